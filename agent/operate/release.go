@@ -68,7 +68,8 @@ func (o *Operator) releaseTxn(ctx context.Context, op record.Op, at int64, reaso
 	if policy.TakesDown(op.Kind) {
 		put, err := o.releaseOf(op, reason, by)
 		if err != nil {
-			return nil, nil, refuse(control.Conflicts, control.CodeConflict, cannot+err.Error(), "give a shorter --reason")
+			return nil, nil, refuse(control.Conflicts, control.CodeConflict, cannot+err.Error(),
+				"give a shorter --reason")
 		}
 		then = append(then, put)
 	}

@@ -188,9 +188,9 @@ func (o *Operator) retire(ctx context.Context, v policy.View, seen retiredSeen, 
 	return out, nil
 }
 
-// retireTxn returns the conditions and the operations that record the retirement of a host. If no size of the cluster is recorded, it records the present one in the
-// same transaction: surplus voters leave only if a size is recorded, and there is one voter too many if the retirement
-// is undone after the replacement has joined. Then out shows that size.
+// retireTxn returns the conditions and the operations that record the retirement of a host. If no size of the cluster
+// is recorded, the same transaction records the present one, and out shows it: surplus voters leave only if a size is
+// recorded, and there is one voter too many if the retirement is undone after the replacement has joined.
 func (o *Operator) retireTxn(v policy.View, seen retiredSeen, host round.Retired, out *control.Retirement,
 ) ([]clientv3.Cmp, []clientv3.Op, error) {
 	cannot := "cannot retire " + host.Name + ": "

@@ -113,7 +113,8 @@ func (v View) isOutgoing(h Host) bool {
 		}
 		dead, _ := v.reportedDead(m)
 		s, healthy := v.reportedUnhealthy(m)
-		return v.retires(m) || v.Op.replacesMember(m) || v.Limits.DeadGrace > 0 && !m.Live && dead >= v.Limits.DeadGrace ||
+		return v.retires(m) || v.Op.replacesMember(m) ||
+			v.Limits.DeadGrace > 0 && !m.Live && dead >= v.Limits.DeadGrace ||
 			v.Limits.UnhealthyGrace > 0 && healthy == "" && s.GraceLeft == 0
 	}
 	return false

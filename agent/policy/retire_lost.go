@@ -20,16 +20,16 @@ func AgainstRetireLost(v View, id string) *Refusal {
 	case v.Recovery != nil:
 		return conflicts(Recovering, "a recovery plan is in progress", "quorumctl recover status")
 	case v.Op == nil || !TakesDown(v.Op.Kind) || v.Op.Host != id:
-		return conflicts("", "it is not in maintenance", "quorumctl retire HOST without --lost, if quorumd runs there; "+
-			"else remove its member: quorumctl member remove NAME --reason '<why>'")
+		return conflicts("", "it is not in maintenance", "if quorumd runs there: quorumctl retire HOST, without "+
+			"--lost; else remove its member: quorumctl member remove NAME --reason '<why>'")
 	case v.Op.Host == v.Self.ID:
 		return conflicts("", "it is this host", "quorumctl maintenance off")
 	case v.cannotRead(RecordHost):
 		return conflicts(RecordUnreadable, "a host record cannot be read, and may be its own", "quorumctl explain")
 	case slices.ContainsFunc(v.Hosts, func(h Host) bool { return h.ID == id }):
 		return conflicts("", "quorumd runs on "+v.Op.HostName+", or did a minute ago",
-			"if it runs: quorumctl maintenance off there, then quorumctl retire without --lost; if it is lost, power it "+
-				"off and ask again in a minute")
+			"if it runs: quorumctl maintenance off there, then quorumctl retire without --lost; if it is lost, power "+
+				"it off and ask again in a minute")
 	}
 	m, listed := v.LostMember()
 	if !listed {
