@@ -176,7 +176,7 @@ func TestAHostLostInMaintenanceIsRetiredAndReplaced(t *testing.T) {
 				t.Errorf("%s: %+v, %v", what, got, err)
 			}
 		}
-		refused("before its maintenance", "it is not in maintenance")
+		refused("before its maintenance", "no operation has taken it down")
 		f.takeDown("v3")
 		f.pass(10 * time.Second)
 		refused("while its agent runs", "quorumd runs on v3")
@@ -198,8 +198,8 @@ func TestAHostLostInMaintenanceIsRetiredAndReplaced(t *testing.T) {
 		f.until(10*time.Minute, "the spare votes in its place", func() bool {
 			return f.vote("s0000", "v1", "v2") && f.retired("v1") == "id-v3 left"
 		})
-		refused("again", "it is not in maintenance")
-		want := []string{"v2: v3 by root, lost in maintenance: its mainboard is dead"}
+		refused("again", "no operation has taken it down")
+		want := []string{"v2: v3, lost in an operation, by root: its mainboard is dead"}
 		if got := f.noted("RETIRED"); !slices.Equal(got, want) {
 			t.Errorf("the history has %q", got)
 		}

@@ -32,7 +32,7 @@ type growth struct {
 	Marks []mark  `json:"marks,omitempty"`
 }
 
-// mark is how much the counter had grown at a reading.
+// mark is one increase of the counter: by N since the reading before, observed at At.
 type mark struct {
 	At time.Duration `json:"at"`
 	N  float64       `json:"n"`

@@ -37,8 +37,8 @@ const findingRunbook = "QuorumdFinding"
 // Gate is a set of steps that findings prevent.
 type Gate uint8
 
-// The gates. A host publishes one state, the worst of all checks that gate anything, and the steps that none of its
-// findings gates.
+// The gates. A host publishes one state, the worst one of all checks with a gate, and the steps that no finding
+// prevents.
 const (
 	Joins       Gate = 1 << iota // becoming a member, and a voter
 	Leadership                   // becoming the leader

@@ -41,8 +41,8 @@ type Device struct {
 	// OwnCache is what a SCSI or SATA drive itself reports about its cache; an administrator may have configured the
 	// kernel differently.
 	OwnCache string `json:"-"`
-	// Errors are commands that it did not answer in time, as SCSI counts them; for a member device of a RAID array also
-	// failed reads.
+	// Errors counts the commands that timed out, as SCSI reports them. For a member device of a RAID array it also
+	// includes failed reads.
 	Errors Figure `json:"-"`
 	// Traffic is the I/O that the device has completed; the device at the top of the chain reports it too.
 	Traffic Traffic `json:"-"`

@@ -88,7 +88,8 @@ func declareExternalCheck(p ExternalCheck) declaration {
 	}
 }
 
-// externalCheck is the evidence of one of the operator's own checks. A result counts once it has been repeated.
+// externalCheck is the evidence of one of the operator's own checks. A result takes effect only when the check returns
+// it twice in a row.
 type externalCheck struct {
 	plain
 

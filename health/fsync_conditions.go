@@ -133,7 +133,7 @@ func (f *fsync) memberFine() (string, bool) {
 }
 
 func (f *fsync) slowAllTheTime() (string, bool) {
-	return fmt.Sprintf("%d of %d writes of the last round took longer than %s, and the slow score is %.0f, limit %.0f",
+	return fmt.Sprintf("%d of %d writes of the last measurement took longer than %s; slow score %.0f, limit %.0f",
 			f.score.lastSlow, f.score.lastCount, show(f.limits.FsyncSlow), f.score.value, scoreMost),
 		f.score.value >= scoreMost
 }

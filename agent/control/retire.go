@@ -14,7 +14,7 @@ type RetireRequest struct {
 	Host   string `json:"host"`             // its name or ID
 	Reason string `json:"reason,omitempty"` // one line; required unless Undo is set
 	Undo   bool   `json:"undo,omitempty"`   // let the host join again
-	// the host is in maintenance and will not return: end its operation, and remove its member
+	// an operation took the host down and it will not return: end the operation, and remove its member
 	Lost bool `json:"lost,omitempty"`
 	// only check the request, and return the plan
 	DryRun bool `json:"dryRun,omitempty"`

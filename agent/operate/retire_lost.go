@@ -59,7 +59,7 @@ func (o *Operator) retireLost(ctx context.Context, r *round.Round, seen retiredS
 		return control.Retirement{}, err
 	}
 	o.noteReleased(ctx, *r.Op, req.Reason, by)
-	o.note(ctx, "RETIRED", fmt.Sprintf("%s by %s, lost in maintenance: %s", host.Name, by, req.Reason))
+	o.note(ctx, "RETIRED", fmt.Sprintf("%s, lost in an operation, by %s: %s", host.Name, by, req.Reason))
 	o.opt.Wake()
 	m, listed := v.LostMember()
 	if !listed {

@@ -77,11 +77,11 @@ func mayStop(voters, proven int) bool {
 	return voters >= 3 && voters%2 == 1 && proven == voters-1
 }
 
-// outagePastWork reports whether a failure beyond the planned work of one voter has used up the fault tolerance. live
-// is the number of live voters while that voter is down on request. With 3 voters, the work alone leaves a tolerance of
-// 0, so one more failure means that the quorum is lost: then no reading can prove the number, and the host relies on a
-// member without a leader instead. With 5 voters, it means a tolerance of 0. A smaller number than a quorum contradicts
-// a linearizable read, so the host that counted it does not reach all members.
+// outagePastWork reports whether voters besides the one that is down on request have failed, so that no fault tolerance
+// is left. live is the number of live voters meanwhile. With 3 voters, the work alone leaves a tolerance of 0, and one
+// more failure loses the quorum: then no reading can prove the number, and the host relies on a member without a leader
+// instead. With 5 voters, it leaves a tolerance of 0. A count below a quorum cannot be right after a linearizable read:
+// the host that counted does not reach all members.
 func outagePastWork(voters, live int) bool {
 	return live < voters-1 && Tolerance(voters, live) == 0
 }

@@ -372,7 +372,8 @@ func memberReasons() []ReasonInfo {
 		{InMaintenance, "the host is in maintenance", "quorumctl maintenance off, when the work is done"},
 		{
 			MaintenanceOverdue, "the maintenance has exceeded its announced duration",
-			"quorumctl maintenance off, when the work is done; or maintenance on again with a longer --for",
+			"quorumctl maintenance off, when the work is done; or maintenance on again with a longer --for, and with " +
+				"--interruptible if that was set",
 		},
 		{
 			RebootAwaited, "the machine is ready to reboot and has not rebooted yet",
@@ -380,7 +381,7 @@ func memberReasons() []ReasonInfo {
 		},
 		{
 			HealthAwaited, "another voter's host has not published its health state since this operation began",
-			"if it persists, check that quorumd runs on that host, in the same version as here: quorumctl version",
+			"if it persists, check that quorumd runs on that host, and has the same version as here: quorumctl version",
 		},
 		{
 			LeadershipNotTransferred, "leadership cannot be transferred to another voter",
@@ -408,8 +409,8 @@ func memberReasons() []ReasonInfo {
 		{Returning, "the member is coming back", ""},
 		{
 			NotBack, "the member came back and has not become healthy in time; the next hosts wait for it",
-			"journalctl -u etcd and quorumctl health on this host; if it is gone for good: quorumctl operation " +
-				"release --force",
+			"journalctl -u etcd and quorumctl health on this host; if it is gone for good, power it off, then on " +
+				"another host: quorumctl retire HOST --lost --reason '<why>'",
 		},
 		{Cycled, "the host was taken down and is back", ""},
 		{
@@ -501,7 +502,8 @@ func plannedReasons() []ReasonInfo {
 	return []ReasonInfo{
 		{
 			Recalled, "the work on this host was called off, because the cluster needs its vote",
-			"bring the failed voter back; once all voters are live, request the maintenance again",
+			"bring the failed voter back; once all voters are live, request the maintenance again; a reboot is " +
+				"retried by itself",
 		},
 		{
 			HostRetired, "an operator has retired this host: its member leaves, and it does not join",

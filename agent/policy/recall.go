@@ -5,12 +5,12 @@ package policy
 
 import "strings"
 
-// A host that is down on request returns by itself if the cluster needs its vote: when a failure beyond its own work
-// leaves no fault tolerance or no quorum, see outagePastWork. It needs neither the lock nor a write to etcd for that:
-// a returning member lowers no fault tolerance. It records on its own disk that the work is called off; from then on,
-// the request is over, and the ordinary rules bring the host back. Only work that was declared interruptible is called
-// off, and a reboot that quorumd has not requested yet. A host that reaches no member calls off nothing, because its
-// own network may be what has failed.
+// A host that is down on request returns by itself if the cluster needs its vote: when other voters have failed, too,
+// and that leaves no fault tolerance or no quorum, see outagePastWork. It needs neither the lock nor a write to etcd for
+// that, because a returning member lowers no fault tolerance. It records on its own disk that the work is called off;
+// from then on, the request is over, and the ordinary rules bring the host back. Only work that was declared
+// interruptible is called off, and a reboot that quorumd has not requested yet. A host that reaches no member calls off
+// nothing, because its own network may be what has failed.
 
 // callsOff returns why the work for which this host is down is called off, and whether it is.
 func callsOff(v View) (string, bool) {
@@ -72,11 +72,12 @@ func recalled(v View) (string, bool) {
 	return v.Asked.Recalled, true
 }
 
-// stayText describes the work of a host that stays down, and that the cluster needs the host if it does.
+// stayText describes the work of a host that stays down, and adds a warning if the cluster needs the host.
 func stayText(v View) string {
 	text := "by " + v.Asked.By + ": " + v.Asked.Reason
 	if why, needed := neededBack(v); needed && v.Asked.Work.info().operatorEnds && !v.Asked.Interruptible {
-		text += "; " + why + ", and the maintenance is not interruptible: end it as soon as possible"
+		text += ". The cluster needs this host (" + why + "), but its maintenance is not interruptible: end it as " +
+			"soon as possible"
 	}
 	return text
 }

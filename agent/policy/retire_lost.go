@@ -5,13 +5,14 @@ package policy
 
 import "slices"
 
-// A host may be lost while it is in maintenance: its operation would block the others until the host is back. An
+// A host may be lost while an operation has taken it down, such as maintenance: the operation would block the others
+// until the host is back. An
 // operator who knows that it will not come back retires it as lost. Its voter is down already, so no other host joins
 // first: the operation is released, the member is removed at the operator's request, and then another host joins. The
 // host stays out if it comes back all the same.
 
-// AgainstRetireLost returns why an operator may not retire the host with that ID as lost in its maintenance, or nil. A
-// host whose agent runs is not lost: it ends its operation by itself.
+// AgainstRetireLost returns why the host with that ID may not be retired as lost, or nil. A host whose agent runs is
+// not lost: its operation ends there.
 func AgainstRetireLost(v View, id string) *Refusal {
 	if r := AgainstRemovals(v); r != nil { // mode, connection and pause
 		return r
@@ -20,14 +21,15 @@ func AgainstRetireLost(v View, id string) *Refusal {
 	case v.Recovery != nil:
 		return conflicts(Recovering, "a recovery plan is in progress", "quorumctl recover status")
 	case v.Op == nil || !TakesDown(v.Op.Kind) || v.Op.Host != id:
-		return conflicts("", "it is not in maintenance", "if quorumd runs there: quorumctl retire HOST, without "+
+		return conflicts("", "no operation has taken it down", "if quorumd runs there: quorumctl retire HOST, without "+
 			"--lost; else remove its member: quorumctl member remove NAME --reason '<why>'")
 	case v.Op.Host == v.Self.ID:
 		return conflicts("", "it is this host", "quorumctl maintenance off")
 	case v.cannotRead(RecordHost):
-		return conflicts(RecordUnreadable, "a host record cannot be read, and may be its own", "quorumctl explain")
+		return conflicts(RecordUnreadable, "a host record cannot be read; it may be its own, so quorumd may run there",
+			"quorumctl explain")
 	case slices.ContainsFunc(v.Hosts, func(h Host) bool { return h.ID == id }):
-		return conflicts("", "quorumd runs on "+v.Op.HostName+", or did a minute ago",
+		return conflicts("", "quorumd runs on "+v.Op.HostName+", or has run within the last minute",
 			"if it runs: quorumctl maintenance off there, then quorumctl retire without --lost; if it is lost, power "+
 				"it off and ask again in a minute")
 	}
@@ -50,7 +52,7 @@ func (v View) LostMember() (Member, bool) {
 	return v.Cluster.Members[i], true
 }
 
-// RetireLostPlan returns the steps that the retirement of the host of the operation in flight takes if it is lost.
+// RetireLostPlan returns the steps of retiring the host of the operation in flight as lost.
 func RetireLostPlan(v View) (steps []PlanStep) {
 	name := v.Op.HostName
 	voters, live := v.Cluster.Counts()
@@ -59,7 +61,7 @@ func RetireLostPlan(v View) (steps []PlanStep) {
 			Text: text, Voters: voters, Tolerance: Tolerance(voters, live), Final: final, WaitsFor: waitsFor,
 		})
 	}
-	add("the maintenance of "+name+" ends without it", "", false)
+	add("the operation of "+name+" ends; the host is not waited for", "", false)
 	if m, listed := v.LostMember(); listed {
 		if !m.Learner {
 			voters--

@@ -23,6 +23,7 @@ func inMaintenanceLost() View {
 
 func TestAHostIsRetiredAsLostOnlyInMaintenanceAndWithoutItsAgent(t *testing.T) {
 	t.Parallel()
+	const notDown = "no operation has taken it down"
 	for _, c := range []struct {
 		name   string
 		host   string
@@ -35,9 +36,9 @@ func TestAHostIsRetiredAsLostOnlyInMaintenanceAndWithoutItsAgent(t *testing.T) {
 		{"a host without a member", "n1", func(v *View) {
 			v.Cluster.Members = v.Cluster.Members[1:]
 		}, "", "", ""},
-		{"a host that is not in maintenance", "n3", func(*View) {}, "", "not in maintenance", "without --lost"},
-		{"a host that joins", "n1", func(v *View) { v.Op.Kind = KindJoin }, "", "not in maintenance", "member remove"},
-		{"without an operation", "n1", func(v *View) { v.Op = nil }, "", "not in maintenance", "without --lost"},
+		{"a host that is not in maintenance", "n3", func(*View) {}, "", notDown, "without --lost"},
+		{"a host that joins", "n1", func(v *View) { v.Op.Kind = KindJoin }, "", notDown, "member remove"},
+		{"without an operation", "n1", func(v *View) { v.Op = nil }, "", notDown, "without --lost"},
 		{"a host whose agent runs", "n1", func(v *View) {
 			v.Hosts = append(v.Hosts, ready("n1", RoleVoter))
 		}, "", "quorumd runs on n1", "power it off"},
@@ -70,7 +71,7 @@ func TestAHostIsRetiredAsLostOnlyInMaintenanceAndWithoutItsAgent(t *testing.T) {
 
 func TestThePlanOfALostHostRemovesItsMemberBeforeAnotherHostJoins(t *testing.T) {
 	t.Parallel()
-	const ends = "the maintenance of n1 ends without it"
+	const ends = "the operation of n1 ends; the host is not waited for"
 	const stays = "n1 stays out of the cluster until the retirement is undone"
 	for name, c := range map[string]struct {
 		change func(v *View)

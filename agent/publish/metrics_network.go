@@ -73,13 +73,13 @@ func unhealthyVoters(_ *Metrics, r *round.Round, emit func(float64, ...string)) 
 	})
 }
 
-// eachVoter emits a duration for every voter: the one that some adds to its map, or 0.
-func eachVoter(r *round.Round, emit func(float64, ...string), some func(policy.View, map[uint64]time.Duration)) {
+// eachVoter emits a duration for every voter: the one that fill puts into the map, or 0.
+func eachVoter(r *round.Round, emit func(float64, ...string), fill func(policy.View, map[uint64]time.Duration)) {
 	if r == nil || !r.View.Cluster.Reachable {
 		return
 	}
 	since := map[uint64]time.Duration{}
-	some(r.View, since)
+	fill(r.View, since)
 	for i, m := range r.View.Cluster.Members {
 		if !m.Learner && i < network.MaxMembers {
 			emit(since[m.ID].Seconds(), record.MemberID(m.ID).String(), labelName(m.Name))

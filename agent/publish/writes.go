@@ -40,7 +40,7 @@ func (w *writeMean) publish(h *record.Host, r *round.Round, asked bool) {
 	h.WriteMean, h.WritesAt = w.level, w.wall
 }
 
-// halfOctave returns a duration in seconds, rounded up to a power of the square root of two of a microsecond.
+// halfOctave returns a duration in seconds, rounded up to a microsecond times a power of √2.
 func halfOctave(d time.Duration) float64 {
 	steps := math.Ceil(2*math.Log2(float64(d)/float64(time.Microsecond)) - 1e-9)
 	return math.Exp2(max(steps, 0)/2) / 1e6

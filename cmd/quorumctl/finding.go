@@ -71,7 +71,7 @@ func findingOf(all control.Checks, what, name string) (finding, error) {
 		}
 		names = append(names, c.Name)
 	}
-	hint := "quorumctl codes lists all"
+	hint := "list all codes: quorumctl codes"
 	if near := config.Nearest(name, names); near != "" {
 		hint = "did you mean " + near + "?"
 	} else if slices.Contains(codeNames(), strings.ToUpper(name)) {

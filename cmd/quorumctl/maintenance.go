@@ -78,13 +78,13 @@ func (a *app) maintenanceOnCommand() *cobra.Command {
 		Long: "Request maintenance for this host, and wait until it is safe to work on: leadership is " +
 			"transferred,\netcd is stopped, and no other host goes down. It lasts until quorumctl maintenance off, " +
 			"across reboots\nand restarts of quorumd. After --for it is overdue, which raises an alert and changes " +
-			"nothing else.\nWith --interruptible, quorumd calls the work off and starts etcd again if another voter " +
-			"fails and the quorum is\nlost, or fault tolerance is 0 because of that. Use it only if etcd may start " +
-			"at any moment.\nA second request replaces the reason, the duration and --interruptible. " +
-			"Interrupting this command does " +
-			"not cancel the request;\nquorumctl maintenance off does.",
+			"nothing else.\n" +
+			"With --interruptible, quorumd ends the maintenance by itself and starts etcd if another voter fails\n" +
+			"and that costs the cluster its quorum or its last fault tolerance. Use it only if etcd may start at\n" +
+			"any moment. A second request replaces the reason and the duration; without --interruptible, it makes\n" +
+			"the maintenance non-interruptible. Ctrl-C does not cancel the request; quorumctl maintenance off does.",
 		Example: examples("quorumctl maintenance on --reason 'new disk in slot 2' --for 1h",
-			"quorumctl maintenance on --reason 'new kernel' --interruptible",
+			"quorumctl maintenance on --reason 'install packages' --interruptible",
 			"quorumctl maintenance on --reason 'cabling' --keep-running"),
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -106,7 +106,7 @@ func (a *app) maintenanceOnCommand() *cobra.Command {
 	flags.BoolVar(&req.KeepRunning, "keep-running", false,
 		"keep etcd running; only keep other hosts from going down")
 	flags.BoolVar(&req.Interruptible, "interruptible", false,
-		"let quorumd end it if the cluster needs this host's vote")
+		"let quorumd end it and start etcd if the cluster needs this host")
 	w.flags(cmd)
 	return cmd
 }

@@ -19,7 +19,7 @@ func (a *app) operationCommand() *cobra.Command {
 		GroupID: groupOperate,
 		Short:   "Show or release the current operation",
 		Example: examples("quorumctl operation show",
-			"quorumctl operation release --force --reason 'n3 has been scrapped'"),
+			"quorumctl operation release --force --reason 'n3 is back next week'"),
 	}, a.operationShowCommand(), a.operationReleaseCommand())
 }
 
@@ -69,7 +69,8 @@ func writeOperation(p *page, s control.Status) {
 	}
 	if s.Op != nil && s.Op.Orphaned {
 		if policy.TakesDown(s.Op.Kind) {
-			p.line("→ if %s will not return: quorumctl retire %s --lost --reason '<why>'", s.Op.HostName, s.Op.HostName)
+			p.line("→ if %s will not return, power it off, then on another host: quorumctl retire %s --lost "+
+				"--reason '<why>'", s.Op.HostName, s.Op.HostName)
 		} else {
 			p.line("→ if %s will not return: quorumctl operation release --force --reason '<why>'", s.Op.HostName)
 		}
@@ -94,11 +95,11 @@ func (a *app) operationReleaseCommand() *cobra.Command {
 	var req control.ReleaseRequest
 	cmd := a.prints(&cobra.Command{
 		Use:   "release --force --reason TEXT",
-		Short: "Force-release the operation of a host that will not return",
+		Short: "Release an operation that the others must not wait for",
 		Long: "Delete the record of the current operation, so that the next one can begin. Make sure first that its\n" +
 			"host is powered off or repaired: a host that does not respond may still continue its operation.",
 		Example: examples("quorumctl operation show",
-			"quorumctl operation release --force --reason 'n3 has been scrapped'"),
+			"quorumctl operation release --force --reason 'n3 is back next week'"),
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if !req.Force {

@@ -28,10 +28,10 @@ func (a *app) retireCommand() *cobra.Command {
 			"at once. The retirement is recorded in etcd, so the host stays out across reboots and reinstallations\n" +
 			"until it is undone. Before the voter has left, --undo keeps it; afterwards the host may join again\n" +
 			"as a new member.\n\n" +
-			"With --lost, retire a host that will not return from its maintenance: its operation ends at once, its\n" +
-			"member is removed, and then another host joins. Power the host off first. --lost is refused while\n" +
-			"quorumd runs there.\n\n" +
-			"Without HOST, list the retired hosts, and those that can be switched off.\n\n" +
+			"With --lost, retire a host that was taken down for maintenance, a restart, a reboot or a command, and\n" +
+			"will not return. Power it off first. Its operation ends at once, its member is removed, and then\n" +
+			"another host joins. --lost is refused while quorumd runs there.\n\n" +
+			"Without HOST, list the retired hosts, and show which can be switched off.\n\n" +
 			"With --wait, show the progress until the host can be switched off. The exit status is 75 if --wait\n" +
 			"timed out; the retirement then continues.",
 		Example: examples("quorumctl retire n3 --reason 'end of lease' --wait",
@@ -57,7 +57,7 @@ func (a *app) retireCommand() *cobra.Command {
 	flags := cmd.Flags()
 	flags.StringVar(&req.Reason, "reason", "", "why, in one line ("+inHistory+"); optional with --undo")
 	flags.BoolVar(&req.Undo, "undo", false, "let the host join again")
-	flags.BoolVar(&req.Lost, "lost", false, "the host is in maintenance and will not return")
+	flags.BoolVar(&req.Lost, "lost", false, "an operation took the host down, and it will not return")
 	w.onlyWait(cmd)
 	cmd.MarkFlagsMutuallyExclusive("undo", "wait")
 	cmd.MarkFlagsMutuallyExclusive("undo", "lost")
@@ -160,7 +160,13 @@ func (a *app) followRetirement(ctx context.Context, asked control.Retirement, ti
 			code: exitFault, hint: "quorumctl history", message: "the retirement of " + name + " was undone meanwhile",
 		}
 	}
-	return a.emit(asked, func(p *page) { p.line("%s can be switched off", word{name, bold}) })
+	return a.emit(asked, func(p *page) {
+		if asked.Lost {
+			p.line("%s is retired, and its member is removed", word{name, bold})
+			return
+		}
+		p.line("%s can be switched off", word{name, bold})
+	})
 }
 
 // writeRetiredHosts lists the retired hosts.
@@ -193,7 +199,7 @@ func retiredState(h control.Retired) word {
 	case h.Member == "":
 		return word{"leaves", warn}
 	}
-	return word{"leaves: its " + string(h.Member) + " is a member", warn}
+	return word{"its " + string(h.Member) + " is still a member", warn}
 }
 
 // writeRetirement shows what retiring a host, or undoing it, does or would do.

@@ -6,8 +6,9 @@
 //	faultfs -back DIR -mnt DIR -sock PATH             mount, print "mounted", unmount on SIGTERM or SIGINT
 //	faultfs -sock PATH -c "rule fsync * delay=20ms"   every fsync takes 20 ms longer
 //	faultfs -sock PATH -c "rule any *.wal hang"       every operation on these files hangs until clear
-//	faultfs -sock PATH -c clear                       or stats: how many times each rule was applied
-//	faultfs -sock PATH -c cut                         lose unsynced writes (if mounted with -power, once)
+//	faultfs -sock PATH -c clear                       remove all rules
+//	faultfs -sock PATH -c stats                       print how many times each rule was applied
+//	faultfs -sock PATH -c cut                         lose unsynced writes; needs -power, works once per mount
 //
 // fsync means fsync, fdatasync, fsync of a directory, and one call for each O_SYNC or O_DSYNC write; write includes
 // fallocate and truncate; open includes create; read is only what the page cache cannot answer; any is all four of

@@ -200,7 +200,8 @@ func needlessRecalls() []Mistake {
 	}
 }
 
-// recallEndMistakes returns the mistakes about how work that was called off ends, and those that never call it off.
+// recallEndMistakes returns the mistakes in ending an operation whose work was called off, and those that prevent the
+// call.
 func recallEndMistakes() []Mistake {
 	return []Mistake{
 		{

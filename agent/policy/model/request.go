@@ -340,7 +340,7 @@ func (w *world) goesDown(i int) {
 	}
 }
 
-// reboots is a requested reboot. It counts as a fault only if etcd was started again before it.
+// reboots reboots the host as requested. That is a fault only if etcd runs then; normally it was stopped first.
 func (w *world) reboots(i int) {
 	runs := w.runs(i)
 	w.goesDown(i)

@@ -31,8 +31,8 @@ func openExternal(conf config.Config, orders *roothelper.Client, runner *hooks.R
 	return systemd.NewExternal(o)
 }
 
-// portsOf returns the addresses on which etcd listens. The peer port is one of them because the proxy may listen on the
-// client port, but never on the peer port.
+// portsOf returns the addresses on which etcd listens. The peer port is among them because a
+// listener on the client port may be the proxy, but a listener on the peer port is always etcd.
 func portsOf(e config.Etcd) (all []string) {
 	for _, text := range []string{e.ListenPeerURL, e.ListenClientURL} {
 		u, err := url.Parse(text)
