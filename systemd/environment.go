@@ -65,8 +65,8 @@ func formatEnvironment(vars map[string]string) ([]byte, error) {
 	return b.Bytes(), nil
 }
 
-// checkVariable refuses a variable that systemd would ignore, leaving nothing but a line in its log. The value itself is
-// not part of the error: it may be a secret.
+// checkVariable refuses a variable that systemd would ignore, leaving nothing but a line in its log. The value itself
+// is not part of the error: it may be a secret.
 func checkVariable(name, value string) error {
 	if !validName(name) {
 		return fmt.Errorf("environment variable %q has no valid name: "+

@@ -128,13 +128,13 @@ func TestAnotherRemovalIsRefusedUntilTheFirstHasExpiredAndDoesNotRun(t *testing.
 	f := newState(t)
 	first, _, err := f.AskRemoval(control.RequestedRemoval{
 		MemberID: 1, By: "root", Since: start, Until: start.Add(time.Hour),
-	}, false)
+	}, "", false)
 	must(t, err)
 	must(t, f.MarkRemoval(&first, true))
 	ask := func(member record.MemberID, after time.Duration, runs bool) (Removal, bool) {
 		t.Helper()
 		k := control.RequestedRemoval{MemberID: member, Since: start.Add(after), Until: start.Add(after + time.Hour)}
-		result, refused, err := f.AskRemoval(k, runs)
+		result, refused, err := f.AskRemoval(k, "", runs)
 		must(t, err)
 		return result, refused != nil
 	}

@@ -26,6 +26,8 @@ type Removals struct {
 type Removal struct {
 	control.RequestedRemoval
 	Begun bool `json:"begun,omitempty"` // its operation has or may have begun, so no second one may begin
+	// Retires is the ID of the host whose retirement it belongs to; empty if it belongs to none.
+	Retires string `json:"retires,omitempty"`
 }
 
 // Removals returns the pending removal, or nil, and how the last one ended, or nil. The values must not be changed.
@@ -59,15 +61,17 @@ func (f *State) ChangeRemoval(change func(file *Removals)) error {
 func (k *Removal) At(now time.Time) policy.Removal {
 	return policy.Removal{
 		MemberID: uint64(k.MemberID), Name: k.Name, By: k.By, Reason: k.Reason, Live: k.Live,
-		Expired: !now.Before(k.Until), Begun: k.Begun,
+		Expired: !now.Before(k.Until), Begun: k.Begun, Retires: k.Retires, AskedFor: max(now.Sub(k.Since), 0),
 	}
 }
 
 // AskRemoval records a removal as the pending one, or renews the pending removal of the same member, and returns the
 // result. It is refused while a removal of a different member is pending, unless that one has expired and is not
 // running. runs reports whether the operation of the pending removal is in flight.
-func (f *State) AskRemoval(asked control.RequestedRemoval, runs bool) (k Removal, refused *policy.Refusal, err error) {
-	k.RequestedRemoval = asked
+func (f *State) AskRemoval(asked control.RequestedRemoval, retires string, runs bool) (k Removal,
+	refused *policy.Refusal, err error,
+) {
+	k.RequestedRemoval, k.Retires = asked, retires
 	err = f.ChangeRemoval(func(file *Removals) {
 		if before := file.Removal; before != nil {
 			if refused = before.At(k.Since).Against(uint64(k.MemberID), runs); refused != nil {

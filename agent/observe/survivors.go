@@ -48,21 +48,28 @@ func (o *Observer) askSurvivors(ctx context.Context, r *round.Round) error {
 	return errors.New(enumerate(runs, "answers", "answer") + "; " + enumerate(silent, "does not", "do not"))
 }
 
-// leaderless adds the voters of this host's own cluster that answer and have no leader. One member with a leader is
-// enough to contradict them: the others may be cut off from it.
+// leaderless adds the voters of this host's own cluster that answer and have no leader, if this host is a voter and
+// they show that there is no quorum. One member with a leader is enough to contradict them: the others may be cut off
+// from it.
 func (b *Builder) leaderless(v *policy.View, r *round.Round) {
 	var names []string
-	led := false
+	led, voters, votes := false, 0, false
 	for _, m := range r.Answers.Membership.Members {
 		s, asked := r.Answers.Of[m.ID]
 		own := slices.Contains(m.PeerURLs, b.config.Etcd.PeerURL)
-		if !asked || s.Err != nil || m.Learner || s.Learner || own || s.ClusterID != v.Cluster.ExpectedID {
+		if !m.Learner {
+			voters++
+			votes = votes || own
+		}
+		if !asked || s.Err != nil || m.Learner || s.Learner || own || s.ClusterID != v.Cluster.ExpectedID ||
+			s.MemberID != m.ID {
 			continue
 		}
 		led = led || s.Leader != 0
 		names = append(names, cmp.Or(m.Name, firstOf(m.PeerURLs)))
 	}
-	if holds := !r.Reachable && !led && v.Cluster.ExpectedID != 0 && len(names) > 0; holds {
+	if holds := !r.Reachable && !led && v.Cluster.ExpectedID != 0 && votes &&
+		policy.NoQuorumWithout(voters, len(names)); holds {
 		slices.Sort(names)
 		v.Cluster.Leaderless = enumerate(names, "answers and has no leader", "answer and have no leader")
 	}

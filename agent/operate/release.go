@@ -140,13 +140,13 @@ func (o *Operator) stopFor(ctx context.Context, op record.Op, by string) ([]clie
 		return nil, nil, nil // nothing to stop: an unreadable rollout does not continue
 	}
 	released := &policy.Op{Kind: op.Kind, Host: op.Host}
+	unmoved := []clientv3.Cmp{clientv3.Compare(clientv3.ModRevision(o.keys.Rollout()), "=", at)}
 	if err != nil || found == nil || !policy.RolloutState(found.State).ReleaseStops(released, found.Waiting()) {
-		return nil, nil, err
+		return unmoved, nil, err
 	}
 	found.State, found.Text = record.RolloutStopped, "the operation of "+op.HostName+" was released by "+by
 	value, err := record.Encode(*found)
-	return []clientv3.Cmp{clientv3.Compare(clientv3.ModRevision(o.keys.Rollout()), "=", at)},
-		[]clientv3.Op{clientv3.OpPut(o.keys.Rollout(), string(value))}, err
+	return unmoved, []clientv3.Op{clientv3.OpPut(o.keys.Rollout(), string(value))}, err
 }
 
 // releaseUnreadable deletes an operation record that cannot be read. Because the operation's host is unknown, it also

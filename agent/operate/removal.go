@@ -35,7 +35,7 @@ func (o *Operator) RemoveMember(ctx context.Context, req control.RemovalRequest,
 		_, last := o.opt.Files.Removals()
 		return control.Removal{RequestedRemoval: last.RequestedRemoval, State: control.RemovalDone}, nil
 	}
-	return o.askRemoval(ctx, r, m, req, by)
+	return o.askRemoval(ctx, r, m, req, by, "")
 }
 
 // removable returns the member that the operator named. It refuses a removal that can never be carried out. For a
@@ -58,8 +58,10 @@ func (o *Operator) removable(r *round.Round, req control.RemovalRequest, cannot 
 	return m, refused(cannot, against)
 }
 
+// askRemoval records the request on this host's disk. retires is the ID of the host whose retirement it belongs to;
+// empty if it belongs to none.
 func (o *Operator) askRemoval(ctx context.Context, r *round.Round, m policy.Member, req control.RemovalRequest,
-	by string,
+	by, retires string,
 ) (control.Removal, error) {
 	cannot := "cannot remove " + req.Member + ": "
 	now := o.opt.Wall().UTC()
@@ -72,7 +74,7 @@ func (o *Operator) askRemoval(ctx context.Context, r *round.Round, m policy.Memb
 	}
 	var recorded hoststate.Removal
 	err := onDisk(ctx, cannot, func() (against *policy.Refusal, err error) {
-		recorded, against, err = o.opt.Files.AskRemoval(next, r.Removes(o.opt.Config.Host.ID))
+		recorded, against, err = o.opt.Files.AskRemoval(next, retires, r.Removes(o.opt.Config.Host.ID))
 		return against, err
 	})
 	if err != nil {

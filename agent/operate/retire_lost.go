@@ -7,6 +7,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 
 	clientv3 "go.etcd.io/etcd/client/v3"
 
@@ -28,21 +29,30 @@ func (o *Operator) retireLost(ctx context.Context, r *round.Round, seen retiredS
 	v := seen.view(r.View)
 	host := round.Retired{Host: req.Host, Retired: record.Retired{Name: req.Host}}
 	if op := v.Op; op != nil && (op.Host == req.Host || op.HostName == req.Host) {
-		host = round.Retired{Host: op.Host, Retired: record.Retired{Name: op.HostName, PeerURL: op.PeerURL}}
+		host.Host = op.Host
 	}
 	if i := slices.IndexFunc(seen.retired, func(r round.Retired) bool { return r.Host == host.Host }); i >= 0 {
-		host.At = seen.retired[i].At
+		host = seen.retired[i]
+	}
+	m, listed := v.LostMember()
+	if v.Op != nil {
+		host.Name, host.PeerURL, host.MemberID = v.Op.HostName, v.Op.PeerURL, record.MemberID(m.ID)
 	}
 	if err := seen.unknownHosts(r, cannot); err != nil {
 		return control.Retirement{}, err
 	}
-	if err := refused(cannot, policy.AgainstRetireLost(v, host.Host)); err != nil {
-		return control.Retirement{}, err
+	against := policy.AgainstRetireLost(v, host.Host)
+	if pending, _ := o.opt.Files.Removals(); against == nil && listed && pending != nil {
+		against = pending.At(o.opt.Wall()).Against(m.ID, r.Removes(o.opt.Config.Host.ID))
+	}
+	if against != nil {
+		against.Hint = strings.ReplaceAll(against.Hint, "remove NAME", "remove "+m.Name)
+		return control.Retirement{}, refused(cannot, against)
 	}
 	if err := seen.full(cannot); err != nil {
 		return control.Retirement{}, err
 	}
-	host.By, host.Reason, host.Since = by, req.Reason, o.opt.Wall().UTC()
+	host.By, host.Reason, host.Since, host.Unreadable = by, req.Reason, o.opt.Wall().UTC(), false
 	out := publish.RetirementOf(v, host)
 	out.Steps, out.Lost, out.DryRun = policy.RetireLostPlan(v), true, req.DryRun
 	conditions, then, err := o.retireTxn(v, seen, host, &out)
@@ -61,12 +71,12 @@ func (o *Operator) retireLost(ctx context.Context, r *round.Round, seen retiredS
 	o.noteReleased(ctx, *r.Op, req.Reason, by)
 	o.note(ctx, "RETIRED", fmt.Sprintf("%s, lost in an operation, by %s: %s", host.Name, by, req.Reason))
 	o.opt.Wake()
-	m, listed := v.LostMember()
 	if !listed {
 		return out, nil
 	}
 	_, err = o.askRemoval(ctx, r, m, control.RemovalRequest{
-		Member: host.Name, Reason: req.Reason, For: control.Duration(control.MaxRemoval),
-	}, by)
+		Member: m.Name + ", although " + host.Name + " is retired now and its operation has ended", Reason: req.Reason,
+		For: control.Duration(control.MaxRemoval),
+	}, by, host.Host)
 	return out, err
 }

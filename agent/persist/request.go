@@ -44,11 +44,12 @@ func (k *Persister) noteAsked(ctx context.Context, r *round.Round, note policy.R
 			}
 			return k.files.StandingEnds(asked, note.Code, note.Text, r.Wall)
 		case policy.RequestRecalled:
-			k.log.Warn("maintenance called off: the cluster needs this host's vote", "work", asked.Work, "by", asked.By,
+			defer k.opt.Wake()
+			if err := k.files.CalledOff(asked, note.Text); err != nil {
+				return err
+			}
+			k.log.Warn("work called off: the cluster needs this host's vote", "work", asked.Work, "by", asked.By,
 				"cause", note.Text)
-			err := k.files.CalledOff(asked, note.Text)
-			k.opt.Wake()
-			return err
 		}
 		return k.files.OperationSeen(asked, hoststate.Beginning{
 			BootID: op.BootID, At: op.Started, Clock: op.Clock, Cluster: in,

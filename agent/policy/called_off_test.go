@@ -193,6 +193,14 @@ func TestOnlyTheWorkThatMayBeCalledOffIs(t *testing.T) {
 	if refused != nil || again.Interruptible {
 		t.Errorf("the last request does not decide whether the work is interruptible: %+v, %v", again, refused)
 	}
+	begun := Request{Work: WorkMaintenance, Begun: true}
+	if _, refused := begun.Renewed(Request{Work: WorkMaintenance, Interruptible: true}); refused == nil {
+		t.Error("work that has begun is made interruptible")
+	}
+	begun.Interruptible = true
+	if next, refused := begun.Renewed(Request{Work: WorkMaintenance}); refused != nil || next.Interruptible {
+		t.Errorf("work that has begun stays interruptible: %+v, %v", next, refused)
+	}
 }
 
 func TestOnlyMaintenanceThatStopsEtcdIsInterruptible(t *testing.T) {

@@ -142,7 +142,7 @@ func records() []recordInfo {
 		{RecordRollout, false, "so no rollout continues", "quorumctl rollout abort deletes it"},
 		{RecordRepairs, false, "so no voter is replaced", "etcdctl del %s"},
 		{RecordSize, false, "so the cluster keeps its number of voters", "quorumctl cluster resize writes it again"},
-		{RecordRetired, false, "so that host does not join", "quorumctl retire HOST --undo deletes it"},
+		{RecordRetired, false, "so the host that it names does not join", "quorumctl retire HOST --undo deletes it"},
 		{RecordLock, false, "so the lock counts as held by another host", "if it stays: etcdctl del %s"},
 		{
 			RecordHost, false, "so nothing is known about that host",

@@ -285,7 +285,7 @@ func TestTheVotersThatLeaveAreRanked(t *testing.T) {
 		"an unhealthy leader before others": {func(v *View) { v.Hosts[0].Health = health.Slow }, "n1 n5 n4 n3 n2"},
 		"a retired one before an unhealthy one": {func(v *View) {
 			v.Hosts[1].Health = health.Slow
-			v.Retired = []Retired{{Host: "n3", PeerURL: peerPrefix + "n3"}}
+			v.Retired = []Retired{{Host: "n3", PeerURL: peerPrefix + "n3", MemberID: 3}}
 		}, "n3 n2 n5 n4 n1"},
 		"those of the largest failure domain": {domains("a", "a", "", "", ""), "n2 n1 n5 n4 n3"},
 		"those of the larger failure domain":  {domains("a", "a", "a", "b", "b"), "n3 n2 n1 n5 n4"},
@@ -463,7 +463,7 @@ func TestAMemberLeavesOnlyIfThereAreTooMany(t *testing.T) {
 		},
 		"a standby while a retired voter is to be replaced": {func(v *View) {
 			standby(v)
-			v.Retired = []Retired{{Host: "n1", PeerURL: peerPrefix + "n1"}}
+			v.Retired = []Retired{{Host: "n1", PeerURL: peerPrefix + "n1", MemberID: 1}}
 		}, false, "it is a standby, and 0 are configured"},
 		"a learner that joins": {
 			func(v *View) { standby(v); v.Cluster.Members[5].Standby = false }, false,
@@ -472,12 +472,12 @@ func TestAMemberLeavesOnlyIfThereAreTooMany(t *testing.T) {
 		"a retired host's standby": {func(v *View) {
 			standby(v)
 			v.Target.Resized, v.Target.Standbys = false, 1
-			v.Retired = []Retired{{Host: "n6", PeerURL: peerPrefix + "n6"}}
+			v.Retired = []Retired{{Host: "n6", PeerURL: peerPrefix + "n6", MemberID: 6}}
 		}, true, "its host is retired"},
 		"a retired host's learner that joins": {func(v *View) {
 			standby(v)
 			v.Cluster.Members[5].Standby = false
-			v.Retired = []Retired{{Host: "n6", PeerURL: peerPrefix + "n6"}}
+			v.Retired = []Retired{{Host: "n6", PeerURL: peerPrefix + "n6", MemberID: 6}}
 		}, false, "its host is retired"},
 	} {
 		v := resized()
@@ -534,7 +534,10 @@ func TestTheReasonForTooManyVotersNamesTheNextOneToLeave(t *testing.T) {
 		"two of three are to be left":  {func(v *View) { two(v); v.Target.Voters = 3 }, "n2 leaves next"},
 		"three voters are left before": {func(v *View) { v.Target.Voters = 1 }, "n5 leaves next"},
 		"a retired one was replaced first": {
-			func(v *View) { two(v); v.Retired = []Retired{{Host: "n2", PeerURL: peerPrefix + "n2"}} }, "n2 leaves next",
+			func(v *View) {
+				two(v)
+				v.Retired = []Retired{{Host: "n2", PeerURL: peerPrefix + "n2", MemberID: 2}}
+			}, "n2 leaves next",
 		},
 	} {
 		v := resized()

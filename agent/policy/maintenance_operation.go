@@ -4,6 +4,7 @@
 package policy
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
 
@@ -263,11 +264,19 @@ func endHealthy(v View) Decision {
 
 // end ends the operation of a host whose etcd is in the required state. If a command failed or did not run, the outcome
 // is CommandFailed. If an operator ended a reboot before the machine rebooted, it is Cancelled. If the work was called
-// off, it is Recalled.
+// off, it is Recalled; for a reboot, the boot decides, because the request no longer shows it if the agent has crashed
+// at the end of the operation.
 func end(v View, outcome ReasonCode) Decision {
 	switch a := v.Asked; {
-	case a != nil && a.Ended && a.Work.info().rebootEnds && v.Op.SameBoot && outcome == Cycled:
-		return do(Step{Kind: StepEndOp, Outcome: Cancelled, Why: "before the machine was rebooted"})
+	case a != nil && a.Work.info().rebootEnds && outcome == Cycled:
+		switch {
+		case !v.Op.SameBoot:
+		case a.Ended:
+			return do(Step{Kind: StepEndOp, Outcome: Cancelled, Why: "before the machine was rebooted"})
+		case a.Recalled != "" || !a.Begun:
+			why := cmp.Or(a.Recalled, "before the machine was rebooted")
+			return do(Step{Kind: StepEndOp, Outcome: Recalled, Why: why})
+		}
 	case a != nil && a.Recalled != "" && outcome == Cycled:
 		return do(Step{Kind: StepEndOp, Outcome: Recalled, Why: a.Recalled})
 	case a == nil || !a.Work.RunsProgram():

@@ -86,6 +86,12 @@ func outagePastWork(voters, live int) bool {
 	return live < voters-1 && Tolerance(voters, live) == 0
 }
 
+// NoQuorumWithout reports whether a voter that is down knows that the others have no quorum: so many of them answer and
+// have no leader that the rest is too few. A single one may only be cut off from a leader that the others follow.
+func NoQuorumWithout(voters, leaderless int) bool {
+	return leaderless > 0 && voters-1-leaderless < Quorum(voters)
+}
+
 // mayRemove reports whether a voter may be removed for good. others is the number of live voters among the remaining
 // ones; they must be a quorum of the remaining voters. Removing a live voter lowers the fault tolerance, so all others
 // must then be live.

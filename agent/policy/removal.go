@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/quorumd/quorumd/agent/durationfmt"
 	"github.com/quorumd/quorumd/health"
@@ -22,6 +23,15 @@ type Removal struct {
 	Live       bool // the voter may be removed even if it answers
 	Expired    bool // it no longer begins
 	Begun      bool // its operation has begun, or may have; it does not begin twice
+	// Retires is the ID of the host whose retirement it belongs to, and AskedFor the time since it was requested.
+	Retires  string
+	AskedFor time.Duration
+}
+
+// undone reports whether the retirement to which the removal belongs was undone. A view from before the request does
+// not show the retirement yet.
+func (r Removal) undone(v View) bool {
+	return r.Retires != "" && r.AskedFor >= v.Limits.Settle && !v.isRetired(r.Retires)
 }
 
 // removal begins the requested operation that removes a member, unless a veto applies. Operators request it when a
@@ -32,8 +42,8 @@ func removal(v View) (Decision, bool) {
 	if v.Asked != nil && v.Asked.RecordDeleted { // its own operation is recorded again first
 		return Decision{}, false
 	}
-	if r == nil || r.Expired || r.Begun || v.Op != nil && v.Op.Host == v.Self.ID || !v.Cluster.Reachable ||
-		v.foreign() || !v.listed(r.MemberID) {
+	if r == nil || r.Expired || r.Begun || r.undone(v) || v.Op != nil && v.Op.Host == v.Self.ID ||
+		!v.Cluster.Reachable || v.foreign() || !v.listed(r.MemberID) {
 		return Decision{}, false
 	}
 	reasons := against(v, removalVetoes())
@@ -77,6 +87,8 @@ func noteRemoval(v View) RemovalNote {
 			true, Cancelled, "its operation was released, deleted or ended by another host, or etcd did not confirm " +
 				"that it had begun",
 		}
+	case r.undone(v):
+		return RemovalNote{true, Cancelled, "the retirement of its host was undone"}
 	case r.Expired:
 		return RemovalNote{true, Cancelled, "it expired before it could begin" + whyNeverBegun(v)}
 	}
@@ -284,7 +296,7 @@ func carryRemoval(v View) Decision {
 			return wait(QuorumAtRisk, "%s", text)
 		}
 		return do(Step{Kind: StepRemoveMember, MemberID: m.ID, Why: asked.Reason})
-	case asked.Expired:
+	case asked.Expired, asked.undone(v):
 		return do(Step{Kind: StepEndOp, Outcome: Cancelled})
 	}
 	if r, holds := vetoed(v, vetoRemovesLive, vetoRemovalAtRisk); holds {

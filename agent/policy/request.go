@@ -47,6 +47,7 @@ func noteRequest(v View, step Step) RequestNote {
 	}
 	own := v.Op != nil && v.Op.Host == v.Self.ID
 	m, listed := v.member()
+	removed := !v.foreign() && !listed && !v.listed(v.Self.MemberID)
 	up := v.Unit.State == UnitActive
 	switch {
 	case v.owns(KindCycle) && !a.Seen && !a.Ended: // a request that has ended is about to be deleted
@@ -58,7 +59,8 @@ func noteRequest(v View, step Step) RequestNote {
 		return ends(MemberLost, againstLostMember(v, a.Work).Text)
 	case a.Seen && !a.Ended && (!a.Stopped || up && !a.Work.info().operatorEnds):
 		return ends(Cancelled, "its operation was released")
-	case a.Seen && !listed && (!a.Work.info().operatorEnds || v.isRetired(v.Self.ID)): // its etcd does not start again
+	case commandMayRun(v): // the request, which keeps etcd from starting, lasts as long as the program
+	case a.Seen && removed && (!a.Work.info().operatorEnds || v.isRetired(v.Self.ID)): // its etcd does not start again
 		return ends(Cancelled, "its operation was released, and the member of this host was removed")
 	case a.Done() && (up || !listed || !a.Stopped) && !v.Lock.Mine && !v.cannotRead(RecordLock):
 		return doneEnds(a)
@@ -181,6 +183,9 @@ func (s Request) Renewed(request Request) (Request, *Refusal) {
 		return s, conflicts("",
 			"the command "+s.Program+", requested by "+s.By+", was started already, and is not run again",
 			"wait until the host is back, and ask again: quorumctl maintenance status")
+	case request.Interruptible && !s.Interruptible && !s.Untouched(): // who began the work does not expect that
+		return s, conflicts("", "the maintenance, requested by "+s.By+", has begun without --interruptible",
+			"ask again without --interruptible, or end it first: quorumctl maintenance off")
 	}
 	s.Hurried, s.Reason = s.Hurried || request.Hurried, request.Reason
 	s.Interruptible = request.Interruptible

@@ -153,7 +153,7 @@ func TestARequestedTransferIsRefusedWithItsRemedy(t *testing.T) {
 		},
 		"in operation": {"n2", func(v *View) { v.Hosts[1].InOperation = true }, "an operation of its own", 2},
 		"retired": {"n2", func(v *View) {
-			v.Retired = []Retired{{Host: "n2", PeerURL: peerPrefix + "n2"}}
+			v.Retired = []Retired{{Host: "n2", PeerURL: peerPrefix + "n2", MemberID: 2}}
 		}, "its host is retired", 2},
 		"queued":    {"n2", func(v *View) { v.Hosts[1].Wants = WorkReboot }, "is to be taken down", 2},
 		"lock held": {"n2", func(v *View) { v.Lock = Lock{Known: true, Held: true, Holder: "n3"} }, "held by n3", 2},

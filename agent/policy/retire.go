@@ -17,6 +17,7 @@ import (
 type Retired struct {
 	Host       string // its ID
 	PeerURL    string // empty if its record cannot be read: the host stays out, and its member stays
+	MemberID   uint64 // of its member when it was retired; 0 if it had none
 	By, Reason string
 }
 
@@ -48,7 +49,7 @@ func (v View) Owns(r Retired, m Member) bool {
 	if present {
 		return h.ID == r.Host && r.PeerURL != ""
 	}
-	return m.PeerURL == r.PeerURL
+	return r.MemberID != 0 && m.ID == r.MemberID
 }
 
 // retiring returns the number of voters on retired hosts: for each of them, another host joins. While the size of the
@@ -155,8 +156,8 @@ func RetirePlan(v View, id string) (steps []PlanStep) {
 	}
 	h := v.Hosts[i]
 	voters, _ := v.Cluster.Counts()
-	_, voter := v.voterOf(h)
-	v.Retired = append(slices.Clone(v.Retired), Retired{Host: h.ID, PeerURL: h.PeerURL})
+	m, voter := v.voterOf(h)
+	v.Retired = append(slices.Clone(v.Retired), Retired{Host: h.ID, PeerURL: h.PeerURL, MemberID: m.ID})
 	v.Target.Resized = true
 	if voter && voters-v.retiring() < v.Target.Voters {
 		voters++

@@ -3,7 +3,10 @@
 
 package policy
 
-import "slices"
+import (
+	"fmt"
+	"slices"
+)
 
 // A host may be lost while an operation has taken it down, such as maintenance: the operation would block the others
 // until the host is back. An
@@ -29,22 +32,32 @@ func AgainstRetireLost(v View, id string) *Refusal {
 		return conflicts(RecordUnreadable, "a host record cannot be read; it may be its own, so quorumd may run there",
 			"quorumctl explain")
 	case slices.ContainsFunc(v.Hosts, func(h Host) bool { return h.ID == id }):
-		return conflicts("", "quorumd runs on "+v.Op.HostName+", or has run within the last minute",
+		return conflicts("", "quorumd runs on "+v.Op.HostName+", or its host record has not expired yet",
 			"if it runs: quorumctl maintenance off there, then quorumctl retire without --lost; if it is lost, power "+
 				"it off and ask again in a minute")
 	}
 	m, listed := v.LostMember()
-	if !listed {
+	switch {
+	case !listed && v.listed(v.Op.MemberID):
+		return conflicts(OperationRejected, "the record of its operation names a member with a different peer URL",
+			"quorumctl operation show; then quorumctl operation release --force --reason '<why>'")
+	case !listed:
 		return nil
+	case m.Live && m.Learner:
+		return conflicts(MemberLive, "its learner answers", "quorumctl explain on "+v.Op.HostName)
+	case m.AgentGoneFor == 0 || slices.ContainsFunc(v.Hosts, func(h Host) bool { return h.Name == v.Op.HostName }):
+		return conflicts("", "quorumd runs on "+v.Op.HostName+" under a different host ID",
+			"quorumctl operation release --force --reason '<why>', then quorumctl retire without --lost")
 	}
 	v.Op = nil
 	return AgainstRemoval(v, Removal{MemberID: m.ID}, true) // a dead voter's removal repairs the cluster
 }
 
-// LostMember returns the member of the host whose operation is in flight, and whether there is one.
+// LostMember returns the member of the host whose operation is in flight, and whether there is one. Its ID and its peer
+// URL must be those in the operation's record, if that has an ID.
 func (v View) LostMember() (Member, bool) {
 	i := slices.IndexFunc(v.Cluster.Members, func(m Member) bool {
-		return v.Op != nil && (m.ID == v.Op.MemberID || m.PeerURL == v.Op.PeerURL)
+		return v.Op != nil && m.PeerURL == v.Op.PeerURL && (v.Op.MemberID == 0 || m.ID == v.Op.MemberID)
 	})
 	if i < 0 {
 		return Member{}, false
@@ -61,16 +74,21 @@ func RetireLostPlan(v View) (steps []PlanStep) {
 			Text: text, Voters: voters, Tolerance: Tolerance(voters, live), Final: final, WaitsFor: waitsFor,
 		})
 	}
-	add("the operation of "+name+" ends; the host is not waited for", "", false)
-	if m, listed := v.LostMember(); listed {
+	ends := "the operation of " + name + " ends; the host is not waited for"
+	if v.Rollout != nil && v.Rollout.Runs {
+		ends += ", and the rollout stops"
+	}
+	add(ends, "", false)
+	m, listed := v.LostMember()
+	if listed {
 		if !m.Learner {
 			voters--
 		}
-		add("the member of "+name+" is removed", "", true)
+		add(fmt.Sprintf("member %s (%x) is removed by %s", m.label(), m.ID, v.Self.Name), "", true)
 	}
-	v.Op = nil
+	v = withoutLost(v, m)
 	switch joins := candidates(v, RoleVoter, selfReady(v)); {
-	case voters >= v.Target.Voters:
+	case voters-v.retiring() >= v.Target.Voters:
 	case len(joins) == 0:
 		voters, live = voters+1, live+1
 		add("another host joins as a learner, catches up and becomes a voter", noHostReady, false)
@@ -80,4 +98,22 @@ func RetireLostPlan(v View) (steps []PlanStep) {
 	}
 	add(name+" stays out of the cluster until the retirement is undone", "", false)
 	return steps
+}
+
+// withoutLost returns the view after the operation in flight has ended and the lost member is removed. Until then,
+// every other host reports that it waits for that voter.
+func withoutLost(v View, lost Member) View {
+	v.Op, v.Hosts = nil, slices.Clone(v.Hosts)
+	v.Cluster.Members = slices.DeleteFunc(slices.Clone(v.Cluster.Members), func(m Member) bool {
+		return m.ID == lost.ID
+	})
+	if voters, live := v.Cluster.Counts(); voters > live { // the others wait for a second one
+		return v
+	}
+	for i := range v.Hosts {
+		if v.Hosts[i].Waiting == VoterNotLive {
+			v.Hosts[i].Waiting = ""
+		}
+	}
+	return v
 }

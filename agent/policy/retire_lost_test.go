@@ -79,13 +79,13 @@ func TestThePlanOfALostHostRemovesItsMemberBeforeAnotherHostJoins(t *testing.T) 
 	}{
 		"a voter": {func(*View) {}, []PlanStep{
 			{Text: ends, Voters: 3, Tolerance: 0},
-			{Text: "the member of n1 is removed", Voters: 2, Tolerance: 0, Final: true},
+			{Text: "member n1 (1) is removed by n2", Voters: 2, Tolerance: 0, Final: true},
 			{Text: "n4 joins as a learner, catches up and becomes a voter", Voters: 3, Tolerance: 1},
 			{Text: stays, Voters: 3, Tolerance: 1},
 		}},
 		"a voter, and no host is ready": {func(v *View) { v.Hosts[2].Waiting = "DISK_SLOW" }, []PlanStep{
 			{Text: ends, Voters: 3, Tolerance: 0},
-			{Text: "the member of n1 is removed", Voters: 2, Tolerance: 0, Final: true},
+			{Text: "member n1 (1) is removed by n2", Voters: 2, Tolerance: 0, Final: true},
 			{
 				Text: "another host joins as a learner, catches up and becomes a voter", Voters: 3, Tolerance: 1,
 				WaitsFor: noHostReady,
@@ -96,7 +96,7 @@ func TestThePlanOfALostHostRemovesItsMemberBeforeAnotherHostJoins(t *testing.T) 
 			v.Cluster.Members[0].Learner, v.Target.Voters = true, 2
 		}, []PlanStep{
 			{Text: ends, Voters: 2, Tolerance: 0},
-			{Text: "the member of n1 is removed", Voters: 2, Tolerance: 0, Final: true},
+			{Text: "member n1 (1) is removed by n2", Voters: 2, Tolerance: 0, Final: true},
 			{Text: stays, Voters: 2, Tolerance: 0},
 		}},
 		"a host without a member": {func(v *View) {

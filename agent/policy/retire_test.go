@@ -17,7 +17,7 @@ func retiredView(id string) View {
 	v.Cluster.Members, v.Hosts = v.Cluster.Members[:3], v.Hosts[:3]
 	v.Hosts = append(v.Hosts, ready("n4", RoleSpare))
 	v.Target.Configured = 3
-	v.Retired = []Retired{{Host: "n1", PeerURL: peerPrefix + "n1", By: "root", Reason: "old"}}
+	v.Retired = []Retired{{Host: "n1", PeerURL: peerPrefix + "n1", MemberID: 1, By: "root", Reason: "old"}}
 	v.Self.ID, v.Self.Name, v.Self.PeerURL = id, id, peerPrefix+id
 	v.Self.MemberID, v.Data.MemberID = 0, 0
 	for _, m := range v.Cluster.Members {
@@ -97,7 +97,7 @@ func TestARetiredStandbyLeavesAtOnce(t *testing.T) {
 		v := retiredView("n4")
 		withReplacement(&v)
 		v.Cluster.Members[3].Learner, v.Cluster.Members[3].Standby, v.Hosts[3].Role = true, true, RoleStandby
-		v.Retired[0] = Retired{Host: "n4", PeerURL: peerPrefix + "n4", By: "root", Reason: "old"}
+		v.Retired[0] = Retired{Host: "n4", PeerURL: peerPrefix + "n4", MemberID: 4, By: "root", Reason: "old"}
 		v.Self.MemberID, v.Self.StandbyID, v.Data = 4, 4, resized().Data
 		v.Data.MemberID, v.Unit.State = 4, UnitActive
 		v.Target.Standbys = 1
@@ -148,10 +148,10 @@ func TestARetirementIsRefusedWithTheRemedy(t *testing.T) {
 			v.Hosts, v.Target.Voters = v.Hosts[:3], 5
 		}, "", "without n1 4 of 5 voters would be left", "bring another host to health OK"},
 		{"a second one for the same spare", "n2", func(v *View) {
-			v.Retired = []Retired{{Host: "n1", PeerURL: peerPrefix + "n1"}}
+			v.Retired = []Retired{{Host: "n1", PeerURL: peerPrefix + "n1", MemberID: 1}}
 		}, "", "no host is ready to replace it: without n2 1 of 3 voters would be left", ""},
 		{"a second one with a spare for each", "n2", func(v *View) {
-			v.Retired = []Retired{{Host: "n1", PeerURL: peerPrefix + "n1"}}
+			v.Retired = []Retired{{Host: "n1", PeerURL: peerPrefix + "n1", MemberID: 1}}
 			v.Hosts = append(v.Hosts, ready("n5", RoleSpare))
 		}, "", "", ""},
 		{
@@ -166,7 +166,7 @@ func TestARetirementIsRefusedWithTheRemedy(t *testing.T) {
 		{"a spare that only observes", "n4", func(v *View) { v.Hosts[3].Manage = false }, "", "", ""},
 		{"an unknown host", "n9", nil, "", "no host with that name", "quorumctl member remove NAME"},
 		{"one that is retired already", "n1", func(v *View) {
-			v.Retired = []Retired{{Host: "n1", PeerURL: peerPrefix + "n1"}}
+			v.Retired = []Retired{{Host: "n1", PeerURL: peerPrefix + "n1", MemberID: 1}}
 			v.Hosts = v.Hosts[:3]
 		}, "", "", ""},
 		{"a host in an operation", "n2", func(v *View) {
@@ -230,7 +230,9 @@ func TestARetiredHostReportsWhatItWaitsFor(t *testing.T) {
 			"n4", func(v *View) { v.Retired[0].Host = "n4" }, "retired by root: old; it can be switched off",
 		},
 		"the second of two": {"n2", func(v *View) {
-			v.Retired = append(v.Retired, Retired{Host: "n2", PeerURL: peerPrefix + "n2", By: "ann", Reason: "loud"})
+			v.Retired = append(v.Retired, Retired{
+				Host: "n2", PeerURL: peerPrefix + "n2", MemberID: 2, By: "ann", Reason: "loud",
+			})
 		}, "retired by ann: loud; its voter leaves once another host has joined"},
 		"another host is retired": {"n2", func(*View) {}, ""},
 		"no host is retired":      {"n1", func(v *View) { v.Retired = nil }, ""},
@@ -247,9 +249,9 @@ func TestARetiredVoterCountsAsMissing(t *testing.T) {
 	t.Parallel()
 	v := retiredView("n2")
 	withReplacement(&v)
-	v.Retired = append(v.Retired, Retired{Host: "n9", PeerURL: peerPrefix + "n9"}) // it has no member
+	v.Retired = append(v.Retired, Retired{Host: "n9", PeerURL: peerPrefix + "n9", MemberID: 9}) // it has no member
 	v.Cluster.Members = append(v.Cluster.Members, Member{ID: 7, PeerURL: peerPrefix + "n7", Learner: true})
-	v.Retired = append(v.Retired, Retired{Host: "n7", PeerURL: peerPrefix + "n7"}) // it has a learner
+	v.Retired = append(v.Retired, Retired{Host: "n7", PeerURL: peerPrefix + "n7", MemberID: 7}) // it has a learner
 	if n := v.retiring(); n != 1 {
 		t.Errorf("%d voters are on retired hosts", n)
 	}

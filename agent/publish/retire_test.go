@@ -41,7 +41,7 @@ func TestARetiredHostCanBeSwitchedOffOnceItsOwnMemberIsGone(t *testing.T) {
 		"its record cannot be read": {policy.View{}, true, control.RetiredUnreadable, ""},
 	} {
 		got := RetiredOf(c.view, round.Retired{
-			Host: "id-n3", Unreadable: c.unreadable, Retired: record.Retired{Name: "n3", PeerURL: at},
+			Host: "id-n3", Unreadable: c.unreadable, Retired: record.Retired{Name: "n3", PeerURL: at, MemberID: 3},
 		})
 		if got.State != c.state || got.Member != c.role {
 			t.Errorf("%s: %s, %q", name, got.State, got.Member)

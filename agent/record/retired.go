@@ -11,13 +11,15 @@ import (
 // Retired records that an operator has retired a host. It has no lease, so the host stays out of the cluster across
 // reboots and reinstallations until an operator undoes the retirement. The host's ID is in the key.
 type Retired struct {
-	Version int       `json:"version"`
-	Name    string    `json:"name"`
-	PeerURL string    `json:"peerURL"` // of its member
-	By      string    `json:"by"`
-	Reason  string    `json:"reason" bound:"text"`
-	Since   time.Time `json:"since"`
-	Extra   Extra     `json:"-"`
+	Version int    `json:"version"`
+	Name    string `json:"name"`
+	PeerURL string `json:"peerURL"` // of its member
+	// MemberID identifies its member when it was retired; absent if it had none
+	MemberID MemberID  `json:"memberID,omitempty"`
+	By       string    `json:"by"`
+	Reason   string    `json:"reason" bound:"text"`
+	Since    time.Time `json:"since"`
+	Extra    Extra     `json:"-"`
 }
 
 // MaxRetired bounds the number of retired hosts.

@@ -21,7 +21,7 @@ type portProbes struct {
 	members []*probedMember
 }
 
-// probedMember is a member with the results of its last probes. Both ports alports have the same state.
+// probedMember is a member with the results of its last probes. Both ports always have the same state.
 type probedMember struct {
 	network.Member
 

@@ -133,13 +133,16 @@ func (f *fleet) checkSimultaneousReboot(voters []*lab.Host) {
 			log.checkOrder(letGo, goesOn)
 			continue
 		}
-		// half a second is left for logind
+		// quorumd stops waiting half a second before logind's limit, and the test allows as much again
 		if waited := log.mustFind(goesOn[0], goesOn[1]).at.Sub(begins); waited < lab.ShutdownDelay-time.Second {
 			f.t.Errorf("%s went down after %v without permission", h.Name, waited)
 		}
 		if !slices.Contains(voters, h) {
 			log.mustFind("quorumd", "shutting down without permission; no vote is lost")
 			continue
+		}
+		if _, stops := log.find("quorumd", "shutting down while etcd still stops"); stops {
+			continue // the host before it was back so soon that its own operation had begun
 		}
 		if e := log.mustFind("quorumd", shutdownWarning); e.priority != "0" {
 			f.t.Errorf("the journal of %s has %q with priority %q", h.Name, e.text, e.priority)

@@ -256,7 +256,10 @@ func (w *world) judgeEnd(h int, c choice) breach {
 		return endedEarly
 	case a.work == command && a.program != programSucceeded && c.outcome == policy.Cycled:
 		return notRun
-	case c.outcome == policy.Cycled && a.recalled != 0, c.outcome == policy.Recalled && a.recalled == 0:
+	case a.work == agentReboot && c.outcome == policy.Cycled && w.opBoot != 0,
+		a.work == agentReboot && c.outcome == policy.Recalled && w.opBoot == 0,
+		a.work != agentReboot && c.outcome == policy.Cycled && a.recalled != 0,
+		a.work != agentReboot && c.outcome == policy.Recalled && a.recalled == 0:
 		return recallMisreported
 	case a.list != voter || a.work == maintenanceRunning:
 	case !returned(c.outcome) && (a.stopped != 0 || a.unit == stopping || a.unit == restarting):

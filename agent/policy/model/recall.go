@@ -12,20 +12,24 @@ import (
 // calledOff is why work is called off. No decision depends on the text.
 const calledOff = "needed"
 
-// seesLeaderless reports whether an agent reaches a voter that answers and has no leader.
-func (w *world) seesLeaderless(h int) bool { return !w.quorum() && w.seesVoter(h) }
+// seesLeaderless reports whether an agent reaches so many voters that answer and have no leader that there is no
+// quorum.
+func (w *world) seesLeaderless(h int) bool {
+	voters, _ := w.votes()
+	return !w.quorum() && policy.NoQuorumWithout(voters, w.seenVoters(h))
+}
 
-// seesVoter reports whether an agent reaches the etcd of another voter, whether or not that serves.
-func (w *world) seesVoter(h int) bool {
+// seenVoters returns the number of other voters whose etcd an agent reaches, whether or not they serve.
+func (w *world) seenVoters(h int) (n int) {
 	if w.hosts[h].cutOff != 0 || w.hosts[h].blind != 0 {
-		return false
+		return 0
 	}
 	for i := range w.n {
 		if g := &w.hosts[i]; i != h && g.list == voter && g.data == current && g.unit == active {
-			return true
+			n++
 		}
 	}
-	return false
+	return n
 }
 
 // mayBeCalledOff reports whether etcd is stopped for work that the agent may call off.
@@ -51,8 +55,9 @@ func (w *world) needs(h int) bool {
 func (w *world) recallDue() bool {
 	for i := range w.n {
 		h := &w.hosts[i]
+		sees := w.seenVoters(i) > 0 && (w.quorum() || w.seesLeaderless(i))
 		if h.work == interruptible && h.stopped != 0 && h.ended == 0 && h.unit == stoppedForRequest && h.agent == up &&
-			h.down == 0 && h.data == current && h.recorded != 0 && w.seesVoter(i) && w.needs(i) {
+			h.down == 0 && h.data == current && h.recorded != 0 && sees && w.needs(i) {
 			return true
 		}
 	}
@@ -69,7 +74,7 @@ func (w *world) judgeRecall(h int, c choice) breach {
 	switch {
 	case a.work != interruptible && a.work != agentReboot || rebooting:
 		return recalledUnasked
-	case !w.seesVoter(h):
+	case w.seenVoters(h) == 0:
 		return recalledBlindly
 	case !w.needs(h) || a.stopped == 0 || w.runs(h) || a.dataLost():
 		return recalledNeedlessly

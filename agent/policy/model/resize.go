@@ -116,7 +116,9 @@ func (s *observation) retiredView() []policy.Retired {
 		return nil
 	}
 	name := hostName(int(s.retired - 1))
-	return []policy.Retired{{Host: name, PeerURL: name, By: "root", Reason: "testing"}}
+	return []policy.Retired{{
+		Host: name, PeerURL: name, MemberID: memberID(int(s.retired - 1)), By: "root", Reason: "testing",
+	}}
 }
 
 // leaves reports whether the operation is the leave of this host's voter.

@@ -122,7 +122,7 @@ func mayTrust(dir, file string, before, after []*certificate, now time.Time) err
 	if len(namesNotIn(before, after)) == len(before) {
 		return refused("use the file that 'quorumctl pki rotate status' names: every host must trust the new CA "+
 			"before the old one is dropped",
-			"this host trusts none of the CAs in %s now, so the other hosts would refuse it", file)
+			"the new %s drops every CA that this host trusts now: it would reject the other hosts' certificates", file)
 	}
 	for _, l := range leaves() {
 		if l.ca != file {
