@@ -126,3 +126,18 @@ func TestRetireWaitsUntilTheHostCanBeSwitchedOff(t *testing.T) {
 		})
 	}
 }
+
+func TestRetireOfALostHostSaysThatItsMemberIsRemoved(t *testing.T) {
+	t.Parallel()
+	d := retiring(t)
+	d.retirement.Lost, d.retirement.FaultTolerance = true, 0
+	d.retirement.Steps = []policy.PlanStep{
+		{Text: "the operation of n3 ends; the host is not waited for", Voters: 3},
+		{Text: "member n3 (3) is removed by n1", Voters: 2, Final: true},
+		{Text: "n4 joins as a learner, catches up and becomes a voter", Voters: 3, Tolerance: 1},
+		{Text: "n3 stays out of the cluster until the retirement is undone", Voters: 3, Tolerance: 1},
+	}
+	socket, _ := serve(t, d)
+	golden(t, "retire-lost.golden", transcript(t, socket, "retire n3 --lost --dry-run --reason 'its mainboard is dead'",
+		"retire n3 --lost --yes --reason 'its mainboard is dead'"))
+}

@@ -44,6 +44,8 @@ func documentedLines() []typedCommand {
 		{line: `maintenance on --reason "new disk in slot 2" --for 1m`, host: 2},
 		{line: `maintenance status`, host: 2},
 		{line: `maintenance off`, host: 2},
+		{line: `maintenance on --reason "install packages" --interruptible`, host: 2},
+		{line: `maintenance off`, host: 2},
 		{line: `maintenance on --reason "new disk in slot 2" --for 1h`, host: 2},
 		{line: `maintenance off`, host: 2},
 		{line: `maintenance on --reason "kubeadm upgrade node"`, host: 1},
@@ -146,6 +148,9 @@ func ranElsewhere() map[string]otherTest {
 		`retire n3 --reason x --dry-run`:                 {retired, "retire n3 --dry-run --reason x"},
 		`retire n3 --reason "end of lease" --wait`:       {leaves, "retire n3 --yes --reason 'end of lease'"},
 		`retire n2 --reason 'end of lease' --yes --wait`: {leaves, "retire n3 --yes --reason 'end of lease'"},
+		`retire n3 --lost --reason 'its mainboard is dead'`: {
+			"TestRetireOfALostHostSaysThatItsMemberIsRemoved", "retire n3 --lost --yes --reason 'its mainboard is dead'",
+		},
 		`retire n2 --undo --yes`:                         {retired, "retire n3 --undo --yes"},
 		`leader transfer n2 --reason "n1 is to be moved" --wait`: {
 			"TestLeaderTransferShowsItsPlanAndItsEnd", "leader transfer n2 --yes --wait",

@@ -59,7 +59,7 @@ func TestTheSpareTestsRestoresAndEveryHostReportsAFailedOne(t *testing.T) {
 			d.Failed == nil
 	})
 	w.eventually("the next restore test is not due yet", func() bool {
-		return strings.HasSuffix(n2.restoreTest().Next, ", by n2") &&
+		return strings.HasPrefix(n2.restoreTest().Next, "n2 runs the next restore test") &&
 			strings.Contains(n2.restoreTest().Next, "restore test is in ")
 	})
 	listed := n1.snapshot(control.SnapshotRequest{Do: control.SnapshotList}).Snapshots

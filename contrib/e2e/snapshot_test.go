@@ -220,7 +220,7 @@ func TestTheStandbyTakesDueSnapshotsAndEveryHostReportsAFailedOne(t *testing.T) 
 	w.eventually("no host reports it any more", func() bool {
 		s, ok := standby.status()
 		return ok && s.Backup != nil && s.Backup.Failed == nil && s.Backup.Host == "n1" &&
-			strings.HasSuffix(s.Backup.Next, ", by "+standby.Options.Name)
+			strings.HasPrefix(s.Backup.Next, standby.Options.Name+" takes the next snapshot")
 	})
 }
 
