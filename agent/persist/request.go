@@ -50,6 +50,7 @@ func (k *Persister) noteAsked(ctx context.Context, r *round.Round, note policy.R
 			}
 			k.log.Warn("work called off: the cluster needs this host's vote", "work", asked.Work, "by", asked.By,
 				"cause", note.Text)
+			return nil
 		}
 		return k.files.OperationSeen(asked, hoststate.Beginning{
 			BootID: op.BootID, At: op.Started, Clock: op.Clock, Cluster: in,
