@@ -211,11 +211,13 @@ func (p *promises) checkVoteInPlace(by *process, op *record.Op) {
 	}
 }
 
-// checkCompletion checks that a voter may complete a replacement: there is one voter too many, and the replaced voter
-// is dead or unhealthy, or was unhealthy when this host was promoted by the same operation.
+// checkCompletion checks that a voter may complete a replacement: there is one voter too many, or an operator has made
+// the cluster smaller, and the replaced voter is dead or unhealthy, or was unhealthy when this host was promoted by the
+// same operation.
 func (p *promises) checkCompletion(by *process, op *record.Op, m *member) {
 	voters, plan := len(p.w.etcd.voters()), p.w.plan
-	if plan.Unhealthy == 0 && plan.Dead == 0 || voters%2 != 0 || voters <= p.w.size() {
+	resized := p.w.etcd.store.Get(p.w.keys.Size()) != nil
+	if plan.Unhealthy == 0 && plan.Dead == 0 || voters%2 != 0 && !resized || voters <= p.w.size() {
 		p.breach("P2", by.host, "a voter replaces another one, which is not surplus")
 		return
 	}
