@@ -149,9 +149,10 @@ func ranElsewhere() map[string]otherTest {
 		`retire n3 --reason "end of lease" --wait`:       {leaves, "retire n3 --yes --reason 'end of lease'"},
 		`retire n2 --reason 'end of lease' --yes --wait`: {leaves, "retire n3 --yes --reason 'end of lease'"},
 		`retire n3 --lost --reason 'its mainboard is dead'`: {
-			"TestRetireOfALostHostSaysThatItsMemberIsRemoved", "retire n3 --lost --yes --reason 'its mainboard is dead'",
+			"TestRetireOfALostHostSaysThatItsMemberIsRemoved",
+			"retire n3 --lost --yes --reason 'its mainboard is dead'",
 		},
-		`retire n2 --undo --yes`:                         {retired, "retire n3 --undo --yes"},
+		`retire n2 --undo --yes`: {retired, "retire n3 --undo --yes"},
 		`leader transfer n2 --reason "n1 is to be moved" --wait`: {
 			"TestLeaderTransferShowsItsPlanAndItsEnd", "leader transfer n2 --yes --wait",
 		},
