@@ -6,6 +6,8 @@ package policy
 import (
 	"testing"
 	"time"
+
+	"github.com/quorumd/quorumd/agent/record"
 )
 
 // leaderlessView is downView of an interruptible maintenance after the quorum was lost: n1 answers and has no leader.
@@ -64,6 +66,12 @@ func TestWorkIsCalledOffOnlyOnEvidenceThatTheClusterNeedsTheHost(t *testing.T) {
 	play(t, fiveView, []scene{
 		{name: "with five voters and a fault tolerance of 0", reason: Recalled},
 		{name: "only just", reason: InMaintenance, change: func(v *View) { v.Cluster.Members[3].DownFor-- }},
+		{name: "which another host reaches", reason: InMaintenance, change: func(v *View) {
+			v.Hosts[1].Sees = []record.Reachability{{MemberID: 4, Peer: record.PortAnswers}}
+		}},
+		{name: "which another host does not reach, either", reason: Recalled, change: func(v *View) {
+			v.Hosts[1].Sees = []record.Reachability{{MemberID: 4, LostSince: lostOn}}
+		}},
 		{name: "and this host's data is not the member's", reason: InMaintenance, change: func(v *View) {
 			v.Data.MemberID = 9
 		}},

@@ -56,12 +56,27 @@ func neededBack(v View) (string, bool) {
 	for other := range v.Cluster.voters() {
 		if !other.Live && other.ID != m.ID {
 			down = append(down, other.label())
-			if other.DownFor < v.Limits.Settle {
+			if other.DownFor < v.Limits.Settle || v.isReachedElsewhere(other) {
 				return "", false
 			}
 		}
 	}
 	return "fault tolerance 0: " + strings.TrimPrefix(unanswered(down), "voter "), true
+}
+
+// isReachedElsewhere reports whether the host of another live voter reports that it reaches a member: then only this
+// host does not.
+func (v View) isReachedElsewhere(m Member) bool {
+	for voter := range v.Cluster.voters() {
+		h, present := v.hostOf(voter)
+		if !present || h.Own || !voter.Live || voter.ID == m.ID {
+			continue
+		}
+		if report, says := h.reportOn(m.ID); says && !report.Lost() && !report.Unsure() {
+			return true
+		}
+	}
+	return false
 }
 
 // recalled reports that the work on this host was called off; the host comes back.

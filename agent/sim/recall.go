@@ -57,11 +57,13 @@ func (w *world) failAnother(h *host, length time.Duration) {
 }
 
 // checkCalledOff checks that an agent that starts etcd during interruptible maintenance does so because another voter
-// has failed, even if only for a moment that its view still shows.
+// has failed or was not reached from its host, even if only for a moment that its view still shows.
 func (p *promises) checkCalledOff(h *host) {
 	past := p.staleness() + p.w.plan.timing().Settle
 	for _, m := range p.w.etcd.voters() {
-		if m.host != h && (m.downAt != 0 || p.w.now()-m.upAt < past) {
+		there, back := p.w.links[h.index][m.host.index], p.w.links[m.host.index][h.index]
+		cut := there.cuts+back.cuts > 0 || p.w.now()-max(there.since, back.since) < past
+		if m.host != h && (m.downAt != 0 || p.w.now()-m.upAt < past || cut) {
 			p.w.counts.Recalled++
 			return
 		}
