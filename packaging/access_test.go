@@ -59,7 +59,8 @@ func TestConfigCheckReportsWhoCanReadTheKey(t *testing.T) {
 		"is readable by every user on this host and allows full access to etcd; run: chown quorumd: "+key+
 			" && chmod 0400 "+key)
 	if out, _ := h.try("chown quorumd: " + key + " && chmod 0400 " + key +
-		"; quorumctl config check"); strings.Contains(out, "is readable by") || strings.Contains(out, "permission denied") {
+		"; quorumctl config check"); strings.Contains(out, "is readable by") ||
+		strings.Contains(out, "permission denied") {
 		t.Errorf("after the advised command: %s", out)
 	}
 }

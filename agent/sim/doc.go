@@ -43,7 +43,7 @@
 //     the hosts in any order, abort it and make another, while agents are killed and hosts lose power. Copying the
 //     survivor's data (survivor.go) takes time, may fail, and may be interrupted while the copy is put in place. Two
 //     clusters then exist, which must never both serve.
-//   - Operators (fault.go, maintenance.go): they pause and resume, request a second bootstrap, stop etcd, remove
+//   - Operators (operator.go, maintenance.go): they pause and resume, request a second bootstrap, stop etcd, remove
 //     members, release operations, and request and cancel maintenance, restarts, reboots, commands and rollouts.
 //   - Operators that resize the cluster and retire hosts, in a third of the clusters without quorum loss (resize.go):
 //     hosts join and voters leave, among all other faults. Another client overwrites the recorded size.

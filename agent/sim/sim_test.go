@@ -36,6 +36,34 @@ func many() bool { return *hoursFlag >= 1000 }
 // faulty is for how long faults are injected into every seed's cluster.
 const faulty = 6 * time.Hour
 
+// runSeeds simulates three clusters without quorum loss, in which set changes the plan and a fault begins every four
+// minutes, and returns their results. It fails the test if a promise is broken.
+func runSeeds(t *testing.T, faulty time.Duration, set func(p *plan)) []Result {
+	t.Helper()
+	results := make([]Result, 3)
+	t.Run("seeds", func(t *testing.T) { // it returns when all have ended
+		for seed := range results {
+			t.Run(fmt.Sprint(seed), func(t *testing.T) {
+				t.Parallel()
+				synctest.Test(t, func(t *testing.T) {
+					r, err := Run(Options{Seed: uint64(seed), Faulty: faulty, plan: func(p *plan) {
+						p.LostAt, p.FaultInterval = 0, 4*time.Minute
+						set(p)
+					}})
+					if err != nil {
+						t.Fatal(err)
+					}
+					if r.Breach != nil {
+						t.Fatalf("seed %d: %v\n%s", seed, r.Breach, r.Plan)
+					}
+					results[seed] = r
+				})
+			})
+		}
+	})
+	return results
+}
+
 func TestMain(m *testing.M) {
 	if os.Getenv("GOGC") == "" { // make sim sets it
 		debug.SetGCPercent(400) // less garbage collection saves a fifth of the time

@@ -79,7 +79,7 @@ func TestAHostInOtherMaintenanceStaysDownWhenTheQuorumIsLost(t *testing.T) {
 	n3.inMaintenance(false)
 	n2.powerOff()
 	w.eventually("n3 reports that the cluster needs it", func() bool {
-		return n3.reasonIs(policy.InMaintenance, "the maintenance is not interruptible")
+		return n3.reasonIs(policy.InMaintenance, "its maintenance is not interruptible")
 	})
 	w.never(quiet, "n3's etcd was started during its maintenance", n3.etcdRuns)
 	n3.endMaintenance() // an operator needs no quorum for that

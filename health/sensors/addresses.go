@@ -77,7 +77,7 @@ func ipv4() (all []held, err error) {
 		to    *interfaceRequest
 	}{bytes: int32(most * unsafe.Sizeof(found[0])), to: &found[0]}
 	if _, _, errno := unix.Syscall(unix.SYS_IOCTL, uintptr(socket), unix.SIOCGIFCONF,
-		uintptr(unsafe.Pointer(&ask))); errno != 0 { //nolint:gosec // the kernel writes no more than that size
+		uintptr(unsafe.Pointer(&ask))); errno != 0 { //nolint:gosec // the kernel writes at most that size
 		return nil, errno
 	}
 	n := min(most, max(0, int(ask.bytes)/int(unsafe.Sizeof(found[0]))))

@@ -19,19 +19,25 @@ func TestMain(m *testing.M) {
 	goleak.VerifyTestMain(m)
 }
 
+// checkResult fails the test if the exploration of a scope broke a promise or is incomplete.
+func checkResult(t *testing.T, scope string, r Result) {
+	t.Helper()
+	t.Log(r)
+	if r.Breach != nil {
+		t.Fatalf("%s: %s: %s\n%s", scope, r.Breach.Promise, r.Breach.Text, r.Breach.Trace)
+	}
+	if !r.Complete {
+		t.Errorf("%s: the exploration is incomplete", scope)
+	}
+}
+
 func TestThePolicyKeepsItsPromisesInSmallScopes(t *testing.T) {
 	t.Parallel()
 	steps, reasons, phases := map[policy.StepKind]bool{}, map[policy.ReasonCode]bool{}, map[Phase]bool{}
 	for _, sc := range slices.Concat(smallScenarios(), smallCycles(), externals(), alarms(), smallRemovals(),
 		smallReplacements(), smallUnhealthy(), smallResizes(), smallTransfers()) {
 		r := Explore(t.Context(), sc, 2)
-		t.Log(r)
-		if r.Breach != nil {
-			t.Fatalf("%s: %s: %s\n%s", sc.Name, r.Breach.Promise, r.Breach.Text, r.Breach.Trace)
-		}
-		if !r.Complete {
-			t.Errorf("%s: the exploration is incomplete", sc.Name)
-		}
+		checkResult(t, sc.Name, r)
 		maps.Copy(steps, r.Steps)
 		maps.Copy(reasons, r.Reasons)
 		maps.Copy(phases, r.Phases)

@@ -12,13 +12,6 @@ func TestWorkIsCalledOffOnlyWhenTheClusterNeedsTheHost(t *testing.T) {
 		if sc.Long {
 			continue
 		}
-		r := Explore(t.Context(), sc, 2)
-		t.Log(r)
-		if r.Breach != nil {
-			t.Fatalf("%s: %s: %s\n%s", sc.Name, r.Breach.Promise, r.Breach.Text, r.Breach.Trace)
-		}
-		if !r.Complete {
-			t.Errorf("%s: the exploration is incomplete", sc.Name)
-		}
+		checkResult(t, sc.Name, Explore(t.Context(), sc, 2))
 	}
 }

@@ -8,13 +8,6 @@ import "testing"
 func TestARequestedTransferKeepsItsPromises(t *testing.T) {
 	t.Parallel()
 	for _, sc := range smallTransfers() {
-		r := Explore(t.Context(), sc, 2)
-		t.Log(r)
-		if r.Breach != nil {
-			t.Fatalf("%s: %s: %s\n%s", sc.Name, r.Breach.Promise, r.Breach.Text, r.Breach.Trace)
-		}
-		if !r.Complete {
-			t.Errorf("%s: the exploration is incomplete", sc.Name)
-		}
+		checkResult(t, sc.Name, Explore(t.Context(), sc, 2))
 	}
 }

@@ -8,10 +8,6 @@ import "testing"
 func TestAResizedClusterKeepsItsPromises(t *testing.T) {
 	t.Parallel()
 	for _, sc := range smallResizes() {
-		r := Explore(t.Context(), sc, 2)
-		t.Log(r)
-		if r.Breach != nil {
-			t.Fatalf("%s: %s: %s\n%s", sc.Name, r.Breach.Promise, r.Breach.Text, r.Breach.Trace)
-		}
+		checkResult(t, sc.Name, Explore(t.Context(), sc, 2))
 	}
 }

@@ -13,14 +13,7 @@ import (
 func TestThePolicyKeepsItsPromisesInARollout(t *testing.T) {
 	t.Parallel()
 	for _, sc := range Rollouts() {
-		r := ExploreRollout(t.Context(), sc, 0)
-		t.Log(r)
-		if r.Breach != nil {
-			t.Fatalf("%s: %s: %s\n%s", sc.Name, r.Breach.Promise, r.Breach.Text, r.Breach.Trace)
-		}
-		if !r.Complete {
-			t.Errorf("%s: the exploration is incomplete", sc.Name)
-		}
+		checkResult(t, sc.Name, ExploreRollout(t.Context(), sc, 0))
 	}
 }
 
