@@ -57,6 +57,10 @@ func TestARetiredHostIsReplacedAndStaysOutUntilThatIsUndone(t *testing.T) {
 		if again, err := f.retire("id-v3", false); err != nil || !again.Unchanged {
 			t.Errorf("again: %+v, %v", again, err)
 		}
+		got, err := record.Decode[record.Retired]([]byte(f.etcd.get(keys.Retired("id-v3"))))
+		if err != nil || got.MemberID != 3 {
+			t.Errorf("the record is %+v, %v", got, err)
+		}
 		f.until(10*time.Minute, "the spare votes in its place", func() bool {
 			return f.vote("s0000", "v1", "v2") && f.retired("v1") == "id-v3 left"
 		})
@@ -202,6 +206,41 @@ func TestAHostLostInMaintenanceIsRetiredAndReplaced(t *testing.T) {
 		want := []string{"v2: v3, lost in an operation, by root: its mainboard is dead"}
 		if got := f.noted("RETIRED"); !slices.Equal(got, want) {
 			t.Errorf("the history has %q", got)
+		}
+	})
+}
+
+func TestUndoingTheRetirementOfALostHostCancelsTheRemovalOfItsMember(t *testing.T) {
+	t.Parallel()
+	inFleet(t, 1, func(t *testing.T, f *fleet) {
+		h := f.hosts["v2"].agent
+		f.takeDown("v3")
+		f.loseHost("v3")
+		f.until(3*time.Minute, "the record of the host expires", func() bool {
+			return !f.etcd.has(record.KeysFor("test").Host("id-v3"))
+		})
+		f.pass(time.Minute)
+		pause := control.PauseRequest{Reason: "a test", For: control.Duration(10 * time.Minute)}
+		req := control.RetireRequest{Host: "v3", Lost: true, Reason: "dead"}
+		if _, err := h.Retire(t.Context(), req, "root"); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := h.Pause(t.Context(), pause, "root"); err != nil {
+			t.Fatal(err)
+		}
+		f.pass(20 * time.Second)
+		if h.Status().Removal == nil {
+			t.Fatal("no removal is pending during the pause")
+		}
+		if _, err := f.retire("v3", true); err != nil {
+			t.Fatal(err)
+		}
+		f.until(time.Minute, "the removal is cancelled", func() bool {
+			s := h.Status()
+			return s.Removal == nil && s.LastRemoval != nil && s.LastRemoval.Code == policy.Cancelled
+		})
+		if !f.vote("v1", "v2", "v3") {
+			t.Errorf("the voters are %v", f.voters())
 		}
 	})
 }

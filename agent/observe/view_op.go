@@ -56,7 +56,7 @@ func (b *Builder) requestedOperation(v *policy.View, r *round.Round) {
 	shown := r.OpAt != 0 && (r.Op == nil || r.Op.Host == id) // an unreadable record may be this host's
 	v.Asked.Released, v.Asked.RecordDeleted = k.At(b.bootID).Gone(shown, elsewhere,
 		r.Released.Releases(id, k.Began))
-	v.Asked.EndChanged = own && (!r.Op.Until.Equal(k.Until()) || r.Op.Interruptible != k.Interruptible)
+	v.Asked.RecordDiffers = own && (!r.Op.Until.Equal(k.Until()) || r.Op.Interruptible != k.Interruptible)
 }
 
 // rolloutOf makes the view of the rollout.

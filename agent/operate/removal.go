@@ -35,7 +35,7 @@ func (o *Operator) RemoveMember(ctx context.Context, req control.RemovalRequest,
 		_, last := o.opt.Files.Removals()
 		return control.Removal{RequestedRemoval: last.RequestedRemoval, State: control.RemovalDone}, nil
 	}
-	return o.askRemoval(ctx, r, m, req, by, "")
+	return o.askRemoval(ctx, r, m, req, by, "", cannot)
 }
 
 // removable returns the member that the operator named. It refuses a removal that can never be carried out. For a
@@ -59,11 +59,10 @@ func (o *Operator) removable(r *round.Round, req control.RemovalRequest, cannot 
 }
 
 // askRemoval records the request on this host's disk. retires is the ID of the host whose retirement it belongs to;
-// empty if it belongs to none.
+// empty if it belongs to none. An error begins with cannot.
 func (o *Operator) askRemoval(ctx context.Context, r *round.Round, m policy.Member, req control.RemovalRequest,
-	by, retires string,
+	by, retires, cannot string,
 ) (control.Removal, error) {
-	cannot := "cannot remove " + req.Member + ": "
 	now := o.opt.Wall().UTC()
 	next := control.RequestedRemoval{
 		MemberID: record.MemberID(m.ID), Name: m.Name, Reason: req.Reason, By: by, Live: req.Live,

@@ -174,6 +174,11 @@ func (o *Operator) retire(ctx context.Context, v policy.View, seen retiredSeen, 
 ) (control.Retirement, error) {
 	cannot := "cannot retire " + req.Host + ": "
 	host.By, host.Reason, host.Since, host.Unreadable = by, req.Reason, o.opt.Wall().UTC(), false
+	for _, m := range v.Cluster.Members {
+		if m.PeerURL == host.PeerURL {
+			host.MemberID = record.MemberID(m.ID)
+		}
+	}
 	out := publish.RetirementOf(v, host)
 	out.DryRun = req.DryRun
 	conditions, then, err := o.retireTxn(v, seen, host, &out)

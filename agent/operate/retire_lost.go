@@ -27,17 +27,7 @@ func (o *Operator) retireLost(ctx context.Context, r *round.Round, seen retiredS
 ) (control.Retirement, error) {
 	cannot := "cannot retire " + req.Host + ": "
 	v := seen.view(r.View)
-	host := round.Retired{Host: req.Host, Retired: record.Retired{Name: req.Host}}
-	if op := v.Op; op != nil && (op.Host == req.Host || op.HostName == req.Host) {
-		host.Host = op.Host
-	}
-	if i := slices.IndexFunc(seen.retired, func(r round.Retired) bool { return r.Host == host.Host }); i >= 0 {
-		host = seen.retired[i]
-	}
-	m, listed := v.LostMember()
-	if v.Op != nil {
-		host.Name, host.PeerURL, host.MemberID = v.Op.HostName, v.Op.PeerURL, record.MemberID(m.ID)
-	}
+	host, m, listed := seen.lost(v, req.Host)
 	if err := seen.unknownHosts(r, cannot); err != nil {
 		return control.Retirement{}, err
 	}
@@ -75,8 +65,23 @@ func (o *Operator) retireLost(ctx context.Context, r *round.Round, seen retiredS
 		return out, nil
 	}
 	_, err = o.askRemoval(ctx, r, m, control.RemovalRequest{
-		Member: m.Name + ", although " + host.Name + " is retired now and its operation has ended", Reason: req.Reason,
-		For: control.Duration(control.MaxRemoval),
-	}, by, host.Host)
+		Reason: req.Reason, For: control.Duration(control.MaxRemoval),
+	}, by, host.Host, host.Name+" is retired and its operation has ended, but its member is not removed: ")
 	return out, err
+}
+
+// lost returns the retirement to record for the host of the operation in flight, if that has this name or ID, and its
+// member if it is listed. An earlier retirement keeps the fields that this version does not know.
+func (s retiredSeen) lost(v policy.View, name string) (host round.Retired, m policy.Member, listed bool) {
+	op := v.Op
+	if op == nil || op.Host != name && op.HostName != name { // the policy refuses it
+		return round.Retired{Host: name, Retired: record.Retired{Name: name}}, policy.Member{}, false
+	}
+	host = round.Retired{Host: op.Host}
+	if i := slices.IndexFunc(s.retired, func(r round.Retired) bool { return r.Host == op.Host }); i >= 0 {
+		host = s.retired[i]
+	}
+	m, listed = v.LostMember()
+	host.Name, host.PeerURL, host.MemberID = op.HostName, op.PeerURL, record.MemberID(m.ID)
+	return host, m, listed
 }

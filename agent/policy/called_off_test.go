@@ -162,6 +162,15 @@ func TestAnOperationWhoseWorkWasCalledOffEndsSo(t *testing.T) {
 		}
 	}
 	v := backView()
+	v.Asked.Work, v.Asked.Recalled, v.Asked.Begun = WorkReboot, "", false
+	if d := Decide(v); d.Step.Kind != StepEndOp || d.Step.Outcome != Recalled {
+		t.Errorf("a reboot whose disk no longer shows that it was called off: %+v", d.Step)
+	}
+	v.Asked.Recalled, v.Op.SameBoot = "no quorum", false
+	if d := Decide(v); d.Step.Kind != StepEndOp || d.Step.Outcome != Cycled {
+		t.Errorf("a reboot that happened after it was called off: %+v", d.Step)
+	}
+	v = backView()
 	v.Cluster.Members[2].LiveFor = 0
 	v.Asked.Recalled, v.Asked.Over = "no quorum", true
 	if d := Decide(v); d.Reasons[0].Code != Returning || !hasCode(d.Reasons, Recalled) {

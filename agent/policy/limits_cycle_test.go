@@ -202,7 +202,7 @@ func TestAHostOperationContinuesExactlyAtTheLimits(t *testing.T) {
 		{"a reboot was requested beyond the limit", func(v *View) {
 			v.Asked.Work, v.Asked.RebootFor = WorkReboot, v.Limits.TransferTimeout+1
 		}, StepReboot, ""},
-		{"its end has a different outcome", func(v *View) { v.Asked.EndChanged = true }, StepSetPhase, ""},
+		{"its end has a different outcome", func(v *View) { v.Asked.RecordDiffers = true }, StepSetPhase, ""},
 		{"it is over, and the data is another member's", func(v *View) {
 			v.Asked.Over, v.Data.MemberID = true, 9
 		}, StepNone, DataUnusable},

@@ -88,11 +88,11 @@ type Asked struct {
 	Command Hooks // the state of the program that WorkCommand runs
 	Over    bool  // the host no longer needs to be down
 	// OverFor is how long this agent has observed Over; 0 while Over is false.
-	OverFor    time.Duration
-	Rollout    string // the rollout that requested it; empty if none
-	Overdue    bool   // it has exceeded its announced duration, which is only reported
-	EndChanged bool   // the operation's record differs from the request in its end time or in Interruptible
-	Released   bool   // an operator has released its operation: it does not begin again
+	OverFor       time.Duration
+	Rollout       string // the rollout that requested it; empty if none
+	Overdue       bool   // it has exceeded its announced duration, which is only reported
+	RecordDiffers bool   // the record of its operation has a different end time, or differs in Interruptible
+	Released      bool   // an operator has released its operation: it does not begin again
 	// RecordDeleted reports that the record of its operation was deleted: this host's disk records the operation, but
 	// etcd has no record, or the record of another host's operation.
 	RecordDeleted bool

@@ -43,7 +43,7 @@ func TestAnOverdueOperationIsReportedByEveryHost(t *testing.T) {
 func TestAHostPublishesAnExtendedTimeLimit(t *testing.T) {
 	t.Parallel()
 	v := downView()
-	v.Asked.EndChanged = true
+	v.Asked.RecordDiffers = true
 	if got := Decide(v).Step; got.Kind != StepSetPhase || got.Phase != PhaseDown {
 		t.Errorf("it takes the step %v", got)
 	}

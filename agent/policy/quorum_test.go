@@ -164,3 +164,17 @@ func TestAHostJoinsASlowVoterOnlyIfTheOthersAreAQuorumWithIt(t *testing.T) {
 		}
 	}
 }
+
+func TestSoManyVotersMustBeLeaderlessThatTheRestIsTooFew(t *testing.T) {
+	t.Parallel()
+	for voters, need := range map[int]int{3: 1, 5: 2, 7: 3, 9: 4} {
+		for n := range voters {
+			if got := NoQuorumWithout(voters, n); got != (n >= need) {
+				t.Errorf("%d of %d voters: %t", n, voters, got)
+			}
+		}
+	}
+	if NoQuorumWithout(1, 0) {
+		t.Error("no voter answers")
+	}
+}

@@ -389,3 +389,36 @@ func TestAnotherRemovalReplacesOnlyAnExpiredIdleOne(t *testing.T) {
 		}
 	}
 }
+
+func TestARemovalEndsWhenTheRetirementToWhichItBelongsIsUndone(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		change func(v *View)
+		ends   bool
+	}{
+		"undone":                      {func(*View) {}, true},
+		"the host is retired":         {func(v *View) { v.Retired = []Retired{{Host: "v3", PeerURL: "x"}} }, false},
+		"this view may still lack it": {func(v *View) { v.Removal.AskedFor = v.Limits.Settle - 1 }, false},
+		"it belongs to no retirement": {func(v *View) { v.Removal.Retires = "" }, false},
+	} {
+		v := removalView()
+		v.Cluster.Fresh = true
+		v.Removal.Retires, v.Removal.AskedFor = "v3", time.Minute
+		c.change(&v)
+		d := Decide(v)
+		if note := d.Notes.Removal; note.Ends != c.ends || c.ends && note.Code != Cancelled {
+			t.Errorf("%s: %+v", name, note)
+		}
+		if takes := d.Step.Kind == StepTakeLock; takes == c.ends {
+			t.Errorf("%s: %+v", name, d.Step)
+		}
+		inRemoval(&v, PhaseBegun)
+		if step := Decide(v).Step; (step.Kind == StepEndOp && step.Outcome == Cancelled) != c.ends {
+			t.Errorf("%s, in flight: %+v", name, step)
+		}
+		inRemoval(&v, PhaseRemoving)
+		if step := Decide(v).Step; step.Kind != StepRemoveMember {
+			t.Errorf("%s, after it may have been sent: %+v", name, step)
+		}
+	}
+}

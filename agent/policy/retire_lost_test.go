@@ -39,6 +39,20 @@ func TestAHostIsRetiredAsLostOnlyInMaintenanceAndWithoutItsAgent(t *testing.T) {
 		{"a host that is not in maintenance", "n3", func(*View) {}, "", notDown, "without --lost"},
 		{"a host that joins", "n1", func(v *View) { v.Op.Kind = KindJoin }, "", notDown, "member remove"},
 		{"without an operation", "n1", func(v *View) { v.Op = nil }, "", notDown, "without --lost"},
+		{"a record that names a different member", "n1", func(v *View) {
+			v.Op.PeerURL = peerPrefix + "n9"
+		}, OperationRejected, "a member with a different peer URL", "operation release"},
+		{"a learner that answers", "n1", func(v *View) {
+			v.Cluster.Members[0].Learner, v.Cluster.Members[0].Live = true, true
+		}, MemberLive, "its learner answers", "quorumctl explain"},
+		{"a host that has an agent with a new ID", "n1", func(v *View) {
+			h := ready("n1", RoleSpare)
+			h.ID = "n1-new"
+			v.Hosts = append(v.Hosts, h)
+		}, "", "under a different host ID", "operation release"},
+		{"a member whose host has an agent", "n1", func(v *View) {
+			v.Cluster.Members[0].AgentGoneFor = 0
+		}, "", "under a different host ID", "operation release"},
 		{"a host whose agent runs", "n1", func(v *View) {
 			v.Hosts = append(v.Hosts, ready("n1", RoleVoter))
 		}, "", "quorumd runs on n1", "power it off"},
@@ -83,6 +97,17 @@ func TestThePlanOfALostHostRemovesItsMemberBeforeAnotherHostJoins(t *testing.T) 
 			{Text: "n4 joins as a learner, catches up and becomes a voter", Voters: 3, Tolerance: 1},
 			{Text: stays, Voters: 3, Tolerance: 1},
 		}},
+		"a voter for which the spare waits": {func(v *View) { v.Hosts[2].Waiting = VoterNotLive }, []PlanStep{
+			{Text: ends, Voters: 3, Tolerance: 0},
+			{Text: "member n1 (1) is removed by n2", Voters: 2, Tolerance: 0, Final: true},
+			{Text: "n4 joins as a learner, catches up and becomes a voter", Voters: 3, Tolerance: 1},
+			{Text: stays, Voters: 3, Tolerance: 1},
+		}},
+		"a host of the running rollout": {func(v *View) {
+			v.Rollout, v.Cluster.Members, v.Target.Voters = &Rollout{Runs: true}, v.Cluster.Members[1:], 2
+		}, []PlanStep{
+			{Text: ends + ", and the rollout stops", Voters: 2, Tolerance: 0}, {Text: stays, Voters: 2, Tolerance: 0},
+		}},
 		"a voter, and no host is ready": {func(v *View) { v.Hosts[2].Waiting = "DISK_SLOW" }, []PlanStep{
 			{Text: ends, Voters: 3, Tolerance: 0},
 			{Text: "member n1 (1) is removed by n2", Voters: 2, Tolerance: 0, Final: true},
@@ -122,6 +147,18 @@ func TestTheRequestOfAHostWhoseMemberWasRemovedEnds(t *testing.T) {
 		"a maintenance of a retired host": {func(v *View) {
 			v.Retired = []Retired{{Host: v.Self.ID, PeerURL: v.Self.PeerURL}}
 		}, true},
+		"a command that runs": {func(v *View) {
+			v.Asked.Work, v.Asked.Command.State = WorkCommand, HooksRunning
+		}, false},
+		"a command of a host whose peer URL was changed": {func(v *View) {
+			v.Asked.Work = WorkCommand
+			m := voter(1, "n1")
+			m.PeerURL = peerPrefix + "old"
+			v.Cluster.Members = append(v.Cluster.Members, m)
+		}, false},
+		"a command, and the endpoints lead to a different cluster": {func(v *View) {
+			v.Asked.Work, v.Cluster.ID, v.Cluster.ExpectedID = WorkCommand, 1, 2
+		}, false},
 		"a command whose operation has never begun": {func(v *View) {
 			v.Asked.Work, v.Asked.Seen = WorkCommand, false
 		}, false},
