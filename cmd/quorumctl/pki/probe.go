@@ -393,7 +393,7 @@ func (p Port) lacks(step int) string {
 	case p.New == Refuses:
 		return "does not trust the new CA"
 	case p.New == Unknown:
-		return "may not trust the new CA: " + cmp.Or(p.Why, "no answer")
+		return "is not known to trust the new CA: " + cmp.Or(p.Why, "no answer")
 	case step == stepBoth && p.Old != Accepts:
 		return "no longer trusts the old CA"
 	case step >= stepLeaves && p.Shows != ByNew:

@@ -57,7 +57,7 @@ func TestNextStepBeginsOnlyAfterEveryHostHasCompletedTheCurrentOne(t *testing.T)
 	}{
 		{stepBoth, port("n1", ByOld, Accepts, Accepts), ""},
 		{stepBoth, port("n1", ByOld, Accepts, Refuses), "does not trust the new CA"},
-		{stepBoth, port("n1", ByOld, Accepts, Unknown), "may not trust the new"},
+		{stepBoth, port("n1", ByOld, Accepts, Unknown), "is not known to trust the new"},
 		{stepBoth, port("n1", ByNew, Refuses, Accepts), "no longer trusts the old CA"},
 		{stepBoth, port("n1", ByOther, Accepts, Accepts), "neither CA signed for that address"},
 		{stepBoth, port("n1", "", Unknown, Unknown), "cannot be seen"},

@@ -99,12 +99,12 @@ func TestTrustFileThatWouldSeparateAHostIsRefused(t *testing.T) {
 	}
 	damaged := []byte("-----BEGIN CERTIFICATE-----\naGVsbG8=\n-----END CERTIFICATE-----\n")
 	for says, f := range map[string]files{
-		"trusts none of the CAs in ca.crt":      {caCert: stranger.clients.pem, peerCACert: a.peers.pem},
-		"trusts none of the CAs in peer-ca.crt": {caCert: a.clients.pem, peerCACert: a.clients.pem},
-		"is not a CA":                           {caCert: slices.Concat(leaf, before), peerCACert: a.peers.pem},
-		"contains no certificate":               {caCert: []byte("hello"), peerCACert: a.peers.pem},
-		"a damaged certificate:":                {caCert: damaged, peerCACert: a.peers.pem},
-		"peer-ca.crt is missing":                {caCert: a.clients.pem},
+		"the new ca.crt drops every CA":      {caCert: stranger.clients.pem, peerCACert: a.peers.pem},
+		"the new peer-ca.crt drops every CA": {caCert: a.clients.pem, peerCACert: a.clients.pem},
+		"is not a CA":                        {caCert: slices.Concat(leaf, before), peerCACert: a.peers.pem},
+		"contains no certificate":            {caCert: []byte("hello"), peerCACert: a.peers.pem},
+		"a damaged certificate:":             {caCert: damaged, peerCACert: a.peers.pem},
+		"peer-ca.crt is missing":             {caCert: a.clients.pem},
 	} {
 		file := trustTar(t, f)
 		_, err := Trust(file, p.Dir, today())
