@@ -155,7 +155,7 @@ func needlessRecalls() []Mistake {
 			}),
 		},
 		{
-			Name: "a host that reaches no member counts all of them as down", breach: recalledBlindly,
+			Name: "a host that reaches no member takes dead voters for live ones", breach: recalledBlindly,
 			scope: recallScope(5, interruptible, 1, AgentBlind),
 			rules: asked(func(v *policy.View) {
 				lives := 0
@@ -168,7 +168,7 @@ func needlessRecalls() []Mistake {
 			}),
 		},
 		{
-			Name: "the host itself counts as the failure", breach: recalledNeedlessly,
+			Name: "a voter that does not exist counts as failed", breach: recalledNeedlessly,
 			scope: recallScope(3, interruptible, 0, 0),
 			rules: asked(func(v *policy.View) {
 				if v.Asked.Stopped {
