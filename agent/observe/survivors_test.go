@@ -18,7 +18,8 @@ func withoutLeader(own string) *round.Round {
 	r := &round.Round{Number: 1}
 	r.Answers.Of = map[uint64]cluster.Status{}
 	for id := uint64(1); id <= 5; id++ {
-		m := cluster.Member{ID: id, Name: "n" + strconv.Itoa(int(id)), PeerURLs: []string{"http://n" + strconv.Itoa(int(id))}}
+		name := "n" + strconv.FormatUint(id, 10)
+		m := cluster.Member{ID: id, Name: name, PeerURLs: []string{"http://" + name}}
 		s := cluster.Status{MemberID: id, ClusterID: 7}
 		if id == 1 {
 			m.PeerURLs[0], s = own, cluster.Status{Err: context.DeadlineExceeded}
