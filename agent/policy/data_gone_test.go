@@ -424,14 +424,14 @@ func TestAHostWhoseWorkWasCalledOffDoesNotGiveUpItsMember(t *testing.T) {
 	t.Parallel()
 	v := emptiedView()
 	if !v.givesUp(v.Cluster.Members[2]) {
-		t.Fatal("it does not give up its member after its work")
+		t.Fatal("it keeps its member after its work")
 	}
 	v.Asked.Recalled, v.Asked.Ended = "no quorum", false
 	if v.givesUp(v.Cluster.Members[2]) {
-		t.Error("it gives up its member, although its operator may still be working on the disk")
+		t.Error("it abandons its member, although its operator may still be working on the disk")
 	}
 	v.Asked.Ended = true
 	if !v.givesUp(v.Cluster.Members[2]) {
-		t.Error("it does not give up its member after its operator has ended the work")
+		t.Error("it keeps its member after its operator has ended the work")
 	}
 }

@@ -413,8 +413,9 @@ func TestAClusterIsBootstrappedOnce(t *testing.T) {
 		return n1.hasReason(policy.ClusterUnreachable) && n2.healthy()
 	})
 	me().ctl(n1, "bootstrap").check(t, "without --yes", 0, "nothing has changed")
-	for range 2 {
-		me().ctl(n1, "bootstrap", "--yes").check(t, "asked twice", 0)
+	me().ctl(n1, "bootstrap", "--yes").check(t, "asked", 0)
+	if again := me().ctl(n1, "bootstrap", "--yes"); again.code != 0 { // the cluster may answer by then
+		again.check(t, "asked twice", 70, "a cluster answers already")
 	}
 	w.verify(1, 1)
 	id := n1.clusterID()
