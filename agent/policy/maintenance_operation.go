@@ -264,8 +264,8 @@ func endHealthy(v View) Decision {
 
 // end ends the operation of a host whose etcd is in the required state. If a command failed or did not run, the outcome
 // is CommandFailed. If an operator ended a reboot before the machine rebooted, it is Cancelled. If the work was called
-// off, it is Recalled; for a reboot, the boot decides, because the request no longer shows it if the agent has crashed
-// at the end of the operation.
+// off, it is Recalled. For a reboot by this agent, the boot decides, because the request does not show whether it was
+// called off if the agent has crashed at the end of the operation.
 func end(v View, outcome ReasonCode) Decision {
 	switch a := v.Asked; {
 	case a != nil && a.Work.info().rebootEnds && outcome == Cycled:
@@ -273,7 +273,7 @@ func end(v View, outcome ReasonCode) Decision {
 		case !v.Op.SameBoot:
 		case a.Ended:
 			return do(Step{Kind: StepEndOp, Outcome: Cancelled, Why: "before the machine was rebooted"})
-		case a.Recalled != "" || !a.Begun:
+		case !a.External: // called off, or requested when another operation of this host was ending: it is still due
 			why := cmp.Or(a.Recalled, "before the machine was rebooted")
 			return do(Step{Kind: StepEndOp, Outcome: Recalled, Why: why})
 		}
