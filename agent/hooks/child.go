@@ -10,7 +10,7 @@ import (
 	"syscall"
 )
 
-// AsChild returns a Launch that starts an Executor in a child process, which outlives the agent. The child reads the
+// AsChild returns a Launch that starts a Runner in a child process, which outlives the agent. The child reads the
 // request from the directory requests; command returns its command line. Its output goes to the agent's log.
 func AsChild(requests string, command func(when string) []string) Launch {
 	return func(_ context.Context, run Run) error {

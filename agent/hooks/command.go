@@ -37,10 +37,10 @@ func CheckName(name string) error {
 }
 
 // Find returns why the command with that name cannot run on this host, or nil. The error names the file.
-func (r *Runner) Find(name string) error { return r.find(Command, name) }
+func (l *Launcher) Find(name string) error { return l.find(Command, name) }
 
-func (r *Runner) find(when, name string) error {
-	return find(filepath.Join(r.dir, namedDirs()[when]), name)
+func (l *Launcher) find(when, name string) error {
+	return find(filepath.Join(l.dir, namedDirs()[when]), name)
 }
 
 func find(dir, name string) error {

@@ -52,7 +52,7 @@ func TestCommandRunsTheOneProgramOfItsNameOnce(t *testing.T) {
 		b.start(r)
 		b.until(r, Done)
 	}
-	if err := b.runner.launch(t.Context(), r); err != nil {
+	if err := b.launcher.launch(t.Context(), r); err != nil {
 		t.Fatal(err)
 	}
 	b.until(r, Done)
@@ -95,7 +95,7 @@ func TestCommandHasATimeLimitOfItsOwn(t *testing.T) {
 func TestInvalidCommandIsNeitherFoundNorRun(t *testing.T) {
 	t.Parallel()
 	b := newBench(t, time.Minute)
-	if err := b.runner.Find("upgrade"); err == nil || !strings.Contains(err.Error(), "there is no ") {
+	if err := b.launcher.Find("upgrade"); err == nil || !strings.Contains(err.Error(), "there is no ") {
 		t.Errorf("without a directory: %v", err)
 	}
 	b.program("upgrade", `echo x >>ran`)
@@ -107,7 +107,7 @@ func TestInvalidCommandIsNeitherFoundNorRun(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if err := b.runner.Find("upgrade"); err != nil {
+	if err := b.launcher.Find("upgrade"); err != nil {
 		t.Error(err)
 	}
 	for name, want := range map[string]string{
@@ -116,35 +116,35 @@ func TestInvalidCommandIsNeitherFoundNorRun(t *testing.T) {
 		strings.Repeat("a", 65): "is not a valid", "missing": "there is no ", "open": "chmod go-w",
 		"text": "chmod +x",
 	} {
-		if err := b.runner.Find(name); err == nil || !strings.Contains(err.Error(), want) {
+		if err := b.launcher.Find(name); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%q is found: %v", name, err)
 		}
 		r := command(b, "of "+name, name, time.Minute)
-		if got, err := b.runner.State(t.Context(), r); err != nil || got.State != Failed ||
+		if got, err := b.launcher.State(t.Context(), r); err != nil || got.State != Failed ||
 			!strings.Contains(got.Text, want) {
 			t.Errorf("%q: %+v, %v", name, got, err)
 		}
-		// The executor does not trust the agent, and checks again.
+		// The runner does not trust the agent, and checks again.
 		if err := write(requestPath(b.requests(), Command), 0o640,
 			request{ID: r.ID, Program: name, Until: r.Until}); err != nil {
 			t.Fatal(err)
 		}
-		b.eventually("the previous executor has ended", func() bool {
-			held, err := locked(b.runner.outcomes, Command)
+		b.eventually("the previous runner has ended", func() bool {
+			held, err := locked(b.launcher.outcomes, Command)
 			return err == nil && !held
 		})
-		if err := b.runner.launch(t.Context(), r); err != nil {
+		if err := b.launcher.launch(t.Context(), r); err != nil {
 			t.Fatal(err)
 		}
 		b.eventually("the command is refused", func() bool {
-			got, err := b.runner.outcomeOf(r)
+			got, err := b.launcher.outcomeOf(r)
 			return err == nil && got.State == Failed
 		})
 	}
 	if err := os.Chmod(filepath.Join(b.dir, namedDirs()[Command]), 0o777); err != nil {
 		t.Fatal(err)
 	}
-	if err := b.runner.Find("upgrade"); err == nil || !strings.Contains(err.Error(), "chmod go-w") {
+	if err := b.launcher.Find("upgrade"); err == nil || !strings.Contains(err.Error(), "chmod go-w") {
 		t.Errorf("found in a world-writable directory: %v", err)
 	}
 	if got := b.read("ran"); got != "" {
@@ -192,7 +192,7 @@ func TestCommandMustNotBeALinkAndMustBelongToRoot(t *testing.T) {
 	if err := os.Symlink(filepath.Join(dir, "upgrade"), filepath.Join(dir, "link")); err != nil {
 		t.Fatal(err)
 	}
-	if err := b.runner.Find("link"); err == nil || !strings.Contains(err.Error(), "is a symbolic link") {
+	if err := b.launcher.Find("link"); err == nil || !strings.Contains(err.Error(), "is a symbolic link") {
 		t.Errorf("a link is found: %v", err)
 	}
 	for uid, trusts := range map[int]bool{0: true, os.Geteuid(): true, 12345: false} {
@@ -209,7 +209,7 @@ func TestCommandMustNotBeALinkAndMustBelongToRoot(t *testing.T) {
 		if err := os.Chown(path, 12345, 12345); err != nil {
 			t.Fatal(err)
 		}
-		if err := b.runner.Find("upgrade"); err == nil ||
+		if err := b.launcher.Find("upgrade"); err == nil ||
 			!strings.Contains(err.Error(), path+" is not owned by root") {
 			t.Errorf("%s belongs to another user: %v", path, err)
 		}
@@ -237,11 +237,11 @@ func TestLogCallsACommandACommandNotAHook(t *testing.T) {
 		t.Fatal(err)
 	}
 	var log strings.Builder
-	executor := Executor{
-		Dir: b.dir, Requests: b.requests(), Outcomes: b.runner.outcomes, Command: time.Minute, Output: io.Discard,
+	runner := Runner{
+		Dir: b.dir, Requests: b.requests(), Outcomes: b.launcher.outcomes, Command: time.Minute, Output: io.Discard,
 		Logger: slog.New(slog.NewTextHandler(&log, nil)),
 	}
-	if err := executor.Run(t.Context(), Command); err != nil {
+	if err := runner.Run(t.Context(), Command); err != nil {
 		t.Fatal(err)
 	}
 	if got := log.String(); !strings.Contains(got, `msg="program done" kind=command when=command program=upgrade`) ||

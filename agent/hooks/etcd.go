@@ -17,11 +17,11 @@ import (
 
 // EtcdPrograms are the programs start and stop in etcd.d, for an etcd that systemd does not manage. The ID of a run
 // consists of the program's name and the time, so that a restarted agent can find out which program ran last.
-type EtcdPrograms struct{ Runner *Runner }
+type EtcdPrograms struct{ Launcher *Launcher }
 
 // Ready returns why the programs cannot run on this host, or nil.
 func (p EtcdPrograms) Ready() error {
-	return errors.Join(p.Runner.find(Etcd, "start"), p.Runner.find(Etcd, "stop"))
+	return errors.Join(p.Launcher.find(Etcd, "start"), p.Launcher.find(Etcd, "stop"))
 }
 
 // Run starts the program with that name, "start" or "stop", and does not wait for it.
@@ -31,7 +31,7 @@ func (p EtcdPrograms) Run(ctx context.Context, word string) error {
 		return fmt.Errorf("cannot read the clock: %w", err)
 	}
 	at := time.Duration(now.Nano())
-	return p.Runner.launch(ctx, Run{
+	return p.Launcher.launch(ctx, Run{
 		When: Etcd, ID: fmt.Sprintf("%s %d", word, at), Program: word, Until: at + BeginWithin,
 		Work: word, Reason: word + " etcd", By: "quorumd",
 	})
@@ -48,7 +48,7 @@ type EtcdRun struct {
 // Last returns the last run since the boot, and its state.
 func (p EtcdPrograms) Last() (EtcdRun, error) {
 	var o outcome
-	err := read(outcomePath(p.Runner.outcomes, Etcd), &o)
+	err := read(outcomePath(p.Launcher.outcomes, Etcd), &o)
 	if errors.Is(err, fs.ErrNotExist) {
 		return EtcdRun{}, nil
 	}
@@ -60,7 +60,7 @@ func (p EtcdPrograms) Last() (EtcdRun, error) {
 	if err != nil || ns < 0 || word != "start" && word != "stop" {
 		return EtcdRun{}, fmt.Errorf("%.80q is not the ID of a run of etcd's programs", o.ID)
 	}
-	got, err := p.Runner.outcomeOf(Run{When: Etcd, ID: o.ID})
+	got, err := p.Launcher.outcomeOf(Run{When: Etcd, ID: o.ID})
 	last := EtcdRun{Word: word, At: time.Duration(ns), Running: got.State == Running}
 	if got.State == Failed {
 		last.Failed = got.Text

@@ -5,8 +5,8 @@
 // those in after.d after it, one after the other in the order of their names. A program in commands.d runs during the
 // maintenance, on request. The programs in etcd.d start and stop an etcd that systemd does not manage.
 //
-// Two processes are involved, possibly with different users. The agent uses a Runner, which records requests, launches
-// the other process and checks its state. That process uses an Executor, which runs the programs. With systemd it is a
+// Two processes are involved, possibly with different users. The agent uses a Launcher, which records requests, launches
+// the other process and checks its state. That process uses a Runner, which runs the programs. With systemd it is a
 // unit of its own and runs as root; otherwise it is a child of the agent.
 //
 // It promises:
@@ -15,7 +15,7 @@
 //     killed with its children. A program that is not executable, or that users other than its owner may write, is a
 //     failure.
 //   - A command that has not started by its deadline never starts.
-//   - No method of a Runner waits for a program.
+//   - No method of a Launcher waits for a program.
 package hooks
 
 import (

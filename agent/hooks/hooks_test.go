@@ -22,7 +22,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// executorVariable makes the test binary act as the executor when it runs again as a child.
+// executorVariable makes the test binary act as the runner when it runs again as a child.
 const executorVariable = "QUORUMD_TEST_HOOKS"
 
 func TestMain(m *testing.M) {
@@ -38,7 +38,7 @@ func playExecutor(dir, timeout, when string) int {
 	defer stop()
 	limit, err := time.ParseDuration(timeout)
 	if err == nil {
-		l := Executor{
+		l := Runner{
 			Dir: dir, Requests: filepath.Join(dir, "wanted"), Outcomes: filepath.Join(dir, "outcomes"), Host: "n1",
 			Timeout: limit, Command: 10 * limit, Output: os.Stderr,
 			Logger: slog.New(slog.NewTextHandler(os.Stderr, nil)),
@@ -54,9 +54,9 @@ func playExecutor(dir, timeout, when string) int {
 
 // bench is a host with hooks.
 type bench struct {
-	t      *testing.T
-	dir    string
-	runner *Runner
+	t        *testing.T
+	dir      string
+	launcher *Launcher
 }
 
 func newBench(t *testing.T, timeout time.Duration) *bench {
@@ -67,15 +67,15 @@ func newBench(t *testing.T, timeout time.Duration) *bench {
 			t.Fatal(err)
 		}
 	}
-	b.runner = b.agent(timeout)
+	b.launcher = b.agent(timeout)
 	return b
 }
 
 // requests returns the directory for the agent's requests.
 func (b *bench) requests() string { return filepath.Join(b.dir, "wanted") }
 
-// agent returns a new Runner, as after a restart of the agent.
-func (b *bench) agent(timeout time.Duration) *Runner {
+// agent returns a new Launcher, as after a restart of the agent.
+func (b *bench) agent(timeout time.Duration) *Launcher {
 	self, err := os.Executable()
 	if err != nil {
 		b.t.Fatal(err)
@@ -83,7 +83,7 @@ func (b *bench) agent(timeout time.Duration) *Runner {
 	child := AsChild(b.requests(), func(when string) []string {
 		return []string{"/usr/bin/env", executorVariable + "=" + b.dir, self, timeout.String(), when}
 	})
-	return NewRunner(b.dir, filepath.Join(b.dir, "outcomes"), child)
+	return NewLauncher(b.dir, filepath.Join(b.dir, "outcomes"), child)
 }
 
 // hook writes a shell script.
@@ -106,7 +106,7 @@ func run(when, id string) Run {
 
 func (b *bench) start(r Run) {
 	b.t.Helper()
-	if err := b.runner.Start(b.t.Context(), r); err != nil {
+	if err := b.launcher.Start(b.t.Context(), r); err != nil {
 		b.t.Fatal(err)
 	}
 }
@@ -117,7 +117,7 @@ func (b *bench) until(r Run, want State) Result {
 	var got Result
 	b.eventually("the run is "+string(want), func() bool {
 		var err error
-		if got, err = b.runner.State(b.t.Context(), r); err != nil {
+		if got, err = b.launcher.State(b.t.Context(), r); err != nil {
 			b.t.Fatal(err)
 		}
 		if got.State != want && (got.State == Done || got.State == Failed) {
@@ -152,7 +152,7 @@ func TestHooksRunInTheOrderOfTheirNamesWithTheirEnvironment(t *testing.T) {
 	b.hook(Before, "20-second.dpkg-old", `echo old >>order`)
 	b.hook(After, "10-other", `echo after >>order`)
 	r := run(Before, "1")
-	if got, err := b.runner.State(t.Context(), r); err != nil || got.State != None {
+	if got, err := b.launcher.State(t.Context(), r); err != nil || got.State != None {
 		t.Fatalf("before the start: %+v, %v", got, err)
 	}
 	b.start(r)
@@ -174,12 +174,12 @@ func TestRunWithOneIDRunsOnce(t *testing.T) {
 		b.start(run(Before, "1"))
 		b.until(run(Before, "1"), Done)
 	}
-	// The executor itself also prevents a second run, even if both are launched at the same moment.
-	if err := b.runner.launch(t.Context(), run(Before, "1")); err != nil {
+	// The runner itself also prevents a second run, even if both are launched at the same moment.
+	if err := b.launcher.launch(t.Context(), run(Before, "1")); err != nil {
 		t.Fatal(err)
 	}
 	b.start(run(Before, "2"))
-	if err := b.runner.launch(t.Context(), run(Before, "2")); err != nil {
+	if err := b.launcher.launch(t.Context(), run(Before, "2")); err != nil {
 		t.Fatal(err)
 	}
 	b.until(run(Before, "2"), Done)
@@ -249,11 +249,11 @@ func TestFileThatIsNotExecutableFailsTheRun(t *testing.T) {
 func TestWithoutHooksThereIsNothingToStart(t *testing.T) {
 	t.Parallel()
 	b := newBench(t, time.Minute)
-	if got, err := b.runner.State(t.Context(), run(After, "1")); err != nil || got.State != Done {
+	if got, err := b.launcher.State(t.Context(), run(After, "1")); err != nil || got.State != Done {
 		t.Errorf("an empty directory: %+v, %v", got, err)
 	}
 	os.Remove(filepath.Join(b.dir, "after.d"))
-	if got, err := b.runner.State(t.Context(), run(After, "1")); err != nil || got.State != Done {
+	if got, err := b.launcher.State(t.Context(), run(After, "1")); err != nil || got.State != Done {
 		t.Errorf("no directory: %+v, %v", got, err)
 	}
 }
@@ -267,7 +267,7 @@ func TestHooksContinueIfTheAgentIsReplaced(t *testing.T) {
 	if got := b.until(r, Running); got.Hook != "10-long" {
 		t.Errorf("%+v", got)
 	}
-	b.runner = b.agent(time.Minute)
+	b.launcher = b.agent(time.Minute)
 	b.start(r)
 	if got := b.until(r, Running); got.Hook != "10-long" {
 		t.Errorf("%+v", got)
@@ -340,15 +340,15 @@ func TestLaunchThatFailsOrDoesNotBeginIsAnError(t *testing.T) {
 	t.Parallel()
 	b := newBench(t, time.Minute)
 	b.hook(Before, "10-x", "")
-	b.runner.launch = func(context.Context, Run) error { return fmt.Errorf("no such unit") }
-	if err := b.runner.Start(t.Context(), run(Before, "1")); err == nil ||
+	b.launcher.launch = func(context.Context, Run) error { return fmt.Errorf("no such unit") }
+	if err := b.launcher.Start(t.Context(), run(Before, "1")); err == nil ||
 		!strings.Contains(err.Error(), "cannot run the hooks of before.d: no such unit") {
 		t.Errorf("%v", err)
 	}
-	b.runner.launch = func(context.Context, Run) error { return nil }
+	b.launcher.launch = func(context.Context, Run) error { return nil }
 	b.start(run(Before, "1"))
-	b.runner.since = time.Now().Add(-2 * BeginWithin)
-	if err := b.runner.Start(t.Context(), run(Before, "1")); err == nil ||
+	b.launcher.since = time.Now().Add(-2 * BeginWithin)
+	if err := b.launcher.Start(t.Context(), run(Before, "1")); err == nil ||
 		!strings.Contains(err.Error(), "launched, but not running") {
 		t.Errorf("%v", err)
 	}
@@ -357,11 +357,11 @@ func TestLaunchThatFailsOrDoesNotBeginIsAnError(t *testing.T) {
 func TestAgentsRecordIsNotTrusted(t *testing.T) {
 	t.Parallel()
 	b := newBench(t, time.Minute)
-	executor := Executor{
+	runner := Runner{
 		Dir: b.dir, Requests: filepath.Join(b.dir, "wanted"), Outcomes: filepath.Join(b.dir, "outcomes"),
 		Timeout: time.Minute, Logger: slog.New(slog.DiscardHandler),
 	}
-	path := requestPath(executor.Requests, Before)
+	path := requestPath(runner.Requests, Before)
 	for what, put := range map[string]func() error{
 		"garbage":         func() error { return os.WriteFile(path, []byte("{"), 0o600) },
 		"something large": func() error { return os.WriteFile(path, make([]byte, maxRecord+1), 0o600) },
@@ -374,11 +374,11 @@ func TestAgentsRecordIsNotTrusted(t *testing.T) {
 		if err := put(); err != nil {
 			t.Fatal(err)
 		}
-		if err := executor.Run(t.Context(), Before); err == nil {
+		if err := runner.Run(t.Context(), Before); err == nil {
 			t.Errorf("%s is accepted", what)
 		}
 	}
-	if err := executor.Run(t.Context(), "../before"); err == nil {
+	if err := runner.Run(t.Context(), "../before"); err == nil {
 		t.Error("an unknown occasion is accepted")
 	}
 	long := "a\nb\x00c\xffd " + strings.Repeat("ü", 2*maxText)
@@ -393,12 +393,12 @@ func TestUntrustedProgramIsNotRun(t *testing.T) {
 	t.Parallel()
 	b := newBench(t, time.Minute)
 	b.hook(Before, "10-x", `echo x >>ran`)
-	executor := Executor{
+	runner := Runner{
 		Dir: b.dir, Requests: b.requests(), Outcomes: filepath.Join(b.dir, "outcomes"), Timeout: time.Minute,
 		Logger: slog.New(slog.DiscardHandler),
 		Trust:  func(program string) error { return fmt.Errorf("%s is not root's", filepath.Base(program)) },
 	}
-	err := errors.Join(WriteRequest(executor.Requests, run(Before, "1")), executor.Run(t.Context(), Before))
+	err := errors.Join(WriteRequest(runner.Requests, run(Before, "1")), runner.Run(t.Context(), Before))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -36,7 +36,7 @@ type request struct {
 	Until   time.Duration `json:"until,omitempty"`
 }
 
-// WriteRequest records a request in a directory, where an Executor reads it.
+// WriteRequest records a request in a directory, where a Runner reads it.
 func WriteRequest(dir string, run Run) error {
 	w := request{ID: run.ID, Work: run.Work, Reason: run.Reason, By: run.By, Program: run.Program, Until: run.Until}
 	return write(requestPath(dir, run.When), 0o640, w)

@@ -4,127 +4,198 @@
 package hooks
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
-	"io/fs"
+	"io"
+	"log/slog"
 	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strings"
 	"sync"
+	"syscall"
 	"time"
+
+	"golang.org/x/sys/unix"
 
 	"github.com/quorumd/quorumd/agent/durationfmt"
 )
 
-// Launch records a request and starts a process with an Executor. It does not wait for it. A second launch of the same
-// run must have no effect.
-type Launch func(ctx context.Context, run Run) error
+const (
+	// killGrace is the time between SIGTERM and SIGKILL.
+	killGrace = 5 * time.Second
+	// EndWithin is the time after its deadline within which a program has certainly ended, killed if necessary.
+	EndWithin = 2*killGrace + 5*time.Second
+	// defaultPath is the PATH of programs if none is set.
+	defaultPath = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+)
 
-// Runner starts and checks runs for the agent. Its methods may be called concurrently and wait for no program.
+// Runner runs the requested programs.
 type Runner struct {
-	dir, outcomes string
-	launch        Launch
-
-	mu       sync.Mutex
-	launched string // ID of the last launched run
-	since    time.Time
+	Dir      string        // contains before.d, after.d, commands.d and etcd.d
+	Requests string        // directory with the agent's requests
+	Outcomes string        // directory for the outcomes
+	Host     string        // this host's name, in QUORUMD_HOST
+	Timeout  time.Duration // for each program
+	Command  time.Duration // the same, for a command
+	Output   io.Writer     // receives the programs' output
+	// Trust returns why a program must not run, for example because a user other than root could have changed it; nil
+	// means no such check.
+	Trust  func(program string) error
+	Logger *slog.Logger
 }
 
-// NewRunner returns a Runner for the programs in the subdirectories of dir. outcomes is the directory in which an
-// Executor reports the state. A reboot should clear it.
-func NewRunner(dir, outcomes string, launch Launch) *Runner {
-	return &Runner{dir: dir, outcomes: outcomes, launch: launch}
-}
-
-// Start starts a run, unless it has begun already. It returns within a few seconds; an error means that the run could
-// not be started or did not begin, and Start may be called again.
-func (r *Runner) Start(ctx context.Context, run Run) error {
-	now, err := r.State(ctx, run)
-	if err != nil || now.State != None {
-		return err
+// Run runs the programs that the agent has requested, unless they have run already, and reports the state in Outcomes.
+// An error means that Run could not start or could not report.
+func (r Runner) Run(ctx context.Context, when string) error {
+	if _, named := namedDirs()[when]; when != Before && when != After && !named {
+		return fmt.Errorf("cannot run hooks %q: use before, after, command or etcd", when)
 	}
-	cannot := "cannot run the hooks of " + run.When + ".d: "
-	if _, named := namedDirs()[run.When]; named {
-		cannot = "cannot run the command " + run.Program + ": "
+	var w request
+	if err := read(requestPath(r.Requests, when), &w); err != nil {
+		return fmt.Errorf("cannot run hooks: quorumd has not requested any: %w", err)
 	}
-	if err := r.launch(ctx, run); err != nil {
-		return fmt.Errorf(cannot+"%w", err)
+	held, err := lock(r.Outcomes, when)
+	if errors.Is(err, unix.EAGAIN) || errors.Is(err, unix.EACCES) {
+		return nil // another executor runs them already
 	}
-	if waited := r.waited(run.ID); waited > BeginWithin {
-		return fmt.Errorf(cannot+
-			"launched, but not running after %s: look for the reason with \"journalctl -u 'quorumd*'\"",
-			durationfmt.Seconds(waited))
-	}
-	return nil
-}
-
-// waited returns the time since a run was first launched.
-func (r *Runner) waited(id string) time.Duration {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if r.launched != id {
-		r.launched, r.since = id, time.Now()
-	}
-	return time.Since(r.since)
-}
-
-// State returns the state of a run. Before its start, a run without programs is Done, and a command that cannot run is
-// Failed.
-func (r *Runner) State(_ context.Context, run Run) (Result, error) {
-	if _, named := namedDirs()[run.When]; named {
-		now, err := r.outcomeOf(run)
-		if err != nil || now.State != None {
-			return now, err
-		}
-		return notStarted(r.find(run.When, run.Program), run), nil
-	}
-	programs, err := list(r.dir, run.When, "")
 	if err != nil {
-		return Result{}, err
+		return fmt.Errorf("cannot run hooks: %w", err)
 	}
-	if len(programs) == 0 {
-		return Result{State: Done, Text: "there are no hooks"}, nil
+	defer held.Close()
+	var last outcome
+	if err := read(outcomePath(r.Outcomes, when), &last); err == nil && last.ID == w.ID {
+		return nil // a run is never repeated, whatever its outcome
 	}
-	return r.outcomeOf(run)
+	report := func(o outcome) error {
+		o.ID = w.ID
+		if err := write(outcomePath(r.Outcomes, when), 0o644, o); err != nil {
+			return fmt.Errorf("cannot report the state of the hooks: %w", err)
+		}
+		return nil
+	}
+	return r.runAll(ctx, when, w, report)
 }
 
-// notStarted returns the state of a command that has not begun. If it cannot run, it has failed already.
-func notStarted(why error, run Run) Result {
-	if why != nil {
-		return Result{State: Failed, Hook: run.Program, Text: why.Error()}
+// runAll runs the programs one after the other.
+func (r Runner) runAll(ctx context.Context, when string, w request, report func(outcome) error) error {
+	programs, err := list(r.Dir, when, w.Program)
+	if err != nil {
+		return report(outcome{State: Failed, Text: sanitize(err.Error())})
 	}
-	return Result{State: None}
+	what := "hook"
+	if when == Command {
+		what = "command"
+	}
+	for _, program := range programs {
+		name := filepath.Base(program)
+		if err := report(outcome{State: Running, Hook: name}); err != nil {
+			return err
+		}
+		if late, err := isTooLate(w); late || err != nil {
+			return errors.Join(err, report(outcome{
+				State: Failed, Hook: name,
+				Text: "not started: its deadline to start has passed",
+			}))
+		}
+		began := time.Now()
+		if text := r.runOne(ctx, program, when, w); text != "" {
+			r.Logger.Error("program failed", "kind", what, "when", when, "program", name, "elapsed",
+				time.Since(began).Round(time.Millisecond).String(), "text", text)
+			return report(outcome{State: Failed, Hook: name, Text: text})
+		}
+		r.Logger.Info("program done", "kind", what, "when", when, "program", name, "elapsed",
+			time.Since(began).Round(time.Millisecond).String())
+	}
+	return report(outcome{State: Done, Text: fmt.Sprintf("%d %ss", len(programs), what)})
 }
 
-// outcomeOf returns the reported state of a run; None if none was reported.
-func (r *Runner) outcomeOf(run Run) (Result, error) {
-	o, running, err := r.look(run)
-	if err == nil && o.State == Running && !running { // it may have begun or ended between the two reads
-		o, running, err = r.look(run)
+// runOne runs a program, and returns why it failed, or "".
+func (r Runner) runOne(ctx context.Context, program, when string, w request) string {
+	if text := whyNotRunnable(program); text != "" {
+		return text
+	}
+	if r.Trust != nil {
+		if err := r.Trust(program); err != nil {
+			return sanitize(err.Error())
+		}
+	}
+	limit := r.Timeout
+	if when == Command {
+		limit = r.Command
+	}
+	ctx, cancel := context.WithTimeout(ctx, limit)
+	defer cancel()
+	output := &tail{to: r.Output}
+	c := exec.CommandContext(ctx, program)
+	c.Dir, c.Stdout, c.Stderr = "/", output, output
+	c.Env = environment(when, r.Host, w)
+	runtime.LockOSThread() // the kernel sends Pdeathsig when the thread that started the program ends
+	defer runtime.UnlockOSThread()
+	// No process would report the result of a program that outlives the executor.
+	c.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
+	c.Cancel = func() error {
+		time.AfterFunc(killGrace, func() { _ = unix.Kill(-c.Process.Pid, unix.SIGKILL) })
+		return unix.Kill(-c.Process.Pid, unix.SIGTERM)
+	}
+	c.WaitDelay = killGrace + time.Second
+	err := c.Run()
+	if ctx.Err() != nil && c.Process != nil {
+		_ = unix.Kill(-c.Process.Pid, unix.SIGKILL) // its remaining children
 	}
 	switch {
-	case errors.Is(err, fs.ErrNotExist):
-		return Result{State: None}, nil
-	case errors.Is(err, os.ErrPermission):
-		return Result{}, fmt.Errorf("cannot read the state of the hooks: %w; make it readable for quorumd", err)
-	case err != nil:
-		return Result{}, fmt.Errorf("cannot read the state of the hooks: %w", err)
-	case o.ID != run.ID:
-		return Result{State: None}, nil
-	case o.State == Running && !running:
-		return Result{
-			State: Failed, Hook: o.Hook,
-			Text: "the program that runs the hooks has ended without a result: it was killed, or the machine was " +
-				"rebooted",
-		}, nil
+	case errors.Is(ctx.Err(), context.DeadlineExceeded):
+		return fmt.Sprintf("it took longer than %s and was killed", durationfmt.Text(limit))
+	case ctx.Err() != nil:
+		return "it was interrupted"
+	case errors.Is(err, exec.ErrWaitDelay), err == nil: // ErrWaitDelay: a child still has the output open
+		return ""
 	}
-	return Result{State: o.State, Hook: o.Hook, Text: o.Text}, nil
+	return sanitize(strings.TrimSuffix(err.Error()+": "+output.line(), ": "))
 }
 
-// look checks whether an executor is running before it reads the outcome. In the opposite order, a run that ends in
-// between would seem killed.
-func (r *Runner) look(run Run) (o outcome, running bool, err error) {
-	if running, err = locked(r.outcomes, run.When); err == nil {
-		err = read(outcomePath(r.outcomes, run.When), &o)
+// environment returns the complete environment of a program.
+func environment(when, host string, w request) []string {
+	path := os.Getenv("PATH")
+	if path == "" {
+		path = defaultPath
 	}
-	return o, running, err
+	env := []string{
+		"PATH=" + path, "HOME=" + os.Getenv("HOME"), "LANG=C.UTF-8",
+		"QUORUMD_WHEN=" + when, "QUORUMD_HOST=" + host,
+		"QUORUMD_WORK=" + sanitize(w.Work), "QUORUMD_REASON=" + sanitize(w.Reason), "QUORUMD_BY=" + sanitize(w.By),
+	}
+	if w.Program != "" {
+		env = append(env, "QUORUMD_COMMAND="+sanitize(w.Program))
+	}
+	return env
+}
+
+// tail forwards output and keeps the end of it.
+type tail struct {
+	to io.Writer
+
+	mu  sync.Mutex
+	end []byte
+}
+
+func (t *tail) Write(p []byte) (int, error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.end = append(t.end, p...)
+	if over := len(t.end) - 4*maxText; over > 0 {
+		t.end = t.end[over:]
+	}
+	return t.to.Write(p)
+}
+
+// line returns the last line that is not empty.
+func (t *tail) line() string {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	lines := bytes.Split(bytes.TrimSpace(t.end), []byte("\n"))
+	return string(lines[len(lines)-1])
 }

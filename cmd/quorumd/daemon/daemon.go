@@ -277,7 +277,7 @@ type unit interface {
 	Close() error
 }
 
-func open(conf config.Config, child []string, orders *roothelper.Client, hooks *hooks.Runner,
+func open(conf config.Config, child []string, orders *roothelper.Client, hooks *hooks.Launcher,
 	log *slog.Logger,
 ) (p parts, err error) {
 	defer func() {
@@ -348,7 +348,7 @@ func (p parts) close() {
 	}
 }
 
-func openUnit(conf config.Config, orders *roothelper.Client, hooks *hooks.Runner, log *slog.Logger) (unit, error) {
+func openUnit(conf config.Config, orders *roothelper.Client, hooks *hooks.Launcher, log *slog.Logger) (unit, error) {
 	switch conf.Etcd.Runner {
 	case config.RunnerExternal:
 		return openExternal(conf, orders, hooks)

@@ -20,9 +20,9 @@ import (
 const settle = 90 * time.Second
 
 // openExternal returns the unit of an etcd that systemd does not manage.
-func openExternal(conf config.Config, orders *roothelper.Client, runner *hooks.Runner) (unit, error) {
+func openExternal(conf config.Config, orders *roothelper.Client, launcher *hooks.Launcher) (unit, error) {
 	o := systemd.ExternalOptions{
-		Name: "etcd", Addresses: portsOf(conf.Etcd), Programs: etcdPrograms{hooks.EtcdPrograms{Runner: runner}},
+		Name: "etcd", Addresses: portsOf(conf.Etcd), Programs: etcdPrograms{hooks.EtcdPrograms{Launcher: launcher}},
 		Settle: settle, EnvironmentFile: conf.Etcd.EnvironmentFile,
 	}
 	if orders != nil {

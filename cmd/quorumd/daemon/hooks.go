@@ -29,9 +29,9 @@ const (
 	unitOutcomes = "/run/quorumd-hooks"
 )
 
-// openHooks returns the agent's runner of hooks. With orders, a systemd service runs the programs as root; otherwise a
+// openHooks returns the agent's launcher of hooks. With orders, a systemd service runs the programs as root; otherwise a
 // child of the agent runs them.
-func openHooks(conf config.Config, path string, orders *roothelper.Client) (*hooks.Runner, error) {
+func openHooks(conf config.Config, path string, orders *roothelper.Client) (*hooks.Launcher, error) {
 	if orders != nil {
 		launch := func(ctx context.Context, run hooks.Run) error {
 			return orders.RunHooks(ctx, roothelper.Hooks{
@@ -39,7 +39,7 @@ func openHooks(conf config.Config, path string, orders *roothelper.Client) (*hoo
 				By: run.By,
 			})
 		}
-		return hooks.NewRunner(conf.Maintenance.Hooks, outcomesOf(agentOf(path)), launch), nil
+		return hooks.NewLauncher(conf.Maintenance.Hooks, outcomesOf(agentOf(path)), launch), nil
 	}
 	outcomes := filepath.Join(conf.Paths.Runtime, "hooks")
 	if err := os.MkdirAll(outcomes, 0o755); err != nil {
@@ -48,7 +48,7 @@ func openHooks(conf config.Config, path string, orders *roothelper.Client) (*hoo
 	child := hooks.AsChild(conf.Paths.Runtime, func(when string) []string {
 		return []string{self, hooksCommand, "--config", path, "--outcomes", outcomes, when}
 	})
-	return hooks.NewRunner(conf.Maintenance.Hooks, outcomes, child), nil
+	return hooks.NewLauncher(conf.Maintenance.Hooks, outcomes, child), nil
 }
 
 // hooksUnit returns the name of the unit that runs the hooks of an agent.
@@ -84,7 +84,7 @@ func runHooks(args []string) error {
 	if err != nil {
 		return err
 	}
-	return runExecutor(executor(conf, conf.Paths.Runtime, *outcomes), flags.Arg(0))
+	return runPrograms(hookRunner(conf, conf.Paths.Runtime, *outcomes), flags.Arg(0))
 }
 
 // runHooksUnit runs as root in quorumd-hooks@.service. It reads no file that the agent can write.
@@ -101,9 +101,9 @@ func runHooksUnit(instance string) error {
 	if err := makeOutcomes(outcomes); err != nil {
 		return fmt.Errorf("cannot report the state of the hooks: %w", err)
 	}
-	e := executor(conf, outcomes, outcomes)
-	e.Trust = func(program string) error { return trustedProgram(rootfile.Root(), program) }
-	return runExecutor(e, when)
+	r := hookRunner(conf, outcomes, outcomes)
+	r.Trust = func(program string) error { return trustedProgram(rootfile.Root(), program) }
+	return runPrograms(r, when)
 }
 
 // trustedProgram returns an error unless only root can write the program and its directories. The path may be a
@@ -119,16 +119,16 @@ func trustedProgram(files rootfile.Tree, path string) error {
 	return files.Check(program)
 }
 
-func executor(conf config.Config, requests, outcomes string) hooks.Executor {
-	return hooks.Executor{
+func hookRunner(conf config.Config, requests, outcomes string) hooks.Runner {
+	return hooks.Runner{
 		Dir: conf.Maintenance.Hooks, Requests: requests, Outcomes: outcomes, Host: conf.Host.Name,
 		Timeout: conf.Maintenance.HookTimeout, Command: conf.Maintenance.CommandTimeout, Output: os.Stdout,
 		Logger: slog.New(systemd.LogHandler(os.Stderr, slog.LevelInfo, journalcatalog.ID)),
 	}
 }
 
-func runExecutor(e hooks.Executor, when string) error {
+func runPrograms(r hooks.Runner, when string) error {
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM, syscall.SIGINT)
 	defer stop()
-	return e.Run(ctx, when)
+	return r.Run(ctx, when)
 }
