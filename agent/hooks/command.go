@@ -101,7 +101,7 @@ func whyNotRunnable(program string) string {
 	return ""
 }
 
-// isTooLate reports whether the deadline to start a run has passed. The executor checks it after it has reported the
+// isTooLate reports whether the deadline to start a run has passed. The runner checks it after it has reported the
 // run as running: if the agent sees no such report by the deadline, it can rely on the run never starting.
 func isTooLate(w request) (bool, error) {
 	if w.Until == 0 {

@@ -22,18 +22,18 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// executorVariable makes the test binary act as the runner when it runs again as a child.
-const executorVariable = "QUORUMD_TEST_HOOKS"
+// runnerVariable makes the test binary act as the runner when it runs again as a child.
+const runnerVariable = "QUORUMD_TEST_HOOKS"
 
 func TestMain(m *testing.M) {
-	if dir := os.Getenv(executorVariable); dir != "" {
-		os.Exit(playExecutor(dir, os.Args[1], os.Args[2]))
+	if dir := os.Getenv(runnerVariable); dir != "" {
+		os.Exit(playRunner(dir, os.Args[1], os.Args[2]))
 	}
 	// A second child for a run in progress does nothing, and may outlive the test.
 	goleak.VerifyTestMain(m, goleak.IgnoreAnyFunction("os/exec.(*Cmd).Wait"))
 }
 
-func playExecutor(dir, timeout, when string) int {
+func playRunner(dir, timeout, when string) int {
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM)
 	defer stop()
 	limit, err := time.ParseDuration(timeout)
@@ -81,7 +81,7 @@ func (b *bench) agent(timeout time.Duration) *Launcher {
 		b.t.Fatal(err)
 	}
 	child := AsChild(b.requests(), func(when string) []string {
-		return []string{"/usr/bin/env", executorVariable + "=" + b.dir, self, timeout.String(), when}
+		return []string{"/usr/bin/env", runnerVariable + "=" + b.dir, self, timeout.String(), when}
 	})
 	return NewLauncher(b.dir, filepath.Join(b.dir, "outcomes"), child)
 }

@@ -120,7 +120,7 @@ func (l *Launcher) outcomeOf(run Run) (Result, error) {
 	return Result{State: o.State, Hook: o.Hook, Text: o.Text}, nil
 }
 
-// look checks whether an executor is running before it reads the outcome. In the opposite order, a run that ends in
+// look checks whether a runner is running before it reads the outcome. In the opposite order, a run that ends in
 // between would seem killed.
 func (l *Launcher) look(run Run) (o outcome, running bool, err error) {
 	if running, err = locked(l.outcomes, run.When); err == nil {

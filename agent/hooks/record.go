@@ -26,7 +26,7 @@ const (
 	maxText   = 300      // characters of a text from a record or a program
 )
 
-// request is the agent's record for the executor.
+// request is the agent's record for the runner.
 type request struct {
 	ID      string        `json:"id"`
 	Work    string        `json:"work"`
@@ -42,7 +42,7 @@ func WriteRequest(dir string, run Run) error {
 	return write(requestPath(dir, run.When), 0o640, w)
 }
 
-// outcome is the executor's record of the state of a run.
+// outcome is the runner's record of the state of a run.
 type outcome struct {
 	ID    string `json:"id"`
 	State State  `json:"state"`
@@ -106,7 +106,7 @@ func sanitize(text string) string {
 	return strings.TrimSpace(text)
 }
 
-// lock takes the executor's lock, until the file is closed or the process ends. Child processes do not inherit it.
+// lock takes the runner's lock, until the file is closed or the process ends. Child processes do not inherit it.
 func lock(dir, when string) (*os.File, error) {
 	f, err := os.OpenFile(lockPath(dir, when), os.O_RDWR|os.O_CREATE, 0o644)
 	if err != nil {
@@ -123,7 +123,7 @@ func lock(dir, when string) (*os.File, error) {
 	return f, nil
 }
 
-// locked reports whether an executor holds the lock, without taking it.
+// locked reports whether a runner holds the lock, without taking it.
 func locked(dir, when string) (bool, error) {
 	f, err := os.Open(lockPath(dir, when))
 	if errors.Is(err, fs.ErrNotExist) {

@@ -60,7 +60,7 @@ func (r Runner) Run(ctx context.Context, when string) error {
 	}
 	held, err := lock(r.Outcomes, when)
 	if errors.Is(err, unix.EAGAIN) || errors.Is(err, unix.EACCES) {
-		return nil // another executor runs them already
+		return nil // another runner runs them already
 	}
 	if err != nil {
 		return fmt.Errorf("cannot run hooks: %w", err)
@@ -135,7 +135,7 @@ func (r Runner) runOne(ctx context.Context, program, when string, w request) str
 	c.Env = environment(when, r.Host, w)
 	runtime.LockOSThread() // the kernel sends Pdeathsig when the thread that started the program ends
 	defer runtime.UnlockOSThread()
-	// No process would report the result of a program that outlives the executor.
+	// No process would report the result of a program that outlives the runner.
 	c.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
 	c.Cancel = func() error {
 		time.AfterFunc(killGrace, func() { _ = unix.Kill(-c.Process.Pid, unix.SIGKILL) })
