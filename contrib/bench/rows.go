@@ -38,6 +38,7 @@ type values map[string]float64
 // The names of the figures, as the sides set them.
 const (
 	worstGap     = "worst write gap"
+	quietGap     = "worst write gap before the change"
 	machineGap   = "bystander etcd, worst gap"
 	failedWrites = "failed writes"
 	sentTwice    = "writes sent twice"
@@ -71,7 +72,7 @@ const (
 
 // rows returns everything that can be measured.
 func rows() []row {
-	return slices.Concat(joins(), restarts(), deadRows(), slowLeaders(), probes(), snapshots(), recoveries(), []row{
+	return slices.Concat(joins(), restarts(), changes(), deadRows(), slowLeaders(), probes(), snapshots(), recoveries(), []row{
 		busy(), proxies(),
 		{
 			name: "rest", about: "cost of an idle agent, on one of three voters, scraped every 15 s",
