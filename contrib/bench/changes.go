@@ -40,19 +40,27 @@ func changes() []row {
 			name: "resize/3-5", about: "three voters become five", voters: 3, spares: 2, target: 5,
 			plainly: "member add --learner, start etcd, member promote every second until it is accepted, twice",
 			ours:    "quorumctl cluster resize 5",
-			byHand:  func(p *plain) error { return errors.Join(p.joins(), p.joins()) },
-			asked:   func(f *fleet) error { return f.resize(5) },
+			byHand: func(p *plain) error {
+				if err := p.joins(); err != nil {
+					return err
+				}
+				return p.joins()
+			},
+			asked: func(f *fleet) error { return f.resize(5) },
 		},
 		{
 			name: "resize/5-3", about: "five voters become three", voters: 5, target: 3,
-			plainly: "member remove of two followers",
+			plainly: "member remove of two followers, retried until it is accepted",
 			ours:    "quorumctl cluster resize 3",
 			byHand: func(p *plain) error {
 				leads, err := p.s.leader(urls(p.members))
 				if err != nil {
 					return err
 				}
-				return errors.Join(p.leaves((leads+1)%5), p.leaves((leads+2)%5))
+				if err := p.leaves((leads + 1) % 5); err != nil {
+					return err
+				}
+				return p.leaves((leads + 2) % 5)
 			},
 			asked: func(f *fleet) error { return f.resize(3) },
 		},
@@ -201,7 +209,8 @@ func (p *plain) joins() error {
 	return p.s.ready(joining)
 }
 
-// leaves removes a member. Its etcd exits by itself.
+// leaves removes a member, and retries every second as long as etcd refuses, for example because the connections to a
+// new member are too young. The removed etcd exits by itself.
 func (p *plain) leaves(i int) error {
 	other, err := p.members[(i+1)%len(p.members)].Client()
 	if err != nil {
@@ -214,8 +223,13 @@ func (p *plain) leaves(i int) error {
 	}
 	for _, m := range list.Members {
 		if m.Name == p.members[i].Options.Name {
-			_, err := other.MemberRemove(p.s.ctx, m.ID)
-			return err
+			return p.s.until("etcd to remove "+m.Name, changedBound, func(ctx context.Context) bool {
+				_, err := other.MemberRemove(ctx, m.ID)
+				if err != nil {
+					_ = p.s.sleep(promoteEvery)
+				}
+				return err == nil
+			})
 		}
 	}
 	return fmt.Errorf("%s is not a member", p.members[i].Options.Name)
