@@ -137,7 +137,8 @@ NIGHTLY_LONG := TestAVoterRollsBackAJoinWhoseAgentStaysDead|TestADeadVoterThatIs
 	TestASpareReplacesADeadLeaderWhichReturnsAsASpare|TestEveryHostReportsWhichMembersItReaches|$\
 	TestNoDeadVoterIsRemovedWhileAnAlarmIsActive
 # The longest tests of the lab, whose faults other tests cover in a milder form.
-NIGHTLY_LAB := TestAHostWhoseDiskIsReplacedInMaintenanceServesAgainUnattended|$\
+NIGHTLY_LAB := TestRetiredHostsLeaveWithoutAFailedWriteAndStayOut|$\
+	TestAHostWhoseDiskIsReplacedInMaintenanceServesAgainUnattended|$\
 	TestAHostWithASlowDiskStaysOutUntilItsDiskIsFast|$\
 	TestAHostLosesPowerAtEveryPhaseOfAJoin|TestACutOffJoinerBlocksNoOtherHostForGood|$\
 	TestAHostLostInMaintenanceBlocksTheOthersUntilItIsReleased|TestARolloutOverFiveVotersFailsNoWrite|$\

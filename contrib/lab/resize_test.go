@@ -37,12 +37,7 @@ func TestAClusterIsResizedWithoutAFailedWrite(t *testing.T) {
 		})
 		t.Logf("%6.1f s: %d voters, after %d planned steps", time.Since(began).Seconds(), voters, len(plan.Steps))
 	}
-	report := load.Stop()
-	t.Logf("%d writes acknowledged, %d retried, %d failed, longest gap %v", report.Acked, report.Retried, report.Failed,
-		report.LongestGap)
-	if report.Failed > 0 || report.Acked == 0 {
-		t.Errorf("%d writes failed", report.Failed)
-	}
+	f.checkWritten(load.Stop)
 	t.Log(f.shell(f.Hosts[0], "quorumctl history --since 30m"))
 	f.verify(3, 1)
 }
@@ -61,6 +56,16 @@ func (f *fleet) retryingWrites() *testbed.WriteLoad {
 	f.check(err)
 	f.t.Cleanup(func() { load.Stop() })
 	return load
+}
+
+// checkWritten ends the writes, and fails the test if one failed.
+func (f *fleet) checkWritten(end func() testbed.LoadReport) {
+	f.t.Helper()
+	r := end()
+	f.t.Logf("%d writes acknowledged, %d retried, %d failed, longest gap %v", r.Acked, r.Retried, r.Failed, r.LongestGap)
+	if r.Failed > 0 || r.Acked == 0 {
+		f.t.Errorf("%d writes failed", r.Failed)
+	}
 }
 
 // resize asks the first host to resize the cluster.
