@@ -36,7 +36,7 @@ func TestRetiredHostsLeaveWithoutAFailedWriteAndStayOut(t *testing.T) {
 
 	f.check(old.Reboot(t.Context()))
 	f.check(old.Booted(t.Context()))
-	f.shell(old, "systemctl stop quorumd && dpkg --purge quorumd && rm -rf /var/lib/quorumd /etc/quorumd")
+	f.shell(old, "systemctl stop quorumd && dpkg --purge quorumd")
 	f.check(f.installManaged(old))
 	f.eventually("its new agent reports that it is retired", func() bool {
 		return f.hasReason(old, string(policy.HostRetired))
