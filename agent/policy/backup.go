@@ -159,13 +159,12 @@ func snapshotSource(v View, may func(Member, Host) bool) (Member, string) {
 	}), ""
 }
 
-// burden ranks members by the load that reading the whole database from them puts on the cluster.
+// burden ranks members by the load that reading the whole database from them puts on the cluster. A leader is compared
+// only with learners.
 func burden(m Member, h Host) int {
 	switch {
 	case m.Learner:
 		return 0
-	case m.Leader:
-		return 3
 	case blocks(h.Health, h.Ungated, health.Leadership):
 		return 2
 	}

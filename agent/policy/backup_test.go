@@ -64,6 +64,9 @@ func TestTheHostWithTheLowestCostTakesADueSnapshot(t *testing.T) {
 		if got.Take != c.take || !strings.Contains(got.Text, c.text) || got.Take && got.Member == 0 {
 			t.Errorf("%s: %+v, want %q", name, got, c.text)
 		}
+		if decided := Decide(v).Notes.Backup; decided != got {
+			t.Errorf("%s: the decision has %+v, want %+v", name, decided, got)
+		}
 	}
 }
 

@@ -367,6 +367,22 @@ func TestTheReportOfADeadVoterNamesItsReplacementAndAnOperationThatEndsFirst(t *
 	}
 }
 
+func TestADeadVoterWaitsForALearnerThatIsNoStandby(t *testing.T) {
+	t.Parallel()
+	for role, want := range map[Role]string{
+		RoleStandby: "", // it may replace the voter
+		RoleJoining: "n4 is a learner, and etcd allows one at a time",
+	} {
+		v := leaderSeesDead()
+		learner := voter(4, "n4")
+		learner.Learner = true
+		v.Cluster.Members, v.Hosts[2].Role = append(v.Cluster.Members, learner), role
+		if got := v.deadBlocked(v.Cluster.Members[2], true); got != want {
+			t.Errorf("%s: %q, want %q", role, got, want)
+		}
+	}
+}
+
 func TestTheRemedyNamesTheDeadVoterAndNoOtherUnansweringOne(t *testing.T) {
 	t.Parallel()
 	v := leaderSeesDead()

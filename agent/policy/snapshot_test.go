@@ -36,6 +36,7 @@ func TestASnapshotIsTakenOnTheHostWithTheLowestCost(t *testing.T) {
 		want   uint64
 	}{
 		"on the standby":                       {func(*View) {}, 4},
+		"on a standby at the limit":            {func(v *View) { v.Cluster.Members[3].Lag = 100 }, 4},
 		"not on a lagging standby":             {func(v *View) { v.Cluster.Members[3].Lag = 101 }, 3},
 		"not on a joining learner":             {func(v *View) { v.Cluster.Members[3].Standby = false }, 3},
 		"not on a standby that is down":        {func(v *View) { v.Cluster.Members[3].Live = false }, 3},

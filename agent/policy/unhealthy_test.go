@@ -165,6 +165,9 @@ func TestAnUnhealthyVoterIsNamedWithTheEvidenceAndItsReplacement(t *testing.T) {
 			func(v *View) { v.Hosts, v.Limits.UnhealthyGrace = v.Hosts[:3], 12*time.Minute },
 			says + "another host may replace it in 1m30s, but: there is no standby and no spare",
 		},
+		"a spare waits because a voter does not answer": {
+			func(v *View) { v.Hosts[3].Waiting = VoterNotLive }, says + "another host is about to replace it",
+		},
 		"another member is unhealthy": {
 			func(v *View) { v.Hosts[1].Health = health.Slow },
 			says + "another host may replace it, but: 2 voters look unhealthy or dead together, in more than " +
