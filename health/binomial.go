@@ -8,7 +8,7 @@ import "math"
 const (
 	// slowShare is the share of writes over the limit that a good disk may have: its p99 is at the limit.
 	slowShare = 0.01
-	// falseAlarm is the probability with which a window of such a disk may look worse by chance.
+	// falseAlarm is the highest acceptable probability that a window of such a disk looks worse by chance.
 	falseAlarm = 1e-3
 )
 

@@ -73,8 +73,8 @@ func declareCertificates() declaration {
 				"certificates " +
 				"that members present at their client and peer URLs",
 			Limits: []Limit{
-				limit("remaining validity, or a quarter of the lifetime", certificateEnds),
-				limit("remaining validity, or a tenth of the lifetime", certificateSoon),
+				limit("remaining validity (the limit is at most a quarter of the lifetime)", certificateEnds),
+				limit("remaining validity (the limit is at most a tenth of the lifetime)", certificateSoon),
 				limit("validity", 0),
 			},
 			Problems: []Problem{

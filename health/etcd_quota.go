@@ -44,14 +44,14 @@ func declareQuota() declaration {
 			Problems: []Problem{
 				{
 					EtcdQuotaLow, Etcd, Warm, "The etcd database is close to its quota.",
-					"At the quota etcd raises the alarm NOSPACE and rejects all writes until an operator frees " +
-						"space.",
+					"At the quota etcd raises the alarm NOSPACE and rejects all writes except deletions until " +
+						"an operator frees space.",
 					remedy,
 				},
 				{
 					EtcdQuotaFilling, Etcd, Warm, "The etcd database will reach its quota soon.",
 					"At the growth rate of the last day the quota is reached within days. etcd then rejects all " +
-						"writes.",
+						"writes except deletions.",
 					remedy,
 				},
 			},

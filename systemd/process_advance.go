@@ -85,7 +85,7 @@ func (r *record) noteEnd(e end) {
 	r.Ended, r.Result, r.ExitCode, r.Signal = true, e.result, e.exitCode, e.signal
 }
 
-// stateAfterEnd returns the state of a process that ended without a request.
+// stateAfterEnd returns the state of a process that ended without having been asked to stop.
 func (r *record) stateAfterEnd() State {
 	if r.Result == "success" {
 		return Inactive

@@ -93,7 +93,8 @@ func sortNewest(all []Snapshot, stored func(Snapshot) time.Time) {
 	})
 }
 
-// Remove removes a snapshot: its manifest first, so that no manifest is left without its data for long.
+// Remove removes a snapshot, its manifest first: if Remove fails midway, data without a manifest may remain, but no
+// manifest without its data.
 func Remove(ctx context.Context, store Sink, m Manifest) error {
 	for _, name := range []string{
 		m.ManifestName(), m.DataName(), m.Name + verifiedEnding,

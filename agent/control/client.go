@@ -50,7 +50,7 @@ func (c *Client) Status(ctx context.Context) (Status, error) {
 			Code: CodeInternal,
 			Message: fmt.Sprintf("incompatible versions: quorumd serves API %q, this client uses %q",
 				errtext.Shorten(s.APIVersion), APIVersion),
-			Hint: "use the quorumctl of the same package",
+			Hint: "use the quorumctl from the same package as quorumd",
 		}
 	}
 	return s, err

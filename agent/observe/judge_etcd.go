@@ -208,8 +208,8 @@ func (j *judge) hasReturned(r *round.Round) (returned bool) {
 	return returned
 }
 
-// membersURLs returns the URLs at which the members present certificates. While the members are unknown, it returns the
-// last known URLs.
+// membersURLs returns the URLs at which the members present certificates; none if this host is not a member. While the
+// member list is unknown, it returns the last known URLs or, without any, this host's own client URL if its etcd runs.
 func (j *judge) membersURLs(r *round.Round) []string {
 	c := j.opt.Config.Etcd
 	_, member := r.Membership.ByPeerURL(c.PeerURL)

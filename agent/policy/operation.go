@@ -108,7 +108,8 @@ func TakesDown(kind string) bool {
 	return o.down
 }
 
-// Removes reports whether an operation of that kind removes a member as requested on its host's disk.
+// Removes reports whether an operation of that kind is a removal that an operator requested. The request is on the disk
+// of the operation's host. RemovedMember covers the members that other kinds remove.
 func Removes(kind string) bool { return kind == KindRemove }
 
 // RemovedMember returns the member that an operation removes for good; 0 if it removes none or there is no operation.

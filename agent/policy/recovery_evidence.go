@@ -246,7 +246,8 @@ func recoveryDoubts() []recoveryDoubt {
 		},
 		{
 			"the voters are unknown", votersUnknown,
-			"stop etcd on one of them (systemctl stop etcd) and collect its facts again",
+			"stop etcd (systemctl stop etcd) on a host that has data, and collect its facts again: while etcd runs, " +
+				"quorumd cannot read the list of members in its data",
 		},
 		{
 			"an earlier plan is in force", planInForce,

@@ -171,18 +171,18 @@ func (s Step) String() string {
 
 // Text describes what the step does.
 func (s Step) Text() string {
-	text := s.Kind.Info().Doing
+	text, target := s.Kind.Info().Doing, s.Target
 	switch {
 	case s.Kind == StepBeginReplace && s.Target == "":
 		text = "recording the removal of a surplus voter"
 	case s.Kind == StepBeginReplace && s.Target == RoleSpare:
-		text = "recording the removal of this host's own member"
+		text, target = "recording the removal of this host's own member", ""
 	}
 	if s.Phase != "" {
 		text += ": " + string(s.Phase)
 	}
-	if s.Target != "" {
-		text += " as " + string(s.Target)
+	if target != "" {
+		text += " as " + string(target)
 	}
 	if s.Why != "" {
 		text += ": " + s.Why

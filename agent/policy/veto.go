@@ -5,6 +5,7 @@ package policy
 
 import (
 	"fmt"
+	"strings"
 
 	"github.com/quorumd/quorumd/health"
 )
@@ -229,7 +230,8 @@ func AgainstMute(code health.Code, check *health.Check) *Refusal {
 	case check == nil:
 		return &Refusal{NoSuch, "", "no check reports that finding", "quorumctl health lists the findings"}
 	case check.Gates != health.Nothing:
-		return conflicts("", "it "+check.Effect()+", and a finding that blocks a step cannot be muted",
+		gates := strings.Join(check.Gates.Names(), ", ")
+		return conflicts("", "it gates "+gates+"; a finding that blocks a step cannot be muted",
 			"quorumctl health "+string(code)+" shows the remedy")
 	}
 	return nil

@@ -228,7 +228,7 @@ type Bootstrap struct {
 	Decided   bool // no other listed host has a cluster or a request, or all listed hosts have agreed
 	Done      bool // this host has belonged to a cluster, so it is not new even if its disk is empty
 	// LastCluster is the last cluster that answered this host, even if the host is not its member; 0 if none has. It
-	// exists even if it does not run now.
+	// counts as existing even while it does not answer, so this host creates no other cluster.
 	LastCluster uint64
 	Listed      bool // the member list of the cluster that answers includes this host
 }

@@ -19,7 +19,7 @@ func (f *Proxy) Metrics() prometheus.Collector {
 		failed: name("failed_total", "Connections that a voter did not accept.", of),
 		moved:  name("moved_total", "Connections closed because their voter was excluded.", of),
 		ended: name("refused_total", "Client connections reset, by reason: limit (too many connections) or "+
-			"unserved (no voter accepted it).", []string{"reason"}),
+			"unserved (no voter accepted the connection).", []string{"reason"}),
 		age: name("list_age_seconds", "Time since the agent last wrote the list of voters.", nil),
 	}
 }

@@ -136,8 +136,8 @@ func (a *app) pkiRenewCommand() *cobra.Command {
 		Use:   "renew NAME [ADDRESS...] | renew --all",
 		Short: "Renew a host's certificates, with new keys",
 		Long: "Create new certificates with new keys for the same names, or for the given addresses, as a new\n" +
-			"bundle. The current ones remain valid until they expire. Once installed, etcd and quorumd load the new\n" +
-			"ones without a restart.",
+			"bundle. The current ones remain valid until they expire. Once the new ones are installed, etcd\n" +
+			"and quorumd load them without a restart.",
 		Example: examples("quorumctl pki renew n1", "quorumctl pki renew --all"),
 	}, printed{name: "bundles", of: bundleList{}})
 	dir := caDirFlag(cmd)

@@ -222,9 +222,9 @@ func (a *app) recoverApplyCommand() *cobra.Command {
 	return a.prints(&cobra.Command{
 		Use:   "apply PLAN",
 		Short: "Apply a recovery plan on this host",
-		Long: "Apply a recovery plan on this host. quorumd accepts it only if the plan contains this host's facts,\n" +
-			"its data has not changed since, and it sees no quorum. Applying it again continues it. Use - to read\n" +
-			"the plan from standard input.",
+		Long: "Apply a recovery plan on this host. quorumd accepts the plan only if it contains facts of this\n" +
+			"host, this host's data has not changed since they were collected, and quorumd sees no quorum. Applying\n" +
+			"the same plan again continues it. Use - to read the plan from standard input.",
 		Example: examples("quorumctl recover apply plan.json", "quorumctl recover apply /root/plan.json"),
 		Args:    cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {

@@ -20,7 +20,7 @@ func (a *app) rolloutCommand() *cobra.Command {
 	return parent(&cobra.Command{
 		Use:     "rollout",
 		GroupID: groupOperate,
-		Short:   "Restart, reboot or run a command on one host at a time",
+		Short:   "Restart etcd, reboot or run a command, host by host",
 		Example: examples("quorumctl rollout start reboot --reason 'new kernel'", "quorumctl rollout status --watch",
 			"quorumctl rollout pause"),
 	}, a.rolloutStartCommand(), a.rolloutStatusCommand(),

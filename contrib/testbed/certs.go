@@ -155,7 +155,7 @@ func (ca *CA) WrongSAN(name string) (CertFiles, error) {
 	return ca.Issue(name, CertOptions{IPs: []net.IP{net.IPv4(192, 0, 2, 1)}}) // RFC 5737, for documentation
 }
 
-// WrongCA issues a certificate of an untrusted CA, for a party that itself trusts this CA.
+// WrongCA issues a certificate from a new CA that no other party trusts. The party that uses it trusts ca.
 func (ca *CA) WrongCA(name string) (CertFiles, error) {
 	dir := filepath.Join(ca.dir, name+"-authority")
 	if err := os.MkdirAll(dir, 0o755); err != nil {

@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package etcdflags reads the local etcd's settings: the environment that quorumd sets for it, and the flags on its
-// command line, which override that. It reads one file of the kernel and makes no requests.
+// command line, which override that. It reads only /proc and sends no requests.
 package etcdflags
 
 import (

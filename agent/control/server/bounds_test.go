@@ -19,7 +19,7 @@ import (
 	"github.com/quorumd/quorumd/contrib/testbed/tempdir"
 )
 
-// serveWithLimits serves a backend with other limits and returns the socket.
+// serveWithLimits serves a fake backend with changed limits and returns the path of the socket.
 func serveWithLimits(t *testing.T, change func(*limits), set ...func(*fake)) string {
 	t.Helper()
 	lim := defaultLimits()

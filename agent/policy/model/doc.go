@@ -6,8 +6,9 @@
 //
 //   - Within a scope, it finds every violation of a promise of the design, with the shortest trace that leads to it.
 //   - From every state, the agents reach their target and become idle once faults are healed and requests are finished.
-//     The operation of a join ends even if nothing is healed. The operation of a host that is down is ended only by
-//     that host.
+//     Even if nothing is healed, every operation ends as long as there is a quorum and a voter's agent runs. There are
+//     two exceptions: an operation that takes its host down is ended only by that host or an operator, and a removal
+//     that may have been sent to etcd only by the operation's host.
 //   - The exploration detects violations: a table lists mistakes seeded into the policy and the lock protocol, at least
 //     one for each promise. The model finds every one as a violation of the promise that it breaks, if need be after
 //     ignoring lesser violations.
@@ -66,7 +67,8 @@
 // Two observations are not modelled. An etcd that was removed before it was ever ready may keep running, even after a
 // request to stop, until systemd kills it. And if one of two voters is removed and the other is killed at once, the
 // killed one may start with the old list and wait for the removed member forever. quorumd removes one of two voters
-// only if an operator resizes the cluster to one, and then not without a recent snapshot.
+// only on an operator's request: a resize to one, which requires a recent snapshot unless the operator waives it, or the
+// removal of that member.
 //
 // # Quorum loss
 //
@@ -74,8 +76,8 @@
 // new disks, or return after they were considered lost. Operators plan from the hosts that they reach, apply plans in
 // any order, abort them and make new ones, even for a healthy cluster. Agents, etcds and hosts crash at every moment.
 // An agent acts only by its plan, or in a cluster that serves without one. Two clusters never serve at once, and from
-// every world every host can become a voter again. The model assumes that, without the data that the survivor replaced,
-// there is never enough old data for a quorum: operators must not let a majority return intact.
+// every world every host can become a voter again. The model assumes that too little old data for a quorum
+// remains, not counting the survivor's own, which it has replaced: operators must not let a majority return intact.
 //
 // # Rollouts
 //
@@ -92,6 +94,6 @@
 // hides nothing, and a test checks that the policy decides the same. The reductions make it possible to explore a dead
 // voter, its standby and a second fault of every class completely: 6 million worlds.
 //
-// Hosts are interchangeable. All orders of hosts that rank alike are explored, so worlds that differ only in the names
-// of their hosts are explored once.
+// Hosts are interchangeable, so they are sorted, and worlds that differ only in the order of their hosts usually count as
+// one. Hosts that rank alike keep their order, which costs duplicates but hides nothing.
 package model

@@ -37,7 +37,8 @@ func (c *hostRequest) mayBeCalledOff() bool {
 	return c.stopped != 0 && c.ended|c.recalled == 0 && (c.work == interruptible || c.work == agentReboot)
 }
 
-// needs reports whether a failure beyond a host's own work leaves the cluster without fault tolerance or quorum.
+// needs reports whether the cluster needs a voter back that is down for its own work: at least one other voter does not
+// serve either, and the other voters that serve are at most a bare quorum.
 func (w *world) needs(h int) bool {
 	if w.hosts[h].list != voter {
 		return false

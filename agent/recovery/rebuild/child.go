@@ -238,7 +238,7 @@ func (f *Files) run(ctx context.Context, into any, verb string, in io.Reader, mo
 	}
 	err := child.Run(command, maxLine, progress, into)
 	if err != nil && ctx.Err() != nil {
-		return fmt.Errorf("the disk does not answer: %w", ctx.Err())
+		return fmt.Errorf("stopped before it had finished: %w", ctx.Err())
 	}
 	return err
 }

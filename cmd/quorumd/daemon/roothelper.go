@@ -138,7 +138,7 @@ func (s orderServer) setEnvironment(conf config.Config, i roothelper.Initial) er
 func (s orderServer) writeEnvironment(conf config.Config, vars map[string]string) error {
 	for name := range vars {
 		if !strings.HasPrefix(name, "ETCD_") {
-			return fmt.Errorf("cannot write the environment: %s is not a variable of etcd", name)
+			return fmt.Errorf("cannot write the environment: %s is not an environment variable of etcd", name)
 		}
 	}
 	text, err := systemd.FormatEnvironment(vars)
