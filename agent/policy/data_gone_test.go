@@ -435,3 +435,13 @@ func TestAHostWhoseWorkWasCalledOffDoesNotGiveUpItsMember(t *testing.T) {
 		t.Error("it keeps its member after its operator has ended the work")
 	}
 }
+
+func TestAMemberThatItsHostGaveUpStaysLostEvenIfItsDataIsBack(t *testing.T) {
+	t.Parallel()
+	play(t, emptiedView, []scene{
+		{"its disk is back, and no operation is in flight", func(v *View) {
+			v.Self.LostID, v.Op, v.Asked, v.Lock = 3, nil, nil, Lock{Known: true}
+			v.Data.State, v.Data.ClusterID, v.Data.MemberID = DataMember, clusterID, 3
+		}, StepNone, MemberLost},
+	})
+}

@@ -387,3 +387,14 @@ func TestATransferFailedOnlyIfTheMemberHasLedSinceBeforeIt(t *testing.T) {
 		}
 	}
 }
+
+func TestAPauseThatTheOwnMemberDoesNotReportWithholdsEveryStepButTheTransfer(t *testing.T) {
+	t.Parallel()
+	play(t, emptiedView, []scene{
+		{"the own member reports no pause", func(v *View) {
+			v.Self.LostID = 3
+			led := *v
+			v.Led, v.Pause = &led, &Pause{By: "root"}
+		}, StepNone, Paused},
+	})
+}
