@@ -58,7 +58,7 @@ func (e *fleetEtcd) of(host string) *fleetClient {
 	return &fleetClient{e: e, host: host}
 }
 
-// count returns the counters of each host so far.
+// count returns each host's counters of requests so far.
 func (e *fleetEtcd) count() map[string]asked {
 	e.mu.Lock()
 	defer e.mu.Unlock()

@@ -47,7 +47,7 @@ var checkUnexpectedReboot = advice{
 	meaning: "The agent was not stopped first: power was lost, the kernel panicked, or a watchdog or reset fired. A " +
 		"drive that acknowledges writes before they are durable loses them in such a reboot.",
 	remedy: "check 'journalctl -b -1 -e', 'last -x' and the event log of the BMC. The finding clears after a day " +
-		"without another one",
+		"without another unclean reboot",
 	measure: exceeds(0, time.Minute,
 		func(in Input) Figure { return in.Machine.BootsUnexpected },
 		func(n float64, l Limit) string {

@@ -26,9 +26,11 @@
 // that gates something, or has several findings, is a declaration with evidence of its own, which reads an [Input] and
 // holds the rules: the transitions between its states, each with its condition as text. Add what the check reads to
 // Input, and read it in package sensors or in a package of its own below health. Combining, hiding, hysteresis,
-// snapshots, findings, changes and metrics need no code. `go test ./health ./agent/journalcatalog ./contrib/prometheus
-// ./contrib/faults ./cmd/quorumctl -update` rewrites the golden lists, including quorumd-checks(7). If the machines of the tests lack a new figure, the
-// tests fail and name the fixture to extend: wellMachine, someMachine and machineEdges here, kernel in sensors.
+// snapshots, findings, changes and metrics need no code. If the machines of the tests lack a new figure, the tests fail
+// and name the fixture to extend: wellMachine, someMachine and machineEdges here, kernel in sensors. This command
+// rewrites the golden lists, including quorumd-checks(7):
+//
+//	go test ./health/... ./agent/journalcatalog ./contrib/prometheus ./contrib/faults ./cmd/quorumctl -update
 //
 // Only a check that etcd's safety depends on is vital, and UNKNOWN without data. Any other check is optional: without a
 // reading it is not available and ignored, unless its last finding was SLOW or worse. That finding stays until the next

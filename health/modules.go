@@ -4,7 +4,6 @@
 package health
 
 import (
-	"fmt"
 	"time"
 )
 
@@ -71,7 +70,7 @@ func (u *uncorrectable) read(in Input) { u.figure, u.reset = in.Machine.MemoryUn
 func (u *uncorrectable) absent() string { return u.figure.absent() }
 
 func (u *uncorrectable) text() string {
-	return fmt.Sprintf("%.0f uncorrectable memory errors, limit 0", u.figure.Value-u.known)
+	return plural(int(u.figure.Value-u.known), "uncorrectable memory error") + ", limit 0"
 }
 
 func (u *uncorrectable) transitions() []rule {

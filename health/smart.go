@@ -25,7 +25,7 @@ const (
 	cooler      = 5   // degrees below its limit at which a drive is well again
 )
 
-// warningHeat is the critical-warning bit for the temperature. The others concern the drive.
+// warningHeat is the critical-warning bit for the temperature. checkHeat reports it, and checkFailing the other bits.
 const warningHeat = 1 << 1
 
 // warnings returns what the bits of the critical warnings mean, in their order.

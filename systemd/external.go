@@ -39,7 +39,8 @@ type ExternalOptions struct {
 	Name      string   // for display
 	Addresses []string // where it listens while it runs: HOST:PORT
 	Programs  Programs
-	// Settle is how long after a program the service may take to open or close its ports.
+	// Settle is how long after the start of a program the service may take to open or close its ports. While the
+	// program still runs, there is no limit for opening them.
 	Settle          time.Duration
 	EnvironmentFile string
 	// Orders has root write the environment file; nil: this process writes it.

@@ -143,7 +143,7 @@ func (a *Actor) noteStop(_ context.Context, t *task) error {
 
 func (a *Actor) reboot(ctx context.Context, _ *task) error {
 	if a.opt.Reboot == nil {
-		return errors.New("cannot reboot the machine: this agent has no permission to; reboot it manually")
+		return errors.New("cannot reboot the machine: this agent is not permitted to do that; reboot it manually")
 	}
 	return a.opt.Reboot(ctx)
 }

@@ -99,8 +99,9 @@ func (a *Actor) tellRecovered(ctx context.Context, t *task) error {
 	// a host does nothing else while it has a plan. A late host that finds no record of the recovery waits for an
 	// operator, and loses no data.
 	if errors.Is(rpctypes.Error(err), rpctypes.ErrNoSpace) || errors.Is(rpctypes.Error(err), rpctypes.ErrCorrupt) {
-		a.log.Error("cannot record the recovery in the new cluster: an etcd alarm blocks writes; clear it "+
-			"(etcdctl alarm list), and move etcd's data aside manually on every host that comes back late",
+		a.log.Error("cannot record the recovery in the new cluster: an etcd alarm blocks writes; 'etcdctl alarm list' "+
+			"shows it, and 'quorumctl explain' how to clear it. Move etcd's data aside manually on every host that "+
+			"returns after the recovery",
 			"plan", k.Plan, "error", err)
 		return nil
 	}

@@ -192,10 +192,10 @@ func snapshotFirst(v View) (string, bool) {
 			next = cmp.Or(h.Name, h.ID)
 		}
 	}
-	before := fmt.Sprintf("before etcd on %s becomes %s", next, r.Upgrade)
+	before := fmt.Sprintf("before etcd on %s is upgraded to %s", next, r.Upgrade)
 	from, why := v.backupSource()
 	if why != "" {
-		return fmt.Sprintf("no host can take a snapshot %s: %s", before, why), true
+		return fmt.Sprintf("a snapshot is needed %s, but no host can take one: %s", before, why), true
 	}
 	taker, _ := v.hostOf(from)
 	if f := v.Backup.Failed; f != nil {

@@ -165,6 +165,10 @@ func TestAHostReplacesItsOwnLostMember(t *testing.T) {
 		{"its old disk is back", func(v *View) {
 			v.Data.State, v.Data.ClusterID, v.Data.MemberID = DataMember, clusterID, 3
 		}, StepTakeLock, ""},
+		{"its old disk is back, and another voter is down", func(v *View) {
+			v.Data.State, v.Data.ClusterID, v.Data.MemberID = DataMember, clusterID, 3
+			v.Cluster.Members[1].Live = false
+		}, StepNone, MemberLost},
 		{"the members' data may differ", func(v *View) { v.Cluster.Intact = false }, StepNone, EtcdCorrupt},
 		{"there is a surplus voter", func(v *View) {
 			v.Target.Voters = 1
@@ -434,14 +438,4 @@ func TestAHostWhoseWorkWasCalledOffDoesNotGiveUpItsMember(t *testing.T) {
 	if !v.givesUp(v.Cluster.Members[2]) {
 		t.Error("it keeps its member after its operator has ended the work")
 	}
-}
-
-func TestAMemberThatItsHostGaveUpStaysLostEvenIfItsDataIsBack(t *testing.T) {
-	t.Parallel()
-	play(t, emptiedView, []scene{
-		{"its disk is back, and no operation is in flight", func(v *View) {
-			v.Self.LostID, v.Op, v.Asked, v.Lock = 3, nil, nil, Lock{Known: true}
-			v.Data.State, v.Data.ClusterID, v.Data.MemberID = DataMember, clusterID, 3
-		}, StepNone, MemberLost},
-	})
 }

@@ -334,9 +334,6 @@ func ownMemberDown(v View, m Member) Decision {
 	if text, gone := dataGone(v, m); gone {
 		return wait(MemberLost, "%s", text)
 	}
-	if v.gaveUp(m) {
-		return wait(MemberLost, "%s", gaveUpText(m))
-	}
 	if r, holds := vetoed(v, vetoUnitUnusable); holds {
 		return Decision{Reasons: []Reason{r}}
 	}

@@ -50,6 +50,9 @@ func TestAClusterThatEtcdCreatedByDefaultIsNamed(t *testing.T) {
 			v.Cluster.ExpectedID = strayCluster
 		}, false},
 		"another member's data": {func(v *View) { v.Data.MemberID = 1 }, false},
+		"the cluster lists a member with the default ID": {func(v *View) {
+			v.Cluster.Members = append(v.Cluster.Members, Member{ID: strayMember, PeerURL: peerPrefix + "n9"})
+		}, true},
 	} {
 		v := strayView()
 		c.change(&v)

@@ -21,7 +21,8 @@ const (
 	WorkCommand     Work = "command"     // an operator's program on the host, run while etcd is down
 )
 
-// work declares a kind of work. To add a kind, declare it here, and handle it in takeDown and safeToTouch.
+// work declares a kind of work. To add a kind, declare it here, and handle it in takeDown, safeToTouch, workDone,
+// transferLeadership and stoppedByOperator.
 type work struct {
 	kind Work
 	// operatorEnds reports that only an operator ends the work, and that operators may work on the machine until then.

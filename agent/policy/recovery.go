@@ -238,7 +238,7 @@ func planInForce(all []HostRemains, _ RecoveryChoice) (text, about string) {
 	for _, r := range all {
 		for _, p := range r.Plans {
 			if p.Survivor == r.Host && !p.GivenUp {
-				return fmt.Sprintf("%s continues alone by plan %s, which is in force there", r.Host, p.ID), r.Host
+				return fmt.Sprintf("%s is the survivor of plan %s, which is still in force there", r.Host, p.ID), r.Host
 			}
 		}
 	}

@@ -41,9 +41,9 @@ func (v View) retires(m Member) bool {
 	return slices.ContainsFunc(v.Retired, func(r Retired) bool { return v.Owns(r, m) })
 }
 
-// Owns reports whether a member belongs to a retired host. A new host may have the address of a retired one, so the
-// host that is present at the address counts. If none is present, the member belongs to the retired host, whose agent
-// may be down.
+// Owns reports whether a member belongs to a retired host. A new host may have the address of a retired one, so the ID
+// of the host that is present at the address decides, if the record of the retirement is readable. If no host is
+// present there, the member ID in that record decides.
 func (v View) Owns(r Retired, m Member) bool {
 	h, present := v.hostOf(m)
 	if present {

@@ -31,7 +31,7 @@ func TestAnEtcdUpgradeRolloutWaitsForASnapshot(t *testing.T) {
 		waits  string
 		take   bool
 	}{
-		"an old one":         {func(*View) {}, "n4 takes a snapshot before etcd on n4 becomes 3.7.3", true},
+		"an old one":         {func(*View) {}, "n4 takes a snapshot before etcd on n4 is upgraded to 3.7.3", true},
 		"none at all":        {func(v *View) { v.Backup.HasSnapshot = false }, "n4 takes a snapshot", true},
 		"without schedule":   {func(v *View) { v.Backup.Every = 0 }, "n4 takes a snapshot", true},
 		"outside its window": {func(v *View) { v.Backup.WindowOpen = false }, "n4 takes a snapshot", true},
@@ -45,25 +45,25 @@ func TestAnEtcdUpgradeRolloutWaitsForASnapshot(t *testing.T) {
 		"paused":              {func(v *View) { v.Rollout.Runs = false }, "", false},
 		"failed a moment ago": {func(v *View) {
 			v.Backup.Failed = &BackupFailure{Host: "n4", Text: "no space", Age: time.Minute}
-		}, "a snapshot is needed before etcd on n4 becomes 3.7.3, but n4 failed to save it: no space; n4 tries " +
+		}, "a snapshot is needed before etcd on n4 is upgraded to 3.7.3, but n4 failed to save it: no space; n4 tries " +
 			"again in 9m", false},
 		"failed a while ago, without schedule": {func(v *View) {
 			v.Backup.Every, v.Backup.Failed = 0, &BackupFailure{Host: "n4", Age: time.Hour}
-		}, "a snapshot is needed before etcd on n4 becomes 3.7.3, but n4 failed to save it", true},
+		}, "a snapshot is needed before etcd on n4 is upgraded to 3.7.3, but n4 failed to save it", true},
 		"no host can take one": {func(v *View) {
 			for i := range v.Hosts {
 				v.Hosts[i].Manage = v.Hosts[i].ID == v.Self.ID
 			}
 			v.Cluster.Members[3].Live = false
-		}, "no host can take a snapshot before", false},
+		}, "a snapshot is needed before", false},
 		"no store on that host": {func(v *View) {
 			v.Hosts[3].Stores = false
-		}, "n3 takes a snapshot before etcd on n4 becomes 3.7.3", false},
+		}, "n3 takes a snapshot before etcd on n4 is upgraded to 3.7.3", false},
 		"no store except on this host": {func(v *View) {
 			for i := range v.Hosts {
 				v.Hosts[i].Stores = false
 			}
-		}, "no host can take a snapshot before etcd on n4 becomes 3.7.3: no suitable host in mode manage reports " +
+		}, "a snapshot is needed before etcd on n4 is upgraded to 3.7.3, but no host can take one: no suitable host in mode manage reports " +
 			"that backup.store is set", false},
 	} {
 		v := upgrading()

@@ -23,7 +23,7 @@ import (
 
 // UnhealthySince is for how long a host's own record has reported that the host harms the cluster.
 type UnhealthySince struct {
-	// For is for how long it has been SLOW or worse without a break; 0 if it is not.
+	// For is how long the host has been SLOW or worse without a break; 0 if it is not.
 	For      time.Duration
 	HangsFor time.Duration // the same for STALLED or FAILED
 }

@@ -277,8 +277,8 @@ type Member struct {
 	LagKnown      bool
 	RTT           time.Duration // of the deciding host's last request to it; 0 if unknown
 	Errors        bool          // its status reports errors
-	// Standby reports that the learner, according to its own host's record, is a standby and not joining. For the
-	// deciding host's own learner, only its disk counts, whatever the operation's record holds.
+	// Standby reports that the learner's host publishes it as a standby that is not joining. For this host's own
+	// learner, the note on this host's disk counts instead of its host record, which any etcd client could write.
 	Standby    bool
 	LiveFor    time.Duration // how long it has answered without a break
 	SteadyFor  time.Duration // how long its lag has been within PromoteLag without a break

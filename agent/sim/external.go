@@ -14,8 +14,8 @@ import (
 	"github.com/quorumd/quorumd/systemd"
 )
 
-// externalRunner runs etcd on all hosts, as kubelets and operators do. It starts an etcd whenever the etcd is down,
-// except during its own work on it, and stops an etcd to work on it once the host is reported safe to stop.
+// externalRunner runs etcd on all hosts, as kubelets and operators do. It starts an etcd that is down once its
+// downUntil has passed, and stops an etcd to work on it once the agent reports that this is safe.
 type externalRunner struct {
 	w          *world
 	downUntil  map[*host]time.Duration // how long a crashed or stopped etcd stays down

@@ -18,7 +18,8 @@ import (
 	"github.com/quorumd/quorumd/cmd/quorumctl/setup"
 )
 
-// threeHosts are flags for a host whose address every machine has.
+// threeHosts returns the arguments of quorumctl init for n1, n2 and n3. This host is n1 with 127.0.0.1, an address that
+// every machine has.
 func threeHosts(file string, more ...string) []string {
 	return append([]string{
 		"init", "-o", "wide", "--name", "n1", "--id", "id-1", "--hosts", "n1=127.0.0.1,n2=10.0.0.2,n3=10.0.0.3",

@@ -213,7 +213,7 @@ func writeRetirement(p *page, r control.Retirement) {
 		p.line("%s the retirement of %s: it may join again", would(r.DryRun, "undo", "undid"), name)
 		return
 	case r.Unchanged:
-		p.line("nothing to record: %s has been retired by %s%s", name, r.Host.By, display.After(": ", r.Host.Reason))
+		p.line("nothing to record: %s was already retired by %s%s", name, r.Host.By, display.After(": ", r.Host.Reason))
 	default:
 		p.line("%s %s", would(r.DryRun, "retire", "retiring"), name)
 		p.line("    reason   %s", r.Host.Reason)

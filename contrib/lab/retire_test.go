@@ -18,7 +18,8 @@ import (
 )
 
 // TestRetiredHostsLeaveWithoutAFailedWriteAndStayOut retires the leader, under writes that clients retry for 5 s. The
-// retired host reboots, and its agent is reinstalled. Then a host in maintenance is lost for good and retired, too.
+// retired host reboots, and its agent is reinstalled. Then a host in maintenance is lost and retired, too, and powered
+// on again later.
 func TestRetiredHostsLeaveWithoutAFailedWriteAndStayOut(t *testing.T) {
 	f := formedFleetRunning(t)
 	f.killed = true
@@ -51,6 +52,11 @@ func TestRetiredHostsLeaveWithoutAFailedWriteAndStayOut(t *testing.T) {
 	})
 	f.within(2*bound, "the standby has replaced it", func() bool {
 		return f.retired(by, lost.Name) == control.RetiredLeft && f.has(3, 0) && f.isIdle()
+	})
+	f.check(lost.PowerOn(t.Context()))
+	f.check(lost.Booted(t.Context()))
+	f.eventually("the lost host is back, and reports that it is retired", func() bool {
+		return f.hasReason(lost, string(policy.HostRetired))
 	})
 	t.Log(f.shell(by, "quorumctl retire; quorumctl history --since 30m"))
 	for id, name := range f.roles() {

@@ -27,7 +27,8 @@ func (m RolloutMistake) Explore(ctx context.Context) Result {
 	return newRolloutMachine(append(Rollouts(), LongRollouts()...)[m.scope], r).explore(ctx, 0)
 }
 
-// The scopes in which mistakes show, except the first.
+// Values of RolloutMistake.scope: indices into Rollouts followed by LongRollouts. The first scope, 0, is the default and
+// has no name.
 const (
 	rolloutWithOperator = iota + 1
 	rolloutWithFault

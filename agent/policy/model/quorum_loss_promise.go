@@ -116,8 +116,9 @@ func (m *lossMachine) judgeStep(w *lossWorld, i int, o *lossObservation, d polic
 	return 0
 }
 
-// judgeWithoutPlan checks the decision of a host without a plan: it starts the member that it belongs to, joins its
-// cluster, or moves its data aside for the cluster that replaces its own.
+// judgeWithoutPlan checks the decision of a host without a plan. Such a host may start etcd on data of its recorded
+// cluster, or join a recovered cluster without data. If it returns late to a recovery, it may only stop etcd, move its
+// data aside once etcd is stopped, join, and record the recovered cluster.
 func (m *lossMachine) judgeWithoutPlan(h *lossHost, o *lossObservation, step uint8) lossBreach {
 	late := o.late != 0
 	switch step {

@@ -158,7 +158,7 @@ func (r *Report) judgePeer(p Peer) {
 	)
 	name := "network to " + p.Address
 	answered := p.Tries - p.Failed
-	figure := fmt.Sprintf("%d of %d connections, the 99th percentile in %s", answered, p.Tries, show(p.P99))
+	figure := fmt.Sprintf("%d of %d connections succeeded, p99 %s", answered, p.Tries, show(p.P99))
 	switch {
 	case answered == 0:
 		r.find(name, Fail, path, "no connection: %s", cmp.Or(p.Error, "it was interrupted"))

@@ -92,7 +92,7 @@ func (a Answers) hosts() ([]Host, error) {
 		all = append(all, Host{name, address})
 	}
 	if len(all) == 0 {
-		return nil, &Refusal{"no hosts are given", "name all that may hold a member: " + example}
+		return nil, &Refusal{"no hosts are given", "list every host that may run a member: " + example}
 	}
 	return all, nil
 }
