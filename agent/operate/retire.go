@@ -23,8 +23,11 @@ import (
 // themselves: another host joins first, if the retired one has a voter. With DryRun it only returns the plan.
 func (o *Operator) Retire(ctx context.Context, req control.RetireRequest, by string) (control.Retirement, error) {
 	cannot := "cannot retire " + req.Host + ": "
-	if req.Undo {
+	switch {
+	case req.Undo:
 		cannot = "cannot undo the retirement of " + req.Host + ": "
+	case req.Successor != "":
+		cannot = "cannot replace " + req.Host + ": "
 	}
 	r, err := o.current(cannot)
 	if err != nil {
