@@ -71,7 +71,7 @@ func TestOnlyYesOnATerminalConfirms(t *testing.T) {
 			socket, _ := serve(t, d)
 			master, terminal := openTerminal(t)
 			args := append([]string{"--socket", socket}, splitLine(line)...)
-			if strings.HasPrefix(line, "member") || strings.HasPrefix(line, "cycle") {
+			if strings.HasPrefix(line, "member remove") || strings.HasPrefix(line, "cycle") {
 				args = append(args, "--no-wait")
 			}
 			cmd := exec.CommandContext(t.Context(), me, args...)
