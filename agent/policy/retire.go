@@ -251,8 +251,8 @@ func (v View) againstSuccessor(old Host, id string) *Refusal {
 	for m := range v.Cluster.learners() { // etcd allows one learner at a time
 		if m.PeerURL != h.PeerURL {
 			return conflicts(LearnerPresent, "the standby "+m.label()+" replaces it first", fmt.Sprintf("name it: "+
-				"quorumctl member replace %s %s --reason '<why>'; or retire it first: quorumctl retire %s --reason '<why>'",
-				old.Name, m.label(), m.label()))
+				"quorumctl member replace %s %s --reason '<why>'; or retire it first: quorumctl retire %s "+
+				"--reason '<why>'", old.Name, m.label(), m.label()))
 		}
 	}
 	if v.Op.joins() && v.Op.Host != h.ID {

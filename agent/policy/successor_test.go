@@ -55,7 +55,9 @@ func TestOnlyTheNamedHostReplacesARetiredVoter(t *testing.T) {
 			v.Hosts[4].Waiting = HealthBad
 		}, StepNone, LowerRanked},
 		{"nor if its agent is gone", func(v *View) { v.Hosts = v.Hosts[:4] }, StepNone, LowerRanked},
-		{"it joins if no host is named", func(v *View) { v.Retired[0].Successor = record.Successor{} }, StepTakeLock, ""},
+		{"it joins if no host is named", func(v *View) {
+			v.Retired[0].Successor = record.Successor{}
+		}, StepTakeLock, ""},
 		{"a join that has begun is rolled back", func(v *View) {
 			v.Lock = Lock{Known: true, Held: true, Mine: true, ValidFor: time.Minute, Token: 7}
 			v.Op = &Op{
@@ -148,10 +150,14 @@ func TestANamedReplacementIsRefusedWithTheRemedy(t *testing.T) {
 		{"a retired host", "n2", "n5", func(v *View) {
 			v.Retired = []Retired{{Host: "n5", PeerURL: peerPrefix + "n5"}}
 		}, HostRetired, "n5 is retired", "quorumctl retire n5 --undo"},
-		{"a host that cannot join", "n2", "n5", func(v *View) { v.Hosts[4].Waiting = HealthBad }, HealthBad,
-			"n5 cannot join now: HEALTH_BAD", "quorumctl explain n5"},
-		{"one that only observes", "n2", "n5", func(v *View) { v.Hosts[4].Manage = false }, ModeObserve,
-			"quorumd on n5 only observes", "set mode: manage"},
+		{
+			"a host that cannot join", "n2", "n5", func(v *View) { v.Hosts[4].Waiting = HealthBad }, HealthBad,
+			"n5 cannot join now: HEALTH_BAD", "quorumctl explain n5",
+		},
+		{
+			"one that only observes", "n2", "n5", func(v *View) { v.Hosts[4].Manage = false }, ModeObserve,
+			"quorumd on n5 only observes", "set mode: manage",
+		},
 		{"a host named twice", "n2", "n5", func(v *View) {
 			v.Retired = namedView("n2").Retired
 		}, "", "n5 is named to replace n1", "name another host"},
@@ -159,8 +165,10 @@ func TestANamedReplacementIsRefusedWithTheRemedy(t *testing.T) {
 		{"another host joins", "n2", "n5", func(v *View) {
 			v.Op = &Op{Kind: KindJoin, Host: "n4", HostName: "n4", Target: RoleVoter, PeerURL: peerPrefix + "n4"}
 		}, OperationInFlight, "n4 is joining", "quorumctl operation show"},
-		{"one too many", "n2", "n5", func(v *View) { v.Target.Voters = 1 }, TargetMet,
-			"no host replaces n2: 2 of 1 voters are left without it", "quorumctl retire n2"},
+		{
+			"one too many", "n2", "n5", func(v *View) { v.Target.Voters = 1 }, TargetMet,
+			"no host replaces n2: 2 of 1 voters are left without it", "quorumctl retire n2",
+		},
 	} {
 		v := namedView("n2")
 		v.Retired = nil

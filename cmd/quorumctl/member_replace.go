@@ -17,9 +17,9 @@ func (a *app) memberReplaceCommand() *cobra.Command {
 	cmd := a.prints(&cobra.Command{
 		Use:   "replace OLD NEW --reason TEXT",
 		Short: "Retire a voter's host and name its replacement",
-		Long: "Retire the host OLD, like quorumctl retire OLD, and name the host that joins in its place: NEW, a spare\n" +
-			"or the standby. No other host joins instead, even if NEW becomes unhealthy; quorumctl explain then\n" +
-			"shows what NEW waits for. When NEW votes, the voter of OLD leaves, and OLD stays out of the cluster.\n\n" +
+		Long: "Retire the host OLD, like quorumctl retire OLD, and name the host that joins in its place: NEW, a\n" +
+			"spare or the standby. No other host joins instead, even if NEW becomes unhealthy; quorumctl explain\n" +
+			"NEW then shows what NEW waits for. When NEW votes, the voter of OLD leaves, and OLD stays out.\n\n" +
 			"It is refused if NEW cannot join now, or if there is a standby and NEW is not that standby. To name\n" +
 			"another host while OLD still votes, run it again; to let any host join: quorumctl retire OLD. To undo\n" +
 			"it: quorumctl retire OLD --undo. If OLD dies before NEW votes, it is replaced like any dead voter.\n\n" +

@@ -75,8 +75,8 @@ func Mistakes() []Mistake {
 	list = append(list, dataLossMistakes()...)
 	list = append(list, slices.Concat(commandMistakes(), recallMistakes())...)
 	list = append(list, slices.Concat(removalMistakes(), replacementMistakes(), standbyMistakes(),
-		unhealthyMistakes(), stepDownMistakes(), quietMistakes(), resizeMistakes(), retireMistakes(), successorMistakes(),
-		transferMistakes())...)
+		unhealthyMistakes(), stepDownMistakes(), quietMistakes(), resizeMistakes(), retireMistakes(),
+		successorMistakes(), transferMistakes())...)
 	list = append(list, maskedMistakes()...)
 	list = append(list, maskedCycleMistakes()...)
 	for i := range list {

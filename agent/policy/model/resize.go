@@ -113,8 +113,13 @@ func (m *machine) mayReplace(w *world, i, j int) bool {
 	learns := w.learnerAt()
 	joins := w.op != 0 && w.opCycle|w.opRemove|w.opLeave == 0 && int(w.opHost) != j
 	voters, _ := w.votes()
-	return m.Successor && voters-1 < m.target(w.resized).Voters && j < w.n && i != j && int(w.successor) != j+1 && w.hosts[i].list == voter &&
-		w.hosts[j].list != voter && (learns < 0 || learns == j) && !joins && w.present(j) && w.ready(j)
+	switch {
+	case !m.Successor, j >= w.n, i == j, int(w.successor) == j+1, voters-1 >= m.target(w.resized).Voters:
+		return false
+	case learns >= 0 && learns != j, joins:
+		return false
+	}
+	return w.hosts[i].list == voter && w.hosts[j].list != voter && w.present(j) && w.ready(j)
 }
 
 // retireHost records that a host is retired, and with it the size of the cluster if there is no record of that.
@@ -239,7 +244,9 @@ func resizePromises() map[breach]promise {
 	return map[breach]promise{
 		retiredJoins:     {"P9", "a retired host joins"},
 		successorIgnored: {"P9", "a host joins although its place is kept for the host that an operator named"},
-		leftUnasked:      {"P9", "a voter leaves although the cluster does not have more voters than its recorded size"},
+		leftUnasked: {
+			"P9", "a voter leaves although the cluster does not have more voters than its recorded size",
+		},
 	}
 }
 

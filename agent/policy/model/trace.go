@@ -271,8 +271,8 @@ func (w *world) text() string {
 			w.witness, w.opReplace, w.rpTarget, w.rpGone, w.opReported))
 	}
 	if w.resized|w.opLeave != 0 {
-		parts = append(parts, fmt.Sprintf("resized=%d(leave:%d,retired:%d,successor:%d)", w.resized, w.opLeave, w.retired,
-			w.successor))
+		parts = append(parts, fmt.Sprintf("resized=%d(leave:%d,retired:%d,successor:%d)", w.resized, w.opLeave,
+			w.retired, w.successor))
 	}
 	if w.trRequested != 0 {
 		parts = append(parts, fmt.Sprintf("transfer=%s(at:%s,expired:%d)", hostName(int(w.trTarget)),
