@@ -109,7 +109,8 @@ func TestOnlyTheNamedSpareReplacesARetiredHost(t *testing.T) {
 			}, "root")
 		}
 		for next, want := range map[string]string{
-			"v1": "cannot replace v3: v1 has a voter already", "v9": "cannot replace v3: no host with the name or ID v9",
+			"v1": "cannot replace v3: v1 has a voter already",
+			"v9": "cannot replace v3: no host with the name or ID v9",
 		} {
 			if got, err := named(next); err == nil || !strings.Contains(err.Error(), want) || f.etcd.has(key) {
 				t.Errorf("%s: %+v, %v", next, got, err)
