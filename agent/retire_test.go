@@ -98,6 +98,44 @@ func TestARetiredHostIsReplacedAndStaysOutUntilThatIsUndone(t *testing.T) {
 	})
 }
 
+// The named host is the last in the join queue, and most spares rest.
+func TestOnlyTheNamedSpareReplacesARetiredHost(t *testing.T) {
+	t.Parallel()
+	inFleet(t, 110, func(t *testing.T, f *fleet) {
+		key := record.KeysFor("test").Retired("id-v3")
+		named := func(next string) (control.Retirement, error) {
+			return f.hosts["v2"].agent.Retire(t.Context(), control.RetireRequest{
+				Host: "v3", Successor: next, Reason: "a test",
+			}, "root")
+		}
+		for next, want := range map[string]string{
+			"v1": "cannot replace v3: v1 has a voter already",
+			"v9": "cannot replace v3: no host with the name or ID v9",
+		} {
+			if got, err := named(next); err == nil || !strings.Contains(err.Error(), want) || f.etcd.has(key) {
+				t.Errorf("%s: %+v, %v", next, got, err)
+			}
+		}
+		if got, err := named("s0108"); err != nil || got.Host.Successor != "s0108" {
+			t.Fatalf("%+v, %v", got, err)
+		}
+		got, err := named("id-s0109")
+		if err != nil || got.Unchanged || !strings.HasPrefix(got.Steps[0].Text, "s0109 joins as a learner") {
+			t.Fatalf("another host is named: %+v, %v", got, err)
+		}
+		if again, err := named("s0109"); err != nil || !again.Unchanged {
+			t.Errorf("again: %+v, %v", again, err)
+		}
+		if _, err := f.retire("s0109", false); err == nil ||
+			!strings.Contains(err.Error(), "s0109 is named to replace v3") {
+			t.Errorf("the named host is retired: %v", err)
+		}
+		f.until(20*time.Minute, "the named spare votes in its place", func() bool {
+			return f.vote("s0109", "v1", "v2") && f.retired("v1") == "id-v3 left"
+		})
+	})
+}
+
 func TestARetirementThatIsImpossibleNowIsRefusedAndNotRecorded(t *testing.T) {
 	t.Parallel()
 	inFleet(t, 0, func(t *testing.T, f *fleet) {

@@ -26,8 +26,10 @@ type Cluster struct {
 	Size     *Size `json:"size,omitempty"` // absent if no operator has resized the cluster
 	Standbys int   `json:"standbys"`
 	// how many more voters may fail without losing quorum; below 0 if there is no quorum now
-	FaultTolerance int      `json:"faultTolerance"`
-	Members        []Member `json:"members"`
+	FaultTolerance int `json:"faultTolerance"`
+	// the failure domain whose loss costs the quorum, as a sentence; absent if there is none
+	DomainLoss string   `json:"domainLoss,omitempty"`
+	Members    []Member `json:"members"`
 }
 
 // Member is one etcd member.

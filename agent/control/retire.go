@@ -11,9 +11,11 @@ import (
 
 // RetireRequest requests that a host leave the cluster for good, or that its retirement be undone.
 type RetireRequest struct {
-	Host   string `json:"host"`             // its name or ID
-	Reason string `json:"reason,omitempty"` // one line; required unless Undo is set
-	Undo   bool   `json:"undo,omitempty"`   // let the host join again
+	Host string `json:"host"` // its name or ID
+	// the name or ID of the host that replaces it, if it has a voter; empty: the best-ranked host
+	Successor string `json:"successor,omitempty"`
+	Reason    string `json:"reason,omitempty"` // one line; required unless Undo is set
+	Undo      bool   `json:"undo,omitempty"`   // let the host join again
 	// an operation took the host down and it will not return: end the operation, and remove its member
 	Lost bool `json:"lost,omitempty"`
 	// only check the request, and return the plan
@@ -29,12 +31,14 @@ const (
 
 // Retired is a host that an operator has retired.
 type Retired struct {
-	ID      string    `json:"id"`
-	Name    string    `json:"name,omitempty"`
-	PeerURL string    `json:"peerURL,omitempty"`
-	By      string    `json:"by,omitempty"`
-	Reason  string    `json:"reason,omitempty"`
-	Since   time.Time `json:"since,omitzero"`
+	ID      string `json:"id"`
+	Name    string `json:"name,omitempty"`
+	PeerURL string `json:"peerURL,omitempty"`
+	// Successor is the name of the host that an operator has named to replace it; absent if any host may
+	Successor string    `json:"successor,omitempty"`
+	By        string    `json:"by,omitempty"`
+	Reason    string    `json:"reason,omitempty"`
+	Since     time.Time `json:"since,omitzero"`
 	// Member is the role of its member, voter or learner; absent once that is removed
 	Member policy.Role `json:"member,omitempty"`
 	State  string      `json:"state"` // leaves, left or unreadable

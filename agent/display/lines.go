@@ -42,6 +42,9 @@ func Cluster(c control.Cluster) []Line {
 	if c.ID == "" {
 		lines = []Line{say("%s · no cluster in view", Styled{c.Name, Strong})}
 	}
+	if c.DomainLoss != "" {
+		lines = append(lines, say("%s", Styled{c.DomainLoss, Warn}))
+	}
 	if c.Reachable || c.ID == "" && c.Error == "" {
 		return lines
 	}

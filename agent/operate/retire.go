@@ -23,8 +23,11 @@ import (
 // themselves: another host joins first, if the retired one has a voter. With DryRun it only returns the plan.
 func (o *Operator) Retire(ctx context.Context, req control.RetireRequest, by string) (control.Retirement, error) {
 	cannot := "cannot retire " + req.Host + ": "
-	if req.Undo {
+	switch {
+	case req.Undo:
 		cannot = "cannot undo the retirement of " + req.Host + ": "
+	case req.Successor != "":
+		cannot = "cannot replace " + req.Host + ": "
 	}
 	r, err := o.current(cannot)
 	if err != nil {
@@ -42,18 +45,44 @@ func (o *Operator) Retire(ctx context.Context, req control.RetireRequest, by str
 		return control.Retirement{}, err
 	}
 	v := seen.view(r.View)
-	switch {
-	case req.Undo:
+	if req.Undo {
 		return o.undoRetirement(ctx, v, host, req, by)
-	case host.At != 0 && !host.Unreadable:
-		out := publish.RetirementOf(v, host)
-		out.Unchanged, out.DryRun = true, req.DryRun
-		return out, nil
 	}
-	if err := seen.against(r, v, host.Host, cannot); err != nil {
+	next, err := successor(v, req.Successor, cannot)
+	if err != nil {
+		return control.Retirement{}, err
+	}
+	if host.At != 0 && !host.Unreadable {
+		if host.Successor.Host == next.Host {
+			out := publish.RetirementOf(v, host)
+			out.Unchanged, out.DryRun = true, req.DryRun
+			return out, nil
+		}
+		v.Retired = slices.DeleteFunc(v.Retired, func(r policy.Retired) bool { return r.Host == host.Host })
+	}
+	host.Successor = next
+	if err := seen.against(r, v, host, cannot); err != nil {
 		return control.Retirement{}, err
 	}
 	return o.retire(ctx, v, seen, host, req, by)
+}
+
+// successor returns the host with that name or ID, which is to replace a retired one. The policy refuses an unknown
+// one.
+func successor(v policy.View, name, cannot string) (record.Successor, error) {
+	next := record.Successor{Host: name, Name: name}
+	found := 0
+	for _, h := range v.Hosts {
+		if h.ID == name || h.Name == name {
+			next = record.Successor{Host: h.ID, Name: h.Name, PeerURL: h.PeerURL}
+			found++
+		}
+	}
+	if found > 1 {
+		return next, refuse(control.Wrong, control.CodeBadRequest, cannot+"several hosts are named "+name,
+			"name one by its ID: quorumctl status -o wide")
+	}
+	return next, nil
 }
 
 // RetiredHosts lists the retired hosts.
@@ -143,12 +172,15 @@ func (s retiredSeen) find(v policy.View, name, cannot string) (round.Retired, er
 }
 
 // against returns an error if the retirement of a host is refused.
-func (s retiredSeen) against(r *round.Round, v policy.View, id, cannot string) error {
+func (s retiredSeen) against(r *round.Round, v policy.View, host round.Retired, cannot string) error {
 	if err := s.unknownHosts(r, cannot); err != nil {
 		return err
 	}
-	if err := refused(cannot, policy.AgainstRetire(v, id)); err != nil {
+	if err := refused(cannot, policy.AgainstRetire(v, host.Host, host.Successor.Host)); err != nil {
 		return err
+	}
+	if host.At != 0 { // it only gets another successor
+		return nil
 	}
 	return s.full(cannot)
 }

@@ -101,6 +101,7 @@ func giveUp(v View, m Member, listed bool) (ReasonCode, string) {
 		return "", "" // it may be a voter at any moment
 	}
 	_, common := vetoCommonCause().reason(v)
+	place, kept := v.keptFrom(v.Self.ID)
 	switch {
 	case !v.Op.SameBoot:
 		return HostRebooted, "the host has rebooted since the join began"
@@ -118,6 +119,8 @@ func giveUp(v View, m Member, listed bool) (ReasonCode, string) {
 	case v.isRetired(v.Self.ID):
 		text, _ := retired(v)
 		return HostRetired, text
+	case kept && v.Op.Kind == KindJoin: // as a standby, it would be in the named host's way
+		return LowerRanked, place.text()
 	case listed && m.StalledFor > v.Limits.LearnerStall && (!steady(v, m) || missedWrite(v, m)):
 		return LearnerStalled, fmt.Sprintf("no progress for %s, the limit is %s", durationfmt.Seconds(m.StalledFor),
 			durationfmt.Text(v.Limits.LearnerStall))

@@ -90,7 +90,8 @@ func removalPending(v View) (string, bool) {
 		durationfmt.Tenths(v.IdleFor), durationfmt.Text(v.Limits.LockTTL)), true
 }
 
-// leavers returns the hosts whose voters may leave, in the order in which they leave: retired ones first, then
+// leavers returns the hosts whose voters may leave, in the order in which they leave: retired ones first (those
+// whose named successor does not vote yet after the others), then
 // unhealthy ones, then those in the failure domain with the most voters, and the leader last within the domain.
 func leavers(v View) []Host {
 	inDomain, leader := map[string]int{}, ""
@@ -116,6 +117,7 @@ func leavers(v View) []Host {
 	slices.SortFunc(list, func(a, b Host) int {
 		return cmp.Or(
 			cmp.Compare(first(v.isRetired(a.ID)), first(v.isRetired(b.ID))),
+			cmp.Compare(first(!v.awaitsSuccessor(a)), first(!v.awaitsSuccessor(b))),
 			cmp.Compare(first(leavesUnhealthy(a)), first(leavesUnhealthy(b))),
 			cmp.Compare(inDomain[b.Domain], inDomain[a.Domain]),
 			cmp.Compare(first(a.PeerURL != leader), first(b.PeerURL != leader)), // its departure costs a transfer
@@ -124,6 +126,11 @@ func leavers(v View) []Host {
 		)
 	})
 	return list
+}
+
+// awaitsSuccessor reports whether the host named to replace this one does not vote yet.
+func (v View) awaitsSuccessor(h Host) bool {
+	return slices.ContainsFunc(v.keptPlaces(), func(k keptPlace) bool { return k.retired.PeerURL == h.PeerURL })
 }
 
 // leavesUnhealthy reports whether a host is unhealthy, so that its voter leaves before healthy ones.

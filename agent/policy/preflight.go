@@ -399,6 +399,9 @@ func lowerRanked(v View) (string, bool) {
 	if v.Resting && !v.HostsFresh {
 		return "other hosts go first", true
 	}
+	if k, kept := v.keptFrom(v.Self.ID); kept && target == RoleVoter {
+		return k.text(), true
+	}
 	list := candidates(v, target, selfReady(v))
 	position := slices.IndexFunc(list, func(h Host) bool { return h.ID == v.Self.ID })
 	if position <= 0 || v.PlaceFreeFor >= patience(v, position) {

@@ -93,8 +93,16 @@ func candidates(v View, target Role, selfReady bool) []Host {
 		fits := h.Role == RoleSpare || h.Role == RoleJoining || (target == RoleVoter && h.Role == RoleStandby)
 		return !ready || !h.Manage || !fits || v.isRetired(h.ID)
 	})
+	kept := v.keptPlaces()
+	unnamed := func(h Host) int {
+		if slices.ContainsFunc(kept, func(k keptPlace) bool { return k.Host == h.ID }) {
+			return 0
+		}
+		return 1
+	}
 	slices.SortFunc(list, func(a, b Host) int {
 		return cmp.Or(
+			cmp.Compare(unnamed(a), unnamed(b)),             // an operator named it
 			cmp.Compare(roleRank(a.Role), roleRank(b.Role)), // a learner needs no copy of the database
 			cmp.Compare(voting[a.Domain], voting[b.Domain]), // spread over failure domains
 			cmp.Compare(known(a.P99), known(b.P99)),         // the faster disk

@@ -6,18 +6,22 @@ package policy
 import (
 	"fmt"
 	"slices"
+
+	"github.com/quorumd/quorumd/agent/record"
 )
 
 // An operator retires a host to keep it out of the cluster for good, whether or not it is healthy. If it holds a voter,
 // another host joins first; then the voter leaves, as in a cluster that becomes smaller. A retired standby leaves at
 // once. The record in etcd has no lease, so the host stays out across reboots and reinstallations until an operator
-// undoes the retirement. If the retired host's voter is dead, it is replaced or removed like any other dead voter.
+// undoes the retirement. If the retired host's voter is dead, it is replaced or removed like any other dead voter. If
+// the operator has named the host that joins, no other one does, even while that host cannot join.
 
 // Retired is a host that an operator has retired.
 type Retired struct {
 	Host       string // its ID
 	PeerURL    string // empty if its record cannot be read: the host stays out, and its member stays
 	MemberID   uint64 // of its member when it was retired; 0 if it had none
+	Successor  record.Successor
 	By, Reason string
 }
 
@@ -67,6 +71,65 @@ func (v View) retiring() int {
 	return n
 }
 
+// keptPlace is a place of a voter that is kept for a named host.
+type keptPlace struct {
+	retired Member // the voter that leaves
+	by      string
+	record.Successor
+}
+
+// keptPlaces returns the places that are kept for named hosts: those of retired hosts that still vote, while the named
+// ones do not vote yet.
+func (v View) keptPlaces() []keptPlace {
+	var kept []keptPlace
+	for m := range v.Cluster.voters() {
+		for _, r := range v.Retired {
+			if r.Successor.Host != "" && v.Owns(r, m) && !v.hasVoter(r.Successor.PeerURL) {
+				kept = append(kept, keptPlace{m, r.By, r.Successor})
+			}
+		}
+	}
+	return kept
+}
+
+func (v View) hasVoter(peerURL string) bool {
+	for m := range v.Cluster.voters() {
+		if m.PeerURL == peerURL {
+			return true
+		}
+	}
+	return false
+}
+
+// keptFrom returns the place that is kept for another host, if the host with that ID may not become a voter because
+// every free place is kept.
+func (v View) keptFrom(id string) (keptPlace, bool) {
+	kept := v.keptPlaces()
+	voters, _ := v.Cluster.Counts()
+	free := v.Target.Voters - (voters - v.retiring())
+	named := slices.ContainsFunc(kept, func(k keptPlace) bool { return k.Host == id })
+	if len(kept) == 0 || free > len(kept) || named {
+		return keptPlace{}, false
+	}
+	return kept[0], true
+}
+
+func (k keptPlace) text() string {
+	return fmt.Sprintf("%s joins: %s named it to replace %s", k.Name, k.by, k.retired.label())
+}
+
+// joiners returns the candidates for a free place of a voter, best first.
+func joiners(v View) []Host {
+	list := candidates(v, RoleVoter, selfReady(v))
+	if _, kept := v.keptFrom(""); !kept {
+		return list
+	}
+	named := v.keptPlaces()
+	return slices.DeleteFunc(list, func(h Host) bool {
+		return !slices.ContainsFunc(named, func(k keptPlace) bool { return k.Host == h.ID })
+	})
+}
+
 // retired reports whether this host is retired.
 func retired(v View) (string, bool) {
 	r, is := v.retirement(v.Self.ID)
@@ -79,7 +142,11 @@ func retired(v View) (string, bool) {
 			return text + "; its member stays", true
 		}
 		if !m.Learner {
-			return text + "; its voter leaves once another host has joined", true
+			next := "another host"
+			if r.Successor.Name != "" {
+				next = r.Successor.Name
+			}
+			return text + "; its voter leaves once " + next + " has joined", true
 		}
 		return text + "; its learner leaves", true
 	}
@@ -96,8 +163,9 @@ func (v View) surplusVoters(m Member) int {
 	return voters - v.Target.Voters
 }
 
-// AgainstRetire returns why an operator may not retire the host with that ID now, or nil.
-func AgainstRetire(v View, id string) *Refusal {
+// AgainstRetire returns why an operator may not retire the host with that ID now, or nil. successor is the ID of the
+// host that is to replace it; empty if any host may.
+func AgainstRetire(v View, id, successor string) *Refusal {
 	if r := AgainstRemovals(v); r != nil { // mode, connection and pause
 		return r
 	}
@@ -119,11 +187,17 @@ func AgainstRetire(v View, id string) *Refusal {
 	switch {
 	case h.InOperation || v.Op.names(h, m):
 		return conflicts(OperationInFlight, h.Name+" is in an operation", "wait for it: quorumctl operation show")
+	case successor != "" && !voter:
+		return conflicts("", h.Name+" has no voter, so no host replaces it",
+			"to keep it out: quorumctl retire "+h.Name+" --reason '<why>'")
 	case !voter:
-		return nil
+		return v.againstRetireNamed(h)
 	case !h.Manage:
 		return conflicts(ModeObserve, "quorumd on "+h.Name+" only observes",
 			"set mode: manage there and reload quorumd")
+	}
+	if r := v.againstSuccessor(h, successor); successor != "" && r != nil {
+		return r
 	}
 	spares := len(candidates(v, RoleVoter, selfReady(v)))
 	voters, _ := v.Cluster.Counts()
@@ -131,6 +205,66 @@ func AgainstRetire(v View, id string) *Refusal {
 		return conflicts("", fmt.Sprintf("no host is ready to replace it: without %s %d of %d voters would be left",
 			h.Name, left, v.Target.Voters), "bring another host to health OK, or install quorumd on another host; "+
 			"quorumctl explain there shows what it waits for")
+	}
+	return nil
+}
+
+// againstRetireNamed returns why a host without a voter may not be retired, or nil.
+func (v View) againstRetireNamed(h Host) *Refusal {
+	for _, k := range v.keptPlaces() {
+		if k.Host == h.ID {
+			return conflicts("", h.Name+" is named to replace "+k.retired.label(),
+				"name another host, or none: quorumctl retire "+k.retired.label()+" --reason '<why>'")
+		}
+	}
+	return nil
+}
+
+// againstSuccessor returns why the host with the ID id may not replace a host's voter, or nil.
+func (v View) againstSuccessor(old Host, id string) *Refusal {
+	i := slices.IndexFunc(v.Hosts, func(h Host) bool { return h.ID == id })
+	if i < 0 {
+		return &Refusal{
+			NoSuch, "", "no host with the name or ID " + id + " runs quorumd", "quorumctl status lists the hosts",
+		}
+	}
+	h := v.Hosts[i]
+	_, votes := v.voterOf(h)
+	voters, _ := v.Cluster.Counts()
+	switch {
+	case h.ID == old.ID || votes:
+		return conflicts("", h.Name+" has a voter already", "name a spare or the standby: quorumctl status")
+	case v.isRetired(h.ID):
+		return conflicts(HostRetired, h.Name+" is retired", "quorumctl retire "+h.Name+" --undo")
+	case !h.Manage:
+		return conflicts(ModeObserve, "quorumd on "+h.Name+" only observes",
+			"set mode: manage there and reload quorumd")
+	case voters-v.retiring()-1 >= v.Target.Voters:
+		return conflicts(TargetMet, fmt.Sprintf("no host replaces %s: %d of %d voters are left without it", old.Name,
+			voters-v.retiring()-1, v.Target.Voters), "quorumctl retire "+old.Name+" --reason '<why>'")
+	}
+	for _, k := range v.keptPlaces() {
+		if k.Host == h.ID {
+			return conflicts("", h.Name+" is named to replace "+k.retired.label(), "name another host")
+		}
+	}
+	for m := range v.Cluster.learners() { // etcd allows one learner at a time
+		if m.PeerURL != h.PeerURL {
+			return conflicts(LearnerPresent, "the standby "+m.label()+" replaces it first", fmt.Sprintf("name it: "+
+				"quorumctl member replace %s %s --reason '<why>'; or retire it first: quorumctl retire %s "+
+				"--reason '<why>'", old.Name, m.label(), m.label()))
+		}
+	}
+	if v.Op.joins() && v.Op.Host != h.ID {
+		return conflicts(OperationInFlight, v.Op.HostName+" is joining", "wait for it: quorumctl operation show")
+	}
+	ready := candidates(v, RoleVoter, selfReady(v))
+	if !slices.ContainsFunc(ready, func(c Host) bool { return c.ID == h.ID }) {
+		text := h.Name + " cannot join now"
+		if h.Waiting != "" {
+			text += ": " + string(h.Waiting)
+		}
+		return conflicts(h.Waiting, text, "quorumctl explain "+h.Name)
 	}
 	return nil
 }
@@ -149,7 +283,7 @@ func (v View) voterOf(h Host) (Member, bool) {
 const noHostReady = "no host is ready; quorumctl explain on the hosts shows why"
 
 // RetirePlan returns the steps that the retirement of the host with that ID takes if nothing fails.
-func RetirePlan(v View, id string) (steps []PlanStep) {
+func RetirePlan(v View, id string, successor record.Successor) (steps []PlanStep) {
 	i := slices.IndexFunc(v.Hosts, func(h Host) bool { return h.ID == id })
 	if i < 0 {
 		return nil
@@ -157,14 +291,20 @@ func RetirePlan(v View, id string) (steps []PlanStep) {
 	h := v.Hosts[i]
 	voters, _ := v.Cluster.Counts()
 	m, voter := v.voterOf(h)
-	v.Retired = append(slices.Clone(v.Retired), Retired{Host: h.ID, PeerURL: h.PeerURL, MemberID: m.ID})
+	v.Retired = slices.DeleteFunc(slices.Clone(v.Retired), func(r Retired) bool { return r.Host == h.ID })
+	v.Retired = append(v.Retired, Retired{
+		Host: h.ID, PeerURL: h.PeerURL, MemberID: m.ID, Successor: successor,
+	})
 	v.Target.Resized = true
 	if voter && voters-v.retiring() < v.Target.Voters {
 		voters++
 		join := PlanStep{Voters: voters, Tolerance: Tolerance(voters, voters)}
-		switch joins := candidates(v, RoleVoter, selfReady(v)); {
+		switch joins := joiners(v); {
 		case len(joins) > 0:
 			join.Text = joinText(joins[0])
+		case successor.Host != "":
+			join.Text = successor.Name + " joins as a learner, catches up and becomes a voter"
+			join.WaitsFor = "it is not ready; quorumctl explain " + successor.Name + " shows why"
 		default:
 			join.Text = "another host joins as a learner, catches up and becomes a voter"
 			join.WaitsFor = noHostReady

@@ -87,7 +87,7 @@ func RetireLostPlan(v View) (steps []PlanStep) {
 		add(fmt.Sprintf("member %s (%x) is removed by %s", m.label(), m.ID, v.Self.Name), "", true)
 	}
 	v = withoutLost(v, m)
-	switch joins := candidates(v, RoleVoter, selfReady(v)); {
+	switch joins := joiners(v); {
 	case voters-v.retiring() >= v.Target.Voters:
 	case len(joins) == 0:
 		voters, live = voters+1, live+1

@@ -8,6 +8,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/quorumd/quorumd/agent/record"
 )
 
 // retiredView returns the view of that host in a cluster of three voters with a ready spare, n4, after an operator has
@@ -205,7 +207,7 @@ func TestARetirementIsRefusedWithTheRemedy(t *testing.T) {
 		if c.change != nil {
 			c.change(&v)
 		}
-		switch r := AgainstRetire(v, c.host); {
+		switch r := AgainstRetire(v, c.host, ""); {
 		case r == nil && c.want != "":
 			t.Errorf("%s is accepted", c.name)
 		case r != nil && (c.want == "" || r.Code != c.code || !strings.Contains(r.Text, c.want) || r.Hint == "" ||
@@ -319,7 +321,7 @@ func TestThePlanOfARetirementNamesTheReplacement(t *testing.T) {
 		v := retiredView("n3")
 		v.Retired = nil
 		c.change(&v)
-		if got := RetirePlan(v, c.host); !slices.Equal(got, c.want) {
+		if got := RetirePlan(v, c.host, record.Successor{}); !slices.Equal(got, c.want) {
 			t.Errorf("%s: %+v", name, got)
 		}
 	}

@@ -13,7 +13,7 @@ import (
 func RetiredOf(v policy.View, retired round.Retired) control.Retired {
 	out := control.Retired{
 		ID: retired.Host, Name: retired.Name, PeerURL: retired.PeerURL, By: retired.By, Reason: retired.Reason,
-		Since: retired.Since,
+		Since: retired.Since, Successor: retired.Successor.Name,
 	}
 	for _, m := range v.Cluster.Members {
 		switch {
@@ -49,6 +49,6 @@ func RetirementOf(v policy.View, retired round.Retired) control.Retirement {
 	voters, live := v.Cluster.Counts()
 	return control.Retirement{
 		Host: RetiredOf(v, retired), Voters: voters, FaultTolerance: policy.Tolerance(voters, live),
-		Steps: policy.RetirePlan(v, retired.Host),
+		Steps: policy.RetirePlan(v, retired.Host, retired.Successor),
 	}
 }

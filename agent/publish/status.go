@@ -148,6 +148,9 @@ func (p *Publisher) clusterStatus(out control.Cluster, r *round.Round) control.C
 		live = min(now.Answering(), policy.Quorum(voters)-1) // even if a majority answers now, this host has no quorum
 	}
 	out.Voters, out.Standbys, out.FaultTolerance = voters, policy.Standbys(r.View), policy.Tolerance(voters, live)
+	if out.Reachable {
+		out.DomainLoss = policy.DomainLoss(r.View)
+	}
 	var lowest policy.Version
 	for _, m := range v.Members {
 		member := control.Member{

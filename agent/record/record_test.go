@@ -39,7 +39,8 @@ const (
 		`"text":"joined","operation":"join","outcome":"JOINED"}`
 	sizeJSON = `{"version":1,"voters":5,"withoutSnapshot":true,"by":"ann","host":"rack3-db","reason":"two racks",` +
 		`"since":"2026-03-01T12:00:00Z"}`
-	retiredJSON = `{"version":1,"name":"rack3-db","peerURL":"https://10.0.0.3:2380","by":"ann",` +
+	retiredJSON = `{"version":1,"name":"rack3-db","peerURL":"https://10.0.0.3:2380",` +
+		`"successor":{"host":"h5","name":"rack5-db","peerURL":"https://10.0.0.5:2380"},"by":"ann",` +
 		`"reason":"end of lease","since":"2026-03-01T12:00:00Z"}`
 	rollbackJSON = `{"version":1,"kind":"join","host":"h3","hostName":"rack3-db","phase":"rollback","token":42,` +
 		`"started":"2026-03-01T12:00:00Z","reason":"LEARNER_STALLED: no progress","outcome":"LEARNER_STALLED"}`
@@ -69,6 +70,7 @@ func TestRecordFormatsAreStable(t *testing.T) {
 	})
 	expect(t, retiredJSON, record.Retired{
 		Version: 1, Name: "rack3-db", PeerURL: "https://10.0.0.3:2380", By: "ann", Reason: "end of lease", Since: noon,
+		Successor: record.Successor{Host: "h5", Name: "rack5-db", PeerURL: "https://10.0.0.5:2380"},
 	})
 	expect(t, lineJSON, record.Line{
 		Version: 1, Time: noon, Host: "h3", Name: "rack3-db", Kind: "step",

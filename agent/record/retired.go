@@ -15,11 +15,20 @@ type Retired struct {
 	Name    string `json:"name"`
 	PeerURL string `json:"peerURL"` // of its member
 	// MemberID identifies its member when it was retired; absent if it had none
-	MemberID MemberID  `json:"memberID,omitempty"`
-	By       string    `json:"by"`
-	Reason   string    `json:"reason" bound:"text"`
-	Since    time.Time `json:"since"`
-	Extra    Extra     `json:"-"`
+	MemberID MemberID `json:"memberID,omitempty"`
+	// Successor is the host that joins in place of its voter; absent if any host may
+	Successor Successor `json:"successor,omitzero"`
+	By        string    `json:"by"`
+	Reason    string    `json:"reason" bound:"text"`
+	Since     time.Time `json:"since"`
+	Extra     Extra     `json:"-"`
+}
+
+// Successor is a host that an operator has named to replace a retired one.
+type Successor struct {
+	Host    string `json:"host"` // its ID
+	Name    string `json:"name"`
+	PeerURL string `json:"peerURL"`
 }
 
 // MaxRetired bounds the number of retired hosts.

@@ -67,7 +67,10 @@ func (r Retired) Policy() policy.Retired {
 	if r.Unreadable {
 		return policy.Retired{Host: r.Host, By: "an unknown operator", Reason: "the record cannot be read"}
 	}
-	return policy.Retired{Host: r.Host, PeerURL: r.PeerURL, MemberID: uint64(r.MemberID), By: r.By, Reason: r.Reason}
+	return policy.Retired{
+		Host: r.Host, PeerURL: r.PeerURL, MemberID: uint64(r.MemberID), Successor: r.Successor, By: r.By,
+		Reason: r.Reason,
+	}
 }
 
 // Released maps each host to the start time of its most recently released operation.

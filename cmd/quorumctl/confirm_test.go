@@ -17,7 +17,7 @@ func confirmedCommands() []string {
 		"member remove n3 --reason 'in the bin'", "cycle --reboot --reason 'new kernel'",
 		"rollout start reboot --reason 'new kernel' --hosts n1,n3", "cluster resize 5 --reason 'two more racks'",
 		"leader transfer n2 --reason 'n1 is to be moved'",
-		"retire n3 --reason 'end of lease'",
+		"retire n3 --reason 'end of lease'", "member replace n3 n4 --reason 'end of lease'",
 	}
 }
 
@@ -71,7 +71,7 @@ func TestOnlyYesOnATerminalConfirms(t *testing.T) {
 			socket, _ := serve(t, d)
 			master, terminal := openTerminal(t)
 			args := append([]string{"--socket", socket}, splitLine(line)...)
-			if strings.HasPrefix(line, "member") || strings.HasPrefix(line, "cycle") {
+			if strings.HasPrefix(line, "member remove") || strings.HasPrefix(line, "cycle") {
 				args = append(args, "--no-wait")
 			}
 			cmd := exec.CommandContext(t.Context(), me, args...)

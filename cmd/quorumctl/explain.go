@@ -23,6 +23,8 @@ type explanation struct {
 	Next       control.Next     `json:"next"`
 	Reasons    []control.Reason `json:"reasons"`
 	Health     control.Health   `json:"health"`
+	// the failure domain whose loss costs the quorum, as a sentence; absent if there is none
+	DomainLoss string `json:"domainLoss,omitempty"`
 }
 
 func (a *app) explainCommand() *cobra.Command {
@@ -30,10 +32,10 @@ func (a *app) explainCommand() *cobra.Command {
 		Use:     "explain [CODE|HOST]",
 		GroupID: groupInspect,
 		Short:   "Explain what a host does or waits for, or what a code means",
-		Long: "Without an argument, show what this host does next, or every reason why it does nothing. With a\n" +
-			"code (LOWER_RANKED), show its meaning and remedy; this does not contact quorumd. With the name or ID\n" +
-			"of a host, show what that host last published: its role, health state, position in the join queue,\n" +
-			"and what blocks it.",
+		Long: "Without an argument, show what this host does next, or every reason why it does nothing, and the\n" +
+			"failure domain whose loss costs the quorum, if there is one. With a code (LOWER_RANKED), show its\n" +
+			"meaning and remedy; this does not contact quorumd. With the name or ID of a host, show what that host\n" +
+			"last published: its role, health state, position in the join queue, and what blocks it.",
 		Example:           examples("quorumctl explain", "quorumctl explain NO_QUORUM", "quorumctl explain n2"),
 		Args:              cobra.MaximumNArgs(1),
 		ValidArgsFunction: a.completeCodeOrHost,
@@ -42,7 +44,7 @@ func (a *app) explainCommand() *cobra.Command {
 				return a.explainNamed(cmd, args[0])
 			}
 			return showStatus(cmd.Context(), a, "explain", func(s control.Status) explanation {
-				return explanation{s.APIVersion, s.Host, s.Role, s.Next, s.Reasons, s.Health}
+				return explanation{s.APIVersion, s.Host, s.Role, s.Next, s.Reasons, s.Health, s.Cluster.DomainLoss}
 			}, writeExplanation)
 		},
 	}, printed{name: "explanation", of: explanation{}},
@@ -105,6 +107,9 @@ func writeExplanation(p *page, s control.Status) {
 		writeRemedy(p, r.Remedy)
 	}
 	writeMeasured(p, s.Health)
+	if s.Cluster.DomainLoss != "" {
+		p.line("%s", word{s.Cluster.DomainLoss, warn})
+	}
 	writeLines(p, display.CurrentWork(s)...)
 	writeLines(p, display.Backup(s)...)
 	writeLines(p, display.Loop(s.Loop)...)

@@ -23,3 +23,11 @@ func TestExplainAnotherHost(t *testing.T) {
 	golden(t, "explain-host.golden", transcript(t, socket,
 		"explain n1", "explain n4", "explain id-5", "explain n6", "explain n7", "explain n5 -o json"))
 }
+
+func TestTheDomainWhoseLossCostsTheQuorumIsShown(t *testing.T) {
+	t.Parallel()
+	d := scene(t, "steady")
+	d.status.Cluster.DomainLoss = "loss of failure domain r1 (n1, n2) costs the quorum: 2 of 3 voters are there"
+	socket, _ := serve(t, d)
+	golden(t, "explain-domain.golden", transcript(t, socket, "explain", "status", "explain -o json"))
+}

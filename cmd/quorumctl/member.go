@@ -18,9 +18,11 @@ func (a *app) memberCommand() *cobra.Command {
 	return parent(&cobra.Command{
 		Use:     "member",
 		GroupID: groupOperate,
-		Short:   "List etcd's members, or remove one for good",
-		Example: examples("quorumctl member list", "quorumctl member remove n3 --reason 'n3 has been scrapped'"),
-	}, a.memberListCommand(), a.memberRemoveCommand(), a.memberAddCommand(), a.memberPromoteCommand())
+		Short:   "List etcd's members, or remove or replace one for good",
+		Example: examples("quorumctl member list", "quorumctl member remove n3 --reason 'n3 has been scrapped'",
+			"quorumctl member replace n2 n5 --reason 'n2 is end of lease'"),
+	}, a.memberListCommand(), a.memberRemoveCommand(), a.memberReplaceCommand(), a.memberAddCommand(),
+		a.memberPromoteCommand())
 }
 
 // members is the document of member list.

@@ -100,8 +100,11 @@ func (a *app) listRetired(cmd *cobra.Command) error {
 
 func (a *app) retire(cmd *cobra.Command, req control.RetireRequest, w waitFlags, c confirmation) error {
 	what := "retire " + req.Host
-	if req.Undo {
+	switch {
+	case req.Undo:
 		what = "undo the retirement of " + req.Host
+	case req.Successor != "":
+		what = "replace " + req.Host
 	}
 	send, err := a.confirm(cmd, c, what, func() (preview, error) {
 		asks := req
@@ -199,7 +202,8 @@ func retiredState(h control.Retired) word {
 	case h.Member == "":
 		return word{"leaves", warn}
 	}
-	return word{"its " + string(h.Member) + " is still a member", warn}
+	text := "its " + string(h.Member) + " is still a member"
+	return word{text + display.After("; named to replace it: ", h.Successor), warn}
 }
 
 // writeRetirement shows what retiring a host, or undoing it, does or would do.
@@ -216,6 +220,9 @@ func writeRetirement(p *page, r control.Retirement) {
 		p.line("nothing to record: %s was already retired by %s%s", name, r.Host.By, display.After(": ", r.Host.Reason))
 	default:
 		p.line("%s %s", would(r.DryRun, "retire", "retiring"), name)
+		if r.Host.Successor != "" {
+			p.line("    by       %s, no other host", r.Host.Successor)
+		}
 		p.line("    reason   %s", r.Host.Reason)
 	}
 	if r.Size != nil {

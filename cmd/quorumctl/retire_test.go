@@ -60,6 +60,24 @@ func TestRetireShowsItsPlanAndTheRetiredHosts(t *testing.T) {
 	golden(t, "retire.golden", got)
 }
 
+func TestReplaceShowsWhichHostJoins(t *testing.T) {
+	t.Parallel()
+	d := retiring(t)
+	d.retirement.Host.Successor = "n4"
+	socket, _ := serve(t, d)
+	got := transcript(t, socket, "member replace n3 n4 --dry-run --reason 'end of lease'",
+		"member replace n3 n4 --yes --reason 'end of lease'", "retire", "retire n3 --undo --yes")
+	golden(t, "member-replace.golden", got)
+	if want := "retire n3 by n4, undo false: end of lease"; !slices.Contains(d.requested, want) {
+		t.Errorf("requested: %q", d.requested)
+	}
+	d = retiring(t)
+	socket, _ = serve(t, d)
+	refusesArguments(t, d, socket, "member replace n3 --yes --reason x", "member replace n3 n4 --yes",
+		"member replace n3 n4 n5 --yes --reason x", "member replace n3 n4 --reason x",
+		"member replace n3 n4 --yes --reason x --wait=-1s")
+}
+
 func TestRetireRefusesWrongArguments(t *testing.T) {
 	t.Parallel()
 	d := retiring(t)

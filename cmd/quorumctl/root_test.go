@@ -335,7 +335,11 @@ func (d *fakeBackend) Retire(_ context.Context, req control.RetireRequest, _ str
 	if req.DryRun {
 		return plan, nil
 	}
-	d.requested = append(d.requested, fmt.Sprintf("retire %s, undo %t: %s", req.Host, req.Undo, req.Reason))
+	by := ""
+	if req.Successor != "" {
+		by = " by " + req.Successor
+	}
+	d.requested = append(d.requested, fmt.Sprintf("retire %s%s, undo %t: %s", req.Host, by, req.Undo, req.Reason))
 	if d.status.Retired = nil; !req.Undo {
 		d.status.Retired = []control.Retired{plan.Host}
 	}

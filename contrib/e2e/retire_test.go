@@ -8,6 +8,7 @@ package e2e
 import (
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -149,6 +150,64 @@ func TestAFollowerAndTheLeaderAreRetiredAsPlannedWithoutAFailedWrite(t *testing.
 	w.within(4*formation, "the host votes again", func() bool { return w.isVoter(follower) && w.has(3, 0) })
 	w.verify(3, 0)
 }
+
+func TestTheNamedHostReplacesTheLeaderUnderWrites(t *testing.T) {
+	t.Parallel()
+	w := votersAndSpares(t, 2)
+	voters, others := w.split()
+	leader, by := voters[0], voters[2]
+	old := leader.Options.Name
+	plan, refused := by.retire(control.RetireRequest{Host: old, DryRun: true})
+	if refused != "" || len(plan.Steps) != 3 {
+		t.Fatalf("%s: %+v", refused, plan.Steps)
+	}
+	best, _, _ := strings.Cut(plan.Steps[0].Text, " ")
+	slices.SortFunc(others, func(a, b *host) int { // the one that would join by rank comes last
+		return strings.Compare(strconv.FormatBool(a.Options.Name == best), strconv.FormatBool(b.Options.Name == best))
+	})
+	named, faster := others[0], others[1]
+	req := control.RetireRequest{Host: old, Successor: voters[1].Options.Name}
+	if _, refused = by.retire(req); !strings.Contains(refused, "has a voter already") {
+		t.Errorf("a voter replaces the leader: %q", refused)
+	}
+	if req.Successor = "n9"; !strings.Contains(second(by.retire(req)), "runs quorumd") {
+		t.Error("an unknown host replaces the leader")
+	}
+	load := w.retrying(50)
+	req.Successor = named.Options.Name
+	named.stopAt("before take-lock") // so neither the lock nor an operation keeps the other spare from joining
+	if plan, refused = by.retire(req); refused != "" {
+		t.Fatal(refused)
+	}
+	if want := named.Options.Name + " joins as a learner"; !strings.HasPrefix(plan.Steps[0].Text, want) {
+		t.Errorf("the plan is %+v", plan.Steps)
+	}
+	t.Logf("%s by %s, and %s is better ranked: %+v", old, named.Options.Name, faster.Options.Name, plan.Steps)
+	named.waitStopped()
+	w.never(10*time.Second, "the better ranked host joins while the named one does not act", func() bool {
+		return w.isVoter(faster) || faster.etcdRuns()
+	})
+	w.eventually("it reports why it does not join", func() bool {
+		return faster.hasReason(policy.LowerRanked)
+	})
+	named.resume()
+	w.within(4*formation, old+" can be switched off", func() bool {
+		return by.shows(old) == control.RetiredLeft && w.has(3, 0) && !w.isVoter(leader)
+	})
+	checkReport(t, load)
+	if !w.isVoter(named) || w.isVoter(faster) {
+		t.Errorf("%s does not vote in place of %s", named.Options.Name, old)
+	}
+	by.observes("three live voters", 3)
+	by.undo(old)
+	w.eventually("the host is a spare that may join", func() bool {
+		return leader.role() == policy.RoleSpare && !leader.hasReason(policy.HostRetired)
+	})
+	w.verify(3, 0)
+}
+
+// second returns the reason of a refusal.
+func second(_ control.Retirement, refused string) string { return refused }
 
 func TestARetirementUndoneBeforeTheReplacementHasJoinedChangesNothing(t *testing.T) {
 	t.Parallel()

@@ -135,6 +135,14 @@ func validateRetire(r *control.RetireRequest) error {
 	if r.Undo && r.Lost {
 		return badRequest("leave out one of them", "%s: undo and lost exclude each other", retireText.cannot)
 	}
+	switch {
+	case r.Successor == "":
+	case !isPrintable(r.Successor) || utf8.RuneCountInString(r.Successor) > maxMemberName:
+		return badRequest(retireText.hint, "%s: successor: %q is not the name or ID of a host", retireText.cannot,
+			errtext.Shorten(r.Successor))
+	case r.Undo || r.Lost:
+		return badRequest("leave out one of them", "%s: successor excludes undo and lost", retireText.cannot)
+	}
 	if r.Undo && strings.TrimSpace(r.Reason) == "" {
 		r.Reason = ""
 		return nil

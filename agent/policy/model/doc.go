@@ -48,7 +48,8 @@
 // others are known to be healthy and there are more voters than the size, never as the leader, and its operation ends
 // even if its agent is gone. A host that joins although the new size leaves no place for it leaves again. Operators
 // also retire a host and undo that: another host joins first, no other voter leaves instead, and the retired host does
-// not join.
+// not join. In some scopes they name the host that joins in its place, and may name another one later: no other host
+// joins, even while the named one is unhealthy or its agent is gone.
 //
 // An ejected host (ejected.go) may join again once its agent has observed it as healthy for a while; the end of that
 // time is an event. An unhealthy state, a cut connection or the agent's death restarts that time. The model leaves out

@@ -60,7 +60,7 @@ const (
 	evRemovalExpires
 	evRequestTransfer // arg: the host to whose voter leadership is to be transferred
 	evTransferExpires
-	evRetire // an operator retires a host, or undoes that
+	evRetire // arg: an operator retires a host, or undoes that; or names host arg-1 as its successor
 	evResize // an operator resizes the cluster, or restores its previous size
 
 	// Faults and operators' actions.
@@ -196,6 +196,8 @@ func (m *machine) args(k kind) uint8 {
 		return 0
 	case k == evRequest && m.Requests+m.Removals == 0:
 		return 0
+	case k == evRetire && m.Successor:
+		return maxHosts + 1
 	case m.Requests+m.Removals+m.ResizeTo+m.Retirements+m.Transfers > 0:
 	case k == evRound && m.faults&HealthChange != 0: // an unhealthy leader transfers leadership
 	case k.args() > 2 && k != evHealthChanges:
@@ -323,7 +325,7 @@ func (m *machine) apply(w *world, e event) (ok bool, found breach) {
 	case e.kind == evTransferExpires:
 		w.trExpired, ok = 1, true
 	case e.kind == evRetire:
-		ok = m.retire(w, h)
+		ok = m.retire(w, h, e.arg)
 	case e.kind == evResize:
 		ok = m.resize(w)
 	case e.kind == evRemovalExpires:

@@ -31,13 +31,15 @@ type Scenario struct {
 	// Retirements is the maximum number of hosts that operators retire one after another, and whose retirement they
 	// undo.
 	Retirements int
-	Transfers   int  // the maximum number of leadership transfers that operators request
-	Repair      bool // dead voters are replaced
-	Unhealthy   bool // unhealthy voters are replaced
-	Tardy       bool // an unhealthy voter that does not answer is too slow rather than hung
-	Corrupt     bool // the alarm is CORRUPT instead of NOSPACE
-	External    bool // an external manager runs etcd on every host, and stops it when the host is reported safe to stop
-	Founders    int  // the number of hosts with a bootstrap request if there are no voters; 0 means 1
+	// Successor lets operators name the host that replaces the retired one, instead of retiring without a name.
+	Successor bool
+	Transfers int  // the maximum number of leadership transfers that operators request
+	Repair    bool // dead voters are replaced
+	Unhealthy bool // unhealthy voters are replaced
+	Tardy     bool // an unhealthy voter that does not answer is too slow rather than hung
+	Corrupt   bool // the alarm is CORRUPT instead of NOSPACE
+	External  bool // an external manager runs etcd on every host, and stops it when the host is reported safe to stop
+	Founders  int  // the number of hosts with a bootstrap request if there are no voters; 0 means 1
 	// Liveness checks from every state whether the cluster reaches its target and becomes quiescent.
 	Liveness bool
 	// Long marks a scope that takes minutes or most of a usual machine's memory, and is not explored for every change.

@@ -3,7 +3,12 @@
 
 package model
 
-import "github.com/quorumd/quorumd/agent/policy"
+import (
+	"slices"
+
+	"github.com/quorumd/quorumd/agent/policy"
+	"github.com/quorumd/quorumd/agent/record"
+)
 
 // resizing returns a scope in which three voters become one, with n faults of these classes.
 func resizing(n int, class Faults) func(sc *Scenario) {
@@ -80,6 +85,77 @@ func retireMistakes() []Mistake {
 				if v.Target.Resized {
 					v.Target.Standbys = 0
 				}
+			}),
+		},
+	}
+}
+
+// replacingByName returns a scope in which an operator names the host that replaces one of three voters.
+func replacingByName(n int, class Faults) func(sc *Scenario) {
+	return func(sc *Scenario) {
+		retiring(5, 3, n, class)(sc)
+		sc.Successor = true
+	}
+}
+
+// successorMistakes returns the mistakes about hosts that operators name to replace a voter.
+func successorMistakes() []Mistake {
+	unnamed := func(holds func(v *policy.View, r *policy.Retired) bool) rules {
+		return seeing(func(v *policy.View) {
+			for i := range v.Retired {
+				if r := &v.Retired[i]; holds(v, r) {
+					r.Successor = record.Successor{}
+				}
+			}
+		})
+	}
+	host := func(v *policy.View, id string) (policy.Host, bool) {
+		i := slices.IndexFunc(v.Hosts, func(h policy.Host) bool { return h.ID == id })
+		if i < 0 {
+			return policy.Host{}, false
+		}
+		return v.Hosts[i], true
+	}
+	return []Mistake{
+		{
+			Name: "another host joins than the named one", breach: successorIgnored, scope: replacingByName(0, 0),
+			rules: unnamed(func(*policy.View, *policy.Retired) bool { return true }),
+		},
+		{
+			Name: "the named host is ignored once it is unhealthy", breach: successorIgnored,
+			scope: replacingByName(1, HealthChange),
+			rules: unnamed(func(v *policy.View, r *policy.Retired) bool {
+				h, present := host(v, r.Successor.Host)
+				return present && h.Waiting != "" && h.Role != policy.RoleVoter
+			}),
+		},
+		{
+			Name: "the named host is ignored once its agent is gone", breach: successorIgnored,
+			scope: replacingByName(1, AgentCrash),
+			rules: unnamed(func(v *policy.View, r *policy.Retired) bool {
+				_, present := host(v, r.Successor.Host)
+				return !present
+			}),
+		},
+		{
+			Name: "the named host joins no earlier than any other", breach: targetMissed,
+			scope: withLiveness(replacingByName(0, 0)),
+			rules: seeing(func(v *policy.View) {
+				for i := range v.Retired {
+					if r := &v.Retired[i]; r.Successor.Host == v.Self.ID {
+						r.Successor = record.Successor{Host: "X", Name: "X", PeerURL: "X"}
+					}
+				}
+			}),
+		},
+		{
+			Name: "a join begun before another host was named continues", breach: successorIgnored,
+			scope: func(sc *Scenario) {
+				replacingByName(0, 0)(sc)
+				sc.Retirements = 1
+			},
+			rules: unnamed(func(v *policy.View, _ *policy.Retired) bool {
+				return v.Op != nil && v.Op.Kind == policy.KindJoin && v.Op.Host == v.Self.ID
 			}),
 		},
 	}

@@ -88,6 +88,7 @@ const (
 	leaderRemoved
 	leftUnasked
 	retiredJoins
+	successorIgnored
 	transferredUnasked
 	transferredDuringOperation
 	transferredToDead

@@ -5,6 +5,7 @@ package model
 
 import (
 	"github.com/quorumd/quorumd/agent/policy"
+	"github.com/quorumd/quorumd/agent/record"
 )
 
 // resizeState is the size that an operator has recorded, and the operation in which a voter leaves because of it. Such
@@ -16,6 +17,8 @@ type resizeState struct {
 	opLeave uint8
 	retired uint8 // the host that an operator has retired, plus 1
 	retires uint8 // how many times operators have retired a host or undone that
+	// successor is the host that an operator has named to replace the retired one, plus 1
+	successor uint8
 }
 
 // packSize packs the size of the cluster and what follows from it.
@@ -25,6 +28,7 @@ func (w *world) packSize() uint64 {
 	p.put(w.opLeave, 1)
 	p.put(w.retired, 3)
 	p.put(w.retires, 2)
+	p.put(w.successor, 3)
 	w.transferState.pack(&p)
 	return p.v
 }
@@ -32,6 +36,7 @@ func (w *world) packSize() uint64 {
 func (w *world) unpackSize(v uint64) {
 	p := packer{v: v}
 	w.resized, w.opLeave, w.retired, w.retires = p.get(2), p.get(1), p.get(3), p.get(2)
+	w.successor = p.get(3)
 	w.transferState.unpack(&p)
 }
 
@@ -70,15 +75,21 @@ func (w *world) removalLate() bool {
 }
 
 // retire applies an operator's request to retire a host, or to undo that. It is refused if too few hosts would be left.
-// A host that is down in maintenance is retired as lost, which releases its operation.
-func (m *machine) retire(w *world, i int) bool {
+// A host that is down in maintenance is retired as lost, which releases its operation. With arg, the operator names
+// host arg-1 as its successor.
+func (m *machine) retire(w *world, i int, arg uint8) bool {
 	if w.retires >= 2*uint8(m.Retirements) || !w.quorum() {
 		return false
 	}
 	switch {
+	case arg != 0 && !m.mayReplace(w, i, int(arg)-1):
+		return false
+	case int(w.retired) == i+1 && arg != 0: // another successor
 	case int(w.retired) == i+1:
-		w.retired = 0
+		w.retired, w.successor = 0, 0
 	case w.retired != 0:
+		return false
+	case arg == 0 && m.Successor:
 		return false
 	case w.cycles(i) && w.hosts[i].down != 0:
 		if !w.release() {
@@ -90,8 +101,25 @@ func (m *machine) retire(w *world, i int) bool {
 	default:
 		w.retireHost(i)
 	}
+	if arg != 0 {
+		w.successor = arg
+	}
 	w.retires++
 	return true
+}
+
+// mayReplace reports whether an operator may name host j to replace host i.
+func (m *machine) mayReplace(w *world, i, j int) bool {
+	learns := w.learnerAt()
+	joins := w.op != 0 && w.opCycle|w.opRemove|w.opLeave == 0 && int(w.opHost) != j
+	voters, _ := w.votes()
+	switch {
+	case !m.Successor, j >= w.n, i == j, int(w.successor) == j+1, voters-1 >= m.target(w.resized).Voters:
+		return false
+	case learns >= 0 && learns != j, joins:
+		return false
+	}
+	return w.hosts[i].list == voter && w.hosts[j].list != voter && w.present(j) && w.ready(j)
 }
 
 // retireHost records that a host is retired, and with it the size of the cluster if there is no record of that.
@@ -117,8 +145,17 @@ func (s *observation) retiredView() []policy.Retired {
 	}
 	name := hostName(int(s.retired - 1))
 	return []policy.Retired{{
-		Host: name, PeerURL: name, MemberID: memberID(int(s.retired - 1)), By: "root", Reason: "testing",
+		Host: name, PeerURL: name, MemberID: memberID(int(s.retired - 1)), Successor: s.successorView(), By: "root",
+		Reason: "testing",
 	}}
+}
+
+func (s *observation) successorView() record.Successor {
+	if s.successor == 0 {
+		return record.Successor{}
+	}
+	name := hostName(int(s.successor - 1))
+	return record.Successor{Host: name, Name: name, PeerURL: name}
 }
 
 // leaves reports whether the operation is the leave of this host's voter.
@@ -149,7 +186,7 @@ func (s *observation) leaveOp() *policy.Op {
 }
 
 // judgeSize checks that a voter leaves only while there are more voters than the recorded size, that no other voter
-// leaves instead of a retired one, and that no retired host joins.
+// leaves instead of a retired one, that no retired host joins, and that no host joins in place of a named one.
 func (m *machine) judgeSize(w *world, h int, c choice) breach {
 	target := m.target(w.resized)
 	voters, _ := w.votes()
@@ -161,7 +198,12 @@ func (m *machine) judgeSize(w *world, h int, c choice) breach {
 	surplus := target.Resized && voters >= target.Voters && target.Standbys == 0 // etcd allows one learner at a time
 	standbyLeaves := w.hosts[h].list == learner && (surplus || w.isRetired(h))
 	joins := c.step == beginVoter || c.step == beginStandby || c.step == addLearner || c.step == promote
+	kept := w.successor != 0 && w.retiring() > 0 && w.hosts[w.successor-1].list != voter &&
+		int(w.successor) != h+1 && w.opReplace == 0
+	all, _ := w.votes()
 	switch {
+	case joins && kept && all-w.retiring() >= target.Voters-1:
+		return successorIgnored
 	case leaves && !voterLeaves && !standbyLeaves:
 		return leftUnasked
 	case joins && w.isRetired(h):
@@ -200,8 +242,11 @@ func (w *world) judgeLeave(h int, c choice, leads bool) breach {
 // resizePromises returns the promises about voters that leave a smaller cluster.
 func resizePromises() map[breach]promise {
 	return map[breach]promise{
-		retiredJoins: {"P9", "a retired host joins"},
-		leftUnasked:  {"P9", "a voter leaves although the cluster does not have more voters than its recorded size"},
+		retiredJoins:     {"P9", "a retired host joins"},
+		successorIgnored: {"P9", "a host joins although its place is kept for the host that an operator named"},
+		leftUnasked: {
+			"P9", "a voter leaves although the cluster does not have more voters than its recorded size",
+		},
 	}
 }
 
@@ -223,6 +268,10 @@ func smallResizes() []Scenario {
 		{
 			Name: "three voters become one", Hosts: 3, Voters: 3, Target: policy.Target{Voters: 3}, ResizeTo: 1,
 			Liveness: true,
+		},
+		{
+			Name: "a voter replaced by a named host", Hosts: 5, Voters: 3, Target: policy.Target{Voters: 3},
+			Retirements: 1, Successor: true, Liveness: true,
 		},
 		{
 			Name: "one voter becomes three", Hosts: 3, Voters: 1, Target: policy.Target{Voters: 1}, ResizeTo: 3,
@@ -247,6 +296,15 @@ func Resizes() []Scenario {
 		Scenario{
 			Name: "a voter retired, a fault", Hosts: 4, Voters: 3, Target: three, Retirements: 1, Faults: AllFaults,
 			Budget: 1, Liveness: true, Long: true,
+		},
+		Scenario{
+			Name: "the only voter replaced by a named host, a fault", Hosts: 3, Voters: 1,
+			Target: policy.Target{Voters: 1}, Retirements: 1, Successor: true, Faults: AllFaults, Budget: 1,
+			Liveness: true, Long: true,
+		},
+		Scenario{
+			Name: "a voter replaced by the standby, which is named", Hosts: 4, Voters: 1,
+			Target: policy.Target{Voters: 1, Standbys: 1}, Retirements: 1, Successor: true, Liveness: true,
 		},
 		Scenario{
 			Name: "a voter retired, one taken down", Hosts: 4, Voters: 3, Target: three, Retirements: 1, Requests: 1,

@@ -142,6 +142,9 @@ func (m *machine) text(e event, w *world) string {
 	case evTransferExpires:
 		return "the request to transfer leadership expires"
 	case evRetire:
+		if e.arg != 0 {
+			return fmt.Sprintf("an operator replaces %s by %s", n, hostName(int(e.arg-1)))
+		}
 		return fmt.Sprintf("an operator retires %s, or undoes that", n)
 	case evResize:
 		if w.resized != 0 {
@@ -268,7 +271,8 @@ func (w *world) text() string {
 			w.witness, w.opReplace, w.rpTarget, w.rpGone, w.opReported))
 	}
 	if w.resized|w.opLeave != 0 {
-		parts = append(parts, fmt.Sprintf("resized=%d(leave:%d,retired:%d)", w.resized, w.opLeave, w.retired))
+		parts = append(parts, fmt.Sprintf("resized=%d(leave:%d,retired:%d,successor:%d)", w.resized, w.opLeave,
+			w.retired, w.successor))
 	}
 	if w.trRequested != 0 {
 		parts = append(parts, fmt.Sprintf("transfer=%s(at:%s,expired:%d)", hostName(int(w.trTarget)),

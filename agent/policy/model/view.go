@@ -101,6 +101,7 @@ func (w *world) observe(h int) observation {
 		}
 	}
 	s.dead, s.witness, s.resized, s.retired = w.dead, w.witness, w.resized, w.retired
+	s.successor = w.successor
 	if own.list == unlisted {
 		s.ejection = own.ejection
 	}

@@ -428,6 +428,9 @@ func (w *world) canonical() key {
 		if int(w.retired) == i+1 {
 			k |= 4
 		}
+		if int(w.successor) == i+1 {
+			k ^= 0xbf58476d1ce4e5b9
+		}
 		if int(w.lock) == i {
 			k |= 1
 		}
@@ -471,6 +474,9 @@ func (w *world) permuted(order [maxHosts]uint8) world {
 	p.replacementState.permute(&place)
 	if w.retired != 0 {
 		p.retired = place[w.retired-1] + 1
+	}
+	if w.successor != 0 {
+		p.successor = place[w.successor-1] + 1
 	}
 	p.transferState.permute(&place)
 	return p
@@ -562,6 +568,9 @@ func (w *world) tidy() {
 	w.tidyReplacement()
 	w.tidyTransfer()
 	w.opLeave &= w.op
+	if w.retired == 0 || w.hosts[w.retired-1].list != voter { // no place is kept any more
+		w.successor = 0
+	}
 	if w.opCycle == 0 || w.opPhase != phaseBack || !w.serves(int(w.opHost)) {
 		w.servedLong = 0
 	}

@@ -1,0 +1,56 @@
+// Copyright The quorumd Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package policy
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+)
+
+// DomainLoss names the failure domain whose loss costs the quorum, and its voters; empty if there is none. It counts
+// only the voters that are live now. A domain with a single live voter is left out, because the fault tolerance covers
+// it. Hosts without a known failure domain belong to none.
+func DomainLoss(v View) string {
+	type share struct {
+		domain string
+		names  []string
+		live   int
+	}
+	voters, live := v.Cluster.Counts()
+	shares := map[string]*share{}
+	for m := range v.Cluster.voters() {
+		if m.Domain == "" {
+			continue
+		}
+		s := shares[m.Domain]
+		if s == nil {
+			s = &share{domain: m.Domain}
+			shares[m.Domain] = s
+		}
+		s.names = append(s.names, m.label())
+		if m.Live {
+			s.live++
+		}
+	}
+	costly := slices.DeleteFunc(slices.Collect(maps.Values(shares)), func(s *share) bool {
+		return s.live < 2 || Tolerance(voters, live) < 0 || Tolerance(voters, live-s.live) >= 0
+	})
+	slices.SortFunc(costly, func(a, b *share) int {
+		return cmp.Or(cmp.Compare(b.live, a.live), cmp.Compare(a.domain, b.domain))
+	})
+	if len(costly) == 0 {
+		return ""
+	}
+	first := costly[0]
+	slices.Sort(first.names)
+	text := fmt.Sprintf("loss of failure domain %s (%s) costs the quorum: %d of %d voters are there",
+		first.domain, strings.Join(first.names, ", "), len(first.names), voters)
+	for _, s := range costly[1:] { // after another failure, the loss of any of several domains may cost it
+		text += "; so does the loss of " + s.domain
+	}
+	return text
+}

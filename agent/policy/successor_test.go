@@ -1,0 +1,213 @@
+// Copyright The quorumd Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package policy
+
+import (
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/quorumd/quorumd/agent/record"
+)
+
+// successorOf returns the record of a named host.
+func successorOf(name string) record.Successor {
+	return record.Successor{Host: name, Name: name, PeerURL: peerPrefix + name}
+}
+
+// namedView returns the view of that host in a cluster of three voters with the ready spares n4 and n5, after an
+// operator has named n5 to replace n1. n4 has the faster disk.
+func namedView(id string) View {
+	v := retiredView("n4")
+	v.Hosts[3].P99 = time.Millisecond
+	v.Hosts = append(v.Hosts, ready("n5", RoleSpare))
+	v.Hosts[4].P99 = 5 * time.Millisecond
+	v.Retired[0].Successor = successorOf("n5")
+	if id == "n4" || id == "n5" {
+		v.Self.ID, v.Self.Name, v.Self.PeerURL = id, id, peerPrefix+id
+		return v
+	}
+	of := retiredView(id)
+	of.Hosts, of.Retired = v.Hosts, v.Retired
+	return of
+}
+
+// vote makes a spare's host a voter.
+func vote(v *View, i int) {
+	h := &v.Hosts[i]
+	h.Role = RoleVoter
+	m := voter(uint64(i+1), h.Name)
+	m.Leader = false
+	v.Cluster.Members = append(v.Cluster.Members, m)
+}
+
+func TestOnlyTheNamedHostReplacesARetiredVoter(t *testing.T) {
+	t.Parallel()
+	play(t, func() View { return namedView("n5") }, []scene{
+		{"the named host joins at once, although another one is faster", nil, StepTakeLock, ""},
+		{"not if it has joined already", func(v *View) { vote(v, 4) }, StepNone, TooManyVoters},
+	})
+	play(t, func() View { return namedView("n4") }, []scene{
+		{"the other one does not", nil, StepNone, LowerRanked},
+		{"not even if the named one has become unhealthy", func(v *View) {
+			v.Hosts[4].Waiting = HealthBad
+		}, StepNone, LowerRanked},
+		{"nor if its agent is gone", func(v *View) { v.Hosts = v.Hosts[:4] }, StepNone, LowerRanked},
+		{"it joins if no host is named", func(v *View) {
+			v.Retired[0].Successor = record.Successor{}
+		}, StepTakeLock, ""},
+		{"a join that has begun is rolled back", func(v *View) {
+			v.Lock = Lock{Known: true, Held: true, Mine: true, ValidFor: time.Minute, Token: 7}
+			v.Op = &Op{
+				Kind: KindJoin, Host: "n4", HostName: "n4", Target: RoleVoter, Phase: PhaseBegun, Token: 7,
+				PeerURL: peerPrefix + "n4", SameBoot: true,
+			}
+		}, StepRollBack, ""},
+	})
+	play(t, func() View { return namedView("n1") }, []scene{
+		{"the retired voter stays until then", nil, StepNone, HostRetired},
+		{"and leaves afterwards", func(v *View) { vote(v, 4) }, StepTakeLock, ""},
+	})
+}
+
+func TestAPlaceIsKeptOnlyForTheRetiredVoter(t *testing.T) {
+	t.Parallel()
+	without := func(name string) func(v *View) {
+		return func(v *View) {
+			v.Cluster.Members = slices.DeleteFunc(slices.Clone(v.Cluster.Members), func(m Member) bool {
+				return m.Name == name
+			})
+			v.Hosts = slices.DeleteFunc(slices.Clone(v.Hosts), func(h Host) bool { return h.Name == name })
+		}
+	}
+	for name, c := range map[string]struct {
+		change func(v *View)
+		kept   bool
+		first  string // of the candidates
+	}{
+		"one place":                       {func(*View) {}, true, "n5"},
+		"another voter is missing":        {without("n2"), false, "n5"},
+		"the retired voter has left":      {without("n1"), false, "n4"},
+		"the named host votes":            {func(v *View) { vote(v, 4) }, false, "n4"},
+		"it votes, and its agent is gone": {func(v *View) { vote(v, 4); v.Hosts = v.Hosts[:4] }, false, "n4"},
+		"the retirement was undone":       {func(v *View) { v.Retired = nil }, false, "n4"},
+		"it cannot be read":               {func(v *View) { v.Retired = []Retired{{Host: "n1"}} }, false, "n4"},
+	} {
+		v := namedView("n2")
+		c.change(&v)
+		if _, kept := v.keptFrom("n4"); kept != c.kept {
+			t.Errorf("%s: the place is kept from n4: %t", name, kept)
+		}
+		if _, kept := v.keptFrom("n5"); kept {
+			t.Errorf("%s: the place is kept from n5", name)
+		}
+		if got := candidates(v, RoleVoter, true); len(got) == 0 || got[0].ID != c.first {
+			t.Errorf("%s: the first candidate is %+v", name, got)
+		}
+	}
+}
+
+func TestAnotherRetiredVoterLeavesFirstWhileASuccessorIsAwaited(t *testing.T) {
+	t.Parallel()
+	v := namedView("n3")
+	v.Retired = append(v.Retired, Retired{Host: "n2", PeerURL: peerPrefix + "n2", MemberID: 2})
+	vote(&v, 3)
+	if got := leavers(v); got[0].ID != "n2" || got[1].ID != "n1" {
+		t.Errorf("%+v", got)
+	}
+	vote(&v, 4)
+	if v.awaitsSuccessor(v.Hosts[0]) {
+		t.Error("the successor votes")
+	}
+}
+
+func TestANamedReplacementIsRefusedWithTheRemedy(t *testing.T) {
+	t.Parallel()
+	standby := func(v *View, i int) {
+		vote(v, i)
+		v.Hosts[i].Role = RoleStandby
+		m := &v.Cluster.Members[len(v.Cluster.Members)-1]
+		m.Learner, m.Standby = true, true
+	}
+	for _, c := range []struct {
+		name, old, next string
+		change          func(v *View)
+		code            ReasonCode
+		want, hint      string // parts of the texts; empty if accepted
+	}{
+		{"a spare", "n2", "n5", nil, "", "", ""},
+		{"the standby", "n2", "n5", func(v *View) { standby(v, 4) }, "", "", ""},
+		{
+			"a spare, and there is a standby", "n2", "n5", func(v *View) { standby(v, 3) }, LearnerPresent,
+			"the standby n4 replaces it first", "quorumctl member replace n2 n4",
+		},
+		{"an unknown host", "n2", "n9", nil, "", "no host with the name or ID n9 runs quorumd", "quorumctl status"},
+		{"a voter", "n2", "n3", nil, "", "n3 has a voter already", "name a spare"},
+		{"itself", "n2", "n2", nil, "", "n2 has a voter already", "name a spare"},
+		{"a spare by a spare", "n4", "n5", nil, "", "n4 has no voter", "quorumctl retire n4"},
+		{"a retired host", "n2", "n5", func(v *View) {
+			v.Retired = []Retired{{Host: "n5", PeerURL: peerPrefix + "n5"}}
+		}, HostRetired, "n5 is retired", "quorumctl retire n5 --undo"},
+		{
+			"a host that cannot join", "n2", "n5", func(v *View) { v.Hosts[4].Waiting = HealthBad }, HealthBad,
+			"n5 cannot join now: HEALTH_BAD", "quorumctl explain n5",
+		},
+		{
+			"one that only observes", "n2", "n5", func(v *View) { v.Hosts[4].Manage = false }, ModeObserve,
+			"quorumd on n5 only observes", "set mode: manage",
+		},
+		{"a host named twice", "n2", "n5", func(v *View) {
+			v.Retired = namedView("n2").Retired
+		}, "", "n5 is named to replace n1", "name another host"},
+		{"two hosts by two", "n2", "n4", func(v *View) { v.Retired = namedView("n2").Retired }, "", "", ""},
+		{"another host joins", "n2", "n5", func(v *View) {
+			v.Op = &Op{Kind: KindJoin, Host: "n4", HostName: "n4", Target: RoleVoter, PeerURL: peerPrefix + "n4"}
+		}, OperationInFlight, "n4 is joining", "quorumctl operation show"},
+		{
+			"one too many", "n2", "n5", func(v *View) { v.Target.Voters = 1 }, TargetMet,
+			"no host replaces n2: 2 of 1 voters are left without it", "quorumctl retire n2",
+		},
+	} {
+		v := namedView("n2")
+		v.Retired = nil
+		if c.change != nil {
+			c.change(&v)
+		}
+		switch r := AgainstRetire(v, c.old, c.next); {
+		case r == nil && c.want != "":
+			t.Errorf("%s is accepted", c.name)
+		case r != nil && (c.want == "" || r.Code != c.code || !strings.Contains(r.Text, c.want) || r.Hint == "" ||
+			!strings.Contains(r.Hint, c.hint)):
+			t.Errorf("%s: %+v, want %q and the remedy %q", c.name, *r, c.want, c.hint)
+		}
+	}
+	v := namedView("n2")
+	if r := AgainstRetire(v, "n5", ""); r == nil || !strings.Contains(r.Text, "n5 is named to replace n1") {
+		t.Errorf("the named host is retired: %+v", r)
+	}
+}
+
+func TestThePlanNamesTheSuccessor(t *testing.T) {
+	t.Parallel()
+	v := namedView("n2")
+	v.Retired = nil
+	const joins = "n5 joins as a learner, catches up and becomes a voter"
+	if got := RetirePlan(v, "n2", successorOf("n5")); len(got) != 3 || got[0].Text != joins || got[0].WaitsFor != "" {
+		t.Errorf("%+v", got)
+	}
+	v.Hosts[4].Waiting = HealthBad
+	if got := RetirePlan(v, "n2", successorOf("n5")); got[0].Text != joins ||
+		got[0].WaitsFor != "it is not ready; quorumctl explain n5 shows why" {
+		t.Errorf("%+v", got)
+	}
+	v = namedView("n1")
+	if text, _ := retired(v); text != "retired by root: old; its voter leaves once n5 has joined" {
+		t.Error(text)
+	}
+	v = namedView("n4")
+	if r, holds := vetoed(v, vetoLowerRanked); !holds || r.Text != "n5 joins: root named it to replace n1" {
+		t.Error(r)
+	}
+}
