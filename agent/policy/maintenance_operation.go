@@ -18,8 +18,8 @@ func cycles() operation {
 	return operation{
 		kind:          KindCycle,
 		noun:          "cycle",
-		phases:        []OpPhase{PhaseBegun, PhaseReady, PhaseDown, PhaseBack},
-		awaitsRecords: []OpPhase{PhaseReady},
+		phases:        []OpPhase{PhaseBegun, PhaseReady, PhaseDown, PhaseBack, PhaseVerify},
+		awaitsRecords: []OpPhase{PhaseReady, PhaseVerify},
 		down:          true,
 		carry:         ownCycle,
 		title: func(t OperationTitle) string {
@@ -38,7 +38,7 @@ func ownCycle(v View) Decision {
 		return wait(Recalled, "%s", why)
 	}
 	// a returning member is not taken down again, whatever its etcd does
-	if v.Asked != nil && !v.Asked.Over && v.Op.Phase != PhaseBack && !workDone(v) {
+	if v.Asked != nil && (!v.Asked.Over || urlUpdated(v)) && !v.Op.back() && !workDone(v) {
 		return takeDown(v, m, listed)
 	}
 	return bringBack(v, m, listed)
@@ -54,6 +54,8 @@ func workDone(v View) bool {
 		return !v.Op.SameBoot
 	case WorkCommand:
 		return v.Asked.Command.Ended()
+	case WorkReaddress:
+		return v.Op.Phase == PhaseDown && v.Self.NewPeerURL == "" && v.Unit.EnvReady
 	}
 	return false
 }
@@ -111,6 +113,8 @@ func safeToTouch(v View) Decision {
 		return wait(CommandRunning, "%s", a.Command.Text)
 	case a.Work.RunsProgram():
 		return launchPrograms(a.Command, CommandRunning, Step{Kind: StepRunCommand, Why: a.Program + ": " + a.Reason})
+	case a.Work == WorkReaddress:
+		return readdress(v)
 	case a.Work == WorkRestart: // the host has no member
 		return do(Step{Kind: StepEndOp, Outcome: Cycled, Why: "there was nothing to restart"})
 	case a.Overdue:
@@ -166,7 +170,7 @@ func bringBack(v View, m Member, listed bool) Decision {
 		return end(v, Cancelled)
 	case !listed, keeps:
 		return end(v, Cycled)
-	case v.Op.Phase != PhaseBack:
+	case !v.Op.back():
 		return do(Step{Kind: StepSetPhase, Phase: PhaseBack, MemberID: m.ID})
 	}
 	return awaitReturn(v, m)
@@ -199,7 +203,8 @@ func endDiskFailed(v View) Decision {
 func untouched(v View) bool {
 	early := v.Op.Phase == PhaseBegun || v.Op.Phase == PhaseReady
 	still := v.Unit.State == UnitActive || v.Unit.State == UnitInactive
-	return early && still && v.Op.SameBoot && !v.Op.Restarted && (v.Asked == nil || !v.Asked.Stopped)
+	return early && still && v.Op.SameBoot && !v.Op.Restarted && (v.Asked == nil || !v.Asked.Stopped) &&
+		!urlUpdated(v)
 }
 
 // stoppedByOperator reports whether an operator has stopped this host's etcd, which is stopped cleanly: either etcd has
@@ -211,7 +216,7 @@ func stoppedByOperator(v View) bool {
 	case a.Work.info().operatorEnds:
 		return !a.Stopped
 	default: // after a reboot, etcd has started by itself while still recorded as stopped
-		return !a.Stopped || v.Op.Phase == PhaseBack || stoppedAfterReboot(v)
+		return !a.Stopped || v.Op.back() || stoppedAfterReboot(v)
 	}
 }
 
@@ -237,8 +242,15 @@ func awaitReturn(v View, m Member) Decision {
 			durationfmt.Text(v.Limits.ReturnStable))
 	case Unhealthy(v.Health.State) && v.Health.blocks(health.Maintenance):
 		why = v.Health.Text
+	case v.Op.Work == WorkReaddress && v.Op.Phase != PhaseVerify:
+		return do(Step{
+			Kind: StepSetPhase, Phase: PhaseVerify, MemberID: m.ID,
+			Why: "the other members' hosts are asked whether they reach " + v.Self.PeerURL,
+		})
 	default:
-		return endHealthy(v)
+		if why = urlUnverified(v); why == "" {
+			return endHealthy(v)
+		}
 	}
 	if v.Op.WrittenFor > v.Limits.ReturnMax {
 		return wait(NotBack, "for %s: %s", durationfmt.Seconds(v.Op.WrittenFor), why)
@@ -410,6 +422,9 @@ func stopMember(v View, m Member) Decision {
 	}
 	if v.Asked.Work == WorkRestart {
 		return do(Step{Kind: StepRestartUnit})
+	}
+	if v.Asked.Work == WorkReaddress && v.Self.NewPeerURL != "" {
+		return updateMember(v, m)
 	}
 	return do(Step{Kind: StepTakeDown, Why: string(v.Asked.Work)})
 }

@@ -142,8 +142,9 @@ func AgainstRequest(v View, pending bool, request Request, canReboot bool) *Refu
 	case request.Work == WorkReboot && !request.External && !canReboot:
 		return conflicts("", "quorumd has no way to reboot this machine",
 			"quorumctl maintenance on, and reboot by hand")
-	case request.Work == WorkRestart && request.KeepRunning:
-		return &Refusal{Wrong, "", "a restart cannot keep etcd running", "omit one of the two options"}
+	case (request.Work == WorkRestart || request.Work == WorkReaddress) && request.KeepRunning:
+		return &Refusal{Wrong, "", "a " + string(request.Work) + " cannot keep etcd running",
+			"omit one of the two options"}
 	case request.Interruptible && (!request.Work.info().operatorEnds || request.KeepRunning):
 		return &Refusal{Wrong, "", "only maintenance that stops etcd can be interruptible", "omit --interruptible"}
 	case request.Interruptible && !v.Self.Drives:
@@ -369,7 +370,7 @@ func StateOf(v View) RequestState {
 	switch {
 	case commandMayRun(v), a.Command.State == HooksDue && down && v.Cluster.Reachable && !a.Over:
 		return RequestWorking
-	case a.Over && (own || a.Stopped), own && v.Op.Phase == PhaseBack, down && a.Work.RunsProgram():
+	case a.Over && (own || a.Stopped), own && v.Op.back(), down && a.Work.RunsProgram():
 		return RequestReturning
 	case down:
 		return RequestSafe
