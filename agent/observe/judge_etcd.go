@@ -92,7 +92,7 @@ func (j *judge) metrics(ctx context.Context, r *round.Round) health.EtcdReading 
 	last, _, looked := j.etcd.Get(j.opt.Now(), metricsEvery)
 	// another host asks which members are connected, or waits until its own is
 	asked := j.opt.Now()-j.etcd.Age(j.opt.Now()) < r.AskedSince ||
-		r.Op != nil && policy.VerifiesURL(r.Op.Kind, policy.OpPhase(r.Op.Phase))
+		r.AsksConnections()
 	every := metricsPace(r, asked, last, looked)
 	j.etcd.Refresh(ctx, j.opt.Now, every, lookTimeout, func(ctx context.Context) (health.EtcdReading, error) {
 		at := j.now()

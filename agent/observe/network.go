@@ -63,8 +63,7 @@ func (o *Observer) lookAgain(r *round.Round) {
 // noteAsked records when this agent first saw the current record of an operation that asks which members are dead.
 // Earlier observations do not answer that question.
 func (o *Observer) noteAsked(r *round.Round) {
-	verifies := r.Op != nil && policy.VerifiesURL(r.Op.Kind, policy.OpPhase(r.Op.Phase))
-	if r.Op == nil || !policy.NeedsDeadReports(r.Op.Kind) && !verifies {
+	if r.Op == nil || !policy.NeedsDeadReports(r.Op.Kind) && !r.AsksConnections() {
 		o.asked, r.AskedSince = asked{}, 0
 		return
 	}

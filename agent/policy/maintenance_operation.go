@@ -81,7 +81,7 @@ func takeDown(v View, m Member, listed bool) Decision {
 	stoppedText, leave := restartOfStopped(v)
 	switch {
 	// later, an unanswered end could take effect after the stop that is decided next
-	case leave && v.Op.Phase == PhaseBegun:
+	case leave && v.Op.Phase == PhaseBegun && !urlUpdated(v):
 		return do(Step{Kind: StepEndOp, Outcome: UnitStopped, Why: stoppedText})
 	case v.Asked.Work == WorkRestart:
 		return startMember(v, m)
@@ -372,7 +372,7 @@ func stoppedWithoutOperation(v View) Decision {
 func stopMember(v View, m Member) Decision {
 	if r, holds := vetoed(v, vetoOperationInFlight, vetoCommonCause, vetoQuorumAtRisk, vetoLearnerUnsettled); holds {
 		// etcd is untouched, so other hosts may go first
-		if v.Op.Phase == PhaseBegun && v.Asked.Before.State != HooksRunning && !v.Asked.Stopped {
+		if v.Op.Phase == PhaseBegun && v.Asked.Before.State != HooksRunning && !v.Asked.Stopped && !urlUpdated(v) {
 			return do(Step{Kind: StepEndOp, Outcome: r.Code, Why: r.Text})
 		}
 		// Another host's operation needs the lock to end. Or the other voters have not tolerated this host's loss for a
@@ -393,12 +393,13 @@ func stopMember(v View, m Member) Decision {
 		return Decision{Reasons: []Reason{r}}
 	}
 	if v.Op.Phase == PhaseBegun {
-		switch h := v.Asked.Before; h.State {
-		case HooksDue:
+		switch h := v.Asked.Before; {
+		case urlUpdated(v): // the hooks have run
+		case h.State == HooksDue:
 			return launchPrograms(h, HookRunning, Step{Kind: StepRunHooks, Why: "before etcd is stopped"})
-		case HooksRunning:
+		case h.State == HooksRunning:
 			return wait(HookRunning, "%s", h.Text)
-		case HooksFailed:
+		case h.State == HooksFailed:
 			return do(Step{Kind: StepEndOp, Outcome: HookFailed, Why: h.Text})
 		}
 		return do(Step{Kind: StepSetPhase, Phase: PhaseReady, MemberID: m.ID})

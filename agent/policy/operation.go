@@ -153,12 +153,15 @@ func AwaitsRecords(kind string, phase OpPhase) bool {
 // standby's.
 func MustPublish(v View, role Role) bool {
 	return v.Op != nil && AwaitsRecords(v.Op.Kind, v.Op.Phase) && v.Op.Host != v.Self.ID &&
-		(role == RoleVoter || role == RoleStandby && VerifiesURL(v.Op.Kind, v.Op.Phase))
+		(role == RoleVoter || role == RoleStandby && v.Op.Phase == PhaseVerify)
 }
 
-// VerifiesURL reports whether a host publishes its record in that phase only once its etcd is connected to the
-// operation's member, according to a reading newer than the operation's record.
-func VerifiesURL(kind string, phase OpPhase) bool { return kind == KindCycle && phase == PhaseVerify }
+// AsksConnections reports whether a host publishes its record, in that phase of that work, only once its etcd is
+// connected to other members, according to readings newer than the operation's record: before a readdress to all other
+// voters but the operation's, so that never two URLs are unverified, and afterwards to the operation's member.
+func AsksConnections(kind string, w Work, phase OpPhase) bool {
+	return kind == KindCycle && w == WorkReaddress && (phase == PhaseReady || phase == PhaseVerify)
+}
 
 // joins reports whether the operation makes its host a member.
 func (op *Op) joins() bool {

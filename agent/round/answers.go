@@ -42,13 +42,29 @@ func (r *Round) AnswersNow() bool {
 	if r.AskedSince == 0 || r.Op == nil {
 		return true
 	}
-	if policy.VerifiesURL(r.Op.Kind, policy.OpPhase(r.Op.Phase)) {
-		return r.reaches(uint64(r.Op.MemberID))
+	if r.AsksConnections() {
+		return r.connected()
 	}
 	old := func(m network.Reading) bool {
 		return m.Member == uint64(r.Op.Replaces) && m.LookedAt != 0 && m.LookedAt <= r.AskedSince
 	}
 	return (!r.Connections.Known || r.Connections.At > r.AskedSince) && !slices.ContainsFunc(r.Probes, old)
+}
+
+// AsksConnections reports whether the operation in flight waits until this host's etcd is connected to other members.
+func (r *Round) AsksConnections() bool {
+	return r.Op != nil && policy.AsksConnections(r.Op.Kind, policy.Work(r.Op.Work), policy.OpPhase(r.Op.Phase))
+}
+
+// connected reports whether this host's etcd is connected to the members that the operation asks about.
+func (r *Round) connected() bool {
+	if r.Op.Phase == string(policy.PhaseVerify) {
+		return r.reaches(uint64(r.Op.MemberID))
+	}
+	return !slices.ContainsFunc(r.Membership.Members, func(m cluster.Member) bool {
+		own := slices.Contains(m.PeerURLs, r.View.Self.PeerURL)
+		return !m.Learner && !own && m.ID != uint64(r.Op.MemberID) && !r.reaches(m.ID)
+	})
 }
 
 // reaches reports whether this host's etcd is connected to a member at its peer URL, and both of the member's ports
