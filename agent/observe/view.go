@@ -310,7 +310,7 @@ func peerURLOf(r *round.Round, h record.Host) string {
 // answered reports whether a host has published its health state and its observations since the record of the operation
 // last changed. For this host's own operation, this host's current observations count as its answer.
 func (b *Builder) answered(r *round.Round, h record.Host) bool {
-	if h.ID == b.config.Host.ID && r.Op.Of(h.ID) && policy.NeedsDeadReports(r.Op.Kind) {
+	if h.ID == b.config.Host.ID && r.Op.Of(h.ID) && (policy.NeedsDeadReports(r.Op.Kind) || r.AsksConnections()) {
 		return r.AskedSince != 0 && r.AnswersNow()
 	}
 	return r.OpAt != 0 && h.Answers == r.OpAt

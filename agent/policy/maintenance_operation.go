@@ -231,6 +231,8 @@ func stoppedAfterReboot(v View) bool {
 func awaitReturn(v View, m Member) Decision {
 	var why string
 	switch {
+	case readdressAgain(v):
+		return do(Step{Kind: StepSetPhase, Phase: PhaseReady, MemberID: m.ID, Why: "its configuration has changed"})
 	case !m.Live:
 		why = "it does not serve yet"
 	case m.Errors:
@@ -448,6 +450,11 @@ func awaitReports(v View, m Member) (Decision, bool) {
 	}
 	if v.Op.Phase != PhaseReady {
 		return Decision{}, false
+	}
+	if !connectedBefore(v, m) {
+		d := wait(HealthAwaited, "%s waits until its etcd is connected to every other voter", v.Self.Name)
+		d.Again = lookSoon
+		return d, true
 	}
 	if ids, names := notReported(v, v.Self.PeerURL); len(ids) > 0 {
 		d := wait(HealthAwaited, "%s waits for fresh health states from %s", v.Self.Name, joinNames(names))

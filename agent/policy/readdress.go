@@ -93,10 +93,26 @@ func readdresses(v View) bool {
 // back reports whether the phase is one in which etcd of a host that was taken down runs again.
 func (op *Op) back() bool { return op.Phase == PhaseBack || op.Phase == PhaseVerify }
 
-// urlUpdated reports whether this host's operation has updated the member list. Then the member's peer URL stays
-// unverified until etcd has started with it.
+// urlUpdated reports whether this host's operation may have updated the member list. Then the member's peer URL stays
+// unverified until etcd has started with it. After a second update, the URL may be the first one again.
 func urlUpdated(v View) bool {
-	return v.Op.Work == WorkReaddress && v.Op.PeerURL != "" && v.Op.PeerURL != v.Self.PeerURL
+	again := v.Op.Restarted && !v.Op.back()
+	return v.Op.Work == WorkReaddress && (again || v.Op.PeerURL != "" && v.Op.PeerURL != v.Self.PeerURL)
+}
+
+// readdressAgain reports whether the new URL has not been verified, and the configuration has changed since: an
+// operator has set another peer URL, or quorumd was restarted long after the other hosts were asked.
+func readdressAgain(v View) bool {
+	return v.Op.Work == WorkReaddress && v.Asked != nil && !v.Asked.Over && (v.Self.NewPeerURL != "" ||
+		!v.Unit.EnvReady && v.Op.WrittenFor > v.Limits.ReturnMax && urlUnverified(v) != "")
+}
+
+// connectedBefore reports whether the etcd of this host, which is about to be readdressed, is connected to every other
+// voter. Like the other hosts' answers, this excludes that another member's URL is unverified, for example after an
+// operator has released its readdress.
+func connectedBefore(v View, m Member) bool {
+	h, present := v.hostOf(m)
+	return v.Asked.Work != WorkReaddress || present && h.Answered
 }
 
 // updateMember registers the configured peer URL for this host's member.

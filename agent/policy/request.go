@@ -230,11 +230,12 @@ func (s Request) Recorded() Request {
 	return s
 }
 
-// StopsEtcd records that etcd is about to be stopped for the request; valid is false if that has ended. guardOf decides
-// about the start guard.
+// StopsEtcd records that etcd is about to be stopped for the request; valid is false if that has ended. A readdress in
+// flight continues after its end if it has updated the member list. guardOf decides about the start guard.
 func (s Request) StopsEtcd() (next Request, valid bool) {
-	s.Stopped = s.Stopped || !s.over()
-	return s, !s.over()
+	valid = !s.over() || s.Work == WorkReaddress && s.Seen
+	s.Stopped = s.Stopped || valid
+	return s, valid
 }
 
 // CalledOff records why the work is called off, while etcd is stopped for it. The request may have changed since that

@@ -61,9 +61,9 @@ func (r *Round) connected() bool {
 	if r.Op.Phase == string(policy.PhaseVerify) {
 		return r.reaches(uint64(r.Op.MemberID))
 	}
-	return !slices.ContainsFunc(r.Membership.Members, func(m cluster.Member) bool {
-		own := slices.Contains(m.PeerURLs, r.View.Self.PeerURL)
-		return !m.Learner && !own && m.ID != uint64(r.Op.MemberID) && !r.reaches(m.ID)
+	return !slices.ContainsFunc(r.Probes, func(p network.Reading) bool {
+		m, listed := r.Membership.ByID(p.Member)
+		return listed && !m.Learner && m.ID != uint64(r.Op.MemberID) && !r.reaches(m.ID)
 	})
 }
 
