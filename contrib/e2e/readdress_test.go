@@ -34,9 +34,21 @@ func (h *host) configurePeerURL(url string) {
 // readdress starts a readdress of these hosts, or of all. It returns the reason if the request is refused.
 func (h *host) readdress(hosts ...string) string {
 	h.w.t.Helper()
+	h.w.eventually("all hosts have published their records again", func() bool {
+		s, ok := h.status()
+		return ok && len(s.Hosts) == len(h.w.hosts)
+	})
 	req := control.RolloutRequest{Work: policy.WorkReaddress, Hosts: hosts, Reason: "a new subnet"}
 	_, refused := ask(h, req, h.Client.StartRollout)
 	return refused
+}
+
+// plannedReaddress returns how many hosts a readdress of all hosts would include.
+func (h *host) plannedReaddress() int {
+	h.w.t.Helper()
+	req := control.RolloutRequest{Work: policy.WorkReaddress, Reason: "a new subnet", DryRun: true}
+	r, _ := ask(h, req, h.Client.StartRollout)
+	return len(r.Hosts)
 }
 
 // peerURLs returns the registered peer URL of each member, by name.
@@ -73,7 +85,8 @@ func (w *world) connected() error {
 			if err != nil {
 				return err
 			}
-			if !strings.Contains(text, fmt.Sprintf(`Remote="%x"} 1`, m.ID)) {
+			active := fmt.Sprintf(`etcd_network_active_peers{Local="%x",Remote="%x"} 1`, h.w.memberID(h), m.ID)
+			if !strings.Contains(text, active) {
 				return fmt.Errorf("etcd of %s has no active connection to %s", h.Options.Name, m.Name)
 			}
 		}
@@ -102,6 +115,7 @@ func TestAChangedPeerURLIsAppliedOnlyByAReaddress(t *testing.T) {
 		return len(now) == 3 && (now["n1"] != before["n1"] || now["n2"] != before["n2"] || now["n3"] != before["n3"])
 	})
 
+	w.eventually("a readdress would include all hosts", func() bool { return w.hosts[0].plannedReaddress() == 3 })
 	began := time.Now()
 	if refused := w.hosts[0].readdress(); refused != "" {
 		t.Fatal(refused)

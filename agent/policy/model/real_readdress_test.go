@@ -36,7 +36,8 @@ func (b *readdressBench) active(from, to int) (bool, error) {
 	}
 	defer answer.Body.Close()
 	text, err := io.ReadAll(answer.Body)
-	return strings.Contains(string(text), fmt.Sprintf(`Remote="%x"} 1`, b.ids[to])), err
+	active := fmt.Sprintf(`etcd_network_active_peers{Local="%x",Remote="%x"} 1`, b.ids[from], b.ids[to])
+	return strings.Contains(string(text), active), err
 }
 
 // waitActive waits until the other members count member i as active, or as not active.
@@ -63,7 +64,7 @@ func (b *readdressBench) listensAt(i int, url string) {
 	}
 	_ = m.Wait(ctx) // it ends by the signal
 	m.Options.PeerURL, m.Options.ListenPeerURL = url, url
-	if err := m.Restart(ctx); err != nil {
+	if err := m.Restart(b.Context()); err != nil { // the process ends with this context
 		b.Fatal(err)
 	}
 	if err := m.WaitReady(ctx); err != nil {
