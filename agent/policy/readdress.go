@@ -155,7 +155,7 @@ func urlUnverified(v View) string {
 	}
 	switch {
 	case len(silent) > 0:
-		return joinNames(silent) + " has not reported a connection to " + v.Self.PeerURL + " yet"
+		return "no connection to " + v.Self.PeerURL + " is reported yet by " + joinNames(silent)
 	case len(absent) > 0:
 		return "no agent reports whether member " + joinNames(absent) + " reaches " + v.Self.PeerURL
 	}

@@ -625,9 +625,9 @@ func TestEveryMistakeInAReaddressBreaksItsPromise(t *testing.T) {
 		"a voter is stopped while another one is down":  "quorum first",
 		"the request is not required":                   "no change without a request",
 		"a member is recognized by its URL alone":       "a changed URL changes no member",
-		"a step does not confirm the lock":              "",
+		"a step does not confirm the lock":              "no change without the lock",
 		"the member list is ignored":                    "every request ends",
-		"the other voters' URLs are not checked before": "",
+		"the other voters' URLs are not checked before": "two members whose URLs are unverified",
 	} {
 		t.Run(mistake, func(t *testing.T) {
 			t.Parallel()
