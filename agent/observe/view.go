@@ -282,7 +282,8 @@ func (b *Builder) hosts(r *round.Round) []policy.Host {
 			state = health.Unknown
 		}
 		out = append(out, policy.Host{
-			ID: h.ID, Name: h.Name, Domain: h.Domain, PeerURL: peerURLOf(r, h), Role: policy.Role(h.Role), Health: state,
+			ID: h.ID, Name: h.Name, Domain: h.Domain, PeerURL: peerURLOf(r, h),
+			Role: policy.Role(h.Role), Health: state,
 			Ungated: health.ParseGates(h.Spares), Qualified: h.Qualified, Manage: h.Mode == string(policy.Manage),
 			Waiting: policy.ReasonCode(h.Waiting),
 			P99:     writesTook(h.FsyncP99),
@@ -297,8 +298,8 @@ func (b *Builder) hosts(r *round.Round) []policy.Host {
 	return out
 }
 
-// peerURLOf returns the peer URL under which a host's member is registered. The host's record may still have another one
-// shortly after a change.
+// peerURLOf returns the peer URL under which a host's member is registered. The host's record may still have another
+// one shortly after a change.
 func peerURLOf(r *round.Round, h record.Host) string {
 	m, listed := r.Membership.Recognize(uint64(h.MemberID), h.PeerURL)
 	if !listed || len(m.PeerURLs) == 0 || slices.Contains(m.PeerURLs, h.PeerURL) {

@@ -15,8 +15,8 @@ import (
 // members have reported that their etcd is connected to the new URL. From the update of the member list on, an
 // operator's end of the request does not stop it: the way back is another readdress, to the old URL.
 
-// RecognizedMember returns the ID of the member that this host's data belong to, in the cluster with this ID; 0 if there
-// is none or it is unknown. While the data have not been read, the member recorded on this host's disk counts.
+// RecognizedMember returns the ID of the member that this host's data belong to, in the cluster with this ID; 0 if
+// there is none or it is unknown. While the data have not been read, the member recorded on this host's disk counts.
 func RecognizedMember(d Data, self Self, cluster uint64) uint64 {
 	switch {
 	case cluster == 0:

@@ -164,17 +164,23 @@ func TestAReaddressIncludesOnlyHostsWithFittingURLs(t *testing.T) {
 	t.Parallel()
 	n1 := RolloutHost{ID: "n1", Name: "n1", Manage: true, Member: true, PeerURL: "http://a:1", NewPeerURL: "http://a:2"}
 	n2 := RolloutHost{ID: "n2", Name: "n2", Manage: true, Member: true, PeerURL: "http://b:1"}
-	n3 := RolloutHost{ID: "n3", Name: "n3", Manage: true, Member: true, PeerURL: "http://c:1", NewClientURL: "http://c:9"}
+	n3 := RolloutHost{
+		ID: "n3", Name: "n3", Manage: true, Member: true, PeerURL: "http://c:1", NewClientURL: "http://c:9",
+	}
 	for name, c := range map[string]struct {
 		change  func(n1, n2, n3 *RolloutHost)
 		named   []string
 		want    string
 		refusal string
 	}{
-		"those with a change":   {want: "n1 n3"},
-		"a host without one":    {named: []string{"n2"}, want: "n2"},
-		"another host's URL":    {change: func(n1, _, _ *RolloutHost) { n1.NewPeerURL = "http://b:1" }, refusal: "n1 and n2"},
-		"another host's change": {change: func(_, n2, _ *RolloutHost) { n2.NewPeerURL = "http://a:2" }, refusal: "n1 and n2"},
+		"those with a change": {want: "n1 n3"},
+		"a host without one":  {named: []string{"n2"}, want: "n2"},
+		"another host's URL": {
+			change: func(n1, _, _ *RolloutHost) { n1.NewPeerURL = "http://b:1" }, refusal: "n1 and n2",
+		},
+		"another host's change": {
+			change: func(_, n2, _ *RolloutHost) { n2.NewPeerURL = "http://a:2" }, refusal: "n1 and n2",
+		},
 		"another scheme": {
 			change:  func(n1, _, _ *RolloutHost) { n1.NewPeerURL = "https://a:2" },
 			refusal: "does not change the scheme",

@@ -143,8 +143,10 @@ func AgainstRequest(v View, pending bool, request Request, canReboot bool) *Refu
 		return conflicts("", "quorumd has no way to reboot this machine",
 			"quorumctl maintenance on, and reboot by hand")
 	case (request.Work == WorkRestart || request.Work == WorkReaddress) && request.KeepRunning:
-		return &Refusal{Wrong, "", "a " + string(request.Work) + " cannot keep etcd running",
-			"omit one of the two options"}
+		return &Refusal{
+			Wrong, "", "a " + string(request.Work) + " cannot keep etcd running",
+			"omit one of the two options",
+		}
 	case request.Interruptible && (!request.Work.info().operatorEnds || request.KeepRunning):
 		return &Refusal{Wrong, "", "only maintenance that stops etcd can be interruptible", "omit --interruptible"}
 	case request.Interruptible && !v.Self.Drives:

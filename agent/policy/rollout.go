@@ -141,8 +141,8 @@ type RolloutHost struct {
 	Member   bool   // it has a member
 	Etcd     string // the version that its member reports, as a text: see RolloutProgress
 	Skipped  bool   // it already runs the requested version
-	// PeerURL is the peer URL of its member. NewPeerURL and NewClientURL are the configured URLs if they differ from the
-	// registered ones; else empty.
+	// PeerURL is the peer URL of its member. NewPeerURL and NewClientURL are the configured URLs if they differ from
+	// the registered ones; else empty.
 	PeerURL, NewPeerURL, NewClientURL string
 }
 

@@ -37,7 +37,7 @@ type readdressHost struct {
 	due                     bool                 // its agent is about to send an update of its member
 	sent                    bool                 // the update is in flight
 	sentURL                 uint8                // to this URL
-	unverified              bool                 // its URL was updated, and not all other members have connected to it since
+	unverified              bool                 // its URL was updated, and not all others have connected since
 	by                      [readdressHosts]bool // the members that have
 }
 
@@ -103,8 +103,10 @@ func (s readdressScope) view(w *readdressWorld, h int) policy.View {
 			Etcd: etcdVersion(), DataMount: mount, MemberID: memberID(h), ClusterID: clusterID,
 		},
 		Target: policy.Target{Voters: readdressHosts, Configured: readdressHosts}, Limits: limits(), IdleFor: ages,
-		Unit: policy.Unit{State: policy.UnitInactive, Since: ages, Ran: true, EnvReady: me.envReady,
-			SinceStart: policy.Never},
+		Unit: policy.Unit{
+			State: policy.UnitInactive, Since: ages, Ran: true, EnvReady: me.envReady,
+			SinceStart: policy.Never,
+		},
 		Data: policy.Data{
 			State: policy.DataMember, ClusterID: clusterID, MemberID: memberID(h), Free: 1 << 40, FreeKnown: true,
 			Mount: mount,
@@ -152,7 +154,7 @@ func (s readdressScope) view(w *readdressWorld, h int) policy.View {
 		record := policy.Host{
 			ID: hostName(i), Name: hostName(i), PeerURL: m.PeerURL, Role: policy.RoleVoter, Health: health.OK,
 			Qualified: true, Manage: true, Answered: g.answered, Own: i == h,
-			InOperation: g.asked && g.request.Seen && !(w.op != i),
+			InOperation: g.asked && g.request.Seen && w.op == i,
 		}
 		if g.asked && !g.request.Asked().Over {
 			record.Wants, record.AskedAt = policy.WorkReaddress, 1
@@ -528,7 +530,9 @@ func (s readdressScope) initial() readdressWorld {
 		}
 		if h < s.changed {
 			g.conf = 1
-			g.asked = s.mistake != "a member is recognized by its URL alone" && s.mistake != "the request is not required"
+			g.asked = !slices.Contains([]string{
+				"a member is recognized by its URL alone", "the request is not required",
+			}, s.mistake)
 			if g.asked {
 				g.request = policy.Request{Work: policy.WorkReaddress, By: "root", Reason: "testing"}
 			}
