@@ -129,6 +129,8 @@ func readdress(v View) Decision {
 	switch {
 	case !listed || neverStarted(m):
 		return do(Step{Kind: StepEndOp, Outcome: Cycled, Why: "this host has no member"})
+	case !v.Self.Drives:
+		return do(Step{Kind: StepEndOp, Outcome: EtcdExternal, Why: v.externalReason().Text})
 	case v.Self.NewPeerURL != "":
 		return updateMember(v, m)
 	}

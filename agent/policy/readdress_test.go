@@ -84,6 +84,10 @@ func TestAReaddressUpdatesTheMemberThenRestartsItAndVerifiesTheURL(t *testing.T)
 		{"the list is updated if that was missed", func(v *View) {
 			v.Asked.Stopped, v.Unit.State, v.Op.Phase = true, UnitInactive, PhaseDown
 		}, StepUpdateMember, ""},
+		{"another program runs etcd", func(v *View) { v.Self.Drives = false }, StepEndOp, ""},
+		{"another program has stopped etcd", func(v *View) {
+			v.Self.Drives, v.Unit.State, v.Op.Phase = false, UnitInactive, PhaseDown
+		}, StepEndOp, ""},
 		{"etcd starts", func(v *View) {
 			updated(v)
 			v.Asked.Stopped, v.Unit.State, v.Unit.EnvReady, v.Op.Phase = true, UnitInactive, true, PhaseDown
