@@ -202,6 +202,10 @@ func (c *fleetClient) Promote(_ context.Context, id uint64, _ string) error {
 	return nil
 }
 
+func (c *fleetClient) UpdateMember(context.Context, uint64, string) error {
+	return errors.New("no host should update a member here")
+}
+
 func (c *fleetClient) RemoveLearner(context.Context, uint64) error {
 	return errors.New("no host should remove a learner here")
 }

@@ -61,6 +61,7 @@ func (p EtcdProcess) startedSince(moment time.Duration) bool {
 // those to a machine that lost power up to three minutes ago.
 type Peer struct {
 	Received float64 // bytes from it so far
+	Active   bool    // etcd has established a connection to it, and uses it
 }
 
 // etcdSource is where the local etcd reports about itself.

@@ -43,11 +43,11 @@ func (a *Actor) cycleOp(r *round.Round, k *hoststate.Request) record.Op {
 	c := a.opt.Config
 	op := record.Op{
 		Kind: policy.KindCycle, Host: c.Host.ID, HostName: c.Host.Name, Work: string(k.Work),
-		Phase: string(policy.PhaseBegun), BootID: k.BootID, PeerURL: c.Etcd.PeerURL,
+		Phase: string(policy.PhaseBegun), BootID: k.BootID, PeerURL: r.View.Self.PeerURL,
 		Started: k.Began, Until: k.Until(), Clock: k.Clock, Reason: k.Reason, By: k.By,
 		Interruptible: k.Interruptible,
 	}
-	if m, ok := r.Membership.ByPeerURL(c.Etcd.PeerURL); ok {
+	if m, ok := r.OwnMember(r.Membership, c.Etcd.PeerURL); ok {
 		op.MemberID = record.MemberID(m.ID)
 	}
 	return op
@@ -86,7 +86,7 @@ func hooksOf(r *round.Round) hooks.Run {
 // to be removed or replaced; for a request without an operation, it may be any member.
 func (a *Actor) moveLeader(ctx context.Context, t *task) error {
 	r := t.on
-	m, ok := r.Membership.ByPeerURL(a.opt.Config.Etcd.PeerURL)
+	m, ok := r.OwnMember(r.Membership, a.opt.Config.Etcd.PeerURL)
 	if out := r.View.Op.RemovedMember(); out != 0 {
 		m, ok = r.Membership.ByID(out)
 	} else if r.View.Op == nil {
@@ -115,7 +115,7 @@ func (a *Actor) stepDown(ctx context.Context, t *task) error {
 	if t.on.Led != nil { // the decision was based on this list
 		list = t.on.Led.Membership
 	}
-	m, ok := list.ByPeerURL(a.opt.Config.Etcd.PeerURL)
+	m, ok := t.on.OwnMember(list, a.opt.Config.Etcd.PeerURL)
 	if !ok || len(m.ClientURLs) == 0 {
 		return errors.New("cannot transfer leadership: this host's member has no client URL")
 	}
@@ -124,6 +124,11 @@ func (a *Actor) stepDown(ctx context.Context, t *task) error {
 
 func (a *Actor) steppedDown(t *task) {
 	a.did.SteppedDown, a.did.SteppedDownInRow = a.now(), t.on.View.LeadershipTransfers.NextInRow(t.on.View.Limits)
+}
+
+// updateMember registers the configured peer URL for this host's member.
+func (a *Actor) updateMember(ctx context.Context, t *task) error {
+	return a.opt.Etcd.UpdateMember(ctx, t.step.MemberID, a.opt.Config.Etcd.PeerURL)
 }
 
 func (a *Actor) restartUnit(ctx context.Context, _ *task) error {

@@ -28,7 +28,7 @@ func (a *Actor) rolledOut(r *round.Round, step policy.Step) []lock.Extra {
 	if i < 0 {
 		return nil
 	}
-	own, _ := r.Membership.ByPeerURL(a.opt.Config.Etcd.PeerURL)
+	own, _ := r.OwnMember(r.Membership, a.opt.Config.Etcd.PeerURL)
 	h, others := &next.Hosts[i], len(next.Waiting())
 	if h.State == record.HostWaiting {
 		others--

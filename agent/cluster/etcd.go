@@ -21,6 +21,7 @@ type Etcd interface {
 	RemoveLearner(ctx context.Context, id uint64) error
 	RemoveMember(ctx context.Context, id uint64) error
 	MoveLeader(ctx context.Context, leaderURL string, to uint64) error
+	UpdateMember(ctx context.Context, id uint64, peerURL string) error
 
 	// Statuses returns the status of each member, and whether it answers a linearizable read.
 	Statuses(ctx context.Context, members []Member) map[uint64]Status

@@ -43,6 +43,15 @@ func (m Membership) ByPeerURL(url string) (Member, bool) {
 	return m.Members[i], true
 }
 
+// Recognize returns a host's member: the one with the ID that the host has reported or recorded, or else the one with
+// its peer URL. A member keeps its ID when its peer URL changes.
+func (m Membership) Recognize(id uint64, url string) (Member, bool) {
+	if own, listed := m.ByID(id); listed && id != 0 {
+		return own, true
+	}
+	return m.ByPeerURL(url)
+}
+
 // ByID returns the member with that ID.
 func (m Membership) ByID(id uint64) (Member, bool) {
 	i := slices.IndexFunc(m.Members, func(m Member) bool { return m.ID == id })
@@ -215,6 +224,42 @@ func (c *Client) Promote(ctx context.Context, id uint64, leaderURL string) error
 		return fmt.Errorf("cannot promote the learner: %w", promoteErr)
 	}
 	return errors.New("cannot promote the learner: etcd accepted it, but it is still a learner in the member list")
+}
+
+// UpdateMember replaces the peer URLs of a member by one URL. It succeeds if the member has it already.
+func (c *Client) UpdateMember(ctx context.Context, id uint64, peerURL string) error {
+	list, err := c.ownMembers(ctx)
+	if err != nil {
+		return err
+	}
+	m, ok := list.ByID(id)
+	switch other, taken := list.ByPeerURL(peerURL); {
+	case !ok:
+		return ErrNotListed
+	case slices.Equal(m.PeerURLs, []string{peerURL}):
+		return nil
+	case taken && other.ID != id:
+		return fmt.Errorf("cannot update member %x: member %x has the peer URL %s", id, other.ID, peerURL)
+	}
+	_, updateErr := send(ctx, c, func(ctx context.Context,
+		conn *clientv3.Client,
+	) (*clientv3.MemberUpdateResponse, error) {
+		return conn.MemberUpdate(ctx, id, []string{peerURL})
+	})
+	list, err = c.ownMembers(ctx)
+	if err != nil {
+		return joinErrors(updateErr, err)
+	}
+	m, ok = list.ByID(id)
+	switch {
+	case ok && slices.Equal(m.PeerURLs, []string{peerURL}):
+		return nil
+	case !ok:
+		return joinErrors(ErrNotListed, updateErr)
+	case updateErr != nil:
+		return fmt.Errorf("cannot update member %x: %w", id, updateErr)
+	}
+	return fmt.Errorf("cannot update member %x: etcd accepted it, but the member list shows %v", id, m.PeerURLs)
 }
 
 // MoveLeader transfers leadership from the member at leaderURL, the leader, to another voter. It returns once that

@@ -308,3 +308,34 @@ func TestStatusesOfAMemberShareOneConnection(t *testing.T) {
 		t.Errorf("five statuses took %d more connections", n)
 	}
 }
+
+func TestAMemberKeepsItsIDWhenItsPeerURLIsUpdated(t *testing.T) {
+	t.Parallel()
+	etcd := testbed.StartCluster(t, 1, quick())
+	c := connect(t, etcd.Endpoints()...)
+	voter := members(t, c).Members[0]
+	learner, err := c.AddLearner(within(t), "http://127.0.0.9:2380")
+	if err != nil {
+		t.Fatal(err)
+	}
+	const url = "http://127.0.0.9:12380"
+	for range 2 { // the second call finds nothing to do
+		if err := c.UpdateMember(within(t), learner.ID, url); err != nil {
+			t.Fatal(err)
+		}
+		list := members(t, c)
+		m, listed := list.Recognize(learner.ID, "http://127.0.0.9:2380")
+		if !listed || !slices.Equal(m.PeerURLs, []string{url}) || !m.Learner {
+			t.Errorf("recognized %+v, %v", m, listed)
+		}
+		if m, listed := list.Recognize(1, url); !listed || m.ID != learner.ID {
+			t.Errorf("by its URL, recognized %+v, %v", m, listed)
+		}
+	}
+	if err := c.UpdateMember(within(t), learner.ID, voter.PeerURLs[0]); !contains(err, "has the peer URL") {
+		t.Errorf("another member's URL: %v", err)
+	}
+	if err := c.UpdateMember(within(t), 1, "http://127.0.0.9:2380"); !errors.Is(err, cluster.ErrNotListed) {
+		t.Errorf("no such member: %v", err)
+	}
+}

@@ -25,7 +25,7 @@ const (
 // are known.
 func (o *Observer) askNames(ctx context.Context, r *round.Round) {
 	used := slices.ContainsFunc(r.Hosts, func(h record.Host) bool {
-		_, member := r.Membership.ByPeerURL(h.PeerURL)
+		_, member := r.Membership.Recognize(uint64(h.MemberID), h.PeerURL)
 		return member && h.ID != o.opt.Config.Host.ID
 	})
 	switch {

@@ -6,7 +6,6 @@ package observe
 import (
 	"strings"
 
-	"github.com/quorumd/quorumd/agent/cluster"
 	"github.com/quorumd/quorumd/agent/config"
 	"github.com/quorumd/quorumd/agent/policy"
 	"github.com/quorumd/quorumd/agent/record"
@@ -22,17 +21,18 @@ func environment(c config.Config, r *round.Round, v *policy.View) map[string]str
 		return c.Environment(c.SingleMember(), "")
 	case policy.EnvironmentListed:
 	}
-	return c.Environment(initialCluster(c, r.Membership.Members), "")
+	return c.Environment(initialCluster(c, r), "")
 }
 
 // initialCluster lists all members by peer URL, including this host. etcd compares the URLs and ignores the names of
 // other members, but it merges members with equal names. Each member is therefore named by its ID.
-func initialCluster(c config.Config, members []cluster.Member) string {
+func initialCluster(c config.Config, r *round.Round) string {
+	own, _ := r.OwnMember(r.Membership, c.Etcd.PeerURL)
 	var parts []string
-	for _, m := range members {
+	for _, m := range r.Membership.Members {
 		for _, url := range m.PeerURLs {
 			name := record.MemberID(m.ID).String()
-			if url == c.Etcd.PeerURL {
+			if url == c.Etcd.PeerURL || m.ID == own.ID {
 				name = c.Host.Name
 			}
 			parts = append(parts, name+"="+url)

@@ -113,7 +113,7 @@ func (o *Observer) kept(before *round.Round) []record.Host {
 	c := o.opt.Config
 	var out []record.Host
 	for _, h := range before.Hosts {
-		_, member := before.Membership.ByPeerURL(h.PeerURL)
+		_, member := before.Membership.Recognize(uint64(h.MemberID), h.PeerURL)
 		queued := before.Queue.Calls(h.ID)
 		ours := h.ID == c.Host.ID || h.Name == c.Host.Name || h.PeerURL == c.Etcd.PeerURL
 		if member || queued || ours || !h.Turn.IsZero() {

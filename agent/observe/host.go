@@ -111,7 +111,7 @@ func (o *Observer) askClock(ctx context.Context, r *round.Round) {
 // judgeHealth evaluates the measurements of the disk probe and of all other sensors, and reads which findings are
 // muted.
 func (o *Observer) judgeHealth(ctx context.Context, r *round.Round) {
-	own, listed := r.Membership.ByPeerURL(o.opt.Config.Etcd.PeerURL)
+	own, listed := r.OwnMember(r.Membership, o.opt.Config.Etcd.PeerURL)
 	lost := listed && own.ID == r.Noted.Lost
 	member := policy.HoldsMember(r.Listed, listed, lost, stateOfData(r.Data))
 	r.Reading, r.Probed = o.opt.Probe.Read(), o.judge.now()

@@ -60,7 +60,7 @@ func (j *judge) local(ctx context.Context, r *round.Round) health.EtcdReading {
 	}
 	seen.Alarms, seen.OwnSize, seen.SmallestSize = health.Figure{}, health.Figure{}, health.Figure{}
 	seen.FarthestRTT, seen.Certificates = health.Figure{}, j.certificates(ctx, r)
-	own, listed := r.Membership.ByPeerURL(j.opt.Config.Etcd.PeerURL)
+	own, listed := r.OwnMember(r.Membership, j.opt.Config.Etcd.PeerURL)
 	if s, answered := answer(r.Statuses, own.ID); listed && answered {
 		seen.Errors = alarms(s.Errors)
 		seen.Alarms = known(float64(len(seen.Errors)))
@@ -90,7 +90,9 @@ func (j *judge) metrics(ctx context.Context, r *round.Round) health.EtcdReading 
 		return health.EtcdReading{}
 	}
 	last, _, looked := j.etcd.Get(j.opt.Now(), metricsEvery)
-	asked := j.opt.Now()-j.etcd.Age(j.opt.Now()) < r.AskedSince // another host asks which members are connected
+	// another host asks which members are connected, or waits until its own is
+	asked := j.opt.Now()-j.etcd.Age(j.opt.Now()) < r.AskedSince ||
+		r.AsksConnections()
 	every := metricsPace(r, asked, last, looked)
 	j.etcd.Refresh(ctx, j.opt.Now, every, lookTimeout, func(ctx context.Context) (health.EtcdReading, error) {
 		at := j.now()
@@ -212,7 +214,7 @@ func (j *judge) hasReturned(r *round.Round) (returned bool) {
 // member list is unknown, it returns the last known URLs or, without any, this host's own client URL if its etcd runs.
 func (j *judge) membersURLs(r *round.Round) []string {
 	c := j.opt.Config.Etcd
-	_, member := r.Membership.ByPeerURL(c.PeerURL)
+	_, member := r.OwnMember(r.Membership, c.PeerURL)
 	switch {
 	case !r.Listed && len(j.shows) > 0:
 		return j.shows

@@ -26,7 +26,7 @@ func (o *Observer) askLed(ctx context.Context, r *round.Round) {
 		return
 	}
 	list, c := o.reached.Membership, o.opt.Config
-	own, listed := list.ByPeerURL(c.Etcd.PeerURL)
+	own, listed := r.OwnMember(list, c.Etcd.PeerURL)
 	if !listed || own.Learner || len(own.ClientURLs) == 0 {
 		return
 	}

@@ -4,7 +4,6 @@
 package observe
 
 import (
-	"slices"
 	"time"
 
 	"github.com/quorumd/quorumd/agent/network"
@@ -23,7 +22,7 @@ func (o *Observer) lookAtNetwork(r *round.Round) {
 	if r.Listed {
 		var others []network.Member
 		for _, m := range r.Membership.Members {
-			if slices.Contains(m.PeerURLs, o.opt.Config.Etcd.PeerURL) {
+			if own, _ := r.OwnMember(r.Membership, o.opt.Config.Etcd.PeerURL); m.ID == own.ID {
 				continue
 			}
 			others = append(others, network.Member{
@@ -64,7 +63,7 @@ func (o *Observer) lookAgain(r *round.Round) {
 // noteAsked records when this agent first saw the current record of an operation that asks which members are dead.
 // Earlier observations do not answer that question.
 func (o *Observer) noteAsked(r *round.Round) {
-	if r.Op == nil || !policy.NeedsDeadReports(r.Op.Kind) {
+	if r.Op == nil || !policy.NeedsDeadReports(r.Op.Kind) && !r.AsksConnections() {
 		o.asked, r.AskedSince = asked{}, 0
 		return
 	}

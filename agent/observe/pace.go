@@ -168,7 +168,7 @@ func (p *pace) chance() float64 {
 // attentive reports whether this host may have to act.
 func (o *Observer) attentive(r *round.Round) bool {
 	id := o.opt.Config.Host.ID
-	_, listed := r.Membership.ByPeerURL(o.opt.Config.Etcd.PeerURL)
+	_, listed := r.OwnMember(r.Membership, o.opt.Config.Etcd.PeerURL)
 	return policy.LooksEveryRound(policy.RoundNeeds{
 		Bootstraps: r.Bootstrap != nil, Removes: r.Removal != nil, Transfers: r.Transfer != nil,
 		HoldsLock:    r.Did.Token != 0,

@@ -67,8 +67,9 @@ func (p *peers) connections(now, at, interval time.Duration) round.Connections {
 	if !p.twice || now-p.at > max(peersOldest, peersIntervals*interval) {
 		return round.Connections{}
 	}
-	c := round.Connections{Known: true, At: at - (now - p.at), Of: map[uint64]bool{}}
+	c := round.Connections{Known: true, At: at - (now - p.at), Of: map[uint64]bool{}, Active: map[uint64]bool{}}
 	for id := range p.of {
+		c.Active[id] = p.of[id].Active
 		lastTraffic, ever := p.lastTraffic[id]
 		c.Of[id] = ever && p.at-lastTraffic < p.connectedFor()
 	}

@@ -136,7 +136,7 @@ func (o *Observer) lookAtFsyncs(ctx context.Context, r *round.Round) {
 func (o *Observer) suspects(r *round.Round) map[uint64]string {
 	all := map[uint64]string{}
 	for _, h := range r.Hosts {
-		m, listed := r.Membership.ByPeerURL(h.PeerURL)
+		m, listed := r.Membership.Recognize(uint64(h.MemberID), h.PeerURL)
 		state, err := health.ParseState(h.Health)
 		if err == nil && listed && !m.Learner && len(m.ClientURLs) > 0 && policy.Unhealthy(state) {
 			all[m.ID] = m.ClientURLs[0]

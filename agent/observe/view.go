@@ -121,7 +121,7 @@ func (b *Builder) View(r, before *round.Round) policy.View {
 		OtherNames: r.OtherNames,
 	}
 	if r.Listed {
-		_, v.Bootstrap.Listed = r.Membership.ByPeerURL(c.Etcd.PeerURL)
+		b.ownMember(&v, r)
 		v.Cluster.ID = r.Membership.ClusterID
 		v.Cluster.StableFor = b.since.Of("membership", signature(r.Membership), r.At, r.Number)
 	}
@@ -169,6 +169,15 @@ func (b *Builder) etcd(v *policy.View, r, before *round.Round) {
 	b.requestedOperation(v, r)
 	v.Rollout = rolloutOf(r)
 	v.PlaceFreeFor = b.since.truth("free", r.OpAt == 0 && r.Lock == nil && policy.PlaceFree(*v), r.At, r.Number)
+}
+
+// ownMember adds to the view under which peer URL this host's member is registered.
+func (b *Builder) ownMember(v *policy.View, r *round.Round) {
+	m, listed := r.OwnMember(r.Membership, v.Self.PeerURL)
+	v.Bootstrap.Listed = listed
+	if listed && len(m.PeerURLs) > 0 && !slices.Contains(m.PeerURLs, v.Self.PeerURL) {
+		v.Self.PeerURL, v.Self.NewPeerURL = m.PeerURLs[0], v.Self.PeerURL
+	}
 }
 
 // configuredSize returns the size that counts until an operator resizes the cluster.
@@ -273,7 +282,8 @@ func (b *Builder) hosts(r *round.Round) []policy.Host {
 			state = health.Unknown
 		}
 		out = append(out, policy.Host{
-			ID: h.ID, Name: h.Name, Domain: h.Domain, PeerURL: h.PeerURL, Role: policy.Role(h.Role), Health: state,
+			ID: h.ID, Name: h.Name, Domain: h.Domain, PeerURL: peerURLOf(r, h),
+			Role: policy.Role(h.Role), Health: state,
 			Ungated: health.ParseGates(h.Spares), Qualified: h.Qualified, Manage: h.Mode == string(policy.Manage),
 			Waiting: policy.ReasonCode(h.Waiting),
 			P99:     writesTook(h.FsyncP99),
@@ -288,10 +298,20 @@ func (b *Builder) hosts(r *round.Round) []policy.Host {
 	return out
 }
 
+// peerURLOf returns the peer URL under which a host's member is registered. The host's record may still have another
+// one shortly after a change.
+func peerURLOf(r *round.Round, h record.Host) string {
+	m, listed := r.Membership.Recognize(uint64(h.MemberID), h.PeerURL)
+	if !listed || len(m.PeerURLs) == 0 || slices.Contains(m.PeerURLs, h.PeerURL) {
+		return h.PeerURL
+	}
+	return m.PeerURLs[0]
+}
+
 // answered reports whether a host has published its health state and its observations since the record of the operation
 // last changed. For this host's own operation, this host's current observations count as its answer.
 func (b *Builder) answered(r *round.Round, h record.Host) bool {
-	if h.ID == b.config.Host.ID && r.Op.Of(h.ID) && policy.NeedsDeadReports(r.Op.Kind) {
+	if h.ID == b.config.Host.ID && r.Op.Of(h.ID) && (policy.NeedsDeadReports(r.Op.Kind) || r.AsksConnections()) {
 		return r.AskedSince != 0 && r.AnswersNow()
 	}
 	return r.OpAt != 0 && h.Answers == r.OpAt

@@ -19,7 +19,7 @@ func (b *Builder) reachability(r *round.Round, h record.Host) (all []record.Reac
 	if h.ID == b.config.Host.ID {
 		return b.ownReachability(r)
 	}
-	if _, member := r.Membership.ByPeerURL(h.PeerURL); !member {
+	if _, member := r.Membership.Recognize(uint64(h.MemberID), h.PeerURL); !member {
 		return nil
 	}
 	for _, s := range h.Sees {

@@ -20,7 +20,7 @@ func (b *Builder) operation(r *round.Round) *policy.Op {
 	op := r.Op
 	own := op.Host == b.config.Host.ID
 	view := &policy.Op{
-		Kind: op.Kind, Host: op.Host, HostName: op.HostName, Target: policy.Role(op.Target),
+		Kind: op.Kind, Host: op.Host, HostName: op.HostName, Target: policy.Role(op.Target), Work: policy.Work(op.Work),
 		Phase: policy.OpPhase(op.Phase), Token: op.Token, MemberID: uint64(op.MemberID),
 		Replaces: uint64(op.Replaces), PeerURL: op.PeerURL,
 		Reason: op.Reason, Outcome: policy.ReasonCode(op.Outcome), SameBoot: !own || op.BootID == b.bootID,

@@ -21,7 +21,7 @@ func writesTook(seconds float64) time.Duration {
 // strained reports whether a voter's host was recently WARM or worse from a cause that several hosts may share. It
 // knows only what this agent has observed since it started.
 func (b *Builder) strained(r *round.Round, h record.Host, state health.State) bool {
-	m, listed := r.Membership.ByPeerURL(h.PeerURL)
+	m, listed := r.Membership.Recognize(uint64(h.MemberID), h.PeerURL)
 	if !listed || m.Learner {
 		return false
 	}

@@ -150,7 +150,7 @@ func rest(v View) Decision {
 	if r, slow := leaderSlow(v); slow && Unhealthy(v.Health.State) { // WARM is only a caution
 		return Decision{Reasons: []Reason{r}}
 	}
-	if r, holds := vetoed(v, vetoVoterUnhealthy, vetoSurplus, vetoRetired); holds {
+	if r, holds := vetoed(v, vetoHostConflict, vetoVoterUnhealthy, vetoSurplus, vetoRetired); holds {
 		return Decision{Reasons: []Reason{r}}
 	}
 	return wait(Idle, "this host is a %s; nothing to do", roleOf(v))

@@ -88,7 +88,7 @@ func Conflict(v View) string {
 			return "a member with this host's name has another peer URL, " + m.PeerURL
 		}
 	}
-	return ""
+	return newURLConflict(v)
 }
 
 // wrongName returns why cluster.name must be wrong: hosts in this etcd use different names, and no other member's host

@@ -312,7 +312,7 @@ func TestAVoterRollsBackLeftoversExactlyAtTheLimits(t *testing.T) {
 		}, StepTakeLock, ""},
 		{"the lock is unknown", func(v *View) { v.Lock.Known = false }, StepNone, Idle},
 		{"another agent holds the lock", func(v *View) { v.Lock.Held = true }, StepNone, Idle},
-		{"another host has its name", func(v *View) { v.Self.Conflict = "n9" }, StepNone, Idle},
+		{"another host has its name", func(v *View) { v.Self.Conflict = "n9" }, StepNone, HostConflict},
 		{"another host is in its operation", func(v *View) { v.Hosts[1].InOperation = true }, StepNone, Idle},
 		{"it is another cluster", func(v *View) { v.Cluster.ExpectedID = 9 }, StepNone, ClusterIDMismatch},
 		{"no quorum answers", func(v *View) { v.Cluster.Reachable = false }, StepNone, NoQuorum},

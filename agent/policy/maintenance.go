@@ -19,6 +19,7 @@ const (
 	WorkRestart     Work = "restart"     // of the etcd unit
 	WorkReboot      Work = "reboot"      // of the machine
 	WorkCommand     Work = "command"     // an operator's program on the host, run while etcd is down
+	WorkReaddress   Work = "readdress"   // the configured peer and client URLs replace the registered ones
 )
 
 // work declares a kind of work. To add a kind, declare it here, and handle it in takeDown, safeToTouch, workDone,
@@ -43,12 +44,13 @@ type work struct {
 	rolls bool
 }
 
-func workKinds() [4]work {
+func workKinds() [5]work {
 	return [...]work{
 		{kind: WorkMaintenance, operatorEnds: true, outlastsReboot: true},
 		{kind: WorkRestart, automatic: true, needsMember: true, rolls: true},
 		{kind: WorkReboot, rebootEnds: true, outlastsReboot: true, rolls: true},
 		{kind: WorkCommand, automatic: true, program: true, rolls: true},
+		{kind: WorkReaddress, automatic: true, needsMember: true, rolls: true},
 	}
 }
 
@@ -131,7 +133,7 @@ func HooksIn(phase OpPhase) HookTime {
 	switch phase {
 	case PhaseBegun:
 		return HooksBefore
-	case PhaseBack:
+	case PhaseBack, PhaseVerify:
 		return HooksAfter
 	}
 	return HooksNever

@@ -18,8 +18,8 @@ func cycles() operation {
 	return operation{
 		kind:          KindCycle,
 		noun:          "cycle",
-		phases:        []OpPhase{PhaseBegun, PhaseReady, PhaseDown, PhaseBack},
-		awaitsRecords: []OpPhase{PhaseReady},
+		phases:        []OpPhase{PhaseBegun, PhaseReady, PhaseDown, PhaseBack, PhaseVerify},
+		awaitsRecords: []OpPhase{PhaseReady, PhaseVerify},
 		down:          true,
 		carry:         ownCycle,
 		title: func(t OperationTitle) string {
@@ -38,7 +38,7 @@ func ownCycle(v View) Decision {
 		return wait(Recalled, "%s", why)
 	}
 	// a returning member is not taken down again, whatever its etcd does
-	if v.Asked != nil && !v.Asked.Over && v.Op.Phase != PhaseBack && !workDone(v) {
+	if v.Asked != nil && (!v.Asked.Over || urlUpdated(v)) && !v.Op.back() && !workDone(v) {
 		return takeDown(v, m, listed)
 	}
 	return bringBack(v, m, listed)
@@ -54,6 +54,8 @@ func workDone(v View) bool {
 		return !v.Op.SameBoot
 	case WorkCommand:
 		return v.Asked.Command.Ended()
+	case WorkReaddress:
+		return v.Op.Phase == PhaseDown && v.Self.NewPeerURL == "" && v.Unit.EnvReady
 	}
 	return false
 }
@@ -79,7 +81,7 @@ func takeDown(v View, m Member, listed bool) Decision {
 	stoppedText, leave := restartOfStopped(v)
 	switch {
 	// later, an unanswered end could take effect after the stop that is decided next
-	case leave && v.Op.Phase == PhaseBegun:
+	case leave && v.Op.Phase == PhaseBegun && !urlUpdated(v):
 		return do(Step{Kind: StepEndOp, Outcome: UnitStopped, Why: stoppedText})
 	case v.Asked.Work == WorkRestart:
 		return startMember(v, m)
@@ -111,6 +113,8 @@ func safeToTouch(v View) Decision {
 		return wait(CommandRunning, "%s", a.Command.Text)
 	case a.Work.RunsProgram():
 		return launchPrograms(a.Command, CommandRunning, Step{Kind: StepRunCommand, Why: a.Program + ": " + a.Reason})
+	case a.Work == WorkReaddress:
+		return readdress(v)
 	case a.Work == WorkRestart: // the host has no member
 		return do(Step{Kind: StepEndOp, Outcome: Cycled, Why: "there was nothing to restart"})
 	case a.Overdue:
@@ -166,7 +170,7 @@ func bringBack(v View, m Member, listed bool) Decision {
 		return end(v, Cancelled)
 	case !listed, keeps:
 		return end(v, Cycled)
-	case v.Op.Phase != PhaseBack:
+	case !v.Op.back():
 		return do(Step{Kind: StepSetPhase, Phase: PhaseBack, MemberID: m.ID})
 	}
 	return awaitReturn(v, m)
@@ -199,7 +203,8 @@ func endDiskFailed(v View) Decision {
 func untouched(v View) bool {
 	early := v.Op.Phase == PhaseBegun || v.Op.Phase == PhaseReady
 	still := v.Unit.State == UnitActive || v.Unit.State == UnitInactive
-	return early && still && v.Op.SameBoot && !v.Op.Restarted && (v.Asked == nil || !v.Asked.Stopped)
+	return early && still && v.Op.SameBoot && !v.Op.Restarted && (v.Asked == nil || !v.Asked.Stopped) &&
+		!urlUpdated(v)
 }
 
 // stoppedByOperator reports whether an operator has stopped this host's etcd, which is stopped cleanly: either etcd has
@@ -211,7 +216,7 @@ func stoppedByOperator(v View) bool {
 	case a.Work.info().operatorEnds:
 		return !a.Stopped
 	default: // after a reboot, etcd has started by itself while still recorded as stopped
-		return !a.Stopped || v.Op.Phase == PhaseBack || stoppedAfterReboot(v)
+		return !a.Stopped || v.Op.back() || stoppedAfterReboot(v)
 	}
 }
 
@@ -226,6 +231,8 @@ func stoppedAfterReboot(v View) bool {
 func awaitReturn(v View, m Member) Decision {
 	var why string
 	switch {
+	case readdressAgain(v):
+		return do(Step{Kind: StepSetPhase, Phase: PhaseReady, MemberID: m.ID, Why: "its configuration has changed"})
 	case !m.Live:
 		why = "it does not serve yet"
 	case m.Errors:
@@ -237,8 +244,15 @@ func awaitReturn(v View, m Member) Decision {
 			durationfmt.Text(v.Limits.ReturnStable))
 	case Unhealthy(v.Health.State) && v.Health.blocks(health.Maintenance):
 		why = v.Health.Text
+	case v.Op.Work == WorkReaddress && v.Op.Phase != PhaseVerify:
+		return do(Step{
+			Kind: StepSetPhase, Phase: PhaseVerify, MemberID: m.ID,
+			Why: "the other members' hosts are asked whether they reach " + v.Self.PeerURL,
+		})
 	default:
-		return endHealthy(v)
+		if why = urlUnverified(v); why == "" {
+			return endHealthy(v)
+		}
 	}
 	if v.Op.WrittenFor > v.Limits.ReturnMax {
 		return wait(NotBack, "for %s: %s", durationfmt.Seconds(v.Op.WrittenFor), why)
@@ -360,7 +374,7 @@ func stoppedWithoutOperation(v View) Decision {
 func stopMember(v View, m Member) Decision {
 	if r, holds := vetoed(v, vetoOperationInFlight, vetoCommonCause, vetoQuorumAtRisk, vetoLearnerUnsettled); holds {
 		// etcd is untouched, so other hosts may go first
-		if v.Op.Phase == PhaseBegun && v.Asked.Before.State != HooksRunning && !v.Asked.Stopped {
+		if v.Op.Phase == PhaseBegun && v.Asked.Before.State != HooksRunning && !v.Asked.Stopped && !urlUpdated(v) {
 			return do(Step{Kind: StepEndOp, Outcome: r.Code, Why: r.Text})
 		}
 		// Another host's operation needs the lock to end. Or the other voters have not tolerated this host's loss for a
@@ -381,12 +395,13 @@ func stopMember(v View, m Member) Decision {
 		return Decision{Reasons: []Reason{r}}
 	}
 	if v.Op.Phase == PhaseBegun {
-		switch h := v.Asked.Before; h.State {
-		case HooksDue:
+		switch h := v.Asked.Before; {
+		case urlUpdated(v): // the hooks have run
+		case h.State == HooksDue:
 			return launchPrograms(h, HookRunning, Step{Kind: StepRunHooks, Why: "before etcd is stopped"})
-		case HooksRunning:
+		case h.State == HooksRunning:
 			return wait(HookRunning, "%s", h.Text)
-		case HooksFailed:
+		case h.State == HooksFailed:
 			return do(Step{Kind: StepEndOp, Outcome: HookFailed, Why: h.Text})
 		}
 		return do(Step{Kind: StepSetPhase, Phase: PhaseReady, MemberID: m.ID})
@@ -411,6 +426,9 @@ func stopMember(v View, m Member) Decision {
 	if v.Asked.Work == WorkRestart {
 		return do(Step{Kind: StepRestartUnit})
 	}
+	if v.Asked.Work == WorkReaddress && v.Self.NewPeerURL != "" {
+		return updateMember(v, m)
+	}
 	return do(Step{Kind: StepTakeDown, Why: string(v.Asked.Work)})
 }
 
@@ -432,6 +450,11 @@ func awaitReports(v View, m Member) (Decision, bool) {
 	}
 	if v.Op.Phase != PhaseReady {
 		return Decision{}, false
+	}
+	if !connectedBefore(v, m) {
+		d := wait(HealthAwaited, "%s waits until its etcd is connected to every other voter", v.Self.Name)
+		d.Again = lookSoon
+		return d, true
 	}
 	if ids, names := notReported(v, v.Self.PeerURL); len(ids) > 0 {
 		d := wait(HealthAwaited, "%s waits for fresh health states from %s", v.Self.Name, joinNames(names))

@@ -27,6 +27,8 @@ const (
 	PhaseReady OpPhase = "ready" // the hooks have run
 	PhaseDown  OpPhase = "down"  // etcd is stopped, the machine may be touched
 	PhaseBack  OpPhase = "back"  // etcd runs again
+	// PhaseVerify follows PhaseBack in a readdress: the other members' hosts report that they reach the new peer URL.
+	PhaseVerify OpPhase = "verify"
 )
 
 // PhaseRemoving is the phase in which the removal may have been sent to etcd, so it may take effect at any time. A
@@ -148,9 +150,18 @@ func AwaitsRecords(kind string, phase OpPhase) bool {
 }
 
 // MustPublish reports whether the operation in flight waits until this host, in that role, has published its record
-// again. Every voter's host must publish, except the operation's own host.
+// again. Every voter's host must publish, except the operation's own host; a new peer URL is also verified by the
+// standby's.
 func MustPublish(v View, role Role) bool {
-	return v.Op != nil && AwaitsRecords(v.Op.Kind, v.Op.Phase) && v.Op.Host != v.Self.ID && role == RoleVoter
+	return v.Op != nil && AwaitsRecords(v.Op.Kind, v.Op.Phase) && v.Op.Host != v.Self.ID &&
+		(role == RoleVoter || role == RoleStandby && v.Op.Phase == PhaseVerify)
+}
+
+// AsksConnections reports whether a host publishes its record, in that phase of that work, only once its etcd is
+// connected to other members, according to readings newer than the operation's record: before a readdress to all other
+// voters but the operation's, so that never two URLs are unverified, and afterwards to the operation's member.
+func AsksConnections(kind string, w Work, phase OpPhase) bool {
+	return kind == KindCycle && w == WorkReaddress && (phase == PhaseReady || phase == PhaseVerify)
 }
 
 // joins reports whether the operation makes its host a member.

@@ -84,7 +84,7 @@ func TestKindsOfOperationsDifferOnlyByTheirDeclarations(t *testing.T) {
 func TestThePhasesOfEveryKindOfOperation(t *testing.T) {
 	t.Parallel()
 	want := map[string][]OpPhase{
-		KindJoin: Phases(KindJoin), KindCycle: {PhaseBegun, PhaseReady, PhaseDown, PhaseBack},
+		KindJoin: Phases(KindJoin), KindCycle: {PhaseBegun, PhaseReady, PhaseDown, PhaseBack, PhaseVerify},
 		KindLeave:   {PhaseBegun, PhaseRemoving, PhaseRollback},
 		KindRemove:  Phases(KindRemove),
 		KindReplace: {PhaseBegun, PhaseRemoving, PhaseAdded, PhaseStarted, PhasePromoted, PhaseRollback},

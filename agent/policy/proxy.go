@@ -54,7 +54,7 @@ func whyLeaving(v View, m Member) string {
 	switch {
 	case v.Op.removesMember(m):
 		return fmt.Sprintf("is being removed (%s)", v.Op.Kind)
-	case v.Op.info().down && present && h.ID == v.Op.Host && v.Op.Phase != PhaseBack:
+	case v.Op.info().down && present && h.ID == v.Op.Host && !v.Op.back():
 		return "is taken down"
 	}
 	return ""

@@ -176,7 +176,8 @@ func clusterReasons() []ReasonInfo {
 			HostConflict, "another host uses the same ID, name or peer URL, all other hosts use a different " +
 				"cluster.name, or etcd.peerURL is not the peer URL of this host's member",
 			"give this host a unique host.name, host.id and etcd.peerURL, and the cluster.name of the other hosts; " +
-				"if etcd.peerURL was changed, set it back to the URL that quorumctl member list -o wide shows",
+				"if etcd.peerURL was changed: quorumctl readdress HOST, or set it back to the URL that quorumctl " +
+				"member list -o wide shows",
 		},
 		{TargetMet, "the cluster has all configured voters and standbys", ""},
 		{

@@ -142,8 +142,11 @@ func AgainstRequest(v View, pending bool, request Request, canReboot bool) *Refu
 	case request.Work == WorkReboot && !request.External && !canReboot:
 		return conflicts("", "quorumd has no way to reboot this machine",
 			"quorumctl maintenance on, and reboot by hand")
-	case request.Work == WorkRestart && request.KeepRunning:
-		return &Refusal{Wrong, "", "a restart cannot keep etcd running", "omit one of the two options"}
+	case (request.Work == WorkRestart || request.Work == WorkReaddress) && request.KeepRunning:
+		return &Refusal{
+			Wrong, "", "a " + string(request.Work) + " cannot keep etcd running",
+			"omit one of the two options",
+		}
 	case request.Interruptible && (!request.Work.info().operatorEnds || request.KeepRunning):
 		return &Refusal{Wrong, "", "only maintenance that stops etcd can be interruptible", "omit --interruptible"}
 	case request.Interruptible && !v.Self.Drives:
@@ -229,11 +232,12 @@ func (s Request) Recorded() Request {
 	return s
 }
 
-// StopsEtcd records that etcd is about to be stopped for the request; valid is false if that has ended. guardOf decides
-// about the start guard.
+// StopsEtcd records that etcd is about to be stopped for the request; valid is false if that has ended. A readdress in
+// flight continues after its end if it has updated the member list. guardOf decides about the start guard.
 func (s Request) StopsEtcd() (next Request, valid bool) {
-	s.Stopped = s.Stopped || !s.over()
-	return s, !s.over()
+	valid = !s.over() || s.Work == WorkReaddress && s.Seen
+	s.Stopped = s.Stopped || valid
+	return s, valid
 }
 
 // CalledOff records why the work is called off, while etcd is stopped for it. The request may have changed since that
@@ -369,7 +373,7 @@ func StateOf(v View) RequestState {
 	switch {
 	case commandMayRun(v), a.Command.State == HooksDue && down && v.Cluster.Reachable && !a.Over:
 		return RequestWorking
-	case a.Over && (own || a.Stopped), own && v.Op.Phase == PhaseBack, down && a.Work.RunsProgram():
+	case a.Over && (own || a.Stopped), own && v.Op.back(), down && a.Work.RunsProgram():
 		return RequestReturning
 	case down:
 		return RequestSafe

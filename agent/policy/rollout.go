@@ -141,6 +141,9 @@ type RolloutHost struct {
 	Member   bool   // it has a member
 	Etcd     string // the version that its member reports, as a text: see RolloutProgress
 	Skipped  bool   // it already runs the requested version
+	// PeerURL is the peer URL of its member. NewPeerURL and NewClientURL are the configured URLs if they differ from
+	// the registered ones; else empty.
+	PeerURL, NewPeerURL, NewClientURL string
 }
 
 // RolloutHosts returns the present hosts that a rollout includes: the named hosts, or all hosts to which its work
@@ -153,8 +156,12 @@ func RolloutHosts(all []RolloutHost, named []string, w Work, version string) ([]
 		switch {
 		case i >= 0:
 			left = slices.Delete(left, i, i+1)
-		case len(named) > 0 || w.NeedsMember() && !h.Member:
+		case len(named) > 0 || w.NeedsMember() && !h.Member,
+			w == WorkReaddress && h.NewPeerURL == "" && h.NewClientURL == "":
 			continue
+		}
+		if refusal := againstReaddress(all, h, w); refusal != nil {
+			return nil, refusal
 		}
 		if !h.Manage {
 			return nil, conflicts("", "quorumd on "+h.Name+" only observes",
@@ -167,6 +174,9 @@ func RolloutHosts(all []RolloutHost, named []string, w Work, version string) ([]
 	switch {
 	case len(left) > 0:
 		return nil, &Refusal{Wrong, "", "no present host is called " + strings.Join(left, ", "), hint}
+	case len(out) == 0 && w == WorkReaddress:
+		return nil, conflicts("", "no host's configured peer or client URL differs from its member's",
+			"set etcd.peerURL or etcd.clientURL in quorumd.yaml on the host, and reload quorumd there")
 	case len(out) == 0:
 		return nil, conflicts("", "no host is affected", hint)
 	}

@@ -46,6 +46,7 @@ const (
 	StepRemoveMember       StepKind = "remove-member"
 	StepBeginReplace       StepKind = "begin-replace"
 	StepBeginLeave         StepKind = "begin-leave"
+	StepUpdateMember       StepKind = "update-member"
 )
 
 // StepInfo declares a kind of step.
@@ -120,6 +121,7 @@ func Steps() []StepInfo {
 		},
 		{Kind: StepBeginLeave, Locked: true, Calls: quick, Doing: "recording that this host's voter leaves the " +
 			"cluster"},
+		{Kind: StepUpdateMember, Locked: true, Calls: member, Doing: "registering this member's new peer URL"},
 		{
 			Kind: StepStopForRecovery, Drives: true, Calls: orders, Guard: GuardSet,
 			Doing: "stopping etcd for the recovery",
@@ -154,7 +156,7 @@ type Step struct {
 	Target Role    // begin-join: the role to reach
 	Phase  OpPhase // set-phase
 	// promote, remove-learner, roll-back: the learner; transfer-leadership, step-down: the next leader; begin-removal,
-	// remove-member, begin-replace, begin-leave: the member to remove
+	// remove-member, begin-replace, begin-leave: the member to remove; update-member: this host's own
 	MemberID uint64
 	Guard    StartGuard // how the start guard changes before the step begins
 	Outcome  ReasonCode

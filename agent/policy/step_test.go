@@ -42,6 +42,7 @@ func declaredSteps() []StepInfo {
 		{Kind: StepRemoveMember, Locked: true, Calls: 3, Doing: "removing a member for good"},
 		{Kind: StepBeginReplace, Locked: true, Calls: 2, Doing: "recording that this host replaces a voter"},
 		{Kind: StepBeginLeave, Locked: true, Calls: 2, Doing: "recording that this host's voter leaves the cluster"},
+		{Kind: StepUpdateMember, Locked: true, Calls: 3, Doing: "registering this member's new peer URL"},
 		{Kind: StepStopForRecovery, Drives: true, Calls: 4, Guard: GuardSet, Doing: "stopping etcd for the recovery"},
 		{Kind: StepCopyData, Calls: 2, Guard: GuardSet, Doing: "starting to copy the survivor's data"},
 		{Kind: StepPlaceCopy, Calls: 4, Doing: "moving the old data aside and the copy into place"},

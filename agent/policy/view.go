@@ -79,10 +79,13 @@ const (
 // Self is the deciding host.
 type Self struct {
 	ID, Name string
-	PeerURL  string
-	Mode     Mode
-	Etcd     Version // of the configured binary; zero if unknown
-	Binary   string  // its path
+	// PeerURL is the peer URL of this host's member in the member list, or the configured one if it has no member.
+	PeerURL string
+	// NewPeerURL is the configured peer URL if the member list has another one for this host's member; else empty.
+	NewPeerURL string
+	Mode       Mode
+	Etcd       Version // of the configured binary; zero if unknown
+	Binary     string  // its path
 	// Drives reports that this agent starts and stops this host's etcd, directly or through the operator's hooks.
 	// Otherwise something else does, such as a kubelet.
 	Drives   bool
@@ -358,6 +361,7 @@ type Op struct {
 	Host        string // the host that is operated on, or that received the request to remove a member
 	HostName    string
 	Target      Role
+	Work        Work // of a cycle
 	Phase       OpPhase
 	Token       int64
 	MemberID    uint64

@@ -13,6 +13,7 @@ func TestEveryKindOfWorkIsDeclaredAsExpected(t *testing.T) {
 		{"restart", false, false, false, true, false, true, true},
 		{"reboot", false, true, true, false, false, false, true},
 		{"command", false, false, false, true, true, false, true},
+		{"readdress", false, false, false, true, false, true, true},
 	}
 	if workKinds() != want {
 		t.Errorf("work is declared as\n%+v\nwant\n%+v", workKinds(), want)

@@ -232,7 +232,8 @@ func (p *presence) record(r *round.Round) record.Host {
 	c, v := p.opt.Config, r.View
 	h := record.Host{
 		ID: c.Host.ID, Name: c.Host.Name, Domain: c.Host.Domain, Instance: p.opt.Instance, BootID: p.opt.BootID,
-		ClientURL: c.Etcd.ClientURL, PeerURL: c.Etcd.PeerURL, Mode: string(c.Mode), AgentVersion: p.opt.Version,
+		ClientURL: c.Etcd.ClientURL, PeerURL: v.Self.PeerURL, NewPeerURL: v.Self.NewPeerURL,
+		Mode: string(c.Mode), AgentVersion: p.opt.Version,
 		Role: string(r.Decision.Role), Health: r.Assessment.State.String(), Qualified: r.Assessment.Qualified,
 		Waiting:  string(r.Decision.Waiting),
 		FsyncP99: p.steadyP99(r.At, r.Assessment.Figures.WAL.P99, r.Assessment.State),
@@ -254,8 +255,11 @@ func (p *presence) record(r *round.Round) record.Host {
 	if v.Self.Etcd.Known() {
 		h.EtcdVersion = v.Self.Etcd.String()
 	}
-	if m, ok := r.Membership.ByPeerURL(c.Etcd.PeerURL); ok {
+	if m, ok := r.OwnMember(r.Membership, c.Etcd.PeerURL); ok {
 		h.MemberID = record.MemberID(m.ID)
+		if len(m.ClientURLs) > 0 && !slices.Contains(m.ClientURLs, c.Etcd.ClientURL) {
+			h.NewClientURL = c.Etcd.ClientURL
+		}
 	}
 	p.setHealth(&h, r)
 	p.writes.publish(&h, r, policy.PublishesWrites(v))

@@ -37,14 +37,18 @@ var ErrVersion = errors.New("unknown record version")
 // Host is an agent's record of its host. It has a lease, and disappears if the agent's loop does not run for the
 // lease's TTL.
 type Host struct {
-	Version      int      `json:"version"`
-	ID           string   `json:"id"`
-	Name         string   `json:"name"`
-	Domain       string   `json:"domain,omitempty"`
-	Instance     string   `json:"instance"` // of an agent, until its host reboots: detects two agents with one ID
-	BootID       string   `json:"bootID"`
-	ClientURL    string   `json:"clientURL"`
-	PeerURL      string   `json:"peerURL"`
+	Version   int    `json:"version"`
+	ID        string `json:"id"`
+	Name      string `json:"name"`
+	Domain    string `json:"domain,omitempty"`
+	Instance  string `json:"instance"` // of an agent, until its host reboots: detects two agents with one ID
+	BootID    string `json:"bootID"`
+	ClientURL string `json:"clientURL"`
+	PeerURL   string `json:"peerURL"`
+	// the configured peer URL, if the member list has another one for the host's member
+	NewPeerURL string `json:"newPeerURL,omitempty"`
+	// the same for the client URL
+	NewClientURL string   `json:"newClientURL,omitempty"`
 	Mode         string   `json:"mode"`
 	AgentVersion string   `json:"agentVersion"`
 	EtcdVersion  string   `json:"etcdVersion,omitempty"`

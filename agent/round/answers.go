@@ -9,6 +9,7 @@ import (
 
 	"github.com/quorumd/quorumd/agent/cluster"
 	"github.com/quorumd/quorumd/agent/network"
+	"github.com/quorumd/quorumd/agent/policy"
 	"github.com/quorumd/quorumd/agent/record"
 )
 
@@ -35,15 +36,65 @@ func (r *Round) Answering() (n int) {
 }
 
 // AnswersNow reports whether this host's observations of the member to be replaced are newer than the record in etcd
-// that asks for them. Without such a record or an operation it returns true.
+// that asks for them. Without such a record or an operation it returns true. If a new peer URL is to be verified, it
+// reports whether this host reaches that member.
 func (r *Round) AnswersNow() bool {
 	if r.AskedSince == 0 || r.Op == nil {
 		return true
+	}
+	if r.AsksConnections() {
+		return r.connected()
 	}
 	old := func(m network.Reading) bool {
 		return m.Member == uint64(r.Op.Replaces) && m.LookedAt != 0 && m.LookedAt <= r.AskedSince
 	}
 	return (!r.Connections.Known || r.Connections.At > r.AskedSince) && !slices.ContainsFunc(r.Probes, old)
+}
+
+// AsksConnections reports whether the operation in flight waits until this host's etcd is connected to other members.
+func (r *Round) AsksConnections() bool {
+	return r.Op != nil && policy.AsksConnections(r.Op.Kind, policy.Work(r.Op.Work), policy.OpPhase(r.Op.Phase))
+}
+
+// connected reports whether this host's etcd is connected to the members that the operation asks about.
+func (r *Round) connected() bool {
+	if r.Op.Phase == string(policy.PhaseVerify) {
+		return r.reaches(uint64(r.Op.MemberID))
+	}
+	return !slices.ContainsFunc(r.Probes, func(p network.Reading) bool {
+		m, listed := r.Membership.ByID(p.Member)
+		return listed && !m.Learner && m.ID != uint64(r.Op.MemberID) && !r.reaches(m.ID)
+	})
+}
+
+// reaches reports whether this host's etcd is connected to a member at its peer URL, and both of the member's ports
+// accept connections from this host, all observed after the record in etcd asked for it.
+func (r *Round) reaches(member uint64) bool {
+	i := slices.IndexFunc(r.Probes, func(m network.Reading) bool { return m.Member == member })
+	if i >= 0 && (r.Probes[i].Missed || r.Probes[i].LookedAt <= r.AskedSince) {
+		return false
+	}
+	return r.Connections.Known && r.Connections.At > r.AskedSince && r.Connections.Active[member]
+}
+
+// OwnMember returns this host's member in a list: the one that its data belong to, or else the one with its configured
+// peer URL.
+func (r *Round) OwnMember(list cluster.Membership, peerURL string) (cluster.Member, bool) {
+	d := policy.Data{State: policy.DataUnknown}
+	switch found := r.Data.Value; {
+	case !r.Data.OK:
+	case found.Problem == "" && !found.Empty && found.MemberID != 0:
+		d = policy.Data{State: policy.DataMember, MemberID: found.MemberID, ClusterID: found.ClusterID}
+	default:
+		d.State = policy.DataEmpty
+	}
+	id := policy.RecognizedMember(d, policy.Self{MemberID: r.Noted.Member, ClusterID: r.Noted.Cluster}, list.ClusterID)
+	if m, listed := list.ByID(id); listed && slices.ContainsFunc(m.PeerURLs, func(url string) bool {
+		return policy.IsDefaultMember(id, list.ClusterID, url)
+	}) {
+		id = 0
+	}
+	return list.Recognize(id, peerURL)
 }
 
 // Reachability returns how this host reaches a member according to its probes, with the time since which a lost member

@@ -73,6 +73,8 @@ type Connections struct {
 	Known bool
 	At    time.Duration // when the connections were read
 	Of    map[uint64]bool
+	// Active are the members to which this host's etcd has itself established a connection, at their peer URL.
+	Active map[uint64]bool
 }
 
 // Fresh reports whether the round itself observed everything that its step is based on.

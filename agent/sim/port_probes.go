@@ -197,7 +197,7 @@ func (p *process) metrics(context.Context) health.EtcdReading {
 			}
 			m.received[o.id] = w.now()
 		}
-		r.Peers[o.id] = health.Peer{Received: float64(m.received[o.id])}
+		r.Peers[o.id] = health.Peer{Received: float64(m.received[o.id]), Active: o.runs() && w.carries(m.host, o.host)}
 	}
 	return r
 }

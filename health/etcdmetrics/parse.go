@@ -154,7 +154,7 @@ func peers(active, received *dto.MetricFamily) map[uint64]health.Peer {
 	for _, m := range active.GetMetric() {
 		id, named := peerID(m, "Remote")
 		if value := m.GetGauge().GetValue(); named && value >= 0 && value <= mostCounted {
-			all[id] = health.Peer{}
+			all[id] = health.Peer{Active: value > 0}
 			continue
 		}
 		return nil
@@ -165,7 +165,7 @@ func peers(active, received *dto.MetricFamily) map[uint64]health.Peer {
 		if !named || !(value >= 0 && !math.IsInf(value, 1)) {
 			return nil
 		}
-		all[id] = health.Peer{Received: value}
+		all[id] = health.Peer{Received: value, Active: all[id].Active}
 	}
 	return all
 }

@@ -28,7 +28,7 @@ etcd_network_peer_received_bytes_total{From="0"} 3
 func TestPeersAreReadWithTheirReceivedBytes(t *testing.T) {
 	t.Parallel()
 	r, err := Parse(strings.NewReader(threePeers))
-	want := map[uint64]health.Peer{0xa1: {Received: 1.5e7}, 0xb2: {Received: 100}, 0: {Received: 3}}
+	want := map[uint64]health.Peer{0xa1: {Received: 1.5e7, Active: true}, 0xb2: {Received: 100}, 0: {Received: 3}}
 	if err != nil || !maps.Equal(r.Peers, want) {
 		t.Errorf("got %+v, %v", r.Peers, err)
 	}

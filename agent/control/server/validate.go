@@ -82,9 +82,10 @@ func validateMaintenance(r *control.MaintenanceRequest) error {
 
 func validateRollout(r *control.RolloutRequest) error {
 	cannot := rolloutText.cannot
-	if r.Work != policy.WorkRestart && r.Work != policy.WorkReboot && r.Work != policy.WorkCommand {
-		return badRequest(rolloutText.hint, "%s: work: %q is not one of %s, %s and %s", cannot,
-			errtext.Shorten(string(r.Work)), policy.WorkRestart, policy.WorkReboot, policy.WorkCommand)
+	works := []policy.Work{policy.WorkRestart, policy.WorkReboot, policy.WorkCommand, policy.WorkReaddress}
+	if !slices.Contains(works, r.Work) {
+		return badRequest(rolloutText.hint, "%s: work: %q is not one of %s, %s, %s and %s", cannot,
+			errtext.Shorten(string(r.Work)), works[0], works[1], works[2], works[3])
 	}
 	if err := checkCommand(r.Work, r.Command, rolloutText); err != nil {
 		return err

@@ -28,6 +28,7 @@ const (
 	noList        = "explored: by bootstrap_test.go, in separate worlds; here no hosts are listed"
 	repairsLeft   = "constant: the daily limit of replacements is not reached"
 	recovers      = "explored: by quorum_loss.go; no other step of the policy may occur during a recovery"
+	readdresses   = "explored: by readdress_test.go, in separate worlds; here no URL changes"
 	bootstrapOnce = "constant: a bootstrap is requested once, and only without a cluster"
 )
 
@@ -45,6 +46,7 @@ func Steps() map[policy.StepKind]string {
 		policy.StepRunCommand: Explored, policy.StepRecordAgain: Explored,
 		policy.StepBeginRemoval: Explored, policy.StepRemoveMember: Explored,
 		policy.StepBeginReplace: Explored, policy.StepBeginLeave: Explored,
+		policy.StepUpdateMember:    readdresses,
 		policy.StepStopForRecovery: recovers, policy.StepCopyData: recovers, policy.StepPlaceCopy: recovers,
 		policy.StepLayAside: recovers, policy.StepEndRecovery: recovers,
 	}

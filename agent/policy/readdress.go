@@ -1,0 +1,165 @@
+// Copyright The quorumd Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package policy
+
+import (
+	"slices"
+	"strings"
+)
+
+// A readdress replaces the URLs of one member. etcd with data ignores the peer URL in its environment, so the member
+// list is updated first. Then etcd is stopped, its environment is written, and etcd starts with the new URLs. One wrong
+// peer URL is harmless, because either side of a connection may establish it, but two members with wrong ones cannot
+// reach each other. Therefore the operation, which excludes every other one, ends only after the hosts of all other
+// members have reported that their etcd is connected to the new URL. From the update of the member list on, an
+// operator's end of the request does not stop it: the way back is another readdress, to the old URL.
+
+// RecognizedMember returns the ID of the member that this host's data belong to, in the cluster with this ID; 0 if
+// there is none or it is unknown. While the data have not been read, the member recorded on this host's disk counts.
+func RecognizedMember(d Data, self Self, cluster uint64) uint64 {
+	switch {
+	case cluster == 0:
+	case d.State == DataMember && d.ClusterID == cluster:
+		return d.MemberID
+	case d.State == DataUnknown && self.ClusterID == cluster:
+		return self.MemberID
+	}
+	return 0
+}
+
+// IsDefaultMember reports whether a member is the only one of a cluster that etcd has created by default. Such a member
+// belongs to no configured host.
+func IsDefaultMember(member, cluster uint64, peerURL string) bool {
+	return hasDefaultData(member, cluster) && peerURL == defaultPeerURL
+}
+
+// newURLConflict returns why the configured peer URL cannot replace the registered one, or that no operator has
+// requested it; empty if it may.
+func newURLConflict(v View) string {
+	next := v.Self.NewPeerURL
+	if next == "" {
+		return ""
+	}
+	for _, m := range v.Cluster.Members {
+		if m.PeerURL == next {
+			return "etcd.peerURL is " + next + ", which is the peer URL of member " + m.label()
+		}
+	}
+	if scheme(next) != scheme(v.Self.PeerURL) {
+		return "etcd.peerURL is " + next + ", but this host's member is registered with " + v.Self.PeerURL +
+			", and a readdress does not change the scheme"
+	}
+	if readdresses(v) {
+		return ""
+	}
+	return "etcd.peerURL is " + next + ", but this host's member is registered with " + v.Self.PeerURL +
+		" → quorumctl readdress " + v.Self.Name
+}
+
+// againstReaddress returns why a rollout may not readdress a host, or nil.
+func againstReaddress(all []RolloutHost, h RolloutHost, w Work) *Refusal {
+	if w != WorkReaddress || h.NewPeerURL == "" {
+		return nil
+	}
+	if scheme(h.NewPeerURL) != scheme(h.PeerURL) {
+		return conflicts("", h.Name+": a readdress does not change the scheme of a peer URL, from "+h.PeerURL+" to "+
+			h.NewPeerURL, "keep "+scheme(h.PeerURL)+" in etcd.peerURL on "+h.Name)
+	}
+	for _, o := range all {
+		if o.ID != h.ID && (o.PeerURL == h.NewPeerURL || o.NewPeerURL == h.NewPeerURL) {
+			return conflicts(HostConflict, h.Name+" and "+o.Name+" would have the same peer URL, "+h.NewPeerURL,
+				"give "+h.Name+" a URL of its own in etcd.peerURL")
+		}
+	}
+	return nil
+}
+
+func scheme(url string) string {
+	before, _, _ := strings.Cut(url, ":")
+	return before
+}
+
+// readdresses reports whether an operator has requested the readdress of this host, directly or by a rollout that has
+// yet to reach it.
+func readdresses(v View) bool {
+	if v.Asked != nil && v.Asked.Work == WorkReaddress {
+		return true
+	}
+	r := v.Rollout
+	return r != nil && r.Runs && r.Work == WorkReaddress && slices.Contains(r.Waiting, v.Self.ID)
+}
+
+// back reports whether the phase is one in which etcd of a host that was taken down runs again.
+func (op *Op) back() bool { return op.Phase == PhaseBack || op.Phase == PhaseVerify }
+
+// urlUpdated reports whether this host's operation may have updated the member list. Then the member's peer URL stays
+// unverified until etcd has started with it. After a second update, the URL may be the first one again.
+func urlUpdated(v View) bool {
+	again := v.Op.Restarted && !v.Op.back()
+	return v.Op.Work == WorkReaddress && (again || v.Op.PeerURL != "" && v.Op.PeerURL != v.Self.PeerURL)
+}
+
+// readdressAgain reports whether the new URL has not been verified, and the configuration has changed since: an
+// operator has set another peer URL, or quorumd was restarted long after the other hosts were asked.
+func readdressAgain(v View) bool {
+	return v.Op.Work == WorkReaddress && v.Asked != nil && !v.Asked.Over && (v.Self.NewPeerURL != "" ||
+		!v.Unit.EnvReady && v.Op.WrittenFor > v.Limits.ReturnMax && urlUnverified(v) != "")
+}
+
+// connectedBefore reports whether the etcd of this host, which is about to be readdressed, is connected to every other
+// voter. Like the other hosts' answers, this excludes that another member's URL is unverified, for example after an
+// operator has released its readdress.
+func connectedBefore(v View, m Member) bool {
+	h, present := v.hostOf(m)
+	return v.Asked.Work != WorkReaddress || present && h.Answered
+}
+
+// updateMember registers the configured peer URL for this host's member.
+func updateMember(v View, m Member) Decision {
+	return do(Step{
+		Kind: StepUpdateMember, MemberID: m.ID,
+		Why: "from " + v.Self.PeerURL + " to " + v.Self.NewPeerURL,
+	})
+}
+
+// readdress prepares the next start of this host's etcd, which is stopped.
+func readdress(v View) Decision {
+	m, listed := v.member()
+	switch {
+	case !listed || neverStarted(m):
+		return do(Step{Kind: StepEndOp, Outcome: Cycled, Why: "this host has no member"})
+	case !v.Self.Drives:
+		return do(Step{Kind: StepEndOp, Outcome: EtcdExternal, Why: v.externalReason().Text})
+	case v.Self.NewPeerURL != "":
+		return updateMember(v, m)
+	}
+	return do(Step{Kind: StepWriteEnv})
+}
+
+// urlUnverified returns which other members are not known to be connected to the new peer URL of this host's member;
+// empty if all are, or if this is no readdress. A learner that does not answer is ignored.
+func urlUnverified(v View) string {
+	if v.Op.Work != WorkReaddress {
+		return ""
+	}
+	var silent, absent []string
+	for _, m := range v.Cluster.Members {
+		if m.PeerURL == v.Self.PeerURL || m.Learner && !m.Live {
+			continue
+		}
+		switch h, present := v.hostOf(m); {
+		case !present:
+			absent = append(absent, m.label())
+		case !h.Answered:
+			silent = append(silent, h.Name)
+		}
+	}
+	switch {
+	case len(silent) > 0:
+		return "no connection to " + v.Self.PeerURL + " is reported yet by " + joinNames(silent)
+	case len(absent) > 0:
+		return "no agent reports whether member " + joinNames(absent) + " reaches " + v.Self.PeerURL
+	}
+	return ""
+}

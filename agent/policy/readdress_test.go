@@ -1,0 +1,213 @@
+// Copyright The quorumd Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package policy
+
+import (
+	"strings"
+	"testing"
+	"time"
+)
+
+const newURL = "http://n1.new:2380"
+
+// readdressView is the view of n1 in its readdress, which is ready to begin.
+func readdressView() View {
+	v := voterView()
+	n3 := voter(3, "n3")
+	v.Cluster.Members = []Member{voter(1, "n1"), voter(2, "n2"), n3}
+	v.Cluster.Members[0].Leader, v.Cluster.Members[1].Leader = false, true
+	v.Hosts[2].Role = RoleVoter
+	for i := range v.Hosts {
+		v.Hosts[i].Answered, v.Hosts[i].Own = true, v.Hosts[i].ID == "n1"
+	}
+	v.Self.NewPeerURL, v.Self.ClusterID, v.Self.MemberID = newURL, clusterID, 1
+	v.Unit = Unit{State: UnitActive, SinceStart: Never}
+	v.Lock = Lock{Known: true, Held: true, Mine: true, ValidFor: 20 * time.Second, Token: 7, Holder: "n1"}
+	v.Limits.ReturnMax, v.Limits.ReturnStable, v.Limits.TransferTimeout = time.Minute, 10*time.Second, time.Minute
+	v.Asked = &Asked{
+		Request:   Request{Work: WorkReaddress, By: "root", Reason: "a test", Begun: true, Seen: true},
+		RebootFor: Never, WaitedFor: time.Hour,
+	}
+	v.Op = &Op{
+		Kind: KindCycle, Work: WorkReaddress, Host: "n1", HostName: "n1", Phase: PhaseReady, Token: 7, MemberID: 1,
+		PeerURL: peerPrefix + "n1", SameBoot: true,
+	}
+	return v
+}
+
+// updated registers the new URL.
+func updated(v *View) {
+	v.Self.PeerURL, v.Self.NewPeerURL = newURL, ""
+	v.Cluster.Members[0].PeerURL, v.Hosts[0].PeerURL = newURL, newURL
+}
+
+// verifying is the view while the other hosts are asked.
+func verifying(v *View) {
+	updated(v)
+	v.Op.Phase, v.Op.Restarted, v.Unit.EnvReady = PhaseVerify, true, true
+}
+
+func TestAReaddressUpdatesTheMemberThenRestartsItAndVerifiesTheURL(t *testing.T) {
+	t.Parallel()
+	play(t, readdressView, []scene{
+		{"the member list first", nil, StepUpdateMember, ""},
+		{"not before its own etcd is connected to the others", func(v *View) {
+			v.Hosts[0].Answered = false
+		}, StepNone, HealthAwaited},
+		{"not before the others are connected", func(v *View) { v.Hosts[2].Answered = false }, StepNone, HealthAwaited},
+		{"not while it leads", func(v *View) {
+			v.Cluster.Members[0].Leader, v.Cluster.Members[1].Leader = true, false
+		}, StepTransferLeadership, ""},
+		{"not while another voter is down", func(v *View) {
+			v.Cluster.Members[2].Live = false
+		}, StepNone, QuorumAtRisk},
+		{"not without the lock", func(v *View) {
+			v.Lock = Lock{Known: true, Held: true, Holder: "n2", Token: 8}
+		}, StepNone, LockHeld},
+		{"then etcd stops", updated, StepTakeDown, ""},
+		{"also if an operator has ended the request since", func(v *View) {
+			updated(v)
+			v.Asked.Ended, v.Asked.Over, v.Asked.OverFor = true, true, time.Second
+		}, StepTakeDown, ""},
+		{"an operator ends the request before", func(v *View) {
+			v.Asked.Ended, v.Asked.Over, v.Asked.OverFor = true, true, time.Second
+		}, StepEndOp, ""},
+		{"etcd is stopped", func(v *View) {
+			updated(v)
+			v.Asked.Stopped, v.Unit.State = true, UnitInactive
+		}, StepSetPhase, ""},
+		{"its environment is written", func(v *View) {
+			updated(v)
+			v.Asked.Stopped, v.Unit.State, v.Op.Phase = true, UnitInactive, PhaseDown
+		}, StepWriteEnv, ""},
+		{"the list is updated if that was missed", func(v *View) {
+			v.Asked.Stopped, v.Unit.State, v.Op.Phase = true, UnitInactive, PhaseDown
+		}, StepUpdateMember, ""},
+		{"another program runs etcd", func(v *View) { v.Self.Drives = false }, StepEndOp, ""},
+		{"another program has stopped etcd", func(v *View) {
+			v.Self.Drives, v.Unit.State, v.Op.Phase = false, UnitInactive, PhaseDown
+		}, StepEndOp, ""},
+		{"etcd starts", func(v *View) {
+			updated(v)
+			v.Asked.Stopped, v.Unit.State, v.Unit.EnvReady, v.Op.Phase = true, UnitInactive, true, PhaseDown
+		}, StepStartUnit, ""},
+		{"the others are asked", func(v *View) { verifying(v); v.Op.Phase = PhaseBack }, StepSetPhase, ""},
+		{"one has not answered", func(v *View) { verifying(v); v.Hosts[1].Answered = false }, StepNone, Returning},
+		{"one has not answered for long", func(v *View) {
+			verifying(v)
+			v.Hosts[1].Answered, v.Op.WrittenFor = false, 2*time.Minute
+		}, StepNone, NotBack},
+		{"one has no agent", func(v *View) { verifying(v); v.Hosts = v.Hosts[:2] }, StepNone, Returning},
+		{"all have answered", verifying, StepEndOp, ""},
+		{"the URL is changed back", func(v *View) {
+			verifying(v)
+			v.Hosts[1].Answered, v.Self.NewPeerURL = false, peerPrefix+"n1"
+		}, StepSetPhase, ""},
+		{"the agent was restarted long after", func(v *View) {
+			verifying(v)
+			v.Hosts[1].Answered, v.Op.WrittenFor, v.Unit.EnvReady = false, 2*time.Minute, false
+		}, StepSetPhase, ""},
+	})
+}
+
+func TestAChangedPeerURLIsAConflictUnlessARequestAppliesIt(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		change func(v *View)
+		want   string // part of the conflict; empty for none
+	}{
+		"no request":      {func(v *View) { v.Asked = nil }, "→ quorumctl readdress n1"},
+		"another request": {func(v *View) { v.Asked.Work = WorkRestart }, "→ quorumctl readdress n1"},
+		"the request":     {func(*View) {}, ""},
+		"a rollout will reach it": {func(v *View) {
+			v.Asked, v.Rollout = nil, &Rollout{Work: WorkReaddress, Runs: true, Waiting: []string{"n1"}}
+		}, ""},
+		"a paused rollout": {func(v *View) {
+			v.Asked, v.Rollout = nil, &Rollout{Work: WorkReaddress, Waiting: []string{"n1"}}
+		}, "→ quorumctl readdress n1"},
+		"another scheme": {func(v *View) { v.Self.NewPeerURL = "https://n1.new:2380" }, "does not change the scheme"},
+		"another member's": {func(v *View) {
+			v.Self.NewPeerURL = peerPrefix + "n3"
+		}, "which is the peer URL of member n3"},
+	} {
+		v := readdressView()
+		c.change(&v)
+		if got := Conflict(v); (got == "") != (c.want == "") || !strings.Contains(got, c.want) {
+			t.Errorf("%s: the conflict is %q, want %q", name, got, c.want)
+		}
+	}
+}
+
+func TestAMemberIsRecognizedByItsIDInTheSameCluster(t *testing.T) {
+	t.Parallel()
+	data := Data{State: DataMember, ClusterID: 1, MemberID: 7}
+	noted := Self{ClusterID: 1, MemberID: 8}
+	for name, c := range map[string]struct {
+		data    Data
+		cluster uint64
+		want    uint64
+	}{
+		"by its data":                  {data, 1, 7},
+		"data of another cluster":      {data, 2, 0},
+		"no cluster answers":           {data, 0, 0},
+		"by its disk until it is read": {Data{}, 1, 8},
+		"no data":                      {Data{State: DataEmpty}, 1, 0},
+	} {
+		if got := RecognizedMember(c.data, noted, c.cluster); got != c.want {
+			t.Errorf("%s: recognized %d, want %d", name, got, c.want)
+		}
+	}
+	if !IsDefaultMember(defaultMemberID, defaultClusterID, defaultPeerURL) ||
+		IsDefaultMember(defaultMemberID, defaultClusterID, newURL) {
+		t.Error("the member of a default cluster is recognized, or one that has grown from it is not")
+	}
+}
+
+func TestAReaddressIncludesOnlyHostsWithFittingURLs(t *testing.T) {
+	t.Parallel()
+	n1 := RolloutHost{ID: "n1", Name: "n1", Manage: true, Member: true, PeerURL: "http://a:1", NewPeerURL: "http://a:2"}
+	n2 := RolloutHost{ID: "n2", Name: "n2", Manage: true, Member: true, PeerURL: "http://b:1"}
+	n3 := RolloutHost{
+		ID: "n3", Name: "n3", Manage: true, Member: true, PeerURL: "http://c:1", NewClientURL: "http://c:9",
+	}
+	for name, c := range map[string]struct {
+		change  func(n1, n2, n3 *RolloutHost)
+		named   []string
+		want    string
+		refusal string
+	}{
+		"those with a change": {want: "n1 n3"},
+		"a host without one":  {named: []string{"n2"}, want: "n2"},
+		"another host's URL": {
+			change: func(n1, _, _ *RolloutHost) { n1.NewPeerURL = "http://b:1" }, refusal: "n1 and n2",
+		},
+		"another host's change": {
+			change: func(_, n2, _ *RolloutHost) { n2.NewPeerURL = "http://a:2" }, refusal: "n1 and n2",
+		},
+		"another scheme": {
+			change:  func(n1, _, _ *RolloutHost) { n1.NewPeerURL = "https://a:2" },
+			refusal: "does not change the scheme",
+		},
+		"no change": {
+			change:  func(n1, _, n3 *RolloutHost) { n1.NewPeerURL, n3.NewClientURL = "", "" },
+			refusal: "no host's configured peer or client URL differs",
+		},
+	} {
+		all := []RolloutHost{n1, n2, n3}
+		if c.change != nil {
+			c.change(&all[0], &all[1], &all[2])
+		}
+		hosts, refusal := RolloutHosts(all, c.named, WorkReaddress, "")
+		var names []string
+		for _, h := range hosts {
+			names = append(names, h.Name)
+		}
+		if got := strings.Join(names, " "); got != c.want {
+			t.Errorf("%s: includes %q, want %q", name, got, c.want)
+		}
+		if (refusal == nil) != (c.refusal == "") || refusal != nil && !strings.Contains(refusal.Text, c.refusal) {
+			t.Errorf("%s: refused with %+v, want %q", name, refusal, c.refusal)
+		}
+	}
+}

@@ -1,0 +1,66 @@
+// Copyright The quorumd Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"github.com/spf13/cobra"
+
+	"github.com/quorumd/quorumd/agent/control"
+	"github.com/quorumd/quorumd/agent/policy"
+)
+
+func (a *app) readdressCommand() *cobra.Command {
+	var req control.RolloutRequest
+	var w waitFlags
+	var c confirmation
+	var all bool
+	cmd := a.prints(&cobra.Command{
+		Use:     "readdress HOST... | --all",
+		GroupID: groupOperate,
+		Short:   "Apply changed peer and client URLs, one host at a time",
+		Long: "Replace the registered URLs of a host's member by etcd.peerURL and etcd.clientURL in the host's\n" +
+			"quorumd.yaml. Until then, quorumd only reports that they differ. One host after another: leadership is\n" +
+			"transferred, the member list is updated, etcd is stopped, and starts with the new URLs. The next host\n" +
+			"begins once the hosts of all other members report that their etcd has connected to the new peer URL.\n" +
+			"From the update of the member list on, the host completes the change; to go back, set the old URLs in\n" +
+			"quorumd.yaml and run quorumctl readdress again. The scheme of a peer URL cannot be changed.\n\n" +
+			"A readdress is a rollout: quorumctl rollout status, pause, resume and abort apply to it.\n\n" +
+			"With --wait, show the progress until the last host is done. The exit status is 0 if every host is\n" +
+			"done, 70 if the rollout stopped or was aborted, and 75 if --wait timed out; the rollout then " +
+			"continues.",
+		Example: examples("quorumctl readdress n3 --reason 'new subnet' --dry-run",
+			"quorumctl readdress n3 --reason 'new subnet' --wait",
+			"quorumctl readdress --all --reason 'new subnet'"),
+		ValidArgsFunction: a.completeHosts,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			const what = "start the readdress"
+			if all == (len(args) > 0) {
+				return usage("quorumctl readdress n3 --reason '<why>'", "cannot %s: name the hosts, or use --all", what)
+			}
+			if err := w.check(what); err != nil {
+				return err
+			}
+			req.Work, req.Hosts = policy.WorkReaddress, args
+			send, err := a.confirm(cmd, c, what, func() (preview, error) {
+				return a.previewRollout(cmd.Context(), req)
+			})
+			if err != nil || !send {
+				return err
+			}
+			r, err := a.client().StartRollout(cmd.Context(), req)
+			if err != nil {
+				return cannot(what, err)
+			}
+			if w.isSet() {
+				return a.followRollout(cmd.Context(), r, w.timeout)
+			}
+			return a.emitRollout(cmd.Context(), r)
+		},
+	}, printed{name: "rollout", of: rollout{}})
+	reasonFlag(cmd, &req.Reason, inHistory)
+	cmd.Flags().BoolVar(&all, "all", false, "every host whose configured URLs differ from its member's")
+	w.onlyWait(cmd)
+	c.flags(cmd)
+	return cmd
+}
