@@ -187,6 +187,8 @@ func roleOf(v View) Role {
 		return RoleVoter
 	case joining:
 		return RoleJoining
+	case listed && m.Name != "" && v.Self.Learner:
+		return RoleLearner
 	case listed && m.Name != "":
 		return RoleStandby
 	}

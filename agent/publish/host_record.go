@@ -234,7 +234,8 @@ func (p *presence) record(r *round.Round) record.Host {
 		ID: c.Host.ID, Name: c.Host.Name, Domain: c.Host.Domain, Instance: p.opt.Instance, BootID: p.opt.BootID,
 		ClientURL: c.Etcd.ClientURL, PeerURL: c.Etcd.PeerURL, Mode: string(c.Mode), AgentVersion: p.opt.Version,
 		Role: string(r.Decision.Role), Health: r.Assessment.State.String(), Qualified: r.Assessment.Qualified,
-		Waiting:  string(r.Decision.Waiting),
+		Waiting: string(r.Decision.Waiting),
+		Learner: v.Self.Learner, MaxLearners: r.MaxLearners,
 		FsyncP99: p.steadyP99(r.At, r.Assessment.Figures.WAL.P99, r.Assessment.State),
 	}
 	if r.Request != nil && !r.View.Asked.Over {
