@@ -65,6 +65,11 @@ func TestAPermanentLearnerJoinsLast(t *testing.T) {
 			v.Hosts[0].Role, v.Hosts[0].Learner, v.Hosts[0].Waiting = RoleSpare, true, ""
 			v.PlaceFreeFor = 0
 		}, StepNone, LowerRanked},
+		{"next to a standby", func(v *View) {
+			m := voter(5, "n5")
+			m.Learner, m.MaxLearners, m.Standby = true, 2, true
+			v.Cluster.Members = append(v.Cluster.Members, m)
+		}, StepTakeLock, ""},
 		{"a learner is joining", func(v *View) {
 			m := voter(5, "n5")
 			m.Learner, m.MaxLearners = true, 2

@@ -376,7 +376,8 @@ func (m Member) label() string {
 
 func learnerPresent(v View) (string, bool) {
 	for m := range v.Cluster.passing() {
-		if m.PeerURL != v.Self.PeerURL {
+		beside := v.Self.Learner && m.Standby // the limit leaves a place for each
+		if m.PeerURL != v.Self.PeerURL && !beside {
 			return m.label() + " is a learner", true
 		}
 	}

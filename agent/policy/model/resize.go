@@ -26,6 +26,7 @@ func (w *world) packSize() uint64 {
 	p.put(w.retired, 3)
 	p.put(w.retires, 2)
 	w.transferState.pack(&p)
+	w.learnerState.pack(&p)
 	return p.v
 }
 
@@ -33,6 +34,7 @@ func (w *world) unpackSize(v uint64) {
 	p := packer{v: v}
 	w.resized, w.opLeave, w.retired, w.retires = p.get(2), p.get(1), p.get(3), p.get(2)
 	w.transferState.unpack(&p)
+	w.learnerState.unpack(&p)
 }
 
 // target returns the size of the cluster, as it is recorded in etcd or configured.
@@ -85,7 +87,7 @@ func (m *machine) retire(w *world, i int) bool {
 			return false
 		}
 		w.retireHost(i)
-	case w.n-1 < m.target(w.resized).Voters, w.inOperation(i):
+	case w.n-1-int(bit(w.permanent != 0)) < m.target(w.resized).Voters, w.inOperation(i):
 		return false
 	default:
 		w.retireHost(i)
@@ -162,6 +164,8 @@ func (m *machine) judgeSize(w *world, h int, c choice) breach {
 	standbyLeaves := w.hosts[h].list == learner && (surplus || w.isRetired(h))
 	joins := c.step == beginVoter || c.step == beginStandby || c.step == addLearner || c.step == promote
 	switch {
+	case leaves && w.isPermanent(h) && !w.isRetired(h):
+		return permanentRemoved
 	case leaves && !voterLeaves && !standbyLeaves:
 		return leftUnasked
 	case joins && w.isRetired(h):
