@@ -153,7 +153,10 @@ func rest(v View) Decision {
 	if r, holds := vetoed(v, vetoVoterUnhealthy, vetoSurplus, vetoRetired); holds {
 		return Decision{Reasons: []Reason{r}}
 	}
-	return wait(Idle, "this host is a %s; nothing to do", roleOf(v))
+	if role := roleOf(v); role != RoleLearner {
+		return wait(Idle, "this host is a %s; nothing to do", role)
+	}
+	return wait(Idle, "this host is a permanent learner; nothing to do")
 }
 
 // member returns this host's entry in the member list.

@@ -83,6 +83,9 @@ func learnerLimit(v View) (string, bool) {
 	need, own := permanent+1, v.Self.MaxLearners
 	var unknown, differ []string
 	for _, m := range v.Cluster.Members {
+		if v.leavesFirst(m) {
+			continue
+		}
 		limit := m.MaxLearners
 		if m.Version.Known() && !m.Version.limitsLearners() {
 			limit = 1
@@ -107,6 +110,14 @@ func learnerLimit(v View) (string, bool) {
 			strings.Join(unknown[:min(len(unknown), mostNamed)], ", "), true
 	}
 	return "", false
+}
+
+// leavesFirst reports whether a voter is dead, so that it is removed before its replacement is added as a learner. While
+// several are down, the others are still members then.
+func (v View) leavesFirst(m Member) bool {
+	voters, live := v.Cluster.Counts()
+	since, _ := v.reportedDead(m)
+	return !m.Learner && !m.Live && live == voters-1 && since > 0
 }
 
 // isListed reports whether the member list includes this host.

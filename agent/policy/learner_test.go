@@ -225,14 +225,35 @@ func TestADeadVoterIsReplacedNextToAPermanentLearner(t *testing.T) {
 	base := func() View {
 		v := deadView()
 		withPermanent(&v)
+		v.Cluster.Members[2].MaxLearners = 0 // its host has no record any more
 		v.Hosts[len(v.Hosts)-1].Sees = v.Hosts[0].Sees
 		return v
 	}
 	play(t, base, []scene{
 		{"by a spare", nil, StepTakeLock, ""},
 		{"not if its learner would be refused", func(v *View) { limited(v, 1) }, StepNone, LearnerLimit},
+		{"nor if a live voter's limit is not known", func(v *View) {
+			v.Cluster.Members[1].MaxLearners = 0
+		}, StepNone, LearnerLimit},
 		{"nor by a host that is to be a learner", func(v *View) { v.Self.Learner = true }, StepNone, VoterNotLive},
 	})
+}
+
+func TestTheLimitOfAVoterThatStaysMustBeKnown(t *testing.T) {
+	t.Parallel()
+	v := deadView()
+	withPermanent(&v)
+	dead := &v.Cluster.Members[2]
+	if dead.MaxLearners = 0; !v.leavesFirst(*dead) {
+		t.Error("the dead voter does not leave first")
+	}
+	if text, holds := learnerLimit(v); holds {
+		t.Error(text)
+	}
+	v.Cluster.Members[1].Live = false // the replacement is added while this voter is still a member
+	if _, holds := learnerLimit(v); v.leavesFirst(*dead) || !holds {
+		t.Error("a dead voter leaves first although another one is down")
+	}
 }
 
 func TestAVoterDoesNotBecomeALearner(t *testing.T) {

@@ -79,10 +79,16 @@ func (w *world) limitBlocks(h int) bool {
 	if w.limit < 2 {
 		return true
 	}
+	live := func(i int) bool { return w.answers(i) && (i == h || w.hosts[h].blind == 0) }
+	silent := 0
+	for i := range w.n {
+		silent += int(bit(w.hosts[i].list == voter && !live(i)))
+	}
 	for i := range w.n {
 		g := &w.hosts[i]
-		known := w.present(i) && w.answers(i) && (i == h || w.hosts[h].blind == 0) || w.isPermanent(i) && g.list == learner
-		if g.list != unlisted && (!known || w.limitAt(i) != w.limit) {
+		known := w.present(i) && live(i) || w.isPermanent(i) && g.list == learner
+		leavesFirst := g.list == voter && silent == 1 && w.isDead(i)
+		if g.list != unlisted && !leavesFirst && (!known || w.limitAt(i) != w.limit) {
 			return true
 		}
 	}
