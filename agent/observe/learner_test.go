@@ -22,7 +22,7 @@ func TestAPermanentLearnerIsReportedByItsHostOrNotedWhileItIsSilent(t *testing.T
 		limit     int
 	}{
 		"reported":                {true, []policy.Host{host(true, 2)}, 0, true, 2},
-		"no more":                 {true, []policy.Host{host(false, 2)}, 2, false, 2},
+		"not any longer":          {true, []policy.Host{host(false, 2)}, 2, false, 2},
 		"a new limit":             {true, []policy.Host{host(true, 3)}, 2, true, 3},
 		"limit unknown":           {true, []policy.Host{host(true, 0)}, 2, true, 0},
 		"silent":                  {true, nil, 2, true, 2},

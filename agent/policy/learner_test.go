@@ -278,7 +278,7 @@ func TestAPermanentLearnerIsRecorded(t *testing.T) {
 		"a new limit":     {func(m *Member) { m.NotedLearner = 3 }, true},
 		"limit unknown":   {func(m *Member) { m.MaxLearners = 0 }, true},
 		"still unknown":   {func(m *Member) { m.MaxLearners, m.NotedLearner = 0, -1 }, false},
-		"no more":         {func(m *Member) { m.Permanent = false }, true},
+		"not any longer":  {func(m *Member) { m.Permanent = false }, true},
 		"an ordinary one": {func(m *Member) { m.Permanent, m.NotedLearner = false, 0 }, false},
 	} {
 		v := permanentView()

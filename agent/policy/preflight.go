@@ -376,8 +376,8 @@ func (m Member) label() string {
 
 func learnerPresent(v View) (string, bool) {
 	for m := range v.Cluster.passing() {
-		beside := v.Self.Learner && m.Standby // the limit leaves a place for each
-		if m.PeerURL != v.Self.PeerURL && !beside {
+		both := v.Self.Learner && m.Standby // the limit leaves a place for each
+		if m.PeerURL != v.Self.PeerURL && !both {
 			return m.label() + " is a learner", true
 		}
 	}

@@ -66,14 +66,14 @@ func (w *world) limitsDiffer() bool {
 	return w.lowered != 0 && w.hosts[w.lowered-1].list != unlisted && max(w.limit, 1) != 1
 }
 
-// beside reports whether host h becomes a learner next to a permanent one, or a permanent one itself.
-func (w *world) beside(h int) bool {
+// joinsNextTo reports whether host h becomes a learner next to a permanent one, or a permanent one itself.
+func (w *world) joinsNextTo(h int) bool {
 	return w.isPermanent(h) || w.permanent != 0 && w.hosts[w.permanent-1].list == learner
 }
 
 // limitBlocks reports whether a host may not become a learner because of the limits that the members' hosts publish.
 func (w *world) limitBlocks(h int) bool {
-	if !w.beside(h) || w.hosts[h].list != unlisted || !w.reaches(h) {
+	if !w.joinsNextTo(h) || w.hosts[h].list != unlisted || !w.reaches(h) {
 		return false
 	}
 	if w.limit < 2 {
@@ -108,7 +108,7 @@ func (s *observation) limitView(m *policy.Member, i int, g observedHost) {
 // leaves a place for another learner.
 func (w *world) judgeLearnerAdd(h int) breach {
 	switch {
-	case !w.beside(h):
+	case !w.joinsNextTo(h):
 		return fine
 	case w.limitsDiffer():
 		return limitsDiffer

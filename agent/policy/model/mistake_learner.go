@@ -14,8 +14,8 @@ func withLearner(class Faults) func(sc *Scenario) {
 	}
 }
 
-// besideLearner returns a scope with a permanent learner, and with that many voters of three.
-func besideLearner(hosts, voters int, class Faults) func(sc *Scenario) {
+// nextToLearner returns a scope with a permanent learner, and with that many voters of three.
+func nextToLearner(hosts, voters int, class Faults) func(sc *Scenario) {
 	return func(sc *Scenario) {
 		sc.Hosts, sc.Voters, sc.Learner, sc.MaxLearners = hosts, voters, LearnerListed, 2
 		sc.Target = policy.Target{Voters: 3}
@@ -49,7 +49,7 @@ func learnerMistakes() []Mistake {
 	return []Mistake{
 		{
 			Name: "a permanent learner is promoted when a voter is missing", breach: permanentVotes,
-			scope: besideLearner(4, 2, 0),
+			scope: nextToLearner(4, 2, 0),
 			rules: seeing(func(v *policy.View) {
 				v.Self.Learner = false
 				asStandby(v)
@@ -62,7 +62,7 @@ func learnerMistakes() []Mistake {
 		},
 		{
 			Name: "a host that is to be a learner replaces a dead voter", breach: permanentVotes,
-			scope: also(besideLearner(4, 3, HostCrash), func(sc *Scenario) { sc.Learner = LearnerJoins }),
+			scope: also(nextToLearner(4, 3, HostCrash), func(sc *Scenario) { sc.Learner = LearnerJoins }),
 			rules: seeing(func(v *policy.View) {
 				if v.Op == nil {
 					v.Self.Learner = false
@@ -119,7 +119,7 @@ func learnerMistakes() []Mistake {
 		},
 		{
 			Name: "a dead voter is removed although no learner may be added", breach: noPlaceForLearner,
-			scope: also(besideLearner(5, 3, HostCrash), tooFew),
+			scope: also(nextToLearner(5, 3, HostCrash), tooFew),
 			rules: seeing(func(v *policy.View) {
 				if len(v.Cluster.Members) > 3 { // until the voter is removed
 					v.Self.MaxLearners = 2
@@ -129,14 +129,14 @@ func learnerMistakes() []Mistake {
 		},
 		{
 			Name: "a lost permanent learner is removed", breach: permanentRemoved,
-			scope: also(besideLearner(4, 1, HostCrash), func(sc *Scenario) {
+			scope: also(nextToLearner(4, 1, HostCrash), func(sc *Scenario) {
 				sc.Target = policy.Target{Voters: 1, Standbys: 1}
 			}),
 			rules: seeing(asStandby),
 		},
 		{
 			Name: "a permanent learner leaves a cluster without standbys", breach: permanentRemoved,
-			scope: also(besideLearner(4, 3, 0), func(sc *Scenario) { sc.ResizeTo = 1 }),
+			scope: also(nextToLearner(4, 3, 0), func(sc *Scenario) { sc.ResizeTo = 1 }),
 			rules: seeing(asStandby),
 		},
 		{

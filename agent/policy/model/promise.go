@@ -516,7 +516,7 @@ func (w *world) judgeChange(h int) breach {
 
 func (w *world) judgeAdd(h int) breach {
 	other := w.learnerAt()
-	if beside := other >= 0 && w.isPermanent(h) && w.hosts[other].named != 0; other >= 0 && other != h && !beside {
+	if standby := other >= 0 && w.isPermanent(h) && w.hosts[other].named != 0; other >= 0 && other != h && !standby {
 		return secondLearner
 	}
 	if found := w.judgeLearnerAdd(h); found != fine {
