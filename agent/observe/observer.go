@@ -55,7 +55,7 @@ type Sources struct {
 	Certificates func(ctx context.Context, urls []string) health.CertificateReading
 	// EtcdSettings returns the settings of the etcd with that process ID. It may hang.
 	EtcdSettings func(pid int) health.EtcdSettings
-	// MaxLearners returns the number of learners to which the etcd with that process ID limits the cluster. It may hang.
+	// MaxLearners returns the number of learners that the etcd with that process ID allows. It may hang.
 	MaxLearners func(pid int) (int, error)
 	// EtcdMetrics returns the metrics of the local etcd, and MemberMetrics those of the member at a client URL.
 	// MemberMetrics may hang.

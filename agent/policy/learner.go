@@ -100,8 +100,8 @@ func learnerLimit(v View) (string, bool) {
 	}
 	switch {
 	case own < need:
-		return fmt.Sprintf("permanent learners: %d; with one place for others --max-learners must be at least %d, and this "+
-			"host is configured with %d", permanent, need, own), true
+		return fmt.Sprintf("permanent learners: %d; with one place for others --max-learners must be at least %d, and "+
+			"this host is configured with %d", permanent, need, own), true
 	case len(differ) > 0:
 		return fmt.Sprintf("--max-learners is %d on this host, but %s", own,
 			strings.Join(differ[:min(len(differ), mostNamed)], ", ")), true
@@ -112,8 +112,8 @@ func learnerLimit(v View) (string, bool) {
 	return "", false
 }
 
-// leavesFirst reports whether a voter is dead, so that it is removed before its replacement is added as a learner. While
-// several are down, the others are still members then.
+// leavesFirst reports whether a voter is dead, so that it is removed before its replacement is added as a learner.
+// While several are down, the others are still members then.
 func (v View) leavesFirst(m Member) bool {
 	voters, live := v.Cluster.Counts()
 	since, _ := v.reportedDead(m)

@@ -132,8 +132,8 @@ func TestOthersJoinNextToAPermanentLearner(t *testing.T) {
 		{"nor is it added then", func(v *View) {
 			underItsLock(v)
 			v.Op = &Op{
-				Kind: KindJoin, Host: "n3", HostName: "n3", Target: RoleVoter, Phase: PhaseBegun, Token: 7, SameBoot: true,
-				PeerURL: peerPrefix + "n3",
+				Kind: KindJoin, Host: "n3", HostName: "n3", Target: RoleVoter, Phase: PhaseBegun, Token: 7,
+				SameBoot: true, PeerURL: peerPrefix + "n3",
 			}
 			v.Cluster.Members[0].MaxLearners = 1
 		}, StepNone, LearnerLimit},

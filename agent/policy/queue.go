@@ -352,7 +352,8 @@ func unsettled(v View, m Member) bool {
 // quiet reports whether this host has a member and nothing to do, and the cluster has no activity.
 func quiet(v View, d Decision) bool {
 	atRest := len(d.Reasons) > 0 && d.Reasons[0].Code == Idle
-	if !atRest || d.Step.Kind != StepNone || d.Again != 0 || d.Role != RoleVoter && d.Role != RoleStandby && d.Role != RoleLearner ||
+	serves := d.Role == RoleVoter || d.Role == RoleStandby || d.Role == RoleLearner
+	if !atRest || d.Step.Kind != StepNone || d.Again != 0 || !serves ||
 		d.Notes.Queue.News || d.Notes.Backup.Take || d.Notes.RestoreTest.Run {
 		return false
 	}

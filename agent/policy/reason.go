@@ -294,7 +294,7 @@ func joinReasons() []ReasonInfo {
 				"the environment of every running etcd; then restart them with quorumctl rollout",
 		},
 		{
-			LearnerOnly, "host.role is learner, so this host does not become a voter; a voter does not become a learner",
+			LearnerOnly, "host.role is learner, so this host becomes no voter; a voter becomes no learner",
 			"to make a learner of a voter: quorumctl retire HOST, and once it has left quorumctl retire HOST --undo; " +
 				"to keep the voter, remove host.role",
 		},

@@ -17,7 +17,8 @@ import (
 // performs the whole operation, so no voter is removed unless a replacement is ready.
 func replace(v View) (Decision, bool) {
 	role := roleOf(v)
-	if v.Op != nil || role != RoleSpare && role != RoleStandby && role != RoleVoter || role == RoleSpare && v.Self.Learner {
+	mayReplace := role == RoleSpare && !v.Self.Learner || role == RoleStandby || role == RoleVoter
+	if v.Op != nil || !mayReplace {
 		return Decision{}, false
 	}
 	who, found := v.outgoing()

@@ -281,8 +281,8 @@ type Member struct {
 	LagKnown      bool
 	RTT           time.Duration // of the deciding host's last request to it; 0 if unknown
 	Errors        bool          // its status reports errors
-	// Standby reports that the learner, according to its own host's record, is a standby or a permanent learner, and not
-	// joining. For the deciding host's own learner, only its disk counts, whatever the operation's record holds.
+	// Standby reports that the learner, according to its own host's record, is a standby or a permanent learner, and
+	// not joining. For the deciding host's own learner, only its disk counts, whatever the operation's record holds.
 	Standby bool
 	// Permanent reports that the learner's host is configured to have a permanent learner, according to its record or,
 	// while there is none, to the last one.
@@ -290,8 +290,8 @@ type Member struct {
 	// MaxLearners is the number of learners to which the member's process limits the cluster, according to its host's
 	// record; 0 if unknown. For a permanent learner without a record, the last one counts.
 	MaxLearners int
-	// NotedLearner is what the deciding host's disk records about a permanent learner: its last known MaxLearners, or -1
-	// if that is unknown; 0 for any other member.
+	// NotedLearner is what the deciding host's disk records about a permanent learner: its last known MaxLearners, or
+	// -1 if that is unknown; 0 for any other member.
 	NotedLearner int
 
 	LiveFor    time.Duration // how long it has answered without a break

@@ -32,7 +32,8 @@ func (p process) maxLearners(t *testing.T) (int, error) {
 	}
 	line := append([]string{"/usr/bin/etcd"}, p.args...)
 	write(filepath.Join(dir, "cmdline"), strings.Join(line, "\x00")+"\x00")
-	write(filepath.Join(dir, "stat"), "42 (etcd) S 1 42 42 0 -1 4194560 0 0 0 0 0 0 0 0 20 0 9 0 100000"+strings.Repeat(" 0", 30))
+	write(filepath.Join(dir, "stat"), "42 (etcd) S 1 42 42 0 -1 0"+strings.Repeat(" 0", 8)+" 20 0 9 0 100000"+
+		strings.Repeat(" 0", 30))
 	write(filepath.Join(proc, "stat"), "btime 0\n")
 	write(file, strings.Join(p.file, "\n"))
 	at := time.Unix(999, 0)

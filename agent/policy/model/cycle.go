@@ -213,7 +213,8 @@ func (w *world) judgeStop(h int, leads bool) breach {
 			!w.isPermanent(i) {
 			return stopAtRisk
 		}
-		if g.health == slow && w.present(i) && (g.list == voter || g.list == learner && g.named != 0 && !w.isPermanent(i)) {
+		standby := g.list == learner && g.named != 0 && !w.isPermanent(i)
+		if g.health == slow && w.present(i) && (g.list == voter || standby) {
 			unhealthy++
 		}
 	}

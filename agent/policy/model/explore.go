@@ -36,7 +36,7 @@ type Scenario struct {
 	Unhealthy   bool         // unhealthy voters are replaced
 	Tardy       bool         // an unhealthy voter that does not answer is too slow rather than hung
 	Corrupt     bool         // the alarm is CORRUPT instead of NOSPACE
-	External    bool         // an external manager runs etcd on every host, and stops it when the host is reported safe to stop
+	External    bool         // an external manager runs etcd, and stops it when a host is reported safe to stop
 	Learner     LearnerScope // how the last host's permanent learner begins
 	MaxLearners uint8        // the limit on learners as every host is configured, at most 3; 0 is etcd's default, 1
 	Lowered     bool         // the first host's etcd has the limit 1 at the start, and is restarted at some moment

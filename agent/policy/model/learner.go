@@ -142,8 +142,8 @@ func (w *world) raiseLimit() bool {
 	return true
 }
 
-// lowerLimit restarts an etcd with the limit 1, as an operator may do at any moment. With two learners in its data, that
-// etcd would not start.
+// lowerLimit restarts an etcd with the limit 1, as an operator may do at any moment. With two learners in its data,
+// that etcd would not start.
 func (w *world) lowerLimit(i int) bool {
 	h := &w.hosts[i]
 	if w.lowered != 0 || w.limit < 2 || h.list == unlisted || h.unit != active || w.learners(-1) > 1 {
@@ -158,7 +158,7 @@ func (w *world) lowerLimit(i int) bool {
 func learnerPromises() map[breach]promise {
 	return map[breach]promise{
 		limitsDiffer: {
-			"P2", "a learner is added although the members limit learners differently, so that their lists would differ",
+			"P2", "a learner is added although the members have different limits, so that their lists would differ",
 		},
 		noPlaceForLearner: {"P2", "a learner is added although etcd's limit leaves no place for a replacement"},
 		permanentVotes:    {"P2", "a permanent learner is to become a voter"},
@@ -218,8 +218,8 @@ func Learners() []Scenario {
 			Repair: true, Learner: LearnerListed, MaxLearners: 1, Faults: HostCrash, Budget: 1, Long: true,
 		},
 		Scenario{
-			Name: "three voters become one next to a permanent learner", Hosts: 4, Voters: 3, Target: three, ResizeTo: 1,
-			Learner: LearnerListed, MaxLearners: 2, Liveness: true,
+			Name: "three voters become one next to a permanent learner", Hosts: 4, Voters: 3, Target: three,
+			ResizeTo: 1, Learner: LearnerListed, MaxLearners: 2, Liveness: true,
 		},
 		Scenario{
 			Name: "one host taken down next to a permanent learner, a fault", Hosts: 4, Voters: 3, Target: three,

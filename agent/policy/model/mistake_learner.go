@@ -45,7 +45,6 @@ func asStandby(v *policy.View) {
 // learnerMistakes returns the mistakes about permanent learners and the limit on learners.
 func learnerMistakes() []Mistake {
 	lowered := func(sc *Scenario) { sc.Lowered = true }
-	tooFew := func(sc *Scenario) { sc.MaxLearners = 1 }
 	return []Mistake{
 		{
 			Name: "a permanent learner is promoted when a voter is missing", breach: permanentVotes,
@@ -107,6 +106,13 @@ func learnerMistakes() []Mistake {
 				}
 			}),
 		},
+	}
+}
+
+// learnerStaysMistakes returns the mistakes about the places for learners, and about a permanent learner that leaves.
+func learnerStaysMistakes() []Mistake {
+	tooFew := func(sc *Scenario) { sc.MaxLearners = 1 }
+	return []Mistake{
 		{
 			Name: "a permanent learner takes the only place", breach: noPlaceForLearner,
 			scope: also(withLearner(0), tooFew),
@@ -151,8 +157,8 @@ func learnerMistakes() []Mistake {
 	}
 }
 
-// clusterWithLearner returns a scope of one voter, one spare and a host that is to be a permanent learner, for that many
-// hosts more than voters.
+// clusterWithLearner returns a scope of two of three voters, and of that many more hosts, the last of which is to be a
+// permanent learner.
 func clusterWithLearner(more int) func(sc *Scenario) {
 	return func(sc *Scenario) {
 		sc.Hosts, sc.Voters, sc.Learner, sc.MaxLearners = 2+more, 2, LearnerJoins, 2

@@ -291,7 +291,8 @@ func (w *world) judgeOwnReplacement(h int, c choice) breach {
 	others, serving, unhealthy := 0, 0, 0
 	for i := range w.n {
 		g := &w.hosts[i]
-		unhealthy += int(bit(i != h && g.list != unlisted && g.named != 0 && g.health == slow && w.present(i) && !w.isPermanent(i)))
+		member := g.list != unlisted && g.named != 0 && !w.isPermanent(i)
+		unhealthy += int(bit(i != h && member && g.health == slow && w.present(i)))
 		if i != h && g.list == voter {
 			others++
 			serving += int(bit(w.serves(i)))
