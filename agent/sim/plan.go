@@ -128,7 +128,8 @@ func (p plan) yaml(host int) string {
 	return fmt.Sprintf(`mode: manage
 host: {name: n%[1]d, id: host-%[1]d, domain: rack-%[2]d, role: %[10]s}
 cluster: {name: sim, voters: %[3]d, standbys: %[4]d, endpoints: [%[5]s]}
-etcd: {clientURL: "http://10.0.0.%[1]d:2379", peerURL: "http://10.0.0.%[1]d:2380", environment: {ETCD_MAX_LEARNERS: "%[11]d"}}
+etcd: {clientURL: "http://10.0.0.%[1]d:2379", peerURL: "http://10.0.0.%[1]d:2380",
+  environment: {ETCD_MAX_LEARNERS: "%[11]d"}}
 disk: {directInterval: 5s, walInterval: 10s, qualifySamples: 60, window: 20}
 paths: {state: %[6]s, runtime: %[7]s}
 timing: %[8]s

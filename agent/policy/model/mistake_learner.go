@@ -157,7 +157,7 @@ func learnerStaysMistakes() []Mistake {
 	}
 }
 
-// clusterWithLearner returns a scope of two of three voters, and of that many more hosts, the last of which is to be a
+// clusterWithLearner returns a scope of two of three voters, and of that many more hosts. The last host is to be a
 // permanent learner.
 func clusterWithLearner(more int) func(sc *Scenario) {
 	return func(sc *Scenario) {
