@@ -99,7 +99,7 @@ func layers() []layer {
 		{"health/smart", "health systemd/rootfile"},
 		{"health/kernellog", "disk health systemd/rootfile"},
 		{"health/certificates", "health"},
-		{"health/etcdflags", "health"},
+		{"health/etcdflags", "health systemd"},
 		{"health/etcdmetrics", "health"},
 		{"systemd/roothelper", "systemd"},
 		{"systemd/runas", ""},

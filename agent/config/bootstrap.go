@@ -123,6 +123,11 @@ func bootstrapRules(c *Config) []rule {
 			fmt.Sprintf("bootstrap.hosts does not name this host, %s; add it there, on every host", c.Host.Name),
 		},
 		{
+			[]string{hosts, "host.role"},
+			c.Host.Role != RoleLearner,
+			"bootstrap.hosts names this host, which has host.role: learner; list only hosts that may vote",
+		},
+		{
 			[]string{hosts, "metrics.webConfig"},
 			scheme(b.URL(c.Host.Name)) != "https" || c.Metrics.WebConfig != "",
 			"bootstrap.hosts has an https URL for this host, but there is no certificate for it → set " +

@@ -4,8 +4,10 @@
 package config
 
 import (
+	"cmp"
 	"maps"
 	"path/filepath"
+	"strconv"
 	"strings"
 )
 
@@ -36,6 +38,16 @@ func (c Config) Environment(cluster, token string) map[string]string {
 	}
 	maps.Copy(env, c.Etcd.Environment)
 	return env
+}
+
+// MaxLearners returns the number of learners to which etcd would limit the cluster, as quorumd starts it; 0 if the
+// variable has no valid value.
+func (e Etcd) MaxLearners() int {
+	n, err := strconv.Atoi(cmp.Or(e.Environment["ETCD_MAX_LEARNERS"], "1"))
+	if err != nil || n < 1 {
+		return 0
+	}
+	return n
 }
 
 // environment returns the variables that make etcd use the files, and require certificates from clients and peers.

@@ -101,7 +101,20 @@ type Host struct {
 
 	// Failure domain. Hosts with the same value share a rack, a power feed or a switch.
 	Domain string `yaml:"domain" default:"" is:"name"`
+
+	// member: a voter, a standby or a spare, as the cluster needs. learner: a learner for good, which serves stale
+	// reads and never votes. It needs etcd 3.6, and ETCD_MAX_LEARNERS on every host. A voter stays a voter.
+	Role Role `yaml:"role" default:"member" oneOf:"member learner"`
 }
+
+// Role is what a host may become.
+type Role string
+
+// The roles.
+const (
+	RoleMember  Role = "member"
+	RoleLearner Role = "learner" // a permanent learner
+)
 
 // Bootstrap names the hosts that ask each other before the cluster is created.
 type Bootstrap struct {

@@ -57,7 +57,7 @@ type Host struct {
 	BootID  string `json:"bootID"`
 }
 
-// RoleLearner is etcd's name for a member without a vote. Only a Member has it: the host of such a member is a standby
+// RoleLearner is etcd's name for a member without a vote. The host of such a member is a standby, a permanent learner
 // or joining.
 const RoleLearner policy.Role = "learner"
 

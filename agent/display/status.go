@@ -96,7 +96,11 @@ func patience(op control.Op, now time.Time) Styled {
 
 // RoleOf returns the role of a host, and of its member if it has one.
 func RoleOf(h control.HostRecord, m control.Member, isMember bool) Styled {
-	w := Styled{Text: retiredRole(h.Retired, h.Role)}
+	role := h.Role
+	if h.ID != "" && role == policy.RoleLearner {
+		role = "learner (permanent)"
+	}
+	w := Styled{Text: retiredRole(h.Retired, role)}
 	switch {
 	case isMember && !m.Live:
 		w = Styled{w.Text + ", down", Bad}

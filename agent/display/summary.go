@@ -86,6 +86,9 @@ func hostHealth(s control.Status) []Line {
 	return []Line{line}
 }
 
+// permanentLearner is the group of the permanent learners.
+const permanentLearner policy.Role = "permanent learner"
+
 // membership returns one line with the members grouped by role. A learner counts under the role that its host publishes
 // if a learner can have that role.
 func membership(s control.Status) []Line {
@@ -95,8 +98,12 @@ func membership(s control.Status) []Line {
 	}
 	for _, m := range s.Cluster.Members {
 		role := m.Role
-		if by := roles[m.ID]; role == control.RoleLearner && (by == policy.RoleStandby || by == policy.RoleJoining) {
+		switch by := roles[m.ID]; {
+		case role != control.RoleLearner:
+		case by == policy.RoleStandby, by == policy.RoleJoining:
 			role = by
+		case by == policy.RoleLearner:
+			role = permanentLearner
 		}
 		name := cmp.Or(m.Name, m.ID)
 		switch {
@@ -115,6 +122,7 @@ func membership(s control.Status) []Line {
 		{policy.RoleVoter, "voter", "voters"},
 		{policy.RoleStandby, "standby", "standbys"},
 		{policy.RoleJoining, "joining", "joining"},
+		{permanentLearner, "permanent learner", "permanent learners"},
 		{control.RoleLearner, "learner", "learners"},
 	} {
 		names := by[role.role]

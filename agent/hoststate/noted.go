@@ -17,6 +17,7 @@ type Noted struct {
 	HealthyPeriod    HealthyPeriod     // of an ejected host
 	BootstrapAttempt BootstrapAttempt  // the bootstrap attempt that this host is committed to
 	Domains          map[uint64]string // the failure domain of each member's host, by member ID; must not be changed
+	Learners         map[uint64]int    // the permanent learners' limits, by member ID; must not be changed
 }
 
 // Noted returns what this host's disk records. base is the wait after the first failed join.
@@ -29,6 +30,7 @@ func (f *State) Noted(bootID string, now, base time.Duration) Noted {
 	n.Cluster, n.Member = f.Membership()
 	f.mu.Lock()
 	defer f.mu.Unlock()
+	n.Learners = f.learners
 	n.Domains, n.Lost, n.Mount = f.domains, uint64(f.cluster.Lost), f.cluster.Mount
 	return n
 }

@@ -21,8 +21,8 @@ import (
 // State holds what an agent must know after a restart and cannot read from etcd. What must survive a reboot is in the
 // state directory: this host's requests (bootstrap, maintenance, removal, recovery, mutes), the cluster and member it
 // last belonged to, the cluster that last answered it, the names of the agent's instances, the failure domains of the
-// members, and the start guard. The rest is in the runtime directory. That directory is in memory, so access to it
-// cannot hang, and a reboot clears it.
+// members, the permanent learners, and the start guard. The rest is in the runtime directory. That directory is in
+// memory, so access to it cannot hang, and a reboot clears it.
 //
 // The state directory is read once at start and written only when something changes.
 type State struct {
@@ -48,6 +48,7 @@ type State struct {
 	recovery    Recoveries
 	mutes       []health.Mute     // replaced, never changed
 	domains     map[uint64]string // of the members; replaced, never changed
+	learners    map[uint64]int    // the permanent ones; replaced, never changed
 	manifests   record.Manifests  // replaced, never changed
 }
 
@@ -95,6 +96,7 @@ func Open(disk Files, state, runtime string, hold StartGuard) (*State, error) {
 	}
 	f.openMutes()
 	f.openDomains()
+	f.openLearners()
 	f.openManifests()
 	if _, err := readJSON(disk, filepath.Join(runtime, failuresName), &f.failures); err != nil {
 		f.failures = failuresFile{} // the only effect is a shorter wait

@@ -85,6 +85,29 @@ func (o *Observer) askVersion(ctx context.Context, r *round.Round) {
 	r.Binary = found(&o.binary, r.At, maxAge*every)
 }
 
+// learnerLimit is the number of learners to which a process of etcd limits the cluster.
+type learnerLimit struct{ pid, limit int }
+
+// askMaxLearners reads, in the background, the number of learners to which the running etcd limits the cluster. A
+// process keeps its limit, so the answer counts as long as that process runs.
+func (o *Observer) askMaxLearners(ctx context.Context, r *round.Round) {
+	if o.opt.MaxLearners == nil || r.UnitErr != nil || stateOfUnit(r) != policy.UnitActive {
+		o.limit.Forget()
+		return
+	}
+	pid, every := r.Unit.PID, binaryEvery*o.opt.Config.Timing.Interval
+	if last, _, known := o.limit.Get(o.opt.Now(), maxAge*every); known && last.pid != pid {
+		o.limit.Forget()
+	}
+	o.limit.Refresh(ctx, o.opt.Now, every, lookTimeout, func(context.Context) (learnerLimit, error) {
+		limit, err := o.opt.MaxLearners(pid)
+		return learnerLimit{pid, limit}, err
+	})
+	if last, _, known := o.limit.Get(o.opt.Now(), maxAge*every); known && last.pid == pid {
+		r.MaxLearners = last.limit
+	}
+}
+
 // askClock compares the wall clock with those of the voters, in the background. A resting host compares only in the
 // rounds in which it reads from etcd. Jitter spreads these rounds, so hosts that were started together do not all
 // compare at once. When a host becomes attentive, its last result stays valid until it has had time to compare again.

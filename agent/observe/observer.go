@@ -55,6 +55,8 @@ type Sources struct {
 	Certificates func(ctx context.Context, urls []string) health.CertificateReading
 	// EtcdSettings returns the settings of the etcd with that process ID. It may hang.
 	EtcdSettings func(pid int) health.EtcdSettings
+	// MaxLearners returns the number of learners that the etcd with that process ID allows. It may hang.
+	MaxLearners func(pid int) (int, error)
 	// EtcdMetrics returns the metrics of the local etcd, and MemberMetrics those of the member at a client URL.
 	// MemberMetrics may hang.
 	EtcdMetrics   func(ctx context.Context) health.EtcdReading
@@ -119,6 +121,7 @@ type Observer struct {
 	binary  poll.Poller[string]
 	data    poll.Poller[datadir.Contents]
 	spool   poll.Poller[policy.Spool]
+	limit   poll.Poller[learnerLimit]
 	leases  map[string]int64 // leases of the host records read last, by host ID
 	renewed poll.Poller[map[string]time.Duration]
 	decoded map[int64]record.Host // the host records read last, by modification revision
@@ -178,6 +181,7 @@ func (o *Observer) Look(ctx context.Context, in round.Input) *round.Round {
 	o.lookAtData(ctx, r)
 	o.lookAtSpool(ctx, r)
 	o.askVersion(ctx, r)
+	o.askMaxLearners(ctx, r)
 	o.askClock(ctx, r)
 	o.lookAtNetwork(r)
 	o.judgeHealth(ctx, r)

@@ -10,7 +10,7 @@ import "time"
 func (o *Observer) hung() (n int) {
 	j := o.judge
 	for _, l := range []interface{ Hung(now time.Duration) bool }{
-		&o.clock, &o.binary, &o.data, &o.spool, &o.renewed,
+		&o.clock, &o.binary, &o.data, &o.spool, &o.renewed, &o.limit,
 		&j.shown, &j.etcd,
 	} {
 		if l.Hung(o.opt.Now()) {

@@ -98,6 +98,7 @@ func (b *Builder) View(r, before *round.Round) policy.View {
 			Drives: c.Etcd.Runner != config.RunnerExternal || r.UnitErr == nil && r.Unit.ByPrograms,
 			Binary: c.Etcd.Binary, MemberID: r.Noted.Member, ClusterID: r.Noted.Cluster, StandbyID: r.Noted.Standby,
 			LostID: r.Noted.Lost, DataMount: r.Noted.Mount,
+			Learner: c.Host.Role == config.RoleLearner, MaxLearners: c.Etcd.MaxLearners(),
 		},
 		Failed: r.Did.Failed, Stuck: r.Did.Stuck, PromotionPending: r.Did.Promoted.Age(r.At) < c.Timing.LockTTL,
 		Bootstrap: policy.Bootstrap{
@@ -158,6 +159,7 @@ func (b *Builder) etcd(v *policy.View, r, before *round.Round) {
 	b.members(v, r)
 	v.Target = b.size(v, r)
 	markDomains(v, r.Noted.Domains)
+	markLearners(v, r.Noted.Learners)
 	// In a longer gap, an operation may have begun and ended unobserved. One late answer in a round is no such gap.
 	if between := b.config.Timing.Interval + b.config.Timing.CallTimeout; before != nil &&
 		r.At-before.EtcdAt > round.Blink*between {
@@ -285,6 +287,7 @@ func (b *Builder) hosts(r *round.Round) []policy.Host {
 			ID: h.ID, Name: h.Name, Domain: h.Domain, PeerURL: peerURLOf(r, h),
 			Role: policy.Role(h.Role), Health: state,
 			Ungated: health.ParseGates(h.Spares), Qualified: h.Qualified, Manage: h.Mode == string(policy.Manage),
+			Learner: h.Learner, MaxLearners: h.MaxLearners,
 			Waiting: policy.ReasonCode(h.Waiting),
 			P99:     writesTook(h.FsyncP99),
 			Wants:   policy.Work(h.Wants), AskedAt: h.AskedAt, Answered: b.answered(r, h),

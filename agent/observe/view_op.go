@@ -88,7 +88,7 @@ func (b *Builder) markStandbys(v *policy.View, r *round.Round) {
 		said[m.ID] = b.standbys[m.ID]
 		for _, h := range v.Hosts {
 			if h.PeerURL == m.PeerURL {
-				said[m.ID] = h.Role == policy.RoleStandby
+				said[m.ID] = h.Role == policy.RoleStandby || h.Role == policy.RoleLearner
 			}
 		}
 		if m.Standby = said[m.ID]; m.PeerURL == v.Self.PeerURL {
@@ -112,6 +112,26 @@ func markDomains(v *policy.View, noted map[uint64]string) {
 			case !spoken:
 				m.Domain, spoken = h.Domain, true
 			}
+		}
+	}
+}
+
+// markLearners marks the permanent learners and sets the members' limits on learners, as reported by their hosts. For a
+// silent host's permanent learner, what this host's disk records counts.
+func markLearners(v *policy.View, noted map[uint64]int) {
+	for i := range v.Cluster.Members {
+		m := &v.Cluster.Members[i]
+		if m.Learner {
+			m.NotedLearner = noted[m.ID]
+			m.Permanent, m.MaxLearners = m.NotedLearner != 0, max(0, m.NotedLearner)
+		}
+		for _, h := range v.Hosts {
+			if h.PeerURL == m.PeerURL {
+				m.Permanent, m.MaxLearners = m.Learner && h.Learner, h.MaxLearners
+			}
+		}
+		if m.PeerURL == v.Self.PeerURL {
+			m.Permanent = m.Learner && v.Self.Learner
 		}
 	}
 }

@@ -44,8 +44,8 @@ type Persister struct {
 	files  *hoststate.State
 	tooNew string // ID of the rollout whose unsupported work was already logged
 
-	met, member, lost, mount, automaticBootstrap, standby, domains poll.Poller[struct{}]
-	stretch, hold, request, removal, mutes                         poll.Poller[struct{}]
+	met, member, lost, mount, automaticBootstrap, standby, domains, learners poll.Poller[struct{}]
+	stretch, hold, request, removal, mutes                                   poll.Poller[struct{}]
 }
 
 // New returns a Persister that has written nothing.

@@ -32,6 +32,17 @@ func domainsOf(r *round.Round) map[uint64]string {
 	return of
 }
 
+// learnersOf returns what to record about the permanent learners, by member ID.
+func learnersOf(r *round.Round) map[uint64]int {
+	of := map[uint64]int{}
+	for _, m := range r.View.Cluster.Members {
+		if n := m.LearnerNote(); n != 0 {
+			of[m.ID] = n
+		}
+	}
+	return of
+}
+
 // noteSelf records the cluster, this host's membership and the other facts that the round has decided to keep. It
 // writes in the background because the disk may hang.
 func (k *Persister) noteSelf(ctx context.Context, r *round.Round) {
@@ -56,6 +67,11 @@ func (k *Persister) noteSelf(ctx context.Context, r *round.Round) {
 		domains := domainsOf(r)
 		k.note(ctx, &k.domains, "failure domains", "cannot save the members' failure domains",
 			func(context.Context) error { return k.files.NoteDomains(domains) })
+	}
+	if note.Learners {
+		learners := learnersOf(r)
+		k.note(ctx, &k.learners, "learners", "cannot save which learners are permanent",
+			func(context.Context) error { return k.files.NoteLearners(learners) })
 	}
 	if note.Clean {
 		stretch := stretchOf(k.opt.BootID, r)

@@ -73,6 +73,9 @@ func AgainstBootstrap(v View, dataDir, seenPath string) *Refusal {
 	switch {
 	case v.Self.Mode != Manage:
 		return conflicts(ModeObserve, "quorumd only observes", "set mode: manage and reload quorumd")
+	case v.Self.Learner:
+		return conflicts(LearnerOnly, "host.role is learner, and the first member of a cluster is a voter",
+			"create the cluster on another host, or remove host.role here")
 	case v.Cluster.Listed:
 		return conflicts(ClusterExists, "a cluster answers already",
 			"no action needed: this host joins it; see quorumctl explain")

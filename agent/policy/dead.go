@@ -226,7 +226,9 @@ func OwnMemberLost(v View) bool {
 // ReportsDeadVoters reports whether a host with that role publishes whether it reaches each member. Spares do not,
 // because there may be many. A joining host does, because it may soon be a voter, and no member counts as dead while a
 // live voter's report is missing.
-func (r Role) ReportsDeadVoters() bool { return r == RoleVoter || r == RoleStandby || r == RoleJoining }
+func (r Role) ReportsDeadVoters() bool {
+	return r == RoleVoter || r == RoleStandby || r == RoleLearner || r == RoleJoining
+}
 
 // NeedsDeadReports reports whether an operation of that kind waits until every voter's agent has probed the replaced
 // voter since the operation was recorded.
@@ -287,7 +289,7 @@ func (v View) deadBlocked(m Member, over bool) string {
 	if v.hasSurplus() {
 		return v.noRemover()
 	}
-	for learner := range v.Cluster.learners() { // only the learner's own host could replace it
+	for learner := range v.Cluster.passing() { // only the learner's own host could replace it
 		h, present := v.hostOf(learner)
 		switch {
 		case !present || h.Role != RoleStandby:
@@ -337,7 +339,7 @@ func (v View) noneReady(dead Member, over bool, among func(Host) bool) string {
 	var why []string
 	for _, h := range v.Hosts {
 		switch {
-		case h.Role != RoleSpare && h.Role != RoleStandby || h.PeerURL == dead.PeerURL || !among(h):
+		case h.Role != RoleSpare && h.Role != RoleStandby || h.Learner || h.PeerURL == dead.PeerURL || !among(h):
 		case !h.Manage:
 			why = append(why, h.Name+" only observes")
 		case h.Waiting == "" || h.Waiting == VoterNotLive && !over:

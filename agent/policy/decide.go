@@ -153,7 +153,10 @@ func rest(v View) Decision {
 	if r, holds := vetoed(v, vetoHostConflict, vetoVoterUnhealthy, vetoSurplus, vetoRetired); holds {
 		return Decision{Reasons: []Reason{r}}
 	}
-	return wait(Idle, "this host is a %s; nothing to do", roleOf(v))
+	if role := roleOf(v); role != RoleLearner {
+		return wait(Idle, "this host is a %s; nothing to do", role)
+	}
+	return wait(Idle, "this host is a permanent learner; nothing to do")
 }
 
 // member returns this host's entry in the member list.
@@ -187,6 +190,8 @@ func roleOf(v View) Role {
 		return RoleVoter
 	case joining:
 		return RoleJoining
+	case listed && m.Name != "" && v.Self.Learner:
+		return RoleLearner
 	case listed && m.Name != "":
 		return RoleStandby
 	}

@@ -17,6 +17,7 @@ type SelfNote struct {
 	MemberID        uint64
 	Standby         uint64 // the learner that is this host's standby, until this host begins a join; 0: unchanged
 	Domains         bool   // the failure domain of each member's host, from the view
+	Learners        bool   // the permanent learners, from the view
 	Lost            uint64 // the listed member to give up, because its data is gone; it never starts again
 	Mount           string // the mount points of the file systems with the member's data
 	Clean           bool   // for how long this host has been healthy since it was ejected, from the view
@@ -32,7 +33,7 @@ func noteSelf(v View) SelfNote {
 	made := v.Bootstrap.Requested && v.Bootstrap.Listed
 	n := SelfNote{
 		ClusterAnswered: c.ID != v.Bootstrap.LastCluster && !made, Clean: recordsHealthyPeriod(v),
-		Domains: newDomain(v),
+		Domains: newDomain(v), Learners: newLearner(v),
 	}
 	if m, _ := v.member(); m.ID != v.Self.LostID && v.givesUp(m) {
 		n.Lost = m.ID
@@ -58,6 +59,23 @@ func noteSelf(v View) SelfNote {
 func newDomain(v View) bool {
 	differs := func(m Member) bool { return m.Domain != m.NotedDomain }
 	return !v.foreign() && slices.ContainsFunc(v.Cluster.Members, differs)
+}
+
+// newLearner reports whether a permanent learner differs from what this host's disk records about it.
+func newLearner(v View) bool {
+	differs := func(m Member) bool { return m.LearnerNote() != m.NotedLearner }
+	return !v.foreign() && slices.ContainsFunc(v.Cluster.Members, differs)
+}
+
+// LearnerNote returns what a host's disk records about a member: see [Member.NotedLearner].
+func (m Member) LearnerNote() int {
+	switch {
+	case !m.Permanent:
+		return 0
+	case m.MaxLearners == 0:
+		return -1
+	}
+	return m.MaxLearners
 }
 
 // Conflict returns how this host's identity conflicts with another host's or a member's; empty if it does not. If two

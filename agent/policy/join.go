@@ -19,7 +19,7 @@ func join(v View) (Decision, bool) {
 		return Decision{}, false
 	}
 	target, place := joinTarget(v)
-	if role == RoleStandby && !place {
+	if (role == RoleStandby || role == RoleLearner) && !place {
 		return Decision{}, false
 	}
 	if reasons := preflight(v); len(reasons) > 0 {
@@ -121,6 +121,8 @@ func giveUp(v View, m Member, listed bool) (ReasonCode, string) {
 		return HostRetired, text
 	case kept && v.Op.Kind == KindJoin: // as a standby, it would be in the named host's way
 		return LowerRanked, place.text()
+	case v.Self.Learner && v.Op.Target != RoleLearner:
+		return LearnerOnly, "host.role is learner, and the operation would make this host a " + string(v.Op.Target)
 	case listed && m.StalledFor > v.Limits.LearnerStall && (!steady(v, m) || missedWrite(v, m)):
 		return LearnerStalled, fmt.Sprintf("no progress for %s, the limit is %s", durationfmt.Seconds(m.StalledFor),
 			durationfmt.Text(v.Limits.LearnerStall))
@@ -170,7 +172,7 @@ func addLearner(v View) Decision {
 	}
 	if r, holds := vetoed(v, vetoHostConflict, vetoCorrupt, vetoNoSpace, vetoHealthUnknown, vetoNotQualified,
 		vetoHealthBad, vetoCommonCause, vetoVersionIncompatible, vetoClockSkew, vetoDataUnusable, vetoVoterNotLive,
-		vetoLearnerPresent); holds {
+		vetoLearnerPresent, vetoLearnerVersion, vetoLearnerLimit); holds {
 		return Decision{Reasons: []Reason{r}}
 	}
 	if left := v.Limits.Settle - v.Cluster.StableFor; left > 0 {

@@ -42,7 +42,7 @@ func (v View) leavesNow(m Member) bool {
 		voters, _ := v.Cluster.Counts()
 		surplus := v.Target.Resized && voters-v.retiring() >= v.Target.Voters &&
 			v.Cluster.learning() > v.Target.Standbys
-		return m.Standby && (surplus || v.retires(m))
+		return m.Standby && (surplus && !m.Permanent || v.retires(m))
 	}
 	return v.Target.Resized && v.surplusVoters(m) > 0
 }

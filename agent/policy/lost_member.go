@@ -112,12 +112,14 @@ func rejoin(v View) (Decision, bool) {
 // member. If a standby is ready, the standby becomes the voter instead of this host.
 func rejoinTarget(v View) (Role, []veto) {
 	common := slices.Concat(repairVetoes(), []veto{
-		vetoOperationInFlight(), vetoLockHeld(), vetoListUnsettled(), vetoReplaceEven(),
+		vetoOperationInFlight(), vetoLockHeld(), vetoListUnsettled(), vetoReplaceEven(), vetoLearnerVotes(),
 	})
 	if v.standbyReady() {
 		return RoleSpare, common
 	}
-	return RoleVoter, slices.Concat(common, hostVetoes(), []veto{vetoRetired(), vetoLearnerPresent()})
+	return RoleVoter, slices.Concat(common, hostVetoes(), []veto{
+		vetoRetired(), vetoLearnerPresent(), vetoLearnerLimit(),
+	})
 }
 
 // standbyReady reports whether a standby could become a voter at once.

@@ -300,7 +300,7 @@ func learnerUnsettled(v View) (string, bool) {
 		case m.Name == "" && own:
 		case m.Name == "":
 			return "learner " + m.label() + " has not started yet", true
-		case m.PeerURL == v.Self.PeerURL:
+		case m.PeerURL == v.Self.PeerURL, m.Permanent: // a distant one may be behind for ever
 		case m.Live && m.LagKnown && m.Lag > v.Limits.PromoteLag:
 			return "learner " + m.label() + " has not caught up", true
 		}

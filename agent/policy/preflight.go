@@ -29,11 +29,14 @@ func vetoes() []veto {
 		vetoVoterNotLive(),
 		vetoRetired(),
 		vetoTargetMet(),
+		vetoLearnerLast(),
 	}, hostVetoes(), []veto{
 		vetoOperationInFlight(),
 		vetoLockHeld(),
 		vetoCommonCause(),
 		vetoLearnerPresent(),
+		vetoLearnerVersion(),
+		vetoLearnerLimit(),
 		vetoSettling(),
 		vetoLowerRanked(),
 		vetoEvenVoters(),
@@ -177,6 +180,8 @@ func joinTarget(v View) (Role, bool) {
 	switch {
 	case role == RoleVoter:
 		return "", false
+	case v.Self.Learner:
+		return RoleLearner, role != RoleLearner
 	case voters-v.retiring() < v.Target.Voters:
 		return RoleVoter, true
 	case role == RoleSpare && v.Cluster.learning() < v.Target.Standbys:
@@ -222,7 +227,7 @@ func notQualified(v View) (string, bool) {
 func (v View) isLearner() bool {
 	_, listed := v.member()
 	role := roleOf(v)
-	return role == RoleStandby || (role == RoleJoining && listed)
+	return role == RoleStandby || role == RoleLearner || (role == RoleJoining && listed)
 }
 
 func healthBad(v View) (string, bool) {
@@ -254,7 +259,7 @@ func clockSkew(v View) (string, bool) {
 func spaceLow(v View) (string, bool) {
 	need := 2 * v.Cluster.DBSize
 	switch {
-	case roleOf(v) == RoleStandby || roleOf(v) == RoleJoining: // it already has the database, or is receiving it
+	case v.isLearner() || roleOf(v) == RoleJoining: // it already has the database, or is receiving it
 		return "", false
 	case !v.Data.FreeKnown:
 		return "the free space is unknown", true
@@ -370,8 +375,9 @@ func (m Member) label() string {
 }
 
 func learnerPresent(v View) (string, bool) {
-	for m := range v.Cluster.learners() {
-		if m.PeerURL != v.Self.PeerURL {
+	for m := range v.Cluster.passing() {
+		both := v.Self.Learner && m.Standby // the limit leaves a place for each
+		if m.PeerURL != v.Self.PeerURL && !both {
 			return m.label() + " is a learner", true
 		}
 	}

@@ -76,7 +76,7 @@ func keepsQueue(v View, role Role) bool {
 // SizeClass rounds a number of hosts up to a power of two.
 func SizeClass(n int) int { return 1 << bits.Len(uint(max(n, 1)-1)) }
 
-// candidates returns the hosts that are ready to become a voter or standby, best first. It ranks by published records,
+// candidates returns the hosts that are ready for a role, best first. It ranks by published records,
 // so that all hosts rank alike; for this host, it uses the current readiness.
 func candidates(v View, target Role, selfReady bool) []Host {
 	voting := map[string]int{} // voters by failure domain, except those to be replaced
@@ -91,7 +91,7 @@ func candidates(v View, target Role, selfReady bool) []Host {
 			ready = selfReady
 		}
 		fits := h.Role == RoleSpare || h.Role == RoleJoining || (target == RoleVoter && h.Role == RoleStandby)
-		return !ready || !h.Manage || !fits || v.isRetired(h.ID)
+		return !ready || !h.Manage || !fits || v.isRetired(h.ID) || h.Learner != (target == RoleLearner)
 	})
 	kept := v.keptPlaces()
 	unnamed := func(h Host) int {
@@ -135,8 +135,15 @@ func Next(v View, n int) []string {
 	if voters-v.retiring() >= v.Target.Voters && v.Cluster.learning() < v.Target.Standbys {
 		target = RoleStandby
 	}
+	list := candidates(v, target, false)
+	switch missing := target == RoleVoter && voters-v.retiring() < v.Target.Voters; {
+	case missing: // a permanent learner joins last
+	case target == RoleStandby && len(list) > 0:
+	default:
+		list = append(candidates(v, RoleLearner, false), list...)
+	}
 	var out []string
-	for _, h := range candidates(v, target, false) {
+	for _, h := range list {
 		if h.Role == RoleSpare && len(out) < n {
 			out = append(out, h.ID)
 		}
@@ -353,7 +360,8 @@ func unsettled(v View, m Member) bool {
 // quiet reports whether this host has a member and nothing to do, and the cluster has no activity.
 func quiet(v View, d Decision) bool {
 	atRest := len(d.Reasons) > 0 && d.Reasons[0].Code == Idle
-	if !atRest || d.Step.Kind != StepNone || d.Again != 0 || d.Role != RoleVoter && d.Role != RoleStandby ||
+	serves := d.Role == RoleVoter || d.Role == RoleStandby || d.Role == RoleLearner
+	if !atRest || d.Step.Kind != StepNone || d.Again != 0 || !serves ||
 		d.Notes.Queue.News || d.Notes.Backup.Take || d.Notes.RestoreTest.Run {
 		return false
 	}

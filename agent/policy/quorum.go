@@ -47,16 +47,19 @@ func (c Cluster) Counts() (voters, live int) {
 	return voters, live
 }
 
-// learning returns the number of learners.
+// learning returns the number of learners that are not permanent.
 func (c Cluster) learning() int {
-	voters, _ := c.Counts()
-	return len(c.Members) - voters
+	n := 0
+	for range c.passing() {
+		n++
+	}
+	return n
 }
 
 // Standbys returns the number of standbys: learners that have started and are not joining.
 func Standbys(v View) int {
 	n := 0
-	for m := range v.Cluster.learners() {
+	for m := range v.Cluster.passing() {
 		joining := v.Op.joins() && !m.Standby && (v.Op.MemberID == m.ID || v.Op.PeerURL == m.PeerURL)
 		if m.Name != "" && !joining {
 			n++

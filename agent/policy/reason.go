@@ -51,6 +51,9 @@ const (
 	VoterNotLive             ReasonCode = "VOTER_NOT_LIVE"
 	Settling                 ReasonCode = "SETTLING"
 	LearnerPresent           ReasonCode = "LEARNER_PRESENT"
+	LearnerVersion           ReasonCode = "LEARNER_VERSION"
+	LearnerLimit             ReasonCode = "LEARNER_LIMIT"
+	LearnerOnly              ReasonCode = "LEARNER_ONLY"
 	EvenVoters               ReasonCode = "EVEN_VOTERS"
 	OperationInFlight        ReasonCode = "OPERATION_IN_FLIGHT"
 	LockHeld                 ReasonCode = "LOCK_HELD"
@@ -281,6 +284,20 @@ func joinReasons() []ReasonInfo {
 			LearnerPresent, "etcd allows one learner at a time",
 			"wait, if that host is joining; if its learner is gone for good: quorumctl member remove NAME --reason " +
 				"'<why>'",
+		},
+		{
+			LearnerVersion, "etcd before 3.6 allows only one learner, so no host may keep it for itself",
+			"upgrade etcd on every host to 3.6 or newer, or remove host.role here",
+		},
+		{
+			LearnerLimit, "one more learner needs --max-learners of the same, sufficient value on every member",
+			"set ETCD_MAX_LEARNERS to the number of hosts with host.role: learner plus 1, in etcd.environment and in " +
+				"the environment of every running etcd; then restart them with quorumctl rollout",
+		},
+		{
+			LearnerOnly, "host.role is learner, so this host becomes no voter; a voter becomes no learner",
+			"to make a learner of a voter: quorumctl retire HOST, and once it has left quorumctl retire HOST --undo; " +
+				"to keep the voter, remove host.role",
 		},
 		{
 			EvenVoters, "one more voter would make the count even, and no other host is ready to join after it",

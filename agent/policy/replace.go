@@ -17,7 +17,8 @@ import (
 // performs the whole operation, so no voter is removed unless a replacement is ready.
 func replace(v View) (Decision, bool) {
 	role := roleOf(v)
-	if v.Op != nil || role != RoleSpare && role != RoleStandby && role != RoleVoter {
+	mayReplace := role == RoleSpare && !v.Self.Learner || role == RoleStandby || role == RoleVoter
+	if v.Op != nil || !mayReplace {
 		return Decision{}, false
 	}
 	who, found := v.outgoing()
@@ -89,6 +90,7 @@ func replaceVetoes() []veto {
 		vetoOperationInFlight(),
 		vetoLockHeld(),
 		vetoLearnerPresent(),
+		vetoLearnerLimit(),
 		vetoStandbyBehind(),
 		vetoSettling(),
 		vetoNotNext(),
@@ -426,7 +428,8 @@ func removeDead(v View, dead Member) Decision {
 	// abortReason limits the wait.
 	if r, holds := vetoed(v, vetoCorrupt, vetoNoSpace, vetoReplaceAtRisk, vetoStandbyBehind,
 		vetoHealthUnknown, vetoNotQualified, vetoHealthBad, vetoVersionUnknown, vetoVersionIncompatible,
-		vetoClockUnknown, vetoClockSkew, vetoUnitUnusable, vetoDataUnusable, vetoLearnerPresent); holds {
+		vetoClockUnknown, vetoClockSkew, vetoUnitUnusable, vetoDataUnusable, vetoLearnerPresent,
+		vetoLearnerLimit); holds {
 		return Decision{Reasons: []Reason{r}, Again: lookSoon}
 	}
 	return removeOnceReported(v, dead)

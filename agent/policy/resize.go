@@ -73,7 +73,7 @@ func AgainstResize(v View, voters int, withoutSnapshot bool) *Refusal {
 	now, _ := v.Cluster.Counts()
 	able := now
 	for _, h := range v.Hosts {
-		if h.Manage && (h.Role == RoleSpare || h.Role == RoleStandby || h.Role == RoleJoining) {
+		if h.Manage && !h.Learner && (h.Role == RoleSpare || h.Role == RoleStandby || h.Role == RoleJoining) {
 			able++
 		}
 	}

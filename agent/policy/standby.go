@@ -37,7 +37,7 @@ func removeLostStandby(v View) (Decision, bool) {
 // A standby whose agent is present and whose etcd is down is not lost: the etcd was stopped on purpose or is about to
 // be started.
 func (v View) lostFor(m Member) (since time.Duration, why string) {
-	if !m.Learner || m.Name == "" {
+	if !m.Learner || m.Permanent || m.Name == "" {
 		return 0, ""
 	}
 	gone, _ := v.reportedDead(m)
@@ -78,7 +78,7 @@ func (v View) isStandbyRemovable(m Member) bool {
 // unconfirmedLoss returns for how long a standby has been silent, the evidence, and why the standby does not count as
 // lost yet: not all required hosts report it.
 func (v View) unconfirmedLoss(m Member) (since time.Duration, why, held string) {
-	if _, held = v.reportedDead(m); held == "" || m.Live || m.Name == "" {
+	if _, held = v.reportedDead(m); held == "" || m.Live || m.Name == "" || m.Permanent {
 		return 0, "", ""
 	}
 	since = min(m.AgentGoneFor, m.DownFor)

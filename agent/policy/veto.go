@@ -154,8 +154,12 @@ func vetoSizeDiffers() veto         { return veto{SizeDiffers, false, sizeDiffer
 func vetoAloneWithoutSnapshot() veto {
 	return veto{SnapshotFirst, false, aloneWithoutSnapshot}
 }
-func vetoRecalled() veto { return veto{Recalled, true, recalled} }
-func vetoSurplus() veto  { return veto{TooManyVoters, false, surplus} }
+func vetoRecalled() veto       { return veto{Recalled, true, recalled} }
+func vetoLearnerLast() veto    { return veto{LowerRanked, false, learnerLast} }
+func vetoLearnerVersion() veto { return veto{LearnerVersion, true, learnerVersion} }
+func vetoLearnerLimit() veto   { return veto{LearnerLimit, true, learnerLimit} }
+func vetoLearnerVotes() veto   { return veto{LearnerOnly, true, learnerVotes} }
+func vetoSurplus() veto        { return veto{TooManyVoters, false, surplus} }
 
 // Refusal is the reason why an operator's request is rejected.
 type Refusal struct {
@@ -251,6 +255,7 @@ func AgainstMoreMutes(others int) *Refusal {
 func cautions() []veto {
 	return []veto{
 		vetoRecalled(),
+		vetoLearnerVotes(),
 		vetoTooOld(),
 		vetoTooNew(),
 		vetoUnitDisabled(),

@@ -88,8 +88,12 @@ type Self struct {
 	Binary     string  // its path
 	// Drives reports that this agent starts and stops this host's etcd, directly or through the operator's hooks.
 	// Otherwise something else does, such as a kubelet.
-	Drives   bool
-	Conflict string // a host that claims the same ID, name or peer URL; empty if there is none
+	Drives bool
+	// Learner reports that this host is configured to be a permanent learner.
+	Learner bool
+	// MaxLearners is the number of learners to which this host's etcd would limit the cluster, as configured.
+	MaxLearners int
+	Conflict    string // a host that claims the same ID, name or peer URL; empty if there is none
 	// MemberID, ClusterID and StandbyID are recorded on this host's disk: its last known member, that member's cluster,
 	// and the learner that is its standby; 0 if there is none.
 	MemberID, ClusterID, StandbyID uint64
@@ -280,9 +284,20 @@ type Member struct {
 	LagKnown      bool
 	RTT           time.Duration // of the deciding host's last request to it; 0 if unknown
 	Errors        bool          // its status reports errors
-	// Standby reports that the learner's host publishes it as a standby that is not joining. For this host's own
-	// learner, the note on this host's disk counts instead of its host record, which any etcd client could write.
-	Standby    bool
+	// Standby reports that the learner's host publishes it as a standby or a permanent learner that is not joining. For
+	// this host's own learner, the note on this host's disk counts instead of its host record, which any etcd client
+	// could write.
+	Standby bool
+	// Permanent reports that the learner's host is configured to have a permanent learner, according to its record or,
+	// while there is none, to the last one.
+	Permanent bool
+	// MaxLearners is the number of learners to which the member's process limits the cluster, according to its host's
+	// record; 0 if unknown. For a permanent learner without a record, the last one counts.
+	MaxLearners int
+	// NotedLearner is what the deciding host's disk records about a permanent learner: its last known MaxLearners, or
+	// -1 if that is unknown; 0 for any other member.
+	NotedLearner int
+
 	LiveFor    time.Duration // how long it has answered without a break
 	SteadyFor  time.Duration // how long its lag has been within PromoteLag without a break
 	StalledFor time.Duration // how long a learner's applied index has not moved, not counting pauses
@@ -303,7 +318,8 @@ const (
 	RoleUnknown Role = "unknown" // not observed yet
 	RoleVoter   Role = "voter"
 	RoleStandby Role = "standby" // a caught-up learner kept as a standby
-	RoleJoining Role = "joining" // a learner that is to vote or to become a standby
+	RoleLearner Role = "learner" // a permanent learner, see [Self.Learner]
+	RoleJoining Role = "joining" // a learner that is to vote, or to become a standby or a permanent learner
 	RoleSpare   Role = "spare"   // no member
 )
 
@@ -316,6 +332,8 @@ type Host struct {
 	Ungated          health.Gate // the gates that no finding closes
 	Qualified        bool
 	Manage           bool
+	Learner          bool          // it is configured to be a permanent learner
+	MaxLearners      int           // to which its running etcd limits the cluster; 0 if unknown
 	P99              time.Duration // of its fsyncs, quantised; 0 if unknown
 	Wants            Work          // the work it is requested to be taken down for; empty if there is none
 	AskedAt          int64         // when that was requested, in milliseconds of its own wall clock

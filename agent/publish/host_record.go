@@ -235,7 +235,8 @@ func (p *presence) record(r *round.Round) record.Host {
 		ClientURL: c.Etcd.ClientURL, PeerURL: v.Self.PeerURL, NewPeerURL: v.Self.NewPeerURL,
 		Mode: string(c.Mode), AgentVersion: p.opt.Version,
 		Role: string(r.Decision.Role), Health: r.Assessment.State.String(), Qualified: r.Assessment.Qualified,
-		Waiting:  string(r.Decision.Waiting),
+		Waiting: string(r.Decision.Waiting),
+		Learner: v.Self.Learner, MaxLearners: r.MaxLearners,
 		FsyncP99: p.steadyP99(r.At, r.Assessment.Figures.WAL.P99, r.Assessment.State),
 	}
 	if r.Request != nil && !r.View.Asked.Over {

@@ -312,7 +312,7 @@ func readRole(_ *Metrics, r *round.Round, emit func(float64, ...string)) {
 	}
 	for _, role := range []policy.Role{
 		policy.RoleUnknown, policy.RoleSpare, policy.RoleJoining, policy.RoleStandby,
-		policy.RoleVoter,
+		policy.RoleLearner, policy.RoleVoter,
 	} {
 		emit(truth(role == now), string(role))
 	}

@@ -58,8 +58,10 @@ type Host struct {
 	HealthText   string   `json:"healthText,omitempty" bound:"text"`
 	Spares       []string `json:"spares,omitempty"` // the names of the health gates that no current finding closes
 	Qualified    bool     `json:"qualified,omitempty"`
-	FsyncP99     float64  `json:"fsyncP99,omitempty"` // seconds, rounded up to a power of two of 0.125 ms
-	Wants        string   `json:"wants,omitempty"`    // the work of its maintenance request
+	Learner      bool     `json:"learner,omitempty"`     // it is configured to have a permanent learner
+	MaxLearners  int      `json:"maxLearners,omitempty"` // of its running etcd; 0 if unknown
+	FsyncP99     float64  `json:"fsyncP99,omitempty"`    // seconds, rounded up to a power of two of 0.125 ms
+	Wants        string   `json:"wants,omitempty"`       // the work of its maintenance request
 	// the time of the request, in milliseconds since 1970 by the host's wall clock; it only orders requests
 	AskedAt int64 `json:"askedAt,omitempty"`
 	// the code of the reason why the host does not go next; empty if it is ready

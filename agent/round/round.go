@@ -50,6 +50,7 @@ type Round struct {
 	Noted       hoststate.Noted
 	Data        HostState[datadir.Contents]
 	Binary      HostState[string] // the version of the local etcd
+	MaxLearners int               // of the running local etcd; 0 if unknown
 	Spool       HostState[policy.Spool]
 	// Renewals maps the IDs of hosts without a member to how long ago they renewed their records.
 	Renewals HostState[map[string]time.Duration]

@@ -278,7 +278,7 @@ func (e *etcd) passesStrictCheck(asked *member) bool {
 // checkAdd returns the error of the checks that the queried member makes before a learner is added.
 func (e *etcd) checkAdd(asked *member, h *host) error {
 	switch {
-	case len(e.learners()) > 0:
+	case len(e.learners()) >= e.w.plan.maxLearners():
 		return rpctypes.ErrGRPCTooManyLearners
 	case e.memberOn(h) != nil:
 		return rpctypes.ErrGRPCPeerURLExist
@@ -290,7 +290,7 @@ func (e *etcd) checkAdd(asked *member, h *host) error {
 
 // applyAdd adds the learner, unless the checks that every member makes when it applies the change fail.
 func (e *etcd) applyAdd(h *host) {
-	if e.memberOn(h) != nil || len(e.learners()) > 0 {
+	if e.memberOn(h) != nil || len(e.learners()) >= e.w.plan.maxLearners() {
 		return
 	}
 	m := e.newMember(h)

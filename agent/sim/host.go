@@ -168,7 +168,7 @@ func (h *host) startAgent() {
 		Sources: observe.Sources{EtcdVersion: func(context.Context) (string, error) {
 			p.delay(laneVersion)
 			return etcdVersion, nil
-		}},
+		}, MaxLearners: p.maxLearners},
 		Now: p.now, Monotonic: p.now,
 		Wall: func() time.Time {
 			p.gate(laneLoop)
@@ -276,4 +276,10 @@ func (a agentFiles) Remove(path string) error {
 	defer a.f.mu.Unlock()
 	delete(a.f.content, path)
 	return nil
+}
+
+// maxLearners returns the limit on learners of this host's running etcd.
+func (p *process) maxLearners(int) (int, error) {
+	p.delay(laneVersion)
+	return p.host.config.Etcd.MaxLearners(), nil
 }

@@ -31,6 +31,7 @@ type plan struct {
 	LostAt        time.Duration // when quorum is lost for good; 0: never
 	LateVoter     bool          // a voter that was believed lost returns with its data
 	Resizes       bool          // operators resize the cluster
+	Learner       bool          // the last host is to be a permanent learner
 	Recalls       bool          // operators request interruptible maintenance
 	CleanFor      time.Duration // how long an ejected host must be healthy before it joins again, the first time
 	configs       []config.Config
@@ -120,15 +121,31 @@ func (p plan) yaml(host int) string {
 	for i := range p.Hosts {
 		endpoints = append(endpoints, fmt.Sprintf("%q", fmt.Sprintf("http://10.0.0.%d:2379", i+1)))
 	}
+	role := config.RoleMember
+	if p.isLearner(host) {
+		role = config.RoleLearner
+	}
 	return fmt.Sprintf(`mode: manage
-host: {name: n%[1]d, id: host-%[1]d, domain: rack-%[2]d}
+host: {name: n%[1]d, id: host-%[1]d, domain: rack-%[2]d, role: %[10]s}
 cluster: {name: sim, voters: %[3]d, standbys: %[4]d, endpoints: [%[5]s]}
-etcd: {clientURL: "http://10.0.0.%[1]d:2379", peerURL: "http://10.0.0.%[1]d:2380"}
+etcd: {clientURL: "http://10.0.0.%[1]d:2379", peerURL: "http://10.0.0.%[1]d:2380",
+  environment: {ETCD_MAX_LEARNERS: "%[11]d"}}
 disk: {directInterval: 5s, walInterval: 10s, qualifySamples: 60, window: 20}
 paths: {state: %[6]s, runtime: %[7]s}
 timing: %[8]s
 %[9]s`, host+1, host%3, p.Voters, p.Standbys, strings.Join(endpoints, ", "), stateDir, runtimeDir, p.Timing,
-		p.repairSection())
+		p.repairSection(), role, p.maxLearners())
+}
+
+// isLearner reports whether a host is to be a permanent learner.
+func (p plan) isLearner(host int) bool { return p.Learner && host == p.Hosts-1 }
+
+// maxLearners returns etcd's limit on learners: one, and one for each permanent learner.
+func (p plan) maxLearners() int {
+	if p.Learner {
+		return 2
+	}
+	return 1
 }
 
 // repairSection returns the repair section of the configuration.
@@ -152,6 +169,9 @@ func (p plan) String() string {
 	}
 	if p.Resizes {
 		lost += ", it is resized"
+	}
+	if p.Learner {
+		lost += ", the last host is to be a permanent learner"
 	}
 	if p.Recalls {
 		lost += ", maintenance is interruptible"

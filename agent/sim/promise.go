@@ -11,6 +11,7 @@ import (
 
 	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
 
+	"github.com/quorumd/quorumd/agent/config"
 	"github.com/quorumd/quorumd/agent/hooks"
 	"github.com/quorumd/quorumd/agent/policy"
 	"github.com/quorumd/quorumd/agent/record"
@@ -423,8 +424,8 @@ func (p *promises) overtaken(after time.Duration) bool {
 
 // beforeAdd checks an addition when it is applied; after is the time since it was sent.
 func (p *promises) beforeAdd(by *process, after time.Duration) {
-	if !p.overtaken(after) && len(p.w.etcd.learners()) > 0 {
-		p.breach("P2", by.host, "a second learner is added")
+	if !p.overtaken(after) && len(p.w.etcd.learners()) >= p.w.plan.maxLearners() {
+		p.breach("P2", by.host, "a learner is added although etcd's limit is reached")
 	}
 }
 
@@ -442,6 +443,8 @@ func (p *promises) beforePromote(by *process, id uint64, after time.Duration) {
 		then++
 	}
 	switch {
+	case m.host.config.Host.Role == config.RoleLearner:
+		p.breach("P2", by.host, "a permanent learner is promoted")
 	case p.overtaken(after):
 	case !serves:
 		p.breach("P2", by.host, "a learner is promoted although it has been down for "+
@@ -580,7 +583,7 @@ func (p *promises) afterApply() {
 		p.opSince = w.now()
 	}
 	p.op = op
-	if n := len(w.etcd.learners()); n > 1 {
+	if n := len(w.etcd.learners()); n > w.plan.maxLearners() {
 		p.breach("P2", nil, fmt.Sprintf("there are %d learners", n))
 	}
 }

@@ -165,13 +165,14 @@ func (w *world) waitFor(limit time.Duration, missing func() string) bool {
 func (w *world) atTarget() string {
 	e := w.etcd
 	voters, learners := len(e.voters()), len(e.learners())
+	permanent := w.plan.maxLearners() - 1
 	switch {
 	case w.recovery.lost:
 		return "the recovery of the cluster has not ended"
 	case voters != w.plan.Voters:
 		return fmt.Sprintf("there are %d voters, not %d", voters, w.plan.Voters)
-	case learners != min(w.plan.Standbys, w.plan.Hosts-w.countLostForGood()-w.plan.Voters):
-		return fmt.Sprintf("there are %d learners, not %d", learners, w.plan.Standbys)
+	case learners-permanent != min(w.plan.Standbys, w.plan.Hosts-permanent-w.countLostForGood()-w.plan.Voters):
+		return fmt.Sprintf("there are %d learners, not %d", learners, w.plan.Standbys+permanent)
 	case w.promises.currentOp() != nil:
 		return "an operation is in flight: " + w.promises.currentOp().HostName
 	case w.promises.lockOwner() != nil:

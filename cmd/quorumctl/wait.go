@@ -29,7 +29,9 @@ func conditions() []condition {
 	list := []condition{
 		{"ready", func(s control.Status) bool { return s.Cluster.Reachable }},
 		{"voter", func(s control.Status) bool { return s.Role == policy.RoleVoter }},
-		{"member", func(s control.Status) bool { return s.Role == policy.RoleVoter || s.Role == policy.RoleStandby }},
+		{"member", func(s control.Status) bool {
+			return s.Role == policy.RoleVoter || s.Role == policy.RoleStandby || s.Role == policy.RoleLearner
+		}},
 	}
 	for _, state := range []string{"OK", "WARM", "SLOW", "STALLED", "FAILED", "QUALIFYING", "UNKNOWN"} {
 		list = append(list, condition{"health=" + state, func(s control.Status) bool {

@@ -57,6 +57,8 @@ func (w *world) waitRolesAgree() {
 			listed, learner := w.is(h)
 			want := policy.RoleSpare
 			switch {
+			case learner && h.Options.Set["host.role"] == "learner":
+				want = policy.RoleLearner
 			case learner:
 				want = policy.RoleStandby
 			case listed:

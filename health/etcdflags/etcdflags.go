@@ -24,6 +24,9 @@ const (
 type Reader struct {
 	Environment map[string]string // the environment that it is started with, as far as quorumd sets it
 	Proc        string            // empty for /proc
+	// EnvironmentFile is the file with the environment of the next start, and Program the path of etcd's program.
+	EnvironmentFile, Program string
+	Environ                  func(pid int) ([]string, error) // returns a process's environment; nil reads it from Proc
 }
 
 // Read returns the flags of the etcd with that process ID.

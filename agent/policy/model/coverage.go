@@ -25,6 +25,7 @@ const (
 	recordsRead   = "constant: every record is readable; an unreadable one that blocks everything acts like a pause"
 	allowed       = "constant: etcd grants every agent all permissions"
 	noBackup      = "constant: no snapshots are taken: they take no lock and change no member"
+	roleStays     = "constant: host.role does not change, and a host that is to be a learner begins without a voter"
 	noList        = "explored: by bootstrap_test.go, in separate worlds; here no hosts are listed"
 	repairsLeft   = "constant: the daily limit of replacements is not reached"
 	recovers      = "explored: by quorum_loss.go; no other step of the policy may occur during a recovery"
@@ -72,6 +73,7 @@ func Reasons() map[policy.ReasonCode]string {
 		policy.Ejected:      Explored,
 		policy.VoterNotLive: Explored,
 		policy.Settling:     Explored, policy.LearnerPresent: Explored, policy.EvenVoters: Explored,
+		policy.LearnerVersion: oneVersion, policy.LearnerLimit: Explored, policy.LearnerOnly: roleStays,
 		policy.OperationInFlight: Explored, policy.LockHeld: Explored, policy.LowerRanked: Explored,
 		policy.LearnerBehind: Explored, policy.LearnerNotSteady: Explored, policy.LearnerNotStarted: Explored,
 		policy.LearnerStalled: Explored, policy.JoinTimedOut: Explored, policy.HealthLost: Explored,

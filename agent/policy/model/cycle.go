@@ -209,10 +209,12 @@ func (w *world) judgeStop(h int, leads bool) breach {
 		if i != h && g.list == voter && (!w.serves(i) || !w.present(i) || g.health == slow || g.health == unknown) {
 			return stopAtRisk
 		}
-		if i != h && g.list == learner && g.named != 0 && w.answers(i) && g.progress == behind && a.blind == 0 {
+		if i != h && g.list == learner && g.named != 0 && w.answers(i) && g.progress == behind && a.blind == 0 &&
+			!w.isPermanent(i) {
 			return stopAtRisk
 		}
-		if g.health == slow && w.present(i) && (g.list == voter || (g.list == learner && g.named != 0)) {
+		standby := g.list == learner && g.named != 0 && !w.isPermanent(i)
+		if g.health == slow && w.present(i) && (g.list == voter || standby) {
 			unhealthy++
 		}
 	}

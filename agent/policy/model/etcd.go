@@ -124,8 +124,8 @@ func (w *world) ready(i int) bool {
 		return h.work == noWork
 	}
 	busy := w.spare(i) && (h.unit == starting || h.unit == active || h.unit == stopping || h.unit == restarting)
-	return h.health == healthy && h.backoff == 0 && !w.isRetired(i) && !w.ejected(i) && !busy && h.work == noWork &&
-		(w.seesAll(i) || w.awaitsRepair(i))
+	return !w.limitBlocks(i) && h.health == healthy && h.backoff == 0 && !w.isRetired(i) && !w.ejected(i) && !busy &&
+		h.work == noWork && (w.seesAll(i) || w.awaitsRepair(i))
 }
 
 // seesAll reports whether an agent observes every voter live.
@@ -139,10 +139,10 @@ func (w *world) seesAll(i int) bool {
 	return w.allServe() && (others == 0 || w.hosts[i].blind == 0)
 }
 
-// learnerAt returns the host of the learner, or -1. etcd has at most one.
+// learnerAt returns the host of the learner that is not a permanent one, or -1; the permanent one's while it joins.
 func (w *world) learnerAt() int {
 	for i := range w.n {
-		if w.hosts[i].list == learner {
+		if w.hosts[i].list == learner && (!w.isPermanent(i) || w.joining(i)) {
 			return i
 		}
 	}

@@ -27,7 +27,7 @@ func (w *world) refusesAdd(i int, late bool) answer {
 		return unhealthyCluster
 	case w.hosts[i].list != unlisted:
 		return urlExists
-	case w.learnerAt() >= 0:
+	case w.learners(i) >= int(max(w.limit, 1)):
 		return tooManyLearners
 	}
 	return accepted

@@ -61,6 +61,7 @@ const (
 	evRequestTransfer // arg: the host to whose voter leadership is to be transferred
 	evTransferExpires
 	evRetire // arg: an operator retires a host, or undoes that; or names host arg-1 as its successor
+	evRaised // an operator restarts the etcd with the lower limit on learners, with the configured one
 	evResize // an operator resizes the cluster, or restores its previous size
 
 	// Faults and operators' actions.
@@ -81,6 +82,7 @@ const (
 	evForged  // another program writes the record of a join that its host has not begun
 	evDeleted // another program deletes the operation record
 	evSwapped // the disk of a host in maintenance is replaced by an empty one
+	evLowered // an operator restarts an etcd with the limit 1 on learners
 	kinds
 )
 
@@ -114,6 +116,7 @@ const (
 	AllFaults              = 1<<iota - 1
 	Alarm           Faults = AllFaults + 1 // etcd raises an alarm; not part of AllFaults
 	Swap            Faults = 2 * Alarm     // the disk of a host in maintenance is replaced; not part of AllFaults
+	LimitChange     Faults = 2 * Swap      // an etcd is restarted with a lower limit on learners; not part of AllFaults
 )
 
 // class returns the fault class of an event, or 0.
@@ -152,6 +155,8 @@ func (e event) class() Faults {
 		return Forgery
 	case evSwapped:
 		return Swap
+	case evLowered:
+		return LimitChange
 	}
 	return 0
 }
@@ -161,7 +166,8 @@ func (k kind) global() bool {
 	switch k {
 	case evLearnerLags, evSettled, evCooled, evStalled, evOrphaned, evRecordAges, evServed, evReported, evLeaseOver,
 		evOperatorResumes, evAlarm, evAlarmEnds,
-		evTooLong, evOperatorPauses, evOperatorReleases, evDeleted, evRemovalExpires, evTransferExpires, evResize:
+		evTooLong, evOperatorPauses, evOperatorReleases, evDeleted, evRemovalExpires, evTransferExpires, evRaised,
+		evResize:
 		return true
 	}
 	return false
@@ -293,6 +299,10 @@ func (w *world) possible(k kind, i int) bool {
 		return w.rmRequested != 0 && w.rmExpired == 0
 	case evRequestRemoval:
 		return w.rmRequested|w.opRemove == 0
+	case evRaised:
+		return w.lowered != 0
+	case evLowered:
+		return w.lowered == 0 && w.limit > 1
 	case evTransferExpires:
 		return w.trRequested != 0 && w.trExpired == 0
 	case evReboots:
@@ -326,6 +336,8 @@ func (m *machine) apply(w *world, e event) (ok bool, found breach) {
 		w.trExpired, ok = 1, true
 	case e.kind == evRetire:
 		ok = m.retire(w, h, e.arg)
+	case e.kind == evRaised:
+		ok = w.raiseLimit()
 	case e.kind == evResize:
 		ok = m.resize(w)
 	case e.kind == evRemovalExpires:
@@ -537,6 +549,9 @@ func (m *machine) round(w *world, h int, r rank, how uint8) (ok bool, found brea
 	}
 	if found == fine {
 		found = m.judgeSize(w, h, *c)
+	}
+	if found == fine {
+		found = m.judgeLearnerBegins(w, h, *c)
 	}
 	if found == fine && m.External {
 		found = w.judgeExternal(h, *c, leads)

@@ -32,19 +32,32 @@ type Scenario struct {
 	// undo.
 	Retirements int
 	// Successor lets operators name the host that replaces the retired one, instead of retiring without a name.
-	Successor bool
-	Transfers int  // the maximum number of leadership transfers that operators request
-	Repair    bool // dead voters are replaced
-	Unhealthy bool // unhealthy voters are replaced
-	Tardy     bool // an unhealthy voter that does not answer is too slow rather than hung
-	Corrupt   bool // the alarm is CORRUPT instead of NOSPACE
-	External  bool // an external manager runs etcd on every host, and stops it when the host is reported safe to stop
-	Founders  int  // the number of hosts with a bootstrap request if there are no voters; 0 means 1
+	Successor   bool
+	Transfers   int          // the maximum number of leadership transfers that operators request
+	Repair      bool         // dead voters are replaced
+	Unhealthy   bool         // unhealthy voters are replaced
+	Tardy       bool         // an unhealthy voter that does not answer is too slow rather than hung
+	Corrupt     bool         // the alarm is CORRUPT instead of NOSPACE
+	External    bool         // an external manager runs etcd, and stops it when a host is reported safe to stop
+	Learner     LearnerScope // how the last host's permanent learner begins
+	MaxLearners uint8        // the limit on learners as every host is configured, at most 3; 0 is etcd's default, 1
+	Lowered     bool         // the first host's etcd has the limit 1 at the start, and is restarted at some moment
+	Founders    int          // the number of hosts with a bootstrap request if there are no voters; 0 means 1
 	// Liveness checks from every state whether the cluster reaches its target and becomes quiescent.
 	Liveness bool
 	// Long marks a scope that takes minutes or most of a usual machine's memory, and is not explored for every change.
 	Long bool
 }
+
+// LearnerScope selects how a scenario has a permanent learner.
+type LearnerScope uint8
+
+// The scopes. The zero value has none.
+const (
+	NoLearner     LearnerScope = iota
+	LearnerJoins               // its host has no member at the start
+	LearnerListed              // it is a learner at the start
+)
 
 // Result is the result of an exploration.
 type Result struct {
@@ -151,6 +164,16 @@ func (sc Scenario) initial() world {
 	for i := range sc.Voters {
 		w.hosts[i] = host{list: voter, named: 1, unit: active, data: current, recorded: 1}
 	}
+	w.limit = sc.MaxLearners
+	if sc.Learner != NoLearner {
+		w.permanent = uint8(sc.Hosts)
+	}
+	if sc.Learner == LearnerListed {
+		w.hosts[sc.Hosts-1] = host{
+			list: learner, named: 1, unit: active, data: current, recorded: 1, progress: steady,
+		}
+	}
+	w.lowered = bit(sc.Lowered)
 	for i := range max(1, sc.Founders) {
 		w.hosts[i].request = bit(sc.Voters == 0)
 	}

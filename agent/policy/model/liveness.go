@@ -100,6 +100,7 @@ func (w *world) forgetHistory(late bool) {
 // replace them.
 func (w *world) heal(e ending, unhealthy bool) {
 	w.finishRequests()
+	w.lowered = 0
 	for i := range w.n {
 		h := &w.hosts[i]
 		if e.hostsStayDown && h.down != 0 {
@@ -274,14 +275,14 @@ func (m *machine) judgeQuiescent(w *world, e ending) breach {
 	}
 	voters, _ := w.votes()
 	target := m.target(w.resized)
-	able := w.n - int(bit(w.retired != 0))
+	able := w.n - int(bit(w.retired != 0)) - int(bit(w.permanent != 0))
 	want := min(target.Voters, able)
 	if want%2 == 0 {
 		want--
 	}
 	learners := 0
 	for i := range w.n {
-		learners += int(bit(w.hosts[i].list == learner))
+		learners += int(bit(w.hosts[i].list == learner && !w.isPermanent(i)))
 	}
 	for i := range w.n {
 		if w.hosts[i].work != noWork {
@@ -304,6 +305,8 @@ func (m *machine) judgeQuiescent(w *world, e ending) breach {
 	case voters == target.Voters && learners != min(target.Standbys, able-voters):
 		return targetMissed
 	case voters != target.Voters && learners > 0:
+		return targetMissed
+	case voters == target.Voters && w.permanent != 0 && (w.hosts[w.permanent-1].list == learner) != (w.limit >= 2):
 		return targetMissed
 	}
 	return fine

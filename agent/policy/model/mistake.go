@@ -76,7 +76,7 @@ func Mistakes() []Mistake {
 	list = append(list, slices.Concat(commandMistakes(), recallMistakes())...)
 	list = append(list, slices.Concat(removalMistakes(), replacementMistakes(), standbyMistakes(),
 		unhealthyMistakes(), stepDownMistakes(), quietMistakes(), resizeMistakes(), retireMistakes(),
-		successorMistakes(), transferMistakes())...)
+		successorMistakes(), transferMistakes(), learnerMistakes(), learnerStaysMistakes())...)
 	list = append(list, maskedMistakes()...)
 	list = append(list, maskedCycleMistakes()...)
 	for i := range list {

@@ -68,6 +68,11 @@ const (
 	joinsUnstartable
 	ranTwice
 	notRun
+	limitsDiffer
+	noPlaceForLearner
+	permanentVotes
+	permanentFirst
+	permanentRemoved
 	liveRemoved
 	removedAtRisk
 	removedWithoutOperation
@@ -126,6 +131,7 @@ func promises() map[breach]promise {
 	maps.Copy(all, unhealthyPromises())
 	maps.Copy(all, resizePromises())
 	maps.Copy(all, transferPromises())
+	maps.Copy(all, learnerPromises())
 	maps.Copy(all, generalPromises)
 	return all
 }
@@ -483,7 +489,7 @@ func (w *world) judgeHealth(h int) breach {
 	unhealthy := 0
 	for i := range w.n {
 		g := &w.hosts[i]
-		member := g.list == voter || (g.list == learner && g.named != 0 && !w.joining(i))
+		member := g.list == voter || (g.list == learner && g.named != 0 && !w.joining(i) && !w.isPermanent(i))
 		if member && g.health == slow && w.present(i) {
 			unhealthy++
 		}
@@ -510,14 +516,21 @@ func (w *world) judgeChange(h int) breach {
 }
 
 func (w *world) judgeAdd(h int) breach {
-	if other := w.learnerAt(); other >= 0 && other != h {
+	other := w.learnerAt()
+	if standby := other >= 0 && w.isPermanent(h) && w.hosts[other].named != 0; other >= 0 && other != h && !standby {
 		return secondLearner
+	}
+	if found := w.judgeLearnerAdd(h); found != fine {
+		return found
 	}
 	return w.judgeChange(h)
 }
 
 func (w *world) judgePromote(h int) breach {
 	a := &w.hosts[h]
+	if w.isPermanent(h) {
+		return permanentVotes
+	}
 	justCut := w.answers(h) && w.learnerMoved != 0 // no agent can have observed that yet
 	if a.list != learner || a.progress != steady || (!w.serves(h) && !justCut) {
 		return learnerUnready
@@ -525,7 +538,7 @@ func (w *world) judgePromote(h int) breach {
 	voters, _ := w.votes()
 	others := 0
 	for i := range w.n {
-		if i != h && w.hosts[i].list != voter && w.present(i) && w.ready(i) {
+		if i != h && w.hosts[i].list != voter && w.present(i) && w.ready(i) && !w.isPermanent(i) {
 			others++
 		}
 	}

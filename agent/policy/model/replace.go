@@ -291,7 +291,8 @@ func (w *world) judgeOwnReplacement(h int, c choice) breach {
 	others, serving, unhealthy := 0, 0, 0
 	for i := range w.n {
 		g := &w.hosts[i]
-		unhealthy += int(bit(i != h && g.list != unlisted && g.named != 0 && g.health == slow && w.present(i)))
+		member := g.list != unlisted && g.named != 0 && !w.isPermanent(i)
+		unhealthy += int(bit(i != h && member && g.health == slow && w.present(i)))
 		if i != h && g.list == voter {
 			others++
 			serving += int(bit(w.serves(i)))
@@ -327,6 +328,9 @@ func (w *world) judgeReplacementReady(h int) breach {
 	if a.health != healthy || l >= 0 && l != h || l == h && !caughtUp {
 		return removedWithoutReplacement
 	}
+	if l != h {
+		return w.judgeLearnerAdd(h)
+	}
 	return fine
 }
 
@@ -359,7 +363,7 @@ func (w *world) mustReplace(target policy.Target) bool {
 			return false
 		case h.down != 0:
 			return false
-		default:
+		case !w.isPermanent(i):
 			others++
 		}
 	}
@@ -375,8 +379,8 @@ func (w *world) judgeRepaired(target policy.Target, repair bool) breach {
 		if h.list == voter && h.health == slow {
 			return notReplaced
 		}
-		others += int(bit(h.down == 0 && h.health != slow))
-		follows += int(bit(h.list == learner && h.down == 0))
+		others += int(bit(h.down == 0 && h.health != slow && !w.isPermanent(i)))
+		follows += int(bit(h.list == learner && h.down == 0 && !w.isPermanent(i)))
 	}
 	joined := voters > others && w.op == 0 && w.lock < 0 // the possible replacement has joined as an additional voter
 	if joined && (!repair || voters <= target.Voters) {

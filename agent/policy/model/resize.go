@@ -30,6 +30,7 @@ func (w *world) packSize() uint64 {
 	p.put(w.retires, 2)
 	p.put(w.successor, 3)
 	w.transferState.pack(&p)
+	w.learnerState.pack(&p)
 	return p.v
 }
 
@@ -38,6 +39,7 @@ func (w *world) unpackSize(v uint64) {
 	w.resized, w.opLeave, w.retired, w.retires = p.get(2), p.get(1), p.get(3), p.get(2)
 	w.successor = p.get(3)
 	w.transferState.unpack(&p)
+	w.learnerState.unpack(&p)
 }
 
 // target returns the size of the cluster, as it is recorded in etcd or configured.
@@ -96,7 +98,7 @@ func (m *machine) retire(w *world, i int, arg uint8) bool {
 			return false
 		}
 		w.retireHost(i)
-	case w.n-1 < m.target(w.resized).Voters, w.inOperation(i):
+	case w.n-1-int(bit(w.permanent != 0)) < m.target(w.resized).Voters, w.inOperation(i):
 		return false
 	default:
 		w.retireHost(i)
@@ -204,6 +206,8 @@ func (m *machine) judgeSize(w *world, h int, c choice) breach {
 	switch {
 	case joins && kept && all-w.retiring() >= target.Voters-1:
 		return successorIgnored
+	case leaves && w.isPermanent(h) && !w.isRetired(h):
+		return permanentRemoved
 	case leaves && !voterLeaves && !standbyLeaves:
 		return leftUnasked
 	case joins && w.isRetired(h):

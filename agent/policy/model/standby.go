@@ -21,6 +21,9 @@ func (w *world) judgeStandbyRemoval(h int, c choice) breach {
 	if t.list != learner || t.named == 0 || c.step == removeLearner && w.opLeft == 0 {
 		return fine
 	}
+	if w.isPermanent(who) {
+		return permanentRemoved
+	}
 	if !w.standbyLost(who) {
 		return usefulStandbyRemoved
 	}
@@ -28,7 +31,7 @@ func (w *world) judgeStandbyRemoval(h int, c choice) breach {
 		return fine
 	}
 	for i := range w.n {
-		if i != h && i != who && w.hosts[i].list == unlisted && w.present(i) && w.ready(i) {
+		if i != h && i != who && w.hosts[i].list == unlisted && w.present(i) && w.ready(i) && !w.isPermanent(i) {
 			return fine
 		}
 	}

@@ -175,7 +175,7 @@ func (s *observation) translate(v *policy.View, d policy.Decision) (kind, target
 	case policy.StepTakeDown, policy.StepStartUnit:
 		return guarded(step), 0
 	case policy.StepBeginJoin:
-		if step.Target == policy.RoleStandby {
+		if step.Target == policy.RoleStandby || step.Target == policy.RoleLearner {
 			return beginStandby, 0
 		}
 		return beginVoter, 0

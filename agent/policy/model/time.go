@@ -15,7 +15,7 @@ func (m *machine) timeEvent(w *world, k kind, i int, arg uint8) (ok bool, found 
 			return false, fine
 		}
 		h.progress++
-		w.learnerStalled = 0
+		w.learnerStalled &= bit(w.learnerAt() != i)
 		if w.joining(i) {
 			w.noteWrite()
 		}
@@ -228,6 +228,8 @@ func (w *world) faultEvent(k kind, i int, arg uint8) bool {
 		ok = w.quorum() && compareAndSet(&w.alarm, 0, 1)
 	case evSwapped:
 		h.data, h.recorded = empty, 0
+	case evLowered:
+		return w.lowerLimit(i)
 	case evForged:
 		return w.forgeRecord(i)
 	case evDeleted:

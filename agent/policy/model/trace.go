@@ -146,6 +146,10 @@ func (m *machine) text(e event, w *world) string {
 			return fmt.Sprintf("an operator replaces %s by %s", n, hostName(int(e.arg-1)))
 		}
 		return fmt.Sprintf("an operator retires %s, or undoes that", n)
+	case evRaised:
+		return "an operator restarts etcd with the configured limit on learners"
+	case evLowered:
+		return fmt.Sprintf("an operator restarts the etcd of %s with the limit 1 on learners", n)
 	case evResize:
 		if w.resized != 0 {
 			return "an operator resizes the cluster back"

@@ -63,6 +63,8 @@ type observation struct {
 
 	ejection uint8
 
+	learnerState
+
 	replacementState
 	resizeState
 	removalState // without the request on other hosts
@@ -83,7 +85,7 @@ func (w *world) observe(h int) observation {
 	}
 	s.startGuard = 0 // no decision depends on it
 	s.leaderless = bit(w.seesLeaderless(h))
-	s.removalState = w.removalSeen(h)
+	s.removalState, s.learnerState = w.removalSeen(h), w.learnerState
 	s.transferState = w.transferSeen(h)
 	if s.reachable == 0 {
 		return s
@@ -183,7 +185,7 @@ func (s *observation) view(target policy.Target, r rank) policy.View {
 	v := policy.View{
 		Self: policy.Self{
 			ID: me, Name: me, PeerURL: me, Mode: policy.Manage, Drives: true, Etcd: etcdVersion(),
-			DataMount: mount,
+			DataMount: mount, Learner: s.isPermanent(int(s.self)), MaxLearners: int(max(s.limit, 1)),
 		},
 		Target: target,
 		Limits: limits(),
@@ -315,6 +317,7 @@ func (s *observation) clusterView() policy.Cluster {
 			m.Standby = g.named != 0 && !s.joins(i)
 			s.learnerView(&m, g)
 		}
+		s.limitView(&m, i, g)
 		c.Members = append(c.Members, m)
 	}
 	return c
@@ -338,7 +341,8 @@ func (s *observation) hostsView(r rank) []policy.Host {
 		}
 		h := policy.Host{
 			ID: hostName(i), Name: hostName(i), PeerURL: hostName(i), Role: s.role(i), Health: healthState(g.health),
-			Qualified: true, Manage: true, P99: 2 * time.Millisecond, Answered: i != int(s.self),
+			Qualified: true, Manage: true, Learner: s.isPermanent(i), P99: 2 * time.Millisecond,
+			Answered:    i != int(s.self),
 			InOperation: g.inOperation != 0, Own: i == int(s.self), Sees: s.connectionReports(i),
 			UnhealthySince: policy.UnhealthySince{For: long(bit(g.health == slow))}, Strained: g.health == slow ||
 				g.health == clockWrong,
@@ -378,6 +382,8 @@ func (s *observation) role(i int) policy.Role {
 		return policy.RoleVoter
 	case s.joins(i):
 		return policy.RoleJoining
+	case g.list == learner && g.named != 0 && s.isPermanent(i):
+		return policy.RoleLearner
 	case g.list == learner && g.named != 0:
 		return policy.RoleStandby
 	}
@@ -412,7 +418,10 @@ func (s *observation) opView() *policy.Op {
 		OrphanedFor: long(s.orphan),
 		WrittenFor:  [...]time.Duration{ages, time.Second, time.Minute}[s.sinceWrite],
 	}
-	if s.opStandby != 0 {
+	switch {
+	case s.opStandby != 0 && s.isPermanent(int(s.opHost)):
+		op.Target = policy.RoleLearner
+	case s.opStandby != 0:
 		op.Target = policy.RoleStandby
 	}
 	if s.opLeft != 0 {

@@ -176,6 +176,7 @@ type world struct {
 	replacementState
 	resizeState
 	transferState
+	learnerState
 
 	faults uint8 // number of faults so far
 }
@@ -437,7 +438,7 @@ func (w *world) canonical() key {
 		if w.op != 0 && int(w.opHost) == i {
 			k |= 2
 		}
-		k ^= w.transferMark(i)
+		k ^= w.transferMark(i) ^ w.learnerMark(i)
 		j := i
 		for ; j > 0 && keys[j-1] > k; j-- {
 			keys[j], order[j] = keys[j-1], order[j-1]
@@ -479,6 +480,7 @@ func (w *world) permuted(order [maxHosts]uint8) world {
 		p.successor = place[w.successor-1] + 1
 	}
 	p.transferState.permute(&place)
+	p.learnerState.permute(&place)
 	return p
 }
 

@@ -114,7 +114,10 @@ func Run(ctx context.Context, opt Options) error {
 			EtcdVersion: binaryVersion(conf.Etcd), Discovery: discovered(conf.Cluster, parts.etcd),
 			Certificates: certificates.New(certificateFiles(conf), parts.etcd.TLS, wall).Read,
 			EtcdSettings: etcdflags.Reader{Environment: conf.Etcd.Environment}.Read,
-			EtcdMetrics:  metrics.Read, MemberMetrics: memberMetrics(parts.etcd),
+			MaxLearners: etcdflags.Reader{
+				EnvironmentFile: conf.Etcd.EnvironmentFile, Program: conf.Etcd.Binary,
+			}.MaxLearners,
+			EtcdMetrics: metrics.Read, MemberMetrics: memberMetrics(parts.etcd),
 			BlockProgress: parts.blocks.Progress, Readings: readings(conf.Etcd, sensors.New(), boots),
 			ExternalChecks: openChecks(conf.Checks, log), Network: prober,
 			SinceRenewal: parts.etcd.SinceRenewal, Spool: spoolReader(conf),

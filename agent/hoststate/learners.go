@@ -1,0 +1,39 @@
+// Copyright The quorumd Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package hoststate
+
+import "path/filepath"
+
+// learnersName is the file in the state directory with the permanent learners. A host record in etcd expires when its
+// agent loses the cluster, as during an outage of the link to a distant site: the learner there must stay.
+const learnersName = "learners.json"
+
+// NoteLearners records the permanent learners: for each member ID the number of learners to which its process limits
+// the cluster, or -1 if that is unknown. The map must not be changed afterwards.
+func (f *State) NoteLearners(of map[uint64]int) error {
+	defer f.writes()()
+	file := make(map[ID]int, len(of))
+	for member, limit := range of {
+		file[ID(member)] = limit
+	}
+	if err := writeJSON(f.disk, filepath.Join(f.state, learnersName), file, true); err != nil {
+		return err
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.learners = of
+	return nil
+}
+
+// openLearners reads the file. If that fails, no learner counts as permanent until its host publishes its record.
+func (f *State) openLearners() {
+	var file map[ID]int
+	if _, err := readJSON(f.disk, filepath.Join(f.state, learnersName), &file); err != nil {
+		return
+	}
+	f.learners = make(map[uint64]int, len(file))
+	for member, limit := range file {
+		f.learners[uint64(member)] = limit
+	}
+}

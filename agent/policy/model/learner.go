@@ -1,0 +1,230 @@
+// Copyright The quorumd Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package model
+
+import "github.com/quorumd/quorumd/agent/policy"
+
+// learnerState is the host that is configured to have a permanent learner, and the limits on learners.
+type learnerState struct {
+	permanent uint8 // the host, plus 1; 0 if there is none
+	limit     uint8 // --max-learners as every host is configured
+	lowered   uint8 // the host whose running etcd still has the limit 1, plus 1; 0 if there is none
+}
+
+func (l *learnerState) pack(p *packer) {
+	p.put(l.permanent, 3)
+	p.put(l.limit, 2)
+	p.put(l.lowered, 3)
+}
+
+func (l *learnerState) unpack(p *packer) {
+	l.permanent, l.limit, l.lowered = p.get(3), p.get(2), p.get(3)
+}
+
+func (l *learnerState) permute(place *[maxHosts]uint8) {
+	for _, at := range []*uint8{&l.permanent, &l.lowered} {
+		if *at != 0 {
+			*at = place[*at-1] + 1
+		}
+	}
+}
+
+// learnerMark distinguishes hosts in the order of a canonical key.
+func (l *learnerState) learnerMark(i int) uint64 {
+	var mark uint64
+	if l.isPermanent(i) {
+		mark |= 1 << 63
+	}
+	if int(l.lowered) == i+1 {
+		mark |= 1 << 62
+	}
+	return mark
+}
+
+// isPermanent reports whether a host is configured to have a permanent learner.
+func (l *learnerState) isPermanent(i int) bool { return int(l.permanent) == i+1 }
+
+// limitAt returns the limit of a host's running etcd.
+func (l *learnerState) limitAt(i int) uint8 {
+	if int(l.lowered) == i+1 {
+		return 1
+	}
+	return max(l.limit, 1)
+}
+
+// learners returns the number of learners in the member list, not counting host h.
+func (w *world) learners(h int) (n int) {
+	for i := range w.n {
+		n += int(bit(i != h && w.hosts[i].list == learner))
+	}
+	return n
+}
+
+// limitsDiffer reports whether some member's process has another limit on learners than the others.
+func (w *world) limitsDiffer() bool {
+	return w.lowered != 0 && w.hosts[w.lowered-1].list != unlisted && max(w.limit, 1) != 1
+}
+
+// joinsNextTo reports whether host h becomes a learner next to a permanent one, or a permanent one itself.
+func (w *world) joinsNextTo(h int) bool {
+	return w.isPermanent(h) || w.permanent != 0 && w.hosts[w.permanent-1].list == learner
+}
+
+// limitBlocks reports whether a host may not become a learner because of the limits that the members' hosts publish.
+func (w *world) limitBlocks(h int) bool {
+	if !w.joinsNextTo(h) || w.hosts[h].list != unlisted || !w.reaches(h) {
+		return false
+	}
+	if w.limit < 2 {
+		return true
+	}
+	live := func(i int) bool { return w.answers(i) && (i == h || w.hosts[h].blind == 0) }
+	silent := 0
+	for i := range w.n {
+		silent += int(bit(w.hosts[i].list == voter && !live(i)))
+	}
+	for i := range w.n {
+		g := &w.hosts[i]
+		known := w.present(i) && live(i) || w.isPermanent(i) && g.list == learner
+		leavesFirst := g.list == voter && silent == 1 && w.isDead(i)
+		if g.list != unlisted && !leavesFirst && (!known || w.limitAt(i) != w.limit) {
+			return true
+		}
+	}
+	return false
+}
+
+// limitView sets what a view shows about a host's limit and about a permanent learner.
+func (s *observation) limitView(m *policy.Member, i int, g observedHost) {
+	m.Permanent = s.isPermanent(i) && m.Learner
+	if m.Permanent || g.present != 0 && g.live != 0 {
+		m.MaxLearners = int(s.limitAt(i))
+	}
+	m.NotedLearner = m.LearnerNote()
+}
+
+// judgeLearnerAdd checks that the addition of a learner next to a permanent one is accepted, by all members alike, and
+// leaves a place for another learner.
+func (w *world) judgeLearnerAdd(h int) breach {
+	switch {
+	case !w.joinsNextTo(h):
+		return fine
+	case w.limitsDiffer():
+		return limitsDiffer
+	case w.limit < 2:
+		return noPlaceForLearner
+	}
+	return fine
+}
+
+// judgeLearnerBegins checks that a host that is to be a permanent learner joins as one, and after all voters.
+func (m *machine) judgeLearnerBegins(w *world, h int, c choice) breach {
+	voters, _ := w.votes()
+	replaces := c.step == beginReplace || c.step == beginRemoveLost
+	switch {
+	case !w.isPermanent(h) || c.step != beginVoter && c.step != beginStandby && !replaces:
+		return fine
+	case c.step == beginVoter || replaces:
+		return permanentVotes
+	case voters-w.retiring() < m.target(w.resized).Voters:
+		return permanentFirst
+	}
+	return fine
+}
+
+// raiseLimit restarts the etcd with the lower limit, with the limit that is configured.
+func (w *world) raiseLimit() bool {
+	if w.lowered == 0 {
+		return false
+	}
+	w.lowered = 0
+	return true
+}
+
+// lowerLimit restarts an etcd with the limit 1, as an operator may do at any moment. With two learners in its data,
+// that etcd would not start.
+func (w *world) lowerLimit(i int) bool {
+	h := &w.hosts[i]
+	if w.lowered != 0 || w.limit < 2 || h.list == unlisted || h.unit != active || w.learners(-1) > 1 {
+		return false
+	}
+	w.lowered = uint8(i) + 1
+	w.markFaulted()
+	return true
+}
+
+// learnerPromises returns the promises about permanent learners.
+func learnerPromises() map[breach]promise {
+	return map[breach]promise{
+		limitsDiffer: {
+			"P2", "a learner is added although the members have different limits, so that their lists would differ",
+		},
+		noPlaceForLearner: {"P2", "a learner is added although etcd's limit leaves no place for a replacement"},
+		permanentVotes:    {"P2", "a permanent learner is to become a voter"},
+		permanentFirst:    {"P2", "a permanent learner joins while a voter is missing"},
+		permanentRemoved:  {"P4", "a permanent learner is removed although its host is not retired"},
+	}
+}
+
+// smallLearners returns the scopes with a permanent learner that every test run explores.
+func smallLearners() []Scenario {
+	three := policy.Target{Voters: 3}
+	return []Scenario{
+		{
+			Name: "a permanent learner joins", Hosts: 3, Voters: 1, Target: policy.Target{Voters: 1, Standbys: 1},
+			Learner: LearnerJoins, MaxLearners: 2, Lowered: true, Liveness: true,
+		},
+		{
+			Name: "a permanent learner joins, a lower limit or a crash", Hosts: 3, Voters: 1,
+			Target: policy.Target{Voters: 1, Standbys: 1}, Learner: LearnerJoins, MaxLearners: 2,
+			Faults: LimitChange | AgentCrash | LateCall, Budget: 1, Liveness: true,
+		},
+		{
+			Name: "a permanent learner under etcd's usual limit", Hosts: 3, Voters: 1,
+			Target: policy.Target{Voters: 1, Standbys: 1}, Learner: LearnerJoins, MaxLearners: 1, Liveness: true,
+		},
+		{
+			Name: "a voter joins next to a permanent learner", Hosts: 4, Voters: 2, Target: three,
+			Learner: LearnerListed, MaxLearners: 2, Liveness: true,
+		},
+		{
+			Name: "one host taken down next to a permanent learner", Hosts: 4, Voters: 3, Target: three, Requests: 1,
+			Learner: LearnerListed, MaxLearners: 2, Liveness: true,
+		},
+	}
+}
+
+// Learners returns the scopes with a permanent learner, next to other operations.
+func Learners() []Scenario {
+	three := policy.Target{Voters: 3}
+	return append(smallLearners(),
+		Scenario{
+			Name: "a permanent learner joins, a fault", Hosts: 3, Voters: 1,
+			Target: policy.Target{Voters: 1, Standbys: 1}, Learner: LearnerJoins, MaxLearners: 2,
+			Faults: AllFaults | LimitChange, Budget: 1, Liveness: true, Long: true,
+		},
+		Scenario{
+			Name: "a voter joins next to a permanent learner, a fault", Hosts: 4, Voters: 2, Target: three,
+			Learner: LearnerListed, MaxLearners: 2, Faults: AllFaults | LimitChange, Budget: 1, Liveness: true,
+			Long: true,
+		},
+		Scenario{
+			Name: "a dead voter replaced next to a permanent learner", Hosts: 5, Voters: 3, Target: three, Repair: true,
+			Learner: LearnerListed, MaxLearners: 2, Faults: HostCrash, Budget: 1, Liveness: true, Long: true,
+		},
+		Scenario{
+			Name: "a dead voter next to a permanent learner that leaves no place", Hosts: 5, Voters: 3, Target: three,
+			Repair: true, Learner: LearnerListed, MaxLearners: 1, Faults: HostCrash, Budget: 1, Long: true,
+		},
+		Scenario{
+			Name: "three voters become one next to a permanent learner", Hosts: 4, Voters: 3, Target: three,
+			ResizeTo: 1, Learner: LearnerListed, MaxLearners: 2, Liveness: true,
+		},
+		Scenario{
+			Name: "one host taken down next to a permanent learner, a fault", Hosts: 4, Voters: 3, Target: three,
+			Requests: 1, Learner: LearnerListed, MaxLearners: 2, Faults: AllFaults | LimitChange, Budget: 1,
+			Liveness: true, Long: true,
+		},
+	)
+}

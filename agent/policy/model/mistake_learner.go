@@ -1,0 +1,167 @@
+// Copyright The quorumd Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package model
+
+import "github.com/quorumd/quorumd/agent/policy"
+
+// withLearner returns a scope of one voter with a standby, in which the last host is to be a permanent learner.
+func withLearner(class Faults) func(sc *Scenario) {
+	return func(sc *Scenario) {
+		sc.Hosts, sc.Voters, sc.Learner, sc.MaxLearners = 3, 1, LearnerJoins, 2
+		sc.Target = policy.Target{Voters: 1, Standbys: 1}
+		sc.Faults, sc.Budget = class, int(bit(class != 0))
+	}
+}
+
+// nextToLearner returns a scope with a permanent learner, and with that many voters of three.
+func nextToLearner(hosts, voters int, class Faults) func(sc *Scenario) {
+	return func(sc *Scenario) {
+		sc.Hosts, sc.Voters, sc.Learner, sc.MaxLearners = hosts, voters, LearnerListed, 2
+		sc.Target = policy.Target{Voters: 3}
+		sc.Faults, sc.Budget, sc.Repair = class, int(bit(class != 0)), class&HostCrash != 0
+	}
+}
+
+// also returns a scope with a further change.
+func also(scope, change func(sc *Scenario)) func(sc *Scenario) {
+	return func(sc *Scenario) {
+		scope(sc)
+		change(sc)
+	}
+}
+
+// asStandby shows the permanent learner as an ordinary standby.
+func asStandby(v *policy.View) {
+	eachMember(v, func(m *policy.Member) { m.Permanent = false })
+	for i := range v.Hosts {
+		h := &v.Hosts[i]
+		if h.Learner = false; h.Role == policy.RoleLearner {
+			h.Role = policy.RoleStandby
+		}
+	}
+}
+
+// learnerMistakes returns the mistakes about permanent learners and the limit on learners.
+func learnerMistakes() []Mistake {
+	lowered := func(sc *Scenario) { sc.Lowered = true }
+	return []Mistake{
+		{
+			Name: "a permanent learner is promoted when a voter is missing", breach: permanentVotes,
+			scope: nextToLearner(4, 2, 0),
+			rules: seeing(func(v *policy.View) {
+				v.Self.Learner = false
+				asStandby(v)
+			}),
+		},
+		{
+			Name: "a host that is to be a learner joins as a voter", breach: permanentVotes,
+			scope: clusterWithLearner(2),
+			rules: seeing(func(v *policy.View) { v.Self.Learner = false }),
+		},
+		{
+			Name: "a host that is to be a learner replaces a dead voter", breach: permanentVotes,
+			scope: also(nextToLearner(4, 3, HostCrash), func(sc *Scenario) { sc.Learner = LearnerJoins }),
+			rules: seeing(func(v *policy.View) {
+				if v.Op == nil {
+					v.Self.Learner = false
+				}
+				for i := range v.Hosts {
+					v.Hosts[i].Learner = false
+				}
+			}),
+		},
+		{
+			Name: "a permanent learner joins before the voters", breach: permanentFirst,
+			scope: clusterWithLearner(2),
+			rules: seeing(func(v *policy.View) {
+				if v.Self.Learner {
+					v.Target.Voters = 1
+				}
+			}),
+		},
+		{
+			Name: "a host compares the configured limits", breach: limitsDiffer, scope: also(withLearner(0), lowered),
+			rules: seeing(func(v *policy.View) {
+				eachMember(v, func(m *policy.Member) { m.MaxLearners = v.Self.MaxLearners })
+			}),
+		},
+		{
+			Name: "a limit that is not known counts as equal", breach: limitsDiffer,
+			scope: also(withLearner(AgentCrash), lowered),
+			rules: seeing(func(v *policy.View) {
+				eachMember(v, func(m *policy.Member) {
+					if m.MaxLearners == 0 {
+						m.MaxLearners = v.Self.MaxLearners
+					}
+				})
+			}),
+		},
+		{
+			Name: "the limits are not compared again when the learner is added", breach: limitsDiffer,
+			scope: withLearner(LimitChange),
+			rules: seeing(func(v *policy.View) {
+				if v.Op != nil {
+					eachMember(v, func(m *policy.Member) { m.MaxLearners = v.Self.MaxLearners })
+				}
+			}),
+		},
+	}
+}
+
+// learnerStaysMistakes returns the mistakes about the places for learners, and about a permanent learner that leaves.
+func learnerStaysMistakes() []Mistake {
+	tooFew := func(sc *Scenario) { sc.MaxLearners = 1 }
+	return []Mistake{
+		{
+			Name: "a permanent learner takes the only place", breach: noPlaceForLearner,
+			scope: also(withLearner(0), tooFew),
+			rules: seeing(func(v *policy.View) {
+				if v.Self.Learner {
+					v.Self.MaxLearners++
+					eachMember(v, func(m *policy.Member) { m.MaxLearners++ })
+				}
+			}),
+		},
+		{
+			Name: "a dead voter is removed although no learner may be added", breach: noPlaceForLearner,
+			scope: also(nextToLearner(5, 3, HostCrash), tooFew),
+			rules: seeing(func(v *policy.View) {
+				if len(v.Cluster.Members) > 3 { // until the voter is removed
+					v.Self.MaxLearners = 2
+					eachMember(v, func(m *policy.Member) { m.MaxLearners = 2 })
+				}
+			}),
+		},
+		{
+			Name: "a lost permanent learner is removed", breach: permanentRemoved,
+			scope: also(nextToLearner(4, 1, HostCrash), func(sc *Scenario) {
+				sc.Target = policy.Target{Voters: 1, Standbys: 1}
+			}),
+			rules: seeing(asStandby),
+		},
+		{
+			Name: "a permanent learner leaves a cluster without standbys", breach: permanentRemoved,
+			scope: also(nextToLearner(4, 3, 0), func(sc *Scenario) { sc.ResizeTo = 1 }),
+			rules: seeing(asStandby),
+		},
+		{
+			Name: "a permanent learner counts as the standby", breach: targetMissed,
+			scope: withLiveness(also(withLearner(0), func(sc *Scenario) { sc.Learner = LearnerListed })),
+			rules: seeing(func(v *policy.View) {
+				if !v.Self.Learner {
+					asStandby(v)
+				}
+			}),
+		},
+	}
+}
+
+// clusterWithLearner returns a scope of two of three voters, and of that many more hosts. The last host is to be a
+// permanent learner.
+func clusterWithLearner(more int) func(sc *Scenario) {
+	return func(sc *Scenario) {
+		sc.Hosts, sc.Voters, sc.Learner, sc.MaxLearners = 2+more, 2, LearnerJoins, 2
+		sc.Target = policy.Target{Voters: 3}
+	}
+}

@@ -1,0 +1,110 @@
+// Copyright The quorumd Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package etcdflags
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/prometheus/procfs"
+
+	"github.com/quorumd/quorumd/systemd"
+)
+
+const (
+	learnersFlag     = "max-learners"
+	learnersVariable = "ETCD_MAX_LEARNERS"
+)
+
+// MaxLearners returns the number of learners to which the running etcd with that process ID limits the cluster: its
+// flag, else its variable, else 1. The environment of another user's process cannot be read; then the environment file
+// counts, if it is older than the process. The result is 0 with an error if the limit is not certain.
+func (r Reader) MaxLearners(pid int) (int, error) {
+	proc, err := procfs.NewFS(cmp.Or(r.Proc, procfs.DefaultMountPoint))
+	if err != nil {
+		return 0, err
+	}
+	process, err := proc.Proc(pid)
+	if err != nil {
+		return 0, err
+	}
+	args, err := process.CmdLine()
+	if err != nil {
+		return 0, err
+	}
+	if len(args) == 0 || filepath.Base(args[0]) != filepath.Base(r.Program) {
+		return 0, fmt.Errorf("process %d does not run %s", pid, r.Program)
+	}
+	flags := map[string]string{}
+	parse(flags, args[1:])
+	if flags["config-file"] != "" {
+		return 0, errors.New("etcd uses a config file")
+	}
+	value := flags[learnersFlag]
+	if value == "" {
+		vars, err := r.environment(process)
+		if err != nil {
+			return 0, err
+		}
+		if vars["ETCD_CONFIG_FILE"] != "" {
+			return 0, errors.New("etcd uses a config file")
+		}
+		value = cmp.Or(vars[learnersVariable], "1")
+	}
+	limit, err := strconv.Atoi(value)
+	if err != nil || limit < 1 {
+		return 0, fmt.Errorf("%s is %q", learnersFlag, value)
+	}
+	return limit, nil
+}
+
+// environment returns the environment with which a process was started, or what the environment file sets if only that
+// can be read.
+func (r Reader) environment(process procfs.Proc) (map[string]string, error) {
+	read := r.Environ
+	if read == nil {
+		read = func(int) ([]string, error) { return process.Environ() }
+	}
+	list, err := read(process.PID)
+	if err == nil {
+		vars := map[string]string{}
+		for _, entry := range slices.Backward(list) { // the first entry of a name counts
+			name, value, _ := strings.Cut(entry, "=")
+			vars[name] = value
+		}
+		return vars, nil
+	}
+	if !errors.Is(err, fs.ErrPermission) {
+		return nil, err
+	}
+	info, err := os.Stat(r.EnvironmentFile)
+	if err != nil {
+		return nil, err
+	}
+	stat, err := process.Stat()
+	if err != nil {
+		return nil, err
+	}
+	started, err := stat.StartTime()
+	if err != nil {
+		return nil, err
+	}
+	const granularity = time.Second // of the start time
+	if since := info.ModTime().Sub(time.UnixMilli(int64(started * 1000))); since > granularity {
+		return nil, fmt.Errorf("%s was changed after etcd was started", r.EnvironmentFile)
+	}
+	text, err := os.ReadFile(r.EnvironmentFile)
+	if err != nil {
+		return nil, err
+	}
+	return systemd.ParseEnvironment(string(text))
+}
