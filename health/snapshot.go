@@ -135,8 +135,8 @@ func strictly(data []byte, to any) error {
 	return nil
 }
 
-// check returns an error unless the time of the snapshot is between the boot and now, and every other time in it between
-// the boot and the time of the snapshot.
+// check returns an error unless the time of the snapshot is between the boot and now, and every other time in it
+// between the boot and the time of the snapshot.
 func (s snapshot) check(now time.Duration) error {
 	moments := []time.Duration{s.Since}
 	for _, t := range s.Checks {

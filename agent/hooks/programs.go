@@ -5,8 +5,8 @@ package hooks
 
 import "context"
 
-// Programs are the operator's hooks and commands. The methods start or check a program, and never wait for it. *Launcher
-// is the implementation with real programs.
+// Programs are the operator's hooks and commands. The methods start or check a program, and never wait for it.
+// *Launcher is the implementation with real programs.
 type Programs interface {
 	Start(ctx context.Context, run Run) error
 	State(ctx context.Context, run Run) (Result, error)

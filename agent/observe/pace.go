@@ -49,10 +49,11 @@ type Pace struct {
 	Guided    int // fleet size up to which a maintained join queue does not reduce these rates
 }
 
-// UsualPace returns the limits for any fleet. With 100 to 3000 hosts and the default interval, all resting hosts together
-// read from etcd in 50 rounds per second; in larger fleets, each reads about once a minute. A host record takes about
-// 0.5 KiB, so a resting host reads 2.5 KiB/s of records, and an attentive host 100 KiB/s. While some voter's agent
-// maintains the join queue, all resting hosts together read at most 2.5 MiB/s of records, regardless of their number.
+// UsualPace returns the limits for any fleet. With 100 to 3000 hosts and the default interval, all resting hosts
+// together read from etcd in 50 rounds per second; in larger fleets, each reads about once a minute. A host record
+// takes about 0.5 KiB, so a resting host reads 2.5 KiB/s of records, and an attentive host 100 KiB/s. While some
+// voter's agent maintains the join queue, all resting hosts together read at most 2.5 MiB/s of records, regardless of
+// their number.
 func UsualPace() Pace {
 	return Pace{RestFrom: 100, RestMost: 30, Resting: 10, Attentive: 400, Guided: 1000}
 }

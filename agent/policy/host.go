@@ -230,8 +230,9 @@ func (v View) withUnreadable(d Decision) Decision {
 	return d
 }
 
-// An etcd that starts on an empty disk without flags or ETCD_* variables creates a single-member cluster. Its member and
-// cluster IDs are the same on every host, because etcd derives them from the default peer URL and the default token.
+// An etcd that starts on an empty disk without flags or ETCD_* variables creates a single-member cluster. Its member
+// and cluster IDs are the same on every host, because etcd derives them from the default peer URL and the default
+// token.
 const (
 	defaultMemberID  = 0x8e9e05c52164694d
 	defaultClusterID = 0xcdf818194e3a8c32

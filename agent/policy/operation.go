@@ -207,7 +207,8 @@ func ownOperation(v View) (Decision, bool) {
 	case v.foreign():
 		return blockedBy(v, vetoIDMismatch), true
 	case !known:
-		return wait(OperationInFlight, "this quorumd does not support the operation %q: upgrade quorumd on this host", op.Kind), true
+		return wait(OperationInFlight, "this quorumd does not support the operation %q: upgrade quorumd on this host",
+			op.Kind), true
 	}
 	return o.carry(v), true
 }

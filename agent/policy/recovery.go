@@ -245,8 +245,8 @@ func planInForce(all []HostRemains, _ RecoveryChoice) (text, about string) {
 	return "", ""
 }
 
-// planElsewhere returns why the survivor of a plan that a host received may still carry out the plan: no collected facts
-// show that the survivor gave it up, and the operator has not stated that the survivor stays off.
+// planElsewhere returns why the survivor of a plan that a host received may still carry out the plan: no collected
+// facts show that the survivor gave it up, and the operator has not stated that the survivor stays off.
 func planElsewhere(all []HostRemains, w RecoveryChoice) (text, about string) {
 	for _, r := range all {
 		for _, p := range r.Plans {

@@ -45,8 +45,8 @@ func TestAnEtcdUpgradeRolloutWaitsForASnapshot(t *testing.T) {
 		"paused":              {func(v *View) { v.Rollout.Runs = false }, "", false},
 		"failed a moment ago": {func(v *View) {
 			v.Backup.Failed = &BackupFailure{Host: "n4", Text: "no space", Age: time.Minute}
-		}, "a snapshot is needed before etcd on n4 is upgraded to 3.7.3, but n4 failed to save it: no space; n4 tries " +
-			"again in 9m", false},
+		}, "a snapshot is needed before etcd on n4 is upgraded to 3.7.3, but n4 failed to save it: no space; n4 " +
+			"tries again in 9m", false},
 		"failed a while ago, without schedule": {func(v *View) {
 			v.Backup.Every, v.Backup.Failed = 0, &BackupFailure{Host: "n4", Age: time.Hour}
 		}, "a snapshot is needed before etcd on n4 is upgraded to 3.7.3, but n4 failed to save it", true},
@@ -63,8 +63,8 @@ func TestAnEtcdUpgradeRolloutWaitsForASnapshot(t *testing.T) {
 			for i := range v.Hosts {
 				v.Hosts[i].Stores = false
 			}
-		}, "a snapshot is needed before etcd on n4 is upgraded to 3.7.3, but no host can take one: no suitable host in mode manage reports " +
-			"that backup.store is set", false},
+		}, "a snapshot is needed before etcd on n4 is upgraded to 3.7.3, but no host can take one: no suitable " +
+			"host in mode manage reports that backup.store is set", false},
 	} {
 		v := upgrading()
 		c.change(&v)

@@ -67,9 +67,9 @@ func splice(from, to, most int) (int, error) {
 	}
 }
 
-// spliceFrom moves bytes from a side through a pipe, at most the given number. It returns how many it moved, and whether
-// copyFrom continues. If there is no pipe, or the kernel cannot splice, it moves nothing and copyFrom continues with a
-// buffer.
+// spliceFrom moves bytes from a side through a pipe, at most the given number. It returns how many it moved, and
+// whether copyFrom continues. If there is no pipe, or the kernel cannot splice, it moves nothing and copyFrom
+// continues with a buffer.
 func (l *loop) spliceFrom(e *end, most int) (n int, more bool, err error) {
 	p := l.pipe()
 	if p == nil {

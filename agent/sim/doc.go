@@ -52,6 +52,6 @@
 //
 // Not simulated: fleets so large that hosts poll less often (the tests of package agent cover them, also in virtual
 // time: `make sim-fleet`); maintenance hooks; agent files that hang with the disk; mixed etcd versions; data loss of
-// voters outside quorum loss, and a survivor that lacks acknowledged writes; recovery from a snapshot; clock drift; changed URLs;
-// duplicate names and URLs. Tests with real processes cover TLS, the socket, metrics and real timings.
+// voters outside quorum loss, and a survivor that lacks acknowledged writes; recovery from a snapshot; clock drift;
+// changed URLs; duplicate names and URLs. Tests with real processes cover TLS, the socket, metrics and real timings.
 package sim

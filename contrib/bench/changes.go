@@ -69,7 +69,7 @@ func changes() []row {
 		all = append(all, planned{
 			name: fmt.Sprintf("retire/%d", n), voters: n, spares: 1, target: n,
 			about:   fmt.Sprintf("the leader of %d voters is replaced by a new member and leaves", n),
-			plainly: "member add --learner, start etcd, member promote until it is accepted, member remove of the leader",
+			plainly: "member add --learner, start etcd, member promote, member remove of the leader, retried",
 			ours:    "quorumctl retire HOST",
 			byHand: func(p *plain) error {
 				if err := p.joins(); err != nil {

@@ -72,21 +72,19 @@ const (
 
 // rows returns everything that can be measured.
 func rows() []row {
-	return slices.Concat(joins(), restarts(), changes(), deadRows(), slowLeaders(), probes(), snapshots(), recoveries(), []row{
-		busy(), proxies(),
-		{
-			name: "rest", about: "cost of an idle agent, on one of three voters, scraped every 15 s",
-			plainly: "node_exporter with defaults, scraped every 15 s",
-			ours:    "the agent of one voter with its probe; its etcd is not counted",
-			figures: []figure{
-				{name: cpu, unit: "s/min", digits: 2},
-				{name: pss, unit: "MiB", digits: 1},
-				{name: scrapeSize, unit: "KiB", digits: 1},
-				{name: scrapeTime, unit: "ms", digits: 1},
-			},
-			need: gibibyte, bound: 8 * time.Minute,
-			plain: exporterIdle, quorumd: agentIdle,
+	all := slices.Concat(joins(), restarts(), changes(), deadRows(), slowLeaders(), probes(), snapshots(), recoveries())
+	return append(all, busy(), proxies(), row{
+		name: "rest", about: "cost of an idle agent, on one of three voters, scraped every 15 s",
+		plainly: "node_exporter with defaults, scraped every 15 s",
+		ours:    "the agent of one voter with its probe; its etcd is not counted",
+		figures: []figure{
+			{name: cpu, unit: "s/min", digits: 2},
+			{name: pss, unit: "MiB", digits: 1},
+			{name: scrapeSize, unit: "KiB", digits: 1},
+			{name: scrapeTime, unit: "ms", digits: 1},
 		},
+		need: gibibyte, bound: 8 * time.Minute,
+		plain: exporterIdle, quorumd: agentIdle,
 	})
 }
 

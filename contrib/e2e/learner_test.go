@@ -7,7 +7,6 @@ package e2e
 
 import (
 	"context"
-	"fmt"
 	"slices"
 	"strconv"
 	"testing"
@@ -109,6 +108,6 @@ func (w *world) checkStaleReads(h *host) {
 	if len(waits) > 0 {
 		worst = slices.Max(waits)
 	}
-	w.t.Log(fmt.Sprintf("%d of %d reads right after a write were stale (%d %%), for %s at most", stale, writes,
-		100*stale/writes, worst.Round(100*time.Microsecond)))
+	w.t.Logf("%d of %d reads right after a write were stale (%d %%), for %s at most", stale, writes,
+		100*stale/writes, worst.Round(100*time.Microsecond))
 }

@@ -85,8 +85,8 @@ func (l *link) read(src *net.TCPConn, chunks chan<- chunk) {
 	}
 }
 
-// write sends a chunk. If the rate is limited, it sends pieces worth a twentieth of a second each. Before each piece, it
-// waits while the direction is held.
+// write sends a chunk. If the rate is limited, it sends pieces worth a twentieth of a second each. Before each piece,
+// it waits while the direction is held.
 func (l *link) write(dst *net.TCPConn, data []byte, held func(Faults) bool) error {
 	for len(data) > 0 {
 		if !l.waitWhile(held) {

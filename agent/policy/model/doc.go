@@ -68,8 +68,8 @@
 // Two observations are not modelled. An etcd that was removed before it was ever ready may keep running, even after a
 // request to stop, until systemd kills it. And if one of two voters is removed and the other is killed at once, the
 // killed one may start with the old list and wait for the removed member forever. quorumd removes one of two voters
-// only on an operator's request: a resize to one, which requires a recent snapshot unless the operator waives it, or the
-// removal of that member.
+// only on an operator's request: a resize to one, which requires a recent snapshot unless the operator waives it, or
+// the removal of that member.
 //
 // # Quorum loss
 //
@@ -95,6 +95,6 @@
 // hides nothing, and a test checks that the policy decides the same. The reductions make it possible to explore a dead
 // voter, its standby and a second fault of every class completely: 6 million worlds.
 //
-// Hosts are interchangeable, so they are sorted, and worlds that differ only in the order of their hosts usually count as
-// one. Hosts that rank alike keep their order, which costs duplicates but hides nothing.
+// Hosts are interchangeable, so they are sorted, and worlds that differ only in the order of their hosts usually count
+// as one. Hosts that rank alike keep their order, which costs duplicates but hides nothing.
 package model

@@ -27,8 +27,8 @@ func (m RolloutMistake) Explore(ctx context.Context) Result {
 	return newRolloutMachine(append(Rollouts(), LongRollouts()...)[m.scope], r).explore(ctx, 0)
 }
 
-// Values of RolloutMistake.scope: indices into Rollouts followed by LongRollouts. The first scope, 0, is the default and
-// has no name.
+// Values of RolloutMistake.scope: indices into Rollouts followed by LongRollouts. The first scope, 0, is the default
+// and has no name.
 const (
 	rolloutWithOperator = iota + 1
 	rolloutWithFault

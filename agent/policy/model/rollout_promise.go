@@ -31,8 +31,10 @@ func rolloutPromises() map[rolloutBreach]promise {
 		rolloutWrongVersion:   {"P8", "a rollout continues after a host came back with the wrong version"},
 		rolloutOverwritten:    {"P1", "a rollout record overwrites a concurrent write"},
 		rolloutUnexpectedStep: {"P4", "an agent takes a step that no rollout needs"},
-		rolloutNeverEnds:      {"liveness", "all faults have ended, and a rollout neither ends nor reports why it stopped"},
-		rolloutNoReason:       {"P8", "a decision has neither a step nor a reason"},
+		rolloutNeverEnds: {
+			"liveness", "all faults have ended, and a rollout neither ends nor reports why it stopped",
+		},
+		rolloutNoReason: {"P8", "a decision has neither a step nor a reason"},
 	}
 }
 

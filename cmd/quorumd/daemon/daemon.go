@@ -113,10 +113,7 @@ func Run(ctx context.Context, opt Options) error {
 		Sources: observe.Sources{
 			EtcdVersion: binaryVersion(conf.Etcd), Discovery: discovered(conf.Cluster, parts.etcd),
 			Certificates: certificates.New(certificateFiles(conf), parts.etcd.TLS, wall).Read,
-			EtcdSettings: etcdflags.Reader{Environment: conf.Etcd.Environment}.Read,
-			MaxLearners: etcdflags.Reader{
-				EnvironmentFile: conf.Etcd.EnvironmentFile, Program: conf.Etcd.Binary,
-			}.MaxLearners,
+			EtcdSettings: etcdSettings(conf.Etcd).Read, MaxLearners: etcdSettings(conf.Etcd).MaxLearners,
 			EtcdMetrics: metrics.Read, MemberMetrics: memberMetrics(parts.etcd),
 			BlockProgress: parts.blocks.Progress, Readings: readings(conf.Etcd, sensors.New(), boots),
 			ExternalChecks: openChecks(conf.Checks, log), Network: prober,
@@ -180,6 +177,11 @@ func Run(ctx context.Context, opt Options) error {
 	_ = notifyEnd(ctx, notifier) // the agent ends regardless
 	log.Info("quorumd stopped; etcd left as it is")
 	return err
+}
+
+// etcdSettings returns the reader of the running etcd's settings.
+func etcdSettings(c config.Etcd) etcdflags.Reader {
+	return etcdflags.Reader{Environment: c.Environment, EnvironmentFile: c.EnvironmentFile, Program: c.Binary}
 }
 
 // aboutPage returns the information that the status page shows in addition to the status.

@@ -29,8 +29,8 @@ const (
 	unitOutcomes = "/run/quorumd-hooks"
 )
 
-// openHooks returns the agent's launcher of hooks. With orders, a systemd service runs the programs as root; otherwise a
-// child of the agent runs them.
+// openHooks returns the agent's launcher of hooks. With orders, a systemd service runs the programs as root; otherwise
+// a child of the agent runs them.
 func openHooks(conf config.Config, path string, orders *roothelper.Client) (*hooks.Launcher, error) {
 	if orders != nil {
 		launch := func(ctx context.Context, run hooks.Run) error {
