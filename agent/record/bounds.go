@@ -16,6 +16,13 @@ import (
 	"unicode/utf8"
 )
 
+// MaxBytes bounds a record, and MaxRolloutBytes a rollout, which lists its hosts. A host record has about 1 KiB. No
+// agent writes a value above the bound.
+const (
+	MaxBytes        = 64 << 10
+	MaxRolloutBytes = 128 << 10
+)
+
 // The bounds of a record's content. A record with every field at its bound is smaller than MaxBytes, except for a
 // rollout's hosts: see Rollout.Room. The bounds apply to the JSON form of texts, in which one byte may take six.
 const (
@@ -278,4 +285,11 @@ func tooDeep(b []byte) bool {
 		}
 	}
 	return false
+}
+
+func mostBytes(r any) int {
+	if _, is := r.(Rollout); is {
+		return MaxRolloutBytes
+	}
+	return MaxBytes
 }

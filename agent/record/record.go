@@ -24,13 +24,6 @@ import (
 // Version is the version that this agent writes into every record, and the only one that it reads.
 const Version = 1
 
-// MaxBytes bounds a record, and MaxRolloutBytes a rollout, which lists its hosts. A host record has about 1 KiB. No
-// agent writes a value above the bound.
-const (
-	MaxBytes        = 64 << 10
-	MaxRolloutBytes = 128 << 10
-)
-
 // ErrVersion means that a record has a newer format than this agent knows.
 var ErrVersion = errors.New("unknown record version")
 
@@ -282,13 +275,6 @@ func decodeOther[T kind](b []byte) (r T, err error) {
 		*extra = rest
 	}
 	return r, nil
-}
-
-func mostBytes(r any) int {
-	if _, is := r.(Rollout); is {
-		return MaxRolloutBytes
-	}
-	return MaxBytes
 }
 
 // decodeOwn reads a record whose JSON is exactly what this agent would write, which is the common case. Such a record
