@@ -54,9 +54,10 @@ func (o *Observer) askSurvivors(ctx context.Context, r *round.Round) error {
 func (b *Builder) leaderless(v *policy.View, r *round.Round) {
 	var names []string
 	led, voters, votes := false, 0, false
+	mine, listed := r.OwnMember(r.Answers.Membership, b.config.Etcd.PeerURL)
 	for _, m := range r.Answers.Membership.Members {
 		s, asked := r.Answers.Of[m.ID]
-		own := slices.Contains(m.PeerURLs, b.config.Etcd.PeerURL)
+		own := listed && m.ID == mine.ID
 		if !m.Learner {
 			voters++
 			votes = votes || own

@@ -457,7 +457,11 @@ func awaitReports(v View, m Member) (Decision, bool) {
 		return d, true
 	}
 	if ids, names := notReported(v, v.Self.PeerURL); len(ids) > 0 {
-		d := wait(HealthAwaited, "%s waits for fresh health states from %s", v.Self.Name, joinNames(names))
+		what := "fresh health states from "
+		if v.Asked.Work == WorkReaddress {
+			what = "the report that etcd is connected to every other voter, from "
+		}
+		d := wait(HealthAwaited, "%s waits for %s%s", v.Self.Name, what, joinNames(names))
 		d.Again, d.Behind = lookSoon, ids
 		return d, true
 	}

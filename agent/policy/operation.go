@@ -151,10 +151,10 @@ func AwaitsRecords(kind string, phase OpPhase) bool {
 
 // MustPublish reports whether the operation in flight waits until this host, in that role, has published its record
 // again. Every voter's host must publish, except the operation's own host; a new peer URL is also verified by the
-// standby's.
+// hosts of learners.
 func MustPublish(v View, role Role) bool {
 	return v.Op != nil && AwaitsRecords(v.Op.Kind, v.Op.Phase) && v.Op.Host != v.Self.ID &&
-		(role == RoleVoter || role == RoleStandby && v.Op.Phase == PhaseVerify)
+		(role == RoleVoter || (role == RoleStandby || role == RoleLearner) && v.Op.Phase == PhaseVerify)
 }
 
 // AsksConnections reports whether a host publishes its record, in that phase of that work, only once its etcd is

@@ -33,8 +33,14 @@ func TestEveryOtherVotersHostAnswersAnOperationThatAsks(t *testing.T) {
 		role Role
 		want bool
 	}{
-		"a voter":              {asks, RoleVoter, true},
-		"a standby":            {asks, RoleStandby, false},
+		"a voter":   {asks, RoleVoter, true},
+		"a standby": {asks, RoleStandby, false},
+		"a standby that verifies a URL": {
+			&Op{Kind: KindCycle, Host: "1", Phase: PhaseVerify}, RoleStandby, true,
+		},
+		"a permanent learner that verifies a URL": {
+			&Op{Kind: KindCycle, Host: "1", Phase: PhaseVerify}, RoleLearner, true,
+		},
 		"its own host":         {&Op{Kind: KindCycle, Host: "2", Phase: PhaseReady}, RoleVoter, false},
 		"no host is asked yet": {&Op{Kind: KindCycle, Host: "1", Phase: PhaseBegun}, RoleVoter, false},
 		"there is none":        {nil, RoleVoter, false},

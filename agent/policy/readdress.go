@@ -96,14 +96,14 @@ func (op *Op) back() bool { return op.Phase == PhaseBack || op.Phase == PhaseVer
 // urlUpdated reports whether this host's operation may have updated the member list. Then the member's peer URL stays
 // unverified until etcd has started with it. After a second update, the URL may be the first one again.
 func urlUpdated(v View) bool {
-	again := v.Op.Restarted && !v.Op.back()
+	again := (v.Op.Restarted || v.Asked != nil && v.Asked.Stopped) && !v.Op.back()
 	return v.Op.Work == WorkReaddress && (again || v.Op.PeerURL != "" && v.Op.PeerURL != v.Self.PeerURL)
 }
 
 // readdressAgain reports whether the new URL has not been verified, and the configuration has changed since: an
 // operator has set another peer URL, or quorumd was restarted long after the other hosts were asked.
 func readdressAgain(v View) bool {
-	return v.Op.Work == WorkReaddress && v.Asked != nil && !v.Asked.Over && (v.Self.NewPeerURL != "" ||
+	return v.Op.Work == WorkReaddress && v.Asked != nil && (v.Self.NewPeerURL != "" ||
 		!v.Unit.EnvReady && v.Op.WrittenFor > v.Limits.ReturnMax && urlUnverified(v) != "")
 }
 
@@ -138,14 +138,15 @@ func readdress(v View) Decision {
 }
 
 // urlUnverified returns which other members are not known to be connected to the new peer URL of this host's member;
-// empty if all are, or if this is no readdress. A learner that does not answer is ignored.
+// empty if all are, or if this is no readdress. A learner that does not answer is ignored, and a voter that has not
+// answered for long: it has the URL that it always had, so it can connect to this one when it returns.
 func urlUnverified(v View) string {
 	if v.Op.Work != WorkReaddress {
 		return ""
 	}
 	var silent, absent []string
 	for _, m := range v.Cluster.Members {
-		if m.PeerURL == v.Self.PeerURL || m.Learner && !m.Live {
+		if m.PeerURL == v.Self.PeerURL || !m.Live && (m.Learner || m.DownFor > v.Limits.ReturnMax) {
 			continue
 		}
 		switch h, present := v.hostOf(m); {

@@ -104,6 +104,25 @@ func TestAReaddressUpdatesTheMemberThenRestartsItAndVerifiesTheURL(t *testing.T)
 			verifying(v)
 			v.Hosts[1].Answered, v.Self.NewPeerURL = false, peerPrefix+"n1"
 		}, StepSetPhase, ""},
+		{"the URL is changed back after an operator has ended the request", func(v *View) {
+			verifying(v)
+			v.Hosts[1].Answered, v.Self.NewPeerURL = false, peerPrefix+"n1"
+			v.Asked.Ended, v.Asked.Over, v.Asked.OverFor = true, true, time.Second
+		}, StepSetPhase, ""},
+		{"it is changed back, the request has ended, and etcd is stopped", func(v *View) {
+			v.Self.NewPeerURL, v.Asked.Stopped, v.Unit.State, v.Op.Phase = "", true, UnitInactive, PhaseDown
+			v.Asked.Ended, v.Asked.Over, v.Asked.OverFor = true, true, time.Second
+		}, StepWriteEnv, ""},
+		{"a voter died meanwhile", func(v *View) {
+			verifying(v)
+			v.Hosts = v.Hosts[:2]
+			v.Cluster.Members[2].Live, v.Cluster.Members[2].DownFor = false, 2*time.Minute
+		}, StepEndOp, ""},
+		{"a voter does not answer for a moment", func(v *View) {
+			verifying(v)
+			v.Hosts = v.Hosts[:2]
+			v.Cluster.Members[2].Live, v.Cluster.Members[2].DownFor = false, time.Second
+		}, StepNone, Returning},
 		{"the agent was restarted long after", func(v *View) {
 			verifying(v)
 			v.Hosts[1].Answered, v.Op.WrittenFor, v.Unit.EnvReady = false, 2*time.Minute, false
