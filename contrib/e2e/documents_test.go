@@ -88,6 +88,7 @@ func ranElsewhere() map[string]otherTest {
 	lost := "TestAnOperatorRecoversFromQuorumLossWithThreeCommands"
 	removed := "TestMemberRemoveShowsWhatItWaitsFor"
 	resized, grows := "TestResizeShowsItsPlan", "TestResizeWaitFollowsTheVotersUntilTheClusterHasItsSize"
+	replaced, readdressed := "TestReplaceShowsWhichHostJoins", "TestReaddressStartsARolloutOfTheNamedHostsOrOfAll"
 	retired, leaves := "TestRetireShowsItsPlanAndTheRetiredHosts", "TestRetireWaitsUntilTheHostCanBeSwitchedOff"
 	return map[string]otherTest{
 		`bootstrap --yes`:      newcomer,
@@ -153,6 +154,12 @@ func ranElsewhere() map[string]otherTest {
 			"retire n3 --lost --yes --reason 'its mainboard is dead'",
 		},
 		`retire n2 --undo --yes`: {retired, "retire n3 --undo --yes"},
+
+		`member replace n3 n2 --reason 'end of lease' --dry-run`:    {replaced, "member replace n3 n4 --dry-run"},
+		`member replace n1 n3 --reason 'end of lease' --dry-run`:    {replaced, "member replace n3 n4 --dry-run"},
+		`member replace n3 n2 --reason 'end of lease' --yes --wait`: {replaced, "member replace n3 n4 --yes --reason"},
+		`readdress --all --reason 'new subnet' --dry-run`:           {readdressed, "readdress --all --dry-run --reason"},
+		`readdress n3 --reason 'new subnet' --yes --wait`:           {readdressed, "readdress n3 --yes --reason"},
 		`leader transfer n2 --reason "n1 is to be moved" --wait`: {
 			"TestLeaderTransferShowsItsPlanAndItsEnd", "leader transfer n2 --yes --wait",
 		},
