@@ -77,8 +77,9 @@ func (r *Round) reaches(member uint64) bool {
 	return r.Connections.Known && r.Connections.At > r.AskedSince && r.Connections.Active[member]
 }
 
-// OwnMember returns this host's member in a list: the one that its data belong to, if this host's disk records it as its
-// own, or else the one with its configured peer URL. Data alone prove nothing: they may be a copy of another host's.
+// OwnMember returns this host's member in a list: the one that its data belong to, if this host's disk records it as
+// its own, or else the one with its configured peer URL. Data alone prove nothing: they may be a copy of another
+// host's.
 func (r *Round) OwnMember(list cluster.Membership, peerURL string) (cluster.Member, bool) {
 	d := policy.Data{State: policy.DataUnknown}
 	switch found := r.Data.Value; {
