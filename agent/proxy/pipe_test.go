@@ -85,9 +85,12 @@ func TestLargeTransfersArriveWholeAndInOrderAmongManySlowReaders(t *testing.T) {
 	const size, links = 2 << 20, 2 * maxPipes
 	sums := make([]hash.Hash, links)
 	var voters []*net.TCPConn
+	var sent sync.WaitGroup
 	for i := range links {
 		sums[i] = sha256.New()
+		sent.Add(1)
 		_, voter := c.link(func(client *net.TCPConn) {
+			defer sent.Done()
 			random := rand.NewChaCha8([32]byte{byte(i)})
 			_, err := io.CopyN(io.MultiWriter(client, sums[i]), random, size)
 			if err == nil {
@@ -113,6 +116,7 @@ func TestLargeTransfersArriveWholeAndInOrderAmongManySlowReaders(t *testing.T) {
 		})
 	}
 	read.Wait()
+	sent.Wait() // the last bytes may arrive before their sender has added them to its sum
 	for i := range links {
 		if string(got[i].Sum(nil)) != string(sums[i].Sum(nil)) {
 			t.Errorf("link %d delivered different data", i)
