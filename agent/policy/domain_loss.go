@@ -47,8 +47,8 @@ func DomainLoss(v View) string {
 	}
 	first := costly[0]
 	slices.Sort(first.names)
-	text := fmt.Sprintf("loss of failure domain %s (%s) costs the quorum: %d of %d voters are there",
-		first.domain, strings.Join(first.names, ", "), len(first.names), voters)
+	text := fmt.Sprintf("loss of failure domain %s (%s) costs the quorum: %d of the %d live voters, "+
+		"quorum %d of %d", first.domain, strings.Join(first.names, ", "), first.live, live, Quorum(voters), voters)
 	for _, s := range costly[1:] { // after another failure, the loss of any of several domains may cost it
 		text += "; so does the loss of " + s.domain
 	}

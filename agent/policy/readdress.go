@@ -48,13 +48,14 @@ func newURLConflict(v View) string {
 	}
 	if scheme(next) != scheme(v.Self.PeerURL) {
 		return "etcd.peerURL is " + next + ", but this host's member is registered with " + v.Self.PeerURL +
-			", and a readdress does not change the scheme"
+			", and a readdress does not change the scheme → keep " + scheme(v.Self.PeerURL) +
+			" in etcd.peerURL and reload quorumd"
 	}
 	if readdresses(v) {
 		return ""
 	}
 	return "etcd.peerURL is " + next + ", but this host's member is registered with " + v.Self.PeerURL +
-		" → quorumctl readdress " + v.Self.Name
+		" → quorumctl readdress " + v.Self.Name + " --reason '<why>'"
 }
 
 // againstReaddress returns why a rollout may not readdress a host, or nil.
@@ -64,12 +65,12 @@ func againstReaddress(all []RolloutHost, h RolloutHost, w Work) *Refusal {
 	}
 	if scheme(h.NewPeerURL) != scheme(h.PeerURL) {
 		return conflicts("", h.Name+": a readdress does not change the scheme of a peer URL, from "+h.PeerURL+" to "+
-			h.NewPeerURL, "keep "+scheme(h.PeerURL)+" in etcd.peerURL on "+h.Name)
+			h.NewPeerURL, "keep "+scheme(h.PeerURL)+" in etcd.peerURL on "+h.Name+", and reload quorumd there")
 	}
 	for _, o := range all {
 		if o.ID != h.ID && (o.PeerURL == h.NewPeerURL || o.NewPeerURL == h.NewPeerURL) {
 			return conflicts(HostConflict, h.Name+" and "+o.Name+" would have the same peer URL, "+h.NewPeerURL,
-				"give "+h.Name+" a URL of its own in etcd.peerURL")
+				"give "+h.Name+" a URL of its own in etcd.peerURL, and reload quorumd there")
 		}
 	}
 	return nil
@@ -158,9 +159,10 @@ func urlUnverified(v View) string {
 	}
 	switch {
 	case len(silent) > 0:
-		return "no connection to " + v.Self.PeerURL + " is reported yet by " + joinNames(silent)
+		return "waiting until " + joinNames(silent) + " reports a connection to " + v.Self.PeerURL +
+			" and that both ports of this host are open"
 	case len(absent) > 0:
-		return "no agent reports whether member " + joinNames(absent) + " reaches " + v.Self.PeerURL
+		return "no quorumd reports whether " + joinNames(absent) + " is connected to " + v.Self.PeerURL
 	}
 	return ""
 }

@@ -179,10 +179,10 @@ func clusterReasons() []ReasonInfo {
 			HostConflict, "another host uses the same ID, name or peer URL, all other hosts use a different " +
 				"cluster.name, or etcd.peerURL is not the peer URL of this host's member",
 			"give this host a unique host.name, host.id and etcd.peerURL, and the cluster.name of the other hosts; " +
-				"if etcd.peerURL was changed: quorumctl readdress HOST, or set it back to the URL that quorumctl " +
-				"member list -o wide shows",
+				"if etcd.peerURL was changed: quorumctl readdress HOST --reason '<why>', or set it back to the URL " +
+				"that quorumctl member list -o wide shows, and reload quorumd",
 		},
-		{TargetMet, "the cluster has all configured voters and standbys", ""},
+		{TargetMet, "the cluster has all the voters and standbys that it should have", ""},
 		{
 			BootstrapWaiting, "not all hosts in bootstrap.hosts agree yet that no cluster exists and that the first " +
 				"one creates it",
@@ -281,23 +281,27 @@ func joinReasons() []ReasonInfo {
 		},
 		{Settling, "the membership just changed, or an operation just ended", ""},
 		{
-			LearnerPresent, "etcd allows one learner at a time",
+			LearnerPresent,
+			"another learner is joining or is the standby: apart from permanent learners, quorumd allows one at a time",
 			"wait, if that host is joining; if its learner is gone for good: quorumctl member remove NAME --reason " +
 				"'<why>'",
 		},
 		{
-			LearnerVersion, "etcd before 3.6 allows only one learner, so no host may keep it for itself",
-			"upgrade etcd on every host to 3.6 or newer, or remove host.role here",
+			LearnerVersion, "etcd before 3.6 allows only one learner, and a permanent one would keep every other " +
+				"host from joining",
+			"upgrade etcd on every host to 3.6 or newer, or remove host.role here and reload quorumd",
 		},
 		{
-			LearnerLimit, "one more learner needs --max-learners of the same, sufficient value on every member",
-			"set ETCD_MAX_LEARNERS to the number of hosts with host.role: learner plus 1, in etcd.environment and in " +
-				"the environment of every running etcd; then restart them with quorumctl rollout",
+			LearnerLimit, "with permanent learners, one more learner joins only if --max-learners is the same and " +
+				"large enough on every member",
+			"on every host, set ETCD_MAX_LEARNERS to the number of hosts with host.role: learner plus 1, in " +
+				"etcd.environment in quorumd.yaml (and reload quorumd) and in the file at etcd.environmentFile; then " +
+				"quorumctl rollout start restart --reason '<why>'",
 		},
 		{
-			LearnerOnly, "host.role is learner, so this host becomes no voter; a voter becomes no learner",
-			"to make a learner of a voter: quorumctl retire HOST, and once it has left quorumctl retire HOST --undo; " +
-				"to keep the voter, remove host.role",
+			LearnerOnly, "host.role is learner, but this host's member is a voter, and a voter cannot become a learner",
+			"quorumctl retire HOST --reason '<why>', and once it has left quorumctl retire HOST --undo; to keep the " +
+				"voter, remove host.role and reload quorumd",
 		},
 		{
 			EvenVoters, "one more voter would make the count even, and no other host is ready to join after it",

@@ -115,7 +115,7 @@ func (v View) keptFrom(id string) (keptPlace, bool) {
 }
 
 func (k keptPlace) text() string {
-	return fmt.Sprintf("%s joins: %s named it to replace %s", k.Name, k.by, k.retired.label())
+	return fmt.Sprintf("only %s may join: %s named it to replace %s", k.Name, k.by, k.retired.label())
 }
 
 // joiners returns the candidates for a free place of a voter, best first.
@@ -248,7 +248,7 @@ func (v View) againstSuccessor(old Host, id string) *Refusal {
 			return conflicts("", h.Name+" is named to replace "+k.retired.label(), "name another host")
 		}
 	}
-	for m := range v.Cluster.learners() { // etcd allows one learner at a time
+	for m := range v.Cluster.passing() { // only one at a time; permanent learners do not count
 		if m.PeerURL != h.PeerURL {
 			return conflicts(LearnerPresent, "the standby "+m.label()+" replaces it first", fmt.Sprintf("name it: "+
 				"quorumctl member replace %s %s --reason '<why>'; or retire it first: quorumctl retire %s "+

@@ -165,7 +165,7 @@ func RolloutHosts(all []RolloutHost, named []string, w Work, version string) ([]
 		}
 		if !h.Manage {
 			return nil, conflicts("", "quorumd on "+h.Name+" only observes",
-				"set mode: manage there, or name the hosts: --hosts")
+				"set mode: manage there and reload quorumd, or name only the other hosts")
 		}
 		h.Skipped = version != "" && h.Member && h.Etcd == version
 		out = append(out, h)

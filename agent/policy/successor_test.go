@@ -143,6 +143,10 @@ func TestANamedReplacementIsRefusedWithTheRemedy(t *testing.T) {
 			"a spare, and there is a standby", "n2", "n5", func(v *View) { standby(v, 3) }, LearnerPresent,
 			"the standby n4 replaces it first", "quorumctl member replace n2 n4",
 		},
+		{"a spare, and there is a permanent learner", "n2", "n5", func(v *View) {
+			standby(v, 3)
+			v.Cluster.Members[len(v.Cluster.Members)-1].Permanent = true
+		}, "", "", ""},
 		{"an unknown host", "n2", "n9", nil, "", "no host with the name or ID n9 runs quorumd", "quorumctl status"},
 		{"a voter", "n2", "n3", nil, "", "n3 has a voter already", "name a spare"},
 		{"itself", "n2", "n2", nil, "", "n2 has a voter already", "name a spare"},
@@ -207,7 +211,7 @@ func TestThePlanNamesTheSuccessor(t *testing.T) {
 		t.Error(text)
 	}
 	v = namedView("n4")
-	if r, holds := vetoed(v, vetoLowerRanked); !holds || r.Text != "n5 joins: root named it to replace n1" {
+	if r, holds := vetoed(v, vetoLowerRanked); !holds || r.Text != "only n5 may join: root named it to replace n1" {
 		t.Error(r)
 	}
 }
