@@ -20,12 +20,12 @@ func (a *app) readdressCommand() *cobra.Command {
 		GroupID: groupOperate,
 		Short:   "Apply changed peer and client URLs, one host at a time",
 		Long: "Replace the registered URLs of a host's member by etcd.peerURL and etcd.clientURL in the host's\n" +
-			"quorumd.yaml. Until then, a changed peer URL is only reported, as HOST_CONFLICT. One host after another:" +
-			"\nleadership is transferred, the member list is updated, etcd is stopped, and starts with the new URLs.\n" +
-			"The next host begins once the hosts of all other members report that their etcd has connected to the\n" +
-			"new peer URL.\n" +
-			"From the update of the member list on, the host completes the change; to go back, set the old URLs in\n" +
-			"quorumd.yaml and run quorumctl readdress again. The scheme of a peer URL cannot be changed.\n\n" +
+			"quorumd.yaml. Until then, a changed peer URL is only reported, as HOST_CONFLICT. One host after\n" +
+			"another: leadership is transferred, the member list is updated, etcd is stopped, and starts with the\n" +
+			"new URLs. The next host begins once the hosts of all other members report that their etcd has\n" +
+			"connected to the new peer URL. From the update of the member list on, the host completes the change;\n" +
+			"to go back, set the old URLs in quorumd.yaml and run quorumctl readdress again. The scheme of a peer\n" +
+			"URL cannot be changed.\n\n" +
 			"A readdress is a rollout: quorumctl rollout status, pause, resume and abort apply to it.\n\n" +
 			"With --wait, show the progress until the last host is done. The exit status is 0 if every host is\n" +
 			"done, 70 if the rollout stopped or was aborted, and 75 if --wait timed out; the rollout then " +
