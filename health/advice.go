@@ -8,12 +8,13 @@ import (
 	"time"
 )
 
-// advice declares a check that gates nothing and has one finding, of state WARM. Most checks are of this type.
+// advice declares a check that has one finding, of state WARM, and usually gates nothing. Most checks are of this type.
 type advice struct {
 	name      string
 	component Component
 	behind    []string // see [Check.Behind]
 	source    string   // what it reads, for display
+	gates     Gate
 	limit     Limit
 	also      []Limit // further limits
 
@@ -28,7 +29,7 @@ type advice struct {
 func (a advice) declare() declaration {
 	return declaration{
 		Check: Check{
-			Name: a.name, Component: a.component, Gates: Nothing, Behind: a.behind, Source: a.source,
+			Name: a.name, Component: a.component, Gates: a.gates, Behind: a.behind, Source: a.source,
 			Limits:   append([]Limit{a.limit}, a.also...),
 			Problems: []Problem{{a.code, a.component, Warm, a.title, a.meaning, a.remedy}},
 			Runbook:  findingRunbook,

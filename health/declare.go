@@ -121,8 +121,8 @@ func declarations(t Thresholds) []declaration {
 	add(checkFailing, checkWear, checkDriveErrors, checkHeat, checkAlarms,
 		checkMemory, checkPressure, checkKills, checkModules)
 	all = append(all, declareBroken())
-	add(checkTimeSource, checkClock, checkSteps, checkClockSource, checkThrottling, checkMachineChecks, checkHung,
-		checkBootLoop, checkUnexpectedReboot, checkCPUPressure, checkIOPressure)
+	add(checkTimeSource, checkClock, checkSteps, checkClockSource, checkThrottling, checkMachineChecks, checkShared,
+		checkHung, checkBootLoop, checkUnexpectedReboot, checkCPUPressure, checkIOPressure)
 	all = append(all, declareCertificates())
 	add(checkVersion, checkSettings, checkHeartbeatSet,
 		checkLeaderless, checkLeaders, checkProposals, checkApplies, checkHeartbeats, checkEtcdFsync, checkEtcdCommit)

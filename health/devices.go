@@ -32,6 +32,7 @@ type Device struct {
 
 	Model  string `json:"model,omitempty"`
 	Serial string `json:"serial,omitempty"`
+	WWID   string `json:"-"`                // identifies it worldwide
 	Medium string `json:"medium,omitempty"` // rotating or solid
 	// AttachedTo are the NVMe controllers or the ATA port that it is attached to, as the kernel's log names them.
 	AttachedTo []string `json:"-"`

@@ -34,6 +34,8 @@ type Input struct {
 	Links LinkReading
 	// Discovery is the last answer of endpoint discovery.
 	Discovery DiscoveryReading
+	// Shared is where the other voters run.
+	Shared SharedReading
 	// Network is which hosts reach which, as far as they have reported.
 	Network NetworkReading
 

@@ -55,6 +55,7 @@ type bench struct {
 	network        NetworkReading
 	links          LinkReading
 	discovery      DiscoveryReading
+	shared         SharedReading
 	pending        []Sample
 	member         bool
 	result         Assessment
@@ -73,6 +74,7 @@ func newBench(t testing.TB, limits Thresholds) *bench {
 	b.next = DiskReading{Alive: true, Free: 50 << 30, Total: 100 << 30, Inodes: 1000, InodesFree: 900}
 	b.machine, b.etcd, b.devices, b.hardware = wellMachine(), wellEtcd(), wellDevices(), wellHardware()
 	b.network, b.links, b.discovery = wellNetwork(), wellLinks(), wellDiscovery()
+	b.shared = wellShared()
 	return b
 }
 
@@ -151,6 +153,7 @@ func (b *bench) look() []Change {
 		Network:        b.network,
 		Links:          b.links,
 		Discovery:      b.discovery,
+		Shared:         b.shared,
 	}
 	in.Disk.Samples, b.pending = b.pending, nil
 	v, changes := b.j.Observe(in)

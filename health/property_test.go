@@ -27,6 +27,7 @@ type weather struct {
 	database     DatabaseReading
 	links        LinkReading // counters hold what they grow by
 	discovery    DiscoveryReading
+	shared       SharedReading
 	inodesFree   uint64
 	hardware     HardwareReading
 	restarts     bool // the agent restarts at the end
@@ -66,6 +67,10 @@ func someWeather(r *rand.Rand) weather {
 	w.hardware = someHardware(chance)
 	w.machine, w.devices, w.inodesFree = someMachine(chance), someDevices(chance), 900
 	w.links = someLinks(chance)
+	w.shared = wellShared()
+	if chance(5) {
+		w.shared = onMachine()
+	}
 	w.discovery = wellDiscovery()
 	if chance(85) { // it takes five minutes
 		w.discovery.Failed = "the name server does not answer"
@@ -234,7 +239,7 @@ func (w *witness) live(r *rand.Rand, sky weather) {
 	w.machine, w.next.InodesFree = m, sky.inodesFree
 	w.hardware = sky.hardware
 	w.devices, w.links = sky.devices.grown(w.devices), sky.links.grown(w.links)
-	w.discovery, w.database = sky.discovery, sky.database
+	w.discovery, w.database, w.shared = sky.discovery, sky.database, sky.shared
 	w.etcd.weather(func(percent int) bool { return r.IntN(100) < percent })
 	w.network = networkAt(w.now, w.network)
 	if sky.errno != 0 {

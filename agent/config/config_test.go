@@ -84,7 +84,7 @@ func TestShortestFileGetsEveryDefault(t *testing.T) {
 
 // everyKey sets every key to a value other than its default.
 const everyKey = `mode: manage
-host: {name: Node_2, id: 0123-ab.c, domain: rack-7, role: learner}
+host: {name: Node_2, id: 0123-ab.c, domain: rack-7, allowSharedHardware: true, role: learner}
 cluster:
   name: prod
   id: 0xCDF818194e3a8c32
@@ -189,7 +189,7 @@ func TestEveryKeyIsRead(t *testing.T) {
 	t.Parallel()
 	want := Config{
 		Mode: ModeManage,
-		Host: Host{Name: "Node_2", ID: "0123-ab.c", Domain: "rack-7", Role: RoleLearner},
+		Host: Host{Name: "Node_2", ID: "0123-ab.c", Domain: "rack-7", AllowSharedHardware: true, Role: RoleLearner},
 		Cluster: Cluster{
 			Name: "prod", ID: "cdf818194e3a8c32", Voters: 9, AllowUnsafeVersion: true,
 			Endpoints: []string{"https://n2.example.org:2379", "https://[2001:db8::3]:2379"},

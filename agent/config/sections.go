@@ -102,6 +102,10 @@ type Host struct {
 	// Failure domain. Hosts with the same value share a rack, a power feed or a switch.
 	Domain string `yaml:"domain" default:"" is:"name"`
 
+	// true: this host may become a voter although another voter runs on the same machine or disk, as in a test. The
+	// failure of one machine or disk may then cost several voters, and quorumd does not report it.
+	AllowSharedHardware bool `yaml:"allowSharedHardware" default:"false"`
+
 	// member: a voter, a standby or a spare, as the cluster needs. learner: a learner for good, which serves stale
 	// reads and never votes. It needs etcd 3.6, and ETCD_MAX_LEARNERS on every host. A voter stays a voter.
 	Role Role `yaml:"role" default:"member" oneOf:"member learner"`

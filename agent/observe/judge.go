@@ -99,6 +99,7 @@ func (j *judge) observe(ctx context.Context, r *round.Round, member bool) health
 	in := health.Input{
 		Now: j.now(), Member: member, Disk: j.reading(r.Reading), Etcd: j.local(ctx, r), Network: j.network(r),
 		Discovery: j.discovered(r), ExternalChecks: r.ExternalChecks,
+		Shared: sharedReading(r, j.opt.Config.Host, j.opt.BootID),
 	}
 	for _, source := range j.opt.Readings {
 		source.fill(ctx, j.opt.Now, r.Reading.Device, &in)

@@ -262,6 +262,10 @@ func (p *presence) record(r *round.Round) record.Host {
 			h.NewClientURL = c.Etcd.ClientURL
 		}
 	}
+	h.Disks = p.written.Disks // while the devices cannot be read
+	if seen := r.Assessment.Figures.Devices; len(seen.Chain) > 0 {
+		h.Disks = seen.Identities()
+	}
 	p.setHealth(&h, r)
 	p.writes.publish(&h, r, policy.PublishesWrites(v))
 	return h

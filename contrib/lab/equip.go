@@ -83,7 +83,7 @@ type Settings map[string]map[string]any
 // Settings returns the settings of the host.
 func (h *Host) Settings() Settings {
 	return Settings{
-		"host":    {"name": h.Name, "domain": "rack-" + h.Name},
+		"host":    {"name": h.Name, "domain": "rack-" + h.Name, "allowSharedHardware": true},
 		"cluster": {"name": ClusterName, "voters": 3, "standbys": 1, "endpoints": h.lab.ClientURLs()},
 		"etcd":    {"binary": etcdPath, "clientURL": h.ClientURL(), "peerURL": h.PeerURL()},
 		"disk": {

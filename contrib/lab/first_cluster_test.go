@@ -206,8 +206,8 @@ func (f *bareFleet) checkAuthentication() {
 	})
 }
 
-// loosenLimits appends the lab's sections disk and timing to the host's configuration. With shipped limits, it appends
-// only the disk limits.
+// loosenLimits allows hosts to share the machine and its disk, and appends the lab's sections disk and timing to the
+// host's configuration. With shipped limits, it appends only the disk limits.
 func (f *bareFleet) loosenLimits(h *lab.Host) error {
 	settings := h.Settings()
 	if f.shipped {
@@ -228,5 +228,6 @@ func (f *bareFleet) loosenLimits(h *lab.Host) error {
 			return err
 		}
 	}
-	return nil
+	_, err := h.Shell(f.t.Context(), `sed -i 's/^host:/host:\n  allowSharedHardware: true/' /etc/quorumd/quorumd.yaml`)
+	return err
 }

@@ -57,7 +57,8 @@ func (o HostOptions) settings() map[string]string {
 	s := map[string]string{
 		"mode":      "manage",
 		"host.name": o.Name, "host.id": "host-" + o.Name, "host.domain": "rack-" + o.Name,
-		"cluster.name": "demo", "cluster.voters": "3", "cluster.standbys": "1",
+		"host.allowSharedHardware": "true", // all hosts are processes on this machine
+		"cluster.name":             "demo", "cluster.voters": "3", "cluster.standbys": "1",
 		"cluster.endpoints": "[" + strings.Join(o.Endpoints, ", ") + "]",
 		"etcd.runner":       "process", "etcd.binary": o.Etcd, "etcd.dataDir": o.disk("etcd"),
 		"etcd.clientURL": o.ClientURL, "etcd.peerURL": o.PeerURL,

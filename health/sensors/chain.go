@@ -116,6 +116,7 @@ func describe(dir string) health.Device {
 func identify(dir string, d *health.Device) {
 	d.Model = attribute(dir, "device/model")
 	d.Serial = cmp.Or(attribute(dir, "device/serial"), attribute(dir, "serial"), serialPage(dir))
+	d.WWID = cmp.Or(attribute(dir, "wwid"), attribute(dir, "device/wwid"))
 	d.AttachedTo = attachedTo(dir)
 	switch attribute(dir, "queue/rotational") {
 	case "0":
