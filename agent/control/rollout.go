@@ -49,6 +49,10 @@ type Rollout struct {
 	Started time.Time     `json:"started"`
 	Hosts   []RolloutHost `json:"hosts"`
 	DryRun  bool          `json:"dryRun,omitempty"` // nothing was started
+	// of a dry run of a readdress: its steps, in order
+	Steps []policy.PlanStep `json:"steps,omitempty"`
+	// of a dry run for all hosts: the members whose hosts are left out because their quorumd does not report
+	Absent []string `json:"absent,omitempty"`
 }
 
 // RolloutHost is the progress of a rollout on one host.

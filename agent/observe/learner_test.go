@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/quorumd/quorumd/agent/policy"
+	"github.com/quorumd/quorumd/agent/record"
 )
 
 func TestAPermanentLearnerIsReportedByItsHostOrNotedWhileItIsSilent(t *testing.T) {
@@ -38,6 +39,16 @@ func TestAPermanentLearnerIsReportedByItsHostOrNotedWhileItIsSilent(t *testing.T
 		if m := v.Cluster.Members[0]; m.Permanent != c.permanent || m.MaxLearners != c.limit {
 			t.Errorf("%s: %+v", name, m)
 		}
+	}
+	reported := policy.View{
+		Cluster: policy.Cluster{Members: []policy.Member{{ID: 1, PeerURL: "http://p1", Learner: true}}},
+		Hosts: []policy.Host{
+			{ID: "n2", PeerURL: "http://p2", Sees: []record.Reachability{{MemberID: 1}}},
+			{ID: "n3", PeerURL: "http://p3", Sees: []record.Reachability{{MemberID: 2, Learner: 5}, {MemberID: 1, Learner: 3}}},
+		},
+	}
+	if markLearners(&reported, nil); !reported.Cluster.Members[0].Permanent || reported.Cluster.Members[0].MaxLearners != 3 {
+		t.Errorf("another host reports it: %+v", reported.Cluster.Members[0])
 	}
 	v := policy.View{
 		Self:    policy.Self{PeerURL: "http://p1", Learner: true},

@@ -4,6 +4,7 @@
 package observe
 
 import (
+	"cmp"
 	"fmt"
 
 	"github.com/quorumd/quorumd/agent/policy"
@@ -117,13 +118,15 @@ func markDomains(v *policy.View, noted map[uint64]string) {
 }
 
 // markLearners marks the permanent learners and sets the members' limits on learners, as reported by their hosts. For a
-// silent host's permanent learner, what this host's disk records counts.
+// silent host's permanent learner, what this host's disk records counts; if it records nothing, for example because
+// this host is new, what the other hosts report.
 func markLearners(v *policy.View, noted map[uint64]int) {
 	for i := range v.Cluster.Members {
 		m := &v.Cluster.Members[i]
 		if m.Learner {
 			m.NotedLearner = noted[m.ID]
-			m.Permanent, m.MaxLearners = m.NotedLearner != 0, max(0, m.NotedLearner)
+			known := cmp.Or(m.NotedLearner, reportedLearner(v, m.ID))
+			m.Permanent, m.MaxLearners = known != 0, max(0, known)
 		}
 		for _, h := range v.Hosts {
 			if h.PeerURL == m.PeerURL {
@@ -134,6 +137,18 @@ func markLearners(v *policy.View, noted map[uint64]int) {
 			m.Permanent = m.Learner && v.Self.Learner
 		}
 	}
+}
+
+// reportedLearner returns what other hosts report about a permanent learner that they have lost; 0 if nothing.
+func reportedLearner(v *policy.View, member uint64) int {
+	for _, h := range v.Hosts {
+		for _, s := range h.Sees {
+			if uint64(s.MemberID) == member && s.Learner != 0 {
+				return s.Learner
+			}
+		}
+	}
+	return 0
 }
 
 // contradicts reports whether the data directory is known not to belong to the member with this ID. Then that member is

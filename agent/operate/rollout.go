@@ -64,9 +64,11 @@ func (o *Operator) StartRollout(ctx context.Context, req control.RolloutRequest,
 		Reason: req.Reason, By: by, Started: o.opt.Wall().UTC(),
 	}
 	rollout.Since = rollout.Started
-	if rollout.Hosts, err = rolloutHosts(hosts, o.keys.Hosts(), req, o.runningVersions()); err != nil {
+	chosen, err := rolloutHosts(hosts, o.keys.Hosts(), req, o.runningVersions())
+	if err != nil {
 		return control.Rollout{}, err
 	}
+	rollout.Hosts = waitingHosts(chosen)
 	state, text := policy.RolloutBegins(len(rollout.Waiting()))
 	rollout.State, rollout.Text = string(state), text
 	if most, err := rollout.Room(); err != nil {
@@ -76,9 +78,7 @@ func (o *Operator) StartRollout(ctx context.Context, req control.RolloutRequest,
 			"name fewer hosts, and start another rollout for the others when it is done: --hosts")
 	}
 	if req.DryRun {
-		would := publish.RolloutOf(rollout, nil)
-		would.DryRun = true
-		return would, nil
+		return o.rolloutPreview(rollout, chosen, len(req.Hosts) > 0), nil
 	}
 	if err := o.writeRollout(ctx, rollout, at, cannot); err != nil {
 		return control.Rollout{}, err
@@ -92,7 +92,7 @@ func (o *Operator) StartRollout(ctx context.Context, req control.RolloutRequest,
 // rolloutHosts returns the hosts of a new rollout, chosen from those with a host record.
 func rolloutHosts(found cluster.Range, prefix string, req control.RolloutRequest,
 	running map[record.MemberID]string,
-) ([]record.RolloutHost, error) {
+) ([]policy.RolloutHost, error) {
 	const cannot = "cannot start the rollout: "
 	var present []policy.RolloutHost
 	for _, pair := range found.Pairs {
@@ -110,9 +110,29 @@ func rolloutHosts(found cluster.Range, prefix string, req control.RolloutRequest
 		})
 	}
 	chosen, against := policy.RolloutHosts(present, req.Hosts, req.Work, req.Version)
-	if err := refused(cannot, against); err != nil {
-		return nil, err
+	return chosen, refused(cannot, against)
+}
+
+// rolloutPreview returns what a rollout would do. Unless it names its hosts, it also lists the members whose hosts it
+// leaves out because they have no host record now.
+func (o *Operator) rolloutPreview(would record.Rollout, chosen []policy.RolloutHost, named bool) control.Rollout {
+	out := publish.RolloutOf(would, nil)
+	out.DryRun = true
+	r := o.opt.Rounds.Reached()
+	if r == nil {
+		return out
 	}
+	if !named {
+		out.Absent = policy.AbsentMembers(r.View)
+	}
+	if out.Work == policy.WorkReaddress {
+		out.Steps = policy.ReaddressPlan(r.View, chosen)
+	}
+	return out
+}
+
+// waitingHosts returns the hosts of a rollout that has not begun, for its record.
+func waitingHosts(chosen []policy.RolloutHost) []record.RolloutHost {
 	out := make([]record.RolloutHost, len(chosen))
 	for i, h := range chosen {
 		out[i] = record.RolloutHost{ID: h.ID, Name: h.Name, State: record.HostWaiting}
@@ -120,7 +140,7 @@ func rolloutHosts(found cluster.Range, prefix string, req control.RolloutRequest
 			out[i].State = record.HostSkipped
 		}
 	}
-	return out, nil
+	return out
 }
 
 // runningVersions returns the etcd version of every member that has reported it.

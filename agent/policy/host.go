@@ -78,6 +78,12 @@ func (m Member) LearnerNote() int {
 	return m.MaxLearners
 }
 
+// LearnerNoteOf is the LearnerNote of the member with that ID; 0 if there is none.
+func (v View) LearnerNoteOf(id uint64) int {
+	m, _ := v.memberByID(id)
+	return m.LearnerNote()
+}
+
 // Conflict returns how this host's identity conflicts with another host's or a member's; empty if it does not. If two
 // hosts have the same name or peer URL, neither joins: only an operator can decide which of them may. If two agents
 // have the same host ID, the one that wrote the host record continues, and the other takes no step.

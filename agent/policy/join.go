@@ -102,6 +102,7 @@ func giveUp(v View, m Member, listed bool) (ReasonCode, string) {
 	}
 	_, common := vetoCommonCause().reason(v)
 	place, kept := v.keptFrom(v.Self.ID)
+	who, repairDue := v.outgoing()
 	switch {
 	case !v.Op.SameBoot:
 		return HostRebooted, "the host has rebooted since the join began"
@@ -121,6 +122,8 @@ func giveUp(v View, m Member, listed bool) (ReasonCode, string) {
 		return HostRetired, text
 	case kept && v.Op.Kind == KindJoin: // as a standby, it would be in the named host's way
 		return LowerRanked, place.text()
+	case v.Op.Target == RoleLearner && (!listed || neverStarted(m)) && repairDue:
+		return VoterNotLive, who.label() + " is to be replaced first: it is " + who.is
 	case v.Self.Learner && v.Op.Target != RoleLearner:
 		return LearnerOnly, "host.role is learner, and the operation would make this host a " + string(v.Op.Target)
 	case listed && m.StalledFor > v.Limits.LearnerStall && (!steady(v, m) || missedWrite(v, m)):
@@ -224,12 +227,18 @@ func followLearner(v View, m Member) Decision {
 		}
 		return bringUp(v)
 	}
+	who, repairDue := v.outgoing()
 	switch {
 	case m.Name == "" || !m.Live:
 		return wait(LearnerNotStarted, "etcd runs, but does not serve yet; %s without progress",
 			durationfmt.Seconds(m.StalledFor))
 	case v.Op.Phase != PhaseStarted:
 		return do(Step{Kind: StepSetPhase, Phase: PhaseStarted, MemberID: m.ID})
+	case v.Op.Target == RoleLearner && repairDue:
+		return do(Step{
+			Kind: StepEndOp, Outcome: Joined,
+			Why: who.label() + " is to be replaced first; the learner stays and continues to catch up",
+		})
 	case !steady(v, m):
 		return wait(LearnerBehind, "%d entries behind the leader, limit %d", m.Lag, v.Limits.PromoteLag)
 	case m.SteadyFor < v.Limits.SteadyLag || m.LiveFor < v.Limits.PromoteStable:

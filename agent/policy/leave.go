@@ -146,7 +146,11 @@ func notFirstToLeave(v View) (string, bool) {
 	}
 	list := leavers(v)
 	position := slices.IndexFunc(list, func(h Host) bool { return h.ID == v.Self.ID })
+	own, _ := v.member()
+	k, awaited := v.keptVoter(own, v.Self.ID)
 	switch {
+	case awaited && v.retiring() > 1: // the other voter's replacement has joined, not this one's
+		return k.Name + ", which replaces this host, has not joined yet", true
 	case position < 0:
 		return "this host is in an operation, or its quorumd only observes", true
 	case position == 0 || min(v.IdleFor, v.Target.ResizedFor) >= patience(v, position):

@@ -375,13 +375,21 @@ func (m Member) label() string {
 }
 
 func learnerPresent(v View) (string, bool) {
+	m, blocked := v.otherLearner(v.Self.PeerURL, v.Self.Learner)
+	return m.label() + " is a learner", blocked
+}
+
+// otherLearner returns the learner that keeps the host with that peer URL from joining, and whether there is one.
+// permanent means that the host is to become a permanent learner.
+func (v View) otherLearner(peerURL string, permanent bool) (Member, bool) {
+	standby := func(m Member) bool { return m.Standby && m.PeerURL == peerURL }
+	promotes := slices.ContainsFunc(v.Cluster.Members, standby) // it adds no learner
 	for m := range v.Cluster.passing() {
-		both := v.Self.Learner && m.Standby // the limit leaves a place for each
-		if m.PeerURL != v.Self.PeerURL && !both {
-			return m.label() + " is a learner", true
+		if m.PeerURL != peerURL && (!m.Standby || !promotes && !permanent) { // the limit leaves a place for both
+			return m, true
 		}
 	}
-	return "", false
+	return Member{}, false
 }
 
 // settlingFor returns for how much longer no operation may begin after a membership change or an operation.

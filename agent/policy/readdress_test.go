@@ -7,6 +7,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/google/go-cmp/cmp"
 )
 
 const newURL = "http://n1.new:2380"
@@ -228,5 +230,53 @@ func TestAReaddressIncludesOnlyHostsWithFittingURLs(t *testing.T) {
 		if (refusal == nil) != (c.refusal == "") || refusal != nil && !strings.Contains(refusal.Text, c.refusal) {
 			t.Errorf("%s: refused with %+v, want %q", name, refusal, c.refusal)
 		}
+	}
+}
+
+func TestThePlanOfAReaddressListsEachHostInOrder(t *testing.T) {
+	t.Parallel()
+	v := readdressView()
+	v.Hosts[0].Wants = "" // a dry run comes before the request
+	hosts := []RolloutHost{
+		{
+			ID: "n1", Name: "n1", PeerURL: peerPrefix + "n1", NewPeerURL: "http://n1.new:2380",
+			NewClientURL: "http://n1.new:2379",
+		},
+		{ID: "n3", Name: "n3", PeerURL: peerPrefix + "n3"},
+		{ID: "n2", Name: "n2", PeerURL: peerPrefix + "n2", NewClientURL: "http://n2.new:2379"},
+	}
+	for i := range v.Cluster.Members {
+		v.Cluster.Members[i].Leader = v.Cluster.Members[i].ID == 1
+	}
+	var got []string
+	for _, s := range ReaddressPlan(v, hosts) {
+		if s.Voters != 3 || s.Tolerance != 1 || s.Final {
+			t.Errorf("%+v", s)
+		}
+		got = append(got, s.Text)
+	}
+	const connected = ". The hosts of all other members report that their etcd has connected to it"
+	want := []string{
+		"n2: etcd restarts and registers the client URL http://n2.new:2379" + connected,
+		"n3: etcd restarts; its URLs are unchanged" + connected,
+		"leadership is transferred from n1 to another voter",
+		"n1: the member list has the peer URL http://n1.new:2380 instead of " + peerPrefix + "n1; from here on the " +
+			"host completes the change",
+		"n1: etcd restarts and registers the client URL http://n1.new:2379" + connected,
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func TestMembersWithoutAHostRecordAreNamed(t *testing.T) {
+	t.Parallel()
+	v := readdressView()
+	if got := AbsentMembers(v); len(got) != 0 {
+		t.Error(got)
+	}
+	v.Hosts = v.Hosts[:2]
+	if got := AbsentMembers(v); len(got) != 1 || got[0] != "n3" {
+		t.Error(got)
 	}
 }

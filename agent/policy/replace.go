@@ -241,6 +241,9 @@ func notNext(v View) (string, bool) {
 		return "other hosts go first", true
 	}
 	who, found := v.outgoing()
+	if k, kept := v.keptVoter(who.Member, v.Self.ID); found && who.Live && kept { // if it dies, any host replaces it
+		return k.text(), true
+	}
 	list := candidates(v, RoleVoter, selfReady(v))
 	position := slices.IndexFunc(list, func(h Host) bool { return h.ID == v.Self.ID })
 	if !found || position <= 0 || min(who.over, v.IdleFor) >= patience(v, position) {

@@ -79,12 +79,12 @@ type keptPlace struct {
 }
 
 // keptPlaces returns the places that are kept for named hosts: those of retired hosts that still vote, while the named
-// ones do not vote yet.
+// ones do not vote yet. No place is kept for a host that has been retired itself.
 func (v View) keptPlaces() []keptPlace {
 	var kept []keptPlace
 	for m := range v.Cluster.voters() {
 		for _, r := range v.Retired {
-			if r.Successor.Host != "" && v.Owns(r, m) && !v.hasVoter(r.Successor.PeerURL) {
+			if r.Successor.Host != "" && v.Owns(r, m) && !v.votes(r.Successor) && !v.isRetired(r.Successor.Host) {
 				kept = append(kept, keptPlace{m, r.By, r.Successor})
 			}
 		}
@@ -92,13 +92,26 @@ func (v View) keptPlaces() []keptPlace {
 	return kept
 }
 
-func (v View) hasVoter(peerURL string) bool {
+// votes reports whether a named host has a voter. Its peer URL may have changed since it was named, so the host that is
+// present at the member's address decides; while none is, the recorded URL does.
+func (v View) votes(s record.Successor) bool {
 	for m := range v.Cluster.voters() {
-		if m.PeerURL == peerURL {
+		h, present := v.hostOf(m)
+		if present && h.ID == s.Host || !present && m.PeerURL == s.PeerURL {
 			return true
 		}
 	}
 	return false
+}
+
+// keptVoter returns the place of a voter that is kept for another host than the one with that ID.
+func (v View) keptVoter(m Member, id string) (keptPlace, bool) {
+	for _, k := range v.keptPlaces() {
+		if k.retired.ID == m.ID && k.Host != id {
+			return k, true
+		}
+	}
+	return keptPlace{}, false
 }
 
 // keptFrom returns the place that is kept for another host, if the host with that ID may not become a voter because
@@ -248,12 +261,14 @@ func (v View) againstSuccessor(old Host, id string) *Refusal {
 			return conflicts("", h.Name+" is named to replace "+k.retired.label(), "name another host")
 		}
 	}
-	for m := range v.Cluster.passing() { // only one at a time; permanent learners do not count
-		if m.PeerURL != h.PeerURL {
+	if m, blocked := v.otherLearner(h.PeerURL, false); blocked {
+		if m.Standby {
 			return conflicts(LearnerPresent, "the standby "+m.label()+" replaces it first", fmt.Sprintf("name it: "+
 				"quorumctl member replace %s %s --reason '<why>'; or retire it first: quorumctl retire %s "+
 				"--reason '<why>'", old.Name, m.label(), m.label()))
 		}
+		return conflicts(LearnerPresent, m.label()+" is a learner that is joining",
+			"wait for it: quorumctl operation show")
 	}
 	if v.Op.joins() && v.Op.Host != h.ID {
 		return conflicts(OperationInFlight, v.Op.HostName+" is joining", "wait for it: quorumctl operation show")
@@ -316,7 +331,7 @@ func RetirePlan(v View, id string, successor record.Successor) (steps []PlanStep
 		text, _ := nextLeave(v)
 		voters--
 		steps = append(steps, PlanStep{Text: text, Voters: voters, Tolerance: Tolerance(voters, voters), Final: true})
-	case h.Role == RoleStandby || h.Role == RoleJoining:
+	case h.Role == RoleStandby || h.Role == RoleJoining || h.Role == RoleLearner:
 		steps = append(steps, PlanStep{
 			Text:      h.Name + " leaves: its learner is removed, etcd is stopped and its data is moved aside",
 			Voters:    voters,

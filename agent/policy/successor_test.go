@@ -215,3 +215,64 @@ func TestThePlanNamesTheSuccessor(t *testing.T) {
 		t.Error(r)
 	}
 }
+
+func TestNoOtherHostReplacesAnUnhealthyVoterThatAnswersInTheNamedOnesPlace(t *testing.T) {
+	t.Parallel()
+	v := unhealthyView()
+	named := ready("n5", RoleSpare)
+	named.Waiting = HealthBad
+	v.Hosts = append(v.Hosts, named)
+	v.Target.Resized, v.PlaceFreeFor = true, time.Hour
+	if d := Decide(v); d.Step.Kind != StepTakeLock {
+		t.Errorf("no host is named: %+v", d)
+	}
+	v.Retired = []Retired{{
+		Host: "n3", PeerURL: peerPrefix + "n3", MemberID: 3, By: "root", Successor: successorOf("n5"),
+	}}
+	if d := Decide(v); d.Step.Kind != StepNone || !strings.Contains(d.Reasons[0].Text, "only n5 may join") {
+		t.Errorf("n5 is named: %+v", d)
+	}
+}
+
+func TestAVoterWithANamedSuccessorDoesNotLeaveInPlaceOfAnother(t *testing.T) {
+	t.Parallel()
+	v := namedView("n1")
+	vote(&v, 3) // for n2, which is retired too, and whose quorumd only observes
+	v.Retired = append(v.Retired, Retired{Host: "n2", PeerURL: peerPrefix + "n2", MemberID: 2, By: "root"})
+	v.Target.ResizedFor, v.IdleFor = 100*time.Hour, 100*time.Hour
+	v.Hosts[1].Manage = false
+	if d := Decide(v); d.Step.Kind != StepNone {
+		t.Errorf("n1 leaves, and n5 has not joined: %+v", d)
+	}
+	vote(&v, 4)
+	if d := Decide(v); d.Step.Kind != StepTakeLock {
+		t.Errorf("n5 has joined: %+v", d)
+	}
+}
+
+func TestANamedHostThatVotesUnderANewURLFreesThePlace(t *testing.T) {
+	t.Parallel()
+	v := namedView("n4")
+	vote(&v, 4)
+	for i := range v.Cluster.Members {
+		if v.Cluster.Members[i].Name == "n5" {
+			v.Cluster.Members[i].PeerURL = "https://n5:2380"
+		}
+	}
+	v.Hosts[4].PeerURL = "https://n5:2380"
+	if kept := v.keptPlaces(); len(kept) != 0 {
+		t.Errorf("%+v", kept)
+	}
+}
+
+func TestNoPlaceIsKeptForARetiredHost(t *testing.T) {
+	t.Parallel()
+	v := namedView("n4")
+	if len(v.keptPlaces()) != 1 {
+		t.Fatal("no place is kept for n5")
+	}
+	v.Retired = append(v.Retired, Retired{Host: "n5", PeerURL: peerPrefix + "n5", By: "root"})
+	if kept := v.keptPlaces(); len(kept) != 0 {
+		t.Errorf("%+v", kept)
+	}
+}

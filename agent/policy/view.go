@@ -289,7 +289,7 @@ type Member struct {
 	// could write.
 	Standby bool
 	// Permanent reports that the learner's host is configured to have a permanent learner, according to its record or,
-	// while there is none, to the last one.
+	// while there is none, to the last one that this host or another one has read.
 	Permanent bool
 	// MaxLearners is the number of learners to which the member's process limits the cluster, according to its host's
 	// record; 0 if unknown. For a permanent learner without a record, the last one counts.

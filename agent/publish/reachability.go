@@ -72,6 +72,7 @@ func (s *reachability) addLost(next []record.Reachability, r *round.Round) {
 		}
 		s.lost[m.Member], next[i].LostSince = l, l.on
 		next[i].Link, next[i].Domain = r.Link(m.Member), r.View.DomainOf(m.Member)
+		next[i].Learner = r.View.LearnerNoteOf(m.Member)
 	}
 }
 
@@ -80,7 +81,7 @@ func lostDiffers(list, other []record.Reachability) bool {
 	return slices.ContainsFunc(list, func(a record.Reachability) bool {
 		return !a.LostSince.IsZero() && !slices.ContainsFunc(other, func(b record.Reachability) bool {
 			return a.MemberID == b.MemberID && a.LostSince.Equal(b.LostSince) && a.Link == b.Link &&
-				a.Domain == b.Domain
+				a.Domain == b.Domain && a.Learner == b.Learner
 		})
 	})
 }

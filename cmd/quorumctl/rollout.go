@@ -112,16 +112,18 @@ func (a *app) previewRollout(ctx context.Context, req control.RolloutRequest) (p
 			display.Count(len(included), "host", "hosts"), word{display.Work(r.Work, r.Command), bold})
 		p.line("    reason   %s", r.Reason)
 		p.line("    hosts    %s", strings.Join(included, ", "))
-		if r.Work == policy.WorkReaddress {
-			p.line("    each     1. leadership is transferred, if its member leads")
-			p.line("             2. the member list is updated; from here on the host completes the change")
-			p.line("             3. etcd restarts with the new URLs: one failure less is tolerated meanwhile")
-			p.line("             4. every other member's host reports that its etcd has connected")
-			p.line("    undo     the old URLs in quorumd.yaml, then quorumctl readdress")
-		}
 		if len(skipped) > 0 {
 			p.line("    skipped  %s: etcd is %s already", strings.Join(skipped, ", "), r.Version)
 		}
+		if len(r.Absent) > 0 {
+			p.line("    absent   %s: quorumd does not report there, so the host is left out", word{
+				strings.Join(r.Absent, ", "), warn})
+		}
+		if r.Work == policy.WorkReaddress {
+			p.line("    undo     the old URLs in quorumd.yaml, then quorumctl readdress")
+			p.line("    while etcd restarts, the fault tolerance is one less")
+		}
+		writeSteps(p, r.Steps, nil)
 	}}, err
 }
 

@@ -1,0 +1,59 @@
+// Copyright The quorumd Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package policy
+
+import (
+	"cmp"
+	"slices"
+)
+
+// ReaddressPlan returns the steps that a readdress of these hosts takes if nothing fails, host by host in the order of
+// a rollout. The fault tolerance of a step is the one after it; while etcd restarts, it is one less.
+func ReaddressPlan(v View, hosts []RolloutHost) (steps []PlanStep) {
+	rank := func(h RolloutHost) int {
+		i := slices.IndexFunc(v.Hosts, func(o Host) bool { return o.ID == h.ID })
+		if i < 0 {
+			return 0
+		}
+		return v.rolloutRank(v.Hosts[i])
+	}
+	order := slices.SortedStableFunc(slices.Values(hosts), func(a, b RolloutHost) int {
+		return cmp.Or(cmp.Compare(rank(a), rank(b)), cmp.Compare(a.Name, b.Name))
+	})
+	voters, live := v.Cluster.Counts()
+	add := func(text string) {
+		steps = append(steps, PlanStep{Text: text, Voters: voters, Tolerance: Tolerance(voters, live)})
+	}
+	for _, h := range order {
+		for m := range v.Cluster.voters() {
+			if m.PeerURL == h.PeerURL && m.Leader {
+				add("leadership is transferred from " + h.Name + " to another voter")
+			}
+		}
+		if h.NewPeerURL != "" {
+			add(h.Name + ": the member list has the peer URL " + h.NewPeerURL + " instead of " + h.PeerURL +
+				"; from here on the host completes the change")
+		}
+		text := h.Name + ": etcd restarts"
+		if h.NewClientURL != "" {
+			text += " and registers the client URL " + h.NewClientURL
+		}
+		if h.NewPeerURL == "" && h.NewClientURL == "" {
+			text += "; its URLs are unchanged"
+		}
+		add(text + ". The hosts of all other members report that their etcd has connected to it")
+	}
+	return steps
+}
+
+// AbsentMembers returns the names of the members whose hosts have no host record, so that a rollout of all hosts leaves
+// them out, or cannot tell whether it applies to them.
+func AbsentMembers(v View) (names []string) {
+	for _, m := range v.Cluster.Members {
+		if _, present := v.hostOf(m); !present {
+			names = append(names, m.label())
+		}
+	}
+	return names
+}
