@@ -135,9 +135,12 @@ func TestALostOrRecoveredMemberIsPublishedAtOnce(t *testing.T) {
 		}
 	}
 	withDomains := roundWith(17*time.Second, reaches(2), loses(3, 16*time.Second))
-	withDomains.View.Cluster.Members = []policy.Member{{ID: 2, Domain: "a"}, {ID: 3, Domain: "b"}}
-	if got := s.steady(withDomains); got[0].Domain != "" || got[1].Domain != "b" {
-		t.Errorf("the failure domains are %+v", got)
+	withDomains.View.Cluster.Members = []policy.Member{
+		{ID: 2, Domain: "a", Permanent: true, MaxLearners: 3}, {ID: 3, Domain: "b", Permanent: true, MaxLearners: 2},
+	}
+	if got := s.steady(withDomains); got[0].Domain != "" || got[1].Domain != "b" || got[0].Learner != 0 ||
+		got[1].Learner != 2 {
+		t.Errorf("what is reported about the lost member is %+v", got)
 	}
 	stepped := roundWith(18*time.Second, reaches(2), loses(3, 16*time.Second))
 	stepped.Wall = stepped.Wall.Add(-time.Hour)

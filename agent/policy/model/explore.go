@@ -54,9 +54,10 @@ type LearnerScope uint8
 
 // The scopes. The zero value has none.
 const (
-	NoLearner     LearnerScope = iota
-	LearnerJoins               // its host has no member at the start
-	LearnerListed              // it is a learner at the start
+	NoLearner      LearnerScope = iota
+	LearnerJoins                // its host has no member at the start
+	LearnerListed               // it is a learner at the start
+	LearnerDropped              // it is one at the start next to a standby, and no longer configured: a second standby
 )
 
 // Result is the result of an exploration.
@@ -165,13 +166,15 @@ func (sc Scenario) initial() world {
 		w.hosts[i] = host{list: voter, named: 1, unit: active, data: current, recorded: 1}
 	}
 	w.limit = sc.MaxLearners
-	if sc.Learner != NoLearner {
+	if sc.Learner == LearnerJoins || sc.Learner == LearnerListed {
 		w.permanent = uint8(sc.Hosts)
 	}
-	if sc.Learner == LearnerListed {
-		w.hosts[sc.Hosts-1] = host{
-			list: learner, named: 1, unit: active, data: current, recorded: 1, progress: steady,
-		}
+	listed := host{list: learner, named: 1, unit: active, data: current, recorded: 1, progress: steady}
+	switch sc.Learner {
+	case LearnerListed:
+		w.hosts[sc.Hosts-1] = listed
+	case LearnerDropped:
+		w.hosts[sc.Hosts-1], w.hosts[sc.Hosts-2] = listed, listed
 	}
 	w.lowered = bit(sc.Lowered)
 	for i := range max(1, sc.Founders) {

@@ -214,6 +214,11 @@ func Learners() []Scenario {
 			Learner: LearnerListed, MaxLearners: 2, Faults: HostCrash, Budget: 1, Liveness: true, Long: true,
 		},
 		Scenario{
+			Name: "a dead voter replaced by one of two standbys", Hosts: 5, Voters: 3,
+			Target: policy.Target{Voters: 3, Standbys: 1}, Repair: true, Learner: LearnerDropped, MaxLearners: 2,
+			Faults: HostCrash, Budget: 1, Long: true,
+		},
+		Scenario{
 			Name: "a dead voter next to a permanent learner that leaves no place", Hosts: 5, Voters: 3, Target: three,
 			Repair: true, Learner: LearnerListed, MaxLearners: 1, Faults: HostCrash, Budget: 1, Long: true,
 		},

@@ -323,12 +323,11 @@ func (w *world) isDead(i int) bool {
 // judgeReplacementReady checks whether a host could replace a voter now.
 func (w *world) judgeReplacementReady(h int) breach {
 	a := &w.hosts[h]
-	l := w.learnerAt()
-	caughtUp := a.list == learner && a.named != 0 && a.progress == steady && w.answers(h)
-	if a.health != healthy || l >= 0 && l != h || l == h && !caughtUp {
+	caughtUp := a.named != 0 && a.progress == steady && w.answers(h)
+	switch l := w.learnerAt(); {
+	case a.health != healthy, a.list == learner && !caughtUp, a.list != learner && l >= 0:
 		return removedWithoutReplacement
-	}
-	if l != h {
+	case a.list != learner:
 		return w.judgeLearnerAdd(h)
 	}
 	return fine
