@@ -180,6 +180,9 @@ func (b *Builder) ownMember(v *policy.View, r *round.Round) {
 	if listed && len(m.PeerURLs) > 0 && !slices.Contains(m.PeerURLs, v.Self.PeerURL) {
 		v.Self.PeerURL, v.Self.NewPeerURL = m.PeerURLs[0], v.Self.PeerURL
 	}
+	if url := b.config.Etcd.ClientURL; listed && len(m.ClientURLs) > 0 && !slices.Contains(m.ClientURLs, url) {
+		v.Self.NewClientURL = url
+	}
 }
 
 // configuredSize returns the size that counts until an operator resizes the cluster.

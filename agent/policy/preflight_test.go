@@ -116,6 +116,7 @@ func TestTheVetoesOfAHostAreCheckedInOrder(t *testing.T) {
 			{VoterSuspect, false},
 			{TooManyVoters, false},
 			{SizeDiffers, false},
+			{ClientURLDiffers, true},
 			{HostRetired, true},
 			{StandbyLost, false},
 			{BackupFailed, false},

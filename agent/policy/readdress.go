@@ -58,6 +58,16 @@ func newURLConflict(v View) string {
 		" → quorumctl readdress " + v.Self.Name + " --reason '<why>'"
 }
 
+// clientURLDiffers reports whether the configured client URL waits for a readdress. It blocks nothing: clients use the
+// registered one until then.
+func clientURLDiffers(v View) (string, bool) {
+	if v.Self.NewClientURL == "" || !v.Cluster.Reachable || v.foreign() || readdresses(v) {
+		return "", false
+	}
+	return "etcd.clientURL is " + v.Self.NewClientURL + ", and this host's member is registered with another one → " +
+		"quorumctl readdress " + v.Self.Name + " --reason '<why>'", true
+}
+
 // againstReaddress returns why a rollout may not readdress a host, or nil.
 func againstReaddress(all []RolloutHost, h RolloutHost, w Work) *Refusal {
 	if w != WorkReaddress || h.NewPeerURL == "" {

@@ -48,7 +48,7 @@ func ReaddressPlan(v View, hosts []RolloutHost) (steps []PlanStep) {
 }
 
 // AbsentMembers returns the names of the members whose hosts have no host record, so that a rollout of all hosts leaves
-// them out, or cannot tell whether it applies to them.
+// them out.
 func AbsentMembers(v View) (names []string) {
 	for _, m := range v.Cluster.Members {
 		if _, present := v.hostOf(m); !present {

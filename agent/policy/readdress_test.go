@@ -233,6 +233,19 @@ func TestAReaddressIncludesOnlyHostsWithFittingURLs(t *testing.T) {
 	}
 }
 
+func TestAChangedClientURLIsReportedUntilItsReaddress(t *testing.T) {
+	t.Parallel()
+	v := readdressView()
+	v.Self.NewPeerURL, v.Self.NewClientURL, v.Asked, v.Op, v.Lock = "", "http://n1.new:2379", nil, nil, Lock{Known: true}
+	if d := Decide(v); !hasCode(d.Reasons, ClientURLDiffers) || !hasCode(d.Reasons, Idle) {
+		t.Errorf("%+v", d.Reasons)
+	}
+	v.Rollout = &Rollout{Work: WorkReaddress, Runs: true, Waiting: []string{"n1"}}
+	if d := Decide(v); hasCode(d.Reasons, ClientURLDiffers) {
+		t.Errorf("a readdress is requested: %+v", d.Reasons)
+	}
+}
+
 func TestThePlanOfAReaddressListsEachHostInOrder(t *testing.T) {
 	t.Parallel()
 	v := readdressView()

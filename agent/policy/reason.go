@@ -109,6 +109,7 @@ const (
 	TooManyVoters            ReasonCode = "TOO_MANY_VOTERS"
 	SizeDiffers              ReasonCode = "SIZE_DIFFERS"
 	HostRetired              ReasonCode = "HOST_RETIRED"
+	ClientURLDiffers         ReasonCode = "CLIENT_URL_DIFFERS"
 	Recovering               ReasonCode = "RECOVERING"
 	Recovered                ReasonCode = "RECOVERED"
 	RecoveryGivenUp          ReasonCode = "RECOVERY_GIVEN_UP"
@@ -530,6 +531,11 @@ func plannedReasons() []ReasonInfo {
 		{
 			HostRetired, "an operator has retired this host: its member leaves, and it does not join",
 			"if it has left, switch it off; to let it join again: quorumctl retire HOST --undo",
+		},
+		{
+			ClientURLDiffers, "etcd.clientURL is not the client URL with which this host's member is registered",
+			"quorumctl readdress HOST --reason '<why>' applies it; or set it back to the URL that quorumctl member list " +
+				"-o wide shows, and reload quorumd",
 		},
 		{
 			SizeDiffers, "cluster.voters in this host's configuration is not the size of the cluster",

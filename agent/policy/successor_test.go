@@ -250,7 +250,7 @@ func TestAVoterWithANamedSuccessorDoesNotLeaveInPlaceOfAnother(t *testing.T) {
 	}
 }
 
-func TestANamedHostThatVotesUnderANewURLFreesThePlace(t *testing.T) {
+func TestANamedHostThatVotesWithAnotherURLFreesThePlace(t *testing.T) {
 	t.Parallel()
 	v := namedView("n4")
 	vote(&v, 4)

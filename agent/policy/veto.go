@@ -151,6 +151,7 @@ func vetoNotFirstToLeave() veto     { return veto{LowerRanked, false, notFirstTo
 func vetoOperationRecorded() veto   { return veto{OperationInFlight, false, operationRecorded} }
 func vetoRetired() veto             { return veto{HostRetired, true, retired} }
 func vetoSizeDiffers() veto         { return veto{SizeDiffers, false, sizeDiffers} }
+func vetoClientURLDiffers() veto    { return veto{ClientURLDiffers, true, clientURLDiffers} }
 func vetoAloneWithoutSnapshot() veto {
 	return veto{SnapshotFirst, false, aloneWithoutSnapshot}
 }
@@ -265,6 +266,7 @@ func cautions() []veto {
 		vetoVoterSuspect(),
 		vetoSurplus(),
 		vetoSizeDiffers(),
+		vetoClientURLDiffers(),
 		vetoRetired(),
 		vetoStandbyLost(),
 		vetoBackupFailed(),

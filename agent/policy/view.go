@@ -83,9 +83,11 @@ type Self struct {
 	PeerURL string
 	// NewPeerURL is the configured peer URL if the member list has another one for this host's member; else empty.
 	NewPeerURL string
-	Mode       Mode
-	Etcd       Version // of the configured binary; zero if unknown
-	Binary     string  // its path
+	// NewClientURL is the same for the client URL.
+	NewClientURL string
+	Mode         Mode
+	Etcd         Version // of the configured binary; zero if unknown
+	Binary       string  // its path
 	// Drives reports that this agent starts and stops this host's etcd, directly or through the operator's hooks.
 	// Otherwise something else does, such as a kubelet.
 	Drives bool

@@ -232,7 +232,7 @@ func (p *presence) record(r *round.Round) record.Host {
 	c, v := p.opt.Config, r.View
 	h := record.Host{
 		ID: c.Host.ID, Name: c.Host.Name, Domain: c.Host.Domain, Instance: p.opt.Instance, BootID: p.opt.BootID,
-		ClientURL: c.Etcd.ClientURL, PeerURL: v.Self.PeerURL, NewPeerURL: v.Self.NewPeerURL,
+		ClientURL: c.Etcd.ClientURL, PeerURL: v.Self.PeerURL, NewPeerURL: v.Self.NewPeerURL, NewClientURL: v.Self.NewClientURL,
 		Mode: string(c.Mode), AgentVersion: p.opt.Version,
 		Role: string(r.Decision.Role), Health: r.Assessment.State.String(), Qualified: r.Assessment.Qualified,
 		Waiting: string(r.Decision.Waiting),
@@ -258,9 +258,6 @@ func (p *presence) record(r *round.Round) record.Host {
 	}
 	if m, ok := r.OwnMember(r.Membership, c.Etcd.PeerURL); ok {
 		h.MemberID = record.MemberID(m.ID)
-		if len(m.ClientURLs) > 0 && !slices.Contains(m.ClientURLs, c.Etcd.ClientURL) {
-			h.NewClientURL = c.Etcd.ClientURL
-		}
 	}
 	h.Disks = p.written.Disks // while the devices cannot be read
 	if seen := r.Assessment.Figures.Devices; len(seen.Chain) > 0 {
