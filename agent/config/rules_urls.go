@@ -145,8 +145,8 @@ func httpsListeners(e Etcd) []httpsListener {
 	}
 }
 
-// etcdTLSRules require that the section covers both listeners, and that etcd.environment does not set the same
-// variables.
+// etcdTLSRules require that the section is complete, and that etcd.environment does not set the same variables. A
+// listener may be http: before a peer URL becomes https, every member needs certificates.
 func (d *decoder) etcdTLSRules(e *Etcd) []rule {
 	if e.TLS == nil {
 		return nil
@@ -162,16 +162,6 @@ func (d *decoder) etcdTLSRules(e *Etcd) []rule {
 		section + ".peerCert (" + e.TLS.PeerCert + ") and " + section + ".peerKey (" + e.TLS.PeerKey +
 			") go together; set both or neither",
 	}}
-	for _, u := range []struct{ path, from, value string }{
-		{"etcd.listenClientURL", "etcd.clientURL", e.ListenClientURL},
-		{"etcd.listenPeerURL", "etcd.peerURL", e.ListenPeerURL},
-	} {
-		rules = append(rules, rule{
-			[]string{section, u.path, u.from},
-			scheme(u.value) == "https" || u.value == "",
-			section + " is given, but " + d.show(u.path, u.value) + " is not https; write https, or remove the section",
-		})
-	}
 	for _, name := range slices.Sorted(maps.Keys(e.TLS.environment())) {
 		rules = append(rules, rule{
 			[]string{section, "etcd.environment"},

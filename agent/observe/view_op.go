@@ -116,8 +116,8 @@ func markDomains(v *policy.View, noted map[uint64]string) {
 	}
 }
 
-// markLearners marks the permanent learners and sets the members' limits on learners, as reported by their hosts. For a
-// silent host's permanent learner, what this host's disk records counts.
+// markLearners marks the permanent learners and sets the members' limits on learners and their peer certificates, as
+// reported by their hosts. For a silent host's permanent learner, what this host's disk records counts.
 func markLearners(v *policy.View, noted map[uint64]int) {
 	for i := range v.Cluster.Members {
 		m := &v.Cluster.Members[i]
@@ -128,6 +128,7 @@ func markLearners(v *policy.View, noted map[uint64]int) {
 		for _, h := range v.Hosts {
 			if h.PeerURL == m.PeerURL {
 				m.Permanent, m.MaxLearners = m.Learner && h.Learner, h.MaxLearners
+				m.PeerTLS = h.PeerTLS
 			}
 		}
 		if m.PeerURL == v.Self.PeerURL {
