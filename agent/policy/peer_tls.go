@@ -36,7 +36,7 @@ type PeerFiles struct {
 func ChecksPeerFiles(s Self) bool { return secured(s.NewPeerURL) && !secured(s.PeerURL) }
 
 // PeerTLSProblem returns why this host's etcd cannot use https between members as configured; empty if it can, or if
-// that does not matter. The files are checked only before the first https URL: the way back is never blocked by them.
+// that does not matter, or if the files have not been checked yet. They are checked only before the first https URL: the way back is never blocked by them.
 func PeerTLSProblem(v View) string {
 	const set = " → set etcd.tls in quorumd.yaml, and reload quorumd"
 	f := v.Self.PeerFiles
@@ -49,8 +49,6 @@ func PeerTLSProblem(v View) string {
 		return "etcd.peerURL is " + next + ", but no peer certificate, key and CA are configured" + set
 	case ChecksPeerFiles(v.Self) && f.Problem != "":
 		return f.Problem
-	case ChecksPeerFiles(v.Self) && !f.Checked:
-		return "the peer certificate has not been checked yet"
 	case others && !f.Configured && !(secured(next) && secured(v.Self.PeerURL)):
 		return "other members' peer URLs are https, but no peer certificate, key and CA are configured" + set +
 			"; remove it only once all peer URLs are http"
@@ -70,6 +68,9 @@ func peerTLSMissing(v View) (string, bool) {
 	}
 	if !ChecksPeerFiles(v.Self) {
 		return "", false
+	}
+	if !v.Self.PeerFiles.Checked {
+		return "this host's peer certificate has not been checked yet", true
 	}
 	var lacking, unknown []string
 	for _, m := range v.Cluster.Members {
@@ -108,7 +109,8 @@ func lacksPeerTLS(lacking, unknown []string) (why, remedy string) {
 // againstScheme returns why a rollout may not readdress a host to https, or nil.
 func againstScheme(all []RolloutHost, h RolloutHost) *Refusal {
 	if h.PeerTLSProblem != "" {
-		return conflicts(PeerTLSMissing, h.Name+": "+h.PeerTLSProblem, PeerTLSMissing.Info().Remedy)
+		why, remedy, _ := strings.Cut(h.PeerTLSProblem, " → ")
+		return conflicts(PeerTLSMissing, h.Name+": "+why, cmp.Or(remedy, PeerTLSMissing.Info().Remedy))
 	}
 	if !secured(h.NewPeerURL) || secured(h.PeerURL) {
 		return nil

@@ -38,8 +38,10 @@ func TestNoURLBecomesHTTPSWhileAMemberHasNoCertificate(t *testing.T) {
 		{"it is unknown of one", func(v *View) { v.Cluster.Members[2].PeerTLS = PeerTLSUnknown }, StepNone, PeerTLSMissing},
 		{"one has none when the operation begins", func(v *View) { none(v); begun(v) }, StepEndOp, ""},
 		{"one has none for long", func(v *View) { none(v); v.Op.WrittenFor = time.Hour }, StepSetPhase, ""},
-		{"one has none before the operation", func(v *View) { none(v); v.Op, v.IdleFor = nil, time.Hour }, StepNone,
-			PeerTLSMissing},
+		{"one has none before the operation", func(v *View) {
+			none(v)
+			v.Op, v.IdleFor, v.Lock, v.Asked.Begun, v.Asked.Seen = nil, time.Hour, Lock{Known: true}, false, false
+		}, StepNone, PeerTLSMissing},
 		{"its own is not configured", func(v *View) { v.Self.PeerFiles.Configured = false }, StepNone, PeerTLSMissing},
 		{"its own is not checked", func(v *View) { v.Self.PeerFiles.Checked = false }, StepNone, PeerTLSMissing},
 		{"its own does not suit", func(v *View) { v.Self.PeerFiles.Problem = "not valid for n1" }, StepNone, PeerTLSMissing},
