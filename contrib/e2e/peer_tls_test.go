@@ -37,13 +37,15 @@ func newPKI(t *testing.T) func(h *host) string {
 	}
 }
 
-// certify writes a certificate that is valid for one address alone, also over the last one, and returns the section
+// certify writes a peer certificate that is valid for one address alone, also over the last one, and returns the section
 // etcd.tls. quorumctl pki adds localhost to every certificate.
 func (a authority) certify(h *host, address string) string {
 	a.t.Helper()
-	f, err := a.Issue(h.Options.Name, testbed.CertOptions{IPs: []net.IP{net.ParseIP(address)}})
+	peer, err := a.Issue("peer-"+h.Options.Name, testbed.CertOptions{IPs: []net.IP{net.ParseIP(address)}})
 	must(a.t, err)
-	return fmt.Sprintf("{ca: %[1]s, cert: %[2]s, key: %[3]s}", f.CA, f.Cert, f.Key)
+	f := a.issue(h.Options.Name)
+	return fmt.Sprintf("{ca: %[1]s, cert: %[2]s, key: %[3]s, peerCert: %[4]s, peerKey: %[5]s}", f.CA, f.Cert, f.Key,
+		peer.Cert, peer.Key)
 }
 
 // configurePeer restarts the agent of a host with another section etcd.tls, which may be empty, and another peer URL.
