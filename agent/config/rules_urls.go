@@ -120,11 +120,17 @@ type httpsListener struct {
 	auto        string // makes etcd generate a self-signed certificate
 }
 
+// serves reports whether the listener serves a scheme. A client listener may serve both.
+func (l httpsListener) serves(name string) bool {
+	first, second, _ := strings.Cut(l.url, ",")
+	return scheme(first) == name || scheme(second) == name
+}
+
 // lacksCertificate reports whether the variables leave etcd without a certificate for an https URL. etcd would refuse
 // to start.
 func (l httpsListener) lacksCertificate(variables map[string]string) bool {
 	given := variables[l.files[0]] != "" && variables[l.files[1]] != ""
-	return scheme(l.url) == "https" && !given && variables[l.auto] != "true"
+	return l.serves("https") && !given && variables[l.auto] != "true"
 }
 
 // warning returns the message about a missing certificate. unless names the other place that may set the variables.
@@ -174,7 +180,7 @@ func (d *decoder) etcdTLSRules(e *Etcd) []rule {
 
 // listenNameRule requires an IP address if the listen URL is derived from an advertised URL, which may have a name.
 func (d *decoder) listenNameRule(listen, advertised, value string) rule {
-	_, err := parseURL(value, true)
+	_, err := parseListenURLs(value)
 	return rule{
 		[]string{listen, advertised},
 		value == "" || err == nil,
@@ -232,8 +238,9 @@ func isLoopback(host string) bool {
 	return host == "localhost" || err == nil && addr.IsLoopback()
 }
 
-// address returns the host and port of a URL, or of an address.
+// address returns the host and port of a URL, of two URLs that have the same, or of an address.
 func address(s string) string {
+	s, _, _ = strings.Cut(s, ",")
 	if _, after, ok := strings.Cut(s, "://"); ok {
 		return after
 	}

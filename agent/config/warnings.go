@@ -31,7 +31,7 @@ func warnings(c *Config) []string {
 		}
 	}
 	for _, l := range httpsListeners(c.Etcd) {
-		if c.Etcd.TLS != nil && scheme(l.url) == "http" {
+		if c.Etcd.TLS != nil && l.serves("http") {
 			w = append(w, fmt.Sprintf("etcd.tls is set, and %s (%s) is http: it accepts connections without a "+
 				"certificate", l.listen, l.url))
 		}
