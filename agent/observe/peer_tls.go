@@ -58,8 +58,8 @@ func (o *Observer) askPeerTLS(ctx context.Context, r *round.Round) {
 	}
 }
 
-// checkPeerFiles checks the files of the configured peer certificate in the background, while this host's peer URL is to
-// become https.
+// checkPeerFiles checks the files of the configured peer certificate in the background, while this host's peer URL is
+// to become https.
 func (o *Observer) checkPeerFiles(ctx context.Context, r *round.Round) {
 	r.PeerFiles.Configured = o.opt.PeerTLS != nil
 	own, listed := r.OwnMember(r.Membership, o.opt.Config.Etcd.PeerURL)
@@ -68,10 +68,7 @@ func (o *Observer) checkPeerFiles(ctx context.Context, r *round.Round) {
 		return
 	}
 	o.files.Refresh(ctx, o.opt.Now, peerFilesEvery, lookTimeout, func(ctx context.Context) (string, error) {
-		if err := o.opt.PeerTLS.Check(ctx); err != nil {
-			return err.Error(), nil
-		}
-		return "", nil
+		return textOf(o.opt.PeerTLS.Check(ctx)), nil // why they do not suit is the result
 	})
 	r.PeerFiles.Problem, _, r.PeerFiles.Checked = o.files.Get(o.opt.Now(), maxAge*peerFilesEvery)
 }
@@ -110,8 +107,13 @@ func (o *Observer) requestPeer(ctx context.Context, url string) string {
 	}
 	ctx, cancel := context.WithTimeout(ctx, peerRequestBound)
 	defer cancel()
-	if err := o.opt.PeerTLS.Request(ctx, url); err != nil {
-		return err.Error()
+	return textOf(o.opt.PeerTLS.Request(ctx, url))
+}
+
+// textOf returns the text of an error; empty if it is nil.
+func textOf(err error) string {
+	if err == nil {
+		return ""
 	}
-	return ""
+	return err.Error()
 }

@@ -108,10 +108,16 @@ func TestARequestSucceedsOnlyIfEtcdAnswersIt(t *testing.T) {
 		own  testbed.CertFiles
 		want string // part of the error; empty for an answer
 	}{
-		"etcd answers":                    {member(t, theirs, false, answersVersion), own, ""},
-		"it refuses after the handshake":  {member(t, theirs, true, answersVersion), own, "rejected connection on peer endpoint"},
-		"it does not trust the CA":        {member(t, theirs, false, answersVersion), must(ca.WrongCA("x")), "rejected connection"},
-		"this host does not trust its CA": {member(t, must(ca.WrongCA("y")), false, answersVersion), own, "is not accepted"},
+		"etcd answers": {member(t, theirs, false, answersVersion), own, ""},
+		"it refuses after the handshake": {
+			member(t, theirs, true, answersVersion), own, "rejected connection on peer endpoint",
+		},
+		"it does not trust the CA": {
+			member(t, theirs, false, answersVersion), must(ca.WrongCA("x")), "rejected connection",
+		},
+		"this host does not trust its CA": {
+			member(t, must(ca.WrongCA("y")), false, answersVersion), own, "is not accepted",
+		},
 		"its certificate lacks the address": {
 			member(t, must(ca.WrongSAN("z")), false, answersVersion), own, "is not accepted: tls",
 		},

@@ -9,11 +9,11 @@ import (
 	"strings"
 )
 
-// A readdress also changes the scheme of a peer URL, on the same port, one host at a time. An etcd without a certificate
-// cannot connect to a member with https. Nothing shows that at first: the member connects to it, over http. Two such
-// members cannot reach each other, so before the first URL becomes https, the process of every member must have been
-// started with a certificate, its key and a CA; what the configuration says takes effect only at a restart. The other
-// way, the certificates stay until all URLs are http.
+// A readdress also changes the scheme of a peer URL, on the same port, one host at a time. An etcd without a
+// certificate cannot connect to a member with https. Nothing shows that at first: the member connects to it, over http.
+// Therefore, before the first URL becomes https, the process of every member must have been started with a certificate,
+// its key and a CA; what the configuration says takes effect only at a restart. The other way, the certificates stay
+// until all URLs are http.
 
 // PeerTLS reports whether a running etcd has a peer certificate, its key and a trusted CA, as its host configures them.
 type PeerTLS string
@@ -36,7 +36,8 @@ type PeerFiles struct {
 func ChecksPeerFiles(s Self) bool { return secured(s.NewPeerURL) && !secured(s.PeerURL) }
 
 // PeerTLSProblem returns why this host's etcd cannot use https between members as configured; empty if it can, or if
-// that does not matter, or if the files have not been checked yet. They are checked only before the first https URL: the way back is never blocked by them.
+// that does not matter, or if the files have not been checked yet. They are checked only before the URL becomes https:
+// they never block the way back.
 func PeerTLSProblem(v View) string {
 	const set = " → set etcd.tls in quorumd.yaml, and reload quorumd"
 	f := v.Self.PeerFiles
@@ -49,7 +50,7 @@ func PeerTLSProblem(v View) string {
 		return "etcd.peerURL is " + next + ", but no peer certificate, key and CA are configured" + set
 	case ChecksPeerFiles(v.Self) && f.Problem != "":
 		return f.Problem
-	case others && !f.Configured && !(secured(next) && secured(v.Self.PeerURL)):
+	case others && !f.Configured && (!secured(next) || !secured(v.Self.PeerURL)):
 		return "other members' peer URLs are https, but no peer certificate, key and CA are configured" + set +
 			"; remove it only once all peer URLs are http"
 	}

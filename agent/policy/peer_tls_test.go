@@ -35,7 +35,9 @@ func TestNoURLBecomesHTTPSWhileAMemberHasNoCertificate(t *testing.T) {
 	play(t, securing, []scene{
 		{"all have one", nil, StepUpdateMember, ""},
 		{"one has none", none, StepNone, PeerTLSMissing},
-		{"it is unknown of one", func(v *View) { v.Cluster.Members[2].PeerTLS = PeerTLSUnknown }, StepNone, PeerTLSMissing},
+		{"it is unknown of one", func(v *View) {
+			v.Cluster.Members[2].PeerTLS = PeerTLSUnknown
+		}, StepNone, PeerTLSMissing},
 		{"one has none when the operation begins", func(v *View) { none(v); begun(v) }, StepEndOp, ""},
 		{"one has none for long", func(v *View) { none(v); v.Op.WrittenFor = time.Hour }, StepSetPhase, ""},
 		{"one has none before the operation", func(v *View) {
@@ -44,8 +46,12 @@ func TestNoURLBecomesHTTPSWhileAMemberHasNoCertificate(t *testing.T) {
 		}, StepNone, PeerTLSMissing},
 		{"its own is not configured", func(v *View) { v.Self.PeerFiles.Configured = false }, StepNone, PeerTLSMissing},
 		{"its own is not checked", func(v *View) { v.Self.PeerFiles.Checked = false }, StepNone, PeerTLSMissing},
-		{"its own does not suit", func(v *View) { v.Self.PeerFiles.Problem = "not valid for n1" }, StepNone, PeerTLSMissing},
-		{"its own process has none yet", func(v *View) { v.Cluster.Members[0].PeerTLS = PeerTLSNone }, StepUpdateMember, ""},
+		{"its own does not suit", func(v *View) {
+			v.Self.PeerFiles.Problem = "not valid for n1"
+		}, StepNone, PeerTLSMissing},
+		{"its own process has none yet", func(v *View) {
+			v.Cluster.Members[0].PeerTLS = PeerTLSNone
+		}, StepUpdateMember, ""},
 		{"an http URL needs none", func(v *View) { none(v); v.Self.NewPeerURL = newURL }, StepUpdateMember, ""},
 		{"etcd is stopped, and is not kept down", func(v *View) {
 			none(v)
@@ -80,10 +86,14 @@ func TestTheWayBackFromHTTPSIsOpenWhileTheCertificatesStay(t *testing.T) {
 	play(t, back, []scene{
 		{"the member list is updated", nil, StepUpdateMember, ""},
 		{"its certificate does not suit", func(v *View) { v.Self.PeerFiles.Problem = "expired" }, StepUpdateMember, ""},
-		{"the certificates were removed too early", func(v *View) { v.Self.PeerFiles = PeerFiles{} }, StepNone,
-			PeerTLSMissing},
-		{"an undo is not refused for that", func(v *View) { undo(v); v.Self.PeerFiles = PeerFiles{} },
-			StepUpdateMember, ""},
+		{
+			"the certificates were removed too early", func(v *View) { v.Self.PeerFiles = PeerFiles{} }, StepNone,
+			PeerTLSMissing,
+		},
+		{
+			"an undo is not refused for that", func(v *View) { undo(v); v.Self.PeerFiles = PeerFiles{} },
+			StepUpdateMember, "",
+		},
 		{"a restart with certificates removed while others are https", func(v *View) {
 			v.Self.PeerFiles, v.Self.NewPeerURL = PeerFiles{}, ""
 			v.Self.PeerURL = peerPrefix + "n1"

@@ -133,8 +133,9 @@ func readdress(v View) Decision {
 	return do(Step{Kind: StepWriteEnv})
 }
 
-// mustUpdate reports whether the member list must have the configured peer URL before etcd starts again. A change to https
-// for which certificates are missing, made while etcd is stopped, does not keep etcd down: it waits until etcd runs.
+// mustUpdate reports whether the member list must have the configured peer URL before etcd starts again. A change to
+// https for which certificates are missing, made while etcd is stopped, does not keep etcd down: it waits until etcd
+// runs.
 func mustUpdate(v View) bool {
 	_, missing := peerTLSMissing(v)
 	return v.Self.NewPeerURL != "" && !missing

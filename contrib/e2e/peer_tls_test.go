@@ -13,6 +13,9 @@ import (
 	"testing"
 	"time"
 
+	clientv3 "go.etcd.io/etcd/client/v3"
+	"go.uber.org/zap"
+
 	"github.com/quorumd/quorumd/agent/control"
 	"github.com/quorumd/quorumd/agent/policy"
 	"github.com/quorumd/quorumd/agent/record"
@@ -196,5 +199,65 @@ func TestAPeerWhoseCertificateLacksItsSourceAddressIsFoundBeforeTheSecondStep(t 
 		t.Errorf("%d peer URLs are https, want that of n2", n)
 	}
 	checkReport(t, load)
+	w.verify(3, 0)
+}
+
+// One port serves both schemes, so clients of both work until the last one has moved.
+func TestClientURLsBecomeHTTPSOverOnePort(t *testing.T) {
+	t.Parallel()
+	w := threeIdleVoters(t)
+	a := newAuthority(t)
+	client := a.issue("client")
+	var endpoints []string
+	for _, h := range w.hosts {
+		endpoints = append(endpoints, https(h.Options.ClientURL))
+		h.Options.Set["etcd.listenClientURL"] = h.Options.ClientURL + "," + https(h.Options.ClientURL)
+		h.configurePeer(a.certify(h, "127.0.0.1"), h.Options.PeerURL)
+	}
+	before := w.retrying(50)
+	w.readdressed("both schemes", "n1", "n2", "n3")
+	for _, h := range w.hosts { // the harness keeps the http URL
+		h.stop()
+		h.Options.Set["etcd.clientURL"] = https(h.Options.ClientURL)
+		h.Options.Set["cluster.endpoints"] = "[" + strings.Join(endpoints, ", ") + "]"
+		h.Options.Set["cluster.tls"] = fmt.Sprintf("{ca: %s, cert: %s, key: %s}", client.CA, client.Cert, client.Key)
+		must(t, h.WriteConfig())
+		w.start(h)
+	}
+	w.eventually("all are included", func() bool { return w.hosts[0].plannedReaddress() == 3 })
+	w.readdressed("https is announced")
+	for _, m := range w.members() {
+		if !strings.HasPrefix(strings.Join(m.ClientURLs, ","), "https:") {
+			t.Errorf("%s has the client URLs %v", m.Name, m.ClientURLs)
+		}
+	}
+	after, err := testbed.StartWriteLoad(t.Context(), testbed.LoadOptions{
+		Endpoints: endpoints, TLS: &client, Rate: 50, Retry: true, Timeout: 5 * time.Second,
+	})
+	must(t, err)
+	t.Cleanup(func() { after.Stop() })
+	checkReport(t, before) // the clients move
+
+	conf, err := client.ClientConfig()
+	must(t, err)
+	for _, h := range w.hosts {
+		h.etcd, err = clientv3.New(clientv3.Config{
+			Endpoints: []string{https(h.Options.ClientURL)}, TLS: conf, Logger: zap.NewNop(),
+		})
+		must(t, err)
+		t.Cleanup(func() { _ = h.etcd.Close() }) // its process is gone
+		h.stop()
+		h.Options.Set["etcd.listenClientURL"] = https(h.Options.ClientURL)
+		must(t, h.WriteConfig())
+		w.start(h)
+	}
+	n1 := w.hosts[0]
+	w.eventually("the last readdress is accepted", func() bool { return n1.readdress("n1", "n2", "n3") == "" })
+	w.eventually("it runs", func() bool { return n1.rolloutIs(record.RolloutRunning) })
+	w.within(4*formation, "http is closed", func() bool { return n1.rolloutIs(record.RolloutDone) })
+	if _, err := w.hosts[1].etcdMetrics(); err == nil {
+		t.Error("n2 still serves http")
+	}
+	checkReport(t, after)
 	w.verify(3, 0)
 }

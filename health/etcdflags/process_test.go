@@ -105,9 +105,11 @@ func TestPeerFilesAreThoseOfTheRunningProcess(t *testing.T) {
 		want  [3]string
 		fails bool
 	}{
-		"nothing is set":       {process: process{}},
-		"variables":            {process: process{environ: vars}, want: [3]string{"/c", "/k", "/ca"}},
-		"a flag beats one":     {process{args: []string{"--peer-key-file=/f"}, environ: vars}, [3]string{"/c", "/f", "/ca"}, false},
+		"nothing is set": {process: process{}},
+		"variables":      {process: process{environ: vars}, want: [3]string{"/c", "/k", "/ca"}},
+		"a flag beats one": {
+			process{args: []string{"--peer-key-file=/f"}, environ: vars}, [3]string{"/c", "/f", "/ca"}, false,
+		},
 		"the file":             {process: process{unreadable: true, file: vars}, want: [3]string{"/c", "/k", "/ca"}},
 		"the file is newer":    {process: process{unreadable: true, file: vars, changed: true}, fails: true},
 		"the process is older": {process: process{file: vars, changed: true}},

@@ -490,7 +490,8 @@ func (s readdressScope) successors(w readdressWorld) (next []readdressWorld, eve
 			case i == h || !g.runs || !w.hosts[i].runs:
 			case g.to[i] != connected && s.dials(&w, h, i) && (s.https || g.to[i] == unconnected):
 				add(name+" connects to "+hostName(i), func(n *readdressWorld) { n.hosts[h].to[i] = connected })
-			case s.https && g.to[i] == unconnected && w.hosts[i].to[h] == connected: // its connection counts at both ends
+			// its connection makes it look active here
+			case s.https && g.to[i] == unconnected && w.hosts[i].to[h] == connected:
 				add(hostName(i)+" looks active to "+name, func(n *readdressWorld) { n.hosts[h].to[i] = outdated })
 			}
 		}
@@ -688,8 +689,12 @@ func (w *readdressWorld) quiet() bool {
 func TestNeverTwoMembersHaveUnverifiedURLsInAnyOrderOfEvents(t *testing.T) {
 	t.Parallel()
 	for _, s := range []readdressScope{
-		{changed: 1}, {changed: 2}, {changed: 3}, {changed: 2, faults: 1},
-		{changed: 2, https: true}, {changed: 2, faults: 1, https: true},
+		{changed: 1},
+		{changed: 2},
+		{changed: 3},
+		{changed: 2, faults: 1},
+		{changed: 2, https: true},
+		{changed: 2, faults: 1, https: true},
 	} {
 		broken, states := s.explore()
 		t.Logf("%d changed URLs, %d faults, https %t: %d states", s.changed, s.faults, s.https, states)
@@ -727,12 +732,15 @@ func TestEveryMistakeInAReaddressBreaksItsPromise(t *testing.T) {
 
 func TestEveryMistakeInAChangeToHTTPSBreaksItsPromise(t *testing.T) {
 	t.Parallel()
-	const without = "no https while a member has no certificate"
+	const (
+		without  = "no https while a member has no certificate"
+		verified = "an operation ends only once the new URL is verified"
+	)
 	for mistake, promise := range map[string]string{
 		"a member without a certificate is ignored":               without,
 		"the configuration counts instead of the running process": without,
 		"the certificate's address is not checked":                "no https with a certificate that does not suit",
-		"an active connection counts as an answer":                "an operation ends only once the new URL is verified",
+		"an active connection counts as an answer":                verified,
 		"the other voters' URLs are not checked before":           "two members whose URLs are unverified",
 	} {
 		t.Run(mistake, func(t *testing.T) {
