@@ -82,7 +82,8 @@ func (o *Observer) requestPeers(ctx context.Context, r *round.Round) {
 	for _, m := range r.PeersAsked(own.ID) {
 		urls = append(urls, round.SecuredURLs(m)...)
 	}
-	if len(urls) == 0 || r.AskedSince == 0 {
+	r.PeerRequests.Unneeded = !policy.RequestsPeers(o.opt.PeerTLS != nil, firstOf(own.PeerURLs))
+	if len(urls) == 0 || r.AskedSince == 0 || r.PeerRequests.Unneeded {
 		o.peers.Forget()
 		return
 	}

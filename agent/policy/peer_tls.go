@@ -35,6 +35,11 @@ type PeerFiles struct {
 // ChecksPeerFiles reports whether the files matter now: this host's peer URL is to become https.
 func ChecksPeerFiles(s Self) bool { return secured(s.NewPeerURL) && !secured(s.PeerURL) }
 
+// RequestsPeers reports whether a host sends requests to the https members that an operation asks about, given whether
+// its configuration has a peer certificate, and its member's peer URL. If the URL is https without one, etcd's own unit
+// names a certificate that quorumd does not know. Such a cluster is https already, so that connections suffice.
+func RequestsPeers(configured bool, peerURL string) bool { return configured || !secured(peerURL) }
+
 // PeerTLSProblem returns why this host's etcd cannot use https between members as configured; empty if it can, or if
 // that does not matter, or if the files have not been checked yet. They are checked only before the URL becomes https:
 // they never block the way back.

@@ -106,6 +106,19 @@ func TestTheWayBackFromHTTPSIsOpenWhileTheCertificatesStay(t *testing.T) {
 	})
 }
 
+func TestAHostThatIsHTTPSWithoutAConfiguredCertificateSendsNoRequests(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		configured bool
+		url        string
+		want       bool
+	}{{true, "http://n1", true}, {true, securedURL, true}, {false, "http://n1", true}, {false, securedURL, false}} {
+		if got := RequestsPeers(c.configured, c.url); got != c.want {
+			t.Errorf("%+v: %v", c, got)
+		}
+	}
+}
+
 func TestTheReasonNamesTheHostsAndWhatTheyReport(t *testing.T) {
 	t.Parallel()
 	v := securing()

@@ -15,10 +15,15 @@ import (
 type PeerRequests struct {
 	At time.Duration     // when the first of them began; 0 if there is none
 	Of map[string]string // why a URL has not answered; empty if it has
+	// Unneeded means that connections suffice, as for http; see [policy.RequestsPeers].
+	Unneeded bool
 }
 
 // Answered reports whether all these URLs have answered requests that began after that time.
 func (p PeerRequests) Answered(urls []string, since time.Duration) bool {
+	if p.Unneeded {
+		return true
+	}
 	for _, url := range urls {
 		if why, requested := p.Of[url]; !requested || why != "" || p.At <= since {
 			return false

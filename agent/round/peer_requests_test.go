@@ -38,19 +38,23 @@ func TestAnActiveConnectionToAnHTTPSMemberCountsOnlyWithAnAnswer(t *testing.T) {
 		text string
 	}{
 		"no request":        {PeerRequests{}, false, ""},
-		"answered":          {PeerRequests{2 * time.Minute, map[string]string{"https://n2:2380": ""}}, true, ""},
-		"answered too soon": {PeerRequests{time.Minute, map[string]string{"https://n2:2380": ""}}, false, ""},
+		"answered":          {PeerRequests{At: 2 * time.Minute, Of: map[string]string{"https://n2:2380": ""}}, true, ""},
+		"answered too soon": {PeerRequests{At: time.Minute, Of: map[string]string{"https://n2:2380": ""}}, false, ""},
 		"refused": {
-			PeerRequests{2 * time.Minute, map[string]string{"https://n2:2380": "refused"}},
+			PeerRequests{At: 2 * time.Minute, Of: map[string]string{"https://n2:2380": "refused"}},
 			false,
 			"GET https://n2:2380/version: refused",
 		},
-		"refused too soon":   {PeerRequests{time.Minute, map[string]string{"https://n2:2380": "refused"}}, false, ""},
-		"of another member":  {PeerRequests{2 * time.Minute, map[string]string{"https://n3:2380": ""}}, false, ""},
-		"at another address": {PeerRequests{2 * time.Minute, map[string]string{"https://n2:9": ""}}, false, ""},
+		"refused too soon":   {PeerRequests{At: time.Minute, Of: map[string]string{"https://n2:2380": "refused"}}, false, ""},
+		"of another member":  {PeerRequests{At: 2 * time.Minute, Of: map[string]string{"https://n3:2380": ""}}, false, ""},
+		"at another address": {PeerRequests{At: 2 * time.Minute, Of: map[string]string{"https://n2:9": ""}}, false, ""},
 	} {
 		r := asking(policy.PhaseVerify)
 		r.PeerRequests = c.sent
+		if r.PeerRequests.Unneeded = true; !r.AnswersNow() {
+			t.Errorf("%s: a request is needed", name)
+		}
+		r.PeerRequests.Unneeded = false
 		if got := r.AnswersNow(); got != c.want {
 			t.Errorf("%s: %v", name, got)
 		}
