@@ -35,7 +35,7 @@ func layers() []layer {
 			"agent operate observe page bootstrap fleetlock connlimit shutdown fileaccess journalcatalog " +
 				"externalcheck backup/restoretest backup discovery " +
 				"proxy recovery/rebuild hoststate policy config autoreboot control/server cluster network hooks " +
-				"execshim " +
+				"execshim peertls " +
 				"datadir record " +
 				"etcddb child health/sensors health/smart health/kernellog health/certificates health/etcdflags " +
 				"health/etcdmetrics " +
@@ -67,6 +67,7 @@ func layers() []layer {
 		{"fleetlock", "connlimit control policy"},
 		{"connlimit", ""},
 		{"poll", ""},
+		{"peertls", "child config"},
 		{"config", "durationfmt autoreboot socketpath smallfile disk"},
 		{"autoreboot", "control policy execshim durationfmt"},
 		{"control/server", "control control/internal/errtext hooks recovery policy record socketpath health " +

@@ -27,19 +27,36 @@ func (c Config) CheckEtcdFiles() error {
 	if c.Cluster.TLS != nil {
 		clients.trust, clients.trustKey = c.Cluster.TLS.CA, "cluster.tls.ca"
 	}
-	peers := listenerFiles{
-		config: c, keyPrefix: "peer", url: "etcd.peerURL", host: hostOf(c.Etcd.PeerURL),
-		ca: t.PeerCA, cert: t.PeerCert, key: t.PeerKey, trust: t.PeerCA, trustKey: "etcd.tls.peerCA",
-		uses: map[string]x509.ExtKeyUsage{
-			"serverAuth": x509.ExtKeyUsageServerAuth, "clientAuth": x509.ExtKeyUsageClientAuth,
-		},
-	}
+	peers := peerListener(c, PeerFiles{t.PeerCert, t.PeerKey, t.PeerCA}, hostOf(c.Etcd.PeerURL))
 	now := time.Now()
 	errs := append(clients.problems(now), peers.problems(now)...)
 	if len(errs) == 0 {
 		return nil
 	}
 	return errs
+}
+
+// PeerFiles are the files with which etcd serves https to other members, and connects to them.
+type PeerFiles struct{ Cert, Key, CA string }
+
+// PeerFiles returns the files that quorumd sets for etcd, in etcd.tls or etcd.environment; empty ones if it sets none.
+func (c Config) PeerFiles() PeerFiles {
+	env := c.Environment("", "")
+	return PeerFiles{env["ETCD_PEER_CERT_FILE"], env["ETCD_PEER_KEY_FILE"], env["ETCD_PEER_TRUSTED_CA_FILE"]}
+}
+
+// Complete reports whether all files are set.
+func (f PeerFiles) Complete() bool { return f.Cert != "" && f.Key != "" && f.CA != "" }
+
+// Check checks the files as etcd's user, like CheckEtcdFiles. host is the host in etcd.peerURL, and name the name of
+// this host.
+func (f PeerFiles) Check(host, name string) error {
+	c := Config{}
+	c.Host.Name = name
+	if errs := peerListener(c, f, host).problems(time.Now()); len(errs) > 0 {
+		return errs
+	}
+	return nil
 }
 
 // EtcdDates returns the certificates of etcd.tls that are not valid today, with file and date. It checks only those
@@ -76,6 +93,16 @@ type listenerFiles struct {
 	trust         string // file of the CA that must have signed cert; empty if unknown
 	trustKey      string
 	uses          map[string]x509.ExtKeyUsage
+}
+
+func peerListener(c Config, f PeerFiles, host string) listenerFiles {
+	return listenerFiles{
+		config: c, keyPrefix: "peer", url: "etcd.peerURL", host: host,
+		ca: f.CA, cert: f.Cert, key: f.Key, trust: f.CA, trustKey: "etcd.tls.peerCA",
+		uses: map[string]x509.ExtKeyUsage{
+			"serverAuth": x509.ExtKeyUsageServerAuth, "clientAuth": x509.ExtKeyUsageClientAuth,
+		},
+	}
 }
 
 // keyOf returns the configuration key of a file.

@@ -45,6 +45,10 @@ var formats = map[string]format{
 		"a URL such as https://192.0.2.1:2379",
 		func(s string) (string, error) { return parseURL(s, true) },
 	},
+	"listenURLs": {
+		"a URL such as https://192.0.2.1:2379",
+		parseListenURLs,
+	},
 	"path":     {"an absolute path", parsePath},
 	"socket":   {"an absolute path", parseSocket},
 	"hostport": {"an address such as 127.0.0.1:9379 or :9379", checked(checkHostPort)},
@@ -328,6 +332,23 @@ func parseURL(s string, listen bool) (string, error) {
 	}
 	u.Host = strings.ToLower(u.Host)
 	return u.String(), nil
+}
+
+// parseListenURLs accepts a URL, or the http and the https URL of one address: etcd serves both on one port.
+func parseListenURLs(s string) (string, error) {
+	first, second, both := strings.Cut(s, ",")
+	one, err := parseURL(first, true)
+	if err != nil || !both {
+		return one, err
+	}
+	two, err := parseURL(second, true)
+	switch {
+	case err != nil:
+		return "", err
+	case scheme(one) == scheme(two) || address(one) != address(two):
+		return "", fmt.Errorf("%s must be one URL, or the http and the https URL of the same address", quote(s))
+	}
+	return one + "," + two, nil
 }
 
 func listenNeedsIP(s string) string {

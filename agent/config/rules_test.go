@@ -167,6 +167,35 @@ func TestListedHostListensOnThePortOfItsURL(t *testing.T) {
 	}
 }
 
+func TestClientsMayBeServedOverHTTPAndHTTPSOnOnePort(t *testing.T) {
+	t.Parallel()
+	const tls = "\n  tls: {ca: /etc/ca, cert: /etc/c, key: /etc/k, peerCA: /etc/pca}"
+	for urls, c := range map[string]struct {
+		more string
+		want string // part of the error, or of the warnings
+	}{
+		"http://192.0.2.1:2379,https://192.0.2.1:2379": {tls, "is http: it accepts connections without a certificate"},
+		"https://192.0.2.1:2379,http://192.0.2.1:2379": {"", "etcd does not start without ETCD_CERT_FILE"},
+		"http://192.0.2.1:2379,https://192.0.2.1:2378": {tls, "the http and the https URL of the same address"},
+		"http://192.0.2.1:2379,http://192.0.2.1:2379":  {tls, "the http and the https URL of the same address"},
+		"http://192.0.2.1:2379,":                       {tls, "is not a valid URL"},
+		"http://0.0.0.0:2380,https://0.0.0.0:2380":     {tls, "listen on the same address and port"},
+	} {
+		text := strings.Replace(valid, "etcd:\n", "etcd:\n  listenClientURL: "+urls+c.more+"\n", 1)
+		got, err := Parse("quorumd.yaml", []byte(text))
+		found := strings.Join(got.Warnings, "\n")
+		if err != nil {
+			found = err.Error()
+		}
+		if !strings.Contains(found, c.want) {
+			t.Errorf("%s: %q, want %q", urls, found, c.want)
+		}
+		if err == nil && got.Etcd.ListenClientURL != urls {
+			t.Errorf("%s: etcd listens on %s", urls, got.Etcd.ListenClientURL)
+		}
+	}
+}
+
 func TestWarnsAboutUnverifiedStoresAndEndpoints(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {

@@ -120,11 +120,17 @@ type httpsListener struct {
 	auto        string // makes etcd generate a self-signed certificate
 }
 
+// serves reports whether the listener serves a scheme. A client listener may serve both.
+func (l httpsListener) serves(name string) bool {
+	first, second, _ := strings.Cut(l.url, ",")
+	return scheme(first) == name || scheme(second) == name
+}
+
 // lacksCertificate reports whether the variables leave etcd without a certificate for an https URL. etcd would refuse
 // to start.
 func (l httpsListener) lacksCertificate(variables map[string]string) bool {
 	given := variables[l.files[0]] != "" && variables[l.files[1]] != ""
-	return scheme(l.url) == "https" && !given && variables[l.auto] != "true"
+	return l.serves("https") && !given && variables[l.auto] != "true"
 }
 
 // warning returns the message about a missing certificate. unless names the other place that may set the variables.
@@ -145,8 +151,8 @@ func httpsListeners(e Etcd) []httpsListener {
 	}
 }
 
-// etcdTLSRules require that the section covers both listeners, and that etcd.environment does not set the same
-// variables.
+// etcdTLSRules require that the section is complete, and that etcd.environment does not set the same variables. A
+// listener may be http: before a peer URL becomes https, every member needs certificates.
 func (d *decoder) etcdTLSRules(e *Etcd) []rule {
 	if e.TLS == nil {
 		return nil
@@ -162,16 +168,6 @@ func (d *decoder) etcdTLSRules(e *Etcd) []rule {
 		section + ".peerCert (" + e.TLS.PeerCert + ") and " + section + ".peerKey (" + e.TLS.PeerKey +
 			") go together; set both or neither",
 	}}
-	for _, u := range []struct{ path, from, value string }{
-		{"etcd.listenClientURL", "etcd.clientURL", e.ListenClientURL},
-		{"etcd.listenPeerURL", "etcd.peerURL", e.ListenPeerURL},
-	} {
-		rules = append(rules, rule{
-			[]string{section, u.path, u.from},
-			scheme(u.value) == "https" || u.value == "",
-			section + " is given, but " + d.show(u.path, u.value) + " is not https; write https, or remove the section",
-		})
-	}
 	for _, name := range slices.Sorted(maps.Keys(e.TLS.environment())) {
 		rules = append(rules, rule{
 			[]string{section, "etcd.environment"},
@@ -184,7 +180,7 @@ func (d *decoder) etcdTLSRules(e *Etcd) []rule {
 
 // listenNameRule requires an IP address if the listen URL is derived from an advertised URL, which may have a name.
 func (d *decoder) listenNameRule(listen, advertised, value string) rule {
-	_, err := parseURL(value, true)
+	_, err := parseListenURLs(value)
 	return rule{
 		[]string{listen, advertised},
 		value == "" || err == nil,
@@ -242,8 +238,9 @@ func isLoopback(host string) bool {
 	return host == "localhost" || err == nil && addr.IsLoopback()
 }
 
-// address returns the host and port of a URL, or of an address.
+// address returns the host and port of a URL, of two URLs that have the same, or of an address.
 func address(s string) string {
+	s, _, _ = strings.Cut(s, ",")
 	if _, after, ok := strings.Cut(s, "://"); ok {
 		return after
 	}

@@ -254,8 +254,9 @@ type Etcd struct {
 	// URL at which the other members reach the member of this host.
 	PeerURL string `yaml:"peerURL" required:"true" example:"http://192.0.2.1:2380" is:"url"`
 
-	// URL etcd listens on for clients. Its host is an IP address or localhost; etcd refuses other names.
-	ListenClientURL string `yaml:"listenClientURL" derived:"same as clientURL" example:"http://192.0.2.1:2379" is:"listenURL"`
+	// URL etcd listens on for clients. Its host is an IP address or localhost; etcd refuses other names. To serve http
+	// and https on one port, name both URLs, with a comma between.
+	ListenClientURL string `yaml:"listenClientURL" derived:"same as clientURL" example:"http://192.0.2.1:2379" is:"listenURLs"`
 
 	// URL etcd listens on for its peers. Its host is an IP address or localhost; etcd refuses other names.
 	ListenPeerURL string `yaml:"listenPeerURL" derived:"same as peerURL" example:"http://192.0.2.1:2380" is:"listenURL"`

@@ -30,6 +30,12 @@ func warnings(c *Config) []string {
 			w = append(w, s.warning(unless))
 		}
 	}
+	for _, l := range httpsListeners(c.Etcd) {
+		if c.Etcd.TLS != nil && l.serves("http") {
+			w = append(w, fmt.Sprintf("etcd.tls is set, and %s (%s) is http: it accepts connections without a "+
+				"certificate", l.listen, l.url))
+		}
+	}
 	if t := c.Etcd.TLS; t != nil && t.CA != "" && t.PeerCA == t.CA {
 		w = append(w, "etcd.tls.peerCA is etcd.tls.ca, so the certificate of any client opens etcd's peer port, where "+
 			"etcd's authentication does not apply: give the peers a CA of their own (quorumctl pki rotate "+

@@ -57,6 +57,11 @@ type Sources struct {
 	EtcdSettings func(pid int) health.EtcdSettings
 	// MaxLearners returns the number of learners that the etcd with that process ID allows. It may hang.
 	MaxLearners func(pid int) (int, error)
+	// PeerFiles returns the files of the peer certificate, its key and the trusted CA with which the etcd with that
+	// process ID was started. It may hang.
+	PeerFiles func(pid int) ([3]string, error)
+	// PeerTLS tests the configured peer certificate; nil if none is configured.
+	PeerTLS PeerTLS
 	// EtcdMetrics returns the metrics of the local etcd, and MemberMetrics those of the member at a client URL.
 	// MemberMetrics may hang.
 	EtcdMetrics   func(ctx context.Context) health.EtcdReading
@@ -122,6 +127,9 @@ type Observer struct {
 	data    poll.Poller[datadir.Contents]
 	spool   poll.Poller[policy.Spool]
 	limit   poll.Poller[learnerLimit]
+	process poll.Poller[processFiles]
+	files   poll.Poller[string] // why the configured peer certificate does not suit
+	peers   poll.Poller[round.PeerRequests]
 	leases  map[string]int64 // leases of the host records read last, by host ID
 	renewed poll.Poller[map[string]time.Duration]
 	decoded map[int64]record.Host // the host records read last, by modification revision
@@ -182,8 +190,11 @@ func (o *Observer) Look(ctx context.Context, in round.Input) *round.Round {
 	o.lookAtSpool(ctx, r)
 	o.askVersion(ctx, r)
 	o.askMaxLearners(ctx, r)
+	o.askPeerTLS(ctx, r)
+	o.checkPeerFiles(ctx, r)
 	o.askClock(ctx, r)
 	o.lookAtNetwork(r)
+	o.requestPeers(ctx, r)
 	o.judgeHealth(ctx, r)
 	r.Hung = o.hung()
 	o.build(r)

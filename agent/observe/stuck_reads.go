@@ -10,7 +10,8 @@ import "time"
 func (o *Observer) hung() (n int) {
 	j := o.judge
 	for _, l := range []interface{ Hung(now time.Duration) bool }{
-		&o.clock, &o.binary, &o.data, &o.spool, &o.renewed, &o.limit,
+		&o.clock, &o.binary, &o.data, &o.spool, &o.renewed, &o.limit, &o.process,
+		&o.files, &o.peers,
 		&j.shown, &j.etcd,
 	} {
 		if l.Hung(o.opt.Now()) {

@@ -99,6 +99,7 @@ func (b *Builder) View(r, before *round.Round) policy.View {
 			Binary: c.Etcd.Binary, MemberID: r.Noted.Member, ClusterID: r.Noted.Cluster, StandbyID: r.Noted.Standby,
 			LostID: r.Noted.Lost, DataMount: r.Noted.Mount,
 			Learner: c.Host.Role == config.RoleLearner, MaxLearners: c.Etcd.MaxLearners(),
+			PeerFiles: r.PeerFiles,
 		},
 		Failed: r.Did.Failed, Stuck: r.Did.Stuck, PromotionPending: r.Did.Promoted.Age(r.At) < c.Timing.LockTTL,
 		Bootstrap: policy.Bootstrap{
@@ -291,6 +292,7 @@ func (b *Builder) hosts(r *round.Round) []policy.Host {
 			Role: policy.Role(h.Role), Health: state,
 			Ungated: health.ParseGates(h.Spares), Qualified: h.Qualified, Manage: h.Mode == string(policy.Manage),
 			Learner: h.Learner, MaxLearners: h.MaxLearners,
+			PeerTLS: policy.PeerTLS(h.PeerTLS), Unreached: b.unreached(r, h),
 			Waiting: policy.ReasonCode(h.Waiting),
 			P99:     writesTook(h.FsyncP99),
 			Wants:   policy.Work(h.Wants), AskedAt: h.AskedAt, Answered: b.answered(r, h),
@@ -321,6 +323,16 @@ func (b *Builder) answered(r *round.Round, h record.Host) bool {
 		return r.AskedSince != 0 && r.AnswersNow()
 	}
 	return r.OpAt != 0 && h.Answers == r.OpAt
+}
+
+// unreached returns what a host reports about members that it does not reach. For this host, its current observations
+// count.
+func (b *Builder) unreached(r *round.Round, h record.Host) string {
+	if h.ID != b.config.Host.ID {
+		return h.Unreached
+	}
+	own, _ := r.OwnMember(r.Membership, b.config.Etcd.PeerURL)
+	return r.Unreached(own.ID)
 }
 
 // ours reports whether a record is from this agent, or from an earlier one on this host that could not delete it, for

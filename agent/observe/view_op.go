@@ -117,9 +117,9 @@ func markDomains(v *policy.View, noted map[uint64]string) {
 	}
 }
 
-// markLearners marks the permanent learners and sets the members' limits on learners, as reported by their hosts. For a
-// silent host's permanent learner, what this host's disk records counts; if it records nothing, for example because
-// this host is new, what the other hosts report.
+// markLearners marks the permanent learners and sets the members' limits on learners and their peer certificates, as
+// reported by their hosts. For a silent host's permanent learner, what this host's disk records counts; if it records
+// nothing, for example because this host is new, what the other hosts report.
 func markLearners(v *policy.View, noted map[uint64]int) {
 	for i := range v.Cluster.Members {
 		m := &v.Cluster.Members[i]
@@ -131,6 +131,7 @@ func markLearners(v *policy.View, noted map[uint64]int) {
 		for _, h := range v.Hosts {
 			if h.PeerURL == m.PeerURL {
 				m.Permanent, m.MaxLearners = m.Learner && h.Learner, h.MaxLearners
+				m.PeerTLS = h.PeerTLS
 			}
 		}
 		if m.PeerURL == v.Self.PeerURL {

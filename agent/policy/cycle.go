@@ -6,6 +6,7 @@ package policy
 import (
 	"cmp"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/quorumd/quorumd/agent/durationfmt"
@@ -55,7 +56,7 @@ func workDone(v View) bool {
 	case WorkCommand:
 		return v.Asked.Command.Ended()
 	case WorkReaddress:
-		return v.Op.Phase == PhaseDown && v.Self.NewPeerURL == "" && v.Unit.EnvReady
+		return v.Op.Phase == PhaseDown && !mustUpdate(v) && v.Unit.EnvReady
 	}
 	return false
 }
@@ -372,7 +373,8 @@ func stoppedWithoutOperation(v View) Decision {
 
 // stopMember stops the member's etcd, after the operator's hooks and a leadership transfer.
 func stopMember(v View, m Member) Decision {
-	if r, holds := vetoed(v, vetoOperationInFlight, vetoCommonCause, vetoQuorumAtRisk, vetoLearnerUnsettled); holds {
+	if r, holds := vetoed(v, vetoOperationInFlight, vetoCommonCause, vetoQuorumAtRisk, vetoLearnerUnsettled,
+		vetoPeerTLSMissing); holds {
 		// etcd is untouched, so other hosts may go first
 		if v.Op.Phase == PhaseBegun && v.Asked.Before.State != HooksRunning && !v.Asked.Stopped && !urlUpdated(v) {
 			return do(Step{Kind: StepEndOp, Outcome: r.Code, Why: r.Text})
@@ -381,7 +383,8 @@ func stopMember(v View, m Member) Decision {
 		// long time: then a join or replacement may be needed, and it waits for this operation. Ending the operation in
 		// a later phase is not safe: a call without an answer could take effect after etcd is stopped. So the operation
 		// returns to its first phase, which invalidates such a call.
-		inTheWay := r.Code == OperationInFlight || r.Code == QuorumAtRisk && v.Op.WrittenFor > v.Limits.TransferTimeout
+		lasting := r.Code == QuorumAtRisk || r.Code == PeerTLSMissing
+		inTheWay := r.Code == OperationInFlight || lasting && v.Op.WrittenFor > v.Limits.TransferTimeout
 		switch {
 		case v.Op.Phase == PhaseBegun || !inTheWay || commandMayRun(v):
 		case !v.Asked.Stopped:
@@ -452,16 +455,17 @@ func awaitReports(v View, m Member) (Decision, bool) {
 		return Decision{}, false
 	}
 	if !connectedBefore(v, m) {
-		d := wait(HealthAwaited, "%s waits until its etcd is connected to every other voter", v.Self.Name)
+		d := wait(HealthAwaited, "%s waits until its etcd is connected to every other voter%s", v.Self.Name,
+			unreachedBy(v, []string{v.Self.ID}))
 		d.Again = lookSoon
 		return d, true
 	}
 	if ids, names := notReported(v, v.Self.PeerURL); len(ids) > 0 {
-		what := "fresh health states from "
+		what, why := "fresh health states from ", ""
 		if v.Asked.Work == WorkReaddress {
-			what = "the report that etcd is connected to every other voter, from "
+			what, why = "the report that etcd is connected to every other voter, from ", unreachedBy(v, ids)
 		}
-		d := wait(HealthAwaited, "%s waits for %s%s", v.Self.Name, what, joinNames(names))
+		d := wait(HealthAwaited, "%s waits for %s%s%s", v.Self.Name, what, joinNames(names), why)
 		d.Again, d.Behind = lookSoon, ids
 		return d, true
 	}
@@ -487,6 +491,16 @@ func notReported(v View, except string) (ids, names []string) {
 		}
 	}
 	return ids, names
+}
+
+// unreachedBy returns what hosts report about the voters that they do not reach, for a text.
+func unreachedBy(v View, ids []string) string {
+	for _, h := range v.Hosts {
+		if slices.Contains(ids, h.ID) && h.Unreached != "" {
+			return unreachedText(h)
+		}
+	}
+	return ""
 }
 
 // joinNames joins names for a text.

@@ -194,6 +194,7 @@ func cycleVetoes() []veto {
 		vetoMemberLost(),
 		vetoRestartOfStopped(),
 		vetoNonMemberEtcdRuns(),
+		vetoPeerTLSMissing(),
 		vetoOperationInFlight(),
 		vetoLockHeld(),
 		vetoCommonCause(),

@@ -62,6 +62,7 @@ func TestTheVetoesOfAHostAreCheckedInOrder(t *testing.T) {
 			{MemberLost, true},
 			{UnitStopped, true},
 			{UnitBusy, true},
+			{PeerTLSMissing, true},
 			{OperationInFlight, false},
 			{LockHeld, false},
 			{CommonCause, false},

@@ -4,6 +4,7 @@
 package policy
 
 import (
+	"cmp"
 	"slices"
 	"strings"
 )
@@ -46,11 +47,6 @@ func newURLConflict(v View) string {
 			return "etcd.peerURL is " + next + ", which is the peer URL of member " + m.label()
 		}
 	}
-	if scheme(next) != scheme(v.Self.PeerURL) {
-		return "etcd.peerURL is " + next + ", but this host's member is registered with " + v.Self.PeerURL +
-			", and a readdress does not change the scheme → keep " + scheme(v.Self.PeerURL) +
-			" in etcd.peerURL and reload quorumd"
-	}
 	if readdresses(v) {
 		return ""
 	}
@@ -70,12 +66,11 @@ func clientURLDiffers(v View) (string, bool) {
 
 // againstReaddress returns why a rollout may not readdress a host, or nil.
 func againstReaddress(all []RolloutHost, h RolloutHost, w Work) *Refusal {
-	if w != WorkReaddress || h.NewPeerURL == "" {
+	if w != WorkReaddress {
 		return nil
 	}
-	if scheme(h.NewPeerURL) != scheme(h.PeerURL) {
-		return conflicts("", h.Name+": a readdress does not change the scheme of a peer URL, from "+h.PeerURL+" to "+
-			h.NewPeerURL, "keep "+scheme(h.PeerURL)+" in etcd.peerURL on "+h.Name+", and reload quorumd there")
+	if refusal := againstScheme(all, h); refusal != nil || h.NewPeerURL == "" {
+		return refusal
 	}
 	for _, o := range all {
 		if o.ID != h.ID && (o.PeerURL == h.NewPeerURL || o.NewPeerURL == h.NewPeerURL) {
@@ -142,20 +137,30 @@ func readdress(v View) Decision {
 		return do(Step{Kind: StepEndOp, Outcome: Cycled, Why: "this host has no member"})
 	case !v.Self.Drives:
 		return do(Step{Kind: StepEndOp, Outcome: EtcdExternal, Why: v.externalReason().Text})
-	case v.Self.NewPeerURL != "":
+	case mustUpdate(v):
 		return updateMember(v, m)
 	}
 	return do(Step{Kind: StepWriteEnv})
 }
 
+// mustUpdate reports whether the member list must have the configured peer URL before etcd starts again. A change to
+// https for which certificates are missing, made while etcd is stopped, does not keep etcd down: it waits until etcd
+// runs.
+func mustUpdate(v View) bool {
+	_, missing := peerTLSMissing(v)
+	return v.Self.NewPeerURL != "" && !missing
+}
+
 // urlUnverified returns which other members are not known to be connected to the new peer URL of this host's member;
 // empty if all are, or if this is no readdress. A learner that does not answer is ignored, and a voter that has not
-// answered for long: it has the URL that it always had, so it can connect to this one when it returns.
+// answered for long: it has the URL that it always had, so it can connect to this one when it returns; to an https one
+// as well, because its process had a certificate before this operation began.
 func urlUnverified(v View) string {
 	if v.Op.Work != WorkReaddress {
 		return ""
 	}
 	var silent, absent []string
+	why := ""
 	for _, m := range v.Cluster.Members {
 		if m.PeerURL == v.Self.PeerURL || !m.Live && (m.Learner || m.DownFor > v.Limits.ReturnMax) {
 			continue
@@ -164,15 +169,23 @@ func urlUnverified(v View) string {
 		case !present:
 			absent = append(absent, m.label())
 		case !h.Answered:
-			silent = append(silent, h.Name)
+			silent, why = append(silent, h.Name), cmp.Or(why, unreachedText(h))
 		}
 	}
 	switch {
 	case len(silent) > 0:
 		return "waiting until " + joinNames(silent) + " reports a connection to " + v.Self.PeerURL +
-			" and that both ports of this host are open"
+			" and that both ports of this host are open" + why
 	case len(absent) > 0:
 		return "no quorumd reports whether " + joinNames(absent) + " is connected to " + v.Self.PeerURL
 	}
 	return ""
+}
+
+// unreachedText returns what a host reports about the members that it does not reach, for a text; empty if nothing.
+func unreachedText(h Host) string {
+	if h.Unreached == "" {
+		return ""
+	}
+	return "; " + h.Name + " reports: " + h.Unreached
 }

@@ -147,7 +147,10 @@ func TestAChangedPeerURLIsAConflictUnlessARequestAppliesIt(t *testing.T) {
 		"a paused rollout": {func(v *View) {
 			v.Asked, v.Rollout = nil, &Rollout{Work: WorkReaddress, Waiting: []string{"n1"}}
 		}, "→ quorumctl readdress n1"},
-		"another scheme": {func(v *View) { v.Self.NewPeerURL = "https://n1.new:2380" }, "does not change the scheme"},
+		"another scheme, no request": {func(v *View) {
+			v.Self.NewPeerURL, v.Asked = "https://n1.new:2380", nil
+		}, "→ quorumctl readdress n1"},
+		"another scheme": {func(v *View) { v.Self.NewPeerURL = "https://n1.new:2380" }, ""},
 		"another member's": {func(v *View) {
 			v.Self.NewPeerURL = peerPrefix + "n3"
 		}, "which is the peer URL of member n3"},
@@ -188,7 +191,7 @@ func TestAMemberIsRecognizedByItsIDInTheSameCluster(t *testing.T) {
 func TestAReaddressIncludesOnlyHostsWithFittingURLs(t *testing.T) {
 	t.Parallel()
 	n1 := RolloutHost{ID: "n1", Name: "n1", Manage: true, Member: true, PeerURL: "http://a:1", NewPeerURL: "http://a:2"}
-	n2 := RolloutHost{ID: "n2", Name: "n2", Manage: true, Member: true, PeerURL: "http://b:1"}
+	n2 := RolloutHost{ID: "n2", Name: "n2", Manage: true, Member: true, PeerURL: "http://b:1", PeerTLS: PeerTLSReady}
 	n3 := RolloutHost{
 		ID: "n3", Name: "n3", Manage: true, Member: true, PeerURL: "http://c:1", NewClientURL: "http://c:9",
 	}
@@ -206,9 +209,23 @@ func TestAReaddressIncludesOnlyHostsWithFittingURLs(t *testing.T) {
 		"another host's change": {
 			change: func(_, n2, _ *RolloutHost) { n2.NewPeerURL = "http://a:2" }, refusal: "n1 and n2",
 		},
-		"another scheme": {
+		"https, all have certificates": {
+			change: func(n1, _, n3 *RolloutHost) { n1.NewPeerURL, n3.PeerTLS = "https://a:2", PeerTLSReady },
+			want:   "n1 n3",
+		},
+		"https, one has none": {
+			change:  func(n1, _, n3 *RolloutHost) { n1.NewPeerURL, n3.PeerTLS = "https://a:2", PeerTLSNone },
+			refusal: "the running etcd on n3 was started without",
+		},
+		"https, it is unknown of one": {
 			change:  func(n1, _, _ *RolloutHost) { n1.NewPeerURL = "https://a:2" },
-			refusal: "does not change the scheme",
+			refusal: "it is unknown whether the running etcd on n3",
+		},
+		"https, its certificate does not suit": {
+			change: func(n1, _, n3 *RolloutHost) {
+				n1.NewPeerURL, n1.PeerTLSProblem, n3.PeerTLS = "https://a:2", "not valid for a", PeerTLSReady
+			},
+			refusal: "n1: not valid for a",
 		},
 		"no change": {
 			change:  func(n1, _, n3 *RolloutHost) { n1.NewPeerURL, n3.NewClientURL = "", "" },

@@ -54,6 +54,7 @@ const (
 	LearnerVersion           ReasonCode = "LEARNER_VERSION"
 	LearnerLimit             ReasonCode = "LEARNER_LIMIT"
 	LearnerOnly              ReasonCode = "LEARNER_ONLY"
+	PeerTLSMissing           ReasonCode = "PEER_TLS_MISSING"
 	EvenVoters               ReasonCode = "EVEN_VOTERS"
 	OperationInFlight        ReasonCode = "OPERATION_IN_FLIGHT"
 	LockHeld                 ReasonCode = "LOCK_HELD"
@@ -298,6 +299,13 @@ func joinReasons() []ReasonInfo {
 			"on every host, set ETCD_MAX_LEARNERS to the number of hosts with host.role: learner plus 1, in " +
 				"etcd.environment in quorumd.yaml (and reload quorumd) and in the file at etcd.environmentFile; then " +
 				"quorumctl rollout start restart --reason '<why>'",
+		},
+		{
+			PeerTLSMissing, "a peer URL is to become https, but a certificate for it is missing or does not suit, or " +
+				"a member's running etcd has none",
+			"on the named hosts, install certificates that are valid for the host in etcd.peerURL and signed by a CA " +
+				"in etcd.tls.peerCA, set etcd.tls in quorumd.yaml and reload quorumd; if the running etcd has none: " +
+				"quorumctl readdress HOST --reason '<why>' before etcd.peerURL is changed",
 		},
 		{
 			LearnerOnly, "host.role is learner, but this host's member is a voter, and a voter cannot become a learner",

@@ -144,6 +144,8 @@ type RolloutHost struct {
 	// PeerURL is the peer URL of its member. NewPeerURL and NewClientURL are the configured URLs if they differ from
 	// the registered ones; else empty.
 	PeerURL, NewPeerURL, NewClientURL string
+	PeerTLS                           PeerTLS // of its member's process
+	PeerTLSProblem                    string  // why its etcd cannot use https between members; see [PeerTLSProblem]
 }
 
 // RolloutHosts returns the present hosts that a rollout includes: the named hosts, or all hosts to which its work

@@ -110,6 +110,7 @@ func vetoEvenVoters() veto          { return veto{EvenVoters, false, evenVoters}
 func vetoMemberUnitUnusable() veto  { return veto{UnitUnusable, true, memberUnitUnusable} }
 func vetoMemberLost() veto          { return veto{MemberLost, true, memberLost} }
 func vetoRestartOfStopped() veto    { return veto{UnitStopped, true, restartOfStopped} }
+func vetoPeerTLSMissing() veto      { return veto{PeerTLSMissing, true, peerTLSMissing} }
 func vetoNonMemberEtcdRuns() veto   { return veto{UnitBusy, true, nonMemberEtcdRuns} }
 func vetoQuorumAtRisk() veto        { return veto{QuorumAtRisk, false, quorumAtRisk} }
 func vetoLearnerUnsettled() veto    { return veto{LearnerUnsettled, false, learnerUnsettled} }

@@ -85,9 +85,11 @@ type Self struct {
 	NewPeerURL string
 	// NewClientURL is the same for the client URL.
 	NewClientURL string
-	Mode         Mode
-	Etcd         Version // of the configured binary; zero if unknown
-	Binary       string  // its path
+	// PeerFiles is what is known about the files with which etcd would serve https to other members.
+	PeerFiles PeerFiles
+	Mode      Mode
+	Etcd      Version // of the configured binary; zero if unknown
+	Binary    string  // its path
 	// Drives reports that this agent starts and stops this host's etcd, directly or through the operator's hooks.
 	// Otherwise something else does, such as a kubelet.
 	Drives bool
@@ -296,6 +298,8 @@ type Member struct {
 	// MaxLearners is the number of learners to which the member's process limits the cluster, according to its host's
 	// record; 0 if unknown. For a permanent learner without a record, the last one counts.
 	MaxLearners int
+	// PeerTLS is that of the member's process, according to its host's record.
+	PeerTLS PeerTLS
 	// NotedLearner is what the deciding host's disk records about a permanent learner: its last known MaxLearners, or
 	// -1 if that is unknown; 0 for any other member.
 	NotedLearner int
@@ -336,6 +340,7 @@ type Host struct {
 	Manage           bool
 	Learner          bool          // it is configured to be a permanent learner
 	MaxLearners      int           // to which its running etcd limits the cluster; 0 if unknown
+	PeerTLS          PeerTLS       // of its running etcd
 	P99              time.Duration // of its fsyncs, quantised; 0 if unknown
 	Wants            Work          // the work it is requested to be taken down for; empty if there is none
 	AskedAt          int64         // when that was requested, in milliseconds of its own wall clock
@@ -343,6 +348,8 @@ type Host struct {
 	// Answered reports that the host has published its health state and observations since the operation's record last
 	// changed. In the deciding host's own replacement, that host's current observations count as well.
 	Answered bool
+	// Unreached is why the host has not answered, if it has tried to reach the members that the operation asks about.
+	Unreached string
 	// InOperation reports that its own disk records an operation that was not released, whatever etcd's record shows.
 	InOperation bool
 	Own         bool                  // this is the deciding host's record, written by the running agent

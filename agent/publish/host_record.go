@@ -237,6 +237,7 @@ func (p *presence) record(r *round.Round) record.Host {
 		Role: string(r.Decision.Role), Health: r.Assessment.State.String(), Qualified: r.Assessment.Qualified,
 		Waiting: string(r.Decision.Waiting),
 		Learner: v.Self.Learner, MaxLearners: r.MaxLearners,
+		PeerTLS: string(r.PeerTLS), PeerTLSProblem: policy.PeerTLSProblem(v),
 		FsyncP99: p.steadyP99(r.At, r.Assessment.Figures.WAL.P99, r.Assessment.State),
 	}
 	if r.Request != nil && !r.View.Asked.Over {
@@ -257,7 +258,7 @@ func (p *presence) record(r *round.Round) record.Host {
 		h.EtcdVersion = v.Self.Etcd.String()
 	}
 	if m, ok := r.OwnMember(r.Membership, c.Etcd.PeerURL); ok {
-		h.MemberID = record.MemberID(m.ID)
+		h.MemberID, h.Unreached = record.MemberID(m.ID), r.Unreached(m.ID)
 	}
 	h.Disks = p.written.Disks // while the devices cannot be read
 	if seen := r.Assessment.Figures.Devices; len(seen.Chain) > 0 {

@@ -41,7 +41,14 @@ type Host struct {
 	// the configured peer URL, if the member list has another one for the host's member
 	NewPeerURL string `json:"newPeerURL,omitempty"`
 	// the same for the client URL
-	NewClientURL string   `json:"newClientURL,omitempty"`
+	NewClientURL string `json:"newClientURL,omitempty"`
+	// PeerTLS reports whether its running etcd has a peer certificate, its key and a trusted CA, as configured: "ready"
+	// or "none"; empty if unknown.
+	PeerTLS string `json:"peerTLS,omitempty"`
+	// PeerTLSProblem is why etcd cannot serve https to other members with the configured files, if it is to begin that.
+	PeerTLSProblem string `json:"peerTLSProblem,omitempty" bound:"text"`
+	// Unreached is why the host does not reach a member that the operation in flight asks about.
+	Unreached    string   `json:"unreached,omitempty" bound:"text"`
 	Mode         string   `json:"mode"`
 	AgentVersion string   `json:"agentVersion"`
 	EtcdVersion  string   `json:"etcdVersion,omitempty"`

@@ -68,13 +68,17 @@ func (r *Round) connected() bool {
 }
 
 // reaches reports whether this host's etcd is connected to a member at its peer URL, and both of the member's ports
-// accept connections from this host, all observed after the record in etcd asked for it.
+// accept connections from this host, all observed after the record in etcd asked for it. A member whose peer URL is
+// https must also have answered a request: its own connections make it look active, and it checks certificates after
+// the handshake.
 func (r *Round) reaches(member uint64) bool {
 	i := slices.IndexFunc(r.Probes, func(m network.Reading) bool { return m.Member == member })
 	if i >= 0 && (r.Probes[i].Missed || r.Probes[i].LookedAt <= r.AskedSince) {
 		return false
 	}
-	return r.Connections.Known && r.Connections.At > r.AskedSince && r.Connections.Active[member]
+	m, _ := r.Membership.ByID(member)
+	return r.Connections.Known && r.Connections.At > r.AskedSince && r.Connections.Active[member] &&
+		r.PeerRequests.Answered(SecuredURLs(m), r.AskedSince)
 }
 
 // OwnMember returns this host's member in a list: the one that its data belong to, if this host's disk records it as

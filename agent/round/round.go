@@ -51,6 +51,8 @@ type Round struct {
 	Data        HostState[datadir.Contents]
 	Binary      HostState[string] // the version of the local etcd
 	MaxLearners int               // of the running local etcd; 0 if unknown
+	PeerTLS     policy.PeerTLS    // of the running local etcd
+	PeerFiles   policy.PeerFiles  // as configured
 	Spool       HostState[policy.Spool]
 	// Renewals maps the IDs of hosts without a member to how long ago they renewed their records.
 	Renewals HostState[map[string]time.Duration]
@@ -63,8 +65,10 @@ type Round struct {
 	Probes      []network.Reading // what this host observes of the members
 	Connections Connections       // connections of its etcd to the members
 	AskedSince  time.Duration     // when this host first saw the record that asks which members are dead; 0 if none
-	Resting     bool              // this host checks rarely because other hosts act first
-	ViewedAt    time.Duration     // when the view was built
+	// PeerRequests are this host's requests to the members that the operation in flight asks about.
+	PeerRequests PeerRequests
+	Resting      bool          // this host checks rarely because other hosts act first
+	ViewedAt     time.Duration // when the view was built
 	// ReasonFor maps each of the decision's reasons to how long it has been present.
 	ReasonFor map[policy.ReasonCode]time.Duration
 }

@@ -76,8 +76,12 @@ func (h *host) reports(code policy.ReasonCode, text string) bool {
 
 // connected reports whether the etcd of every host has a connection of its own to every other member.
 func (w *world) connected() error {
+	members, ids := w.members(), map[string]uint64{}
+	for _, m := range members {
+		ids[m.Name] = m.ID
+	}
 	for _, h := range w.hosts {
-		for _, m := range w.members() {
+		for _, m := range members {
 			if m.Name == h.Options.Name {
 				continue
 			}
@@ -85,7 +89,7 @@ func (w *world) connected() error {
 			if err != nil {
 				return err
 			}
-			active := fmt.Sprintf(`etcd_network_active_peers{Local="%x",Remote="%x"} 1`, h.w.memberID(h), m.ID)
+			active := fmt.Sprintf(`etcd_network_active_peers{Local="%x",Remote="%x"} 1`, ids[h.Options.Name], m.ID)
 			if !strings.Contains(text, active) {
 				return fmt.Errorf("etcd of %s has no active connection to %s", h.Options.Name, m.Name)
 			}

@@ -74,6 +74,7 @@ func Reasons() map[policy.ReasonCode]string {
 		policy.VoterNotLive: Explored,
 		policy.Settling:     Explored, policy.LearnerPresent: Explored, policy.EvenVoters: Explored,
 		policy.LearnerVersion: oneVersion, policy.LearnerLimit: Explored, policy.LearnerOnly: roleStays,
+		policy.PeerTLSMissing:    readdresses,
 		policy.OperationInFlight: Explored, policy.LockHeld: Explored, policy.LowerRanked: Explored,
 		policy.LearnerBehind: Explored, policy.LearnerNotSteady: Explored, policy.LearnerNotStarted: Explored,
 		policy.LearnerStalled: Explored, policy.JoinTimedOut: Explored, policy.HealthLost: Explored,

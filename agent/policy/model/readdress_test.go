@@ -39,6 +39,13 @@ type readdressHost struct {
 	sentURL                 uint8                // to this URL
 	unverified              bool                 // its URL was updated, and not all others have connected since
 	by                      [readdressHosts]bool // the members that have
+	certificates
+}
+
+// certificates are those of a host in the worlds in which the new URLs are https.
+type certificates struct {
+	process, configured bool // the running etcd has one; the configuration has one
+	unfit               bool // it is not valid for the host's address
 }
 
 // readdressWorld is one state.
@@ -64,7 +71,10 @@ type readdressScope struct {
 	changed int // how many hosts have another URL in their configuration, and a request
 	faults  int
 	mistake string
-	cache   map[readdressSeen]policy.Decision
+	// https makes every new URL an https one. At first, the running etcd of the last host has no certificate, although
+	// it is configured, and the certificate of the second host does not suit. Operators correct that.
+	https bool
+	cache map[readdressSeen]policy.Decision
 }
 
 // readdressSeen is everything on which a decision depends.
@@ -73,8 +83,18 @@ type readdressSeen struct {
 	readdressWorld
 }
 
-func readdressURL(host int, which uint8) string {
+func (s readdressScope) url(host int, which uint8) string {
+	if s.https && which == 1 {
+		return fmt.Sprintf("https://%s:2380", hostName(host))
+	}
 	return fmt.Sprintf("http://%s-%d:2380", hostName(host), which)
+}
+
+// dials reports whether the etcd of a host can connect to the etcd of another at its registered URL.
+func (s readdressScope) dials(w *readdressWorld, from, to int) bool {
+	a, b := &w.hosts[from], &w.hosts[to]
+	return a.runs && b.runs && b.reg == b.listens &&
+		(!s.https || b.reg == 0 || a.process && !a.unfit && b.process && !b.unfit)
 }
 
 func (w *readdressWorld) running() (n int) {
@@ -99,7 +119,7 @@ func (s readdressScope) view(w *readdressWorld, h int) policy.View {
 	quorum := w.running() >= 2
 	v := policy.View{
 		Self: policy.Self{
-			ID: name, Name: name, PeerURL: readdressURL(h, me.reg), Mode: policy.Manage, Drives: true,
+			ID: name, Name: name, PeerURL: s.url(h, me.reg), Mode: policy.Manage, Drives: true,
 			Etcd: etcdVersion(), DataMount: mount, MemberID: memberID(h), ClusterID: clusterID,
 		},
 		Target: policy.Target{Voters: readdressHosts, Configured: readdressHosts}, Limits: limits(), IdleFor: ages,
@@ -130,8 +150,12 @@ func (s readdressScope) view(w *readdressWorld, h int) policy.View {
 		v.Cluster.Error = "no voter answers"
 		return v
 	}
+	v.Self.PeerFiles = policy.PeerFiles{Configured: me.configured, Checked: true}
+	if me.unfit {
+		v.Self.PeerFiles.Problem = "the certificate lacks the address"
+	}
 	if me.conf != me.reg {
-		v.Self.NewPeerURL = readdressURL(h, me.conf)
+		v.Self.NewPeerURL = s.url(h, me.conf)
 	}
 	v.Cluster = policy.Cluster{
 		Reachable: true, Listed: true, Fresh: true, ID: clusterID, ExpectedID: clusterID, StableFor: ages,
@@ -141,16 +165,23 @@ func (s readdressScope) view(w *readdressWorld, h int) policy.View {
 	for i := range w.hosts {
 		g := &w.hosts[i]
 		m := policy.Member{
-			ID: memberID(i), Name: hostName(i), PeerURL: readdressURL(i, g.reg), Live: g.runs, Leader: i == w.leads(),
+			ID: memberID(i), Name: hostName(i), PeerURL: s.url(i, g.reg), Live: g.runs, Leader: i == w.leads(),
 			Version: etcdVersion(), LagKnown: g.runs, LiveFor: long(bit(g.runs)), SteadyFor: long(bit(g.runs)),
 		}
 		if i == h && w.op == h {
 			m.LiveFor, m.SteadyFor = long(bit(w.served)), long(bit(w.served))
 		}
-		v.Cluster.Members = append(v.Cluster.Members, m)
 		if g.agentDown {
+			v.Cluster.Members = append(v.Cluster.Members, m)
 			continue
 		}
+		if m.PeerTLS = policy.PeerTLSNone; g.process && g.runs {
+			m.PeerTLS = policy.PeerTLSReady
+		}
+		if s.mistake == "the configuration counts instead of the running process" && g.configured {
+			m.PeerTLS = policy.PeerTLSReady
+		}
+		v.Cluster.Members = append(v.Cluster.Members, m)
 		record := policy.Host{
 			ID: hostName(i), Name: hostName(i), PeerURL: m.PeerURL, Role: policy.RoleVoter, Health: health.OK,
 			Qualified: true, Manage: true, Answered: g.answered, Own: i == h,
@@ -168,7 +199,7 @@ func (s readdressScope) view(w *readdressWorld, h int) policy.View {
 	if w.op >= 0 {
 		v.Op = &policy.Op{
 			Kind: policy.KindCycle, Work: policy.WorkReaddress, Host: hostName(w.op), HostName: hostName(w.op),
-			Phase: w.phase, Token: tokenNow, MemberID: memberID(w.op), PeerURL: readdressURL(w.op, w.opURL),
+			Phase: w.phase, Token: tokenNow, MemberID: memberID(w.op), PeerURL: s.url(w.op, w.opURL),
 			SameBoot: true, Restarted: w.restarted && w.op == h && me.runs, WrittenFor: long(bit(w.old)),
 		}
 		if !w.owned {
@@ -214,6 +245,10 @@ func (s readdressScope) change(v *policy.View) {
 				}
 			}
 		}
+	case "a member without a certificate is ignored":
+		eachMember(v, func(m *policy.Member) { m.PeerTLS = policy.PeerTLSReady })
+	case "the certificate's address is not checked":
+		v.Self.PeerFiles.Problem = ""
 	case "the environment is not written":
 		v.Unit.EnvReady = true
 	case "a voter is stopped while another one is down":
@@ -241,7 +276,7 @@ func (s readdressScope) decide(w *readdressWorld, h int) policy.Decision {
 		key.hosts[i].unverified, key.hosts[i].sent, key.hosts[i].sentURL = false, false, 0
 		key.hosts[i].to, key.hosts[i].listens, key.hosts[i].env = [readdressHosts]uint8{}, 0, 0
 		if i != h {
-			key.hosts[i].envReady, key.hosts[i].conf = false, 0
+			key.hosts[i].envReady, key.hosts[i].conf, key.hosts[i].unfit = false, 0, false
 		}
 	}
 	d, known := s.cache[key]
@@ -270,7 +305,7 @@ func (w *readdressWorld) stops(h int) {
 
 func (w *readdressWorld) starts(h int) {
 	g := &w.hosts[h]
-	g.runs, g.listens, w.restarted = true, g.env, w.restarted || w.op == h
+	g.runs, g.listens, w.restarted, g.process = true, g.env, w.restarted || w.op == h, g.configured
 	if !w.hosts[w.leader].runs {
 		w.leader = h
 	}
@@ -285,11 +320,19 @@ func (w *readdressWorld) recordChanged() {
 }
 
 // updated applies an update of the member list.
-func (w *readdressWorld) updated(h int) {
+func (s readdressScope) updated(w *readdressWorld, h int) {
 	g := &w.hosts[h]
 	g.sent = false
 	if w.running() < 2 || g.reg == g.sentURL {
 		return
+	}
+	for i, other := range w.hosts {
+		if s.https && g.sentURL == 1 && i != h && !other.process {
+			w.breach = "no https while a member has no certificate"
+		}
+	}
+	if s.https && g.sentURL == 1 && g.unfit {
+		w.breach = "no https with a certificate that does not suit"
 	}
 	g.reg, g.unverified, g.by = g.sentURL, true, [readdressHosts]bool{}
 	for i := range w.hosts {
@@ -433,15 +476,30 @@ func (s readdressScope) successors(w readdressWorld) (next []readdressWorld, eve
 			add("the agent of "+name+" acts", func(n *readdressWorld) { s.act(n, h) })
 		}
 		if w.op >= 0 && !g.agentDown && quorum && s.publishes(&w, h) {
-			add(name+" publishes its record", func(n *readdressWorld) { n.hosts[h].answered = true })
+			add(name+" publishes its record", func(n *readdressWorld) {
+				n.hosts[h].answered = true
+				for i := range n.hosts { // GET /version was answered by those that it is asked about
+					if s.https && i != h && (i == w.op) == (w.phase == policy.PhaseVerify) && s.dials(&w, h, i) {
+						n.hosts[i].by[h] = n.hosts[i].unverified
+					}
+				}
+			})
 		}
 		for i := range w.hosts {
-			if i != h && g.runs && w.hosts[i].runs && g.to[i] == unconnected && w.hosts[i].reg == w.hosts[i].listens {
+			switch {
+			case i == h || !g.runs || !w.hosts[i].runs:
+			case g.to[i] != connected && s.dials(&w, h, i) && (s.https || g.to[i] == unconnected):
 				add(name+" connects to "+hostName(i), func(n *readdressWorld) { n.hosts[h].to[i] = connected })
+			// its connection makes it look active here
+			case s.https && g.to[i] == unconnected && w.hosts[i].to[h] == connected:
+				add(hostName(i)+" looks active to "+name, func(n *readdressWorld) { n.hosts[h].to[i] = outdated })
 			}
 		}
+		if s.https {
+			s.corrections(&w, h, add)
+		}
 		if g.sent {
-			add("the update of "+name+" lands", func(n *readdressWorld) { n.updated(h) })
+			add("the update of "+name+" lands", func(n *readdressWorld) { s.updated(n, h) })
 			add("the update of "+name+" is lost", func(n *readdressWorld) { n.hosts[h].sent = false })
 		}
 		if g.agentDown {
@@ -466,18 +524,36 @@ func (s readdressScope) publishes(w *readdressWorld, h int) bool {
 	if s.mistake == "a record is published before the connection" {
 		return true
 	}
+	answers := func(i int) bool { // GET /version
+		return s.mistake == "an active connection counts as an answer" || !s.https || w.hosts[i].reg == 0 ||
+			g.configured && !g.unfit && w.hosts[i].process && !w.hosts[i].unfit && w.hosts[i].listens == 1
+	}
 	switch w.phase {
 	case policy.PhaseVerify:
-		return h == w.op || g.to[w.op] != unconnected
+		return h == w.op || g.to[w.op] != unconnected && answers(w.op)
 	case policy.PhaseReady:
 		for i := range w.hosts {
-			if i != h && i != w.op && (g.to[i] == unconnected || w.hosts[i].reg != w.hosts[i].listens) {
+			if i != h && i != w.op && (g.to[i] == unconnected || w.hosts[i].reg != w.hosts[i].listens || !answers(i)) {
 				return false // the agent's own probe of the registered URL fails
 			}
 		}
 		return true
 	}
 	return false
+}
+
+// corrections are what operators do so that every host has a suitable certificate, while no operation is in flight.
+func (s readdressScope) corrections(w *readdressWorld, h int, add func(string, func(*readdressWorld))) {
+	g, name := &w.hosts[h], hostName(h)
+	if g.unfit {
+		add("an operator renews the certificate of "+name, func(n *readdressWorld) { n.hosts[h].unfit = false })
+	}
+	if !g.process && g.runs && w.op < 0 && w.running() == readdressHosts && w.lock < 0 {
+		add("etcd of "+name+" is restarted with its certificate", func(n *readdressWorld) {
+			n.stops(h)
+			n.starts(h)
+		})
+	}
 }
 
 func (s readdressScope) faultsOf(w *readdressWorld, h int, add func(string, func(*readdressWorld))) {
@@ -523,6 +599,9 @@ func (s readdressScope) initial() readdressWorld {
 	for h := range w.hosts {
 		g := &w.hosts[h]
 		g.runs = true
+		if s.https {
+			g.certificates = certificates{process: h != readdressHosts-1, configured: true, unfit: h == 1}
+		}
 		for i := range w.hosts {
 			if i != h {
 				g.to[i] = connected
@@ -609,9 +688,16 @@ func (w *readdressWorld) quiet() bool {
 
 func TestNeverTwoMembersHaveUnverifiedURLsInAnyOrderOfEvents(t *testing.T) {
 	t.Parallel()
-	for _, s := range []readdressScope{{changed: 1}, {changed: 2}, {changed: 3}, {changed: 2, faults: 1}} {
+	for _, s := range []readdressScope{
+		{changed: 1},
+		{changed: 2},
+		{changed: 3},
+		{changed: 2, faults: 1},
+		{changed: 2, https: true},
+		{changed: 2, faults: 1, https: true},
+	} {
 		broken, states := s.explore()
-		t.Logf("%d changed URLs, %d faults: %d states", s.changed, s.faults, states)
+		t.Logf("%d changed URLs, %d faults, https %t: %d states", s.changed, s.faults, s.https, states)
 		if broken != "" {
 			t.Fatalf("%+v: %s", s, broken)
 		}
@@ -636,6 +722,30 @@ func TestEveryMistakeInAReaddressBreaksItsPromise(t *testing.T) {
 		t.Run(mistake, func(t *testing.T) {
 			t.Parallel()
 			s := readdressScope{changed: 2, faults: 1, mistake: mistake}
+			broken, states := s.explore()
+			if got, _, _ := strings.Cut(broken, "\n"); got == "" || !strings.HasPrefix(got, promise) {
+				t.Errorf("%d states: broke %q, want %q", states, broken, promise)
+			}
+		})
+	}
+}
+
+func TestEveryMistakeInAChangeToHTTPSBreaksItsPromise(t *testing.T) {
+	t.Parallel()
+	const (
+		without  = "no https while a member has no certificate"
+		verified = "an operation ends only once the new URL is verified"
+	)
+	for mistake, promise := range map[string]string{
+		"a member without a certificate is ignored":               without,
+		"the configuration counts instead of the running process": without,
+		"the certificate's address is not checked":                "no https with a certificate that does not suit",
+		"an active connection counts as an answer":                verified,
+		"the other voters' URLs are not checked before":           "two members whose URLs are unverified",
+	} {
+		t.Run(mistake, func(t *testing.T) {
+			t.Parallel()
+			s := readdressScope{changed: 2, faults: 1, mistake: mistake, https: true}
 			broken, states := s.explore()
 			if got, _, _ := strings.Cut(broken, "\n"); got == "" || !strings.HasPrefix(got, promise) {
 				t.Errorf("%d states: broke %q, want %q", states, broken, promise)

@@ -16,6 +16,7 @@ import (
 	"github.com/quorumd/quorumd/agent/datadir"
 	"github.com/quorumd/quorumd/agent/execshim"
 	"github.com/quorumd/quorumd/agent/externalcheck"
+	"github.com/quorumd/quorumd/agent/peertls"
 	"github.com/quorumd/quorumd/agent/recovery/rebuild"
 	"github.com/quorumd/quorumd/disk"
 	"github.com/quorumd/quorumd/health/kernellog"
@@ -86,6 +87,8 @@ func Child(args []string) (code int, is bool) {
 		err = datadir.InspectMain(args[1:], os.Stdout)
 	case datadir.MoveAsideCommand:
 		err = datadir.MoveAsideMain(args[1:], os.Stdout)
+	case peertls.Command:
+		err = peertls.Main(args[1:], os.Stdin, os.Stdout)
 	case rebuild.ReadCommand, rebuild.RebuildCommand, rebuild.SwapCommand:
 		err = rebuild.Main(args, os.Stdout)
 	case execshim.Command:
@@ -153,11 +156,14 @@ func allowRunAs(files rootfile.Tree, configs string, r runas.Request) error {
 	return fmt.Errorf("%q does not match %s.yaml; restart quorumd if the file has changed", r.Args, r.Agent)
 }
 
-// readsOnly reports whether a command only reads the configured data directories, or measures their disk.
+// readsOnly reports whether a command only reads the configured data directories, measures their disk, or uses the
+// configured peer certificate to request /version.
 func readsOnly(conf config.Config, args []string) bool {
 	switch args[0] {
 	case datadir.InspectCommand:
 		return slices.Equal(args[1:], []string{conf.Etcd.DataDir, conf.Etcd.WALDir})
+	case peertls.Command:
+		return peertls.Allowed(args, conf)
 	case rebuild.ReadCommand:
 		return rebuild.Allowed(args, placeOf(conf), conf.Etcd.Binary)
 	case probeCommand:

@@ -35,6 +35,7 @@ import (
 	"github.com/quorumd/quorumd/agent/network"
 	"github.com/quorumd/quorumd/agent/observe"
 	"github.com/quorumd/quorumd/agent/page"
+	"github.com/quorumd/quorumd/agent/peertls"
 	"github.com/quorumd/quorumd/agent/policy"
 	"github.com/quorumd/quorumd/agent/proxy"
 	"github.com/quorumd/quorumd/agent/recovery/rebuild"
@@ -114,6 +115,7 @@ func Run(ctx context.Context, opt Options) error {
 			EtcdVersion: binaryVersion(conf.Etcd), Discovery: discovered(conf.Cluster, parts.etcd),
 			Certificates: certificates.New(certificateFiles(conf), parts.etcd.TLS, wall).Read,
 			EtcdSettings: etcdSettings(conf.Etcd).Read, MaxLearners: etcdSettings(conf.Etcd).MaxLearners,
+			PeerFiles: etcdSettings(conf.Etcd).PeerFiles, PeerTLS: peerTLS(conf, opt),
 			EtcdMetrics: metrics.Read, MemberMetrics: memberMetrics(parts.etcd),
 			BlockProgress: parts.blocks.Progress, Readings: readings(conf.Etcd, sensors.New(), boots),
 			ExternalChecks: openChecks(conf.Checks, log), Network: prober,
@@ -177,6 +179,17 @@ func Run(ctx context.Context, opt Options) error {
 	_ = notifyEnd(ctx, notifier) // the agent ends regardless
 	log.Info("quorumd stopped; etcd left as it is")
 	return err
+}
+
+// peerTLS returns the tester of the configured peer certificate; nil if none is configured.
+func peerTLS(conf config.Config, opt Options) observe.PeerTLS {
+	files := conf.PeerFiles()
+	if !files.Complete() {
+		return nil
+	}
+	return peertls.Tester{
+		Command: children(opt.Config, opt.RunAs), Files: files, PeerURL: conf.Etcd.PeerURL, Host: conf.Host.Name,
+	}
 }
 
 // etcdSettings returns the reader of the running etcd's settings.

@@ -7,6 +7,7 @@ import (
 	"net"
 	"net/url"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/quorumd/quorumd/agent/config"
@@ -35,6 +36,7 @@ func openExternal(conf config.Config, orders *roothelper.Client, launcher *hooks
 // listener on the client port may be the proxy, but a listener on the peer port is always etcd.
 func portsOf(e config.Etcd) (all []string) {
 	for _, text := range []string{e.ListenPeerURL, e.ListenClientURL} {
+		text, _, _ = strings.Cut(text, ",") // the http and the https URL of one address
 		u, err := url.Parse(text)
 		if err != nil {
 			continue // the configuration was checked

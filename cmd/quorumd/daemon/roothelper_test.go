@@ -16,6 +16,7 @@ import (
 	"github.com/quorumd/quorumd/agent/config"
 	"github.com/quorumd/quorumd/agent/datadir"
 	"github.com/quorumd/quorumd/agent/hoststate"
+	"github.com/quorumd/quorumd/agent/peertls"
 	"github.com/quorumd/quorumd/agent/recovery/rebuild"
 	"github.com/quorumd/quorumd/systemd"
 	"github.com/quorumd/quorumd/systemd/rootfile"
@@ -245,6 +246,9 @@ func TestTheRunAsServiceUsesOnlyRootsConfigurationAndItsDirectories(t *testing.T
 		if err := allowed("quorumd", args...); err == nil {
 			t.Errorf("rebuilding with %q is allowed", args)
 		}
+	}
+	if err := allowed("quorumd", peertls.Command, "request", "/etc/ssl/c", "/root/k", "/etc/ssl/ca", "n2"); err == nil {
+		t.Error("a certificate that is not configured may be used")
 	}
 	if err := os.Chmod(d.configs, 0o777); err != nil {
 		t.Fatal(err)

@@ -26,45 +26,76 @@ const (
 )
 
 // MaxLearners returns the number of learners to which the running etcd with that process ID limits the cluster: its
-// flag, else its variable, else 1. The environment of another user's process cannot be read; then the environment file
-// counts, if it is older than the process. The result is 0 with an error if the limit is not certain.
+// flag, else its variable, else 1. The result is 0 with an error if the limit is not certain.
 func (r Reader) MaxLearners(pid int) (int, error) {
-	proc, err := procfs.NewFS(cmp.Or(r.Proc, procfs.DefaultMountPoint))
+	started, err := r.started(pid)
 	if err != nil {
 		return 0, err
 	}
-	process, err := proc.Proc(pid)
+	value, err := started(learnersFlag, learnersVariable)
 	if err != nil {
 		return 0, err
 	}
-	args, err := process.CmdLine()
-	if err != nil {
-		return 0, err
-	}
-	if len(args) == 0 || filepath.Base(args[0]) != filepath.Base(r.Program) {
-		return 0, fmt.Errorf("process %d does not run %s", pid, r.Program)
-	}
-	flags := map[string]string{}
-	parse(flags, args[1:])
-	if flags["config-file"] != "" {
-		return 0, errors.New("etcd uses a config file")
-	}
-	value := flags[learnersFlag]
-	if value == "" {
-		vars, err := r.environment(process)
-		if err != nil {
-			return 0, err
-		}
-		if vars["ETCD_CONFIG_FILE"] != "" {
-			return 0, errors.New("etcd uses a config file")
-		}
-		value = cmp.Or(vars[learnersVariable], "1")
-	}
-	limit, err := strconv.Atoi(value)
+	limit, err := strconv.Atoi(cmp.Or(value, "1"))
 	if err != nil || limit < 1 {
 		return 0, fmt.Errorf("%s is %q", learnersFlag, value)
 	}
 	return limit, nil
+}
+
+// PeerFiles returns the files of the peer certificate, its key and the trusted CA with which the running etcd with that
+// process ID was started; a file that it was started without is empty.
+func (r Reader) PeerFiles(pid int) (files [3]string, err error) {
+	started, err := r.started(pid)
+	if err != nil {
+		return files, err
+	}
+	for i, s := range [...][2]string{
+		{"peer-cert-file", "ETCD_PEER_CERT_FILE"},
+		{"peer-key-file", "ETCD_PEER_KEY_FILE"},
+		{"peer-trusted-ca-file", "ETCD_PEER_TRUSTED_CA_FILE"},
+	} {
+		if files[i], err = started(s[0], s[1]); err != nil {
+			return [3]string{}, err
+		}
+	}
+	return files, nil
+}
+
+// started returns a function for the settings with which a process of etcd was started: the flag, else the variable,
+// else empty. The environment of another user's process cannot be read; then the environment file counts, if it is
+// older than the process. The function returns an error if a value is not certain.
+func (r Reader) started(pid int) (func(flag, variable string) (string, error), error) {
+	proc, err := procfs.NewFS(cmp.Or(r.Proc, procfs.DefaultMountPoint))
+	if err != nil {
+		return nil, err
+	}
+	process, err := proc.Proc(pid)
+	if err != nil {
+		return nil, err
+	}
+	args, err := process.CmdLine()
+	if err != nil {
+		return nil, err
+	}
+	if len(args) == 0 || filepath.Base(args[0]) != filepath.Base(r.Program) {
+		return nil, fmt.Errorf("process %d does not run %s", pid, r.Program)
+	}
+	flags := map[string]string{}
+	parse(flags, args[1:])
+	if flags["config-file"] != "" {
+		return nil, errors.New("etcd uses a config file")
+	}
+	return func(flag, variable string) (string, error) {
+		if value := flags[flag]; value != "" {
+			return value, nil
+		}
+		vars, err := r.environment(process)
+		if err == nil && vars["ETCD_CONFIG_FILE"] != "" {
+			err = errors.New("etcd uses a config file")
+		}
+		return vars[variable], err
+	}, nil
 }
 
 // environment returns the environment with which a process was started, or what the environment file sets if only that

@@ -19,6 +19,12 @@ type process struct {
 
 func (p process) maxLearners(t *testing.T) (int, error) {
 	t.Helper()
+	return p.reader(t).MaxLearners(42)
+}
+
+// reader returns a reader of that process.
+func (p process) reader(t *testing.T) Reader {
+	t.Helper()
 	proc := t.TempDir()
 	dir, file := filepath.Join(proc, "42"), filepath.Join(proc, "etcd.env")
 	if err := os.Mkdir(dir, 0o755); err != nil {
@@ -46,10 +52,10 @@ func (p process) maxLearners(t *testing.T) (int, error) {
 	r := Reader{Proc: proc, EnvironmentFile: file, Program: "/opt/bin/etcd"}
 	if !p.unreadable {
 		write(filepath.Join(dir, "environ"), strings.Join(p.environ, "\x00")+"\x00")
-		return r.MaxLearners(42)
+		return r
 	}
 	r.Environ = func(int) ([]string, error) { return nil, os.ErrPermission }
-	return r.MaxLearners(42)
+	return r
 }
 
 func TestMaxLearnersIsThatOfTheRunningProcess(t *testing.T) {
@@ -87,6 +93,32 @@ func TestMaxLearnersOfAnotherProgramIsUnknown(t *testing.T) {
 	for what, pid := range map[string]int{"this test": os.Getpid(), "none": 0} {
 		if got, err := r.MaxLearners(pid); got != 0 || err == nil {
 			t.Errorf("%s: %d, %v", what, got, err)
+		}
+	}
+}
+
+func TestPeerFilesAreThoseOfTheRunningProcess(t *testing.T) {
+	t.Parallel()
+	vars := []string{"ETCD_PEER_CERT_FILE=/c", "ETCD_PEER_KEY_FILE=/k", "ETCD_PEER_TRUSTED_CA_FILE=/ca"}
+	for name, c := range map[string]struct {
+		process
+		want  [3]string
+		fails bool
+	}{
+		"nothing is set": {process: process{}},
+		"variables":      {process: process{environ: vars}, want: [3]string{"/c", "/k", "/ca"}},
+		"a flag beats one": {
+			process{args: []string{"--peer-key-file=/f"}, environ: vars}, [3]string{"/c", "/f", "/ca"}, false,
+		},
+		"the file":             {process: process{unreadable: true, file: vars}, want: [3]string{"/c", "/k", "/ca"}},
+		"the file is newer":    {process: process{unreadable: true, file: vars, changed: true}, fails: true},
+		"the process is older": {process: process{file: vars, changed: true}},
+		"a config file":        {process: process{args: []string{"--config-file=/x"}, environ: vars}, fails: true},
+	} {
+		r := c.reader(t)
+		got, err := r.PeerFiles(42)
+		if got != c.want || (err != nil) != c.fails {
+			t.Errorf("%s: %v, %v", name, got, err)
 		}
 	}
 }

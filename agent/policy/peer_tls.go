@@ -1,0 +1,140 @@
+// Copyright The quorumd Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package policy
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+)
+
+// A readdress also changes the scheme of a peer URL, on the same port, one host at a time. An etcd without a
+// certificate cannot connect to a member with https. Nothing shows that at first: the member connects to it, over http.
+// Therefore, before the first URL becomes https, the process of every member must have been started with a certificate,
+// its key and a CA; what the configuration says takes effect only at a restart. The other way, the certificates stay
+// until all URLs are http.
+
+// PeerTLS reports whether a running etcd has a peer certificate, its key and a trusted CA, as its host configures them.
+type PeerTLS string
+
+// The states. The zero value means that it is unknown.
+const (
+	PeerTLSUnknown PeerTLS = ""
+	PeerTLSNone    PeerTLS = "none" // not all of them, or other files than configured
+	PeerTLSReady   PeerTLS = "ready"
+)
+
+// PeerFiles is what is known about the files that are configured for https between members.
+type PeerFiles struct {
+	Configured bool   // a certificate, its key and a CA are
+	Checked    bool   // they were read as etcd's user, recently
+	Problem    string // why etcd cannot use them for this host's peer URL; empty if it can
+}
+
+// ChecksPeerFiles reports whether the files matter now: this host's peer URL is to become https.
+func ChecksPeerFiles(s Self) bool { return secured(s.NewPeerURL) && !secured(s.PeerURL) }
+
+// RequestsPeers reports whether a host sends requests to the https members that an operation asks about, given whether
+// its configuration has a peer certificate, and its member's peer URL. If the URL is https without one, etcd's own unit
+// names a certificate that quorumd does not know. Such a cluster is https already, so that connections suffice.
+func RequestsPeers(configured bool, peerURL string) bool { return configured || !secured(peerURL) }
+
+// PeerTLSProblem returns why this host's etcd cannot use https between members as configured; empty if it can, or if
+// that does not matter, or if the files have not been checked yet. They are checked only before the URL becomes https:
+// they never block the way back.
+func PeerTLSProblem(v View) string {
+	const set = " → set etcd.tls in quorumd.yaml, and reload quorumd"
+	f := v.Self.PeerFiles
+	others := slices.ContainsFunc(v.Cluster.Members, func(m Member) bool {
+		return m.PeerURL != v.Self.PeerURL && secured(m.PeerURL)
+	})
+	next := cmp.Or(v.Self.NewPeerURL, v.Self.PeerURL)
+	switch {
+	case ChecksPeerFiles(v.Self) && !f.Configured:
+		return "etcd.peerURL is " + next + ", but no peer certificate, key and CA are configured" + set
+	case ChecksPeerFiles(v.Self) && f.Problem != "":
+		return f.Problem
+	case others && !f.Configured && (!secured(next) || !secured(v.Self.PeerURL)):
+		return "other members' peer URLs are https, but no peer certificate, key and CA are configured" + set +
+			"; remove it only once all peer URLs are http"
+	}
+	return ""
+}
+
+// peerTLSMissing keeps a host from being restarted with an https peer URL that other members could not use, and from
+// being restarted without the certificate that it needs to connect to others. A member whose state is unknown counts as
+// one without, also if it is down: it may start without. The way back to http is always open.
+func peerTLSMissing(v View) (string, bool) {
+	if v.Asked == nil || v.Asked.Work != WorkReaddress || v.owns(KindCycle) && urlUpdated(v) && v.toHTTP() {
+		return "", false
+	}
+	if why := PeerTLSProblem(v); why != "" {
+		return why, true
+	}
+	if !ChecksPeerFiles(v.Self) {
+		return "", false
+	}
+	if !v.Self.PeerFiles.Checked {
+		return "this host's peer certificate has not been checked yet", true
+	}
+	var lacking, unknown []string
+	for _, m := range v.Cluster.Members {
+		switch {
+		case m.PeerURL == v.Self.PeerURL:
+		case m.PeerTLS == PeerTLSUnknown:
+			unknown = append(unknown, m.label())
+		case m.PeerTLS != PeerTLSReady:
+			lacking = append(lacking, m.label())
+		}
+	}
+	why, remedy := lacksPeerTLS(lacking, unknown)
+	return why + " → " + remedy, why != ""
+}
+
+// toHTTP reports whether this host's peer URL is to become http.
+func (v View) toHTTP() bool { return v.Self.NewPeerURL != "" && !secured(v.Self.NewPeerURL) }
+
+// lacksPeerTLS returns why no peer URL may become https while these members' processes have no certificate, or may not
+// have one; and the remedy.
+func lacksPeerTLS(lacking, unknown []string) (why, remedy string) {
+	switch {
+	case len(lacking) > 0:
+		names := joinNames(lacking)
+		return "the running etcd on " + names + " was started without the configured peer certificate, key and CA",
+			"set etcd.tls in quorumd.yaml on " + names + ", reload quorumd there, and then: quorumctl readdress " +
+				strings.Join(lacking, " ") + " --reason '<why>'"
+	case len(unknown) > 0:
+		return "it is unknown whether the running etcd on " + joinNames(unknown) +
+				" has a peer certificate, key and CA", "start etcd and quorumd there, or retire a host that is gone: " +
+				"quorumctl retire HOST --lost --reason '<why>'"
+	}
+	return "", ""
+}
+
+// againstScheme returns why a rollout may not readdress a host to https, or nil.
+func againstScheme(all []RolloutHost, h RolloutHost) *Refusal {
+	if h.PeerTLSProblem != "" {
+		why, remedy, _ := strings.Cut(h.PeerTLSProblem, " → ")
+		return conflicts(PeerTLSMissing, h.Name+": "+why, cmp.Or(remedy, PeerTLSMissing.Info().Remedy))
+	}
+	if !secured(h.NewPeerURL) || secured(h.PeerURL) {
+		return nil
+	}
+	var lacking, unknown []string
+	for _, o := range all {
+		switch {
+		case o.ID == h.ID || !o.Member:
+		case o.PeerTLS == PeerTLSUnknown:
+			unknown = append(unknown, o.Name)
+		case o.PeerTLS != PeerTLSReady:
+			lacking = append(lacking, o.Name)
+		}
+	}
+	if why, remedy := lacksPeerTLS(lacking, unknown); why != "" {
+		return conflicts(PeerTLSMissing, h.Name+" is to have the peer URL "+h.NewPeerURL+", but "+why, remedy)
+	}
+	return nil
+}
+
+func secured(url string) bool { return scheme(url) == "https" }
