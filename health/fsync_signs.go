@@ -49,7 +49,10 @@ func (f *fsync) signs() []sign {
 
 // tripped reports whether there is any sign of WARM.
 func (f *fsync) tripped() (string, bool) {
-	for _, s := range f.signs() {
+	if f.warnings == nil {
+		f.warnings = f.signs()
+	}
+	for _, s := range f.warnings {
 		if measured, holds := s.holds(); holds {
 			return measured, true
 		}
@@ -61,10 +64,10 @@ func (f *fsync) tripped() (string, bool) {
 // that many of them are over.
 func (f *fsync) often() (string, bool) {
 	for _, n := range []int{f.limits.Window, 3 * f.limits.Window} {
-		window, k := f.recent.last(n), trip(n)
-		if over := window.over(f.limits.FsyncWarm); over >= k {
+		window := f.recent.last(n)
+		if over := window.over(f.limits.FsyncWarm); over > 0 && over >= trip(n) {
 			return fmt.Sprintf("%d of the last %d writes took longer than %s, limit %d", over, len(window),
-				show(f.limits.FsyncWarm), k-1), true
+				show(f.limits.FsyncWarm), trip(n)-1), true
 		}
 	}
 	return "", false
