@@ -1,0 +1,115 @@
+// Copyright The quorumd Authors
+// SPDX-License-Identifier: Apache-2.0
+
+// Command failslow measures how well quorumd finds slow disks: scenarios and seeds in virtual time, through the real
+// judgement (package health) and the real decisions (package policy). contrib/docs/slow-disk-benchmark.md describes it.
+package main
+
+import (
+	"errors"
+	"flag"
+	"fmt"
+	"os"
+	"runtime/debug"
+	"runtime/pprof"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/quorumd/quorumd/health"
+)
+
+func main() {
+	if err := run(os.Args[1:]); err != nil {
+		fmt.Fprintln(os.Stderr, "failslow:", err)
+		os.Exit(1)
+	}
+}
+
+func run(args []string) error {
+	flags := flag.NewFlagSet("failslow", flag.ContinueOnError)
+	seeds := flags.Int("seeds", 24, "runs per scenario")
+	first := flags.Int("first", 1, "the first seed")
+	hours := flags.Float64("hours", 24, "virtual hours per run of a healthy cluster")
+	only := flags.String("only", "", "scenarios, by comma; a prefix is enough")
+	file := flags.String("json", "", "file for the result as JSON")
+	verbose := flags.Bool("v", false, "print every run")
+	profile := flags.String("profile", "", "file for a CPU profile")
+	if err := flags.Parse(args); err != nil {
+		return err
+	}
+	list := chosen(scenarios(), *only)
+	if len(list) == 0 || *seeds < 1 || *hours <= 0 || flags.NArg() > 0 {
+		return errors.New("nothing to run; see -help")
+	}
+	if *profile != "" {
+		to, err := os.Create(*profile)
+		if err != nil {
+			return err
+		}
+		defer to.Close()
+		if err := pprof.StartCPUProfile(to); err != nil {
+			return err
+		}
+		defer pprof.StopCPUProfile()
+	}
+	debug.SetGCPercent(400) // memory is small: less CPU for the collector
+	before := cpuTime()
+	outcomes, err := playAll(list, *first, *seeds, time.Duration(*hours*float64(time.Hour)), realJudge)
+	if err != nil {
+		return err
+	}
+	r := summarize(list, outcomes)
+	r.Seeds, r.Hours = *seeds, *hours
+	r.measured(outcomes, cpuTime()-before)
+	if *verbose {
+		for _, o := range outcomes {
+			details(os.Stdout, o)
+		}
+	}
+	if *file != "" {
+		if err := r.save(*file); err != nil {
+			return err
+		}
+	}
+	return r.print(os.Stdout)
+}
+
+// measured sets the cost.
+func (r *report) measured(outcomes []outcome, took time.Duration) {
+	var all time.Duration
+	for _, o := range outcomes {
+		all += (o.measured + warmUp + comeBack) * time.Duration(o.hosts)
+	}
+	r.Years, r.Seconds = all.Hours()/year.Hours(), took.Seconds()
+	r.PerYear = r.Seconds / r.Years
+}
+
+// chosen returns the scenarios whose name has one of the prefixes.
+func chosen(all []scenario, only string) []scenario {
+	if only == "" {
+		return all
+	}
+	var list []scenario
+	for _, s := range all {
+		for prefix := range strings.SplitSeq(only, ",") {
+			if strings.HasPrefix(s.name, strings.TrimSpace(prefix)) {
+				list = append(list, s)
+				break
+			}
+		}
+	}
+	return list
+}
+
+// realJudge returns quorumd's own judge, with the checks that depend on the disk.
+func realJudge(t health.Thresholds) (judge, error) { return health.NewOf(t, "fsync", "cpu") }
+
+// cpuTime returns the CPU time of this process.
+func cpuTime() time.Duration {
+	var u syscall.Rusage
+	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {
+		return 0
+	}
+	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
+}
