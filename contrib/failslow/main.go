@@ -34,6 +34,7 @@ func run(args []string) error {
 	only := flags.String("only", "", "scenarios, by comma; a prefix is enough")
 	file := flags.String("json", "", "file for the result as JSON")
 	verbose := flags.Bool("v", false, "print every run")
+	check := flags.Bool("check", false, "fail if the figures certainly miss a requirement")
 	profile := flags.String("profile", "", "file for a CPU profile")
 	if err := flags.Parse(args); err != nil {
 		return err
@@ -72,7 +73,10 @@ func run(args []string) error {
 			return err
 		}
 	}
-	return r.print(os.Stdout)
+	if err := r.print(os.Stdout); err != nil || !*check {
+		return err
+	}
+	return r.missed()
 }
 
 // measured sets the cost.
