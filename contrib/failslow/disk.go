@@ -41,11 +41,12 @@ type write struct {
 	contaminated bool
 }
 
-// newDisk returns a disk whose first write is due at that time.
-func newDisk(f family, own []*spells, rng *rand.Rand, at time.Duration) *disk {
+// newDisk returns a disk whose first write is due at that time. Its own properties come from one source, its writes from
+// the other.
+func newDisk(f family, own []*spells, habit, rng *rand.Rand, at time.Duration) *disk {
 	d := &disk{family: f, rng: rng, spells: own, minute: -1, scale: 1}
-	d.body = float64(f.median) * math.Exp(0.05*rng.NormFloat64())
-	d.burden = 1.05 + 0.15*rng.Float64()
+	d.body = float64(f.median) * math.Exp(0.05*habit.NormFloat64())
+	d.burden = 1.05 + 0.15*habit.Float64()
 	d.drifted = f.drift * rng.NormFloat64()
 	d.lanes[health.LaneDirect] = turn{interval: time.Second, ended: at, jitter: 1}
 	d.lanes[health.LaneWAL] = turn{interval: 10 * time.Second, ended: at, jitter: 1}

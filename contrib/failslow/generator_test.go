@@ -13,7 +13,7 @@ import (
 // durations returns the direct writes of a host's disk over a day.
 func durations(f family, own []*spells, fail fault) []time.Duration {
 	rng := source(f.name, 1, 1)
-	d := newDisk(f, own, rng, 0)
+	d := newDisk(f, own, source(f.name, 1, 2), rng, 0)
 	d.fault = fail.activate(0, rng)
 	var all []time.Duration
 	for at := time.Duration(0); at < 24*time.Hour; at += time.Minute {
@@ -96,7 +96,7 @@ func TestAStallHoldsAWriteBackUntilItEnds(t *testing.T) {
 func TestPeriodicSpellsKeepTheirTimeAndLength(t *testing.T) {
 	t.Parallel()
 	for seed := range 20 {
-		s := newSpells(batch(), source("batch", seed, 1))
+		s := newSpells(batch(), source("batch", seed, 1), source("batch", seed, 2))
 		slow, begun := 0, 0
 		before := false
 		const seconds = 24 * 3600

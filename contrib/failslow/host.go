@@ -6,7 +6,6 @@ package main
 import (
 	"fmt"
 	"math/bits"
-	"math/rand/v2"
 	"time"
 
 	"github.com/quorumd/quorumd/agent/policy"
@@ -27,7 +26,6 @@ type host struct {
 	index  int
 	family family
 	phase  time.Duration // of its rounds
-	rng    *rand.Rand
 	disk   *disk
 	judge  judge
 	limits health.Thresholds

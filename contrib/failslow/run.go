@@ -4,8 +4,6 @@
 package main
 
 import (
-	"hash/fnv"
-	"math/rand/v2"
 	"time"
 
 	"github.com/quorumd/quorumd/health"
@@ -40,16 +38,9 @@ type judged struct {
 	text    string
 }
 
-// source returns the random numbers of one part of one run.
-func source(name string, seed, part int) *rand.Rand {
-	h := fnv.New64a()
-	_, _ = h.Write([]byte(name))
-	return rand.New(rand.NewPCG(h.Sum64(), uint64(seed)<<16|uint64(part)))
-}
-
 // play runs a scenario with a seed. healthyFor is how long a healthy cluster is observed.
-func play(s *scenario, seed int, healthyFor time.Duration, make newJudge) (outcome, error) {
-	c, err := s.build(seed, make)
+func play(s *scenario, seed int, healthyFor time.Duration, by newJudge) (outcome, error) {
+	c, err := s.build(seed, by)
 	if err != nil {
 		return outcome{}, err
 	}
@@ -108,57 +99,4 @@ func (s *scenario) limit(h *host) time.Duration {
 		}
 	}
 	return limit
-}
-
-// build returns the cluster of a scenario. It begins at some time of a day.
-func (s *scenario) build(seed int, make newJudge) (*cluster, error) {
-	c := &cluster{limits: limits(), make: make, skips: quietRounds, rng: source(s.name, seed, 0)}
-	c.now = 24*time.Hour + time.Duration(c.rng.IntN(24*60))*time.Minute
-	generation := 0
-	for i, name := range s.hosts {
-		h := &host{
-			name: hostName(i), index: i, family: storage(name), began: c.now,
-			phase: round * time.Duration(i) / time.Duration(len(s.hosts)), rng: source(s.name, seed, 100+i),
-		}
-		h.limits = h.family.thresholds()
-		if err := s.equip(c, h, seed, generation); err != nil {
-			return nil, err
-		}
-		c.hosts = append(c.hosts, h)
-	}
-	c.leader = 0
-	c.renew = func(h *host, now time.Duration) {
-		generation++
-		h.rng = source(s.name, seed, 1000*generation+h.index)
-		if err := s.equip(c, h, seed, generation); err != nil {
-			panic(err) // the first judge was made with the same limits
-		}
-	}
-	return c, nil
-}
-
-// equip gives a host a disk with its spells, and a judge.
-func (s *scenario) equip(c *cluster, h *host, seed, generation int) error {
-	var own []*spells
-	for k, sp := range s.spells {
-		rng := source(s.name, seed, 10_000*(generation+1)+100*k+h.index)
-		if sp.shared {
-			rng = source(s.name, seed, 50+k)
-		}
-		own = append(own, newSpells(sp, rng))
-	}
-	if f := h.family; f.hiccups > 0 {
-		own = append(own, newSpells(spell{
-			name: "hiccup", every: time.Duration(float64(24*time.Hour) / f.hiccups), random: true,
-			from: 2 * time.Second, to: 4 * time.Second, low: 5, high: 40,
-		}, h.rng))
-	}
-	var err error
-	if h.judge, err = c.make(h.limits); err != nil {
-		return err
-	}
-	h.disk = newDisk(h.family, own, h.rng, c.now)
-	h.state, h.unfitAt, h.busyUntil, h.sign, h.noted = health.Assessment{}, 0, 0, 0, 0
-	h.seen, h.publisher, h.witness, h.input = seen{}, publisher{}, witness{}, health.Input{}
-	return nil
 }

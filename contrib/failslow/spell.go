@@ -61,11 +61,13 @@ type spells struct {
 	factor   float64       // of that one
 }
 
-func newSpells(s spell, rng *rand.Rand) *spells {
+// newSpells returns the occurrences of a spell. Its habitual time, length and strength come from one source, what
+// changes from one to the next from the other.
+func newSpells(s spell, habit, rng *rand.Rand) *spells {
 	out := &spells{spell: s, rng: rng}
-	out.phase = time.Duration(rng.Float64() * float64(s.every))
-	out.lasts = between(rng, s.from, s.to)
-	out.by = s.low + rng.Float64()*(s.high-s.low)
+	out.phase = time.Duration(habit.Float64() * float64(s.every))
+	out.lasts = between(habit, s.from, s.to)
+	out.by = s.low + habit.Float64()*(s.high-s.low)
 	return out
 }
 

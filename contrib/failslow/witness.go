@@ -25,8 +25,7 @@ const (
 	witnessSpan   = 5 * time.Minute
 	witnessOldest = 35 * time.Second
 	witnessClean  = time.Minute
-	// walRate is how many fsyncs etcd makes a second; the leader makes no more, because all voters write the same
-	// entries.
+	// walRate is how many fsyncs etcd makes a second, on each voter: all of them write the same entries.
 	walRate = 10
 )
 
