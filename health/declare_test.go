@@ -74,7 +74,7 @@ func withChecks(t *testing.T, more ...declaration) *bench {
 	t.Helper()
 	b := newBench(t, DefaultThresholds())
 	var err error
-	if b.j, err = judgeBy(append(declarations(DefaultThresholds()), more...)); err != nil {
+	if b.j, err = judgeBy(append(declarations(DefaultThresholds(), newComparison(DefaultThresholds())), more...)); err != nil {
 		t.Fatal(err)
 	}
 	b.member = true
@@ -268,7 +268,7 @@ func TestACheckKeepsItsMemoryAcrossARestart(t *testing.T) {
 		t.Fatal(err)
 	}
 	again := &heat{code: heatHigh}
-	j, err := judgeBy(append(declarations(DefaultThresholds()), again.declared("heat", Everything)))
+	j, err := judgeBy(append(declarations(DefaultThresholds(), newComparison(DefaultThresholds())), again.declared("heat", Everything)))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -295,12 +295,12 @@ func TestAnInvalidDeclarationIsRefused(t *testing.T) {
 	} {
 		d := fine()
 		spoil(&d)
-		_, err := judgeBy(append(declarations(DefaultThresholds()), d))
+		_, err := judgeBy(append(declarations(DefaultThresholds(), newComparison(DefaultThresholds())), d))
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("want %q, got %v", want, err)
 		}
 	}
-	if _, err := judgeBy(append(declarations(DefaultThresholds()), fine())); err != nil {
+	if _, err := judgeBy(append(declarations(DefaultThresholds(), newComparison(DefaultThresholds())), fine())); err != nil {
 		t.Error(err)
 	}
 }

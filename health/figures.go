@@ -45,7 +45,8 @@ type LaneFigures struct {
 }
 
 func (f *fsync) report(v *Assessment) {
-	v.Qualified, v.Writes = f.qualified, f.writes()
+	v.Qualified = f.qualified
+	v.Writes = f.writes()
 	v.Recovers = f.track.Code == DiskFsyncSlow && f.now-f.slowAt >= fsyncRecovers
 	to := &v.Figures
 	to.WAL, to.Direct = f.laneFigures(f.lanes[LaneWAL], f.sorted[LaneWAL]),

@@ -17,6 +17,8 @@ type fsync struct {
 	limits Thresholds
 	pace   pace
 	track  *track
+	// compared is the comparison with the other voters, as of the previous reading.
+	compared *comparison
 
 	// The newest reading.
 	now    time.Duration
@@ -45,6 +47,8 @@ type fsync struct {
 	slowAt    time.Duration // when it was last slow, judged by the minute before
 	resetAt   time.Duration // when FAILED was last left, 0 if never
 	brokenAt  time.Duration // when an operation last returned an error that means a broken disk, or hung
+
+	allSigns []sign // cached, because their texts are expensive
 
 	hung time.Duration // how long the last hanging operation had been in flight when last observed
 

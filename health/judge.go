@@ -30,6 +30,8 @@ type Assessment struct {
 	Recovers bool
 	// Writes is how long writes to the disk take now.
 	Writes Writes
+	// AsksPeers means that the other voters should publish how long their writes take.
+	AsksPeers bool
 	// Findings are sorted: first those that gate something, each group with the worst first.
 	Findings []Finding
 	// Checks has the state of each check, in the order of [Checks].
@@ -78,7 +80,8 @@ type Change struct {
 
 // Judge derives the health of the machine from inputs over time. It is not safe for concurrent use.
 type Judge struct {
-	checks []*check
+	checks   []*check
+	compared *comparison
 
 	now           time.Duration
 	newest        time.Duration // when the newest sample was completed
@@ -96,7 +99,12 @@ func New(t Thresholds) (*Judge, error) {
 	if err := t.check(); err != nil {
 		return nil, fmt.Errorf("invalid thresholds: %w", err)
 	}
-	return judgeBy(declarations(t))
+	compared := newComparison(t)
+	j, err := judgeBy(declarations(t, compared))
+	if err == nil {
+		j.compared = compared
+	}
+	return j, err
 }
 
 // judgeBy returns a judge with these checks.
