@@ -35,7 +35,6 @@ type fsync struct {
 	leftOut  int        // contaminated samples of the run
 	score    score
 	outliers samples
-	warnings []sign // see signs
 
 	// Times.
 	lastSample time.Duration // when the newest sample was completed

@@ -56,10 +56,7 @@ func (f *fsync) newSigns() []sign {
 
 // tripped reports whether there is any sign of WARM.
 func (f *fsync) tripped() (string, bool) {
-	if f.warnings == nil {
-		f.warnings = f.signs()
-	}
-	for _, s := range f.warnings {
+	for _, s := range f.signs() {
 		if measured, holds := s.holds(); holds {
 			return measured, true
 		}

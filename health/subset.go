@@ -15,7 +15,8 @@ func NewOf(t Thresholds, names ...string) (*Judge, error) {
 		return nil, fmt.Errorf("invalid thresholds: %w", err)
 	}
 	var some []declaration
-	for _, d := range declarations(t) {
+	compared := newComparison(t)
+	for _, d := range declarations(t, compared) {
 		if slices.Contains(names, d.Name) {
 			some = append(some, d)
 		}
@@ -27,6 +28,6 @@ func NewOf(t Thresholds, names ...string) (*Judge, error) {
 	if err != nil {
 		return nil, err
 	}
-	j.causeless = true
+	j.compared, j.causeless = compared, true
 	return j, nil
 }

@@ -39,10 +39,18 @@ func (s *scenario) kind() string {
 }
 
 // build returns the cluster of a scenario at some time of the day after its past.
-func (s *scenario) build(seed int, by newJudge) (*cluster, error) {
+func (s *scenario) build(seed int, lives *pasts) (*cluster, error) {
 	rng := source(s.name, seed, 0)
 	at := (1+pastDays)*day + time.Duration(rng.IntN(24*60))*time.Minute
-	return s.buildAt(at, seed, seed%groups, rng, by)
+	c, err := s.buildAt(at, seed, seed%groups, rng, lives.by)
+	if err != nil || s.young {
+		return c, err
+	}
+	past, err := lives.of(s, seed%groups)
+	if err != nil {
+		return nil, err
+	}
+	return c, c.remember(past)
 }
 
 // buildAt returns one of the clusters of a scenario's kind.

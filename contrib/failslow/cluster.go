@@ -69,12 +69,11 @@ func (c *cluster) run(until time.Duration, every func(now time.Duration)) {
 // round has every host look once, in the order of their phases.
 func (c *cluster) round() {
 	c.looks += len(c.hosts)
-	compares := false
 	for i, h := range c.hosts {
 		now := c.now + h.phase
 		c.read(now)
-		compares = i != c.leader && c.publishesWrites(h, now)
-		h.look(now, compares, c.commit())
+		compares := i != c.leader && c.publishesWrites(h, now)
+		h.look(now, compares, c.comparePeers(h, now), c.commit())
 		c.stepDown(h, now)
 	}
 	c.replace(c.now + round - 1)
@@ -86,6 +85,19 @@ func (c *cluster) read(now time.Duration) {
 	for _, h := range c.hosts {
 		h.seen.read(now)
 	}
+}
+
+// comparePeers sets what the host reads of the other voters' writes, and reports whether one of them asks for its own.
+func (c *cluster) comparePeers(h *host, now time.Duration) (asked bool) {
+	h.input.Peers.Known, h.input.Peers.Self = true, h.name
+	h.input.Peers.All = h.input.Peers.All[:0]
+	for _, other := range c.hosts {
+		if other != h {
+			asked = asked || other.seen.record.asks
+			h.input.Peers.All = append(h.input.Peers.All, other.seen.peerWrites(other.name, now))
+		}
+	}
+	return asked
 }
 
 // commit returns how long a write to etcd takes: the leader and one follower sync it, and the network adds a

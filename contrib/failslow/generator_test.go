@@ -119,7 +119,7 @@ func TestPeriodicSpellsKeepTheirTimeAndLength(t *testing.T) {
 func TestSharedSpellsHappenOnAllHostsAtOnce(t *testing.T) {
 	t.Parallel()
 	s := scenario{name: "test", hosts: three("nvme"), spells: []spell{bursts()}}
-	c, err := s.build(1, realJudge)
+	c, err := s.buildAt(day, 1, 1, source(s.name, 1, 0), realJudge)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -64,15 +64,16 @@ func (h *host) policyHealth() policy.Health {
 	}
 }
 
-// look judges what the disk has done until now. compares reports that the leader compares writes.
-func (h *host) look(now time.Duration, compares bool, commit time.Duration) {
-	h.input.Now, h.input.Member = now, true
+// look judges what the disk has done until now. compares reports that the leader compares writes, and asked that
+// another voter asks for its figures.
+func (h *host) look(now time.Duration, compares, asked bool, commit time.Duration) {
+	h.input.Now, h.input.Wall, h.input.Member = now, time.Unix(0, 0).Add(now), true
 	h.input.Disk = h.disk.reading(now)
 	h.state, _ = h.judge.Observe(h.input)
 	h.disk.forget()
 	h.noted = 0
 	since(&h.unfitAt, h.unfit(), now)
-	if r := h.publisher.record(now, h.state, compares); r != h.seen.newest() {
+	if r := h.publisher.record(now, h.state, compares, asked); r != h.seen.newest() {
 		h.seen.write(r, now+commit)
 		h.writes++
 	}
@@ -92,7 +93,7 @@ func (h *host) quiet(now time.Duration) bool {
 	if bits.OnesCount64(h.sign&signMask) > signMost || h.disk.pending.end != 0 && now-h.disk.pending.start > h.limits.FsyncWarm {
 		h.busyUntil = now + recentLook
 	}
-	return h.state.State == health.OK && len(h.state.Findings) == 0 && now >= h.busyUntil
+	return h.state.State == health.OK && !h.state.AsksPeers && now >= h.busyUntil
 }
 
 const (

@@ -22,6 +22,11 @@ type hostRecord struct {
 	p99       float64
 	writeMean float64
 	writesAt  time.Duration
+	// asks reports that the host wants the other voters to publish the figures below.
+	asks     bool
+	p50, p90 float64
+	tails    int
+	tookAt   time.Duration
 }
 
 // publisher decides when a host's record changes.
@@ -32,6 +37,10 @@ type publisher struct {
 
 	mean   float64
 	meanAt time.Duration
+
+	p50, p90 float64
+	tails    int
+	tookAt   time.Duration
 }
 
 // The times of agent/publish.
@@ -39,16 +48,20 @@ const (
 	p99Every      = 10 * time.Minute
 	writesEvery   = time.Minute
 	writesSoonest = 10 * time.Second
+	tookEvery     = 10 * time.Minute
 )
 
-// record returns the record of a host at that time. compares reports that the leader is unhealthy and compares writes.
-func (p *publisher) record(now time.Duration, a health.Assessment, compares bool) hostRecord {
-	r := hostRecord{state: a.State, qualified: a.Qualified, recovers: a.Recovers}
+// record returns the record of a host at that time. compares reports that the leader is unhealthy and compares writes,
+// and asked that another voter asks.
+func (p *publisher) record(now time.Duration, a health.Assessment, compares, asked bool) hostRecord {
+	r := hostRecord{state: a.State, qualified: a.Qualified, recovers: a.Recovers, asks: a.AsksPeers}
 	if a.State != health.OK && a.State != health.Qualifying {
 		r.code, r.ungated = a.Code, health.Everything.Without(a.Gates)
 	}
 	r.p99 = p.steadyP99(now, a.Figures.WAL.P99, a.State)
 	r.writeMean, r.writesAt = p.writes(now, a.Writes, compares)
+	p.took(now, a.Writes, asked)
+	r.p50, r.p90, r.tails, r.tookAt = p.p50, p.p90, p.tails, p.tookAt
 	return r
 }
 
@@ -75,6 +88,19 @@ func (p *publisher) writes(now time.Duration, w health.Writes, asked bool) (mean
 		p.mean, p.meanAt = level, now
 	}
 	return p.mean, p.meanAt
+}
+
+// took updates the published median, 90th percentile and number of slow episodes.
+func (p *publisher) took(now time.Duration, w health.Writes, asked bool) {
+	if !asked || w.P50 == 0 {
+		p.p50, p.p90, p.tails, p.tookAt = 0, 0, 0, 0
+		return
+	}
+	p50, p90, age := halfOctave(w.P50), halfOctave(w.P90), now-p.tookAt
+	changed := p50 != p.p50 || p90 != p.p90 || w.Tails != p.tails
+	if p.tookAt == 0 || age >= tookEvery || changed && age >= writesSoonest {
+		p.p50, p.p90, p.tails, p.tookAt = p50, p90, w.Tails, now
+	}
 }
 
 // octave rounds up to 0.125 ms times a power of two, in seconds.
@@ -115,6 +141,16 @@ func (s *seen) policyHost(name string, now time.Duration) policy.Host {
 	return h
 }
 
+// peerWrites returns the host's writes as another host's judge reads them.
+func (s *seen) peerWrites(name string, now time.Duration) health.PeerWrites {
+	r := s.record
+	p := health.PeerWrites{Host: name, P50: seconds(r.p50), P90: seconds(r.p90), Tails: r.tails}
+	if r.tookAt > 0 {
+		p.Age = now - s.tookAt
+	}
+	return p
+}
+
 func seconds(s float64) time.Duration { return time.Duration(s * float64(time.Second)) }
 
 func peerURL(name string) string { return "https://" + name + ":2380" }
@@ -123,8 +159,9 @@ func peerURL(name string) string { return "https://" + name + ":2380" }
 // it is about does not hold.
 type seen struct {
 	record    hostRecord
-	queue     []written // not visible yet
-	writesAt  time.Duration
+	queue     []written     // not visible yet
+	writesAt  time.Duration // when the write mean was first read
+	tookAt    time.Duration // when the other figures were
 	unhealthy time.Duration
 	hangs     time.Duration
 	strains   bool // it is WARM or worse from a cause that several hosts may share
@@ -160,6 +197,9 @@ func (s *seen) read(now time.Duration) {
 		s.queue = s.queue[1:]
 		if next.record.writesAt != s.record.writesAt {
 			s.writesAt = next.visible
+		}
+		if next.record.tookAt != s.record.tookAt {
+			s.tookAt = next.visible
 		}
 		s.record = next.record
 		s.strains = (s.record.state == health.Warm || policy.Unhealthy(s.record.state)) && s.record.code.Shared()

@@ -55,14 +55,14 @@ func run(args []string) error {
 		defer pprof.StopCPUProfile()
 	}
 	debug.SetGCPercent(400) // memory is small: less CPU for the collector
-	before := cpuTime()
-	outcomes, err := playAll(list, *first, *seeds, time.Duration(*hours*float64(time.Hour)), realJudge)
+	before, lives := cpuTime(), newPasts(realJudge)
+	outcomes, err := playAll(list, *first, *seeds, time.Duration(*hours*float64(time.Hour)), lives)
 	if err != nil {
 		return err
 	}
 	r := summarize(list, outcomes)
 	r.Seeds, r.Hours = *seeds, *hours
-	r.measured(outcomes, cpuTime()-before)
+	r.measured(outcomes, lives.hostDays(), cpuTime()-before)
 	if *verbose {
 		for _, o := range outcomes {
 			details(os.Stdout, o)
@@ -80,8 +80,8 @@ func run(args []string) error {
 }
 
 // measured sets the cost.
-func (r *report) measured(outcomes []outcome, took time.Duration) {
-	var all time.Duration
+func (r *report) measured(outcomes []outcome, pastDays int, took time.Duration) {
+	all := time.Duration(pastDays) * day
 	for _, o := range outcomes {
 		all += (o.measured + warmUp + comeBack) * time.Duration(o.hosts)
 	}
@@ -107,7 +107,9 @@ func chosen(all []scenario, only string) []scenario {
 }
 
 // realJudge returns quorumd's own judge, with the checks that depend on the disk.
-func realJudge(t health.Thresholds) (judge, error) { return health.NewOf(t, "fsync", "cpu") }
+func realJudge(t health.Thresholds) (judge, error) {
+	return health.NewOf(t, "fsync", "cpu", "slower-than-peers", "slow-as-peers")
+}
 
 // cpuTime returns the CPU time of this process.
 func cpuTime() time.Duration {

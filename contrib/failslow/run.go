@@ -39,8 +39,8 @@ type judged struct {
 }
 
 // play runs a scenario with a seed. healthyFor is how long a healthy cluster is observed.
-func play(s *scenario, seed int, healthyFor time.Duration, by newJudge) (outcome, error) {
-	c, err := s.build(seed, by)
+func play(s *scenario, seed int, healthyFor time.Duration, lives *pasts) (outcome, error) {
+	c, err := s.build(seed, lives)
 	if err != nil {
 		return outcome{}, err
 	}

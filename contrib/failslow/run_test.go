@@ -31,7 +31,7 @@ func some(t *testing.T, names ...string) []scenario {
 // played returns the outcomes of three seeds each.
 func played(t *testing.T, list []scenario, by newJudge) []outcome {
 	t.Helper()
-	all, err := playAll(list, 1, 3, 2*time.Hour, by)
+	all, err := playAll(list, 1, 3, 2*time.Hour, newPasts(by))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -69,7 +69,7 @@ func TestSkippedLooksChangeNothing(t *testing.T) {
 // skipped.
 func everyRound(t *testing.T, s scenario, seed, skip int) (changes []health.Code) {
 	t.Helper()
-	c, err := s.build(seed, realJudge)
+	c, err := s.build(seed, newPasts(realJudge))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -135,11 +135,11 @@ func TestAJudgeThatAlwaysCriesMovesTheLeadershipFalsely(t *testing.T) {
 	all := make([]outcome, 3)
 	for i := range all {
 		var err error
-		all[i], err = play(&list[0], i, 6*time.Hour, func(limits health.Thresholds) (judge, error) {
+		all[i], err = play(&list[0], i, 6*time.Hour, newPasts(func(limits health.Thresholds) (judge, error) {
 			phase += 10 * time.Minute
 			j, err := realJudge(limits)
 			return alarmist{j, phase}, err
-		})
+		}))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -170,13 +170,13 @@ func TestTheHealthStateAloneReplacesNoVoter(t *testing.T) {
 		for seed := range all {
 			judges := 0
 			var err error
-			all[seed], err = play(&list[i], seed, 2*time.Hour, func(limits health.Thresholds) (judge, error) {
+			all[seed], err = play(&list[i], seed, 2*time.Hour, newPasts(func(limits health.Thresholds) (judge, error) {
 				j, err := realJudge(limits)
 				if judges++; judges == 1 {
 					return hysteric{j}, err
 				}
 				return j, err
-			})
+			}))
 			if err != nil {
 				t.Fatal(err)
 			}

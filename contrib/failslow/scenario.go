@@ -20,6 +20,8 @@ type scenario struct {
 	lasts time.Duration
 	// within is how soon the first host must have a finding that rules out leading; 0: it need not.
 	within time.Duration
+	// young hosts have learned nothing yet.
+	young bool
 	// replaces reports that replacing the host is right.
 	replaces bool
 	// goal is the group whose figures it belongs to.
@@ -56,6 +58,10 @@ func faults() []scenario {
 		{
 			name: "3x-sata", about: "3 x 2.4 ms", hosts: three("sata"), fault: fault{factor: 3}, on: one,
 			lasts: 2 * h, within: 10 * m, goal: goalMedium,
+		},
+		{
+			name: "3x-sata-young", about: "3 x 2.4 ms on hosts that have learned nothing yet", hosts: three("sata"),
+			fault: fault{factor: 3}, on: one, lasts: 2 * h, within: 12 * m, goal: goalOther, young: true,
 		},
 		{
 			name: "3x-sata-batch", about: "3 x 2.4 ms on hosts with an hourly batch", hosts: three("sata"),
@@ -177,6 +183,10 @@ func healthy() []scenario {
 		scenario{
 			name: "healthy-batch", about: "an hourly batch", hosts: three("sata"),
 			spells: append(usual(), batch()), goal: goalHealthy,
+		},
+		scenario{
+			name: "healthy-young", about: "hosts that have learned nothing yet", hosts: three("nvme"), spells: usual(),
+			goal: goalHealthy, young: true,
 		},
 		scenario{
 			name: "healthy-five", about: "five voters", hosts: five("nvme"), spells: usual(), goal: goalHealthy,
