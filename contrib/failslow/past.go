@@ -6,6 +6,7 @@ package main
 import (
 	"fmt"
 	"sync"
+	"time"
 
 	"github.com/quorumd/quorumd/health"
 )
@@ -19,9 +20,10 @@ type learner interface {
 // pasts holds what the hosts of each kind of cluster have learned, which runs of the same kind share. Each is lived
 // through once: all agents look at their healthy disks for days.
 type pasts struct {
-	by  newJudge
-	mu  sync.Mutex
-	all map[string]*past
+	by   newJudge
+	days int // how long each is
+	mu   sync.Mutex
+	all  map[string]*past
 }
 
 type past struct {
@@ -30,7 +32,7 @@ type past struct {
 	err       error
 }
 
-func newPasts(by newJudge) *pasts { return &pasts{by: by, all: map[string]*past{}} }
+func newPasts(by newJudge) *pasts { return &pasts{by: by, days: pastDays, all: map[string]*past{}} }
 
 // of returns the past of a cluster.
 func (p *pasts) of(s *scenario, group int) ([][]byte, error) {
@@ -42,7 +44,7 @@ func (p *pasts) of(s *scenario, group int) ([][]byte, error) {
 		p.all[key] = one
 	}
 	p.mu.Unlock()
-	one.once.Do(func() { one.histories, one.err = live(*s, group, p.by) })
+	one.once.Do(func() { one.histories, one.err = live(*s, group, p.days, p.by) })
 	return one.histories, one.err
 }
 
@@ -50,21 +52,24 @@ func (p *pasts) of(s *scenario, group int) ([][]byte, error) {
 func (p *pasts) hostDays() int {
 	days := 0
 	for _, one := range p.all {
-		days += pastDays * len(one.histories)
+		days += p.days * len(one.histories)
 	}
 	return days
 }
 
 // live lets a healthy cluster live and returns what its hosts have learned.
-func live(s scenario, group int, by newJudge) ([][]byte, error) {
+func live(s scenario, group, days int, by newJudge) ([][]byte, error) {
 	const seed = 1 << 20 // no run has it
 	s.name = "past of " + s.kind()
-	c, err := s.buildAt(day, seed+group, group, source(s.name, group, 0), by)
+	begin := time.Duration(1+pastDays-days) * day
+	c, err := s.buildAt(begin, seed+group, group, source(s.name, group, 0), by)
 	if err != nil {
 		return nil, err
 	}
-	if _, learns := c.hosts[0].judge.(learner); !learns {
-		return nil, nil
+	for _, h := range c.hosts {
+		if _, learns := h.judge.(learner); !learns {
+			return nil, nil
+		}
 	}
 	c.run((1+pastDays)*day, nil)
 	var all [][]byte
@@ -85,7 +90,9 @@ func (c *cluster) remember(all [][]byte) error {
 		if err != nil {
 			return err
 		}
-		c.hosts[i].judge.(learner).UseHistory(history)
+		if j, learns := c.hosts[i].judge.(learner); learns {
+			j.UseHistory(history)
+		}
 	}
 	return nil
 }

@@ -5,19 +5,20 @@ package main
 
 import (
 	"reflect"
+	"slices"
 	"testing"
 	"time"
 
 	"github.com/quorumd/quorumd/health"
 )
 
-// some returns the scenarios with these names.
+// some returns the scenarios with these names. Their hosts have learned nothing, because learning takes long.
 func some(t *testing.T, names ...string) []scenario {
 	t.Helper()
 	var list []scenario
 	for _, name := range names {
 		for _, s := range scenarios() {
-			if s.name == name {
+			if s.young = true; s.name == name {
 				list = append(list, s)
 			}
 		}
@@ -29,9 +30,9 @@ func some(t *testing.T, names ...string) []scenario {
 }
 
 // played returns the outcomes of three seeds each.
-func played(t *testing.T, list []scenario, by newJudge) []outcome {
+func played(t *testing.T, list []scenario, lives *pasts) []outcome {
 	t.Helper()
-	all, err := playAll(list, 1, 3, 2*time.Hour, newPasts(by))
+	all, err := playAll(list, 1, 3, 2*time.Hour, lives)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -41,12 +42,41 @@ func played(t *testing.T, list []scenario, by newJudge) []outcome {
 func TestARunIsReproducible(t *testing.T) {
 	t.Parallel()
 	list := some(t, "plus-30ms", "healthy-mixed")
-	first, second := played(t, list, realJudge), played(t, list, realJudge)
+	first, second := played(t, list, newPasts(realJudge)), played(t, list, newPasts(realJudge))
 	if !reflect.DeepEqual(first, second) {
 		t.Errorf("two runs differ:\n%+v\n%+v", first, second)
 	}
 	if first[0].detected == first[1].detected && first[1].detected == first[2].detected {
 		t.Error("the seeds do not differ")
+	}
+}
+
+func TestHostsLearnFromTheirPastInTheSameWayEachTime(t *testing.T) {
+	t.Parallel()
+	s := some(t, "healthy-batch")[0]
+	s.young = false
+	histories := func() []string {
+		lives := newPasts(realJudge)
+		lives.days = 1
+		if _, err := s.build(1, lives); err != nil {
+			t.Fatal(err)
+		}
+		all, err := lives.of(&s, 1)
+		if err != nil || len(all) != 3 || lives.hostDays() != 3 {
+			t.Fatalf("%d histories of %d host-days, %v", len(all), lives.hostDays(), err)
+		}
+		var texts []string
+		for _, data := range all {
+			h, err := health.DecodeHistory(data)
+			if usual, known := h.Median(); err != nil || !known || apart(usual, 2400*time.Microsecond, 0.3) {
+				t.Errorf("the usual write takes %s, known: %t, %v", usual, known, err)
+			}
+			texts = append(texts, string(data))
+		}
+		return texts
+	}
+	if first, second := histories(), histories(); !slices.Equal(first, second) {
+		t.Errorf("two lives differ:\n%s\n%s", first, second)
 	}
 }
 
@@ -99,10 +129,10 @@ func (b blind) Observe(in health.Input) (health.Assessment, []health.Change) {
 func TestAJudgeThatSeesNothingHasNoRecall(t *testing.T) {
 	t.Parallel()
 	list := some(t, "plus-30ms", "plus-150ms")
-	all := played(t, list, func(limits health.Thresholds) (judge, error) {
+	all := played(t, list, newPasts(func(limits health.Thresholds) (judge, error) {
 		j, err := realJudge(limits)
 		return blind{j}, err
-	})
+	}))
 	for _, tally := range summarize(list, all).Scenarios {
 		if tally.Found != 0 || tally.Ever != 0 || tally.Recall.Share != 0 || tally.Recall.High > 0.6 {
 			t.Errorf("%s: %d of %d found, recall %+v", tally.Name, tally.Found, tally.Faults, tally.Recall)
