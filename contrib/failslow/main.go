@@ -35,9 +35,15 @@ func run(args []string) error {
 	file := flags.String("json", "", "file for the result as JSON")
 	verbose := flags.Bool("v", false, "print every run")
 	check := flags.Bool("check", false, "fail if the figures certainly miss a requirement")
+	data := flags.String("perseus", "", "replay the PERSEUS data set in this directory instead")
+	labels := flags.String("labels", "", "its file of slow drives")
+	unit := flags.Duration("unit", time.Microsecond, "the unit of its latencies")
 	profile := flags.String("profile", "", "file for a CPU profile")
 	if err := flags.Parse(args); err != nil {
 		return err
+	}
+	if *data != "" {
+		return replayPerseus(*data, *labels, *unit, *file)
 	}
 	list := chosen(scenarios(), *only)
 	if len(list) == 0 || *seeds < 1 || *hours <= 0 || flags.NArg() > 0 {
@@ -69,7 +75,7 @@ func run(args []string) error {
 		}
 	}
 	if *file != "" {
-		if err := r.save(*file); err != nil {
+		if err := save(*file, r); err != nil {
 			return err
 		}
 	}
@@ -77,6 +83,25 @@ func run(args []string) error {
 		return err
 	}
 	return r.missed()
+}
+
+// replayPerseus scores the judge by the data set, and saves the scores if there is a file.
+func replayPerseus(dir, labels string, unit time.Duration, file string) error {
+	p := &perseus{dir: dir, unit: unit, by: realJudge}
+	var err error
+	if p.labels, err = readLabels(labels); err != nil {
+		return fmt.Errorf("cannot read the labels: %w", err)
+	}
+	all, err := p.run()
+	if err != nil {
+		return err
+	}
+	if file != "" {
+		if err := save(file, all); err != nil {
+			return err
+		}
+	}
+	return printPerseus(os.Stdout, all)
 }
 
 // measured sets the cost.

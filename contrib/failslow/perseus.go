@@ -4,10 +4,12 @@
 package main
 
 import (
+	"cmp"
 	"encoding/csv"
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"math"
 	"os"
 	"path/filepath"
@@ -33,6 +35,12 @@ type perseus struct {
 
 // drive identifies a drive of the data set.
 type drive struct{ cluster, host, disk string }
+
+func (d drive) compare(other drive) int {
+	return cmp.Or(
+		cmp.Compare(d.cluster, other.cluster), cmp.Compare(d.host, other.host), cmp.Compare(d.disk, other.disk),
+	)
+}
 
 // scored is the score of a cluster.
 type scored struct {
@@ -134,7 +142,7 @@ func (p *perseus) cluster(dir string) (scored, error) {
 		days[filepath.Base(f)] = append(days[filepath.Base(f)], f)
 	}
 	drives := map[drive]*replayed{}
-	for _, day := range slices.Sorted(keys(days)) {
+	for _, day := range slices.Sorted(maps.Keys(days)) {
 		for _, file := range days[day] {
 			if err := p.read(file, s.Cluster, drives, &s); err != nil {
 				return s, fmt.Errorf("cannot read %s: %w", file, err)
@@ -154,16 +162,6 @@ func (p *perseus) cluster(dir string) (scored, error) {
 		}
 	}
 	return s, nil
-}
-
-func keys[V any](m map[string]V) func(func(string) bool) {
-	return func(yield func(string) bool) {
-		for k := range m {
-			if !yield(k) {
-				return
-			}
-		}
-	}
 }
 
 // perseusEvery is the time between two rows.
@@ -214,14 +212,16 @@ func replayDay(drives map[drive]*replayed) float64 {
 			first, last = min(first, d.rows[0].End), max(last, d.rows[n-1].End)
 		}
 	}
+	order := slices.SortedFunc(maps.Keys(drives), drive.compare)
 	for now := first; now <= last && rows > 0; now += perseusEvery {
-		for id, d := range drives {
+		for _, id := range order {
+			d := drives[id]
 			n := 0
 			for n < len(d.rows) && d.rows[n].End <= now {
 				n++
 			}
 			in := health.Input{Now: now, Member: true, Disk: health.DiskReading{Samples: d.rows[:n], Alive: true}}
-			compare(&in, id, drives)
+			withPeers(&in, id, order, drives)
 			d.state, _ = d.judge.Observe(in)
 			d.rows = d.rows[n:]
 			d.bad = d.bad || d.state.Gates&health.Leadership != 0 && d.state.State != health.Unknown
@@ -233,12 +233,12 @@ func replayDay(drives map[drive]*replayed) float64 {
 	return (time.Duration(rows) * perseusEvery).Hours() / 24
 }
 
-// compare adds the latencies of the other drives of the cluster, as if each had just published them.
-func compare(in *health.Input, id drive, drives map[drive]*replayed) {
+// withPeers adds the latencies of the other drives of the cluster, as if each had just published them.
+func withPeers(in *health.Input, id drive, all []drive, drives map[drive]*replayed) {
 	in.Peers = health.PeerWritesReading{Known: true, Self: id.host}
 	in.Wall = time.Unix(0, 0).Add(in.Now)
-	for other, d := range drives {
-		if other != id {
+	for _, other := range all {
+		if d := drives[other]; other != id {
 			in.Peers.All = append(in.Peers.All, health.PeerWrites{
 				Host: other.host + "/" + other.disk, P50: d.state.Writes.P50, P90: d.state.Writes.P90,
 				Tails: d.state.Writes.Tails,

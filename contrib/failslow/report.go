@@ -100,9 +100,9 @@ func duration(s float64) string {
 	return fmt.Sprintf("%.0f min", s/60)
 }
 
-// save writes the report as JSON.
-func (r *report) save(file string) error {
-	data, err := json.MarshalIndent(r, "", "  ")
+// save writes a result as JSON.
+func save(file string, result any) error {
+	data, err := json.MarshalIndent(result, "", "  ")
 	if err != nil {
 		return err
 	}
