@@ -14,10 +14,7 @@ import (
 )
 
 const (
-	// groups is how many different clusters there are of the same storage and habits. Seeds share them, so that not
-	// every run has to live through its own past.
-	groups = 3
-	day    = 24 * time.Hour
+	day = 24 * time.Hour
 	// pastDays is how long a cluster lives before a run begins.
 	pastDays = 8
 )
@@ -42,11 +39,11 @@ func (s *scenario) kind() string {
 func (s *scenario) build(seed int, lives *pasts) (*cluster, error) {
 	rng := source(s.name, seed, 0)
 	at := (1+pastDays)*day + time.Duration(rng.IntN(24*60))*time.Minute
-	c, err := s.buildAt(at, seed, seed%groups, rng, lives.by)
+	c, err := s.buildAt(at, seed, seed%lives.groups, rng, lives.by)
 	if err != nil || s.young {
 		return c, err
 	}
-	past, err := lives.of(s, seed%groups)
+	past, err := lives.of(s, seed%lives.groups)
 	if err != nil {
 		return nil, err
 	}

@@ -40,7 +40,9 @@ type publisher struct {
 
 	p50, p90 float64
 	tails    int
-	tookAt   time.Duration
+	tookAt   time.Duration // 0 if they are not published
+	fullAt   time.Duration
+	changes  int
 }
 
 // The times of agent/publish.
@@ -48,7 +50,11 @@ const (
 	p99Every      = 10 * time.Minute
 	writesEvery   = time.Minute
 	writesSoonest = 10 * time.Second
-	tookEvery     = 10 * time.Minute
+
+	figuresEvery   = 10 * time.Minute
+	figuresSoonest = 10 * time.Second
+	figuresChange  = 1.6
+	figuresBudget  = 6
 )
 
 // record returns the record of a host at that time. compares reports that the leader is unhealthy and compares writes,
@@ -96,11 +102,30 @@ func (p *publisher) took(now time.Duration, w health.Writes, asked bool) {
 		p.p50, p.p90, p.tails, p.tookAt = 0, 0, 0, 0
 		return
 	}
-	p50, p90, age := halfOctave(w.P50), halfOctave(w.P90), now-p.tookAt
-	changed := p50 != p.p50 || p90 != p.p90 || w.Tails != p.tails
-	if p.tookAt == 0 || age >= tookEvery || changed && age >= writesSoonest {
-		p.p50, p.p90, p.tails, p.tookAt = p50, p90, w.Tails, now
+	if now-p.fullAt >= figuresEvery {
+		p.fullAt, p.changes = now, 0
 	}
+	age := now - p.tookAt
+	changed := p.differ(w) && age >= figuresSoonest && p.changes < figuresBudget
+	if p.tookAt == 0 || age >= figuresEvery || changed {
+		p.p50, p.p90, p.tails = quarterOctave(w.P50), quarterOctave(w.P90), w.Tails
+		p.tookAt, p.changes = now, p.changes+1
+	}
+}
+
+// differ reports whether the figures have changed by more than chance explains.
+func (p *publisher) differ(w health.Writes) bool {
+	far := func(now time.Duration, was float64) bool {
+		ratio := now.Seconds() / was
+		return ratio > figuresChange || ratio < 1/figuresChange
+	}
+	return far(w.P50, p.p50) || far(w.P90, p.p90) || w.Tails >= 2*p.tails+4 || 2*w.Tails+4 <= p.tails
+}
+
+// quarterOctave rounds to the nearest microsecond times a power of the fourth root of two, in seconds.
+func quarterOctave(d time.Duration) float64 {
+	steps := math.Round(4 * math.Log2(float64(d)/float64(time.Microsecond)))
+	return math.Exp2(max(steps, 0)/4) / 1e6
 }
 
 // octave rounds up to 0.125 ms times a power of two, in seconds.

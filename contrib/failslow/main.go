@@ -30,6 +30,7 @@ func run(args []string) error {
 	flags := flag.NewFlagSet("failslow", flag.ContinueOnError)
 	seeds := flags.Int("seeds", 24, "runs per scenario")
 	first := flags.Int("first", 1, "the first seed")
+	pastsOf := flags.Int("pasts", 3, "different pasts that the seeds share, for each kind of cluster")
 	hours := flags.Float64("hours", 24, "virtual hours per run of a healthy cluster")
 	only := flags.String("only", "", "scenarios, by comma; a prefix is enough")
 	file := flags.String("json", "", "file for the result as JSON")
@@ -46,7 +47,7 @@ func run(args []string) error {
 		return replayPerseus(*data, *labels, *unit, *file)
 	}
 	list := chosen(scenarios(), *only)
-	if len(list) == 0 || *seeds < 1 || *hours <= 0 || flags.NArg() > 0 {
+	if len(list) == 0 || *seeds < 1 || *hours <= 0 || *pastsOf < 1 || flags.NArg() > 0 {
 		return errors.New("nothing to run; see -help")
 	}
 	if *profile != "" {
@@ -62,6 +63,7 @@ func run(args []string) error {
 	}
 	debug.SetGCPercent(400) // memory is small: less CPU for the collector
 	before, lives := cpuTime(), newPasts(realJudge)
+	lives.groups = *pastsOf
 	outcomes, err := playAll(list, *first, *seeds, time.Duration(*hours*float64(time.Hour)), lives)
 	if err != nil {
 		return err

@@ -22,8 +22,11 @@ type learner interface {
 type pasts struct {
 	by   newJudge
 	days int // how long each is
-	mu   sync.Mutex
-	all  map[string]*past
+	// groups is how many different clusters there are of the same storage and habits. Seeds share them, so that not
+	// every run has to live through its own past.
+	groups int
+	mu     sync.Mutex
+	all    map[string]*past
 }
 
 type past struct {
@@ -32,7 +35,9 @@ type past struct {
 	err       error
 }
 
-func newPasts(by newJudge) *pasts { return &pasts{by: by, days: pastDays, all: map[string]*past{}} }
+func newPasts(by newJudge) *pasts {
+	return &pasts{by: by, days: pastDays, groups: 3, all: map[string]*past{}}
+}
 
 // of returns the past of a cluster.
 func (p *pasts) of(s *scenario, group int) ([][]byte, error) {
