@@ -303,6 +303,26 @@ func PublishesWrites(v View) bool {
 	return false
 }
 
+// PublishesWriteFigures reports whether this host publishes its write figures: it is a voter, and another voter asks.
+func PublishesWriteFigures(v View) bool {
+	if !IsVoter(v) {
+		return false
+	}
+	for other := range v.Cluster.voters() {
+		h, present := v.hostOf(other)
+		if present && h.AsksWrites && !h.Own && h.PeerURL != v.Self.PeerURL {
+			return true
+		}
+	}
+	return false
+}
+
+// IsVoter reports whether this host's member is a voter.
+func IsVoter(v View) bool {
+	m, listed := v.member()
+	return listed && !m.Learner
+}
+
 // names reports whether an operation belongs to that host or concerns its member.
 func (op *Op) names(h Host, m Member) bool {
 	return op != nil && (op.Host == h.ID || op.MemberID == m.ID || op.Replaces == m.ID || op.PeerURL == m.PeerURL)
