@@ -28,6 +28,7 @@ type fsync struct {
 
 	recent   samples    // judged samples of both lanes, for the rules
 	lanes    [2]samples // judged samples of each lane, for display
+	sorted   [2]spread  // the latencies of lanes
 	run      samples    // judged samples of the WAL lane, of the qualifying run
 	runs     spread     // the latencies of run
 	leftOut  int        // contaminated samples of the run
@@ -126,6 +127,7 @@ func (f *fsync) take(s Sample) {
 	f.lastJudged = max(f.lastJudged, s.End)
 	f.recent = append(f.recent, s)
 	f.lanes[s.Lane] = append(f.lanes[s.Lane], s)
+	f.sorted[s.Lane] = f.sorted[s.Lane].insert(s.Latency)
 	if qualifying {
 		f.run = append(f.run, s)
 	}
@@ -150,7 +152,10 @@ func (f *fsync) trim() {
 	f.recent = f.recent.keep(max(3*f.limits.Window, min(sharp, samplesKept)))
 	f.run = f.run.keep(f.limits.QualifySamples)
 	f.runs = f.run.spread()
-	for i := range f.lanes {
+	for i, lane := range f.lanes {
+		for _, old := range lane[:max(0, len(lane)-f.limits.Window)] {
+			f.sorted[i] = f.sorted[i].remove(old.Latency)
+		}
 		f.lanes[i] = f.lanes[i].keep(f.limits.Window)
 	}
 	f.outliers = slices.DeleteFunc(f.outliers, func(s Sample) bool { return f.now-s.End > f.pace.outliers })

@@ -68,10 +68,10 @@ func (f *fsync) tripped() (string, bool) {
 // that many of them are over.
 func (f *fsync) often() (string, bool) {
 	for _, n := range []int{f.limits.Window, 3 * f.limits.Window} {
-		window, k := f.recent.last(n), trip(n)
-		if over := window.over(f.limits.FsyncWarm); over >= k {
+		window := f.recent.last(n)
+		if over := window.over(f.limits.FsyncWarm); over > 0 && over >= trip(n) {
 			return fmt.Sprintf("%d of the last %d writes took longer than %s, limit %d", over, len(window),
-				show(f.limits.FsyncWarm), k-1), true
+				show(f.limits.FsyncWarm), trip(n)-1), true
 		}
 	}
 	return "", false

@@ -87,6 +87,7 @@ type Judge struct {
 	newest        time.Duration // when the newest sample was completed
 	devices       DevicesReading
 	circumstances circumstances
+	causeless     bool // see NewOf
 	begun         bool
 	reset         bool
 	state         State
@@ -127,7 +128,9 @@ func (j *Judge) Observe(in Input) (Assessment, []Change) {
 		j.begin(in.Now)
 	}
 	j.now, j.reset, j.devices = in.Now, false, in.Devices
-	j.circumstances.read(in)
+	if !j.causeless {
+		j.circumstances.read(in)
+	}
 	var changes []Change
 	for _, c := range j.checks {
 		c.read(in)
@@ -193,7 +196,9 @@ func (j *Judge) assess() Assessment {
 		}
 	}
 	v.Text = v.Checks[0].Text
-	j.circumstances.attributed(&v)
+	if !j.causeless {
+		j.circumstances.attributed(&v)
+	}
 	if len(v.Findings) > 0 && v.Findings[0].Gates != Nothing {
 		worst := v.Findings[0]
 		v.State, v.Code, v.Text, v.Remedy = worst.State, worst.Code, worst.Text, worst.Remedy
