@@ -14,10 +14,9 @@ import (
 type fsync struct {
 	plain
 
-	limits Thresholds
-	pace   pace
-	track  *track
-	// compared is the comparison with the other voters, as of the previous reading.
+	limits   Thresholds
+	pace     pace
+	track    *track
 	compared *comparison
 
 	// The newest reading.
@@ -69,6 +68,7 @@ func (f *fsync) begin(now time.Duration) {
 
 // read processes new input.
 func (f *fsync) read(in Input) {
+	f.compared.observe(in)
 	f.now, f.member, f.reset, f.disk, f.etcd = in.Now, in.Member, in.reset, in.Disk, in.Etcd.Process
 	f.restartRun()
 	for _, s := range in.Disk.Samples {

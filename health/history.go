@@ -27,7 +27,7 @@ type History struct {
 type Day struct {
 	// Date is in days since 1970, in UTC, when the day began.
 	Date int64 `json:"date"`
-	// Minutes counts the measured minutes by the median of their writes, in quarters of an octave: see bucketOf.
+	// Minutes counts the measured minutes by the median of their writes, in eighths of an octave: see bucketOf.
 	Minutes map[int]int `json:"minutes,omitempty"`
 	// Spells is the longest spell in seconds, by the hour in UTC in which it began and by the rung: see [Rungs].
 	Spells map[int]map[int]int `json:"spells,omitempty"`
@@ -49,8 +49,8 @@ const (
 	spellLongest = 40 * time.Minute
 
 	bucketLeast = 8 * time.Microsecond
-	bucketsOf   = 4 // in an octave
-	buckets     = 120
+	bucketsOf   = 8 // in an octave
+	buckets     = 240
 )
 
 // Rungs are the multiples of the usual write time that a [History] distinguishes.

@@ -99,12 +99,7 @@ func New(t Thresholds) (*Judge, error) {
 	if err := t.check(); err != nil {
 		return nil, fmt.Errorf("invalid thresholds: %w", err)
 	}
-	compared := newComparison(t)
-	j, err := judgeBy(declarations(t, compared))
-	if err == nil {
-		j.compared = compared
-	}
-	return j, err
+	return judgeBy(declarations(t, newComparison(t)))
 }
 
 // judgeBy returns a judge with these checks.
@@ -117,6 +112,9 @@ func judgeBy(all []declaration) (*Judge, error) {
 		c := newCheck(d)
 		if err := c.consistent(); err != nil {
 			return nil, fmt.Errorf("invalid checks: %w", err)
+		}
+		if e, is := c.evidence.(*comparison); is {
+			j.compared = e
 		}
 		j.checks = append(j.checks, c)
 	}

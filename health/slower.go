@@ -115,13 +115,16 @@ func (p comparisonPace) hold(rung int) time.Duration {
 	return time.Duration(float64(base) * p.scale)
 }
 
+// read does nothing: see observe.
+func (c *comparison) read(Input) {}
+
 func (c *comparison) begin(now time.Duration) { c.now, c.minuteAt = now, now }
 
-// read processes new input.
-func (c *comparison) read(in Input) {
+// observe processes new input. The check of fsync calls it first, because it depends on the comparison.
+func (c *comparison) observe(in Input) {
 	c.now, c.wall, c.peers = in.Now, in.Wall, in.Peers
 	c.young = in.Peers.young(peersOldest)
-	if c.disk != nil && (c.disk.State == Qualifying || c.disk.State == Unknown) {
+	if c.disk.State == Qualifying {
 		c.forget() // bursts are not comparable with rest
 	} else {
 		c.take(in.Disk.Samples)
@@ -261,8 +264,7 @@ func (c *comparison) othersTails() int {
 
 // ill reports whether there is a finding. Then nothing is learned: the disk must not get used to its own fault.
 func (c *comparison) ill() bool {
-	return c.track.State == Warm ||
-		c.disk != nil && (c.disk.State == Slow || c.disk.State == Stalled || c.disk.State == Failed)
+	return c.track.State == Warm || c.disk.State == Slow || c.disk.State == Stalled || c.disk.State == Failed
 }
 
 // learn adds a minute to the history.
@@ -295,7 +297,7 @@ func (c *comparison) disagrees() (disagrees, pending bool) {
 		return false, c.askedSince == 0 || c.now-c.askedSince < c.pace.answers
 	}
 	p90 := lowerMedian(c.young, func(p PeerWrites) time.Duration { return p.P90 })
-	c.excused = c.p50 > 0 && c.times < float64(Rungs()[0]) && c.p90 < 2*p90 && c.track.State != Warm
+	c.excused = c.p50 > 0 && c.times < float64(Rungs()[0]) && c.p90 < 2*p90
 	return c.excused, false
 }
 

@@ -42,7 +42,7 @@ func (v Assessment) OnlySlowWrites(what Gate) bool {
 		if f.Gates&what == 0 {
 			continue
 		}
-		if f.Code != DiskFsyncWarm && f.Code != DiskFsyncSlow {
+		if f.Code != DiskFsyncWarm && f.Code != DiskFsyncSlow && f.Code != DiskSlowerThanPeers {
 			return false
 		}
 		found = true
