@@ -58,6 +58,7 @@ type bench struct {
 	peers          PeerWritesReading
 	wall           time.Time // at the first reading
 	pending        []Sample
+	mistake        comparisonMistake
 	member         bool
 	result         Assessment
 	changes        []Change
@@ -186,7 +187,13 @@ func (b *bench) look() []Change {
 		Wall:           b.wall.Add(b.now),
 	}
 	in.Disk.Samples, b.pending = b.pending, nil
+	if b.mistake.sees != nil {
+		b.mistake.sees(&in)
+	}
 	v, changes := b.j.Observe(in)
+	if b.mistake.learns != nil {
+		b.mistake.learns(b.j.compared)
+	}
 	b.result = v
 	b.changes = append(b.changes, changes...)
 	return changes
