@@ -310,7 +310,7 @@ func TestAHostAsksOnlyBeyondItsHabit(t *testing.T) {
 	}
 }
 
-// TestWritesThatAreSlowOnAllVotersOnlyAdvise also covers that the absolute rule stands without two other voters.
+// TestWritesThatAreSlowOnAllVotersOnlyAdvise also covers that the absolute rule applies without two other voters.
 func TestWritesThatAreSlowOnAllVotersOnlyAdvise(t *testing.T) {
 	t.Parallel()
 	oftenSlow := func(b *bench) {
