@@ -78,6 +78,7 @@ func newBench(t testing.TB, limits Thresholds) *bench {
 	b.network, b.links, b.discovery = wellNetwork(), wellLinks(), wellDiscovery()
 	b.peers, b.wall = silentPeers(), time.Date(2026, 11, 24, 3, 0, 0, 0, time.UTC)
 	j.UseHistory(silentHistory())
+	j.compared.pace.wide = 0 // the other voters' slowest tenth is faster, so nothing is excused
 	return b
 }
 
