@@ -113,8 +113,8 @@ func judgeBy(all []declaration) (*Judge, error) {
 		if err := c.consistent(); err != nil {
 			return nil, fmt.Errorf("invalid checks: %w", err)
 		}
-		if e, is := c.evidence.(*comparison); is {
-			j.compared = e
+		if e, is := c.evidence.(*fsync); is {
+			j.compared = e.compared
 		}
 		j.checks = append(j.checks, c)
 	}

@@ -33,8 +33,10 @@ type comparison struct {
 	usual    time.Duration // the median of the last week; 0 if unknown
 	times    float64       // how many times the usual time a write takes now; 0 if unknown or immaterial
 	climbs   []climb       // by rung
-	episodes []time.Duration
-	lastSlow time.Duration // the newest slow write
+	// wideSince is since when the slowest tenth, but not the median, has taken longer than on the other voters; or 0
+	wideSince time.Duration
+	episodes  []time.Duration
+	lastSlow  time.Duration // the newest slow write
 
 	// The finding.
 	rung   int  // that was exceeded; 0 if only tails were
@@ -63,6 +65,7 @@ type comparisonPace struct {
 	answers   time.Duration // how long the other voters may take to answer
 	lingers   time.Duration // how long a host asks after its last reason
 	well      time.Duration // how long the writes must be fast again
+	wide      time.Duration // how long the slowest tenth must differ from the others'
 	youngHold time.Duration // the shortest spell that counts while the history is young
 	tails     time.Duration // the span of the slow episodes
 	tailsWell time.Duration // how long there must be no slow episode
@@ -89,10 +92,10 @@ const (
 func newComparison(t Thresholds) *comparison {
 	part := float64(min(t.Window, 300)) / 300
 	scaled := func(d time.Duration) time.Duration { return time.Duration(float64(d) * part) }
-	c := &comparison{limits: t, pace: comparisonPace{
+	c := &comparison{limits: t, track: &track{}, disk: &track{}, pace: comparisonPace{
 		span: max(scaled(40*time.Second), 20*t.DirectInterval), asks: scaled(30 * time.Second),
 		answers: max(scaled(30*time.Second), 10*time.Second), lingers: scaled(time.Minute),
-		well: scaled(5 * time.Minute), youngHold: scaled(10 * time.Minute), tails: scaled(2 * time.Hour),
+		well: scaled(5 * time.Minute), wide: scaled(2 * time.Minute), youngHold: scaled(10 * time.Minute), tails: scaled(2 * time.Hour),
 		tailsWell: scaled(30 * time.Minute), episode: scaled(10 * time.Second), scale: part,
 	}}
 	for _, r := range Rungs() {
@@ -130,6 +133,7 @@ func (c *comparison) observe(in Input) {
 		c.take(in.Disk.Samples)
 	}
 	c.compare()
+	c.widen()
 	for i := range c.climbs {
 		c.climbs[i].follow(c)
 	}
@@ -286,8 +290,8 @@ func (c *comparison) learnTail() {
 	}
 }
 
-// disagrees reports whether the other voters' writes take as long as this disk's: what slows them down is not this disk.
-// pending reports whether that is not known yet. Either way the check of fsync has a reason to ask.
+// disagrees reports whether the disk is as fast as the other voters' and as its own past, or slower for no longer than it
+// often is at this hour: what slows the writes down is not this disk, or passes. pending reports whether that is not known yet. Either way the check of fsync has a reason to ask.
 func (c *comparison) disagrees() (disagrees, pending bool) {
 	c.doubted = true
 	if c.usual == 0 || len(c.peers.All) < peersFewest {
@@ -296,9 +300,28 @@ func (c *comparison) disagrees() (disagrees, pending bool) {
 	if !c.answered() {
 		return false, c.askedSince == 0 || c.now-c.askedSince < c.pace.answers
 	}
-	p90 := lowerMedian(c.young, func(p PeerWrites) time.Duration { return p.P90 })
-	c.excused = c.p50 > 0 && c.times < float64(Rungs()[0]) && c.p90 < 2*p90
+	c.excused = c.p50 > 0 && !c.beyondHabit() && (c.wideSince == 0 || c.now-c.wideSince < c.pace.wide)
 	return c.excused, false
+}
+
+// beyondHabit reports whether the writes have taken a multiple of the usual time for longer than the disk's habits
+// explain. Together with another finding, that needs no hold.
+func (c *comparison) beyondHabit() bool {
+	return slices.ContainsFunc(c.climbs, func(r climb) bool {
+		return r.since != 0 && c.now-r.since >= time.Duration(habitTimes*float64(c.history.Longest(c.wall, r.rung)))
+	})
+}
+
+// widen notes since when the slowest tenth of the writes takes longer than on the other voters, while the median does
+// not.
+func (c *comparison) widen() {
+	p90 := lowerMedian(c.young, func(p PeerWrites) time.Duration { return p.P90 })
+	switch {
+	case c.p90 < 2*p90 || c.times >= float64(Rungs()[0]) || !c.answered():
+		c.wideSince = 0
+	case c.wideSince == 0:
+		c.wideSince = c.now
+	}
 }
 
 // report adds how long writes take, and whether this host asks.

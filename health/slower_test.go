@@ -16,6 +16,7 @@ func compared(t testing.TB, usual time.Duration) *bench {
 	b := newBench(t, DefaultThresholds())
 	b.member, b.peers = true, peersAt(usual, 0)
 	b.j.UseHistory(historyOf(usual, 0))
+	b.j.compared.pace.wide = 2 * time.Minute
 	b.each(10*time.Minute, usual)
 	if b.result.State != OK {
 		t.Fatalf("%s: %s", b.result.State, b.result.Text)
@@ -49,6 +50,7 @@ func comparisonEdges() []edge {
 		b.peers = peersAt(usual, 0)
 		b.j.UseHistory(historyOf(usual, 0))
 		b.j.compared.rung, b.j.compared.tailed = 0, false
+		b.j.compared.pace.wide = 2 * time.Minute
 	}
 	episode := func(b *bench) { b.each(time.Second, 101*ms); b.each(20*time.Second, quiet) }
 	return []edge{
@@ -310,7 +312,7 @@ func TestAHostAsksOnlyBeyondItsHabit(t *testing.T) {
 	}
 }
 
-// TestWritesThatAreSlowOnAllVotersOnlyAdvise also covers that the absolute rule stands without two other voters.
+// TestWritesThatAreSlowOnAllVotersOnlyAdvise also covers that the absolute rule applies without two other voters.
 func TestWritesThatAreSlowOnAllVotersOnlyAdvise(t *testing.T) {
 	t.Parallel()
 	oftenSlow := func(b *bench) {

@@ -106,8 +106,8 @@ func TestWritesAreComparedByMedianByPercentileAndBySlowEpisodes(t *testing.T) {
 		{"no figures", Writes{}, false},
 		{"a shorter mean", Writes{Mean: 6 * ms, WriteFigures: WriteFigures{3 * ms, 6 * ms, 12}}, true},
 	} {
-		v := unfitLeader()
-		v.Health.Figures = own
+		v := slowLeader()
+		v.Health.State, v.Hosts[0].Health, v.Health.Figures = health.Warm, health.Warm, own
 		v.Hosts[1].Writes, v.Hosts[2].Writes = c.other, c.other
 		want := StepNone
 		if c.moves {
@@ -133,7 +133,7 @@ func TestAVoterPublishesFiguresWhileAnotherVoterAsks(t *testing.T) {
 			v.Hosts = append(v.Hosts, Host{ID: "s", PeerURL: "http://s:2380", AsksWrites: true})
 		}, false},
 	} {
-		v := unfitLeader()
+		v := slowLeader()
 		if c.change(&v); PublishesWriteFigures(v) != c.publishes {
 			t.Errorf("%s: publishes is %v", c.what, !c.publishes)
 		}
