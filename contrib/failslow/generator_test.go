@@ -71,8 +71,8 @@ func TestAFaultChangesWritesAsItsScenarioSays(t *testing.T) {
 		"a factor":  {fault{factor: 8}, 0.5, 8 * quantile(well, 0.5)},
 		"an addend": {fault{plus: 30 * time.Millisecond}, 0.5, 30*time.Millisecond + quantile(well, 0.5)},
 		"tails": {
-			fault{tails: 0.5, tailFrom: 200 * time.Millisecond, tailTo: 202 * time.Millisecond}, 0.8,
-			201 * time.Millisecond,
+			fault{tails: 0.5, tailFrom: 200 * time.Millisecond, tailTo: 202 * time.Millisecond},
+			0.8, 201 * time.Millisecond,
 		},
 		"half a day": {fault{factor: 100, lasts: 12 * time.Hour, every: 24 * time.Hour}, 0.2, quantile(well, 0.4)},
 	} {
