@@ -21,10 +21,12 @@ func (f *State) SaveHealth(data []byte) error {
 
 // DiskHistory returns what an agent last saved about the disk's usual write times; the error is fs.ErrNotExist if there
 // is nothing.
-func (f *State) DiskHistory() ([]byte, error) { return f.disk.Read(filepath.Join(f.state, historyName)) }
+func (f *State) DiskHistory() ([]byte, error) {
+	return f.disk.Read(filepath.Join(f.state, historyName))
+}
 
 // SaveDiskHistory saves what the agent has learned about the disk's usual write times. It may hang with the disk.
 func (f *State) SaveDiskHistory(data []byte) error {
 	defer f.writes()()
-	return f.disk.Write(filepath.Join(f.state, historyName), append(data, '\n'), false)
+	return f.disk.Write(filepath.Join(f.state, historyName), append(data, '\n'), true)
 }

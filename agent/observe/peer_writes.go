@@ -122,6 +122,9 @@ func (j *judge) saveHistory(ctx context.Context) {
 		return
 	}
 	j.learned.saving.Refresh(ctx, j.opt.Now, 0, historyTimeout, func(context.Context) (struct{}, error) {
+		if j.opt.Noting != nil {
+			j.opt.Noting("disk history")
+		}
 		err := j.opt.Local.SaveDiskHistory(data)
 		if err != nil {
 			j.log.Warn("cannot save the disk's history", "error", err)
