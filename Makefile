@@ -36,7 +36,7 @@ $(error $(GO_MISSING))
 endif
 endif
 
-.PHONY: help lab lab-restarts lab-packages lab-up lab-shell lab-do lab-down packages package-version etcd-package test-packages build test test-more test-long test-root test-race test-matrix test-faults test-s3 fault-table vm test-promotion test-alerts test-systemd model model-deep mutants nightly test-model-etcd sim sim-fleet fuzz demo demo-svg bench bench-compare reference lint vulncheck etcd etcd-all clean FORCE
+.PHONY: help lab lab-restarts lab-packages lab-up lab-shell lab-do lab-down packages package-version etcd-package test-packages build test test-more test-long test-root test-race test-matrix test-faults test-s3 fault-table vm test-promotion test-alerts test-systemd model model-deep mutants nightly test-model-etcd sim sim-fleet fuzz demo demo-svg bench bench-compare bench-health reference lint vulncheck etcd etcd-all clean FORCE
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -359,6 +359,11 @@ bench: $(CACHE)/etcd/v3.6/etcd $(CACHE)/faultfs build ## measure what contrib/do
 
 bench-compare: ## compare two files of make bench JSON=FILE: OLD=old.json NEW=new.json
 	@$(GO) run ./contrib/bench -compare '$(OLD)' '$(NEW)'
+
+bench-health: ## measure how slow disks are found, in virtual time; SEEDS=24 HOURS=24 (of a healthy cluster) ONLY=tails,healthy JSON=FILE CHECK=1
+	@$(BUILD) -o bin/failslow ./contrib/failslow
+	@bin/failslow -seeds $(or $(SEEDS),24) -hours $(or $(HOURS),24) -pasts $(or $(PASTS),3) \
+	  -only '$(ONLY)' -json '$(JSON)' $(if $(CHECK),-check) $(if $(VERBOSE),-v)
 
 $(NODE_EXPORTER): contrib/bench/exporter/go.mod
 	$(GO) build -C contrib/bench/exporter $(BUILDFLAGS) -ldflags "-s -w" -o $@ github.com/prometheus/node_exporter

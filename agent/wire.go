@@ -87,7 +87,7 @@ func New(opt Options) (*Agent, error) {
 		Config: c, Instance: opt.Instance, BootID: opt.BootID, Sources: opt.Sources,
 		Etcd: opt.Etcd, Unit: opt.Unit, Probe: opt.Probe, InspectData: opt.Data.Inspect, Programs: opt.Hooks,
 		Recovery: opt.Recovery, Local: files,
-		Now: opt.Now, Monotonic: opt.Monotonic, Wall: opt.Wall, Logger: opt.Logger,
+		Now: opt.Now, Monotonic: opt.Monotonic, Wall: opt.Wall, Logger: opt.Logger, Noting: opt.Noting,
 	}
 	if opt.Snapshots == nil {
 		looks.Spool = nil

@@ -32,7 +32,7 @@ type Problem struct {
 // Problems returns all declarations of all checks, the worst first.
 func Problems() []Problem {
 	var all []Problem
-	for _, d := range declarations(DefaultThresholds()) {
+	for _, d := range declarations(DefaultThresholds(), newComparison(DefaultThresholds())) {
 		all = append(all, d.Problems...)
 	}
 	slices.SortStableFunc(all, func(a, b Problem) int { return b.State.weight() - a.State.weight() })

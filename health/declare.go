@@ -111,8 +111,10 @@ type declaration struct {
 
 // declarations returns all checks. The first one provides the text while nothing is wrong. A cause in Behind must come
 // before the check that names it.
-func declarations(t Thresholds) []declaration {
-	all := []declaration{declareFsync(t), declareSpace(t), declareCPU(t), declareDatabaseSpace(t)}
+func declarations(t Thresholds, c *comparison) []declaration {
+	all := []declaration{
+		declareFsync(t, c), declareSpace(t), declareCPU(t), declareDatabaseSpace(t), declareSlower(c), declareSlowAsPeers(t, c),
+	}
 	add := func(more ...advice) {
 		for _, a := range more {
 			all = append(all, a.declare())
@@ -138,7 +140,7 @@ func declarations(t Thresholds) []declaration {
 // Checks returns all checks of a judge with these thresholds.
 func Checks(t Thresholds) []Check {
 	var all []Check
-	for _, d := range declarations(t) {
+	for _, d := range declarations(t, newComparison(t)) {
 		c := d.Check
 		c.Rules = newCheck(d).declared()
 		all = append(all, c)

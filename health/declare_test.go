@@ -69,14 +69,20 @@ func (h *heat) declared(name string, gates Gate, behind ...string) declaration {
 	return d
 }
 
+// defaultDeclarations returns the checks of a judge with the default thresholds.
+func defaultDeclarations() []declaration {
+	return declarations(DefaultThresholds(), newComparison(DefaultThresholds()))
+}
+
 // withChecks returns a bench of a healthy member whose judge has these checks, too.
 func withChecks(t *testing.T, more ...declaration) *bench {
 	t.Helper()
 	b := newBench(t, DefaultThresholds())
 	var err error
-	if b.j, err = judgeBy(append(declarations(DefaultThresholds()), more...)); err != nil {
+	if b.j, err = judgeBy(append(defaultDeclarations(), more...)); err != nil {
 		t.Fatal(err)
 	}
+	b.j.UseHistory(silentHistory())
 	b.member = true
 	b.each(400*time.Second, ms)
 	if b.result.State != OK || len(b.result.Findings) > 0 {
@@ -268,7 +274,7 @@ func TestACheckKeepsItsMemoryAcrossARestart(t *testing.T) {
 		t.Fatal(err)
 	}
 	again := &heat{code: heatHigh}
-	j, err := judgeBy(append(declarations(DefaultThresholds()), again.declared("heat", Everything)))
+	j, err := judgeBy(append(defaultDeclarations(), again.declared("heat", Everything)))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -295,12 +301,12 @@ func TestAnInvalidDeclarationIsRefused(t *testing.T) {
 	} {
 		d := fine()
 		spoil(&d)
-		_, err := judgeBy(append(declarations(DefaultThresholds()), d))
+		_, err := judgeBy(append(defaultDeclarations(), d))
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("want %q, got %v", want, err)
 		}
 	}
-	if _, err := judgeBy(append(declarations(DefaultThresholds()), fine())); err != nil {
+	if _, err := judgeBy(append(defaultDeclarations(), fine())); err != nil {
 		t.Error(err)
 	}
 }

@@ -45,14 +45,16 @@ type LaneFigures struct {
 }
 
 func (f *fsync) report(v *Assessment) {
-	v.Qualified, v.Writes = f.qualified, f.writes()
+	v.Qualified = f.qualified
+	v.Writes = f.writes()
 	v.Recovers = f.track.Code == DiskFsyncSlow && f.now-f.slowAt >= fsyncRecovers
 	to := &v.Figures
-	to.WAL, to.Direct = f.laneFigures(f.lanes[LaneWAL]), f.laneFigures(f.lanes[LaneDirect])
+	to.WAL, to.Direct = f.laneFigures(f.lanes[LaneWAL], f.sorted[LaneWAL]),
+		f.laneFigures(f.lanes[LaneDirect], f.sorted[LaneDirect])
 	to.Limit, to.Age, to.Score = f.limits.FsyncWarm, f.now-f.lastSample, f.score.value
 	to.InFlight, to.InFlightOp = f.disk.InFlight, f.disk.InFlightOp
 	if !f.member && (f.track.State == Qualifying || f.track.State == Failed && len(f.run) > 0) {
-		to.WAL = f.laneFigures(f.run)
+		to.WAL = f.laneFigures(f.run, f.runs)
 		to.QualifyDone, to.QualifyNeed = len(f.run), f.limits.QualifySamples
 	}
 	if f.track.Code == DiskGathering {
@@ -60,11 +62,11 @@ func (f *fsync) report(v *Assessment) {
 	}
 }
 
-func (f *fsync) laneFigures(lane samples) LaneFigures {
+func (f *fsync) laneFigures(lane samples, all spread) LaneFigures {
 	if len(lane) == 0 {
 		return LaneFigures{}
 	}
-	all, oldest, newest := lane.spread(), lane[0].End, lane[len(lane)-1].End
+	oldest, newest := lane[0].End, lane[len(lane)-1].End
 	return LaneFigures{
 		Count: len(lane), P50: all.at(500), P99: all.at(990), Max: all.at(1000), Over: lane.over(f.limits.FsyncWarm),
 		Age: f.now - newest, Span: newest - oldest,

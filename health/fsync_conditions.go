@@ -140,7 +140,7 @@ func (f *fsync) slowAllTheTime() (string, bool) {
 
 func (f *fsync) slowNow() (string, bool) {
 	window := f.recent.since(f.now - f.pace.sharp)
-	if window.over(f.limits.FsyncSlow) < trip(len(window)) {
+	if over := window.over(f.limits.FsyncSlow); over == 0 || over < trip(len(window)) {
 		return "", false
 	}
 	return fmt.Sprintf("fsync p99 %s over the last %s (%s), limit %s",

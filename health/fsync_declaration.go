@@ -16,7 +16,7 @@ const (
 )
 
 // declareFsync declares the check of how long the disk takes to make a write durable.
-func declareFsync(t Thresholds) declaration {
+func declareFsync(t Thresholds, c *comparison) declaration {
 	return declaration{
 		Check: Check{
 			Name: fsyncName, Component: Disk, Gates: Everything, Vital: true,
@@ -32,7 +32,8 @@ func declareFsync(t Thresholds) declaration {
 		},
 		start: Unknown, startCode: DiskGathering,
 		gather: func(at *track) evidence {
-			return &fsync{limits: t, pace: t.pace(), track: at, score: score{value: scoreLeast}}
+			c.disk = at
+			return &fsync{limits: t, pace: t.pace(), track: at, compared: c, score: score{value: scoreLeast}}
 		},
 	}
 }

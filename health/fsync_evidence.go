@@ -14,9 +14,10 @@ import (
 type fsync struct {
 	plain
 
-	limits Thresholds
-	pace   pace
-	track  *track
+	limits   Thresholds
+	pace     pace
+	track    *track
+	compared *comparison
 
 	// The newest reading.
 	now    time.Duration
@@ -27,6 +28,7 @@ type fsync struct {
 
 	recent   samples    // judged samples of both lanes, for the rules
 	lanes    [2]samples // judged samples of each lane, for display
+	sorted   [2]spread  // the latencies of lanes
 	run      samples    // judged samples of the WAL lane, of the qualifying run
 	runs     spread     // the latencies of run
 	leftOut  int        // contaminated samples of the run
@@ -43,6 +45,8 @@ type fsync struct {
 	slowAt    time.Duration // when it was last slow, judged by the minute before
 	resetAt   time.Duration // when FAILED was last left, 0 if never
 	brokenAt  time.Duration // when an operation last returned an error that means a broken disk, or hung
+
+	allSigns []sign // cached, because their texts are expensive
 
 	hung time.Duration // how long the last hanging operation had been in flight when last observed
 
@@ -64,6 +68,7 @@ func (f *fsync) begin(now time.Duration) {
 
 // read processes new input.
 func (f *fsync) read(in Input) {
+	f.compared.observe(in)
 	f.now, f.member, f.reset, f.disk, f.etcd = in.Now, in.Member, in.reset, in.Disk, in.Etcd.Process
 	f.restartRun()
 	for _, s := range in.Disk.Samples {
@@ -122,6 +127,7 @@ func (f *fsync) take(s Sample) {
 	f.lastJudged = max(f.lastJudged, s.End)
 	f.recent = append(f.recent, s)
 	f.lanes[s.Lane] = append(f.lanes[s.Lane], s)
+	f.sorted[s.Lane] = f.sorted[s.Lane].insert(s.Latency)
 	if qualifying {
 		f.run = append(f.run, s)
 	}
@@ -146,7 +152,10 @@ func (f *fsync) trim() {
 	f.recent = f.recent.keep(max(3*f.limits.Window, min(sharp, samplesKept)))
 	f.run = f.run.keep(f.limits.QualifySamples)
 	f.runs = f.run.spread()
-	for i := range f.lanes {
+	for i, lane := range f.lanes {
+		for _, old := range lane[:max(0, len(lane)-f.limits.Window)] {
+			f.sorted[i] = f.sorted[i].remove(old.Latency)
+		}
 		f.lanes[i] = f.lanes[i].keep(f.limits.Window)
 	}
 	f.outliers = slices.DeleteFunc(f.outliers, func(s Sample) bool { return f.now-s.End > f.pace.outliers })

@@ -26,12 +26,19 @@ const (
 
 // signs returns the signs of WARM. The first one that holds provides the text.
 func (f *fsync) signs() []sign {
+	if f.allSigns == nil {
+		f.allSigns = f.newSigns()
+	}
+	return f.allSigns
+}
+
+func (f *fsync) newSigns() []sign {
 	t, p := f.limits, f.pace
 	short, long := t.Window, 3*t.Window
 	return []sign{
 		{
-			fmt.Sprintf("%d of the last %d samples, or %d of %d, over %s", trip(short), short, trip(long), long,
-				show(t.FsyncWarm)), f.often,
+			fmt.Sprintf("%d of the last %d samples, or %d of %d, over %s, unless the other voters' writes take as long",
+				trip(short), short, trip(long), long, show(t.FsyncWarm)), f.oftenAlone,
 		},
 		{fmt.Sprintf("%d samples of a lane in a row over %s", slowInARow, show(t.FsyncSlow)), func() (string, bool) {
 			return f.inARow(slowInARow, t.FsyncSlow, 0)
@@ -61,13 +68,23 @@ func (f *fsync) tripped() (string, bool) {
 // that many of them are over.
 func (f *fsync) often() (string, bool) {
 	for _, n := range []int{f.limits.Window, 3 * f.limits.Window} {
-		window, k := f.recent.last(n), trip(n)
-		if over := window.over(f.limits.FsyncWarm); over >= k {
+		window := f.recent.last(n)
+		if over := window.over(f.limits.FsyncWarm); over > 0 && over >= trip(n) {
 			return fmt.Sprintf("%d of the last %d writes took longer than %s, limit %d", over, len(window),
-				show(f.limits.FsyncWarm), k-1), true
+				show(f.limits.FsyncWarm), trip(n)-1), true
 		}
 	}
 	return "", false
+}
+
+// oftenAlone reports the same, unless the other voters' writes take as long, or have not been compared yet.
+func (f *fsync) oftenAlone() (string, bool) {
+	measured, holds := f.often()
+	if !holds {
+		return "", false
+	}
+	disagrees, pending := f.compared.disagrees()
+	return measured, !disagrees && !pending
 }
 
 // inARow reports whether the newest n samples of a lane were over the limit, and for how long.

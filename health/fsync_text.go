@@ -116,14 +116,14 @@ func (f *fsync) runSummary() string {
 
 // recentSummary returns the p99 of the WAL lane, or of the direct lane while the WAL lane has no samples.
 func (f *fsync) recentSummary() string {
-	window := f.lanes[LaneWAL]
+	window := f.sorted[LaneWAL]
 	if len(window) == 0 {
-		window = f.recent.last(f.limits.Window)
+		window = f.recent.last(f.limits.Window).spread()
 	}
 	if len(window) == 0 {
 		return "no sample since the agent started"
 	}
-	return fmt.Sprintf("fsync p99 %s over the last %s, limit %s", show(window.spread().at(990)),
+	return fmt.Sprintf("fsync p99 %s over the last %s, limit %s", show(window.at(990)),
 		plural(len(window), "write"), show(f.limits.FsyncWarm))
 }
 

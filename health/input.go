@@ -38,6 +38,10 @@ type Input struct {
 	Shared SharedReading
 	// Network is which hosts reach which, as far as they have reported.
 	Network NetworkReading
+	// Peers is how long the writes of the other voters take, as they publish it.
+	Peers PeerWritesReading
+	// Wall is the wall clock's time, or zero. It may jump: it only selects the hour of the day in [History].
+	Wall time.Time
 
 	reset bool // an operator resets FAILED
 }

@@ -30,6 +30,8 @@ type Assessment struct {
 	Recovers bool
 	// Writes is how long writes to the disk take now.
 	Writes Writes
+	// AsksPeers means that the other voters should publish how long their writes take.
+	AsksPeers bool
 	// Findings are sorted: first those that gate something, each group with the worst first.
 	Findings []Finding
 	// Checks has the state of each check, in the order of [Checks].
@@ -78,12 +80,14 @@ type Change struct {
 
 // Judge derives the health of the machine from inputs over time. It is not safe for concurrent use.
 type Judge struct {
-	checks []*check
+	checks   []*check
+	compared *comparison
 
 	now           time.Duration
 	newest        time.Duration // when the newest sample was completed
 	devices       DevicesReading
 	circumstances circumstances
+	causeless     bool // see NewOf
 	begun         bool
 	reset         bool
 	state         State
@@ -95,7 +99,7 @@ func New(t Thresholds) (*Judge, error) {
 	if err := t.check(); err != nil {
 		return nil, fmt.Errorf("invalid thresholds: %w", err)
 	}
-	return judgeBy(declarations(t))
+	return judgeBy(declarations(t, newComparison(t)))
 }
 
 // judgeBy returns a judge with these checks.
@@ -109,6 +113,9 @@ func judgeBy(all []declaration) (*Judge, error) {
 		if err := c.consistent(); err != nil {
 			return nil, fmt.Errorf("invalid checks: %w", err)
 		}
+		if e, is := c.evidence.(*fsync); is {
+			j.compared = e.compared
+		}
 		j.checks = append(j.checks, c)
 	}
 	return j, nil
@@ -121,7 +128,9 @@ func (j *Judge) Observe(in Input) (Assessment, []Change) {
 		j.begin(in.Now)
 	}
 	j.now, j.reset, j.devices = in.Now, false, in.Devices
-	j.circumstances.read(in)
+	if !j.causeless {
+		j.circumstances.read(in)
+	}
 	var changes []Change
 	for _, c := range j.checks {
 		c.read(in)
@@ -187,7 +196,9 @@ func (j *Judge) assess() Assessment {
 		}
 	}
 	v.Text = v.Checks[0].Text
-	j.circumstances.attributed(&v)
+	if !j.causeless {
+		j.circumstances.attributed(&v)
+	}
 	if len(v.Findings) > 0 && v.Findings[0].Gates != Nothing {
 		worst := v.Findings[0]
 		v.State, v.Code, v.Text, v.Remedy = worst.State, worst.Code, worst.Text, worst.Remedy

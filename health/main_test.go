@@ -56,7 +56,10 @@ type bench struct {
 	links          LinkReading
 	discovery      DiscoveryReading
 	shared         SharedReading
+	peers          PeerWritesReading
+	wall           time.Time // at the first reading
 	pending        []Sample
+	mistake        comparisonMistake
 	member         bool
 	result         Assessment
 	changes        []Change
@@ -75,7 +78,37 @@ func newBench(t testing.TB, limits Thresholds) *bench {
 	b.machine, b.etcd, b.devices, b.hardware = wellMachine(), wellEtcd(), wellDevices(), wellHardware()
 	b.network, b.links, b.discovery = wellNetwork(), wellLinks(), wellDiscovery()
 	b.shared = wellShared()
+	b.peers, b.wall = silentPeers(), time.Date(2026, 11, 24, 3, 0, 0, 0, time.UTC)
+	j.UseHistory(silentHistory())
+	j.compared.pace.wide = 0 // the other voters' slowest tenth is faster, so nothing is excused
 	return b
+}
+
+// silentPeers and silentHistory make the comparison of the disk with others and with the past find nothing, and excuse
+// nothing: the past was slower than any disk, and the other voters are faster.
+func silentPeers() PeerWritesReading { return peersAt(time.Microsecond, tailsMost) }
+
+func silentHistory() History { return historyOf(writeLongest, 1000) }
+
+// peersAt returns two other voters whose writes all take that long.
+func peersAt(latency time.Duration, tails int) PeerWritesReading {
+	r := PeerWritesReading{Known: true, Self: "n1"}
+	for _, host := range []string{"n2", "n3"} {
+		r.All = append(r.All, PeerWrites{Host: host, P50: latency, P90: latency, Tails: tails})
+	}
+	return r
+}
+
+// historyOf returns a week in which all writes took that long, with so many slow episodes a day.
+func historyOf(median time.Duration, tails int) History {
+	var h History
+	for day := range HistoryDays {
+		for range dayFewest {
+			h.Add(time.Date(2026, 11, 16+day, 3, 0, 0, 0, time.UTC), median)
+		}
+		h.Days[day].Tails = tails
+	}
+	return h
 }
 
 func known(value float64) Figure { return Figure{Value: value, Known: true} }
@@ -154,9 +187,17 @@ func (b *bench) look() []Change {
 		Links:          b.links,
 		Discovery:      b.discovery,
 		Shared:         b.shared,
+		Peers:          b.peers,
+		Wall:           b.wall.Add(b.now),
 	}
 	in.Disk.Samples, b.pending = b.pending, nil
+	if b.mistake.sees != nil {
+		b.mistake.sees(&in)
+	}
 	v, changes := b.j.Observe(in)
+	if b.mistake.learns != nil {
+		b.mistake.learns(b.j.compared)
+	}
 	b.result = v
 	b.changes = append(b.changes, changes...)
 	return changes

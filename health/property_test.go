@@ -33,6 +33,7 @@ type weather struct {
 	restarts     bool // the agent restarts at the end
 	resets       bool // the operator resets at the end
 	lasts        int  // seconds
+	peers        PeerWritesReading
 }
 
 func someWeather(r *rand.Rand) weather {
@@ -81,6 +82,11 @@ func someWeather(r *rand.Rand) weather {
 	if chance(20) {
 		w.database = someDatabase(chance)
 	}
+	w.peers = peersAt(base, 0)
+	if chance(30) {
+		w.peers = peersAt(pick(0, time.Microsecond, ms, 12*ms, 2*writeLongest), r.IntN(2)*tailsMost)
+	}
+	w.peers.Known = chance(90)
 	return w
 }
 
@@ -240,6 +246,7 @@ func (w *witness) live(r *rand.Rand, sky weather) {
 	w.hardware = sky.hardware
 	w.devices, w.links = sky.devices.grown(w.devices), sky.links.grown(w.links)
 	w.discovery, w.database, w.shared = sky.discovery, sky.database, sky.shared
+	w.peers = sky.peers
 	w.etcd.weather(func(percent int) bool { return r.IntN(100) < percent })
 	w.network = networkAt(w.now, w.network)
 	if sky.errno != 0 {
@@ -284,9 +291,11 @@ func (w *witness) restart() {
 		w.t.Fatal(err)
 	}
 	w.now += 3 * time.Second
+	history := w.j.compared.history
 	if w.j, err = Restore(data, w.limits, "boot", w.now); err != nil {
 		w.t.Fatal(err)
 	}
+	w.j.UseHistory(history)
 	if w.disk() != was || fsyncOf(w.j).qualified != qualified {
 		w.t.Fatalf("%s, qualified %v, came back as %s, %v", was, qualified, w.disk(), fsyncOf(w.j).qualified)
 	}
@@ -304,6 +313,7 @@ func TestNoWeatherBreaksAPromise(t *testing.T) {
 	for seed := range uint64(60) {
 		r := rand.New(rand.NewPCG(seed, 7))
 		w := &witness{bench: newBench(t, limits), limits: limits}
+		w.j.UseHistory(historyOf(ms, 0))
 		w.watch()
 		for range 25 {
 			w.live(r, someWeather(r))

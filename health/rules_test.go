@@ -27,7 +27,8 @@ func TestEveryRuleHoldsFromItsLimitOn(t *testing.T) {
 	t.Parallel()
 	all := slices.Concat(hangEdges(), dataEdges(), runEdges(), latencyEdges(), spaceEdges(), cpuEdges(),
 		machineEdges(), processorEdges(), linkEdges(), etcdEdges(), deviceEdges(), driveEdges(), loggedEdges(),
-		timeEdges(), networkEdges(), discoveryEdges(), databaseEdges(), sharedEdges())
+		timeEdges(), networkEdges(), discoveryEdges(), databaseEdges(), sharedEdges(),
+		comparisonEdges())
 	j, err := New(DefaultThresholds())
 	if err != nil {
 		t.Fatal(err)

@@ -93,3 +93,17 @@ func (s spread) at(perMille int) time.Duration {
 	rank := (len(s)*perMille + 999) / 1000
 	return s[max(0, rank-1)]
 }
+
+// insert returns the latencies with one more.
+func (s spread) insert(d time.Duration) spread {
+	i, _ := slices.BinarySearch(s, d)
+	return slices.Insert(s, i, d)
+}
+
+// remove returns the latencies without one of that length.
+func (s spread) remove(d time.Duration) spread {
+	if i, has := slices.BinarySearch(s, d); has {
+		return slices.Delete(s, i, i+1)
+	}
+	return s
+}

@@ -54,3 +54,20 @@ func TestDurationsAndSizesAreFormatted(t *testing.T) {
 		}
 	}
 }
+
+func TestLatenciesStaySortedWhileSamplesComeAndGo(t *testing.T) {
+	t.Parallel()
+	var kept samples
+	var sorted spread
+	for i := range 1000 {
+		one := Sample{Latency: time.Duration(i*i*7919%101) * ms}
+		kept, sorted = append(kept, one), sorted.insert(one.Latency)
+		if len(kept) > 30 {
+			sorted = sorted.remove(kept[0].Latency)
+			kept = kept.keep(30)
+		}
+		if !slices.Equal(sorted, kept.spread()) {
+			t.Fatalf("after %d samples: %v, want %v", i+1, sorted, kept.spread())
+		}
+	}
+}

@@ -11,6 +11,10 @@ import "time"
 type Writes struct {
 	// Least and Most are the lower and the higher mean of the last minute and the last five; both 0 if unknown.
 	Least, Most time.Duration
+	// P50 and P90 are the median and the 90th percentile of the last 40 s; both 0 if unknown.
+	P50, P90 time.Duration
+	// Tails is the number of episodes of slow writes in the last two hours.
+	Tails int
 }
 
 // Known reports whether there are enough samples.
@@ -38,7 +42,7 @@ func (v Assessment) OnlySlowWrites(what Gate) bool {
 		if f.Gates&what == 0 {
 			continue
 		}
-		if f.Code != DiskFsyncWarm && f.Code != DiskFsyncSlow {
+		if f.Code != DiskFsyncWarm && f.Code != DiskFsyncSlow && f.Code != DiskSlowerThanPeers {
 			return false
 		}
 		found = true

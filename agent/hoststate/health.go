@@ -5,7 +5,10 @@ package hoststate
 
 import "path/filepath"
 
-const healthName = "health.json" // in the runtime directory
+const (
+	healthName  = "health.json"       // in the runtime directory
+	historyName = "disk-history.json" // in the state directory
+)
 
 // Health returns the health state that an agent saved last; the error is fs.ErrNotExist if there is none.
 func (f *State) Health() ([]byte, error) { return f.disk.Read(filepath.Join(f.runtime, healthName)) }
@@ -14,4 +17,16 @@ func (f *State) Health() ([]byte, error) { return f.disk.Read(filepath.Join(f.ru
 // wait for a write that hangs with the disk, because the health state reports that. Only one goroutine may call it.
 func (f *State) SaveHealth(data []byte) error {
 	return f.disk.Write(filepath.Join(f.runtime, healthName), data, false)
+}
+
+// DiskHistory returns what an agent last saved about the disk's usual write times; the error is fs.ErrNotExist if there
+// is nothing.
+func (f *State) DiskHistory() ([]byte, error) {
+	return f.disk.Read(filepath.Join(f.state, historyName))
+}
+
+// SaveDiskHistory saves what the agent has learned about the disk's usual write times. It may hang with the disk.
+func (f *State) SaveDiskHistory(data []byte) error {
+	defer f.writes()()
+	return f.disk.Write(filepath.Join(f.state, historyName), append(data, '\n'), true)
 }

@@ -21,8 +21,8 @@ import (
 // State holds what an agent must know after a restart and cannot read from etcd. What must survive a reboot is in the
 // state directory: this host's requests (bootstrap, maintenance, removal, recovery, mutes), the cluster and member it
 // last belonged to, the cluster that last answered it, the names of the agent's instances, the failure domains of the
-// members, the permanent learners, and the start guard. The rest is in the runtime directory. That directory is in
-// memory, so access to it cannot hang, and a reboot clears it.
+// members, the permanent learners, the start guard, and the usual write times of the disk. The rest is in the runtime
+// directory. That directory is in memory, so access to it cannot hang, and a reboot clears it.
 //
 // The state directory is read once at start and written only when something changes.
 type State struct {

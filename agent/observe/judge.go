@@ -15,6 +15,7 @@ import (
 	"github.com/quorumd/quorumd/agent/config"
 	"github.com/quorumd/quorumd/agent/policy"
 	"github.com/quorumd/quorumd/agent/poll"
+	"github.com/quorumd/quorumd/agent/record"
 	"github.com/quorumd/quorumd/agent/round"
 	"github.com/quorumd/quorumd/disk"
 	"github.com/quorumd/quorumd/health"
@@ -42,6 +43,8 @@ type judge struct {
 	progress  time.Duration // when completed last changed while our own write was in flight
 	etcd      poll.Poller[health.EtcdReading]
 	peers     peers
+	writes    peerWrites
+	learned   history
 }
 
 // saveEvery is the interval between two saves of a health state that does not change.
@@ -53,14 +56,18 @@ func newJudge(opt Options) (*judge, error) {
 	data, err := opt.Local.Health()
 	if err == nil {
 		if j.health, err = health.Restore(data, limits, opt.BootID, j.now()); err == nil {
+			j.loadHistory()
 			return j, nil
 		}
 	}
 	if err != nil && !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, health.ErrOtherBoot) {
 		j.log.Warn("cannot load the saved health state; starting from UNKNOWN", "error", err)
 	}
-	j.health, err = health.New(limits)
-	return j, err
+	if j.health, err = health.New(limits); err != nil {
+		return nil, err
+	}
+	j.loadHistory()
+	return j, nil
 }
 
 // thresholds returns the limits for the health state, from the configuration.
@@ -98,13 +105,14 @@ func (j *judge) observe(ctx context.Context, r *round.Round, member bool) health
 	}
 	in := health.Input{
 		Now: j.now(), Member: member, Disk: j.reading(r.Reading), Etcd: j.local(ctx, r), Network: j.network(r),
-		Discovery: j.discovered(r), ExternalChecks: r.ExternalChecks,
-		Shared: sharedReading(r, j.opt.Config.Host, j.opt.BootID),
+		Shared:    sharedReading(r, j.opt.Config.Host, j.opt.BootID),
+		Discovery: j.discovered(r), ExternalChecks: r.ExternalChecks, Peers: j.peerWrites(r), Wall: r.Wall,
 	}
 	for _, source := range j.opt.Readings {
 		source.fill(ctx, j.opt.Now, r.Reading.Device, &in)
 	}
 	assessment, changes := j.health.Observe(in)
+	j.saveHistory(ctx)
 	j.logAbsent(changes)
 	for _, c := range changes {
 		if c.NotAvailable != "" {
@@ -116,6 +124,12 @@ func (j *judge) observe(ctx context.Context, r *round.Round, member bool) health
 	}
 	j.opt.Probe.SetBurst(policy.MeasuresInBursts(member, assessment))
 	return assessment
+}
+
+// peerWrites returns what the other voters publish about their writes.
+func (j *judge) peerWrites(r *round.Round) health.PeerWritesReading {
+	own, _ := r.OwnMember(r.Membership, j.opt.Config.Etcd.PeerURL)
+	return j.writes.read(r, j.opt.Config.Host.Name, record.MemberID(own.ID), j.now())
 }
 
 // discovered returns the last result of endpoint discovery, with the number of members.

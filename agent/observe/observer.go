@@ -103,6 +103,8 @@ type Options struct {
 	Monotonic func() time.Duration // the probe's clock
 	Wall      func() time.Time
 	Logger    *slog.Logger
+	// Noting is called before a write to this host's disk from outside the loop, in its goroutine. It may be nil.
+	Noting func(what string)
 }
 
 // Observer makes the observations of a round. Only the loop may call its methods, except the Forget methods.

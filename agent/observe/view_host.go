@@ -133,6 +133,9 @@ func (b *Builder) health(r *round.Round) policy.Health {
 		Ungated:    health.Everything.Without(r.Assessment.Gates),
 		SlowWrites: r.Assessment.OnlySlowWrites(health.Leadership),
 		Writes:     r.Assessment.Writes.Least,
+		Figures: policy.WriteFigures{
+			P50: r.Assessment.Writes.P50, P90: r.Assessment.Writes.P90, Tails: r.Assessment.Writes.Tails,
+		},
 	}
 }
 

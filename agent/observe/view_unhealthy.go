@@ -54,12 +54,25 @@ func (b *Builder) unhealthySince(r *round.Round, h record.Host, state health.Sta
 // writes makes the view of the duration of a host's writes. The age counts from the moment at which this agent first
 // saw the measurement, so that the clocks of two hosts are not compared.
 func (b *Builder) writes(r *round.Round, h record.Host) policy.Writes {
-	if h.WriteMean <= 0 {
-		return policy.Writes{}
+	var w policy.Writes
+	if h.WriteMean > 0 {
+		at := h.Instance + h.WritesAt.String()
+		w.Mean = writesTook(h.WriteMean)
+		w.Age = b.since.Of(carried+"host/"+h.ID+"/writes", at, r.At, r.Number)
 	}
-	at := h.Instance + h.WritesAt.String()
-	return policy.Writes{
-		Mean: writesTook(h.WriteMean),
-		Age:  b.since.Of(carried+"host/"+h.ID+"/writes", at, r.At, r.Number),
+	if figures := writeFigures(h); figures.P50 > 0 {
+		w.WriteFigures = figures
+		w.FiguresAge = b.since.Of(carried+"host/"+h.ID+"/figures", h.Instance+h.FiguresAt.String(), r.At, r.Number)
+	}
+	return w
+}
+
+// writeFigures returns a record's write figures, limited like its write time.
+func writeFigures(h record.Host) policy.WriteFigures {
+	return policy.WriteFigures{
+		P50: writesTook(h.WriteP50), P90: writesTook(h.WriteP90), Tails: min(max(h.WriteTails, 0), mostTails),
 	}
 }
+
+// mostTails bounds the slow episodes of two hours in a record.
+const mostTails = 720

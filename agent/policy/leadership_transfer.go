@@ -25,8 +25,9 @@ import (
 // need longer to publish their health states.
 //
 // A leader whose only problem is slow writes transfers leadership only to a voter whose current writes are at least 1.5
-// times faster: a finding covers several minutes, and two disks of one model differ by chance. A voter with an unknown
-// or old measurement is no target. If the leader's writes hang or fail, or no read returns through it in time, there is
+// times faster by their mean, median or 90th percentile, or a third as often slow, and not clearly slower by another of
+// these: a finding covers several minutes, and two disks of one model differ by chance. A voter with an unknown or old
+// measurement is no target. If the leader's writes hang or fail, or no read returns through it in time, there is
 // no comparison: it serves no client, no measurement can be exchanged through it, and any voter that published OK is
 // better.
 //
@@ -266,13 +267,45 @@ func (v View) comparesWrites() bool {
 // hangs reports whether a health state means that the disk completes no writes.
 func hangs(s health.State) bool { return s == health.Stalled || s == health.Failed }
 
+// figuresOldest is the maximum age of a host's write figures. A host publishes changed ones at once, and unchanged ones
+// every ten minutes.
+const figuresOldest = 15 * time.Minute
+
 // notFaster returns why a host's writes do not count as faster than this host's; empty if they do, or if writes are not
 // compared.
 func (v View) notFaster(h Host) string {
+	if !v.comparesWrites() {
+		return ""
+	}
+	own, other := v.Health.Figures, h.Writes.WriteFigures
+	why := v.meanNotFaster(h)
+	if own.P50 == 0 || other.P50 == 0 || h.Writes.FiguresAge > figuresOldest {
+		return why
+	}
+	known := v.Health.Writes != 0 && h.Writes.Mean != 0 && h.Writes.Age <= writesOldest
+	switch {
+	case known && h.Writes.Mean > 2*v.Health.Writes:
+		return why
+	case faster(own.P90, other.P90):
+		return fmt.Sprintf("takes up to %s for nine writes in ten, and this host %s", durationfmt.Text(other.P90),
+			durationfmt.Text(own.P90))
+	case faster(other.P50, own.P50), faster(other.P90, own.P90),
+		own.Tails >= tailsCompared && own.Tails >= 3*other.Tails:
+		return ""
+	}
+	return why
+}
+
+// tailsCompared is the least number of slow episodes that a comparison depends on.
+const tailsCompared = 6
+
+// faster reports whether one write time is at least 1.5 times shorter than another.
+func faster(one, other time.Duration) bool { return other-one >= one/2 && one > 0 }
+
+// meanNotFaster returns why a host's mean write time does not count as shorter than this host's; empty if it does.
+func (v View) meanNotFaster(h Host) string {
 	own, other := v.Health.Writes, h.Writes
 	switch {
-	case !v.comparesWrites():
-		return ""
 	case own == 0:
 		return "cannot be compared with this host, which has too few measurements"
 	case other.Mean == 0:
@@ -301,6 +334,26 @@ func PublishesWrites(v View) bool {
 		}
 	}
 	return false
+}
+
+// PublishesWriteFigures reports whether this host publishes its write figures: it is a voter, and another voter asks.
+func PublishesWriteFigures(v View) bool {
+	if !IsVoter(v) {
+		return false
+	}
+	for other := range v.Cluster.voters() {
+		h, present := v.hostOf(other)
+		if present && h.AsksWrites && !h.Own && h.PeerURL != v.Self.PeerURL {
+			return true
+		}
+	}
+	return false
+}
+
+// IsVoter reports whether this host's member is a voter.
+func IsVoter(v View) bool {
+	m, listed := v.member()
+	return listed && !m.Learner
 }
 
 // names reports whether an operation belongs to that host or concerns its member.

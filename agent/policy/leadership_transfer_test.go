@@ -86,6 +86,60 @@ func TestASlowLeaderTransfersLeadershipOnlyToAVoterThatMeasures1point5TimesBette
 	}
 }
 
+func TestWritesAreComparedByMedianByPercentileAndBySlowEpisodes(t *testing.T) {
+	t.Parallel()
+	const ms = time.Millisecond
+	own := WriteFigures{P50: 3 * ms, P90: 6 * ms, Tails: 12}
+	for _, c := range []struct {
+		what  string
+		other Writes
+		moves bool
+	}{
+		{"1.5 times shorter median", Writes{WriteFigures: WriteFigures{2 * ms, 5 * ms, 12}}, true},
+		{"1.5 times shorter p90", Writes{WriteFigures: WriteFigures{3 * ms, 4 * ms, 12}}, true},
+		{"a third of the slow episodes", Writes{WriteFigures: WriteFigures{3 * ms, 6 * ms, 4}}, true},
+		{"as fast", Writes{WriteFigures: WriteFigures{3 * ms, 6 * ms, 12}}, false},
+		{"a little faster", Writes{WriteFigures: WriteFigures{2*ms + 1, 4*ms + 1, 5}}, false},
+		{"a shorter median, but a longer p90", Writes{WriteFigures: WriteFigures{ms, 9 * ms, 0}}, false},
+		{"a shorter median, but a longer mean", Writes{Mean: 19 * ms, WriteFigures: WriteFigures{ms, ms, 0}}, false},
+		{"old figures", Writes{WriteFigures: WriteFigures{ms, ms, 0}, FiguresAge: figuresOldest + 1}, false},
+		{"no figures", Writes{}, false},
+		{"a shorter mean", Writes{Mean: 6 * ms, WriteFigures: WriteFigures{3 * ms, 6 * ms, 12}}, true},
+	} {
+		v := slowLeader()
+		v.Health.State, v.Hosts[0].Health, v.Health.Figures = health.Warm, health.Warm, own
+		v.Hosts[1].Writes, v.Hosts[2].Writes = c.other, c.other
+		want := StepNone
+		if c.moves {
+			want = StepLeaderStepsDown
+		}
+		if d := Decide(v); d.Step.Kind != want {
+			t.Errorf("%s: %+v, want %s", c.what, d, want)
+		}
+	}
+}
+
+func TestAVoterPublishesFiguresWhileAnotherVoterAsks(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		what      string
+		change    func(v *View)
+		publishes bool
+	}{
+		{"no host asks", func(*View) {}, false},
+		{"another voter asks", func(v *View) { v.Hosts[1].AsksWrites = true }, true},
+		{"it asks itself", func(v *View) { v.Hosts[0].AsksWrites = true }, false},
+		{"a host without a member asks", func(v *View) {
+			v.Hosts = append(v.Hosts, Host{ID: "s", PeerURL: "http://s:2380", AsksWrites: true})
+		}, false},
+	} {
+		v := slowLeader()
+		if c.change(&v); PublishesWriteFigures(v) != c.publishes {
+			t.Errorf("%s: publishes is %v", c.what, !c.publishes)
+		}
+	}
+}
+
 func TestAVoterPublishesItsWritesWhileTheLeaderIsUnhealthy(t *testing.T) {
 	t.Parallel()
 	base := func() View { // n1 follows n2

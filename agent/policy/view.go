@@ -224,7 +224,8 @@ type Health struct {
 	// SlowWrites reports that slow writes alone keep this host from leading.
 	SlowWrites bool
 	Writes     time.Duration // the current mean write time, the lowest of its windows; 0 if unknown
-	Text       string        // with the measured number and its limit
+	Figures    WriteFigures
+	Text       string // with the measured number and its limit
 }
 
 // Clock compares this host's wall clock with the voters'.
@@ -364,12 +365,23 @@ type Host struct {
 	RestoreTests RestoreTestAbility // whether it can test restores
 	Stores       bool               // its configuration names a backup store
 	Writes       Writes
+	// AsksWrites reports that it wants the other voters to publish how long their writes take.
+	AsksWrites bool
 }
 
 // Writes is how long a host's writes take, according to its own host record.
 type Writes struct {
 	Mean time.Duration // rounded up; 0 if unknown
 	Age  time.Duration // since the deciding host's agent first observed that measurement
+	WriteFigures
+	FiguresAge time.Duration // the same for WriteFigures
+}
+
+// WriteFigures are the median and the 90th percentile of a host's newest writes, and its slow episodes in the last two
+// hours. They are unknown if the median is 0.
+type WriteFigures struct {
+	P50, P90 time.Duration
+	Tails    int
 }
 
 // Lock is the lock as this host observes it.

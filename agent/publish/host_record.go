@@ -39,6 +39,7 @@ type presence struct {
 	p99Of        health.State  // the health state at that time
 	reachability reachability
 	writes       writeMean
+	figures      writeFigures
 	files        *hoststate.State
 	noting       poll.Poller[struct{}]
 }
@@ -266,6 +267,8 @@ func (p *presence) record(r *round.Round) record.Host {
 	}
 	p.setHealth(&h, r)
 	p.writes.publish(&h, r, policy.PublishesWrites(v))
+	p.figures.publish(&h, r, policy.PublishesWriteFigures(v))
+	h.AsksWrites = r.Assessment.AsksPeers && policy.IsVoter(v)
 	return h
 }
 

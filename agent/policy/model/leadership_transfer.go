@@ -64,7 +64,7 @@ func (s *observation) writesOf(i int) policy.Writes {
 	if i == int(s.self) {
 		mean = 0
 	}
-	return policy.Writes{Mean: mean}
+	return policy.Writes{Mean: mean, WriteFigures: policy.WriteFigures{P50: mean, P90: mean}}
 }
 
 // readsMayTimeOut reports whether a host could transfer leadership while no read from its member returns in time.
@@ -166,6 +166,12 @@ func stepDownMistakes() []Mistake {
 			breach: steppedDownToSlower,
 			scope:  clusterWith(2, 2, 1, HealthChange),
 			rules:  others(func(_ *policy.View, h *policy.Host) { h.Writes.Mean = min(h.Writes.Mean, quickMean) }),
+		},
+		{
+			Name:   "a slow leader transfers leadership to a voter whose median is just as slow",
+			breach: steppedDownToSlower,
+			scope:  clusterWith(2, 2, 1, HealthChange),
+			rules:  others(func(_ *policy.View, h *policy.Host) { h.Writes.P50 = min(h.Writes.P50, quickMean) }),
 		},
 		{
 			Name:   "a slow leader transfers leadership to a voter whose measurement is unknown",

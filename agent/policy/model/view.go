@@ -201,6 +201,7 @@ func (s *observation) view(target policy.Target, r rank) policy.View {
 	}
 	if s.health == slow {
 		v.Health.SlowWrites, v.Health.Writes = true, slowMean
+		v.Health.Figures = policy.WriteFigures{P50: slowMean, P90: slowMean}
 	}
 	v.Unit.EnvReady = s.env == environment(v)
 	if s.health == clockWrong {

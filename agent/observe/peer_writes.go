@@ -1,0 +1,134 @@
+// Copyright The quorumd Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package observe
+
+import (
+	"context"
+	"errors"
+	"io/fs"
+	"time"
+
+	"github.com/quorumd/quorumd/agent/poll"
+	"github.com/quorumd/quorumd/agent/record"
+	"github.com/quorumd/quorumd/agent/round"
+	"github.com/quorumd/quorumd/health"
+)
+
+// peerWrites follows what the other voters publish about their writes. While the cluster does not answer, the last
+// reading stays, and its measurements grow old.
+type peerWrites struct {
+	last  health.PeerWritesReading
+	first map[record.MemberID]firstSeen
+}
+
+// firstSeen is when a measurement was first observed.
+type firstSeen struct {
+	of string
+	at time.Duration
+}
+
+// read returns the other voters' figures. Times are on the clock of health.Input.
+func (p *peerWrites) read(r *round.Round, self string, own record.MemberID, now time.Duration) health.PeerWritesReading {
+	if r.Reachable && r.Listed && r.HostsAt != 0 {
+		p.last = health.PeerWritesReading{Known: true, Self: self}
+		records := map[record.MemberID][]record.Host{}
+		for _, h := range r.Hosts {
+			records[h.MemberID] = append(records[h.MemberID], h)
+		}
+		first := map[record.MemberID]firstSeen{}
+		for _, m := range r.Membership.Members {
+			id := record.MemberID(m.ID)
+			if m.Learner || id == own {
+				continue
+			}
+			one := health.PeerWrites{Host: m.Name}
+			if of := records[id]; len(of) == 1 { // of two records for one member, one is forged or outdated
+				one = p.figures(of[0], now)
+				first[id] = p.first[id]
+			}
+			p.last.All = append(p.last.All, one)
+		}
+		p.first = first
+	} else if !p.last.Known && !r.Reachable {
+		return health.PeerWritesReading{Absent: "the cluster does not answer, so nothing is known of the other voters"}
+	}
+	return p.aged(now)
+}
+
+// figures returns the figures of a voter's record, and notes when they were first observed.
+func (p *peerWrites) figures(h record.Host, now time.Duration) health.PeerWrites {
+	if p.first == nil {
+		p.first = map[record.MemberID]firstSeen{}
+	}
+	if of := h.Instance + h.FiguresAt.String(); p.first[h.MemberID].of != of {
+		p.first[h.MemberID] = firstSeen{of, now}
+	}
+	f := writeFigures(h)
+	return health.PeerWrites{Host: h.Name, P50: f.P50, P90: f.P90, Tails: f.Tails, Age: p.first[h.MemberID].at}
+}
+
+// aged returns the last reading with ages instead of times.
+func (p *peerWrites) aged(now time.Duration) health.PeerWritesReading {
+	out := p.last
+	out.All = make([]health.PeerWrites, len(p.last.All))
+	for i, one := range p.last.All {
+		one.Age = now - one.Age
+		out.All[i] = one
+	}
+	return out
+}
+
+const (
+	// historyEvery is how often the history of the disk is saved. It is lost from then on if the host loses power.
+	historyEvery   = time.Hour
+	historyTimeout = 10 * time.Second
+)
+
+// history saves what the judge has learned about the disk. It writes outside the loop, since the disk may hang.
+type history struct {
+	saving  poll.Poller[struct{}]
+	savedAt time.Duration
+}
+
+// loadHistory restores what an earlier agent has learned, or starts without.
+func (j *judge) loadHistory() {
+	j.learned.savedAt = j.now()
+	data, err := j.opt.Local.DiskHistory()
+	if errors.Is(err, fs.ErrNotExist) {
+		return
+	}
+	var h health.History
+	if err == nil {
+		h, err = health.DecodeHistory(data)
+	}
+	if err != nil {
+		j.log.Warn("cannot load the disk's history; it is learned again within a week", "error", err)
+		return
+	}
+	j.health.UseHistory(h)
+}
+
+// saveHistory saves the history if that is due.
+func (j *judge) saveHistory(ctx context.Context) {
+	now := j.now()
+	if now-j.learned.savedAt < historyEvery {
+		return
+	}
+	j.learned.savedAt = now
+	data, err := j.health.History()
+	if err != nil {
+		j.log.Warn("cannot save the disk's history", "error", err)
+		return
+	}
+	j.learned.saving.Refresh(ctx, j.opt.Now, 0, historyTimeout, func(context.Context) (struct{}, error) {
+		if j.opt.Noting != nil {
+			j.opt.Noting("disk history")
+		}
+		err := j.opt.Local.SaveDiskHistory(data)
+		if err != nil {
+			j.log.Warn("cannot save the disk's history", "error", err)
+		}
+		return struct{}{}, err
+	})
+}

@@ -1,0 +1,72 @@
+// Copyright The quorumd Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package publish
+
+import (
+	"math"
+	"time"
+
+	"github.com/quorumd/quorumd/agent/record"
+	"github.com/quorumd/quorumd/agent/round"
+	"github.com/quorumd/quorumd/health"
+)
+
+const (
+	// figuresEvery is how often unchanged figures are published again while another host asks for them.
+	figuresEvery = 10 * time.Minute
+	// figuresSoonest is the minimum time before changed figures are published.
+	figuresSoonest = 10 * time.Second
+	// figuresChange is the factor by which a figure must have changed: three steps, more than chance explains.
+	figuresChange = 1.6
+	// figuresBudget bounds the changes that are published in figuresEvery, because a record that always asks may be
+	// forged.
+	figuresBudget = 6
+)
+
+// writeFigures are this host's median and 90th percentile, as last published.
+type writeFigures struct {
+	at       time.Duration // since boot; 0 if none are published
+	wall     time.Time
+	p50, p90 float64 // seconds
+	tails    int
+
+	fullAt  time.Duration // when the budget was last full
+	changes int           // published since
+}
+
+// publish adds a round's figures to a host record, if they are requested and known.
+func (w *writeFigures) publish(h *record.Host, r *round.Round, asked bool) {
+	h.WriteP50, h.WriteP90, h.WriteTails, h.FiguresAt = 0, 0, 0, time.Time{}
+	writes := r.Assessment.Writes
+	if !asked || writes.P50 <= 0 {
+		w.at = 0
+		return
+	}
+	if r.At-w.fullAt >= figuresEvery {
+		w.fullAt, w.changes = r.At, 0
+	}
+	age := r.At - w.at
+	changed := w.differ(writes) && age >= figuresSoonest && w.changes < figuresBudget
+	if w.at == 0 || age >= figuresEvery || changed {
+		w.at, w.wall, w.changes = r.At, r.Wall.UTC().Truncate(time.Second), w.changes+1
+		w.p50, w.p90, w.tails = quarterOctave(writes.P50), quarterOctave(writes.P90), writes.Tails
+	}
+	h.WriteP50, h.WriteP90, h.WriteTails, h.FiguresAt = w.p50, w.p90, w.tails, w.wall
+}
+
+// differ reports whether the figures have changed by more than chance explains.
+func (w *writeFigures) differ(now health.Writes) bool {
+	far := func(now time.Duration, was float64) bool {
+		ratio := now.Seconds() / was
+		return ratio > figuresChange || ratio < 1/figuresChange
+	}
+	return far(now.P50, w.p50) || far(now.P90, w.p90) || now.Tails >= 2*w.tails+4 || 2*now.Tails+4 <= w.tails
+}
+
+// quarterOctave returns a duration in seconds, rounded to the nearest microsecond times a power of the fourth root of
+// two: a comparison must not be biased.
+func quarterOctave(d time.Duration) float64 {
+	steps := math.Round(4 * math.Log2(float64(d)/float64(time.Microsecond)))
+	return math.Exp2(max(steps, 0)/4) / 1e6
+}

@@ -1,0 +1,235 @@
+// Copyright The quorumd Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package health
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+	"time"
+)
+
+// History is what a host has learned about its own writes in the last days: how long they usually take, and how long
+// they have been slower than that, by the hour of the day. Unlike a [Judge.Snapshot] it stays valid after a reboot, so
+// the caller keeps it in a directory that survives one. The zero value is an empty history.
+//
+// It depends on no clock: a day ends when the wall clock has another date and the day has enough measurements. A clock
+// that jumps neither discards days nor adds empty ones.
+type History struct {
+	Version int   `json:"version"`
+	Days    []Day `json:"days,omitempty"` // oldest first, at most [HistoryDays]; the last one is today
+}
+
+// Day is one day of a [History].
+type Day struct {
+	// Date is in days since 1970, in UTC, when the day began.
+	Date int64 `json:"date"`
+	// Minutes counts the measured minutes by the median of their writes, in eighths of an octave: see bucketOf.
+	Minutes map[int]int `json:"minutes,omitempty"`
+	// Spells is the longest spell in seconds, by the hour in UTC in which it began and by the rung: see [Rungs].
+	Spells map[int]map[int]int `json:"spells,omitempty"`
+	// Tails counts the slow episodes.
+	Tails int `json:"tails,omitempty"`
+}
+
+const (
+	historyVersion = 1
+	historyBytes   = 64 << 10
+	// HistoryDays is how many days a history has: the days of a week, and today.
+	HistoryDays = 8
+	// historyReady is how many minutes must be measured before a host is compared with its own past.
+	historyReady = 30
+	// dayFewest is how many measured minutes make a day.
+	dayFewest = 6 * 60
+	dayMost   = 48 * 60
+	// spellLongest bounds a learned spell.
+	spellLongest = 40 * time.Minute
+
+	bucketLeast = 8 * time.Microsecond
+	bucketsOf   = 8 // in an octave
+	buckets     = 240
+)
+
+// Rungs are the multiples of the usual write time that a [History] distinguishes.
+func Rungs() []int { return []int{2, 3, 4, 6, 8, 12, 16, 24, 32} }
+
+// Add adds the median of a minute's writes.
+func (h *History) Add(at time.Time, median time.Duration) {
+	if median <= 0 || at.IsZero() {
+		return
+	}
+	day := h.today(at)
+	if day.measured() >= dayMost {
+		return
+	}
+	if day.Minutes == nil {
+		day.Minutes = map[int]int{}
+	}
+	day.Minutes[bucketOf(median)]++
+}
+
+// AddSpell adds a spell: from the given time, for so long, the writes took at least as many times the usual time as the
+// rung.
+func (h *History) AddSpell(began time.Time, rung int, lasted time.Duration) {
+	seconds := int(min(lasted, spellLongest) / time.Second)
+	if began.IsZero() || seconds <= 0 || !slices.Contains(Rungs(), rung) {
+		return
+	}
+	day, hour := h.today(began), began.UTC().Hour()
+	if day.Spells == nil {
+		day.Spells = map[int]map[int]int{}
+	}
+	if day.Spells[hour] == nil {
+		day.Spells[hour] = map[int]int{}
+	}
+	day.Spells[hour][rung] = max(day.Spells[hour][rung], seconds)
+}
+
+// AddTail adds a slow episode.
+func (h *History) AddTail(at time.Time) {
+	if day := h.today(at); !at.IsZero() && day.Tails < tailsMost*12 {
+		day.Tails++
+	}
+}
+
+// Median returns the usual time of a write, and whether enough minutes were measured.
+func (h *History) Median() (time.Duration, bool) {
+	var all [buckets]int
+	total := 0
+	for _, d := range h.Days {
+		for b, n := range d.Minutes {
+			all[b] += n
+			total += n
+		}
+	}
+	if total < historyReady {
+		return 0, false
+	}
+	below := 0
+	for b, n := range all {
+		if 2*(below+n) >= total {
+			within := (float64(total)/2 - float64(below)) / float64(n)
+			return time.Duration(float64(bucketLeast) * math.Exp2((float64(b)-1+within)/bucketsOf)), true
+		}
+		below += n
+	}
+	return 0, false
+}
+
+// Longest returns the longest spell of that rung that began at this hour, the one before, or the one after.
+func (h *History) Longest(at time.Time, rung int) time.Duration {
+	longest, hour := 0, at.UTC().Hour()
+	for _, d := range h.Days {
+		for _, near := range []int{hour + 23, hour, hour + 1} {
+			longest = max(longest, d.Spells[near%24][rung])
+		}
+	}
+	return time.Duration(longest) * time.Second
+}
+
+// UsualTails returns how many slow episodes there usually are in that time.
+func (h *History) UsualTails(in time.Duration) float64 {
+	minutes, tails := 0, 0
+	for _, d := range h.Days {
+		minutes += d.measured()
+		tails += d.Tails
+	}
+	return float64(tails) * in.Minutes() / float64(max(minutes, historyReady))
+}
+
+// Young reports whether the history is too short to know the habits of a whole week.
+func (h *History) Young() bool { return len(h.Days) < HistoryDays }
+
+// today returns the day to which a measurement belongs.
+func (h *History) today(at time.Time) *Day {
+	date := at.Unix() / (24 * 3600)
+	if n := len(h.Days); n == 0 || h.Days[n-1].Date != date && h.Days[n-1].measured() >= dayFewest {
+		h.Days = append(h.Days, Day{Date: date})
+		h.Days = slices.Delete(h.Days, 0, max(0, len(h.Days)-HistoryDays))
+	}
+	return &h.Days[len(h.Days)-1]
+}
+
+func (d *Day) measured() int {
+	n := 0
+	for _, minutes := range d.Minutes {
+		n += minutes
+	}
+	return n
+}
+
+// bucketOf returns the smallest b with latency <= bucketLeast * 2^(b/bucketsOf), within the bounds.
+func bucketOf(latency time.Duration) int {
+	octaves := math.Log2(float64(latency) / float64(bucketLeast))
+	return int(min(max(math.Ceil(octaves*bucketsOf), 0), buckets-1))
+}
+
+// Encode returns the history as JSON.
+func (h *History) Encode() ([]byte, error) {
+	h.Version = historyVersion
+	data, err := json.Marshal(h)
+	if err != nil {
+		return nil, fmt.Errorf("cannot write the history of the disk: %w", err)
+	}
+	return data, nil
+}
+
+// DecodeHistory reads what Encode returned. It refuses values out of bounds.
+func DecodeHistory(data []byte) (History, error) {
+	var h History
+	if len(data) > historyBytes {
+		return h, fmt.Errorf("cannot read the history of the disk: %d bytes, the bound is %d", len(data), historyBytes)
+	}
+	err := strictly(data, &h)
+	if err == nil {
+		err = h.check()
+	}
+	if err != nil {
+		return History{}, fmt.Errorf("cannot read the history of the disk: %w", err)
+	}
+	return h, nil
+}
+
+func (h *History) check() error {
+	if h.Version != historyVersion {
+		return fmt.Errorf("it has version %d, want %d", h.Version, historyVersion)
+	}
+	if len(h.Days) > HistoryDays {
+		return fmt.Errorf("it has %d days, the bound is %d", len(h.Days), HistoryDays)
+	}
+	for _, d := range h.Days {
+		if err := d.check(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (d *Day) check() error {
+	impossible := errors.New("it has impossible numbers")
+	if d.Tails < 0 || d.Tails > tailsMost*12 {
+		return impossible
+	}
+	for bucket, n := range d.Minutes {
+		if bucket < 0 || bucket >= buckets || n < 0 || n > dayMost {
+			return impossible
+		}
+	}
+	if d.measured() > dayMost {
+		return impossible
+	}
+	for hour, longest := range d.Spells {
+		if hour < 0 || hour > 23 {
+			return impossible
+		}
+		for rung, s := range longest {
+			if !slices.Contains(Rungs(), rung) || s < 0 || s > int(spellLongest/time.Second) {
+				return impossible
+			}
+		}
+	}
+	return nil
+}

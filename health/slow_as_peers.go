@@ -1,0 +1,66 @@
+// Copyright The quorumd Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package health
+
+import "fmt"
+
+// DiskSlowAsPeers is the code of the check of a disk that is slower than recommended, like the other voters' disks.
+const DiskSlowAsPeers Code = "DISK_SLOW_AS_PEERS"
+
+// declareSlowAsPeers declares the check of a disk whose writes exceed etcd's limit, although the other voters' writes
+// take as long and its own always have. It only advises: a leadership transfer would not help.
+func declareSlowAsPeers(t Thresholds, c *comparison) declaration {
+	return advice{
+		name: "slow-as-peers", component: Disk,
+		source: "the comparison of the check " + slowerName,
+		limit: Limit{
+			Of: "one write in a hundred", Unit: "s", Enter: t.FsyncWarm.Seconds(), Leave: t.FsyncWarm.Seconds(),
+		},
+		code:  DiskSlowAsPeers,
+		title: "The disks of all voters are slower than recommended for etcd.",
+		meaning: "More than 1 % of the writes are slower than etcd's hardware guide allows, and the other voters' writes " +
+			"take as long. Another leader would not be faster.",
+		remedy: "check the load of the cluster and of the storage that the voters share; use faster disks",
+		measure: func(a advice, at *track) evidence {
+			return &slowAsPeers{spell: spell{code: a.code, track: at, wellFor: t.pace().settle}, compared: c, limits: t}
+		},
+	}.declare()
+}
+
+type slowAsPeers struct {
+	plain
+	spell
+
+	limits   Thresholds
+	compared *comparison
+	excused  bool
+}
+
+// read consumes what the check of fsync found in the same round.
+func (s *slowAsPeers) read(in Input) {
+	s.excused, s.compared.excused = s.compared.excused, false
+	text := ""
+	if s.excused {
+		text = s.present()
+	}
+	s.see(in.Now, s.excused, !s.excused, text)
+}
+
+func (s *slowAsPeers) absent() string { return s.compared.absent() }
+
+func (s *slowAsPeers) present() string {
+	c := s.compared
+	if !s.excused {
+		return "not more writes are slow than etcd's guide allows, or this disk is slower than the others"
+	}
+	return fmt.Sprintf("more than 1 %% of the writes take longer than %s, but the median, %s, is not more than twice the "+
+		"other voters' %s and its own of the last week, %s", show(s.limits.FsyncWarm), show(c.p50), show(c.others()),
+		show(c.usual))
+}
+
+func (s *slowAsPeers) text() string { return s.currentText(s.present()) }
+
+func (s *slowAsPeers) transitions() []rule {
+	return s.rules("more than 1 % of the writes are too slow, as on the other voters", "that does not hold", s.present)
+}

@@ -1,0 +1,191 @@
+// Copyright The quorumd Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package health
+
+import (
+	"fmt"
+	"strings"
+	"time"
+)
+
+// DiskSlowerThanPeers is the code of the finding of a [comparison].
+const DiskSlowerThanPeers Code = "DISK_SLOWER_THAN_PEERS"
+
+const slowerName = "slower-than-peers"
+
+// declareSlower declares the check of the comparison with the other voters and with the past.
+func declareSlower(c *comparison) declaration {
+	return declaration{
+		Check: Check{
+			Name: slowerName, Component: Disk, Gates: Joins | Leadership,
+			Source: "the probe's writes, those of the other voters as they publish them when asked, and the last week's",
+			Limits: []Limit{
+				{Of: "a write's time, compared with the usual", Unit: "×", Enter: 2, Leave: 2 / leaveBy},
+				{Of: "slow episodes in two hours", Unit: "", Enter: tailsFewest - 1, Leave: 0},
+			},
+			Problems: []Problem{{
+				DiskSlowerThanPeers, Disk, Warm, "The disk is slower than the other voters' disks and than its own past.",
+				"All voters write the same entries, and this disk has been faster, so neither the workload nor the " +
+					"model of the disk explains it. While this member leads, every write waits for this disk.",
+				"check 'iostat -x 1' for other writers, 'smartctl -x' for wear and throttling, and the RAID " +
+					"controller's battery",
+			}},
+			Runbook: findingRunbook,
+		},
+		start: OK,
+		gather: func(at *track) evidence {
+			c.track = at
+			return c
+		},
+	}
+}
+
+// transitions are its rules.
+func (c *comparison) transitions() []rule {
+	return []rule{
+		{
+			[]State{OK}, Warm, DiskSlowerThanPeers,
+			fmt.Sprintf("the median of the last %s's writes is 8 times the usual for %s, 4 times for %s, 3 times for %s "+
+				"or twice for %s, and longer than 1.5 times any such spell at this hour in the last week",
+				show(c.pace.span), show(c.pace.hold(8)), show(c.pace.hold(4)), show(c.pace.hold(3)),
+				show(c.pace.hold(2))),
+			when(c.exceeds, c.measured), false,
+		},
+		{
+			[]State{OK}, Warm, DiskSlowerThanPeers,
+			fmt.Sprintf("%d or more episodes of writes over %s within %s, and %d times as many as the other voters' and "+
+				"as usual", tailsFewest, show(c.limits.FsyncSlow), show(c.pace.tails), tailsTimes),
+			when(func() bool { return c.answered() && c.tailing(c.othersTails()) }, c.measuredTails), false,
+		},
+		{
+			[]State{Warm}, OK, "",
+			fmt.Sprintf("for %s, the median is below the exceeded multiple / %.10g, and no slow episode for %s if they "+
+				"were too many", show(c.pace.well), leaveBy, show(c.pace.tailsWell)),
+			when(c.wellAgain, func() string { return "writes take as long as usual" }), true,
+		},
+	}
+}
+
+// exceeds reports whether the writes have taken a multiple of the usual time for long enough.
+func (c *comparison) exceeds() bool { return c.answered() && c.highest(atOnce) != nil }
+
+// fast reports whether the writes are fast enough for the finding to end.
+func (c *comparison) fast() bool {
+	return c.p50 > 0 && c.times < float64(max(c.rung, Rungs()[0]))/leaveBy
+}
+
+func (c *comparison) wellAgain() bool {
+	if c.p50 == 0 || c.now-c.wellAt < c.track.patience(OK, c.pace.well, c.now) {
+		return false
+	}
+	return !c.tailed || c.now-c.lastSlow >= c.pace.tailsWell
+}
+
+// entered records what was exceeded. The spells of a finding are not learned.
+func (c *comparison) entered(from State) {
+	if c.track.State == Warm && from != Warm {
+		c.rung, c.since, c.wellAt = 0, c.now, c.now
+		if r := c.highest(atOnce); r != nil {
+			c.rung, c.since = r.rung, r.since
+		}
+		c.tailed = c.tailing(c.othersTails())
+		return
+	}
+	c.rung, c.tailed, c.episodes = 0, false, nil
+	for i := range c.climbs {
+		c.climbs[i].since = 0
+	}
+}
+
+// absent returns why there is nothing to compare. At rest no voter publishes, which is no reason.
+func (c *comparison) absent() string {
+	switch {
+	case !c.peers.Known:
+		return Figure{Absent: c.peers.Absent}.absent()
+	case len(c.peers.All) < peersFewest:
+		return "there are fewer than two other voters to compare with"
+	case c.usual == 0:
+		return "the writes of this disk have been measured for less than half an hour"
+	case c.askedSince != 0 && !c.answered() && c.now-c.askedSince >= c.pace.answers:
+		return "fewer than two other voters have published how long their writes take"
+	}
+	return ""
+}
+
+// measured returns the comparison of the median.
+func (c *comparison) measured() string {
+	rung, since := c.rung, c.since
+	if r := c.highest(atOnce); rung == 0 && r != nil {
+		rung, since = r.rung, r.since
+	}
+	whose := "the disk's"
+	if c.peers.Self != "" {
+		whose = c.peers.Self + "'s"
+	}
+	text := fmt.Sprintf("%s writes take %s and as its own in the last week (%s now, %s then), for %s", whose,
+		c.timesOthers(), show(c.p50), show(c.usual), show(c.now-since))
+	if longest := c.history.Longest(c.wall, rung); longest > 0 {
+		return text + fmt.Sprintf("; at this hour that never lasted over %s", show(longest))
+	}
+	return text + "; at this hour that did not happen in the last week"
+}
+
+// timesOthers returns the smaller multiple, as text.
+func (c *comparison) timesOthers() string {
+	if !c.answered() {
+		return fmt.Sprintf("%.2g× as long as usual", float64(c.p50)/float64(max(c.usual, 1)))
+	}
+	return fmt.Sprintf("%.2g× as long as the other voters'", float64(c.p50)/float64(max(c.usual, c.others())))
+}
+
+// measuredTails returns the comparison of the slow episodes.
+func (c *comparison) measuredTails() string {
+	var others []string
+	for _, p := range c.young {
+		others = append(others, fmt.Sprintf("%s %d", p.Host, p.Tails))
+	}
+	return fmt.Sprintf("%s of writes over %s within %s, the other voters had: %s", plural(len(c.episodes), "episode"),
+		show(c.limits.FsyncSlow), show(c.pace.tails), strings.Join(others, ", "))
+}
+
+// text describes the current state.
+func (c *comparison) text() string {
+	switch {
+	case c.track.State == Warm && c.tailed && c.rung == 0:
+		return c.measuredTails()
+	case c.track.State == Warm && c.fast():
+		return c.track.Reason + ", until " + show(c.now-c.wellAt) + " ago"
+	case c.track.State == Warm:
+		return c.measured()
+	case c.p50 == 0:
+		return "too few writes to compare"
+	}
+	return fmt.Sprintf("the median write takes %s, in the last week %s", show(c.p50), show(c.usual))
+}
+
+// comparisonMemory is what survives a restart of the agent, in addition to the state and the history.
+type comparisonMemory struct {
+	Rung     int             `json:"rung,omitempty"`
+	Tailed   bool            `json:"tailed,omitempty"`
+	Since    time.Duration   `json:"since,omitempty"`
+	LastSlow time.Duration   `json:"lastSlow,omitempty"`
+	Episodes []time.Duration `json:"episodes,omitempty"`
+}
+
+func (c *comparison) memory() any {
+	return comparisonMemory{c.rung, c.tailed, c.since, c.lastSlow, c.episodes}
+}
+
+func (c *comparison) recall(memory []byte, at, now time.Duration) error {
+	var m comparisonMemory
+	if err := strictly(memory, &m); err != nil {
+		return err
+	}
+	if !past(at, append(m.Episodes, m.Since, m.LastSlow)...) || m.Rung < 0 || m.Rung > 32 || len(m.Episodes) > tailsKept {
+		return errImpossible
+	}
+	c.rung, c.tailed, c.since, c.lastSlow, c.episodes = m.Rung, m.Tailed, m.Since, m.LastSlow, m.Episodes
+	c.now, c.minuteAt, c.wellAt = now, now, now
+	return nil
+}

@@ -1,0 +1,417 @@
+// Copyright The quorumd Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package health
+
+import (
+	"slices"
+	"strings"
+	"testing"
+	"time"
+)
+
+// compared returns a member whose writes took the given time for a week, with two other voters whose writes do now.
+func compared(t testing.TB, usual time.Duration) *bench {
+	t.Helper()
+	b := newBench(t, DefaultThresholds())
+	b.member, b.peers = true, peersAt(usual, 0)
+	b.j.UseHistory(historyOf(usual, 0))
+	b.j.compared.pace.wide = 2 * time.Minute
+	b.each(10*time.Minute, usual)
+	if b.result.State != OK {
+		t.Fatalf("%s: %s", b.result.State, b.result.Text)
+	}
+	return b
+}
+
+// slower returns the finding of the comparison, if there is one.
+func (b *bench) slower() (Finding, bool) {
+	for _, f := range b.result.Findings {
+		if f.Code == DiskSlowerThanPeers {
+			return f, true
+		}
+	}
+	return Finding{}, false
+}
+
+// untilSlower lets writes take that long until there is a finding, for at most that time, and returns when.
+func (b *bench) untilSlower(within, latency time.Duration) (time.Duration, bool) {
+	for at := time.Second; at <= within; at += time.Second {
+		b.each(time.Second, latency)
+		if _, found := b.slower(); found {
+			return at, true
+		}
+	}
+	return 0, false
+}
+
+func comparisonEdges() []edge {
+	usually := func(b *bench, usual time.Duration) {
+		b.peers = peersAt(usual, 0)
+		b.j.UseHistory(historyOf(usual, 0))
+		b.j.compared.rung, b.j.compared.tailed = 0, false
+		b.j.compared.pace.wide = 2 * time.Minute
+	}
+	episode := func(b *bench) { b.each(time.Second, 101*ms); b.each(20*time.Second, quiet) }
+	return []edge{
+		{
+			"the median of the last 40 s's writes",
+			func(b *bench) { usually(b, 28*ms/10); b.each(300*time.Second, quiet) },
+			func(b *bench) { b.each(time.Second, quiet) },
+		},
+		{
+			"8 or more episodes",
+			func(b *bench) {
+				usually(b, quiet)
+				for range tailsFewest - 1 {
+					episode(b)
+				}
+			},
+			func(b *bench) { b.each(time.Second, 101*ms) },
+		},
+		{
+			"for 5 min, the median is below",
+			func(b *bench) {
+				usually(b, quiet)
+				b.each(time.Minute, 8*quiet)
+				b.j.compared.rung = 8
+				b.put(b.j.checks[4], Warm)
+				for b.j.compared.times > 0 {
+					b.each(time.Second, quiet)
+				}
+				b.each(5*time.Minute-2*time.Second, quiet)
+			},
+			func(b *bench) { b.each(time.Second, quiet) },
+		},
+		{
+			"more than 1 % of the writes are too slow",
+			func(b *bench) {
+				usually(b, 11*ms)
+				for range 10 {
+					b.each(time.Second, 11*ms)
+					b.each(time.Second, quiet)
+				}
+			},
+			func(b *bench) { b.each(time.Second, 11*ms) },
+		},
+		{
+			"that does not hold",
+			func(b *bench) {
+				b.j.checks[5].evidence.(*slowAsPeers).lastBad = b.now
+				b.each(5*time.Minute-time.Second, quiet)
+			},
+			func(b *bench) { b.each(time.Second, quiet) },
+		},
+	}
+}
+
+func TestADiskThatBecomesSlowerThanTheOthersAndItsPastIsFound(t *testing.T) {
+	t.Parallel()
+	for times, within := range map[time.Duration]time.Duration{
+		8: time.Minute, 4: 90 * time.Second, 3: 150 * time.Second, 2: 6 * time.Minute,
+	} {
+		b := compared(t, ms)
+		if at, found := b.untilSlower(within, times*ms); !found {
+			t.Errorf("%d times slower: not found within %s; %s", times, within, b.j.compared.text())
+		} else if at < within/3 {
+			t.Errorf("%d times slower: found after %s already", times, at)
+		}
+		if b.result.State != Warm || b.result.Gates != Joins|Leadership {
+			t.Errorf("it is %s and gates %v", b.result.State, b.result.Gates.Names())
+		}
+	}
+}
+
+func TestTheFindingIsOneSentenceForOperators(t *testing.T) {
+	t.Parallel()
+	b := compared(t, ms)
+	for range HistoryDays {
+		b.j.compared.history.AddSpell(b.wall.Add(b.now), 3, 3*time.Minute)
+	}
+	if at, found := b.untilSlower(10*time.Minute, 31*ms/10); !found || at < 270*time.Second {
+		t.Fatalf("found: %v after %s", found, at)
+	}
+	f, _ := b.slower()
+	want := "n1's writes take 3.1× as long as the other voters' and as its own in the last week (3.1 ms now, "
+	if !strings.HasPrefix(f.Text, want) || !strings.HasSuffix(f.Text, "; at this hour that never lasted over 3 min") {
+		t.Errorf("got %s", f.Text)
+	}
+}
+
+func TestAWorkloadThatSlowsAllVotersDownIsNoFinding(t *testing.T) {
+	t.Parallel()
+	b := compared(t, ms)
+	b.peers = peersAt(8*ms, 0)
+	if at, found := b.untilSlower(time.Hour, 8*ms); found {
+		t.Errorf("found after %s: %s", at, b.result.Text)
+	}
+}
+
+func TestADiskThatHasAlwaysBeenSlowerIsNoFinding(t *testing.T) {
+	t.Parallel()
+	b := compared(t, 8*ms)
+	b.peers = peersAt(ms, 0)
+	if at, found := b.untilSlower(time.Hour, 8*ms); found {
+		t.Errorf("found after %s: %s", at, b.result.Text)
+	}
+}
+
+func TestAnImmaterialMultipleIsNoFinding(t *testing.T) {
+	t.Parallel()
+	b := compared(t, 100*time.Microsecond)
+	if at, found := b.untilSlower(time.Hour, 599*time.Microsecond); found {
+		t.Errorf("found after %s: %s", at, b.result.Text)
+	}
+}
+
+func TestOneRecordNeitherAccusesNorShields(t *testing.T) {
+	t.Parallel()
+	for name, lie := range map[string]PeerWrites{
+		"very fast": {Host: "n2", P50: 1, P90: 1},
+		"very slow": {Host: "n2", P50: writeLongest, P90: writeLongest},
+	} {
+		b := compared(t, ms)
+		b.peers.All[0] = lie
+		if at, found := b.untilSlower(time.Hour, ms); found {
+			t.Errorf("a %s record accuses after %s: %s", name, at, b.result.Text)
+		}
+		if _, found := b.untilSlower(time.Minute, 8*ms); !found {
+			t.Errorf("a %s record shields", name)
+		}
+	}
+}
+
+func TestImpossibleRecordsCountAsNone(t *testing.T) {
+	t.Parallel()
+	for name, p := range map[string]PeerWrites{
+		"nothing":         {Host: "n2"},
+		"negative":        {Host: "n2", P50: -ms, P90: ms},
+		"p90 below p50":   {Host: "n2", P50: 2 * ms, P90: ms},
+		"too long":        {Host: "n2", P50: ms, P90: writeLongest + 1},
+		"many tails":      {Host: "n2", P50: ms, P90: ms, Tails: tailsMost + 1},
+		"negative tails":  {Host: "n2", P50: ms, P90: ms, Tails: -1},
+		"negative age":    {Host: "n2", P50: ms, P90: ms, Age: -1},
+		"too old":         {Host: "n2", P50: ms, P90: ms, Age: peersOldest + 1},
+		"the largest int": {Host: "n2", P50: 1<<63 - 1, P90: 1<<63 - 1},
+	} {
+		b := compared(t, ms)
+		b.peers.All[0] = p
+		if at, found := b.untilSlower(10*time.Minute, 8*ms); found {
+			t.Errorf("%s: found after %s although only one voter publishes", name, at)
+		}
+		if why := b.j.compared.absent(); !strings.HasPrefix(why, "fewer than two other voters have published") {
+			t.Errorf("%s: not available because %q", name, why)
+		}
+	}
+}
+
+func TestAHabitAtThisHourIsNoFindingUntilItLastsLonger(t *testing.T) {
+	t.Parallel()
+	b := compared(t, ms)
+	b.j.compared.history.AddSpell(b.wall.Add(b.now), 8, 4*time.Minute)
+	b.j.compared.history.AddSpell(b.wall.Add(b.now), 6, 4*time.Minute)
+	b.j.compared.history.AddSpell(b.wall.Add(b.now), 4, 4*time.Minute)
+	b.j.compared.history.AddSpell(b.wall.Add(b.now), 3, 4*time.Minute)
+	b.j.compared.history.AddSpell(b.wall.Add(b.now), 2, 4*time.Minute)
+	if at, found := b.untilSlower(10*time.Minute, 8*ms); !found || at < 6*time.Minute || at > 7*time.Minute {
+		t.Errorf("found: %v after %s, want 1.5 times four minutes and at most one more", found, at)
+	}
+}
+
+func TestASpellThatEndsByItselfIsLearnedAndAFindingIsNot(t *testing.T) {
+	t.Parallel()
+	b := compared(t, ms)
+	b.each(60*time.Second, 3*ms)
+	b.each(2*time.Minute, ms)
+	if got := b.j.compared.history.Longest(b.wall.Add(b.now), 3); got < 50*time.Second || got > 70*time.Second {
+		t.Errorf("a minute was learned as %s", got)
+	}
+	before, _ := b.j.compared.history.Median()
+	minutes := b.j.compared.history.Days[HistoryDays-1].measured()
+	b.each(6*time.Hour, 3*ms)
+	if _, found := b.slower(); !found {
+		t.Fatal("six hours are no finding")
+	}
+	b.each(20*time.Minute, ms)
+	if _, found := b.slower(); found {
+		t.Fatal("it did not end")
+	}
+	if got := b.j.compared.history.Longest(b.wall.Add(b.now-6*time.Hour), 3); got > 70*time.Second {
+		t.Errorf("the finding was learned as a habit of %s", got)
+	}
+	if after, _ := b.j.compared.history.Median(); (after - before).Abs() > 10*time.Microsecond {
+		t.Errorf("the usual time rose from %s to %s", before, after)
+	}
+	if n := b.j.compared.history.Days[HistoryDays-1].measured() - minutes; n > 30 {
+		t.Errorf("%d minutes were learned", n)
+	}
+}
+
+func TestRepeatedFaultsEndLaterEachTime(t *testing.T) {
+	t.Parallel()
+	b := compared(t, ms)
+	var lasted []time.Duration
+	for range 3 {
+		if _, found := b.untilSlower(time.Minute, 8*ms); !found {
+			t.Fatal("not found")
+		}
+		from := b.now
+		for _, found := b.slower(); found; _, found = b.slower() {
+			b.each(time.Second, ms)
+		}
+		lasted = append(lasted, (b.now - from).Round(time.Minute))
+	}
+	if lasted[1] < 9*time.Minute || lasted[2] < 18*time.Minute {
+		t.Errorf("they lasted %s", lasted)
+	}
+}
+
+func TestSlowEpisodesThatNoOtherVoterHasAreFound(t *testing.T) {
+	t.Parallel()
+	hour := func(b *bench) {
+		for range 6 {
+			b.each(time.Second, 800*ms/2)
+			b.each(10*time.Minute-time.Second, ms)
+		}
+	}
+	b := compared(t, ms)
+	hour(b)
+	if _, found := b.slower(); found {
+		t.Error("found after six episodes")
+	}
+	hour(b)
+	if f, found := b.slower(); !found || !strings.Contains(f.Text, "episodes of writes over 100 ms within 2 h") {
+		t.Errorf("found: %v, %s", found, f.Text)
+	}
+	others := compared(t, ms)
+	others.peers = peersAt(ms, 4)
+	hour(others)
+	hour(others)
+	if _, found := others.slower(); found {
+		t.Error("found although the others have a quarter as many")
+	}
+}
+
+func TestAHostAsksOnlyBeyondItsHabit(t *testing.T) {
+	t.Parallel()
+	b := compared(t, ms)
+	if b.result.AsksPeers {
+		t.Error("it asks at rest")
+	}
+	b.each(25*time.Second, 3*ms)
+	if b.result.AsksPeers {
+		t.Error("it asks at once")
+	}
+	b.each(2*time.Minute, 3*ms)
+	if !b.result.AsksPeers {
+		t.Error("it does not ask before the finding is due")
+	}
+	b.each(time.Hour, ms)
+	if b.result.AsksPeers {
+		t.Error("it asks for ever")
+	}
+}
+
+// TestWritesThatAreSlowOnAllVotersOnlyAdvise also covers that the absolute rule applies without two other voters.
+func TestWritesThatAreSlowOnAllVotersOnlyAdvise(t *testing.T) {
+	t.Parallel()
+	oftenSlow := func(b *bench) {
+		for range 20 {
+			b.each(19*time.Second, 4*ms)
+			b.each(time.Second, 11*ms)
+		}
+	}
+	b := compared(t, 4*ms)
+	oftenSlow(b)
+	if b.result.State != OK || !slices.ContainsFunc(b.result.Findings, func(f Finding) bool {
+		return f.Code == DiskSlowAsPeers && f.Gates == Nothing
+	}) {
+		t.Errorf("got %s %+v", b.result.State, b.result.Findings)
+	}
+	b.peers.All = b.peers.All[:1]
+	oftenSlow(b)
+	if b.result.Code != DiskFsyncWarm {
+		t.Errorf("with one other voter: %s %s", b.result.State, b.result.Code)
+	}
+	silent := compared(t, 4*ms)
+	silent.peers = peersAt(0, 0)
+	oftenSlow(silent)
+	if silent.result.Code != DiskFsyncWarm {
+		t.Errorf("without an answer: %s %s", silent.result.State, silent.result.Code)
+	}
+}
+
+func TestOtherMachinesLearnedFiguresAreRefused(t *testing.T) {
+	t.Parallel()
+	h := historyOf(ms, 3)
+	h.AddSpell(time.Date(2026, 11, 23, 3, 0, 0, 0, time.UTC), 4, time.Hour)
+	data, err := h.Encode()
+	if err != nil {
+		t.Fatal(err)
+	}
+	back, err := DecodeHistory(data)
+	if err != nil || back.Longest(time.Date(2026, 11, 24, 2, 0, 0, 0, time.UTC), 4) != spellLongest {
+		t.Errorf("%v, %+v", err, back)
+	}
+	for _, bad := range []string{
+		`{"version":2}`, `{"version":1,"days":[{"date":1,"tails":-1}]}`, `{"version":1,"days":[{"minutes":{"999":1}}]}`,
+		`{"version":1,"days":[{"minutes":{"9":-1}}]}`, `{"version":1,"days":[{"minutes":{"9":99999}}]}`,
+		`{"version":1,"days":[{"spells":{"24":{"2":1}}}]}`, `{"version":1,"days":[{"spells":{"1":{"5":1}}}]}`,
+		`{"version":1,"days":[{"spells":{"1":{"2":999999}}}]}`, `{"version":1,"days":[{},{},{},{},{},{},{},{},{}]}`,
+		`{"version":1,"days":[{"minutes":{"9":NaN}}]}`, `[]`, ``, strings.Repeat(" ", historyBytes+1),
+	} {
+		if _, err := DecodeHistory([]byte(bad)); err == nil {
+			t.Errorf("it reads %.80s", bad)
+		}
+	}
+}
+
+func TestAClockThatJumpsForgetsNoDay(t *testing.T) {
+	t.Parallel()
+	h := historyOf(ms, 0)
+	for i := range 1000 {
+		h.Add(time.Unix(int64(i%7)*1e9, 0), 50*ms)
+	}
+	if median, ready := h.Median(); !ready || median > 2*ms || len(h.Days) != HistoryDays {
+		t.Errorf("after a thousand jumps: %s, %v, %d days", median, ready, len(h.Days))
+	}
+}
+
+func TestARestartedAgentKeepsTheFinding(t *testing.T) {
+	t.Parallel()
+	b := compared(t, ms)
+	if _, found := b.untilSlower(time.Minute, 8*ms); !found {
+		t.Fatal("not found")
+	}
+	data, err := b.j.Snapshot("boot")
+	if err != nil {
+		t.Fatal(err)
+	}
+	history := b.j.compared.history
+	b.now += 3 * time.Second
+	if b.j, err = Restore(data, b.limits, "boot", b.now); err != nil {
+		t.Fatal(err)
+	}
+	b.j.UseHistory(history)
+	b.each(time.Minute, 8*ms)
+	if f, found := b.slower(); !found || !strings.Contains(f.Text, "8") {
+		t.Errorf("found: %v %s", found, f.Text)
+	}
+	b.each(5*time.Minute-time.Second, ms)
+	if _, found := b.slower(); !found {
+		t.Error("it ended too early")
+	}
+}
+
+// BenchmarkCompare measures the comparison of a member alone, with a look every two seconds.
+func BenchmarkCompare(b *testing.B) {
+	m := compared(b, ms)
+	c, now := m.j.compared, m.now
+	for b.Loop() {
+		now += 2 * time.Second
+		c.observe(Input{
+			Now: now, Wall: m.wall.Add(now), Peers: m.peers,
+			Disk: DiskReading{Samples: []Sample{{End: now - time.Second, Latency: ms}, {End: now, Latency: ms}}},
+		})
+	}
+}
