@@ -30,6 +30,10 @@ func asking(phase policy.OpPhase) *Round {
 	return r
 }
 
+func sent(at time.Duration, url, why string) PeerRequests {
+	return PeerRequests{At: at, Of: map[string]string{url: why}}
+}
+
 func TestAnActiveConnectionToAnHTTPSMemberCountsOnlyWithAnAnswer(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -38,16 +42,16 @@ func TestAnActiveConnectionToAnHTTPSMemberCountsOnlyWithAnAnswer(t *testing.T) {
 		text string
 	}{
 		"no request":        {PeerRequests{}, false, ""},
-		"answered":          {PeerRequests{At: 2 * time.Minute, Of: map[string]string{"https://n2:2380": ""}}, true, ""},
-		"answered too soon": {PeerRequests{At: time.Minute, Of: map[string]string{"https://n2:2380": ""}}, false, ""},
+		"answered":          {sent(2*time.Minute, "https://n2:2380", ""), true, ""},
+		"answered too soon": {sent(time.Minute, "https://n2:2380", ""), false, ""},
 		"refused": {
-			PeerRequests{At: 2 * time.Minute, Of: map[string]string{"https://n2:2380": "refused"}},
+			sent(2*time.Minute, "https://n2:2380", "refused"),
 			false,
 			"GET https://n2:2380/version: refused",
 		},
-		"refused too soon":   {PeerRequests{At: time.Minute, Of: map[string]string{"https://n2:2380": "refused"}}, false, ""},
-		"of another member":  {PeerRequests{At: 2 * time.Minute, Of: map[string]string{"https://n3:2380": ""}}, false, ""},
-		"at another address": {PeerRequests{At: 2 * time.Minute, Of: map[string]string{"https://n2:9": ""}}, false, ""},
+		"refused too soon":   {sent(time.Minute, "https://n2:2380", "refused"), false, ""},
+		"of another member":  {sent(2*time.Minute, "https://n3:2380", ""), false, ""},
+		"at another address": {sent(2*time.Minute, "https://n2:9", ""), false, ""},
 	} {
 		r := asking(policy.PhaseVerify)
 		r.PeerRequests = c.sent

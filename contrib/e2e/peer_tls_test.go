@@ -41,8 +41,8 @@ func newPKI(t *testing.T) func(h *host) string {
 	}
 }
 
-// certify writes a peer certificate that is valid for one address alone, also over the last one, and returns the section
-// etcd.tls. quorumctl pki adds localhost to every certificate.
+// certify writes a peer certificate that is valid for one address alone, also over the last one, and returns the
+// section etcd.tls. quorumctl pki adds localhost to every certificate.
 func (a authority) certify(h *host, address string) string {
 	a.t.Helper()
 	peer, err := a.Issue("peer-"+h.Options.Name, testbed.CertOptions{IPs: []net.IP{net.ParseIP(address)}})
@@ -161,12 +161,13 @@ func TestNoURLBecomesHTTPSUntilEveryEtcdHasASuitableCertificate(t *testing.T) {
 	w.readdressed("n1 and n3 get certificates", "n1", "n3")
 	w.readdressed("then n2 changes to https", "n2")
 	n3.configurePeer("", n3.Options.PeerURL) // too early
-	refuses("n3 without certificates, while n2 needs them", []string{"n3"}, "remove it only once all peer URLs are http")
+	refuses("n3 without certificates, while n2 needs them", []string{"n3"},
+		"remove it only once all peer URLs are http")
 	w.verify(3, 0)
 }
 
-// The certificate of n2 is valid for its peer URL, and not for the address from which it connects: etcd refuses it after
-// the handshake. The etcd of n3, still with connections to n2, would make it look connected.
+// The certificate of n2 is valid for its peer URL, and not for the address from which it connects: etcd refuses it
+// after the handshake. The etcd of n3, still with connections to n2, would make it look connected.
 func TestAPeerWhoseCertificateLacksItsSourceAddressIsFoundBeforeTheSecondStep(t *testing.T) {
 	t.Parallel()
 	w := threeIdleVoters(t)
