@@ -360,9 +360,10 @@ bench: $(CACHE)/etcd/v3.6/etcd $(CACHE)/faultfs build ## measure what contrib/do
 bench-compare: ## compare two files of make bench JSON=FILE: OLD=old.json NEW=new.json
 	@$(GO) run ./contrib/bench -compare '$(OLD)' '$(NEW)'
 
-bench-health: ## measure how slow disks are found, in virtual time; SEEDS=24 HOURS=24 (of a healthy cluster) ONLY=tails,healthy JSON=FILE
+bench-health: ## measure how slow disks are found, in virtual time; SEEDS=24 HOURS=24 (of a healthy cluster) ONLY=tails,healthy JSON=FILE CHECK=1
 	@$(BUILD) -o bin/failslow ./contrib/failslow
-	@bin/failslow -seeds $(or $(SEEDS),24) -hours $(or $(HOURS),24) -only '$(ONLY)' -json '$(JSON)'
+	@bin/failslow -seeds $(or $(SEEDS),24) -hours $(or $(HOURS),24) -pasts $(or $(PASTS),3) \
+	  -only '$(ONLY)' -json '$(JSON)' $(if $(CHECK),-check) $(if $(VERBOSE),-v)
 
 $(NODE_EXPORTER): contrib/bench/exporter/go.mod
 	$(GO) build -C contrib/bench/exporter $(BUILDFLAGS) -ldflags "-s -w" -o $@ github.com/prometheus/node_exporter

@@ -30,7 +30,7 @@ func source(name string, number, part int) *rand.Rand {
 func (s *scenario) kind() string {
 	parts := append([]string{}, s.hosts...)
 	for _, sp := range s.spells {
-		parts = append(parts, fmt.Sprintf("%+v", sp))
+		parts = append(parts, fmt.Sprint(sp.name, sp.every, sp.from, sp.to, sp.low, sp.high))
 	}
 	return strings.Join(parts, " ")
 }

@@ -41,8 +41,8 @@ type write struct {
 	contaminated bool
 }
 
-// newDisk returns a disk whose first write is due at that time. Its own properties come from one source, its writes from
-// the other.
+// newDisk returns a disk whose first write is due at that time. Its own properties come from one source, its writes
+// from the other.
 func newDisk(f family, own []*spells, habit, rng *rand.Rand, at time.Duration) *disk {
 	d := &disk{family: f, rng: rng, spells: own, minute: -1, scale: 1}
 	d.body = float64(f.median) * math.Exp(0.05*habit.NormFloat64())

@@ -68,9 +68,12 @@ func TestAFaultChangesWritesAsItsScenarioSays(t *testing.T) {
 		share float64 // the quantile
 		want  time.Duration
 	}{
-		"a factor":   {fault{factor: 8}, 0.5, 8 * quantile(well, 0.5)},
-		"an addend":  {fault{plus: 30 * time.Millisecond}, 0.5, 30*time.Millisecond + quantile(well, 0.5)},
-		"tails":      {fault{tails: 0.5, tailFrom: 200 * time.Millisecond, tailTo: 202 * time.Millisecond}, 0.8, 201 * time.Millisecond},
+		"a factor":  {fault{factor: 8}, 0.5, 8 * quantile(well, 0.5)},
+		"an addend": {fault{plus: 30 * time.Millisecond}, 0.5, 30*time.Millisecond + quantile(well, 0.5)},
+		"tails": {
+			fault{tails: 0.5, tailFrom: 200 * time.Millisecond, tailTo: 202 * time.Millisecond},
+			0.8, 201 * time.Millisecond,
+		},
 		"half a day": {fault{factor: 100, lasts: 12 * time.Hour, every: 24 * time.Hour}, 0.2, quantile(well, 0.4)},
 	} {
 		if got := quantile(durations(f, nil, c.fault), c.share); apart(got, c.want, 0.2) {

@@ -61,6 +61,7 @@ func (h *host) policyHealth() policy.Health {
 		State: a.State, Qualified: a.Qualified, Text: a.Text, Ungated: health.Everything.Without(a.Gates),
 		Hangs:      h.input.Disk.InFlight > h.limits.Stall,
 		SlowWrites: a.OnlySlowWrites(health.Leadership), Writes: a.Writes.Least,
+		Figures: policy.WriteFigures{P50: a.Writes.P50, P90: a.Writes.P90, Tails: a.Writes.Tails},
 	}
 }
 
@@ -90,7 +91,8 @@ func (h *host) quiet(now time.Duration) bool {
 		}
 	}
 	h.noted = len(h.disk.samples)
-	if bits.OnesCount64(h.sign&signMask) > signMost || h.disk.pending.end != 0 && now-h.disk.pending.start > h.limits.FsyncWarm {
+	pending := h.disk.pending
+	if bits.OnesCount64(h.sign&signMask) > signMost || pending.end != 0 && now-pending.start > h.limits.FsyncWarm {
 		h.busyUntil = now + recentLook
 	}
 	return h.state.State == health.OK && !h.state.AsksPeers && now >= h.busyUntil
@@ -99,8 +101,8 @@ func (h *host) quiet(now time.Duration) bool {
 const (
 	// recentLook is how long a host is looked at in every round after something that might matter.
 	recentLook = time.Minute
-	// signMost of the newest samples, as many as signMask has bits, may be longer than usual in a quiet time: with fewer,
-	// no median of these samples is.
+	// signMost of the newest samples, as many as signMask has bits, may be longer than usual in a quiet time: then
+	// their median is not.
 	signMask = 1<<32 - 1
 	signMost = 16
 )

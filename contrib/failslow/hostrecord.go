@@ -152,10 +152,14 @@ func (s *seen) policyHost(name string, now time.Duration) policy.Host {
 	h := policy.Host{
 		ID: name, Name: name, PeerURL: peerURL(name), Role: policy.RoleVoter, Health: r.state, Ungated: r.ungated,
 		Qualified: r.qualified, Manage: true, Recovers: r.recovers, P99: seconds(r.p99),
-		Strained: s.strained > 0 && now-s.strained <= policy.CommonSpan,
+		AsksWrites: r.asks, Strained: s.strained > 0 && now-s.strained <= policy.CommonSpan,
 	}
 	if r.writeMean > 0 {
-		h.Writes = policy.Writes{Mean: seconds(r.writeMean), Age: now - s.writesAt}
+		h.Writes.Mean, h.Writes.Age = seconds(r.writeMean), now-s.writesAt
+	}
+	if r.p50 > 0 {
+		h.Writes.WriteFigures = policy.WriteFigures{P50: seconds(r.p50), P90: seconds(r.p90), Tails: r.tails}
+		h.Writes.FiguresAge = now - s.tookAt
 	}
 	if s.unhealthy > 0 {
 		h.UnhealthySince.For = max(1, now-s.unhealthy)

@@ -23,9 +23,9 @@ import (
 )
 
 // perseus replays the public data set of the PERSEUS paper, if an operator has it: latencies of drives in clusters of a
-// provider, as DIR/cluster_X/host_N/YYYY-MM-DD.csv with the columns ts, disk_id, throughput and latency, and a file that
-// labels the slow drives, with the columns cluster, host_name, workload and disk_id. Every row counts as one direct
-// write. The policy is off: drives of a provider are no voters.
+// provider. The files are DIR/cluster_X/host_N/YYYY-MM-DD.csv with the columns ts, disk_id, throughput and latency, and
+// one that labels the slow drives, with the columns cluster, host_name, workload and disk_id. Every row counts as one
+// direct write. The policy is off: drives of a provider are no voters.
 type perseus struct {
 	dir    string
 	unit   time.Duration // of a latency
@@ -195,7 +195,8 @@ func (p *perseus) read(file, cluster string, drives map[drive]*replayed, s *scor
 			}
 			drives[id] = d
 		}
-		d.rows = append(d.rows, health.Sample{End: time.Duration(math.Round(at)) * time.Second, Latency: time.Duration(took)})
+		end := time.Duration(math.Round(at) * float64(time.Second))
+		d.rows = append(d.rows, health.Sample{End: end, Latency: time.Duration(took)})
 		return true
 	})
 	return errors.Join(err, failed)
@@ -255,8 +256,8 @@ func printPerseus(w io.Writer, all []scored) error {
 		low, high := wilson(s.Found, s.Slow)
 		few, many := poisson(s.Others)
 		years := s.Days / 365.25
-		fmt.Fprintf(out, "%s\t%d\t%.0f\t%d of %d\t%.2f to %.2f\t%d\t%.3g (%.3g to %.3g)\t%d\n", s.Cluster, s.Drives, s.Days,
-			s.Found, s.Slow, low, high, s.Others, float64(s.Others)/years, few/years, many/years, s.Skipped)
+		fmt.Fprintf(out, "%s\t%d\t%.0f\t%d of %d\t%.2f to %.2f\t%d\t%.3g (%.3g to %.3g)\t%d\n", s.Cluster, s.Drives,
+			s.Days, s.Found, s.Slow, low, high, s.Others, float64(s.Others)/years, few/years, many/years, s.Skipped)
 	}
 	total, without := scored{Cluster: "all"}, scored{Cluster: "all without F"}
 	for _, s := range all {

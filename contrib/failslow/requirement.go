@@ -45,7 +45,8 @@ func (r *report) missed() error {
 				miss(t, "recall is at most %.2f, want %.2f", t.Recall.High, q.recall)
 			}
 			if q.falseTransfers > 0 && t.FalseTransfers.Low > q.falseTransfers {
-				miss(t, "at least %.3g false transfers per host-year, limit %.3g", t.FalseTransfers.Low, q.falseTransfers)
+				miss(t, "at least %.3g false transfers per host-year, limit %.3g", t.FalseTransfers.Low,
+					q.falseTransfers)
 			}
 			if q.transfers > 0 && t.Transfers.Low > q.transfers {
 				miss(t, "at least %.3g transfers per host-year, limit %.3g", t.Transfers.Low, q.transfers)

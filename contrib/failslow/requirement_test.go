@@ -31,10 +31,10 @@ func TestAMissedRequirementIsNamed(t *testing.T) {
 		"one is missed":         {goalSteep, func(t *tally) { t.Found-- }, ""},
 		"many are missed":       {goalSteep, func(t *tally) { t.Found = 200 }, "recall is at most 0.88, want 0.99"},
 		"as many false as may":  {goalHealthy, func(t *tally) { t.FalseTransfers.Count = 35 }, ""},
-		"many false transfers":  {goalHealthy, func(t *tally) { t.FalseTransfers.Count = 90 }, "false transfers per host-year"},
-		"many transfers":        {goalHealthy, func(t *tally) { t.Transfers.Count = 1200 }, "transfers per host-year, limit 30"},
-		"one false replacement": {goalHealing, func(t *tally) { t.FalseReplacements.Count = 1 }, "1 false replacements"},
-		"many record writes":    {goalHealthy, func(t *tally) { t.writes = 30 * 366 * 11 }, "record writes per host-day"},
+		"many false transfers":  {goalHealthy, func(t *tally) { t.FalseTransfers.Count = 90 }, "false transfers"},
+		"many transfers":        {goalHealthy, func(t *tally) { t.Transfers.Count = 1200 }, "limit 30"},
+		"one false replacement": {goalHealing, func(t *tally) { t.FalseReplacements.Count = 1 }, "1 false repl"},
+		"many record writes":    {goalHealthy, func(t *tally) { t.writes = 30 * 366 * 11 }, "record writes"},
 	} {
 		err := figures(c.goal, c.change).missed()
 		if c.want == "" && err != nil || c.want != "" && (err == nil || !strings.Contains(err.Error(), c.want)) {

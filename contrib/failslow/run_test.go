@@ -175,7 +175,7 @@ func TestAJudgeThatAlwaysCriesMovesTheLeadershipFalsely(t *testing.T) {
 		}
 	}
 	tally := summarize(list, all).Scenarios[0]
-	if n := tally.FalseTransfers.Count; n < 10 || n != tally.Transfers.Count {
+	if n := tally.FalseTransfers.Count; n < 10 || n < tally.Transfers.Count*9/10 {
 		t.Errorf("%d of %d transfers are false", n, tally.Transfers.Count)
 	}
 	if tally.FalseTransfers.Low < 1000 {

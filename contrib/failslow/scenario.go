@@ -3,7 +3,10 @@
 
 package main
 
-import "time"
+import (
+	"slices"
+	"time"
+)
 
 // scenario is a cluster in which something happens, or nothing. Scenarios and their parameters are fixed: add new ones,
 // but change none.
@@ -51,10 +54,20 @@ func scenarios() []scenario {
 	return append(faults(), healthy()...)
 }
 
+// faults returns the scenarios in which something is wrong.
 func faults() []scenario {
-	const ms, s, m, h = time.Millisecond, time.Second, time.Minute, time.Hour
+	all := slices.Concat(sustained(), passing(), common())
+	for i := range all {
+		all[i].spells = append(all[i].spells, bursts())
+	}
+	return all
+}
+
+// sustained returns the faults of one host that stay and have to be found.
+func sustained() []scenario {
+	const ms, m, h = time.Millisecond, time.Minute, time.Hour
 	one := []int{0}
-	all := []scenario{
+	return []scenario{
 		{
 			name: "3x-sata", about: "3 x 2.4 ms", hosts: three("sata"), fault: fault{factor: 3}, on: one,
 			lasts: 2 * h, within: 10 * m, goal: goalMedium,
@@ -111,6 +124,14 @@ func faults() []scenario {
 			fault: fault{stall: 800 * ms, every: 10 * m}, on: one,
 			lasts: 12 * h, within: 2 * h, goal: goalTails,
 		},
+	}
+}
+
+// passing returns the faults of one host that come and go, or do not matter.
+func passing() []scenario {
+	const ms, s, m, h = time.Millisecond, time.Second, time.Minute, time.Hour
+	one := []int{0}
+	return []scenario{
 		{
 			name: "neighbour", about: "x 20 for 30 s of 5 minutes", hosts: three("virtual"),
 			fault: fault{factor: 20, lasts: 30 * s, every: 5 * m}, on: one, lasts: 12 * h, goal: goalHealing,
@@ -129,6 +150,17 @@ func faults() []scenario {
 			fault: fault{plus: 150 * ms, lasts: 15 * m, every: h}, on: one, lasts: 12 * h, goal: goalOther,
 			replaces: true,
 		},
+		{
+			name: "3x-plp", about: "3 x 0.12 ms, which does not matter", hosts: three("plp"),
+			fault: fault{factor: 3}, on: one, lasts: 2 * h, goal: goalOther,
+		},
+	}
+}
+
+// common returns the faults of several hosts together.
+func common() []scenario {
+	const ms, h = time.Millisecond, time.Hour
+	return []scenario{
 		{
 			name: "all-8x", about: "all voters x 8 together", hosts: three("nvme"),
 			fault: fault{factor: 8}, on: []int{0, 1, 2}, lasts: 2 * h, goal: goalCommon,
@@ -149,15 +181,7 @@ func faults() []scenario {
 			name: "all-150ms", about: "all voters 150 ms longer together", hosts: three("nvme"),
 			fault: fault{plus: 150 * ms}, on: []int{0, 1, 2}, lasts: 2 * h, goal: goalCommon,
 		},
-		{
-			name: "3x-plp", about: "3 x 0.12 ms, which does not matter", hosts: three("plp"),
-			fault: fault{factor: 3}, on: one, lasts: 2 * h, goal: goalOther,
-		},
 	}
-	for i := range all {
-		all[i].spells = append(all[i].spells, bursts())
-	}
-	return all
 }
 
 // healthy returns the clusters in which nothing is wrong.

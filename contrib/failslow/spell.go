@@ -21,8 +21,6 @@ type spell struct {
 	low, high float64
 	// shared spells happen on all hosts of a cluster at once.
 	shared bool
-	// only is the one host that has them, by index plus one; 0: every host.
-	only int
 }
 
 // usual returns the spells that hosts have by habit: a nightly backup, an hourly batch and a weekly scrub, each host at
@@ -94,12 +92,12 @@ func (s *spells) next(now time.Duration) {
 		s.factor = s.low + s.rng.Float64()*(s.high-s.low)
 		return
 	}
-	n := (max(now, s.from+s.every/2) - s.phase + s.every - 1) / s.every
+	since := max(now, s.from+s.every/2) - s.phase + s.every - 1
 	if s.to == 0 { // the first may have begun already
-		n = (now - s.phase) / s.every
+		since = now - s.phase
 	}
 	jitter := min(s.every/100, 2*time.Minute)
-	s.from = s.phase + n*s.every + time.Duration(s.rng.Float64()*float64(jitter))
+	s.from = s.phase + since - since%s.every + time.Duration(s.rng.Float64()*float64(jitter))
 	s.to = s.from + time.Duration(float64(s.lasts)*(0.9+0.2*s.rng.Float64()))
 	s.factor = 1 + (s.by-1)*(0.9+0.2*s.rng.Float64())
 }
