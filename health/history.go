@@ -31,8 +31,8 @@ type Day struct {
 	Minutes map[int]int `json:"minutes,omitempty"`
 	// Spells is the longest spell in seconds, by the hour in UTC in which it began and by the rung: see [Rungs].
 	Spells map[int]map[int]int `json:"spells,omitempty"`
-	// Found is the same for spells that were a finding and ended by themselves. They are a habit only if they recur: see
-	// scheduled.
+	// Found is the same for spells that were a finding and ended by themselves. They are a habit only if they recur:
+	// see scheduled.
 	Found map[int]map[int]int `json:"found,omitempty"`
 	// Tails counts the slow episodes.
 	Tails int `json:"tails,omitempty"`

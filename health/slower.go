@@ -8,14 +8,12 @@ import (
 	"time"
 )
 
-// comparison is the evidence that this disk's writes take a multiple of the usual time: of the other voters' time and of
-// its own in the last week, whichever is longer. A workload that slows all voters down is not this disk's fault, and
+// comparison is the evidence that this disk's writes take a multiple of the usual time: of the other voters' time and
+// of its own in the last week, whichever is longer. A workload that slows all voters down is not this disk's fault, and
 // neither is a disk that has always been slower. slower_rules.go has its rules and texts.
 //
 // At rest no voter publishes its write time. A host whose writes take longer than its own past explains asks for it.
 type comparison struct {
-	plain
-
 	pace    comparisonPace
 	limits  Thresholds
 	track   *track
@@ -98,7 +96,8 @@ func newComparison(t Thresholds) *comparison {
 	c := &comparison{limits: t, track: &track{}, disk: &track{}, pace: comparisonPace{
 		span: max(scaled(40*time.Second), 20*t.DirectInterval), asks: scaled(30 * time.Second),
 		answers: max(scaled(30*time.Second), 10*time.Second), lingers: scaled(time.Minute),
-		well: scaled(5 * time.Minute), wide: scaled(2 * time.Minute), youngHold: scaled(10 * time.Minute), tails: scaled(2 * time.Hour),
+		well: scaled(5 * time.Minute), wide: scaled(2 * time.Minute), youngHold: scaled(10 * time.Minute),
+		tails:     scaled(2 * time.Hour),
 		tailsWell: scaled(30 * time.Minute), episode: scaled(10 * time.Second), scale: part,
 	}}
 	for _, r := range Rungs() {
@@ -295,8 +294,9 @@ func (c *comparison) learnTail() {
 	}
 }
 
-// disagrees reports whether the disk is as fast as the other voters' and as its own past, or slower for no longer than it
-// often is at this hour: what slows the writes down is not this disk, or passes. pending reports whether that is not known yet. Either way the check of fsync has a reason to ask.
+// disagrees reports whether the disk is as fast as the other voters' and as its own past, or slower for no longer than
+// it often is at this hour: what slows the writes down is not this disk, or passes. pending reports whether that is not
+// known yet. Either way the check of fsync has a reason to ask.
 func (c *comparison) disagrees() (disagrees, pending bool) {
 	agreed := c.agreedAt != 0 && c.now-c.agreedAt < agreedLongest && len(c.peers.All) >= peersFewest
 	if agreed && !c.answered() && c.p50 > 0 && !c.beyondHabit() {
