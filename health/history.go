@@ -51,7 +51,7 @@ const (
 	// spellLongest bounds a learned spell.
 	spellLongest = 40 * time.Minute
 	// A spell that was a finding is a scheduled job, and not a fault, if there was one at the same hour on scheduleDays
-	// days, none of which had such spells in more than scheduleHours hours. scheduleLongest bounds it.
+	// days. A day with such spells in more than scheduleHours hours does not count. scheduleLongest bounds it.
 	scheduleDays, scheduleHours = 3, 4
 	scheduleLongest             = 2 * time.Hour
 

@@ -55,8 +55,8 @@ func (s *slowAsPeers) present() string {
 		return "not more writes are slow than etcd's guide allows, or this disk is slower than the others"
 	}
 	return fmt.Sprintf("more than 1 %% of the writes take longer than %s, but the median, %s, is not more than twice "+
-		"the other voters' %s and its own of the last week, %s", show(s.limits.FsyncWarm), show(c.p50), show(c.others()),
-		show(c.usual))
+		"the other voters' %s and its own of the last week, %s", show(s.limits.FsyncWarm), show(c.p50),
+		show(c.others()), show(c.usual))
 }
 
 func (s *slowAsPeers) text() string { return s.currentText(s.present()) }

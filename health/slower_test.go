@@ -107,11 +107,11 @@ func comparisonEdges() []edge {
 
 func TestADiskThatBecomesSlowerThanTheOthersAndItsPastIsFound(t *testing.T) {
 	t.Parallel()
-	for times, within := range map[time.Duration]time.Duration{
+	for times, within := range map[int]time.Duration{
 		8: time.Minute, 4: 90 * time.Second, 3: 150 * time.Second, 2: 6 * time.Minute,
 	} {
 		b := compared(t, ms)
-		if at, found := b.untilSlower(within, times*ms); !found {
+		if at, found := b.untilSlower(within, time.Duration(times)*ms); !found {
 			t.Errorf("%d times slower: not found within %s; %s", times, within, b.j.compared.text())
 		} else if at < within/3 {
 			t.Errorf("%d times slower: found after %s already", times, at)
