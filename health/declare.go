@@ -113,7 +113,8 @@ type declaration struct {
 // before the check that names it.
 func declarations(t Thresholds, c *comparison) []declaration {
 	all := []declaration{
-		declareFsync(t, c), declareSpace(t), declareCPU(t), declareDatabaseSpace(t), declareSlower(c), declareSlowAsPeers(t, c),
+		declareFsync(t, c), declareSpace(t), declareCPU(t), declareDatabaseSpace(t), declareSlower(c),
+		declareSlowAsPeers(t, c),
 	}
 	add := func(more ...advice) {
 		for _, a := range more {

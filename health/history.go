@@ -31,6 +31,9 @@ type Day struct {
 	Minutes map[int]int `json:"minutes,omitempty"`
 	// Spells is the longest spell in seconds, by the hour in UTC in which it began and by the rung: see [Rungs].
 	Spells map[int]map[int]int `json:"spells,omitempty"`
+	// Found is the same for spells that were a finding and ended by themselves. They are a habit only if they recur:
+	// see scheduled.
+	Found map[int]map[int]int `json:"found,omitempty"`
 	// Tails counts the slow episodes.
 	Tails int `json:"tails,omitempty"`
 }
@@ -47,6 +50,10 @@ const (
 	dayMost   = 48 * 60
 	// spellLongest bounds a learned spell.
 	spellLongest = 40 * time.Minute
+	// A spell that was a finding is a scheduled job, and not a fault, if there was one at the same hour on scheduleDays
+	// days. A day with such spells in more than scheduleHours hours does not count. scheduleLongest bounds it.
+	scheduleDays, scheduleHours = 3, 4
+	scheduleLongest             = 2 * time.Hour
 
 	bucketLeast = 8 * time.Microsecond
 	bucketsOf   = 8 // in an octave
@@ -74,18 +81,30 @@ func (h *History) Add(at time.Time, median time.Duration) {
 // AddSpell adds a spell: from the given time, for so long, the writes took at least as many times the usual time as the
 // rung.
 func (h *History) AddSpell(began time.Time, rung int, lasted time.Duration) {
-	seconds := int(min(lasted, spellLongest) / time.Second)
-	if began.IsZero() || seconds <= 0 || !slices.Contains(Rungs(), rung) {
+	if !began.IsZero() {
+		addSpell(&h.today(began).Spells, began, rung, min(lasted, spellLongest))
+	}
+}
+
+// AddFound adds a spell that was a finding and ended by itself.
+func (h *History) AddFound(began time.Time, rung int, lasted time.Duration) {
+	if !began.IsZero() && lasted <= scheduleLongest {
+		addSpell(&h.today(began).Found, began, rung, lasted)
+	}
+}
+
+func addSpell(to *map[int]map[int]int, began time.Time, rung int, lasted time.Duration) {
+	seconds, hour := int(lasted/time.Second), began.UTC().Hour()
+	if seconds <= 0 || !slices.Contains(Rungs(), rung) {
 		return
 	}
-	day, hour := h.today(began), began.UTC().Hour()
-	if day.Spells == nil {
-		day.Spells = map[int]map[int]int{}
+	if *to == nil {
+		*to = map[int]map[int]int{}
 	}
-	if day.Spells[hour] == nil {
-		day.Spells[hour] = map[int]int{}
+	if (*to)[hour] == nil {
+		(*to)[hour] = map[int]int{}
 	}
-	day.Spells[hour][rung] = max(day.Spells[hour][rung], seconds)
+	(*to)[hour][rung] = max((*to)[hour][rung], seconds)
 }
 
 // AddTail adds a slow episode.
@@ -126,6 +145,25 @@ func (h *History) Longest(at time.Time, rung int) time.Duration {
 		for _, near := range []int{hour + 23, hour, hour + 1} {
 			longest = max(longest, d.Spells[near%24][rung])
 		}
+	}
+	return max(time.Duration(longest)*time.Second, h.scheduled(hour, rung))
+}
+
+// scheduled returns the longest spell of a job that runs at this hour, the one before, or the one after; 0 if there is
+// none.
+func (h *History) scheduled(hour, rung int) time.Duration {
+	longest, days := 0, 0
+	for _, d := range h.Days {
+		if len(d.Found) == 0 || len(d.Found) > scheduleHours {
+			continue
+		}
+		that := max(d.Found[(hour+23)%24][rung], d.Found[hour][rung], d.Found[(hour+1)%24][rung])
+		if that > 0 {
+			longest, days = max(longest, that), days+1
+		}
+	}
+	if days < scheduleDays {
+		return 0
 	}
 	return time.Duration(longest) * time.Second
 }
@@ -221,15 +259,22 @@ func (d *Day) check() error {
 	if d.measured() > dayMost {
 		return impossible
 	}
-	for hour, longest := range d.Spells {
+	if !possible(d.Spells, spellLongest) || !possible(d.Found, scheduleLongest) {
+		return impossible
+	}
+	return nil
+}
+
+func possible(spells map[int]map[int]int, most time.Duration) bool {
+	for hour, longest := range spells {
 		if hour < 0 || hour > 23 {
-			return impossible
+			return false
 		}
 		for rung, s := range longest {
-			if !slices.Contains(Rungs(), rung) || s < 0 || s > int(spellLongest/time.Second) {
-				return impossible
+			if !slices.Contains(Rungs(), rung) || s < 0 || s > int(most/time.Second) {
+				return false
 			}
 		}
 	}
-	return nil
+	return true
 }

@@ -19,8 +19,8 @@ func declareSlowAsPeers(t Thresholds, c *comparison) declaration {
 		},
 		code:  DiskSlowAsPeers,
 		title: "The disks of all voters are slower than recommended for etcd.",
-		meaning: "More than 1 % of the writes are slower than etcd's hardware guide allows, and the other voters' writes " +
-			"take as long. Another leader would not be faster.",
+		meaning: "More than 1 % of the writes are slower than etcd's hardware guide allows, and the other voters' " +
+			"writes take as long. Another leader would not be faster.",
 		remedy: "check the load of the cluster and of the storage that the voters share; use faster disks",
 		measure: func(a advice, at *track) evidence {
 			return &slowAsPeers{spell: spell{code: a.code, track: at, wellFor: t.pace().settle}, compared: c, limits: t}
@@ -54,9 +54,9 @@ func (s *slowAsPeers) present() string {
 	if !s.excused {
 		return "not more writes are slow than etcd's guide allows, or this disk is slower than the others"
 	}
-	return fmt.Sprintf("more than 1 %% of the writes take longer than %s, but the median, %s, is not more than twice the "+
-		"other voters' %s and its own of the last week, %s", show(s.limits.FsyncWarm), show(c.p50), show(c.others()),
-		show(c.usual))
+	return fmt.Sprintf("more than 1 %% of the writes take longer than %s, but the median, %s, is not more than twice "+
+		"the other voters' %s and its own of the last week, %s", show(s.limits.FsyncWarm), show(c.p50),
+		show(c.others()), show(c.usual))
 }
 
 func (s *slowAsPeers) text() string { return s.currentText(s.present()) }

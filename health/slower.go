@@ -8,14 +8,12 @@ import (
 	"time"
 )
 
-// comparison is the evidence that this disk's writes take a multiple of the usual time: of the other voters' time and of
-// its own in the last week, whichever is longer. A workload that slows all voters down is not this disk's fault, and
+// comparison is the evidence that this disk's writes take a multiple of the usual time: of the other voters' time and
+// of its own in the last week, whichever is longer. A workload that slows all voters down is not this disk's fault, and
 // neither is a disk that has always been slower. slower_rules.go has its rules and texts.
 //
 // At rest no voter publishes its write time. A host whose writes take longer than its own past explains asks for it.
 type comparison struct {
-	plain
-
 	pace    comparisonPace
 	limits  Thresholds
 	track   *track
@@ -48,6 +46,7 @@ type comparison struct {
 	reasonAt   time.Duration // when there was last a reason to ask
 	doubted    bool          // the check of fsync wants to compare its finding
 	excused    bool          // and the comparison disagreed
+	agreedAt   time.Duration // when the other voters' answer last excused it, at the earliest agreedLongest ago
 	minuteAt   time.Duration // when a minute was last learned
 }
 
@@ -87,6 +86,8 @@ const (
 	// tailsFewest slow episodes count, if they are tailsTimes as many as the other voters' and as usual.
 	tailsFewest, tailsTimes = 8, 4
 	tailsKept               = 128
+	// agreedLongest is how long an answer of the other voters counts while the disk is as fast as in its own past.
+	agreedLongest = 6 * time.Hour
 )
 
 func newComparison(t Thresholds) *comparison {
@@ -95,7 +96,8 @@ func newComparison(t Thresholds) *comparison {
 	c := &comparison{limits: t, track: &track{}, disk: &track{}, pace: comparisonPace{
 		span: max(scaled(40*time.Second), 20*t.DirectInterval), asks: scaled(30 * time.Second),
 		answers: max(scaled(30*time.Second), 10*time.Second), lingers: scaled(time.Minute),
-		well: scaled(5 * time.Minute), wide: scaled(2 * time.Minute), youngHold: scaled(10 * time.Minute), tails: scaled(2 * time.Hour),
+		well: scaled(5 * time.Minute), wide: scaled(2 * time.Minute), youngHold: scaled(10 * time.Minute),
+		tails:     scaled(2 * time.Hour),
 		tailsWell: scaled(30 * time.Minute), episode: scaled(10 * time.Second), scale: part,
 	}}
 	for _, r := range Rungs() {
@@ -207,8 +209,10 @@ func (r *climb) follow(c *comparison) {
 	case r.since == 0 && c.times >= rung:
 		r.since, r.began = c.now, c.wall
 	case r.since != 0 && c.times < climbStays*rung:
-		if !c.ill() && c.now-r.since < r.needs(c) {
-			c.history.AddSpell(r.began, r.rung, c.now-r.since)
+		if lasted := c.now - r.since; !c.ill() && lasted < r.needs(c) {
+			c.history.AddSpell(r.began, r.rung, lasted)
+		} else {
+			c.history.AddFound(r.began, r.rung, lasted)
 		}
 		r.since = 0
 	}
@@ -290,10 +294,16 @@ func (c *comparison) learnTail() {
 	}
 }
 
-// disagrees reports whether the disk is as fast as the other voters' and as its own past, or slower for no longer than it
-// often is at this hour: what slows the writes down is not this disk, or passes. pending reports whether that is not known yet. Either way the check of fsync has a reason to ask.
+// disagrees reports whether the disk is as fast as the other voters' and as its own past, or slower for no longer than
+// it often is at this hour: what slows the writes down is not this disk, or passes. pending reports whether that is not
+// known yet. Either way the check of fsync has a reason to ask.
 func (c *comparison) disagrees() (disagrees, pending bool) {
-	c.doubted = true
+	agreed := c.agreedAt != 0 && c.now-c.agreedAt < agreedLongest && len(c.peers.All) >= peersFewest
+	if agreed && !c.answered() && c.p50 > 0 && !c.beyondHabit() {
+		c.excused = true
+		return true, false
+	}
+	c.doubted = !agreed || c.beyondHabit()
 	if c.usual == 0 || len(c.peers.All) < peersFewest {
 		return false, false
 	}
@@ -301,6 +311,9 @@ func (c *comparison) disagrees() (disagrees, pending bool) {
 		return false, c.askedSince == 0 || c.now-c.askedSince < c.pace.answers
 	}
 	c.excused = c.p50 > 0 && !c.beyondHabit() && (c.wideSince == 0 || c.now-c.wideSince < c.pace.wide)
+	if c.excused && !agreed {
+		c.agreedAt = c.now
+	}
 	return c.excused, false
 }
 

@@ -19,13 +19,15 @@ func declareSlower(c *comparison) declaration {
 	return declaration{
 		Check: Check{
 			Name: slowerName, Component: Disk, Gates: Joins | Leadership,
-			Source: "the probe's writes, those of the other voters as they publish them when asked, and the last week's",
+			Source: "the probe's writes, those of the other voters as they publish them when asked, and the last " +
+				"week's",
 			Limits: []Limit{
 				{Of: "a write's time, compared with the usual", Unit: "×", Enter: 2, Leave: 2 / leaveBy},
 				{Of: "slow episodes in two hours", Unit: "", Enter: tailsFewest - 1, Leave: 0},
 			},
 			Problems: []Problem{{
-				DiskSlowerThanPeers, Disk, Warm, "The disk is slower than the other voters' disks and than its own past.",
+				DiskSlowerThanPeers, Disk, Warm,
+				"The disk is slower than the other voters' disks and than its own past.",
 				"All voters write the same entries, and this disk has been faster, so neither the workload nor the " +
 					"model of the disk explains it. While this member leads, every write waits for this disk.",
 				"check 'iostat -x 1' for other writers, 'smartctl -x' for wear and throttling, and the RAID " +
@@ -45,23 +47,26 @@ func declareSlower(c *comparison) declaration {
 func (c *comparison) transitions() []rule {
 	return []rule{
 		{
-			[]State{OK}, Warm, DiskSlowerThanPeers,
-			fmt.Sprintf("the median of the last %s's writes is 8 times the usual for %s, 4 times for %s, 3 times for %s "+
-				"or twice for %s, and longer than 1.5 times any such spell at this hour in the last week",
+			[]State{OK},
+			Warm, DiskSlowerThanPeers,
+			fmt.Sprintf("the median of the last %s's writes is 8 times the usual for %s, 4 times for %s, 3 times for "+
+				"%s or twice for %s, and longer than 1.5 times any such spell at this hour in the last week",
 				show(c.pace.span), show(c.pace.hold(8)), show(c.pace.hold(4)), show(c.pace.hold(3)),
 				show(c.pace.hold(2))),
 			when(c.exceeds, c.measured), false,
 		},
 		{
-			[]State{OK}, Warm, DiskSlowerThanPeers,
-			fmt.Sprintf("%d or more episodes of writes over %s within %s, and %d times as many as the other voters' and "+
-				"as usual", tailsFewest, show(c.limits.FsyncSlow), show(c.pace.tails), tailsTimes),
+			[]State{OK},
+			Warm, DiskSlowerThanPeers,
+			fmt.Sprintf("%d or more episodes of writes over %s within %s, and %d times as many as the other voters' "+
+				"and as usual", tailsFewest, show(c.limits.FsyncSlow), show(c.pace.tails), tailsTimes),
 			when(func() bool { return c.answered() && c.tailing(c.othersTails()) }, c.measuredTails), false,
 		},
 		{
-			[]State{Warm}, OK, "",
-			fmt.Sprintf("for %s, the median is below the exceeded multiple / %.10g, and no slow episode for %s if they "+
-				"were too many", show(c.pace.well), leaveBy, show(c.pace.tailsWell)),
+			[]State{Warm},
+			OK, "",
+			fmt.Sprintf("for %s, the median is below the exceeded multiple / %.10g, and no slow episode for %s if "+
+				"they were too many", show(c.pace.well), leaveBy, show(c.pace.tailsWell)),
 			when(c.wellAgain, func() string { return "writes take as long as usual" }), true,
 		},
 	}
@@ -182,7 +187,8 @@ func (c *comparison) recall(memory []byte, at, now time.Duration) error {
 	if err := strictly(memory, &m); err != nil {
 		return err
 	}
-	if !past(at, append(m.Episodes, m.Since, m.LastSlow)...) || m.Rung < 0 || m.Rung > 32 || len(m.Episodes) > tailsKept {
+	possible := m.Rung >= 0 && m.Rung <= 32 && len(m.Episodes) <= tailsKept
+	if !possible || !past(at, append(m.Episodes, m.Since, m.LastSlow)...) {
 		return errImpossible
 	}
 	c.rung, c.tailed, c.since, c.lastSlow, c.episodes = m.Rung, m.Tailed, m.Since, m.LastSlow, m.Episodes

@@ -107,11 +107,11 @@ func comparisonEdges() []edge {
 
 func TestADiskThatBecomesSlowerThanTheOthersAndItsPastIsFound(t *testing.T) {
 	t.Parallel()
-	for times, within := range map[time.Duration]time.Duration{
+	for times, within := range map[int]time.Duration{
 		8: time.Minute, 4: 90 * time.Second, 3: 150 * time.Second, 2: 6 * time.Minute,
 	} {
 		b := compared(t, ms)
-		if at, found := b.untilSlower(within, times*ms); !found {
+		if at, found := b.untilSlower(within, time.Duration(times)*ms); !found {
 			t.Errorf("%d times slower: not found within %s; %s", times, within, b.j.compared.text())
 		} else if at < within/3 {
 			t.Errorf("%d times slower: found after %s already", times, at)
@@ -363,6 +363,33 @@ func TestOtherMachinesLearnedFiguresAreRefused(t *testing.T) {
 		if _, err := DecodeHistory([]byte(bad)); err == nil {
 			t.Errorf("it reads %.80s", bad)
 		}
+	}
+}
+
+func TestAFindingThatRecursAtOneHourIsAScheduledJob(t *testing.T) {
+	t.Parallel()
+	at := func(day, hour int) time.Time { return time.Date(2026, 11, 16+day, hour, 0, 0, 0, time.UTC) }
+	h := historyOf(ms, 0)
+	add := func(day, hour int) { addSpell(&h.Days[day].Found, at(day, hour), 8, 30*time.Minute) }
+	add(1, 3)
+	add(2, 4)
+	if got := h.Longest(at(8, 3), 8); got != 0 {
+		t.Errorf("after two days: %s", got)
+	}
+	add(5, 3)
+	if got := h.Longest(at(8, 3), 8); got != 30*time.Minute {
+		t.Errorf("after three days: %s", got)
+	}
+	if got := h.Longest(at(8, 9), 8); got != 0 {
+		t.Errorf("at another hour: %s", got)
+	}
+	for hour := range 24 { // a disk that is slow for half of each hour
+		for day := range HistoryDays {
+			add(day, hour)
+		}
+	}
+	if got := h.Longest(at(8, 3), 8); got != 0 {
+		t.Errorf("a flapping disk has the habit %s", got)
 	}
 }
 

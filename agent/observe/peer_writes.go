@@ -29,7 +29,8 @@ type firstSeen struct {
 }
 
 // read returns the other voters' figures. Times are on the clock of health.Input.
-func (p *peerWrites) read(r *round.Round, self string, own record.MemberID, now time.Duration) health.PeerWritesReading {
+func (p *peerWrites) read(r *round.Round, self string, own record.MemberID, now time.Duration,
+) health.PeerWritesReading {
 	if r.Reachable && r.Listed && r.HostsAt != 0 {
 		p.last = health.PeerWritesReading{Known: true, Self: self}
 		records := map[record.MemberID][]record.Host{}
