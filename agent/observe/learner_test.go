@@ -44,11 +44,14 @@ func TestAPermanentLearnerIsReportedByItsHostOrNotedWhileItIsSilent(t *testing.T
 		Cluster: policy.Cluster{Members: []policy.Member{{ID: 1, PeerURL: "http://p1", Learner: true}}},
 		Hosts: []policy.Host{
 			{ID: "n2", PeerURL: "http://p2", Sees: []record.Reachability{{MemberID: 1}}},
-			{ID: "n3", PeerURL: "http://p3", Sees: []record.Reachability{{MemberID: 2, Learner: 5}, {MemberID: 1, Learner: 3}}},
+			{ID: "n3", PeerURL: "http://p3", Sees: []record.Reachability{
+				{MemberID: 2, Learner: 5}, {MemberID: 1, Learner: 3},
+			}},
 		},
 	}
-	if markLearners(&reported, nil); !reported.Cluster.Members[0].Permanent || reported.Cluster.Members[0].MaxLearners != 3 {
-		t.Errorf("another host reports it: %+v", reported.Cluster.Members[0])
+	markLearners(&reported, nil)
+	if m := reported.Cluster.Members[0]; !m.Permanent || m.MaxLearners != 3 {
+		t.Errorf("another host reports it: %+v", m)
 	}
 	v := policy.View{
 		Self:    policy.Self{PeerURL: "http://p1", Learner: true},

@@ -253,7 +253,8 @@ func TestAReaddressIncludesOnlyHostsWithFittingURLs(t *testing.T) {
 func TestAChangedClientURLIsReportedUntilItsReaddress(t *testing.T) {
 	t.Parallel()
 	v := readdressView()
-	v.Self.NewPeerURL, v.Self.NewClientURL, v.Asked, v.Op, v.Lock = "", "http://n1.new:2379", nil, nil, Lock{Known: true}
+	v.Self.NewPeerURL, v.Self.NewClientURL = "", "http://n1.new:2379"
+	v.Asked, v.Op, v.Lock = nil, nil, Lock{Known: true}
 	if d := Decide(v); !hasCode(d.Reasons, ClientURLDiffers) || !hasCode(d.Reasons, Idle) {
 		t.Errorf("%+v", d.Reasons)
 	}

@@ -542,8 +542,8 @@ func plannedReasons() []ReasonInfo {
 		},
 		{
 			ClientURLDiffers, "etcd.clientURL is not the client URL with which this host's member is registered",
-			"quorumctl readdress HOST --reason '<why>' applies it; or set it back to the URL that quorumctl member list " +
-				"-o wide shows, and reload quorumd",
+			"quorumctl readdress HOST --reason '<why>' applies it; or set it back to the URL that quorumctl member " +
+				"list -o wide shows, and reload quorumd",
 		},
 		{
 			SizeDiffers, "cluster.voters in this host's configuration is not the size of the cluster",

@@ -233,8 +233,9 @@ func (p *presence) record(r *round.Round) record.Host {
 	c, v := p.opt.Config, r.View
 	h := record.Host{
 		ID: c.Host.ID, Name: c.Host.Name, Domain: c.Host.Domain, Instance: p.opt.Instance, BootID: p.opt.BootID,
-		ClientURL: c.Etcd.ClientURL, PeerURL: v.Self.PeerURL, NewPeerURL: v.Self.NewPeerURL, NewClientURL: v.Self.NewClientURL,
-		Mode: string(c.Mode), AgentVersion: p.opt.Version,
+		ClientURL: c.Etcd.ClientURL, PeerURL: v.Self.PeerURL, NewPeerURL: v.Self.NewPeerURL,
+		NewClientURL: v.Self.NewClientURL,
+		Mode:         string(c.Mode), AgentVersion: p.opt.Version,
 		Role: string(r.Decision.Role), Health: r.Assessment.State.String(), Qualified: r.Assessment.Qualified,
 		Waiting: string(r.Decision.Waiting),
 		Learner: v.Self.Learner, MaxLearners: r.MaxLearners,

@@ -81,7 +81,7 @@ type Host struct {
 	AsksWrites bool `json:"asksWrites,omitempty"`
 	// WriteP50 and WriteP90 are the median and the 90th percentile of the newest writes, in seconds, rounded to a
 	// quarter of an octave, and WriteTails is the number of slow episodes in the last two hours. A voter publishes them
-	// while another voter asks; zero if unknown. FiguresAt is the time of the measurement according to the host's clock.
+	// while another voter asks; zero if unknown. FiguresAt is the time of the measurement by the host's clock.
 	WriteP50   float64   `json:"writeP50,omitempty"`
 	WriteP90   float64   `json:"writeP90,omitempty"`
 	WriteTails int       `json:"writeTails,omitempty"`

@@ -117,7 +117,8 @@ func (a *app) previewRollout(ctx context.Context, req control.RolloutRequest) (p
 		}
 		if len(r.Absent) > 0 {
 			p.line("    absent   %s: quorumd does not report there, so the host is left out", word{
-				strings.Join(r.Absent, ", "), warn})
+				strings.Join(r.Absent, ", "), warn,
+			})
 		}
 		if r.Work == policy.WorkReaddress {
 			p.line("    undo     the old URLs in quorumd.yaml, then quorumctl readdress")

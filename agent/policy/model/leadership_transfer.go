@@ -113,17 +113,52 @@ func judgeComparison(s *observation, c choice) breach {
 	return fine
 }
 
+// others changes what a view shows about the other hosts.
+func others(change func(v *policy.View, h *policy.Host)) rules {
+	return seeing(func(v *policy.View) {
+		for i := range v.Hosts {
+			if v.Hosts[i].ID != v.Self.ID {
+				change(v, &v.Hosts[i])
+			}
+		}
+	})
+}
+
+// slowLeaderMistakes returns the mistakes about the comparison of a slow leader's writes with another voter's.
+func slowLeaderMistakes() []Mistake {
+	return []Mistake{
+		{
+			Name:   "a slow leader transfers leadership to a voter whose writes are just as slow",
+			breach: steppedDownToSlower,
+			scope:  clusterWith(2, 2, 1, HealthChange),
+			rules:  others(func(_ *policy.View, h *policy.Host) { h.Writes.Mean = min(h.Writes.Mean, quickMean) }),
+		},
+		{
+			Name:   "a slow leader transfers leadership to a voter whose median is just as slow",
+			breach: steppedDownToSlower,
+			scope:  clusterWith(2, 2, 1, HealthChange),
+			rules:  others(func(_ *policy.View, h *policy.Host) { h.Writes.P50 = min(h.Writes.P50, quickMean) }),
+		},
+		{
+			Name:   "a slow leader transfers leadership to a voter whose measurement is unknown",
+			breach: steppedDownToSlower,
+			scope:  clusterWith(2, 2, 1, HealthChange),
+			rules: others(func(_ *policy.View, h *policy.Host) {
+				if h.Writes.Mean == 0 {
+					h.Writes.Mean = quickMean
+				}
+			}),
+		},
+		{
+			Name: "a slow leader does not compare measurements", breach: steppedDownToSlower,
+			scope: clusterWith(2, 2, 1, HealthChange),
+			rules: seeing(func(v *policy.View) { v.Health.SlowWrites = false }),
+		},
+	}
+}
+
 // stepDownMistakes returns the mistakes about an unhealthy leader.
 func stepDownMistakes() []Mistake {
-	others := func(change func(v *policy.View, h *policy.Host)) rules {
-		return seeing(func(v *policy.View) {
-			for i := range v.Hosts {
-				if v.Hosts[i].ID != v.Self.ID {
-					change(v, &v.Hosts[i])
-				}
-			}
-		})
-	}
 	local := func(change func(led *policy.View)) rules {
 		return seeing(func(v *policy.View) {
 			if v.Led != nil {
@@ -160,33 +195,6 @@ func stepDownMistakes() []Mistake {
 					h.Health = health.OK
 				}
 			}),
-		},
-		{
-			Name:   "a slow leader transfers leadership to a voter whose writes are just as slow",
-			breach: steppedDownToSlower,
-			scope:  clusterWith(2, 2, 1, HealthChange),
-			rules:  others(func(_ *policy.View, h *policy.Host) { h.Writes.Mean = min(h.Writes.Mean, quickMean) }),
-		},
-		{
-			Name:   "a slow leader transfers leadership to a voter whose median is just as slow",
-			breach: steppedDownToSlower,
-			scope:  clusterWith(2, 2, 1, HealthChange),
-			rules:  others(func(_ *policy.View, h *policy.Host) { h.Writes.P50 = min(h.Writes.P50, quickMean) }),
-		},
-		{
-			Name:   "a slow leader transfers leadership to a voter whose measurement is unknown",
-			breach: steppedDownToSlower,
-			scope:  clusterWith(2, 2, 1, HealthChange),
-			rules: others(func(_ *policy.View, h *policy.Host) {
-				if h.Writes.Mean == 0 {
-					h.Writes.Mean = quickMean
-				}
-			}),
-		},
-		{
-			Name: "a slow leader does not compare measurements", breach: steppedDownToSlower,
-			scope: clusterWith(2, 2, 1, HealthChange),
-			rules: seeing(func(v *policy.View) { v.Health.SlowWrites = false }),
 		},
 		{
 			Name:   "a leader mistakes voters that are down for live ones, and transfers leadership to one",
