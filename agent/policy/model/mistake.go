@@ -75,7 +75,8 @@ func Mistakes() []Mistake {
 	list = append(list, dataLossMistakes()...)
 	list = append(list, slices.Concat(commandMistakes(), recallMistakes())...)
 	list = append(list, slices.Concat(removalMistakes(), replacementMistakes(), standbyMistakes(),
-		unhealthyMistakes(), stepDownMistakes(), slowLeaderMistakes(), quietMistakes(), resizeMistakes(), retireMistakes(),
+		unhealthyMistakes(), stepDownMistakes(), slowLeaderMistakes(), quietMistakes(), resizeMistakes(),
+		retireMistakes(),
 		successorMistakes(), transferMistakes(), learnerMistakes(), learnerStaysMistakes())...)
 	list = append(list, maskedMistakes()...)
 	list = append(list, maskedCycleMistakes()...)
