@@ -160,6 +160,8 @@ func ranElsewhere() map[string]otherTest {
 		`member replace n3 n2 --reason 'end of lease' --yes --wait`: {replaced, "member replace n3 n4 --yes --reason"},
 		`readdress --all --reason 'new subnet' --dry-run`:           {readdressed, "readdress --all --dry-run --reason"},
 		`readdress n3 --reason 'new subnet' --yes --wait`:           {readdressed, "readdress n3 --yes --reason"},
+		`readdress n1 n2 n3 --reason certificates --wait --yes`:     {readdressed, "readdress n1 n2 n3 --yes"},
+		`readdress n1 --reason https --wait --yes`:                  {readdressed, "readdress n3 --yes --reason"},
 		`leader transfer n2 --reason "n1 is to be moved" --wait`: {
 			"TestLeaderTransferShowsItsPlanAndItsEnd", "leader transfer n2 --yes --wait",
 		},
