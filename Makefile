@@ -278,6 +278,7 @@ nightly: model-deep etcd build $(CACHE)/faultfs ## run what is too slow for ever
 	$(MAKE) test-model-etcd
 	$(MAKE) sim HOURS=10000
 	$(MAKE) sim-fleet SPARES=1000
+	$(MAKE) bench-health SEEDS=100
 	$(MAKE) mutants EVERY=1
 	$(GO) test -count=1 -timeout 15m -tags root -run FaultsOfARealNetwork ./agent/network
 	$(MAKE) test-promotion
