@@ -18,7 +18,7 @@ func declareSlowAsPeers(t Thresholds, c *comparison) declaration {
 			Of: "one write in a hundred", Unit: "s", Enter: t.FsyncWarm.Seconds(), Leave: t.FsyncWarm.Seconds(),
 		},
 		code:  DiskSlowAsPeers,
-		title: "The disks of all voters are slower than recommended for etcd.",
+		title: "The disk is slower than recommended for etcd, and no slower than usual and than other voters' disks.",
 		meaning: "More than 1 % of the writes are slower than etcd's hardware guide allows, and the other voters' " +
 			"writes take as long. Another leader would not be faster.",
 		remedy: "check the load of the cluster and of the storage that the voters share; use faster disks",
@@ -54,9 +54,16 @@ func (s *slowAsPeers) present() string {
 	if !s.excused {
 		return "not more writes are slow than etcd's guide allows, or this disk is slower than the others"
 	}
-	return fmt.Sprintf("more than 1 %% of the writes take longer than %s, but the median, %s, is not more than twice "+
-		"the other voters' %s and its own of the last week, %s", show(s.limits.FsyncWarm), show(c.p50),
-		show(c.others()), show(c.usual))
+	text := fmt.Sprintf("more than 1 %% of the writes take longer than %s; median %s, in the last week %s",
+		show(s.limits.FsyncWarm), show(c.p50), show(c.usual))
+	switch {
+	case !c.answered():
+		return text + fmt.Sprintf("; as fast as the other voters' when compared %s ago", show(c.now-c.agreedAt))
+	case c.times >= float64(Rungs()[0]):
+		return text + fmt.Sprintf(", on the other voters %s; slower than usual, but for no longer than usual at this "+
+			"hour", show(c.others()))
+	}
+	return text + ", on the other voters " + show(c.others())
 }
 
 func (s *slowAsPeers) text() string { return s.currentText(s.present()) }

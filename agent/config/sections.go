@@ -106,7 +106,7 @@ type Host struct {
 	// failure of one machine or disk may then cost several voters, and quorumd does not report it.
 	AllowSharedHardware bool `yaml:"allowSharedHardware" default:"false"`
 
-	// member: a voter, a standby or a spare, as the cluster needs. learner: a learner for good, which serves stale
+	// member: a voter, a standby or a spare, as the cluster needs. learner: a permanent learner, which serves stale
 	// reads and never votes. It needs etcd 3.6, and ETCD_MAX_LEARNERS on every host. A voter stays a voter.
 	Role Role `yaml:"role" default:"member" oneOf:"member learner"`
 }

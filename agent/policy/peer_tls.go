@@ -102,12 +102,12 @@ func lacksPeerTLS(lacking, unknown []string) (why, remedy string) {
 	case len(lacking) > 0:
 		names := joinNames(lacking)
 		return "the running etcd on " + names + " was started without the configured peer certificate, key and CA",
-			"set etcd.tls in quorumd.yaml on " + names + ", reload quorumd there, and then: quorumctl readdress " +
+			"on " + names + " set etcd.tls, keep etcd.peerURL at http and reload quorumd; then: quorumctl readdress " +
 				strings.Join(lacking, " ") + " --reason '<why>'"
 	case len(unknown) > 0:
 		return "it is unknown whether the running etcd on " + joinNames(unknown) +
-				" has a peer certificate, key and CA", "start etcd and quorumd there, or retire a host that is gone: " +
-				"quorumctl retire HOST --lost --reason '<why>'"
+				" has a peer certificate, key and CA", "start etcd and quorumd there; if the host is gone for good: " +
+				"quorumctl member remove NAME --reason '<why>'"
 	}
 	return "", ""
 }

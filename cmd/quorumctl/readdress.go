@@ -24,10 +24,11 @@ func (a *app) readdressCommand() *cobra.Command {
 			"another: leadership is transferred, the member list is updated, etcd is stopped, and starts with the\n" +
 			"new URLs. The next host begins once the hosts of all other members report that their etcd has\n" +
 			"connected to the new peer URL. From the update of the member list on, the host completes the change;\n" +
-			"to go back, set the old URLs in quorumd.yaml and run quorumctl readdress again.\n\n" +
-			"A peer URL becomes https only once every member's etcd has a certificate: set etcd.tls on all hosts,\n" +
-			"run quorumctl readdress with the names of all hosts, then change the URLs and run it with --all. Each\n" +
-			"host then also waits until every other host has had an answer from it, with its own certificate.\n\n" +
+			"to go back, set the old URLs, reload quorumd and run quorumctl readdress again.\n\n" +
+			"A peer URL becomes https only once every member's etcd has a certificate: set etcd.tls on all hosts\n" +
+			"and reload quorumd; name all hosts in one readdress; then set the https URLs, reload again, and run it\n" +
+			"with --all. Each host then also waits until every other host has had an answer from it, with its own\n" +
+			"certificate.\n\n" +
 			"A readdress is a rollout: quorumctl rollout status, pause, resume and abort apply to it.\n\n" +
 			"With --wait, show the progress until the last host is done. The exit status is 0 if every host is\n" +
 			"done, 70 if the rollout stopped or was aborted, and 75 if --wait timed out; the rollout then " +

@@ -116,13 +116,13 @@ func (a *app) previewRollout(ctx context.Context, req control.RolloutRequest) (p
 			p.line("    skipped  %s: etcd is %s already", strings.Join(skipped, ", "), r.Version)
 		}
 		if len(r.Absent) > 0 {
-			p.line("    absent   %s: quorumd does not report there, so the host is left out", word{
+			p.line("    absent   %s: no host record (quorumd does not run, or cannot reach the cluster); left out", word{
 				strings.Join(r.Absent, ", "), warn,
 			})
 		}
 		if r.Work == policy.WorkReaddress {
-			p.line("    undo     the old URLs in quorumd.yaml, then quorumctl readdress")
-			p.line("    while etcd restarts, the fault tolerance is one less")
+			p.line("    undo     set the old URLs, reload quorumd, then quorumctl readdress HOST... --reason '<why>'")
+			p.line("    while a voter's etcd restarts, the fault tolerance is one lower")
 		}
 		writeSteps(p, r.Steps, nil)
 	}}, err
