@@ -23,7 +23,8 @@ type PeerWritesReading struct {
 // to prevent one.
 type PeerWrites struct {
 	Host string
-	// P50 and P90 are of its newest writes, as in [Writes], rounded to the nearest quarter of an octave; 0 if it has published none.
+	// P50 and P90 are of its newest writes, as in [Writes], rounded to the nearest quarter of an octave; 0 if it has
+	// published none.
 	P50, P90 time.Duration
 	// Tails is its number of slow episodes, as in [Writes].
 	Tails int

@@ -33,8 +33,10 @@ type comparison struct {
 	climbs   []climb       // by rung
 	// wideSince is since when the slowest tenth, but not the median, has taken longer than on the other voters; or 0
 	wideSince time.Duration
-	episodes  []time.Duration
-	lastSlow  time.Duration // the newest slow write
+	// answeredSince is since when enough other voters have published, without a break; or 0
+	answeredSince time.Duration
+	episodes      []time.Duration
+	lastSlow      time.Duration // the newest slow write
 
 	// The finding.
 	rung   int  // that was exceeded; 0 if only tails were
@@ -46,7 +48,8 @@ type comparison struct {
 	reasonAt   time.Duration // when there was last a reason to ask
 	doubted    bool          // the check of fsync wants to compare its finding
 	excused    bool          // and the comparison disagreed
-	agreedAt   time.Duration // when the other voters' answer last excused it, at the earliest agreedLongest ago
+	agreedAt   time.Duration // when the other voters' answers last excused it, at the earliest agreedLongest ago
+	agreedP90  time.Duration // of this disk then
 	minuteAt   time.Duration // when a minute was last learned
 }
 
@@ -88,6 +91,8 @@ const (
 	tailsKept               = 128
 	// agreedLongest is how long an answer of the other voters counts while the disk is as fast as in its own past.
 	agreedLongest = 6 * time.Hour
+	// agreedWithin is the multiple of its slowest tenth at the agreement from which on a disk is compared again.
+	agreedWithin = 2
 )
 
 func newComparison(t Thresholds) *comparison {
@@ -209,9 +214,14 @@ func (r *climb) follow(c *comparison) {
 	case r.since == 0 && c.times >= rung:
 		r.since, r.began = c.now, c.wall
 	case r.since != 0 && c.times < climbStays*rung:
-		if lasted := c.now - r.since; !c.ill() && lasted < r.needs(c) {
+		lasted := c.now - r.since
+		// Without samples, or while the load slows all voters down, the end says nothing about this disk's habits.
+		unproven := c.p50 == 0 || float64(c.p50) >= climbStays*rung*float64(c.usual)
+		switch {
+		case unproven:
+		case !c.ill() && lasted < r.needs(c):
 			c.history.AddSpell(r.began, r.rung, lasted)
-		} else {
+		default:
 			c.history.AddFound(r.began, r.rung, lasted)
 		}
 		r.since = 0
@@ -298,7 +308,8 @@ func (c *comparison) learnTail() {
 // it often is at this hour: what slows the writes down is not this disk, or passes. pending reports whether that is not
 // known yet. Either way the check of fsync has a reason to ask.
 func (c *comparison) disagrees() (disagrees, pending bool) {
-	agreed := c.agreedAt != 0 && c.now-c.agreedAt < agreedLongest && len(c.peers.All) >= peersFewest
+	agreed := c.agreedAt != 0 && c.now-c.agreedAt < agreedLongest && len(c.peers.All) >= peersFewest &&
+		c.p90 < agreedWithin*c.agreedP90
 	if agreed && !c.answered() && c.p50 > 0 && !c.beyondHabit() {
 		c.excused = true
 		return true, false
@@ -311,8 +322,13 @@ func (c *comparison) disagrees() (disagrees, pending bool) {
 		return false, c.askedSince == 0 || c.now-c.askedSince < c.pace.answers
 	}
 	c.excused = c.p50 > 0 && !c.beyondHabit() && (c.wideSince == 0 || c.now-c.wideSince < c.pace.wide)
-	if c.excused && !agreed {
-		c.agreedAt = c.now
+	// The first answers may differ by chance: an agreement needs answers for as long as a difference would.
+	lasting := c.wideSince == 0 && c.answeredSince != 0 && c.now-c.answeredSince >= c.pace.wide
+	switch {
+	case !c.excused:
+		c.agreedAt = 0
+	case !agreed && lasting:
+		c.agreedAt, c.agreedP90 = c.now, c.p90
 	}
 	return c.excused, false
 }
@@ -329,6 +345,12 @@ func (c *comparison) beyondHabit() bool {
 // not.
 func (c *comparison) widen() {
 	p90 := lowerMedian(c.young, func(p PeerWrites) time.Duration { return p.P90 })
+	switch {
+	case !c.answered():
+		c.answeredSince = 0
+	case c.answeredSince == 0:
+		c.answeredSince = c.now
+	}
 	switch {
 	case c.p90 < 2*p90 || c.times >= float64(Rungs()[0]) || !c.answered():
 		c.wideSince = 0

@@ -442,3 +442,55 @@ func BenchmarkCompare(b *testing.B) {
 		})
 	}
 }
+
+// answering lets the writes take these times in turn, for that span. The other voters publish only while this host
+// asks.
+func (b *bench) answering(span, others time.Duration, own ...time.Duration) {
+	for i := range int(span / time.Second) {
+		b.peers = peersAt(0, 0)
+		if b.result.AsksPeers {
+			b.peers = peersAt(others, 0)
+		}
+		b.each(time.Second, own[i%len(own)])
+	}
+}
+
+// tenthSlow are the times of a disk with one slow write in seven.
+func tenthSlow(rest time.Duration) []time.Duration {
+	return []time.Duration{rest, rest, rest, rest, rest, rest, 40 * ms}
+}
+
+func TestADiskWithManySlowWritesIsNotExcusedByItsMedian(t *testing.T) {
+	t.Parallel()
+	b := compared(t, ms)
+	b.answering(10*time.Minute, ms, tenthSlow(ms)...)
+	if b.result.Code != DiskFsyncWarm {
+		t.Errorf("%s %s: %+v", b.result.State, b.result.Code, b.result.Findings)
+	}
+}
+
+func TestAnAgreementDoesNotCoverALaterFault(t *testing.T) {
+	t.Parallel()
+	b := compared(t, 4*ms)
+	burst := slices.Repeat([]time.Duration{4 * ms}, 20)
+	burst[19] = 11 * ms
+	b.answering(10*time.Minute, 4*ms, burst...)
+	if b.result.State != OK || b.j.compared.agreedAt == 0 {
+		t.Fatalf("no agreement: %s %+v", b.result.State, b.result.Findings)
+	}
+	b.answering(10*time.Minute, 4*ms, tenthSlow(4*ms)...)
+	if b.result.Code != DiskFsyncWarm {
+		t.Errorf("%s %s: %+v", b.result.State, b.result.Code, b.result.Findings)
+	}
+}
+
+func TestALoadThatAllVotersShareTeachesNoHabit(t *testing.T) {
+	t.Parallel()
+	b := compared(t, ms)
+	b.answering(10*time.Minute, 8*ms, 8*ms)
+	for _, rung := range Rungs() {
+		if got := b.j.compared.history.Longest(b.j.compared.wall, rung); got != 0 {
+			t.Errorf("%d×: a habit of %s", rung, got)
+		}
+	}
+}

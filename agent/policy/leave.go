@@ -149,7 +149,7 @@ func notFirstToLeave(v View) (string, bool) {
 	own, _ := v.member()
 	k, awaited := v.keptVoter(own, v.Self.ID)
 	switch {
-	case awaited && v.retiring() > 1: // the other voter's replacement has joined, not this one's
+	case awaited && v.retiring() > 1 && v.votersMissing(): // the other voter's replacement has joined, not this one's
 		return k.Name + ", which replaces this host, has not joined yet", true
 	case position < 0:
 		return "this host is in an operation, or its quorumd only observes", true

@@ -301,11 +301,11 @@ func joinReasons() []ReasonInfo {
 				"quorumctl rollout start restart --reason '<why>'",
 		},
 		{
-			PeerTLSMissing, "a peer URL is to become https, but this host's peer certificate is missing or not valid for " +
-				"etcd.peerURL, or another member's running etcd has none",
-			"on each host in the text, install certificates that are valid for the host in etcd.peerURL and signed by a CA " +
-				"in etcd.tls.peerCA, set etcd.tls in quorumd.yaml and reload quorumd; if the running etcd has none: " +
-				"quorumctl readdress HOST --reason '<why>' before etcd.peerURL is changed",
+			PeerTLSMissing, "a peer URL is to become https, but this host's peer certificate is missing or not valid " +
+				"for etcd.peerURL, or another member's running etcd has none",
+			"on each host in the text, install certificates that are valid for the host in etcd.peerURL and signed " +
+				"by a CA in etcd.tls.peerCA, set etcd.tls in quorumd.yaml and reload quorumd; if the running etcd " +
+				"has none: quorumctl readdress HOST --reason '<why>' before etcd.peerURL is changed",
 		},
 		{
 			LearnerOnly, "host.role is learner, but this host's member is a voter, and a voter cannot become a learner",

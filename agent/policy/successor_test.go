@@ -276,3 +276,21 @@ func TestNoPlaceIsKeptForARetiredHost(t *testing.T) {
 		t.Errorf("%+v", kept)
 	}
 }
+
+func TestRetiredVotersLeaveWithoutTheirNamedSuccessorsIfTheClusterBecomesSmaller(t *testing.T) {
+	t.Parallel()
+	v := namedView("n1")
+	vote(&v, 3)
+	v.Hosts = append(v.Hosts, ready("n6", RoleSpare))
+	v.Retired = append(v.Retired, Retired{
+		Host: "n2", PeerURL: peerPrefix + "n2", MemberID: 2, By: "root", Successor: successorOf("n6"),
+	})
+	v.Target.ResizedFor, v.IdleFor = 100*time.Hour, 100*time.Hour
+	if text, waits := notFirstToLeave(v); !waits || !strings.Contains(text, "has not joined yet") {
+		t.Errorf("a place is due: %q, %t", text, waits)
+	}
+	v.Target.Voters = 1
+	if text, waits := notFirstToLeave(v); waits {
+		t.Errorf("no place is due: %s", text)
+	}
+}

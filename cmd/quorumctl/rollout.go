@@ -116,9 +116,8 @@ func (a *app) previewRollout(ctx context.Context, req control.RolloutRequest) (p
 			p.line("    skipped  %s: etcd is %s already", strings.Join(skipped, ", "), r.Version)
 		}
 		if len(r.Absent) > 0 {
-			p.line("    absent   %s: no host record (quorumd does not run, or cannot reach the cluster); left out", word{
-				strings.Join(r.Absent, ", "), warn,
-			})
+			p.line("    absent   %s: no host record (quorumd does not run, or cannot reach the cluster); left out",
+				word{strings.Join(r.Absent, ", "), warn})
 		}
 		if r.Work == policy.WorkReaddress {
 			p.line("    undo     set the old URLs, reload quorumd, then quorumctl readdress HOST... --reason '<why>'")
