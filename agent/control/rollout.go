@@ -27,6 +27,8 @@ type RolloutRequest struct {
 	Reason  string `json:"reason"` // required, one line
 	// with a Version: do not wait for a snapshot before the first host
 	WithoutSnapshot bool `json:"withoutSnapshot,omitempty"`
+	// with a Version of a newer minor version: do not pause before the last member
+	NoHold bool `json:"noHold,omitempty"`
 	// only check the request, and return the rollout that would start
 	DryRun bool `json:"dryRun,omitempty"`
 }
@@ -38,14 +40,16 @@ type RolloutStateRequest struct {
 
 // Rollout takes down one host after another for the same work.
 type Rollout struct {
-	ID      string        `json:"id"`
-	Work    policy.Work   `json:"work"`
-	Command string        `json:"command,omitempty"` // name of the program
-	Version string        `json:"version,omitempty"`
-	Reason  string        `json:"reason"`
-	By      string        `json:"by"`
-	State   string        `json:"state"`
-	Text    string        `json:"text,omitempty"` // why it stopped
+	ID      string      `json:"id"`
+	Work    policy.Work `json:"work"`
+	Command string      `json:"command,omitempty"` // name of the program
+	Version string      `json:"version,omitempty"`
+	Reason  string      `json:"reason"`
+	By      string      `json:"by"`
+	State   string      `json:"state"`
+	Text    string      `json:"text,omitempty"` // why it is in that state
+	// Hold reports that the rollout has yet to pause before the last member with an older minor version of etcd.
+	Hold    bool          `json:"hold,omitempty"`
 	Started time.Time     `json:"started"`
 	Hosts   []RolloutHost `json:"hosts"`
 	DryRun  bool          `json:"dryRun,omitempty"` // nothing was started

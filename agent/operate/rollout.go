@@ -45,6 +45,10 @@ func (o *Operator) StartRollout(ctx context.Context, req control.RolloutRequest,
 			return control.Rollout{}, err
 		}
 	}
+	holds, err := o.holdsUpgrade(cannot, req)
+	if err != nil {
+		return control.Rollout{}, err
+	}
 	hosts, err := o.opt.Etcd.Read(ctx, cluster.Span{Start: o.keys.Hosts(), End: o.keys.Lock()})
 	if err != nil {
 		return control.Rollout{}, o.refuseCall(cannot, err, "try again when the cluster has a quorum")
@@ -60,7 +64,7 @@ func (o *Operator) StartRollout(ctx context.Context, req control.RolloutRequest,
 	}
 	rollout := record.Rollout{
 		ID: strings.ToLower(rand.Text()[:8]), Work: string(req.Work), Command: req.Command, Etcd: req.Version,
-		Bare:   req.WithoutSnapshot,
+		Bare: req.WithoutSnapshot, Hold: holds,
 		Reason: req.Reason, By: by, Started: o.opt.Wall().UTC(),
 	}
 	rollout.Since = rollout.Started
@@ -87,6 +91,21 @@ func (o *Operator) StartRollout(ctx context.Context, req control.RolloutRequest,
 		req.Reason))
 	o.opt.Wake()
 	return publish.RolloutOf(rollout, nil), nil
+}
+
+// holdsUpgrade reports whether a rollout pauses before the last member. It returns an error if the version of the
+// rollout cannot be reached now.
+func (o *Operator) holdsUpgrade(cannot string, req control.RolloutRequest) (bool, error) {
+	if req.Version == "" {
+		return false, nil
+	}
+	r := o.opt.Rounds.Reached()
+	if r == nil {
+		return false, refuse(control.Conflicts, control.CodeConflict, cannot+"the members have not answered yet",
+			"try again when the cluster has a quorum")
+	}
+	against := policy.AgainstUpgrade(r.View, req.Version)
+	return !req.NoHold && policy.HoldsUpgrade(r.View, req.Version), refused(cannot, against)
 }
 
 // rolloutHosts returns the hosts of a new rollout, chosen from those with a host record.
@@ -126,8 +145,11 @@ func (o *Operator) rolloutPreview(would record.Rollout, chosen []policy.RolloutH
 	if !named {
 		out.Absent = policy.AbsentMembers(r.View)
 	}
-	if out.Work == policy.WorkReaddress {
+	switch {
+	case out.Work == policy.WorkReaddress:
 		out.Steps = policy.ReaddressPlan(r.View, chosen)
+	case out.Work == policy.WorkCommand && out.Version != "":
+		out.Steps = policy.UpgradePlan(r.View, chosen, out.Version, would.Hold)
 	}
 	return out
 }

@@ -23,6 +23,8 @@ func (k *Persister) noteRequest(ctx context.Context, r *round.Round) {
 		k.takeTurn(ctx, r)
 	case policy.RequestAgain:
 		k.stopUnended(ctx, r)
+	case policy.RequestHeld:
+		k.pauseHeld(ctx, r, note.Text)
 	case policy.RequestTooNew: // written by a newer quorumd; this one could misread it
 		if k.tooNew != r.Rollout.ID {
 			k.tooNew = r.Rollout.ID

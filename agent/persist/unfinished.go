@@ -26,20 +26,37 @@ func (k *Persister) stopUnended(ctx context.Context, r *round.Round) {
 			" is back from its maintenance, but the rollout's record does not show that: find out what else writes " +
 			"to it; quorumctl rollout resume repeats the maintenance"
 	}
+	if k.writeRollout(ctx, r, next) {
+		k.log.Error("rollout stopped", "rollout", next.ID, "text", next.Text)
+	}
+}
+
+// pauseHeld pauses an upgrade that has reached the last member. It pauses once: an operator who resumes it lets the
+// host go down.
+func (k *Persister) pauseHeld(ctx context.Context, r *round.Round, why string) {
+	next := *r.Rollout
+	next.State, next.Text, next.Hold = record.RolloutPaused, why, false
+	if k.writeRollout(ctx, r, next) {
+		k.log.Warn("rollout paused", "rollout", next.ID, "text", why)
+	}
+}
+
+// writeRollout replaces the rollout's record, unless it has changed since this round read it; then the next round reads
+// it again. It reports whether it has.
+func (k *Persister) writeRollout(ctx context.Context, r *round.Round, next record.Rollout) bool {
 	value, err := record.Encode(next)
 	if err != nil {
-		k.log.Error("cannot stop the rollout", "rollout", next.ID, "error", err)
-		return
+		k.log.Error("cannot save the state of the rollout", "rollout", next.ID, "error", err)
+		return false
 	}
 	ctx, cancel := context.WithTimeout(ctx, k.opt.Config.Timing.CallTimeout)
 	defer cancel()
 	key := k.keys.Rollout()
 	answer, err := k.opt.Etcd.Txn(ctx, []clientv3.Cmp{clientv3.Compare(clientv3.ModRevision(key), "=", r.RolloutAt)},
 		clientv3.OpPut(key, string(value)))
-	switch {
-	case err != nil:
-		k.log.Error("cannot stop the rollout; the next round retries", "rollout", next.ID, "error", err)
-	case answer.Succeeded: // otherwise the rollout has changed, and the next round reads it again
-		k.log.Error("rollout stopped", "rollout", next.ID, "text", next.Text)
+	if err != nil {
+		k.log.Error("cannot save the state of the rollout; the next round retries", "rollout", next.ID, "error", err)
+		return false
 	}
+	return answer.Succeeded
 }

@@ -198,6 +198,7 @@ func cycleVetoes() []veto {
 		vetoOperationInFlight(),
 		vetoLockHeld(),
 		vetoCommonCause(),
+		vetoUpgradeHeld(),
 		vetoQuorumAtRisk(),
 		vetoLearnerUnsettled(),
 		vetoNotSettled(),

@@ -66,6 +66,7 @@ func TestTheVetoesOfAHostAreCheckedInOrder(t *testing.T) {
 			{OperationInFlight, false},
 			{LockHeld, false},
 			{CommonCause, false},
+			{UpgradeHeld, false},
 			{QuorumAtRisk, false},
 			{LearnerUnsettled, false},
 			{Settling, false},

@@ -11,21 +11,11 @@ import (
 // ReaddressPlan returns the steps that a readdress of these hosts takes if nothing fails, host by host in the order of
 // a rollout. The fault tolerance of a step is the one after it; while etcd restarts, it is one less.
 func ReaddressPlan(v View, hosts []RolloutHost) (steps []PlanStep) {
-	rank := func(h RolloutHost) int {
-		i := slices.IndexFunc(v.Hosts, func(o Host) bool { return o.ID == h.ID })
-		if i < 0 {
-			return 0
-		}
-		return v.rolloutRank(v.Hosts[i])
-	}
-	order := slices.SortedStableFunc(slices.Values(hosts), func(a, b RolloutHost) int {
-		return cmp.Or(cmp.Compare(rank(a), rank(b)), cmp.Compare(a.Name, b.Name))
-	})
 	voters, live := v.Cluster.Counts()
 	add := func(text string) {
 		steps = append(steps, PlanStep{Text: text, Voters: voters, Tolerance: Tolerance(voters, live)})
 	}
-	for _, h := range order {
+	for _, h := range v.rolloutOrder(hosts) {
 		for m := range v.Cluster.voters() {
 			if m.PeerURL == h.PeerURL && m.Leader {
 				add("leadership is transferred from " + h.Name + " to another voter")
@@ -45,6 +35,20 @@ func ReaddressPlan(v View, hosts []RolloutHost) (steps []PlanStep) {
 		add(text + ". The hosts of all other members report that their etcd has connected to it")
 	}
 	return steps
+}
+
+// rolloutOrder returns hosts in the order in which a rollout takes them down if nothing changes.
+func (v View) rolloutOrder(hosts []RolloutHost) []RolloutHost {
+	rank := func(h RolloutHost) int {
+		i := slices.IndexFunc(v.Hosts, func(o Host) bool { return o.ID == h.ID })
+		if i < 0 {
+			return 0
+		}
+		return v.rolloutRank(v.Hosts[i])
+	}
+	return slices.SortedStableFunc(slices.Values(hosts), func(a, b RolloutHost) int {
+		return cmp.Or(cmp.Compare(rank(a), rank(b)), cmp.Compare(a.Name, b.Name))
+	})
 }
 
 // AbsentMembers returns the names of the members whose hosts have no host record, so that a rollout of all hosts leaves

@@ -106,6 +106,7 @@ const (
 	RestoreTestOverdue       ReasonCode = "RESTORE_TEST_OVERDUE"
 	RestoreTestFailed        ReasonCode = "RESTORE_TEST_FAILED"
 	SnapshotFirst            ReasonCode = "SNAPSHOT_FIRST"
+	UpgradeHeld              ReasonCode = "UPGRADE_HELD"
 	Ejected                  ReasonCode = "EJECTED"
 	TooManyVoters            ReasonCode = "TOO_MANY_VOTERS"
 	SizeDiffers              ReasonCode = "SIZE_DIFFERS"
@@ -357,6 +358,11 @@ func backupReasons() []ReasonInfo {
 			SnapshotFirst, "an etcd rollout, or the removal of a healthy voter, waits for a snapshot",
 			"wait; if no snapshot can be taken, fix the named cause; or quorumctl rollout abort, and start it " +
 				"again with --without-snapshot; before a removal: quorumctl snapshot save",
+		},
+		{
+			UpgradeHeld, "an upgrade to the next minor version pauses before the last member",
+			"quorumctl upgrade resume continues, and then no member can go back; quorumctl upgrade abort --command " +
+				"NAME --reason '<why>' takes the upgraded hosts back",
 		},
 		{
 			RestoreTestOverdue, "no recent restore test passed",

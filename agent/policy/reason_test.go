@@ -36,7 +36,7 @@ func TestEveryReasonIsDeclared(t *testing.T) {
 		StandbyLost, TooManyVoters, SizeDiffers, HostRetired, ClientURLDiffers,
 		Recovering, Recovered, RecoveryGivenUp, QuorumRestored,
 		BackupOld, BackupFailed,
-		RestoreTestOverdue, RestoreTestFailed, SnapshotFirst, BootstrapWaiting,
+		RestoreTestOverdue, RestoreTestFailed, SnapshotFirst, BootstrapWaiting, UpgradeHeld,
 		LearnerVersion, LearnerLimit, LearnerOnly, PeerTLSMissing,
 	}
 	for _, code := range all {

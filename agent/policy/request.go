@@ -15,6 +15,7 @@ const (
 	RequestRetried                // keep the request, although the step ends its operation
 	RequestTurn                   // a rollout has reached this host: make a request
 	RequestAgain                  // a rollout has reached this host a second time: stop the rollout
+	RequestHeld                   // an upgrade has reached the last member: pause the rollout
 	RequestTooNew                 // a rollout has reached this host, but this agent does not know its work
 	RequestRecalled               // record on disk that its work is called off
 )
@@ -43,7 +44,7 @@ func noteRequest(v View, step Step) RequestNote {
 	}
 	a := v.Asked
 	if a == nil {
-		return RequestNote{Change: rolloutTurn(v)}
+		return rolloutTurn(v)
 	}
 	own := v.Op != nil && v.Op.Host == v.Self.ID
 	m, listed := v.member()
@@ -66,6 +67,9 @@ func noteRequest(v View, step Step) RequestNote {
 		return doneEnds(a)
 	case a.TooLate():
 		return ends(Cancelled, "the machine was rebooted before the operation began")
+	case heldHere(v):
+		why, _ := heldUpgrade(v)
+		return RequestNote{Change: RequestHeld, Text: why}
 	case halted(v) && !v.cannotRead(RecordRollout): // an unreadable rollout may continue later
 		return ends(Cancelled, "the rollout that requested it does not continue")
 	}
@@ -85,14 +89,19 @@ func ends(code ReasonCode, text string) RequestNote {
 }
 
 // halted reports whether a rollout requested this host's operation, the operation has not begun, and the rollout is
-// paused or over. Then the host is not taken down, even before its disk records the end of the request. An operation
-// has not begun as long as etcd has no record of it, even if the disk records that it begins. The rollouts of another
-// cluster do not count.
+// paused or over. Then the host is not taken down, even before its disk records the end of the request. The rollouts of
+// another cluster do not count.
 func halted(v View) bool {
 	a := v.Asked
-	return a != nil && a.Rollout != "" && !v.foreign() &&
-		(!a.Begun || !a.Seen && !a.Stopped && !v.owns(KindCycle)) &&
+	return a != nil && a.Rollout != "" && !v.foreign() && notBegun(v) &&
 		(v.Rollout == nil || v.Rollout.ID != a.Rollout || !v.Rollout.Runs)
+}
+
+// notBegun reports whether the requested operation has not begun. It has not as long as etcd has no record of it, even
+// if the disk records that it begins.
+func notBegun(v View) bool {
+	a := v.Asked
+	return !a.Begun || !a.Seen && !a.Stopped && !v.owns(KindCycle)
 }
 
 // endsWith returns the change of the request when its operation ends. If nothing was done and nothing has failed, the
@@ -111,7 +120,19 @@ func endsWith(a *Asked, outcome ReasonCode) RequestChange {
 }
 
 // rolloutTurn returns the change of the request if a running rollout has reached this host.
-func rolloutTurn(v View) RequestChange {
+func rolloutTurn(v View) RequestNote {
+	change := reachedBy(v)
+	if change != RequestTurn {
+		return RequestNote{Change: change}
+	}
+	if why, held := heldUpgrade(v); held {
+		return RequestNote{Change: RequestHeld, Text: why}
+	}
+	return RequestNote{Change: change}
+}
+
+// reachedBy returns the change of the request if a running rollout has reached this host and does not pause before it.
+func reachedBy(v View) RequestChange {
 	r := v.Rollout
 	switch {
 	case r == nil || !r.Runs || !v.HostsFresh || v.Op != nil || v.Pause != nil || v.cannotRead(RecordPause),

@@ -20,6 +20,7 @@ type Rollout struct {
 	Due             bool     // according to its disk, this host was not taken down since the last resume
 	Upgrade         string   // the etcd version to reach; empty if the rollout is no upgrade
 	WithoutSnapshot bool     // an operator waived the snapshot
+	Hold            bool     // it pauses before the last member with an older minor version: see heldUpgrade
 	Began           time.Duration
 }
 

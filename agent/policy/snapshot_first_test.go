@@ -72,8 +72,9 @@ func TestAnEtcdUpgradeRolloutWaitsForASnapshot(t *testing.T) {
 		if waits != (c.waits != "") || !strings.HasPrefix(text, c.waits) {
 			t.Errorf("%s: %q, want %q", name, text, c.waits)
 		}
-		if turn := rolloutTurn(v); waits && turn != RequestStays || !waits && v.Rollout.Runs && turn != RequestTurn {
-			t.Errorf("%s: the step is %v", name, turn)
+		turn := rolloutTurn(v).Change
+		if waits && turn != RequestStays || !waits && v.Rollout.Runs && turn != RequestTurn {
+			t.Errorf("%s: the change is %v", name, turn)
 		}
 		if note := noteBackup(v); note.Take != c.take {
 			t.Errorf("%s: %+v, want %t", name, note, c.take)

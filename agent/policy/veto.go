@@ -146,6 +146,7 @@ func vetoBackupFailed() veto        { return veto{BackupFailed, false, backupFai
 func vetoRestoreTestOverdue() veto  { return veto{RestoreTestOverdue, false, restoreTestOverdue} }
 func vetoRestoreTestFailed() veto   { return veto{RestoreTestFailed, false, restoreTestFailed} }
 func vetoSnapshotFirst() veto       { return veto{SnapshotFirst, false, snapshotFirst} }
+func vetoUpgradeHeld() veto         { return veto{UpgradeHeld, false, upgradeHeld} }
 func vetoLeaveAtRisk() veto         { return veto{QuorumAtRisk, false, leaveAtRisk} }
 func vetoRemovalPending() veto      { return veto{Settling, false, removalPending} }
 func vetoNotFirstToLeave() veto     { return veto{LowerRanked, false, notFirstToLeave} }

@@ -19,6 +19,7 @@ type Rollout struct {
 	Command string    `json:"command,omitempty"` // the name of a program that every host has
 	Etcd    string    `json:"etcd,omitempty"`    // the version that etcd must report afterwards; empty: any
 	Bare    bool      `json:"withoutSnapshot,omitempty"`
+	Hold    bool      `json:"hold,omitempty"` // it has yet to pause before the last member with an older minor version
 	Reason  string    `json:"reason" bound:"text"`
 	By      string    `json:"by"`
 	State   string    `json:"state"`

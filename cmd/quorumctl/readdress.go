@@ -52,14 +52,7 @@ func (a *app) readdressCommand() *cobra.Command {
 			if err != nil || !send {
 				return err
 			}
-			r, err := a.client().StartRollout(cmd.Context(), req)
-			if err != nil {
-				return cannot(what, err)
-			}
-			if w.isSet() {
-				return a.followRollout(cmd.Context(), r, w.timeout)
-			}
-			return a.emitRollout(cmd.Context(), r)
+			return a.startRollout(cmd.Context(), req, w, what)
 		},
 	}, printed{name: "rollout", of: rollout{}})
 	reasonFlag(cmd, &req.Reason, inHistory)

@@ -23,12 +23,12 @@ func (a *app) rolloutCommand() *cobra.Command {
 		Short:   "Restart etcd, reboot or run a command, host by host",
 		Example: examples("quorumctl rollout start reboot --reason 'new kernel'", "quorumctl rollout status --watch",
 			"quorumctl rollout pause"),
-	}, a.rolloutStartCommand(), a.rolloutStatusCommand(),
-		a.rolloutSetCommand("pause", record.RolloutPaused, "Pause the rollout before the next host",
+	}, a.rolloutStartCommand(), a.rolloutStatusCommand("rollout"),
+		a.rolloutSetCommand("rollout pause", record.RolloutPaused, "Pause the rollout before the next host",
 			"Pause the rollout until quorumctl rollout resume. A host that is down still comes back."),
-		a.rolloutSetCommand("resume", record.RolloutRunning, "Resume a rollout that is paused or has stopped",
+		a.rolloutSetCommand("rollout resume", record.RolloutRunning, "Resume a rollout that is paused or has stopped",
 			"Resume a rollout that is paused, or that has stopped because a host did not come back healthy."),
-		a.rolloutSetCommand("abort", record.RolloutAborted, "Abort the rollout for good",
+		a.rolloutSetCommand("rollout abort", record.RolloutAborted, "Abort the rollout for good",
 			"Abort the rollout: no further host goes down, and it cannot be resumed. A host that is down comes back."),
 	)
 }
@@ -72,14 +72,7 @@ func (a *app) rolloutStartCommand() *cobra.Command {
 			if err != nil || !send {
 				return err
 			}
-			r, err := a.client().StartRollout(cmd.Context(), req)
-			if err != nil {
-				return cannot("start the rollout", err)
-			}
-			if w.isSet() {
-				return a.followRollout(cmd.Context(), r, w.timeout)
-			}
-			return a.emitRollout(cmd.Context(), r)
+			return a.startRollout(cmd.Context(), req, w, "start the rollout")
 		},
 	}, printed{name: "rollout", of: rollout{}})
 	flags := cmd.Flags()
@@ -93,6 +86,18 @@ func (a *app) rolloutStartCommand() *cobra.Command {
 	c.flags(cmd)
 	completeWith(cmd, "hosts", a.completeHosts)
 	return cmd
+}
+
+// startRollout starts a rollout, and with --wait follows it. what names the request in an error.
+func (a *app) startRollout(ctx context.Context, req control.RolloutRequest, w waitFlags, what string) error {
+	r, err := a.client().StartRollout(ctx, req)
+	if err != nil {
+		return cannot(what, err)
+	}
+	if w.isSet() {
+		return a.followRollout(ctx, r, w.timeout)
+	}
+	return a.emitRollout(ctx, r)
 }
 
 // previewRollout asks quorumd to check a rollout without starting it, and shows what it would do.
@@ -118,6 +123,9 @@ func (a *app) previewRollout(ctx context.Context, req control.RolloutRequest) (p
 		if len(r.Absent) > 0 {
 			p.line("    absent   %s: no host record (quorumd does not run, or cannot reach the cluster); left out",
 				word{strings.Join(r.Absent, ", "), warn})
+		}
+		if r.Hold {
+			p.line("    pauses   before the last member with an older etcd")
 		}
 		if r.Work == policy.WorkReaddress {
 			p.line("    undo     set the old URLs, reload quorumd, then quorumctl readdress HOST... --reason '<why>'")
@@ -148,7 +156,8 @@ func rolloutWork(_ *cobra.Command, args []string) error {
 		"cannot start the rollout: want restart, reboot or command NAME, got %q", strings.Join(args, " "))
 }
 
-func (a *app) rolloutStatusCommand() *cobra.Command {
+// rolloutStatusCommand returns the command status of a group of commands that start rollouts.
+func (a *app) rolloutStatusCommand(group string) *cobra.Command {
 	var watch bool
 	var interval time.Duration
 	cmd := a.prints(&cobra.Command{
@@ -156,7 +165,7 @@ func (a *app) rolloutStatusCommand() *cobra.Command {
 		Short: "Show the progress of the rollout and the time left",
 		Long: "Show the current or last rollout. With --watch, refresh until it has ended; the exit status is then " +
 			"0\nif every host is back, and 70 if the rollout stopped or was aborted.",
-		Example: examples("quorumctl rollout status", "quorumctl rollout status --watch"),
+		Example: examples("quorumctl "+group+" status", "quorumctl "+group+" status --watch"),
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if watch {
@@ -198,13 +207,14 @@ func fresh(s, first control.Status) bool {
 	return s.Loop.Rounds >= first.Loop.Rounds+rounds || s.Loop.Rounds < first.Loop.Rounds
 }
 
-// rolloutSetCommand returns a command that changes the state of the rollout.
-func (a *app) rolloutSetCommand(name, state, short, long string) *cobra.Command {
+// rolloutSetCommand returns a command that changes the state of the rollout. path is its name with its group's.
+func (a *app) rolloutSetCommand(path, state, short, long string) *cobra.Command {
+	group, name, _ := strings.Cut(path, " ")
 	return a.prints(&cobra.Command{
 		Use:     name,
 		Short:   short,
 		Long:    long,
-		Example: examples("quorumctl rollout "+name, "quorumctl rollout "+name+" && quorumctl rollout status"),
+		Example: examples("quorumctl "+path, "quorumctl "+path+" && quorumctl "+group+" status"),
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			r, err := a.client().SetRollout(cmd.Context(), state)

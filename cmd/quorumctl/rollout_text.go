@@ -45,6 +45,9 @@ func writeRollout(p *page, s control.Status) {
 	if r.Version != "" {
 		p.line("    until    etcd reports %s", r.Version)
 	}
+	if r.Hold {
+		p.line("    pauses   before the last member with an older etcd")
+	}
 	if r.Text != "" && display.ChangedBy(r) == "" && r.State != record.RolloutRunning {
 		p.line("    because  %s", word{r.Text, display.RolloutState(r).Tone})
 	}

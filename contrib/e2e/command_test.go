@@ -29,19 +29,6 @@ func withCommands(t *testing.T, script func(h *host) string) *world {
 	return w
 }
 
-// command writes a program for commands.d of the host: lines of shell that run in the directory of the hooks.
-func (h *host) command(name, script string) {
-	h.w.t.Helper()
-	dir := filepath.Join(h.Options.Dir, "hooks", "commands.d")
-	err := os.MkdirAll(dir, 0o755)
-	if err == nil {
-		err = os.WriteFile(filepath.Join(dir, name), []byte("#!/bin/sh\ncd "+filepath.Dir(dir)+"\n"+script+"\n"), 0o755)
-	}
-	if err != nil {
-		h.w.t.Fatal(err)
-	}
-}
-
 // witness returns lines of shell that record whether the host's etcd accepts connections, and the program's
 // environment.
 func (h *host) witness() string {
@@ -59,20 +46,6 @@ func (w *world) rollOut(name string) error {
 		Reason: "a test",
 	})
 	return err
-}
-
-// rollout waits until the rollout is in the given state, and returns it.
-func (w *world) rollout(state string) control.Rollout {
-	w.t.Helper()
-	var got control.Rollout
-	w.eventually("the rollout is "+state, func() bool {
-		s, ok := w.hosts[2].status()
-		if ok && s.Rollout != nil {
-			got = *s.Rollout
-		}
-		return got.State == state
-	})
-	return got
 }
 
 func TestARolloutRunsACommandOnceOnEveryHostWhileItsEtcdIsDown(t *testing.T) {

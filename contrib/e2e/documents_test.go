@@ -89,6 +89,7 @@ func ranElsewhere() map[string]otherTest {
 	removed := "TestMemberRemoveShowsWhatItWaitsFor"
 	resized, grows := "TestResizeShowsItsPlan", "TestResizeWaitFollowsTheVotersUntilTheClusterHasItsSize"
 	replaced, readdressed := "TestReplaceShowsWhichHostJoins", "TestReaddressStartsARolloutOfTheNamedHostsOrOfAll"
+	upgraded := "TestUpgradeShowsItsStepsAndGoesBackToTheOldestVersion"
 	retired, leaves := "TestRetireShowsItsPlanAndTheRetiredHosts", "TestRetireWaitsUntilTheHostCanBeSwitchedOff"
 	return map[string]otherTest{
 		`bootstrap --yes`:      newcomer,
@@ -158,10 +159,19 @@ func ranElsewhere() map[string]otherTest {
 		`member replace n3 n2 --reason 'end of lease' --dry-run`:    {replaced, "member replace n3 n4 --dry-run"},
 		`member replace n1 n3 --reason 'end of lease' --dry-run`:    {replaced, "member replace n3 n4 --dry-run"},
 		`member replace n3 n2 --reason 'end of lease' --yes --wait`: {replaced, "member replace n3 n4 --yes --reason"},
-		`readdress --all --reason 'new subnet' --dry-run`:           {readdressed, "readdress --all --dry-run --reason"},
-		`readdress n3 --reason 'new subnet' --yes --wait`:           {readdressed, "readdress n3 --yes --reason"},
-		`readdress n1 n2 n3 --reason certificates --wait --yes`:     {readdressed, "readdress n1 n2 n3 --yes"},
-		`readdress n1 --reason https --wait --yes`:                  {readdressed, "readdress n3 --yes --reason"},
+		`upgrade plan 3.7.3 --command upgrade-etcd`:                 {upgraded, "upgrade plan 3.7.3 --command upgrade-etcd"},
+		`upgrade start 3.7.3 --command upgrade-etcd --reason "etcd 3.7" --yes`: {
+			upgraded, "upgrade start 3.7.3 --command upgrade-etcd --reason",
+		},
+		`upgrade status`: {upgraded, "upgrade status"},
+		`upgrade resume`: {upgraded, "upgrade resume"},
+		`upgrade abort --command reinstall-etcd --reason "slower than before"`: {
+			upgraded, "upgrade abort --command reinstall-etcd --reason slow",
+		},
+		`readdress --all --reason 'new subnet' --dry-run`:       {readdressed, "readdress --all --dry-run --reason"},
+		`readdress n3 --reason 'new subnet' --yes --wait`:       {readdressed, "readdress n3 --yes --reason"},
+		`readdress n1 n2 n3 --reason certificates --wait --yes`: {readdressed, "readdress n1 n2 n3 --yes"},
+		`readdress n1 --reason https --wait --yes`:              {readdressed, "readdress n3 --yes --reason"},
 		`leader transfer n2 --reason "n1 is to be moved" --wait`: {
 			"TestLeaderTransferShowsItsPlanAndItsEnd", "leader transfer n2 --yes --wait",
 		},

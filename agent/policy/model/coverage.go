@@ -100,6 +100,6 @@ func Reasons() map[policy.ReasonCode]string {
 		policy.RecoveryGivenUp: recovers,
 		policy.BackupOld:       noBackup, policy.BackupFailed: noBackup,
 		policy.RestoreTestOverdue: noBackup, policy.RestoreTestFailed: noBackup,
-		policy.SnapshotFirst: noBackup, policy.BootstrapWaiting: noList,
+		policy.SnapshotFirst: noBackup, policy.UpgradeHeld: Explored, policy.BootstrapWaiting: noList,
 	}
 }

@@ -5,6 +5,7 @@ package model
 
 import (
 	"context"
+	"slices"
 
 	"github.com/quorumd/quorumd/agent/policy"
 )
@@ -33,13 +34,15 @@ const (
 	rolloutWithOperator = iota + 1
 	rolloutWithFault
 	rolloutWithSpare
+	rolloutUpgrade
+	_ // the upgrade with a fault, which no mistake needs
 	_ // the first of LongRollouts, which no mistake needs
 	rolloutWithFaultAndOperator
 )
 
 // RolloutMistakes returns the seeded mistakes.
 func RolloutMistakes() []RolloutMistake {
-	list := append(rolloutOrderMistakes(), rolloutProgressMistakes()...)
+	list := slices.Concat(rolloutOrderMistakes(), rolloutProgressMistakes(), upgradeMistakes())
 	for i := range list {
 		p := rolloutPromises()[list[i].breach]
 		list[i].Promise, list[i].Text = p.name, p.text
@@ -167,6 +170,28 @@ func rolloutProgressMistakes() []RolloutMistake {
 		{
 			Name: "a host does not report what it waits for", breach: rolloutNoReason,
 			rules: rolloutRules{decision: func(d *policy.Decision) { d.Reasons = nil }},
+		},
+	}
+}
+
+// upgradeMistakes returns the mistakes about the pause before the last member of an upgrade.
+func upgradeMistakes() []RolloutMistake {
+	return []RolloutMistake{
+		{
+			Name: "an upgrade does not pause", breach: rolloutNotAsked, scope: rolloutUpgrade,
+			rules: seeingRollout(func(_ *policy.View, r *policy.Rollout) { r.Hold = false }),
+		},
+		{
+			Name: "the versions of the other members count as older", breach: rolloutNotAsked, scope: rolloutUpgrade,
+			rules: seeingRollout(func(v *policy.View, _ *policy.Rollout) {
+				for i := range v.Cluster.Members {
+					v.Cluster.Members[i].Version = oldMinor
+				}
+			}),
+		},
+		{
+			Name: "the pause of an upgrade is recorded, and the upgrade continues", breach: rolloutNotAsked,
+			scope: rolloutUpgrade, rules: rolloutRules{holdsWithoutPause: true},
 		},
 	}
 }

@@ -20,8 +20,9 @@ type Rollout struct {
 	Name            string
 	Spares          int // at most one; it reads the cluster only if the queue names it
 	Work            policy.Work
-	OperatorActions int // the maximum number of operators' actions: pause, resume, abort, cancel a host, release
-	Budget          int // the maximum number of faults in a trace
+	Upgrade         bool // to the next minor version: the rollout pauses before the last member
+	OperatorActions int  // the maximum number of operators' actions: pause, resume, abort, cancel a host, release
+	Budget          int  // the maximum number of faults in a trace
 }
 
 // Rollouts returns the scopes that every test run explores.
@@ -33,6 +34,14 @@ func Rollouts() []Rollout {
 		{
 			Name: "a rollout of reboots with a spare, one operator command", Work: policy.WorkReboot, Spares: 1,
 			OperatorActions: 1,
+		},
+		{
+			Name: "an upgrade with a pause before the last member, one operator command", Work: policy.WorkRestart,
+			Upgrade: true, OperatorActions: 1,
+		},
+		{
+			Name: "an upgrade with a pause before the last member, a fault", Work: policy.WorkRestart, Upgrade: true,
+			Budget: 1,
 		},
 	}
 }
@@ -102,6 +111,7 @@ type rolloutHost struct {
 	cutOff       uint8 // its agent reaches no endpoint
 	slow         uint8 // its health state is SLOW
 	wrongVersion uint8 // the installed version of etcd is not the one that the rollout wants
+	upgraded     uint8 // of an upgrade: etcd has started with the new version
 
 	hasToken uint8 // its agent believes that it holds the lock
 
@@ -128,6 +138,8 @@ type rolloutWorld struct {
 	hosts [maxRolloutHosts]rolloutHost
 
 	state       uint8                    // the state of the rollout
+	hold        uint8                    // the rollout has yet to pause before the last member
+	decided     uint8                    // only for the checks: an operator has resumed it since it paused there
 	waiting     uint8                    // the hosts that wait, a bit each
 	resumed     uint8                    // how many times the rollout was started or resumed, according to its record
 	stretch     uint8                    // how many times the rollout was started or resumed
@@ -149,6 +161,7 @@ type rolloutWorld struct {
 // initial returns the world in which a rollout of all hosts has just been started.
 func (r Rollout) initial() (w rolloutWorld) {
 	w.state, w.waiting, w.resumed, w.stretch, w.cooledDown = rolloutRuns, 1<<r.hosts()-1, 1, 1, 1
+	w.hold = bit(r.Upgrade)
 	for i := range rolloutVoters {
 		w.hosts[i].unit = active
 	}
@@ -271,6 +284,7 @@ func (r Rollout) text(w *rolloutWorld) string {
 			{h.released != 0, "released"},
 			{h.slow != 0, "slow"},
 			{h.wrongVersion != 0, "old etcd"},
+			{h.upgraded != 0, "upgraded"},
 			{h.hasToken != 0, "has the lock"},
 			{h.step != rolloutNone, "is about to " + rolloutStepTexts()[h.step]},
 			{h.pending != policy.RequestStays, fmt.Sprintf("request change %d pending", h.pending)},

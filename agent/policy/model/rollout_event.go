@@ -148,7 +148,8 @@ func (m *rolloutMachine) round(w *rolloutWorld, i int) (found rolloutBreach, d p
 	}
 	if c := d.Notes.Request.Change; h.pending == policy.RequestStays {
 		switch c {
-		case policy.RequestSeen, policy.RequestEnds, policy.RequestTurn, policy.RequestAgain:
+		case policy.RequestSeen, policy.RequestEnds, policy.RequestTurn, policy.RequestAgain,
+			policy.RequestHeld:
 			h.pending, h.pendingOutcome = c, rolloutOutcome(d.Notes.Request.Code)
 			h.pendingRequest, h.pendingResumed, h.pendingStale = h.rolloutRequest, w.resumed, 0
 			if h.pendingBoot = 0; c == policy.RequestSeen {
@@ -186,6 +187,11 @@ func (m *rolloutMachine) write(w *rolloutWorld, i int) rolloutBreach {
 		}
 	case h.pending == policy.RequestAgain && h.pendingStale == 0 && w.reaches(i):
 		w.state = rolloutStopped
+		w.rollWritten()
+	case h.pending == policy.RequestHeld && h.pendingStale == 0 && w.reaches(i):
+		if w.hold = 0; !m.holdsWithoutPause {
+			w.state = rolloutPaused
+		}
 		w.rollWritten()
 	}
 	h.pending = policy.RequestStays
@@ -299,6 +305,7 @@ func (m *rolloutMachine) stop(w *rolloutWorld, i int, step, cut uint8) (found ro
 		h.unit = stoppedForRequest
 	default:
 		h.unit, h.restarted, h.doneIn = starting, 1, h.begunIn
+		h.upgraded |= bit(m.Upgrade && h.wrongVersion == 0)
 	}
 	return found
 }

@@ -21,7 +21,9 @@ type rolloutRules struct {
 	overwrites      bool          // a write of the rollout's record does not compare its revision
 	countsAsResumed bool          // the end of a host's operation counts as a resume by operators
 	releasedNotDone bool          // a released operation does not count as done
-	skipsLiveness   bool          // liveness is not checked
+	// holdsWithoutPause records the pause before the last member of an upgrade without pausing.
+	holdsWithoutPause bool
+	skipsLiveness     bool // liveness is not checked
 }
 
 // rolloutMachine explores a scope under rules.

@@ -19,6 +19,7 @@ const (
 	rolloutUnexpectedStep
 	rolloutNeverEnds
 	rolloutNoReason
+	rolloutNotAsked
 )
 
 func rolloutPromises() map[rolloutBreach]promise {
@@ -35,6 +36,9 @@ func rolloutPromises() map[rolloutBreach]promise {
 			"liveness", "all faults have ended, and a rollout neither ends nor reports why it stopped",
 		},
 		rolloutNoReason: {"P8", "a decision has neither a step nor a reason"},
+		rolloutNotAsked: {
+			"P9", "an upgrade takes down the last member with the older version, and no operator has resumed it there",
+		},
 	}
 }
 
@@ -82,7 +86,20 @@ func (m *rolloutMachine) judgeStop(w *rolloutWorld, i int, step uint8) rolloutBr
 	if step != rolloutTakeDown && w.hosts[i].doneIn == w.hosts[i].begunIn {
 		return rolloutHostTwice
 	}
+	if m.Upgrade && w.decided == 0 && m.isLastToUpgrade(w, i) {
+		return rolloutNotAsked
+	}
 	return 0
+}
+
+// isLastToUpgrade reports whether a host has the only member with the older version.
+func (m *rolloutMachine) isLastToUpgrade(w *rolloutWorld, i int) bool {
+	for k := range rolloutVoters {
+		if (w.hosts[k].upgraded == 0) != (k == i) {
+			return false
+		}
+	}
+	return true
 }
 
 // judgeEnd checks how the rollout continues after a host's operation ends.

@@ -71,7 +71,7 @@ func (m *rolloutMachine) failures(w *rolloutWorld, i int, add rolloutAdder) {
 	for old := max(w.resumed, 2) - 1; old <= w.resumed; old++ {
 		fault(fmt.Sprintf("has the rollout record overwritten with an older one, resumed %d", old),
 			w.waiting>>i&1 == 0, func(to *rolloutWorld, _ *rolloutHost) {
-				to.state, to.waiting, to.resumed = rolloutRuns, to.waiting|1<<i, old
+				to.state, to.waiting, to.resumed, to.hold = rolloutRuns, to.waiting|1<<i, old, bit(m.Upgrade)
 				to.rollWritten()
 			})
 	}
@@ -99,6 +99,7 @@ func (m *rolloutMachine) operatorActs(w *rolloutWorld, i int, add rolloutAdder) 
 			if state == rolloutRuns {
 				to.resumed++
 				to.stretch++
+				to.decided = bit(m.Upgrade && to.hold == 0)
 			}
 			to.rollWritten()
 		}

@@ -17,6 +17,8 @@ type rolloutObservation struct {
 	state       uint8
 	waiting     uint8
 	due         uint8
+	hold        uint8
+	upgraded    uint8 // the hosts, a bit each, whose members report the new version
 	leader      uint8
 	queueDown   [policy.DownLength]uint8
 	queueWriter uint8
@@ -53,13 +55,22 @@ func (r Rollout) observe(w *rolloutWorld, h int) rolloutObservation {
 		s.opBoot, s.opRestarted = w.sameBoot, own.restarted&bit(own.unit == active)
 	}
 	s.recordsOnly = bit(!w.looksEveryRound(h))
-	s.state, s.waiting, s.due = w.state, w.waiting, bit(own.lastResumed < w.resumed)
+	s.state, s.waiting, s.due, s.hold = w.state, w.waiting, bit(own.lastResumed < w.resumed), w.hold
+	for i := range rolloutVoters {
+		s.upgraded |= w.hosts[i].upgraded << i
+	}
 	s.leader, s.queueDown, s.queueWriter = w.leader, w.queueDown, w.queueWriter
 	return s
 }
 
 // rolloutID is the ID of the only rollout.
 const rolloutID = "r1"
+
+// The versions of etcd before and after an upgrade.
+var (
+	oldMinor = policy.Version{Major: 3, Minor: 6, Patch: 16}
+	newMinor = policy.Version{Major: 3, Minor: 7, Patch: 3}
+)
 
 // view builds the view of a cluster with a rollout and a queue.
 func (s *rolloutObservation) view(r Rollout) policy.View {
@@ -74,9 +85,16 @@ func (s *rolloutObservation) view(r Rollout) policy.View {
 	for i := range v.Cluster.Members {
 		m := &v.Cluster.Members[i]
 		m.Leader = m.Live && m.ID == memberID(int(s.leader))
+		if m.Version = oldMinor; r.Upgrade && s.upgraded>>i&1 != 0 {
+			m.Version = newMinor
+		}
 	}
 	v.Rollout = &policy.Rollout{
 		ID: rolloutID, Work: r.Work, Runs: s.state == rolloutRuns, Due: s.due != 0, Began: time.Minute,
+		Hold: s.hold != 0, WithoutSnapshot: true,
+	}
+	if r.Upgrade {
+		v.Rollout.Upgrade = newMinor.String()
 	}
 	for i := range r.hosts() {
 		if s.waiting>>i&1 != 0 {

@@ -1,0 +1,208 @@
+// Copyright The quorumd Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package policy
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+)
+
+// An upgrade is a rollout to another version of etcd. etcd upgrades one minor version at a time, and raises the cluster
+// version a few seconds after the last member runs the new minor version. From then on no member can run the old one
+// again, so the rollout pauses before that member's host, and an operator decides. Until then every member can go back.
+
+// floorOf returns the oldest patch of a minor version from which etcd may be upgraded to the next one; 0 for any. Older
+// patches can leave members behind that the next version removes or refuses (etcd's upgrade guides of 3.6 and 3.7).
+func floorOf(minor int64) int64 {
+	return map[int64]int64{5: 32, 6: 11}[minor]
+}
+
+// minor returns the version without its patch.
+func (v Version) minor() Version { return Version{Major: v.Major, Minor: v.Minor} }
+
+// minorText returns "3.6".
+func (v Version) minorText() string { return fmt.Sprintf("%d.%d", v.Major, v.Minor) }
+
+// AgainstUpgrade returns why etcd may not be rolled out in this version, or nil. A version that cannot be parsed is not
+// checked. A rollout within a minor version, and one that goes back, may repair a cluster: only an upgrade requires
+// every member to answer and to be healthy.
+func AgainstUpgrade(v View, version string) *Refusal {
+	to := ParseVersion(version)
+	if !to.Known() {
+		return nil
+	}
+	if !v.Limits.AllowUnsafe {
+		switch {
+		case !to.Tested():
+			return conflicts(VersionUntested, fmt.Sprintf("quorumd is tested with etcd up to %s, not with %s",
+				newestTested().minorText(), to), "upgrade quorumd first")
+		case !to.Safe():
+			return conflicts(VersionUnsafe, "etcd "+to.String()+" has known faults in membership changes",
+				"choose the newest patch of "+to.minorText())
+		}
+	}
+	rises, back := false, false
+	for _, m := range v.Cluster.Members {
+		if !m.Version.Known() {
+			continue
+		}
+		rises = rises || m.Version.minor().Less(to.minor())
+		back = back || to.minor().Less(m.Version.minor())
+		if refusal := againstJump(m, to); refusal != nil {
+			return refusal
+		}
+	}
+	switch {
+	case rises:
+		return againstUnready(v)
+	case back:
+		return againstWayBack(v, to)
+	}
+	return nil
+}
+
+// againstJump returns why a member may not be upgraded to a version in one go, or nil.
+func againstJump(m Member, to Version) *Refusal {
+	is := m.Version
+	if !is.minor().Less(to.minor()) {
+		return nil
+	}
+	next := Version{Major: is.Major, Minor: is.Minor + 1}
+	if next != to.minor() {
+		return conflicts(VersionIncompatible, fmt.Sprintf("%s runs etcd %s, and etcd is upgraded one minor version at "+
+			"a time", m.label(), is), "upgrade to "+next.minorText()+" first")
+	}
+	if floor := floorOf(is.Minor); is.Patch < floor {
+		return conflicts(VersionUnsafe, fmt.Sprintf("%s runs etcd %s, and only %s.%d and newer may be upgraded to %s",
+			m.label(), is, is.minorText(), floor, to.minorText()),
+			"upgrade to the newest patch of "+is.minorText()+" first")
+	}
+	return nil
+}
+
+// againstUnready returns why the cluster is not ready for an upgrade to the next minor version, or nil.
+func againstUnready(v View) *Refusal {
+	const wait = "quorumctl status; start the upgrade when every member is healthy"
+	for _, m := range v.Cluster.Members {
+		h, present := v.hostOf(m)
+		switch {
+		case !m.Live || !m.Version.Known():
+			return conflicts("", m.label()+" does not answer; as long as it does not run the new version, the upgrade "+
+				"cannot be completed", "start it, or remove it: quorumctl member remove")
+		case m.Errors:
+			return conflicts("", "etcd on "+m.label()+" reports errors", wait)
+		case present && Unhealthy(h.Health):
+			return conflicts("", fmt.Sprintf("the health state of %s is %s", h.Name, h.Health), wait)
+		}
+	}
+	if v.Cluster.Alarms != "" {
+		return conflicts("", "an alarm is raised: "+v.Cluster.Alarms, wait)
+	}
+	return nil
+}
+
+// againstWayBack returns why the members cannot go back to an older minor version, or nil. etcd does not raise the
+// cluster version while a member that answers runs the old minor version.
+func againstWayBack(v View, to Version) *Refusal {
+	for _, m := range v.Cluster.Members {
+		if m.Live && m.Version.Known() && !to.minor().Less(m.Version.minor()) {
+			return nil
+		}
+	}
+	return conflicts(VersionIncompatible, "no member runs etcd "+to.minorText()+" any more, so the cluster version "+
+		"has been raised, and etcd "+to.minorText()+" refuses to start",
+		"quorumctl recover restores a snapshot of "+to.minorText())
+}
+
+// raises reports whether a version is of a newer minor version than some member's. A rollout to it ends with the point
+// of no return.
+func (v View) raises(to Version) bool {
+	return to.Known() && slices.ContainsFunc(v.Cluster.Members, func(m Member) bool {
+		return m.Version.Known() && m.Version.minor().Less(to.minor())
+	})
+}
+
+// HoldsUpgrade reports whether a rollout to a version pauses before the last member, unless an operator waives that.
+func HoldsUpgrade(v View, version string) bool { return v.raises(ParseVersion(version)) }
+
+// UpgradePlan returns the steps of a rollout to a version if nothing fails, host by host in the order of a rollout. The
+// fault tolerance of a step is the one after it; while etcd of a voter is stopped, it is one less.
+func UpgradePlan(v View, hosts []RolloutHost, version string, hold bool) (steps []PlanStep) {
+	to := ParseVersion(version)
+	voters, live := v.Cluster.Counts()
+	add := func(text string) {
+		steps = append(steps, PlanStep{Text: text, Voters: voters, Tolerance: Tolerance(voters, live)})
+	}
+	raises := v.raises(to)
+	for _, h := range v.rolloutOrder(hosts) {
+		if h.Skipped {
+			continue
+		}
+		i := slices.IndexFunc(v.Cluster.Members, func(m Member) bool { return m.PeerURL == h.PeerURL })
+		if i < 0 {
+			add(h.Name + ": the command runs; the host has no member")
+			continue
+		}
+		m := v.Cluster.Members[i]
+		v.Cluster.Members = slices.Clone(v.Cluster.Members)
+		v.Cluster.Members[i].Version = to
+		last := raises && !v.raises(to)
+		if last && hold {
+			add(fmt.Sprintf("the rollout pauses: until here every host can go back to etcd %s; quorumctl upgrade "+
+				"resume continues", m.Version.minorText()))
+		}
+		if m.Leader {
+			add("leadership is transferred from " + h.Name + " to another voter")
+		}
+		add(fmt.Sprintf("%s: etcd %s stops, the command runs, and etcd starts as %s", h.Name, m.Version, to))
+		if last {
+			add(fmt.Sprintf("the cluster version becomes %s within seconds: no member can go back", to.minorText()))
+			raises = false
+		}
+	}
+	if raises {
+		add(fmt.Sprintf("the cluster version stays, because other members run an older etcd than %s", to.minorText()))
+	}
+	return steps
+}
+
+// heldUpgrade returns why the rollout pauses before this host, and whether it does. A member whose version is unknown
+// counts as upgraded: it is better to ask once too often.
+func heldUpgrade(v View) (why string, held bool) {
+	r := v.Rollout
+	if r == nil || !r.Runs || !r.Hold {
+		return "", false
+	}
+	to := ParseVersion(r.Upgrade).minor()
+	own, listed := v.member()
+	if !listed || !own.Version.Known() || !own.Version.minor().Less(to) {
+		return "", false
+	}
+	for _, m := range v.Cluster.Members {
+		if m.ID != own.ID && m.Version.Known() && m.Version.minor().Less(to) {
+			return "", false
+		}
+	}
+	return fmt.Sprintf("before %s, the last member with etcd %s: once it runs %s, no member can go back",
+		cmp.Or(v.Self.Name, own.label()), own.Version.minorText(), to.minorText()), true
+}
+
+// heldHere reports whether the rollout pauses before this host although the host has a request for it: meanwhile its
+// member has become the last one with the older version.
+func heldHere(v View) bool {
+	a := v.Asked
+	if a == nil || v.Rollout == nil || a.Rollout != v.Rollout.ID || v.foreign() || !notBegun(v) {
+		return false
+	}
+	_, held := heldUpgrade(v)
+	return held
+}
+
+func upgradeHeld(v View) (string, bool) {
+	if !heldHere(v) {
+		return "", false
+	}
+	return heldUpgrade(v)
+}

@@ -1,0 +1,187 @@
+// Copyright The quorumd Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"context"
+
+	"github.com/spf13/cobra"
+
+	"github.com/quorumd/quorumd/agent/control"
+	"github.com/quorumd/quorumd/agent/policy"
+	"github.com/quorumd/quorumd/agent/record"
+)
+
+func (a *app) upgradeCommand() *cobra.Command {
+	return parent(&cobra.Command{
+		Use:     "upgrade",
+		GroupID: groupOperate,
+		Short:   "Upgrade etcd to another version, one host at a time",
+		Long: "Upgrade etcd to another version. Your own program installs it on every host; see quorumctl upgrade\n" +
+			"start. An upgrade is a rollout: quorumctl rollout pause applies to it too.",
+		Example: examples("quorumctl upgrade plan 3.7.3 --command upgrade-etcd",
+			"quorumctl upgrade start 3.7.3 --command upgrade-etcd --reason 'etcd 3.7'",
+			"quorumctl upgrade status --watch"),
+	}, a.upgradePlanCommand(), a.upgradeStartCommand(), a.rolloutStatusCommand("upgrade"),
+		a.rolloutSetCommand("upgrade resume", record.RolloutRunning, "Resume an upgrade that is paused or has stopped",
+			"Resume an upgrade that is paused, or that has stopped because a host did not come back with the new\n"+
+				"version. If it is paused before the last member, there is no way back once that member is upgraded."),
+		a.upgradeAbortCommand(),
+	)
+}
+
+// upgradeFlags are the flags of the commands that bring etcd to a version.
+func upgradeFlags(cmd *cobra.Command, a *app, req *control.RolloutRequest) {
+	flags := cmd.Flags()
+	flags.StringVar(&req.Command, "command", "", "program of commands.d that installs that version (required)")
+	flags.StringSliceVar(&req.Hosts, "hosts", nil, "only these hosts, by name or ID, such as n1,n3 (default all)")
+	flags.BoolVar(&req.NoHold, "no-hold", false, "do not pause before the last member with an older etcd")
+	flags.BoolVar(&req.WithoutSnapshot, "without-snapshot", false, "do not require a recent snapshot")
+	completeWith(cmd, "hosts", a.completeHosts)
+}
+
+// upgradeRequest completes the request for an upgrade to a version.
+func upgradeRequest(req *control.RolloutRequest, version, example string) error {
+	if req.Command == "" {
+		return usage(example, "the program that installs etcd %s is not named: --command", version)
+	}
+	req.Work, req.Version = policy.WorkCommand, version
+	return nil
+}
+
+func (a *app) upgradePlanCommand() *cobra.Command {
+	var req control.RolloutRequest
+	cmd := a.prints(&cobra.Command{
+		Use:   "plan VERSION --command NAME",
+		Short: "Check an upgrade, and show its steps",
+		Long: "Check whether etcd can be upgraded to a version now, and show the steps in order, with the fault\n" +
+			"tolerance after each and the point of no return. Nothing is changed.",
+		Example: examples("quorumctl upgrade plan 3.7.3 --command upgrade-etcd",
+			"quorumctl upgrade plan 3.7.3 --command upgrade-etcd --hosts n1"),
+		Args: cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if err := upgradeRequest(&req, args[0], "quorumctl upgrade plan 3.7.3 --command upgrade-etcd"); err != nil {
+				return err
+			}
+			req.Reason = "plan"
+			would, err := a.previewRollout(cmd.Context(), req)
+			if err != nil {
+				return cannot("plan the upgrade", err)
+			}
+			return a.emit(would.doc, would.text)
+		},
+	}, printed{name: "rollout", of: rollout{}})
+	upgradeFlags(cmd, a, &req)
+	return cmd
+}
+
+func (a *app) upgradeStartCommand() *cobra.Command {
+	var req control.RolloutRequest
+	var w waitFlags
+	var c confirmation
+	const what = "start the upgrade"
+	cmd := a.prints(&cobra.Command{
+		Use:   "start VERSION --command NAME --reason TEXT",
+		Short: "Start an upgrade of all hosts, the leader last",
+		Long: "Upgrade etcd on one host after another, the leader last: etcd is stopped, the program\n" +
+			"/etc/quorumd/hooks/commands.d/NAME installs the new version as root, and etcd starts with it. A\n" +
+			"host that does not come back healthy with that version stops the upgrade.\n\n" +
+			"etcd is upgraded one minor version at a time. Such an upgrade starts only if every member answers\n" +
+			"and is healthy, and its version may be upgraded. It pauses before the last member with the older\n" +
+			"version: until then quorumctl upgrade abort --command can take every host back. Once the last\n" +
+			"member runs the new version, etcd raises the cluster version, and no member can go back.\n\n" +
+			"With --wait, show the progress until the upgrade is over; while it is paused, that lasts. The exit\n" +
+			"status is 0 if every host is done, 70 if the upgrade has stopped or was aborted, and 75 if --wait\n" +
+			"timed out; the upgrade then continues.",
+		Example: examples("quorumctl upgrade start 3.7.3 --command upgrade-etcd --reason 'etcd 3.7' --dry-run",
+			"quorumctl upgrade start 3.7.3 --command upgrade-etcd --reason 'etcd 3.7'",
+			"quorumctl upgrade start 3.6.16 --command upgrade-etcd --reason 'a fix' --hosts n1 --wait"),
+		Args: cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if err := w.check(what); err != nil {
+				return err
+			}
+			err := upgradeRequest(&req, args[0],
+				"quorumctl upgrade start 3.7.3 --command upgrade-etcd --reason '<why>'")
+			if err != nil {
+				return err
+			}
+			send, err := a.confirm(cmd, c, what, func() (preview, error) {
+				return a.previewRollout(cmd.Context(), req)
+			})
+			if err != nil || !send {
+				return err
+			}
+			return a.startRollout(cmd.Context(), req, w, what)
+		},
+	}, printed{name: "rollout", of: rollout{}})
+	reasonFlag(cmd, &req.Reason, inHistory)
+	upgradeFlags(cmd, a, &req)
+	w.onlyWait(cmd)
+	c.flags(cmd)
+	return cmd
+}
+
+func (a *app) upgradeAbortCommand() *cobra.Command {
+	req := control.RolloutRequest{Work: policy.WorkCommand, NoHold: true}
+	const what = "abort the upgrade"
+	cmd := a.prints(&cobra.Command{
+		Use:   "abort [--command NAME --reason TEXT]",
+		Short: "Abort the upgrade, and take the upgraded hosts back",
+		Long: "Abort the upgrade: no further host goes down, and it cannot be resumed. A host that is down comes\n" +
+			"back. With --command, then start a rollout that takes the upgraded hosts back to the version of\n" +
+			"the oldest member: the program installs that version while etcd is stopped. This is possible until\n" +
+			"the last member runs the new version.",
+		Example: examples("quorumctl upgrade abort",
+			"quorumctl upgrade abort --command reinstall-etcd --reason 'too slow'"),
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if req.Command != "" && req.Reason == "" {
+				return usage("quorumctl upgrade abort --command NAME --reason '<why>'",
+					"cannot %s: --command also needs --reason", what)
+			}
+			r, err := a.client().SetRollout(cmd.Context(), record.RolloutAborted)
+			if err != nil {
+				return cannot(what, err)
+			}
+			if req.Command == "" {
+				return a.emitRollout(cmd.Context(), r)
+			}
+			if req.Version, err = a.oldestEtcd(cmd.Context()); err != nil {
+				return err
+			}
+			if r, err = a.client().StartRollout(cmd.Context(), req); err != nil {
+				return cannot("take the upgraded hosts back", err)
+			}
+			return a.emitRollout(cmd.Context(), r)
+		},
+	}, printed{name: "rollout", of: rollout{}})
+	flags := cmd.Flags()
+	flags.StringVar(&req.Command, "command", "", "program of commands.d that installs the old version")
+	flags.StringVar(&req.Reason, "reason", "", "why; shown in the history")
+	flags.BoolVar(&req.WithoutSnapshot, "without-snapshot", false, "do not require a recent snapshot")
+	return cmd
+}
+
+// oldestEtcd returns the version of the oldest member.
+func (a *app) oldestEtcd(ctx context.Context) (string, error) {
+	const what = "take the upgraded hosts back"
+	s, err := a.status(ctx, what)
+	if err != nil {
+		return "", err
+	}
+	var oldest policy.Version
+	for _, m := range s.Cluster.Members {
+		if is := policy.ParseVersion(m.Version); is.Known() && (!oldest.Known() || is.Less(oldest)) {
+			oldest = is
+		}
+	}
+	if !oldest.Known() {
+		return "", &failure{
+			code: exitFault, message: "cannot " + what + ": the version of no member is known",
+			hint: "quorumctl upgrade start VERSION --command NAME --reason '<why>'",
+		}
+	}
+	return oldest.String(), nil
+}

@@ -1,0 +1,135 @@
+// Copyright The quorumd Authors
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build long
+
+package e2e
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/quorumd/quorumd/agent/record"
+	"github.com/quorumd/quorumd/contrib/testbed"
+)
+
+// upgradeWorld makes a world of three voters with this version of etcd, and with one command per version that installs
+// it: "etcd-v37" replaces the binary by the one of 3.7.
+func upgradeWorld(t *testing.T, version string, others ...string) *world {
+	t.Helper()
+	w := newWorld(t, worldOptions{hosts: 3, voters: 3, each: func(_ int, o *testbed.HostOptions) {
+		o.Etcd = filepath.Join(t.TempDir(), "etcd")
+		must(t, os.Symlink(testbed.Etcd(t, version), o.Etcd))
+		o.Set["maintenance.hooks"], o.Set["maintenance.hookTimeout"] = filepath.Join(o.Dir, "hooks"), "20s"
+	}})
+	w.start()
+	w.bootstrap()
+	w.within(2*formation, "there are 3 voters", func() bool { return w.has(3, 0) })
+	w.waitRolesAgree()
+	for _, h := range w.hosts {
+		for _, v := range append(others, version) {
+			h.command(installs(v), "ln -sf "+testbed.Etcd(t, v)+" "+h.Options.Etcd+".new && mv "+h.Options.Etcd+".new "+
+				h.Options.Etcd)
+		}
+	}
+	return w
+}
+
+// installs returns the name of the command that installs a minor version, such as "etcd-v37".
+func installs(version string) string { return "etcd-" + strings.ReplaceAll(version, ".", "") }
+
+// minors returns the minor version that each member reports.
+func (w *world) minors() string {
+	var all []string
+	for _, h := range w.hosts {
+		s, ok := h.status()
+		if !ok {
+			return ""
+		}
+		for _, m := range s.Cluster.Members {
+			if m.Name == h.Options.Name {
+				all = append(all, strings.Join(strings.SplitN(m.Version, ".", 3)[:2], "."))
+			}
+		}
+	}
+	return strings.Join(all, " ")
+}
+
+// TestMatrixUpgrade upgrades clusters under load from each minor version to the next.
+func TestMatrixUpgrade(t *testing.T) {
+	t.Parallel()
+	for _, p := range []pair{{cluster: "v3.5", host: "v3.6"}, {cluster: "v3.6", host: "v3.7"}} {
+		if !slices.Contains(versions(), p.cluster) || !slices.Contains(versions(), p.host) {
+			continue
+		}
+		t.Run(p.cluster+" to "+p.host, func(t *testing.T) {
+			t.Parallel()
+			upgradeBackAndForth(t, p.cluster, p.host)
+		})
+	}
+}
+
+// upgradeBackAndForth upgrades a cluster up to the pause before its last member, takes it back, and upgrades it again
+// to the end.
+func upgradeBackAndForth(t *testing.T, old, next string) {
+	w := upgradeWorld(t, old, next)
+	n1 := w.hosts[0]
+	from, to := etcdVersion(t, old), etcdVersion(t, next)
+	older, newer := strings.TrimPrefix(old, "v"), strings.TrimPrefix(next, "v")
+	load := w.load()
+
+	me().ctl(n1, "upgrade", "plan", to, "--command", installs(next)).check(t, "the plan", 0,
+		"the rollout pauses: until here every host can go back to etcd "+older, "the cluster version becomes "+newer)
+	me().ctl(n1, "upgrade", "start", "3.99.0", "--command", installs(next), "--reason", "a test", "--yes").
+		check(t, "an untested version", exitConflict, "tested with etcd up to")
+	start := func() {
+		t.Helper()
+		me().ctl(n1, "upgrade", "start", to, "--command", installs(next), "--reason", "a test", "--yes").
+			check(t, "the upgrade starts", 0, "running")
+		got := w.rollout(record.RolloutPaused)
+		if !strings.Contains(got.Text, "the last member with etcd "+older) {
+			t.Errorf("it is paused %s", got.Text)
+		}
+		if minors := w.minors(); strings.Count(minors, older) != 1 || strings.Count(minors, newer) != 2 {
+			t.Errorf("at the pause the members run %s", minors)
+		}
+	}
+	start()
+	me().ctl(n1, "upgrade", "abort", "--command", installs(old), "--reason", "back").check(t, "the way back", 0, from)
+	w.rollout(record.RolloutDone)
+	all := func(minor string) {
+		t.Helper()
+		w.eventually("all members run "+minor, func() bool { return w.minors() == minor+" "+minor+" "+minor })
+	}
+	all(older)
+
+	start()
+	me().ctl(n1, "upgrade", "resume").check(t, "it is resumed", 0, "running")
+	w.rollout(record.RolloutDone)
+	all(newer)
+	me().ctl(n1, "upgrade", "start", from, "--command", installs(old), "--reason", "back", "--yes").
+		check(t, "no way back", exitConflict, "no member runs etcd "+older)
+
+	report := load.Stop()
+	t.Logf("%s to %s: %d writes, %d failed, %d retried, longest gap %d ms", from, to, report.Acked, report.Failed,
+		report.Retried, report.LongestGap.Milliseconds())
+	if report.Failed > 0 {
+		t.Errorf("%d writes failed", report.Failed)
+	}
+	w.verify(3, 0)
+}
+
+// etcdVersion returns the version that a binary of etcd reports.
+func etcdVersion(t *testing.T, minor string) string {
+	t.Helper()
+	out, err := exec.Command(testbed.Etcd(t, minor), "--version").Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	first, _, _ := strings.Cut(string(out), "\n")
+	return strings.TrimPrefix(first, "etcd Version: ")
+}
