@@ -35,7 +35,7 @@ func layers() []layer {
 			"agent operate observe page bootstrap fleetlock connlimit shutdown fileaccess journalcatalog " +
 				"externalcheck backup/restoretest backup discovery " +
 				"proxy recovery/rebuild hoststate policy config autoreboot control/server cluster network hooks " +
-				"execshim peertls " +
+				"execshim nextetcd peertls " +
 				"datadir record " +
 				"etcddb child health/sensors health/smart health/kernellog health/certificates health/etcdflags " +
 				"health/etcdmetrics " +
@@ -86,6 +86,7 @@ func layers() []layer {
 		{"discovery", "durationfmt"},
 		{"backup/restoretest", "backup scratchetcd etcddb record"},
 		{"backup", "record etcddb child smallfile durationfmt"},
+		{"nextetcd", "execshim health/etcdflags"},
 		{"execshim", ""},
 		{"recovery", "policy record"},
 		{"policy", "record health durationfmt"},

@@ -100,6 +100,7 @@ etcd:
   runner: process
   unit: etcd@2.service
   binary: /opt/etcd
+  nextBinary: /opt/etcd-next
   dataDir: /data/etcd/
   walDir: /wal/etcd
   environmentFile: /state/etcd.env
@@ -197,7 +198,7 @@ func TestEveryKeyIsRead(t *testing.T) {
 			TLS:       &TLS{CA: "/pki/ca.crt", Cert: "/pki/c.crt", Key: "/pki/c.key"},
 		},
 		Etcd: Etcd{
-			Runner: RunnerProcess, Unit: "etcd@2.service", Binary: "/opt/etcd",
+			Runner: RunnerProcess, Unit: "etcd@2.service", Binary: "/opt/etcd", NextBinary: "/opt/etcd-next",
 			DataDir: "/data/etcd", WALDir: "/wal/etcd", EnvironmentFile: "/state/etcd.env", User: "quorumd",
 			PasswordFile: "/etc/quorumd/etcd.password",
 			ClientURL:    "https://n2.example.org:2379", PeerURL: "https://n2.example.org:2380",

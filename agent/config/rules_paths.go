@@ -11,6 +11,7 @@ func (d *decoder) pathRules(c *Config) []rule {
 	const data, wal = "etcd.dataDir", "etcd.walDir"
 	owned := []place{
 		{"etcd.binary", c.Etcd.Binary},
+		{"etcd.nextBinary", c.Etcd.NextBinary},
 		{"etcd.environmentFile", c.Etcd.EnvironmentFile},
 		{"etcd.logFile", c.Etcd.LogFile},
 		{"etcd.passwordFile", c.Etcd.PasswordFile},

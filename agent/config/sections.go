@@ -223,6 +223,11 @@ type Etcd struct {
 	// The etcd binary. The process runner starts it; every runner asks it for its version before a join.
 	Binary string `yaml:"binary" default:"/usr/bin/etcd" is:"path"`
 
+	// An etcd binary to which this host is to be upgraded, such as /opt/etcd-3.7/etcd. Empty: none. quorumd asks it
+	// which of the running etcd's settings it does not know, and quorumctl upgrade refuses to start if there are any.
+	// The binary is only asked, never installed.
+	NextBinary string `yaml:"nextBinary" default:"" is:"path"`
+
 	// Data directory of etcd. quorumd never deletes it. It is moved aside when a member has to start with empty
 	// data, so no other path in this file may be inside it.
 	DataDir string `yaml:"dataDir" default:"/var/lib/etcd/default" is:"path"`

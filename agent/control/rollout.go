@@ -57,6 +57,8 @@ type Rollout struct {
 	Steps []policy.PlanStep `json:"steps,omitempty"`
 	// of a dry run for all hosts: the members whose hosts are left out because their quorumd does not report
 	Absent []string `json:"absent,omitempty"`
+	// of a dry run with a Version: the hosts without etcd.nextBinary, on which etcd's settings are not checked
+	Unchecked []string `json:"unchecked,omitempty"`
 }
 
 // RolloutHost is the progress of a rollout on one host.

@@ -108,6 +108,37 @@ func (o *Observer) askMaxLearners(ctx context.Context, r *round.Round) {
 	}
 }
 
+// nextEvery is the interval of the checks of etcd.nextBinary, which start it once for each of etcd's settings, and
+// nextTimeout bounds one.
+const (
+	nextEvery   = 5 * time.Minute
+	nextTimeout = time.Minute
+)
+
+// askNext checks, in the background, whether etcd.nextBinary can replace the running etcd.
+func (o *Observer) askNext(ctx context.Context, r *round.Round) {
+	switch {
+	case o.opt.NextEtcd == nil:
+		return
+	case r.UnitErr != nil || stateOfUnit(r) != policy.UnitActive:
+		o.next.Forget() // an upgrade may replace the running etcd meanwhile
+		r.NextEtcd.Problem = "cannot be checked while etcd does not run"
+		return
+	}
+	pid := r.Unit.PID
+	o.next.Refresh(ctx, o.opt.Now, nextEvery, nextTimeout, func(ctx context.Context) (policy.NextEtcd, error) {
+		return o.opt.NextEtcd(ctx, pid)
+	})
+	switch value, err, ok := o.next.Get(o.opt.Now(), maxAge*nextEvery); {
+	case ok && err == nil:
+		r.NextEtcd = value
+	case err != nil:
+		r.NextEtcd.Problem = "cannot be checked: " + err.Error()
+	default:
+		r.NextEtcd.Problem = "has not been checked yet"
+	}
+}
+
 // askClock compares the wall clock with those of the voters, in the background. A resting host compares only in the
 // rounds in which it reads from etcd. Jitter spreads these rounds, so hosts that were started together do not all
 // compare at once. When a host becomes attentive, its last result stays valid until it has had time to compare again.

@@ -57,6 +57,9 @@ type Sources struct {
 	EtcdSettings func(pid int) health.EtcdSettings
 	// MaxLearners returns the number of learners that the etcd with that process ID allows. It may hang.
 	MaxLearners func(pid int) (int, error)
+	// NextEtcd checks whether etcd.nextBinary can replace the etcd with that process ID; nil if none is configured. It
+	// may hang.
+	NextEtcd func(ctx context.Context, pid int) (policy.NextEtcd, error)
 	// PeerFiles returns the files of the peer certificate, its key and the trusted CA with which the etcd with that
 	// process ID was started. It may hang.
 	PeerFiles func(pid int) ([3]string, error)
@@ -126,6 +129,7 @@ type Observer struct {
 
 	clock   poll.Poller[time.Duration]
 	binary  poll.Poller[string]
+	next    poll.Poller[policy.NextEtcd]
 	data    poll.Poller[datadir.Contents]
 	spool   poll.Poller[policy.Spool]
 	limit   poll.Poller[learnerLimit]
@@ -192,6 +196,7 @@ func (o *Observer) Look(ctx context.Context, in round.Input) *round.Round {
 	o.lookAtSpool(ctx, r)
 	o.askVersion(ctx, r)
 	o.askMaxLearners(ctx, r)
+	o.askNext(ctx, r)
 	o.askPeerTLS(ctx, r)
 	o.checkPeerFiles(ctx, r)
 	o.askClock(ctx, r)

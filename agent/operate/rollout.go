@@ -127,6 +127,7 @@ func rolloutHosts(found cluster.Range, prefix string, req control.RolloutRequest
 			ID: h.ID, Name: h.Name, Manage: h.Mode == string(policy.Manage), Member: h.MemberID != 0,
 			Etcd: running[h.MemberID], PeerURL: h.PeerURL, NewPeerURL: h.NewPeerURL, NewClientURL: h.NewClientURL,
 			PeerTLS: policy.PeerTLS(h.PeerTLS), PeerTLSProblem: h.PeerTLSProblem,
+			Next: policy.NextEtcd{Version: h.NextEtcd, Problem: h.NextEtcdProblem},
 		})
 	}
 	chosen, against := policy.RolloutHosts(present, req.Hosts, req.Work, req.Version)
@@ -144,6 +145,9 @@ func (o *Operator) rolloutPreview(would record.Rollout, chosen []policy.RolloutH
 	}
 	if !named {
 		out.Absent = policy.AbsentMembers(r.View)
+	}
+	if out.Version != "" {
+		out.Unchecked = policy.UncheckedHosts(chosen)
 	}
 	switch {
 	case out.Work == policy.WorkReaddress:

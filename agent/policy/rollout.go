@@ -146,7 +146,8 @@ type RolloutHost struct {
 	// the registered ones; else empty.
 	PeerURL, NewPeerURL, NewClientURL string
 	PeerTLS                           PeerTLS // of its member's process
-	PeerTLSProblem                    string  // why its etcd cannot use https between members; see [PeerTLSProblem]
+	Next                              NextEtcd
+	PeerTLSProblem                    string // why its etcd cannot use https between members; see [PeerTLSProblem]
 }
 
 // RolloutHosts returns the present hosts that a rollout includes: the named hosts, or all hosts to which its work
@@ -169,6 +170,11 @@ func RolloutHosts(all []RolloutHost, named []string, w Work, version string) ([]
 		if !h.Manage {
 			return nil, conflicts("", "quorumd on "+h.Name+" only observes",
 				"set mode: manage there and reload quorumd, or name only the other hosts")
+		}
+		if version != "" && h.Member {
+			if refusal := againstNext(h, version); refusal != nil {
+				return nil, refusal
+			}
 		}
 		h.Skipped = version != "" && h.Member && h.Etcd == version
 		out = append(out, h)

@@ -13,6 +13,29 @@ import (
 // version a few seconds after the last member runs the new minor version. From then on no member can run the old one
 // again, so the rollout pauses before that member's host, and an operator decides. Until then every member can go back.
 
+// NextEtcd is what a host knows about etcd.nextBinary, the etcd to which it is to be upgraded. The zero value: nothing.
+type NextEtcd struct {
+	Version string // that it reports
+	// Problem is why it cannot replace the running etcd, and what to do; empty if it can, as far as is known.
+	Problem string
+}
+
+// againstNext returns why a host is not prepared for a version, or nil. A host without etcd.nextBinary is not checked,
+// nor is the way back to an older version.
+func againstNext(h RolloutHost, version string) *Refusal {
+	const fix = "correct it on that host; quorumd checks again within 5 minutes, and at once after a reload"
+	to, is := ParseVersion(version), ParseVersion(h.Etcd)
+	switch {
+	case h.Next == NextEtcd{} || h.Etcd == version || to.Less(is):
+		return nil
+	case h.Next.Version != version && h.Next.Version != "":
+		return conflicts("", "etcd.nextBinary on "+h.Name+" is etcd "+h.Next.Version+", not "+version, fix)
+	case h.Next.Problem != "":
+		return conflicts("", "etcd "+version+" on "+h.Name+" "+h.Next.Problem, fix)
+	}
+	return nil
+}
+
 // floorOf returns the oldest patch of a minor version from which etcd may be upgraded to the next one; 0 for any. Older
 // patches can leave members behind that the next version removes or refuses (etcd's upgrade guides of 3.6 and 3.7).
 func floorOf(minor int64) int64 {
@@ -205,4 +228,15 @@ func upgradeHeld(v View) (string, bool) {
 		return "", false
 	}
 	return heldUpgrade(v)
+}
+
+// UncheckedHosts returns the names of the hosts that do not know whether the new version accepts etcd's settings,
+// because they have no etcd.nextBinary.
+func UncheckedHosts(chosen []RolloutHost) (names []string) {
+	for _, h := range chosen {
+		if h.Member && !h.Skipped && h.Next == (NextEtcd{}) {
+			names = append(names, h.Name)
+		}
+	}
+	return names
 }

@@ -174,3 +174,37 @@ the cluster version becomes 3.7 within seconds: no member can go back`
 		t.Error("the plan has changed the view")
 	}
 }
+
+func TestAnUpgradeIsRefusedWhileAHostsNextEtcdDoesNotFit(t *testing.T) {
+	t.Parallel()
+	const problem = "does not start with --enable-v2, remove it"
+	for name, c := range map[string]struct {
+		next    NextEtcd
+		version string
+		want    string // a part of the refusal; empty if it may start
+	}{
+		"it is not configured":           {NextEtcd{}, "3.7.3", ""},
+		"it accepts all settings":        {NextEtcd{Version: "3.7.3"}, "3.7.3", ""},
+		"another version":                {NextEtcd{Version: "3.7.1"}, "3.7.3", "n2 is etcd 3.7.1, not 3.7.3"},
+		"a setting is not known":         {NextEtcd{"3.7.3", problem}, "3.7.3", "etcd 3.7.3 on n2 " + problem},
+		"it is not checked yet":          {NextEtcd{Problem: "has not been checked yet"}, "3.7.3", "not been checked"},
+		"the host is upgraded already":   {NextEtcd{"3.7.3", problem}, "3.6.16", ""},
+		"the rollout goes back":          {NextEtcd{"3.7.3", problem}, "3.6.12", ""},
+		"it differs, and the rest is up": {NextEtcd{Version: "3.7.3"}, "3.6.17", "is etcd 3.7.3, not 3.6.17"},
+	} {
+		all := []RolloutHost{{ID: "2", Name: "n2", Manage: true, Member: true, Etcd: "3.6.16", Next: c.next}}
+		_, refusal := RolloutHosts(all, nil, WorkCommand, c.version)
+		if (refusal != nil) != (c.want != "") || refusal != nil && !strings.Contains(refusal.Text, c.want) {
+			t.Errorf("%s: %v, want %q", name, refusal, c.want)
+		}
+	}
+	hosts := []RolloutHost{
+		{Name: "n1", Member: true},
+		{Name: "n2", Member: true, Next: NextEtcd{Version: "3.7.3"}},
+		{Name: "n3", Member: true, Skipped: true},
+		{Name: "n4"},
+	}
+	if got := UncheckedHosts(hosts); len(got) != 1 || got[0] != "n1" {
+		t.Errorf("not checked: %v", got)
+	}
+}

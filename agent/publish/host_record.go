@@ -240,6 +240,7 @@ func (p *presence) record(r *round.Round) record.Host {
 		Waiting: string(r.Decision.Waiting),
 		Learner: v.Self.Learner, MaxLearners: r.MaxLearners,
 		PeerTLS: string(r.PeerTLS), PeerTLSProblem: policy.PeerTLSProblem(v),
+		NextEtcd: r.NextEtcd.Version, NextEtcdProblem: r.NextEtcd.Problem,
 		FsyncP99: p.steadyP99(r.At, r.Assessment.Figures.WAL.P99, r.Assessment.State),
 	}
 	if r.Request != nil && !r.View.Asked.Over {

@@ -47,6 +47,9 @@ type Host struct {
 	PeerTLS string `json:"peerTLS,omitempty"`
 	// PeerTLSProblem is why etcd cannot serve https to other members with the configured files, if it is to begin that.
 	PeerTLSProblem string `json:"peerTLSProblem,omitempty" bound:"text"`
+	// NextEtcd is the version of etcd.nextBinary, and NextEtcdProblem why it cannot replace the running etcd.
+	NextEtcd        string `json:"nextEtcd,omitempty"`
+	NextEtcdProblem string `json:"nextEtcdProblem,omitempty" bound:"text"`
 	// Unreached is why the host does not reach a member that the operation in flight asks about.
 	Unreached    string   `json:"unreached,omitempty" bound:"text"`
 	Mode         string   `json:"mode"`

@@ -50,6 +50,7 @@ type Round struct {
 	Noted       hoststate.Noted
 	Data        HostState[datadir.Contents]
 	Binary      HostState[string] // the version of the local etcd
+	NextEtcd    policy.NextEtcd   // what is known about etcd.nextBinary
 	MaxLearners int               // of the running local etcd; 0 if unknown
 	PeerTLS     policy.PeerTLS    // of the running local etcd
 	PeerFiles   policy.PeerFiles  // as configured

@@ -124,6 +124,10 @@ func (a *app) previewRollout(ctx context.Context, req control.RolloutRequest) (p
 			p.line("    absent   %s: no host record (quorumd does not run, or cannot reach the cluster); left out",
 				word{strings.Join(r.Absent, ", "), warn})
 		}
+		if len(r.Unchecked) > 0 {
+			p.line("    settings %s: not checked, because etcd.nextBinary is not set there",
+				word{strings.Join(r.Unchecked, ", "), warn})
+		}
 		if r.Hold {
 			p.line("    pauses   before the last member with an older etcd")
 		}

@@ -86,6 +86,7 @@ func upgradeBackAndForth(t *testing.T, old, next string) {
 		"the rollout pauses: until here every host can go back to etcd "+older, "the cluster version becomes "+newer)
 	me().ctl(n1, "upgrade", "start", "3.99.0", "--command", installs(next), "--reason", "a test", "--yes").
 		check(t, "an untested version", exitConflict, "tested with etcd up to")
+	refuseUnprepared(t, w, to, next)
 	start := func() {
 		t.Helper()
 		me().ctl(n1, "upgrade", "start", to, "--command", installs(next), "--reason", "a test", "--yes").
@@ -122,6 +123,43 @@ func upgradeBackAndForth(t *testing.T, old, next string) {
 	}
 	w.verify(3, 0)
 }
+
+// refuseUnprepared checks that no upgrade starts while the next etcd of a host is a wrong one, or does not know a
+// setting of the running one. It leaves all hosts prepared.
+func refuseUnprepared(t *testing.T, w *world, to, next string) {
+	t.Helper()
+	n1, n2 := w.hosts[0], w.hosts[1]
+	restart := func(h *host) {
+		h.stop()
+		w.start(h)
+	}
+	refused := func(why string) {
+		t.Helper()
+		var last commandResult
+		testbed.Eventually(t, bound, "the upgrade is refused: "+why, func() bool {
+			last = me().ctl(n1, "upgrade", "start", to, "--command", installs(next), "--reason", "a test", "--dry-run")
+			return strings.Contains(unwrapped(last.output), why)
+		})
+		last.check(t, "it is refused", exitConflict, why)
+	}
+	n2.set("etcd.nextBinary", n2.Options.Etcd)
+	restart(n2)
+	refused("etcd.nextBinary on n2 is etcd ")
+	n2.set("etcd.nextBinary", testbed.Etcd(t, next))
+	n2.set("etcd.environment", `{ETCD_PROXY: "off"}`)
+	restart(n2)
+	refused("etcd " + to + " on n2 ignores ETCD_PROXY, remove it")
+	n2.set("etcd.environment", "{}")
+	restart(n2)
+	w.waitRolesAgree()
+	w.eventually("n2 is prepared", func() bool {
+		got := me().ctl(n1, "upgrade", "plan", to, "--command", installs(next))
+		return got.code == 0 && strings.Contains(unwrapped(got.output), "n1, n3: not checked")
+	})
+}
+
+// unwrapped returns an output without line breaks.
+func unwrapped(output string) string { return strings.Join(strings.Fields(output), " ") }
 
 // etcdVersion returns the version that a binary of etcd reports.
 func etcdVersion(t *testing.T, minor string) string {

@@ -47,10 +47,10 @@ func (r Reader) Read(pid int) health.EtcdSettings {
 	flags := map[string]string{}
 	for name, value := range r.Environment {
 		if flag, is := strings.CutPrefix(name, "ETCD_"); is {
-			note(flags, strings.ToLower(strings.ReplaceAll(flag, "_", "-")), value)
+			note(flags, plain(strings.ToLower(strings.ReplaceAll(flag, "_", "-"))), value)
 		}
 	}
-	parse(flags, args[1:])
+	parse(flags, args[1:], plain)
 	if flags["config-file"] != "" {
 		return health.EtcdSettings{Absent: "etcd uses a config file, which overrides all other settings"}
 	}
@@ -58,7 +58,8 @@ func (r Reader) Read(pid int) health.EtcdSettings {
 }
 
 // parse adds the flags of a command line: a flag without a value of its own takes the next argument, or is true.
-func parse(flags map[string]string, args []string) {
+// named returns the name under which a flag is stored.
+func parse(flags map[string]string, args []string, named func(string) string) {
 	for i := 0; i < len(args); i++ {
 		arg, dashed := strings.CutPrefix(args[i], "-")
 		if !dashed {
@@ -72,9 +73,12 @@ func parse(flags map[string]string, args []string) {
 				value = args[i]
 			}
 		}
-		note(flags, name, value)
+		note(flags, named(name), value)
 	}
 }
+
+// plain returns the name of a flag without the prefix "experimental-", so that it is the same in all versions.
+func plain(name string) string { return strings.TrimPrefix(name, "experimental-") }
 
 // isFlag reports whether an argument is a flag rather than a negative number.
 func isFlag(arg string) bool {
@@ -82,9 +86,9 @@ func isFlag(arg string) bool {
 	return strings.HasPrefix(arg, "-") && err != nil
 }
 
-// note stores a flag, without the prefix "experimental-" of its name.
+// note stores a flag.
 func note(flags map[string]string, name, value string) {
 	if name != "" && len(name) <= mostBytes && len(value) <= mostBytes && len(flags) < mostFlags {
-		flags[strings.TrimPrefix(name, "experimental-")] = value
+		flags[name] = value
 	}
 }

@@ -67,7 +67,7 @@ func FuzzACommandLine(f *testing.F) {
 	f.Add("--a\x00--b=\x00-\x00--\x00---c\x00=\x00-1")
 	f.Fuzz(func(t *testing.T, line string) {
 		flags := map[string]string{}
-		parse(flags, strings.Split(line, "\x00"))
+		parse(flags, strings.Split(line, "\x00"), plain)
 		for name, value := range flags {
 			if len(name) > mostBytes || len(value) > mostBytes || strings.Contains(name, "=") {
 				t.Errorf("%q is %q", name, value)

@@ -82,7 +82,7 @@ func (r Reader) started(pid int) (func(flag, variable string) (string, error), e
 		return nil, fmt.Errorf("process %d does not run %s", pid, r.Program)
 	}
 	flags := map[string]string{}
-	parse(flags, args[1:])
+	parse(flags, args[1:], plain)
 	if flags["config-file"] != "" {
 		return nil, errors.New("etcd uses a config file")
 	}
@@ -98,24 +98,30 @@ func (r Reader) started(pid int) (func(flag, variable string) (string, error), e
 	}, nil
 }
 
-// environment returns the environment with which a process was started, or what the environment file sets if only that
-// can be read.
-func (r Reader) environment(process procfs.Proc) (map[string]string, error) {
+// variables returns the environment with which a process was started.
+func (r Reader) variables(process procfs.Proc) (map[string]string, error) {
 	read := r.Environ
 	if read == nil {
 		read = func(int) ([]string, error) { return process.Environ() }
 	}
 	list, err := read(process.PID)
-	if err == nil {
-		vars := map[string]string{}
-		for _, entry := range slices.Backward(list) { // the first entry of a name counts
-			name, value, _ := strings.Cut(entry, "=")
-			vars[name] = value
-		}
-		return vars, nil
-	}
-	if !errors.Is(err, fs.ErrPermission) {
+	if err != nil {
 		return nil, err
+	}
+	vars := map[string]string{}
+	for _, entry := range slices.Backward(list) { // the first entry of a name counts
+		name, value, _ := strings.Cut(entry, "=")
+		vars[name] = value
+	}
+	return vars, nil
+}
+
+// environment returns the environment with which a process was started, or what the environment file sets if only that
+// can be read.
+func (r Reader) environment(process procfs.Proc) (map[string]string, error) {
+	vars, err := r.variables(process)
+	if !errors.Is(err, fs.ErrPermission) {
+		return vars, err
 	}
 	info, err := os.Stat(r.EnvironmentFile)
 	if err != nil {

@@ -16,6 +16,7 @@ import (
 	"path/filepath"
 	"runtime/debug"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -33,6 +34,7 @@ import (
 	"github.com/quorumd/quorumd/agent/hooks"
 	"github.com/quorumd/quorumd/agent/hoststate"
 	"github.com/quorumd/quorumd/agent/network"
+	"github.com/quorumd/quorumd/agent/nextetcd"
 	"github.com/quorumd/quorumd/agent/observe"
 	"github.com/quorumd/quorumd/agent/page"
 	"github.com/quorumd/quorumd/agent/peertls"
@@ -115,7 +117,7 @@ func Run(ctx context.Context, opt Options) error {
 			EtcdVersion: binaryVersion(conf.Etcd), Discovery: discovered(conf.Cluster, parts.etcd),
 			Certificates: certificates.New(certificateFiles(conf), parts.etcd.TLS, wall).Read,
 			EtcdSettings: etcdSettings(conf.Etcd).Read, MaxLearners: etcdSettings(conf.Etcd).MaxLearners,
-			PeerFiles: etcdSettings(conf.Etcd).PeerFiles, PeerTLS: peerTLS(conf, opt),
+			NextEtcd: nextEtcd(conf.Etcd), PeerFiles: etcdSettings(conf.Etcd).PeerFiles, PeerTLS: peerTLS(conf, opt),
 			EtcdMetrics: metrics.Read, MemberMetrics: memberMetrics(parts.etcd),
 			BlockProgress: parts.blocks.Progress, Readings: readings(conf.Etcd, sensors.New(), boots),
 			ExternalChecks: openChecks(conf.Checks, log), Network: prober,
@@ -216,6 +218,22 @@ func wallOf(opt Options) func() time.Time {
 func binaryVersion(e config.Etcd) func(context.Context) (string, error) {
 	return func(ctx context.Context) (string, error) {
 		return cluster.BinaryVersion(ctx, []string{self, execshim.Command}, e.Binary)
+	}
+}
+
+// nextEtcd returns a function that checks whether etcd.nextBinary accepts the settings of the running etcd; nil if none
+// is configured.
+func nextEtcd(e config.Etcd) func(context.Context, int) (policy.NextEtcd, error) {
+	if e.NextBinary == "" {
+		return nil
+	}
+	return func(ctx context.Context, pid int) (policy.NextEtcd, error) {
+		names, err := etcdSettings(e).Names(pid)
+		if err != nil {
+			return policy.NextEtcd{}, err
+		}
+		found, err := nextetcd.Check(ctx, []string{self, execshim.Command}, e.NextBinary, names)
+		return policy.NextEtcd{Version: found.Version, Problem: strings.Join(found.Problems, "; ")}, err
 	}
 }
 

@@ -1,0 +1,204 @@
+// Copyright The quorumd Authors
+// SPDX-License-Identifier: Apache-2.0
+
+// Package nextetcd checks whether another etcd binary, to which this host is to be upgraded, accepts the settings of
+// the running one. It asks the binary itself, because no list of flags is complete: etcd's help omits some that it
+// accepts. The package promises:
+//
+//   - The binary only prints: it is run with --version, without a variable, and with a value that no flag accepts. It
+//     starts no server and opens no data.
+//   - The number of settings, the output and the time are bounded. A binary that does not answer like etcd is an error.
+package nextetcd
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/quorumd/quorumd/agent/execshim"
+	"github.com/quorumd/quorumd/health/etcdflags"
+)
+
+// Result is what a binary says.
+type Result struct {
+	Version  string   // such as 3.7.3
+	Problems []string // the settings that it does not accept, each with what to do; empty if it accepts all
+}
+
+// maxNames bounds the number of settings that are checked.
+const maxNames = 256
+
+// notKnown is what a binary prints about an unknown flag, before the flag's name.
+const notKnown = "flag provided but not defined"
+
+// badValue is a value that no flag accepts except those that take any text. With --version, those only print.
+const badValue = "@@bad"
+
+// prefix is that of flags whose behaviour was experimental. Later versions remove them.
+const prefix = "experimental-"
+
+// Check asks the binary at path for its version and whether it knows these settings. child is the command line of a
+// process that executes the binary, whose disk may hang. Check may return long after the context has ended.
+func Check(ctx context.Context, child []string, path string, names etcdflags.Names) (Result, error) {
+	if n := len(names.Flags) + len(names.Variables) + len(names.Keys); n > maxNames {
+		return Result{}, fmt.Errorf("cannot check %s: etcd has %d settings, and at most %d can be checked", path, n,
+			maxNames)
+	}
+	b := binary{child, path}
+	out, err := b.print(ctx)
+	if err != nil {
+		return Result{}, err
+	}
+	found := Result{Version: execshim.EtcdVersion(out)}
+	if found.Version == "" {
+		return Result{}, fmt.Errorf("the output of %s --version is not etcd's", path)
+	}
+	for _, s := range settings(names) {
+		known, err := b.knows(ctx, s.flag)
+		if err != nil {
+			return Result{}, err
+		}
+		if known {
+			continue
+		}
+		remedy, err := b.remedy(ctx, s)
+		if err != nil {
+			return Result{}, err
+		}
+		found.Problems = append(found.Problems, s.text+", "+remedy)
+	}
+	return found, nil
+}
+
+// setting is one setting, with the flag of the same meaning, and a text that says what an etcd that does not know it
+// does.
+type setting struct {
+	flag, text string
+	name       func(flag string) string // the name of another flag in the same form
+}
+
+func settings(names etcdflags.Names) []setting {
+	var all []setting
+	for _, name := range names.Flags {
+		dashed := func(flag string) string { return "--" + flag }
+		all = append(all, setting{name, "does not start with --" + name, dashed})
+	}
+	for _, name := range names.Variables {
+		all = append(all, setting{flagOf(name), "ignores " + name, variableOf})
+	}
+	for _, name := range names.Keys {
+		all = append(all, setting{name, "ignores " + name + " in its configuration file", strings.Clone})
+	}
+	slices.SortFunc(all, func(a, b setting) int { return strings.Compare(a.text, b.text) })
+	return slices.CompactFunc(all, func(a, b setting) bool { return a.text == b.text })
+}
+
+// flagOf returns the flag of a variable.
+func flagOf(variable string) string {
+	return strings.ToLower(strings.ReplaceAll(strings.TrimPrefix(variable, "ETCD_"), "_", "-"))
+}
+
+// variableOf returns the variable of a flag.
+func variableOf(flag string) string {
+	return "ETCD_" + strings.ToUpper(strings.ReplaceAll(flag, "-", "_"))
+}
+
+// gates are the feature gates that replace experimental flags without a flag of the same name.
+func gates() map[string]string {
+	return map[string]string{
+		"compact-hash-check-enabled":        "CompactHashCheck",
+		"enable-lease-checkpoint":           "LeaseCheckpoint",
+		"enable-lease-checkpoint-persist":   "LeaseCheckpointPersist",
+		"initial-corrupt-check":             "InitialCorruptCheck",
+		"stop-grpc-service-on-defrag":       "StopGRPCServiceOnDefrag",
+		"txn-mode-write-with-shared-buffer": "TxnModeWriteWithSharedBuffer",
+	}
+}
+
+// binary is an etcd binary that may be on a disk that hangs.
+type binary struct {
+	child []string
+	path  string
+}
+
+// remedy returns what to do about an unknown setting.
+func (b binary) remedy(ctx context.Context, s setting) (string, error) {
+	plain, experimental := strings.CutPrefix(s.flag, prefix)
+	if !experimental {
+		return "remove it", nil
+	}
+	if gate := gates()[plain]; gate != "" {
+		return "replace it by " + s.name("feature-gates") + "=" + gate + "=true", nil
+	}
+	known, err := b.knows(ctx, plain)
+	switch {
+	case err != nil:
+		return "", err
+	case known:
+		return "replace it by " + s.name(plain), nil
+	}
+	return "remove it", nil
+}
+
+// knows reports whether the binary knows a flag.
+func (b binary) knows(ctx context.Context, flag string) (bool, error) {
+	if !isName(flag) {
+		return false, nil
+	}
+	out, err := b.print(ctx, "--"+flag+"="+badValue)
+	if err != nil {
+		return false, err
+	}
+	return !strings.Contains(string(out), notKnown), nil
+}
+
+// isName reports whether a text may be the name of a flag.
+func isName(s string) bool {
+	const letters = "abcdefghijklmnopqrstuvwxyz0123456789-"
+	return s != "" && len(s) <= 128 && s[0] != '-' && strings.Trim(s, letters) == ""
+}
+
+// printTimeout bounds one run of the binary.
+const printTimeout = 5 * time.Second
+
+// print runs the binary with these flags and --version, and returns its output.
+func (b binary) print(ctx context.Context, flags ...string) ([]byte, error) {
+	ctx, cancel := context.WithTimeout(ctx, printTimeout)
+	defer cancel()
+	args := append([]string{b.path}, flags...)
+	command := execshim.New(ctx, b.child, append(args, "--version")...)
+	command.WaitDelay = time.Second
+	command.Env = []string{} // this process's ETCD_ variables would affect it
+	var out output
+	command.Stdout, command.Stderr = &out, &out
+	err := command.Run()
+	if _, refused := errors.AsType[execshim.RefusedError](err); refused || ctx.Err() != nil || out.full {
+		if out.full {
+			err = errors.New("it prints too much")
+		}
+		return nil, fmt.Errorf("cannot run %s: %w; check etcd.nextBinary", b.path, errors.Join(ctx.Err(), err))
+	}
+	return out.text, nil // an unknown flag ends it with an error, too
+}
+
+// output keeps the first bytes that a program prints.
+type output struct {
+	text []byte
+	full bool
+}
+
+// maxOutput bounds the output; etcd's help, which follows an unknown flag, has about 20 KiB.
+const maxOutput = 256 << 10
+
+// Write accepts all of p or nothing.
+func (o *output) Write(p []byte) (int, error) {
+	if len(o.text)+len(p) > maxOutput {
+		o.full = true
+		return 0, errors.New("too long")
+	}
+	o.text = append(o.text, p...)
+	return len(p), nil
+}

@@ -1,0 +1,114 @@
+// Copyright The quorumd Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package etcdflags
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"maps"
+	"os"
+	"slices"
+	"strings"
+
+	"github.com/prometheus/procfs"
+	"go.yaml.in/yaml/v3"
+
+	"github.com/quorumd/quorumd/systemd"
+)
+
+// Names are the names of the settings with which etcd is started.
+type Names struct {
+	Flags     []string // of its command line, without dashes
+	Variables []string // of its environment, such as ETCD_NAME
+	Keys      []string // of its configuration file
+}
+
+// Names returns the names of all settings of the running etcd with that process ID, and of those with which it is
+// started next time. It returns an error if a source cannot be read, because then some would be missing.
+func (r Reader) Names(pid int) (Names, error) {
+	proc, err := procfs.NewFS(cmp.Or(r.Proc, procfs.DefaultMountPoint))
+	if err != nil {
+		return Names{}, err
+	}
+	process, err := proc.Proc(pid)
+	if err != nil {
+		return Names{}, err
+	}
+	args, err := process.CmdLine()
+	if err != nil {
+		return Names{}, err
+	}
+	flags := map[string]string{}
+	if len(args) > 0 {
+		parse(flags, args[1:], func(name string) string { return name })
+	}
+	variables, err := r.nextEnvironment(process)
+	if err != nil {
+		return Names{}, err
+	}
+	found := Names{
+		Flags:     slices.Sorted(maps.Keys(flags)),
+		Variables: slices.DeleteFunc(slices.Sorted(maps.Keys(variables)), notEtcd),
+	}
+	if file := cmp.Or(flags["config-file"], variables["ETCD_CONFIG_FILE"]); file != "" {
+		if found.Keys, err = keys(file); err != nil {
+			return Names{}, fmt.Errorf("cannot read etcd's configuration file: %w", err)
+		}
+	}
+	return found, nil
+}
+
+// nextEnvironment returns the variables of a process, of the environment file, and of the configuration. Those of
+// another user's process cannot be read.
+func (r Reader) nextEnvironment(process procfs.Proc) (map[string]string, error) {
+	all, err := r.variables(process)
+	if err != nil && !errors.Is(err, fs.ErrPermission) {
+		return nil, err
+	}
+	if all == nil {
+		all = map[string]string{}
+	}
+	text, err := os.ReadFile(r.EnvironmentFile)
+	if err != nil && !os.IsNotExist(err) {
+		return nil, err
+	}
+	file, err := systemd.ParseEnvironment(string(text))
+	if err != nil {
+		return nil, err
+	}
+	maps.Copy(all, file)
+	maps.Copy(all, r.Environment)
+	return all, nil
+}
+
+// notEtcd reports whether a variable sets no flag of etcd.
+func notEtcd(variable string) bool {
+	return !strings.HasPrefix(variable, "ETCD_") || variable == "ETCD_UNSUPPORTED_ARCH" || variable == "ETCD_VERIFY"
+}
+
+// maxFile bounds etcd's configuration file, in bytes.
+const maxFile = 1 << 20
+
+// keys returns the top-level keys of etcd's configuration file that are also flags.
+func keys(path string) ([]string, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	text, err := io.ReadAll(io.LimitReader(f, maxFile))
+	if err != nil {
+		return nil, err
+	}
+	top := map[string]yaml.Node{}
+	if err := yaml.Unmarshal(text, &top); err != nil {
+		return nil, fmt.Errorf("%s: %w", path, err)
+	}
+	return slices.DeleteFunc(slices.Sorted(maps.Keys(top)), func(key string) bool {
+		return key == "client-transport-security" || key == "peer-transport-security" // sections, not flags
+	}), nil
+}
