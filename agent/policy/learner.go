@@ -26,13 +26,17 @@ func (c Cluster) passing() iter.Seq[Member] {
 	}
 }
 
-// learnerLast reports whether this host, which is to become a permanent learner, waits for voters and standbys.
+// learnerLast reports whether this host, which is to become a permanent learner, waits for voters and standbys: they
+// join first, and a voter that is to be replaced is replaced first (giveUp rolls back a join that has just begun then).
 func learnerLast(v View) (string, bool) {
 	if target, place := joinTarget(v); !place || target != RoleLearner {
 		return "", false
 	}
 	voters, _ := v.Cluster.Counts()
+	who, repairDue := v.outgoing()
 	switch standbys := candidates(v, RoleStandby, false); {
+	case repairDue:
+		return "a permanent learner joins after " + who.label() + " has been replaced, which is " + who.is, true
 	case voters-v.retiring() < v.Target.Voters:
 		return fmt.Sprintf("a permanent learner joins once all voters have joined: %d of %d", voters-v.retiring(),
 			v.Target.Voters), true

@@ -7,6 +7,8 @@ import (
 	"slices"
 	"testing"
 	"time"
+
+	"github.com/quorumd/quorumd/agent/record"
 )
 
 // limited sets the limit on learners of every member, and of the deciding host as configured.
@@ -76,6 +78,69 @@ func TestAPermanentLearnerJoinsLast(t *testing.T) {
 			v.Cluster.Members = append(v.Cluster.Members, m)
 		}, StepNone, LearnerPresent},
 	})
+}
+
+// rolledBackAtOnce reports whether the join that a decision begins is rolled back in the next round.
+func rolledBackAtOnce(v View, d Decision) bool {
+	if d.Step.Kind != StepBeginJoin {
+		return false
+	}
+	v.Op = &Op{
+		Kind: KindJoin, Host: v.Self.ID, HostName: v.Self.Name, Target: d.Step.Target, Phase: PhaseBegun,
+		Token: v.Lock.Token, PeerURL: v.Self.PeerURL, SameBoot: true,
+	}
+	return Decide(v).Step.Kind == StepRollBack
+}
+
+func TestAPermanentLearnerDoesNotBeginAJoinThatIsRolledBack(t *testing.T) {
+	t.Parallel()
+	base := func() View {
+		v := unhealthyView() // n3 is to be replaced
+		v.Self.Learner, v.Hosts[3].Learner = true, true
+		limited(&v, 2)
+		underItsLock(&v)
+		return v
+	}
+	for name, change := range map[string]func(v *View){
+		"no host is ready":         func(*View) {},
+		"the limit is reached":     func(v *View) { v.Repairs = v.Limits.RepairsPerDay },
+		"the record is unreadable": func(v *View) { v.Unreadable = []Unreadable{{Kind: RecordRepairs}} },
+	} {
+		v := base()
+		change(&v)
+		d := Decide(v)
+		if rolledBackAtOnce(v, d) || d.Step.Kind == StepBeginJoin {
+			t.Errorf("%s: it begins %+v", name, d.Step)
+		}
+	}
+	v := base()
+	v.Limits.UnhealthyGrace = 0 // nothing is replaced
+	if d := Decide(v); d.Step.Kind != StepBeginJoin || rolledBackAtOnce(v, d) {
+		t.Errorf("no voter is to be replaced: %+v", d)
+	}
+}
+
+func TestNoHostBeginsAJoinInTheWayOfANamedOne(t *testing.T) {
+	t.Parallel()
+	for name, learner := range map[string]bool{"as a standby": false, "as a permanent learner": true} {
+		v := namedView("n4")
+		if v.Target.Standbys = 1; learner {
+			v.Target.Standbys = 0
+		}
+		v.Hosts = append(v.Hosts, ready("n6", RoleVoter))
+		vote(&v, 5) // another host joined before n5 was named
+		v.Self.Learner, v.Hosts[3].Learner = learner, learner
+		limited(&v, 2)
+		underItsLock(&v)
+		d := Decide(v)
+		if d.Step.Kind == StepBeginJoin || rolledBackAtOnce(v, d) {
+			t.Errorf("%s: it begins %+v", name, d.Step)
+		}
+		v.Retired[0].Successor = record.Successor{}
+		if d := Decide(v); d.Step.Kind != StepBeginJoin {
+			t.Errorf("%s, no host is named: %+v", name, d)
+		}
+	}
 }
 
 func TestAPermanentLearnerNeedsEqualLimits(t *testing.T) {

@@ -413,7 +413,7 @@ func lowerRanked(v View) (string, bool) {
 	if v.Resting && !v.HostsFresh {
 		return "other hosts go first", true
 	}
-	if k, kept := v.keptFrom(v.Self.ID); kept && target == RoleVoter {
+	if k, kept := v.keptFrom(v.Self.ID); kept { // a standby would be in the named host's way
 		return k.text(), true
 	}
 	list := candidates(v, target, selfReady(v))

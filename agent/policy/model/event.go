@@ -584,6 +584,9 @@ func (m *machine) round(w *world, h int, r rank, how uint8) (ok bool, found brea
 	if found == fine {
 		found = w.judgeSelf(h, c.self)
 	}
+	if found == fine && c.inVain {
+		found = begunInVain
+	}
 	if !m.External { // an external etcd has no unit that a start guard could hold back
 		w.applyStartGuard(h, c.startGuard)
 	}

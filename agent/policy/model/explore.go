@@ -123,15 +123,7 @@ func (m *machine) decide(s *observation) *[ranks]choice {
 	}
 	var all [ranks]choice
 	for r := range ranks {
-		v := s.view(m.target(s.resized), r)
-		if m.Repair {
-			v.Limits.DeadGrace, v.Limits.RepairsPerDay = 10*time.Minute, 2
-		}
-		if m.Unhealthy {
-			v.Limits.UnhealthyGrace, v.Limits.RepairsPerDay = 10*time.Minute, 2
-		}
-		v.Self.Drives = !m.External
-		m.addAlarm(s, &v)
+		v := m.viewOf(s, r)
 		if m.view != nil {
 			m.view(&v)
 		}
@@ -149,6 +141,7 @@ func (m *machine) decide(s *observation) *[ranks]choice {
 		m.reached.Reasons[d.Step.Outcome] = true
 		all[r] = s.choose(&v, d)
 		all[r].quiet = m.quiet(v, d)
+		all[r].inVain = m.beginsInVain(s, r, d.Step)
 	}
 	n, ok := m.numbers[all]
 	if !ok {
@@ -157,6 +150,49 @@ func (m *machine) decide(s *observation) *[ranks]choice {
 	}
 	m.cache[*s] = n
 	return m.choices[n]
+}
+
+// viewOf returns the view for an observation, with the settings of the scenario.
+func (m *machine) viewOf(s *observation, r rank) policy.View {
+	v := s.view(m.target(s.resized), r)
+	if m.Repair {
+		v.Limits.DeadGrace, v.Limits.RepairsPerDay = 10*time.Minute, 2
+	}
+	if m.Unhealthy {
+		v.Limits.UnhealthyGrace, v.Limits.RepairsPerDay = 10*time.Minute, 2
+	}
+	v.Self.Drives = !m.External
+	m.addAlarm(s, &v)
+	return v
+}
+
+// beginsInVain reports whether a host begins an operation that it would roll back in the next round, although nothing
+// has changed.
+func (m *machine) beginsInVain(s *observation, r rank, step policy.Step) bool {
+	kinds := map[policy.StepKind]string{
+		policy.StepBeginJoin: policy.KindJoin, policy.StepBeginReplace: policy.KindReplace,
+		policy.StepBeginLeave: policy.KindLeave,
+	}
+	kind, begins := kinds[step.Kind]
+	if !begins || m.decision != nil || kind == policy.KindJoin && s.hosts[s.self].list != unlisted {
+		return false // the rollback of a join removes a learner that the host has
+	}
+	v := m.viewOf(s, r)
+	v.Op = &policy.Op{
+		Kind: kind, Host: v.Self.ID, HostName: v.Self.Name, PeerURL: v.Self.PeerURL, Target: step.Target,
+		Phase: policy.PhaseBegun, Token: v.Lock.Token, SameBoot: true,
+	}
+	switch kind {
+	case policy.KindReplace:
+		v.Op.Replaces = step.MemberID
+	case policy.KindLeave:
+		v.Op.MemberID = step.MemberID
+	}
+	if m.view != nil {
+		m.view(&v)
+	}
+	next := policy.Decide(v).Step
+	return next.Kind == policy.StepRollBack || next.Kind == policy.StepEndOp
 }
 
 // initial returns the initial world of a scenario.

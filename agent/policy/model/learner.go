@@ -200,6 +200,10 @@ func Learners() []Scenario {
 	three := policy.Target{Voters: 3}
 	return append(smallLearners(),
 		Scenario{
+			Name: "a permanent learner joins, an unhealthy voter", Hosts: 4, Voters: 3, Target: three,
+			Learner: LearnerJoins, MaxLearners: 2, Unhealthy: true, Faults: HealthChange, Budget: 1, Liveness: true,
+		},
+		Scenario{
 			Name: "a permanent learner joins, a fault", Hosts: 3, Voters: 1,
 			Target: policy.Target{Voters: 1, Standbys: 1}, Learner: LearnerJoins, MaxLearners: 2,
 			Faults: AllFaults | LimitChange, Budget: 1, Liveness: true, Long: true,

@@ -146,6 +146,17 @@ func learnerStaysMistakes() []Mistake {
 			rules: seeing(asStandby),
 		},
 		{
+			Name: "a permanent learner joins while a voter is to be replaced", breach: begunInVain,
+			scope: also(nextToLearner(4, 3, HealthChange), func(sc *Scenario) {
+				sc.Learner, sc.Unhealthy = LearnerJoins, true
+			}),
+			rules: seeing(func(v *policy.View) {
+				if v.Op == nil && v.Self.Learner {
+					v.Limits.UnhealthyGrace = 0
+				}
+			}),
+		},
+		{
 			Name: "a permanent learner counts as the standby", breach: targetMissed,
 			scope: withLiveness(also(withLearner(0), func(sc *Scenario) { sc.Learner = LearnerListed })),
 			rules: seeing(func(v *policy.View) {
