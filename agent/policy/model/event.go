@@ -310,7 +310,8 @@ func (w *world) possible(k kind, i int) bool {
 	case evExternalStop:
 		return w.mayStopExternally(i)
 	case evSwapped:
-		return h.inMaintenance() && h.unit == stoppedForRequest && h.list == voter && h.data == current &&
+		retired := h.list == learner && w.isRetired(i) && !w.inOperation(i) && h.data == current
+		return retired || h.inMaintenance() && h.unit == stoppedForRequest && h.list == voter && h.data == current &&
 			h.recorded != 0
 	}
 	return true

@@ -311,6 +311,10 @@ func Resizes() []Scenario {
 			Target: policy.Target{Voters: 1, Standbys: 1}, Retirements: 1, Successor: true, Liveness: true,
 		},
 		Scenario{
+			Name: "a voter or the standby retired, its disk replaced", Hosts: 3, Voters: 1,
+			Target: policy.Target{Voters: 1, Standbys: 1}, Retirements: 1, Faults: Swap, Budget: 1, Liveness: true,
+		},
+		Scenario{
 			Name: "a voter retired, one taken down", Hosts: 4, Voters: 3, Target: three, Retirements: 1, Requests: 1,
 			Liveness: true, Long: true,
 		},

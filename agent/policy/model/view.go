@@ -315,7 +315,7 @@ func (s *observation) clusterView() policy.Cluster {
 				m.SteadyFor, m.LiveFor = long(s.servedLong), long(s.servedLong)
 			}
 		} else {
-			m.Standby = g.named != 0 && !s.joins(i)
+			m.Standby = g.named != 0 && !s.joins(i) && (i != int(s.self) || s.data == current)
 			s.learnerView(&m, g)
 		}
 		s.limitView(&m, i, g)
