@@ -291,7 +291,7 @@ func (b *Builder) hosts(r *round.Round) []policy.Host {
 			ID: h.ID, Name: h.Name, Domain: h.Domain, PeerURL: peerURLOf(r, h),
 			Role: policy.Role(h.Role), Health: state,
 			Ungated: health.ParseGates(h.Spares), Qualified: h.Qualified, Manage: h.Mode == string(policy.Manage),
-			Learner: h.Learner, MaxLearners: h.MaxLearners,
+			Learner: h.Learner, MaxLearners: h.MaxLearners, NoStandbys: h.NoStandbys,
 			PeerTLS: policy.PeerTLS(h.PeerTLS), Unreached: b.unreached(r, h),
 			Waiting: policy.ReasonCode(h.Waiting),
 			P99:     writesTook(h.FsyncP99),

@@ -68,23 +68,30 @@ func learnerVersion(v View) (string, bool) {
 // limitsLearners reports whether etcd has the flag --max-learners.
 func (v Version) limitsLearners() bool { return v.Major > 3 || v.Major == 3 && v.Minor >= 6 }
 
-// learnerLimit reports whether this host's learner might be refused, because permanent learners take the places. One
-// place stays free for a standby or a join. The limit of each member counts as the member's process has it, and this
-// host's as it is configured.
+// learnerLimit reports whether this host's learner might be refused, because other learners take the places. Next to
+// permanent learners, one place stays free for a standby or a join. A permanent learner also joins next to several
+// standbys; any other host waits until there is none. The limit of each member counts as the member's process has it,
+// and this host's as it is configured.
 func learnerLimit(v View) (string, bool) {
-	permanent := 0
+	permanent, standbys := 0, 0
 	for m := range v.Cluster.learners() {
-		if m.Permanent && m.PeerURL != v.Self.PeerURL {
+		switch {
+		case m.PeerURL == v.Self.PeerURL:
+		case m.Permanent:
 			permanent++
+		case m.Standby:
+			standbys++
 		}
 	}
 	if v.Self.Learner {
 		permanent++
+	} else {
+		standbys = 0
 	}
 	if permanent == 0 || v.isListed() || !v.Cluster.Reachable {
 		return "", false
 	}
-	need, own := permanent+1, v.Self.MaxLearners
+	need, own := permanent+max(1, standbys), v.Self.MaxLearners
 	var unknown, differ []string
 	for _, m := range v.Cluster.Members {
 		if v.leavesFirst(m) {
@@ -102,18 +109,19 @@ func learnerLimit(v View) (string, bool) {
 			differ = append(differ, fmt.Sprintf("%d on %s", limit, m.label()))
 		}
 	}
+	why := ""
 	switch {
 	case own < need:
-		return fmt.Sprintf("permanent learners: %d; with one place for others --max-learners must be at least %d, and "+
-			"this host is configured with %d", permanent, need, own), true
+		why = fmt.Sprintf("this host is configured with %d", own)
 	case len(differ) > 0:
-		return fmt.Sprintf("--max-learners is %d on this host, but %s", own,
-			strings.Join(differ[:min(len(differ), mostNamed)], ", ")), true
+		why = fmt.Sprintf("it is %d on this host, but %s", own,
+			strings.Join(differ[:min(len(differ), mostNamed)], ", "))
 	case len(unknown) > 0:
-		return "--max-learners is not known of the running etcd on " +
-			strings.Join(unknown[:min(len(unknown), mostNamed)], ", "), true
+		why = "it is not known of the running etcd on " + strings.Join(unknown[:min(len(unknown), mostNamed)], ", ")
+	default:
+		return "", false
 	}
-	return "", false
+	return fmt.Sprintf("--max-learners must be at least %d, and the same on every member: %s", need, why), true
 }
 
 // leavesFirst reports whether a voter is dead, so that it is removed before its replacement is added as a learner.

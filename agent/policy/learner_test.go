@@ -5,6 +5,7 @@ package policy
 
 import (
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -153,6 +154,8 @@ func TestAPermanentLearnerNeedsEqualLimits(t *testing.T) {
 		{"unknown on a member", func(v *View) { v.Cluster.Members[1].MaxLearners = 0 }, StepNone, LearnerLimit},
 		{"not a number here", func(v *View) { v.Self.MaxLearners = 0 }, StepNone, LearnerLimit},
 		{"larger everywhere", func(v *View) { limited(v, 4) }, StepTakeLock, ""},
+		{"next to two standbys", twoStandbys(2), StepNone, LearnerLimit},
+		{"next to two standbys, with a place", twoStandbys(3), StepTakeLock, ""},
 		{"a second one needs three", withPermanent, StepNone, LearnerLimit},
 		{"a second one", func(v *View) {
 			withPermanent(v)
@@ -169,6 +172,42 @@ func TestAPermanentLearnerNeedsEqualLimits(t *testing.T) {
 			eachVersion(v, Version{3, 7, 3})
 		}, StepTakeLock, ""},
 	})
+}
+
+// twoStandbys adds two standbys, one of which was a permanent learner, and sets the limit.
+func twoStandbys(limit int) func(v *View) {
+	return func(v *View) {
+		withStandby(v, 5, "n5")
+		withStandby(v, 6, "n6")
+		limited(v, limit)
+	}
+}
+
+func TestNoHostWaitsForAStandbyThatIsNotToBeOne(t *testing.T) {
+	t.Parallel()
+	v := permanentSpare()
+	v.Target.Standbys = 1
+	v.Hosts = append(v.Hosts, ready("n5", RoleSpare))
+	if text, waits := learnerLast(v); !waits || !strings.Contains(text, "n5 is ready to become one") {
+		t.Errorf("n5 becomes the standby: %q, %t", text, waits)
+	}
+	if text, differ := standbysDiffer(v); differ {
+		t.Error(text)
+	}
+	v.Hosts[4].NoStandbys = true
+	if text, waits := learnerLast(v); waits {
+		t.Errorf("n5 does not become the standby: %s", text)
+	}
+	const want = "cluster.standbys is 0 on n5, but 1 on n1, n2, n3 and 1 more: only a host with 1 becomes the standby"
+	if text, differ := standbysDiffer(v); !differ || text != want {
+		t.Errorf("%q, %t", text, differ)
+	}
+	v.Hosts = append(v.Hosts, ready("n6", RoleSpare)) // it becomes the standby, although n5 ranks first
+	v.Self.ID, v.Self.Name, v.Self.PeerURL, v.Self.Learner = "n6", "n6", peerPrefix+"n6", false
+	v.PlaceFreeFor = 0
+	if d := Decide(v); d.Step.Kind != StepTakeLock {
+		t.Errorf("n6: %+v", d)
+	}
 }
 
 func eachVersion(v *View, to Version) {

@@ -42,7 +42,9 @@ func (v View) leavesNow(m Member) bool {
 		voters, _ := v.Cluster.Counts()
 		surplus := v.Target.Resized && voters-v.retiring() >= v.Target.Voters &&
 			v.Cluster.learning() > v.Target.Standbys
-		return v.retires(m) || m.Standby && surplus && !m.Permanent
+		_, gone := dataGone(v, m) // then it is no standby any more
+		own := m.PeerURL == v.Self.PeerURL && !v.Op.joins()
+		return m.Standby && (surplus && !m.Permanent || v.retires(m)) || gone && own && v.retires(m)
 	}
 	return v.Target.Resized && v.surplusVoters(m) > 0
 }

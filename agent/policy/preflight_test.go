@@ -117,6 +117,7 @@ func TestTheVetoesOfAHostAreCheckedInOrder(t *testing.T) {
 			{VoterSuspect, false},
 			{TooManyVoters, false},
 			{SizeDiffers, false},
+			{StandbysDiffer, false},
 			{ClientURLDiffers, true},
 			{HostRetired, true},
 			{StandbyLost, false},

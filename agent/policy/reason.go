@@ -109,6 +109,7 @@ const (
 	Ejected                  ReasonCode = "EJECTED"
 	TooManyVoters            ReasonCode = "TOO_MANY_VOTERS"
 	SizeDiffers              ReasonCode = "SIZE_DIFFERS"
+	StandbysDiffer           ReasonCode = "STANDBYS_DIFFER"
 	HostRetired              ReasonCode = "HOST_RETIRED"
 	ClientURLDiffers         ReasonCode = "CLIENT_URL_DIFFERS"
 	Recovering               ReasonCode = "RECOVERING"
@@ -549,6 +550,10 @@ func plannedReasons() []ReasonInfo {
 			SizeDiffers, "cluster.voters in this host's configuration is not the size of the cluster",
 			"set cluster.voters in quorumd.yaml to the size and run systemctl reload quorumd; or quorumctl cluster " +
 				"resize",
+		},
+		{
+			StandbysDiffer, "cluster.standbys differs between hosts; only a host with 1 becomes the standby",
+			"set the same cluster.standbys in quorumd.yaml on every host, and run systemctl reload quorumd there",
 		},
 	}
 }

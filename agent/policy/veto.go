@@ -152,6 +152,7 @@ func vetoNotFirstToLeave() veto     { return veto{LowerRanked, false, notFirstTo
 func vetoOperationRecorded() veto   { return veto{OperationInFlight, false, operationRecorded} }
 func vetoRetired() veto             { return veto{HostRetired, true, retired} }
 func vetoSizeDiffers() veto         { return veto{SizeDiffers, false, sizeDiffers} }
+func vetoStandbysDiffer() veto      { return veto{StandbysDiffer, false, standbysDiffer} }
 func vetoClientURLDiffers() veto    { return veto{ClientURLDiffers, true, clientURLDiffers} }
 func vetoAloneWithoutSnapshot() veto {
 	return veto{SnapshotFirst, false, aloneWithoutSnapshot}
@@ -267,6 +268,7 @@ func cautions() []veto {
 		vetoVoterSuspect(),
 		vetoSurplus(),
 		vetoSizeDiffers(),
+		vetoStandbysDiffer(),
 		vetoClientURLDiffers(),
 		vetoRetired(),
 		vetoStandbyLost(),

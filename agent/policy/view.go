@@ -341,6 +341,7 @@ type Host struct {
 	Manage           bool
 	Learner          bool          // it is configured to be a permanent learner
 	MaxLearners      int           // to which its running etcd limits the cluster; 0 if unknown
+	NoStandbys       bool          // it is configured with cluster.standbys: 0
 	PeerTLS          PeerTLS       // of its running etcd
 	P99              time.Duration // of its fsyncs, quantised; 0 if unknown
 	Wants            Work          // the work it is requested to be taken down for; empty if there is none

@@ -42,6 +42,7 @@ type Scenario struct {
 	Learner     LearnerScope // how the last host's permanent learner begins
 	MaxLearners uint8        // the limit on learners as every host is configured, at most 3; 0 is etcd's default, 1
 	Lowered     bool         // the first host's etcd has the limit 1 at the start, and is restarted at some moment
+	Unwilling   bool         // the second host is configured without standbys
 	Founders    int          // the number of hosts with a bootstrap request if there are no voters; 0 means 1
 	// Liveness checks from every state whether the cluster reaches its target and becomes quiescent.
 	Liveness bool
@@ -58,6 +59,7 @@ const (
 	LearnerJoins                // its host has no member at the start
 	LearnerListed               // it is a learner at the start
 	LearnerDropped              // it is one at the start next to a standby, and no longer configured: a second standby
+	LearnerThird                // its host has no member at the start, and the two hosts before it are standbys
 )
 
 // Result is the result of an exploration.
@@ -161,6 +163,9 @@ func (m *machine) viewOf(s *observation, r rank) policy.View {
 	if m.Unhealthy {
 		v.Limits.UnhealthyGrace, v.Limits.RepairsPerDay = 10*time.Minute, 2
 	}
+	if s.isUnwilling(int(s.self)) {
+		v.Target.Standbys = 0
+	}
 	v.Self.Drives = !m.External
 	m.addAlarm(s, &v)
 	return v
@@ -202,7 +207,7 @@ func (sc Scenario) initial() world {
 		w.hosts[i] = host{list: voter, named: 1, unit: active, data: current, recorded: 1}
 	}
 	w.limit = sc.MaxLearners
-	if sc.Learner == LearnerJoins || sc.Learner == LearnerListed {
+	if sc.Learner == LearnerJoins || sc.Learner == LearnerListed || sc.Learner == LearnerThird {
 		w.permanent = uint8(sc.Hosts)
 	}
 	listed := host{list: learner, named: 1, unit: active, data: current, recorded: 1, progress: steady}
@@ -211,8 +216,10 @@ func (sc Scenario) initial() world {
 		w.hosts[sc.Hosts-1] = listed
 	case LearnerDropped:
 		w.hosts[sc.Hosts-1], w.hosts[sc.Hosts-2] = listed, listed
+	case LearnerThird:
+		w.hosts[sc.Hosts-2], w.hosts[sc.Hosts-3] = listed, listed
 	}
-	w.lowered = bit(sc.Lowered)
+	w.lowered, w.unwilling = bit(sc.Lowered), 2*bit(sc.Unwilling)
 	for i := range max(1, sc.Founders) {
 		w.hosts[i].request = bit(sc.Voters == 0)
 	}

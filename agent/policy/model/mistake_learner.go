@@ -124,6 +124,25 @@ func learnerStaysMistakes() []Mistake {
 			}),
 		},
 		{
+			Name: "standbys do not count towards the limit", breach: noPlaceForLearner,
+			scope: also(withLearner(0), func(sc *Scenario) { sc.Hosts, sc.Learner = 4, LearnerThird }),
+			rules: seeing(func(v *policy.View) {
+				if v.Self.Learner {
+					v.Self.MaxLearners++
+					eachMember(v, func(m *policy.Member) { m.MaxLearners++ })
+				}
+			}),
+		},
+		{
+			Name: "a permanent learner waits for a spare that does not become the standby", breach: targetMissed,
+			scope: withLiveness(also(withLearner(0), func(sc *Scenario) { sc.Unwilling = true })),
+			rules: seeing(func(v *policy.View) {
+				for i := range v.Hosts {
+					v.Hosts[i].NoStandbys = false
+				}
+			}),
+		},
+		{
 			Name: "a dead voter is removed although no learner may be added", breach: noPlaceForLearner,
 			scope: also(nextToLearner(5, 3, HostCrash), tooFew),
 			rules: seeing(func(v *policy.View) {

@@ -343,6 +343,7 @@ func (s *observation) hostsView(r rank) []policy.Host {
 		h := policy.Host{
 			ID: hostName(i), Name: hostName(i), PeerURL: hostName(i), Role: s.role(i), Health: healthState(g.health),
 			Qualified: true, Manage: true, Learner: s.isPermanent(i), P99: 2 * time.Millisecond,
+			NoStandbys:  s.isUnwilling(i),
 			Answered:    i != int(s.self),
 			InOperation: g.inOperation != 0, Own: i == int(s.self), Sees: s.connectionReports(i),
 			UnhealthySince: policy.UnhealthySince{For: long(bit(g.health == slow))}, Strained: g.health == slow ||
