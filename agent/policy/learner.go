@@ -6,6 +6,8 @@ package policy
 import (
 	"fmt"
 	"iter"
+	"maps"
+	"slices"
 	"strings"
 )
 
@@ -97,11 +99,7 @@ func learnerLimit(v View) (string, bool) {
 		if v.leavesFirst(m) {
 			continue
 		}
-		limit := m.MaxLearners
-		if m.Version.Known() && !m.Version.limitsLearners() {
-			limit = 1
-		}
-		switch limit {
+		switch limit := m.learnerLimit(); limit {
 		case 0:
 			unknown = append(unknown, m.label())
 		case own:
@@ -122,6 +120,52 @@ func learnerLimit(v View) (string, bool) {
 		return "", false
 	}
 	return fmt.Sprintf("--max-learners must be at least %d, and the same on every member: %s", need, why), true
+}
+
+// learnerLimit returns the number of learners to which a member limits the cluster; 0 if unknown.
+func (m Member) learnerLimit() int {
+	if m.Version.Known() && !m.Version.limitsLearners() {
+		return 1
+	}
+	return m.MaxLearners
+}
+
+// learnerPlacesTaken reports whether permanent learners are known to leave no place for another learner, or the limits
+// differ. That happens if a standby becomes a permanent learner, or if a limit is lowered. No host joins then, and
+// nothing else shows it until a voter dies.
+func learnerPlacesTaken(v View) (string, bool) {
+	var permanent, small []string
+	limits := map[int]bool{}
+	for m := range v.Cluster.learners() {
+		if m.Permanent {
+			permanent = append(permanent, m.label())
+		}
+	}
+	need := len(permanent) + 1
+	for _, m := range v.Cluster.Members {
+		limit := m.learnerLimit()
+		if limit == 0 {
+			continue
+		}
+		if limits[limit] = true; limit < need {
+			small = append(small, fmt.Sprintf("%d on %s", limit, m.label()))
+		}
+	}
+	if need == 1 || !v.Cluster.Reachable || v.foreign() || v.Resting && !v.HostsFresh {
+		return "", false
+	}
+	why := ""
+	switch {
+	case len(small) > 0:
+		why = strings.Join(small[:min(len(small), mostNamed)], ", ")
+	case len(limits) > 1:
+		why = fmt.Sprintf("the members' values differ, from %d to %d", slices.Min(slices.Collect(maps.Keys(limits))),
+			slices.Max(slices.Collect(maps.Keys(limits))))
+	default:
+		return "", false
+	}
+	return fmt.Sprintf("no spare can join or replace a voter: next to permanent learner %s, --max-learners must be at "+
+		"least %d, and the same on every member: %s", firstNames(permanent), need, why), true
 }
 
 // leavesFirst reports whether a voter is dead, so that it is removed before its replacement is added as a learner.

@@ -108,6 +108,7 @@ func TestTheVetoesOfAHostAreCheckedInOrder(t *testing.T) {
 		"from nothing": {cautions(), []vetoEntry{
 			{Recalled, true},
 			{LearnerOnly, true},
+			{LearnerLimit, false},
 			{VersionUnsafe, true},
 			{VersionUntested, true},
 			{UnitDisabled, true},

@@ -161,6 +161,7 @@ func vetoRecalled() veto       { return veto{Recalled, true, recalled} }
 func vetoLearnerLast() veto    { return veto{LowerRanked, false, learnerLast} }
 func vetoLearnerVersion() veto { return veto{LearnerVersion, true, learnerVersion} }
 func vetoLearnerLimit() veto   { return veto{LearnerLimit, true, learnerLimit} }
+func vetoPlacesTaken() veto    { return veto{LearnerLimit, false, learnerPlacesTaken} }
 func vetoLearnerVotes() veto   { return veto{LearnerOnly, true, learnerVotes} }
 func vetoSurplus() veto        { return veto{TooManyVoters, false, surplus} }
 
@@ -259,6 +260,7 @@ func cautions() []veto {
 	return []veto{
 		vetoRecalled(),
 		vetoLearnerVotes(),
+		vetoPlacesTaken(),
 		vetoTooOld(),
 		vetoTooNew(),
 		vetoUnitDisabled(),
