@@ -414,7 +414,7 @@ func lowerRanked(v View) (string, bool) {
 		return "other hosts go first", true
 	}
 	if k, kept := v.keptFrom(v.Self.ID); kept { // a standby would be in the named host's way
-		return k.text(), true
+		return v.keptText(k), true
 	}
 	list := candidates(v, target, selfReady(v))
 	position := slices.IndexFunc(list, func(h Host) bool { return h.ID == v.Self.ID })
