@@ -168,6 +168,29 @@ func learnerPlacesTaken(v View) (string, bool) {
 		"least %d, and the same on every member: %s", firstNames(permanent), need, why), true
 }
 
+// learnersExceedLimit reports whether more learners are listed than this host's configuration allows: etcd would not
+// start with it. quorumd writes the configured limit with a readdress; until then it is only reported.
+func learnersExceedLimit(v View) (string, bool) {
+	listed := 0
+	for range v.Cluster.learners() {
+		listed++
+	}
+	_, member := v.member()
+	limit := v.Self.MaxLearners // 0 is unknown
+	if !member || !v.Self.Drives || limit == 0 || listed <= limit || !v.Cluster.Reachable || v.foreign() {
+		return "", false
+	}
+	return fmt.Sprintf("%d learners are listed, and this host is configured with --max-learners %d: etcd does not "+
+		"start with fewer than %d → set ETCD_MAX_LEARNERS in etcd.environment, and reload quorumd", listed, limit,
+		listed), true
+}
+
+// readdressLowersLimit keeps a readdress from restarting etcd with a limit with which it would not start.
+func readdressLowersLimit(v View) (string, bool) {
+	text, exceeds := learnersExceedLimit(v)
+	return text, exceeds && v.Asked != nil && v.Asked.Work == WorkReaddress
+}
+
 // leavesFirst reports whether a voter is dead, so that it is removed before its replacement is added as a learner.
 // While several are down, the others are still members then.
 func (v View) leavesFirst(m Member) bool {

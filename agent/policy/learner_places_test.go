@@ -6,6 +6,7 @@ package policy
 import (
 	"strings"
 	"testing"
+	"time"
 )
 
 func TestAStandbyThatBecomesAPermanentLearnerReportsThatItTakesTheOnlyPlace(t *testing.T) {
@@ -42,5 +43,56 @@ func TestAStandbyThatBecomesAPermanentLearnerReportsThatItTakesTheOnlyPlace(t *t
 		if len(d.Reasons) < 2 || d.Reasons[0].Code != Idle || !hasCode(d.Cautions(), LearnerLimit) {
 			t.Errorf("%s: %+v", v.Self.ID, d.Reasons)
 		}
+	}
+}
+
+// lowering is the view of n1, which is to be readdressed, in a cluster with two learners.
+func lowering(limit int) func() View {
+	return func() View {
+		v := readdressView()
+		withPermanent(&v)
+		withStandby(&v, 8, "n8")
+		for i := range v.Hosts {
+			v.Hosts[i].Answered = true
+		}
+		limited(&v, 3)
+		v.Self.MaxLearners = limit
+		return v
+	}
+}
+
+func TestAReaddressDoesNotLowerTheLimitBelowTheListedLearners(t *testing.T) {
+	t.Parallel()
+	before := func(v *View) {
+		v.Op, v.IdleFor, v.Lock, v.Asked.Begun, v.Asked.Seen = nil, time.Hour, Lock{Known: true}, false, false
+	}
+	stopped := func(v *View) {
+		v.Asked.Stopped, v.Unit.State, v.Op.Phase, v.Self.NewPeerURL = true, UnitInactive, PhaseDown, ""
+	}
+	play(t, lowering(1), []scene{
+		{"before it begins", before, StepNone, LearnerLimit},
+		{"when it has begun", func(v *View) { v.Op.Phase = PhaseBegun }, StepEndOp, ""},
+		{"before etcd is stopped", nil, StepNone, LearnerLimit},
+		{"it makes way after a while", func(v *View) { v.Op.WrittenFor = time.Hour }, StepSetPhase, ""},
+		{"after etcd was stopped", stopped, StepNone, LearnerLimit},
+		{"another restart keeps the environment", func(v *View) {
+			before(v)
+			v.Asked.Work, v.Self.NewPeerURL = WorkRestart, ""
+		}, StepTakeLock, ""},
+	})
+	play(t, lowering(2), []scene{
+		{"the limit suffices before it begins", before, StepTakeLock, ""},
+		{"the limit suffices", nil, StepUpdateMember, ""},
+		{"the limit suffices after etcd was stopped", stopped, StepWriteEnv, ""},
+	})
+	v := lowering(0)()
+	if text, holds := readdressLowersLimit(v); holds {
+		t.Errorf("the limit is unknown: %s", text)
+	}
+	v = lowering(1)()
+	v.Op, v.Asked, v.Self.NewPeerURL = nil, nil, ""
+	v.Lock = Lock{Known: true}
+	if d := Decide(v); d.Step.Kind != StepNone || !hasCode(d.Cautions(), LearnerLimit) {
+		t.Errorf("it is reported at rest: %+v", d)
 	}
 }

@@ -63,6 +63,7 @@ func TestTheVetoesOfAHostAreCheckedInOrder(t *testing.T) {
 			{UnitStopped, true},
 			{UnitBusy, true},
 			{PeerTLSMissing, true},
+			{LearnerLimit, true},
 			{OperationInFlight, false},
 			{LockHeld, false},
 			{CommonCause, false},
@@ -108,6 +109,7 @@ func TestTheVetoesOfAHostAreCheckedInOrder(t *testing.T) {
 		"from nothing": {cautions(), []vetoEntry{
 			{Recalled, true},
 			{LearnerOnly, true},
+			{LearnerLimit, true},
 			{LearnerLimit, false},
 			{VersionUnsafe, true},
 			{VersionUntested, true},

@@ -311,3 +311,36 @@ func TestMembersWithoutAHostRecordAreNamed(t *testing.T) {
 		t.Error(got)
 	}
 }
+
+func TestAnUndoWhileAnotherVoterIsDownUpdatesOnlyTheMemberList(t *testing.T) {
+	t.Parallel()
+	undo := func() View {
+		v := readdressView()
+		verifying(&v)
+		v.Self.NewPeerURL, v.Hosts[1].Answered = "http://n1.old:2380", false
+		return v
+	}
+	down := func(v *View) {
+		v.Cluster.Members[2].Live, v.Cluster.Members[2].DownFor = false, time.Minute
+	}
+	play(t, undo, []scene{
+		{"all voters are live: etcd is restarted with the URL", nil, StepSetPhase, ""},
+		{"one is down: the others are asked again", down, StepSetPhase, ""},
+		{"then the member list is updated", func(v *View) {
+			down(v)
+			v.Op.Phase = PhaseBack
+		}, StepUpdateMember, ""},
+		{"it is verified without a restart", func(v *View) {
+			down(v)
+			v.Op.Phase, v.Self.NewPeerURL, v.Unit.EnvReady = PhaseBack, "", false
+		}, StepSetPhase, ""},
+		{"and waits until the others are connected", func(v *View) {
+			down(v)
+			v.Self.NewPeerURL, v.Unit.EnvReady, v.Op.WrittenFor = "", false, time.Hour
+		}, StepNone, NotBack},
+		{"the request ended before this host recorded it", func(v *View) {
+			v.Asked.Seen, v.Asked.Over, v.Asked.Ended = false, true, true
+			v.Hosts[1].Answered = true
+		}, StepEndOp, ""},
+	})
+}

@@ -161,6 +161,8 @@ func vetoRecalled() veto       { return veto{Recalled, true, recalled} }
 func vetoLearnerLast() veto    { return veto{LowerRanked, false, learnerLast} }
 func vetoLearnerVersion() veto { return veto{LearnerVersion, true, learnerVersion} }
 func vetoLearnerLimit() veto   { return veto{LearnerLimit, true, learnerLimit} }
+func vetoLearnersExceed() veto { return veto{LearnerLimit, true, learnersExceedLimit} }
+func vetoLowersLimit() veto    { return veto{LearnerLimit, true, readdressLowersLimit} }
 func vetoPlacesTaken() veto    { return veto{LearnerLimit, false, learnerPlacesTaken} }
 func vetoLearnerVotes() veto   { return veto{LearnerOnly, true, learnerVotes} }
 func vetoSurplus() veto        { return veto{TooManyVoters, false, surplus} }
@@ -260,6 +262,7 @@ func cautions() []veto {
 	return []veto{
 		vetoRecalled(),
 		vetoLearnerVotes(),
+		vetoLearnersExceed(),
 		vetoPlacesTaken(),
 		vetoTooOld(),
 		vetoTooNew(),
