@@ -8,6 +8,7 @@ import (
 	"maps"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/quorumd/quorumd/agent/cluster"
@@ -182,7 +183,7 @@ func (b *Builder) ownMember(v *policy.View, r *round.Round) {
 		v.Self.PeerURL, v.Self.NewPeerURL = m.PeerURLs[0], v.Self.PeerURL
 	}
 	if url := b.config.Etcd.ClientURL; listed && len(m.ClientURLs) > 0 && !slices.Contains(m.ClientURLs, url) {
-		v.Self.NewClientURL = url
+		v.Self.NewClientURL, v.Self.ClientURL = url, strings.Join(m.ClientURLs, ",")
 	}
 }
 

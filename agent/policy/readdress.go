@@ -60,8 +60,8 @@ func clientURLDiffers(v View) (string, bool) {
 	if v.Self.NewClientURL == "" || !v.Cluster.Reachable || v.foreign() || readdresses(v) {
 		return "", false
 	}
-	return "etcd.clientURL is " + v.Self.NewClientURL + ", and this host's member is registered with another one → " +
-		"quorumctl readdress " + v.Self.Name + " --reason '<why>'", true
+	return "etcd.clientURL is " + v.Self.NewClientURL + ", but this host's member is registered with " +
+		v.Self.ClientURL + " → quorumctl readdress " + v.Self.Name + " --reason '<why>'", true
 }
 
 // againstReaddress returns why a rollout may not readdress a host, or nil.

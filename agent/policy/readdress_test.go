@@ -253,10 +253,14 @@ func TestAReaddressIncludesOnlyHostsWithFittingURLs(t *testing.T) {
 func TestAChangedClientURLIsReportedUntilItsReaddress(t *testing.T) {
 	t.Parallel()
 	v := readdressView()
-	v.Self.NewPeerURL, v.Self.NewClientURL = "", "http://n1.new:2379"
+	v.Self.NewPeerURL, v.Self.NewClientURL, v.Self.ClientURL = "", "http://n1.new:2379", "http://n1.old:2379"
 	v.Asked, v.Op, v.Lock = nil, nil, Lock{Known: true}
 	if d := Decide(v); !hasCode(d.Reasons, ClientURLDiffers) || !hasCode(d.Reasons, Idle) {
 		t.Errorf("%+v", d.Reasons)
+	}
+	const want = "etcd.clientURL is http://n1.new:2379, but this host's member is registered with http://n1.old:2379 → "
+	if text, _ := clientURLDiffers(v); !strings.HasPrefix(text, want) {
+		t.Error(text)
 	}
 	v.Rollout = &Rollout{Work: WorkReaddress, Runs: true, Waiting: []string{"n1"}}
 	if d := Decide(v); hasCode(d.Reasons, ClientURLDiffers) {

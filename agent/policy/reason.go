@@ -297,9 +297,9 @@ func joinReasons() []ReasonInfo {
 		{
 			LearnerLimit, "with permanent learners, one more learner joins only if --max-learners is the same and " +
 				"large enough on every member",
-			"on every host, set ETCD_MAX_LEARNERS to the number of hosts with host.role: learner plus 1, in " +
-				"etcd.environment in quorumd.yaml (and reload quorumd) and in the file at etcd.environmentFile; then " +
-				"quorumctl rollout start restart --reason '<why>'",
+			"on every host, set ETCD_MAX_LEARNERS in etcd.environment in quorumd.yaml to the number of hosts with " +
+				"host.role: learner plus 1, and reload quorumd; then name every host: quorumctl readdress HOST... " +
+				"--reason '<why>'",
 		},
 		{
 			PeerTLSMissing, "a peer URL is to become https, but this host's peer certificate is missing or not valid " +

@@ -83,8 +83,8 @@ type Self struct {
 	PeerURL string
 	// NewPeerURL is the configured peer URL if the member list has another one for this host's member; else empty.
 	NewPeerURL string
-	// NewClientURL is the same for the client URL.
-	NewClientURL string
+	// NewClientURL is the same for the client URL. Then ClientURL is the registered one.
+	NewClientURL, ClientURL string
 	// PeerFiles is what is known about the files with which etcd would serve https to other members.
 	PeerFiles PeerFiles
 	Mode      Mode
