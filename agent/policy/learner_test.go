@@ -174,7 +174,7 @@ func TestAPermanentLearnerNeedsEqualLimits(t *testing.T) {
 	})
 }
 
-// twoStandbys adds two standbys, one of which was a permanent learner, and sets the limit.
+// twoStandbys adds two standbys and sets the limit.
 func twoStandbys(limit int) func(v *View) {
 	return func(v *View) {
 		withStandby(v, 5, "n5")

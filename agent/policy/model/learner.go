@@ -210,7 +210,7 @@ func smallLearners() []Scenario {
 			Liveness: true,
 		},
 		{
-			Name: "a permanent learner and two spares, one of which becomes the standby", Hosts: 4, Voters: 1,
+			Name: "a permanent learner and two spares, only one of them a future standby", Hosts: 4, Voters: 1,
 			Target: policy.Target{Voters: 1, Standbys: 1}, Learner: LearnerJoins, MaxLearners: 2, Unwilling: true,
 			Liveness: true,
 		},
