@@ -107,7 +107,7 @@ func learnerLimit(v View) (string, bool) {
 			differ = append(differ, fmt.Sprintf("%d on %s", limit, m.label()))
 		}
 	}
-	why := ""
+	var why string
 	switch {
 	case own < need:
 		why = fmt.Sprintf("this host is configured with %d", own)
@@ -154,7 +154,7 @@ func learnerPlacesTaken(v View) (string, bool) {
 	if need == 1 || !v.Cluster.Reachable || v.foreign() || v.Resting && !v.HostsFresh {
 		return "", false
 	}
-	why := ""
+	var why string
 	switch {
 	case len(small) > 0:
 		why = strings.Join(small[:min(len(small), mostNamed)], ", ")

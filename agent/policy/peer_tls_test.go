@@ -155,7 +155,8 @@ func TestAProblemIsReportedUntilTheCertificateHasBeenChecked(t *testing.T) {
 		ID: "n1", Name: "n1", Manage: true, Member: true, PeerURL: peerPrefix + "n1", NewPeerURL: securedURL,
 		PeerTLS: PeerTLSReady, PeerTLSProblem: text,
 	}}
-	if _, r := RolloutHosts(all, []string{"n1"}, WorkReaddress, ""); r == nil || r.Hint != "ask again in a few seconds" {
+	_, r := RolloutHosts(all, []string{"n1"}, WorkReaddress, "")
+	if r == nil || r.Hint != "ask again in a few seconds" {
 		t.Errorf("%+v", r)
 	}
 	v.Self.NewPeerURL = newURL // nothing has to be checked

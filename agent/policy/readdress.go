@@ -112,14 +112,15 @@ func urlUpdated(v View) bool {
 // operator has set another peer URL, or quorumd was restarted long after the other hosts were asked. If the request has
 // ended before this host's disk recorded the operation, the member list was not updated.
 func readdressAgain(v View) bool {
-	return v.Op.Work == WorkReaddress && v.Asked != nil && (v.Asked.Seen || !v.Asked.Over) && (v.Self.NewPeerURL != "" ||
+	inForce := v.Asked != nil && (v.Asked.Seen || !v.Asked.Over)
+	return v.Op.Work == WorkReaddress && inForce && (v.Self.NewPeerURL != "" ||
 		!v.Unit.EnvReady && v.Op.WrittenFor > v.Limits.ReturnMax && urlUnverified(v) != "")
 }
 
 // changeAgain continues an unverified readdress with the changed configuration. If the other voters tolerate it, etcd
-// is restarted. While they do not, as when one of them is down, only the member list is updated: that stops no etcd, and
-// this member's URL remains the only unverified one. It suffices if etcd listens at that URL already. Otherwise etcd is
-// restarted once the other voters tolerate it.
+// is restarted. While they do not, as when one of them is down, only the member list is updated: that stops no etcd,
+// and this member's URL remains the only unverified one. It suffices if etcd listens at that URL already. Otherwise
+// etcd is restarted once the other voters tolerate it.
 func changeAgain(v View, m Member) (Decision, bool) {
 	if !readdressAgain(v) {
 		return Decision{}, false
