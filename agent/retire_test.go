@@ -157,6 +157,14 @@ func TestARetirementThatIsImpossibleNowIsRefusedAndNotRecorded(t *testing.T) {
 		if got, err := f.retire("v9", true); err != nil || got.Unchanged || f.etcd.has(keys.Retired("id-v9")) {
 			t.Errorf("undone for a host that is switched off: %+v, %v", got, err)
 		}
+		f.put(keys.Retired("id-v3"), `{"version":1,"name":"v3","peerURL":"http://v3","by":"root","reason":"old",`+
+			`"since":"2026-01-02T03:04:05Z","successor":{"host":"id-s1","name":"s1","peerURL":"http://s1"}}`)
+		if got, err := f.retire("v3", false); err != nil || got.Unchanged || got.Host.Successor != "" {
+			t.Errorf("the named host is lost, and an operator lets any host join: %+v, %v", got, err)
+		}
+		if _, err := f.retire("v3", true); err != nil {
+			t.Error(err)
+		}
 	})
 }
 

@@ -289,6 +289,27 @@ func TestPropertiesAreConvertedToAStatus(t *testing.T) {
 	}
 }
 
+func TestAUnitStartsIfItRunsOrIsEnabledAcrossBoots(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		file, active string
+		want         bool
+	}{
+		{"enabled", "inactive", true},
+		{"enabled-runtime", "inactive", false},
+		{"enabled-runtime", "active", true},
+		{"disabled", "activating", true},
+		{"disabled", "failed", false},
+		{"static", "inactive", false},
+		{"", "", false},
+	} {
+		p := properties{"UnitFileState": c.file, "ActiveState": c.active}
+		if got := p.starts(); got != c.want {
+			t.Errorf("%s and %s: %t", c.file, c.active, got)
+		}
+	}
+}
+
 func TestTheEnvironmentFileIsFoundAmongTheUnitsFiles(t *testing.T) {
 	t.Parallel()
 	p := properties{"EnvironmentFiles": [][]any{

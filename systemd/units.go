@@ -7,7 +7,6 @@ import (
 	"context"
 	"errors"
 	"path/filepath"
-	"slices"
 
 	sddbus "github.com/coreos/go-systemd/v22/dbus"
 	sdunit "github.com/coreos/go-systemd/v22/unit"
@@ -35,8 +34,13 @@ func (u Units) Command(ctx context.Context, name string) ([]string, error) {
 // Starts reports whether the unit runs, is being started, or starts at boot.
 func (u Units) Starts(ctx context.Context, name string) (bool, error) {
 	p, err := u.look(ctx, name)
-	enabled := slices.Contains([]string{"enabled", "enabled-runtime"}, property[string](p, "UnitFileState"))
-	return enabled || p.state() == Active || p.state() == Activating, err
+	return p.starts(), err
+}
+
+// starts reports whether a unit with these properties runs, is being started, or starts at boot. One that is enabled at
+// runtime only does not start after the next boot.
+func (p properties) starts() bool {
+	return property[string](p, "UnitFileState") == "enabled" || p.state() == Active || p.state() == Activating
 }
 
 // Mounted reports whether every mount point above path that systemd knows, from fstab(5) or a unit of its own, is

@@ -61,3 +61,34 @@ func TestAPermanentLearnerIsReportedByItsHostOrNotedWhileItIsSilent(t *testing.T
 		t.Error("this host's own learner is not permanent before its record is written")
 	}
 }
+
+func TestHostsThatDisagreeAboutAMemberLeaveItUnknown(t *testing.T) {
+	t.Parallel()
+	host := func(learner bool, limit int, files policy.PeerTLS) policy.Host {
+		return policy.Host{PeerURL: "http://p1", Learner: learner, MaxLearners: limit, PeerTLS: files}
+	}
+	old := host(false, 1, policy.PeerTLSReady)
+	for name, c := range map[string]struct {
+		hosts     []policy.Host
+		permanent bool
+		limit     int
+		files     policy.PeerTLS
+	}{
+		"they agree":          {[]policy.Host{old, old}, false, 1, policy.PeerTLSReady},
+		"about the learner":   {[]policy.Host{old, host(true, 1, policy.PeerTLSReady)}, true, 1, policy.PeerTLSReady},
+		"in the other order":  {[]policy.Host{host(true, 1, policy.PeerTLSReady), old}, true, 1, policy.PeerTLSReady},
+		"about the limit":     {[]policy.Host{old, host(false, 2, policy.PeerTLSReady)}, false, 0, policy.PeerTLSReady},
+		"about the files":     {[]policy.Host{old, host(false, 1, policy.PeerTLSNone)}, false, 1, ""},
+		"one of three":        {[]policy.Host{old, host(false, 2, policy.PeerTLSNone), old}, false, 0, ""},
+		"one does not know":   {[]policy.Host{host(false, 0, ""), old}, false, 0, ""},
+		"another member's is": {[]policy.Host{old, {PeerURL: "http://p2"}}, false, 1, policy.PeerTLSReady},
+	} {
+		v := policy.View{Cluster: policy.Cluster{
+			Members: []policy.Member{{ID: 1, PeerURL: "http://p1", Learner: true}},
+		}, Hosts: c.hosts}
+		markLearners(&v, nil)
+		if m := v.Cluster.Members[0]; m.Permanent != c.permanent || m.MaxLearners != c.limit || m.PeerTLS != c.files {
+			t.Errorf("%s: %+v", name, m)
+		}
+	}
+}

@@ -8,6 +8,7 @@ import (
 	"maps"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/quorumd/quorumd/agent/cluster"
@@ -182,7 +183,7 @@ func (b *Builder) ownMember(v *policy.View, r *round.Round) {
 		v.Self.PeerURL, v.Self.NewPeerURL = m.PeerURLs[0], v.Self.PeerURL
 	}
 	if url := b.config.Etcd.ClientURL; listed && len(m.ClientURLs) > 0 && !slices.Contains(m.ClientURLs, url) {
-		v.Self.NewClientURL = url
+		v.Self.NewClientURL, v.Self.ClientURL = url, strings.Join(m.ClientURLs, ",")
 	}
 }
 
@@ -291,7 +292,7 @@ func (b *Builder) hosts(r *round.Round) []policy.Host {
 			ID: h.ID, Name: h.Name, Domain: h.Domain, PeerURL: peerURLOf(r, h),
 			Role: policy.Role(h.Role), Health: state,
 			Ungated: health.ParseGates(h.Spares), Qualified: h.Qualified, Manage: h.Mode == string(policy.Manage),
-			Learner: h.Learner, MaxLearners: h.MaxLearners,
+			Learner: h.Learner, MaxLearners: h.MaxLearners, NoStandbys: h.NoStandbys,
 			PeerTLS: policy.PeerTLS(h.PeerTLS), Unreached: b.unreached(r, h),
 			Waiting: policy.ReasonCode(h.Waiting),
 			P99:     writesTook(h.FsyncP99),

@@ -119,8 +119,10 @@ func markDomains(v *policy.View, noted map[uint64]string) {
 }
 
 // markLearners marks the permanent learners and sets the members' limits on learners and their peer certificates, as
-// reported by their hosts. For a silent host's permanent learner, what this host's disk records counts; if it records
-// nothing, for example because this host is new, what the other hosts report.
+// reported by their hosts. If two hosts disagree about one member, it is unknown: it counts as a permanent learner,
+// which no host promotes or removes, with an unknown limit and certificate. For a silent host's permanent learner, what
+// this host's disk records counts; if it records nothing, for example because this host is new, what the other hosts
+// report.
 func markLearners(v *policy.View, noted map[uint64]int) {
 	for i := range v.Cluster.Members {
 		m := &v.Cluster.Members[i]
@@ -129,16 +131,32 @@ func markLearners(v *policy.View, noted map[uint64]int) {
 			known := cmp.Or(m.NotedLearner, reportedLearner(v, m.ID))
 			m.Permanent, m.MaxLearners = known != 0, max(0, known)
 		}
+		spoken := false
 		for _, h := range v.Hosts {
-			if h.PeerURL == m.PeerURL {
-				m.Permanent, m.MaxLearners = m.Learner && h.Learner, h.MaxLearners
-				m.PeerTLS = h.PeerTLS
+			switch {
+			case h.PeerURL != m.PeerURL:
+				continue
+			case !spoken:
+				m.Permanent, m.MaxLearners, m.PeerTLS = m.Learner && h.Learner, h.MaxLearners, h.PeerTLS
+			default:
+				m.Permanent = m.Permanent || m.Learner && h.Learner
+				m.MaxLearners, m.PeerTLS = agreed(m.MaxLearners, h.MaxLearners), agreed(m.PeerTLS, h.PeerTLS)
 			}
+			spoken = true
 		}
 		if m.PeerURL == v.Self.PeerURL {
 			m.Permanent = m.Learner && v.Self.Learner
 		}
 	}
+}
+
+// agreed returns what two hosts report about one member; zero, which is unknown, if they disagree.
+func agreed[T comparable](a, b T) T {
+	if a != b {
+		var unknown T
+		return unknown
+	}
+	return a
 }
 
 // reportedLearner returns what other hosts report about a permanent learner that they have lost; 0 if nothing.

@@ -58,7 +58,6 @@ func (o *Operator) Retire(ctx context.Context, req control.RetireRequest, by str
 			out.Unchanged, out.DryRun = true, req.DryRun
 			return out, nil
 		}
-		v.Retired = slices.DeleteFunc(v.Retired, func(r policy.Retired) bool { return r.Host == host.Host })
 	}
 	host.Successor = next
 	if err := seen.against(r, v, host, cannot); err != nil {

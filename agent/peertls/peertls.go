@@ -231,12 +231,17 @@ func version(ctx context.Context, conn net.Conn, host string) error {
 }
 
 // failure returns what an error of a connection means. With TLS 1.3, a member that refuses a certificate closes the
-// connection after the handshake.
+// connection after the handshake. The text is published in the host record, so it must not change with each request: it
+// names no time of a clock, which the error for an expired certificate does.
 func failure(err error) error {
 	alert, isAlert := errors.AsType[*net.OpError](err)
 	_, untrusted := errors.AsType[*tls.CertificateVerificationError](err)
+	invalid, isInvalid := errors.AsType[x509.CertificateInvalidError](err)
 	_, plain := errors.AsType[tls.RecordHeaderError](err)
 	switch {
+	case isInvalid && invalid.Reason == x509.Expired:
+		return fmt.Errorf("its certificate is not accepted: it is valid only from %s to %s",
+			date(invalid.Cert.NotBefore), date(invalid.Cert.NotAfter))
 	case untrusted:
 		return fmt.Errorf("its certificate is not accepted: %w", err)
 	case plain:
@@ -248,3 +253,5 @@ func failure(err error) error {
 	}
 	return err
 }
+
+func date(t time.Time) string { return t.UTC().Format("2006-01-02 15:04Z") }

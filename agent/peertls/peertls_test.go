@@ -6,6 +6,8 @@ package peertls
 import (
 	"context"
 	"crypto/tls"
+	"crypto/x509"
+	"encoding/pem"
 	"errors"
 	"fmt"
 	"io"
@@ -118,6 +120,9 @@ func TestARequestSucceedsOnlyIfEtcdAnswersIt(t *testing.T) {
 		"this host does not trust its CA": {
 			member(t, must(ca.WrongCA("y")), false, answersVersion), own, "is not accepted",
 		},
+		"its certificate has expired": {
+			member(t, must(ca.Expired("old")), false, answersVersion), own, "it is valid only from ",
+		},
 		"its certificate lacks the address": {
 			member(t, must(ca.WrongSAN("z")), false, answersVersion), own, "is not accepted: tls",
 		},
@@ -133,6 +138,29 @@ func TestARequestSucceedsOnlyIfEtcdAnswersIt(t *testing.T) {
 		if (err == nil) != (c.want == "") || err != nil && !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s: %v, want %q", name, err, c.want)
 		}
+	}
+}
+
+func TestTheTextForAnExpiredCertificateHasNoClock(t *testing.T) {
+	t.Parallel()
+	ca, must := newCA(t)
+	text, err := os.ReadFile(must(ca.Expired("old")).Cert)
+	if err != nil {
+		t.Fatal(err)
+	}
+	block, _ := pem.Decode(text)
+	cert, err := x509.ParseCertificate(block.Bytes)
+	if err != nil {
+		t.Fatal(err)
+	}
+	roots := x509.NewCertPool()
+	at := func(now time.Time) string {
+		_, err := cert.Verify(x509.VerifyOptions{Roots: roots, CurrentTime: now})
+		return failure(&tls.CertificateVerificationError{Err: err}).Error()
+	}
+	first, second := at(cert.NotAfter.Add(time.Second)), at(cert.NotAfter.Add(4*time.Second))
+	if first != second || !strings.Contains(first, "it is valid only from "+date(cert.NotBefore)) {
+		t.Errorf("%q, then %q", first, second)
 	}
 }
 

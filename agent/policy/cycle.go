@@ -230,10 +230,11 @@ func stoppedAfterReboot(v View) bool {
 
 // awaitReturn ends the operation of a member that has been healthy again for long enough.
 func awaitReturn(v View, m Member) Decision {
+	if d, decided := changeAgain(v, m); decided {
+		return d
+	}
 	var why string
 	switch {
-	case readdressAgain(v):
-		return do(Step{Kind: StepSetPhase, Phase: PhaseReady, MemberID: m.ID, Why: "its configuration has changed"})
 	case !m.Live:
 		why = "it does not serve yet"
 	case m.Errors:
@@ -374,7 +375,7 @@ func stoppedWithoutOperation(v View) Decision {
 // stopMember stops the member's etcd, after the operator's hooks and a leadership transfer.
 func stopMember(v View, m Member) Decision {
 	if r, holds := vetoed(v, vetoOperationInFlight, vetoCommonCause, vetoQuorumAtRisk, vetoLearnerUnsettled,
-		vetoPeerTLSMissing); holds {
+		vetoPeerTLSMissing, vetoLowersLimit); holds {
 		// etcd is untouched, so other hosts may go first
 		if v.Op.Phase == PhaseBegun && v.Asked.Before.State != HooksRunning && !v.Asked.Stopped && !urlUpdated(v) {
 			return do(Step{Kind: StepEndOp, Outcome: r.Code, Why: r.Text})
@@ -383,7 +384,7 @@ func stopMember(v View, m Member) Decision {
 		// long time: then a join or replacement may be needed, and it waits for this operation. Ending the operation in
 		// a later phase is not safe: a call without an answer could take effect after etcd is stopped. So the operation
 		// returns to its first phase, which invalidates such a call.
-		lasting := r.Code == QuorumAtRisk || r.Code == PeerTLSMissing
+		lasting := r.Code == QuorumAtRisk || r.Code == PeerTLSMissing || r.Code == LearnerLimit
 		inTheWay := r.Code == OperationInFlight || lasting && v.Op.WrittenFor > v.Limits.TransferTimeout
 		switch {
 		case v.Op.Phase == PhaseBegun || !inTheWay || commandMayRun(v):
@@ -409,9 +410,10 @@ func stopMember(v View, m Member) Decision {
 		}
 		return do(Step{Kind: StepSetPhase, Phase: PhaseReady, MemberID: m.ID})
 	}
-	if v.Asked.Work == WorkRestart && !v.Asked.Seen {
+	if (v.Asked.Work == WorkRestart || v.Asked.Work == WorkReaddress) && !v.Asked.Seen {
 		// Only the operation shows that etcd was restarted. If its record were deleted before this host's disk records
-		// the operation, etcd would be restarted once more.
+		// the operation, etcd would be restarted once more. A readdress that has updated the member list continues
+		// after the request has ended only if the disk records it.
 		return wait(StepFailed, "this host's disk does not record the operation yet, and the write is retried: "+
 			"etcd is restarted after that; journalctl -u quorumd shows disk errors")
 	}

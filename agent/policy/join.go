@@ -121,7 +121,7 @@ func giveUp(v View, m Member, listed bool) (ReasonCode, string) {
 		text, _ := retired(v)
 		return HostRetired, text
 	case kept && v.Op.Kind == KindJoin: // as a standby, it would be in the named host's way
-		return LowerRanked, place.text()
+		return LowerRanked, v.keptText(place)
 	case v.Op.Target == RoleLearner && (!listed || neverStarted(m)) && repairDue:
 		return VoterNotLive, who.label() + " is to be replaced first: it is " + who.is
 	case v.Self.Learner && v.Op.Target != RoleLearner:

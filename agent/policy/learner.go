@@ -6,6 +6,8 @@ package policy
 import (
 	"fmt"
 	"iter"
+	"maps"
+	"slices"
 	"strings"
 )
 
@@ -26,13 +28,17 @@ func (c Cluster) passing() iter.Seq[Member] {
 	}
 }
 
-// learnerLast reports whether this host, which is to become a permanent learner, waits for voters and standbys.
+// learnerLast reports whether this host, which is to become a permanent learner, waits for voters and standbys: they
+// join first, and a voter that is to be replaced is replaced first (giveUp rolls back a join that has just begun then).
 func learnerLast(v View) (string, bool) {
 	if target, place := joinTarget(v); !place || target != RoleLearner {
 		return "", false
 	}
 	voters, _ := v.Cluster.Counts()
+	who, repairDue := v.outgoing()
 	switch standbys := candidates(v, RoleStandby, false); {
+	case repairDue:
+		return "a permanent learner joins after " + who.label() + " has been replaced, which is " + who.is, true
 	case voters-v.retiring() < v.Target.Voters:
 		return fmt.Sprintf("a permanent learner joins once all voters have joined: %d of %d", voters-v.retiring(),
 			v.Target.Voters), true
@@ -64,33 +70,36 @@ func learnerVersion(v View) (string, bool) {
 // limitsLearners reports whether etcd has the flag --max-learners.
 func (v Version) limitsLearners() bool { return v.Major > 3 || v.Major == 3 && v.Minor >= 6 }
 
-// learnerLimit reports whether this host's learner might be refused, because permanent learners take the places. One
-// place stays free for a standby or a join. The limit of each member counts as the member's process has it, and this
-// host's as it is configured.
+// learnerLimit reports whether this host's learner might be refused, because other learners take the places. Next to
+// permanent learners, one place stays free for a standby or a join. A permanent learner also joins next to several
+// standbys; any other host waits until there is none. The limit of each member counts as the member's process has it,
+// and this host's as it is configured.
 func learnerLimit(v View) (string, bool) {
-	permanent := 0
+	permanent, standbys := 0, 0
 	for m := range v.Cluster.learners() {
-		if m.Permanent && m.PeerURL != v.Self.PeerURL {
+		switch {
+		case m.PeerURL == v.Self.PeerURL:
+		case m.Permanent:
 			permanent++
+		case m.Standby:
+			standbys++
 		}
 	}
 	if v.Self.Learner {
 		permanent++
+	} else {
+		standbys = 0
 	}
 	if permanent == 0 || v.isListed() || !v.Cluster.Reachable {
 		return "", false
 	}
-	need, own := permanent+1, v.Self.MaxLearners
+	need, own := permanent+max(1, standbys), v.Self.MaxLearners
 	var unknown, differ []string
 	for _, m := range v.Cluster.Members {
 		if v.leavesFirst(m) {
 			continue
 		}
-		limit := m.MaxLearners
-		if m.Version.Known() && !m.Version.limitsLearners() {
-			limit = 1
-		}
-		switch limit {
+		switch limit := m.learnerLimit(); limit {
 		case 0:
 			unknown = append(unknown, m.label())
 		case own:
@@ -98,18 +107,88 @@ func learnerLimit(v View) (string, bool) {
 			differ = append(differ, fmt.Sprintf("%d on %s", limit, m.label()))
 		}
 	}
+	var why string
 	switch {
 	case own < need:
-		return fmt.Sprintf("permanent learners: %d; with one place for others --max-learners must be at least %d, and "+
-			"this host is configured with %d", permanent, need, own), true
+		why = fmt.Sprintf("this host is configured with %d", own)
 	case len(differ) > 0:
-		return fmt.Sprintf("--max-learners is %d on this host, but %s", own,
-			strings.Join(differ[:min(len(differ), mostNamed)], ", ")), true
+		why = fmt.Sprintf("it is %d on this host, but %s", own,
+			strings.Join(differ[:min(len(differ), mostNamed)], ", "))
 	case len(unknown) > 0:
-		return "--max-learners is not known of the running etcd on " +
-			strings.Join(unknown[:min(len(unknown), mostNamed)], ", "), true
+		why = "it is not known of the running etcd on " + strings.Join(unknown[:min(len(unknown), mostNamed)], ", ")
+	default:
+		return "", false
 	}
-	return "", false
+	return fmt.Sprintf("--max-learners must be at least %d, and the same on every member: %s", need, why), true
+}
+
+// learnerLimit returns the number of learners to which a member limits the cluster; 0 if unknown.
+func (m Member) learnerLimit() int {
+	if m.Version.Known() && !m.Version.limitsLearners() {
+		return 1
+	}
+	return m.MaxLearners
+}
+
+// learnerPlacesTaken reports whether permanent learners are known to leave no place for another learner, or the limits
+// differ. That happens if a standby becomes a permanent learner, or if a limit is lowered. No host joins then, and
+// nothing else shows it until a voter dies.
+func learnerPlacesTaken(v View) (string, bool) {
+	var permanent, small []string
+	limits := map[int]bool{}
+	for m := range v.Cluster.learners() {
+		if m.Permanent {
+			permanent = append(permanent, m.label())
+		}
+	}
+	need := len(permanent) + 1
+	for _, m := range v.Cluster.Members {
+		limit := m.learnerLimit()
+		if limit == 0 {
+			continue
+		}
+		if limits[limit] = true; limit < need {
+			small = append(small, fmt.Sprintf("%d on %s", limit, m.label()))
+		}
+	}
+	if need == 1 || !v.Cluster.Reachable || v.foreign() || v.Resting && !v.HostsFresh {
+		return "", false
+	}
+	var why string
+	switch {
+	case len(small) > 0:
+		why = strings.Join(small[:min(len(small), mostNamed)], ", ")
+	case len(limits) > 1:
+		why = fmt.Sprintf("the members' values differ, from %d to %d", slices.Min(slices.Collect(maps.Keys(limits))),
+			slices.Max(slices.Collect(maps.Keys(limits))))
+	default:
+		return "", false
+	}
+	return fmt.Sprintf("no spare can join or replace a voter: next to permanent learner %s, --max-learners must be at "+
+		"least %d, and the same on every member: %s", firstNames(permanent), need, why), true
+}
+
+// learnersExceedLimit reports whether more learners are listed than this host's configuration allows: etcd would not
+// start with it. quorumd writes the configured limit with a readdress; until then it is only reported.
+func learnersExceedLimit(v View) (string, bool) {
+	listed := 0
+	for range v.Cluster.learners() {
+		listed++
+	}
+	_, member := v.member()
+	limit := v.Self.MaxLearners // 0 is unknown
+	if !member || !v.Self.Drives || limit == 0 || listed <= limit || !v.Cluster.Reachable || v.foreign() {
+		return "", false
+	}
+	return fmt.Sprintf("%d learners are listed, and this host is configured with --max-learners %d: etcd does not "+
+		"start with fewer than %d → set ETCD_MAX_LEARNERS in etcd.environment, and reload quorumd", listed, limit,
+		listed), true
+}
+
+// readdressLowersLimit keeps a readdress from restarting etcd with a limit with which it would not start.
+func readdressLowersLimit(v View) (string, bool) {
+	text, exceeds := learnersExceedLimit(v)
+	return text, exceeds && v.Asked != nil && v.Asked.Work == WorkReaddress
 }
 
 // leavesFirst reports whether a voter is dead, so that it is removed before its replacement is added as a learner.

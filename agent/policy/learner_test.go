@@ -5,8 +5,11 @@ package policy
 
 import (
 	"slices"
+	"strings"
 	"testing"
 	"time"
+
+	"github.com/quorumd/quorumd/agent/record"
 )
 
 // limited sets the limit on learners of every member, and of the deciding host as configured.
@@ -78,6 +81,69 @@ func TestAPermanentLearnerJoinsLast(t *testing.T) {
 	})
 }
 
+// rolledBackAtOnce reports whether the join that a decision begins is rolled back in the next round.
+func rolledBackAtOnce(v View, d Decision) bool {
+	if d.Step.Kind != StepBeginJoin {
+		return false
+	}
+	v.Op = &Op{
+		Kind: KindJoin, Host: v.Self.ID, HostName: v.Self.Name, Target: d.Step.Target, Phase: PhaseBegun,
+		Token: v.Lock.Token, PeerURL: v.Self.PeerURL, SameBoot: true,
+	}
+	return Decide(v).Step.Kind == StepRollBack
+}
+
+func TestAPermanentLearnerDoesNotBeginAJoinThatIsRolledBack(t *testing.T) {
+	t.Parallel()
+	base := func() View {
+		v := unhealthyView() // n3 is to be replaced
+		v.Self.Learner, v.Hosts[3].Learner = true, true
+		limited(&v, 2)
+		underItsLock(&v)
+		return v
+	}
+	for name, change := range map[string]func(v *View){
+		"no host is ready":         func(*View) {},
+		"the limit is reached":     func(v *View) { v.Repairs = v.Limits.RepairsPerDay },
+		"the record is unreadable": func(v *View) { v.Unreadable = []Unreadable{{Kind: RecordRepairs}} },
+	} {
+		v := base()
+		change(&v)
+		d := Decide(v)
+		if rolledBackAtOnce(v, d) || d.Step.Kind == StepBeginJoin {
+			t.Errorf("%s: it begins %+v", name, d.Step)
+		}
+	}
+	v := base()
+	v.Limits.UnhealthyGrace = 0 // nothing is replaced
+	if d := Decide(v); d.Step.Kind != StepBeginJoin || rolledBackAtOnce(v, d) {
+		t.Errorf("no voter is to be replaced: %+v", d)
+	}
+}
+
+func TestNoHostBeginsAJoinInTheWayOfANamedOne(t *testing.T) {
+	t.Parallel()
+	for name, learner := range map[string]bool{"as a standby": false, "as a permanent learner": true} {
+		v := namedView("n4")
+		if v.Target.Standbys = 1; learner {
+			v.Target.Standbys = 0
+		}
+		v.Hosts = append(v.Hosts, ready("n6", RoleVoter))
+		vote(&v, 5) // another host joined before n5 was named
+		v.Self.Learner, v.Hosts[3].Learner = learner, learner
+		limited(&v, 2)
+		underItsLock(&v)
+		d := Decide(v)
+		if d.Step.Kind == StepBeginJoin || rolledBackAtOnce(v, d) {
+			t.Errorf("%s: it begins %+v", name, d.Step)
+		}
+		v.Retired[0].Successor = record.Successor{}
+		if d := Decide(v); d.Step.Kind != StepBeginJoin {
+			t.Errorf("%s, no host is named: %+v", name, d)
+		}
+	}
+}
+
 func TestAPermanentLearnerNeedsEqualLimits(t *testing.T) {
 	t.Parallel()
 	play(t, permanentSpare, []scene{
@@ -88,6 +154,8 @@ func TestAPermanentLearnerNeedsEqualLimits(t *testing.T) {
 		{"unknown on a member", func(v *View) { v.Cluster.Members[1].MaxLearners = 0 }, StepNone, LearnerLimit},
 		{"not a number here", func(v *View) { v.Self.MaxLearners = 0 }, StepNone, LearnerLimit},
 		{"larger everywhere", func(v *View) { limited(v, 4) }, StepTakeLock, ""},
+		{"next to two standbys", twoStandbys(2), StepNone, LearnerLimit},
+		{"next to two standbys, with a place", twoStandbys(3), StepTakeLock, ""},
 		{"a second one needs three", withPermanent, StepNone, LearnerLimit},
 		{"a second one", func(v *View) {
 			withPermanent(v)
@@ -104,6 +172,42 @@ func TestAPermanentLearnerNeedsEqualLimits(t *testing.T) {
 			eachVersion(v, Version{3, 7, 3})
 		}, StepTakeLock, ""},
 	})
+}
+
+// twoStandbys adds two standbys and sets the limit.
+func twoStandbys(limit int) func(v *View) {
+	return func(v *View) {
+		withStandby(v, 5, "n5")
+		withStandby(v, 6, "n6")
+		limited(v, limit)
+	}
+}
+
+func TestNoHostWaitsForAStandbyThatIsNotToBeOne(t *testing.T) {
+	t.Parallel()
+	v := permanentSpare()
+	v.Target.Standbys = 1
+	v.Hosts = append(v.Hosts, ready("n5", RoleSpare))
+	if text, waits := learnerLast(v); !waits || !strings.Contains(text, "n5 is ready to become one") {
+		t.Errorf("n5 becomes the standby: %q, %t", text, waits)
+	}
+	if text, differ := standbysDiffer(v); differ {
+		t.Error(text)
+	}
+	v.Hosts[4].NoStandbys = true
+	if text, waits := learnerLast(v); waits {
+		t.Errorf("n5 does not become the standby: %s", text)
+	}
+	const want = "cluster.standbys is 0 on n5, but 1 on n1, n2, n3 and 1 more: only a host with 1 becomes the standby"
+	if text, differ := standbysDiffer(v); !differ || text != want {
+		t.Errorf("%q, %t", text, differ)
+	}
+	v.Hosts = append(v.Hosts, ready("n6", RoleSpare)) // it becomes the standby, although n5 ranks first
+	v.Self.ID, v.Self.Name, v.Self.PeerURL, v.Self.Learner = "n6", "n6", peerPrefix+"n6", false
+	v.PlaceFreeFor = 0
+	if d := Decide(v); d.Step.Kind != StepTakeLock {
+		t.Errorf("n6: %+v", d)
+	}
 }
 
 func eachVersion(v *View, to Version) {

@@ -35,14 +35,16 @@ func leave(v View) (Decision, bool) {
 }
 
 // leavesNow reports whether a member is to leave: a voter if there are more than the size that an operator has
-// recorded, a standby if there are more than configured and no voter is missing, and the standby of a retired host
-// always.
+// recorded, a standby if there are more than configured and no voter is missing, and the learner of a retired host
+// always, even if its data is gone.
 func (v View) leavesNow(m Member) bool {
 	if m.Learner {
 		voters, _ := v.Cluster.Counts()
 		surplus := v.Target.Resized && voters-v.retiring() >= v.Target.Voters &&
 			v.Cluster.learning() > v.Target.Standbys
-		return m.Standby && (surplus && !m.Permanent || v.retires(m))
+		_, gone := dataGone(v, m) // then it is no standby any more
+		own := m.PeerURL == v.Self.PeerURL && !v.Op.joins()
+		return m.Standby && (surplus && !m.Permanent || v.retires(m)) || gone && own && v.retires(m)
 	}
 	return v.Target.Resized && v.surplusVoters(m) > 0
 }

@@ -195,6 +195,7 @@ func cycleVetoes() []veto {
 		vetoRestartOfStopped(),
 		vetoNonMemberEtcdRuns(),
 		vetoPeerTLSMissing(),
+		vetoLowersLimit(),
 		vetoOperationInFlight(),
 		vetoLockHeld(),
 		vetoCommonCause(),

@@ -40,9 +40,9 @@ func ChecksPeerFiles(s Self) bool { return secured(s.NewPeerURL) && !secured(s.P
 // names a certificate that quorumd does not know. Such a cluster is https already, so that connections suffice.
 func RequestsPeers(configured bool, peerURL string) bool { return configured || !secured(peerURL) }
 
-// PeerTLSProblem returns why this host's etcd cannot use https between members as configured; empty if it can, or if
-// that does not matter, or if the files have not been checked yet. They are checked only before the URL becomes https:
-// they never block the way back.
+// PeerTLSProblem returns why this host's etcd cannot use https between members as configured, or that this is unknown
+// yet, as right after a restart of the agent; empty if it can, or if that does not matter. The files are checked only
+// before the URL becomes https: they never block the way back.
 func PeerTLSProblem(v View) string {
 	const set = " → set etcd.tls in quorumd.yaml, and reload quorumd"
 	f := v.Self.PeerFiles
@@ -53,6 +53,8 @@ func PeerTLSProblem(v View) string {
 	switch {
 	case ChecksPeerFiles(v.Self) && !f.Configured:
 		return "etcd.peerURL is " + next + ", but no peer certificate, key and CA are configured" + set
+	case ChecksPeerFiles(v.Self) && !f.Checked:
+		return "the peer certificate has not been checked yet → ask again in a few seconds"
 	case ChecksPeerFiles(v.Self) && f.Problem != "":
 		return f.Problem
 	case others && !f.Configured && (!secured(next) || !secured(v.Self.PeerURL)):
@@ -74,9 +76,6 @@ func peerTLSMissing(v View) (string, bool) {
 	}
 	if !ChecksPeerFiles(v.Self) {
 		return "", false
-	}
-	if !v.Self.PeerFiles.Checked {
-		return "this host's peer certificate has not been checked yet", true
 	}
 	var lacking, unknown []string
 	for _, m := range v.Cluster.Members {

@@ -139,3 +139,28 @@ func TestTheReasonNamesTheHostsAndWhatTheyReport(t *testing.T) {
 		t.Error(d.Reasons)
 	}
 }
+
+func TestAProblemIsReportedUntilTheCertificateHasBeenChecked(t *testing.T) {
+	t.Parallel()
+	v := securing()
+	if text := PeerTLSProblem(v); text != "" {
+		t.Error(text)
+	}
+	v.Self.PeerFiles.Checked = false // the agent has just started
+	text := PeerTLSProblem(v)
+	if !strings.Contains(text, "has not been checked yet") {
+		t.Error(text)
+	}
+	all := []RolloutHost{{
+		ID: "n1", Name: "n1", Manage: true, Member: true, PeerURL: peerPrefix + "n1", NewPeerURL: securedURL,
+		PeerTLS: PeerTLSReady, PeerTLSProblem: text,
+	}}
+	_, r := RolloutHosts(all, []string{"n1"}, WorkReaddress, "")
+	if r == nil || r.Hint != "ask again in a few seconds" {
+		t.Errorf("%+v", r)
+	}
+	v.Self.NewPeerURL = newURL // nothing has to be checked
+	if text := PeerTLSProblem(v); text != "" {
+		t.Error(text)
+	}
+}

@@ -413,8 +413,8 @@ func lowerRanked(v View) (string, bool) {
 	if v.Resting && !v.HostsFresh {
 		return "other hosts go first", true
 	}
-	if k, kept := v.keptFrom(v.Self.ID); kept && target == RoleVoter {
-		return k.text(), true
+	if k, kept := v.keptFrom(v.Self.ID); kept { // a standby would be in the named host's way
+		return v.keptText(k), true
 	}
 	list := candidates(v, target, selfReady(v))
 	position := slices.IndexFunc(list, func(h Host) bool { return h.ID == v.Self.ID })

@@ -91,7 +91,8 @@ func candidates(v View, target Role, selfReady bool) []Host {
 			ready = selfReady
 		}
 		fits := h.Role == RoleSpare || h.Role == RoleJoining || (target == RoleVoter && h.Role == RoleStandby)
-		return !ready || !h.Manage || !fits || v.isRetired(h.ID) || h.Learner != (target == RoleLearner)
+		return !ready || !h.Manage || !fits || v.isRetired(h.ID) || h.Learner != (target == RoleLearner) ||
+			target == RoleStandby && h.NoStandbys
 	})
 	kept := v.keptPlaces()
 	unnamed := func(h Host) int {

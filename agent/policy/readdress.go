@@ -60,8 +60,8 @@ func clientURLDiffers(v View) (string, bool) {
 	if v.Self.NewClientURL == "" || !v.Cluster.Reachable || v.foreign() || readdresses(v) {
 		return "", false
 	}
-	return "etcd.clientURL is " + v.Self.NewClientURL + ", and this host's member is registered with another one → " +
-		"quorumctl readdress " + v.Self.Name + " --reason '<why>'", true
+	return "etcd.clientURL is " + v.Self.NewClientURL + ", but this host's member is registered with " +
+		v.Self.ClientURL + " → quorumctl readdress " + v.Self.Name + " --reason '<why>'", true
 }
 
 // againstReaddress returns why a rollout may not readdress a host, or nil.
@@ -100,17 +100,46 @@ func readdresses(v View) bool {
 func (op *Op) back() bool { return op.Phase == PhaseBack || op.Phase == PhaseVerify }
 
 // urlUpdated reports whether this host's operation may have updated the member list. Then the member's peer URL stays
-// unverified until etcd has started with it. After a second update, the URL may be the first one again.
+// unverified until etcd has started with it. After a second update, the URL may be the first one again. No update is
+// sent before this host's disk records the operation.
 func urlUpdated(v View) bool {
-	again := (v.Op.Restarted || v.Asked != nil && v.Asked.Stopped) && !v.Op.back()
+	seen := v.Asked == nil || v.Asked.Seen
+	again := seen && (v.Op.Restarted || v.Asked != nil && v.Asked.Stopped) && !v.Op.back()
 	return v.Op.Work == WorkReaddress && (again || v.Op.PeerURL != "" && v.Op.PeerURL != v.Self.PeerURL)
 }
 
 // readdressAgain reports whether the new URL has not been verified, and the configuration has changed since: an
-// operator has set another peer URL, or quorumd was restarted long after the other hosts were asked.
+// operator has set another peer URL, or quorumd was restarted long after the other hosts were asked. If the request has
+// ended before this host's disk recorded the operation, the member list was not updated.
 func readdressAgain(v View) bool {
-	return v.Op.Work == WorkReaddress && v.Asked != nil && (v.Self.NewPeerURL != "" ||
+	inForce := v.Asked != nil && (v.Asked.Seen || !v.Asked.Over)
+	return v.Op.Work == WorkReaddress && inForce && (v.Self.NewPeerURL != "" ||
 		!v.Unit.EnvReady && v.Op.WrittenFor > v.Limits.ReturnMax && urlUnverified(v) != "")
+}
+
+// changeAgain continues an unverified readdress with the changed configuration. If the other voters tolerate it, etcd
+// is restarted. While they do not, as when one of them is down, only the member list is updated: that stops no etcd,
+// and this member's URL remains the only unverified one. It suffices if etcd listens at that URL already. Otherwise
+// etcd is restarted once the other voters tolerate it.
+func changeAgain(v View, m Member) (Decision, bool) {
+	if !readdressAgain(v) {
+		return Decision{}, false
+	}
+	r, atRisk := vetoed(v, vetoQuorumAtRisk)
+	switch {
+	case !atRisk:
+		return do(Step{
+			Kind: StepSetPhase, Phase: PhaseReady, MemberID: m.ID, Why: "its configuration has changed",
+		}), true
+	case !mustUpdate(v):
+		return Decision{}, false
+	case v.Op.Phase == PhaseVerify: // what the other hosts have reported is about the URL before
+		return do(Step{
+			Kind: StepSetPhase, Phase: PhaseBack, MemberID: m.ID,
+			Why: "its peer URL has changed, and etcd is not restarted while " + r.Text,
+		}), true
+	}
+	return updateMember(v, m), true
 }
 
 // connectedBefore reports whether the etcd of this host, which is about to be readdressed, is connected to every other
@@ -139,6 +168,9 @@ func readdress(v View) Decision {
 		return do(Step{Kind: StepEndOp, Outcome: EtcdExternal, Why: v.externalReason().Text})
 	case mustUpdate(v):
 		return updateMember(v, m)
+	}
+	if r, holds := vetoed(v, vetoLowersLimit); holds { // etcd would not start with this environment
+		return Decision{Reasons: []Reason{r}}
 	}
 	return do(Step{Kind: StepWriteEnv})
 }

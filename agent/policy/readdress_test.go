@@ -253,10 +253,14 @@ func TestAReaddressIncludesOnlyHostsWithFittingURLs(t *testing.T) {
 func TestAChangedClientURLIsReportedUntilItsReaddress(t *testing.T) {
 	t.Parallel()
 	v := readdressView()
-	v.Self.NewPeerURL, v.Self.NewClientURL = "", "http://n1.new:2379"
+	v.Self.NewPeerURL, v.Self.NewClientURL, v.Self.ClientURL = "", "http://n1.new:2379", "http://n1.old:2379"
 	v.Asked, v.Op, v.Lock = nil, nil, Lock{Known: true}
 	if d := Decide(v); !hasCode(d.Reasons, ClientURLDiffers) || !hasCode(d.Reasons, Idle) {
 		t.Errorf("%+v", d.Reasons)
+	}
+	const want = "etcd.clientURL is http://n1.new:2379, but this host's member is registered with http://n1.old:2379 → "
+	if text, _ := clientURLDiffers(v); !strings.HasPrefix(text, want) {
+		t.Error(text)
 	}
 	v.Rollout = &Rollout{Work: WorkReaddress, Runs: true, Waiting: []string{"n1"}}
 	if d := Decide(v); hasCode(d.Reasons, ClientURLDiffers) {
@@ -310,4 +314,37 @@ func TestMembersWithoutAHostRecordAreNamed(t *testing.T) {
 	if got := AbsentMembers(v); len(got) != 1 || got[0] != "n3" {
 		t.Error(got)
 	}
+}
+
+func TestAnUndoWhileAnotherVoterIsDownUpdatesOnlyTheMemberList(t *testing.T) {
+	t.Parallel()
+	undo := func() View {
+		v := readdressView()
+		verifying(&v)
+		v.Self.NewPeerURL, v.Hosts[1].Answered = "http://n1.old:2380", false
+		return v
+	}
+	down := func(v *View) {
+		v.Cluster.Members[2].Live, v.Cluster.Members[2].DownFor = false, time.Minute
+	}
+	play(t, undo, []scene{
+		{"all voters are live: etcd is restarted with the URL", nil, StepSetPhase, ""},
+		{"one is down: the others are asked again", down, StepSetPhase, ""},
+		{"then the member list is updated", func(v *View) {
+			down(v)
+			v.Op.Phase = PhaseBack
+		}, StepUpdateMember, ""},
+		{"it is verified without a restart", func(v *View) {
+			down(v)
+			v.Op.Phase, v.Self.NewPeerURL, v.Unit.EnvReady = PhaseBack, "", false
+		}, StepSetPhase, ""},
+		{"and waits until the others are connected", func(v *View) {
+			down(v)
+			v.Self.NewPeerURL, v.Unit.EnvReady, v.Op.WrittenFor = "", false, time.Hour
+		}, StepNone, NotBack},
+		{"the request ended before this host recorded it", func(v *View) {
+			v.Asked.Seen, v.Asked.Over, v.Asked.Ended = false, true, true
+			v.Hosts[1].Answered = true
+		}, StepEndOp, ""},
+	})
 }

@@ -110,6 +110,7 @@ const (
 	Ejected                  ReasonCode = "EJECTED"
 	TooManyVoters            ReasonCode = "TOO_MANY_VOTERS"
 	SizeDiffers              ReasonCode = "SIZE_DIFFERS"
+	StandbysDiffer           ReasonCode = "STANDBYS_DIFFER"
 	HostRetired              ReasonCode = "HOST_RETIRED"
 	ClientURLDiffers         ReasonCode = "CLIENT_URL_DIFFERS"
 	Recovering               ReasonCode = "RECOVERING"
@@ -297,9 +298,9 @@ func joinReasons() []ReasonInfo {
 		{
 			LearnerLimit, "with permanent learners, one more learner joins only if --max-learners is the same and " +
 				"large enough on every member",
-			"on every host, set ETCD_MAX_LEARNERS to the number of hosts with host.role: learner plus 1, in " +
-				"etcd.environment in quorumd.yaml (and reload quorumd) and in the file at etcd.environmentFile; then " +
-				"quorumctl rollout start restart --reason '<why>'",
+			"on every host, set ETCD_MAX_LEARNERS in etcd.environment in quorumd.yaml to the number of hosts with " +
+				"host.role: learner plus 1, and reload quorumd; then name every host: quorumctl readdress HOST... " +
+				"--reason '<why>'",
 		},
 		{
 			PeerTLSMissing, "a peer URL is to become https, but this host's peer certificate is missing or not valid " +
@@ -555,6 +556,10 @@ func plannedReasons() []ReasonInfo {
 			SizeDiffers, "cluster.voters in this host's configuration is not the size of the cluster",
 			"set cluster.voters in quorumd.yaml to the size and run systemctl reload quorumd; or quorumctl cluster " +
 				"resize",
+		},
+		{
+			StandbysDiffer, "cluster.standbys differs between hosts; only a host with 1 becomes the standby",
+			"set the same cluster.standbys in quorumd.yaml on every host, and run systemctl reload quorumd there",
 		},
 	}
 }

@@ -242,7 +242,7 @@ func notNext(v View) (string, bool) {
 	}
 	who, found := v.outgoing()
 	if k, kept := v.keptVoter(who.Member, v.Self.ID); found && who.Live && kept { // if it dies, any host replaces it
-		return k.text(), true
+		return v.keptText(k), true
 	}
 	list := candidates(v, RoleVoter, selfReady(v))
 	position := slices.IndexFunc(list, func(h Host) bool { return h.ID == v.Self.ID })

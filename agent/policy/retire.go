@@ -127,8 +127,18 @@ func (v View) keptFrom(id string) (keptPlace, bool) {
 	return kept[0], true
 }
 
-func (k keptPlace) text() string {
-	return fmt.Sprintf("only %s may join: %s named it to replace %s", k.Name, k.by, k.retired.label())
+// keptText says for which host a place is kept, what keeps that host from joining, and how to clear its name: no other
+// host joins until then, even if the named one is lost.
+func (v View) keptText(k keptPlace) string {
+	state := ""
+	switch i := slices.IndexFunc(v.Hosts, func(h Host) bool { return h.ID == k.Host }); {
+	case i < 0:
+		state = "; no quorumd runs there"
+	case v.Hosts[i].Waiting != "":
+		state = "; it waits for " + string(v.Hosts[i].Waiting)
+	}
+	return fmt.Sprintf("only %s may join: %s named it to replace %s%s → to let any host join: quorumctl retire %s "+
+		"--reason '<why>'", k.Name, k.by, k.retired.label(), state, k.retired.label())
 }
 
 // joiners returns the candidates for a free place of a voter, best first.
@@ -177,8 +187,13 @@ func (v View) surplusVoters(m Member) int {
 }
 
 // AgainstRetire returns why an operator may not retire the host with that ID now, or nil. successor is the ID of the
-// host that is to replace it; empty if any host may.
+// host that is to replace it; empty if any host may. If the host is retired already, only the successor changes. An
+// operator may always clear it: that lets more hosts join, not fewer.
 func AgainstRetire(v View, id, successor string) *Refusal {
+	if v.isRetired(id) && successor == "" {
+		return nil
+	}
+	v.Retired = slices.DeleteFunc(slices.Clone(v.Retired), func(r Retired) bool { return r.Host == id })
 	if r := AgainstRemovals(v); r != nil { // mode, connection and pause
 		return r
 	}
@@ -192,8 +207,6 @@ func AgainstRetire(v View, id, successor string) *Refusal {
 			"quorumctl status lists the hosts; the member of a host that is gone: quorumctl member remove NAME " +
 				"--reason '<why>'",
 		}
-	case v.isRetired(id):
-		return nil
 	}
 	h := v.Hosts[i]
 	m, voter := v.voterOf(h)

@@ -125,6 +125,46 @@ func TestARetiredStandbyLeavesAtOnce(t *testing.T) {
 	})
 }
 
+func TestARetiredLearnerLeavesAlthoughItsDataIsGone(t *testing.T) {
+	t.Parallel()
+	lost := func() View {
+		v := retiredView("n4")
+		withReplacement(&v)
+		m := &v.Cluster.Members[3]
+		m.Learner, m.Live, m.LiveFor, m.SteadyFor, m.DownFor = true, false, 0, 0, time.Hour // no standby without data
+		v.Hosts[3].Role = RoleStandby
+		v.Retired[0] = Retired{Host: "n4", PeerURL: peerPrefix + "n4", MemberID: 4, By: "root", Reason: "old"}
+		v.Self.MemberID, v.Self.StandbyID = 4, 4
+		v.Unit.State, v.Unit.Since = UnitFailed, time.Hour
+		return v
+	}
+	leaving := func(phase OpPhase) func(v *View) {
+		return func(v *View) {
+			underItsLock(v)
+			v.Op = &Op{
+				Kind: KindLeave, Host: "n4", HostName: "n4", Phase: phase, Token: 7, MemberID: 4, SameBoot: true,
+				WrittenFor: time.Minute,
+			}
+			for i := range v.Hosts {
+				v.Hosts[i].Answered = true
+			}
+		}
+	}
+	play(t, lost, []scene{
+		{"it takes the lock", nil, StepTakeLock, ""},
+		{"and begins", underItsLock, StepBeginLeave, ""},
+		{"then it removes its learner", leaving(PhaseRemoving), StepRemoveMember, ""},
+		{"and ends", func(v *View) {
+			leaving(PhaseRemoving)(v)
+			v.Cluster.Members = v.Cluster.Members[:3]
+		}, StepEndOp, ""},
+		{"it reports the loss if it is not retired", func(v *View) { v.Retired = nil }, StepNone, MemberLost},
+		{"a permanent one, too", func(v *View) {
+			v.Self.Learner, v.Cluster.Members[3].Permanent, v.Hosts[3].Learner = true, true, true
+		}, StepTakeLock, ""},
+	})
+}
+
 func TestARetirementIsRefusedWithTheRemedy(t *testing.T) {
 	t.Parallel()
 	alone := func(v *View) {

@@ -5,6 +5,7 @@ package policy
 
 import (
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/quorumd/quorumd/agent/durationfmt"
@@ -14,6 +15,32 @@ import (
 // A lost standby is removed, and another host replaces it. etcd allows one learner at a time, so a lost standby would
 // block every join and replacement by a spare. Removing a learner does not affect the quorum, but the next host needs a
 // copy of the database, so the removal waits until a spare is ready.
+
+// standbysDiffer reports whether hosts are configured with different numbers of standbys. Each host decides for itself
+// whether it becomes the standby, so only hosts with 1 do, and no host waits for another one to become it.
+func standbysDiffer(v View) (string, bool) {
+	var with, without []string
+	for _, h := range v.Hosts {
+		if h.NoStandbys {
+			without = append(without, h.Name)
+		} else {
+			with = append(with, h.Name)
+		}
+	}
+	if len(with) == 0 || len(without) == 0 || v.foreign() || v.Resting && !v.HostsFresh {
+		return "", false
+	}
+	return fmt.Sprintf("cluster.standbys is 0 on %s, but 1 on %s: only a host with 1 becomes the standby",
+		firstNames(without), firstNames(with)), true
+}
+
+// firstNames returns the first names of a list as a text, and how many more there are.
+func firstNames(names []string) string {
+	if more := len(names) - mostNamed; more > 0 {
+		return fmt.Sprintf("%s and %d more", strings.Join(names[:mostNamed], ", "), more)
+	}
+	return joinNames(names)
+}
 
 // removeLostStandby begins the removal of a lost standby on a voter's host.
 func removeLostStandby(v View) (Decision, bool) {

@@ -193,6 +193,32 @@ func TestANamedReplacementIsRefusedWithTheRemedy(t *testing.T) {
 	}
 }
 
+func TestANamedSuccessorMayAlwaysBeCleared(t *testing.T) {
+	t.Parallel()
+	for name, change := range map[string]func(v *View){
+		"another host is ready":        func(*View) {},
+		"no host is ready":             func(v *View) { v.Hosts = v.Hosts[:3] },
+		"the retired host is gone":     func(v *View) { v.Hosts = v.Hosts[1:] },
+		"the retired host observes":    func(v *View) { v.Hosts[0].Manage = false },
+		"the retired host's operation": func(v *View) { v.Hosts[0].InOperation = true },
+		"a pause":                      func(v *View) { v.Pause = &Pause{By: "root"} },
+	} {
+		v := namedView("n2")
+		change(&v)
+		if r := AgainstRetire(v, "n1", ""); r != nil {
+			t.Errorf("%s: %+v", name, r)
+		}
+	}
+	v := namedView("n2")
+	if r := AgainstRetire(v, "n1", "n4"); r != nil {
+		t.Errorf("another host is named: %+v", r)
+	}
+	v.Hosts = v.Hosts[:3]
+	if r := AgainstRetire(v, "n1", "n4"); r == nil {
+		t.Error("a host that is not there is named")
+	}
+}
+
 func TestThePlanNamesTheSuccessor(t *testing.T) {
 	t.Parallel()
 	v := namedView("n2")
@@ -211,8 +237,18 @@ func TestThePlanNamesTheSuccessor(t *testing.T) {
 		t.Error(text)
 	}
 	v = namedView("n4")
-	if r, holds := vetoed(v, vetoLowerRanked); !holds || r.Text != "only n5 may join: root named it to replace n1" {
-		t.Error(r)
+	const clear = " → to let any host join: quorumctl retire n1 --reason '<why>'"
+	for state, change := range map[string]func(){
+		"":                          func() {},
+		"; it waits for HEALTH_BAD": func() { v.Hosts[4].Waiting = HealthBad },
+		"; no quorumd runs there":   func() { v.Hosts = v.Hosts[:4] },
+	} {
+		v = namedView("n4")
+		change()
+		want := "only n5 may join: root named it to replace n1" + state + clear
+		if r, holds := vetoed(v, vetoLowerRanked); !holds || r.Text != want {
+			t.Errorf("%q: %+v", state, r)
+		}
 	}
 }
 

@@ -153,6 +153,7 @@ func vetoNotFirstToLeave() veto     { return veto{LowerRanked, false, notFirstTo
 func vetoOperationRecorded() veto   { return veto{OperationInFlight, false, operationRecorded} }
 func vetoRetired() veto             { return veto{HostRetired, true, retired} }
 func vetoSizeDiffers() veto         { return veto{SizeDiffers, false, sizeDiffers} }
+func vetoStandbysDiffer() veto      { return veto{StandbysDiffer, false, standbysDiffer} }
 func vetoClientURLDiffers() veto    { return veto{ClientURLDiffers, true, clientURLDiffers} }
 func vetoAloneWithoutSnapshot() veto {
 	return veto{SnapshotFirst, false, aloneWithoutSnapshot}
@@ -161,6 +162,9 @@ func vetoRecalled() veto       { return veto{Recalled, true, recalled} }
 func vetoLearnerLast() veto    { return veto{LowerRanked, false, learnerLast} }
 func vetoLearnerVersion() veto { return veto{LearnerVersion, true, learnerVersion} }
 func vetoLearnerLimit() veto   { return veto{LearnerLimit, true, learnerLimit} }
+func vetoLearnersExceed() veto { return veto{LearnerLimit, true, learnersExceedLimit} }
+func vetoLowersLimit() veto    { return veto{LearnerLimit, true, readdressLowersLimit} }
+func vetoPlacesTaken() veto    { return veto{LearnerLimit, false, learnerPlacesTaken} }
 func vetoLearnerVotes() veto   { return veto{LearnerOnly, true, learnerVotes} }
 func vetoSurplus() veto        { return veto{TooManyVoters, false, surplus} }
 
@@ -259,6 +263,8 @@ func cautions() []veto {
 	return []veto{
 		vetoRecalled(),
 		vetoLearnerVotes(),
+		vetoLearnersExceed(),
+		vetoPlacesTaken(),
 		vetoTooOld(),
 		vetoTooNew(),
 		vetoUnitDisabled(),
@@ -268,6 +274,7 @@ func cautions() []veto {
 		vetoVoterSuspect(),
 		vetoSurplus(),
 		vetoSizeDiffers(),
+		vetoStandbysDiffer(),
 		vetoClientURLDiffers(),
 		vetoRetired(),
 		vetoStandbyLost(),

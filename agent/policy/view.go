@@ -83,8 +83,8 @@ type Self struct {
 	PeerURL string
 	// NewPeerURL is the configured peer URL if the member list has another one for this host's member; else empty.
 	NewPeerURL string
-	// NewClientURL is the same for the client URL.
-	NewClientURL string
+	// NewClientURL is the same for the client URL. Then ClientURL is the registered one.
+	NewClientURL, ClientURL string
 	// PeerFiles is what is known about the files with which etcd would serve https to other members.
 	PeerFiles PeerFiles
 	Mode      Mode
@@ -341,6 +341,7 @@ type Host struct {
 	Manage           bool
 	Learner          bool          // it is configured to be a permanent learner
 	MaxLearners      int           // to which its running etcd limits the cluster; 0 if unknown
+	NoStandbys       bool          // it is configured with cluster.standbys: 0
 	PeerTLS          PeerTLS       // of its running etcd
 	P99              time.Duration // of its fsyncs, quantised; 0 if unknown
 	Wants            Work          // the work it is requested to be taken down for; empty if there is none

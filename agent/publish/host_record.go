@@ -238,7 +238,7 @@ func (p *presence) record(r *round.Round) record.Host {
 		Mode:         string(c.Mode), AgentVersion: p.opt.Version,
 		Role: string(r.Decision.Role), Health: r.Assessment.State.String(), Qualified: r.Assessment.Qualified,
 		Waiting: string(r.Decision.Waiting),
-		Learner: v.Self.Learner, MaxLearners: r.MaxLearners,
+		Learner: v.Self.Learner, MaxLearners: r.MaxLearners, NoStandbys: c.Cluster.Standbys == 0,
 		PeerTLS: string(r.PeerTLS), PeerTLSProblem: policy.PeerTLSProblem(v),
 		NextEtcd: r.NextEtcd.Version, NextEtcdProblem: r.NextEtcd.Problem,
 		FsyncP99: p.steadyP99(r.At, r.Assessment.Figures.WAL.P99, r.Assessment.State),

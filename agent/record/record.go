@@ -63,6 +63,7 @@ type Host struct {
 	Qualified    bool     `json:"qualified,omitempty"`
 	Learner      bool     `json:"learner,omitempty"`     // it is configured to have a permanent learner
 	MaxLearners  int      `json:"maxLearners,omitempty"` // of its running etcd; 0 if unknown
+	NoStandbys   bool     `json:"noStandbys,omitempty"`  // it is configured with cluster.standbys: 0
 	Disks        []string `json:"disks,omitempty"`       // the identities of the disks below etcd's data, hashed
 	FsyncP99     float64  `json:"fsyncP99,omitempty"`    // seconds, rounded up to a power of two of 0.125 ms
 	Wants        string   `json:"wants,omitempty"`       // the work of its maintenance request

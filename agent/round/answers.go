@@ -82,18 +82,19 @@ func (r *Round) reaches(member uint64) bool {
 }
 
 // OwnMember returns this host's member in a list: the one that its data belong to, if this host's disk records it as
-// its own, or else the one with its configured peer URL. Data alone prove nothing: they may be a copy of another
-// host's.
+// its own, or else the one with its configured peer URL. While the data are unknown, the recorded member counts. Data
+// alone prove nothing: they may be a copy of another host's.
 func (r *Round) OwnMember(list cluster.Membership, peerURL string) (cluster.Member, bool) {
 	d := policy.Data{State: policy.DataUnknown}
 	switch found := r.Data.Value; {
-	case !r.Data.OK:
-	case found.Problem == "" && !found.Empty && found.MemberID != 0:
+	case !r.Data.OK, found.Problem != "":
+	case !found.Empty && found.MemberID != 0:
 		d = policy.Data{State: policy.DataMember, MemberID: found.MemberID, ClusterID: found.ClusterID}
 	default:
-		d.State = policy.DataEmpty
+		d.State, d.Mount = policy.DataEmpty, found.Mount
 	}
-	id := policy.RecognizedMember(d, policy.Self{MemberID: r.Noted.Member, ClusterID: r.Noted.Cluster}, list.ClusterID)
+	noted := policy.Self{MemberID: r.Noted.Member, ClusterID: r.Noted.Cluster, DataMount: r.Noted.Mount}
+	id := policy.RecognizedMember(d.Mounted(noted), noted, list.ClusterID)
 	if id != r.Noted.Member || list.ClusterID != r.Noted.Cluster {
 		id = 0
 	}

@@ -95,6 +95,7 @@ func Reasons() map[policy.ReasonCode]string {
 		policy.VoterDead:      Explored,
 		policy.VoterUnhealthy: Explored, policy.VoterSuspect: Explored, policy.StandbyLost: Explored,
 		policy.TooManyVoters: Explored, policy.SizeDiffers: Explored, policy.HostRetired: Explored,
+		policy.StandbysDiffer:   Explored,
 		policy.ClientURLDiffers: readdresses,
 		policy.Recovering:       recovers, policy.Recovered: recovers, policy.QuorumRestored: recovers,
 		policy.RecoveryGivenUp: recovers,

@@ -60,7 +60,7 @@ const (
 	evRemovalExpires
 	evRequestTransfer // arg: the host to whose voter leadership is to be transferred
 	evTransferExpires
-	evRetire // arg: an operator retires a host, or undoes that; or names host arg-1 as its successor
+	evRetire // arg: an operator retires a host, or undoes that; names host arg-1 as its successor; or clears that
 	evRaised // an operator restarts the etcd with the lower limit on learners, with the configured one
 	evResize // an operator resizes the cluster, or restores its previous size
 
@@ -203,7 +203,7 @@ func (m *machine) args(k kind) uint8 {
 	case k == evRequest && m.Requests+m.Removals == 0:
 		return 0
 	case k == evRetire && m.Successor:
-		return maxHosts + 1
+		return clearsSuccessor + 1
 	case m.Requests+m.Removals+m.ResizeTo+m.Retirements+m.Transfers > 0:
 	case k == evRound && m.faults&HealthChange != 0: // an unhealthy leader transfers leadership
 	case k.args() > 2 && k != evHealthChanges:
@@ -310,7 +310,8 @@ func (w *world) possible(k kind, i int) bool {
 	case evExternalStop:
 		return w.mayStopExternally(i)
 	case evSwapped:
-		return h.inMaintenance() && h.unit == stoppedForRequest && h.list == voter && h.data == current &&
+		retired := h.list == learner && w.isRetired(i) && !w.inOperation(i) && h.data == current
+		return retired || h.inMaintenance() && h.unit == stoppedForRequest && h.list == voter && h.data == current &&
 			h.recorded != 0
 	}
 	return true
@@ -583,6 +584,9 @@ func (m *machine) round(w *world, h int, r rank, how uint8) (ok bool, found brea
 	}
 	if found == fine {
 		found = w.judgeSelf(h, c.self)
+	}
+	if found == fine && c.inVain {
+		found = begunInVain
 	}
 	if !m.External { // an external etcd has no unit that a start guard could hold back
 		w.applyStartGuard(h, c.startGuard)

@@ -42,6 +42,7 @@ type Scenario struct {
 	Learner     LearnerScope // how the last host's permanent learner begins
 	MaxLearners uint8        // the limit on learners as every host is configured, at most 3; 0 is etcd's default, 1
 	Lowered     bool         // the first host's etcd has the limit 1 at the start, and is restarted at some moment
+	Unwilling   bool         // the second host is configured without standbys
 	Founders    int          // the number of hosts with a bootstrap request if there are no voters; 0 means 1
 	// Liveness checks from every state whether the cluster reaches its target and becomes quiescent.
 	Liveness bool
@@ -58,6 +59,7 @@ const (
 	LearnerJoins                // its host has no member at the start
 	LearnerListed               // it is a learner at the start
 	LearnerDropped              // it is one at the start next to a standby, and no longer configured: a second standby
+	LearnerThird                // its host has no member at the start, and the two hosts before it are standbys
 )
 
 // Result is the result of an exploration.
@@ -123,15 +125,7 @@ func (m *machine) decide(s *observation) *[ranks]choice {
 	}
 	var all [ranks]choice
 	for r := range ranks {
-		v := s.view(m.target(s.resized), r)
-		if m.Repair {
-			v.Limits.DeadGrace, v.Limits.RepairsPerDay = 10*time.Minute, 2
-		}
-		if m.Unhealthy {
-			v.Limits.UnhealthyGrace, v.Limits.RepairsPerDay = 10*time.Minute, 2
-		}
-		v.Self.Drives = !m.External
-		m.addAlarm(s, &v)
+		v := m.viewOf(s, r)
 		if m.view != nil {
 			m.view(&v)
 		}
@@ -149,6 +143,7 @@ func (m *machine) decide(s *observation) *[ranks]choice {
 		m.reached.Reasons[d.Step.Outcome] = true
 		all[r] = s.choose(&v, d)
 		all[r].quiet = m.quiet(v, d)
+		all[r].inVain = m.beginsInVain(s, r, d.Step)
 	}
 	n, ok := m.numbers[all]
 	if !ok {
@@ -159,6 +154,52 @@ func (m *machine) decide(s *observation) *[ranks]choice {
 	return m.choices[n]
 }
 
+// viewOf returns the view for an observation, with the settings of the scenario.
+func (m *machine) viewOf(s *observation, r rank) policy.View {
+	v := s.view(m.target(s.resized), r)
+	if m.Repair {
+		v.Limits.DeadGrace, v.Limits.RepairsPerDay = 10*time.Minute, 2
+	}
+	if m.Unhealthy {
+		v.Limits.UnhealthyGrace, v.Limits.RepairsPerDay = 10*time.Minute, 2
+	}
+	if s.isUnwilling(int(s.self)) {
+		v.Target.Standbys = 0
+	}
+	v.Self.Drives = !m.External
+	m.addAlarm(s, &v)
+	return v
+}
+
+// beginsInVain reports whether a host begins an operation that it would roll back in the next round, although nothing
+// has changed.
+func (m *machine) beginsInVain(s *observation, r rank, step policy.Step) bool {
+	kinds := map[policy.StepKind]string{
+		policy.StepBeginJoin: policy.KindJoin, policy.StepBeginReplace: policy.KindReplace,
+		policy.StepBeginLeave: policy.KindLeave,
+	}
+	kind, begins := kinds[step.Kind]
+	if !begins || m.decision != nil || kind == policy.KindJoin && s.hosts[s.self].list != unlisted {
+		return false // the rollback of a join removes a learner that the host has
+	}
+	v := m.viewOf(s, r)
+	v.Op = &policy.Op{
+		Kind: kind, Host: v.Self.ID, HostName: v.Self.Name, PeerURL: v.Self.PeerURL, Target: step.Target,
+		Phase: policy.PhaseBegun, Token: v.Lock.Token, SameBoot: true,
+	}
+	switch kind {
+	case policy.KindReplace:
+		v.Op.Replaces = step.MemberID
+	case policy.KindLeave:
+		v.Op.MemberID = step.MemberID
+	}
+	if m.view != nil {
+		m.view(&v)
+	}
+	next := policy.Decide(v).Step
+	return next.Kind == policy.StepRollBack || next.Kind == policy.StepEndOp
+}
+
 // initial returns the initial world of a scenario.
 func (sc Scenario) initial() world {
 	w := world{n: sc.Hosts, lock: -1, stable: 1, idleTime: 1}
@@ -166,7 +207,7 @@ func (sc Scenario) initial() world {
 		w.hosts[i] = host{list: voter, named: 1, unit: active, data: current, recorded: 1}
 	}
 	w.limit = sc.MaxLearners
-	if sc.Learner == LearnerJoins || sc.Learner == LearnerListed {
+	if sc.Learner == LearnerJoins || sc.Learner == LearnerListed || sc.Learner == LearnerThird {
 		w.permanent = uint8(sc.Hosts)
 	}
 	listed := host{list: learner, named: 1, unit: active, data: current, recorded: 1, progress: steady}
@@ -175,8 +216,10 @@ func (sc Scenario) initial() world {
 		w.hosts[sc.Hosts-1] = listed
 	case LearnerDropped:
 		w.hosts[sc.Hosts-1], w.hosts[sc.Hosts-2] = listed, listed
+	case LearnerThird:
+		w.hosts[sc.Hosts-2], w.hosts[sc.Hosts-3] = listed, listed
 	}
-	w.lowered = bit(sc.Lowered)
+	w.lowered, w.unwilling = bit(sc.Lowered), 2*bit(sc.Unwilling)
 	for i := range max(1, sc.Founders) {
 		w.hosts[i].request = bit(sc.Voters == 0)
 	}

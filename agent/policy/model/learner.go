@@ -10,20 +10,22 @@ type learnerState struct {
 	permanent uint8 // the host, plus 1; 0 if there is none
 	limit     uint8 // --max-learners as every host is configured
 	lowered   uint8 // the host whose running etcd still has the limit 1, plus 1; 0 if there is none
+	unwilling uint8 // the host that is configured without standbys, plus 1; 0 if there is none
 }
 
 func (l *learnerState) pack(p *packer) {
 	p.put(l.permanent, 3)
 	p.put(l.limit, 2)
 	p.put(l.lowered, 3)
+	p.put(l.unwilling, 3)
 }
 
 func (l *learnerState) unpack(p *packer) {
-	l.permanent, l.limit, l.lowered = p.get(3), p.get(2), p.get(3)
+	l.permanent, l.limit, l.lowered, l.unwilling = p.get(3), p.get(2), p.get(3), p.get(3)
 }
 
 func (l *learnerState) permute(place *[maxHosts]uint8) {
-	for _, at := range []*uint8{&l.permanent, &l.lowered} {
+	for _, at := range []*uint8{&l.permanent, &l.lowered, &l.unwilling} {
 		if *at != 0 {
 			*at = place[*at-1] + 1
 		}
@@ -39,11 +41,17 @@ func (l *learnerState) learnerMark(i int) uint64 {
 	if int(l.lowered) == i+1 {
 		mark |= 1 << 62
 	}
+	if int(l.unwilling) == i+1 {
+		mark |= 1 << 61
+	}
 	return mark
 }
 
 // isPermanent reports whether a host is configured to have a permanent learner.
 func (l *learnerState) isPermanent(i int) bool { return int(l.permanent) == i+1 }
+
+// isUnwilling reports whether a host is configured without standbys, unlike the others.
+func (l *learnerState) isUnwilling(i int) bool { return int(l.unwilling) == i+1 }
 
 // limitAt returns the limit of a host's running etcd.
 func (l *learnerState) limitAt(i int) uint8 {
@@ -76,7 +84,7 @@ func (w *world) limitBlocks(h int) bool {
 	if !w.joinsNextTo(h) || w.hosts[h].list != unlisted || !w.reaches(h) {
 		return false
 	}
-	if w.limit < 2 {
+	if w.limit < w.limitNeeded(h) {
 		return true
 	}
 	live := func(i int) bool { return w.answers(i) && (i == h || w.hosts[h].blind == 0) }
@@ -93,6 +101,17 @@ func (w *world) limitBlocks(h int) bool {
 		}
 	}
 	return false
+}
+
+// limitNeeded returns the limit that host h needs to become a learner next to a permanent one, or as one: one place for
+// others, and for every standby if it is to be permanent.
+func (w *world) limitNeeded(h int) uint8 {
+	need := uint8(1)
+	for i := range w.n {
+		g := &w.hosts[i]
+		need += bit(w.isPermanent(h) && i != h && g.list == learner && g.named != 0 && !w.joining(i))
+	}
+	return max(2, need)
 }
 
 // limitView sets what a view shows about a host's limit and about a permanent learner.
@@ -112,10 +131,15 @@ func (w *world) judgeLearnerAdd(h int) breach {
 		return fine
 	case w.limitsDiffer():
 		return limitsDiffer
-	case w.limit < 2:
+	case w.limit < w.limitNeeded(h):
 		return noPlaceForLearner
 	}
 	return fine
+}
+
+// unwillingSpares returns the number of hosts that are neither voters nor configured to become the standby.
+func (w *world) unwillingSpares() int {
+	return int(bit(w.unwilling != 0 && w.hosts[max(w.unwilling, 1)-1].list != voter))
 }
 
 // judgeLearnerBegins checks that a host that is to be a permanent learner joins as one, and after all voters.
@@ -181,6 +205,16 @@ func smallLearners() []Scenario {
 			Faults: LimitChange | AgentCrash | LateCall, Budget: 1, Liveness: true,
 		},
 		{
+			Name: "a permanent learner and a spare that does not become the standby", Hosts: 3, Voters: 1,
+			Target: policy.Target{Voters: 1, Standbys: 1}, Learner: LearnerJoins, MaxLearners: 2, Unwilling: true,
+			Liveness: true,
+		},
+		{
+			Name: "a permanent learner and two spares, only one of them a future standby", Hosts: 4, Voters: 1,
+			Target: policy.Target{Voters: 1, Standbys: 1}, Learner: LearnerJoins, MaxLearners: 2, Unwilling: true,
+			Liveness: true,
+		},
+		{
 			Name: "a permanent learner under etcd's usual limit", Hosts: 3, Voters: 1,
 			Target: policy.Target{Voters: 1, Standbys: 1}, Learner: LearnerJoins, MaxLearners: 1, Liveness: true,
 		},
@@ -199,6 +233,18 @@ func smallLearners() []Scenario {
 func Learners() []Scenario {
 	three := policy.Target{Voters: 3}
 	return append(smallLearners(),
+		Scenario{
+			Name: "a permanent learner joins next to two standbys", Hosts: 4, Voters: 1,
+			Target: policy.Target{Voters: 1, Standbys: 1}, Learner: LearnerThird, MaxLearners: 3,
+		},
+		Scenario{
+			Name: "a permanent learner and two standbys that leave no place", Hosts: 4, Voters: 1,
+			Target: policy.Target{Voters: 1, Standbys: 1}, Learner: LearnerThird, MaxLearners: 2,
+		},
+		Scenario{
+			Name: "a permanent learner joins, an unhealthy voter", Hosts: 4, Voters: 3, Target: three,
+			Learner: LearnerJoins, MaxLearners: 2, Unhealthy: true, Faults: HealthChange, Budget: 1, Liveness: true,
+		},
 		Scenario{
 			Name: "a permanent learner joins, a fault", Hosts: 3, Voters: 1,
 			Target: policy.Target{Voters: 1, Standbys: 1}, Learner: LearnerJoins, MaxLearners: 2,

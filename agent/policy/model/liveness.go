@@ -302,7 +302,7 @@ func (m *machine) judgeQuiescent(w *world, e ending) breach {
 		return targetMissed
 	case voters != want || w.op != 0 || w.lock >= 0 || !w.allServe():
 		return targetMissed
-	case voters == target.Voters && learners != min(target.Standbys, able-voters):
+	case voters == target.Voters && learners != min(target.Standbys, able-voters-w.unwillingSpares()):
 		return targetMissed
 	case voters != target.Voters && learners > 0:
 		return targetMissed

@@ -124,6 +124,25 @@ func learnerStaysMistakes() []Mistake {
 			}),
 		},
 		{
+			Name: "standbys do not count towards the limit", breach: noPlaceForLearner,
+			scope: also(withLearner(0), func(sc *Scenario) { sc.Hosts, sc.Learner = 4, LearnerThird }),
+			rules: seeing(func(v *policy.View) {
+				if v.Self.Learner {
+					v.Self.MaxLearners++
+					eachMember(v, func(m *policy.Member) { m.MaxLearners++ })
+				}
+			}),
+		},
+		{
+			Name: "a permanent learner waits for a spare that does not become the standby", breach: targetMissed,
+			scope: withLiveness(also(withLearner(0), func(sc *Scenario) { sc.Unwilling = true })),
+			rules: seeing(func(v *policy.View) {
+				for i := range v.Hosts {
+					v.Hosts[i].NoStandbys = false
+				}
+			}),
+		},
+		{
 			Name: "a dead voter is removed although no learner may be added", breach: noPlaceForLearner,
 			scope: also(nextToLearner(5, 3, HostCrash), tooFew),
 			rules: seeing(func(v *policy.View) {
@@ -144,6 +163,17 @@ func learnerStaysMistakes() []Mistake {
 			Name: "a permanent learner leaves a cluster without standbys", breach: permanentRemoved,
 			scope: also(nextToLearner(4, 3, 0), func(sc *Scenario) { sc.ResizeTo = 1 }),
 			rules: seeing(asStandby),
+		},
+		{
+			Name: "a permanent learner joins while a voter is to be replaced", breach: begunInVain,
+			scope: also(nextToLearner(4, 3, HealthChange), func(sc *Scenario) {
+				sc.Learner, sc.Unhealthy = LearnerJoins, true
+			}),
+			rules: seeing(func(v *policy.View) {
+				if v.Op == nil && v.Self.Learner {
+					v.Limits.UnhealthyGrace = 0
+				}
+			}),
 		},
 		{
 			Name: "a permanent learner counts as the standby", breach: targetMissed,

@@ -46,6 +46,16 @@ func retireMistakes() []Mistake {
 			rules: unretired(own),
 		},
 		{
+			Name: "a retired learner without data stays", breach: targetMissed,
+			scope: withLiveness(also(retiring(3, 1, 1, Swap), func(sc *Scenario) { sc.Target.Standbys = 1 })),
+			rules: unretired(func(v *policy.View) bool {
+				listed := slices.ContainsFunc(v.Cluster.Members, func(m policy.Member) bool {
+					return m.PeerURL == v.Self.PeerURL
+				})
+				return own(v) && v.Data.State == policy.DataEmpty && listed
+			}),
+		},
+		{
 			Name: "no host joins in place of a retired voter", breach: targetMissed, scope: withLiveness(
 				retiring(4, 3, 0, 0),
 			),

@@ -44,6 +44,7 @@ const (
 	stepWhilePaused
 	secondCluster
 	noReason
+	begunInVain
 	quietTooEarly
 	readyDiffers
 	steppedDownDuringOperation
@@ -171,6 +172,7 @@ var generalPromises = map[breach]promise{
 	unknownEvicts:      {"P6", "a join is aborted because the health of its host is unknown"},
 	commonCause:        {"P7", "a member is added while several hosts are unhealthy"},
 	noReason:           {"P8", "a decision has neither a step nor a reason"},
+	begunInVain:        {"P8", "a host begins an operation that it rolls back at once"},
 	quietTooEarly:      {"P6", "a host polls less often although work is pending"},
 	readyDiffers:       {"P8", "the model and the policy differ on whether a host is ready"},
 	steppedDownDuringOperation: {

@@ -39,6 +39,7 @@ type readdressHost struct {
 	sentURL                 uint8                // to this URL
 	unverified              bool                 // its URL was updated, and not all others have connected since
 	by                      [readdressHosts]bool // the members that have
+	verified                uint8                // the last URL at which all others have connected
 	certificates
 }
 
@@ -212,7 +213,9 @@ func (s readdressScope) view(w *readdressWorld, h int) policy.View {
 		v.Self.Conflict = ""
 		if v.Asked == nil {
 			v.Asked = &policy.Asked{
-				Request:   policy.Request{Work: policy.WorkReaddress, Reason: "it differs", By: "quorumd"},
+				Request: policy.Request{
+					Work: policy.WorkReaddress, Reason: "it differs", By: "quorumd", Seen: true,
+				},
 				RebootFor: policy.Never, WaitedFor: ages,
 			}
 		}
@@ -231,6 +234,10 @@ func (s readdressScope) change(v *policy.View) {
 	case "the other voters' URLs are not checked before":
 		for i := range v.Hosts {
 			v.Hosts[i].Answered = v.Hosts[i].Answered || own && v.Op.Phase == policy.PhaseReady
+		}
+	case "the answers about the URL before an undo count":
+		if own && v.Op.Phase == policy.PhaseVerify && v.Self.NewPeerURL != "" {
+			v.Op.Phase = policy.PhaseBack
 		}
 	case "an operator's end cancels an updated URL":
 		if own {
@@ -271,7 +278,7 @@ func (s readdressScope) decide(w *readdressWorld, h int) policy.Decision {
 	key := readdressSeen{h, *w}
 	key.faults, key.breach, key.released = 0, "", false
 	for i := range key.hosts { // no agent observes these
-		key.hosts[i].by = [readdressHosts]bool{}
+		key.hosts[i].by, key.hosts[i].verified = [readdressHosts]bool{}, 0
 		key.hosts[i].due = false
 		key.hosts[i].unverified, key.hosts[i].sent, key.hosts[i].sentURL = false, false, 0
 		key.hosts[i].to, key.hosts[i].listens, key.hosts[i].env = [readdressHosts]uint8{}, 0, 0
@@ -334,7 +341,8 @@ func (s readdressScope) updated(w *readdressWorld, h int) {
 	if s.https && g.sentURL == 1 && g.unfit {
 		w.breach = "no https with a certificate that does not suit"
 	}
-	g.reg, g.unverified, g.by = g.sentURL, true, [readdressHosts]bool{}
+	// the way back to a URL at which etcd still listens needs no verification
+	g.reg, g.unverified, g.by = g.sentURL, g.sentURL != g.verified || g.sentURL != g.listens, [readdressHosts]bool{}
 	for i := range w.hosts {
 		if w.hosts[i].to[h] == connected {
 			w.hosts[i].to[h] = outdated
@@ -354,7 +362,7 @@ func (w *readdressWorld) tidy() {
 			g.unverified = g.by != [readdressHosts]bool{true, true, true}
 		}
 		if !g.unverified {
-			g.by = [readdressHosts]bool{}
+			g.verified, g.by = g.reg, [readdressHosts]bool{}
 		}
 		bad += int(bit(w.hosts[i].unverified))
 	}
@@ -530,7 +538,8 @@ func (s readdressScope) publishes(w *readdressWorld, h int) bool {
 	}
 	switch w.phase {
 	case policy.PhaseVerify:
-		return h == w.op || g.to[w.op] != unconnected && answers(w.op)
+		probed := w.hosts[w.op].reg == w.hosts[w.op].listens // by the agent, at the registered URL
+		return h == w.op || g.to[w.op] != unconnected && probed && answers(w.op)
 	case policy.PhaseReady:
 		for i := range w.hosts {
 			if i != h && i != w.op && (g.to[i] == unconnected || w.hosts[i].reg != w.hosts[i].listens || !answers(i)) {
@@ -693,6 +702,7 @@ func TestNeverTwoMembersHaveUnverifiedURLsInAnyOrderOfEvents(t *testing.T) {
 		{changed: 2},
 		{changed: 3},
 		{changed: 2, faults: 1},
+		{changed: 1, faults: 2}, // such as an undo while another voter is down
 		{changed: 2, https: true},
 		{changed: 2, faults: 1, https: true},
 	} {
@@ -727,6 +737,15 @@ func TestEveryMistakeInAReaddressBreaksItsPromise(t *testing.T) {
 				t.Errorf("%d states: broke %q, want %q", states, broken, promise)
 			}
 		})
+	}
+}
+
+func TestAnUndoWhileAnotherVoterIsDownIsVerifiedAgain(t *testing.T) {
+	t.Parallel()
+	s := readdressScope{changed: 1, faults: 2, mistake: "the answers about the URL before an undo count"}
+	broken, states := s.explore()
+	if !strings.HasPrefix(broken, "an operation ends only once the new URL is verified") {
+		t.Errorf("%d states: broke %q", states, broken)
 	}
 }
 

@@ -76,14 +76,22 @@ func (w *world) removalLate() bool {
 	return false
 }
 
+// clearsSuccessor is the argument with which an operator lets any host replace the retired one.
+const clearsSuccessor = maxHosts + 1
+
 // retire applies an operator's request to retire a host, or to undo that. It is refused if too few hosts would be left.
 // A host that is down in maintenance is retired as lost, which releases its operation. With arg, the operator names
-// host arg-1 as its successor.
+// host arg-1 as its successor, or clears that.
 func (m *machine) retire(w *world, i int, arg uint8) bool {
 	if w.retires >= 2*uint8(m.Retirements) || !w.quorum() {
 		return false
 	}
 	switch {
+	case arg == clearsSuccessor:
+		if int(w.retired) != i+1 || w.successor == 0 {
+			return false
+		}
+		arg, w.successor = 0, 0
 	case arg != 0 && !m.mayReplace(w, i, int(arg)-1):
 		return false
 	case int(w.retired) == i+1 && arg != 0: // another successor
@@ -309,6 +317,10 @@ func Resizes() []Scenario {
 		Scenario{
 			Name: "a voter replaced by the standby, which is named", Hosts: 4, Voters: 1,
 			Target: policy.Target{Voters: 1, Standbys: 1}, Retirements: 1, Successor: true, Liveness: true,
+		},
+		Scenario{
+			Name: "a voter or the standby retired, its disk replaced", Hosts: 3, Voters: 1,
+			Target: policy.Target{Voters: 1, Standbys: 1}, Retirements: 1, Faults: Swap, Budget: 1, Liveness: true,
 		},
 		Scenario{
 			Name: "a voter retired, one taken down", Hosts: 4, Voters: 3, Target: three, Retirements: 1, Requests: 1,

@@ -132,6 +132,7 @@ type choice struct {
 	join         policy.JoinNote
 	repairs      bool              // the ejection of the replaced host is recorded
 	ready        bool              // the host would publish that it is ready
+	inVain       bool              // the host would roll back at once what it begins
 	quiet        bool              // the host would poll the members only in every second round
 	reason       policy.ReasonCode // the first reason
 	why          string

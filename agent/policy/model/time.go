@@ -227,7 +227,9 @@ func (w *world) faultEvent(k kind, i int, arg uint8) bool {
 	case evAlarm:
 		ok = w.quorum() && compareAndSet(&w.alarm, 0, 1)
 	case evSwapped:
-		h.data, h.recorded = empty, 0
+		if h.data, h.recorded = empty, 0; h.list == learner {
+			h.unit, h.progress = failed, behind
+		}
 	case evLowered:
 		return w.lowerLimit(i)
 	case evForged:

@@ -142,6 +142,9 @@ func (m *machine) text(e event, w *world) string {
 	case evTransferExpires:
 		return "the request to transfer leadership expires"
 	case evRetire:
+		if e.arg == clearsSuccessor {
+			return fmt.Sprintf("an operator lets any host replace %s", n)
+		}
 		if e.arg != 0 {
 			return fmt.Sprintf("an operator replaces %s by %s", n, hostName(int(e.arg-1)))
 		}

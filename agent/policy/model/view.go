@@ -315,7 +315,7 @@ func (s *observation) clusterView() policy.Cluster {
 				m.SteadyFor, m.LiveFor = long(s.servedLong), long(s.servedLong)
 			}
 		} else {
-			m.Standby = g.named != 0 && !s.joins(i)
+			m.Standby = g.named != 0 && !s.joins(i) && (i != int(s.self) || s.data == current)
 			s.learnerView(&m, g)
 		}
 		s.limitView(&m, i, g)
@@ -343,6 +343,7 @@ func (s *observation) hostsView(r rank) []policy.Host {
 		h := policy.Host{
 			ID: hostName(i), Name: hostName(i), PeerURL: hostName(i), Role: s.role(i), Health: healthState(g.health),
 			Qualified: true, Manage: true, Learner: s.isPermanent(i), P99: 2 * time.Millisecond,
+			NoStandbys:  s.isUnwilling(i),
 			Answered:    i != int(s.self),
 			InOperation: g.inOperation != 0, Own: i == int(s.self), Sees: s.connectionReports(i),
 			UnhealthySince: policy.UnhealthySince{For: long(bit(g.health == slow))}, Strained: g.health == slow ||
