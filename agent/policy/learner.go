@@ -106,14 +106,14 @@ func learnerLimit(v View) (string, bool) {
 		return fmt.Sprintf("--max-learners is %d on this host, but %s", own,
 			strings.Join(differ[:min(len(differ), mostNamed)], ", ")), true
 	case len(unknown) > 0:
-		return "--max-learners is not known of the running etcd on " +
+		return "--max-learners is unknown for the running etcd on " +
 			strings.Join(unknown[:min(len(unknown), mostNamed)], ", "), true
 	}
 	return "", false
 }
 
-// leavesFirst reports whether a voter is dead, so that it is removed before its replacement is added as a learner.
-// While several are down, the others are still members then.
+// leavesFirst reports whether a voter is dead, so that it is removed before its replacement is added as a learner. It
+// is false while several voters are down, because the others are still members when the learner is added.
 func (v View) leavesFirst(m Member) bool {
 	voters, live := v.Cluster.Counts()
 	since, _ := v.reportedDead(m)

@@ -56,7 +56,7 @@ func (v View) givesUp(m Member) bool {
 	if a := v.Asked; a != nil && a.Recalled != "" && !a.Ended { // the operator may still be working on the disk
 		return false
 	}
-	over := v.Asked != nil && v.Asked.Stopped && v.Asked.Over // also after its operation was released
+	over := v.Asked != nil && v.Asked.Stopped && v.Asked.Over // even if its operation was released
 	if !v.owns(KindCycle) && !over || v.foreign() || v.Self.MemberID != m.ID || v.workInProgress() {
 		return false
 	}

@@ -114,7 +114,7 @@ func readdressAgain(v View) bool {
 }
 
 // connectedBefore reports whether the etcd of this host, which is about to be readdressed, is connected to every other
-// voter. Like the other hosts' answers, this excludes that another member's URL is unverified, for example after an
+// voter. Like the other hosts' answers, this rules out that another member's URL is unverified, for example after an
 // operator has released its readdress.
 func connectedBefore(v View, m Member) bool {
 	h, present := v.hostOf(m)

@@ -18,7 +18,7 @@ type Rollout struct {
 	Runs            bool     // it is neither paused nor stopped, aborted or done
 	Waiting         []string // the hosts that the rollout has not yet taken down
 	Due             bool     // according to its disk, this host was not taken down since the last resume
-	Upgrade         string   // the etcd version to reach; empty if the rollout is no upgrade
+	Upgrade         string   // the etcd version to reach; empty if the rollout is not an upgrade
 	WithoutSnapshot bool     // an operator waived the snapshot
 	Began           time.Duration
 }
@@ -40,7 +40,7 @@ func RolloutNext(v View, waiting []string) string {
 			continue
 		}
 		if h.Wants != "" {
-			return "" // one at a time, also in the queue
+			return "" // only one host at a time has a request
 		}
 		if !found || cmp.Or(cmp.Compare(v.rolloutRank(h), v.rolloutRank(next)), cmp.Compare(h.Name, next.Name),
 			cmp.Compare(h.ID, next.ID)) < 0 {

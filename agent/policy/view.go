@@ -299,7 +299,7 @@ type Member struct {
 	// MaxLearners is the number of learners to which the member's process limits the cluster, according to its host's
 	// record; 0 if unknown. For a permanent learner without a record, the last one counts.
 	MaxLearners int
-	// PeerTLS is that of the member's process, according to its host's record.
+	// PeerTLS is the peer certificate's state in the member's process, according to its host's record.
 	PeerTLS PeerTLS
 	// NotedLearner is what the deciding host's disk records about a permanent learner: its last known MaxLearners, or
 	// -1 if that is unknown; 0 for any other member.

@@ -57,7 +57,7 @@ const (
 	NoLearner      LearnerScope = iota
 	LearnerJoins                // its host has no member at the start
 	LearnerListed               // it is a learner at the start
-	LearnerDropped              // it is one at the start next to a standby, and no longer configured: a second standby
+	LearnerDropped              // it is a learner at the start, but not in its host's configuration: a second standby
 )
 
 // Result is the result of an exploration.

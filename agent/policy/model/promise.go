@@ -242,7 +242,7 @@ var generalPromises = map[breach]promise{
 	recallRepeated:    {"P4", "maintenance that was called off begins again without a request"},
 	neverRecalled: {
 		"liveness",
-		"the cluster needs the vote of a host in interruptible maintenance, and it does not return",
+		"the cluster needs the vote of a host in interruptible maintenance, and that host does not return",
 	},
 	targetMissed: {"liveness", "all faults are healed, time passes, and the target is not reached"},
 	hostNotBack:  {"liveness", "all faults are healed, the request is finished, and a host is not back"},

@@ -72,7 +72,7 @@ type readdressScope struct {
 	faults  int
 	mistake string
 	// https makes every new URL an https one. At first, the running etcd of the last host has no certificate, although
-	// it is configured, and the certificate of the second host does not suit. Operators correct that.
+	// it is configured, and the certificate of the second host is not valid for its address. Operators correct that.
 	https bool
 	cache map[readdressSeen]policy.Decision
 }
@@ -332,7 +332,7 @@ func (s readdressScope) updated(w *readdressWorld, h int) {
 		}
 	}
 	if s.https && g.sentURL == 1 && g.unfit {
-		w.breach = "no https with a certificate that does not suit"
+		w.breach = "no https with an unsuitable certificate"
 	}
 	g.reg, g.unverified, g.by = g.sentURL, true, [readdressHosts]bool{}
 	for i := range w.hosts {
@@ -437,7 +437,7 @@ func (w *readdressWorld) ended() {
 	w.recordChanged()
 }
 
-// sends sends the update that an agent has decided on, unless the lock is no longer its own.
+// sends sends the update that an agent has decided on, unless its host no longer holds the lock.
 func (s readdressScope) sends(w *readdressWorld, h int) {
 	g := &w.hosts[h]
 	g.due, g.sent = false, w.lock == h || s.mistake == "a step does not confirm the lock"
@@ -478,7 +478,7 @@ func (s readdressScope) successors(w readdressWorld) (next []readdressWorld, eve
 		if w.op >= 0 && !g.agentDown && quorum && s.publishes(&w, h) {
 			add(name+" publishes its record", func(n *readdressWorld) {
 				n.hosts[h].answered = true
-				for i := range n.hosts { // GET /version was answered by those that it is asked about
+				for i := range n.hosts { // GET /version was answered by the members in question
 					if s.https && i != h && (i == w.op) == (w.phase == policy.PhaseVerify) && s.dials(&w, h, i) {
 						n.hosts[i].by[h] = n.hosts[i].unverified
 					}
@@ -490,7 +490,7 @@ func (s readdressScope) successors(w readdressWorld) (next []readdressWorld, eve
 			case i == h || !g.runs || !w.hosts[i].runs:
 			case g.to[i] != connected && s.dials(&w, h, i) && (s.https || g.to[i] == unconnected):
 				add(name+" connects to "+hostName(i), func(n *readdressWorld) { n.hosts[h].to[i] = connected })
-			// its connection makes it look active here
+			// the other host's connection to this one makes it look active here
 			case s.https && g.to[i] == unconnected && w.hosts[i].to[h] == connected:
 				add(hostName(i)+" looks active to "+name, func(n *readdressWorld) { n.hosts[h].to[i] = outdated })
 			}
@@ -739,7 +739,7 @@ func TestEveryMistakeInAChangeToHTTPSBreaksItsPromise(t *testing.T) {
 	for mistake, promise := range map[string]string{
 		"a member without a certificate is ignored":               without,
 		"the configuration counts instead of the running process": without,
-		"the certificate's address is not checked":                "no https with a certificate that does not suit",
+		"the certificate's address is not checked":                "no https with an unsuitable certificate",
 		"an active connection counts as an answer":                verified,
 		"the other voters' URLs are not checked before":           "two members whose URLs are unverified",
 	} {
