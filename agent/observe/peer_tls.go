@@ -68,7 +68,7 @@ func (o *Observer) checkPeerFiles(ctx context.Context, r *round.Round) {
 		return
 	}
 	o.files.Refresh(ctx, o.opt.Now, peerFilesEvery, lookTimeout, func(ctx context.Context) (string, error) {
-		return textOf(o.opt.PeerTLS.Check(ctx)), nil // why they do not suit is the result
+		return textOf(o.opt.PeerTLS.Check(ctx)), nil // the result is why etcd cannot use them
 	})
 	r.PeerFiles.Problem, _, r.PeerFiles.Checked = o.files.Get(o.opt.Now(), maxAge*peerFilesEvery)
 }
