@@ -14,7 +14,7 @@ import (
 // wellNetwork is the network of three hosts that reach each other, as n1 observes it.
 func wellNetwork() NetworkReading { return network("") }
 
-// network returns the same with some ways changed, each as "n1>n2 lost".
+// network returns wellNetwork with some paths changed, each given as "n1>n2 lost".
 func network(otherwise string) NetworkReading {
 	n := NetworkReading{Known: true, Self: "n1"}
 	for _, from := range []string{"n1", "n2", "n3"} {
