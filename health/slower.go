@@ -63,7 +63,7 @@ type climb struct {
 // comparisonPace holds the times of a comparison.
 type comparisonPace struct {
 	span      time.Duration // of the recent writes
-	asks      time.Duration // how long before it is needed a comparison is asked for, at most
+	asks      time.Duration // how long before a comparison is needed a host asks for it, at most
 	answers   time.Duration // how long the other voters may take to answer
 	lingers   time.Duration // how long a host asks after its last reason
 	well      time.Duration // how long the writes must be fast again
@@ -91,7 +91,7 @@ const (
 	tailsKept               = 128
 	// agreedLongest is how long an answer of the other voters counts while the disk is as fast as in its own past.
 	agreedLongest = 6 * time.Hour
-	// agreedWithin is the multiple of its slowest tenth at the agreement from which on a disk is compared again.
+	// An agreement ends once the slowest tenth takes agreedWithin times as long as when it was reached.
 	agreedWithin = 2
 )
 
@@ -334,7 +334,7 @@ func (c *comparison) disagrees() (disagrees, pending bool) {
 }
 
 // beyondHabit reports whether the writes have taken a multiple of the usual time for longer than the disk's habits
-// explain. Together with another finding, that needs no hold.
+// explain. The caller has another finding, so the multiple need not have lasted for a minimum time.
 func (c *comparison) beyondHabit() bool {
 	return slices.ContainsFunc(c.climbs, func(r climb) bool {
 		return r.since != 0 && c.now-r.since >= time.Duration(habitTimes*float64(c.history.Longest(c.wall, r.rung)))
