@@ -162,7 +162,7 @@ func TestARemovalWithAnUnknownOperationIsNotReportedAsCancelled(t *testing.T) {
 				f.loseHost("v3")
 				f.pass(time.Minute)
 				h := f.hosts["v2"].agent
-				c.hide(f) // before it can begin
+				c.hide(f) // before the removal can begin
 				noteRemoval(t, h, time.Minute, false)
 				f.pass(5 * time.Minute)
 				if k, last := h.files.Removals(); k == nil || last != nil {

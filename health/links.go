@@ -155,7 +155,7 @@ var checkLinkSpeed = advice{
 type linkSpeed struct {
 	listed
 
-	best map[string]float64 // since the boot, by interface
+	best map[string]float64 // the best speed since the boot, by interface
 }
 
 func (e *linkSpeed) missing(in Input) string {

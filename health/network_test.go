@@ -207,7 +207,7 @@ func TestLossIsNamedAndForgottenOnceItIsNotProbedAnyMore(t *testing.T) {
 	b.network.sends(10, 0)
 	b.each(2*time.Minute, ms)
 	b.findsOnly(NetworkLossy, "5 % of 500 segments to n2 were retransmitted in the last half hour, limit 3 %")
-	b.network.Paths[0].Segments, b.network.Paths[1].Segments = Part{}, Part{} // it probes others now
+	b.network.Paths[0].Segments, b.network.Paths[1].Segments = Part{}, Part{} // this host probes other hosts now
 	if b.each(2*time.Minute, ms); len(b.result.Findings) > 0 {
 		t.Errorf("without probes: %+v", b.result.Findings)
 	}

@@ -17,7 +17,7 @@ type comparison struct {
 	pace    comparisonPace
 	limits  Thresholds
 	track   *track
-	disk    *track // of the check of fsync
+	disk    *track // the track of the check of fsync
 	history History
 
 	// The newest reading.
@@ -30,13 +30,13 @@ type comparison struct {
 	p50, p90 time.Duration
 	usual    time.Duration // the median of the last week; 0 if unknown
 	times    float64       // how many times the usual time a write takes now; 0 if unknown or immaterial
-	climbs   []climb       // by rung
+	climbs   []climb       // one climb for each rung
 	// wideSince is since when the slowest tenth, but not the median, has taken longer than on the other voters; or 0
 	wideSince time.Duration
 	// answeredSince is since when enough other voters have published, without a break; or 0
 	answeredSince time.Duration
 	episodes      []time.Duration
-	lastSlow      time.Duration // the newest slow write
+	lastSlow      time.Duration // when the newest slow write completed
 
 	// The finding.
 	rung   int  // that was exceeded; 0 if only tails were
@@ -47,9 +47,9 @@ type comparison struct {
 	askedSince time.Duration // 0 if this host does not ask
 	reasonAt   time.Duration // when there was last a reason to ask
 	doubted    bool          // the check of fsync wants to compare its finding
-	excused    bool          // and the comparison disagreed
+	excused    bool          // the comparison disagreed with that finding
 	agreedAt   time.Duration // when the other voters' answers last excused it, at the earliest agreedLongest ago
-	agreedP90  time.Duration // of this disk then
+	agreedP90  time.Duration // the P90 of this disk at agreedAt
 	minuteAt   time.Duration // when a minute was last learned
 }
 

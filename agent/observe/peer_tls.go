@@ -16,7 +16,7 @@ import (
 const (
 	peerFilesEvery    = 5 * time.Second // while this host's peer URL is to become https
 	peerRequestsEvery = 2 * time.Second // until all members that the operation asks about have answered
-	peerRequestBound  = 3 * time.Second // for one member
+	peerRequestBound  = 3 * time.Second // the limit for one member
 )
 
 // PeerTLS tests the peer certificate with which this host's etcd is configured.

@@ -125,7 +125,7 @@ func (op *Op) RemovedMember() uint64 {
 // OperationTitle holds the parts of an operation's title in the history.
 type OperationTitle struct {
 	Kind, HostName, Target, Work string
-	Member                       string // its ID
+	Member                       string // the member's ID
 }
 
 // Title returns the title of an operation in the history, even of an unknown kind.

@@ -205,7 +205,7 @@ type RolloutProgress struct {
 // RolloutEnd is the change of a rollout when a host's operation ends. The zero value changes nothing: the host's
 // request stays.
 type RolloutEnd struct {
-	HostDone bool   // this host is done
+	HostDone bool   // the rollout is done with this host
 	Done     bool   // it was the last host, so the rollout is done
 	Stopped  string // why the rollout stops; empty if it does not
 }

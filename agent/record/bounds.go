@@ -29,7 +29,7 @@ const (
 	maxName    = 512       // of a name, an ID, a URL, a code
 	maxText    = 4 << 10   // of a text for operators; Encode shortens longer ones
 	maxExtra   = 16 << 10  // of the fields that this agent does not know
-	maxFields  = 64        // and their number
+	maxFields  = 64        // number of these fields
 	maxDepth   = 32        // of nested lists and objects
 	maxList    = 32        // of names
 	maxWord    = 32        // of a keyword of quorumd's
@@ -246,7 +246,7 @@ func Shorten(s string, bound int) string {
 	for i, r := range s {
 		size := utf8.RuneLen(r)
 		if r < ' ' || r == '"' || r == '\\' || r == '\u2028' || r == '\u2029' {
-			size = len(`\u0000`) // at most
+			size = len(`\u0000`) // the most that JSON uses for such a rune
 		}
 		if left -= size; left < 0 {
 			return s[:i] + cutMark

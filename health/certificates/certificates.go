@@ -38,9 +38,9 @@ type Files struct {
 }
 
 const (
-	mostBytes   = 1 << 20 // of a file
+	mostBytes   = 1 << 20 // bytes of a file
 	mostInFile  = 256     // certificates
-	mostPorts   = 64      // of members, in one reading
+	mostPorts   = 64      // ports of members in one reading
 	mostSubject = 100     // characters of a subject
 )
 

@@ -36,9 +36,9 @@ type readdressHost struct {
 	to                      [readdressHosts]uint8
 	due                     bool                 // its agent is about to send an update of its member
 	sent                    bool                 // the update is in flight
-	sentURL                 uint8                // to this URL
+	sentURL                 uint8                // the URL that the update registers
 	unverified              bool                 // its URL was updated, and not all others have connected since
-	by                      [readdressHosts]bool // the members that have
+	by                      [readdressHosts]bool // the members that have connected since
 	certificates
 }
 
@@ -270,7 +270,7 @@ func (s readdressScope) change(v *policy.View) {
 func (s readdressScope) decide(w *readdressWorld, h int) policy.Decision {
 	key := readdressSeen{h, *w}
 	key.faults, key.breach, key.released = 0, "", false
-	for i := range key.hosts { // no agent observes these
+	for i := range key.hosts { // no agent observes the fields set here
 		key.hosts[i].by = [readdressHosts]bool{}
 		key.hosts[i].due = false
 		key.hosts[i].unverified, key.hosts[i].sent, key.hosts[i].sentURL = false, false, 0
