@@ -229,7 +229,7 @@ func recordsHealthyPeriod(v View) bool {
 	return t.RecordedAgo >= healthyPeriodEvery || (t.RecordedFor-t.HealthyFor).Abs() > healthyPeriodEvery/2
 }
 
-// longestHealthyPeriod limits the doubled [Limits.CleanFor].
+// longestHealthyPeriod limits requiredHealthyPeriod, which doubles with each ejection.
 const longestHealthyPeriod = 24 * time.Hour
 
 // requiredHealthyPeriod returns how long this host must have been healthy before it joins again.

@@ -176,7 +176,7 @@ func hostsWithin(v reflect.Value, hosts []RolloutHost, strictly bool) error {
 	return nil
 }
 
-// reachabilityWithin changes a copy, too.
+// reachabilityWithin also changes a copy of the list.
 func reachabilityWithin(v reflect.Value, list []Reachability, strictly bool) error {
 	if len(list) > MaxReachability {
 		return fmt.Errorf("%d members, the bound is %d", len(list), MaxReachability)
@@ -191,7 +191,7 @@ func reachabilityWithin(v reflect.Value, list []Reachability, strictly bool) err
 	return nil
 }
 
-// repairsWithin changes a copy, too.
+// repairsWithin also changes a copy of the list.
 func repairsWithin(v reflect.Value, repairs []Repair, strictly bool) error {
 	if len(repairs) > MaxRepairs {
 		return fmt.Errorf("%d repairs, the bound is %d", len(repairs), MaxRepairs)
