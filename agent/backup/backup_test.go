@@ -452,7 +452,7 @@ func TestOneOfTwoConcurrentWritersGetsTheName(t *testing.T) {
 		count := 0
 		won.Range(func(any, any) bool { count++; return true })
 		if _, is := won.Load(string(there)); count != 1 || !is {
-			t.Fatalf("%d have won, and %q is there", count, there)
+			t.Fatalf("%d of the writes have succeeded, and the file contains %q", count, there)
 		}
 	}
 }

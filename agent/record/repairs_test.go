@@ -95,7 +95,7 @@ func TestLargestPossibleRepairsFitIntoMaxBytes(t *testing.T) {
 		t.Fatal(err)
 	}
 	if again, err := Decode[Repairs](b); err != nil || len(again.Last) != MaxRepairs {
-		t.Errorf("read are %d repairs: %v", len(again.Last), err)
+		t.Errorf("%d repairs were read: %v", len(again.Last), err)
 	}
 	all.Last[0].PeerURL += "x"
 	if b, err := Encode(all); err == nil {
