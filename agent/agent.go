@@ -67,7 +67,7 @@ func (a *Agent) Status() control.Status { return a.publisher.Status() }
 // Revision returns the number of the round that Status shows, or 0 before the first round.
 func (a *Agent) Revision() uint64 { return a.publisher.Revision() }
 
-// ClusterState returns the same for clients that poll: it does not make the next round query etcd.
+// ClusterState returns the same document as Status, for clients that poll: it does not make the next round query etcd.
 func (a *Agent) ClusterState() control.Status { return a.publisher.ClusterState() }
 
 // Voters returns the current list of voters for this host's proxy; ok is false if there is none, for example without a

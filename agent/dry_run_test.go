@@ -52,7 +52,7 @@ func TestADryRunAnswersAsTheRequestWouldAndChangesNothing(t *testing.T) {
 		recorded, _ := h.files.Removals()
 		asked, _ := h.files.Asked()
 		if rollouts := f.etcd.get(record.KeysFor("test").Rollout()); recorded != nil || asked != nil || rollouts != "" {
-			t.Errorf("recorded are the removal %+v, the request %+v and the rollout %q", recorded, asked, rollouts)
+			t.Errorf("the recorded removal is %+v, the request %+v and the rollout %q", recorded, asked, rollouts)
 		}
 		if f.removed("v3") {
 			t.Error("the member was removed")

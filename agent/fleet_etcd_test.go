@@ -27,7 +27,7 @@ type fleetEtcd struct {
 	store   *keyspace.Store
 	members []cluster.Member
 	silent  map[uint64]bool   // members that do not answer
-	asked   map[string]*asked // by host
+	asked   map[string]*asked // the requests of each host
 	cut     bool              // requests get no answer
 	lead    uint64            // the leader; the first member if 0
 	crawls  map[uint64]bool   // members that, as leader, make every request that needs a quorum too slow
@@ -37,7 +37,7 @@ type fleetEtcd struct {
 
 // asked counts a host's requests.
 type asked struct {
-	requests int // of all kinds
+	requests int // requests of all kinds
 	writes   int // puts and deletes that took effect
 	records  int // host records read
 	takes    int // leases granted, the first for the host record

@@ -37,7 +37,7 @@ type fleetHost struct {
 	hang   chan struct{} // if set, writes of files wait until it is closed
 	late   chan error    // if set, a stop of etcd returns what is sent here
 	mute   bool          // its unit does not report when it was started
-	starts int           // of its etcd
+	starts int           // how often its etcd was started
 	last   time.Duration // when the disk was last read
 	reads  int
 	slow   time.Duration // duration of a write, if it is too slow
@@ -200,7 +200,7 @@ func (p *fleetProbe) Read() disk.Reading {
 		Usage: &disk.Usage{Total: 1 << 40, Free: 1 << 39}, Device: fleetDevice,
 	}
 	latency := 3800 * time.Microsecond
-	if p.reads/30%2 == 1 { // for a minute
+	if p.reads/30%2 == 1 { // in every second minute: 30 readings take one
 		latency = 4200 * time.Microsecond
 	}
 	latency = max(latency, p.slow)

@@ -269,7 +269,7 @@ func (f *fleet) costOfAReplacement(quiet map[string]asked) {
 	if got.writes > 30 {
 		f.t.Errorf("the spares wrote %d times", got.writes)
 	}
-	if extra > 350 || len(called) > policy.QueueLength+1 { // at any size
+	if extra > 350 || len(called) > policy.QueueLength+1 { // the limit holds for fleets of any size
 		f.t.Errorf("the replacement cost %.0f requests of the %d called spares", extra, len(called))
 	}
 	if now, quiet := rate(others, took), rate(othersAtRest, restSpan); now > 1.1*quiet+1 {
@@ -317,7 +317,7 @@ func TestTheNextVoterKeepsTheQueueAfterItsKeeperHasEnded(t *testing.T) {
 		defer f.close()
 		f.settled()
 		keeper := f.hosts["v1"]
-		keeper.end() // its agent only
+		keeper.end() // ends only its agent
 		if q := f.queue(); q != nil {
 			t.Errorf("the queue %v outlives its keeper", q)
 		}
@@ -382,7 +382,7 @@ func TestARestingSpareNoticesAnotherAgentWithItsID(t *testing.T) {
 		if !first.agent.publisher.Current().View.Resting {
 			t.Fatalf("%s does not rest", name)
 		}
-		first.end() // it deletes its record
+		first.end() // its agent deletes its host record
 		key := record.KeysFor("test").Host("id-" + name)
 		f.add(name, 0)
 		second := f.hosts[name]

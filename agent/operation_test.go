@@ -136,7 +136,7 @@ func TestAnOperationWhoseEarlyEndFailedIsRecordedAgainAsItBegan(t *testing.T) {
 		got, _ := files.Asked()
 		if got == nil || !got.Seen || !got.Began.Equal(want.Began) || got.BootID != want.BootID ||
 			got.Clock != want.Clock || got.Cluster != want.Cluster {
-			t.Errorf("recorded is %+v, want %+v", got, want)
+			t.Errorf("%+v is recorded, want %+v", got, want)
 		}
 	})
 }

@@ -114,7 +114,7 @@ func TestTheNextHostInTheQueueKeepsObservingAllOthers(t *testing.T) {
 		r := f.hosts[order[1]].agent.publisher.Current()
 		limit := 2 * f.hosts[order[1]].agent.opt.Config.Timing.Interval
 		if members, hosts := r.At-r.StatusesAt, r.At-r.HostsAt; members > limit || hosts > limit {
-			t.Errorf("after an hour %s, which waits for %s, has last seen how the members are %s ago, and the other "+
+			t.Errorf("after an hour %s, which waits for %s, last read the status of the members %s ago, and the other "+
 				"hosts %s ago", order[1], order[0], members, hosts)
 		}
 	})

@@ -18,7 +18,7 @@ func TestHostsStartedTogetherDoNotAllReadTheWholeFleet(t *testing.T) {
 		f := newFleet(t, there, smallPace())
 		defer f.close()
 		f.pass(time.Minute)
-		for _, name := range []string{"v1", "v2", "v3"} { // no voter keeps the queue, with the number of hosts
+		for _, name := range []string{"v1", "v2", "v3"} { // so that no voter updates the queue and its number of hosts
 			f.hosts[name].end()
 		}
 		before := f.etcd.count()

@@ -47,7 +47,7 @@ func TestARequestedRemovalRemovesADeadMember(t *testing.T) {
 	inFleet(t, 1, func(t *testing.T, f *fleet) {
 		f.loseHost("v3")
 		f.pass(time.Minute)
-		req := control.RemovalRequest{Member: "v3", Reason: "in the bin", For: control.Duration(5 * time.Minute)}
+		req := control.RemovalRequest{Member: "v3", Reason: "scrapped", For: control.Duration(5 * time.Minute)}
 		h := f.hosts["v2"].agent
 		got, err := h.RemoveMember(t.Context(), req, "root")
 		if err != nil || got.Name != "v3" || got.MemberID != 3 || got.State != control.RemovalWaiting {
@@ -113,7 +113,7 @@ func TestARemovalOutlivesItsAgentAndExpires(t *testing.T) {
 		f.loseHost("v3")
 		f.pass(time.Minute)
 		h := f.hosts["v2"]
-		req := control.RemovalRequest{Member: "v3", Reason: "in the bin", For: control.Duration(5 * time.Minute)}
+		req := control.RemovalRequest{Member: "v3", Reason: "scrapped", For: control.Duration(5 * time.Minute)}
 		if _, err := h.agent.RemoveMember(t.Context(), req, "root"); err != nil {
 			t.Fatal(err)
 		}
@@ -139,7 +139,7 @@ func noteRemoval(t *testing.T, h *Agent, within time.Duration, begun bool) {
 	t.Helper()
 	if err := h.files.ChangeRemoval(func(file *hoststate.Removals) {
 		file.Removal = &hoststate.Removal{RequestedRemoval: control.RequestedRemoval{
-			MemberID: 3, Name: "v3", Reason: "in the bin", By: "root",
+			MemberID: 3, Name: "v3", Reason: "scrapped", By: "root",
 			Since: time.Now(), Until: time.Now().Add(within),
 		}, Begun: begun}
 	}); err != nil {
@@ -162,7 +162,7 @@ func TestARemovalWithAnUnknownOperationIsNotReportedAsCancelled(t *testing.T) {
 				f.loseHost("v3")
 				f.pass(time.Minute)
 				h := f.hosts["v2"].agent
-				c.hide(f) // before it can begin
+				c.hide(f) // before the removal can begin
 				noteRemoval(t, h, time.Minute, false)
 				f.pass(5 * time.Minute)
 				if k, last := h.files.Removals(); k == nil || last != nil {

@@ -129,7 +129,7 @@ func TestTheDirectFileIsFilledOnlyOnce(t *testing.T) {
 	l := directLaneOf(t, w, set)
 	turnOK(t, l.turn)
 	before := inode(t, l.path)
-	closeFD(&l.fd) // as after an error
+	closeFD(&l.fd) // a lane closes its file after an error
 	turnOK(t, l.turn)
 	content, err := os.ReadFile(l.path)
 	if err != nil {

@@ -55,7 +55,7 @@ const (
 	fewestWrites  = 20  // of the WAL lane, for any conclusion
 	fewestDirect  = 100 // of the direct lane, for a p99
 	stolenMuch    = 10  // percent
-	fewestTicks   = 1   // of all CPUs
+	fewestTicks   = 1   // ticks of all CPUs
 
 	// slowByItself is a flush time that only the drive explains, not CPU starvation: a drive reports completion by an
 	// interrupt, which does not wait to be scheduled.
@@ -234,7 +234,7 @@ type circumstances struct {
 	devices []DevicesReading // of the last minute, oldest first
 	etcds   []EtcdReading
 	lanes   [2]samples // not contaminated, of the last five minutes
-	ticks   window     // of the CPUs
+	ticks   window     // the time of the CPUs
 	waited  Figure
 }
 

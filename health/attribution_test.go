@@ -169,7 +169,7 @@ func (h hanging) at(t *testing.T) *bench {
 	began := b.now
 	for i := range h.lasting / time.Second {
 		b.now += time.Second
-		b.machine.Processor.Of += 2 * h.stolen * 6 // of the last minute
+		b.machine.Processor.Of += 2 * h.stolen * 6 // h.stolen is a share of the last minute
 		b.machine.Processor.Among += 200
 		b.next.InFlight, b.next.InFlightOp = b.now-began, "wal write+sync"
 		if i%10 == 5 {

@@ -103,8 +103,8 @@ func (l Limit) beyond(value float64, bad bool) bool {
 type declaration struct {
 	Check
 
-	start     State // the state before the first input,
-	startCode Code  // and its code
+	start     State // the state before the first input
+	startCode Code  // the code before the first input
 	// gather returns the evidence of the check. The track holds its current state.
 	gather func(*track) evidence
 }

@@ -26,7 +26,7 @@ type heat struct {
 	code, worse Code
 	celsius     int
 	missing     string
-	rounds      int // its memory
+	rounds      int // what the check remembers
 	recalled    int
 }
 

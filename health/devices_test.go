@@ -26,7 +26,7 @@ func someDevices(chance func(percent int) bool) DevicesReading {
 	if chance(10) {
 		d.FileSystem.Errors.Value = 3
 	}
-	if chance(80) { // it takes five minutes
+	if chance(80) { // often, because the finding takes five minutes
 		d.FileSystem.Unsafe = "nobarrier"
 	}
 	if chance(10) {

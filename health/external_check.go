@@ -95,7 +95,7 @@ type externalCheck struct {
 
 	name       string
 	code       Code
-	silence    time.Duration // after which its finding ends
+	silence    time.Duration // how long without a result until its finding ends
 	track      *track
 	now        time.Duration
 	lastResult time.Duration // when it last returned a result

@@ -37,7 +37,7 @@ type fsync struct {
 
 	// Times.
 	lastSample time.Duration // when the newest sample was completed
-	lastJudged time.Duration // the same for the newest that is not contaminated
+	lastJudged time.Duration // when the newest sample that is not contaminated was completed
 	due        time.Duration // until when the probe rests, so that no sample is overdue
 	dirty      time.Duration // when a slow write, or missing data, last delayed leaving SLOW
 	// when the first of the consecutive windows that allow leaving WARM began; 0 if the last one does not

@@ -77,7 +77,7 @@ func (f *fsync) often() (string, bool) {
 	return "", false
 }
 
-// oftenAlone reports the same, unless the other voters' writes take as long, or have not been compared yet.
+// oftenAlone is like often, but returns false if the other voters' writes take as long, or have not been compared yet.
 func (f *fsync) oftenAlone() (string, bool) {
 	measured, holds := f.often()
 	if !holds {

@@ -26,7 +26,7 @@ func (k *Recent) Take(at time.Duration, now Histogram, span time.Duration) (grow
 		return Histogram{}, 0
 	}
 	if n := len(k.at); n > 0 {
-		if _, same := now.Delta(k.seen[n-1]); !same { // another etcd
+		if _, same := now.Delta(k.seen[n-1]); !same { // another etcd process
 			k.at, k.seen = nil, nil
 		}
 	}

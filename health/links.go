@@ -75,8 +75,8 @@ func (r LinkReading) ports() []Link {
 	return slices.DeleteFunc(slices.Clone(r.Links), func(l Link) bool { return len(l.On) > 0 })
 }
 
-// checkLink is the check of interfaces without a link. Other checks find that etcd is unreachable; this one
-// reports why, and notices a bond's port that no other check does.
+// checkLink is the check of interfaces without a link. Other checks find that etcd is unreachable; this one reports
+// why, and notices a port of a bond without a link, which no other check finds.
 var checkLink = advice{
 	name: "link", component: Network,
 	source: "carrier" + linkSource + "; mii_status and ad_aggregator_id of the ports of a bond",
@@ -155,7 +155,7 @@ var checkLinkSpeed = advice{
 type linkSpeed struct {
 	listed
 
-	best map[string]float64 // since the boot, by interface
+	best map[string]float64 // the best speed since the boot, by interface
 }
 
 func (e *linkSpeed) missing(in Input) string {

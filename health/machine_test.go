@@ -107,7 +107,7 @@ func TestARestartedCounterHasGrownByItsValue(t *testing.T) {
 	}
 }
 
-// reborn restarts the agent.
+// reborn simulates a restart of the agent.
 func (b *bench) reborn() {
 	b.t.Helper()
 	data, err := b.j.Snapshot("boot")

@@ -14,7 +14,7 @@ import (
 // wellNetwork is the network of three hosts that reach each other, as n1 observes it.
 func wellNetwork() NetworkReading { return network("") }
 
-// network returns the same with some ways changed, each as "n1>n2 lost".
+// network returns wellNetwork with some paths changed, each given as "n1>n2 lost".
 func network(otherwise string) NetworkReading {
 	n := NetworkReading{Known: true, Self: "n1"}
 	for _, from := range []string{"n1", "n2", "n3"} {
@@ -207,7 +207,7 @@ func TestLossIsNamedAndForgottenOnceItIsNotProbedAnyMore(t *testing.T) {
 	b.network.sends(10, 0)
 	b.each(2*time.Minute, ms)
 	b.findsOnly(NetworkLossy, "5 % of 500 segments to n2 were retransmitted in the last half hour, limit 3 %")
-	b.network.Paths[0].Segments, b.network.Paths[1].Segments = Part{}, Part{} // it probes others now
+	b.network.Paths[0].Segments, b.network.Paths[1].Segments = Part{}, Part{} // this host probes other hosts now
 	if b.each(2*time.Minute, ms); len(b.result.Findings) > 0 {
 		t.Errorf("without probes: %+v", b.result.Findings)
 	}

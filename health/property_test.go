@@ -73,7 +73,7 @@ func someWeather(r *rand.Rand) weather {
 		w.shared = onMachine()
 	}
 	w.discovery = wellDiscovery()
-	if chance(85) { // it takes five minutes
+	if chance(85) { // often, because the finding takes five minutes
 		w.discovery.Failed = "the name server does not answer"
 	}
 	if chance(10) {
@@ -110,7 +110,7 @@ func someMachine(chance func(percent int) bool) MachineReading {
 	if chance(3) {
 		m.MemoryUncorrected.Value = 1
 	}
-	if chance(90) { // it takes ten minutes
+	if chance(90) { // often, because the finding takes ten minutes
 		m.ClockError.Value = 20
 	}
 	if chance(10) {
@@ -122,7 +122,7 @@ func someMachine(chance func(percent int) bool) MachineReading {
 	if chance(5) {
 		m.MachineChecks.Value, m.Boots.Value, m.BootsUnexpected.Value = 1, 4, 1
 	}
-	if chance(85) { // it takes five minutes
+	if chance(85) { // often, because the finding takes five minutes
 		m.ProcessorWaited.Value, m.DiskWaited.Value = 90, 95
 	}
 	if chance(10) {
@@ -138,7 +138,7 @@ func someMachine(chance func(percent int) bool) MachineReading {
 type witness struct {
 	*bench
 	run    []time.Duration // WAL samples that are not contaminated since QUALIFYING was entered
-	proven bool            // by its own count
+	proven bool            // passed QUALIFYING by the witness's own count
 	limits Thresholds
 }
 

@@ -15,7 +15,7 @@ import (
 // recording is the readings of a machine, second by second; see testdata/record.
 type recording struct {
 	seconds  int
-	writes   map[int][]Sample // without times
+	writes   map[int][]Sample // the samples of each second, without times
 	machines map[int][4]Figure
 }
 

@@ -17,7 +17,7 @@ const (
 // A round without writes has no effect. It rises from 1 to 100 in seven rounds.
 type score struct {
 	value float64
-	began time.Duration // of the round
+	began time.Duration // when the current round began
 	// The counts of this round, and of the one before.
 	count, slow         int
 	lastCount, lastSlow int

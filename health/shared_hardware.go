@@ -34,7 +34,7 @@ type Placement struct {
 }
 
 // checkShared is the check that the failure of one machine or disk costs one voter at most. It prevents this host from
-// becoming a voter, but not from remaining one: to remove a voter is for an operator.
+// becoming a voter, but not from remaining one: removing a voter is left to an operator.
 var checkShared = advice{
 	name: "shared-hardware", component: Machine, gates: Joins,
 	source: "the boot ID of the kernel and the identities (WWID, or model and serial number) of the disks under " +
@@ -45,7 +45,7 @@ var checkShared = advice{
 	meaning: "One failure then costs two voters, so the fault tolerance is lower than reported. A host without a " +
 		"voter does not become one.",
 	remedy: "move one of them to a machine and disk of its own: 'quorumctl retire HOST --reason TEXT' if another " +
-		"host is ready. If it is meant, as in a test, or if distinct disks report the same serial number: set " +
+		"host is ready. If this is intended, as in a test, or if distinct disks report the same serial number: set " +
 		"host.allowSharedHardware: true and reload quorumd",
 	measure: lists(0, time.Minute, listed{
 		bad:     "another voter shares this host's hardware",

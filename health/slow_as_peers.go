@@ -52,7 +52,7 @@ func (s *slowAsPeers) absent() string { return s.compared.absent() }
 func (s *slowAsPeers) present() string {
 	c := s.compared
 	if !s.excused {
-		return "not more writes are slow than etcd's guide allows, or this disk is slower than the others"
+		return "at most 1 % of the writes are slow, or this disk is slower than the others"
 	}
 	text := fmt.Sprintf("more than 1 %% of the writes take longer than %s; median %s, in the last week %s",
 		show(s.limits.FsyncWarm), show(c.p50), show(c.usual))

@@ -17,7 +17,7 @@ type comparison struct {
 	pace    comparisonPace
 	limits  Thresholds
 	track   *track
-	disk    *track // of the check of fsync
+	disk    *track // the track of the check of fsync
 	history History
 
 	// The newest reading.
@@ -30,13 +30,13 @@ type comparison struct {
 	p50, p90 time.Duration
 	usual    time.Duration // the median of the last week; 0 if unknown
 	times    float64       // how many times the usual time a write takes now; 0 if unknown or immaterial
-	climbs   []climb       // by rung
+	climbs   []climb       // one climb for each rung
 	// wideSince is since when the slowest tenth, but not the median, has taken longer than on the other voters; or 0
 	wideSince time.Duration
 	// answeredSince is since when enough other voters have published, without a break; or 0
 	answeredSince time.Duration
 	episodes      []time.Duration
-	lastSlow      time.Duration // the newest slow write
+	lastSlow      time.Duration // when the newest slow write completed
 
 	// The finding.
 	rung   int  // that was exceeded; 0 if only tails were
@@ -47,9 +47,9 @@ type comparison struct {
 	askedSince time.Duration // 0 if this host does not ask
 	reasonAt   time.Duration // when there was last a reason to ask
 	doubted    bool          // the check of fsync wants to compare its finding
-	excused    bool          // and the comparison disagreed
+	excused    bool          // the comparison disagreed with that finding
 	agreedAt   time.Duration // when the other voters' answers last excused it, at the earliest agreedLongest ago
-	agreedP90  time.Duration // of this disk then
+	agreedP90  time.Duration // the P90 of this disk at agreedAt
 	minuteAt   time.Duration // when a minute was last learned
 }
 
@@ -63,7 +63,7 @@ type climb struct {
 // comparisonPace holds the times of a comparison.
 type comparisonPace struct {
 	span      time.Duration // of the recent writes
-	asks      time.Duration // how long before it is needed a comparison is asked for, at most
+	asks      time.Duration // how long before a comparison is needed a host asks for it, at most
 	answers   time.Duration // how long the other voters may take to answer
 	lingers   time.Duration // how long a host asks after its last reason
 	well      time.Duration // how long the writes must be fast again
@@ -91,7 +91,7 @@ const (
 	tailsKept               = 128
 	// agreedLongest is how long an answer of the other voters counts while the disk is as fast as in its own past.
 	agreedLongest = 6 * time.Hour
-	// agreedWithin is the multiple of its slowest tenth at the agreement from which on a disk is compared again.
+	// An agreement ends once the slowest tenth takes agreedWithin times as long as when it was reached.
 	agreedWithin = 2
 )
 
@@ -334,7 +334,7 @@ func (c *comparison) disagrees() (disagrees, pending bool) {
 }
 
 // beyondHabit reports whether the writes have taken a multiple of the usual time for longer than the disk's habits
-// explain. Together with another finding, that needs no hold.
+// explain. The caller has another finding, so the multiple need not have lasted for a minimum time.
 func (c *comparison) beyondHabit() bool {
 	return slices.ContainsFunc(c.climbs, func(r climb) bool {
 		return r.since != 0 && c.now-r.since >= time.Duration(habitTimes*float64(c.history.Longest(c.wall, r.rung)))

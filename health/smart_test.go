@@ -69,7 +69,7 @@ func someHardware(chance func(percent int) bool) HardwareReading {
 	if chance(10) {
 		h.Logged.All[0].Resets = 3
 	}
-	if chance(80) { // it takes five minutes
+	if chance(80) { // often, because the finding takes five minutes
 		h.Time.SinceUpdate = 3 * time.Hour
 	}
 	if chance(10) {
@@ -237,7 +237,7 @@ func TestADriveWithoutAThermometerIsHotIfItWarns(t *testing.T) {
 	t.Parallel()
 	b := withChecks(t)
 	b.hardware = driven(func(d *Drive) { d.Warnings, d.Failed = warningHeat, true })
-	b.each(2*time.Minute, ms) // its thermometer is fine
+	b.each(2*time.Minute, ms) // its thermometer has a normal reading, which counts
 	b.finds()
 	b.hardware.Sensors = Several[Sensor]{Absent: "there is no hwmon"}
 	b.each(2*time.Minute, ms)

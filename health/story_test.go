@@ -113,7 +113,7 @@ func TestTheStoryOfADisk(t *testing.T) {
 	golden(t, "testdata/story.golden", s.page.String())
 }
 
-// TestEveryReturnTakesTwiceAsLong checks the numbers of the story.
+// TestEveryReturnTakesTwiceAsLong checks the times that the test above shows.
 func TestEveryReturnTakesTwiceAsLong(t *testing.T) {
 	t.Parallel()
 	b := member(t)

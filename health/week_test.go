@@ -14,7 +14,7 @@ import (
 
 // habit is something that a healthy machine does from time to time.
 type habit struct {
-	every, from, lasts time.Duration // from: into each period
+	every, from, lasts time.Duration // from is the offset in each period
 	slower             float64       // writes take this many times as long
 	tail               float64       // chance of a write to take 8 to 40 ms instead
 	starved            float64       // chance of a sample to be contaminated
@@ -31,7 +31,7 @@ type habit struct {
 type machine struct {
 	name   string
 	median time.Duration // of a write of the direct lane; the WAL lane takes twice that
-	spread float64       // of the logarithm
+	spread float64       // the σ of the write times' logarithm
 	tail   float64
 	habits []habit
 }

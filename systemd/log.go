@@ -40,7 +40,7 @@ type journalHandler struct {
 	messageID func(code string) string
 
 	attrs slog.Handler // writes the attributes to line
-	mu    *sync.Mutex  // of line
+	mu    *sync.Mutex  // guards line
 	line  *bytes.Buffer
 }
 

@@ -173,7 +173,7 @@ func TestWrittenEnvironmentIsRemembered(t *testing.T) {
 	r.Environment = map[string]string{"ETCD_NAME": "n2"}
 	a.Act(t.Context(), r)
 	if got := a.Did().Environment; got != nil {
-		t.Errorf("it could not be written, and %v is", got)
+		t.Errorf("the environment could not be written, but Did returns %v", got)
 	}
 	unit.err = nil
 	a.Act(t.Context(), r)

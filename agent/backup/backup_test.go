@@ -234,7 +234,8 @@ func TestSaveAndVerifyReportTheirTotal(t *testing.T) {
 		}
 		must(t, do(o))
 		done, all := how.Now()
-		// A database holds less than its pages do, so the job may end below the first total, and never above it.
+		// The content of a database is smaller than its pages, so the job may end below the first total, but never
+		// above it.
 		if done > all || done < all/3 || all > first || first > 6*int64(len(raw)) {
 			t.Errorf("%s: %d bytes of %d are done at the end, and the first total was %d", what, done, all, first)
 		}
@@ -451,7 +452,7 @@ func TestOneOfTwoConcurrentWritersGetsTheName(t *testing.T) {
 		count := 0
 		won.Range(func(any, any) bool { count++; return true })
 		if _, is := won.Load(string(there)); count != 1 || !is {
-			t.Fatalf("%d have won, and %q is there", count, there)
+			t.Fatalf("%d of the writes have succeeded, and the file contains %q", count, there)
 		}
 	}
 }

@@ -50,7 +50,7 @@ type S3 struct {
 	client *minio.Core
 	bucket string
 	prefix string
-	file   string // of the credentials, for errors
+	file   string // the file with the credentials, for errors
 }
 
 // OpenS3 opens the store of a cluster. It reads the files named in the options, and does not connect yet.

@@ -95,7 +95,7 @@ func TestOneOfManyConcurrentS3WritersGetsTheName(t *testing.T) {
 	there, err := os.ReadFile(filepath.Join(dir, "backups", "prod", "one"))
 	must(t, err)
 	if won.Load() != 1 || winner.Load() != string(there) {
-		t.Errorf("%d have won, and %q is there", won.Load(), there)
+		t.Errorf("%d of the writes have succeeded, and the object contains %q", won.Load(), there)
 	}
 }
 
@@ -118,7 +118,7 @@ func TestManifestIsWrittenIfTheFirstAnswerIsLost(t *testing.T) {
 		t.Errorf("%d requests: no answer was lost", n)
 	}
 	if err := s.PutIfAbsent(t.Context(), "one.json", []byte("another's")); err == nil {
-		t.Error("another's is written over it")
+		t.Error("a second write replaces the object")
 	}
 }
 

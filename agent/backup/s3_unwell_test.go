@@ -48,7 +48,7 @@ func TestErrorOfAStoreWithAWrongClockNamesTheRemedy(t *testing.T) {
 		}
 	})
 	if left := objectsIn(t, objects); len(left) > 0 {
-		t.Errorf("written all the same: %v", left)
+		t.Errorf("objects were written nevertheless: %v", left)
 	}
 }
 

@@ -126,7 +126,7 @@ func Run(command *exec.Cmd, limit int, progress func(done, all int64), result an
 		return errors.New(printable(out.last.Error))
 	case failed && text.String() == "":
 		return err
-	case failed && (!exit.Exited() || exit.ExitCode() == crashed): // the first line suffices of a long report
+	case failed && (!exit.Exited() || exit.ExitCode() == crashed): // the first line of a long report suffices
 		first, _, _ := bytes.Cut(text.bytes, []byte("\n"))
 		return fmt.Errorf("%w: %s", err, printable(string(first)))
 	case failed:

@@ -131,7 +131,7 @@ func (r *reading) full() bool {
 	return r.oversize > skipBytes || r.bytes > readBytes || len(r.out.Pairs) > readKeys
 }
 
-// flush remembers the current run.
+// flush adds the current run of oversized keys to the keys that later reads skip.
 func (r *reading) flush() {
 	if r.until.IsZero() && len(r.run) > 0 {
 		r.until = time.Now().Add(skipFor)

@@ -68,7 +68,7 @@ func TestAnAnswerThatAnotherMemberMayNotRepeatIsNotFinal(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		err  error
-		want bool // it is final
+		want bool // the answer is final
 	}{
 		{rpctypes.ErrGRPCNotSupportedForLearner, false},
 		{rpctypes.ErrGRPCFutureRev, false},

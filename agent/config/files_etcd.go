@@ -87,7 +87,7 @@ func (c Config) EtcdDates() []Problem {
 // listenerFiles are the files of one of etcd's two listeners.
 type listenerFiles struct {
 	config        Config
-	keyPrefix     string // of the configuration keys
+	keyPrefix     string // the prefix of the configuration keys
 	url, host     string // the key of the URL, and the host in it
 	ca, cert, key string
 	trust         string // file of the CA that must have signed cert; empty if unknown

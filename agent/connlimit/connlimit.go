@@ -124,7 +124,7 @@ func (l *Listener) Allows(remote net.Addr) bool {
 // slot identifies the counters that include a connection.
 type slot struct {
 	machine netip.Prefix
-	network netip.Prefix // of Limits.Allow
+	network netip.Prefix // the network of Limits.Allow that contains machine
 }
 
 // acquire counts a connection from an address, or returns why it is rejected.

@@ -28,7 +28,7 @@ const (
 	freelistPage  = 0x10
 	bucketElement = 0x01
 	noFreelist    = ^uint64(0)
-	manyFree      = 0xFFFF // then the first entry has the number of free pages
+	manyFree      = 0xFFFF // if the header has this count, the first entry is the number of free pages
 	minPageSize   = 512
 	maxPageSize   = 16 << 20
 	// maxDepth exceeds the depth of every valid database: each branch has two elements or more.

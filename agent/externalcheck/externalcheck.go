@@ -75,9 +75,9 @@ type program struct {
 	skipped    bool // the program is listed but never runs
 
 	mu      sync.Mutex
-	started bool          // it runs or waits for a slot
+	started bool          // the program runs or waits for a slot
 	began   time.Duration // start of the current or last run; 0 before the first
-	running bool          // it runs
+	running bool          // the program runs
 	last    health.ExternalCheckReading
 }
 

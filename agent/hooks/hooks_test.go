@@ -295,7 +295,7 @@ func TestKilledRunHasFailedAndDoesNotRunAgain(t *testing.T) {
 		}
 		target := pid
 		if name == "pid" {
-			target = -pid // with its sleep
+			target = -pid // the process group, which includes its sleep
 		}
 		if err := unix.Kill(target, unix.SIGKILL); err != nil {
 			t.Fatal(err)

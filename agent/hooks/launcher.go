@@ -29,7 +29,7 @@ type Launcher struct {
 	since    time.Time
 }
 
-// NewLauncher returns a Launcher for the programs in the subdirectories of dir. outcomes is the directory in which an
+// NewLauncher returns a Launcher for the programs in the subdirectories of dir. outcomes is the directory in which a
 // Runner reports the state. A reboot should clear it.
 func NewLauncher(dir, outcomes string, launch Launch) *Launcher {
 	return &Launcher{dir: dir, outcomes: outcomes, launch: launch}

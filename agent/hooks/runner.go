@@ -39,8 +39,8 @@ type Runner struct {
 	Requests string        // directory with the agent's requests
 	Outcomes string        // directory for the outcomes
 	Host     string        // this host's name, in QUORUMD_HOST
-	Timeout  time.Duration // for each program
-	Command  time.Duration // the same, for a command
+	Timeout  time.Duration // the limit for each program, except a command
+	Command  time.Duration // the limit for a command
 	Output   io.Writer     // receives the programs' output
 	// Trust returns why a program must not run, for example because a user other than root could have changed it; nil
 	// means no such check.
@@ -144,7 +144,7 @@ func (r Runner) runOne(ctx context.Context, program, when string, w request) str
 	c.WaitDelay = killGrace + time.Second
 	err := c.Run()
 	if ctx.Err() != nil && c.Process != nil {
-		_ = unix.Kill(-c.Process.Pid, unix.SIGKILL) // its remaining children
+		_ = unix.Kill(-c.Process.Pid, unix.SIGKILL) // kills its remaining children
 	}
 	switch {
 	case errors.Is(ctx.Err(), context.DeadlineExceeded):

@@ -29,7 +29,7 @@ func TestFailureDomainsOutliveTheAgentAndAnUnreadableFileHasNone(t *testing.T) {
 		t.Fatal(err)
 	}
 	if got := open(); !maps.Equal(got, want) {
-		t.Errorf("noted is %v, want %v", got, want)
+		t.Errorf("%v was noted, want %v", got, want)
 	}
 	for _, text := range []string{"", "{", `["a"]`, `{"1":7}`, `{"member":"a"}`, `{"1":"a","x":"b"}`} {
 		if err := os.WriteFile(filepath.Join(state, domainsName), []byte(text), 0o600); err != nil {

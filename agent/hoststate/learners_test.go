@@ -25,7 +25,7 @@ func TestPermanentLearnersOutliveTheAgentAndAnUnreadableFileHasNone(t *testing.T
 		t.Fatal(err)
 	}
 	if got := open().Noted("boot-1", 0, 0).Learners; !maps.Equal(got, want) {
-		t.Errorf("noted is %v, want %v", got, want)
+		t.Errorf("%v was noted, want %v", got, want)
 	}
 	if err := os.WriteFile(filepath.Join(state, learnersName), []byte(`{"1":"two"}`), 0o600); err != nil {
 		t.Fatal(err)

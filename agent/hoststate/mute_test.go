@@ -51,7 +51,7 @@ func TestMutesSurviveARestartAreBoundedAndEndForGood(t *testing.T) {
 	worse := []health.Finding{{Code: "C1", State: health.Slow}}
 	hold, over := f.Mutes(worse, now)
 	if len(hold) != policy.MaxMutes-1 || len(over) != 1 || over[0].Code != "C1" {
-		t.Fatalf("%d in force, ended are %+v", len(hold), over)
+		t.Fatalf("%d in force, ended: %+v", len(hold), over)
 	}
 	renewed := mute("C1")
 	renewed.Until = now.Add(2 * time.Hour)
@@ -63,7 +63,7 @@ func TestMutesSurviveARestartAreBoundedAndEndForGood(t *testing.T) {
 	_, over = f.Mutes(worse, now)
 	must(t, f.EndMutes(over))
 	if hold, over := open().Mutes(nil, now); len(hold) != policy.MaxMutes-1 || len(over) != 0 {
-		t.Errorf("an ended mute is back after the finding improved: %d in force, ended are %+v", len(hold), over)
+		t.Errorf("an ended mute is back after the finding improved: %d in force, ended: %+v", len(hold), over)
 	}
 	if was, err := f.Unmute("C2"); !was || err != nil {
 		t.Errorf("unmute: %t, %v", was, err)

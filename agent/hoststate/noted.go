@@ -13,8 +13,8 @@ type Noted struct {
 	Lost             uint64 // the member that this host gave up because its data is gone
 	Mount            string // the last known mount point of the member's data
 	Instances        []string
-	Backoff          time.Duration     // before the next join
-	HealthyPeriod    HealthyPeriod     // of an ejected host
+	Backoff          time.Duration     // how long this host waits before its next join
+	HealthyPeriod    HealthyPeriod     // the healthy period of an ejected host
 	BootstrapAttempt BootstrapAttempt  // the bootstrap attempt that this host is committed to
 	Domains          map[uint64]string // the failure domain of each member's host, by member ID; must not be changed
 	Learners         map[uint64]int    // the permanent learners' limits, by member ID; must not be changed

@@ -44,7 +44,7 @@ type State struct {
 	guardKnown  bool // if false, guarded is meaningless
 	ask         requestFile
 	removal     Removals
-	transfers   Transfers // in memory only
+	transfers   Transfers // kept in memory only
 	recovery    Recoveries
 	mutes       []health.Mute     // replaced, never changed
 	domains     map[uint64]string // of the members; replaced, never changed

@@ -44,8 +44,8 @@ type holder interface {
 type rule string
 
 const (
-	ourLock      rule = "lock"    // of this package
-	theirSession rule = "session" // and mutex of the etcd client, for comparison
+	ourLock      rule = "lock"    // the lock of this package
+	theirSession rule = "session" // the session and mutex of the etcd client, for comparison
 )
 
 // hold takes the lock through an endpoint. It calls renewing whenever it sends a renewal.

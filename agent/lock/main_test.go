@@ -184,7 +184,7 @@ func robbed(t *testing.T) *bench {
 	}
 	s.take(s.b, 0)
 	if !s.a.MayAct() {
-		t.Fatal("a has noticed before it asked")
+		t.Fatal("a may not act, although it has made no call")
 	}
 	return s
 }

@@ -65,7 +65,7 @@ func (o *Observer) readNames(ctx context.Context) (names []string, err error) {
 		switch {
 		case key == "":
 			return names, err
-		case !found: // no record of a cluster
+		case !found: // the key is not a record of a cluster
 			next = key + "\x00"
 			continue
 		}

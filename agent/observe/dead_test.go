@@ -21,7 +21,7 @@ func TestMemberWithoutTrafficIsNotConnectedAfterTwoReports(t *testing.T) {
 		at     int // seconds
 		peers  map[uint64]health.Peer
 		known  bool
-		active bool // of member 3
+		active bool // whether member 3 is active
 	}
 	gone, more := health.Peer{Received: 100}, health.Peer{Received: 101}
 	only := func(p health.Peer) map[uint64]health.Peer { return map[uint64]health.Peer{3: p} }
@@ -225,7 +225,7 @@ func TestDeadReportsSurviveAShortOutageOfEtcdButNotALongOne(t *testing.T) {
 		{25, false, on, 0, 0},
 		{26, true, on, 16, 76},
 		{27, false, on, 0, 0},
-		{28, true, on.Add(time.Second), 0, 78}, // another report
+		{28, true, on.Add(time.Second), 0, 78}, // the host reports a new loss
 		{29, true, on.Add(time.Second), 1, 79},
 		{34, false, on, 0, 0},
 		{35, false, on, 0, 0},

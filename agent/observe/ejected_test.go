@@ -84,7 +84,7 @@ func TestCleanStretchContinuesAcrossARestartOfTheAgent(t *testing.T) {
 	noted := hoststate.HealthyPeriod{BootID: "boot-1", Member: 9, Began: time.Hour, Seen: 2 * time.Hour}
 	for name, k := range map[string]struct {
 		member hoststate.ID
-		after  time.Duration // since it last held
+		after  time.Duration // how long the host was away
 		first  health.State  // the first known health state, a minute before
 		want   time.Duration
 	}{

@@ -49,8 +49,8 @@ func reign(t *testing.T, seed uint64, length time.Duration, disks [3]nightDisk) 
 	}
 }
 
-// virtual is the disk of a virtual machine near the limit of 10 ms. At times, for a while, percent of its writes exceed
-// the limit, those of a whole group together.
+// virtual is the disk of a virtual machine near the limit of 10 ms. For the given length after from, the given
+// percentage of its writes exceeds the limit; at other times, 1 %.
 func virtual(from, length time.Duration, percent int) nightDisk {
 	return func(at time.Duration, draw *rand.Rand) time.Duration {
 		share := 1

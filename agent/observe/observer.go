@@ -134,7 +134,7 @@ type Observer struct {
 	spool   poll.Poller[policy.Spool]
 	limit   poll.Poller[learnerLimit]
 	process poll.Poller[processFiles]
-	files   poll.Poller[string] // why the configured peer certificate does not suit
+	files   poll.Poller[string] // why etcd cannot use the configured peer certificate
 	peers   poll.Poller[round.PeerRequests]
 	leases  map[string]int64 // leases of the host records read last, by host ID
 	renewed poll.Poller[map[string]time.Duration]

@@ -16,7 +16,7 @@ import (
 const (
 	peerFilesEvery    = 5 * time.Second // while this host's peer URL is to become https
 	peerRequestsEvery = 2 * time.Second // until all members that the operation asks about have answered
-	peerRequestBound  = 3 * time.Second // for one member
+	peerRequestBound  = 3 * time.Second // the limit for one member
 )
 
 // PeerTLS tests the peer certificate with which this host's etcd is configured.
@@ -68,7 +68,7 @@ func (o *Observer) checkPeerFiles(ctx context.Context, r *round.Round) {
 		return
 	}
 	o.files.Refresh(ctx, o.opt.Now, peerFilesEvery, lookTimeout, func(ctx context.Context) (string, error) {
-		return textOf(o.opt.PeerTLS.Check(ctx)), nil // why they do not suit is the result
+		return textOf(o.opt.PeerTLS.Check(ctx)), nil // the result is why etcd cannot use them
 	})
 	r.PeerFiles.Problem, _, r.PeerFiles.Checked = o.files.Get(o.opt.Now(), maxAge*peerFilesEvery)
 }

@@ -58,7 +58,7 @@ func (o *Observer) parseRecords(r *round.Round, found cluster.Range, want look) 
 		case pair.Key == o.keys.RestoreTest():
 			r.RestoreTest, _ = o.parsed.restoreTest.of(pair) // an unreadable record counts as none
 		case pair.Key == o.keys.Queue():
-			r.Queue, _ = o.parsed.queue.of(pair) // it is advice: an unreadable record counts as none
+			r.Queue, _ = o.parsed.queue.of(pair) // the queue is only advice: an unreadable record counts as none
 			r.QueueAt = pair.ModRevision
 		}
 		if err != nil {

@@ -28,7 +28,7 @@ type night struct {
 const (
 	nightLook  = 5 * time.Second
 	nightGrace = 10 * time.Minute
-	nightBegin = time.Hour // of the clock
+	nightBegin = time.Hour // what the clock shows when the night begins
 )
 
 // nightDisk returns the duration of a write that begins at a time since the start. A nil disk is always fast.
@@ -56,7 +56,7 @@ func newNightVoter(t *testing.T, limits health.Thresholds, disk nightDisk, seed 
 	}
 	v := &nightVoter{disk: disk, judge: judge, draw: rand.New(rand.NewPCG(seed, 1))} //nolint:gosec // no secret
 	v.counted = health.Histogram{Known: true, Counts: make([]uint64, 15)}
-	for i := range 14 { // as etcd's
+	for i := range 14 { // the same bounds as in etcd's histogram
 		v.counted.Bounds = append(v.counted.Bounds, 0.001*math.Pow(2, float64(i)))
 	}
 	return v

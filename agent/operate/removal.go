@@ -51,7 +51,7 @@ func (o *Operator) removable(r *round.Round, req control.RemovalRequest, cannot 
 	against = policy.AgainstRemoval(r.View, policy.Removal{MemberID: m.ID, Live: req.Live}, req.WithoutSnapshot)
 	if against != nil {
 		against.Hint = strings.ReplaceAll(against.Hint, "remove NAME", "remove "+req.Member)
-		if against.Code == policy.MemberLive { // another host joins first
+		if against.Code == policy.MemberLive { // retire lets another host join first
 			against.Hint += "; to keep its host out for good: quorumctl retire " + m.Name + " --reason '<why>'"
 		}
 	}

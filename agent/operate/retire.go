@@ -178,7 +178,7 @@ func (s retiredSeen) against(r *round.Round, v policy.View, host round.Retired, 
 	if err := refused(cannot, policy.AgainstRetire(v, host.Host, host.Successor.Host)); err != nil {
 		return err
 	}
-	if host.At != 0 { // it only gets another successor
+	if host.At != 0 { // already retired: only its successor changes
 		return nil
 	}
 	return s.full(cannot)

@@ -24,7 +24,7 @@ const (
 // history is the newest part of the cluster's history, from the last successful read.
 type history struct {
 	lines []control.HistoryLine
-	err   error     // of the last read
+	err   error     // the error of the last read
 	at    time.Time // when the lines were read; zero if they never were
 }
 

@@ -197,7 +197,7 @@ func TestPageShowsEveryStoryOfQuorumctl(t *testing.T) {
 	}
 }
 
-// historyOf returns the history that belongs to a story.
+// historyOf returns the history that matches the status of that story.
 func historyOf(story string, s control.Status) ([]control.HistoryLine, error) {
 	line := func(ago time.Duration, host, kind, code, text string) control.HistoryLine {
 		return control.HistoryLine{Time: s.Time.Add(-ago), HostName: host, Kind: kind, Code: code, Text: text}

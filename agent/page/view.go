@@ -56,7 +56,7 @@ type view struct {
 	Events    []eventRow
 	EventNote string // says that there are none, or that newer ones are missing
 
-	Certs      []certRow // those due for renewal
+	Certs      []certRow // the certificates that are due for renewal
 	OtherCerts string    // counts those that are not due
 
 	FleetLock, Version string

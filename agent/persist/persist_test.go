@@ -97,7 +97,7 @@ func (b *bench) notes(want ...string) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if !slices.Equal(b.noted, want) {
-		b.t.Errorf("written were %q, want %q", b.noted, want)
+		b.t.Errorf("%q was written, want %q", b.noted, want)
 	}
 	b.noted = nil
 }
@@ -173,7 +173,7 @@ func TestHealthyTimeAfterAnEjectionIsRecordedAndRemoved(t *testing.T) {
 		now := b.opt.Now() + noteEvery
 		want := hoststate.HealthyPeriod{BootID: "boot-1", Member: 9, Began: now - time.Minute, Seen: now}
 		if got := noted(time.Minute); got != want {
-			t.Errorf("noted is %+v, want %+v", got, want)
+			t.Errorf("%+v was noted, want %+v", got, want)
 		}
 		if got := noted(0); got != (hoststate.HealthyPeriod{}) {
 			t.Errorf("it is unhealthy, and the record is %+v", got)
@@ -240,7 +240,7 @@ func TestHostRequestsItsPartOfARolloutOnceAndStartsARound(t *testing.T) {
 		k, _ := b.files.Asked()
 		if k == nil || k.Rollout != "x" || k.Work != policy.WorkReboot || k.AskedIn != "boot-1" || k.For <= 0 ||
 			k.RolloutResumed != 3 || b.woken != 1 {
-			t.Fatalf("asked is %+v, and the loop was woken %d times", k, b.woken)
+			t.Fatalf("the request is %+v, and the loop was woken %d times", k, b.woken)
 		}
 		time.Sleep(noteEvery) //nolint:forbidigo // virtual time
 		again := b.round()

@@ -99,7 +99,7 @@ func (b Backup) retry() time.Duration {
 	switch {
 	case b.Failed == nil:
 		return 0
-	case b.Every == 0: // a rollout waits for it
+	case b.Every == 0: // no schedule: a rollout waits for this snapshot
 		return backupRetry - b.Failed.Age.Abs()
 	}
 	return min(b.Every, backupRetry) - b.Failed.Age.Abs()

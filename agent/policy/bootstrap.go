@@ -24,7 +24,7 @@ func bootstrap(v View) (Decision, bool) {
 		return do(Step{Kind: StepFinishBootstrap, Outcome: outcome}), true
 	}
 	if v.Cluster.Listed {
-		return waitForCluster(v), true // a cluster has just answered, whatever else is wrong
+		return waitForCluster(v), true // a cluster has just answered, so none is created
 	}
 	if v.Bootstrap.Done {
 		return do(Step{
@@ -317,7 +317,7 @@ func (b BootstrapAttempt) judgeAnswers(name string) answersResult {
 	}
 	if len(doubts) > 0 || len(b.Others) == 0 {
 		return answersResult{
-			waiting: "this host creates the cluster when no other listed host has one or a request for one: " +
+			waiting: "this host creates the cluster once no other listed host has a cluster or a request for one: " +
 				strings.Join(doubts, "; "),
 		}
 	}
@@ -333,7 +333,7 @@ func askListed(v View) (Decision, bool) {
 	switch a := v.BootstrapAttempt.judgeAnswers(v.Self.Name); {
 	case a.ended != "":
 		return do(Step{Kind: StepFinishBootstrap, Outcome: ClusterExists, Why: a.ended}), true
-	default: // even if this host decides: its disk must record that before etcd starts
+	default: // even if a.decide: the disk must record the decision before etcd starts
 		return wait(BootstrapWaiting, "%s", a.waiting), true
 	}
 }

@@ -81,7 +81,7 @@ func takeDown(v View, m Member, listed bool) Decision {
 	}
 	stoppedText, leave := restartOfStopped(v)
 	switch {
-	// later, an unanswered end could take effect after the stop that is decided next
+	// only in this phase: in a later one, an unanswered end could take effect after the stop that is decided next
 	case leave && v.Op.Phase == PhaseBegun && !urlUpdated(v):
 		return do(Step{Kind: StepEndOp, Outcome: UnitStopped, Why: stoppedText})
 	case v.Asked.Work == WorkRestart:
@@ -278,10 +278,10 @@ func endHealthy(v View) Decision {
 	return end(v, Cycled)
 }
 
-// end ends the operation of a host whose etcd is in the required state. If a command failed or did not run, the outcome
-// is CommandFailed. If an operator ended a reboot before the machine rebooted, it is Cancelled. If the work was called
-// off, it is Recalled. For a reboot by this agent, the boot decides, because the request does not show whether it was
-// called off if the agent has crashed at the end of the operation.
+// end ends the operation of a host whose etcd is in the required state. If a command failed or did not run, the
+// outcome is CommandFailed. If an operator ended a reboot before the machine rebooted, it is Cancelled. If the work
+// was called off, it is Recalled. For a reboot by this agent, what counts is whether the machine has booted since:
+// after a crash of the agent at the end of the operation, the request does not show whether it was called off.
 func end(v View, outcome ReasonCode) Decision {
 	switch a := v.Asked; {
 	case a != nil && a.Work.info().rebootEnds && outcome == Cycled:
@@ -289,7 +289,7 @@ func end(v View, outcome ReasonCode) Decision {
 		case !v.Op.SameBoot:
 		case a.Ended:
 			return do(Step{Kind: StepEndOp, Outcome: Cancelled, Why: "before the machine was rebooted"})
-		case !a.External: // called off, or requested when another operation of this host was ending: it is still due
+		case !a.External: // called off, or requested while another operation was ending, so still to be done
 			why := cmp.Or(a.Recalled, "before the machine was rebooted")
 			return do(Step{Kind: StepEndOp, Outcome: Recalled, Why: why})
 		}
@@ -447,7 +447,7 @@ func awaitReports(v View, m Member) (Decision, bool) {
 		return Decision{}, false
 	}
 	own := v.Self.Drives && !v.Asked.External && !v.Asked.Work.info().operatorEnds
-	if v.Op.Phase == PhaseDown && own && !commandMayRun(v) { // if a program runs, etcd is stopped again at once
+	if v.Op.Phase == PhaseDown && own && !commandMayRun(v) { // if the program may run, etcd is stopped again at once
 		return do(Step{
 			Kind: StepSetPhase, Phase: PhaseReady, MemberID: m.ID, Why: "etcd runs again: the other voters are " +
 				"asked again",

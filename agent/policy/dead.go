@@ -80,7 +80,7 @@ func (v View) reportAwaited() time.Duration {
 		return 0
 	}
 	asked := v.Op != nil && NeedsDeadReports(v.Op.Kind) && AwaitsRecords(v.Op.Kind, v.Op.Phase)
-	if asked && v.Pause == nil && v.Op.Elapsed < v.Limits.LearnerStall { // later, the operation ends
+	if asked && v.Pause == nil && v.Op.Elapsed < v.Limits.LearnerStall { // after that time, the operation ends
 		return lookSoon
 	}
 	for m := range v.Cluster.voters() {

@@ -50,12 +50,12 @@ func decideAllowed(v View) Decision {
 	d.Role = roleOf(v)
 	d.Waiting = waiting(v)
 	if d.Step.Kind == StepNone && v.Lock.Mine && v.Op == nil { // a decision that only waits needs no lock
-		d.Step = Step{Kind: StepReleaseLock, Why: "there is nothing to do under it now"}
+		d.Step = Step{Kind: StepReleaseLock, Why: "this host has nothing to do under the lock now"}
 	}
 	if d.Step.Kind == StepNone {
 		return d
 	}
-	if d.Step.Kind.Info().Led { // only a pause that this host's own member reports withholds it
+	if d.Step.Kind.Info().Led { // only a pause that this host's own member reports withholds such a step
 		v = v.leading()
 	}
 	switch {
@@ -74,7 +74,7 @@ func decideAllowed(v View) Decision {
 		return withhold(d, v.externalReason())
 	case v.Self.Mode != Manage:
 		return withhold(d, Reason{ModeObserve, "the step would be: " + d.Step.String()})
-	case v.Recovery != nil && !v.Recovery.Late: // an operator ordered it, and without a quorum there is no pause
+	case v.Recovery != nil && !v.Recovery.Late: // ordered by an operator, and only a quorum can set a pause
 		return d
 	case v.Pause != nil && !d.Step.Kind.Info().Always && !comesBack(v, d.Step):
 		return withhold(d, paused(v.Pause))
@@ -84,7 +84,7 @@ func decideAllowed(v View) Decision {
 	// checked here for every start, because a join starts etcd as well
 	case commandMayRun(v) && d.Step.Kind == StepStartUnit:
 		return withhold(d, Reason{CommandRunning, v.Asked.Command.Text})
-	// it would lose the lock and take it again, and so block all other hosts
+	// this host would lose the lock and take it again, which would block all other hosts
 	case v.Health.Hangs && d.Step.Kind == StepTakeLock:
 		return withhold(d, Reason{HealthBad, v.Health.Text})
 	}

@@ -49,7 +49,7 @@ func DomainLoss(v View) string {
 	slices.Sort(first.names)
 	text := fmt.Sprintf("loss of failure domain %s (%s) costs the quorum: %d of the %d live voters, "+
 		"quorum %d of %d", first.domain, strings.Join(first.names, ", "), first.live, live, Quorum(voters), voters)
-	for _, s := range costly[1:] { // after another failure, the loss of any of several domains may cost it
+	for _, s := range costly[1:] { // after another failure, losing any of several domains may cost the quorum
 		text += "; so does the loss of " + s.domain
 	}
 	return text

@@ -296,7 +296,7 @@ func (v View) notFaster(h Host) string {
 	return why
 }
 
-// tailsCompared is the least number of slow episodes that a comparison depends on.
+// tailsCompared is how many slow episodes a host must have had at least before they are compared.
 const tailsCompared = 6
 
 // faster reports whether one write time is at least 1.5 times shorter than another.

@@ -305,7 +305,7 @@ func TestTheIntervalOfLeadershipTransfersDoubles(t *testing.T) {
 		{1000, 32 * time.Minute},
 	} {
 		v := slowLeader()
-		v.LeadershipTransfers.InRow, v.LeadershipTransfers.LeadsFor = c.inRow, v.Limits.Settle // it leads again
+		v.LeadershipTransfers.InRow, v.LeadershipTransfers.LeadsFor = c.inRow, v.Limits.Settle // the host leads again
 		v.LeadershipTransfers.LastFor = c.pace - 1
 		if d := Decide(v); d.Step.Kind != StepNone || d.Reasons[0].Code != LeaderSlow {
 			t.Errorf("%d times: before %s it decides %+v", c.inRow, c.pace, d)

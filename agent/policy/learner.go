@@ -191,8 +191,8 @@ func readdressLowersLimit(v View) (string, bool) {
 	return text, exceeds && v.Asked != nil && v.Asked.Work == WorkReaddress
 }
 
-// leavesFirst reports whether a voter is dead, so that it is removed before its replacement is added as a learner.
-// While several are down, the others are still members then.
+// leavesFirst reports whether a voter is dead, so that it is removed before its replacement is added as a learner. It
+// is false while several voters are down, because the others are still members when the learner is added.
 func (v View) leavesFirst(m Member) bool {
 	voters, live := v.Cluster.Counts()
 	since, _ := v.reportedDead(m)

@@ -165,7 +165,7 @@ func notFirstToLeave(v View) (string, bool) {
 // healthy.
 func leaveAtRisk(v View) (string, bool) {
 	own, _ := v.member()
-	if own.Learner { // no quorum depends on it
+	if own.Learner { // no quorum depends on a learner
 		return "", false
 	}
 	voters, _ := v.Cluster.Counts()

@@ -56,7 +56,7 @@ func (v View) givesUp(m Member) bool {
 	if a := v.Asked; a != nil && a.Recalled != "" && !a.Ended { // the operator may still be working on the disk
 		return false
 	}
-	over := v.Asked != nil && v.Asked.Stopped && v.Asked.Over // also after its operation was released
+	over := v.Asked != nil && v.Asked.Stopped && v.Asked.Over // even if its operation was released
 	if !v.owns(KindCycle) && !over || v.foreign() || v.Self.MemberID != m.ID || v.workInProgress() {
 		return false
 	}
@@ -229,7 +229,7 @@ func recordsHealthyPeriod(v View) bool {
 	return t.RecordedAgo >= healthyPeriodEvery || (t.RecordedFor-t.HealthyFor).Abs() > healthyPeriodEvery/2
 }
 
-// longestHealthyPeriod limits the doubled [Limits.CleanFor].
+// longestHealthyPeriod limits requiredHealthyPeriod, which doubles with each ejection.
 const longestHealthyPeriod = 24 * time.Hour
 
 // requiredHealthyPeriod returns how long this host must have been healthy before it joins again.

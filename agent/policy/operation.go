@@ -125,7 +125,7 @@ func (op *Op) RemovedMember() uint64 {
 // OperationTitle holds the parts of an operation's title in the history.
 type OperationTitle struct {
 	Kind, HostName, Target, Work string
-	Member                       string // its ID
+	Member                       string // the member's ID
 }
 
 // Title returns the title of an operation in the history, even of an unknown kind.
@@ -158,8 +158,9 @@ func MustPublish(v View, role Role) bool {
 }
 
 // AsksConnections reports whether a host publishes its record, in that phase of that work, only once its etcd is
-// connected to other members, according to readings newer than the operation's record: before a readdress to all other
-// voters but the operation's, so that never two URLs are unverified, and afterwards to the operation's member.
+// connected to other members, according to readings newer than the operation's record. Before a readdress, these
+// members are all other voters except the operation's, so that two URLs are never unverified at the same time;
+// afterwards, only the operation's member.
 func AsksConnections(kind string, w Work, phase OpPhase) bool {
 	return kind == KindCycle && w == WorkReaddress && (phase == PhaseReady || phase == PhaseVerify)
 }

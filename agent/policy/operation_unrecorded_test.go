@@ -45,7 +45,7 @@ func TestAnOperationWithoutItsRecordIsRecordedAgain(t *testing.T) {
 		}, StepNone, LockHeld},
 		{"no voter answers", func(v *View) { v.Cluster.Reachable = false }, StepNone, InMaintenance},
 		{"it has a removal request, too", func(v *View) {
-			v.Removal = &Removal{MemberID: 2, By: "root", Reason: "in the bin", Live: true}
+			v.Removal = &Removal{MemberID: 2, By: "root", Reason: "scrapped", Live: true}
 		}, StepTakeLock, ""},
 	})
 	for _, c := range []struct {

@@ -65,8 +65,8 @@ func PeerTLSProblem(v View) string {
 }
 
 // peerTLSMissing keeps a host from being restarted with an https peer URL that other members could not use, and from
-// being restarted without the certificate that it needs to connect to others. A member whose state is unknown counts as
-// one without, also if it is down: it may start without. The way back to http is always open.
+// being restarted without the certificate that it needs to connect to others. A member whose state is unknown counts
+// as having no certificate, even if it is down, because it may start without one. The way back to http is always open.
 func peerTLSMissing(v View) (string, bool) {
 	if v.Asked == nil || v.Asked.Work != WorkReaddress || v.owns(KindCycle) && urlUpdated(v) && v.toHTTP() {
 		return "", false

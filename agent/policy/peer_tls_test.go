@@ -46,7 +46,7 @@ func TestNoURLBecomesHTTPSWhileAMemberHasNoCertificate(t *testing.T) {
 		}, StepNone, PeerTLSMissing},
 		{"its own is not configured", func(v *View) { v.Self.PeerFiles.Configured = false }, StepNone, PeerTLSMissing},
 		{"its own is not checked", func(v *View) { v.Self.PeerFiles.Checked = false }, StepNone, PeerTLSMissing},
-		{"its own does not suit", func(v *View) {
+		{"its own is unsuitable", func(v *View) {
 			v.Self.PeerFiles.Problem = "not valid for n1"
 		}, StepNone, PeerTLSMissing},
 		{"its own process has none yet", func(v *View) {
@@ -85,7 +85,7 @@ func TestTheWayBackFromHTTPSIsOpenWhileTheCertificatesStay(t *testing.T) {
 	}
 	play(t, back, []scene{
 		{"the member list is updated", nil, StepUpdateMember, ""},
-		{"its certificate does not suit", func(v *View) { v.Self.PeerFiles.Problem = "expired" }, StepUpdateMember, ""},
+		{"its certificate is unsuitable", func(v *View) { v.Self.PeerFiles.Problem = "expired" }, StepUpdateMember, ""},
 		{
 			"the certificates were removed too early", func(v *View) { v.Self.PeerFiles = PeerFiles{} }, StepNone,
 			PeerTLSMissing,

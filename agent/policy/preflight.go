@@ -383,7 +383,7 @@ func learnerPresent(v View) (string, bool) {
 // permanent means that the host is to become a permanent learner.
 func (v View) otherLearner(peerURL string, permanent bool) (Member, bool) {
 	standby := func(m Member) bool { return m.Standby && m.PeerURL == peerURL }
-	promotes := slices.ContainsFunc(v.Cluster.Members, standby) // it adds no learner
+	promotes := slices.ContainsFunc(v.Cluster.Members, standby) // the host promotes its standby and adds no learner
 	for m := range v.Cluster.passing() {
 		if m.PeerURL != peerURL && (!m.Standby || !promotes && !permanent) { // the limit leaves a place for both
 			return m, true

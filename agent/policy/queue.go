@@ -69,7 +69,7 @@ func keepsQueue(v View, role Role) bool {
 	if role != RoleVoter || v.Self.Conflict != "" {
 		return false
 	}
-	i := slices.IndexFunc(v.Hosts, func(h Host) bool { return h.Role == RoleVoter }) // by ID
+	i := slices.IndexFunc(v.Hosts, func(h Host) bool { return h.Role == RoleVoter }) // v.Hosts is sorted by ID
 	return i >= 0 && v.Hosts[i].ID == v.Self.ID
 }
 
@@ -265,7 +265,7 @@ type RoundNeeds struct {
 	StepRunning  bool // a step of its own is running
 	StateUnknown bool // the cluster state is unknown
 	LookedBefore bool // it looked in every round so far
-	Listed       bool // it is a member
+	Listed       bool // this host is a member
 	InQueue      bool // the queue in etcd names it
 	GoesFirst    bool // by its own observations, no host joins before it
 	OwnOperation bool // the operation in flight is its own

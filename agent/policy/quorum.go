@@ -80,17 +80,18 @@ func mayStop(voters, proven int) bool {
 	return voters >= 3 && voters%2 == 1 && proven == voters-1
 }
 
-// outagePastWork reports whether voters besides the one that is down on request have failed, so that no fault tolerance
-// is left. live is the number of live voters meanwhile. With 3 voters, the work alone leaves a tolerance of 0, and one
-// more failure loses the quorum: then no reading can prove the number, and the host relies on a member without a leader
-// instead. With 5 voters, it leaves a tolerance of 0. A count below a quorum cannot be right after a linearizable read:
-// the host that counted does not reach all members.
+// outagePastWork reports whether voters besides the one that is down on request have failed, so that no fault
+// tolerance is left. live is the number of live voters meanwhile. With 3 voters, the work alone leaves a tolerance of
+// 0, and one more failure loses the quorum: no linearizable read can then confirm the count, and the host uses
+// NoQuorumWithout instead. With 5 voters, one more failure leaves a tolerance of 0. A count below a quorum cannot be
+// right after a linearizable read: the host that counted does not reach all members.
 func outagePastWork(voters, live int) bool {
 	return live < voters-1 && Tolerance(voters, live) == 0
 }
 
-// NoQuorumWithout reports whether a voter that is down knows that the others have no quorum: so many of them answer and
-// have no leader that the rest is too few. A single one may only be cut off from a leader that the others follow.
+// NoQuorumWithout reports whether a voter that is down knows that the others have no quorum: so many of them answer
+// without having a leader that the rest is no quorum. A single one may merely be cut off from a leader that the others
+// follow.
 func NoQuorumWithout(voters, leaderless int) bool {
 	return leaderless > 0 && voters-1-leaderless < Quorum(voters)
 }

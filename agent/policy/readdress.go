@@ -143,7 +143,7 @@ func changeAgain(v View, m Member) (Decision, bool) {
 }
 
 // connectedBefore reports whether the etcd of this host, which is about to be readdressed, is connected to every other
-// voter. Like the other hosts' answers, this excludes that another member's URL is unverified, for example after an
+// voter. Like the other hosts' answers, this rules out that another member's URL is unverified, for example after an
 // operator has released its readdress.
 func connectedBefore(v View, m Member) bool {
 	h, present := v.hostOf(m)
@@ -184,9 +184,9 @@ func mustUpdate(v View) bool {
 }
 
 // urlUnverified returns which other members are not known to be connected to the new peer URL of this host's member;
-// empty if all are, or if this is no readdress. A learner that does not answer is ignored, and a voter that has not
-// answered for long: it has the URL that it always had, so it can connect to this one when it returns; to an https one
-// as well, because its process had a certificate before this operation began.
+// empty if all are, or if this is no readdress. A learner that does not answer is ignored. So is a voter that has not
+// answered for long: its own URL has not changed, so it can connect to the new one when it returns, even to an https
+// one, because its process had a certificate before this operation began.
 func urlUnverified(v View) string {
 	if v.Op.Work != WorkReaddress {
 		return ""

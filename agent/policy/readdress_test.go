@@ -221,7 +221,7 @@ func TestAReaddressIncludesOnlyHostsWithFittingURLs(t *testing.T) {
 			change:  func(n1, _, _ *RolloutHost) { n1.NewPeerURL = "https://a:2" },
 			refusal: "it is unknown whether the running etcd on n3",
 		},
-		"https, its certificate does not suit": {
+		"https, its certificate is unsuitable": {
 			change: func(n1, _, n3 *RolloutHost) {
 				n1.NewPeerURL, n1.PeerTLSProblem, n3.PeerTLS = "https://a:2", "not valid for a", PeerTLSReady
 			},

@@ -27,7 +27,7 @@ type Recovery struct {
 	Late bool
 	// OldServes reports that the own member of a late host still has a quorum of the old cluster.
 	OldServes bool
-	Copy      Copy // of the survivor's data
+	Copy      Copy // the copy of the survivor's data
 }
 
 // CopyState is the state of the copy of the survivor's data.

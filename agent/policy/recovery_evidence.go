@@ -57,9 +57,9 @@ type RecoveryChoice struct {
 
 // RankedHost is a host in the order of RankHosts.
 type RankedHost struct {
-	Index    int    // in the input
+	Index    int    // the host's index in the input
 	Behind   uint64 // entries behind the most advanced host; at least one if its term is older
-	Chosen   bool   // it would be the survivor
+	Chosen   bool   // the host would be the survivor
 	Excluded string // why it cannot be the survivor; empty if it can
 }
 

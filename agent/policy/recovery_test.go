@@ -214,7 +214,7 @@ func begins() []site {
 					one.snapshot = true
 					all = append(all, one)
 				}
-				if unit != UnitActive { // also without data
+				if unit != UnitActive { // add the same without data
 					one.data = 0
 					all = append(all, one)
 				}

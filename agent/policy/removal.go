@@ -21,7 +21,7 @@ type Removal struct {
 	Name       string // of the member, for texts
 	By, Reason string
 	Live       bool // the voter may be removed even if it answers
-	Expired    bool // it no longer begins
+	Expired    bool // the removal no longer begins
 	Begun      bool // its operation has begun, or may have; it does not begin twice
 	// Retires is the ID of the host whose retirement it belongs to, and AskedFor the time since it was requested.
 	Retires  string
@@ -68,7 +68,7 @@ func removal(v View) (Decision, bool) {
 // RemovalNote reports whether this host's removal request ends, and with which result.
 type RemovalNote struct {
 	Ends bool
-	Code ReasonCode // with which it ends
+	Code ReasonCode // the result
 	Text string
 }
 

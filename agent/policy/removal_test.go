@@ -20,7 +20,7 @@ func removalView() View {
 	dead := voter(9, "v3")
 	dead.Live, dead.LiveFor, dead.SteadyFor, dead.DownFor = false, 0, 0, time.Hour
 	v.Cluster.Members = append(v.Cluster.Members, dead)
-	v.Removal = &Removal{MemberID: 9, By: "root", Reason: "in the bin"}
+	v.Removal = &Removal{MemberID: 9, By: "root", Reason: "scrapped"}
 	return v
 }
 
@@ -35,7 +35,7 @@ func inRemoval(v *View, phase OpPhase) {
 	v.Lock = Lock{Known: true, Held: true, Mine: true, ValidFor: time.Minute, Token: 5}
 	v.Op = &Op{
 		Kind: KindRemove, Host: "n3", HostName: "n3", Phase: phase, Token: 5, MemberID: 9, SameBoot: true,
-		Reason: "in the bin",
+		Reason: "scrapped",
 	}
 }
 

@@ -53,7 +53,7 @@ func noteRequest(v View, step Step) RequestNote {
 	switch {
 	case v.owns(KindCycle) && !a.Seen && !a.Ended: // a request that has ended is about to be deleted
 		return RequestNote{Change: RequestSeen}
-	case own, a.RecordDeleted: // in flight; with RecordDeleted, the record was deleted
+	case own, a.RecordDeleted: // the operation is in flight, or its record was deleted
 	case a.Done() && v.gaveUp(m):
 		return ends(MemberLost, gaveUpText(m))
 	case !a.Begun && !a.Stopped && againstLostMember(v, a.Work) != nil:
@@ -207,7 +207,7 @@ func (s Request) Renewed(request Request) (Request, *Refusal) {
 		return s, conflicts("",
 			"the command "+s.Program+", requested by "+s.By+", was started already, and is not run again",
 			"wait until the host is back, and ask again: quorumctl maintenance status")
-	case request.Interruptible && !s.Interruptible && !s.Untouched(): // who began the work does not expect that
+	case request.Interruptible && !s.Interruptible && !s.Untouched(): // the operator at work does not expect it
 		return s, conflicts("", "the maintenance, requested by "+s.By+", has begun without --interruptible",
 			"ask again without --interruptible, or end it first: quorumctl maintenance off")
 	}

@@ -18,7 +18,7 @@ import (
 // restored snapshot.
 type RestoreTest struct {
 	Every  time.Duration // the interval; 0 if none is scheduled
-	Passed bool          // one has passed
+	Passed bool          // a test has passed
 	Age    time.Duration // since a test last passed, by wall clocks; if none has, since this agent's first round
 	Failed *BackupFailure
 }

@@ -192,7 +192,7 @@ func TestNoCombinationHasTwoHostsOrTheLeaderRunARestoreTest(t *testing.T) {
 			v := restoreTestMembers("n1")
 			v.Hosts[3].Role, v.Cluster.Members = RoleSpare, v.Cluster.Members[:3]
 			for i, rest := 0, n%all; i < 3; i, rest = i+1, rest/kinds {
-				at := i + n%2 // with or without the spare
+				at := i + n%2 // hosts 0 to 2, or hosts 1 to 3 with the spare
 				v.Hosts[at].Health = states[rest%len(states)]
 				v.Hosts[at].RestoreTests = abilities[rest/len(states)%len(abilities)]
 			}

@@ -104,7 +104,7 @@ func (v View) votes(s record.Successor) bool {
 	return false
 }
 
-// keptVoter returns the place of a voter that is kept for another host than the one with that ID.
+// keptVoter returns the place of a voter that is kept for a host other than the one with that ID.
 func (v View) keptVoter(m Member, id string) (keptPlace, bool) {
 	for _, k := range v.keptPlaces() {
 		if k.retired.ID == m.ID && k.Host != id {

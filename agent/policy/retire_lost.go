@@ -29,8 +29,8 @@ func AgainstRetireLost(v View, id string) *Refusal {
 	case v.Op.Host == v.Self.ID:
 		return conflicts("", "it is this host", "quorumctl maintenance off")
 	case v.cannotRead(RecordHost):
-		return conflicts(RecordUnreadable, "a host record cannot be read; it may be its own, so quorumd may run there",
-			"quorumctl explain")
+		return conflicts(RecordUnreadable, "a host record cannot be read; it may be the record of "+v.Op.HostName+
+			", so quorumd may run there", "quorumctl explain")
 	case slices.ContainsFunc(v.Hosts, func(h Host) bool { return h.ID == id }):
 		return conflicts("", "quorumd runs on "+v.Op.HostName+", or its host record has not expired yet",
 			"if it runs: quorumctl maintenance off there, then quorumctl retire without --lost; if it is lost, power "+

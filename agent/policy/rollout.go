@@ -18,7 +18,7 @@ type Rollout struct {
 	Runs            bool     // it is neither paused nor stopped, aborted or done
 	Waiting         []string // the hosts that the rollout has not yet taken down
 	Due             bool     // according to its disk, this host was not taken down since the last resume
-	Upgrade         string   // the etcd version to reach; empty if the rollout is no upgrade
+	Upgrade         string   // the etcd version to reach; empty if the rollout is not an upgrade
 	WithoutSnapshot bool     // an operator waived the snapshot
 	Hold            bool     // it pauses before the last member with an older minor version: see heldUpgrade
 	Began           time.Duration
@@ -41,7 +41,7 @@ func RolloutNext(v View, waiting []string) string {
 			continue
 		}
 		if h.Wants != "" {
-			return "" // one at a time, also in the queue
+			return "" // only one host at a time has a request
 		}
 		if !found || cmp.Or(cmp.Compare(v.rolloutRank(h), v.rolloutRank(next)), cmp.Compare(h.Name, next.Name),
 			cmp.Compare(h.ID, next.ID)) < 0 {
@@ -212,7 +212,7 @@ type RolloutProgress struct {
 // RolloutEnd is the change of a rollout when a host's operation ends. The zero value changes nothing: the host's
 // request stays.
 type RolloutEnd struct {
-	HostDone bool   // this host is done
+	HostDone bool   // the rollout is done with this host
 	Done     bool   // it was the last host, so the rollout is done
 	Stopped  string // why the rollout stops; empty if it does not
 }

@@ -85,7 +85,7 @@ func TestAPlaceIsKeptOnlyForTheRetiredVoter(t *testing.T) {
 	for name, c := range map[string]struct {
 		change func(v *View)
 		kept   bool
-		first  string // of the candidates
+		first  string // the first of the candidates
 	}{
 		"one place":                       {func(*View) {}, true, "n5"},
 		"another voter is missing":        {without("n2"), false, "n5"},

@@ -46,7 +46,7 @@ func TestOneOfTwoStandbysReplacesADeadVoter(t *testing.T) {
 	if d := Decide(seenBy(v, 9, "n9")); d.Step.Kind != StepNone || d.Reasons[0].Code != LowerRanked {
 		t.Errorf("n9: %+v", d)
 	}
-	v.Cluster.Members[4].Standby = false // it is still joining
+	v.Cluster.Members[4].Standby = false // n4 is still joining
 	if d := Decide(seenBy(v, 4, "n4")); d.Step.Kind != StepNone || d.Reasons[0].Code != LearnerPresent {
 		t.Errorf("next to a learner that joins: %+v", d)
 	}

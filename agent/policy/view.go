@@ -89,7 +89,7 @@ type Self struct {
 	PeerFiles PeerFiles
 	Mode      Mode
 	Etcd      Version // of the configured binary; zero if unknown
-	Binary    string  // its path
+	Binary    string  // the path of that binary
 	// Drives reports that this agent starts and stops this host's etcd, directly or through the operator's hooks.
 	// Otherwise something else does, such as a kubelet.
 	Drives bool
@@ -124,7 +124,7 @@ type Limits struct {
 	Settle        time.Duration // between membership changes
 	Cooldown      time.Duration // after an operation
 	PromoteStable time.Duration // how long a learner must have been up before it is promoted
-	SteadyLag     time.Duration // and how long within PromoteLag
+	SteadyLag     time.Duration // how long its lag must have been within PromoteLag
 	PromoteLag    uint64        // entries behind the leader
 	LearnerStall  time.Duration // a learner without progress is removed
 	LearnerMax    time.Duration // a join that lasts longer is rolled back
@@ -299,7 +299,7 @@ type Member struct {
 	// MaxLearners is the number of learners to which the member's process limits the cluster, according to its host's
 	// record; 0 if unknown. For a permanent learner without a record, the last one counts.
 	MaxLearners int
-	// PeerTLS is that of the member's process, according to its host's record.
+	// PeerTLS is the peer certificate's state in the member's process, according to its host's record.
 	PeerTLS PeerTLS
 	// NotedLearner is what the deciding host's disk records about a permanent learner: its last known MaxLearners, or
 	// -1 if that is unknown; 0 for any other member.
@@ -308,7 +308,7 @@ type Member struct {
 	LiveFor    time.Duration // how long it has answered without a break
 	SteadyFor  time.Duration // how long its lag has been within PromoteLag without a break
 	StalledFor time.Duration // how long a learner's applied index has not moved, not counting pauses
-	StillFor   time.Duration // the same, counting pauses
+	StillFor   time.Duration // how long that index has not moved, counting pauses
 	BehindFor  time.Duration // how long it has answered and been more than PromoteLag behind, without a break
 	DownFor    time.Duration // how long it has not answered
 	Fsyncs     Fsyncs        // as read by the deciding host; empty unless the member's host reports it unhealthy
@@ -375,7 +375,7 @@ type Writes struct {
 	Mean time.Duration // rounded up; 0 if unknown
 	Age  time.Duration // since the deciding host's agent first observed that measurement
 	WriteFigures
-	FiguresAge time.Duration // the same for WriteFigures
+	FiguresAge time.Duration // since that agent first observed the WriteFigures
 }
 
 // WriteFigures are the median and the 90th percentile of a host's newest writes, and its slow episodes in the last two
@@ -401,7 +401,7 @@ type Op struct {
 	Host        string // the host that is operated on, or that received the request to remove a member
 	HostName    string
 	Target      Role
-	Work        Work // of a cycle
+	Work        Work // the work of a cycle
 	Phase       OpPhase
 	Token       int64
 	MemberID    uint64

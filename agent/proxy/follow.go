@@ -43,8 +43,9 @@ func newFollower(path, kept string, elapsed func() time.Duration) *follower {
 	return f
 }
 
-// look reads the list if its file has changed since the last look, and reports the change as news. A missing file is an
-// error without news. Another user owns the file, so look checks its type and size before it reads it.
+// look reads the list if its file has changed since the last look, and reports whether it has changed as news. For a
+// missing file, it returns an error, and news is false. Another user owns the file, so look checks its type and size
+// before it reads it.
 func (f *follower) look() (l List, news bool, err error) {
 	file, s, err := openList(f.path)
 	if errors.Is(err, fs.ErrNotExist) {

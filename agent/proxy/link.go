@@ -109,5 +109,6 @@ func reset(c *net.TCPConn) {
 
 // resetOnClose makes a later close of the descriptor send a reset.
 func resetOnClose(fd int) {
-	_ = unix.SetsockoptLinger(fd, unix.SOL_SOCKET, unix.SO_LINGER, &unix.Linger{Onoff: 1}) // as above
+	// fails only if the descriptor is already closed
+	_ = unix.SetsockoptLinger(fd, unix.SOL_SOCKET, unix.SO_LINGER, &unix.Linger{Onoff: 1})
 }

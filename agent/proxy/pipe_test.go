@@ -132,7 +132,7 @@ func TestPipeWithDataLeftIsNotReused(t *testing.T) {
 	t.Parallel()
 	c := runLoop(t)
 	_, voter := c.link(func(client *net.TCPConn) {
-		_, _ = io.CopyN(client, rand.NewChaCha8([32]byte{1}), 64<<20) // until the reset
+		_, _ = io.CopyN(client, rand.NewChaCha8([32]byte{1}), 64<<20) // fails when the connection is reset
 	})
 	testbed.Eventually(t, bound, "a pipe to be full", func() bool { _, wait := c.piped(); return wait == 1 })
 	must(t, voter.SetLinger(0))

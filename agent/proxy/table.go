@@ -78,7 +78,7 @@ func (t *table) update(l List) (different bool) {
 		p.name, p.why = v.label(), v.Why
 		now = append(now, p)
 	}
-	for _, address := range slices.Sorted(maps.Keys(before)) { // no longer voters
+	for _, address := range slices.Sorted(maps.Keys(before)) { // the members that are no longer voters
 		p := before[address]
 		different = different || p.use
 		p.setUse(false, t.elapsed())

@@ -32,7 +32,7 @@ type presence struct {
 	log          *slog.Logger
 	lease        clientv3.LeaseID // or 0; keys of other records that expire with this agent may be attached to it
 	written      record.Host
-	writtenAt    int64 // its revision
+	writtenAt    int64 // the revision of that record
 	renewed      time.Duration
 	p99          float64       // the disk's p99 as last published
 	p99At        time.Duration // when p99 last changed

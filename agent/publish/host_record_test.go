@@ -24,11 +24,11 @@ func TestThePublishedP99ChangesRarelyAndNotForNoise(t *testing.T) {
 			t.Errorf("after %s a p99 of %s is published as %.4f s, want %s", now, p99, got, want)
 		}
 	}
-	at(0, 0, 0)                                  // not measured yet
+	at(0, 0, 0)                                  // the p99 is not measured yet
 	at(time.Second, 3900*time.Microsecond, 4*ms) // published at once
 	at(time.Minute, 9*ms, 4*ms)                  // changed too recently
 	at(time.Hour, 4900*time.Microsecond, 4*ms)   // within a quarter above its limit
-	at(time.Hour, 1600*time.Microsecond, 4*ms)   // and below
+	at(time.Hour, 1600*time.Microsecond, 4*ms)   // within a quarter below its lower limit
 	at(time.Hour, 0, 4*ms)                       // the health state shows that it was not measured
 	at(time.Hour, 5100*time.Microsecond, 8*ms)
 	at(time.Hour+9*time.Minute, ms, 8*ms)

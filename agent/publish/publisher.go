@@ -28,7 +28,7 @@ type Publisher struct {
 	metrics  *Metrics
 	presence *presence
 	fsyncs   fsyncs
-	trimmed  time.Duration // when the history was last trimmed by the queue's keeper
+	trimmed  time.Duration // when this host last trimmed the history, because it maintains the queue
 	last     policy.Decision
 	unmuted  []health.MuteEnd // ended mutes that were already reported
 

@@ -16,7 +16,7 @@ import (
 // trimEvery is how often the history is trimmed while no operation ends.
 const trimEvery = 10 * time.Minute
 
-// keepQueue writes the join queue when it changes, on the host that keeps it.
+// keepQueue writes the join queue when it changes, on the host that maintains it.
 func (p *Publisher) keepQueue(ctx context.Context, r *round.Round) {
 	note := r.Decision.Notes.Queue
 	if !note.Keeps || p.presence.lease == 0 {

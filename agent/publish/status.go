@@ -26,7 +26,8 @@ func (p *Publisher) Status() control.Status {
 	return p.ClusterState()
 }
 
-// ClusterState returns the same, but never makes the next round query etcd. It is for callers that poll.
+// ClusterState returns the same document as Status, but never makes the next round query etcd. It is for callers that
+// poll.
 func (p *Publisher) ClusterState() control.Status {
 	c := p.opt.Config
 	s := control.Status{

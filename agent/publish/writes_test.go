@@ -34,7 +34,7 @@ func TestWriteDurationsArePublishedOnlyOnRequestAndChangeRarely(t *testing.T) {
 		}
 	}
 	at(0, 4*ms, false, 0, 0)
-	at(0, 0, true, 0, 0) // not measured
+	at(0, 0, true, 0, 0) // the mean is not measured yet
 	at(0, 4*ms, true, 4*ms, 0)
 	at(9*time.Second, 8*ms, true, 4*ms, 0)
 	at(10*time.Second, 8*ms, true, 8*ms, 10*time.Second)

@@ -29,7 +29,7 @@ const (
 	maxName    = 512       // of a name, an ID, a URL, a code
 	maxText    = 4 << 10   // of a text for operators; Encode shortens longer ones
 	maxExtra   = 16 << 10  // of the fields that this agent does not know
-	maxFields  = 64        // and their number
+	maxFields  = 64        // number of these fields
 	maxDepth   = 32        // of nested lists and objects
 	maxList    = 32        // of names
 	maxWord    = 32        // of a keyword of quorumd's
@@ -176,7 +176,7 @@ func hostsWithin(v reflect.Value, hosts []RolloutHost, strictly bool) error {
 	return nil
 }
 
-// reachabilityWithin changes a copy, too.
+// reachabilityWithin also changes a copy of the list.
 func reachabilityWithin(v reflect.Value, list []Reachability, strictly bool) error {
 	if len(list) > MaxReachability {
 		return fmt.Errorf("%d members, the bound is %d", len(list), MaxReachability)
@@ -191,7 +191,7 @@ func reachabilityWithin(v reflect.Value, list []Reachability, strictly bool) err
 	return nil
 }
 
-// repairsWithin changes a copy, too.
+// repairsWithin also changes a copy of the list.
 func repairsWithin(v reflect.Value, repairs []Repair, strictly bool) error {
 	if len(repairs) > MaxRepairs {
 		return fmt.Errorf("%d repairs, the bound is %d", len(repairs), MaxRepairs)
@@ -246,7 +246,7 @@ func Shorten(s string, bound int) string {
 	for i, r := range s {
 		size := utf8.RuneLen(r)
 		if r < ' ' || r == '"' || r == '\\' || r == '\u2028' || r == '\u2029' {
-			size = len(`\u0000`) // at most
+			size = len(`\u0000`) // the most that JSON uses for such a rune
 		}
 		if left -= size; left < 0 {
 			return s[:i] + cutMark

@@ -13,7 +13,7 @@ import (
 func TestTodayCountsTheRepairsOfADay(t *testing.T) {
 	t.Parallel()
 	now := time.Date(2026, 11, 23, 3, 0, 0, 0, time.UTC)
-	listed := func(id MemberID) bool { return id == 17 } // its replacement was given up
+	listed := func(id MemberID) bool { return id == 17 } // member 17 was kept: its replacement was given up
 	var none *Repairs
 	if n := none.Today(now, listed); n != 0 {
 		t.Errorf("%d repairs without any", n)
@@ -59,8 +59,8 @@ func TestEjectionsCountsTheReplacedMembersOfAHostWithin30Days(t *testing.T) {
 		{Time: at(29), Member: 2, PeerURL: n3},
 		{Time: at(3), Member: 4, PeerURL: "http://192.0.2.4:2380"},
 		{Time: at(2), Member: 3, PeerURL: n3}, // tried, and given up
-		{Time: at(1), Member: 5},              // by an older agent
-		{Time: at(0), Member: 3, PeerURL: n3}, // the same member
+		{Time: at(1), Member: 5},              // written by an older agent
+		{Time: at(0), Member: 3, PeerURL: n3}, // the same member again
 	} {
 		all = all.And(one)
 	}
@@ -95,7 +95,7 @@ func TestLargestPossibleRepairsFitIntoMaxBytes(t *testing.T) {
 		t.Fatal(err)
 	}
 	if again, err := Decode[Repairs](b); err != nil || len(again.Last) != MaxRepairs {
-		t.Errorf("read are %d repairs: %v", len(again.Last), err)
+		t.Errorf("%d repairs were read: %v", len(again.Last), err)
 	}
 	all.Last[0].PeerURL += "x"
 	if b, err := Encode(all); err == nil {

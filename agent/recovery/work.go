@@ -31,12 +31,12 @@ func (w Work) Check() error {
 	}
 	if w.Snapshot != nil {
 		if w.Cluster == 0 || w.Member != w.Snapshot.Member || w.Cluster == w.Old {
-			return errors.New("the work names no member and cluster")
+			return errors.New("the work lacks a member or a cluster")
 		}
 		return w.Snapshot.check()
 	}
 	if w.Cluster == 0 || w.Old == 0 || w.Member == 0 || w.Cluster == w.Old || w.Index == 0 {
-		return errors.New("the work names no member and clusters")
+		return errors.New("the work lacks a member, a cluster or an index")
 	}
 	return nil
 }

@@ -25,7 +25,7 @@ type Round struct {
 	Wall             time.Time
 	View             policy.View
 	Decision         policy.Decision
-	ClusterState                   // of etcd
+	ClusterState                   // what was read from etcd
 	Led              *ClusterState // as read from this host's own member, if that leads but should not; else nil
 	Unit             systemd.Status
 	UnitErr          error
@@ -53,7 +53,7 @@ type Round struct {
 	NextEtcd    policy.NextEtcd   // what is known about etcd.nextBinary
 	MaxLearners int               // of the running local etcd; 0 if unknown
 	PeerTLS     policy.PeerTLS    // of the running local etcd
-	PeerFiles   policy.PeerFiles  // as configured
+	PeerFiles   policy.PeerFiles  // the state of the configured files
 	Spool       HostState[policy.Spool]
 	// Renewals maps the IDs of hosts without a member to how long ago they renewed their records.
 	Renewals HostState[map[string]time.Duration]

@@ -22,8 +22,8 @@ type ClusterState struct {
 	Membership  cluster.Membership
 	Statuses    map[uint64]cluster.Status
 	StatusesAt  time.Duration // when the members were asked
-	Answers     Answers       // while there is no quorum
-	Hosts       []record.Host // by ID
+	Answers     Answers       // read only while there is no quorum
+	Hosts       []record.Host // sorted by ID
 	HostsAt     time.Duration // when all host records were read
 	Counted     int           // number of host records, if they were counted
 	OtherNames  []string      // other cluster names with host records in this etcd
@@ -48,7 +48,7 @@ type ClusterState struct {
 	Size        *record.Size // as an operator has resized the cluster; nil if none has
 	SizeAt      int64        // its modification revision
 	Released    Released
-	Retired     []Retired // by host ID
+	Retired     []Retired // sorted by host ID
 	Revision    int64     // of the store when the records were read
 	Unreadable  []policy.Unreadable
 }

@@ -95,7 +95,7 @@ func (d *disk) latency(drawn uint64) time.Duration {
 type probe struct {
 	p     *process
 	disk  *disk
-	began time.Duration // of the process
+	began time.Duration // when the process was started
 	read  time.Duration // the time up to which samples have been returned
 	burst bool
 	hung  time.Duration // the age of the hanging write at the last reading; 0 if none hung

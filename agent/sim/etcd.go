@@ -43,7 +43,7 @@ type member struct {
 	learner        bool
 	removed        bool
 	upSince        time.Duration // when its process last started to take part
-	applied        uint64        // as of appliedAt
+	applied        uint64        // the revision applied at appliedAt
 	term           uint64        // of the last leader that it followed
 	appliedAt      time.Duration
 	follows        bool          // it is the leader, or follows it

@@ -148,16 +148,16 @@ func (u externalUnit) Status(ctx context.Context) (systemd.Status, error) {
 	return systemd.Status{State: inactive, Result: "success", ExitCode: -1, LoadState: "loaded", Since: s.Since}, nil
 }
 
-// Start breaks a promise.
+// Start reports a broken promise: no agent may start an external etcd.
 func (u externalUnit) Start(ctx context.Context) error { return u.forbidden(ctx, "started") }
 
-// Stop breaks a promise.
+// Stop reports a broken promise: no agent may stop an external etcd.
 func (u externalUnit) Stop(ctx context.Context) error { return u.forbidden(ctx, "stopped") }
 
-// Restart breaks a promise.
+// Restart reports a broken promise: no agent may restart an external etcd.
 func (u externalUnit) Restart(ctx context.Context) error { return u.forbidden(ctx, "restarted") }
 
-// SetEnvironment breaks a promise.
+// SetEnvironment reports a broken promise: no agent may change the environment of an external etcd.
 func (u externalUnit) SetEnvironment(ctx context.Context, _ map[string]string) error {
 	return u.forbidden(ctx, "given an environment")
 }

@@ -32,7 +32,7 @@ type host struct {
 	boots                int           // counts boots
 	booted               time.Duration // when it last booted
 	wallOffsetNanos      atomic.Int64  // the offset of its wall clock
-	wallSetAt            atomic.Int64  // when it was last set
+	wallSetAt            atomic.Int64  // when its wall clock was last set
 	unit                 *unit
 	disk                 *disk
 	data                 *data
@@ -87,7 +87,7 @@ type process struct {
 
 	cancel    context.CancelFunc
 	dead      atomic.Bool
-	frozen    atomic.Int64 // until when
+	frozen    atomic.Int64 // until when it is frozen
 	frozenFor atomic.Int64 // for how long it was frozen in total
 	began     time.Duration
 	busy      bool // an operator's request is in progress

@@ -561,7 +561,7 @@ func (p *promises) checkMove(by *process) {
 func (p *promises) afterApply() {
 	w := p.w
 	op, owner := p.currentOp(), p.lockOwner()
-	for _, holder := range []*process{p.lockHolder, owner} { // before and after this request
+	for _, holder := range []*process{p.lockHolder, owner} { // the holder before this request and after it
 		if holder != nil {
 			p.lockHeldAt[holder] = w.now()
 		}

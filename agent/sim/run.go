@@ -220,7 +220,7 @@ func (w *world) operator(h *host, ask func(ctx context.Context, p *process)) {
 	}()
 }
 
-// logger returns an agent's logger, which writes into the story or discards everything.
+// logger returns an agent's logger, which writes to Options.Story, or discards everything if that is nil.
 func (w *world) logger(h *host) *slog.Logger {
 	if w.story == nil {
 		return slog.New(slog.DiscardHandler)
@@ -228,7 +228,7 @@ func (w *world) logger(h *host) *slog.Logger {
 	return slog.New(&storyHandler{w: w, h: h})
 }
 
-// storyHandler writes an agent's log into the story.
+// storyHandler writes an agent's log to Options.Story.
 type storyHandler struct {
 	w *world
 	h *host

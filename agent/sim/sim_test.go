@@ -87,7 +87,8 @@ func run(t *testing.T, opt Options) Result {
 	return r
 }
 
-// story runs a seed again and returns the last lines of its story: more of them if a promise is broken early.
+// story runs a seed again and returns the last lines that Options.Story receives: more of them if a promise is broken
+// early.
 func story(t *testing.T, opt Options, last int) string {
 	t.Helper()
 	var lines []string

@@ -42,9 +42,9 @@ type counts struct {
 	QuorumLosses, Recoveries, Resized, Retired, Lost, Recalled                                         int
 }
 
-// lane separates the moments of concurrent goroutines. A moment in nanoseconds, modulo lanes, is the number of the lane
-// that owns the moment, and all configured times are multiples of lanes. So no two goroutines act at the same moment,
-// the order of events never depends on the scheduler, and a seed always yields the same story.
+// lane separates the moments of concurrent goroutines. A moment in nanoseconds, modulo lanes, is the number of the
+// lane that owns the moment, and all configured times are multiples of lanes. So no two goroutines act at the same
+// moment, the order of events never depends on the scheduler, and a seed always yields the same events.
 type lane int64
 
 const (
@@ -155,7 +155,7 @@ func between(drawn uint64, low, high time.Duration) time.Duration {
 	return low + time.Duration(drawn%uint64(high-low+1))
 }
 
-// event adds an event to the trace, and writes it into the story if there is one and the text is not empty.
+// event adds an event to the trace, and passes it to Options.Story if that is set and the text is not empty.
 func (w *world) event(who *host, what eventKind, number uint64, text string, args ...any) {
 	id := uint64(lanes)
 	if who != nil {

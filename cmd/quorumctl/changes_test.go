@@ -17,7 +17,7 @@ func TestChangesPrintResultAndNextCommand(t *testing.T) {
 	got := transcript(t, socket,
 		"bootstrap --yes", "bootstrap --yes -o json",
 		"pause --reason 'swap disk' --for 90m", "pause --reason lunch -o yaml",
-		"resume", "operation release --force --reason 'n4 is in the bin'")
+		"resume", "operation release --force --reason 'n4 is scrapped'")
 	var done control.Done
 	if err := json.Unmarshal([]byte(quorumctl(t, socket, "resume", "-o", "json").stdout), &done); err != nil {
 		t.Fatal(err)

@@ -141,7 +141,7 @@ func stranded() []string {
 // measured, and they take part in no operation.
 func withoutAgent(s control.Status, late bool) (names []string) {
 	if len(s.Hosts) == 0 {
-		return nil // not read yet
+		return nil // the hosts were not read yet
 	}
 	for _, m := range display.WithoutAgent(s) {
 		name := cmp.Or(m.Name, m.ID)

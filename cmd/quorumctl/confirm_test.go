@@ -14,7 +14,7 @@ import (
 // confirmedCommands returns command lines that ask for confirmation.
 func confirmedCommands() []string {
 	return []string{
-		"member remove n3 --reason 'in the bin'", "cycle --reboot --reason 'new kernel'",
+		"member remove n3 --reason 'scrapped'", "cycle --reboot --reason 'new kernel'",
 		"rollout start reboot --reason 'new kernel' --hosts n1,n3", "cluster resize 5 --reason 'two more racks'",
 		"leader transfer n2 --reason 'n1 is to be moved'",
 		"retire n3 --reason 'end of lease'", "member replace n3 n4 --reason 'end of lease'",

@@ -42,13 +42,13 @@ func TestMemberRemoveShowsWhatItWaitsFor(t *testing.T) {
 	}
 	done, _ := serve(t, removalBackend(t, policy.Removed, "removal of member n3 has ended", waits...))
 	golden(t, "member-remove.golden",
-		transcript(t, done, "member remove n3 --yes --reason 'in the bin'", "member list"))
+		transcript(t, done, "member remove n3 --yes --reason 'scrapped'", "member list"))
 	late, _ := serve(t, removalBackend(t, policy.Cancelled,
 		"it expired before it could begin; LOCK_HELD: held by n1", waits...))
 	golden(t, "member-remove-late.golden",
-		transcript(t, late, "member remove n3 --yes --reason 'in the bin' --timeout 3s"))
+		transcript(t, late, "member remove n3 --yes --reason 'scrapped' --timeout 3s"))
 	back, _ := serve(t, removalBackend(t, "MEMBER_LIVE", "voter n3 answers"))
-	golden(t, "member-remove-back.golden", transcript(t, back, "member remove n3 --yes --reason 'in the bin'"))
+	golden(t, "member-remove-back.golden", transcript(t, back, "member remove n3 --yes --reason 'scrapped'"))
 }
 
 func TestWaitEndsIfQuorumdLosesTheRemoval(t *testing.T) {
@@ -70,14 +70,14 @@ func TestMemberRemoveNoWaitAndAlreadyRemoved(t *testing.T) {
 	d := scene(t, "steady")
 	socket, _ := serve(t, d)
 	golden(t, "member-remove-no-wait.golden", transcript(t, socket,
-		"member remove n3 --yes --reason 'in the bin' --live --no-wait",
-		"member remove n3 --yes --reason 'in the bin' --no-wait -o yaml"))
-	if got := d.requests(); got != "remove n3 within 5m0s, live true: in the bin; "+
-		"remove n3 within 5m0s, live false: in the bin" {
+		"member remove n3 --yes --reason 'scrapped' --live --no-wait",
+		"member remove n3 --yes --reason 'scrapped' --no-wait -o yaml"))
+	if got := d.requests(); got != "remove n3 within 5m0s, live true: scrapped; "+
+		"remove n3 within 5m0s, live false: scrapped" {
 		t.Errorf("asked %q", got)
 	}
 	d.removed = true
-	r := quorumctl(t, socket, "member", "remove", "n3", "--yes", "--reason", "in the bin")
+	r := quorumctl(t, socket, "member", "remove", "n3", "--yes", "--reason", "scrapped")
 	if r.code != exitOK || r.stdout != "n3 (fd422379fda50e48) is already removed\n" {
 		t.Errorf("exit %d: %s%s", r.code, r.stdout, r.stderr)
 	}

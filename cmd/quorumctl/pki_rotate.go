@@ -66,7 +66,7 @@ func (a *app) pkiRotateBeginCommand() *cobra.Command {
 			if err != nil {
 				return pkiFailure("read the CAs", err)
 			}
-			s.Missing = nil // no member was checked
+			s.Missing = nil // unknown: no member was checked
 			return a.emit(s, func(p *page) { writeRotation(p, s) })
 		})
 	}

@@ -27,8 +27,8 @@ func (a *app) readdressCommand() *cobra.Command {
 			"to go back, set the old URLs, reload quorumd and run quorumctl readdress again.\n\n" +
 			"A peer URL becomes https only once every member's etcd has a certificate: set etcd.tls on all hosts\n" +
 			"and reload quorumd; name all hosts in one readdress; then set the https URLs, reload again, and run it\n" +
-			"with --all. Each host then also waits until every other host has had an answer from it, with its own\n" +
-			"certificate.\n\n" +
+			"with --all. Each host then also waits until every other host, using its own certificate,\n" +
+			"has received an answer from it.\n\n" +
 			"A readdress is a rollout: quorumctl rollout status, pause, resume and abort apply to it.\n\n" +
 			"With --wait, show the progress until the last host is done. The exit status is 0 if every host is\n" +
 			"done, 70 if the rollout stopped or was aborted, and 75 if --wait timed out; the rollout then " +

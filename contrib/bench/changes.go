@@ -25,7 +25,7 @@ const (
 // planned is one planned change of the members of a cluster.
 type planned struct {
 	name, about    string
-	voters, spares int // before it
+	voters, spares int // the numbers before the change
 	plainly, ours  string
 
 	byHand func(p *plain) error

@@ -130,7 +130,7 @@ type watched struct {
 	from       time.Time
 }
 
-// watch begins to write.
+// watch starts two write loads: on the measured endpoints, and on an etcd to which nothing happens.
 func (s *site) watch(o testbed.LoadOptions) (*watched, error) {
 	bystander, err := s.etcds("idle", 1)
 	if err != nil {

@@ -94,7 +94,7 @@ func run(ctx context.Context, out io.Writer, o options, args []string) error {
 	if err != nil {
 		return err
 	}
-	defer func() { _ = b.lock.Close() }() // it is only held
+	defer func() { _ = b.lock.Close() }() // the lock file has no content to lose
 	limit, err := b.checkSpace(chosen)
 	if err != nil {
 		return err

@@ -13,8 +13,8 @@ import (
 type row struct {
 	name    string // GROUP or GROUP/SIZE
 	about   string
-	plainly string // the plain way
-	ours    string // quorumd's way
+	plainly string // what is measured without quorumd
+	ours    string // what is measured with quorumd
 	figures []figure
 	need    uint64        // bytes below the bench's directory
 	bound   time.Duration // for both sides together

@@ -102,7 +102,7 @@ func plainSlow(s *site, delay time.Duration) (values, error) {
 	})
 }
 
-// agentSlow does the same to a host with quorumd.
+// agentSlow is like plainSlow, for hosts with quorumd.
 func agentSlow(s *site, delay time.Duration) (values, error) {
 	disk, err := s.slowDisk(filepath.Join(s.dir, "slow"))
 	if err != nil {

@@ -36,7 +36,7 @@ const steady = 15 * time.Second
 
 // fault is a fault to inject, with the alerts that notify operators and those that Alertmanager inhibits.
 type fault struct {
-	row       int // its row in the table
+	row       int // the fault's row in the table
 	name      string
 	does      func()
 	from      time.Time // when it begins, if not with the call of does

@@ -481,7 +481,7 @@ func TestNoClusterIsBootstrappedOverExistingData(t *testing.T) {
 	for _, h := range w.hosts {
 		w.eventually("the data is seen", func() bool {
 			refused := me().ctl(h, "bootstrap", "--yes")
-			if refused.code == exitUnavailable { // not observed yet
+			if refused.code == exitUnavailable { // the agent has not observed the data yet
 				return false
 			}
 			refused.check(t, h.Options.Name, 70, "there is data in "+h.DataDir())

@@ -124,8 +124,8 @@ func ranElsewhere() map[string]otherTest {
 		`rollout start reboot --reason "new kernel"`: {
 			"TestRolloutCommands", "rollout start reboot --yes --reason 'new kernel'",
 		},
-		`member remove n3 --reason 'in the bin'`: {removed, "member remove n3 --yes --reason 'in the bin'"},
-		`member remove n2 --live --reason 'in the bin'`: {
+		`member remove n3 --reason 'scrapped'`: {removed, "member remove n3 --yes --reason 'scrapped'"},
+		`member remove n2 --live --reason 'scrapped'`: {
 			"TestASurplusVoterWhoseDiskHasRecoveredIsReported", `"member", "remove", "n3", "--yes", "--live", "--reason"`,
 		},
 		`recover plan n1.json --gone n2,n3 --cluster demo`: {

@@ -20,7 +20,7 @@ import (
 
 // limits are the time limits of n2's join.
 type limits struct {
-	stall time.Duration // without progress
+	stall time.Duration // how long the join may make no progress
 	whole time.Duration
 }
 

@@ -41,7 +41,7 @@ func newPKI(t *testing.T) func(h *host) string {
 	}
 }
 
-// certify writes a peer certificate that is valid for one address alone, also over the last one, and returns the
+// certify writes a peer certificate that is valid for one address alone, replacing the previous one, and returns the
 // section etcd.tls. quorumctl pki adds localhost to every certificate.
 func (a authority) certify(h *host, address string) string {
 	a.t.Helper()

@@ -26,7 +26,7 @@ import (
 // rotation is a CA rotation of a cluster under writes.
 type rotation struct {
 	*world
-	dir     string // of quorumctl pki
+	dir     string // the directory of quorumctl pki
 	peers   bool   // whether only the peer CA changes
 	load    *testbed.WriteLoad
 	refused int // connections with a refused certificate that the checks cause on purpose

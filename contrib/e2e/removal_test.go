@@ -21,7 +21,7 @@ func (h *host) remove(other *host, live bool) string {
 	ctx, cancel := context.WithTimeout(h.w.t.Context(), bound)
 	defer cancel()
 	req := control.RemovalRequest{
-		Member: other.Options.Name, Reason: "in the bin", Live: live, For: control.Duration(bound),
+		Member: other.Options.Name, Reason: "scrapped", Live: live, For: control.Duration(bound),
 	}
 	if _, err := h.Client.RemoveMember(ctx, req); err != nil {
 		return err.Error()

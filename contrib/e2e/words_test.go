@@ -113,7 +113,7 @@ func TestAClusterWithoutSomeMembersReportsThemAndTheCommand(t *testing.T) {
 		}
 	}
 
-	n3.stop() // and it is reinstalled
+	n3.stop() // below, the host is reinstalled
 	w.noteData()
 	for _, dir := range []string{filepath.Join(n3.DataDir(), "member"), filepath.Join(n3.Options.Dir, "state")} {
 		if err := os.Rename(dir, dir+".quorumd-lost"); err != nil {

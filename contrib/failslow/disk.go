@@ -24,7 +24,7 @@ type disk struct {
 	drifted float64 // the logarithm of this minute's drift
 	scale   float64 // of this minute
 	leads   bool    // this host leads: it serves clients as well
-	burden  float64 // by how much that multiplies the duration of a write
+	burden  float64 // by how much leading multiplies the duration of a write
 
 	lanes   [2]turn
 	pending write // in flight, if any

@@ -16,12 +16,12 @@ type fault struct {
 	// tails is the share of writes that take tailFrom to tailTo instead, log-uniformly.
 	tails            float64
 	tailFrom, tailTo time.Duration
-	// stall is how long the disk completes nothing, once in every.
+	// stall is how long the disk completes nothing, once in each period of length every.
 	stall time.Duration
-	// lasts is how long it is on, once in every; 0: all the time.
+	// lasts is how long the fault is on, once in each period of length every; 0: all the time.
 	lasts, every time.Duration
 	starved      float64 // share of writes spoiled by CPU starvation
-	// once ends it for good after a time between the two; 0: never.
+	// The fault ends for good after a time between onceFrom and onceTo; 0: never.
 	onceFrom, onceTo time.Duration
 	// growth multiplies the duration by this much in a week.
 	growth float64

@@ -25,7 +25,7 @@ type host struct {
 	name   string
 	index  int
 	family family
-	phase  time.Duration // of its rounds
+	phase  time.Duration // the offset of its rounds
 	disk   *disk
 	judge  judge
 	limits health.Thresholds
@@ -34,7 +34,7 @@ type host struct {
 	state     health.Assessment
 	publisher publisher
 	seen      seen
-	writes    int // of its record
+	writes    int // how often its record was written
 	began     time.Duration
 
 	leadsAt time.Duration // when it began to lead

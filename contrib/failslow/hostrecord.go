@@ -58,7 +58,7 @@ const (
 )
 
 // record returns the record of a host at that time. compares reports that the leader is unhealthy and compares writes,
-// and asked that another voter asks.
+// and asked that another voter asks for its figures.
 func (p *publisher) record(now time.Duration, a health.Assessment, compares, asked bool) hostRecord {
 	r := hostRecord{state: a.State, qualified: a.Qualified, recovers: a.Recovers, asks: a.AsksPeers}
 	if a.State != health.OK && a.State != health.Qualifying {
@@ -184,13 +184,13 @@ func seconds(s float64) time.Duration { return time.Duration(s * float64(time.Se
 
 func peerURL(name string) string { return "https://" + name + ":2380" }
 
-// seen is a host's record as the other hosts read it, and what they derive from its changes. Each moment is 0 if what
-// it is about does not hold.
+// seen is a host's record as the other hosts read it, and what they derive from its changes. A moment is 0 if its
+// condition does not hold.
 type seen struct {
 	record    hostRecord
 	queue     []written     // not visible yet
 	writesAt  time.Duration // when the write mean was first read
-	tookAt    time.Duration // when the other figures were
+	tookAt    time.Duration // when the other figures were first read
 	unhealthy time.Duration
 	hangs     time.Duration
 	strains   bool // it is WARM or worse from a cause that several hosts may share

@@ -106,7 +106,7 @@ func replayPerseus(dir, labels string, unit time.Duration, file string) error {
 	return printPerseus(os.Stdout, all)
 }
 
-// measured sets the cost.
+// measured sets how much time was simulated, and how much CPU time that took.
 func (r *report) measured(outcomes []outcome, pastDays int, took time.Duration) {
 	all := time.Duration(pastDays) * day
 	for _, o := range outcomes {

@@ -64,7 +64,7 @@ func (p *pasts) hostDays() int {
 
 // live lets a healthy cluster live and returns what its hosts have learned.
 func live(s scenario, group, days int, by newJudge) ([][]byte, error) {
-	const seed = 1 << 20 // no run has it
+	const seed = 1 << 20 // no run uses this seed
 	s.name = "past of " + s.kind()
 	begin := time.Duration(1+pastDays-days) * day
 	c, err := s.buildAt(begin, seed+group, group, source(s.name, group, 0), by)

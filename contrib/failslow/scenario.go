@@ -49,7 +49,7 @@ func three(family string) []string { return []string{family, family, family} }
 
 func five(family string) []string { return append(three(family), family, family) }
 
-// scenarios returns all of them.
+// scenarios returns all scenarios.
 func scenarios() []scenario {
 	return append(faults(), healthy()...)
 }

@@ -53,10 +53,10 @@ type spells struct {
 	spell
 	rng      *rand.Rand
 	phase    time.Duration
-	lasts    time.Duration // of a periodic one, which has a habitual length
+	lasts    time.Duration // the habitual length of a periodic spell
 	by       float64       // its habitual strength
 	from, to time.Duration // of the current or next occurrence
-	factor   float64       // of that one
+	factor   float64       // the factor of that occurrence
 }
 
 // newSpells returns the occurrences of a spell. Its habitual time, length and strength come from one source, what

@@ -12,8 +12,8 @@ import (
 type transfer struct {
 	at       time.Duration
 	from, to int
-	left     []time.Duration // writes of the old leader since, without the load of leading
-	took     []time.Duration // those of the new one
+	left     []time.Duration // the old leader's writes since the transfer, without the load of leading
+	took     []time.Duration // the new leader's writes since the transfer
 	text     string
 }
 

@@ -39,7 +39,7 @@ func (t *turn) due() time.Duration {
 	return t.ended + rest
 }
 
-// run records a write.
+// run records a write of the lane.
 func (t *turn) run(start, end time.Duration, rng *rand.Rand) {
 	rested, took := start-t.ended, end-start
 	t.ended, t.jitter = end, 0.9+0.2*rng.Float64()

@@ -56,7 +56,7 @@ func TestAHostLostInMaintenanceBlocksTheOthersUntilItIsReleased(t *testing.T) {
 	f.eventually("it reports that it cannot come back", func() bool { return f.hasReason(h, "DATA_UNUSABLE") })
 	t.Logf("quorumctl status on %s, whose disk is broken:\n%s", h.Name, f.shell(h, "quorumctl status || :"))
 
-	f.check(h.PowerLoss(t.Context())) // for good
+	f.check(h.PowerLoss(t.Context())) // the host never returns
 	f.eventually("its host record has expired", func() bool {
 		s, ok := f.status(other)
 		return ok && !slices.ContainsFunc(s.Hosts, func(r control.HostRecord) bool { return r.Name == h.Name })

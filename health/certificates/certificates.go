@@ -38,9 +38,9 @@ type Files struct {
 }
 
 const (
-	mostBytes   = 1 << 20 // of a file
+	mostBytes   = 1 << 20 // bytes of a file
 	mostInFile  = 256     // certificates
-	mostPorts   = 64      // of members, in one reading
+	mostPorts   = 64      // ports of members in one reading
 	mostSubject = 100     // characters of a subject
 )
 
@@ -143,7 +143,7 @@ func inPEM(data []byte) (certs []*x509.Certificate) {
 // shown returns the certificates presented at the URLs, which it reads in parallel.
 func (r *Reader) shown(ctx context.Context, urls []string, now time.Time) []health.Certificate {
 	config := r.tls()
-	if config == nil { // clients need none here; peers may use TLS all the same
+	if config == nil { // this host needs no TLS as a client, but the peer URLs may be https
 		config = &tls.Config{MinVersion: tls.VersionTLS12}
 	}
 	var hosts []string

@@ -22,7 +22,7 @@ import (
 )
 
 const (
-	mostDevices = 64  // of a chain
+	mostDevices = 64  // devices of a chain
 	longestWord = 128 // bytes of a device's own text
 
 	noBlockDevice = absence("no block device is known for the file system of etcd's data")

@@ -25,7 +25,7 @@ const (
 	askTracking   = 33
 	saysTracking  = 5
 	trackingSize  = 104
-	notInSync     = 3          // of the leap status
+	notInSync     = 3          // the leap status of a clock out of sync
 	ownReference  = 0x7f7f0101 // 127.127.1.1
 	chronyTakes   = time.Second
 )

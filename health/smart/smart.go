@@ -33,7 +33,7 @@ const (
 	fileLimit  = 256 << 10
 	mostDrives = 64
 	mostErrors = 4
-	longest    = 200 // of a text
+	longest    = 200 // characters of a text
 	// stale is the age from which an answer is too old: four missed reports.
 	stale = 2 * time.Hour
 )

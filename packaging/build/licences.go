@@ -29,7 +29,7 @@ var isNotice = regexp.MustCompile(`(?i)^(licen[cs]e|copying|notice|patents)([-._
 type source struct {
 	name string // path and version
 	root string
-	dirs map[string]bool // of the linked packages
+	dirs map[string]bool // the directories of the linked packages
 }
 
 // notice is a text, with its sources.

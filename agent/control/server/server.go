@@ -30,7 +30,7 @@ type limits struct {
 	plan     int64         // bytes of a recovery plan
 	header   time.Duration // from connecting to the end of the header
 	read     time.Duration // to the end of the body
-	backend  time.Duration // for the backend to answer
+	backend  time.Duration // how long the backend may take to answer
 	settle   time.Duration // part of backend: for a change to appear in the status
 	write    time.Duration // from the end of the header to the end of the answer
 	idle     time.Duration // between two requests

@@ -50,7 +50,7 @@ func TestThePolicyKeepsItsPromisesInSmallScopes(t *testing.T) {
 	}
 	phases[Phase{policy.KindCycle, policy.PhaseVerify}] = true // readdress_test.go explores it, in worlds of its own
 	if !maps.Equal(phases, declared) {
-		t.Errorf("operations were in the phases %v; declared are %v", phases, declared)
+		t.Errorf("operations were in the phases %v; the declared phases are %v", phases, declared)
 	}
 	for kind, how := range Steps() {
 		if how == Explored && !steps[kind] {

@@ -69,7 +69,7 @@ func (w *world) learners(h int) (n int) {
 	return n
 }
 
-// limitsDiffer reports whether some member's process has another limit on learners than the others.
+// limitsDiffer reports whether the process of one member has a different limit on learners from the others.
 func (w *world) limitsDiffer() bool {
 	return w.lowered != 0 && w.hosts[w.lowered-1].list != unlisted && max(w.limit, 1) != 1
 }
@@ -157,7 +157,7 @@ func (m *machine) judgeLearnerBegins(w *world, h int, c choice) breach {
 	return fine
 }
 
-// raiseLimit restarts the etcd with the lower limit, with the limit that is configured.
+// raiseLimit restarts the etcd that has a lower limit on learners, so that it uses the configured one.
 func (w *world) raiseLimit() bool {
 	if w.lowered == 0 {
 		return false

@@ -146,7 +146,7 @@ func learnerStaysMistakes() []Mistake {
 			Name: "a dead voter is removed although no learner may be added", breach: noPlaceForLearner,
 			scope: also(nextToLearner(5, 3, HostCrash), tooFew),
 			rules: seeing(func(v *policy.View) {
-				if len(v.Cluster.Members) > 3 { // until the voter is removed
+				if len(v.Cluster.Members) > 3 { // the dead voter is still a member
 					v.Self.MaxLearners = 2
 					eachMember(v, func(m *policy.Member) { m.MaxLearners = 2 })
 				}

@@ -244,7 +244,7 @@ var generalPromises = map[breach]promise{
 	recallRepeated:    {"P4", "maintenance that was called off begins again without a request"},
 	neverRecalled: {
 		"liveness",
-		"the cluster needs the vote of a host in interruptible maintenance, and it does not return",
+		"the cluster needs the vote of a host in interruptible maintenance, and that host does not return",
 	},
 	targetMissed: {"liveness", "all faults are healed, time passes, and the target is not reached"},
 	hostNotBack:  {"liveness", "all faults are healed, the request is finished, and a host is not back"},
@@ -434,7 +434,7 @@ func (w *world) judgeRequest(h int, c choice) breach {
 		return requestDropped
 	case c.outcome == policy.Recalled && a.isMaintenance() != (note == policy.RequestEnding) && a.ended == 0:
 		return recallRepeated
-	case c.step == endCycle || c.step == endKeep: // with its operation
+	case c.step == endCycle || c.step == endKeep: // the request ends together with its operation
 	case a.work != noWork && a.ended == 0 && a.opSeen == 0 && reaches && cycles && note != policy.RequestSeen:
 		return opSeenUnrecorded
 	}

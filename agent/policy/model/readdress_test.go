@@ -36,7 +36,7 @@ type readdressHost struct {
 	to                      [readdressHosts]uint8
 	due                     bool                 // its agent is about to send an update of its member
 	sent                    bool                 // the update is in flight
-	sentURL                 uint8                // to this URL
+	sentURL                 uint8                // the URL that the update registers
 	unverified              bool                 // its URL was updated, and not all others have connected since
 	by                      [readdressHosts]bool // the members that have
 	verified                uint8                // the last URL at which all others have connected
@@ -73,7 +73,7 @@ type readdressScope struct {
 	faults  int
 	mistake string
 	// https makes every new URL an https one. At first, the running etcd of the last host has no certificate, although
-	// it is configured, and the certificate of the second host does not suit. Operators correct that.
+	// it is configured, and the certificate of the second host is not valid for its address. Operators correct that.
 	https bool
 	cache map[readdressSeen]policy.Decision
 }
@@ -339,7 +339,7 @@ func (s readdressScope) updated(w *readdressWorld, h int) {
 		}
 	}
 	if s.https && g.sentURL == 1 && g.unfit {
-		w.breach = "no https with a certificate that does not suit"
+		w.breach = "no https with an unsuitable certificate"
 	}
 	// the way back to a URL at which etcd still listens needs no verification
 	g.reg, g.unverified, g.by = g.sentURL, g.sentURL != g.verified || g.sentURL != g.listens, [readdressHosts]bool{}
@@ -445,7 +445,7 @@ func (w *readdressWorld) ended() {
 	w.recordChanged()
 }
 
-// sends sends the update that an agent has decided on, unless the lock is no longer its own.
+// sends sends the update that an agent has decided on, unless its host no longer holds the lock.
 func (s readdressScope) sends(w *readdressWorld, h int) {
 	g := &w.hosts[h]
 	g.due, g.sent = false, w.lock == h || s.mistake == "a step does not confirm the lock"
@@ -486,7 +486,7 @@ func (s readdressScope) successors(w readdressWorld) (next []readdressWorld, eve
 		if w.op >= 0 && !g.agentDown && quorum && s.publishes(&w, h) {
 			add(name+" publishes its record", func(n *readdressWorld) {
 				n.hosts[h].answered = true
-				for i := range n.hosts { // GET /version was answered by those that it is asked about
+				for i := range n.hosts { // GET /version was answered by the members in question
 					if s.https && i != h && (i == w.op) == (w.phase == policy.PhaseVerify) && s.dials(&w, h, i) {
 						n.hosts[i].by[h] = n.hosts[i].unverified
 					}
@@ -498,7 +498,7 @@ func (s readdressScope) successors(w readdressWorld) (next []readdressWorld, eve
 			case i == h || !g.runs || !w.hosts[i].runs:
 			case g.to[i] != connected && s.dials(&w, h, i) && (s.https || g.to[i] == unconnected):
 				add(name+" connects to "+hostName(i), func(n *readdressWorld) { n.hosts[h].to[i] = connected })
-			// its connection makes it look active here
+			// the other host's connection to this one makes it look active here
 			case s.https && g.to[i] == unconnected && w.hosts[i].to[h] == connected:
 				add(hostName(i)+" looks active to "+name, func(n *readdressWorld) { n.hosts[h].to[i] = outdated })
 			}
@@ -758,7 +758,7 @@ func TestEveryMistakeInAChangeToHTTPSBreaksItsPromise(t *testing.T) {
 	for mistake, promise := range map[string]string{
 		"a member without a certificate is ignored":               without,
 		"the configuration counts instead of the running process": without,
-		"the certificate's address is not checked":                "no https with a certificate that does not suit",
+		"the certificate's address is not checked":                "no https with an unsuitable certificate",
 		"an active connection counts as an answer":                verified,
 		"the other voters' URLs are not checked before":           "two members whose URLs are unverified",
 	} {

@@ -206,7 +206,7 @@ func (s *lockAgents) play(ctx context.Context, a attempt) (done bool, err error)
 		}
 		s.store.delaying = false
 	}
-	switch a.record { // by other agents
+	switch a.record { // what other agents did to the record
 	case recordChanged, recordBegun:
 		_, err = s.store.Txn(ctx, nil, put)
 	case recordGone:

@@ -173,7 +173,7 @@ type searchNode struct {
 	at    cluster
 	cost  int
 	via   pair // the last operation before it
-	index int  // in the queue
+	index int  // the index of this node in the queue
 }
 
 // path returns the path to this state.

@@ -9,10 +9,10 @@ import "github.com/quorumd/quorumd/agent/policy"
 // operation that does it. The request is on the disk of the host that received it. There is at most one request at a
 // time: several would only queue for the lock, as other operations do.
 type removalState struct {
-	rmRequested uint8 // it is requested
+	rmRequested uint8 // a removal is requested
 	rmHost      uint8 // the host that received the request
 	rmTarget    uint8 // the host whose member is to be removed
-	rmEvenLive  uint8 // even if it answers
+	rmEvenLive  uint8 // even if that member answers
 	rmGone      uint8 // that member has left the list
 	rmExpired   uint8 // the request has expired
 	rmBegun     uint8 // rmHost's disk records that the operation has begun or may have begun

@@ -103,7 +103,7 @@ func (m *machine) noteRequest(w *world, i int, c choice) {
 	h := &w.hosts[i]
 	switch c.request {
 	case policy.RequestStays, policy.RequestEnding, policy.RequestRetried: // recordOnDisk handles the last two
-	case policy.RequestSeen: // if the request was renewed since the operation was recorded, it copies that record, too
+	case policy.RequestSeen: // a request renewed since the operation was recorded copies the record, too
 		s := h.standing()
 		if !s.Begun {
 			s = s.Begins()

@@ -8,7 +8,7 @@ import "github.com/quorumd/quorumd/agent/policy"
 // transferState is an operator's request to a host's agent to transfer leadership to a voter. The agent keeps it in
 // memory only. There is at most one request at a time: several would only queue for the lock.
 type transferState struct {
-	trRequested uint8 // it is requested
+	trRequested uint8 // a transfer is requested
 	trHost      uint8 // the host that received the request
 	trTarget    uint8 // the host whose voter is to lead
 	trExpired   uint8 // the request has expired

@@ -128,7 +128,7 @@ type rolloutHost struct {
 	pendingStale   uint8                // the rollout's record has changed since then
 	pendingBoot    uint8                // begunNow or begunBefore: the boot in which the observed operation began
 
-	// Only the checks read the rest: the stretch of the rollout in which the operation began, the stretch in which the
+	// Only the checks read the rest: the value of rolloutWorld.stretch when the operation began, its value when the
 	// work was last done, and whether the host is down for the work.
 	begunIn, doneIn, down uint8
 }

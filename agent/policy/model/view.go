@@ -28,7 +28,7 @@ type observation struct {
 	leaderless         uint8 // it is not reachable, but a voter answers and has no leader
 	hosts              [maxHosts]observedHost
 	unit, data         uint8
-	recorded           uint8 // as in host
+	recorded           uint8 // see host.recorded
 	dataLost           uint8
 	env                uint8
 	health             uint8

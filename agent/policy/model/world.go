@@ -113,7 +113,7 @@ type host struct {
 	lateRemove  uint8
 	lateWrite   uint8 // the step whose write may land
 	lateFresh   uint8 // the record is still the one that the late write expects
-	lateToken   uint8 // and so is the lock
+	lateToken   uint8 // the lock is still the one that the late write expects
 	lateAbsent  uint8 // the write expects no record
 
 	faulted uint8 // a fault has happened since the agent decided or sent its call
@@ -162,7 +162,7 @@ type world struct {
 	opStandby uint8
 	opID      uint8 // 0 not known yet, 1 the listed member of opHost, 2 a removed one
 	opToken   uint8 // it has the current token of the lock
-	opBoot    uint8 // its host has not rebooted
+	opBoot    uint8 // the operation's host has not rebooted
 	opOld     uint8 // it has lasted longer than its limit; a host operation: 1 not written for long, 2 for longer
 	orphan    uint8 // it has been without its lock for the grace period
 

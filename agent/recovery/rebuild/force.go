@@ -58,7 +58,7 @@ func force(ctx context.Context, c Place, w recovery.Work, program string, lockFi
 	if waitErr != nil && waitCtx.Err() == nil { // it has exited
 		return fmt.Errorf("cannot force the copy: etcd exited: %w: %s", waitErr, etcd.LogTail())
 	}
-	if err := etcd.Stop(stopTimeout); err != nil { // then the copy is not used
+	if err := etcd.Stop(stopTimeout); err != nil { // an etcd that does not stop may still write to the copy
 		return fmt.Errorf("cannot force the copy: %w: %s", err, etcd.LogTail())
 	}
 	if waitErr != nil {

@@ -225,7 +225,7 @@ func (a *Directory) Undo(now time.Time) (Rotation, error) {
 		return Rotation{}, err
 	}
 	s, err := a.Status(nil, nil)
-	s.Bundles, s.Missing = bundles, nil // no host was checked
+	s.Bundles, s.Missing = bundles, nil // unknown: no host was checked
 	return s, err
 }
 

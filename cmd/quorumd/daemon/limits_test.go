@@ -37,7 +37,7 @@ func TestTheProbeAcceptsEveryValidConfiguration(t *testing.T) {
 			t.Errorf("%+v: the configuration: %v", c, err)
 		}
 		o := probeOptions(conf, []string{"/bin/true"})
-		if err != nil { // then there is no configuration
+		if err != nil { // an invalid configuration sets no options
 			o.DirectInterval, o.WALInterval, o.BurstRate = c.direct, c.wal, c.rate
 		}
 		o.Dir, o.Target = dir, dir
