@@ -115,7 +115,7 @@ func learnerLimit(v View) (string, bool) {
 		why = fmt.Sprintf("it is %d on this host, but %s", own,
 			strings.Join(differ[:min(len(differ), mostNamed)], ", "))
 	case len(unknown) > 0:
-		why = "it is not known of the running etcd on " + strings.Join(unknown[:min(len(unknown), mostNamed)], ", ")
+		why = "it is unknown for the running etcd on " + strings.Join(unknown[:min(len(unknown), mostNamed)], ", ")
 	default:
 		return "", false
 	}

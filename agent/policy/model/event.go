@@ -61,7 +61,7 @@ const (
 	evRequestTransfer // arg: the host to whose voter leadership is to be transferred
 	evTransferExpires
 	evRetire // arg: an operator retires a host, or undoes that; names host arg-1 as its successor; or clears that
-	evRaised // an operator restarts the etcd with the lower limit on learners, with the configured one
+	evRaised // an operator restarts the etcd that has a lower limit on learners, so that it uses the configured one
 	evResize // an operator resizes the cluster, or restores its previous size
 
 	// Faults and operators' actions.
