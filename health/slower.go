@@ -21,15 +21,18 @@ type comparison struct {
 	history History
 
 	// The newest reading.
-	now   time.Duration
-	wall  time.Time
-	peers PeerWritesReading
-	young []PeerWrites
+	now     time.Duration
+	elapsed time.Duration // since the reading before
+	wall    time.Time
+	peers   PeerWritesReading
+	young   []PeerWrites // what the other voters have published lately
+	heard   []PeerWrites // what counts of it
 
 	recent   samples // judged samples of the last span
 	p50, p90 time.Duration
 	usual    time.Duration // the median of the last week; 0 if unknown
 	times    float64       // how many times the usual time a write takes now; 0 if unknown or immaterial
+	ownTimes float64       // the same, compared with its own past only
 	climbs   []climb       // by rung
 	// wideSince is since when the slowest tenth, but not the median, has taken longer than on the other voters; or 0
 	wideSince time.Duration
@@ -46,18 +49,21 @@ type comparison struct {
 
 	askedSince time.Duration // 0 if this host does not ask
 	reasonAt   time.Duration // when there was last a reason to ask
-	doubted    bool          // the check of fsync wants to compare its finding
+	asked      allowance     // bounds how often it begins to ask
+	doubtSince time.Duration // when the check of fsync began to want a comparison of its finding; 0 if it does not
+	doubtAt    time.Duration // when it last wanted one
 	excused    bool          // and the comparison disagreed
 	agreedAt   time.Duration // when the other voters' answers last excused it, at the earliest agreedLongest ago
-	agreedP90  time.Duration // of this disk then
+	agreedP90  time.Duration // of this disk then, divided by the multiple of its usual time
 	minuteAt   time.Duration // when a minute was last learned
 }
 
 // climb is how long the writes have taken at least as many times the usual time as a rung.
 type climb struct {
 	rung  int
-	since time.Duration // 0 if they do not
+	since time.Duration // 0 if they do not; the time without samples does not count
 	began time.Time
+	gap   time.Duration // how long there have been too few samples
 }
 
 // comparisonPace holds the times of a comparison.
@@ -66,6 +72,8 @@ type comparisonPace struct {
 	asks      time.Duration // how long before it is needed a comparison is asked for, at most
 	answers   time.Duration // how long the other voters may take to answer
 	lingers   time.Duration // how long a host asks after its last reason
+	doubts    time.Duration // how long the check of fsync must want a comparison before the host asks
+	gap       time.Duration // how long a climb waits for samples
 	well      time.Duration // how long the writes must be fast again
 	wide      time.Duration // how long the slowest tenth must differ from the others'
 	youngHold time.Duration // the shortest spell that counts while the history is young
@@ -90,9 +98,11 @@ const (
 	tailsFewest, tailsTimes = 8, 4
 	tailsKept               = 128
 	// agreedLongest is how long an answer of the other voters counts while the disk is as fast as in its own past.
-	agreedLongest = 6 * time.Hour
+	agreedLongest = 24 * time.Hour
 	// agreedWithin is the multiple of its slowest tenth at the agreement from which on a disk is compared again.
 	agreedWithin = 2
+	// asksMost is how often a host may begin to ask in a row, and asksEvery the time after which it may once more.
+	asksMost, asksEvery = 4, 20 * time.Minute
 )
 
 func newComparison(t Thresholds) *comparison {
@@ -100,11 +110,13 @@ func newComparison(t Thresholds) *comparison {
 	scaled := func(d time.Duration) time.Duration { return time.Duration(float64(d) * part) }
 	c := &comparison{limits: t, track: &track{}, disk: &track{}, pace: comparisonPace{
 		span: max(scaled(40*time.Second), 20*t.DirectInterval), asks: scaled(30 * time.Second),
-		answers: max(scaled(30*time.Second), 10*time.Second), lingers: scaled(time.Minute),
+		answers: max(scaled(30*time.Second), 10*time.Second), lingers: scaled(3 * time.Minute),
+		doubts: scaled(time.Minute), gap: scaled(5 * time.Minute),
 		well: scaled(5 * time.Minute), wide: scaled(2 * time.Minute), youngHold: scaled(10 * time.Minute),
 		tails:     scaled(2 * time.Hour),
 		tailsWell: scaled(30 * time.Minute), episode: scaled(10 * time.Second), scale: part,
 	}}
+	c.asked = allowance{most: asksMost, every: scaled(asksEvery)}
 	for _, r := range Rungs() {
 		c.climbs = append(c.climbs, climb{rung: r})
 	}
@@ -132,8 +144,10 @@ func (c *comparison) begin(now time.Duration) { c.now, c.minuteAt = now, now }
 
 // observe processes new input. The check of fsync calls it first, because it depends on the comparison.
 func (c *comparison) observe(in Input) {
+	c.elapsed = in.Now - c.now
 	c.now, c.wall, c.peers = in.Now, in.Wall, in.Peers
 	c.young = in.Peers.young(peersOldest)
+	c.heard = believed(c.young, c.usual)
 	if c.disk.State == Qualifying {
 		c.forget() // bursts are not comparable with rest
 	} else {
@@ -147,6 +161,7 @@ func (c *comparison) observe(in Input) {
 	if !c.fast() {
 		c.wellAt = c.now
 	}
+	c.agree()
 	c.ask()
 	c.learn()
 }
@@ -188,12 +203,16 @@ func (c *comparison) take(all []Sample) {
 
 // compare updates how many times the usual time a write takes.
 func (c *comparison) compare() {
-	c.times = 0
-	usual := max(c.usual, c.others())
-	if c.p50 == 0 || c.usual == 0 || c.p50-usual < writesMaterial {
+	c.times, c.ownTimes = 0, 0
+	if c.p50 == 0 || c.usual == 0 {
 		return
 	}
-	c.times = float64(c.p50) / float64(usual)
+	if c.p50-c.usual >= writesMaterial {
+		c.ownTimes = float64(c.p50) / float64(c.usual)
+	}
+	if usual := max(c.usual, c.others()); c.p50-usual >= writesMaterial {
+		c.times = float64(c.p50) / float64(usual)
+	}
 }
 
 // others returns the lower median of the other voters' medians; 0 if too few have published one.
@@ -201,22 +220,31 @@ func (c *comparison) others() time.Duration {
 	if !c.answered() {
 		return 0
 	}
-	return lowerMedian(c.young, func(p PeerWrites) time.Duration { return p.P50 })
+	return lowerMedian(c.heard, func(p PeerWrites) time.Duration { return p.P50 })
 }
 
 // answered reports whether enough other voters have published how long their writes take.
 func (c *comparison) answered() bool { return len(c.young) >= peersFewest }
 
-// follow updates a climb. One that ends by itself is a habit, and is learned.
+// follow updates a climb. One that ends by itself is a habit, and is learned. While there are too few samples, as under
+// CPU starvation, a climb neither continues nor ends, for a bounded time.
 func (r *climb) follow(c *comparison) {
 	rung := float64(r.rung)
+	if r.since != 0 && c.p50 == 0 {
+		r.since += c.elapsed
+		if r.gap += c.elapsed; r.gap > c.pace.gap {
+			r.since = 0
+		}
+		return
+	}
+	r.gap = 0
 	switch {
 	case r.since == 0 && c.times >= rung:
 		r.since, r.began = c.now, c.wall
 	case r.since != 0 && c.times < climbStays*rung:
 		lasted := c.now - r.since
-		// Without samples, or while the load slows all voters down, the end says nothing about this disk's habits.
-		unproven := c.p50 == 0 || float64(c.p50) >= climbStays*rung*float64(c.usual)
+		// While the load slows all voters down, the end says nothing about this disk's habits.
+		unproven := float64(c.p50) >= climbStays*rung*float64(c.usual)
 		switch {
 		case unproven:
 		case !c.ill() && lasted < r.needs(c):
@@ -255,17 +283,44 @@ func (c *comparison) asksBefore(rung int) time.Duration {
 	return min(c.pace.asks, 2*c.pace.hold(rung)/3)
 }
 
-// ask updates whether this host asks the other voters for how long their writes take.
+// ask updates whether this host asks the other voters for how long their writes take. It asks once in each spell:
+// while its writes take longer than its own past explains, it continues.
 func (c *comparison) ask() {
-	if c.highest(c.asksBefore) != nil || c.tailing(0) || c.doubted || c.track.State == Warm {
+	if c.doubtSince != 0 && c.now-c.doubtAt >= c.pace.doubts {
+		c.doubtSince = 0
+	}
+	doubted := c.doubtSince != 0 && c.now-c.doubtSince >= c.pace.doubts
+	switch {
+	case c.highest(c.asksBefore) != nil, c.tailing(0), doubted, c.track.State == Warm:
 		c.reasonAt = c.now
-		if c.askedSince == 0 {
+		if c.askedSince == 0 && c.asked.take(c.now) {
 			c.askedSince = c.now
 		}
-	} else if c.now-c.reasonAt >= c.pace.lingers {
+	case c.askedSince != 0 && c.ownTimes >= climbStays*float64(Rungs()[0]):
+		c.reasonAt = c.now
+	case c.now-c.reasonAt >= c.pace.lingers:
 		c.askedSince = 0
 	}
-	c.doubted = false
+}
+
+// allowance bounds how often something happens: most times in a row, and once more after each interval.
+type allowance struct {
+	most  int
+	every time.Duration
+	spent int
+	since time.Duration // when the last one was given back
+}
+
+// take reports whether it may happen now, and counts it.
+func (a *allowance) take(now time.Duration) bool {
+	if back := int((now - a.since) / a.every); back > 0 {
+		a.spent, a.since = max(a.spent-back, 0), now
+	}
+	if a.spent >= a.most {
+		return false
+	}
+	a.spent++
+	return true
 }
 
 // tailing reports whether there are too many slow episodes, compared with the given number and with the usual one.
@@ -277,7 +332,7 @@ func (c *comparison) tailing(others int) bool {
 
 // othersTails returns the lower median of the other voters' slow episodes.
 func (c *comparison) othersTails() int {
-	return lowerMedian(c.young, func(p PeerWrites) int { return p.Tails })
+	return lowerMedian(c.heard, func(p PeerWrites) int { return p.Tails })
 }
 
 // ill reports whether there is a finding. Then nothing is learned: the disk must not get used to its own fault.
@@ -308,29 +363,55 @@ func (c *comparison) learnTail() {
 // it often is at this hour: what slows the writes down is not this disk, or passes. pending reports whether that is not
 // known yet. Either way the check of fsync has a reason to ask.
 func (c *comparison) disagrees() (disagrees, pending bool) {
-	agreed := c.agreedAt != 0 && c.now-c.agreedAt < agreedLongest && len(c.peers.All) >= peersFewest &&
-		c.p90 < agreedWithin*c.agreedP90
-	if agreed && !c.answered() && c.p50 > 0 && !c.beyondHabit() {
-		c.excused = true
-		return true, false
-	}
-	c.doubted = !agreed || c.beyondHabit()
 	if c.usual == 0 || len(c.peers.All) < peersFewest {
 		return false, false
 	}
-	if !c.answered() {
-		return false, c.askedSince == 0 || c.now-c.askedSince < c.pace.answers
+	if c.agreed() && !c.answered() {
+		c.excused = true
+		return true, false
 	}
-	c.excused = c.p50 > 0 && !c.beyondHabit() && (c.wideSince == 0 || c.now-c.wideSince < c.pace.wide)
-	// The first answers may differ by chance: an agreement needs answers for as long as a difference would.
-	lasting := c.wideSince == 0 && c.answeredSince != 0 && c.now-c.answeredSince >= c.pace.wide
+	if c.doubtAt = c.now; c.doubtSince == 0 {
+		c.doubtSince = c.now
+	}
 	switch {
-	case !c.excused:
-		c.agreedAt = 0
-	case !agreed && lasting:
-		c.agreedAt, c.agreedP90 = c.now, c.p90
+	case c.answered():
+		c.excused = c.p50 > 0 && !c.beyondHabit() && (c.wideSince == 0 || c.now-c.wideSince < c.pace.wide) &&
+			len(c.heard) >= peersFewest
+		return c.excused, false
+	case c.askedSince != 0:
+		return false, c.now-c.askedSince < c.pace.answers
 	}
-	return c.excused, false
+	return false, c.now-c.doubtSince < c.pace.doubts+c.pace.answers/2
+}
+
+// agreed reports whether the last comparison found the disk as fast as the others, and it still is as fast as then, or
+// slower only as it often is at this hour.
+func (c *comparison) agreed() bool {
+	if c.agreedAt == 0 || c.now-c.agreedAt >= agreedLongest || c.p50 == 0 || c.beyondHabit() {
+		return false
+	}
+	habit := 1
+	for _, r := range c.climbs {
+		if r.since != 0 {
+			habit = r.rung
+		}
+	}
+	return c.p90 < time.Duration(agreedWithin*habit)*c.agreedP90
+}
+
+// agree notes whether the answers of the other voters confirm that the disk is as fast as theirs. The first answers may
+// differ by chance: an agreement needs answers for as long as a difference would.
+func (c *comparison) agree() {
+	switch {
+	case !c.answered() || c.p50 == 0:
+	case c.beyondHabit() || c.wideSince != 0 && c.now-c.wideSince >= c.pace.wide || len(c.heard) < peersFewest:
+		c.agreedAt = 0
+	case c.wideSince == 0 && c.now-c.answeredSince >= c.pace.wide:
+		if !c.agreed() {
+			c.agreedP90 = time.Duration(float64(c.p90) / max(c.ownTimes, 1))
+		}
+		c.agreedAt = c.now
+	}
 }
 
 // beyondHabit reports whether the writes have taken a multiple of the usual time for longer than the disk's habits
@@ -344,7 +425,7 @@ func (c *comparison) beyondHabit() bool {
 // widen notes since when the slowest tenth of the writes takes longer than on the other voters, while the median does
 // not.
 func (c *comparison) widen() {
-	p90 := lowerMedian(c.young, func(p PeerWrites) time.Duration { return p.P90 })
+	p90 := lowerMedian(c.heard, func(p PeerWrites) time.Duration { return p.P90 })
 	switch {
 	case !c.answered():
 		c.answeredSince = 0

@@ -9,7 +9,8 @@ import "time"
 // hides slow writes, and the slowest write of a minute is chance. The means of two windows are kept, so that neither a
 // single burst nor the past makes one disk look slower than another.
 type Writes struct {
-	// Least and Most are the lower and the higher mean of the last minute and the last five; both 0 if unknown.
+	// Least and Most are the lower and the higher mean of the last minute and the last five; both 0 if unknown. For
+	// Least, the five minutes also count without the last one: a burst of a few seconds raises the other two alike.
 	Least, Most time.Duration
 	// P50 and P90 are the median and the 90th percentile of the last 40 s; both 0 if unknown.
 	P50, P90 time.Duration
@@ -31,7 +32,11 @@ func (f *fsync) writes() Writes {
 		return Writes{}
 	}
 	a, b := short.mean(), long.mean()
-	return Writes{Least: min(a, b), Most: max(a, b)}
+	w := Writes{Least: min(a, b), Most: max(a, b)}
+	if before := long[:len(long)-len(short)]; len(before) >= writesFewest {
+		w.Least = min(w.Least, before.mean())
+	}
+	return w
 }
 
 // OnlySlowWrites reports whether there are findings that prevent something, and all of them are about slow writes. A

@@ -268,8 +268,8 @@ func (v View) comparesWrites() bool {
 func hangs(s health.State) bool { return s == health.Stalled || s == health.Failed }
 
 // figuresOldest is the maximum age of a host's write figures. A host publishes changed ones at once, and unchanged ones
-// every ten minutes.
-const figuresOldest = 15 * time.Minute
+// every 30 minutes.
+const figuresOldest = 45 * time.Minute
 
 // notFaster returns why a host's writes do not count as faster than this host's; empty if they do, or if writes are not
 // compared.

@@ -24,8 +24,8 @@ func TestTheSimulatedAgentHasTheTimesOfTheRealOne(t *testing.T) {
 			"writesEvery = time.Minute", "writesSoonest = 10 * time.Second", "math.Ceil(2*math.Log2(",
 		},
 		"agent/publish/write_figures.go": {
-			"figuresEvery = 10 * time.Minute", "figuresSoonest = 10 * time.Second", "figuresChange = 1.6",
-			"figuresBudget = 6", "now.Tails >= 2*w.tails+4", "math.Round(4 * math.Log2(",
+			"figuresEvery = 30 * time.Minute", "figuresSoonest = 10 * time.Second", "figuresChange = 1.6",
+			"figuresBudget = 6", "figuresRefill = 20 * time.Minute", "now.Tails >= 2*w.tails+4", "math.Round(4 * math.Log2(",
 		},
 		"agent/observe/syncs.go": {
 			"syncsSpan   = 5 * time.Minute", "syncsFewest = 100 ", "syncsFew    = 20 ",

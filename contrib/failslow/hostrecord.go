@@ -41,8 +41,8 @@ type publisher struct {
 	p50, p90 float64
 	tails    int
 	tookAt   time.Duration // 0 if they are not published
-	fullAt   time.Duration
-	changes  int
+	refilled time.Duration
+	spent    int
 }
 
 // The times of agent/publish.
@@ -51,10 +51,11 @@ const (
 	writesEvery   = time.Minute
 	writesSoonest = 10 * time.Second
 
-	figuresEvery   = 10 * time.Minute
+	figuresEvery   = 30 * time.Minute
 	figuresSoonest = 10 * time.Second
 	figuresChange  = 1.6
 	figuresBudget  = 6
+	figuresRefill  = 20 * time.Minute
 )
 
 // record returns the record of a host at that time. compares reports that the leader is unhealthy and compares writes,
@@ -102,14 +103,14 @@ func (p *publisher) took(now time.Duration, w health.Writes, asked bool) {
 		p.p50, p.p90, p.tails, p.tookAt = 0, 0, 0, 0
 		return
 	}
-	if now-p.fullAt >= figuresEvery {
-		p.fullAt, p.changes = now, 0
+	if back := int((now - p.refilled) / figuresRefill); back > 0 {
+		p.spent, p.refilled = max(p.spent-back, 0), now
 	}
 	age := now - p.tookAt
-	changed := p.differ(w) && age >= figuresSoonest && p.changes < figuresBudget
-	if p.tookAt == 0 || age >= figuresEvery || changed {
+	due := p.tookAt == 0 || age >= figuresEvery || p.differ(w) && age >= figuresSoonest
+	if due && p.spent < figuresBudget {
 		p.p50, p.p90, p.tails = quarterOctave(w.P50), quarterOctave(w.P90), w.Tails
-		p.tookAt, p.changes = now, p.changes+1
+		p.tookAt, p.spent = now, p.spent+1
 	}
 }
 
