@@ -375,9 +375,10 @@ func (c *comparison) disagrees() (disagrees, pending bool) {
 	}
 	switch {
 	case c.answered():
-		c.excused = c.p50 > 0 && !c.beyondHabit() && (c.wideSince == 0 || c.now-c.wideSince < c.pace.wide) &&
+		c.excused = c.p50 > 0 && !c.beyondHabit(0) && (c.wideSince == 0 || c.now-c.wideSince < c.pace.wide) &&
 			len(c.heard) >= peersFewest
-		return c.excused, false
+		passing := c.p50 > 0 && c.wideSince == 0 && !c.beyondHabit(c.pace.doubts)
+		return c.excused, !c.excused && passing
 	case c.askedSince != 0:
 		return false, c.now-c.askedSince < c.pace.answers
 	}
@@ -387,7 +388,7 @@ func (c *comparison) disagrees() (disagrees, pending bool) {
 // agreed reports whether the last comparison found the disk as fast as the others, and it still is as fast as then, or
 // slower only as it often is at this hour.
 func (c *comparison) agreed() bool {
-	if c.agreedAt == 0 || c.now-c.agreedAt >= agreedLongest || c.p50 == 0 || c.beyondHabit() {
+	if c.agreedAt == 0 || c.now-c.agreedAt >= agreedLongest || c.p50 == 0 || c.beyondHabit(0) {
 		return false
 	}
 	habit := 1
@@ -404,7 +405,7 @@ func (c *comparison) agreed() bool {
 func (c *comparison) agree() {
 	switch {
 	case !c.answered() || c.p50 == 0:
-	case c.beyondHabit() || c.wideSince != 0 && c.now-c.wideSince >= c.pace.wide || len(c.heard) < peersFewest:
+	case c.beyondHabit(0) || c.wideSince != 0 && c.now-c.wideSince >= c.pace.wide || len(c.heard) < peersFewest:
 		c.agreedAt = 0
 	case c.wideSince == 0 && c.now-c.answeredSince >= c.pace.wide:
 		if !c.agreed() {
@@ -414,11 +415,12 @@ func (c *comparison) agree() {
 	}
 }
 
-// beyondHabit reports whether the writes have taken a multiple of the usual time for longer than the disk's habits
-// explain. Together with another finding, that needs no hold.
-func (c *comparison) beyondHabit() bool {
+// beyondHabit reports whether the writes have taken a multiple of the usual time for at least that time, and for longer
+// than the disk's habits explain.
+func (c *comparison) beyondHabit(hold time.Duration) bool {
 	return slices.ContainsFunc(c.climbs, func(r climb) bool {
-		return r.since != 0 && c.now-r.since >= time.Duration(habitTimes*float64(c.history.Longest(c.wall, r.rung)))
+		habit := time.Duration(habitTimes * float64(c.history.Longest(c.wall, r.rung)))
+		return r.since != 0 && c.now-r.since >= max(habit, hold)
 	})
 }
 

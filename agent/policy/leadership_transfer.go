@@ -255,9 +255,9 @@ func (v View) notBetter(m Member) string {
 	return v.notFaster(h)
 }
 
-// writesOldest is the maximum age of a host's write measurement. A host publishes one every minute while the leader is
-// slow.
-const writesOldest = 150 * time.Second
+// writesOldest is the maximum age of a host's write measurement. While the leader is slow, a host publishes a changed one
+// at once, and an unchanged one every ten minutes.
+const writesOldest = 15 * time.Minute
 
 // comparesWrites reports whether slow writes alone keep this host from leading, and it still serves.
 func (v View) comparesWrites() bool {

@@ -21,7 +21,8 @@ func TestTheSimulatedAgentHasTheTimesOfTheRealOne(t *testing.T) {
 			"const p99Every = 10 * time.Minute", "step := 125 * time.Microsecond",
 		},
 		"agent/publish/writes.go": {
-			"writesEvery = time.Minute", "writesSoonest = 10 * time.Second", "math.Ceil(2*math.Log2(",
+			"writesEvery = 10 * time.Minute", "writesSoonest = 10 * time.Second", "writesBudget = 10",
+			"writesRefill = 5 * time.Minute", "level < 0.6*w.level", "math.Ceil(2*math.Log2(",
 		},
 		"agent/publish/write_figures.go": {
 			"figuresEvery = 30 * time.Minute", "figuresSoonest = 10 * time.Second", "figuresChange = 1.6",

@@ -35,8 +35,10 @@ type publisher struct {
 	p99At time.Duration
 	p99Of health.State
 
-	mean   float64
-	meanAt time.Duration
+	mean         float64
+	meanAt       time.Duration
+	meanRefilled time.Duration
+	meanSpent    int
 
 	p50, p90 float64
 	tails    int
@@ -48,8 +50,10 @@ type publisher struct {
 // The times of agent/publish.
 const (
 	p99Every      = 10 * time.Minute
-	writesEvery   = time.Minute
+	writesEvery   = 10 * time.Minute
 	writesSoonest = 10 * time.Second
+	writesBudget  = 10
+	writesRefill  = 5 * time.Minute
 
 	figuresEvery   = 30 * time.Minute
 	figuresSoonest = 10 * time.Second
@@ -90,9 +94,14 @@ func (p *publisher) writes(now time.Duration, w health.Writes, asked bool) (mean
 		p.mean, p.meanAt = 0, 0
 		return 0, 0
 	}
+	if back := int((now - p.meanRefilled) / writesRefill); back > 0 {
+		p.meanSpent, p.meanRefilled = max(p.meanSpent-back, 0), now
+	}
 	age, level := now-p.meanAt, halfOctave(w.Most)
-	if p.meanAt == 0 || age >= writesEvery || level != p.mean && age >= writesSoonest {
-		p.mean, p.meanAt = level, now
+	changed := level > p.mean || level < 0.6*p.mean
+	due := p.meanAt == 0 || age >= writesEvery || changed && age >= writesSoonest
+	if due && p.meanSpent < writesBudget {
+		p.mean, p.meanAt, p.meanSpent = level, now, p.meanSpent+1
 	}
 	return p.mean, p.meanAt
 }
