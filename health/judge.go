@@ -28,6 +28,9 @@ type Assessment struct {
 	// Recovers means that the state is SLOW because of past writes only: the last minute alone would not make the disk
 	// SLOW.
 	Recovers bool
+	// SlowNow means that the newest writes alone would cause a finding about slow writes; without it, such a finding
+	// only waits for its end.
+	SlowNow bool
 	// Writes is how long writes to the disk take now.
 	Writes Writes
 	// AsksPeers means that the other voters should publish how long their writes take.

@@ -101,6 +101,8 @@ const (
 	agreedLongest = 24 * time.Hour
 	// agreedWithin is the multiple of its slowest tenth at the agreement from which on a disk is compared again.
 	agreedWithin = 2
+	// wideTimes is the multiple of the other voters' slowest tenth that counts although the median is the same.
+	wideTimes = 3
 	// asksMost is how often a host may begin to ask in a row, and asksEvery the time after which it may once more.
 	asksMost, asksEvery = 4, 20 * time.Minute
 )
@@ -375,10 +377,10 @@ func (c *comparison) disagrees() (disagrees, pending bool) {
 	}
 	switch {
 	case c.answered():
-		c.excused = c.p50 > 0 && !c.beyondHabit(0) && (c.wideSince == 0 || c.now-c.wideSince < c.pace.wide) &&
-			len(c.heard) >= peersFewest
-		passing := c.p50 > 0 && c.wideSince == 0 && !c.beyondHabit(c.pace.doubts)
-		return c.excused, !c.excused && passing
+		wide := c.wideSince != 0 && c.now-c.wideSince >= c.pace.wide
+		c.excused = c.p50 > 0 && !c.beyondHabit(0) && !wide && len(c.heard) >= peersFewest
+		// The comparison has a finding of its own if the writes stay slower for long enough.
+		return c.excused, !c.excused && c.p50 > 0 && !wide && c.track.State == OK && c.highest(atOnce) == nil
 	case c.askedSince != 0:
 		return false, c.now-c.askedSince < c.pace.answers
 	}
@@ -435,7 +437,7 @@ func (c *comparison) widen() {
 		c.answeredSince = c.now
 	}
 	switch {
-	case c.p90 < 2*p90 || c.times >= float64(Rungs()[0]) || !c.answered():
+	case c.p90 < wideTimes*p90 || c.times >= float64(Rungs()[0]) || !c.answered():
 		c.wideSince = 0
 	case c.wideSince == 0:
 		c.wideSince = c.now
@@ -446,6 +448,9 @@ func (c *comparison) widen() {
 func (c *comparison) report(v *Assessment) {
 	v.Writes.P50, v.Writes.P90, v.Writes.Tails = c.p50, c.p90, len(c.episodes)
 	v.AsksPeers = c.askedSince != 0
+	if c.track.State == Warm && (!c.fast() || c.tailed && c.now-c.lastSlow < c.pace.tailsWell) {
+		v.SlowNow = true
+	}
 }
 
 // History returns what the judge has learned about the disk; the caller stores it.

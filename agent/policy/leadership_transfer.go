@@ -274,8 +274,11 @@ const figuresOldest = 45 * time.Minute
 // notFaster returns why a host's writes do not count as faster than this host's; empty if they do, or if writes are not
 // compared.
 func (v View) notFaster(h Host) string {
-	if !v.comparesWrites() {
+	switch {
+	case !v.comparesWrites():
 		return ""
+	case v.Health.FastAgain:
+		return "need not take over while this host's writes are fast again"
 	}
 	own, other := v.Health.Figures, h.Writes.WriteFigures
 	why := v.meanNotFaster(h)

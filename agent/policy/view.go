@@ -223,9 +223,11 @@ type Health struct {
 	Hangs     bool // a write to the disk hangs now, so a lock might not be renewed
 	// SlowWrites reports that slow writes alone keep this host from leading.
 	SlowWrites bool
-	Writes     time.Duration // the current mean write time, the lowest of its windows; 0 if unknown
-	Figures    WriteFigures
-	Text       string // with the measured number and its limit
+	// FastAgain reports that the writes are fast again, and the health state only waits for its end.
+	FastAgain bool
+	Writes    time.Duration // the current mean write time, the lowest of its windows; 0 if unknown
+	Figures   WriteFigures
+	Text      string // with the measured number and its limit
 }
 
 // Clock compares this host's wall clock with the voters'.
