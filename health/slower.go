@@ -56,6 +56,7 @@ type comparison struct {
 	agreedAt   time.Duration // when the other voters' answers last excused it, at the earliest agreedLongest ago
 	agreedP90  time.Duration // of this disk then, divided by the multiple of its usual time
 	minuteAt   time.Duration // when a minute was last learned
+	checked    bool          // the identities of the disks have been compared with those of the history
 }
 
 // climb is how long the writes have taken at least as many times the usual time as a rung.
@@ -133,8 +134,10 @@ func (p comparisonPace) hold(rung int) time.Duration {
 		base = 300 * time.Second
 	case rung < 4:
 		base = 120 * time.Second
-	case rung < 8:
+	case rung < 6:
 		base = 60 * time.Second
+	case rung < 8:
+		base = 30 * time.Second
 	}
 	return time.Duration(float64(base) * p.scale)
 }
@@ -165,7 +168,7 @@ func (c *comparison) observe(in Input) {
 	}
 	c.agree()
 	c.ask()
-	c.learn()
+	c.learn(in.Devices)
 }
 
 // forget drops the recent samples.
@@ -342,16 +345,30 @@ func (c *comparison) ill() bool {
 	return c.track.State == Warm || c.disk.State == Slow || c.disk.State == Stalled || c.disk.State == Failed
 }
 
-// learn adds a minute to the history.
-func (c *comparison) learn() {
+// learn adds a minute to the history, after checking that it is about the present disks.
+func (c *comparison) learn(devices DevicesReading) {
+	if !c.checked && len(devices.Chain) > 0 {
+		c.identify(devices)
+	}
 	if c.now-c.minuteAt < time.Minute {
 		return
 	}
+	c.identify(devices)
 	c.minuteAt = c.now
 	// A climb that waits for the other voters' answer may turn out to be a finding.
 	if c.p50 > 0 && !c.ill() && c.highest(c.asksBefore) == nil {
 		c.history.Add(c.wall, c.p50)
 	}
+	c.usual, _ = c.history.Median()
+}
+
+// identify starts an empty history if the disks have been replaced.
+func (c *comparison) identify(devices DevicesReading) {
+	if len(devices.Chain) == 0 {
+		return
+	}
+	c.checked = true
+	c.history = c.history.Of(devices.Identities())
 	c.usual, _ = c.history.Median()
 }
 
@@ -448,6 +465,9 @@ func (c *comparison) widen() {
 func (c *comparison) report(v *Assessment) {
 	v.Writes.P50, v.Writes.P90, v.Writes.Tails = c.p50, c.p90, len(c.episodes)
 	v.AsksPeers = c.askedSince != 0
+	if c.disk.State == Slow {
+		v.HealsAfter = c.history.LongestSlow()
+	}
 	if c.track.State == Warm && (!c.fast() || c.tailed && c.now-c.lastSlow < c.pace.tailsWell) {
 		v.SlowNow = true
 	}
@@ -458,6 +478,6 @@ func (j *Judge) History() ([]byte, error) { return j.compared.history.Encode() }
 
 // UseHistory sets what the judge has learned about the disk.
 func (j *Judge) UseHistory(h History) {
-	j.compared.history = h
+	j.compared.history, j.compared.checked = h, false
 	j.compared.usual, _ = h.Median()
 }

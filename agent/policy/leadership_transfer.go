@@ -287,7 +287,7 @@ func (v View) notFaster(h Host) string {
 	}
 	known := v.Health.Writes != 0 && h.Writes.Mean != 0 && h.Writes.Age <= writesOldest
 	switch {
-	case known && h.Writes.Mean > 2*v.Health.Writes:
+	case known && h.Writes.Mean > v.Health.Writes:
 		return why
 	case faster(own.P90, other.P90):
 		return fmt.Sprintf("takes up to %s for nine writes in ten, and this host %s", durationfmt.Text(other.P90),

@@ -19,6 +19,7 @@ type hostRecord struct {
 	ungated   health.Gate
 	qualified bool
 	recovers  bool
+	heals     time.Duration
 	p99       float64
 	writeMean float64
 	writesAt  time.Duration
@@ -65,7 +66,7 @@ const (
 // record returns the record of a host at that time. compares reports that the leader is unhealthy and compares writes,
 // and asked that another voter asks.
 func (p *publisher) record(now time.Duration, a health.Assessment, compares, asked bool) hostRecord {
-	r := hostRecord{state: a.State, qualified: a.Qualified, recovers: a.Recovers, asks: a.AsksPeers}
+	r := hostRecord{state: a.State, qualified: a.Qualified, recovers: a.Recovers, asks: a.AsksPeers, heals: a.HealsAfter}
 	if a.State != health.OK && a.State != health.Qualifying {
 		r.code, r.ungated = a.Code, health.Everything.Without(a.Gates)
 	}
@@ -162,7 +163,7 @@ func (s *seen) policyHost(name string, now time.Duration) policy.Host {
 	h := policy.Host{
 		ID: name, Name: name, PeerURL: peerURL(name), Role: policy.RoleVoter, Health: r.state, Ungated: r.ungated,
 		Qualified: r.qualified, Manage: true, Recovers: r.recovers, P99: seconds(r.p99),
-		AsksWrites: r.asks, Strained: s.strained > 0 && now-s.strained <= policy.CommonSpan,
+		AsksWrites: r.asks, HealsAfter: r.heals, Strained: s.strained > 0 && now-s.strained <= policy.CommonSpan,
 	}
 	if r.writeMean > 0 {
 		h.Writes.Mean, h.Writes.Age = seconds(r.writeMean), now-s.writesAt
