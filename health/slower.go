@@ -65,6 +65,9 @@ type climb struct {
 	since time.Duration // 0 if they do not; the time without samples does not count
 	began time.Time
 	gap   time.Duration // how long there have been too few samples
+
+	habit     time.Duration // how long such a spell may last at this hour, by the history
+	habitHour int           // of the day to which that applies; 0: unknown, otherwise one more
 }
 
 // comparisonPace holds the times of a comparison.
@@ -258,6 +261,7 @@ func (r *climb) follow(c *comparison) {
 			c.history.AddFound(r.began, r.rung, lasted)
 		}
 		r.since = 0
+		c.learned()
 	}
 }
 
@@ -267,7 +271,23 @@ func (r *climb) needs(c *comparison) time.Duration {
 	if c.history.Young() {
 		hold = max(hold, c.pace.youngHold)
 	}
-	return max(hold, time.Duration(habitTimes*float64(c.history.Longest(c.wall, r.rung))))
+	return max(hold, r.explained(c))
+}
+
+// explained returns how long a spell may last that the disk's habits at this hour explain. The result is kept, because
+// it rarely changes: see learn.
+func (r *climb) explained(c *comparison) time.Duration {
+	if hour := c.wall.UTC().Hour() + 1; hour != r.habitHour {
+		r.habit, r.habitHour = time.Duration(habitTimes*float64(c.history.Longest(c.wall, r.rung))), hour
+	}
+	return r.habit
+}
+
+// learned makes all climbs consult the history again.
+func (c *comparison) learned() {
+	for i := range c.climbs {
+		c.climbs[i].habitHour = 0
+	}
 }
 
 // highest returns the highest rung that has been exceeded for long enough, allowing for a lead time.
@@ -354,6 +374,7 @@ func (c *comparison) learn(devices DevicesReading) {
 		return
 	}
 	c.identify(devices)
+	c.learned()
 	c.minuteAt = c.now
 	// A climb that waits for the other voters' answer may turn out to be a finding.
 	if c.p50 > 0 && !c.ill() && c.highest(c.asksBefore) == nil {
@@ -437,10 +458,12 @@ func (c *comparison) agree() {
 // beyondHabit reports whether the writes have taken a multiple of the usual time for at least that time, and for longer
 // than the disk's habits explain.
 func (c *comparison) beyondHabit(hold time.Duration) bool {
-	return slices.ContainsFunc(c.climbs, func(r climb) bool {
-		habit := time.Duration(habitTimes * float64(c.history.Longest(c.wall, r.rung)))
-		return r.since != 0 && c.now-r.since >= max(habit, hold)
-	})
+	for i := range c.climbs {
+		if r := &c.climbs[i]; r.since != 0 && c.now-r.since >= max(r.explained(c), hold) {
+			return true
+		}
+	}
+	return false
 }
 
 // widen notes since when the slowest tenth of the writes takes longer than on the other voters, while the median does
@@ -479,5 +502,6 @@ func (j *Judge) History() ([]byte, error) { return j.compared.history.Encode() }
 // UseHistory sets what the judge has learned about the disk.
 func (j *Judge) UseHistory(h History) {
 	j.compared.history, j.compared.checked = h, false
+	j.compared.learned()
 	j.compared.usual, _ = h.Median()
 }

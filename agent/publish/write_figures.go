@@ -17,8 +17,9 @@ const (
 	figuresEvery = 30 * time.Minute
 	// figuresSoonest is the minimum time before changed figures are published.
 	figuresSoonest = 10 * time.Second
-	// figuresChange is the factor by which a figure must have changed: three steps, more than chance explains.
-	figuresChange = 1.6
+	// figuresChange is the factor by which the median must have changed: three steps, more than chance explains. The
+	// 90th percentile varies more.
+	figuresChange, figuresP90Change = 1.6, 2.1
 	// figuresBudget bounds how often figures are published in a row, the first answer included, and figuresRefill is
 	// the time after which they may be once more: a load that all voters share makes all of them ask, and a record that
 	// asks may be forged.
@@ -61,11 +62,12 @@ func (w *writeFigures) publish(h *record.Host, r *round.Round, asked bool) {
 
 // differ reports whether the figures have changed by more than chance explains.
 func (w *writeFigures) differ(now health.Writes) bool {
-	far := func(now time.Duration, was float64) bool {
+	far := func(now time.Duration, was, factor float64) bool {
 		ratio := now.Seconds() / was
-		return ratio > figuresChange || ratio < 1/figuresChange
+		return ratio > factor || ratio < 1/factor
 	}
-	return far(now.P50, w.p50) || far(now.P90, w.p90) || now.Tails >= 2*w.tails+4 || 2*now.Tails+4 <= w.tails
+	return far(now.P50, w.p50, figuresChange) || far(now.P90, w.p90, figuresP90Change) ||
+		now.Tails >= 2*w.tails+4 || 2*now.Tails+4 <= w.tails
 }
 
 // quarterOctave returns a duration in seconds, rounded to the nearest microsecond times a power of the fourth root of

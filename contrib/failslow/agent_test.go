@@ -25,7 +25,7 @@ func TestTheSimulatedAgentHasTheTimesOfTheRealOne(t *testing.T) {
 			"writesRefill = 5 * time.Minute", "level < 0.6*w.level", "math.Ceil(2*math.Log2(",
 		},
 		"agent/publish/write_figures.go": {
-			"figuresEvery = 30 * time.Minute", "figuresSoonest = 10 * time.Second", "figuresChange = 1.6",
+			"figuresEvery = 30 * time.Minute", "figuresSoonest = 10 * time.Second", "figuresP90Change = 1.6, 2.1",
 			"figuresBudget = 6", "figuresRefill = 20 * time.Minute", "now.Tails >= 2*w.tails+4", "math.Round(4 * math.Log2(",
 		},
 		"agent/observe/syncs.go": {

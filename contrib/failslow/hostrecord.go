@@ -59,6 +59,7 @@ const (
 	figuresEvery   = 30 * time.Minute
 	figuresSoonest = 10 * time.Second
 	figuresChange  = 1.6
+	p90Change      = 2.1
 	figuresBudget  = 6
 	figuresRefill  = 20 * time.Minute
 )
@@ -126,11 +127,12 @@ func (p *publisher) took(now time.Duration, w health.Writes, asked bool) {
 
 // differ reports whether the figures have changed by more than chance explains.
 func (p *publisher) differ(w health.Writes) bool {
-	far := func(now time.Duration, was float64) bool {
+	far := func(now time.Duration, was, factor float64) bool {
 		ratio := now.Seconds() / was
-		return ratio > figuresChange || ratio < 1/figuresChange
+		return ratio > factor || ratio < 1/factor
 	}
-	return far(w.P50, p.p50) || far(w.P90, p.p90) || w.Tails >= 2*p.tails+4 || 2*w.Tails+4 <= p.tails
+	return far(w.P50, p.p50, figuresChange) || far(w.P90, p.p90, p90Change) ||
+		w.Tails >= 2*p.tails+4 || 2*w.Tails+4 <= p.tails
 }
 
 // quarterOctave rounds to the nearest microsecond times a power of the fourth root of two, in seconds.
