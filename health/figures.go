@@ -48,6 +48,10 @@ func (f *fsync) report(v *Assessment) {
 	v.Qualified = f.qualified
 	v.Writes = f.writes()
 	v.Recovers = f.track.Code == DiskFsyncSlow && f.now-f.slowAt >= fsyncRecovers
+	if f.track.State == Warm || f.track.State == Slow {
+		_, trips := f.tripped()
+		v.SlowNow = trips || f.track.State == Slow && !v.Recovers
+	}
 	to := &v.Figures
 	to.WAL, to.Direct = f.laneFigures(f.lanes[LaneWAL], f.sorted[LaneWAL]),
 		f.laneFigures(f.lanes[LaneDirect], f.sorted[LaneDirect])

@@ -156,8 +156,9 @@ func (f *fsync) recovered() (string, bool) {
 
 // steady reports whether a WARM disk is good enough right now.
 func (f *fsync) steady() bool {
-	if len(f.recent) < f.limits.Window ||
-		f.recent.last(f.limits.Window).over(f.limits.FsyncClear) > allowed(f.limits.Window) {
+	clear := len(f.recent) >= f.limits.Window &&
+		(f.recent.last(f.limits.Window).over(f.limits.FsyncClear) <= allowed(f.limits.Window) || f.compared.agreed())
+	if !clear {
 		return false
 	}
 	direct := f.lanes[LaneDirect].since(f.now - f.pace.calm)

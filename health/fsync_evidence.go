@@ -43,6 +43,8 @@ type fsync struct {
 	// when the first of the consecutive windows that allow leaving WARM began; 0 if the last one does not
 	calmSince time.Duration
 	slowAt    time.Duration // when it was last slow, judged by the minute before
+	slowSince time.Duration // when it became SLOW
+	slowBegan time.Time     // the same, by the wall clock
 	resetAt   time.Duration // when FAILED was last left, 0 if never
 	brokenAt  time.Duration // when an operation last returned an error that means a broken disk, or hung
 
@@ -168,7 +170,10 @@ func (f *fsync) entered(from State) {
 		(from == Qualifying || from == Failed && !f.member) && to == OK && f.fits())
 	f.wasWarm = to == Unknown && (from == Warm || from == Unknown && f.wasWarm)
 	if to == Slow && from != Slow {
-		f.slowAt = f.now
+		f.slowAt, f.slowSince, f.slowBegan = f.now, f.now, f.compared.wall
+	}
+	if from == Slow && to == Warm {
+		f.compared.history.AddSlow(f.slowBegan, f.slowAt-f.slowSince)
 	}
 	if to != from {
 		f.run, f.runs, f.leftOut = nil, nil, 0

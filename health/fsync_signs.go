@@ -38,14 +38,15 @@ func (f *fsync) newSigns() []sign {
 	return []sign{
 		{
 			fmt.Sprintf("%d of the last %d samples, or %d of %d, over %s, unless the other voters' writes take as long",
-				trip(short), short, trip(long), long, show(t.FsyncWarm)), f.oftenAlone,
+				trip(short), short, trip(long), long, show(t.FsyncWarm)), f.alone(f.often),
 		},
 		{fmt.Sprintf("%d samples of a lane in a row over %s", slowInARow, show(t.FsyncSlow)), func() (string, bool) {
 			return f.inARow(slowInARow, t.FsyncSlow, 0)
 		}},
 		{
-			fmt.Sprintf("%d samples of a lane in a row over %s, for %s or more", warmInARow, show(t.FsyncWarm),
-				show(p.streak)), func() (string, bool) { return f.inARow(warmInARow, t.FsyncWarm, p.streak) },
+			fmt.Sprintf("%d samples of a lane in a row over %s, for %s or more, unless the other voters' writes take "+
+				"as long", warmInARow, show(t.FsyncWarm), show(p.streak)),
+			f.alone(func() (string, bool) { return f.inARow(warmInARow, t.FsyncWarm, p.streak) }),
 		},
 		{
 			fmt.Sprintf("%d samples over %s within %s", outliersMost+1, show(t.outlier()), show(p.outliers)),
@@ -77,14 +78,17 @@ func (f *fsync) often() (string, bool) {
 	return "", false
 }
 
-// oftenAlone is like often, but returns false if the other voters' writes take as long, or have not been compared yet.
-func (f *fsync) oftenAlone() (string, bool) {
-	measured, holds := f.often()
-	if !holds {
-		return "", false
+// alone returns a sign that holds only if the other voters' writes do not take as long, and have been compared if that
+// is possible.
+func (f *fsync) alone(sign func() (string, bool)) func() (string, bool) {
+	return func() (string, bool) {
+		measured, holds := sign()
+		if !holds {
+			return "", false
+		}
+		disagrees, pending := f.compared.disagrees()
+		return measured, !disagrees && !pending
 	}
-	disagrees, pending := f.compared.disagrees()
-	return measured, !disagrees && !pending
 }
 
 // inARow reports whether the newest n samples of a lane were over the limit, and for how long.

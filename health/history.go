@@ -19,8 +19,10 @@ import (
 // It depends on no clock: a day ends when the wall clock has another date and the day has enough measurements. A clock
 // that jumps neither discards days nor adds empty ones.
 type History struct {
-	Version int   `json:"version"`
-	Days    []Day `json:"days,omitempty"` // oldest first, at most [HistoryDays]; the last one is today
+	Version int `json:"version"`
+	// Disks are the identities of the disks that it is about; empty if unknown.
+	Disks []string `json:"disks,omitempty"`
+	Days  []Day    `json:"days,omitempty"` // oldest first, at most [HistoryDays]; the last one is today
 }
 
 // Day is one day of a [History].
@@ -34,6 +36,9 @@ type Day struct {
 	// Found is the same for spells that were a finding and ended by themselves. They are a habit only if they recur:
 	// see scheduled.
 	Found map[int]map[int]int `json:"found,omitempty"`
+	// Slow is the longest time in seconds for which the disk was SLOW and became fast again by itself, by the hour in
+	// UTC in which that began.
+	Slow map[int]int `json:"slow,omitempty"`
 	// Tails counts the slow episodes.
 	Tails int `json:"tails,omitempty"`
 }
@@ -48,6 +53,8 @@ const (
 	// dayFewest is how many measured minutes make a day.
 	dayFewest = 6 * 60
 	dayMost   = 48 * 60
+	// diskMost bounds the length of a disk's identity.
+	diskMost = 64
 	// spellLongest bounds a learned spell.
 	spellLongest = 40 * time.Minute
 	// A spell that was a finding is a scheduled job, and not a fault, if there was one at the same hour on scheduleDays
@@ -105,6 +112,46 @@ func addSpell(to *map[int]map[int]int, began time.Time, rung int, lasted time.Du
 		(*to)[hour] = map[int]int{}
 	}
 	(*to)[hour][rung] = max((*to)[hour][rung], seconds)
+}
+
+// AddSlow adds a spell in which the disk was SLOW and became fast again by itself.
+func (h *History) AddSlow(began time.Time, lasted time.Duration) {
+	if began.IsZero() || lasted <= 0 || lasted > scheduleLongest {
+		return
+	}
+	day, hour := h.today(began), began.UTC().Hour()
+	if day.Slow == nil {
+		day.Slow = map[int]int{}
+	}
+	day.Slow[hour] = max(day.Slow[hour], int(lasted/time.Second))
+}
+
+// LongestSlow returns the longest spell in which the disk was SLOW and became fast again by itself. A day with such
+// spells in more than scheduleHours hours does not count: that disk is broken.
+func (h *History) LongestSlow() time.Duration {
+	longest := 0
+	for _, d := range h.Days {
+		if len(d.Slow) > scheduleHours {
+			continue
+		}
+		for _, seconds := range d.Slow {
+			longest = max(longest, seconds)
+		}
+	}
+	return time.Duration(longest) * time.Second
+}
+
+// Of returns the history of these disks: this one, or an empty one if none of them is among the disks that it is about.
+// A disk of unknown identity counts as the same. So does an array in which some of the disks were replaced.
+func (h History) Of(disks []string) History {
+	if len(disks) == 0 {
+		return h
+	}
+	if len(h.Disks) > 0 && !slices.ContainsFunc(disks, func(id string) bool { return slices.Contains(h.Disks, id) }) {
+		h = History{}
+	}
+	h.Disks = disks
+	return h
 }
 
 // AddTail adds a slow episode.
@@ -235,6 +282,9 @@ func (h *History) check() error {
 	if h.Version != historyVersion {
 		return fmt.Errorf("it has version %d, want %d", h.Version, historyVersion)
 	}
+	if len(h.Disks) > MaxDisks || slices.ContainsFunc(h.Disks, func(id string) bool { return len(id) > diskMost }) {
+		return errors.New("its disks have impossible identities")
+	}
 	if len(h.Days) > HistoryDays {
 		return fmt.Errorf("it has %d days, the bound is %d", len(h.Days), HistoryDays)
 	}
@@ -250,6 +300,11 @@ func (d *Day) check() error {
 	impossible := errors.New("it has impossible numbers")
 	if d.Tails < 0 || d.Tails > tailsMost*12 {
 		return impossible
+	}
+	for hour, seconds := range d.Slow {
+		if hour < 0 || hour > 23 || seconds < 0 || seconds > int(scheduleLongest/time.Second) {
+			return impossible
+		}
 	}
 	for bucket, n := range d.Minutes {
 		if bucket < 0 || bucket >= buckets || n < 0 || n > dayMost {

@@ -19,8 +19,12 @@ type PeerWritesReading struct {
 	All []PeerWrites
 }
 
-// PeerWrites is what another voter's host publishes. It may be wrong: one record is never enough for a finding, nor
-// to prevent one.
+// PeerWrites is what another voter's host publishes. It may be wrong. Among three or more answers, one record neither
+// causes a finding nor prevents one, because the lower median counts. With two answers, the lower figure counts, unless
+// it is more than peersApart times below both the other one and this host's own past. So one record never prevents a
+// finding of a disk whose other peer answers truthfully, and it causes one only while a load or a shared storage slows
+// all voters down, and only if it is at least an eighth of that host's usual time. Without such a load, a disk that is
+// as fast as in its own past has no finding, whatever the others publish.
 type PeerWrites struct {
 	Host string
 	// P50 and P90 are of its newest writes, as in [Writes], rounded to the nearest quarter of an octave; 0 if it has
@@ -38,8 +42,10 @@ const (
 	// single record cannot make this host look slow.
 	peersFewest = 2
 	// peersOldest is the maximum age of a peer's measurement. A voter that is asked publishes again when the
-	// measurement changes, and otherwise every ten minutes; its record expires with its agent.
-	peersOldest = 15 * time.Minute
+	// measurement changes, and otherwise every 30 minutes; its record expires with its agent.
+	peersOldest = 45 * time.Minute
+	// peersApart is how many times faster than both this host's past and the other voter one of two voters may be.
+	peersApart = 8
 	// writeLongest bounds a published latency; a longer one is refused.
 	writeLongest = time.Hour
 	// tailsMost bounds a published number of episodes: one every ten seconds for two hours.
@@ -58,6 +64,22 @@ func (r PeerWritesReading) young(oldest time.Duration) []PeerWrites {
 		if r.Known && p.plausible() && p.Age <= min(oldest, peersOldest) {
 			young = append(young, p)
 		}
+	}
+	return young
+}
+
+// believed returns the figures that count, of those that were published: of two, not one that is far below both the
+// other one and this host's usual time.
+func believed(young []PeerWrites, usual time.Duration) []PeerWrites {
+	if len(young) != peersFewest || usual == 0 {
+		return young
+	}
+	fast, slow := 0, 1
+	if young[slow].P50 < young[fast].P50 {
+		fast, slow = slow, fast
+	}
+	if p50 := young[fast].P50; p50 < usual/peersApart && p50 < young[slow].P50/peersApart {
+		return young[slow : slow+1]
 	}
 	return young
 }

@@ -17,26 +17,29 @@ type comparison struct {
 	pace    comparisonPace
 	limits  Thresholds
 	track   *track
-	disk    *track // the track of the check of fsync
+	disk    *track // of the check of fsync
 	history History
 
 	// The newest reading.
-	now   time.Duration
-	wall  time.Time
-	peers PeerWritesReading
-	young []PeerWrites
+	now     time.Duration
+	elapsed time.Duration // since the reading before
+	wall    time.Time
+	peers   PeerWritesReading
+	young   []PeerWrites // what the other voters have published lately
+	heard   []PeerWrites // what counts of it
 
 	recent   samples // judged samples of the last span
 	p50, p90 time.Duration
 	usual    time.Duration // the median of the last week; 0 if unknown
 	times    float64       // how many times the usual time a write takes now; 0 if unknown or immaterial
-	climbs   []climb       // one climb for each rung
+	ownTimes float64       // the same, compared with its own past only
+	climbs   []climb       // by rung
 	// wideSince is since when the slowest tenth, but not the median, has taken longer than on the other voters; or 0
 	wideSince time.Duration
 	// answeredSince is since when enough other voters have published, without a break; or 0
 	answeredSince time.Duration
 	episodes      []time.Duration
-	lastSlow      time.Duration // when the newest slow write completed
+	lastSlow      time.Duration // the newest slow write
 
 	// The finding.
 	rung   int  // that was exceeded; 0 if only tails were
@@ -46,26 +49,35 @@ type comparison struct {
 
 	askedSince time.Duration // 0 if this host does not ask
 	reasonAt   time.Duration // when there was last a reason to ask
-	doubted    bool          // the check of fsync wants to compare its finding
-	excused    bool          // the comparison disagreed with that finding
+	asked      allowance     // bounds how often it begins to ask
+	doubtSince time.Duration // when the check of fsync began to want a comparison of its finding; 0 if it does not
+	doubtAt    time.Duration // when it last wanted one
+	excused    bool          // and the comparison disagreed
 	agreedAt   time.Duration // when the other voters' answers last excused it, at the earliest agreedLongest ago
-	agreedP90  time.Duration // the P90 of this disk at agreedAt
+	agreedP90  time.Duration // of this disk then, divided by the multiple of its usual time
 	minuteAt   time.Duration // when a minute was last learned
+	checked    bool          // the identities of the disks have been compared with those of the history
 }
 
 // climb is how long the writes have taken at least as many times the usual time as a rung.
 type climb struct {
 	rung  int
-	since time.Duration // 0 if they do not
+	since time.Duration // 0 if they do not; the time without samples does not count
 	began time.Time
+	gap   time.Duration // how long there have been too few samples
+
+	habit     time.Duration // how long such a spell may last at this hour, by the history
+	habitHour int           // of the day to which that applies; 0: unknown, otherwise one more
 }
 
 // comparisonPace holds the times of a comparison.
 type comparisonPace struct {
 	span      time.Duration // of the recent writes
-	asks      time.Duration // how long before a comparison is needed a host asks for it, at most
+	asks      time.Duration // how long before it is needed a comparison is asked for, at most
 	answers   time.Duration // how long the other voters may take to answer
 	lingers   time.Duration // how long a host asks after its last reason
+	doubts    time.Duration // how long the check of fsync must want a comparison before the host asks
+	gap       time.Duration // how long a climb waits for samples
 	well      time.Duration // how long the writes must be fast again
 	wide      time.Duration // how long the slowest tenth must differ from the others'
 	youngHold time.Duration // the shortest spell that counts while the history is young
@@ -90,9 +102,13 @@ const (
 	tailsFewest, tailsTimes = 8, 4
 	tailsKept               = 128
 	// agreedLongest is how long an answer of the other voters counts while the disk is as fast as in its own past.
-	agreedLongest = 6 * time.Hour
-	// An agreement ends once the slowest tenth takes agreedWithin times as long as when it was reached.
+	agreedLongest = 24 * time.Hour
+	// agreedWithin is the multiple of its slowest tenth at the agreement from which on a disk is compared again.
 	agreedWithin = 2
+	// wideTimes is the multiple of the other voters' slowest tenth that counts although the median is the same.
+	wideTimes = 3
+	// asksMost is how often a host may begin to ask in a row, and asksEvery the time after which it may once more.
+	asksMost, asksEvery = 4, 20 * time.Minute
 )
 
 func newComparison(t Thresholds) *comparison {
@@ -100,11 +116,13 @@ func newComparison(t Thresholds) *comparison {
 	scaled := func(d time.Duration) time.Duration { return time.Duration(float64(d) * part) }
 	c := &comparison{limits: t, track: &track{}, disk: &track{}, pace: comparisonPace{
 		span: max(scaled(40*time.Second), 20*t.DirectInterval), asks: scaled(30 * time.Second),
-		answers: max(scaled(30*time.Second), 10*time.Second), lingers: scaled(time.Minute),
+		answers: max(scaled(30*time.Second), 10*time.Second), lingers: scaled(3 * time.Minute),
+		doubts: scaled(time.Minute), gap: scaled(5 * time.Minute),
 		well: scaled(5 * time.Minute), wide: scaled(2 * time.Minute), youngHold: scaled(10 * time.Minute),
 		tails:     scaled(2 * time.Hour),
 		tailsWell: scaled(30 * time.Minute), episode: scaled(10 * time.Second), scale: part,
 	}}
+	c.asked = allowance{most: asksMost, every: scaled(asksEvery)}
 	for _, r := range Rungs() {
 		c.climbs = append(c.climbs, climb{rung: r})
 	}
@@ -119,8 +137,10 @@ func (p comparisonPace) hold(rung int) time.Duration {
 		base = 300 * time.Second
 	case rung < 4:
 		base = 120 * time.Second
-	case rung < 8:
+	case rung < 6:
 		base = 60 * time.Second
+	case rung < 8:
+		base = 30 * time.Second
 	}
 	return time.Duration(float64(base) * p.scale)
 }
@@ -132,8 +152,10 @@ func (c *comparison) begin(now time.Duration) { c.now, c.minuteAt = now, now }
 
 // observe processes new input. The check of fsync calls it first, because it depends on the comparison.
 func (c *comparison) observe(in Input) {
+	c.elapsed = in.Now - c.now
 	c.now, c.wall, c.peers = in.Now, in.Wall, in.Peers
 	c.young = in.Peers.young(peersOldest)
+	c.heard = believed(c.young, c.usual)
 	if c.disk.State == Qualifying {
 		c.forget() // bursts are not comparable with rest
 	} else {
@@ -147,8 +169,9 @@ func (c *comparison) observe(in Input) {
 	if !c.fast() {
 		c.wellAt = c.now
 	}
+	c.agree()
 	c.ask()
-	c.learn()
+	c.learn(in.Devices)
 }
 
 // forget drops the recent samples.
@@ -188,12 +211,16 @@ func (c *comparison) take(all []Sample) {
 
 // compare updates how many times the usual time a write takes.
 func (c *comparison) compare() {
-	c.times = 0
-	usual := max(c.usual, c.others())
-	if c.p50 == 0 || c.usual == 0 || c.p50-usual < writesMaterial {
+	c.times, c.ownTimes = 0, 0
+	if c.p50 == 0 || c.usual == 0 {
 		return
 	}
-	c.times = float64(c.p50) / float64(usual)
+	if c.p50-c.usual >= writesMaterial {
+		c.ownTimes = float64(c.p50) / float64(c.usual)
+	}
+	if usual := max(c.usual, c.others()); c.p50-usual >= writesMaterial {
+		c.times = float64(c.p50) / float64(usual)
+	}
 }
 
 // others returns the lower median of the other voters' medians; 0 if too few have published one.
@@ -201,22 +228,31 @@ func (c *comparison) others() time.Duration {
 	if !c.answered() {
 		return 0
 	}
-	return lowerMedian(c.young, func(p PeerWrites) time.Duration { return p.P50 })
+	return lowerMedian(c.heard, func(p PeerWrites) time.Duration { return p.P50 })
 }
 
 // answered reports whether enough other voters have published how long their writes take.
 func (c *comparison) answered() bool { return len(c.young) >= peersFewest }
 
-// follow updates a climb. One that ends by itself is a habit, and is learned.
+// follow updates a climb. One that ends by itself is a habit, and is learned. While there are too few samples, as under
+// CPU starvation, a climb neither continues nor ends, for a bounded time.
 func (r *climb) follow(c *comparison) {
 	rung := float64(r.rung)
+	if r.since != 0 && c.p50 == 0 {
+		r.since += c.elapsed
+		if r.gap += c.elapsed; r.gap > c.pace.gap {
+			r.since = 0
+		}
+		return
+	}
+	r.gap = 0
 	switch {
 	case r.since == 0 && c.times >= rung:
 		r.since, r.began = c.now, c.wall
 	case r.since != 0 && c.times < climbStays*rung:
 		lasted := c.now - r.since
-		// Without samples, or while the load slows all voters down, the end says nothing about this disk's habits.
-		unproven := c.p50 == 0 || float64(c.p50) >= climbStays*rung*float64(c.usual)
+		// While the load slows all voters down, the end says nothing about this disk's habits.
+		unproven := float64(c.p50) >= climbStays*rung*float64(c.usual)
 		switch {
 		case unproven:
 		case !c.ill() && lasted < r.needs(c):
@@ -225,6 +261,7 @@ func (r *climb) follow(c *comparison) {
 			c.history.AddFound(r.began, r.rung, lasted)
 		}
 		r.since = 0
+		c.learned()
 	}
 }
 
@@ -234,7 +271,23 @@ func (r *climb) needs(c *comparison) time.Duration {
 	if c.history.Young() {
 		hold = max(hold, c.pace.youngHold)
 	}
-	return max(hold, time.Duration(habitTimes*float64(c.history.Longest(c.wall, r.rung))))
+	return max(hold, r.explained(c))
+}
+
+// explained returns how long a spell may last that the disk's habits at this hour explain. The result is kept, because
+// it rarely changes: see learn.
+func (r *climb) explained(c *comparison) time.Duration {
+	if hour := c.wall.UTC().Hour() + 1; hour != r.habitHour {
+		r.habit, r.habitHour = time.Duration(habitTimes*float64(c.history.Longest(c.wall, r.rung))), hour
+	}
+	return r.habit
+}
+
+// learned makes all climbs consult the history again.
+func (c *comparison) learned() {
+	for i := range c.climbs {
+		c.climbs[i].habitHour = 0
+	}
 }
 
 // highest returns the highest rung that has been exceeded for long enough, allowing for a lead time.
@@ -255,17 +308,44 @@ func (c *comparison) asksBefore(rung int) time.Duration {
 	return min(c.pace.asks, 2*c.pace.hold(rung)/3)
 }
 
-// ask updates whether this host asks the other voters for how long their writes take.
+// ask updates whether this host asks the other voters for how long their writes take. It asks once in each spell:
+// while its writes take longer than its own past explains, it continues.
 func (c *comparison) ask() {
-	if c.highest(c.asksBefore) != nil || c.tailing(0) || c.doubted || c.track.State == Warm {
+	if c.doubtSince != 0 && c.now-c.doubtAt >= c.pace.doubts {
+		c.doubtSince = 0
+	}
+	doubted := c.doubtSince != 0 && c.now-c.doubtSince >= c.pace.doubts
+	switch {
+	case c.highest(c.asksBefore) != nil, c.tailing(0), doubted, c.track.State == Warm:
 		c.reasonAt = c.now
-		if c.askedSince == 0 {
+		if c.askedSince == 0 && c.asked.take(c.now) {
 			c.askedSince = c.now
 		}
-	} else if c.now-c.reasonAt >= c.pace.lingers {
+	case c.askedSince != 0 && c.ownTimes >= climbStays*float64(Rungs()[0]):
+		c.reasonAt = c.now
+	case c.now-c.reasonAt >= c.pace.lingers:
 		c.askedSince = 0
 	}
-	c.doubted = false
+}
+
+// allowance bounds how often something happens: most times in a row, and once more after each interval.
+type allowance struct {
+	most  int
+	every time.Duration
+	spent int
+	since time.Duration // when the last one was given back
+}
+
+// take reports whether it may happen now, and counts it.
+func (a *allowance) take(now time.Duration) bool {
+	if back := int((now - a.since) / a.every); back > 0 {
+		a.spent, a.since = max(a.spent-back, 0), now
+	}
+	if a.spent >= a.most {
+		return false
+	}
+	a.spent++
+	return true
 }
 
 // tailing reports whether there are too many slow episodes, compared with the given number and with the usual one.
@@ -277,7 +357,7 @@ func (c *comparison) tailing(others int) bool {
 
 // othersTails returns the lower median of the other voters' slow episodes.
 func (c *comparison) othersTails() int {
-	return lowerMedian(c.young, func(p PeerWrites) int { return p.Tails })
+	return lowerMedian(c.heard, func(p PeerWrites) int { return p.Tails })
 }
 
 // ill reports whether there is a finding. Then nothing is learned: the disk must not get used to its own fault.
@@ -285,16 +365,31 @@ func (c *comparison) ill() bool {
 	return c.track.State == Warm || c.disk.State == Slow || c.disk.State == Stalled || c.disk.State == Failed
 }
 
-// learn adds a minute to the history.
-func (c *comparison) learn() {
+// learn adds a minute to the history, after checking that it is about the present disks.
+func (c *comparison) learn(devices DevicesReading) {
+	if !c.checked && len(devices.Chain) > 0 {
+		c.identify(devices)
+	}
 	if c.now-c.minuteAt < time.Minute {
 		return
 	}
+	c.identify(devices)
+	c.learned()
 	c.minuteAt = c.now
 	// A climb that waits for the other voters' answer may turn out to be a finding.
 	if c.p50 > 0 && !c.ill() && c.highest(c.asksBefore) == nil {
 		c.history.Add(c.wall, c.p50)
 	}
+	c.usual, _ = c.history.Median()
+}
+
+// identify starts an empty history if the disks have been replaced.
+func (c *comparison) identify(devices DevicesReading) {
+	if len(devices.Chain) == 0 {
+		return
+	}
+	c.checked = true
+	c.history = c.history.Of(devices.Identities())
 	c.usual, _ = c.history.Median()
 }
 
@@ -308,43 +403,73 @@ func (c *comparison) learnTail() {
 // it often is at this hour: what slows the writes down is not this disk, or passes. pending reports whether that is not
 // known yet. Either way the check of fsync has a reason to ask.
 func (c *comparison) disagrees() (disagrees, pending bool) {
-	agreed := c.agreedAt != 0 && c.now-c.agreedAt < agreedLongest && len(c.peers.All) >= peersFewest &&
-		c.p90 < agreedWithin*c.agreedP90
-	if agreed && !c.answered() && c.p50 > 0 && !c.beyondHabit() {
-		c.excused = true
-		return true, false
-	}
-	c.doubted = !agreed || c.beyondHabit()
 	if c.usual == 0 || len(c.peers.All) < peersFewest {
 		return false, false
 	}
-	if !c.answered() {
-		return false, c.askedSince == 0 || c.now-c.askedSince < c.pace.answers
+	if c.agreed() && !c.answered() {
+		c.excused = true
+		return true, false
 	}
-	c.excused = c.p50 > 0 && !c.beyondHabit() && (c.wideSince == 0 || c.now-c.wideSince < c.pace.wide)
-	// The first answers may differ by chance: an agreement needs answers for as long as a difference would.
-	lasting := c.wideSince == 0 && c.answeredSince != 0 && c.now-c.answeredSince >= c.pace.wide
+	if c.doubtAt = c.now; c.doubtSince == 0 {
+		c.doubtSince = c.now
+	}
 	switch {
-	case !c.excused:
-		c.agreedAt = 0
-	case !agreed && lasting:
-		c.agreedAt, c.agreedP90 = c.now, c.p90
+	case c.answered():
+		wide := c.wideSince != 0 && c.now-c.wideSince >= c.pace.wide
+		c.excused = c.p50 > 0 && !c.beyondHabit(0) && !wide && len(c.heard) >= peersFewest
+		// The comparison has a finding of its own if the writes stay slower for long enough.
+		return c.excused, !c.excused && c.p50 > 0 && !wide && c.track.State == OK && c.highest(atOnce) == nil
+	case c.askedSince != 0:
+		return false, c.now-c.askedSince < c.pace.answers
 	}
-	return c.excused, false
+	return false, c.now-c.doubtSince < c.pace.doubts+c.pace.answers/2
 }
 
-// beyondHabit reports whether the writes have taken a multiple of the usual time for longer than the disk's habits
-// explain. The caller has another finding, so the multiple need not have lasted for a minimum time.
-func (c *comparison) beyondHabit() bool {
-	return slices.ContainsFunc(c.climbs, func(r climb) bool {
-		return r.since != 0 && c.now-r.since >= time.Duration(habitTimes*float64(c.history.Longest(c.wall, r.rung)))
-	})
+// agreed reports whether the last comparison found the disk as fast as the others, and it still is as fast as then, or
+// slower only as it often is at this hour.
+func (c *comparison) agreed() bool {
+	if c.agreedAt == 0 || c.now-c.agreedAt >= agreedLongest || c.p50 == 0 || c.beyondHabit(0) {
+		return false
+	}
+	habit := 1
+	for _, r := range c.climbs {
+		if r.since != 0 {
+			habit = r.rung
+		}
+	}
+	return c.p90 < time.Duration(agreedWithin*habit)*c.agreedP90
+}
+
+// agree notes whether the answers of the other voters confirm that the disk is as fast as theirs. The first answers may
+// differ by chance: an agreement needs answers for as long as a difference would.
+func (c *comparison) agree() {
+	switch {
+	case !c.answered() || c.p50 == 0:
+	case c.beyondHabit(0) || c.wideSince != 0 && c.now-c.wideSince >= c.pace.wide || len(c.heard) < peersFewest:
+		c.agreedAt = 0
+	case c.wideSince == 0 && c.now-c.answeredSince >= c.pace.wide:
+		if !c.agreed() {
+			c.agreedP90 = time.Duration(float64(c.p90) / max(c.ownTimes, 1))
+		}
+		c.agreedAt = c.now
+	}
+}
+
+// beyondHabit reports whether the writes have taken a multiple of the usual time for at least that time, and for longer
+// than the disk's habits explain.
+func (c *comparison) beyondHabit(hold time.Duration) bool {
+	for i := range c.climbs {
+		if r := &c.climbs[i]; r.since != 0 && c.now-r.since >= max(r.explained(c), hold) {
+			return true
+		}
+	}
+	return false
 }
 
 // widen notes since when the slowest tenth of the writes takes longer than on the other voters, while the median does
 // not.
 func (c *comparison) widen() {
-	p90 := lowerMedian(c.young, func(p PeerWrites) time.Duration { return p.P90 })
+	p90 := lowerMedian(c.heard, func(p PeerWrites) time.Duration { return p.P90 })
 	switch {
 	case !c.answered():
 		c.answeredSince = 0
@@ -352,7 +477,7 @@ func (c *comparison) widen() {
 		c.answeredSince = c.now
 	}
 	switch {
-	case c.p90 < 2*p90 || c.times >= float64(Rungs()[0]) || !c.answered():
+	case c.p90 < wideTimes*p90 || c.times >= float64(Rungs()[0]) || !c.answered():
 		c.wideSince = 0
 	case c.wideSince == 0:
 		c.wideSince = c.now
@@ -363,6 +488,12 @@ func (c *comparison) widen() {
 func (c *comparison) report(v *Assessment) {
 	v.Writes.P50, v.Writes.P90, v.Writes.Tails = c.p50, c.p90, len(c.episodes)
 	v.AsksPeers = c.askedSince != 0
+	if c.disk.State == Slow {
+		v.HealsAfter = c.history.LongestSlow()
+	}
+	if c.track.State == Warm && (!c.fast() || c.tailed && c.now-c.lastSlow < c.pace.tailsWell) {
+		v.SlowNow = true
+	}
 }
 
 // History returns what the judge has learned about the disk; the caller stores it.
@@ -370,6 +501,7 @@ func (j *Judge) History() ([]byte, error) { return j.compared.history.Encode() }
 
 // UseHistory sets what the judge has learned about the disk.
 func (j *Judge) UseHistory(h History) {
-	j.compared.history = h
+	j.compared.history, j.compared.checked = h, false
+	j.compared.learned()
 	j.compared.usual, _ = h.Median()
 }

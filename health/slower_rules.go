@@ -73,7 +73,7 @@ func (c *comparison) transitions() []rule {
 }
 
 // exceeds reports whether the writes have taken a multiple of the usual time for long enough.
-func (c *comparison) exceeds() bool { return c.answered() && c.highest(atOnce) != nil }
+func (c *comparison) exceeds() bool { return c.answered() && c.p50 > 0 && c.highest(atOnce) != nil }
 
 // fast reports whether the writes are fast enough for the finding to end.
 func (c *comparison) fast() bool {

@@ -110,6 +110,7 @@ type pace struct {
 	outliers time.Duration // the span for outliers
 	decay    time.Duration // how long the slow score takes to fall from 100 to 0 by itself; TiKV: 5 min
 	settle   time.Duration // how long WARM has to be calm
+	newest   time.Duration // the span that shows whether writes are slow at this moment
 	clean    time.Duration // how long SLOW has to be without a slow write
 	calm     time.Duration // how long the direct lane has to be calm; Pebble: 15 s
 	silent   time.Duration // how long a sample must be overdue to count as missing
@@ -127,6 +128,7 @@ func (t Thresholds) pace() pace {
 		outliers: scaled(10 * time.Minute),
 		decay:    scaled(5 * time.Minute),
 		settle:   scaled(5 * time.Minute),
+		newest:   scaled(20 * time.Second),
 		clean:    scaled(15 * time.Minute),
 		calm:     max(scaled(15*time.Second), 3*t.DirectInterval),
 		// a probe that waits for the CPU is not silent yet

@@ -9,7 +9,9 @@ import "time"
 // hides slow writes, and the slowest write of a minute is chance. The means of two windows are kept, so that neither a
 // single burst nor the past makes one disk look slower than another.
 type Writes struct {
-	// Least and Most are the lower and the higher mean of the last minute and the last five; both 0 if unknown.
+	// Least and Most are the lowest and the highest mean of the last minute and the last five; both 0 if unknown. For
+	// Least, two windows count as well that a burst of a few seconds does not raise together: the last 20 s, and the
+	// five minutes without them.
 	Least, Most time.Duration
 	// P50 and P90 are the median and the 90th percentile of the last 40 s; both 0 if unknown.
 	P50, P90 time.Duration
@@ -31,7 +33,14 @@ func (f *fsync) writes() Writes {
 		return Writes{}
 	}
 	a, b := short.mean(), long.mean()
-	return Writes{Least: min(a, b), Most: max(a, b)}
+	w := Writes{Least: min(a, b), Most: max(a, b)}
+	newest := f.recent.since(f.now - max(f.pace.newest, writesFewest*f.limits.DirectInterval))
+	for _, part := range []samples{newest, long[:max(0, len(long)-len(newest))]} {
+		if len(part) >= writesFewest {
+			w.Least = min(w.Least, part.mean())
+		}
+	}
+	return w
 }
 
 // OnlySlowWrites reports whether there are findings that prevent something, and all of them are about slow writes. A

@@ -132,6 +132,7 @@ func (b *Builder) health(r *round.Round) policy.Health {
 		Hangs:      r.Reading.InFlightAge > b.config.Disk.Stall,
 		Ungated:    health.Everything.Without(r.Assessment.Gates),
 		SlowWrites: r.Assessment.OnlySlowWrites(health.Leadership),
+		FastAgain:  !r.Assessment.SlowNow,
 		Writes:     r.Assessment.Writes.Least,
 		Figures: policy.WriteFigures{
 			P50: r.Assessment.Writes.P50, P90: r.Assessment.Writes.P90, Tails: r.Assessment.Writes.Tails,

@@ -255,9 +255,9 @@ func (v View) notBetter(m Member) string {
 	return v.notFaster(h)
 }
 
-// writesOldest is the maximum age of a host's write measurement. A host publishes one every minute while the leader is
-// slow.
-const writesOldest = 150 * time.Second
+// writesOldest is the maximum age of a host's write measurement. While the leader is slow, a host publishes a changed one
+// at once, and an unchanged one every ten minutes.
+const writesOldest = 15 * time.Minute
 
 // comparesWrites reports whether slow writes alone keep this host from leading, and it still serves.
 func (v View) comparesWrites() bool {
@@ -268,14 +268,17 @@ func (v View) comparesWrites() bool {
 func hangs(s health.State) bool { return s == health.Stalled || s == health.Failed }
 
 // figuresOldest is the maximum age of a host's write figures. A host publishes changed ones at once, and unchanged ones
-// every ten minutes.
-const figuresOldest = 15 * time.Minute
+// every 30 minutes.
+const figuresOldest = 45 * time.Minute
 
 // notFaster returns why a host's writes do not count as faster than this host's; empty if they do, or if writes are not
 // compared.
 func (v View) notFaster(h Host) string {
-	if !v.comparesWrites() {
+	switch {
+	case !v.comparesWrites():
 		return ""
+	case v.Health.FastAgain:
+		return "need not take over while this host's writes are fast again"
 	}
 	own, other := v.Health.Figures, h.Writes.WriteFigures
 	why := v.meanNotFaster(h)
@@ -284,7 +287,7 @@ func (v View) notFaster(h Host) string {
 	}
 	known := v.Health.Writes != 0 && h.Writes.Mean != 0 && h.Writes.Age <= writesOldest
 	switch {
-	case known && h.Writes.Mean > 2*v.Health.Writes:
+	case known && h.Writes.Mean > v.Health.Writes:
 		return why
 	case faster(own.P90, other.P90):
 		return fmt.Sprintf("takes up to %s for nine writes in ten, and this host %s", durationfmt.Text(other.P90),

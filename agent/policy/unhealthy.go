@@ -98,9 +98,11 @@ func (v View) reportedUnhealthy(m Member) (s UnhealthyVoter, why string) {
 	return s, ""
 }
 
-// graceLeft returns for how much longer a host's health state must last before its voter may be replaced.
+// graceLeft returns for how much longer a host's health state must last before its voter may be replaced. A disk that
+// has become fast again by itself before, for example after a nightly backup, gets 1.5 times that long.
 func (v View) graceLeft(h Host) time.Duration {
-	left := v.Limits.UnhealthyGrace + healthyReportDelay - h.UnhealthySince.For
+	grace := max(v.Limits.UnhealthyGrace, h.HealsAfter+h.HealsAfter/2)
+	left := grace + healthyReportDelay - h.UnhealthySince.For
 	if h.UnhealthySince.HangsFor > 0 {
 		left = min(left, hangGrace-h.UnhealthySince.HangsFor)
 	}

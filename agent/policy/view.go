@@ -223,9 +223,11 @@ type Health struct {
 	Hangs     bool // a write to the disk hangs now, so a lock might not be renewed
 	// SlowWrites reports that slow writes alone keep this host from leading.
 	SlowWrites bool
-	Writes     time.Duration // the current mean write time, the lowest of its windows; 0 if unknown
-	Figures    WriteFigures
-	Text       string // with the measured number and its limit
+	// FastAgain reports that the writes are fast again, and the health state only waits for its end.
+	FastAgain bool
+	Writes    time.Duration // the current mean write time, the lowest of its windows; 0 if unknown
+	Figures   WriteFigures
+	Text      string // with the measured number and its limit
 }
 
 // Clock compares this host's wall clock with the voters'.
@@ -359,6 +361,8 @@ type Host struct {
 	// MemberLostFor is how long it has reported that its own member cannot come back; 0 if it does not.
 	MemberLostFor  time.Duration
 	UnhealthySince UnhealthySince // how long it has reported that it harms the cluster
+	// HealsAfter is the longest time for which its disk was SLOW in the last days before it became fast again by itself.
+	HealsAfter time.Duration
 	// Recovers reports that it is SLOW or worse only because of past samples: its writes are fast again.
 	Recovers bool
 	// Strained reports that it was WARM or worse within CommonSpan because of its disk, CPU or network.

@@ -14,14 +14,17 @@ import (
 
 const (
 	// figuresEvery is how often unchanged figures are published again while another host asks for them.
-	figuresEvery = 10 * time.Minute
+	figuresEvery = 30 * time.Minute
 	// figuresSoonest is the minimum time before changed figures are published.
 	figuresSoonest = 10 * time.Second
-	// figuresChange is the factor by which a figure must have changed: three steps, more than chance explains.
-	figuresChange = 1.6
-	// figuresBudget bounds the changes that are published in figuresEvery, because a record that always asks may be
-	// forged.
+	// figuresChange is the factor by which the median must have changed: three steps, more than chance explains. The
+	// 90th percentile varies more.
+	figuresChange, figuresP90Change = 1.6, 2.1
+	// figuresBudget bounds how often figures are published in a row, the first answer included, and figuresRefill is
+	// the time after which they may be once more: a load that all voters share makes all of them ask, and a record that
+	// asks may be forged.
 	figuresBudget = 6
+	figuresRefill = 20 * time.Minute
 )
 
 // writeFigures are this host's median and 90th percentile, as last published.
@@ -31,8 +34,8 @@ type writeFigures struct {
 	p50, p90 float64 // seconds
 	tails    int
 
-	fullAt  time.Duration // when the budget was last full
-	changes int           // published since
+	spent    int           // of the budget
+	refilled time.Duration // when a part of it was last given back
 }
 
 // publish adds a round's figures to a host record, if they are requested and known.
@@ -43,25 +46,28 @@ func (w *writeFigures) publish(h *record.Host, r *round.Round, asked bool) {
 		w.at = 0
 		return
 	}
-	if r.At-w.fullAt >= figuresEvery {
-		w.fullAt, w.changes = r.At, 0
+	if back := int((r.At - w.refilled) / figuresRefill); back > 0 {
+		w.spent, w.refilled = max(w.spent-back, 0), r.At
 	}
 	age := r.At - w.at
-	changed := w.differ(writes) && age >= figuresSoonest && w.changes < figuresBudget
-	if w.at == 0 || age >= figuresEvery || changed {
-		w.at, w.wall, w.changes = r.At, r.Wall.UTC().Truncate(time.Second), w.changes+1
+	due := w.at == 0 || age >= figuresEvery || w.differ(writes) && age >= figuresSoonest
+	if due && w.spent < figuresBudget {
+		w.at, w.wall, w.spent = r.At, r.Wall.UTC().Truncate(time.Second), w.spent+1
 		w.p50, w.p90, w.tails = quarterOctave(writes.P50), quarterOctave(writes.P90), writes.Tails
 	}
-	h.WriteP50, h.WriteP90, h.WriteTails, h.FiguresAt = w.p50, w.p90, w.tails, w.wall
+	if w.at != 0 {
+		h.WriteP50, h.WriteP90, h.WriteTails, h.FiguresAt = w.p50, w.p90, w.tails, w.wall
+	}
 }
 
 // differ reports whether the figures have changed by more than chance explains.
 func (w *writeFigures) differ(now health.Writes) bool {
-	far := func(now time.Duration, was float64) bool {
+	far := func(now time.Duration, was, factor float64) bool {
 		ratio := now.Seconds() / was
-		return ratio > figuresChange || ratio < 1/figuresChange
+		return ratio > factor || ratio < 1/factor
 	}
-	return far(now.P50, w.p50) || far(now.P90, w.p90) || now.Tails >= 2*w.tails+4 || 2*now.Tails+4 <= w.tails
+	return far(now.P50, w.p50, figuresChange) || far(now.P90, w.p90, figuresP90Change) ||
+		now.Tails >= 2*w.tails+4 || 2*now.Tails+4 <= w.tails
 }
 
 // quarterOctave returns a duration in seconds, rounded to the nearest microsecond times a power of the fourth root of

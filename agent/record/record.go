@@ -75,6 +75,9 @@ type Host struct {
 	Answers int64 `json:"answers,omitempty"`
 	// Recovers means that the host is SLOW only because of past measurements: its writes are fast again.
 	Recovers bool `json:"recovers,omitempty"`
+	// HealsAfter is the longest time in seconds for which the host's disk was SLOW in the last days before it became
+	// fast again by itself. A host that is SLOW publishes it.
+	HealsAfter float64 `json:"healsAfter,omitempty"`
 	// WriteMean is the current mean of the host's disk writes, in seconds, rounded up to half an octave. A voter
 	// publishes it while the leader is slow; zero if unknown. WritesAt is the time of the measurement according to the
 	// host's clock: a different time means a new measurement.

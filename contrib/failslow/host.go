@@ -60,7 +60,7 @@ func (h *host) policyHealth() policy.Health {
 	return policy.Health{
 		State: a.State, Qualified: a.Qualified, Text: a.Text, Ungated: health.Everything.Without(a.Gates),
 		Hangs:      h.input.Disk.InFlight > h.limits.Stall,
-		SlowWrites: a.OnlySlowWrites(health.Leadership), Writes: a.Writes.Least,
+		SlowWrites: a.OnlySlowWrites(health.Leadership), FastAgain: !a.SlowNow, Writes: a.Writes.Least,
 		Figures: policy.WriteFigures{P50: a.Writes.P50, P90: a.Writes.P90, Tails: a.Writes.Tails},
 	}
 }

@@ -19,6 +19,7 @@ type hostRecord struct {
 	ungated   health.Gate
 	qualified bool
 	recovers  bool
+	heals     time.Duration
 	p99       float64
 	writeMean float64
 	writesAt  time.Duration
@@ -35,32 +36,38 @@ type publisher struct {
 	p99At time.Duration
 	p99Of health.State
 
-	mean   float64
-	meanAt time.Duration
+	mean         float64
+	meanAt       time.Duration
+	meanRefilled time.Duration
+	meanSpent    int
 
 	p50, p90 float64
 	tails    int
 	tookAt   time.Duration // 0 if they are not published
-	fullAt   time.Duration
-	changes  int
+	refilled time.Duration
+	spent    int
 }
 
 // The times of agent/publish.
 const (
 	p99Every      = 10 * time.Minute
-	writesEvery   = time.Minute
+	writesEvery   = 10 * time.Minute
 	writesSoonest = 10 * time.Second
+	writesBudget  = 10
+	writesRefill  = 5 * time.Minute
 
-	figuresEvery   = 10 * time.Minute
+	figuresEvery   = 30 * time.Minute
 	figuresSoonest = 10 * time.Second
 	figuresChange  = 1.6
+	p90Change      = 2.1
 	figuresBudget  = 6
+	figuresRefill  = 20 * time.Minute
 )
 
 // record returns the record of a host at that time. compares reports that the leader is unhealthy and compares writes,
 // and asked that another voter asks for its figures.
 func (p *publisher) record(now time.Duration, a health.Assessment, compares, asked bool) hostRecord {
-	r := hostRecord{state: a.State, qualified: a.Qualified, recovers: a.Recovers, asks: a.AsksPeers}
+	r := hostRecord{state: a.State, qualified: a.Qualified, recovers: a.Recovers, asks: a.AsksPeers, heals: a.HealsAfter}
 	if a.State != health.OK && a.State != health.Qualifying {
 		r.code, r.ungated = a.Code, health.Everything.Without(a.Gates)
 	}
@@ -89,9 +96,14 @@ func (p *publisher) writes(now time.Duration, w health.Writes, asked bool) (mean
 		p.mean, p.meanAt = 0, 0
 		return 0, 0
 	}
+	if back := int((now - p.meanRefilled) / writesRefill); back > 0 {
+		p.meanSpent, p.meanRefilled = max(p.meanSpent-back, 0), now
+	}
 	age, level := now-p.meanAt, halfOctave(w.Most)
-	if p.meanAt == 0 || age >= writesEvery || level != p.mean && age >= writesSoonest {
-		p.mean, p.meanAt = level, now
+	changed := level > p.mean || level < 0.6*p.mean
+	due := p.meanAt == 0 || age >= writesEvery || changed && age >= writesSoonest
+	if due && p.meanSpent < writesBudget {
+		p.mean, p.meanAt, p.meanSpent = level, now, p.meanSpent+1
 	}
 	return p.mean, p.meanAt
 }
@@ -102,24 +114,25 @@ func (p *publisher) took(now time.Duration, w health.Writes, asked bool) {
 		p.p50, p.p90, p.tails, p.tookAt = 0, 0, 0, 0
 		return
 	}
-	if now-p.fullAt >= figuresEvery {
-		p.fullAt, p.changes = now, 0
+	if back := int((now - p.refilled) / figuresRefill); back > 0 {
+		p.spent, p.refilled = max(p.spent-back, 0), now
 	}
 	age := now - p.tookAt
-	changed := p.differ(w) && age >= figuresSoonest && p.changes < figuresBudget
-	if p.tookAt == 0 || age >= figuresEvery || changed {
+	due := p.tookAt == 0 || age >= figuresEvery || p.differ(w) && age >= figuresSoonest
+	if due && p.spent < figuresBudget {
 		p.p50, p.p90, p.tails = quarterOctave(w.P50), quarterOctave(w.P90), w.Tails
-		p.tookAt, p.changes = now, p.changes+1
+		p.tookAt, p.spent = now, p.spent+1
 	}
 }
 
 // differ reports whether the figures have changed by more than chance explains.
 func (p *publisher) differ(w health.Writes) bool {
-	far := func(now time.Duration, was float64) bool {
+	far := func(now time.Duration, was, factor float64) bool {
 		ratio := now.Seconds() / was
-		return ratio > figuresChange || ratio < 1/figuresChange
+		return ratio > factor || ratio < 1/factor
 	}
-	return far(w.P50, p.p50) || far(w.P90, p.p90) || w.Tails >= 2*p.tails+4 || 2*w.Tails+4 <= p.tails
+	return far(w.P50, p.p50, figuresChange) || far(w.P90, p.p90, p90Change) ||
+		w.Tails >= 2*p.tails+4 || 2*w.Tails+4 <= p.tails
 }
 
 // quarterOctave rounds to the nearest microsecond times a power of the fourth root of two, in seconds.
@@ -152,7 +165,7 @@ func (s *seen) policyHost(name string, now time.Duration) policy.Host {
 	h := policy.Host{
 		ID: name, Name: name, PeerURL: peerURL(name), Role: policy.RoleVoter, Health: r.state, Ungated: r.ungated,
 		Qualified: r.qualified, Manage: true, Recovers: r.recovers, P99: seconds(r.p99),
-		AsksWrites: r.asks, Strained: s.strained > 0 && now-s.strained <= policy.CommonSpan,
+		AsksWrites: r.asks, HealsAfter: r.heals, Strained: s.strained > 0 && now-s.strained <= policy.CommonSpan,
 	}
 	if r.writeMean > 0 {
 		h.Writes.Mean, h.Writes.Age = seconds(r.writeMean), now-s.writesAt
