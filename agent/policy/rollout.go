@@ -146,11 +146,12 @@ type RolloutHost struct {
 	PeerURL, NewPeerURL, NewClientURL string
 	PeerTLS                           PeerTLS // of its member's process
 	PeerTLSProblem                    string  // why its etcd cannot use https between members; see [PeerTLSProblem]
+	Database                          Database
 }
 
 // RolloutHosts returns the present hosts that a rollout includes: the named hosts, or all hosts to which its work
 // applies. A member that already runs the requested version is skipped.
-func RolloutHosts(all []RolloutHost, named []string, w Work, version string) ([]RolloutHost, *Refusal) {
+func RolloutHosts(all []RolloutHost, named []string, w Work, version string, forced bool) ([]RolloutHost, *Refusal) {
 	var out []RolloutHost
 	left := slices.Clone(named)
 	for _, h := range all {
@@ -170,6 +171,13 @@ func RolloutHosts(all []RolloutHost, named []string, w Work, version string) ([]
 				"set mode: manage there and reload quorumd, or name only the other hosts")
 		}
 		h.Skipped = version != "" && h.Member && h.Etcd == version
+		if w == WorkDefrag {
+			refusal := againstDefrag(h, forced)
+			if refusal != nil && len(named) > 0 {
+				return nil, refusal
+			}
+			h.Skipped = refusal != nil
+		}
 		out = append(out, h)
 	}
 	const hint = "quorumctl status lists the hosts"
@@ -216,7 +224,7 @@ func RolloutAfter(t RolloutProgress, step Step) RolloutEnd {
 	switch {
 	case step.Outcome == Cancelled:
 		return RolloutEnd{Stopped: t.Host + "'s request was cancelled"}
-	case step.Outcome == HookFailed || step.Outcome == CommandFailed:
+	case step.Outcome == HookFailed || step.Outcome == CommandFailed || step.Outcome == DefragFailed:
 		return RolloutEnd{Stopped: "on " + t.Host + ": " + step.Why}
 	case step.Outcome == MemberLost || step.Outcome == HealthBad:
 		return RolloutEnd{Stopped: "on " + t.Host + ": " + step.Why}

@@ -103,7 +103,7 @@ func (a *app) rootCommand() *cobra.Command {
 		a.codesCommand(),
 		a.checkCommand(), a.qualifyCommand(),
 		a.bootstrapCommand(), a.pauseCommand(), a.resumeCommand(), a.operationCommand(),
-		a.maintenanceCommand(), a.cycleCommand(), a.rolloutCommand(), a.readdressCommand(),
+		a.maintenanceCommand(), a.cycleCommand(), a.rolloutCommand(), a.readdressCommand(), a.defragCommand(),
 		a.memberCommand(), a.clusterCommand(),
 		a.retireCommand(), a.leaderCommand(), a.snapshotCommand(),
 		a.recoverCommand(),
