@@ -13,6 +13,8 @@ import (
 	"sync"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/quorumd/quorumd/agent/child"
 	"github.com/quorumd/quorumd/agent/etcddb"
 	"github.com/quorumd/quorumd/agent/hooks"
@@ -65,9 +67,25 @@ func (p *Programs) State(ctx context.Context, run hooks.Run) (hooks.Result, erro
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.id != run.ID {
-		return hooks.Result{State: hooks.None}, nil
+		return p.unknown(run)
 	}
 	return p.last, nil
+}
+
+// unknown returns the state of a run that this process has not started. If an earlier one has, and the deadline to
+// start has passed, it has failed: its child was killed with that process, or ends without a result.
+func (p *Programs) unknown(run hooks.Run) (hooks.Result, error) {
+	var now unix.Timespec
+	if err := unix.ClockGettime(unix.CLOCK_BOOTTIME, &now); err != nil {
+		return hooks.Result{}, fmt.Errorf("cannot read the clock: %w", err)
+	}
+	started := run.Until > hooks.BeginWithin // the time of its start is recorded
+	if started && time.Duration(now.Nano()) > run.Until {
+		return hooks.Result{
+			State: hooks.Failed, Hook: title, Text: "quorumd was restarted while the database was being compacted",
+		}, nil
+	}
+	return hooks.Result{State: hooks.None}, nil
 }
 
 // compact runs a compaction. It may outlive the step that started it, so it has its own time limit.

@@ -108,10 +108,10 @@ func rolloutHosts(found cluster.Range, prefix string, req control.RolloutRequest
 			ID: h.ID, Name: h.Name, Manage: h.Mode == string(policy.Manage), Member: h.MemberID != 0,
 			Etcd: running[h.MemberID].Version, PeerURL: h.PeerURL, NewPeerURL: h.NewPeerURL, NewClientURL: h.NewClientURL,
 			PeerTLS: policy.PeerTLS(h.PeerTLS), PeerTLSProblem: h.PeerTLSProblem,
-			Database: databaseOf(running[h.MemberID]),
+			Database: databaseOf(running[h.MemberID]), Forced: req.Force,
 		})
 	}
-	chosen, against := policy.RolloutHosts(present, req.Hosts, req.Work, req.Version, req.Force)
+	chosen, against := policy.RolloutHosts(present, req.Hosts, req.Work, req.Version)
 	return chosen, refused(cannot, against)
 }
 

@@ -95,14 +95,14 @@ func (s Request) DeletesOld() Request {
 }
 
 // againstDefrag returns why a rollout may not defragment a host, or nil.
-func againstDefrag(h RolloutHost, forced bool) *Refusal {
+func againstDefrag(h RolloutHost) *Refusal {
 	switch {
 	case !h.Member:
 		return conflicts("", h.Name+" has no member", "name only hosts with a member: quorumctl status lists them")
-	case h.Database.Size == 0 && !forced:
+	case h.Database.Size == 0 && !h.Forced:
 		return conflicts("", "the size of "+h.Name+"'s database is unknown: its etcd has not answered",
 			"try again when its etcd answers, or use --force")
-	case !h.Database.WorthDefrag() && !forced:
+	case !h.Database.WorthDefrag() && !h.Forced:
 		return conflicts("", h.Name+" is not worth a defragmentation: "+h.Database.FreeText(),
 			"quorumctl defrag "+h.Name+" --force defragments it in any case")
 	}
@@ -115,7 +115,7 @@ func DefragPlan(v View, hosts []RolloutHost) (steps []PlanStep) {
 		if h.Skipped {
 			return
 		}
-		leads(v, h, add)
+		leaderMoves(v, h, add)
 		add(h.Name + ": etcd stops; its database is compacted into a new file, which replaces the old one once both " +
 			"are equal")
 		add(h.Name + ": etcd starts; once the member is healthy, the old database is deleted")

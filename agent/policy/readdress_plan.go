@@ -12,7 +12,7 @@ import (
 // a rollout. The fault tolerance of a step is the one after it; while etcd restarts, it is one less.
 func ReaddressPlan(v View, hosts []RolloutHost) (steps []PlanStep) {
 	return planned(v, hosts, func(h RolloutHost, add func(string)) {
-		leads(v, h, add)
+		leaderMoves(v, h, add)
 		if h.NewPeerURL != "" {
 			add(h.Name + ": the member list has the peer URL " + h.NewPeerURL + " instead of " + h.PeerURL +
 				"; from here on the host completes the change")
@@ -49,8 +49,8 @@ func planned(v View, hosts []RolloutHost, each func(h RolloutHost, add func(text
 	return steps
 }
 
-// leads adds the step that the host of the leader begins with.
-func leads(v View, h RolloutHost, add func(string)) {
+// leaderMoves adds the step that the host of the leader begins with.
+func leaderMoves(v View, h RolloutHost, add func(string)) {
 	for m := range v.Cluster.voters() {
 		if m.PeerURL == h.PeerURL && m.Leader {
 			add("leadership is transferred from " + h.Name + " to another voter")

@@ -147,11 +147,12 @@ type RolloutHost struct {
 	PeerTLS                           PeerTLS // of its member's process
 	PeerTLSProblem                    string  // why its etcd cannot use https between members; see [PeerTLSProblem]
 	Database                          Database
+	Forced                            bool // an operator wants it defragmented although that frees little space
 }
 
 // RolloutHosts returns the present hosts that a rollout includes: the named hosts, or all hosts to which its work
 // applies. A member that already runs the requested version is skipped.
-func RolloutHosts(all []RolloutHost, named []string, w Work, version string, forced bool) ([]RolloutHost, *Refusal) {
+func RolloutHosts(all []RolloutHost, named []string, w Work, version string) ([]RolloutHost, *Refusal) {
 	var out []RolloutHost
 	left := slices.Clone(named)
 	for _, h := range all {
@@ -172,7 +173,7 @@ func RolloutHosts(all []RolloutHost, named []string, w Work, version string, for
 		}
 		h.Skipped = version != "" && h.Member && h.Etcd == version
 		if w == WorkDefrag {
-			refusal := againstDefrag(h, forced)
+			refusal := againstDefrag(h)
 			if refusal != nil && len(named) > 0 {
 				return nil, refusal
 			}
