@@ -19,6 +19,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"strings"
 	"runtime/debug"
 	"time"
 
@@ -223,8 +224,10 @@ func compact(ctx context.Context, dataDir string, progress *child.Progress, at f
 
 // remedy returns what helps against a full disk, for an error text.
 func remedy(err error) string {
-	if errors.Is(err, unix.ENOSPC) || errors.Is(err, unix.EDQUOT) || errors.Is(err, unix.EFBIG) {
-		return " → free space on that file system, and try again; the database is unchanged"
+	for _, full := range []error{unix.ENOSPC, unix.EDQUOT, unix.EFBIG} {
+		if errors.Is(err, full) || strings.Contains(err.Error(), full.Error()) { // bbolt wraps only the text
+			return " → free space on that file system, and try again; the database is unchanged"
+		}
 	}
 	return ""
 }
