@@ -19,8 +19,8 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"strings"
 	"runtime/debug"
+	"strings"
 	"time"
 
 	"go.etcd.io/bbolt"
