@@ -59,7 +59,7 @@ func defragMistakes() []Mistake {
 	}
 	return []Mistake{
 		{
-			Name: "etcd is not started after a failed defragmentation", breach: neverQuiescent,
+			Name: "etcd is not started after a failed defragmentation", breach: hostNotBack,
 			scope: withLiveness(one), rules: asked(func(_ *policy.View, a *policy.Asked) {
 				if a.Command.State == policy.HooksFailed {
 					a.Command.State = policy.HooksRunning
@@ -89,7 +89,11 @@ func defragMistakes() []Mistake {
 		},
 		{
 			Name: "the old database is deleted before the member is healthy", breach: oldDeletedEarly, scope: one,
-			rules: asked(func(v *policy.View, _ *policy.Asked) { own(v, healthy) }),
+			rules: asked(func(v *policy.View, a *policy.Asked) {
+				if a.Command.Ended() && !a.OldDeleted {
+					own(v, healthy)
+				}
+			}),
 		},
 		{
 			Name: "a failed defragmentation counts as successful", breach: notRun, scope: one,
@@ -101,10 +105,12 @@ func defragMistakes() []Mistake {
 		},
 		{
 			Name: "two hosts are defragmented at once", breach: recordOverwritten,
-			scope: defragmented(twoRequests(0, 0)),
+			scope: defragmented(twoRequests(1, AgentCrash)),
 			rules: rules{noOpFence: true, takeUnfenced: true, view: func(v *policy.View) {
 				if v.Op != nil && v.Op.Host != v.Self.ID {
 					v.Op, v.IdleFor = nil, 90*time.Second
+					v.Lock.Held, v.Cluster.StableFor = false, time.Hour
+					eachMember(v, healthy)
 				}
 			}},
 		},
