@@ -521,6 +521,31 @@ func TestNoLinkIsFollowed(t *testing.T) {
 	}
 }
 
+func TestANewFileThatDiffersNeverTakesThePlaceOfTheOriginal(t *testing.T) {
+	t.Parallel()
+	dir, path := testDatabase(t)
+	before := contentsOf(t, path)
+	_, err := compact(t.Context(), dir, nil, func(p phase) {
+		if p != phaseWritten {
+			return
+		}
+		db, err := bbolt.Open(filepath.Join(snapDir(dir), newName), 0o600, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		err = db.Update(func(tx *bbolt.Tx) error { return tx.Bucket([]byte(etcddb.Meta)).Put([]byte("x"), nil) })
+		if err := errors.Join(err, db.Close()); err != nil {
+			t.Fatal(err)
+		}
+	})
+	if err == nil || !strings.Contains(err.Error(), "differs from the original") {
+		t.Errorf("it was accepted: %v", err)
+	}
+	if after := contentsOf(t, path); after != before || len(leftovers(t, dir)) != 0 {
+		t.Errorf("%+v, left: %v", after, leftovers(t, dir))
+	}
+}
+
 func TestACopyThatDiffersIsDetected(t *testing.T) {
 	t.Parallel()
 	for name, change := range map[string]func(tx *bbolt.Tx) error{
