@@ -145,7 +145,7 @@ func TestAFailedDefragmentationStartsEtcdAgainAndStopsTheRollout(t *testing.T) {
 	w.fragment()
 	victim := w.hosts[1]
 	// a directory that is not empty cannot be removed
-	if err := os.MkdirAll(victim.snap("db.tmp.quorumd-defrag/full"), 0o700); err != nil {
+	if err := os.MkdirAll(victim.snap("db.before-defrag/full"), 0o700); err != nil {
 		t.Fatal(err)
 	}
 	size, load := victim.databaseSize(), w.retrying(50)
@@ -154,7 +154,7 @@ func TestAFailedDefragmentationStartsEtcdAgainAndStopsTheRollout(t *testing.T) {
 	}
 	w.within(4*formation, "the rollout has stopped", func() bool { return victim.rolloutIs(record.RolloutStopped) })
 	s, _ := victim.status()
-	if !strings.Contains(s.Rollout.Text, "db.tmp.quorumd-defrag") {
+	if !strings.Contains(s.Rollout.Text, "db.before-defrag") {
 		t.Errorf("the rollout stopped because %q", s.Rollout.Text)
 	}
 	if now := victim.databaseSize(); now < size {
