@@ -53,7 +53,7 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// testDatabase makes a data directory with a database of about 6 MiB, of which about 2 MiB are in use. It returns the data
+// testDatabase makes a data directory with a database of about 6 MiB, a third of which is in use. It returns the data
 // directory and the path of the database.
 func testDatabase(t *testing.T) (dir, path string) {
 	t.Helper()
@@ -521,7 +521,7 @@ func TestNoLinkIsFollowed(t *testing.T) {
 	}
 }
 
-func TestANewFileThatDiffersNeverTakesThePlaceOfTheOriginal(t *testing.T) {
+func TestACopyThatDiffersNeverTakesThePlaceOfTheOriginal(t *testing.T) {
 	t.Parallel()
 	dir, path := testDatabase(t)
 	before := contentsOf(t, path)

@@ -88,8 +88,8 @@ func writeDatabases(p *page, hosts []control.RolloutHost) {
 			if d.Quota > 0 {
 				quota = mebibytes(d.Quota)
 			}
-			p.line("    %-8s %s, %s in use, %s free, quota %s; %s", h.Name, mebibytes(d.Size), mebibytes(d.InUse),
-				mebibytes(d.Free()), quota, h.Text)
+			p.line("    %-8s %s, %s in use, quota %s; %s", h.Name, mebibytes(d.Size), mebibytes(d.InUse), quota,
+				h.Text)
 		}
 	}
 }

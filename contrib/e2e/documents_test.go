@@ -89,6 +89,7 @@ func ranElsewhere() map[string]otherTest {
 	removed := "TestMemberRemoveShowsWhatItWaitsFor"
 	resized, grows := "TestResizeShowsItsPlan", "TestResizeWaitFollowsTheVotersUntilTheClusterHasItsSize"
 	replaced, readdressed := "TestReplaceShowsWhichHostJoins", "TestReaddressStartsARolloutOfTheNamedHostsOrOfAll"
+	defragmented := "TestDefragStartsARolloutOfThisHostOfNamedOnesOrOfAll"
 	retired, leaves := "TestRetireShowsItsPlanAndTheRetiredHosts", "TestRetireWaitsUntilTheHostCanBeSwitchedOff"
 	return map[string]otherTest{
 		`bootstrap --yes`:      newcomer,
@@ -155,13 +156,16 @@ func ranElsewhere() map[string]otherTest {
 		},
 		`retire n2 --undo --yes`: {retired, "retire n3 --undo --yes"},
 
-		`member replace n3 n2 --reason 'end of lease' --dry-run`:    {replaced, "member replace n3 n4 --dry-run"},
-		`member replace n1 n3 --reason 'end of lease' --dry-run`:    {replaced, "member replace n3 n4 --dry-run"},
-		`member replace n3 n2 --reason 'end of lease' --yes --wait`: {replaced, "member replace n3 n4 --yes --reason"},
-		`readdress --all --reason 'new subnet' --dry-run`:           {readdressed, "readdress --all --dry-run --reason"},
-		`readdress n3 --reason 'new subnet' --yes --wait`:           {readdressed, "readdress n3 --yes --reason"},
-		`readdress n1 n2 n3 --reason certificates --wait --yes`:     {readdressed, "readdress n1 n2 n3 --yes"},
-		`readdress n1 --reason https --wait --yes`:                  {readdressed, "readdress n3 --yes --reason"},
+		`member replace n3 n2 --reason 'end of lease' --dry-run`:        {replaced, "member replace n3 n4 --dry-run"},
+		`member replace n1 n3 --reason 'end of lease' --dry-run`:        {replaced, "member replace n3 n4 --dry-run"},
+		`member replace n3 n2 --reason 'end of lease' --yes --wait`:     {replaced, "member replace n3 n4 --yes --reason"},
+		`defrag --all --reason 'large compaction' --dry-run`:            {defragmented, "defrag --all --dry-run --reason"},
+		`defrag n2 --reason 'large compaction' --yes`:                   {defragmented, "defrag --yes --reason"},
+		`defrag --all --force --reason 'large compaction' --yes --wait`: {defragmented, "defrag n3 --force --yes --reason"},
+		`readdress --all --reason 'new subnet' --dry-run`:               {readdressed, "readdress --all --dry-run --reason"},
+		`readdress n3 --reason 'new subnet' --yes --wait`:               {readdressed, "readdress n3 --yes --reason"},
+		`readdress n1 n2 n3 --reason certificates --wait --yes`:         {readdressed, "readdress n1 n2 n3 --yes"},
+		`readdress n1 --reason https --wait --yes`:                      {readdressed, "readdress n3 --yes --reason"},
 		`leader transfer n2 --reason "n1 is to be moved" --wait`: {
 			"TestLeaderTransferShowsItsPlanAndItsEnd", "leader transfer n2 --yes --wait",
 		},
