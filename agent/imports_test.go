@@ -36,7 +36,7 @@ func layers() []layer {
 				"externalcheck backup/restoretest backup discovery " +
 				"proxy recovery/rebuild hoststate policy config autoreboot control/server cluster network hooks " +
 				"execshim nextetcd peertls " +
-				"datadir record " +
+				"datadir defrag record " +
 				"etcddb child health/sensors health/smart health/kernellog health/certificates health/etcdflags " +
 				"health/etcdmetrics " +
 				"systemd/roothelper systemd/runas systemd/rootfile disk health systemd " +
@@ -68,6 +68,7 @@ func layers() []layer {
 		{"connlimit", ""},
 		{"poll", ""},
 		{"peertls", "child config"},
+		{"defrag", "hooks child etcddb"},
 		{"config", "durationfmt autoreboot socketpath smallfile disk"},
 		{"autoreboot", "control policy execshim durationfmt"},
 		{"control/server", "control control/internal/errtext hooks recovery policy record socketpath health " +

@@ -53,7 +53,10 @@ type Options struct {
 	// machine.
 	Reboot func(ctx context.Context) error
 	Hooks  hooks.Programs // nil if there are none
-	Files  *hoststate.State
+	// DeleteOldDatabase deletes the database from before a defragmentation; nil if the agent cannot defragment.
+	DeleteOldDatabase func(ctx context.Context) error
+
+	Files *hoststate.State
 
 	// Line completes a history line, and returns the key to store it under.
 	Line func(revision int64, line record.Line) (string, record.Line)

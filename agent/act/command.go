@@ -6,11 +6,12 @@ package act
 import (
 	"context"
 	"errors"
+	"fmt"
 
 	"github.com/quorumd/quorumd/agent/round"
 )
 
-// runCommand starts the program of a command. It records the start on disk first.
+// runCommand starts the program of a command, or a defragmentation. It records the start on disk first.
 func (a *Actor) runCommand(ctx context.Context, t *task) error {
 	r := t.on
 	// if the state is unreadable now, the program's outcome could not be read either
@@ -25,9 +26,9 @@ func (a *Actor) runCommand(ctx context.Context, t *task) error {
 	case err != nil:
 		return err
 	case !current:
-		return errors.New("cannot run the command: the request was cancelled")
+		return errors.New("cannot begin: the request was cancelled")
 	case !a.lock.MayAct(): // the disk may have hung
-		return errors.New("cannot run the command: this agent no longer holds the lock")
+		return errors.New("cannot begin: this agent no longer holds the lock")
 	}
 	return a.opt.Hooks.Start(ctx, run)
 }
@@ -36,7 +37,7 @@ func (a *Actor) commandLaunched(t *task) { a.launched(t.on.Request.CommandRun())
 
 // noteCommand records the outcome of a command's program. If the disk rejects the write, etcd is started anyway.
 func (a *Actor) noteCommand(r *round.Round) {
-	if r.Request == nil || !r.Request.Work.RunsProgram() {
+	if r.Request == nil || !r.Request.Work.RunsJob() {
 		return
 	}
 	now := r.View.Asked.Command
@@ -46,4 +47,15 @@ func (a *Actor) noteCommand(r *round.Round) {
 	if err := a.opt.Files.ProgramEnded(r.Request, now.State, now.Text); err != nil {
 		a.log.Error("cannot save the result of the command", "error", err)
 	}
+}
+
+// deleteOldDatabase deletes the database from before a defragmentation.
+func (a *Actor) deleteOldDatabase(ctx context.Context, _ *task) error {
+	if a.opt.DeleteOldDatabase == nil {
+		return errors.New("this agent cannot access etcd's files")
+	}
+	if err := a.opt.DeleteOldDatabase(ctx); err != nil {
+		return fmt.Errorf("cannot delete the database from before the defragmentation: %w", err)
+	}
+	return a.opt.Files.OldDatabaseDeleted()
 }

@@ -48,6 +48,8 @@ func (a *Actor) table() []way {
 		{kind: policy.StepRecordAgain, do: a.recordAgain},
 		{kind: policy.StepRunHooks, do: a.runHooks, done: a.hooksLaunched},
 		{kind: policy.StepRunCommand, do: a.runCommand, done: a.commandLaunched},
+		{kind: policy.StepDefragment, do: a.runCommand, done: a.commandLaunched},
+		{kind: policy.StepDeleteOld, do: a.deleteOldDatabase},
 		{kind: policy.StepTransferLeadership, do: a.moveLeader},
 		{kind: policy.StepLeaderStepsDown, do: a.stepDown, begins: a.steppedDown},
 		{kind: policy.StepRestartUnit, do: a.restartUnit},

@@ -106,7 +106,9 @@ type Status struct {
 	Applied      uint64
 	Learner      bool
 	Version      string
-	DBSize       int64
+	DBSize       int64 // of its database, in bytes
+	DBInUse      int64
+	DBQuota      int64 // 0 before etcd 3.6
 	Errors       []string
 	Linearizable bool          // it answered a linearizable read, so it has a quorum
 	RTT          time.Duration // of the status call
@@ -158,7 +160,7 @@ func (c *Client) answer(ctx context.Context, m Member) Status {
 	return Status{
 		MemberID: s.Header.GetMemberId(), ClusterID: s.Header.GetClusterId(), Leader: s.Leader, Term: s.RaftTerm,
 		Index: s.RaftIndex, Applied: s.RaftAppliedIndex, Learner: s.IsLearner, Version: s.Version,
-		DBSize: s.DbSize, Errors: s.Errors, RTT: time.Since(began),
+		DBSize: s.DbSize, DBInUse: s.DbSizeInUse, DBQuota: s.DbSizeQuota, Errors: s.Errors, RTT: time.Since(began),
 	}
 }
 

@@ -29,6 +29,8 @@ type RolloutRequest struct {
 	WithoutSnapshot bool `json:"withoutSnapshot,omitempty"`
 	// with a Version of a newer minor version: do not pause before the last member
 	NoHold bool `json:"noHold,omitempty"`
+	// with policy.WorkDefrag: also defragment hosts on which that frees little space
+	Force bool `json:"force,omitempty"`
 	// only check the request, and return the rollout that would start
 	DryRun bool `json:"dryRun,omitempty"`
 }
@@ -53,7 +55,7 @@ type Rollout struct {
 	Started time.Time     `json:"started"`
 	Hosts   []RolloutHost `json:"hosts"`
 	DryRun  bool          `json:"dryRun,omitempty"` // nothing was started
-	// of a dry run of a readdress: its steps, in order
+	// of a dry run of a readdress or defragmentation: its steps, in order
 	Steps []policy.PlanStep `json:"steps,omitempty"`
 	// of a dry run for all hosts: the members whose hosts are left out because their quorumd does not report
 	Absent []string `json:"absent,omitempty"`
@@ -63,10 +65,13 @@ type Rollout struct {
 
 // RolloutHost is the progress of a rollout on one host.
 type RolloutHost struct {
-	ID      string  `json:"id"`
-	Name    string  `json:"name"`
-	State   string  `json:"state"`
-	Seconds float64 `json:"seconds,omitempty"` // duration once it is done
+	ID    string `json:"id"`
+	Name  string `json:"name"`
+	State string `json:"state"`
+	// of a dry run of a defragmentation: its member's database, and why it is or is not defragmented
+	Database *policy.Database `json:"database,omitempty"`
+	Text     string           `json:"text,omitempty"`
+	Seconds  float64          `json:"seconds,omitempty"` // duration once it is done
 	// TurnSeconds is how long the rollout took for this host once it is done. Unlike Seconds, it includes the pause
 	// after the previous host.
 	TurnSeconds float64 `json:"turnSeconds,omitempty"`

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"hash/fnv"
 	"io"
+	"math/bits"
 	"os"
 	"slices"
 
@@ -48,33 +49,43 @@ type pages struct {
 // that a page that is its own child uses up all memory. It reads each page once, and the pages of a level in the order
 // of the file: otherwise a database of some GiB would take hours on a rotating disk.
 func CheckPages(file io.ReaderAt, size int64, pageSize int) error {
+	_, err := InUse(file, size, pageSize)
+	return err
+}
+
+// InUse does the same as CheckPages, and returns the size of the pages in use, in bytes.
+func InUse(file io.ReaderAt, size int64, pageSize int) (int64, error) {
 	if pageSize < minPageSize || pageSize > maxPageSize || pageSize&(pageSize-1) != 0 {
-		return fmt.Errorf("%w: invalid page size of %d bytes", ErrDamaged, pageSize)
+		return 0, fmt.Errorf("%w: invalid page size of %d bytes", ErrDamaged, pageSize)
 	}
 	p := &pages{file: file, pageSize: int64(pageSize)}
 	root, free, err := p.meta(size)
 	if err != nil {
-		return fmt.Errorf("%w: %w", ErrDamaged, err)
+		return 0, fmt.Errorf("%w: %w", ErrDamaged, err)
 	}
 	p.seen = make([]uint64, p.high/64+1)
 	if free != noFreelist {
 		if err := p.freelist(free); err != nil {
-			return fmt.Errorf("%w: %w", ErrDamaged, err)
+			return 0, fmt.Errorf("%w: %w", ErrDamaged, err)
 		}
 	}
 	for level, depth := []uint64{root}, 1; len(level) > 0; level, depth = p.next, depth+1 {
 		if depth > maxDepth {
-			return fmt.Errorf("%w: page %d is %d pages from the root", ErrDamaged, level[0], depth)
+			return 0, fmt.Errorf("%w: page %d is %d pages from the root", ErrDamaged, level[0], depth)
 		}
 		slices.Sort(level)
 		p.next = nil
 		for _, id := range level {
 			if err := p.visit(id); err != nil {
-				return fmt.Errorf("%w: %w", ErrDamaged, err)
+				return 0, fmt.Errorf("%w: %w", ErrDamaged, err)
 			}
 		}
 	}
-	return nil
+	used := 2 // the meta pages
+	for _, word := range p.seen {
+		used += bits.OnesCount64(word)
+	}
+	return int64(used) * p.pageSize, nil
 }
 
 // meta returns the root and the list of free pages of the newest state of the database, as bbolt chooses it.

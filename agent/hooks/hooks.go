@@ -35,6 +35,8 @@ const (
 	After   = "after"   // etcd is back, and the operation is about to end
 	Command = "command" // etcd is down, and the operation runs the requested program
 	Etcd    = "etcd"    // the operator's own programs start or stop etcd
+	// Defrag compacts the database while etcd is down. It is no program of the operator: package defrag runs it.
+	Defrag = "defrag"
 )
 
 // Run is one requested run of hooks.

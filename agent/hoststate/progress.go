@@ -122,6 +122,9 @@ func (f *State) ProgramEnded(of *Request, how policy.HookState, text string) err
 	})
 }
 
+// OldDatabaseDeleted records that the database from before a defragmentation was deleted.
+func (f *State) OldDatabaseDeleted() error { return f.moves(policy.Request.DeletesOld) }
+
 // OperationEnds records that the operation and its request end, before they do, so that a crash in between does not
 // repeat them. If the request belongs to the rollout in, it also records how many times the rollout has been resumed,
 // since an operator may have resumed it after the request.

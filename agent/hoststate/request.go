@@ -173,9 +173,13 @@ func (f *State) markRequest(mark func(k *Request)) error {
 	})
 }
 
-// CommandRun returns the run of a command's program.
+// CommandRun returns the run of what runs while etcd is down: a command's program, or a defragmentation.
 func (k *Request) CommandRun() hooks.Run {
-	run := k.HookRun(hooks.Command)
+	when := hooks.Command
+	if k.Work == policy.WorkDefrag {
+		when = hooks.Defrag
+	}
+	run := k.HookRun(when)
 	run.Program, run.Until = k.Program, k.RanAt+hooks.BeginWithin
 	return run
 }

@@ -4,6 +4,7 @@
 package observe
 
 import (
+	"cmp"
 	"context"
 
 	"github.com/quorumd/quorumd/agent/hooks"
@@ -13,7 +14,7 @@ import (
 
 // askCommand reads the state of the command for which this host is in maintenance, if there is one.
 func (o *Observer) askCommand(ctx context.Context, r *round.Round) {
-	if r.Request == nil || !r.Request.Work.RunsProgram() {
+	if r.Request == nil || !r.Request.Work.RunsJob() {
 		return
 	}
 	if _, settled := o.view.program(r).KnownState(); !settled {
@@ -82,7 +83,7 @@ func hooksView(found hooks.Result) policy.Hooks {
 
 // command returns the state of the command for which this host is in maintenance.
 func (b *Builder) command(r *round.Round) policy.Hooks {
-	if r.Request == nil || !r.Request.Work.RunsProgram() {
+	if r.Request == nil || !r.Request.Work.RunsJob() {
 		return policy.Hooks{}
 	}
 	return b.program(r).State()
@@ -93,7 +94,7 @@ func (b *Builder) program(r *round.Round) policy.Program {
 	k, found := r.Request, r.Programs.Command
 	run := k.CommandRun()
 	p := policy.Program{
-		Name: k.Program, Recorded: k.Ran, RecordedText: k.RanText, OtherBoot: k.RanIn != b.bootID, CanRun: b.programs,
+		Name: cmp.Or(k.Program, "defragmentation"), Recorded: k.Ran, RecordedText: k.RanText, OtherBoot: k.RanIn != b.bootID, CanRun: b.programs,
 		Begun: k.BootID != "", Observed: hooksView(found.Value), StartTimedOut: r.At > run.Until,
 		TimedOut: r.At > run.Until+b.config.Maintenance.CommandTimeout+hooks.EndWithin,
 		Launched: b.launchedNow(r, run),

@@ -68,7 +68,7 @@ func (o *Operator) StartRollout(ctx context.Context, req control.RolloutRequest,
 		Reason: req.Reason, By: by, Started: o.opt.Wall().UTC(),
 	}
 	rollout.Since = rollout.Started
-	chosen, err := rolloutHosts(hosts, o.keys.Hosts(), req, o.runningVersions())
+	chosen, err := rolloutHosts(hosts, o.keys.Hosts(), req, o.running())
 	if err != nil {
 		return control.Rollout{}, err
 	}
@@ -110,7 +110,7 @@ func (o *Operator) holdsUpgrade(cannot string, req control.RolloutRequest) (bool
 
 // rolloutHosts returns the hosts of a new rollout, chosen from those with a host record.
 func rolloutHosts(found cluster.Range, prefix string, req control.RolloutRequest,
-	running map[record.MemberID]string,
+	running map[record.MemberID]cluster.Status,
 ) ([]policy.RolloutHost, error) {
 	const cannot = "cannot start the rollout: "
 	var present []policy.RolloutHost
@@ -125,9 +125,10 @@ func rolloutHosts(found cluster.Range, prefix string, req control.RolloutRequest
 		}
 		present = append(present, policy.RolloutHost{
 			ID: h.ID, Name: h.Name, Manage: h.Mode == string(policy.Manage), Member: h.MemberID != 0,
-			Etcd: running[h.MemberID], PeerURL: h.PeerURL, NewPeerURL: h.NewPeerURL, NewClientURL: h.NewClientURL,
+			Etcd: running[h.MemberID].Version, PeerURL: h.PeerURL, NewPeerURL: h.NewPeerURL, NewClientURL: h.NewClientURL,
 			PeerTLS: policy.PeerTLS(h.PeerTLS), PeerTLSProblem: h.PeerTLSProblem,
-			Next: policy.NextEtcd{Version: h.NextEtcd, Problem: h.NextEtcdProblem},
+			Next:     policy.NextEtcd{Version: h.NextEtcd, Problem: h.NextEtcdProblem},
+			Database: databaseOf(running[h.MemberID]), Forced: req.Force,
 		})
 	}
 	chosen, against := policy.RolloutHosts(present, req.Hosts, req.Work, req.Version)
@@ -154,6 +155,11 @@ func (o *Operator) rolloutPreview(would record.Rollout, chosen []policy.RolloutH
 		out.Steps = policy.ReaddressPlan(r.View, chosen)
 	case out.Work == policy.WorkCommand && out.Version != "":
 		out.Steps = policy.UpgradePlan(r.View, chosen, out.Version, would.Hold)
+	case out.Work == policy.WorkDefrag:
+		out.Steps = policy.DefragPlan(r.View, chosen)
+		for i, h := range chosen { // in the same order
+			out.Hosts[i].Database, out.Hosts[i].Text = &chosen[i].Database, policy.DefragText(h)
+		}
 	}
 	return out
 }
@@ -170,12 +176,17 @@ func waitingHosts(chosen []policy.RolloutHost) []record.RolloutHost {
 	return out
 }
 
-// runningVersions returns the etcd version of every member that has reported it.
-func (o *Operator) runningVersions() map[record.MemberID]string {
-	out := map[record.MemberID]string{}
+// databaseOf returns the size of a member's database; zero if it has not answered.
+func databaseOf(s cluster.Status) policy.Database {
+	return policy.Database{Size: s.DBSize, InUse: s.DBInUse, Quota: s.DBQuota}
+}
+
+// running returns what every member that has answered reports.
+func (o *Operator) running() map[record.MemberID]cluster.Status {
+	out := map[record.MemberID]cluster.Status{}
 	if r := o.opt.Rounds.Reached(); r != nil {
 		for id, s := range r.Statuses {
-			out[record.MemberID(id)] = s.Version
+			out[record.MemberID(id)] = s
 		}
 	}
 	return out

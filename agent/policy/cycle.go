@@ -53,7 +53,7 @@ func workDone(v View) bool {
 		return v.Op.Restarted
 	case WorkReboot:
 		return !v.Op.SameBoot
-	case WorkCommand:
+	case WorkCommand, WorkDefrag:
 		return v.Asked.Command.Ended()
 	case WorkReaddress:
 		return v.Op.Phase == PhaseDown && !mustUpdate(v) && v.Unit.EnvReady
@@ -111,9 +111,11 @@ func safeToTouch(v View) Decision {
 	case a.Work == WorkReboot:
 		return wait(RebootAwaited, "the machine is ready to reboot: %s", a.Reason)
 	case a.Command.State == HooksRunning || busy:
-		return wait(CommandRunning, "%s", a.Command.Text)
+		return wait(a.Work.running(), "%s", a.Command.Text)
 	case a.Work.RunsProgram():
 		return launchPrograms(a.Command, CommandRunning, Step{Kind: StepRunCommand, Why: a.Program + ": " + a.Reason})
+	case a.Work == WorkDefrag:
+		return defragment(v)
 	case a.Work == WorkReaddress:
 		return readdress(v)
 	case a.Work == WorkRestart: // the host has no member
@@ -147,7 +149,7 @@ func bringBack(v View, m Member, listed bool) Decision {
 	keeps := v.Asked != nil && v.Asked.KeepRunning
 	switch {
 	case commandMayRun(v):
-		return wait(CommandRunning, "%s", v.Asked.Command.Text)
+		return wait(v.Asked.Work.running(), "%s", v.Asked.Command.Text)
 	case !listed || keeps || untouched:
 	case diskGivenUp(v):
 		return endDiskFailed(v)
@@ -275,6 +277,9 @@ func endHealthy(v View) Decision {
 			return wait(HookFailed, "%s", h.Text)
 		}
 	}
+	if d, decided := deleteOld(v); decided {
+		return d
+	}
 	return end(v, Cycled)
 }
 
@@ -295,11 +300,13 @@ func end(v View, outcome ReasonCode) Decision {
 		}
 	case a != nil && a.Recalled != "" && outcome == Cycled:
 		return do(Step{Kind: StepEndOp, Outcome: Recalled, Why: a.Recalled})
-	case a == nil || !a.Work.RunsProgram():
+	case a == nil || !a.Work.RunsJob():
 	case a.Command.State == HooksFailed:
-		return do(Step{Kind: StepEndOp, Outcome: CommandFailed, Why: a.Command.Text})
+		return do(Step{Kind: StepEndOp, Outcome: a.Work.failed(), Why: a.Command.Text})
 	case a.Command.State != HooksDone && outcome == Cycled:
-		return do(Step{Kind: StepEndOp, Outcome: CommandFailed, Why: a.Program + ": it was cancelled before it ran"})
+		return do(Step{Kind: StepEndOp, Outcome: a.Work.failed(), Why: a.job() + ": it was cancelled before it ran"})
+	case a.Work == WorkDefrag && outcome == Cycled:
+		return do(Step{Kind: StepEndOp, Outcome: outcome, Why: a.Command.Text})
 	}
 	return do(Step{Kind: StepEndOp, Outcome: outcome})
 }
@@ -353,7 +360,7 @@ func stoppedWithoutOperation(v View) Decision {
 	notRequested := lost && a.Work == WorkReboot && !a.External && a.RebootFor > v.Limits.TransferTimeout
 	switch {
 	case commandMayRun(v):
-		return wait(CommandRunning, "%s", a.Command.Text)
+		return wait(a.Work.running(), "%s", a.Command.Text)
 	case stoppedAfterReboot(v):
 		return stopped(v)
 	case over && dataMayBeSwapped(v):

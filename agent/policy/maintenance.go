@@ -20,6 +20,7 @@ const (
 	WorkReboot      Work = "reboot"      // of the machine
 	WorkCommand     Work = "command"     // an operator's program on the host, run while etcd is down
 	WorkReaddress   Work = "readdress"   // the configured peer and client URLs replace the registered ones
+	WorkDefrag      Work = "defrag"      // etcd's database is compacted while etcd is down
 )
 
 // work declares a kind of work. To add a kind, declare it here, and handle it in takeDown, safeToTouch, workDone,
@@ -38,19 +39,23 @@ type work struct {
 	automatic bool
 	// program reports that the work consists of running the program named in the request.
 	program bool
+	// job reports that the work runs a program of the operator or of quorumd while etcd is down: etcd does not start
+	// until it has ended, and its failure is the outcome of the operation.
+	job bool
 	// needsMember reports that the work does nothing on a host without a member.
 	needsMember bool
 	// rolls reports that a rollout may request the work.
 	rolls bool
 }
 
-func workKinds() [5]work {
+func workKinds() [6]work {
 	return [...]work{
 		{kind: WorkMaintenance, operatorEnds: true, outlastsReboot: true},
 		{kind: WorkRestart, automatic: true, needsMember: true, rolls: true},
 		{kind: WorkReboot, rebootEnds: true, outlastsReboot: true, rolls: true},
-		{kind: WorkCommand, automatic: true, program: true, rolls: true},
+		{kind: WorkCommand, automatic: true, program: true, job: true, rolls: true},
 		{kind: WorkReaddress, automatic: true, needsMember: true, rolls: true},
+		{kind: WorkDefrag, automatic: true, job: true, needsMember: true, rolls: true},
 	}
 }
 
@@ -77,6 +82,9 @@ func Works() []Work {
 // RunsProgram reports whether the work is the program named in the request.
 func (w Work) RunsProgram() bool { return w.info().program }
 
+// RunsJob reports whether the work runs a program of the operator or of quorumd while etcd is down.
+func (w Work) RunsJob() bool { return w.info().job }
+
 // NeedsMember reports whether the work does nothing on a host without a member.
 func (w Work) NeedsMember() bool { return w.info().needsMember }
 
@@ -88,7 +96,7 @@ func (w Work) over(ended, rebooted bool) bool { return ended || w.info().rebootE
 type Asked struct {
 	Request
 
-	Command Hooks // the state of the program that WorkCommand runs
+	Command Hooks // the state of the program that runs while etcd is down: see Work.RunsJob
 	Over    bool  // the host no longer needs to be down
 	// OverFor is how long this agent has observed Over; 0 while Over is false.
 	OverFor       time.Duration
@@ -214,6 +222,9 @@ func restartOfStopped(v View) (string, bool) {
 	if !listed || !v.Asked.Work.info().automatic || v.Asked.Stopped || v.Unit.State != UnitInactive {
 		return "", false
 	}
+	if v.Asked.Work == WorkDefrag {
+		return "etcd was stopped cleanly; the defragmentation begins once etcd is started again", true
+	}
 	if v.Asked.Work.RunsProgram() {
 		return "etcd was stopped cleanly; the command runs once etcd is started again", true
 	}
@@ -224,7 +235,7 @@ func restartOfStopped(v View) (string, bool) {
 // a learner that has never started and will be removed, or an etcd of another cluster.
 func nonMemberEtcdRuns(v View) (string, bool) {
 	m, listed := v.member()
-	if !v.Asked.Work.RunsProgram() || !unitRuns(v) || listed && !neverStarted(m) {
+	if !v.Asked.Work.RunsJob() || !unitRuns(v) || listed && !neverStarted(m) {
 		return "", false
 	}
 	return "etcd is " + string(v.Unit.State) + " here, and is not a member that could be stopped cleanly", true

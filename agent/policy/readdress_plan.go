@@ -11,16 +11,8 @@ import (
 // ReaddressPlan returns the steps that a readdress of these hosts takes if nothing fails, host by host in the order of
 // a rollout. The fault tolerance of a step is the one after it; while etcd restarts, it is one less.
 func ReaddressPlan(v View, hosts []RolloutHost) (steps []PlanStep) {
-	voters, live := v.Cluster.Counts()
-	add := func(text string) {
-		steps = append(steps, PlanStep{Text: text, Voters: voters, Tolerance: Tolerance(voters, live)})
-	}
-	for _, h := range v.rolloutOrder(hosts) {
-		for m := range v.Cluster.voters() {
-			if m.PeerURL == h.PeerURL && m.Leader {
-				add("leadership is transferred from " + h.Name + " to another voter")
-			}
-		}
+	return planned(v, hosts, func(h RolloutHost, add func(string)) {
+		leaderMoves(v, h, add)
 		if h.NewPeerURL != "" {
 			add(h.Name + ": the member list has the peer URL " + h.NewPeerURL + " instead of " + h.PeerURL +
 				"; from here on the host completes the change")
@@ -33,12 +25,11 @@ func ReaddressPlan(v View, hosts []RolloutHost) (steps []PlanStep) {
 			text += "; its URLs are unchanged"
 		}
 		add(text + ". The hosts of all other members report that their etcd has connected to it")
-	}
-	return steps
+	})
 }
 
-// rolloutOrder returns hosts in the order in which a rollout takes them down if nothing changes.
-func (v View) rolloutOrder(hosts []RolloutHost) []RolloutHost {
+// planned returns the steps that each host adds, in the order of a rollout. They change no member.
+func planned(v View, hosts []RolloutHost, each func(h RolloutHost, add func(text string))) (steps []PlanStep) {
 	rank := func(h RolloutHost) int {
 		i := slices.IndexFunc(v.Hosts, func(o Host) bool { return o.ID == h.ID })
 		if i < 0 {
@@ -46,9 +37,25 @@ func (v View) rolloutOrder(hosts []RolloutHost) []RolloutHost {
 		}
 		return v.rolloutRank(v.Hosts[i])
 	}
-	return slices.SortedStableFunc(slices.Values(hosts), func(a, b RolloutHost) int {
+	order := slices.SortedStableFunc(slices.Values(hosts), func(a, b RolloutHost) int {
 		return cmp.Or(cmp.Compare(rank(a), rank(b)), cmp.Compare(a.Name, b.Name))
 	})
+	voters, live := v.Cluster.Counts()
+	for _, h := range order {
+		each(h, func(text string) {
+			steps = append(steps, PlanStep{Text: text, Voters: voters, Tolerance: Tolerance(voters, live)})
+		})
+	}
+	return steps
+}
+
+// leaderMoves adds the step that the host of the leader begins with.
+func leaderMoves(v View, h RolloutHost, add func(string)) {
+	for m := range v.Cluster.voters() {
+		if m.PeerURL == h.PeerURL && m.Leader {
+			add("leadership is transferred from " + h.Name + " to another voter")
+		}
+	}
 }
 
 // AbsentMembers returns the names of the members whose hosts have no host record, so that a rollout of all hosts leaves

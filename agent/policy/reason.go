@@ -87,6 +87,8 @@ const (
 	HookFailed               ReasonCode = "HOOK_FAILED"
 	CommandRunning           ReasonCode = "COMMAND_RUNNING"
 	CommandFailed            ReasonCode = "COMMAND_FAILED"
+	Defragmenting            ReasonCode = "DEFRAGMENTING"
+	DefragFailed             ReasonCode = "DEFRAG_FAILED"
 	Stopping                 ReasonCode = "STOPPING"
 	Returning                ReasonCode = "RETURNING"
 	NotBack                  ReasonCode = "NOT_BACK"
@@ -442,6 +444,13 @@ func memberReasons() []ReasonInfo {
 			"the command this host was taken down for failed; the rest of its rollout waits for an " +
 				"operator",
 			"check its output in the journal and fix it; then quorumctl rollout resume, or request it again",
+		},
+		{Defragmenting, "etcd is stopped, and its database is being compacted", ""},
+		{
+			DefragFailed,
+			"the database of this host's member was not compacted; etcd runs with the one that it had, and the rest " +
+				"of the rollout waits for an operator",
+			"correct what the reason names, such as a full disk; then quorumctl rollout resume, or quorumctl defrag again",
 		},
 		{Stopping, "etcd is stopping", ""},
 		{Returning, "the member is coming back", ""},

@@ -3,6 +3,8 @@
 
 package policy
 
+import "slices"
+
 // RequestChange is a change of this host's request.
 type RequestChange uint8
 
@@ -113,7 +115,7 @@ func endsWith(a *Asked, outcome ReasonCode) RequestChange {
 			return RequestRetried
 		}
 		return RequestEnding
-	case Cycled, Cancelled, HookFailed, CommandFailed, MemberLost, HealthBad:
+	case Cycled, Cancelled, HookFailed, CommandFailed, DefragFailed, MemberLost, HealthBad:
 		return RequestEnding
 	}
 	return RequestRetried
@@ -163,7 +165,7 @@ func AgainstRequest(v View, pending bool, request Request, canReboot bool) *Refu
 	case request.Work == WorkReboot && !request.External && !canReboot:
 		return conflicts("", "quorumd has no way to reboot this machine",
 			"quorumctl maintenance on, and reboot by hand")
-	case (request.Work == WorkRestart || request.Work == WorkReaddress) && request.KeepRunning:
+	case request.KeepRunning && slices.Contains([]Work{WorkRestart, WorkReaddress, WorkDefrag}, request.Work):
 		return &Refusal{
 			Wrong, "", "a " + string(request.Work) + " cannot keep etcd running",
 			"omit one of the two options",
@@ -205,7 +207,7 @@ func (s Request) Renewed(request Request) (Request, *Refusal) {
 			"wait for it, or end it first: quorumctl maintenance off")
 	case s.Ran != HooksNone:
 		return s, conflicts("",
-			"the command "+s.Program+", requested by "+s.By+", was started already, and is not run again",
+			"the "+s.job()+", requested by "+s.By+", was started already, and is not run again",
 			"wait until the host is back, and ask again: quorumctl maintenance status")
 	case request.Interruptible && !s.Interruptible && !s.Untouched(): // the operator at work does not expect it
 		return s, conflicts("", "the maintenance, requested by "+s.By+", has begun without --interruptible",
@@ -329,6 +331,8 @@ type Request struct {
 	Recalled string `json:"recalled,omitempty"`
 	// Ran is the recorded state of a command's program: running, done or failed; empty before it was started.
 	Ran HookState `json:"ran,omitempty"`
+	// OldDeleted reports that the database from before a defragmentation was deleted.
+	OldDeleted bool `json:"oldDeleted,omitempty"`
 
 	// Begun and OtherBoot are derived from the time at which the operation began. Begun reports that it has begun.
 	// OtherBoot reports that it began in an earlier boot of the machine or, if it has not begun, that it was requested
@@ -394,7 +398,7 @@ func StateOf(v View) RequestState {
 	switch {
 	case commandMayRun(v), a.Command.State == HooksDue && down && v.Cluster.Reachable && !a.Over:
 		return RequestWorking
-	case a.Over && (own || a.Stopped), own && v.Op.back(), down && a.Work.RunsProgram():
+	case a.Over && (own || a.Stopped), own && v.Op.back(), down && a.Work.RunsJob():
 		return RequestReturning
 	case down:
 		return RequestSafe

@@ -148,6 +148,8 @@ type RolloutHost struct {
 	PeerTLS                           PeerTLS // of its member's process
 	Next                              NextEtcd
 	PeerTLSProblem                    string // why its etcd cannot use https between members; see [PeerTLSProblem]
+	Database                          Database
+	Forced                            bool // an operator wants it defragmented although that frees little space
 }
 
 // RolloutHosts returns the present hosts that a rollout includes: the named hosts, or all hosts to which its work
@@ -177,6 +179,13 @@ func RolloutHosts(all []RolloutHost, named []string, w Work, version string) ([]
 			}
 		}
 		h.Skipped = version != "" && h.Member && h.Etcd == version
+		if w == WorkDefrag {
+			refusal := againstDefrag(h)
+			if refusal != nil && len(named) > 0 {
+				return nil, refusal
+			}
+			h.Skipped = refusal != nil
+		}
 		out = append(out, h)
 	}
 	const hint = "quorumctl status lists the hosts"
@@ -223,7 +232,7 @@ func RolloutAfter(t RolloutProgress, step Step) RolloutEnd {
 	switch {
 	case step.Outcome == Cancelled:
 		return RolloutEnd{Stopped: t.Host + "'s request was cancelled"}
-	case step.Outcome == HookFailed || step.Outcome == CommandFailed:
+	case step.Outcome == HookFailed || step.Outcome == CommandFailed || step.Outcome == DefragFailed:
 		return RolloutEnd{Stopped: "on " + t.Host + ": " + step.Why}
 	case step.Outcome == MemberLost || step.Outcome == HealthBad:
 		return RolloutEnd{Stopped: "on " + t.Host + ": " + step.Why}

@@ -36,6 +36,8 @@ const (
 	StepTakeDown           StepKind = "take-down"
 	StepReboot             StepKind = "reboot"
 	StepRunCommand         StepKind = "run-command"
+	StepDefragment         StepKind = "defragment"
+	StepDeleteOld          StepKind = "delete-old-database"
 	StepRecordAgain        StepKind = "record-again"
 	StepStopForRecovery    StepKind = "stop-for-recovery"
 	StepCopyData           StepKind = "copy-data"
@@ -112,6 +114,11 @@ func Steps() []StepInfo {
 		{Kind: StepTakeDown, Drives: true, Locked: true, Calls: order, Doing: "stopping etcd"},
 		{Kind: StepReboot, Locked: true, Calls: quick, Doing: "rebooting the machine"},
 		{Kind: StepRunCommand, Locked: true, Calls: order, Doing: "running the command"},
+		{Kind: StepDefragment, Locked: true, Calls: quick, Doing: "compacting etcd's database"},
+		{
+			Kind: StepDeleteOld, Locked: true, Calls: order,
+			Doing: "deleting etcd's database from before the defragmentation",
+		},
 		{Kind: StepRecordAgain, Locked: true, Calls: quick, Doing: "restoring the record that this host is taken down"},
 		{Kind: StepBeginRemoval, Locked: true, Calls: quick, Doing: "recording the removal of a member"},
 		{Kind: StepRemoveMember, Locked: true, Calls: member, Doing: "removing a member for good"},

@@ -37,6 +37,11 @@ func declaredSteps() []StepInfo {
 		{Kind: StepTakeDown, Drives: true, Locked: true, Calls: 3, Doing: "stopping etcd"},
 		{Kind: StepReboot, Locked: true, Calls: 2, Doing: "rebooting the machine"},
 		{Kind: StepRunCommand, Locked: true, Calls: 3, Doing: "running the command"},
+		{Kind: StepDefragment, Locked: true, Calls: 2, Doing: "compacting etcd's database"},
+		{
+			Kind: StepDeleteOld, Locked: true, Calls: 3,
+			Doing: "deleting etcd's database from before the defragmentation",
+		},
 		{Kind: StepRecordAgain, Locked: true, Calls: 2, Doing: "restoring the record that this host is taken down"},
 		{Kind: StepBeginRemoval, Locked: true, Calls: 2, Doing: "recording the removal of a member"},
 		{Kind: StepRemoveMember, Locked: true, Calls: 3, Doing: "removing a member for good"},

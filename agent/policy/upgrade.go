@@ -154,39 +154,37 @@ func HoldsUpgrade(v View, version string) bool { return v.raises(ParseVersion(ve
 // fault tolerance of a step is the one after it; while etcd of a voter is stopped, it is one less.
 func UpgradePlan(v View, hosts []RolloutHost, version string, hold bool) (steps []PlanStep) {
 	to := ParseVersion(version)
-	voters, live := v.Cluster.Counts()
-	add := func(text string) {
-		steps = append(steps, PlanStep{Text: text, Voters: voters, Tolerance: Tolerance(voters, live)})
-	}
+	v.Cluster.Members = slices.Clone(v.Cluster.Members)
 	raises := v.raises(to)
-	for _, h := range v.rolloutOrder(hosts) {
-		if h.Skipped {
-			continue
-		}
+	steps = planned(v, hosts, func(h RolloutHost, add func(string)) {
 		i := slices.IndexFunc(v.Cluster.Members, func(m Member) bool { return m.PeerURL == h.PeerURL })
-		if i < 0 {
+		switch {
+		case h.Skipped:
+			return
+		case i < 0:
 			add(h.Name + ": the command runs; the host has no member")
-			continue
+			return
 		}
 		m := v.Cluster.Members[i]
-		v.Cluster.Members = slices.Clone(v.Cluster.Members)
 		v.Cluster.Members[i].Version = to
 		last := raises && !v.raises(to)
 		if last && hold {
 			add(fmt.Sprintf("the rollout pauses: until here every host can go back to etcd %s; quorumctl upgrade "+
 				"resume continues", m.Version.minorText()))
 		}
-		if m.Leader {
-			add("leadership is transferred from " + h.Name + " to another voter")
-		}
+		leaderMoves(v, h, add)
 		add(fmt.Sprintf("%s: etcd %s stops, the command runs, and etcd starts as %s", h.Name, m.Version, to))
 		if last {
 			add(fmt.Sprintf("the cluster version becomes %s within seconds: no member can go back", to.minorText()))
 			raises = false
 		}
-	}
+	})
 	if raises {
-		add(fmt.Sprintf("the cluster version stays, because other members run an older etcd than %s", to.minorText()))
+		voters, live := v.Cluster.Counts()
+		steps = append(steps, PlanStep{
+			Text:   fmt.Sprintf("the cluster version stays, because other members run an older etcd than %s", to.minorText()),
+			Voters: voters, Tolerance: Tolerance(voters, live),
+		})
 	}
 	return steps
 }

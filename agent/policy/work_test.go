@@ -9,18 +9,19 @@ import "testing"
 func TestEveryKindOfWorkIsDeclaredAsExpected(t *testing.T) {
 	t.Parallel()
 	want := [...]work{
-		{"maintenance", true, false, true, false, false, false, false},
-		{"restart", false, false, false, true, false, true, true},
-		{"reboot", false, true, true, false, false, false, true},
-		{"command", false, false, false, true, true, false, true},
-		{"readdress", false, false, false, true, false, true, true},
+		{"maintenance", true, false, true, false, false, false, false, false},
+		{"restart", false, false, false, true, false, false, true, true},
+		{"reboot", false, true, true, false, false, false, false, true},
+		{"command", false, false, false, true, true, true, false, true},
+		{"readdress", false, false, false, true, false, false, true, true},
+		{"defrag", false, false, false, true, false, true, true, true},
 	}
 	if workKinds() != want {
 		t.Errorf("work is declared as\n%+v\nwant\n%+v", workKinds(), want)
 	}
 	for i, w := range Works() {
 		if w != want[i].kind || w.info() != want[i] || w.RunsProgram() != want[i].program ||
-			w.NeedsMember() != want[i].needsMember {
+			w.RunsJob() != want[i].job || w.NeedsMember() != want[i].needsMember {
 			t.Errorf("%s returns %+v", w, w.info())
 		}
 	}

@@ -117,7 +117,8 @@ func (a *app) previewRollout(ctx context.Context, req control.RolloutRequest) (p
 			display.Count(len(included), "host", "hosts"), word{display.Work(r.Work, r.Command), bold})
 		p.line("    reason   %s", r.Reason)
 		p.line("    hosts    %s", strings.Join(included, ", "))
-		if len(skipped) > 0 {
+		writeDatabases(p, r.Hosts)
+		if len(skipped) > 0 && r.Work != policy.WorkDefrag {
 			p.line("    skipped  %s: etcd is %s already", strings.Join(skipped, ", "), r.Version)
 		}
 		if len(r.Absent) > 0 {

@@ -309,6 +309,9 @@ func (d *fakeBackend) StartRollout(_ context.Context, req control.RolloutRequest
 			Voters: 3, Tolerance: 1,
 		}}
 	}
+	if req.DryRun && req.Work == policy.WorkDefrag {
+		r.Hosts, r.Steps = defragPreview()
+	}
 	for _, name := range req.Hosts {
 		r.Hosts = append(r.Hosts, control.RolloutHost{ID: name, Name: name, State: record.HostWaiting})
 	}

@@ -90,6 +90,7 @@ func ranElsewhere() map[string]otherTest {
 	resized, grows := "TestResizeShowsItsPlan", "TestResizeWaitFollowsTheVotersUntilTheClusterHasItsSize"
 	replaced, readdressed := "TestReplaceShowsWhichHostJoins", "TestReaddressStartsARolloutOfTheNamedHostsOrOfAll"
 	upgraded := "TestUpgradeShowsItsStepsAndGoesBackToTheOldestVersion"
+	defragmented := "TestDefragStartsARolloutOfThisHostOfNamedOnesOrOfAll"
 	retired, leaves := "TestRetireShowsItsPlanAndTheRetiredHosts", "TestRetireWaitsUntilTheHostCanBeSwitchedOff"
 	return map[string]otherTest{
 		`bootstrap --yes`:      newcomer,
@@ -168,10 +169,13 @@ func ranElsewhere() map[string]otherTest {
 		`upgrade abort --command reinstall-etcd --reason "slower than before"`: {
 			upgraded, "upgrade abort --command reinstall-etcd --reason slow",
 		},
-		`readdress --all --reason 'new subnet' --dry-run`:       {readdressed, "readdress --all --dry-run --reason"},
-		`readdress n3 --reason 'new subnet' --yes --wait`:       {readdressed, "readdress n3 --yes --reason"},
-		`readdress n1 n2 n3 --reason certificates --wait --yes`: {readdressed, "readdress n1 n2 n3 --yes"},
-		`readdress n1 --reason https --wait --yes`:              {readdressed, "readdress n3 --yes --reason"},
+		`readdress --all --reason 'new subnet' --dry-run`:               {readdressed, "readdress --all --dry-run --reason"},
+		`readdress n3 --reason 'new subnet' --yes --wait`:               {readdressed, "readdress n3 --yes --reason"},
+		`readdress n1 n2 n3 --reason certificates --wait --yes`:         {readdressed, "readdress n1 n2 n3 --yes"},
+		`readdress n1 --reason https --wait --yes`:                      {readdressed, "readdress n3 --yes --reason"},
+		`defrag --all --reason 'large compaction' --dry-run`:            {defragmented, "defrag --all --dry-run --reason"},
+		`defrag n2 --reason 'large compaction' --yes`:                   {defragmented, "defrag --yes --reason"},
+		`defrag --all --force --reason 'large compaction' --yes --wait`: {defragmented, "defrag n3 --force --yes --reason"},
 		`leader transfer n2 --reason "n1 is to be moved" --wait`: {
 			"TestLeaderTransferShowsItsPlanAndItsEnd", "leader transfer n2 --yes --wait",
 		},

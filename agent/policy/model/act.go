@@ -82,6 +82,10 @@ func (m *machine) act(w *world, h int) breach {
 		if next, stands := a.standing().StartsProgram(); m.confirm(w, h) && stands {
 			m.transition(a, next)
 		}
+	case deleteOld:
+		if m.confirm(w, h) {
+			m.transition(a, a.standing().DeletesOld())
+		}
 	case finishBootstrap:
 		a.request = 0
 	}

@@ -256,7 +256,8 @@ func (w *world) judgeEnd(h int, c choice) breach {
 	case c.outcome == policy.MemberLost && a.lossRecorded() && w.workDone(h):
 	case c.outcome == policy.MemberLost:
 		return endedEarly
-	case a.work == command && a.program != programSucceeded && c.outcome == policy.Cycled:
+	case a.work == command && a.program != programSucceeded && a.program != succeededCleaned &&
+		c.outcome == policy.Cycled:
 		return notRun
 	case a.work == agentReboot && c.outcome == policy.Cycled && w.opBoot != 0,
 		a.work == agentReboot && c.outcome == policy.Recalled && w.opBoot == 0,

@@ -39,6 +39,7 @@ type Scenario struct {
 	Tardy       bool         // an unhealthy voter that does not answer is too slow rather than hung
 	Corrupt     bool         // the alarm is CORRUPT instead of NOSPACE
 	External    bool         // an external manager runs etcd, and stops it when a host is reported safe to stop
+	Defrag      bool         // a command is a defragmentation, which deletes the old database at its end
 	Learner     LearnerScope // how the last host's permanent learner begins
 	MaxLearners uint8        // the limit on learners as every host is configured, at most 3; 0 is etcd's default, 1
 	Lowered     bool         // the first host's etcd has the limit 1 at the start, and is restarted at some moment
@@ -167,6 +168,9 @@ func (m *machine) viewOf(s *observation, r rank) policy.View {
 		v.Target.Standbys = 0
 	}
 	v.Self.Drives = !m.External
+	if m.Defrag && v.Asked != nil && v.Asked.Work == policy.WorkCommand {
+		v.Asked.Work, v.Asked.Program = policy.WorkDefrag, ""
+	}
 	m.addAlarm(s, &v)
 	return v
 }

@@ -73,7 +73,7 @@ func Mistakes() []Mistake {
 	list = append(list, externalMistakes()...)
 	list = append(list, alarmMistakes()...)
 	list = append(list, dataLossMistakes()...)
-	list = append(list, slices.Concat(commandMistakes(), recallMistakes())...)
+	list = append(list, slices.Concat(commandMistakes(), recallMistakes(), defragMistakes())...)
 	list = append(list, slices.Concat(removalMistakes(), replacementMistakes(), standbyMistakes(),
 		unhealthyMistakes(), stepDownMistakes(), slowLeaderMistakes(), quietMistakes(), resizeMistakes(),
 		retireMistakes(),

@@ -69,6 +69,7 @@ const (
 	joinsUnstartable
 	ranTwice
 	notRun
+	oldDeletedEarly
 	limitsDiffer
 	noPlaceForLearner
 	permanentVotes
@@ -209,7 +210,10 @@ var generalPromises = map[breach]promise{
 	joinsUnstartable:     {"P2", "a join begins on a host whose etcd cannot be started"},
 	ranTwice:             {"P8", "a command is run twice"},
 	notRun:               {"P8", "an operation is reported as successful although its command has not succeeded"},
-	liveRemoved:          {"P2", "a live voter is to be removed without permission"},
+	oldDeletedEarly: {
+		"P2", "the database from before a defragmentation is deleted before the member is healthy",
+	},
+	liveRemoved: {"P2", "a live voter is to be removed without permission"},
 	removedAtRisk: {
 		"P2",
 		"a voter is removed although the others lack quorum without it or one of them is down",
@@ -323,6 +327,10 @@ func (w *world) judgeDecision(h int, c choice, leads bool, size policy.Target) b
 		if a.unit != stoppedForRequest && a.unit != failed && a.unit != inactive {
 			return ranWhileEtcdRuns
 		}
+	case deleteOld:
+		if !w.serves(h) || w.servedLong == 0 || a.program == programRuns {
+			return oldDeletedEarly
+		}
 	case startUnit, startAsIs:
 		if a.program == programRuns {
 			return startedDuringCommand
@@ -429,7 +437,7 @@ func (w *world) judgeRequest(h int, c choice) breach {
 	case note == policy.RequestEnds && (!reaches || cycles || w.recordDeleted(h) || down || !done && !freed):
 		return requestDropped
 	case note == policy.RequestEnding && c.outcome != policy.Cycled && c.outcome != policy.Cancelled &&
-		c.outcome != policy.HookFailed && c.outcome != policy.CommandFailed && c.outcome != policy.MemberLost &&
+		c.outcome != policy.HookFailed && c.outcome != policy.CommandFailed && c.outcome != policy.DefragFailed && c.outcome != policy.MemberLost &&
 		c.outcome != policy.Recalled:
 		return requestDropped
 	case c.outcome == policy.Recalled && a.isMaintenance() != (note == policy.RequestEnding) && a.ended == 0:

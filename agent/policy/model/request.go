@@ -46,6 +46,8 @@ const (
 	programSucceeded       // it has succeeded
 	programFailed          // it has failed
 	programCutOff          // the machine went down while it ran
+	succeededCleaned       // a defragmentation has succeeded, and the old database is deleted
+	failedCleaned          // it has failed, and what it left is deleted
 )
 
 // The values of begun.
@@ -218,6 +220,13 @@ func (h *host) setStanding(next policy.Request) {
 	if h.program == 0 && next.Ran == policy.HooksRunning {
 		h.program = programRuns
 	}
+	switch {
+	case !next.OldDeleted:
+	case h.program == programSucceeded:
+		h.program = succeededCleaned
+	case h.program == programFailed, h.program == programCutOff:
+		h.program = failedCleaned
+	}
 }
 
 // finishRequest ends the request in the same way as an operator.
@@ -237,9 +246,9 @@ func program(did uint8) policy.Program {
 		return p
 	case programRuns:
 		p.Observed.State = policy.HooksRunning
-	case programSucceeded:
+	case programSucceeded, succeededCleaned:
 		p.Observed.State = policy.HooksDone
-	case programFailed:
+	case programFailed, failedCleaned:
 		p.Observed.State = policy.HooksFailed
 	case programCutOff:
 		p.OtherBoot = true
@@ -257,7 +266,7 @@ func (c *hostRequest) standing() policy.Request {
 		OtherBoot: c.begun == begunBefore || c.begun == tooLate,
 		Seen:      c.opSeen != 0, KeepRunning: c.work == maintenanceRunning, Hurried: c.work == externalReboot,
 		By: "root", Reason: "testing", Program: [...]string{"", "upgrade"}[bit(c.work == command)],
-		Ran: program(c.program).Recorded,
+		Ran: program(c.program).Recorded, OldDeleted: c.program >= succeededCleaned,
 	}
 }
 

@@ -57,6 +57,7 @@ const (
 	setBegun        // a host returns to the first phase because another host is in its own operation
 	beginRemoveLost // a replacement in which a host removes its own lost member and a standby becomes the next voter
 	beginLeave      // this host's voter leaves, because the cluster is resized
+	deleteOld       // the database from before a defragmentation
 )
 
 // writesRecord reports whether the step is one fenced write of the operation record.
@@ -87,7 +88,7 @@ func changesMembership(step uint8) bool {
 // in the policy.
 func underLock(step uint8) bool {
 	return changesMembership(step) || unfencedCall(step) || writesRecord(step) || step == moveAside ||
-		step == runCommand
+		step == runCommand || step == deleteOld
 }
 
 // namesTarget reports whether a step names a member, which may be another host's.
@@ -114,7 +115,7 @@ func kindOf(step uint8) policy.StepKind {
 		policy.StepBeginRemoval, policy.StepSetPhase, policy.StepRemoveMember, policy.StepEndOp,
 		policy.StepLeaderStepsDown,
 		policy.StepBeginReplace, policy.StepTakeDown, policy.StepStartUnit, policy.StepSetPhase,
-		policy.StepBeginReplace, policy.StepBeginLeave,
+		policy.StepBeginReplace, policy.StepBeginLeave, policy.StepDeleteOld,
 	}[step]
 }
 
@@ -165,6 +166,7 @@ func (s *observation) translate(v *policy.View, d policy.Decision) (kind, target
 		policy.StepBeginCycle:  beginCycle,
 		policy.StepRestartUnit: restartUnit,
 		policy.StepReboot:      reboot, policy.StepRunCommand: runCommand,
+		policy.StepDefragment: runCommand, policy.StepDeleteOld: deleteOld,
 		policy.StepRecordAgain:  beginAgain,
 		policy.StepBeginRemoval: beginRemoval,
 		policy.StepBeginLeave:   beginLeave,

@@ -304,7 +304,7 @@ func unpackHost(v uint64) (h host) {
 
 // Work that was called off, in a packed host.
 const (
-	packedRecalledWork   = command + programCutOff + 1 + iota // an interruptible maintenance
+	packedRecalledWork   = command + failedCleaned + 1 + iota // an interruptible maintenance
 	packedRecalledReboot                                      // a reboot by the agent
 )
 

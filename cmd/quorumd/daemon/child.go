@@ -14,6 +14,7 @@ import (
 	"github.com/quorumd/quorumd/agent/backup"
 	"github.com/quorumd/quorumd/agent/config"
 	"github.com/quorumd/quorumd/agent/datadir"
+	"github.com/quorumd/quorumd/agent/defrag"
 	"github.com/quorumd/quorumd/agent/execshim"
 	"github.com/quorumd/quorumd/agent/externalcheck"
 	"github.com/quorumd/quorumd/agent/peertls"
@@ -87,6 +88,8 @@ func Child(args []string) (code int, is bool) {
 		err = datadir.InspectMain(args[1:], os.Stdout)
 	case datadir.MoveAsideCommand:
 		err = datadir.MoveAsideMain(args[1:], os.Stdout)
+	case defrag.Command:
+		err = defrag.Main(args[1:], os.Stdout)
 	case peertls.Command:
 		err = peertls.Main(args[1:], os.Stdin, os.Stdout)
 	case rebuild.ReadCommand, rebuild.RebuildCommand, rebuild.SwapCommand:
@@ -173,8 +176,11 @@ func readsOnly(conf config.Config, args []string) bool {
 	return false
 }
 
-// changesData reports whether a command moves aside or rebuilds data in the configured directories.
+// changesData reports whether a command moves aside, compacts or rebuilds data in the configured directories.
 func changesData(conf config.Config, args []string) bool {
+	if args[0] == defrag.Command {
+		return defrag.Allowed(args, conf.Etcd.DataDir)
+	}
 	if args[0] == datadir.MoveAsideCommand {
 		return slices.Equal(args[1:], []string{conf.Etcd.DataDir, conf.Etcd.WALDir})
 	}

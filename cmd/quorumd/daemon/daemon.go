@@ -29,6 +29,7 @@ import (
 	"github.com/quorumd/quorumd/agent/config"
 	"github.com/quorumd/quorumd/agent/control/server"
 	"github.com/quorumd/quorumd/agent/datadir"
+	"github.com/quorumd/quorumd/agent/defrag"
 	"github.com/quorumd/quorumd/agent/execshim"
 	"github.com/quorumd/quorumd/agent/fileaccess"
 	"github.com/quorumd/quorumd/agent/hooks"
@@ -106,13 +107,18 @@ func Run(ctx context.Context, opt Options) error {
 	wall := wallOf(opt)
 	boots := openBoots(conf.Paths.State, parts.bootID, wall, log)
 	defer boots.end(ctx, log)
+	programs := &defrag.Programs{
+		Programs: hookRunner, Command: children(opt.Config, opt.RunAs), DataDir: conf.Etcd.DataDir,
+		Limit: conf.Maintenance.CommandTimeout,
+	}
 	prober := network.New(network.Options{TLS: parts.etcd.TLS, Now: sinceBoot})
 	exchange := openBootstrap(conf, parts.etcd.TLS)
 	options := agent.Options{
 		Config: conf, Instance: parts.instance, BootID: parts.bootID, Version: opt.Version,
 		Etcd: parts.etcd, Unit: parts.unit, Probe: parts.probe, Data: parts.data, Recovery: parts.recovery,
-		Hold: startGuardOf(conf, orders), Machine: machine(conf, log), Hooks: hookRunner,
-		Snapshots: openSnapshots(conf, opt.Config, log),
+		Hold: startGuardOf(conf, orders), Machine: machine(conf, log), Hooks: programs,
+		DeleteOldDatabase: programs.Clean,
+		Snapshots:         openSnapshots(conf, opt.Config, log),
 		Sources: observe.Sources{
 			EtcdVersion: binaryVersion(conf.Etcd), Discovery: discovered(conf.Cluster, parts.etcd),
 			Certificates: certificates.New(certificateFiles(conf), parts.etcd.TLS, wall).Read,
@@ -133,6 +139,7 @@ func Run(ctx context.Context, opt Options) error {
 	if err != nil {
 		return err
 	}
+	programs.Ended = a.Wake
 	socket := server.New(server.Options{
 		Socket: conf.Control.Socket, Group: conf.Control.Group, Backend: a,
 		Logger: log,

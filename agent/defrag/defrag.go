@@ -1,0 +1,398 @@
+// Copyright The quorumd Authors
+// SPDX-License-Identifier: Apache-2.0
+
+// Package defrag compacts the database of an etcd that is stopped into a new file, and puts that in its place. It
+// promises:
+//
+//   - At every instant, also after a power loss, the file "db" is a complete database with the same contents. The
+//     original is only read, and is kept as "db.before-defrag" until it is deleted by a later call.
+//   - The new file takes its place only after it was synced, read again and compared with the original.
+//   - An etcd that is started meanwhile never continues with the original after the exchange: then the exchange is
+//     undone.
+//   - Only a child process with etcd's user opens these files.
+package defrag
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"runtime/debug"
+	"strings"
+	"time"
+
+	"go.etcd.io/bbolt"
+	bolterrors "go.etcd.io/bbolt/errors"
+	"golang.org/x/sys/unix"
+
+	"github.com/quorumd/quorumd/agent/child"
+	"github.com/quorumd/quorumd/agent/etcddb"
+)
+
+const (
+	database = "db"
+	// OldName is the name of the original after the exchange. etcd ignores it, with a warning in its log.
+	OldName = "db.before-defrag"
+	// newName is the name of the new file before the exchange. etcd deletes files that begin with "db.tmp" when it
+	// starts.
+	newName = "db.tmp.quorumd-defrag"
+	// txBytes limits a transaction. Smaller ones take longer, and a single one needs memory for the whole database.
+	txBytes = 64 << 20
+	// spare is the free space to leave for etcd's log while the new file is written.
+	spare = 64 << 20
+	// lockWait is how long to wait for the lock of the database, which a running etcd holds.
+	lockWait = 5 * time.Second
+	// openWait is the time between the exchange and the check whether an etcd has the original open: an etcd that was
+	// about to open it has done so by then.
+	openWait = 200 * time.Millisecond
+)
+
+// Result describes a compaction.
+type Result struct {
+	Before  int64   `json:"before"` // size of the file in bytes
+	After   int64   `json:"after"`
+	InUse   int64   `json:"inUse"`   // bytes of the original in use
+	Seconds float64 `json:"seconds"` // duration
+}
+
+// phase is a point of a compaction, for tests.
+type phase string
+
+const (
+	phaseBegun    phase = "begun"    // the original is open and locked
+	phaseWritten  phase = "written"  // the new file is complete
+	phaseVerified phase = "verified" // and equal to the original
+	phaseLinked   phase = "linked"   // the original has its second name
+	phaseReplaced phase = "replaced" // the new file is in place
+)
+
+// snapDir returns the directory of the database in a data directory.
+func snapDir(dataDir string) string { return filepath.Join(dataDir, "member", "snap") }
+
+// directory is the open and locked directory of a database.
+type directory struct {
+	path string
+	file *os.File
+}
+
+// open opens the directory and locks it against another compaction.
+func open(dataDir string) (directory, error) {
+	d := directory{path: snapDir(dataDir)}
+	var err error
+	if d.file, err = os.OpenFile(d.path, os.O_RDONLY|unix.O_DIRECTORY|unix.O_NOFOLLOW, 0); err != nil {
+		return d, err
+	}
+	if err := unix.Flock(int(d.file.Fd()), unix.LOCK_EX|unix.LOCK_NB); err != nil {
+		_ = d.file.Close()
+		if errors.Is(err, unix.EWOULDBLOCK) {
+			err = errors.New("another compaction of this database is still running")
+		}
+		return d, err
+	}
+	return d, nil
+}
+
+func (d directory) name(name string) string { return filepath.Join(d.path, name) }
+
+// sync makes the renames of the directory durable.
+func (d directory) sync() error { return d.file.Sync() }
+
+// remove removes a file of an earlier compaction, if there is one. It follows no link.
+func (d directory) remove(name string) error {
+	if err := os.Remove(d.name(name)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	return nil
+}
+
+// Clean deletes the original of a compaction, and what a killed one left behind.
+func Clean(dataDir string) error {
+	d, err := open(dataDir)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	defer d.file.Close()
+	return d.clean()
+}
+
+// clean removes the files of an earlier compaction. If etcd has written to the original since the exchange, it was
+// started just before a compaction was killed, and the original is put back in its place.
+func (d directory) clean() error {
+	if err := d.remove(newName); err != nil {
+		return err
+	}
+	used, err := d.usedSince()
+	switch {
+	case err != nil:
+		return err
+	case used:
+		err = os.Rename(d.name(OldName), d.name(database))
+	default:
+		err = d.remove(OldName)
+	}
+	return errors.Join(err, d.sync())
+}
+
+// usedSince reports whether an etcd has the original open although the new file has its name, or has written to it.
+func (d directory) usedSince() (bool, error) {
+	file, err := os.OpenFile(d.name(OldName), os.O_RDONLY|unix.O_NOFOLLOW|unix.O_NONBLOCK, 0)
+	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, unix.ELOOP) {
+		return false, nil
+	}
+	if err != nil {
+		return false, err
+	}
+	defer file.Close()
+	old, err := file.Stat()
+	if err != nil || !old.Mode().IsRegular() {
+		return false, err
+	}
+	now, err := os.Lstat(d.name(database))
+	if err != nil || os.SameFile(old, now) { // the exchange did not happen
+		return false, err
+	}
+	if old.ModTime().After(now.ModTime()) {
+		return true, nil
+	}
+	return isOpenForWriting(file)
+}
+
+// Compact compacts the database of a stopped etcd.
+func Compact(ctx context.Context, dataDir string, progress *child.Progress) (Result, error) {
+	return compact(ctx, dataDir, progress, func(phase) {})
+}
+
+func compact(ctx context.Context, dataDir string, progress *child.Progress, at func(phase)) (r Result, err error) {
+	// The files are mapped, so a read error causes a fault.
+	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
+	defer func() {
+		if caught := recover(); caught != nil {
+			r, err = Result{}, fmt.Errorf("cannot read the database: %v", caught)
+		}
+	}()
+	began := time.Now()
+	d, err := open(dataDir)
+	if err != nil {
+		return Result{}, err
+	}
+	defer d.file.Close()
+	if err := d.clean(); err != nil {
+		return Result{}, fmt.Errorf("cannot remove the files of an earlier defragmentation: %w", err)
+	}
+	source, err := d.openSource()
+	if err != nil {
+		return Result{}, err
+	}
+	defer source.close()
+	at(phaseBegun)
+	r = Result{Before: source.size, InUse: source.inUse}
+	progress.Expect(2 * r.InUse) // written, and read again
+	if err := d.hasRoom(r.InUse); err != nil {
+		return Result{}, err
+	}
+	defer func() {
+		if err != nil {
+			_ = d.remove(newName) // the error is the cause
+		}
+	}()
+	if err := d.write(source); err != nil {
+		return Result{}, fmt.Errorf("cannot write the compacted database: %w%s", err, remedy(err))
+	}
+	progress.Add(r.InUse)
+	at(phaseWritten)
+	copied, err := d.verify(ctx, source)
+	if err != nil {
+		return Result{}, fmt.Errorf("cannot verify the compacted database: %w", err)
+	}
+	defer copied.close() // until then, an etcd that has opened the new file waits for its lock
+	progress.Add(r.InUse)
+	at(phaseVerified)
+	if err := ctx.Err(); err != nil {
+		return Result{}, err
+	}
+	if err := d.exchange(source, copied, at); err != nil {
+		return Result{}, err
+	}
+	r.After, r.Seconds = copied.size, time.Since(began).Seconds()
+	return r, nil
+}
+
+// remedy returns what helps against a full disk, for an error text.
+func remedy(err error) string {
+	for _, full := range []error{unix.ENOSPC, unix.EDQUOT, unix.EFBIG} {
+		if errors.Is(err, full) || strings.Contains(err.Error(), full.Error()) { // bbolt wraps only the text
+			return " → free space on that file system, and try again; the database is unchanged"
+		}
+	}
+	return ""
+}
+
+// opened is a database opened read-only. bbolt holds a shared lock on it, for which an etcd waits.
+type opened struct {
+	db    *bbolt.DB
+	file  *os.File // the same one as bbolt's
+	size  int64
+	inUse int64 // bytes of its pages in use
+}
+
+func (o opened) close() { _ = o.db.Close() } // it was only read
+
+// openSource opens the database, which no etcd must have open.
+func (d directory) openSource() (opened, error) {
+	o, err := d.openDB(database)
+	switch {
+	case errors.Is(err, bolterrors.ErrTimeout):
+		return o, errors.New("another process has locked the database: etcd is running")
+	case err != nil:
+		return o, fmt.Errorf("cannot open the database: %w", err)
+	}
+	busy, err := isOpenForWriting(o.file)
+	if err == nil && busy {
+		err = errors.New("another process has the database open: etcd is running")
+	}
+	if err != nil {
+		o.close()
+	}
+	return o, err
+}
+
+// openDB opens a database of the directory, and checks that reading it ends.
+func (d directory) openDB(name string) (o opened, err error) {
+	o.db, err = bbolt.Open(d.name(name), 0, &bbolt.Options{
+		ReadOnly: true, Timeout: lockWait,
+		OpenFile: func(path string, _ int, _ os.FileMode) (*os.File, error) {
+			o.file, err = os.OpenFile(path, os.O_RDONLY|unix.O_NOFOLLOW|unix.O_NONBLOCK, 0)
+			if err != nil {
+				return nil, err
+			}
+			info, err := o.file.Stat()
+			if err == nil && !info.Mode().IsRegular() {
+				err = errors.New(path + " is not a regular file")
+			}
+			if err != nil {
+				_ = o.file.Close()
+				return nil, err
+			}
+			o.size = info.Size()
+			return o.file, nil
+		},
+	})
+	if err != nil {
+		return o, err
+	}
+	if o.inUse, err = etcddb.InUse(o.file, o.size, o.db.Info().PageSize); err != nil {
+		o.close()
+	}
+	return o, err
+}
+
+// isOpenForWriting reports whether a process has a file open for writing, as etcd has its database. A lease is refused
+// then, whatever process, user or container has it open.
+func isOpenForWriting(file *os.File) (bool, error) {
+	_, err := unix.FcntlInt(file.Fd(), unix.F_SETLEASE, unix.F_RDLCK)
+	if errors.Is(err, unix.EAGAIN) {
+		return true, nil
+	}
+	if err == nil {
+		_, err = unix.FcntlInt(file.Fd(), unix.F_SETLEASE, unix.F_UNLCK)
+	}
+	if err != nil {
+		return false, fmt.Errorf("cannot find out whether etcd has the database open: %w", err)
+	}
+	return false, nil
+}
+
+// hasRoom returns an error unless the file system has space for the new file.
+func (d directory) hasRoom(size int64) error {
+	var stat unix.Statfs_t
+	if err := unix.Fstatfs(int(d.file.Fd()), &stat); err != nil {
+		return err
+	}
+	free := int64(stat.Bavail) * stat.Bsize //nolint:gosec // no file system is that large
+	if need := size + spare; free < need {
+		return fmt.Errorf("%s has %d MiB free, and %d MiB are needed%s", d.path, free>>20, (need+1<<20-1)>>20,
+			remedy(unix.ENOSPC))
+	}
+	return nil
+}
+
+// write writes the new file.
+func (d directory) write(source opened) (err error) {
+	dst, err := bbolt.Open(d.name(newName), 0o600, &bbolt.Options{
+		NoSync: true, Timeout: lockWait, PageSize: source.db.Info().PageSize, NoFreelistSync: true,
+		OpenFile: func(path string, _ int, mode os.FileMode) (*os.File, error) {
+			return os.OpenFile(path, os.O_RDWR|os.O_CREATE|os.O_EXCL|unix.O_NOFOLLOW, mode)
+		},
+	})
+	if err != nil {
+		return err
+	}
+	if err := bbolt.Compact(dst, source.db, txBytes); err != nil {
+		return errors.Join(err, dst.Close())
+	}
+	return errors.Join(dst.Sync(), dst.Close())
+}
+
+// exchange puts the new file in the place of the original, which gets a second name first.
+func (d directory) exchange(source, copied opened, at func(phase)) error {
+	if err := os.Link(d.name(database), d.name(OldName)); err != nil {
+		return err
+	}
+	// link(2) has not necessarily linked the file that was read
+	if same, err := d.is(OldName, source.file); err != nil || !same {
+		return errors.Join(err, errors.New("another process has replaced the database"), d.remove(OldName))
+	}
+	if err := d.sync(); err != nil {
+		return err
+	}
+	at(phaseLinked)
+	if err := os.Rename(d.name(newName), d.name(database)); err != nil {
+		return errors.Join(err, d.remove(OldName))
+	}
+	at(phaseReplaced)
+	if err := d.sync(); err != nil {
+		return err
+	}
+	time.Sleep(openWait)
+	old, err := isOpenForWriting(source.file)
+	if err == nil && !old {
+		return nil
+	}
+	next, other := isOpenForWriting(copied.file)
+	if other == nil && next {
+		return errors.Join(err, errors.New("etcd was started during the defragmentation; it has the compacted database"))
+	}
+	why := errors.New("etcd was started during the defragmentation, and keeps its database")
+	return errors.Join(why, err, os.Rename(d.name(OldName), d.name(database)), d.sync())
+}
+
+// is reports whether a name of the directory is the given file.
+func (d directory) is(name string, file *os.File) (bool, error) {
+	named, err := os.Lstat(d.name(name))
+	if err != nil {
+		return false, err
+	}
+	opened, err := file.Stat()
+	return err == nil && os.SameFile(named, opened), err
+}
+
+// Command is the name of the hidden command that runs in the child. It is followed by the data directory and by a verb.
+const Command = "defragment"
+
+const (
+	compactVerb = "compact"
+	cleanVerb   = "clean"
+)
+
+// Allowed reports whether the arguments of the child concern this data directory.
+func Allowed(args []string, dataDir string) bool {
+	return len(args) == 3 && args[0] == Command && args[1] == dataDir && (args[2] == compactVerb || args[2] == cleanVerb)
+}
+
+// MiB returns bytes as a text.
+func MiB(n int64) string { return fmt.Sprintf("%d MiB", (n+1<<19)>>20) }

@@ -1,0 +1,136 @@
+// Copyright The quorumd Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package policy
+
+import "fmt"
+
+// A defragmentation compacts the database of one member into a new file while its etcd is stopped, because etcd's own
+// defragmentation blocks every request to the member until it has ended. The new file takes the place of the original
+// only when it was compared with it. Whatever goes wrong, etcd is started again, and has a complete database. The
+// original is deleted only once the member is healthy again.
+
+// Database is the size of a member's database.
+type Database struct {
+	Size  int64 `json:"sizeBytes"`
+	InUse int64 `json:"inUseBytes"`
+	// Quota is the size at which etcd rejects writes; 0 if it is unknown.
+	Quota int64 `json:"quotaBytes,omitempty"`
+}
+
+// Free returns the bytes that a defragmentation would free.
+func (d Database) Free() int64 { return max(0, d.Size-d.InUse) }
+
+const (
+	worthBytes   = 200 << 20 // with worthPercent of the file
+	worthPercent = 40
+	fullPercent  = 80       // of the quota
+	fullBytes    = 32 << 20 // with fullPercent
+	mebibyte     = 1 << 20
+)
+
+// WorthDefrag reports whether a defragmentation frees enough space for the restart that it costs: much of the file, or
+// less if the file is close to its quota.
+func (d Database) WorthDefrag() bool {
+	free := d.Free()
+	return free >= worthBytes && free*100 >= d.Size*worthPercent ||
+		d.Quota > 0 && d.Size*100 >= d.Quota*fullPercent && free >= fullBytes
+}
+
+// FreeText returns how much of the database is free.
+func (d Database) FreeText() string {
+	return fmt.Sprintf("%d MiB of %d MiB is free", d.Free()/mebibyte, d.Size/mebibyte)
+}
+
+// defragment runs the compaction of a member whose etcd is stopped.
+func defragment(v View) Decision {
+	m, listed := v.member()
+	switch {
+	case !listed || neverStarted(m):
+		return do(Step{Kind: StepEndOp, Outcome: Cycled, Why: "this host has no member"})
+	case !v.Self.Drives:
+		return do(Step{Kind: StepEndOp, Outcome: EtcdExternal, Why: v.externalReason().Text})
+	}
+	return launchPrograms(v.Asked.Command, Defragmenting, Step{Kind: StepDefragment, Why: v.Asked.Reason})
+}
+
+// deleteOld deletes the database from before a defragmentation, once the member is healthy. If that fails, the
+// operation ends in any case: the next defragmentation deletes the file.
+func deleteOld(v View) (Decision, bool) {
+	a := v.Asked
+	if a == nil || a.Work != WorkDefrag || !a.Command.Ended() || a.OldDeleted || v.Failed.Kind == StepDeleteOld {
+		return Decision{}, false
+	}
+	return do(Step{Kind: StepDeleteOld, Why: "the member is healthy"}), true
+}
+
+// running returns the code of the reason while the program of the work runs.
+func (w Work) running() ReasonCode {
+	if w == WorkDefrag {
+		return Defragmenting
+	}
+	return CommandRunning
+}
+
+// failed returns the outcome if the program of the work has failed.
+func (w Work) failed() ReasonCode {
+	if w == WorkDefrag {
+		return DefragFailed
+	}
+	return CommandFailed
+}
+
+// job returns the name of what runs while etcd is down, for a text.
+func (s Request) job() string {
+	if s.Work == WorkDefrag {
+		return "defragmentation"
+	}
+	return s.Program
+}
+
+// DeletesOld records that the database from before a defragmentation was deleted.
+func (s Request) DeletesOld() Request {
+	s.OldDeleted = true
+	return s
+}
+
+// againstDefrag returns why a rollout may not defragment a host, or nil.
+func againstDefrag(h RolloutHost) *Refusal {
+	switch {
+	case !h.Member:
+		return conflicts("", h.Name+" has no member", "name only hosts with a member: quorumctl status lists them")
+	case h.Database.Size == 0 && !h.Forced:
+		return conflicts("", "the size of "+h.Name+"'s database is unknown: its etcd has not answered",
+			"try again when its etcd answers, or use --force")
+	case !h.Database.WorthDefrag() && !h.Forced:
+		return conflicts("", h.Name+" is not worth a defragmentation: "+h.Database.FreeText(),
+			"quorumctl defrag "+h.Name+" --force defragments it in any case")
+	}
+	return nil
+}
+
+// DefragPlan returns the steps of a defragmentation of these hosts, in order.
+func DefragPlan(v View, hosts []RolloutHost) (steps []PlanStep) {
+	return planned(v, hosts, func(h RolloutHost, add func(string)) {
+		if h.Skipped {
+			return
+		}
+		leaderMoves(v, h, add)
+		add(h.Name + ": etcd stops; its database is compacted into a new file, which replaces the old one once both " +
+			"are equal")
+		add(h.Name + ": etcd starts; once the member is healthy, the old database is deleted")
+	})
+}
+
+// DefragText returns whether a defragmentation of a host is worth its restart, for a dry run.
+func DefragText(h RolloutHost) string {
+	switch {
+	case h.Skipped && h.Database.Size == 0:
+		return "skipped: its etcd has not answered"
+	case h.Skipped:
+		return "skipped: " + h.Database.FreeText()
+	case !h.Database.WorthDefrag():
+		return "forced: " + h.Database.FreeText()
+	}
+	return "worth it: " + h.Database.FreeText()
+}

@@ -1,0 +1,95 @@
+// Copyright The quorumd Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"fmt"
+
+	"github.com/spf13/cobra"
+
+	"github.com/quorumd/quorumd/agent/control"
+	"github.com/quorumd/quorumd/agent/policy"
+)
+
+func (a *app) defragCommand() *cobra.Command {
+	var req control.RolloutRequest
+	var w waitFlags
+	var c confirmation
+	var all bool
+	cmd := a.prints(&cobra.Command{
+		Use:     "defrag [HOST... | --all]",
+		GroupID: groupOperate,
+		Short:   "Compact etcd's database file, one host at a time",
+		Long: "Return the free space in the database file of a host's member to the file system. Without a host,\n" +
+			"this host. etcdctl defrag blocks every request to the member until it has ended; quorumd does it while\n" +
+			"etcd is stopped. One host after another, the leader last: leadership is transferred, etcd is stopped,\n" +
+			"its database is compacted into a new file in the same directory, which takes the place of the old one\n" +
+			"only if the contents are equal, and etcd starts. The next host begins when the member is healthy. If\n" +
+			"the compaction fails, for example on a full disk, etcd starts with the database that it had.\n\n" +
+			"It is worth the restart if 200 MiB and 40 % of the file are free, or 32 MiB if the file is at 80 % of\n" +
+			"its quota. With --all, other hosts are skipped; a named one is refused without --force.\n\n" +
+			"A defragmentation is a rollout: quorumctl rollout status, pause, resume and abort apply to it.\n\n" +
+			"With --wait, show the progress until the last host is done. The exit status is 0 if every host is\n" +
+			"done, 70 if the rollout stopped or was aborted, and 75 if --wait timed out; the rollout then " +
+			"continues.",
+		Example: examples("quorumctl defrag --all --reason 'after a large compaction' --dry-run",
+			"quorumctl defrag --all --reason 'after a large compaction' --wait",
+			"quorumctl defrag n3 --reason 'near its quota' --force"),
+		ValidArgsFunction: a.completeHosts,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			const what = "start the defragmentation"
+			if all && len(args) > 0 {
+				return usage("quorumctl defrag n3 --reason '<why>'", "cannot %s: name the hosts, or use --all", what)
+			}
+			if err := w.check(what); err != nil {
+				return err
+			}
+			if !all && len(args) == 0 {
+				s, err := a.status(cmd.Context(), what)
+				if err != nil {
+					return err
+				}
+				args = []string{s.Host.ID}
+			}
+			req.Work, req.Hosts = policy.WorkDefrag, args
+			send, err := a.confirm(cmd, c, what, func() (preview, error) {
+				return a.previewRollout(cmd.Context(), req)
+			})
+			if err != nil || !send {
+				return err
+			}
+			r, err := a.client().StartRollout(cmd.Context(), req)
+			if err != nil {
+				return cannot(what, err)
+			}
+			if w.isSet() {
+				return a.followRollout(cmd.Context(), r, w.timeout)
+			}
+			return a.emitRollout(cmd.Context(), r)
+		},
+	}, printed{name: "rollout", of: rollout{}})
+	reasonFlag(cmd, &req.Reason, inHistory)
+	cmd.Flags().BoolVar(&all, "all", false, "every host on which it frees enough space")
+	cmd.Flags().BoolVar(&req.Force, "force", false, "also hosts on which it frees little space")
+	w.onlyWait(cmd)
+	c.flags(cmd)
+	return cmd
+}
+
+// mebibytes returns a size in MiB.
+func mebibytes(n int64) string { return fmt.Sprintf("%d MiB", (n+1<<19)>>20) }
+
+// writeDatabases shows the databases of a defragmentation that is previewed.
+func writeDatabases(p *page, hosts []control.RolloutHost) {
+	for _, h := range hosts {
+		if d := h.Database; d != nil {
+			quota := "unknown"
+			if d.Quota > 0 {
+				quota = mebibytes(d.Quota)
+			}
+			p.line("    %-8s %s, %s in use, quota %s; %s", h.Name, mebibytes(d.Size), mebibytes(d.InUse), quota,
+				h.Text)
+		}
+	}
+}
