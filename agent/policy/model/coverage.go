@@ -45,7 +45,7 @@ func Steps() map[policy.StepKind]string {
 		policy.StepLeaderStepsDown: Explored,
 		policy.StepRestartUnit:     Explored, policy.StepTakeDown: Explored, policy.StepReboot: Explored,
 		policy.StepRunCommand: Explored, policy.StepDefragment: Explored, policy.StepDeleteOld: Explored,
-		policy.StepRecordAgain: Explored,
+		policy.StepRecordAgain:  Explored,
 		policy.StepBeginRemoval: Explored, policy.StepRemoveMember: Explored,
 		policy.StepBeginReplace: Explored, policy.StepBeginLeave: Explored,
 		policy.StepUpdateMember:    readdresses,
