@@ -307,6 +307,24 @@ func isOpenForWriting(file *os.File) (bool, error) {
 	return false, nil
 }
 
+// opensWithin reports whether a process has a file open for writing, now or within this time.
+func opensWithin(file *os.File, limit time.Duration) (bool, error) {
+	over := time.After(limit)
+	tick := time.NewTicker(limit / 10)
+	defer tick.Stop()
+	for {
+		busy, err := isOpenForWriting(file)
+		if busy || err != nil {
+			return busy, err
+		}
+		select {
+		case <-over:
+			return isOpenForWriting(file)
+		case <-tick.C:
+		}
+	}
+}
+
 // hasRoom returns an error unless the file system has space for the new file.
 func (d directory) hasRoom(size int64) error {
 	var stat unix.Statfs_t
@@ -358,14 +376,13 @@ func (d directory) exchange(source, copied opened, at func(phase)) error {
 	if err := d.sync(); err != nil {
 		return err
 	}
-	time.Sleep(openWait)
-	old, err := isOpenForWriting(source.file)
+	old, err := opensWithin(source.file, openWait)
 	if err == nil && !old {
 		return nil
 	}
 	next, other := isOpenForWriting(copied.file)
 	if other == nil && next {
-		return errors.Join(err, errors.New("etcd was started during the defragmentation; it has the compacted database"))
+		return errors.Join(err, errors.New("etcd was started meanwhile, and has the compacted database"))
 	}
 	why := errors.New("etcd was started during the defragmentation, and keeps its database")
 	return errors.Join(why, err, os.Rename(d.name(OldName), d.name(database)), d.sync())
@@ -391,7 +408,8 @@ const (
 
 // Allowed reports whether the arguments of the child concern this data directory.
 func Allowed(args []string, dataDir string) bool {
-	return len(args) == 3 && args[0] == Command && args[1] == dataDir && (args[2] == compactVerb || args[2] == cleanVerb)
+	return len(args) == 3 && args[0] == Command && args[1] == dataDir &&
+		(args[2] == compactVerb || args[2] == cleanVerb)
 }
 
 // MiB returns bytes as a text.

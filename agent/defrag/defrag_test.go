@@ -53,7 +53,7 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// testDatabase makes a data directory with a database of about 6 MiB, a third of which is in use. It returns the data
+// testDatabase makes a data directory with a database of about 6 MiB, and 2 MiB of them in use. It returns the data
 // directory and the path of the database.
 func testDatabase(t *testing.T) (dir, path string) {
 	t.Helper()
@@ -280,7 +280,7 @@ func TestAnEtcdThatIsStartedMeanwhileKeepsItsDatabase(t *testing.T) {
 		locked <- db
 	}()
 	file := <-opened
-	if why := c.finish(); !strings.Contains(why, "etcd was started during the defragmentation, and keeps its database") {
+	if why := c.finish(); !strings.Contains(why, "etcd was started during the defragmentation, and keeps") {
 		t.Errorf("the compaction ended with %q", why)
 	}
 	db := <-locked
@@ -552,7 +552,9 @@ func TestACopyThatDiffersIsDetected(t *testing.T) {
 		"a value": func(tx *bbolt.Tx) error {
 			return tx.Bucket([]byte(etcddb.Meta)).Put([]byte(etcddb.ConsistentIndex), []byte("12345678"))
 		},
-		"a key too few":  func(tx *bbolt.Tx) error { return tx.Bucket([]byte(etcddb.Keys)).Delete(etcddb.RevisionKey(4)) },
+		"a key too few": func(tx *bbolt.Tx) error {
+			return tx.Bucket([]byte(etcddb.Keys)).Delete(etcddb.RevisionKey(4))
+		},
 		"a key too many": func(tx *bbolt.Tx) error { return tx.Bucket([]byte(etcddb.Meta)).Put([]byte("zz"), nil) },
 		"a bucket":       func(tx *bbolt.Tx) error { _, err := tx.CreateBucket([]byte("zz")); return err },
 		"a sequence":     func(tx *bbolt.Tx) error { return tx.Bucket([]byte(etcddb.Keys)).SetSequence(7) },

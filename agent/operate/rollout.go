@@ -125,7 +125,8 @@ func rolloutHosts(found cluster.Range, prefix string, req control.RolloutRequest
 		}
 		present = append(present, policy.RolloutHost{
 			ID: h.ID, Name: h.Name, Manage: h.Mode == string(policy.Manage), Member: h.MemberID != 0,
-			Etcd: running[h.MemberID].Version, PeerURL: h.PeerURL, NewPeerURL: h.NewPeerURL, NewClientURL: h.NewClientURL,
+			Etcd: running[h.MemberID].Version, PeerURL: h.PeerURL,
+			NewPeerURL: h.NewPeerURL, NewClientURL: h.NewClientURL,
 			PeerTLS: policy.PeerTLS(h.PeerTLS), PeerTLSProblem: h.PeerTLSProblem,
 			Next:     policy.NextEtcd{Version: h.NextEtcd, Problem: h.NextEtcdProblem},
 			Database: databaseOf(running[h.MemberID]), Forced: req.Force,

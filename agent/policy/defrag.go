@@ -134,3 +134,16 @@ func DefragText(h RolloutHost) string {
 	}
 	return "worth it: " + h.Database.FreeText()
 }
+
+func defragReasons() []ReasonInfo {
+	return []ReasonInfo{
+		{Defragmenting, "etcd is stopped, and its database is being compacted", ""},
+		{
+			DefragFailed,
+			"the database of this host's member was not compacted; etcd runs with the one that it had, and the rest " +
+				"of the rollout waits for an operator",
+			"correct what the reason names, such as a full disk; then quorumctl rollout resume, or quorumctl " +
+				"defrag again",
+		},
+	}
+}

@@ -135,7 +135,7 @@ const OurUnit = "UNIT (etcd.unit in quorumd.yaml)"
 // Reasons returns all reasons.
 func Reasons() []ReasonInfo {
 	return slices.Concat(clusterReasons(), hostReasons(), joinReasons(), memberReasons(), plannedReasons(),
-		recoveryReasons(),
+		defragReasons(), recoveryReasons(),
 		backupReasons())
 }
 
@@ -444,13 +444,6 @@ func memberReasons() []ReasonInfo {
 			"the command this host was taken down for failed; the rest of its rollout waits for an " +
 				"operator",
 			"check its output in the journal and fix it; then quorumctl rollout resume, or request it again",
-		},
-		{Defragmenting, "etcd is stopped, and its database is being compacted", ""},
-		{
-			DefragFailed,
-			"the database of this host's member was not compacted; etcd runs with the one that it had, and the rest " +
-				"of the rollout waits for an operator",
-			"correct what the reason names, such as a full disk; then quorumctl rollout resume, or quorumctl defrag again",
 		},
 		{Stopping, "etcd is stopping", ""},
 		{Returning, "the member is coming back", ""},

@@ -19,7 +19,10 @@ func defragPreview() ([]control.RolloutHost, []policy.PlanStep) {
 			ID: "a", Name: "n1", PeerURL: "1",
 			Database: policy.Database{Size: 380 * mib, InUse: 161 * mib, Quota: 2048 * mib},
 		},
-		{ID: "b", Name: "n2", PeerURL: "2", Database: policy.Database{Size: 300 * mib, InUse: 288 * mib}, Skipped: true},
+		{
+			ID: "b", Name: "n2", PeerURL: "2", Skipped: true,
+			Database: policy.Database{Size: 300 * mib, InUse: 288 * mib},
+		},
 	}
 	voters := []policy.Member{{ID: 1, PeerURL: "1", Live: true, Leader: true}, {ID: 2, PeerURL: "2", Live: true}}
 	var shown []control.RolloutHost

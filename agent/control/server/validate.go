@@ -82,8 +82,10 @@ func validateMaintenance(r *control.MaintenanceRequest) error {
 
 func validateRollout(r *control.RolloutRequest) error {
 	cannot := rolloutText.cannot
-	works := []policy.Work{policy.WorkRestart, policy.WorkReboot, policy.WorkCommand, policy.WorkReaddress,
-		policy.WorkDefrag}
+	works := []policy.Work{
+		policy.WorkRestart, policy.WorkReboot, policy.WorkCommand, policy.WorkReaddress,
+		policy.WorkDefrag,
+	}
 	if !slices.Contains(works, r.Work) {
 		return badRequest(rolloutText.hint, "%s: work: %q is not one of %s, %s, %s, %s and %s", cannot,
 			errtext.Shorten(string(r.Work)), works[0], works[1], works[2], works[3], works[4])

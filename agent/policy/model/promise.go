@@ -437,7 +437,8 @@ func (w *world) judgeRequest(h int, c choice) breach {
 	case note == policy.RequestEnds && (!reaches || cycles || w.recordDeleted(h) || down || !done && !freed):
 		return requestDropped
 	case note == policy.RequestEnding && c.outcome != policy.Cycled && c.outcome != policy.Cancelled &&
-		c.outcome != policy.HookFailed && c.outcome != policy.CommandFailed && c.outcome != policy.DefragFailed && c.outcome != policy.MemberLost &&
+		c.outcome != policy.HookFailed && c.outcome != policy.CommandFailed && c.outcome != policy.DefragFailed &&
+		c.outcome != policy.MemberLost &&
 		c.outcome != policy.Recalled:
 		return requestDropped
 	case c.outcome == policy.Recalled && a.isMaintenance() != (note == policy.RequestEnding) && a.ended == 0:

@@ -316,8 +316,10 @@ func (h *host) text() string {
 		{h.work != noWork, "requested: " + workText(h.work)},
 		{
 			h.program != 0,
-			[...]string{"", "program runs", "program done", "program failed", "program cut off",
-				"program done, old database deleted", "program failed, old database deleted"}[h.program],
+			[...]string{
+				"", "program runs", "program done", "program failed", "program cut off",
+				"program done, old database deleted", "program failed, old database deleted",
+			}[h.program],
 		},
 		{h.ended != 0, "ended"},
 		{h.stopped != 0, "recorded as stopped"},

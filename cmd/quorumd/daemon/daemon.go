@@ -29,7 +29,6 @@ import (
 	"github.com/quorumd/quorumd/agent/config"
 	"github.com/quorumd/quorumd/agent/control/server"
 	"github.com/quorumd/quorumd/agent/datadir"
-	"github.com/quorumd/quorumd/agent/defrag"
 	"github.com/quorumd/quorumd/agent/execshim"
 	"github.com/quorumd/quorumd/agent/fileaccess"
 	"github.com/quorumd/quorumd/agent/hooks"
@@ -91,6 +90,7 @@ func Run(ctx context.Context, opt Options) error {
 	if err != nil {
 		return err
 	}
+	programs := withDefrag(hookRunner, conf, opt)
 	parts, err := open(conf, children(opt.Config, opt.RunAs), orders, hookRunner, log)
 	if err != nil {
 		return err
@@ -107,10 +107,6 @@ func Run(ctx context.Context, opt Options) error {
 	wall := wallOf(opt)
 	boots := openBoots(conf.Paths.State, parts.bootID, wall, log)
 	defer boots.end(ctx, log)
-	programs := &defrag.Programs{
-		Programs: hookRunner, Command: children(opt.Config, opt.RunAs), DataDir: conf.Etcd.DataDir,
-		Limit: conf.Maintenance.CommandTimeout,
-	}
 	prober := network.New(network.Options{TLS: parts.etcd.TLS, Now: sinceBoot})
 	exchange := openBootstrap(conf, parts.etcd.TLS)
 	options := agent.Options{

@@ -16,6 +16,7 @@ import (
 	"syscall"
 
 	"github.com/quorumd/quorumd/agent/config"
+	"github.com/quorumd/quorumd/agent/defrag"
 	"github.com/quorumd/quorumd/agent/hooks"
 	"github.com/quorumd/quorumd/agent/journalcatalog"
 	"github.com/quorumd/quorumd/systemd"
@@ -49,6 +50,14 @@ func openHooks(conf config.Config, path string, orders *roothelper.Client) (*hoo
 		return []string{self, hooksCommand, "--config", path, "--outcomes", outcomes, when}
 	})
 	return hooks.NewLauncher(conf.Maintenance.Hooks, outcomes, child), nil
+}
+
+// withDefrag returns the operator's programs, and the defragmentation of this host's database.
+func withDefrag(programs *hooks.Launcher, conf config.Config, opt Options) *defrag.Programs {
+	return &defrag.Programs{
+		Programs: programs, Command: children(opt.Config, opt.RunAs), DataDir: conf.Etcd.DataDir,
+		Limit: conf.Maintenance.CommandTimeout,
+	}
 }
 
 // hooksUnit returns the name of the unit that runs the hooks of an agent.

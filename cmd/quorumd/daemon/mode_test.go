@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/quorumd/quorumd/agent/datadir"
+	"github.com/quorumd/quorumd/agent/defrag"
 	"github.com/quorumd/quorumd/agent/hoststate"
 	"github.com/quorumd/quorumd/agent/recovery/rebuild"
 	"github.com/quorumd/quorumd/contrib/testbed"
@@ -112,6 +113,7 @@ func TestTheRunAsServiceOnlyReadsUnlessRootsModeIsManage(t *testing.T) {
 		{datadir.MoveAsideCommand, etcd.DataDir, ""},
 		{rebuild.RebuildCommand, etcd.DataDir, "", etcd.Binary, "{}"},
 		{rebuild.SwapCommand, etcd.DataDir, "", "{}"},
+		{defrag.Command, etcd.DataDir, "compact"},
 	}
 	d.configure("observe", "etcd@x.service")
 	for _, args := range changes {

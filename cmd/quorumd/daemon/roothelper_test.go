@@ -15,6 +15,7 @@ import (
 
 	"github.com/quorumd/quorumd/agent/config"
 	"github.com/quorumd/quorumd/agent/datadir"
+	"github.com/quorumd/quorumd/agent/defrag"
 	"github.com/quorumd/quorumd/agent/hoststate"
 	"github.com/quorumd/quorumd/agent/peertls"
 	"github.com/quorumd/quorumd/agent/recovery/rebuild"
@@ -236,6 +237,14 @@ func TestTheRunAsServiceUsesOnlyRootsConfigurationAndItsDirectories(t *testing.T
 		t.Error("moving another directory is allowed")
 	}
 	etcd := d.config().Etcd
+	for verb, may := range map[string]bool{"compact": true, "clean": true, "restore": false} {
+		if err := allowed("quorumd", defrag.Command, etcd.DataDir, verb); (err == nil) != may {
+			t.Errorf("defragmentation, %s: %v", verb, err)
+		}
+	}
+	if err := allowed("quorumd", defrag.Command, "/var/lib/other", "compact"); err == nil {
+		t.Error("compacting another database is allowed")
+	}
 	copies := []string{rebuild.RebuildCommand, etcd.DataDir, etcd.WALDir, etcd.Binary, "{}"}
 	if err := allowed("quorumd", copies...); err != nil {
 		t.Error(err)
