@@ -33,7 +33,7 @@ func TestAnOperationOfARolloutCanBeOverdue(t *testing.T) {
 func TestARolloutOfUnknownWorkIsIgnored(t *testing.T) {
 	t.Parallel()
 	inFleet(t, 1, func(t *testing.T, f *fleet) {
-		req := control.RolloutRequest{Work: "defrag", Reason: "a test", Hosts: []string{"v2"}}
+		req := control.RolloutRequest{Work: "rebalance", Reason: "a test", Hosts: []string{"v2"}}
 		if _, err := f.hosts["v1"].agent.StartRollout(t.Context(), req, "root"); err != nil {
 			t.Fatal(err)
 		}

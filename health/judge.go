@@ -28,8 +28,8 @@ type Assessment struct {
 	// Recovers means that the state is SLOW because of past writes only: the last minute alone would not make the disk
 	// SLOW.
 	Recovers bool
-	// HealsAfter is the longest time for which the disk was SLOW in the last days before it became fast again by itself;
-	// 0 if that did not happen, or if the disk is not SLOW.
+	// HealsAfter is the longest time for which the disk was SLOW in the last days before it became fast again by
+	// itself; 0 if that did not happen, or if the disk is not SLOW.
 	HealsAfter time.Duration
 	// SlowNow means that the newest writes alone would cause a finding about slow writes; without it, such a finding
 	// only waits for its end.

@@ -255,8 +255,8 @@ func (v View) notBetter(m Member) string {
 	return v.notFaster(h)
 }
 
-// writesOldest is the maximum age of a host's write measurement. While the leader is slow, a host publishes a changed one
-// at once, and an unchanged one every ten minutes.
+// writesOldest is the maximum age of a host's write measurement. While the leader is slow, a host publishes a changed
+// one at once, and an unchanged one every ten minutes.
 const writesOldest = 15 * time.Minute
 
 // comparesWrites reports whether slow writes alone keep this host from leading, and it still serves.

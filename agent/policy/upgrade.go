@@ -182,7 +182,8 @@ func UpgradePlan(v View, hosts []RolloutHost, version string, hold bool) (steps 
 	if raises {
 		voters, live := v.Cluster.Counts()
 		steps = append(steps, PlanStep{
-			Text:   fmt.Sprintf("the cluster version stays, because other members run an older etcd than %s", to.minorText()),
+			Text: fmt.Sprintf("the cluster version stays, because other members run an older etcd than %s",
+				to.minorText()),
 			Voters: voters, Tolerance: Tolerance(voters, live),
 		})
 	}

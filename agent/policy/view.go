@@ -361,7 +361,8 @@ type Host struct {
 	// MemberLostFor is how long it has reported that its own member cannot come back; 0 if it does not.
 	MemberLostFor  time.Duration
 	UnhealthySince UnhealthySince // how long it has reported that it harms the cluster
-	// HealsAfter is the longest time for which its disk was SLOW in the last days before it became fast again by itself.
+	// HealsAfter is the longest time for which its disk was SLOW in the last days before it became fast again by
+	// itself.
 	HealsAfter time.Duration
 	// Recovers reports that it is SLOW or worse only because of past samples: its writes are fast again.
 	Recovers bool

@@ -16,8 +16,8 @@ const (
 	writesEvery = 10 * time.Minute
 	// writesSoonest is the minimum time before a changed measurement is published.
 	writesSoonest = 10 * time.Second
-	// writesBudget bounds how often a measurement is published in a row, and writesRefill is the time after which it may
-	// be once more: the leader may be slow for hours.
+	// writesBudget bounds how often a measurement is published in a row, and writesRefill is the time after which it
+	// may be once more: the leader may be slow for hours.
 	writesBudget = 10
 	writesRefill = 5 * time.Minute
 )

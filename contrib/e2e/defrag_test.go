@@ -28,20 +28,16 @@ func (w *world) fragment() {
 	ctx, cancel := context.WithTimeout(w.t.Context(), bound)
 	defer cancel()
 	value, client := string(bytes.Repeat([]byte("x"), 1<<20)), w.hosts[0].etcd
-	var revision int64
 	for i := range 60 {
-		answer, err := client.Put(ctx, fmt.Sprintf("/filler/%d/%d", i%2, i), value)
-		if err != nil {
+		if _, err := client.Put(ctx, fmt.Sprintf("/filler/%d/%d", i%2, i), value); err != nil {
 			w.t.Fatal(err)
 		}
-		revision = answer.Header.Revision
 	}
 	answer, err := client.Delete(ctx, "/filler/0/", clientv3.WithPrefix())
 	if err != nil {
 		w.t.Fatal(err)
 	}
-	revision = answer.Header.Revision
-	if _, err := client.Compact(ctx, revision, clientv3.WithCompactPhysical()); err != nil {
+	if _, err := client.Compact(ctx, answer.Header.Revision, clientv3.WithCompactPhysical()); err != nil {
 		w.t.Fatal(err)
 	}
 	for _, h := range w.hosts {

@@ -26,7 +26,8 @@ func TestTheSimulatedAgentHasTheTimesOfTheRealOne(t *testing.T) {
 		},
 		"agent/publish/write_figures.go": {
 			"figuresEvery = 30 * time.Minute", "figuresSoonest = 10 * time.Second", "figuresP90Change = 1.6, 2.1",
-			"figuresBudget = 6", "figuresRefill = 20 * time.Minute", "now.Tails >= 2*w.tails+4", "math.Round(4 * math.Log2(",
+			"figuresBudget = 6", "figuresRefill = 20 * time.Minute", "now.Tails >= 2*w.tails+4",
+			"math.Round(4 * math.Log2(",
 		},
 		"agent/observe/syncs.go": {
 			"syncsSpan   = 5 * time.Minute", "syncsFewest = 100 ", "syncsFew    = 20 ",

@@ -67,7 +67,9 @@ const (
 // record returns the record of a host at that time. compares reports that the leader is unhealthy and compares writes,
 // and asked that another voter asks for its figures.
 func (p *publisher) record(now time.Duration, a health.Assessment, compares, asked bool) hostRecord {
-	r := hostRecord{state: a.State, qualified: a.Qualified, recovers: a.Recovers, asks: a.AsksPeers, heals: a.HealsAfter}
+	r := hostRecord{
+		state: a.State, qualified: a.Qualified, recovers: a.Recovers, asks: a.AsksPeers, heals: a.HealsAfter,
+	}
 	if a.State != health.OK && a.State != health.Qualifying {
 		r.code, r.ungated = a.Code, health.Everything.Without(a.Gates)
 	}

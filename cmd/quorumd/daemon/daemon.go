@@ -86,11 +86,10 @@ func Run(ctx context.Context, opt Options) error {
 		return err
 	}
 	orders := ordersTo(opt)
-	hookRunner, err := openHooks(conf, opt.Config, orders)
+	hookRunner, programs, err := openPrograms(conf, opt, orders)
 	if err != nil {
 		return err
 	}
-	programs := withDefrag(hookRunner, conf, opt)
 	parts, err := open(conf, children(opt.Config, opt.RunAs), orders, hookRunner, log)
 	if err != nil {
 		return err

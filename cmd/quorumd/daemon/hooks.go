@@ -52,12 +52,17 @@ func openHooks(conf config.Config, path string, orders *roothelper.Client) (*hoo
 	return hooks.NewLauncher(conf.Maintenance.Hooks, outcomes, child), nil
 }
 
-// withDefrag returns the operator's programs, and the defragmentation of this host's database.
-func withDefrag(programs *hooks.Launcher, conf config.Config, opt Options) *defrag.Programs {
-	return &defrag.Programs{
-		Programs: programs, Command: children(opt.Config, opt.RunAs), DataDir: conf.Etcd.DataDir,
-		Limit: conf.Maintenance.CommandTimeout,
+// openPrograms returns the launcher of hooks, and all programs that run while etcd is stopped: the operator's, and the
+// defragmentation of this host's database.
+func openPrograms(conf config.Config, opt Options, orders *roothelper.Client) (*hooks.Launcher, *defrag.Programs, error) {
+	launcher, err := openHooks(conf, opt.Config, orders)
+	if err != nil {
+		return nil, nil, err
 	}
+	return launcher, &defrag.Programs{
+		Programs: launcher, Command: children(opt.Config, opt.RunAs), DataDir: conf.Etcd.DataDir,
+		Limit: conf.Maintenance.CommandTimeout,
+	}, nil
 }
 
 // hooksUnit returns the name of the unit that runs the hooks of an agent.
