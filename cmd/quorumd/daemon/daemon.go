@@ -127,7 +127,7 @@ func Run(ctx context.Context, opt Options) error {
 		Now: sinceBoot, Wall: wall, Logger: log,
 		Stepping: opt.Stepping, Rounded: readiness(notifier, log),
 	}
-	if exchange != nil {
+	if exchange != nil { // otherwise the interface would hold a nil pointer
 		options.BootstrapAnswers = exchange
 	}
 	a, err := agent.New(options)
@@ -136,8 +136,7 @@ func Run(ctx context.Context, opt Options) error {
 	}
 	programs.Ended = a.Wake
 	socket := server.New(server.Options{
-		Socket: conf.Control.Socket, Group: conf.Control.Group, Backend: a,
-		Logger: log,
+		Socket: conf.Control.Socket, Group: conf.Control.Group, Backend: a, Logger: log,
 	})
 	if err := socket.Listen(); err != nil {
 		return err

@@ -54,7 +54,9 @@ func openHooks(conf config.Config, path string, orders *roothelper.Client) (*hoo
 
 // openPrograms returns the launcher of hooks, and all programs that run while etcd is stopped: the operator's, and the
 // defragmentation of this host's database.
-func openPrograms(conf config.Config, opt Options, orders *roothelper.Client) (*hooks.Launcher, *defrag.Programs, error) {
+func openPrograms(conf config.Config, opt Options, orders *roothelper.Client) (
+	*hooks.Launcher, *defrag.Programs, error,
+) {
 	launcher, err := openHooks(conf, opt.Config, orders)
 	if err != nil {
 		return nil, nil, err
