@@ -334,7 +334,7 @@ func TestWritesThatAreSlowOnAllVotersOnlyAdvise(t *testing.T) {
 		t.Errorf("with one other voter: %s %s", b.result.State, b.result.Code)
 	}
 	silent := compared(t, 4*ms)
-	silent.peers = peersAt(0, 0)
+	silent.peers, silent.j.compared.agreedAt = peersAt(0, 0), 0
 	oftenSlow(silent)
 	if silent.result.Code != DiskFsyncWarm {
 		t.Errorf("without an answer: %s %s", silent.result.State, silent.result.Code)
@@ -492,5 +492,110 @@ func TestALoadThatAllVotersShareTeachesNoHabit(t *testing.T) {
 		if got := b.j.compared.history.Longest(b.j.compared.wall, rung); got != 0 {
 			t.Errorf("%d×: a habit of %s", rung, got)
 		}
+	}
+}
+
+func TestAGapInTheSamplesNeitherEndsNorLengthensASpell(t *testing.T) {
+	t.Parallel()
+	b := compared(t, ms)
+	gaps := func(of time.Duration) (time.Duration, bool) {
+		for at := time.Duration(0); at < 20*time.Minute; at += 90*time.Second + of {
+			if _, found := b.untilSlower(90*time.Second, 3*ms); found {
+				return at, true
+			}
+			b.now += of // no sample, as under CPU starvation
+			b.look()
+		}
+		return 0, false
+	}
+	if at, found := gaps(time.Minute); !found || at < 150*time.Second {
+		t.Errorf("with gaps of a minute: found %v, after %s", found, at)
+	}
+	b = compared(t, ms)
+	if at, found := gaps(6 * time.Minute); found {
+		t.Errorf("with gaps of six minutes: found after %s", at)
+	}
+}
+
+func TestAFalseRecordOfTwoNeitherAccusesNorShields(t *testing.T) {
+	t.Parallel()
+	lie := PeerWrites{Host: "n2", P50: time.Microsecond, P90: time.Microsecond}
+	b := compared(t, ms)
+	b.peers = peersAt(8*ms, 0)
+	b.peers.All[0] = lie
+	if at, found := b.untilSlower(time.Hour, 8*ms); found {
+		t.Errorf("a load that all share: found after %s: %s", at, b.result.Text)
+	}
+	b = compared(t, ms)
+	b.peers.All[0] = lie
+	if _, found := b.untilSlower(time.Minute, 8*ms); !found {
+		t.Error("the false record shields a slow disk")
+	}
+}
+
+func TestALoadThatAllVotersShareMakesAHostAskOnce(t *testing.T) {
+	t.Parallel()
+	b := compared(t, ms)
+	asks, before := 0, false
+	for range 3600 {
+		b.answering(time.Second, 8*ms, 8*ms)
+		if b.result.AsksPeers && !before {
+			asks++
+		}
+		before = b.result.AsksPeers
+	}
+	if asks != 1 {
+		t.Errorf("it began to ask %d times in an hour", asks)
+	}
+}
+
+func TestAStreakThatTheOthersShareIsNoFinding(t *testing.T) {
+	t.Parallel()
+	b := compared(t, 8*ms)
+	b.answering(30*time.Minute, 11*ms, 11*ms)
+	if b.result.State != OK {
+		t.Errorf("%s: %s", b.result.State, b.result.Text)
+	}
+}
+
+func TestAHistoryBelongsToItsDisks(t *testing.T) {
+	t.Parallel()
+	h := historyOf(ms, 0)
+	h = h.Of([]string{"a", "b"})
+	for name, c := range map[string]struct {
+		disks []string
+		kept  bool
+	}{
+		"the same":     {[]string{"a", "b"}, true},
+		"one replaced": {[]string{"b", "c"}, true},
+		"unknown":      {nil, true},
+		"all replaced": {[]string{"c"}, false},
+	} {
+		if got := h.Of(c.disks); len(got.Days) > 0 != c.kept {
+			t.Errorf("%s: %d days are left", name, len(got.Days))
+		}
+	}
+	b := compared(t, ms)
+	b.j.UseHistory(h)
+	b.j.compared.identify(DevicesReading{Chain: []Device{{Name: "sda", WWID: "naa.5000c500a1b2c3d4"}}})
+	if b.j.compared.usual != 0 {
+		t.Errorf("after a change of drives a write usually takes %s", b.j.compared.usual)
+	}
+}
+
+func TestASlowSpellThatHealedIsRememberedUnlessItComesAllDay(t *testing.T) {
+	t.Parallel()
+	h := historyOf(ms, 0)
+	at := func(hour int) time.Time { return time.Date(2026, 11, 23, hour, 0, 0, 0, time.UTC) }
+	h.AddSlow(at(3), 20*time.Minute)
+	h.AddSlow(at(9), scheduleLongest+time.Second)
+	if got := h.LongestSlow(); got != 20*time.Minute {
+		t.Errorf("got %s", got)
+	}
+	for hour := range scheduleHours + 1 {
+		h.AddSlow(at(hour), 15*time.Minute)
+	}
+	if got := h.LongestSlow(); got != 0 {
+		t.Errorf("a disk that is slow at five hours of a day: %s", got)
 	}
 }

@@ -89,5 +89,8 @@ func (l Limit) value(v float64) string {
 	case l.Unit == "s":
 		return show(seconds(v))
 	}
-	return fmt.Sprintf("%.10g %s", v, l.Unit)
+	if l.Unit == "×" {
+		return fmt.Sprintf("%.3g ×", v)
+	}
+	return strings.TrimSpace(fmt.Sprintf("%.10g %s", v, l.Unit))
 }

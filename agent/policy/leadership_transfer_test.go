@@ -101,6 +101,7 @@ func TestWritesAreComparedByMedianByPercentileAndBySlowEpisodes(t *testing.T) {
 		{"as fast", Writes{WriteFigures: WriteFigures{3 * ms, 6 * ms, 12}}, false},
 		{"a little faster", Writes{WriteFigures: WriteFigures{2*ms + 1, 4*ms + 1, 5}}, false},
 		{"a shorter median, but a longer p90", Writes{WriteFigures: WriteFigures{ms, 9 * ms, 0}}, false},
+		{"a shorter median, but a mean of 10 ms", Writes{Mean: 10 * ms, WriteFigures: WriteFigures{ms, ms, 0}}, false},
 		{"a shorter median, but a longer mean", Writes{Mean: 19 * ms, WriteFigures: WriteFigures{ms, ms, 0}}, false},
 		{"old figures", Writes{WriteFigures: WriteFigures{ms, ms, 0}, FiguresAge: figuresOldest + 1}, false},
 		{"no figures", Writes{}, false},
@@ -116,6 +117,22 @@ func TestWritesAreComparedByMedianByPercentileAndBySlowEpisodes(t *testing.T) {
 		if d := Decide(v); d.Step.Kind != want {
 			t.Errorf("%s: %+v, want %s", c.what, d, want)
 		}
+	}
+}
+
+func TestALeaderWhoseWritesAreFastAgainKeepsLeading(t *testing.T) {
+	t.Parallel()
+	v := slowLeader()
+	if d := Decide(v); d.Step.Kind != StepLeaderStepsDown {
+		t.Fatalf("while it is slow: %+v", d)
+	}
+	v.Health.FastAgain = true
+	if d := Decide(v); d.Step.Kind != StepNone {
+		t.Errorf("while it is fast again: %+v", d)
+	}
+	v.Health.SlowWrites = false
+	if d := Decide(v); d.Step.Kind != StepLeaderStepsDown {
+		t.Errorf("with another finding: %+v", d)
 	}
 }
 

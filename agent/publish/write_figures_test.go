@@ -48,7 +48,18 @@ func TestWriteFiguresArePublishedOnlyOnRequestAndRarely(t *testing.T) {
 			writes, last = writes+1, h.FiguresAt
 		}
 	}
-	if most := 24 * 6 * (figuresBudget + 1); writes > most {
+	const most = figuresBudget + 24*3
+	if writes > most {
 		t.Errorf("%d writes a day, want at most %d", writes, most)
+	}
+	writes = 0
+	for s := range 24 * 3600 { // each answer is a first one
+		h := at(25*time.Hour+time.Duration(s)*time.Second, 4*ms, 0, s%100 < 50)
+		if h.FiguresAt != last {
+			writes, last = writes+1, h.FiguresAt
+		}
+	}
+	if writes > 2*most { // each publication, and its removal
+		t.Errorf("%d writes a day for asks that begin again and again, want at most %d", writes, 2*most)
 	}
 }
