@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"golang.org/x/sys/unix"
 )
 
 func TestNamesAreThoseOfAllSourcesOfTheNextStart(t *testing.T) {
@@ -52,6 +53,12 @@ func TestNamesAreThoseOfAllSourcesOfTheNextStart(t *testing.T) {
 	}
 	if got, err := p.reader(t).Names(42); err == nil {
 		t.Errorf("no configuration file: %v", got)
+	}
+	if err := unix.Mkfifo(config, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if got, err := p.reader(t).Names(42); err == nil {
+		t.Errorf("a pipe as configuration file: %v", got)
 	}
 	if got, err := p.reader(t).Names(43); err == nil {
 		t.Errorf("no process: %v", got)
