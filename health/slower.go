@@ -21,12 +21,12 @@ type comparison struct {
 	history History
 
 	// The newest reading.
-	now     time.Duration
-	elapsed time.Duration // since the reading before
-	wall    time.Time
-	peers   PeerWritesReading
-	young   []PeerWrites // what the other voters have published lately
-	heard   []PeerWrites // what counts of it
+	now      time.Duration
+	elapsed  time.Duration // since the reading before
+	wall     time.Time
+	peers    PeerWritesReading
+	young    []PeerWrites // what the other voters have published lately
+	counting []PeerWrites // what counts of it
 
 	recent   samples // judged samples of the last span
 	p50, p90 time.Duration
@@ -155,7 +155,7 @@ func (c *comparison) observe(in Input) {
 	c.elapsed = in.Now - c.now
 	c.now, c.wall, c.peers = in.Now, in.Wall, in.Peers
 	c.young = in.Peers.young(peersOldest)
-	c.heard = believed(c.young, c.usual)
+	c.counting = believed(c.young, c.usual)
 	if c.disk.State == Qualifying {
 		c.forget() // bursts are not comparable with rest
 	} else {
@@ -228,7 +228,7 @@ func (c *comparison) others() time.Duration {
 	if !c.answered() {
 		return 0
 	}
-	return lowerMedian(c.heard, func(p PeerWrites) time.Duration { return p.P50 })
+	return lowerMedian(c.counting, func(p PeerWrites) time.Duration { return p.P50 })
 }
 
 // answered reports whether enough other voters have published how long their writes take.
@@ -357,7 +357,7 @@ func (c *comparison) tailing(others int) bool {
 
 // othersTails returns the lower median of the other voters' slow episodes.
 func (c *comparison) othersTails() int {
-	return lowerMedian(c.heard, func(p PeerWrites) int { return p.Tails })
+	return lowerMedian(c.counting, func(p PeerWrites) int { return p.Tails })
 }
 
 // ill reports whether there is a finding. Then nothing is learned: the disk must not get used to its own fault.
@@ -416,7 +416,7 @@ func (c *comparison) disagrees() (disagrees, pending bool) {
 	switch {
 	case c.answered():
 		wide := c.wideSince != 0 && c.now-c.wideSince >= c.pace.wide
-		c.excused = c.p50 > 0 && !c.beyondHabit(0) && !wide && len(c.heard) >= peersFewest
+		c.excused = c.p50 > 0 && !c.beyondHabit(0) && !wide && len(c.counting) >= peersFewest
 		// The comparison has a finding of its own if the writes stay slower for long enough.
 		return c.excused, !c.excused && c.p50 > 0 && !wide && c.track.State == OK && c.highest(atOnce) == nil
 	case c.askedSince != 0:
@@ -445,7 +445,7 @@ func (c *comparison) agreed() bool {
 func (c *comparison) agree() {
 	switch {
 	case !c.answered() || c.p50 == 0:
-	case c.beyondHabit(0) || c.wideSince != 0 && c.now-c.wideSince >= c.pace.wide || len(c.heard) < peersFewest:
+	case c.beyondHabit(0) || c.wideSince != 0 && c.now-c.wideSince >= c.pace.wide || len(c.counting) < peersFewest:
 		c.agreedAt = 0
 	case c.wideSince == 0 && c.now-c.answeredSince >= c.pace.wide:
 		if !c.agreed() {
@@ -469,7 +469,7 @@ func (c *comparison) beyondHabit(hold time.Duration) bool {
 // widen notes since when the slowest tenth of the writes takes longer than on the other voters, while the median does
 // not.
 func (c *comparison) widen() {
-	p90 := lowerMedian(c.heard, func(p PeerWrites) time.Duration { return p.P90 })
+	p90 := lowerMedian(c.counting, func(p PeerWrites) time.Duration { return p.P90 })
 	switch {
 	case !c.answered():
 		c.answeredSince = 0
