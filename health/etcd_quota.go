@@ -33,8 +33,8 @@ func declareQuota() declaration {
 		Of: "time until the quota is reached", Unit: "days", Enter: quotaSoon, Leave: quotaSoonLeave, Below: true,
 	}
 	const remedy = "find the keys that grow ('etcdctl get \"\" --prefix --keys-only --limit=1000') and have their " +
-		"owner delete some; then run 'etcdctl compact REVISION' and 'etcdctl --command-timeout=10m defrag' on one " +
-		"member at a time; or raise quota-backend-bytes on all members, to at most 8 GiB"
+		"owner delete some; then run 'etcdctl compact REVISION' and 'quorumctl defrag --all --reason TEXT'; " +
+		"or raise quota-backend-bytes on all members, to at most 8 GiB"
 	return declaration{
 		Check: Check{
 			Name: "etcd-quota", Component: Etcd, Gates: Nothing,

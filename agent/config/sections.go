@@ -223,9 +223,9 @@ type Etcd struct {
 	// The etcd binary. The process runner starts it; every runner asks it for its version before a join.
 	Binary string `yaml:"binary" default:"/usr/bin/etcd" is:"path"`
 
-	// An etcd binary to which this host is to be upgraded, such as /opt/etcd-3.7/etcd. Empty: none. quorumd asks it
-	// which of the running etcd's settings it does not know, and quorumctl upgrade refuses to start if there are any.
-	// The binary is only asked, never installed.
+	// Path of the etcd binary of the next version, such as /opt/etcd-3.7/etcd. quorumd runs it only to print its
+	// version and to find settings of the running etcd that it does not know; quorumctl upgrade is refused if there
+	// are any. quorumd does not install it. Its user must be able to execute it. Remove this key after the upgrade.
 	NextBinary string `yaml:"nextBinary" default:"" is:"path"`
 
 	// Data directory of etcd. quorumd never deletes it. It is moved aside when a member has to start with empty

@@ -156,9 +156,22 @@ func (d directory) usedSince() (bool, error) {
 	if err != nil || os.SameFile(old, now) { // the exchange did not happen
 		return false, err
 	}
+	if serves, err := d.isOpenForWriting(database); serves || err != nil { // the clock may have been set back
+		return false, err
+	}
 	if old.ModTime().After(now.ModTime()) {
 		return true, nil
 	}
+	return isOpenForWriting(file)
+}
+
+// isOpenForWriting reports whether a process has the file with that name open for writing.
+func (d directory) isOpenForWriting(name string) (bool, error) {
+	file, err := os.OpenFile(d.name(name), os.O_RDONLY|unix.O_NOFOLLOW|unix.O_NONBLOCK, 0)
+	if err != nil {
+		return false, err
+	}
+	defer file.Close()
 	return isOpenForWriting(file)
 }
 

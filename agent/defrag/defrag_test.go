@@ -357,6 +357,33 @@ func TestTheCleanupRestoresAnOriginalThatEtcdHasOpenOrHasChanged(t *testing.T) {
 	}
 }
 
+func TestTheOriginalIsDeletedWhileAnEtcdUsesTheNewDatabaseEvenIfTheClockWasSetBack(t *testing.T) {
+	t.Parallel()
+	dir, path := testDatabase(t)
+	if _, err := Compact(t.Context(), dir, nil); err != nil {
+		t.Fatal(err)
+	}
+	future := time.Now().Add(time.Hour)
+	if err := os.Chtimes(filepath.Join(snapDir(dir), OldName), future, future); err != nil {
+		t.Fatal(err)
+	}
+	want, err := os.Stat(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	db, err := bbolt.Open(path, 0o600, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close()
+	if err := Clean(dir); err != nil {
+		t.Fatal(err)
+	}
+	if now, err := os.Stat(path); err != nil || !os.SameFile(now, want) || len(leftovers(t, dir)) != 0 {
+		t.Errorf("the new database was replaced: %v, %v", err, leftovers(t, dir))
+	}
+}
+
 func TestARunningEtcdIsNotDefragmented(t *testing.T) {
 	t.Parallel()
 	dir, path := testDatabase(t)

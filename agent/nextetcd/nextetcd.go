@@ -68,7 +68,7 @@ func Check(ctx context.Context, child []string, path string, names etcdflags.Nam
 		if err != nil {
 			return Result{}, err
 		}
-		found.Problems = append(found.Problems, s.text+", "+remedy)
+		found.Problems = append(found.Problems, s.text+" ("+remedy+")")
 	}
 	return found, nil
 }
@@ -131,14 +131,14 @@ func (b binary) remedy(ctx context.Context, s setting) (string, error) {
 		return "remove it", nil
 	}
 	if gate := gates()[plain]; gate != "" {
-		return "replace it by " + s.name("feature-gates") + "=" + gate + "=true", nil
+		return "add " + gate + "=<its value> to " + s.name("feature-gates"), nil
 	}
 	known, err := b.knows(ctx, plain)
 	switch {
 	case err != nil:
 		return "", err
 	case known:
-		return "replace it by " + s.name(plain), nil
+		return "use " + s.name(plain) + " instead", nil
 	}
 	return "remove it", nil
 }

@@ -60,12 +60,12 @@ func TestEachSettingThatTheNextEtcdDoesNotKnowHasARemedy(t *testing.T) {
 		Keys:      []string{"name", "experimental-corrupt-check-time", "name"},
 	})
 	want := Result{Version: "3.7.3", Problems: []string{
-		"does not start with --experimental-initial-corrupt-check, " +
-			"replace it by --feature-gates=InitialCorruptCheck=true",
-		"does not start with --proxy, remove it",
-		"ignores ETCD_$(reboot), remove it",
-		"ignores ETCD_EXPERIMENTAL_CORRUPT_CHECK_TIME, replace it by ETCD_CORRUPT_CHECK_TIME",
-		"ignores experimental-corrupt-check-time in its configuration file, replace it by corrupt-check-time",
+		"does not start with --experimental-initial-corrupt-check " +
+			"(add InitialCorruptCheck=<its value> to --feature-gates)",
+		"does not start with --proxy (remove it)",
+		"ignores ETCD_$(reboot) (remove it)",
+		"ignores ETCD_EXPERIMENTAL_CORRUPT_CHECK_TIME (use ETCD_CORRUPT_CHECK_TIME instead)",
+		"ignores experimental-corrupt-check-time in its configuration file (use corrupt-check-time instead)",
 	}}
 	if diff := cmp.Diff(want, got); err != nil || diff != "" {
 		t.Errorf("%v, differs:\n%s", err, diff)
@@ -79,7 +79,7 @@ func TestTheRealEtcdIsAsked(t *testing.T) {
 		Variables: []string{"ETCD_DATA_DIR", "ETCD_EXPERIMENTAL_INITIAL_CORRUPT_CHECK"},
 	})
 	if err != nil || !strings.HasPrefix(got.Version, "3.6.") ||
-		!cmp.Equal(got.Problems, []string{"does not start with --enable-v2, remove it"}) {
+		!cmp.Equal(got.Problems, []string{"does not start with --enable-v2 (remove it)"}) {
 		t.Errorf("%+v, %v", got, err)
 	}
 }

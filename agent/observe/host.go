@@ -122,7 +122,7 @@ func (o *Observer) askNext(ctx context.Context, r *round.Round) {
 		return
 	case r.UnitErr != nil || stateOfUnit(r) != policy.UnitActive:
 		o.next.Forget() // an upgrade may replace the running etcd meanwhile
-		r.NextEtcd.Problem = "cannot be checked while etcd does not run"
+		r.NextEtcd.Problem = "cannot be checked while etcd does not run → start etcd on that host"
 		return
 	}
 	pid := r.Unit.PID
@@ -135,7 +135,7 @@ func (o *Observer) askNext(ctx context.Context, r *round.Round) {
 	case err != nil:
 		r.NextEtcd.Problem = "cannot be checked: " + err.Error()
 	default:
-		r.NextEtcd.Problem = "has not been checked yet"
+		r.NextEtcd.Problem = "has not been checked yet → try again in a minute"
 	}
 }
 

@@ -103,8 +103,8 @@ func againstDefrag(h RolloutHost) *Refusal {
 		return conflicts("", "the size of "+h.Name+"'s database is unknown: its etcd has not answered",
 			"try again when its etcd answers, or use --force")
 	case !h.Database.WorthDefrag() && !h.Forced:
-		return conflicts("", h.Name+" is not worth a defragmentation: "+h.Database.FreeText(),
-			"quorumctl defrag "+h.Name+" --force defragments it in any case")
+		return conflicts("", "a defragmentation of "+h.Name+" is not worth the restart: "+h.Database.FreeText(),
+			"quorumctl defrag "+h.Name+" --force --reason '<why>' does it in any case")
 	}
 	return nil
 }
@@ -137,11 +137,11 @@ func DefragText(h RolloutHost) string {
 
 func defragReasons() []ReasonInfo {
 	return []ReasonInfo{
-		{Defragmenting, "etcd is stopped, and its database is being compacted", ""},
+		{Defragmenting, "etcd is stopped, and its database is being defragmented", ""},
 		{
 			DefragFailed,
-			"the database of this host's member was not compacted; etcd runs with the one that it had, and the rest " +
-				"of the rollout waits for an operator",
+			"the defragmentation of this host's database did not complete; etcd runs with a complete database, " +
+				"usually the old one, and the rollout has stopped",
 			"correct what the reason names, such as a full disk; then quorumctl rollout resume, or quorumctl " +
 				"defrag again",
 		},

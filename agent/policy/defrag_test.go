@@ -129,7 +129,7 @@ func TestARolloutSkipsHostsThatAreNotWorthADefragmentation(t *testing.T) {
 		}
 	}
 	for name, want := range map[string]string{
-		"n2": "n2 is not worth a defragmentation: 12 MiB of 300 MiB is free", "n3": "has not answered",
+		"n2": "a defragmentation of n2 is not worth the restart: 12 MiB of 300 MiB is free", "n3": "has not answered",
 		"n4": "n4 has no member",
 	} {
 		_, refused := RolloutHosts(hosts, []string{name}, WorkDefrag, "")

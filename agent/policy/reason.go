@@ -364,8 +364,8 @@ func backupReasons() []ReasonInfo {
 		},
 		{
 			UpgradeHeld, "an upgrade to the next minor version pauses before the last member",
-			"quorumctl upgrade resume continues, and then no member can go back; quorumctl upgrade abort --command " +
-				"NAME --reason '<why>' takes the upgraded hosts back",
+			"quorumctl upgrade resume continues, and then no member can be rolled back; quorumctl upgrade abort " +
+				"--command NAME --reason '<why>' rolls the upgraded hosts back",
 		},
 		{
 			RestoreTestOverdue, "no recent restore test passed",

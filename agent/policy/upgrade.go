@@ -7,31 +7,36 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
+	"strings"
 )
 
-// An upgrade is a rollout to another version of etcd. etcd upgrades one minor version at a time, and raises the cluster
-// version a few seconds after the last member runs the new minor version. From then on no member can run the old one
-// again, so the rollout pauses before that member's host, and an operator decides. Until then every member can go back.
+// An upgrade is a rollout to another version of etcd. etcd upgrades one minor version at a time, and raises the
+// cluster version a few seconds after the last member runs the new minor version. From then on no member can run the
+// old one again, so the rollout pauses before that member's host, and an operator decides. Until then every member can
+// be rolled back.
 
 // NextEtcd is what a host knows about etcd.nextBinary, the etcd to which it is to be upgraded. The zero value: nothing.
 type NextEtcd struct {
 	Version string // that it reports
-	// Problem is why it cannot replace the running etcd, and what to do; empty if it can, as far as is known.
+	// Problem is why it cannot replace the running etcd, for a text after its name; empty if it can, as far as is
+	// known. A remedy may follow, after an arrow.
 	Problem string
 }
 
 // againstNext returns why a host is not prepared for a version, or nil. A host without etcd.nextBinary is not checked,
-// nor is the way back to an older version.
+// nor is a rollout that stays within a minor version or goes back: it may repair the host.
 func againstNext(h RolloutHost, version string) *Refusal {
-	const fix = "correct it on that host; quorumd checks again within 5 minutes, and at once after a reload"
+	const fix = "correct it on that host, then systemctl reload quorumd there; a flag counts until etcd restarts " +
+		"without it"
+	problem, remedy, _ := strings.Cut(h.Next.Problem, " → ")
 	to, is := ParseVersion(version), ParseVersion(h.Etcd)
 	switch {
-	case h.Next == NextEtcd{} || h.Etcd == version || to.Less(is):
+	case h.Next == NextEtcd{} || !is.minor().Less(to.minor()):
 		return nil
 	case h.Next.Version != version && h.Next.Version != "":
 		return conflicts("", "etcd.nextBinary on "+h.Name+" is etcd "+h.Next.Version+", not "+version, fix)
-	case h.Next.Problem != "":
-		return conflicts("", "etcd "+version+" on "+h.Name+" "+h.Next.Problem, fix)
+	case problem != "":
+		return conflicts("", "etcd.nextBinary on "+h.Name+" "+problem, cmp.Or(remedy, fix))
 	}
 	return nil
 }
@@ -39,7 +44,7 @@ func againstNext(h RolloutHost, version string) *Refusal {
 // floorOf returns the oldest patch of a minor version from which etcd may be upgraded to the next one; 0 for any. Older
 // patches can leave members behind that the next version removes or refuses (etcd's upgrade guides of 3.6 and 3.7).
 func floorOf(minor int64) int64 {
-	return map[int64]int64{5: 32, 6: 11}[minor]
+	return map[int64]int64{5: 32, 6: 12}[minor]
 }
 
 // minor returns the version without its patch.
@@ -56,32 +61,29 @@ func AgainstUpgrade(v View, version string) *Refusal {
 	if !to.Known() {
 		return nil
 	}
-	if !v.Limits.AllowUnsafe {
-		switch {
-		case !to.Tested():
-			return conflicts(VersionUntested, fmt.Sprintf("quorumd is tested with etcd up to %s, not with %s",
-				newestTested().minorText(), to), "upgrade quorumd first")
-		case !to.Safe():
-			return conflicts(VersionUnsafe, "etcd "+to.String()+" has known faults in membership changes",
-				"choose the newest patch of "+to.minorText())
-		}
-	}
 	rises, back := false, false
+	var jump *Refusal
 	for _, m := range v.Cluster.Members {
 		if !m.Version.Known() {
 			continue
 		}
 		rises = rises || m.Version.minor().Less(to.minor())
 		back = back || to.minor().Less(m.Version.minor())
-		if refusal := againstJump(m, to); refusal != nil {
-			return refusal
-		}
+		jump = cmp.Or(jump, againstJump(m, to))
 	}
 	switch {
+	case back && !rises: // also to a version with known faults, from which the members came
+		return againstRollback(v, to)
+	case !v.Limits.AllowUnsafe && !to.Tested():
+		return conflicts(VersionUntested, fmt.Sprintf("quorumd is tested with etcd up to %s, not with %s",
+			newestTested().minorText(), to), "upgrade quorumd first")
+	case !v.Limits.AllowUnsafe && !to.Safe() && (rises || !back):
+		return conflicts(VersionUnsafe, "etcd "+to.String()+" has known faults in membership changes",
+			"choose the newest patch of "+to.minorText())
+	case jump != nil:
+		return jump
 	case rises:
 		return againstUnready(v)
-	case back:
-		return againstWayBack(v, to)
 	}
 	return nil
 }
@@ -112,8 +114,8 @@ func againstUnready(v View) *Refusal {
 		h, present := v.hostOf(m)
 		switch {
 		case !m.Live || !m.Version.Known():
-			return conflicts("", m.label()+" does not answer; as long as it does not run the new version, the upgrade "+
-				"cannot be completed", "start it, or remove it: quorumctl member remove")
+			return conflicts("", m.label()+" does not answer, so the upgrade could not be completed",
+				"start its etcd, or quorumctl member remove "+m.label()+" --reason '<why>'")
 		case m.Errors:
 			return conflicts("", "etcd on "+m.label()+" reports errors", wait)
 		case present && Unhealthy(h.Health):
@@ -121,22 +123,36 @@ func againstUnready(v View) *Refusal {
 		}
 	}
 	if v.Cluster.Alarms != "" {
-		return conflicts("", "an alarm is raised: "+v.Cluster.Alarms, wait)
+		return conflicts("", "an alarm is active: "+v.Cluster.Alarms, wait)
 	}
 	return nil
 }
 
-// againstWayBack returns why the members cannot go back to an older minor version, or nil. etcd does not raise the
-// cluster version while a member that answers runs the old minor version.
-func againstWayBack(v View, to Version) *Refusal {
+// againstRollback returns why the members cannot be rolled back to an older minor version, or nil. etcd does not raise
+// the cluster version while a member that answers runs the old minor version.
+func againstRollback(v View, to Version) *Refusal {
 	for _, m := range v.Cluster.Members {
 		if m.Live && m.Version.Known() && !to.minor().Less(m.Version.minor()) {
 			return nil
 		}
 	}
+	if silent := v.unanswering(); silent != "" {
+		return conflicts("", silent+" does not answer, so it is unknown whether the cluster version is still "+
+			to.minorText(), "start its etcd, and try again")
+	}
 	return conflicts(VersionIncompatible, "no member runs etcd "+to.minorText()+" any more, so the cluster version "+
-		"has been raised, and etcd "+to.minorText()+" refuses to start",
-		"quorumctl recover restores a snapshot of "+to.minorText())
+		"has been raised, and etcd "+to.minorText()+" does not start",
+		"etcdctl downgrade prepares etcd's own downgrade, which quorumd does not support")
+}
+
+// unanswering returns the first member whose version is unknown because it does not answer; empty if there is none.
+func (v View) unanswering() string {
+	for _, m := range v.Cluster.Members {
+		if !m.Live || !m.Version.Known() {
+			return m.label()
+		}
+	}
+	return ""
 }
 
 // raises reports whether a version is of a newer minor version than some member's. A rollout to it ends with the point
@@ -169,20 +185,20 @@ func UpgradePlan(v View, hosts []RolloutHost, version string, hold bool) (steps 
 		v.Cluster.Members[i].Version = to
 		last := raises && !v.raises(to)
 		if last && hold {
-			add(fmt.Sprintf("the rollout pauses: until here every host can go back to etcd %s; quorumctl upgrade "+
-				"resume continues", m.Version.minorText()))
+			add(fmt.Sprintf("the rollout pauses; up to this point every host can be rolled back to etcd %s; "+
+				"quorumctl upgrade resume continues", m.Version.minorText()))
 		}
 		leaderMoves(v, h, add)
 		add(fmt.Sprintf("%s: etcd %s stops, the command runs, and etcd starts as %s", h.Name, m.Version, to))
 		if last {
-			add(fmt.Sprintf("the cluster version becomes %s within seconds: no member can go back", to.minorText()))
+			add("the cluster version becomes " + to.minorText() + " within seconds: no member can be rolled back")
 			raises = false
 		}
 	})
 	if raises {
 		voters, live := v.Cluster.Counts()
 		steps = append(steps, PlanStep{
-			Text: fmt.Sprintf("the cluster version stays, because other members run an older etcd than %s",
+			Text: fmt.Sprintf("the cluster version is not raised: other members still run an etcd older than %s",
 				to.minorText()),
 			Voters: voters, Tolerance: Tolerance(voters, live),
 		})
@@ -190,8 +206,8 @@ func UpgradePlan(v View, hosts []RolloutHost, version string, hold bool) (steps 
 	return steps
 }
 
-// heldUpgrade returns why the rollout pauses before this host, and whether it does. A member whose version is unknown
-// counts as upgraded: it is better to ask once too often.
+// heldUpgrade returns why the rollout pauses before this host, and whether it does. It does not while a version is
+// unknown: see unsureUpgrade.
 func heldUpgrade(v View) (why string, held bool) {
 	r := v.Rollout
 	if r == nil || !r.Runs || !r.Hold {
@@ -203,12 +219,35 @@ func heldUpgrade(v View) (why string, held bool) {
 		return "", false
 	}
 	for _, m := range v.Cluster.Members {
-		if m.ID != own.ID && m.Version.Known() && m.Version.minor().Less(to) {
+		if m.ID != own.ID && (!m.Version.Known() || m.Version.minor().Less(to)) {
 			return "", false
 		}
 	}
-	return fmt.Sprintf("before %s, the last member with etcd %s: once it runs %s, no member can go back",
+	return fmt.Sprintf("before %s, the last member with etcd %s: once it runs %s, no member can be rolled back",
 		cmp.Or(v.Self.Name, own.label()), own.Version.minorText(), to.minorText()), true
+}
+
+// unsureUpgrade returns why it is not known whether this host's member is the last one with the older version, and
+// whether that is so. A member that does not answer keeps the upgrade open, and this host waits for its version.
+func unsureUpgrade(v View) (why string, unsure bool) {
+	r := v.Rollout
+	if r == nil || !r.Runs || !r.Hold {
+		return "", false
+	}
+	to := ParseVersion(r.Upgrade).minor()
+	own, listed := v.member()
+	if !listed || to == (Version{}) || own.Version.Known() && !own.Version.minor().Less(to) {
+		return "", false
+	}
+	for _, m := range v.Cluster.Members {
+		switch {
+		case !m.Version.Known():
+			why = "the etcd version of " + m.label() + " is not known, so this host may be the last one to upgrade"
+		case m.ID != own.ID && m.Version.minor().Less(to):
+			return "", false
+		}
+	}
+	return why, why != ""
 }
 
 // heldHere reports whether the rollout pauses before this host although the host has a request for it: meanwhile its
@@ -223,10 +262,13 @@ func heldHere(v View) bool {
 }
 
 func upgradeHeld(v View) (string, bool) {
-	if !heldHere(v) {
+	if heldHere(v) {
+		return heldUpgrade(v)
+	}
+	if a := v.Asked; a == nil || v.Rollout == nil || a.Rollout != v.Rollout.ID || v.foreign() || !notBegun(v) {
 		return "", false
 	}
-	return heldUpgrade(v)
+	return unsureUpgrade(v)
 }
 
 // UncheckedHosts returns the names of the hosts that do not know whether the new version accepts etcd's settings,

@@ -45,7 +45,7 @@ func TestAnUpgradeStartsOnlyFromHealthyMembersWhoseVersionsMayBeUpgraded(t *test
 		"to a version with known faults":   {"3.5.35", "3.6.4", nil, "known faults"},
 		"from 3.5 before 3.5.32":           {"3.5.31", "3.6.16", nil, "only 3.5.32 and newer"},
 		"from 3.5.32":                      {"3.5.32", "3.6.16", nil, ""},
-		"from 3.6 before 3.6.11":           {"3.6.10", "3.7.3", nil, "only 3.6.11 and newer"},
+		"from 3.6 before 3.6.12":           {"3.6.11", "3.7.3", nil, "only 3.6.12 and newer"},
 		"one member is too old":            {"3.6.16", "3.7.3", is(2, "3.5.35"), "n3 runs etcd 3.5.35"},
 		"a member does not answer":         {"3.6.16", "3.7.3", down, "n2 does not"},
 		"a member's version is unknown":    {"3.6.16", "3.7.3", unknown, "n2 does not answer"},
@@ -58,8 +58,9 @@ func TestAnUpgradeStartsOnlyFromHealthyMembersWhoseVersionsMayBeUpgraded(t *test
 		"back, one member is not upgraded, but down": {"3.7.3", "3.6.16", func(v *View) {
 			is(0, "3.6.16")(v)
 			v.Cluster.Members[0].Live = false
-		}, "cluster version has been raised"},
-		"back, no member is old": {"3.7.3", "3.6.16", nil, "cluster version has been raised"},
+		}, "n1 does not answer, so it is unknown"},
+		"back to a version with known faults": {"3.7.3", "3.6.11", is(0, "3.6.11"), ""},
+		"back, no member is old":              {"3.7.3", "3.6.16", nil, "cluster version has been raised"},
 	} {
 		v := upgradeView(c.from)
 		if c.change != nil {
@@ -95,7 +96,7 @@ func heldView() View {
 
 func TestAnUpgradePausesBeforeTheLastMemberWithTheOlderVersion(t *testing.T) {
 	t.Parallel()
-	const why = "before n1, the last member with etcd 3.6: once it runs 3.7, no member can go back"
+	const why = "before n1, the last member with etcd 3.6: once it runs 3.7, no member can be rolled back"
 	others := func(version string) func(*View) {
 		return func(v *View) { v.Cluster.Members[2].Version = ParseVersion(version) }
 	}
@@ -105,7 +106,7 @@ func TestAnUpgradePausesBeforeTheLastMemberWithTheOlderVersion(t *testing.T) {
 	}{
 		"the last member":                 {func(*View) {}, RequestHeld},
 		"another member is older":         {others("3.6.16"), RequestTurn},
-		"another member's is unknown":     {others(""), RequestHeld},
+		"another member's is unknown":     {others(""), RequestTurn}, // and it waits: see unsureUpgrade
 		"an old learner is left":          {oldLearner, RequestTurn},
 		"the operator has resumed it":     {func(v *View) { v.Rollout.Hold = false }, RequestTurn},
 		"it is an upgrade to a patch":     {func(v *View) { v.Rollout.Upgrade = "3.6.17" }, RequestTurn},
@@ -139,6 +140,15 @@ func TestARequestThatHasNotBegunWaitsOnceItsMemberIsTheLastOne(t *testing.T) {
 	if d, decided := cycle(v); !decided || d.Step.Kind != StepNone || !hasCode(d.Reasons, UpgradeHeld) {
 		t.Errorf("%v: %v", d.Step, d.Reasons)
 	}
+	v.Cluster.Members[2].Version = Version{}
+	if d, decided := cycle(v); !decided || d.Step.Kind != StepNone || !hasCode(d.Reasons, UpgradeHeld) ||
+		noteRequest(v, Step{}).Change != RequestStays {
+		t.Errorf("while the version of n3 is not known: %v: %v", d.Step, d.Reasons)
+	}
+	v.Cluster.Members[0].Version = Version{}
+	if _, held := upgradeHeld(v); !held {
+		t.Error("an unknown own version is not held")
+	}
 	v.Asked.Begun, v.Asked.Seen = true, true
 	if _, held := upgradeHeld(v); held {
 		t.Error("an operation in flight is held")
@@ -159,15 +169,15 @@ func TestAnUpgradePlanShowsThePauseAndThePointOfNoReturn(t *testing.T) {
 	}
 	want := `n1: etcd 3.6.16 stops, the command runs, and etcd starts as 3.7.3
 n3: etcd 3.6.16 stops, the command runs, and etcd starts as 3.7.3
-the rollout pauses: until here every host can go back to etcd 3.6; quorumctl upgrade resume continues
+the rollout pauses; up to this point every host can be rolled back to etcd 3.6; quorumctl upgrade resume continues
 leadership is transferred from n2 to another voter
 n2: etcd 3.6.16 stops, the command runs, and etcd starts as 3.7.3
-the cluster version becomes 3.7 within seconds: no member can go back`
+the cluster version becomes 3.7 within seconds: no member can be rolled back`
 	if text := strings.Join(got, "\n"); text != want {
 		t.Errorf("the plan is:\n%s\nwant:\n%s", text, want)
 	}
 	part := UpgradePlan(v, hosts[:1], "3.7.3", true)
-	if last := part[len(part)-1].Text; !strings.HasPrefix(last, "the cluster version stays") {
+	if last := part[len(part)-1].Text; !strings.HasPrefix(last, "the cluster version is not raised") {
 		t.Errorf("the plan for one host ends with %q", last)
 	}
 	if v.Cluster.Members[0].Version.String() != "3.6.16" {
@@ -186,11 +196,11 @@ func TestAnUpgradeIsRefusedWhileAHostsNextEtcdDoesNotFit(t *testing.T) {
 		"it is not configured":           {NextEtcd{}, "3.7.3", ""},
 		"it accepts all settings":        {NextEtcd{Version: "3.7.3"}, "3.7.3", ""},
 		"another version":                {NextEtcd{Version: "3.7.1"}, "3.7.3", "n2 is etcd 3.7.1, not 3.7.3"},
-		"a setting is not known":         {NextEtcd{"3.7.3", problem}, "3.7.3", "etcd 3.7.3 on n2 " + problem},
+		"a setting is not known":         {NextEtcd{"3.7.3", problem}, "3.7.3", "etcd.nextBinary on n2 " + problem},
 		"it is not checked yet":          {NextEtcd{Problem: "has not been checked yet"}, "3.7.3", "not been checked"},
 		"the host is upgraded already":   {NextEtcd{"3.7.3", problem}, "3.6.16", ""},
 		"the rollout goes back":          {NextEtcd{"3.7.3", problem}, "3.6.12", ""},
-		"it differs, and the rest is up": {NextEtcd{Version: "3.7.3"}, "3.6.17", "is etcd 3.7.3, not 3.6.17"},
+		"a patch, which may be a repair": {NextEtcd{"3.7.3", problem}, "3.6.17", ""},
 	} {
 		all := []RolloutHost{{ID: "2", Name: "n2", Manage: true, Member: true, Etcd: "3.6.16", Next: c.next}}
 		_, refusal := RolloutHosts(all, nil, WorkCommand, c.version)

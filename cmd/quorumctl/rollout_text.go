@@ -9,6 +9,7 @@ import (
 
 	"github.com/quorumd/quorumd/agent/control"
 	"github.com/quorumd/quorumd/agent/display"
+	"github.com/quorumd/quorumd/agent/policy"
 	"github.com/quorumd/quorumd/agent/record"
 )
 
@@ -65,10 +66,12 @@ func writeRollout(p *page, s control.Status) {
 		t.add(row...)
 	}
 	p.table(t)
-	switch r.State {
-	case record.RolloutStopped:
+	switch {
+	case r.State == record.RolloutStopped:
 		p.line("→ after fixing it: quorumctl rollout resume; to end it: quorumctl rollout abort")
-	case record.RolloutPaused:
+	case r.State == record.RolloutPaused && r.Work == policy.WorkCommand && r.Version != "":
+		p.line("→ quorumctl upgrade resume; or quorumctl upgrade abort --command NAME --reason '<why>' to roll it back")
+	case r.State == record.RolloutPaused:
 		p.line("→ quorumctl rollout resume, or quorumctl rollout abort")
 	}
 }

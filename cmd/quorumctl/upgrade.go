@@ -4,11 +4,10 @@
 package main
 
 import (
-	"context"
-
 	"github.com/spf13/cobra"
 
 	"github.com/quorumd/quorumd/agent/control"
+	"github.com/quorumd/quorumd/agent/display"
 	"github.com/quorumd/quorumd/agent/policy"
 	"github.com/quorumd/quorumd/agent/record"
 )
@@ -26,7 +25,8 @@ func (a *app) upgradeCommand() *cobra.Command {
 	}, a.upgradePlanCommand(), a.upgradeStartCommand(), a.rolloutStatusCommand("upgrade"),
 		a.rolloutSetCommand("upgrade resume", record.RolloutRunning, "Resume an upgrade that is paused or has stopped",
 			"Resume an upgrade that is paused, or that has stopped because a host did not come back with the new\n"+
-				"version. If it is paused before the last member, there is no way back once that member is upgraded."),
+				"version. If it is paused before the last member, no member can be rolled back once that one is\n"+
+				"upgraded."),
 		a.upgradeAbortCommand(),
 	)
 }
@@ -90,8 +90,8 @@ func (a *app) upgradeStartCommand() *cobra.Command {
 			"etcd is upgraded one minor version at a time. Such an upgrade starts only if every member answers\n" +
 			"and is healthy, and its version may be upgraded. It pauses before the last member with the older\n" +
 			"version: until then quorumctl upgrade abort --command can take every host back. Once the last\n" +
-			"member runs the new version, etcd raises the cluster version, and no member can go back.\n\n" +
-			"With --wait, show the progress until the upgrade is over; while it is paused, that lasts. The exit\n" +
+			"member runs the new version, etcd raises the cluster version, and no member can be rolled back.\n\n" +
+			"With --wait, show the progress until the upgrade is over; it keeps waiting during the pause. The exit\n" +
 			"status is 0 if every host is done, 70 if the upgrade has stopped or was aborted, and 75 if --wait\n" +
 			"timed out; the upgrade then continues.",
 		Example: examples("quorumctl upgrade start 3.7.3 --command upgrade-etcd --reason 'etcd 3.7' --dry-run",
@@ -128,11 +128,11 @@ func (a *app) upgradeAbortCommand() *cobra.Command {
 	const what = "abort the upgrade"
 	cmd := a.prints(&cobra.Command{
 		Use:   "abort [--command NAME --reason TEXT]",
-		Short: "Abort the upgrade, and take the upgraded hosts back",
+		Short: "Abort the upgrade; with --command, roll it back",
 		Long: "Abort the upgrade: no further host goes down, and it cannot be resumed. A host that is down comes\n" +
-			"back. With --command, then start a rollout that takes the upgraded hosts back to the version of\n" +
-			"the oldest member: the program installs that version while etcd is stopped. This is possible until\n" +
-			"the last member runs the new version.",
+			"back. Without --command the upgraded hosts keep the new version. With --command, then start a rollout\n" +
+			"that brings them back to the version of the oldest member: the program installs that version while\n" +
+			"etcd is stopped. This is possible until the last member runs the new version.",
 		Example: examples("quorumctl upgrade abort",
 			"quorumctl upgrade abort --command reinstall-etcd --reason 'too slow'"),
 		Args: cobra.NoArgs,
@@ -141,18 +141,32 @@ func (a *app) upgradeAbortCommand() *cobra.Command {
 				return usage("quorumctl upgrade abort --command NAME --reason '<why>'",
 					"cannot %s: --command also needs --reason", what)
 			}
-			r, err := a.client().SetRollout(cmd.Context(), record.RolloutAborted)
-			if err != nil {
-				return cannot(what, err)
+			s, err := a.status(cmd.Context(), what)
+			switch {
+			case err != nil:
+				return err
+			case s.Rollout == nil || s.Rollout.Version == "":
+				return &failure{
+					code: exitFault, message: "cannot " + what + ": the last rollout is no upgrade",
+					hint: "quorumctl rollout status",
+				}
+			case req.Command == "":
+			default: // first, so that nothing is aborted in vain
+				if req.Version, err = a.oldestEtcd(s); err != nil {
+					return err
+				}
+			}
+			r := *s.Rollout
+			if display.Unfinished(r) {
+				if r, err = a.client().SetRollout(cmd.Context(), record.RolloutAborted); err != nil {
+					return cannot(what, err)
+				}
 			}
 			if req.Command == "" {
 				return a.emitRollout(cmd.Context(), r)
 			}
-			if req.Version, err = a.oldestEtcd(cmd.Context()); err != nil {
-				return err
-			}
 			if r, err = a.client().StartRollout(cmd.Context(), req); err != nil {
-				return cannot("take the upgraded hosts back", err)
+				return cannot("roll the upgraded hosts back", err)
 			}
 			return a.emitRollout(cmd.Context(), r)
 		},
@@ -165,22 +179,19 @@ func (a *app) upgradeAbortCommand() *cobra.Command {
 }
 
 // oldestEtcd returns the version of the oldest member.
-func (a *app) oldestEtcd(ctx context.Context) (string, error) {
-	const what = "take the upgraded hosts back"
-	s, err := a.status(ctx, what)
-	if err != nil {
-		return "", err
-	}
+func (a *app) oldestEtcd(s control.Status) (string, error) {
+	const what = "roll the upgraded hosts back"
 	var oldest policy.Version
 	for _, m := range s.Cluster.Members {
-		if is := policy.ParseVersion(m.Version); is.Known() && (!oldest.Known() || is.Less(oldest)) {
-			oldest = is
+		is := policy.ParseVersion(m.Version)
+		if !is.Known() {
+			return "", &failure{
+				code: exitFault, message: "cannot " + what + ": the version of " + m.Name + " is not known",
+				hint: "start its etcd; or quorumctl upgrade start VERSION --command NAME --reason '<why>'",
+			}
 		}
-	}
-	if !oldest.Known() {
-		return "", &failure{
-			code: exitFault, message: "cannot " + what + ": the version of no member is known",
-			hint: "quorumctl upgrade start VERSION --command NAME --reason '<why>'",
+		if !oldest.Known() || is.Less(oldest) {
+			oldest = is
 		}
 	}
 	return oldest.String(), nil

@@ -101,7 +101,7 @@ func TestADefragmentationShrinksEveryDatabaseWithoutAFailedWrite(t *testing.T) {
 	w.fragment()
 	first := w.hosts[0]
 	_, refused := first.defrag(false, "n2")
-	if !strings.Contains(refused, "n2 is not worth a defragmentation") {
+	if !strings.Contains(refused, "a defragmentation of n2 is not worth the restart") {
 		t.Fatalf("a defragmentation of little space: %q", refused)
 	}
 	load := w.retrying(50)

@@ -157,7 +157,7 @@ func TestARolloutToADifferentEtcdVersionWaitsForASnapshot(t *testing.T) {
 	n1, n2 := w.hosts[0], w.hosts[1]
 	must(t, os.Chmod(dir, 0o777)) // so that no snapshot can be saved
 	_, err := n1.Client.StartRollout(t.Context(), control.RolloutRequest{
-		Work: policy.WorkRestart, Reason: "a newer etcd", Version: "3.7.99",
+		Work: policy.WorkRestart, Reason: "a newer etcd", Version: "3.6.99",
 	})
 	must(t, err)
 	for _, h := range w.hosts {
@@ -181,7 +181,7 @@ func TestARolloutToADifferentEtcdVersionWaitsForASnapshot(t *testing.T) {
 		t.Error("there is no snapshot")
 	}
 	_, err = n1.Client.StartRollout(t.Context(), control.RolloutRequest{
-		Work: policy.WorkRestart, Reason: "in a hurry", Version: "3.7.99", WithoutSnapshot: true,
+		Work: policy.WorkRestart, Reason: "in a hurry", Version: "3.6.99", WithoutSnapshot: true,
 	})
 	must(t, err)
 	_, err = n1.etcd.Delete(t.Context(), w.keys().Backup())

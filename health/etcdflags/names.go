@@ -59,6 +59,7 @@ func (r Reader) Names(pid int) (Names, error) {
 		if found.Keys, err = keys(file); err != nil {
 			return Names{}, fmt.Errorf("cannot read etcd's configuration file: %w", err)
 		}
+		found.Variables = nil // etcd reads none then
 	}
 	return found, nil
 }
@@ -112,8 +113,8 @@ func keys(path string) ([]string, error) {
 		return nil, err
 	}
 	top := map[string]yaml.Node{}
-	if err := yaml.Unmarshal(text, &top); err != nil {
-		return nil, fmt.Errorf("%s: %w", path, err)
+	if yaml.Unmarshal(text, &top) != nil { // its error would quote the file, and other hosts could read that
+		return nil, fmt.Errorf("%s is not a YAML file of settings", path)
 	}
 	return slices.DeleteFunc(slices.Sorted(maps.Keys(top)), func(key string) bool {
 		return key == "client-transport-security" || key == "peer-transport-security" // sections, not flags

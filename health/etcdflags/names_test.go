@@ -30,13 +30,21 @@ func TestNamesAreThoseOfAllSourcesOfTheNextStart(t *testing.T) {
 	r := p.reader(t)
 	r.Environment = map[string]string{"ETCD_DEBUG": "true", "GODEBUG": "x"}
 	want := Names{
-		Flags:     []string{"config-file", "experimental-initial-corrupt-check"},
-		Variables: []string{"ETCD_DEBUG", "ETCD_ENABLE_V2", "ETCD_NAME"},
-		Keys:      []string{"max-snapshots", "name"},
+		Flags: []string{"config-file", "experimental-initial-corrupt-check"},
+		Keys:  []string{"max-snapshots", "name"},
 	}
 	got, err := r.Names(42)
 	if diff := cmp.Diff(want, got); err != nil || diff != "" {
 		t.Errorf("%v, differs:\n%s", err, diff)
+	}
+
+	args := p.args
+	p.args = nil
+	r = p.reader(t)
+	r.Environment = map[string]string{"ETCD_DEBUG": "true", "GODEBUG": "x"}
+	got, err = r.Names(42)
+	if want := []string{"ETCD_DEBUG", "ETCD_ENABLE_V2", "ETCD_NAME"}; err != nil || !cmp.Equal(got.Variables, want) {
+		t.Errorf("without a configuration file: %v, %v", got.Variables, err)
 	}
 
 	p.unreadable = true
@@ -44,6 +52,7 @@ func TestNamesAreThoseOfAllSourcesOfTheNextStart(t *testing.T) {
 	if want := []string{"ETCD_ENABLE_V2"}; err != nil || !cmp.Equal(got.Variables, want) {
 		t.Errorf("of another user's process: %v, %v", got.Variables, err)
 	}
+	p.args = args
 	write("name: [")
 	if got, err := p.reader(t).Names(42); err == nil {
 		t.Errorf("a wrong configuration file: %v", got)
