@@ -164,6 +164,9 @@ func ranElsewhere() map[string]otherTest {
 		`upgrade start 3.7.3 --command upgrade-etcd --reason "etcd 3.7" --yes`: {
 			upgraded, "upgrade start 3.7.3 --command upgrade-etcd --reason",
 		},
+		`upgrade start 3.6.16 --command upgrade-etcd --reason "etcd 3.6.16" --yes`: {
+			upgraded, "upgrade start 3.7.3 --command upgrade-etcd --reason",
+		},
 		`upgrade status`: {upgraded, "upgrade status"},
 		`upgrade resume`: {upgraded, "upgrade resume"},
 		`upgrade abort --command reinstall-etcd --reason "slower than before"`: {

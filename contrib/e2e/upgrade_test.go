@@ -90,8 +90,10 @@ func upgradeBackAndForth(t *testing.T, old, next string) {
 	refuseUnprepared(t, w, to, next)
 	start := func() {
 		t.Helper()
-		me().ctl(n1, "upgrade", "start", to, "--command", installs(next), "--reason", "a test", "--yes").
-			check(t, "the upgrade starts", 0, "running")
+		w.eventually("the upgrade starts", func() bool { // once n1 has seen the end of the last operation
+			got := me().ctl(n1, "upgrade", "start", to, "--command", installs(next), "--reason", "a test", "--yes")
+			return got.code == 0 && strings.Contains(got.output, "running")
+		})
 		got := w.rollout(record.RolloutPaused)
 		if !strings.Contains(got.Text, "the last member with etcd "+older) {
 			t.Errorf("it is paused %s", got.Text)
