@@ -35,7 +35,7 @@ func TestThePolicyKeepsItsPromisesInSmallScopes(t *testing.T) {
 	t.Parallel()
 	steps, reasons, phases := map[policy.StepKind]bool{}, map[policy.ReasonCode]bool{}, map[Phase]bool{}
 	for _, sc := range slices.Concat(smallScenarios(), smallCycles(), externals(), alarms(), smallRemovals(),
-		smallReplacements(), smallUnhealthy(), smallResizes(), smallTransfers(), smallLearners()) {
+		smallReplacements(), smallUnhealthy(), smallResizes(), smallTransfers(), smallLearners(), defrags()) {
 		r := Explore(t.Context(), sc, 2)
 		checkResult(t, sc.Name, r)
 		maps.Copy(steps, r.Steps)
