@@ -137,7 +137,8 @@ NIGHTLY_LONG := TestAVoterRollsBackAJoinWhoseAgentStaysDead|TestADeadVoterThatIs
 	TestASpareReplacesADeadLeaderWhichReturnsAsASpare|TestEveryHostReportsWhichMembersItReaches|$\
 	TestNoDeadVoterIsRemovedWhileAnAlarmIsActive
 # The longest tests of the lab, whose faults other tests cover in a milder form.
-NIGHTLY_LAB := TestRetiredHostsLeaveWithoutAFailedWriteAndStayOut|$\
+NIGHTLY_LAB := TestADefragmentationRunsAsEtcdsUserOnEveryHost|$\
+	TestRetiredHostsLeaveWithoutAFailedWriteAndStayOut|$\
 	TestAHostWhoseDiskIsReplacedInMaintenanceServesAgainUnattended|$\
 	TestAHostWithASlowDiskStaysOutUntilItsDiskIsFast|$\
 	TestAHostLosesPowerAtEveryPhaseOfAJoin|TestACutOffJoinerBlocksNoOtherHostForGood|$\
