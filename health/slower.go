@@ -6,6 +6,8 @@ package health
 import (
 	"slices"
 	"time"
+
+	"golang.org/x/time/rate"
 )
 
 // comparison is the evidence that this disk's writes take a multiple of the usual time: of the other voters' time and
@@ -49,7 +51,7 @@ type comparison struct {
 
 	askedSince time.Duration // 0 if this host does not ask
 	reasonAt   time.Duration // when there was last a reason to ask
-	asked      allowance     // bounds how often it begins to ask
+	asked      *rate.Limiter // bounds how often it begins to ask
 	doubtSince time.Duration // when the check of fsync began to want a comparison of its finding; 0 if it does not
 	doubtAt    time.Duration // when it last wanted one
 	excused    bool          // and the comparison disagreed
@@ -122,7 +124,7 @@ func newComparison(t Thresholds) *comparison {
 		tails:     scaled(2 * time.Hour),
 		tailsWell: scaled(30 * time.Minute), episode: scaled(10 * time.Second), scale: part,
 	}}
-	c.asked = allowance{most: asksMost, every: scaled(asksEvery)}
+	c.asked = rate.NewLimiter(rate.Every(scaled(asksEvery)), asksMost)
 	for _, r := range Rungs() {
 		c.climbs = append(c.climbs, climb{rung: r})
 	}
@@ -318,7 +320,7 @@ func (c *comparison) ask() {
 	switch {
 	case c.highest(c.asksBefore) != nil, c.tailing(0), doubted, c.track.State == Warm:
 		c.reasonAt = c.now
-		if c.askedSince == 0 && c.asked.take(c.now) {
+		if c.askedSince == 0 && c.asked.AllowN(time.Unix(0, int64(c.now)), 1) {
 			c.askedSince = c.now
 		}
 	case c.askedSince != 0 && c.ownTimes >= climbStays*float64(Rungs()[0]):
@@ -326,26 +328,6 @@ func (c *comparison) ask() {
 	case c.now-c.reasonAt >= c.pace.lingers:
 		c.askedSince = 0
 	}
-}
-
-// allowance bounds how often something happens: most times in a row, and once more after each interval.
-type allowance struct {
-	most  int
-	every time.Duration
-	spent int
-	since time.Duration // when the last one was given back
-}
-
-// take reports whether it may happen now, and counts it.
-func (a *allowance) take(now time.Duration) bool {
-	if back := int((now - a.since) / a.every); back > 0 {
-		a.spent, a.since = max(a.spent-back, 0), now
-	}
-	if a.spent >= a.most {
-		return false
-	}
-	a.spent++
-	return true
 }
 
 // tailing reports whether there are too many slow episodes, compared with the given number and with the usual one.

@@ -5,7 +5,6 @@ package cluster
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"time"
 
@@ -20,32 +19,16 @@ const binaryVersionTimeout = 5 * time.Second
 func BinaryVersion(ctx context.Context, child []string, path string) (string, error) {
 	ctx, cancel := context.WithTimeout(ctx, binaryVersionTimeout)
 	defer cancel()
-	command := execshim.New(ctx, child, path, "--version")
-	command.WaitDelay = time.Second
-	command.Env = []string{} // this process's ETCD_ variables would affect it
-	var out answer
-	command.Stdout = &out
-	if err := command.Run(); err != nil {
+	out, status, err := execshim.Output(ctx, child, path, "--version")
+	if err == nil && status != 0 {
+		err = fmt.Errorf("it exits with status %d", status)
+	}
+	if err != nil {
 		return "", fmt.Errorf("cannot get the version of %s: %w; check etcd.binary", path, err)
 	}
-	version := execshim.EtcdVersion(out.text)
+	version := execshim.EtcdVersion(out)
 	if version == "" {
 		return "", fmt.Errorf("cannot get the version of %s: its output is not etcd's; check etcd.binary", path)
 	}
 	return version, nil
-}
-
-// answer keeps a program's output. If the output is too large, a write fails, which closes the pipe.
-type answer struct{ text []byte }
-
-// versionBytes bounds the output; etcd's has about 100 bytes.
-const versionBytes = 64 << 10
-
-// Write accepts all of p or nothing.
-func (a *answer) Write(p []byte) (int, error) {
-	if len(a.text)+len(p) > versionBytes {
-		return 0, errors.New("its output is too long for a version")
-	}
-	a.text = append(a.text, p...)
-	return len(p), nil
 }

@@ -12,7 +12,6 @@ package nextetcd
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -169,36 +168,9 @@ func (b binary) print(ctx context.Context, flags ...string) ([]byte, error) {
 	ctx, cancel := context.WithTimeout(ctx, printTimeout)
 	defer cancel()
 	args := append([]string{b.path}, flags...)
-	command := execshim.New(ctx, b.child, append(args, "--version")...)
-	command.WaitDelay = time.Second
-	command.Env = []string{} // this process's ETCD_ variables would affect it
-	var out output
-	command.Stdout, command.Stderr = &out, &out
-	err := command.Run()
-	if _, refused := errors.AsType[execshim.RefusedError](err); refused || ctx.Err() != nil || out.full {
-		if out.full {
-			err = errors.New("it prints too much")
-		}
-		return nil, fmt.Errorf("cannot run %s: %w; check etcd.nextBinary", b.path, errors.Join(ctx.Err(), err))
+	out, _, err := execshim.Output(ctx, b.child, append(args, "--version")...) // an unknown flag ends it with status 2
+	if err != nil {
+		return nil, fmt.Errorf("cannot run %s: %w; check etcd.nextBinary", b.path, err)
 	}
-	return out.text, nil // an unknown flag ends it with an error, too
-}
-
-// output keeps the first bytes that a program prints.
-type output struct {
-	text []byte
-	full bool
-}
-
-// maxOutput bounds the output; etcd's help, which follows an unknown flag, has about 20 KiB.
-const maxOutput = 256 << 10
-
-// Write accepts all of p or nothing.
-func (o *output) Write(p []byte) (int, error) {
-	if len(o.text)+len(p) > maxOutput {
-		o.full = true
-		return 0, errors.New("too long")
-	}
-	o.text = append(o.text, p...)
-	return len(p), nil
+	return out, nil
 }

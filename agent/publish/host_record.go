@@ -7,7 +7,6 @@ import (
 	"context"
 	"errors"
 	"log/slog"
-	"math"
 	"reflect"
 	"slices"
 	"time"
@@ -16,6 +15,7 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"github.com/quorumd/quorumd/agent/cluster"
+	"github.com/quorumd/quorumd/agent/diskrecord"
 	"github.com/quorumd/quorumd/agent/hoststate"
 	"github.com/quorumd/quorumd/agent/policy"
 	"github.com/quorumd/quorumd/agent/poll"
@@ -34,19 +34,15 @@ type presence struct {
 	written      record.Host
 	writtenAt    int64 // the revision of that record
 	renewed      time.Duration
-	p99          float64       // the disk's p99 as last published
-	p99At        time.Duration // when p99 last changed
-	p99Of        health.State  // the health state at that time
 	reachability reachability
-	writes       writeMean
-	figures      writeFigures
+	disk         *diskrecord.Publisher
 	files        *hoststate.State
 	noting       poll.Poller[struct{}]
 }
 
 // newPresence returns a presence that has written no record yet.
 func newPresence(opt Options, keys record.Keys, files *hoststate.State) *presence {
-	return &presence{opt: opt, keys: keys, log: opt.Logger, files: files}
+	return &presence{opt: opt, keys: keys, log: opt.Logger, files: files, disk: diskrecord.New()}
 }
 
 // mine reports whether a record with this host's ID is this host's own: written by this agent, or by an earlier one
@@ -242,7 +238,6 @@ func (p *presence) record(r *round.Round) record.Host {
 		Learner: v.Self.Learner, MaxLearners: r.MaxLearners, NoStandbys: c.Cluster.Standbys == 0,
 		PeerTLS: string(r.PeerTLS), PeerTLSProblem: policy.PeerTLSProblem(v),
 		NextEtcd: r.NextEtcd.Version, NextEtcdProblem: r.NextEtcd.Problem,
-		FsyncP99: p.steadyP99(r.At, r.Assessment.Figures.WAL.P99, r.Assessment.State),
 	}
 	if r.Request != nil && !r.View.Asked.Over {
 		h.Wants, h.AskedAt = string(r.Request.Work), r.Request.Since.UnixMilli()
@@ -269,8 +264,9 @@ func (p *presence) record(r *round.Round) record.Host {
 		h.Disks = seen.Identities()
 	}
 	p.setHealth(&h, r)
-	p.writes.publish(&h, r, policy.PublishesWrites(v))
-	p.figures.publish(&h, r, policy.PublishesWriteFigures(v))
+	p.disk.Set(&h, r.At, r.Wall, r.Assessment, diskrecord.Asked{
+		Mean: policy.PublishesWrites(v), Figures: policy.PublishesWriteFigures(v),
+	})
 	h.AsksWrites = r.Assessment.AsksPeers && policy.IsVoter(v)
 	return h
 }
@@ -280,33 +276,4 @@ func (p *presence) record(r *round.Round) record.Host {
 // was suspended does not count: its health state may date from before the suspension.
 func (p *presence) asks(r *round.Round) bool {
 	return policy.MustPublish(r.View, r.Decision.Role) && p.opt.Now()-r.At < 2*p.opt.Config.Timing.CallTimeout
-}
-
-// p99Every is how often the disk's published p99 may change. It only ranks hosts, and the p99 of a busy disk changes
-// from minute to minute.
-const p99Every = 10 * time.Minute
-
-// steadyP99 returns the p99 to publish. It keeps the last value unless the disk has become clearly faster or slower and
-// the last change is at least p99Every old. When the health state changes, it publishes the new value at once:
-// otherwise a SLOW disk would show the p99 from before it became SLOW. A disk that was not measured keeps its last p99.
-func (p *presence) steadyP99(now, p99 time.Duration, state health.State) float64 {
-	level := quantised(p99)
-	soon := p.p99 != 0 && state == p.p99Of && now-p.p99At < p99Every
-	if level == 0 || near(p99, p.p99) || soon {
-		return p.p99
-	}
-	p.p99, p.p99At, p.p99Of = level, now, state
-	return level
-}
-
-// quantised returns a p99 in seconds, rounded up to 0.125 ms times a power of two; 0 if it is unknown.
-func quantised(p99 time.Duration) float64 {
-	if p99 <= 0 {
-		return 0
-	}
-	step := 125 * time.Microsecond
-	for step < p99 && step < math.MaxInt64/2 {
-		step *= 2
-	}
-	return step.Seconds()
 }

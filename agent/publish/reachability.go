@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/quorumd/quorumd/agent/diskrecord"
 	"github.com/quorumd/quorumd/agent/record"
 	"github.com/quorumd/quorumd/agent/round"
 )
@@ -31,6 +32,9 @@ type lost struct {
 // minProbes is the minimum number of probes between two changes of a member's published state.
 const minProbes = 6
 
+// rttEvery is how often published response times may change if nothing else does.
+const rttEvery = 10 * time.Minute
+
 // steady returns the observations to publish for a round.
 func (s *reachability) steady(r *round.Round) []record.Reachability {
 	now, every := r.At, r.ProbeEvery
@@ -47,7 +51,7 @@ func (s *reachability) steady(r *round.Round) []record.Reachability {
 		return a.MemberID == b.MemberID && a.Peer == b.Peer && a.Client == b.Client
 	})
 	lost := lostDiffers(next, s.shown) || lostDiffers(s.shown, next)
-	if others || lost || other && stood >= minProbes*every || !slices.Equal(next, s.shown) && stood >= p99Every {
+	if others || lost || other && stood >= minProbes*every || !slices.Equal(next, s.shown) && stood >= rttEvery {
 		s.shown, s.at = next, now
 	}
 	return s.shown
@@ -111,17 +115,12 @@ func (s *reachability) quantised(r *round.Round) (out []record.Reachability, kno
 			continue
 		}
 		rtt := max(m.Peer.RTT, m.Client.RTT)
-		to.RTTSeconds = quantised(rtt)
+		to.RTTSeconds = diskrecord.Octave(rtt)
 		i := slices.IndexFunc(s.shown, func(old record.Reachability) bool { return old.MemberID == to.MemberID })
-		if i >= 0 && near(rtt, s.shown[i].RTTSeconds) {
+		if i >= 0 && diskrecord.NearOctave(rtt, s.shown[i].RTTSeconds) {
 			to.RTTSeconds = s.shown[i].RTTSeconds
 		}
 		out = append(out, to)
 	}
 	return out, known
-}
-
-// near reports whether a duration is in the range that rounds up to level, extended by a quarter of each bound.
-func near(d time.Duration, level float64) bool {
-	return d.Seconds() > level/2*0.75 && d.Seconds() <= level*1.25
 }

@@ -17,18 +17,6 @@ import (
 func TestTheSimulatedAgentHasTheTimesOfTheRealOne(t *testing.T) {
 	t.Parallel()
 	for file, lines := range map[string][]string{
-		"agent/publish/host_record.go": {
-			"const p99Every = 10 * time.Minute", "step := 125 * time.Microsecond",
-		},
-		"agent/publish/writes.go": {
-			"writesEvery = 10 * time.Minute", "writesSoonest = 10 * time.Second", "writesBudget = 10",
-			"writesRefill = 5 * time.Minute", "level < 0.6*w.level", "math.Ceil(2*math.Log2(",
-		},
-		"agent/publish/write_figures.go": {
-			"figuresEvery = 30 * time.Minute", "figuresSoonest = 10 * time.Second", "figuresP90Change = 1.6, 2.1",
-			"figuresBudget = 6", "figuresRefill = 20 * time.Minute", "now.Tails >= 2*w.tails+4",
-			"math.Round(4 * math.Log2(",
-		},
 		"agent/observe/syncs.go": {
 			"syncsSpan   = 5 * time.Minute", "syncsFewest = 100 ", "syncsFew    = 20 ",
 			"syncsEvery, syncsOldest = 10 * time.Second, 35 * time.Second", "syncsClean = time.Minute",

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/quorumd/quorumd/agent/diskrecord"
 	"github.com/quorumd/quorumd/health"
 )
 
@@ -100,6 +101,6 @@ func (s *scenario) equip(c *cluster, h *host, seed, group int) error {
 	}
 	h.disk = newDisk(h.family, own, habit, rng, c.now)
 	h.state, h.unfitAt, h.busyUntil, h.sign, h.noted = health.Assessment{}, 0, 0, 0, 0
-	h.seen, h.publisher, h.witness, h.input = seen{}, publisher{}, witness{}, health.Input{}
+	h.seen, h.publisher, h.witness, h.input = seen{}, diskrecord.New(), witness{}, health.Input{}
 	return nil
 }

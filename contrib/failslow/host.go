@@ -8,6 +8,7 @@ import (
 	"math/bits"
 	"time"
 
+	"github.com/quorumd/quorumd/agent/diskrecord"
 	"github.com/quorumd/quorumd/agent/policy"
 	"github.com/quorumd/quorumd/health"
 )
@@ -32,7 +33,7 @@ type host struct {
 	input  health.Input
 
 	state     health.Assessment
-	publisher publisher
+	publisher *diskrecord.Publisher
 	seen      seen
 	writes    int // how often its record was written
 	began     time.Duration
@@ -74,7 +75,7 @@ func (h *host) look(now time.Duration, compares, asked bool, commit time.Duratio
 	h.disk.forget()
 	h.noted = 0
 	since(&h.unfitAt, h.unfit(), now)
-	if r := h.publisher.record(now, h.state, compares, asked); r != h.seen.newest() {
+	if r := recordOf(h.publisher, now, h.input.Wall, h.state, compares, asked); r != h.seen.newest() {
 		h.seen.write(r, now+commit)
 		h.writes++
 	}

@@ -4,15 +4,16 @@
 package main
 
 import (
-	"math"
 	"time"
 
+	"github.com/quorumd/quorumd/agent/diskrecord"
 	"github.com/quorumd/quorumd/agent/policy"
+	"github.com/quorumd/quorumd/agent/record"
 	"github.com/quorumd/quorumd/health"
 )
 
-// hostRecord is what a host publishes about its disk, as agent/publish writes it: the health state, and rounded
-// measurements that change rarely. Its fields are comparable, so a difference is a write to etcd.
+// hostRecord is what a host publishes about its disk. Package diskrecord decides about the measurements. The fields are
+// comparable, so a difference is a write to etcd.
 type hostRecord struct {
 	state     health.State
 	code      health.Code
@@ -22,143 +23,30 @@ type hostRecord struct {
 	heals     time.Duration
 	p99       float64
 	writeMean float64
-	writesAt  time.Duration
+	writesAt  time.Time
 	// asks reports that the host wants the other voters to publish the figures below.
 	asks     bool
 	p50, p90 float64
 	tails    int
-	tookAt   time.Duration
+	tookAt   time.Time
 }
 
-// publisher decides when a host's record changes.
-type publisher struct {
-	p99   float64
-	p99At time.Duration
-	p99Of health.State
-
-	mean         float64
-	meanAt       time.Duration
-	meanRefilled time.Duration
-	meanSpent    int
-
-	p50, p90 float64
-	tails    int
-	tookAt   time.Duration // 0 if they are not published
-	refilled time.Duration
-	spent    int
-}
-
-// The times of agent/publish.
-const (
-	p99Every      = 10 * time.Minute
-	writesEvery   = 10 * time.Minute
-	writesSoonest = 10 * time.Second
-	writesBudget  = 10
-	writesRefill  = 5 * time.Minute
-
-	figuresEvery   = 30 * time.Minute
-	figuresSoonest = 10 * time.Second
-	figuresChange  = 1.6
-	p90Change      = 2.1
-	figuresBudget  = 6
-	figuresRefill  = 20 * time.Minute
-)
-
-// record returns the record of a host at that time. compares reports that the leader is unhealthy and compares writes,
-// and asked that another voter asks for its figures.
-func (p *publisher) record(now time.Duration, a health.Assessment, compares, asked bool) hostRecord {
+// recordOf returns the record of a host at that time. compares reports that the leader is unhealthy and compares
+// writes, and asked that another voter asks for its figures.
+func recordOf(p *diskrecord.Publisher, now time.Duration, wall time.Time, a health.Assessment,
+	compares, asked bool,
+) hostRecord {
+	var h record.Host
+	p.Set(&h, now, wall, a, diskrecord.Asked{Mean: compares, Figures: asked})
 	r := hostRecord{
 		state: a.State, qualified: a.Qualified, recovers: a.Recovers, asks: a.AsksPeers, heals: a.HealsAfter,
+		p99: h.FsyncP99, writeMean: h.WriteMean, writesAt: h.WritesAt,
+		p50: h.WriteP50, p90: h.WriteP90, tails: h.WriteTails, tookAt: h.FiguresAt,
 	}
 	if a.State != health.OK && a.State != health.Qualifying {
 		r.code, r.ungated = a.Code, health.Everything.Without(a.Gates)
 	}
-	r.p99 = p.steadyP99(now, a.Figures.WAL.P99, a.State)
-	r.writeMean, r.writesAt = p.writes(now, a.Writes, compares)
-	p.took(now, a.Writes, asked)
-	r.p50, r.p90, r.tails, r.tookAt = p.p50, p.p90, p.tails, p.tookAt
 	return r
-}
-
-// steadyP99 returns the published p99, in octaves.
-func (p *publisher) steadyP99(now, p99 time.Duration, state health.State) float64 {
-	level := octave(p99)
-	near := p.p99 != 0 && level <= 2*p.p99 && level >= p.p99/2
-	soon := p.p99 != 0 && state == p.p99Of && now-p.p99At < p99Every
-	if level == 0 || near || soon {
-		return p.p99
-	}
-	p.p99, p.p99At, p.p99Of = level, now, state
-	return level
-}
-
-// writes returns the published mean of the writes, in half octaves, and when it was measured.
-func (p *publisher) writes(now time.Duration, w health.Writes, asked bool) (mean float64, at time.Duration) {
-	if !asked || !w.Known() {
-		p.mean, p.meanAt = 0, 0
-		return 0, 0
-	}
-	if back := int((now - p.meanRefilled) / writesRefill); back > 0 {
-		p.meanSpent, p.meanRefilled = max(p.meanSpent-back, 0), now
-	}
-	age, level := now-p.meanAt, halfOctave(w.Most)
-	changed := level > p.mean || level < 0.6*p.mean
-	due := p.meanAt == 0 || age >= writesEvery || changed && age >= writesSoonest
-	if due && p.meanSpent < writesBudget {
-		p.mean, p.meanAt, p.meanSpent = level, now, p.meanSpent+1
-	}
-	return p.mean, p.meanAt
-}
-
-// took updates the published median, 90th percentile and number of slow episodes.
-func (p *publisher) took(now time.Duration, w health.Writes, asked bool) {
-	if !asked || w.P50 == 0 {
-		p.p50, p.p90, p.tails, p.tookAt = 0, 0, 0, 0
-		return
-	}
-	if back := int((now - p.refilled) / figuresRefill); back > 0 {
-		p.spent, p.refilled = max(p.spent-back, 0), now
-	}
-	age := now - p.tookAt
-	due := p.tookAt == 0 || age >= figuresEvery || p.differ(w) && age >= figuresSoonest
-	if due && p.spent < figuresBudget {
-		p.p50, p.p90, p.tails = quarterOctave(w.P50), quarterOctave(w.P90), w.Tails
-		p.tookAt, p.spent = now, p.spent+1
-	}
-}
-
-// differ reports whether the figures have changed by more than chance explains.
-func (p *publisher) differ(w health.Writes) bool {
-	far := func(now time.Duration, was, factor float64) bool {
-		ratio := now.Seconds() / was
-		return ratio > factor || ratio < 1/factor
-	}
-	return far(w.P50, p.p50, figuresChange) || far(w.P90, p.p90, p90Change) ||
-		w.Tails >= 2*p.tails+4 || 2*w.Tails+4 <= p.tails
-}
-
-// quarterOctave rounds to the nearest microsecond times a power of the fourth root of two, in seconds.
-func quarterOctave(d time.Duration) float64 {
-	steps := math.Round(4 * math.Log2(float64(d)/float64(time.Microsecond)))
-	return math.Exp2(max(steps, 0)/4) / 1e6
-}
-
-// octave rounds up to 0.125 ms times a power of two, in seconds.
-func octave(d time.Duration) float64 {
-	if d <= 0 {
-		return 0
-	}
-	step := 125 * time.Microsecond
-	for step < d {
-		step *= 2
-	}
-	return step.Seconds()
-}
-
-// halfOctave rounds up to a microsecond times a power of √2, in seconds.
-func halfOctave(d time.Duration) float64 {
-	steps := math.Ceil(2*math.Log2(float64(d)/float64(time.Microsecond)) - 1e-9)
-	return math.Exp2(max(steps, 0)/2) / 1e6
 }
 
 // policyHost returns how another host's agent sees the record.
@@ -189,7 +77,7 @@ func (s *seen) policyHost(name string, now time.Duration) policy.Host {
 func (s *seen) peerWrites(name string, now time.Duration) health.PeerWrites {
 	r := s.record
 	p := health.PeerWrites{Host: name, P50: seconds(r.p50), P90: seconds(r.p90), Tails: r.tails}
-	if r.tookAt > 0 {
+	if !r.tookAt.IsZero() {
 		p.Age = now - s.tookAt
 	}
 	return p

@@ -7,7 +7,6 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"maps"
 	"os"
@@ -16,8 +15,8 @@ import (
 
 	"github.com/prometheus/procfs"
 	"go.yaml.in/yaml/v3"
-	"golang.org/x/sys/unix"
 
+	"github.com/quorumd/quorumd/agent/smallfile"
 	"github.com/quorumd/quorumd/systemd"
 )
 
@@ -97,20 +96,9 @@ const maxFile = 1 << 20
 
 // keys returns the top-level keys of etcd's configuration file that are also flags.
 func keys(path string) ([]string, error) {
-	f, err := os.OpenFile(path, os.O_RDONLY|unix.O_NONBLOCK, 0) // opening a pipe would block
+	text, err := smallfile.Read(path, maxFile)
 	if err != nil {
-		return nil, err
-	}
-	defer f.Close()
-	switch info, err := f.Stat(); {
-	case err != nil:
-		return nil, err
-	case !info.Mode().IsRegular() || info.Size() > maxFile:
-		return nil, fmt.Errorf("%s is not a regular file of at most %d bytes", path, maxFile)
-	}
-	text, err := io.ReadAll(io.LimitReader(f, maxFile))
-	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("%s: %w", path, err)
 	}
 	top := map[string]yaml.Node{}
 	if yaml.Unmarshal(text, &top) != nil { // its error would quote the file, and other hosts could read that

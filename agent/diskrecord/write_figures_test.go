@@ -1,14 +1,13 @@
 // Copyright The quorumd Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package publish
+package diskrecord
 
 import (
 	"testing"
 	"time"
 
 	"github.com/quorumd/quorumd/agent/record"
-	"github.com/quorumd/quorumd/agent/round"
 	"github.com/quorumd/quorumd/health"
 )
 
@@ -16,12 +15,11 @@ func TestWriteFiguresArePublishedOnlyOnRequestAndRarely(t *testing.T) {
 	t.Parallel()
 	const ms = time.Millisecond
 	begin := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
-	var w writeFigures
+	p := New()
 	at := func(now, p50 time.Duration, tails int, asked bool) record.Host {
-		r := &round.Round{At: time.Hour + now, Wall: begin.Add(now)}
-		r.Assessment.Writes = health.Writes{P50: p50, P90: 2 * p50, Tails: tails}
+		a := health.Assessment{Writes: health.Writes{P50: p50, P90: 2 * p50, Tails: tails}}
 		h := record.Host{WriteP50: 9, WriteP90: 9, WriteTails: 9, FiguresAt: begin}
-		w.publish(&h, r, asked)
+		p.Set(&h, time.Hour+now, begin.Add(now), a, Asked{Figures: asked})
 		return h
 	}
 	for name, h := range map[string]record.Host{

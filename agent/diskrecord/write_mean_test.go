@@ -1,14 +1,13 @@
 // Copyright The quorumd Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package publish
+package diskrecord
 
 import (
 	"testing"
 	"time"
 
 	"github.com/quorumd/quorumd/agent/record"
-	"github.com/quorumd/quorumd/agent/round"
 	"github.com/quorumd/quorumd/health"
 )
 
@@ -16,13 +15,12 @@ func TestWriteDurationsArePublishedOnlyOnRequestAndChangeRarely(t *testing.T) {
 	t.Parallel()
 	const ms = time.Millisecond
 	begin := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
-	var w writeMean
+	p := New()
 	at := func(now, mean time.Duration, asked bool, want, measured time.Duration) {
 		t.Helper()
-		r := &round.Round{At: time.Hour + now, Wall: begin.Add(now)}
-		r.Assessment.Writes = health.Writes{Least: mean / 2, Most: mean}
+		a := health.Assessment{Writes: health.Writes{Least: mean / 2, Most: mean}}
 		h := record.Host{WriteMean: 9, WritesAt: begin}
-		w.publish(&h, r, asked)
+		p.Set(&h, time.Hour+now, begin.Add(now), a, Asked{Mean: asked})
 		var since time.Duration
 		if !h.WritesAt.IsZero() {
 			since = h.WritesAt.Sub(begin)

@@ -1,14 +1,15 @@
 // Copyright The quorumd Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package publish
+package diskrecord
 
 import (
 	"math"
 	"time"
 
+	"golang.org/x/time/rate"
+
 	"github.com/quorumd/quorumd/agent/record"
-	"github.com/quorumd/quorumd/agent/round"
 	"github.com/quorumd/quorumd/health"
 )
 
@@ -20,9 +21,8 @@ const (
 	// figuresChange is the factor by which the median must have changed: three steps, more than chance explains. The
 	// 90th percentile varies more.
 	figuresChange, figuresP90Change = 1.6, 2.1
-	// figuresBudget bounds how often figures are published in a row, the first answer included, and figuresRefill is
-	// the time after which they may be once more: a load that all voters share makes all of them ask, and a record that
-	// asks may be forged.
+	// Figures are published at most figuresBudget times in a row, the first answer included, and once more after each
+	// figuresRefill: a load that all voters share makes all of them ask, and a record that asks may be forged.
 	figuresBudget = 6
 	figuresRefill = 20 * time.Minute
 )
@@ -34,25 +34,20 @@ type writeFigures struct {
 	p50, p90 float64 // seconds
 	tails    int
 
-	spent    int           // of the budget
-	refilled time.Duration // when a part of it was last given back
+	budget *rate.Limiter
 }
 
-// publish adds a round's figures to a host record, if they are requested and known.
-func (w *writeFigures) publish(h *record.Host, r *round.Round, asked bool) {
+// set sets the figures in a host record, if they are requested and known.
+func (w *writeFigures) set(h *record.Host, now time.Duration, wall time.Time, writes health.Writes, asked bool) {
 	h.WriteP50, h.WriteP90, h.WriteTails, h.FiguresAt = 0, 0, 0, time.Time{}
-	writes := r.Assessment.Writes
 	if !asked || writes.P50 <= 0 {
 		w.at = 0
 		return
 	}
-	if back := int((r.At - w.refilled) / figuresRefill); back > 0 {
-		w.spent, w.refilled = max(w.spent-back, 0), r.At
-	}
-	age := r.At - w.at
+	age := now - w.at
 	due := w.at == 0 || age >= figuresEvery || w.differ(writes) && age >= figuresSoonest
-	if due && w.spent < figuresBudget {
-		w.at, w.wall, w.spent = r.At, r.Wall.UTC().Truncate(time.Second), w.spent+1
+	if due && mayPublish(w.budget, now) {
+		w.at, w.wall = now, wall.UTC().Truncate(time.Second)
 		w.p50, w.p90, w.tails = quarterOctave(writes.P50), quarterOctave(writes.P90), writes.Tails
 	}
 	if w.at != 0 {

@@ -1,0 +1,53 @@
+// Copyright The quorumd Authors
+// SPDX-License-Identifier: Apache-2.0
+
+// Package diskrecord decides which measurements of a host's disk its record in etcd shows. Each change of a record is
+// a write to etcd, so the package promises:
+//
+//   - A figure is rounded, and changes only by more than chance explains.
+//   - What only other hosts need is published while one of them asks, and rarely, however often a record asks: it may be
+//     forged.
+package diskrecord
+
+import (
+	"time"
+
+	"golang.org/x/time/rate"
+
+	"github.com/quorumd/quorumd/agent/record"
+	"github.com/quorumd/quorumd/health"
+)
+
+// Asked is what other hosts need now.
+type Asked struct {
+	Mean    bool // the mean of the writes, while the leader is slow
+	Figures bool // their median, 90th percentile and slow episodes, for a comparison of disks
+}
+
+// Publisher holds what the record shows.
+type Publisher struct {
+	p99     fsyncP99
+	mean    writeMean
+	figures writeFigures
+}
+
+// New returns the Publisher of a host that has published nothing yet.
+func New() *Publisher {
+	return &Publisher{
+		mean:    writeMean{budget: rate.NewLimiter(rate.Every(meanRefill), meanBudget)},
+		figures: writeFigures{budget: rate.NewLimiter(rate.Every(figuresRefill), figuresBudget)},
+	}
+}
+
+// Set sets the measurements in a host's record. now is the time since the boot at which the host was assessed, and wall
+// the same by the wall clock.
+func (p *Publisher) Set(h *record.Host, now time.Duration, wall time.Time, a health.Assessment, asked Asked) {
+	h.FsyncP99 = p.p99.steady(now, a.Figures.WAL.P99, a.State)
+	p.mean.set(h, now, wall, a.Writes, asked.Mean)
+	p.figures.set(h, now, wall, a.Writes, asked.Figures)
+}
+
+// mayPublish reports whether a budget has room at that time since the boot, and takes it.
+func mayPublish(budget *rate.Limiter, now time.Duration) bool {
+	return budget.AllowN(time.Unix(0, int64(now)), 1)
+}

@@ -1,0 +1,36 @@
+// Copyright The quorumd Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package diskrecord
+
+import (
+	"testing"
+	"time"
+
+	"github.com/quorumd/quorumd/health"
+)
+
+func TestThePublishedP99ChangesRarelyAndNotForNoise(t *testing.T) {
+	t.Parallel()
+	const ms = time.Millisecond
+	var p fsyncP99
+	state := health.OK
+	at := func(now, p99 time.Duration, want time.Duration) {
+		t.Helper()
+		if got := p.steady(now, p99, state); got != want.Seconds() {
+			t.Errorf("after %s a p99 of %s is published as %.4f s, want %s", now, p99, got, want)
+		}
+	}
+	at(0, 0, 0)                                  // the p99 is not measured yet
+	at(time.Second, 3900*time.Microsecond, 4*ms) // published at once
+	at(time.Minute, 9*ms, 4*ms)                  // changed too recently
+	at(time.Hour, 4900*time.Microsecond, 4*ms)   // within a quarter above its limit
+	at(time.Hour, 1600*time.Microsecond, 4*ms)   // within a quarter below its lower limit
+	at(time.Hour, 0, 4*ms)                       // the health state shows that it was not measured
+	at(time.Hour, 5100*time.Microsecond, 8*ms)
+	at(time.Hour+9*time.Minute, ms, 8*ms)
+	at(time.Hour+10*time.Minute, ms, ms)
+	state = health.Slow
+	at(time.Hour+11*time.Minute, 600*ms, 1024*ms) // a new health state publishes it
+	at(time.Hour+12*time.Minute, 300*ms, 1024*ms)
+}
