@@ -125,7 +125,7 @@ func (p *Programs) run(ctx context.Context, verb string, result any) error {
 
 // String returns the result for an operator.
 func (r Result) String() string {
-	return fmt.Sprintf("%s before, %s after, compacted in %.1f s", MiB(r.Before), MiB(r.After), r.Seconds)
+	return fmt.Sprintf("%s before, %s after, compacted in %.1f s", mib(r.Before), mib(r.After), r.Seconds)
 }
 
 // maxCPU limits the processor time of the child.

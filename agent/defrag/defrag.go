@@ -425,5 +425,5 @@ func Allowed(args []string, dataDir string) bool {
 		(args[2] == compactVerb || args[2] == cleanVerb)
 }
 
-// MiB returns bytes as a text.
-func MiB(n int64) string { return fmt.Sprintf("%d MiB", (n+1<<19)>>20) }
+// mib returns a number of bytes as a text.
+func mib(n int64) string { return fmt.Sprintf("%d MiB", (n+1<<19)>>20) }

@@ -1,12 +1,12 @@
 // Copyright The quorumd Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package diskrecord decides which measurements of a host's disk its record in etcd shows. Each change of a record is
+// Package diskrecord decides which measurements of a host's disk its record in etcd shows. A change of the record is
 // a write to etcd, so the package promises:
 //
 //   - A figure is rounded, and changes only by more than chance explains.
-//   - What only other hosts need is published while one of them asks, and rarely, however often a record asks: it may be
-//     forged.
+//   - What only other hosts need is published while one of them asks, and rarely, however often a record asks: that
+//     record may be forged.
 package diskrecord
 
 import (

@@ -4,7 +4,6 @@
 package observe
 
 import (
-	"cmp"
 	"context"
 
 	"github.com/quorumd/quorumd/agent/hooks"
@@ -94,7 +93,7 @@ func (b *Builder) program(r *round.Round) policy.Program {
 	k, found := r.Request, r.Programs.Command
 	run := k.CommandRun()
 	p := policy.Program{
-		Name: cmp.Or(k.Program, "defragmentation"), Recorded: k.Ran, RecordedText: k.RanText,
+		Name: k.Job(), Recorded: k.Ran, RecordedText: k.RanText,
 		OtherBoot: k.RanIn != b.bootID, CanRun: b.programs,
 		Begun: k.BootID != "", Observed: hooksView(found.Value), StartTimedOut: r.At > run.Until,
 		TimedOut: r.At > run.Until+b.config.Maintenance.CommandTimeout+hooks.EndWithin,

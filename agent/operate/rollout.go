@@ -104,11 +104,7 @@ func (o *Operator) holdsUpgrade(cannot string, req control.RolloutRequest) (bool
 		return false, refuse(control.Conflicts, control.CodeConflict, cannot+"the members have not answered yet",
 			"try again when the cluster has a quorum")
 	}
-	if op := r.View.Op; req.Work.RunsProgram() && op != nil && policy.TakesDown(op.Kind) { // it may install another one
-		return false, refuse(control.Conflicts, control.CodeConflict,
-			cannot+"an operation of "+op.HostName+" is in flight", "wait until it has ended: quorumctl operation show")
-	}
-	against := policy.AgainstUpgrade(r.View, req.Version)
+	against := policy.AgainstUpgrade(r.View, req.Work, req.Version)
 	return !req.NoHold && policy.HoldsUpgrade(r.View, req.Version), refused(cannot, against)
 }
 

@@ -143,6 +143,19 @@ func commandMayRun(v View) bool {
 	return v.Asked != nil && (v.Asked.Command.State == HooksStarting || v.Asked.Command.State == HooksRunning)
 }
 
+// nothingToDo ends an operation on a member's etcd, which is stopped, if the host has no member or its etcd is managed
+// externally.
+func nothingToDo(v View) (d Decision, ends bool) {
+	m, listed := v.member()
+	switch {
+	case !listed || neverStarted(m):
+		return do(Step{Kind: StepEndOp, Outcome: Cycled, Why: "this host has no member"}), true
+	case !v.Self.Drives:
+		return do(Step{Kind: StepEndOp, Outcome: EtcdExternal, Why: v.externalReason().Text}), true
+	}
+	return Decision{}, false
+}
+
 // bringBack starts the member again, and ends the operation once the member is known to be healthy.
 func bringBack(v View, m Member, listed bool) Decision {
 	untouched := untouched(v)
@@ -304,7 +317,7 @@ func end(v View, outcome ReasonCode) Decision {
 	case a.Command.State == HooksFailed:
 		return do(Step{Kind: StepEndOp, Outcome: a.Work.failed(), Why: a.Command.Text})
 	case a.Command.State != HooksDone && outcome == Cycled:
-		return do(Step{Kind: StepEndOp, Outcome: a.Work.failed(), Why: a.job() + ": it was cancelled before it ran"})
+		return do(Step{Kind: StepEndOp, Outcome: a.Work.failed(), Why: a.Job() + ": it was cancelled before it ran"})
 	case a.Work == WorkDefrag && outcome == Cycled:
 		return do(Step{Kind: StepEndOp, Outcome: outcome, Why: a.Command.Text})
 	}

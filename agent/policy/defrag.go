@@ -26,7 +26,6 @@ const (
 	worthPercent = 40
 	fullPercent  = 80       // of the quota
 	fullBytes    = 32 << 20 // with fullPercent
-	mebibyte     = 1 << 20
 )
 
 // WorthDefrag reports whether a defragmentation frees enough space for the restart that it costs: much of the file, or
@@ -39,17 +38,16 @@ func (d Database) WorthDefrag() bool {
 
 // FreeText returns how much of the database is free.
 func (d Database) FreeText() string {
-	return fmt.Sprintf("%d MiB of %d MiB is free", d.Free()/mebibyte, d.Size/mebibyte)
+	return MiB(d.Free()) + " of " + MiB(d.Size) + " is free"
 }
+
+// MiB returns a number of bytes as a text, rounded.
+func MiB(n int64) string { return fmt.Sprintf("%d MiB", (n+1<<19)>>20) }
 
 // defragment runs the compaction of a member whose etcd is stopped.
 func defragment(v View) Decision {
-	m, listed := v.member()
-	switch {
-	case !listed || neverStarted(m):
-		return do(Step{Kind: StepEndOp, Outcome: Cycled, Why: "this host has no member"})
-	case !v.Self.Drives:
-		return do(Step{Kind: StepEndOp, Outcome: EtcdExternal, Why: v.externalReason().Text})
+	if d, ends := nothingToDo(v); ends {
+		return d
 	}
 	return launchPrograms(v.Asked.Command, Defragmenting, Step{Kind: StepDefragment, Why: v.Asked.Reason})
 }
@@ -80,8 +78,8 @@ func (w Work) failed() ReasonCode {
 	return CommandFailed
 }
 
-// job returns the name of what runs while etcd is down, for a text.
-func (s Request) job() string {
+// Job returns the name of what runs while etcd is down, for a text.
+func (s Request) Job() string {
 	if s.Work == WorkDefrag {
 		return "defragmentation"
 	}

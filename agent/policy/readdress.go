@@ -160,13 +160,10 @@ func updateMember(v View, m Member) Decision {
 
 // readdress prepares the next start of this host's etcd, which is stopped.
 func readdress(v View) Decision {
-	m, listed := v.member()
-	switch {
-	case !listed || neverStarted(m):
-		return do(Step{Kind: StepEndOp, Outcome: Cycled, Why: "this host has no member"})
-	case !v.Self.Drives:
-		return do(Step{Kind: StepEndOp, Outcome: EtcdExternal, Why: v.externalReason().Text})
-	case mustUpdate(v):
+	if d, ends := nothingToDo(v); ends {
+		return d
+	}
+	if m, _ := v.member(); mustUpdate(v) {
 		return updateMember(v, m)
 	}
 	if r, holds := vetoed(v, vetoLowersLimit); holds { // etcd would not start with this environment

@@ -258,7 +258,8 @@ func TestAChangedClientURLIsReportedUntilItsReaddress(t *testing.T) {
 	if d := Decide(v); !hasCode(d.Reasons, ClientURLDiffers) || !hasCode(d.Reasons, Idle) {
 		t.Errorf("%+v", d.Reasons)
 	}
-	const want = "etcd.clientURL is http://n1.new:2379, but this host's member is registered with http://n1.old:2379 → "
+	const want = "etcd.clientURL is http://n1.new:2379, but this host's member is registered with " +
+		"http://n1.old:2379 → "
 	if text, _ := clientURLDiffers(v); !strings.HasPrefix(text, want) {
 		t.Error(text)
 	}

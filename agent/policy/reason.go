@@ -363,11 +363,6 @@ func backupReasons() []ReasonInfo {
 				"again with --without-snapshot; before a removal: quorumctl snapshot save",
 		},
 		{
-			UpgradeHeld, "an upgrade to the next minor version pauses before the last member",
-			"quorumctl upgrade resume continues, and then no member can be rolled back; quorumctl upgrade abort " +
-				"--command NAME --reason '<why>' rolls the upgraded hosts back",
-		},
-		{
 			RestoreTestOverdue, "no recent restore test passed",
 			"quorumctl status shows which host runs the next restore test and what it waits for; to run one now: " +
 				"quorumctl snapshot test-restore",
@@ -558,6 +553,11 @@ func plannedReasons() []ReasonInfo {
 			SizeDiffers, "cluster.voters in this host's configuration is not the size of the cluster",
 			"set cluster.voters in quorumd.yaml to the size and run systemctl reload quorumd; or quorumctl cluster " +
 				"resize",
+		},
+		{
+			UpgradeHeld, "an upgrade to the next minor version pauses before the last member",
+			"quorumctl upgrade resume continues, and then no member can be rolled back; quorumctl upgrade abort " +
+				"--command NAME --reason '<why>' rolls the upgraded hosts back",
 		},
 		{
 			StandbysDiffer, "cluster.standbys differs between hosts; only a host with 1 becomes the standby",

@@ -52,6 +52,8 @@ func noteRequest(v View, step Step) RequestNote {
 	m, listed := v.member()
 	removed := !v.foreign() && !listed && !v.listed(v.Self.MemberID)
 	up := v.Unit.State == UnitActive
+	why, held := upgradeHeld(v)
+	_, sure := lastToUpgrade(v)
 	switch {
 	case v.owns(KindCycle) && !a.Seen && !a.Ended: // a request that has ended is about to be deleted
 		return RequestNote{Change: RequestSeen}
@@ -69,8 +71,7 @@ func noteRequest(v View, step Step) RequestNote {
 		return doneEnds(a)
 	case a.TooLate():
 		return ends(Cancelled, "the machine was rebooted before the operation began")
-	case heldHere(v):
-		why, _ := heldUpgrade(v)
+	case held && sure:
 		return RequestNote{Change: RequestHeld, Text: why}
 	case halted(v) && !v.cannotRead(RecordRollout): // an unreadable rollout may continue later
 		return ends(Cancelled, "the rollout that requested it does not continue")
@@ -127,7 +128,7 @@ func rolloutTurn(v View) RequestNote {
 	if change != RequestTurn {
 		return RequestNote{Change: change}
 	}
-	if why, held := heldUpgrade(v); held {
+	if why, sure := lastToUpgrade(v); sure {
 		return RequestNote{Change: RequestHeld, Text: why}
 	}
 	return RequestNote{Change: change}
@@ -207,7 +208,7 @@ func (s Request) Renewed(request Request) (Request, *Refusal) {
 			"wait for it, or end it first: quorumctl maintenance off")
 	case s.Ran != HooksNone:
 		return s, conflicts("",
-			"the "+s.job()+", requested by "+s.By+", was started already, and is not run again",
+			"the "+s.Job()+", requested by "+s.By+", was started already, and is not run again",
 			"wait until the host is back, and ask again: quorumctl maintenance status")
 	case request.Interruptible && !s.Interruptible && !s.Untouched(): // the operator at work does not expect it
 		return s, conflicts("", "the maintenance, requested by "+s.By+", has begun without --interruptible",

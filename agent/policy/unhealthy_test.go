@@ -56,6 +56,12 @@ func TestAVoterIsUnhealthyByItsOwnReportAndEvidenceForLongEnough(t *testing.T) {
 			func(v *View) { v.Hosts[2].UnhealthySince.For = 9 * time.Minute }, false,
 			"",
 		},
+		"its disk once was slow for 10 minutes and healed": {
+			func(v *View) { v.Hosts[2].HealsAfter = 10 * time.Minute }, false, "",
+		},
+		"its disk once was slow for 6 minutes and healed": {
+			func(v *View) { v.Hosts[2].HealsAfter = 6 * time.Minute }, true, "",
+		},
 		"its disk hangs for a minute": {hangs(time.Minute), true, ""},
 		"not for so long, it hangs":   {hangs(59 * time.Second), false, ""},
 		"it was slow before it hung": {

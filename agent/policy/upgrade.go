@@ -44,7 +44,7 @@ func againstNext(h RolloutHost, version string) *Refusal {
 // floorOf returns the oldest patch of a minor version from which etcd may be upgraded to the next one; 0 for any. Older
 // patches can leave members behind that the next version removes or refuses (etcd's upgrade guides of 3.6 and 3.7).
 func floorOf(minor int64) int64 {
-	return map[int64]int64{5: 32, 6: 12}[minor]
+	return map[int64]int64{5: 32, 6: 11}[minor]
 }
 
 // minor returns the version without its patch.
@@ -55,43 +55,44 @@ func (v Version) minorText() string { return fmt.Sprintf("%d.%d", v.Major, v.Min
 
 // AgainstUpgrade returns why etcd may not be rolled out in this version, or nil. A version that cannot be parsed is not
 // checked. A rollout within a minor version, and one that goes back, may repair a cluster: only an upgrade requires
-// every member to answer and to be healthy.
-func AgainstUpgrade(v View, version string) *Refusal {
+// every member to answer and to be healthy. None starts while a host is taken down, because its operation may install
+// yet another version.
+func AgainstUpgrade(v View, w Work, version string) *Refusal {
 	to := ParseVersion(version)
+	if op := v.Op; op != nil && op.info().down && w.RunsProgram() {
+		return conflicts("", "an operation of "+op.HostName+" is in flight",
+			"wait until it has ended: quorumctl operation show")
+	}
 	if !to.Known() {
 		return nil
 	}
-	rises, back := false, false
-	var jump *Refusal
-	for _, m := range v.Cluster.Members {
-		if !m.Version.Known() {
-			continue
-		}
-		rises = rises || m.Version.minor().Less(to.minor())
-		back = back || to.minor().Less(m.Version.minor())
-		jump = cmp.Or(jump, againstJump(m, to))
-	}
+	rises, back := v.raises(to), slices.ContainsFunc(v.Cluster.Members, func(m Member) bool {
+		return to.minor().Less(m.Version.minor())
+	})
 	switch {
 	case back && !rises: // also to a version with known faults, from which the members came
 		return againstRollback(v, to)
 	case !v.Limits.AllowUnsafe && !to.Tested():
 		return conflicts(VersionUntested, fmt.Sprintf("quorumd is tested with etcd up to %s, not with %s",
 			newestTested().minorText(), to), "upgrade quorumd first")
-	case !v.Limits.AllowUnsafe && !to.Safe() && (rises || !back):
+	case !v.Limits.AllowUnsafe && !to.Safe():
 		return conflicts(VersionUnsafe, "etcd "+to.String()+" has known faults in membership changes",
 			"choose the newest patch of "+to.minorText())
-	case jump != nil:
-		return jump
-	case rises:
-		return againstUnready(v)
+	case !rises:
+		return nil
 	}
-	return nil
+	for _, m := range v.Cluster.Members {
+		if refusal := againstJump(m, to); refusal != nil {
+			return refusal
+		}
+	}
+	return againstUnready(v)
 }
 
 // againstJump returns why a member may not be upgraded to a version in one go, or nil.
 func againstJump(m Member, to Version) *Refusal {
 	is := m.Version
-	if !is.minor().Less(to.minor()) {
+	if !is.Known() || !is.minor().Less(to.minor()) {
 		return nil
 	}
 	next := Version{Major: is.Major, Minor: is.Minor + 1}
@@ -113,7 +114,7 @@ func againstUnready(v View) *Refusal {
 	for _, m := range v.Cluster.Members {
 		h, present := v.hostOf(m)
 		switch {
-		case !m.Live || !m.Version.Known():
+		case !m.answers():
 			return conflicts("", m.label()+" does not answer, so the upgrade could not be completed",
 				"start its etcd, or quorumctl member remove "+m.label()+" --reason '<why>'")
 		case m.Errors:
@@ -132,28 +133,23 @@ func againstUnready(v View) *Refusal {
 // the cluster version while a member that answers runs the old minor version.
 func againstRollback(v View, to Version) *Refusal {
 	for _, m := range v.Cluster.Members {
-		if m.Live && m.Version.Known() && !to.minor().Less(m.Version.minor()) {
+		if m.answers() && !to.minor().Less(m.Version.minor()) {
 			return nil
 		}
 	}
-	if silent := v.unanswering(); silent != "" {
-		return conflicts("", silent+" does not answer, so it is unknown whether the cluster version is still "+
-			to.minorText(), "start its etcd, and try again")
+	for _, m := range v.Cluster.Members {
+		if !m.answers() {
+			return conflicts("", m.label()+" does not answer, so it is unknown whether the cluster version is still "+
+				to.minorText(), "start its etcd, and try again")
+		}
 	}
 	return conflicts(VersionIncompatible, "no member runs etcd "+to.minorText()+" any more, so the cluster version "+
 		"has been raised, and etcd "+to.minorText()+" does not start",
 		"etcdctl downgrade prepares etcd's own downgrade, which quorumd does not support")
 }
 
-// unanswering returns the first member whose version is unknown because it does not answer; empty if there is none.
-func (v View) unanswering() string {
-	for _, m := range v.Cluster.Members {
-		if !m.Live || !m.Version.Known() {
-			return m.label()
-		}
-	}
-	return ""
-}
+// answers reports whether the member has answered with its version.
+func (m Member) answers() bool { return m.Live && m.Version.Known() }
 
 // raises reports whether a version is of a newer minor version than some member's. A rollout to it ends with the point
 // of no return.
@@ -206,37 +202,17 @@ func UpgradePlan(v View, hosts []RolloutHost, version string, hold bool) (steps 
 	return steps
 }
 
-// heldUpgrade returns why the rollout pauses before this host, and whether it does. It does not while a version is
-// unknown: see unsureUpgrade.
-func heldUpgrade(v View) (why string, held bool) {
+// lastToUpgrade returns why an upgrade does not take this host down yet, because its member is the last one with the
+// older minor version; empty if it is not. sure is false if that is not certain, because the version of a member is
+// unknown. Such a member keeps the upgrade open, so this host waits for its version.
+func lastToUpgrade(v View) (why string, sure bool) {
 	r := v.Rollout
 	if r == nil || !r.Runs || !r.Hold {
 		return "", false
 	}
 	to := ParseVersion(r.Upgrade).minor()
 	own, listed := v.member()
-	if !listed || !own.Version.Known() || !own.Version.minor().Less(to) {
-		return "", false
-	}
-	for _, m := range v.Cluster.Members {
-		if m.ID != own.ID && (!m.Version.Known() || m.Version.minor().Less(to)) {
-			return "", false
-		}
-	}
-	return fmt.Sprintf("before %s, the last member with etcd %s: once it runs %s, no member can be rolled back",
-		cmp.Or(v.Self.Name, own.label()), own.Version.minorText(), to.minorText()), true
-}
-
-// unsureUpgrade returns why it is not known whether this host's member is the last one with the older version, and
-// whether that is so. A member that does not answer keeps the upgrade open, and this host waits for its version.
-func unsureUpgrade(v View) (why string, unsure bool) {
-	r := v.Rollout
-	if r == nil || !r.Runs || !r.Hold {
-		return "", false
-	}
-	to := ParseVersion(r.Upgrade).minor()
-	own, listed := v.member()
-	if !listed || to == (Version{}) || own.Version.Known() && !own.Version.minor().Less(to) {
+	if !listed || !to.Known() || own.Version.Known() && !own.Version.minor().Less(to) {
 		return "", false
 	}
 	for _, m := range v.Cluster.Members {
@@ -247,28 +223,36 @@ func unsureUpgrade(v View) (why string, unsure bool) {
 			return "", false
 		}
 	}
+	if why != "" {
+		return why, false
+	}
+	return fmt.Sprintf("before %s, the last member with etcd %s: once it runs %s, no member can be rolled back",
+		cmp.Or(v.Self.Name, own.label()), own.Version.minorText(), to.minorText()), true
+}
+
+// upgradeHeld returns why the host's request of a rollout waits, although the rollout has reached the host: its member
+// is the last one with the older version, or has become that meanwhile.
+func upgradeHeld(v View) (string, bool) {
+	a := v.Asked
+	if a == nil || v.Rollout == nil || a.Rollout != v.Rollout.ID || v.foreign() || !notBegun(v) {
+		return "", false
+	}
+	why, _ := lastToUpgrade(v)
 	return why, why != ""
 }
 
-// heldHere reports whether the rollout pauses before this host although the host has a request for it: meanwhile its
-// member has become the last one with the older version.
-func heldHere(v View) bool {
-	a := v.Asked
-	if a == nil || v.Rollout == nil || a.Rollout != v.Rollout.ID || v.foreign() || !notBegun(v) {
-		return false
+// RollbackVersion returns the version to which the upgraded members are rolled back: the oldest of those that the
+// members report. It is unknown if one of them is.
+func RollbackVersion(members []Version) (oldest Version) {
+	for _, is := range members {
+		if !is.Known() {
+			return Version{}
+		}
+		if !oldest.Known() || is.Less(oldest) {
+			oldest = is
+		}
 	}
-	_, held := heldUpgrade(v)
-	return held
-}
-
-func upgradeHeld(v View) (string, bool) {
-	if heldHere(v) {
-		return heldUpgrade(v)
-	}
-	if a := v.Asked; a == nil || v.Rollout == nil || a.Rollout != v.Rollout.ID || v.foreign() || !notBegun(v) {
-		return "", false
-	}
-	return unsureUpgrade(v)
+	return oldest
 }
 
 // UncheckedHosts returns the names of the hosts that do not know whether the new version accepts etcd's settings,

@@ -13,6 +13,7 @@ import (
 // upgradeView is the view of n1 with three voters of this version.
 func upgradeView(version string) View {
 	v := voterView()
+	v.Op = nil
 	v.Cluster.Members = []Member{voter(1, "n1"), voter(2, "n2"), voter(3, "n3")}
 	for i := range v.Cluster.Members {
 		v.Cluster.Members[i].Version = ParseVersion(version)
@@ -45,7 +46,7 @@ func TestAnUpgradeStartsOnlyFromHealthyMembersWhoseVersionsMayBeUpgraded(t *test
 		"to a version with known faults":   {"3.5.35", "3.6.4", nil, "known faults"},
 		"from 3.5 before 3.5.32":           {"3.5.31", "3.6.16", nil, "only 3.5.32 and newer"},
 		"from 3.5.32":                      {"3.5.32", "3.6.16", nil, ""},
-		"from 3.6 before 3.6.12":           {"3.6.11", "3.7.3", nil, "only 3.6.12 and newer"},
+		"from 3.6 before 3.6.11":           {"3.6.10", "3.7.3", nil, "only 3.6.11 and newer"},
 		"one member is too old":            {"3.6.16", "3.7.3", is(2, "3.5.35"), "n3 runs etcd 3.5.35"},
 		"a member does not answer":         {"3.6.16", "3.7.3", down, "n2 does not"},
 		"a member's version is unknown":    {"3.6.16", "3.7.3", unknown, "n2 does not answer"},
@@ -66,15 +67,20 @@ func TestAnUpgradeStartsOnlyFromHealthyMembersWhoseVersionsMayBeUpgraded(t *test
 		if c.change != nil {
 			c.change(&v)
 		}
-		switch refusal := AgainstUpgrade(v, c.to); {
+		switch refusal := AgainstUpgrade(v, WorkCommand, c.to); {
 		case refusal == nil && c.want != "":
 			t.Errorf("%s: may start, want %q", name, c.want)
 		case refusal != nil && (c.want == "" || !strings.Contains(refusal.Text+" "+refusal.Hint, c.want)):
 			t.Errorf("%s: %q, want %q", name, refusal.Text, c.want)
 		}
 	}
-	v := upgradeView("3.7.3")
-	if v.Limits.AllowUnsafe = true; AgainstUpgrade(v, "3.8.0") != nil {
+	v := upgradeView("3.6.16")
+	v.Op = &Op{Kind: KindCycle, HostName: "n2"}
+	if AgainstUpgrade(v, WorkCommand, "3.7.3") == nil || AgainstUpgrade(v, WorkRestart, "3.6.16") != nil {
+		t.Error("while n2 is taken down, only an upgrade by a command is refused")
+	}
+	v = upgradeView("3.7.3")
+	if v.Limits.AllowUnsafe = true; AgainstUpgrade(v, WorkCommand, "3.8.0") != nil {
 		t.Error("an operator has allowed untested versions")
 	}
 }
@@ -83,7 +89,7 @@ func TestAnUpgradeStartsOnlyFromHealthyMembersWhoseVersionsMayBeUpgraded(t *test
 func heldView() View {
 	v := upgradeView("3.7.3")
 	v.Cluster.Members[0].Version = ParseVersion("3.6.16")
-	v.HostsFresh, v.Cluster.Fresh, v.Op = true, true, nil
+	v.HostsFresh, v.Cluster.Fresh = true, true
 	for i := range v.Hosts {
 		v.Hosts[i].Manage, v.Hosts[i].Own = true, v.Hosts[i].ID == "n1"
 	}
@@ -216,5 +222,16 @@ func TestAnUpgradeIsRefusedWhileAHostsNextEtcdDoesNotFit(t *testing.T) {
 	}
 	if got := UncheckedHosts(hosts); len(got) != 1 || got[0] != "n1" {
 		t.Errorf("not checked: %v", got)
+	}
+}
+
+func TestARollbackLeadsToTheOldestMembersVersion(t *testing.T) {
+	t.Parallel()
+	old, next := ParseVersion("3.6.16"), ParseVersion("3.7.3")
+	if got := RollbackVersion([]Version{next, old, next}); got != old {
+		t.Errorf("of two upgraded members and one that is not: %s", got)
+	}
+	if got := RollbackVersion([]Version{next, {}}); got.Known() {
+		t.Errorf("with a member that does not answer: %s", got)
 	}
 }

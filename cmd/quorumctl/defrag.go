@@ -4,8 +4,6 @@
 package main
 
 import (
-	"fmt"
-
 	"github.com/spf13/cobra"
 
 	"github.com/quorumd/quorumd/agent/control"
@@ -20,18 +18,20 @@ func (a *app) defragCommand() *cobra.Command {
 	cmd := a.prints(&cobra.Command{
 		Use:     "defrag [HOST... | --all]",
 		GroupID: groupOperate,
-		Short:   "Compact etcd's database file, one host at a time",
+		Short:   "Defragment etcd's database file, one host at a time",
 		Long: "Return the free space in the database file of a host's member to the file system. Without a host,\n" +
-			"this host. etcdctl defrag blocks every request to the member until it has ended; quorumd does it while\n" +
-			"etcd is stopped. One host after another, the leader last: leadership is transferred, etcd is stopped,\n" +
-			"its database is compacted into a new file in the same directory, which takes the place of the old one\n" +
-			"only if the contents are equal, and etcd starts. The next host begins when the member is healthy. If\n" +
-			"the compaction fails, for example on a full disk, etcd starts with the database that it had.\n\n" +
-			"It is worth the restart if 200 MiB and 40 % of the file are free, or 32 MiB if the file is at 80 % of\n" +
-			"its quota. With --all, other hosts are skipped; a named one is refused without --force.\n\n" +
+			"this host. etcdctl defrag blocks every request to the member until it has ended; quorumd does it\n" +
+			"while etcd is stopped. One host after another, the leader last: leadership is transferred, etcd is\n" +
+			"stopped, its database is copied without the free space to a new file in the same directory, which\n" +
+			"takes the place of the old one only if the contents are equal, and etcd starts. The next host\n" +
+			"begins when the member is healthy. If that fails, for example on a full disk, etcd starts with the\n" +
+			"database that it had.\n\n" +
+			"A defragmentation is worth the restart if 200 MiB and 40 % of the file are free, or 32 MiB if the\n" +
+			"file is at 80 % of its quota. With --all, other hosts are skipped; a named one is refused without\n" +
+			"--force.\n\n" +
 			"A defragmentation is a rollout: quorumctl rollout status, pause, resume and abort apply to it.\n\n" +
 			"With --wait, show the progress until the last host is done. The exit status is 0 if every host is\n" +
-			"done, 70 if the rollout stopped or was aborted, and 75 if --wait timed out; the rollout then " +
+			"done, 70 if the rollout stopped or was aborted, and 75 if --wait timed out; the rollout then\n" +
 			"continues.",
 		Example: examples("quorumctl defrag --all --reason 'after a large compaction' --dry-run",
 			"quorumctl defrag --all --reason 'after a large compaction' --wait",
@@ -53,20 +53,7 @@ func (a *app) defragCommand() *cobra.Command {
 				args = []string{s.Host.ID}
 			}
 			req.Work, req.Hosts = policy.WorkDefrag, args
-			send, err := a.confirm(cmd, c, what, func() (preview, error) {
-				return a.previewRollout(cmd.Context(), req)
-			})
-			if err != nil || !send {
-				return err
-			}
-			r, err := a.client().StartRollout(cmd.Context(), req)
-			if err != nil {
-				return cannot(what, err)
-			}
-			if w.isSet() {
-				return a.followRollout(cmd.Context(), r, w.timeout)
-			}
-			return a.emitRollout(cmd.Context(), r)
+			return a.startRollout(cmd, req, c, w, what)
 		},
 	}, printed{name: "rollout", of: rollout{}})
 	reasonFlag(cmd, &req.Reason, inHistory)
@@ -77,18 +64,15 @@ func (a *app) defragCommand() *cobra.Command {
 	return cmd
 }
 
-// mebibytes returns a size in MiB.
-func mebibytes(n int64) string { return fmt.Sprintf("%d MiB", (n+1<<19)>>20) }
-
 // writeDatabases shows the databases of a defragmentation that is previewed.
 func writeDatabases(p *page, hosts []control.RolloutHost) {
 	for _, h := range hosts {
 		if d := h.Database; d != nil {
 			quota := "unknown"
 			if d.Quota > 0 {
-				quota = mebibytes(d.Quota)
+				quota = policy.MiB(d.Quota)
 			}
-			p.line("    %-8s %s, %s in use, quota %s; %s", h.Name, mebibytes(d.Size), mebibytes(d.InUse), quota,
+			p.line("    %-8s %s, %s in use, quota %s; %s", h.Name, policy.MiB(d.Size), policy.MiB(d.InUse), quota,
 				h.Text)
 		}
 	}

@@ -46,13 +46,7 @@ func (a *app) readdressCommand() *cobra.Command {
 				return err
 			}
 			req.Work, req.Hosts = policy.WorkReaddress, args
-			send, err := a.confirm(cmd, c, what, func() (preview, error) {
-				return a.previewRollout(cmd.Context(), req)
-			})
-			if err != nil || !send {
-				return err
-			}
-			return a.startRollout(cmd.Context(), req, w, what)
+			return a.startRollout(cmd, req, c, w, what)
 		},
 	}, printed{name: "rollout", of: rollout{}})
 	reasonFlag(cmd, &req.Reason, inHistory)

@@ -66,13 +66,7 @@ func (a *app) rolloutStartCommand() *cobra.Command {
 			if req.Work == policy.WorkCommand {
 				req.Command = args[1]
 			}
-			send, err := a.confirm(cmd, c, "start the rollout", func() (preview, error) {
-				return a.previewRollout(cmd.Context(), req)
-			})
-			if err != nil || !send {
-				return err
-			}
-			return a.startRollout(cmd.Context(), req, w, "start the rollout")
+			return a.startRollout(cmd, req, c, w, "start the rollout")
 		},
 	}, printed{name: "rollout", of: rollout{}})
 	flags := cmd.Flags()
@@ -88,8 +82,16 @@ func (a *app) rolloutStartCommand() *cobra.Command {
 	return cmd
 }
 
-// startRollout starts a rollout, and with --wait follows it. what names the request in an error.
-func (a *app) startRollout(ctx context.Context, req control.RolloutRequest, w waitFlags, what string) error {
+// startRollout asks the operator to confirm a rollout, starts it, and with --wait follows it. what names the request in
+// an error.
+func (a *app) startRollout(cmd *cobra.Command, req control.RolloutRequest, c confirmation, w waitFlags,
+	what string,
+) error {
+	ctx := cmd.Context()
+	send, err := a.confirm(cmd, c, what, func() (preview, error) { return a.previewRollout(ctx, req) })
+	if err != nil || !send {
+		return err
+	}
 	r, err := a.client().StartRollout(ctx, req)
 	if err != nil {
 		return cannot(what, err)
@@ -113,8 +115,8 @@ func (a *app) previewRollout(ctx context.Context, req control.RolloutRequest) (p
 				included = append(included, h.Name)
 			}
 		}
-		p.line("would take down %s for a %s, one at a time, the leader last",
-			display.Count(len(included), "host", "hosts"), word{display.Work(r.Work, r.Command), bold})
+		p.line("would take down %s, one at a time, the leader last: %s", display.Count(len(included), "host", "hosts"),
+			word{display.Work(r.Work, r.Command), bold})
 		p.line("    reason   %s", r.Reason)
 		p.line("    hosts    %s", strings.Join(included, ", "))
 		writeDatabases(p, r.Hosts)

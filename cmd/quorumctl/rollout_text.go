@@ -70,7 +70,8 @@ func writeRollout(p *page, s control.Status) {
 	case r.State == record.RolloutStopped:
 		p.line("→ after fixing it: quorumctl rollout resume; to end it: quorumctl rollout abort")
 	case r.State == record.RolloutPaused && r.Work == policy.WorkCommand && r.Version != "":
-		p.line("→ quorumctl upgrade resume; or quorumctl upgrade abort --command NAME --reason '<why>' to roll it back")
+		p.line("→ quorumctl upgrade resume; or, to roll it back: " +
+			"quorumctl upgrade abort --command NAME --reason '<why>'")
 	case r.State == record.RolloutPaused:
 		p.line("→ quorumctl rollout resume, or quorumctl rollout abort")
 	}

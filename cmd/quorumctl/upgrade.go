@@ -89,7 +89,7 @@ func (a *app) upgradeStartCommand() *cobra.Command {
 			"host that does not come back healthy with that version stops the upgrade.\n\n" +
 			"etcd is upgraded one minor version at a time. Such an upgrade starts only if every member answers\n" +
 			"and is healthy, and its version may be upgraded. It pauses before the last member with the older\n" +
-			"version: until then quorumctl upgrade abort --command can take every host back. Once the last\n" +
+			"version: until then quorumctl upgrade abort --command rolls the upgraded hosts back. Once the last\n" +
 			"member runs the new version, etcd raises the cluster version, and no member can be rolled back.\n\n" +
 			"With --wait, show the progress until the upgrade is over; it keeps waiting during the pause. The exit\n" +
 			"status is 0 if every host is done, 70 if the upgrade has stopped or was aborted, and 75 if --wait\n" +
@@ -107,13 +107,7 @@ func (a *app) upgradeStartCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			send, err := a.confirm(cmd, c, what, func() (preview, error) {
-				return a.previewRollout(cmd.Context(), req)
-			})
-			if err != nil || !send {
-				return err
-			}
-			return a.startRollout(cmd.Context(), req, w, what)
+			return a.startRollout(cmd, req, c, w, what)
 		},
 	}, printed{name: "rollout", of: rollout{}})
 	reasonFlag(cmd, &req.Reason, inHistory)
@@ -152,7 +146,7 @@ func (a *app) upgradeAbortCommand() *cobra.Command {
 				}
 			case req.Command == "":
 			default: // first, so that nothing is aborted in vain
-				if req.Version, err = a.oldestEtcd(s); err != nil {
+				if req.Version, err = rollbackVersion(s); err != nil {
 					return err
 				}
 			}
@@ -178,21 +172,19 @@ func (a *app) upgradeAbortCommand() *cobra.Command {
 	return cmd
 }
 
-// oldestEtcd returns the version of the oldest member.
-func (a *app) oldestEtcd(s control.Status) (string, error) {
-	const what = "roll the upgraded hosts back"
-	var oldest policy.Version
-	for _, m := range s.Cluster.Members {
-		is := policy.ParseVersion(m.Version)
-		if !is.Known() {
-			return "", &failure{
-				code: exitFault, message: "cannot " + what + ": the version of " + m.Name + " is not known",
-				hint: "start its etcd; or quorumctl upgrade start VERSION --command NAME --reason '<why>'",
-			}
-		}
-		if !oldest.Known() || is.Less(oldest) {
-			oldest = is
+// rollbackVersion returns the version to which the upgraded hosts are rolled back.
+func rollbackVersion(s control.Status) (string, error) {
+	members := make([]policy.Version, len(s.Cluster.Members))
+	for i, m := range s.Cluster.Members {
+		members[i] = policy.ParseVersion(m.Version)
+	}
+	version := policy.RollbackVersion(members)
+	if !version.Known() {
+		return "", &failure{
+			code:    exitFault,
+			message: "cannot roll the upgraded hosts back: a member does not answer, so its version is not known",
+			hint:    "start its etcd; or quorumctl upgrade start VERSION --command NAME --reason '<why>'",
 		}
 	}
-	return oldest.String(), nil
+	return version.String(), nil
 }

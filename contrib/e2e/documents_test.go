@@ -142,12 +142,22 @@ func ranElsewhere() map[string]otherTest {
 		`cluster resize 1 --dry-run --without-snapshot`: {
 			resized, "cluster resize 1 --yes --without-snapshot",
 		},
-		`cluster resize 5 --reason 'two more racks' --yes --wait`:     {grows, "cluster resize 1 --yes --reason"},
-		`cluster resize 5 --reason "two more racks" --wait`:           {grows, "cluster resize 1 --yes --reason"},
-		`cluster resize 3 --reason 'racks 4 and 5 move' --yes --wait`: {grows, "cluster resize 1 --yes --reason"},
-		`cluster resize 3 --reason "racks 4 and 5 move" --wait`:       {grows, "cluster resize 1 --yes --reason"},
+		`cluster resize 5 --reason 'two more racks' --yes --wait`: {
+			grows, "cluster resize 1 --yes --reason",
+		},
+		`cluster resize 5 --reason "two more racks" --wait`: {
+			grows, "cluster resize 1 --yes --reason",
+		},
+		`cluster resize 3 --reason 'racks 4 and 5 move' --yes --wait`: {
+			grows, "cluster resize 1 --yes --reason",
+		},
+		`cluster resize 3 --reason "racks 4 and 5 move" --wait`: {
+			grows, "cluster resize 1 --yes --reason",
+		},
 		`retire`: {retired, `socket, "retire", "retire n3`},
-		`retire n3 --reason "end of lease" --dry-run`:    {retired, "retire n3 --dry-run --reason 'end of lease'"},
+		`retire n3 --reason "end of lease" --dry-run`: {
+			retired, "retire n3 --dry-run --reason 'end of lease'",
+		},
 		`retire n3 --reason x --dry-run`:                 {retired, "retire n3 --dry-run --reason x"},
 		`retire n3 --reason "end of lease" --wait`:       {leaves, "retire n3 --yes --reason 'end of lease'"},
 		`retire n2 --reason 'end of lease' --yes --wait`: {leaves, "retire n3 --yes --reason 'end of lease'"},
@@ -157,10 +167,18 @@ func ranElsewhere() map[string]otherTest {
 		},
 		`retire n2 --undo --yes`: {retired, "retire n3 --undo --yes"},
 
-		`member replace n3 n2 --reason 'end of lease' --dry-run`:    {replaced, "member replace n3 n4 --dry-run"},
-		`member replace n1 n3 --reason 'end of lease' --dry-run`:    {replaced, "member replace n3 n4 --dry-run"},
-		`member replace n3 n2 --reason 'end of lease' --yes --wait`: {replaced, "member replace n3 n4 --yes --reason"},
-		`upgrade plan 3.7.3 --command upgrade-etcd`:                 {upgraded, "upgrade plan 3.7.3 --command upgrade-etcd"},
+		`member replace n3 n2 --reason 'end of lease' --dry-run`: {
+			replaced, "member replace n3 n4 --dry-run",
+		},
+		`member replace n1 n3 --reason 'end of lease' --dry-run`: {
+			replaced, "member replace n3 n4 --dry-run",
+		},
+		`member replace n3 n2 --reason 'end of lease' --yes --wait`: {
+			replaced, "member replace n3 n4 --yes --reason",
+		},
+		`upgrade plan 3.7.3 --command upgrade-etcd`: {
+			upgraded, "upgrade plan 3.7.3 --command upgrade-etcd",
+		},
 		`upgrade start 3.7.3 --command upgrade-etcd --reason "etcd 3.7" --yes`: {
 			upgraded, "upgrade start 3.7.3 --command upgrade-etcd --reason",
 		},
@@ -172,13 +190,27 @@ func ranElsewhere() map[string]otherTest {
 		`upgrade abort --command reinstall-etcd --reason "slower than before"`: {
 			upgraded, "upgrade abort --command reinstall-etcd --reason slow",
 		},
-		`readdress --all --reason 'new subnet' --dry-run`:               {readdressed, "readdress --all --dry-run --reason"},
-		`readdress n3 --reason 'new subnet' --yes --wait`:               {readdressed, "readdress n3 --yes --reason"},
-		`readdress n1 n2 n3 --reason certificates --wait --yes`:         {readdressed, "readdress n1 n2 n3 --yes"},
-		`readdress n1 --reason https --wait --yes`:                      {readdressed, "readdress n3 --yes --reason"},
-		`defrag --all --reason 'large compaction' --dry-run`:            {defragmented, "defrag --all --dry-run --reason"},
-		`defrag n2 --reason 'large compaction' --yes`:                   {defragmented, "defrag --yes --reason"},
-		`defrag --all --force --reason 'large compaction' --yes --wait`: {defragmented, "defrag n3 --force --yes --reason"},
+		`readdress --all --reason 'new subnet' --dry-run`: {
+			readdressed, "readdress --all --dry-run --reason",
+		},
+		`readdress n3 --reason 'new subnet' --yes --wait`: {
+			readdressed, "readdress n3 --yes --reason",
+		},
+		`readdress n1 n2 n3 --reason certificates --wait --yes`: {
+			readdressed, "readdress n1 n2 n3 --yes",
+		},
+		`readdress n1 --reason https --wait --yes`: {
+			readdressed, "readdress n3 --yes --reason",
+		},
+		`defrag --all --reason 'large compaction' --dry-run`: {
+			defragmented, "defrag --all --dry-run --reason",
+		},
+		`defrag n2 --reason 'large compaction' --yes`: {
+			defragmented, "defrag --yes --reason",
+		},
+		`defrag --all --force --reason 'large compaction' --yes --wait`: {
+			defragmented, "defrag n3 --force --yes --reason",
+		},
 		`leader transfer n2 --reason "n1 is to be moved" --wait`: {
 			"TestLeaderTransferShowsItsPlanAndItsEnd", "leader transfer n2 --yes --wait",
 		},
