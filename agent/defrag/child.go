@@ -82,7 +82,7 @@ func (p *Programs) unknown(run hooks.Run) (hooks.Result, error) {
 	started := run.Until > hooks.BeginWithin // the time of its start is recorded
 	if started && time.Duration(now.Nano()) > run.Until {
 		return hooks.Result{
-			State: hooks.Failed, Hook: title, Text: "quorumd was restarted while the database was being compacted",
+			State: hooks.Failed, Hook: title, Text: "quorumd was restarted during the defragmentation",
 		}, nil
 	}
 	return hooks.Result{State: hooks.None}, nil
@@ -125,7 +125,7 @@ func (p *Programs) run(ctx context.Context, verb string, result any) error {
 
 // String returns the result for an operator.
 func (r Result) String() string {
-	return fmt.Sprintf("%s before, %s after, compacted in %.1f s", mib(r.Before), mib(r.After), r.Seconds)
+	return fmt.Sprintf("%s before, %s after, in %.1f s", mib(r.Before), mib(r.After), r.Seconds)
 }
 
 // maxCPU limits the processor time of the child.

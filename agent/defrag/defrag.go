@@ -214,13 +214,13 @@ func compact(ctx context.Context, dataDir string, progress *child.Progress, at f
 		}
 	}()
 	if err := d.write(source); err != nil {
-		return Result{}, fmt.Errorf("cannot write the compacted database: %w%s", err, remedy(err))
+		return Result{}, fmt.Errorf("cannot write the new database: %w%s", err, remedy(err))
 	}
 	progress.Add(r.InUse)
 	at(phaseWritten)
 	copied, err := d.verify(ctx, source)
 	if err != nil {
-		return Result{}, fmt.Errorf("cannot verify the compacted database: %w", err)
+		return Result{}, fmt.Errorf("cannot verify the new database: %w", err)
 	}
 	defer copied.close() // until then, an etcd that has opened the new file waits for its lock
 	progress.Add(r.InUse)
@@ -395,7 +395,7 @@ func (d directory) exchange(source, copied opened, at func(phase)) error {
 	}
 	next, other := isOpenForWriting(copied.file)
 	if other == nil && next {
-		return errors.Join(err, errors.New("etcd was started meanwhile, and has the compacted database"))
+		return errors.Join(err, errors.New("etcd was started meanwhile, and has the new database open"))
 	}
 	why := errors.New("etcd was started during the defragmentation, and keeps its database")
 	return errors.Join(why, err, os.Rename(d.name(OldName), d.name(database)), d.sync())

@@ -114,8 +114,8 @@ func DefragPlan(v View, hosts []RolloutHost) (steps []PlanStep) {
 			return
 		}
 		leaderMoves(v, h, add)
-		add(h.Name + ": etcd stops; its database is compacted into a new file, which replaces the old one once both " +
-			"are equal")
+		add(h.Name + ": etcd stops; its database is copied without the free space to a new file, which replaces the " +
+			"old one once the contents are equal")
 		add(h.Name + ": etcd starts; once the member is healthy, the old database is deleted")
 	})
 }

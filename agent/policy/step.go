@@ -114,7 +114,7 @@ func Steps() []StepInfo {
 		{Kind: StepTakeDown, Drives: true, Locked: true, Calls: order, Doing: "stopping etcd"},
 		{Kind: StepReboot, Locked: true, Calls: quick, Doing: "rebooting the machine"},
 		{Kind: StepRunCommand, Locked: true, Calls: order, Doing: "running the command"},
-		{Kind: StepDefragment, Locked: true, Calls: quick, Doing: "compacting etcd's database"},
+		{Kind: StepDefragment, Locked: true, Calls: quick, Doing: "defragmenting etcd's database"},
 		{
 			Kind: StepDeleteOld, Locked: true, Calls: order,
 			Doing: "deleting etcd's database from before the defragmentation",

@@ -37,7 +37,7 @@ func declaredSteps() []StepInfo {
 		{Kind: StepTakeDown, Drives: true, Locked: true, Calls: 3, Doing: "stopping etcd"},
 		{Kind: StepReboot, Locked: true, Calls: 2, Doing: "rebooting the machine"},
 		{Kind: StepRunCommand, Locked: true, Calls: 3, Doing: "running the command"},
-		{Kind: StepDefragment, Locked: true, Calls: 2, Doing: "compacting etcd's database"},
+		{Kind: StepDefragment, Locked: true, Calls: 2, Doing: "defragmenting etcd's database"},
 		{
 			Kind: StepDeleteOld, Locked: true, Calls: 3,
 			Doing: "deleting etcd's database from before the defragmentation",

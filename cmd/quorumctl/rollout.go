@@ -115,10 +115,17 @@ func (a *app) previewRollout(ctx context.Context, req control.RolloutRequest) (p
 				included = append(included, h.Name)
 			}
 		}
-		p.line("would take down %s, one at a time, the leader last: %s", display.Count(len(included), "host", "hosts"),
-			word{display.Work(r.Work, r.Command), bold})
+		work := word{display.Work(r.Work, r.Command), bold}
+		if len(included) == 0 {
+			p.line("would take down no host: %s", work)
+		} else {
+			p.line("would take down %s, one at a time, the leader last: %s",
+				display.Count(len(included), "host", "hosts"), work)
+		}
 		p.line("    reason   %s", r.Reason)
-		p.line("    hosts    %s", strings.Join(included, ", "))
+		if len(included) > 0 {
+			p.line("    hosts    %s", strings.Join(included, ", "))
+		}
 		writeDatabases(p, r.Hosts)
 		if len(skipped) > 0 && r.Work != policy.WorkDefrag {
 			p.line("    skipped  %s: etcd is %s already", strings.Join(skipped, ", "), r.Version)
