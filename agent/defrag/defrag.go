@@ -120,13 +120,13 @@ func Clean(dataDir string) error {
 	return d.clean()
 }
 
-// clean removes the files of an earlier compaction. If etcd has written to the original since the exchange, it was
-// started just before a compaction was killed, and the original is put back in its place.
+// clean removes the files of an earlier compaction. If etcd has continued with the original, it was started just before
+// a compaction was killed, and the original is put back in its place.
 func (d directory) clean() error {
 	if err := d.remove(newName); err != nil {
 		return err
 	}
-	used, err := d.usedSince()
+	used, err := d.continued()
 	switch {
 	case err != nil:
 		return err
@@ -138,8 +138,10 @@ func (d directory) clean() error {
 	return errors.Join(err, d.sync())
 }
 
-// usedSince reports whether an etcd has the original open although the new file has its name, or has written to it.
-func (d directory) usedSince() (bool, error) {
+// continued reports whether an etcd has the original open although the new file has its name, or has written to it
+// since. The clock may have been set back, so the consistent index decides: etcd stores with each change how much of
+// its log the database contains.
+func (d directory) continued() (bool, error) {
 	file, err := os.OpenFile(d.name(OldName), os.O_RDONLY|unix.O_NOFOLLOW|unix.O_NONBLOCK, 0)
 	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, unix.ELOOP) {
 		return false, nil
@@ -156,13 +158,34 @@ func (d directory) usedSince() (bool, error) {
 	if err != nil || os.SameFile(old, now) { // the exchange did not happen
 		return false, err
 	}
-	if serves, err := d.isOpenForWriting(database); serves || err != nil { // the clock may have been set back
+	if serves, err := d.isOpenForWriting(database); serves || err != nil {
 		return false, err
 	}
-	if old.ModTime().After(now.ModTime()) {
-		return true, nil
+	if open, err := isOpenForWriting(file); open || err != nil {
+		return open, err
 	}
-	return isOpenForWriting(file)
+	contains, err := d.index(database)
+	if err != nil { // then only the original may be complete
+		return false, err
+	}
+	original, err := d.index(OldName)
+	return err == nil && original > contains, nil
+}
+
+// index returns the consistent index of a database.
+func (d directory) index(name string) (index uint64, err error) {
+	o, err := d.openDB(name)
+	if err != nil {
+		return 0, fmt.Errorf("cannot open %s: %w", d.name(name), err)
+	}
+	defer o.close()
+	err = o.db.View(func(tx *bbolt.Tx) error {
+		if meta := tx.Bucket([]byte(etcddb.Meta)); meta != nil {
+			index = etcddb.IndexOf(meta.Get([]byte(etcddb.ConsistentIndex)))
+		}
+		return nil
+	})
+	return index, err
 }
 
 // isOpenForWriting reports whether a process has the file with that name open for writing.

@@ -81,7 +81,7 @@ func testDatabase(t *testing.T) (dir, path string) {
 		if err != nil {
 			return err
 		}
-		return meta.Put([]byte(etcddb.ConsistentIndex), make([]byte, 8))
+		return meta.Put([]byte(etcddb.ConsistentIndex), binary.BigEndian.AppendUint64(nil, 1))
 	})
 	for i := int64(0); err == nil && i < 600; i += 3 {
 		err = db.Update(func(tx *bbolt.Tx) error {

@@ -5,11 +5,12 @@ package defrag
 
 import (
 	"bytes"
-	"errors"
+	"encoding/binary"
 	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -155,20 +156,33 @@ func TestAnEtcdThatIsStartedMeanwhileKeepsItsDatabase(t *testing.T) {
 	}
 }
 
+// advance stores a consistent index in a database, as etcd does with each change.
+func advance(t *testing.T, db *bbolt.DB, index uint64) {
+	t.Helper()
+	err := db.Update(func(tx *bbolt.Tx) error {
+		return tx.Bucket([]byte(etcddb.Meta)).Put([]byte(etcddb.ConsistentIndex), binary.BigEndian.AppendUint64(nil, index))
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
 // An etcd that was started just before the exchange, after which the compaction was killed, has the original open.
-func TestTheCleanupRestoresAnOriginalThatEtcdHasOpenOrHasChanged(t *testing.T) {
+func TestTheCleanupKeepsTheDatabaseWithWhichEtcdHasContinued(t *testing.T) {
 	t.Parallel()
-	for name, change := range map[string]func(t *testing.T, db *bbolt.DB){
-		"open": func(*testing.T, *bbolt.DB) {},
-		"changed": func(t *testing.T, db *bbolt.DB) {
-			t.Helper()
-			err := db.Update(func(tx *bbolt.Tx) error {
-				return tx.Bucket([]byte(etcddb.Meta)).Put([]byte(etcddb.Term), make([]byte, 8))
-			})
-			if err = errors.Join(err, db.Close()); err != nil {
-				t.Fatal(err)
-			}
-		},
+	for name, c := range map[string]struct {
+		file     string // with which etcd has continued; empty if with none
+		index    uint64
+		running  bool // it still runs
+		original bool // the original becomes the database again
+	}{
+		"no etcd was started":              {"", 0, false, false},
+		"etcd runs with the original":      {OldName, 0, true, true},
+		"etcd has run with the original":   {OldName, 2, false, true},
+		"it has changed nothing":           {OldName, 1, false, false},
+		"etcd runs with the new database":  {database, 2, true, false},
+		"etcd ran with the new database":   {database, 2, false, false},
+		"it has changed nothing there yet": {database, 1, false, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -177,62 +191,52 @@ func TestTheCleanupRestoresAnOriginalThatEtcdHasOpenOrHasChanged(t *testing.T) {
 				t.Fatal(err)
 			}
 			old := filepath.Join(snapDir(dir), OldName)
-			want, err := os.Stat(old)
+			// whatever the clock says: it may have been set back, or forward
+			future := time.Now().Add(time.Hour)
+			if c.original {
+				future = future.Add(-2 * time.Hour)
+			}
+			want, err := os.Stat(path)
+			if c.original {
+				want, err = os.Stat(old)
+			}
 			if err != nil {
 				t.Fatal(err)
 			}
-			past := time.Now().Add(-time.Minute)
-			if err := os.Chtimes(path, past, past); err != nil { // the clock of the file system is coarse
-				t.Fatal(err)
-			}
-			if name == "open" {
-				if err := os.Chtimes(old, past.Add(-time.Minute), past.Add(-time.Minute)); err != nil {
+			if c.file != "" {
+				db, err := bbolt.Open(filepath.Join(snapDir(dir), c.file), 0o600, nil)
+				if err != nil {
+					t.Fatal(err)
+				}
+				if advance(t, db, c.index); c.running {
+					t.Cleanup(func() { _ = db.Close() })
+				} else if err := db.Close(); err != nil {
 					t.Fatal(err)
 				}
 			}
-			db, err := bbolt.Open(old, 0o600, nil)
-			if err != nil {
+			if err := os.Chtimes(old, future, future); err != nil {
 				t.Fatal(err)
 			}
-			change(t, db)
 			if err := Clean(dir); err != nil {
 				t.Fatal(err)
 			}
 			if now, err := os.Stat(path); err != nil || !os.SameFile(now, want) || len(leftovers(t, dir)) != 0 {
-				t.Errorf("the original is not back: %v, %v", err, leftovers(t, dir))
-			}
-			if name == "open" {
-				if err := db.Close(); err != nil {
-					t.Fatal(err)
-				}
+				t.Errorf("the database is another file: %v; left: %v", err, leftovers(t, dir))
 			}
 		})
 	}
 }
 
-func TestTheOriginalIsDeletedWhileAnEtcdUsesTheNewDatabaseEvenIfTheClockWasSetBack(t *testing.T) {
+func TestTheCleanupKeepsTheOriginalOfADamagedDatabase(t *testing.T) {
 	t.Parallel()
 	dir, path := testDatabase(t)
 	if _, err := Compact(t.Context(), dir, nil); err != nil {
 		t.Fatal(err)
 	}
-	future := time.Now().Add(time.Hour)
-	if err := os.Chtimes(filepath.Join(snapDir(dir), OldName), future, future); err != nil {
+	if err := os.WriteFile(path, []byte("damaged"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	want, err := os.Stat(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	db, err := bbolt.Open(path, 0o600, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer db.Close()
-	if err := Clean(dir); err != nil {
-		t.Fatal(err)
-	}
-	if now, err := os.Stat(path); err != nil || !os.SameFile(now, want) || len(leftovers(t, dir)) != 0 {
-		t.Errorf("the new database was replaced: %v, %v", err, leftovers(t, dir))
+	if err := Clean(dir); err == nil || !slices.Contains(leftovers(t, dir), OldName) {
+		t.Errorf("%v; left: %v", err, leftovers(t, dir))
 	}
 }
