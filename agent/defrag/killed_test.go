@@ -159,8 +159,9 @@ func TestAnEtcdThatIsStartedMeanwhileKeepsItsDatabase(t *testing.T) {
 // advance stores a consistent index in a database, as etcd does with each change.
 func advance(t *testing.T, db *bbolt.DB, index uint64) {
 	t.Helper()
+	value := binary.BigEndian.AppendUint64(nil, index)
 	err := db.Update(func(tx *bbolt.Tx) error {
-		return tx.Bucket([]byte(etcddb.Meta)).Put([]byte(etcddb.ConsistentIndex), binary.BigEndian.AppendUint64(nil, index))
+		return tx.Bucket([]byte(etcddb.Meta)).Put([]byte(etcddb.ConsistentIndex), value)
 	})
 	if err != nil {
 		t.Fatal(err)

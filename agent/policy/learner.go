@@ -38,7 +38,8 @@ func learnerLast(v View) (string, bool) {
 	who, repairDue := v.outgoing()
 	switch standbys := candidates(v, RoleStandby, false); {
 	case repairDue:
-		return "a permanent learner joins after " + who.label() + " has been replaced, which is " + who.is, true
+		return "a permanent learner joins only after " + who.label() + ", which is " + who.is +
+			", has been replaced", true
 	case voters-v.retiring() < v.Target.Voters:
 		return fmt.Sprintf("a permanent learner joins once all voters have joined: %d of %d", voters-v.retiring(),
 			v.Target.Voters), true
@@ -164,8 +165,8 @@ func learnerPlacesTaken(v View) (string, bool) {
 	default:
 		return "", false
 	}
-	return fmt.Sprintf("no spare can join or replace a voter: next to permanent learner %s, --max-learners must be at "+
-		"least %d, and the same on every member: %s", firstNames(permanent), need, why), true
+	return fmt.Sprintf("no spare can join or replace a voter: besides the permanent learners (%s), --max-learners "+
+		"must be at least %d, and the same on every member: %s", firstNames(permanent), need, why), true
 }
 
 // learnersExceedLimit reports whether more learners are listed than this host's configuration allows: etcd would not

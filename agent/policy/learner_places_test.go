@@ -17,7 +17,8 @@ func TestAStandbyThatBecomesAPermanentLearnerReportsThatItTakesTheOnlyPlace(t *t
 	}{
 		"etcd's default": {
 			func(v *View) { limited(v, 1) },
-			"next to permanent learner n9, --max-learners must be at least 2, and the same on every member: 1 on n1",
+			"besides the permanent learners (n9), --max-learners must be at least 2, and the same on every " +
+				"member: 1 on n1",
 		},
 		"a place is left":    {func(*View) {}, ""},
 		"one is smaller":     {func(v *View) { v.Cluster.Members[1].MaxLearners = 1 }, "on every member: 1 on n2"},
