@@ -44,6 +44,7 @@ type Options struct {
 	Machine Machine
 	// Hooks run before and after an operation; nil if there are none.
 	Hooks hooks.Programs
+	Space act.Space // nil if the agent cannot free space
 	// DeleteOldDatabase deletes the database from before a defragmentation; nil if the agent cannot defragment.
 	DeleteOldDatabase func(ctx context.Context) error
 	// Snapshots runs the snapshot jobs; nil if no store is configured.
@@ -115,9 +116,9 @@ func New(opt Options) (*Agent, error) {
 	acts := act.Options{
 		Config: c, BootID: opt.BootID, Etcd: opt.Etcd, Unit: opt.Unit, Probe: opt.Probe,
 		MoveDataAside: opt.Data.MoveAside, Recovery: opt.Recovery, Hooks: opt.Hooks, Files: files,
-		DeleteOldDatabase: opt.DeleteOldDatabase,
-		Line:              a.publisher.Journal().Line,
-		ForgetData:        a.observer.ForgetData, ForgetBinary: a.observer.ForgetBinary,
+		DeleteOldDatabase: opt.DeleteOldDatabase, Space: opt.Space,
+		Line:       a.publisher.Journal().Line,
+		ForgetData: a.observer.ForgetData, ForgetBinary: a.observer.ForgetBinary,
 		Now: opt.Now, Wall: opt.Wall, Logger: opt.Logger, Stepping: opt.Stepping,
 	}
 	asks := operate.Options{

@@ -53,6 +53,7 @@ type Options struct {
 	// machine.
 	Reboot func(ctx context.Context) error
 	Hooks  hooks.Programs // nil if there are none
+	Space  Space          // nil if the agent cannot free space
 	// DeleteOldDatabase deletes the database from before a defragmentation; nil if the agent cannot defragment.
 	DeleteOldDatabase func(ctx context.Context) error
 
@@ -77,6 +78,9 @@ type Actor struct {
 	keys record.Keys
 	lock *lock.Lock
 	ways map[policy.StepKind]way
+
+	defrag    defragmentation
+	claimSent time.Duration // when the last claim of a right to free space was sent
 
 	renewed time.Duration    // when the lock was last renewed
 	running *task            // a step that outlived its own round

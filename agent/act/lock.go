@@ -16,6 +16,7 @@ import (
 // Did returns whether this process holds the lock, and what it has done.
 func (a *Actor) Did() round.ActorState {
 	now, d := a.opt.Now(), a.did
+	d.Defragmenting, d.Defragmented = a.defrag.state()
 	d.Token, d.ValidUntil = a.lock.Token(), now+a.lock.ValidFor()
 	if t := a.running; t != nil {
 		d.Stuck = fmt.Sprintf("%s has not returned for %s", t.step.Kind, durationfmt.Seconds(now-t.began))
@@ -66,6 +67,7 @@ func (a *Actor) Check(ctx context.Context, found int64) bool {
 
 // Leave releases the lock, so that the next agent need not wait for the lease to expire.
 func (a *Actor) Leave(ctx context.Context) {
+	a.defrag.stop()
 	if a.lock.Token() == 0 {
 		return
 	}

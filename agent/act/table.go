@@ -62,6 +62,13 @@ func (a *Actor) table() []way {
 		{kind: policy.StepBeginReplace, do: a.beginReplace},
 		{kind: policy.StepBeginLeave, do: a.beginLeave},
 
+		{kind: policy.StepWriteRights, do: a.writeRights, unsaid: true},
+		{kind: policy.StepClaimRight, do: a.claimRight, begins: a.rightSent, done: a.rightClaimed},
+		{kind: policy.StepCompact, first: a.mayFreeSpace, do: a.compact, done: a.compacted},
+		{kind: policy.StepLeadElsewhere, first: a.mayFreeSpace, do: a.leadElsewhere},
+		{kind: policy.StepDefragmentOnline, first: a.mayFreeSpace, do: a.defragmentOnline},
+		{kind: policy.StepDisarmNoSpace, first: a.mayFreeSpace, do: a.disarmNoSpace},
+
 		{kind: policy.StepStopForRecovery, do: a.stopUnit},
 		{kind: policy.StepCopyData, first: a.canRecover, do: a.copyData, begins: a.copyBegun},
 		{kind: policy.StepPlaceCopy, first: a.canRecover, do: a.placeCopy},

@@ -58,6 +58,9 @@ type Config struct {
 	// When a dead or unhealthy voter is replaced. It should be the same on all hosts of a cluster.
 	Repair Repair `yaml:"repair"`
 
+	// What quorumd does when etcd's databases fill up. It should be the same on all hosts of a cluster.
+	Space Space `yaml:"space"`
+
 	// Snapshots of etcd's database, and where they are stored. It should be the same on all hosts of a cluster.
 	Backup Backup `yaml:"backup"`
 
@@ -354,6 +357,27 @@ type Maintenance struct {
 
 	// Veto directory: while it contains a file, autoReboot requests none. The file's name and first line are shown.
 	Veto string `yaml:"veto" default:"/etc/quorumd/veto.d" is:"path"`
+}
+
+// NoSpace is what an agent does after a NOSPACE alarm.
+type NoSpace string
+
+// The values of NoSpace.
+const (
+	NoSpaceAlert     NoSpace = "alert"
+	NoSpaceRemediate NoSpace = "remediate"
+)
+
+// Space configures what an agent does when etcd's databases fill up.
+type Space struct {
+	// After a NOSPACE alarm etcd rejects every write. alert: quorumd reports it. remediate: in mode manage, one agent
+	// removes old revisions if the live data needs it, defragments the databases that are over their quota while etcd
+	// runs, one at a time, and disarms the alarm. It needs etcd 3.6, and the root role if etcd has authentication on.
+	NoSpace NoSpace `yaml:"noSpace" default:"alert" oneOf:"alert remediate"`
+
+	// How much history of the keys a compaction after a NOSPACE alarm keeps. A client that continues a watch from an
+	// older revision has to read all its keys again. At least 1m.
+	Retain time.Duration `yaml:"retain" default:"10m" min:"1m"`
 }
 
 // Repair configures when another host replaces a voter.

@@ -29,6 +29,8 @@ func (o *Observer) parseRecords(r *round.Round, found cluster.Range, want look) 
 			o.parseRelease(r, pair)
 		case strings.HasPrefix(pair.Key, o.keys.Retirements()):
 			o.parseRetired(r, pair)
+		case strings.HasPrefix(pair.Key, o.keys.Rights()):
+			o.parseRight(r, pair)
 		case pair.Key == o.keys.Lock():
 			kind, r.LockAt = policy.RecordLock, pair.CreateRevision
 			if r.Lock, err = o.parsed.lock.of(pair); err != nil {
@@ -119,6 +121,15 @@ func (o *Observer) parseRetired(r *round.Round, pair cluster.Pair) {
 		r.NoteUnreadable(policy.RecordRetired, pair, err)
 	}
 	r.Retired = append(r.Retired, retired)
+}
+
+// parseRight adds an unclaimed right to free space to the round. Its value does not matter.
+func (o *Observer) parseRight(r *round.Round, pair cluster.Pair) {
+	for n := 1; n <= policy.MaxRights; n++ {
+		if pair.Key == o.keys.Right(n) {
+			r.Rights = append(r.Rights, round.Right{Number: n, At: pair.ModRevision})
+		}
+	}
 }
 
 // parseHost appends a host's record to hosts.

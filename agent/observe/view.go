@@ -32,9 +32,10 @@ type Builder struct {
 	versions map[string]policy.Version
 	// standbys holds, by member ID, whether a learner's host last reported it as a standby.
 	standbys map[uint64]bool
-	ledAt    time.Duration            // when this host's leading member was last asked
-	led      *Builder                 // builder of the leader's view; nil if it was never asked
-	judged   bool                     // the health state has been known at some time since the ejection was read
+	ledAt    time.Duration // when this host's leading member was last asked
+	led      *Builder      // builder of the leader's view; nil if it was never asked
+	judged   bool          // the health state has been known at some time since the ejection was read
+	space    spaceTracker
 	strains  map[string]time.Duration // when a host was last WARM or worse because of disk, CPU or network, by host ID
 }
 
@@ -172,6 +173,7 @@ func (b *Builder) etcd(v *policy.View, r, before *round.Round) {
 	v.Op = b.operation(r)
 	b.requestedOperation(v, r)
 	v.Rollout = rolloutOf(r)
+	v.Space = b.spaceOf(v, r)
 	v.PlaceFreeFor = b.since.truth("free", r.OpAt == 0 && r.Lock == nil && policy.PlaceFree(*v), r.At, r.Number)
 }
 
@@ -225,8 +227,9 @@ func (b *Builder) members(v *policy.View, r *round.Round) {
 		member := policy.Member{
 			ID: m.ID, Name: m.Name, PeerURL: firstOf(m.PeerURLs), Learner: m.Learner,
 			Leader: m.ID == leader, ThinksLearner: s.Learner, Version: b.version(s.Version), RTT: s.RTT,
-			Live:   s.Err == nil && s.MemberID == m.ID && s.Leader != 0 && (m.Learner || serves(r, s)),
-			Errors: len(s.Errors) > 0,
+			Live:     s.Err == nil && s.MemberID == m.ID && s.Leader != 0 && (m.Learner || serves(r, s)),
+			Errors:   len(s.Errors) > 0,
+			Database: policy.Database{Size: s.DBSize, InUse: s.DBInUse, Quota: s.DBQuota},
 		}
 		if slices.Contains(m.PeerURLs, v.Self.PeerURL) {
 			member.PeerURL = v.Self.PeerURL

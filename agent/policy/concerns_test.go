@@ -18,12 +18,13 @@ func TestAnOperationPrecedesADeadVoterAndThatPrecedesTheClusterSize(t *testing.T
 	want := []string{
 		"recovery from quorum loss",
 		"bootstrap on request", "automatic bootstrap",
+		"NOSPACE alarm that this agent may end",
 		"this host's operation", "leadership transfer from an unhealthy leader",
 		"requested member removal", "surplus voter of a smaller cluster", "this host's request",
 		"another host's operation",
 		"leadership transfer on request",
 		"single-member cluster made by default", "etcd of this host's member",
-		"CORRUPT alarm", "NOSPACE alarm",
+		"CORRUPT alarm", "NOSPACE alarm", "rights to free space",
 		"leftover learners", "lost standby", "this host's member without data",
 		"replacement of a dead or unhealthy voter", "join",
 	}

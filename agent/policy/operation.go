@@ -338,10 +338,6 @@ func refusedAsFull(v View) Reason {
 // corruption blocks all later concerns while the CORRUPT alarm is raised.
 func corruption(v View) (Decision, bool) { return awaitDisarm(v, vetoCorrupt) }
 
-// fullDatabase blocks all later concerns while the NOSPACE alarm is raised. This host's request is an earlier concern,
-// because a larger quota needs a restart of etcd.
-func fullDatabase(v View) (Decision, bool) { return awaitDisarm(v, vetoNoSpace) }
-
 // awaitDisarm waits until an operator disarms the alarm. If the cluster is also paused, that is the first reason.
 func awaitDisarm(v View, by func() veto) (Decision, bool) {
 	r, holds := by().reason(v)

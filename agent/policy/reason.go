@@ -89,6 +89,7 @@ const (
 	CommandFailed            ReasonCode = "COMMAND_FAILED"
 	Defragmenting            ReasonCode = "DEFRAGMENTING"
 	DefragFailed             ReasonCode = "DEFRAG_FAILED"
+	FreeingSpace             ReasonCode = "FREEING_SPACE"
 	Stopping                 ReasonCode = "STOPPING"
 	Returning                ReasonCode = "RETURNING"
 	NotBack                  ReasonCode = "NOT_BACK"
@@ -135,7 +136,7 @@ const OurUnit = "UNIT (etcd.unit in quorumd.yaml)"
 // Reasons returns all reasons.
 func Reasons() []ReasonInfo {
 	return slices.Concat(clusterReasons(), hostReasons(), joinReasons(), memberReasons(), plannedReasons(),
-		defragReasons(), recoveryReasons(),
+		defragReasons(), spaceReasons(), recoveryReasons(),
 		backupReasons())
 }
 

@@ -29,7 +29,7 @@ func TestEveryReasonIsDeclared(t *testing.T) {
 		OperationRejected, Joined, ClusterExists, Starting, MemberDown, MemberLost, StepFailed, QuorumAtRisk,
 		LearnerUnsettled, CycleQueued, InMaintenance, MaintenanceOverdue, RebootAwaited, HealthAwaited,
 		LeadershipNotTransferred, LeaderSlow, HookRunning, HookFailed, CommandRunning, CommandFailed, Stopping,
-		Defragmenting, DefragFailed,
+		Defragmenting, DefragFailed, FreeingSpace,
 		Returning, NotBack,
 		Cycled, Cancelled, Recalled, RecordUnreadable, MemberLive, Removed, RepairLimitReached, VoterDead,
 		VoterUnhealthy,

@@ -49,6 +49,12 @@ const (
 	StepBeginReplace       StepKind = "begin-replace"
 	StepBeginLeave         StepKind = "begin-leave"
 	StepUpdateMember       StepKind = "update-member"
+	StepClaimRight         StepKind = "claim-right"
+	StepWriteRights        StepKind = "write-rights"
+	StepCompact            StepKind = "compact"
+	StepLeadElsewhere      StepKind = "lead-elsewhere"
+	StepDefragmentOnline   StepKind = "defragment-online"
+	StepDisarmNoSpace      StepKind = "disarm-no-space"
 )
 
 // StepInfo declares a kind of step.
@@ -129,6 +135,15 @@ func Steps() []StepInfo {
 		{Kind: StepBeginLeave, Locked: true, Calls: quick, Doing: "recording that this host's voter leaves the " +
 			"cluster"},
 		{Kind: StepUpdateMember, Locked: true, Calls: member, Doing: "registering this member's new peer URL"},
+		{Kind: StepClaimRight, Calls: quick, Doing: "claiming the right to free space"},
+		{Kind: StepWriteRights, Calls: quick, Doing: "writing the rights to free space after a NOSPACE alarm"},
+		{Kind: StepCompact, Calls: quick, Doing: "compacting the history of the keys"},
+		{
+			Kind: StepLeadElsewhere, Calls: member,
+			Doing: "transferring leadership, so that the leader's database can be defragmented",
+		},
+		{Kind: StepDefragmentOnline, Calls: quick, Doing: "starting to defragment the database of a member online"},
+		{Kind: StepDisarmNoSpace, Calls: quick, Doing: "disarming the NOSPACE alarm"},
 		{
 			Kind: StepStopForRecovery, Drives: true, Calls: orders, Guard: GuardSet,
 			Doing: "stopping etcd for the recovery",
@@ -166,6 +181,7 @@ type Step struct {
 	// remove-member, begin-replace, begin-leave: the member to remove; update-member: this host's own
 	MemberID uint64
 	Guard    StartGuard // how the start guard changes before the step begins
+	Revision int64      // compact: the oldest revision to keep
 	Outcome  ReasonCode
 	Why      string // for logs and the history
 }

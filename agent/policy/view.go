@@ -38,6 +38,7 @@ type View struct {
 	Queue               *Queue              // the join queue in etcd, or nil
 	Backup              Backup              // the cluster's snapshots
 	Spool               Spool               // where this host tests restores
+	Space               Space               // what is known about freeing space in the databases
 	Repairs             int                 // how many voters were replaced in the last day
 	Ejections           Ejections           // of this host, because its member was replaced
 	Unreadable          []Unreadable        // records in etcd that cannot be read
@@ -291,6 +292,7 @@ type Member struct {
 	LagKnown      bool
 	RTT           time.Duration // of the deciding host's last request to it; 0 if unknown
 	Errors        bool          // its status reports errors
+	Database      Database      // its size as last reported
 	// Standby reports that the learner's host publishes it as a standby or a permanent learner that is not joining. For
 	// this host's own learner, the note on this host's disk counts instead of its host record, which any etcd client
 	// could write.

@@ -25,6 +25,10 @@ type ActorState struct {
 	SteppedDownInRow            int               // consecutive requests to transfer leadership
 	Copied                      Stamp             // last time it started to copy the survivor's data
 	Launched                    Stamp             // the run of programs that it started last
+	Right, Compacted            Stamp             // last right to free space claimed, last compaction
+	Defragmented                Stamp             // when an online defragmentation last ended
+	Kept                        int64             // the oldest revision that the last compaction kept
+	Defragmenting               uint64            // the member that defragments its database online for it; or 0
 	Environment                 map[string]string // last written for the unit; nil if none; must not be changed
 }
 

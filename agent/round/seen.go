@@ -47,10 +47,17 @@ type ClusterState struct {
 	RestoreTest *record.RestoreTest
 	Size        *record.Size // as an operator has resized the cluster; nil if none has
 	SizeAt      int64        // its modification revision
+	Rights      []Right      // to free space, sorted by number
 	Released    Released
 	Retired     []Retired // sorted by host ID
 	Revision    int64     // of the store when the records were read
 	Unreadable  []policy.Unreadable
+}
+
+// Right is an unclaimed right to free space.
+type Right struct {
+	Number int
+	At     int64 // modification revision of its key
 }
 
 // Retired is the record of a host's retirement, as last read.

@@ -30,6 +30,7 @@ const (
 	repairsLeft   = "constant: the daily limit of replacements is not reached"
 	recovers      = "explored: by quorum_loss.go; no other step of the policy may occur during a recovery"
 	readdresses   = "explored: by readdress_test.go, in separate worlds; here no URL changes"
+	freesSpace    = "explored: by space_test.go, in separate worlds; here no agent may free space"
 	inRollouts    = "explored: in the scopes of rollouts; here no rollout runs"
 	bootstrapOnce = "constant: a bootstrap is requested once, and only without a cluster"
 )
@@ -49,7 +50,10 @@ func Steps() map[policy.StepKind]string {
 		policy.StepRecordAgain:  Explored,
 		policy.StepBeginRemoval: Explored, policy.StepRemoveMember: Explored,
 		policy.StepBeginReplace: Explored, policy.StepBeginLeave: Explored,
-		policy.StepUpdateMember:    readdresses,
+		policy.StepUpdateMember: readdresses,
+		policy.StepClaimRight:   freesSpace, policy.StepWriteRights: freesSpace, policy.StepCompact: freesSpace,
+		policy.StepLeadElsewhere: freesSpace, policy.StepDefragmentOnline: freesSpace,
+		policy.StepDisarmNoSpace:   freesSpace,
 		policy.StepStopForRecovery: recovers, policy.StepCopyData: recovers, policy.StepPlaceCopy: recovers,
 		policy.StepLayAside: recovers, policy.StepEndRecovery: recovers,
 	}
@@ -90,7 +94,7 @@ func Reasons() map[policy.ReasonCode]string {
 		policy.LeadershipNotTransferred: Explored, policy.LeaderSlow: Explored, policy.HookRunning: noHooks,
 		policy.HookFailed: noHooks, policy.Stopping: Explored, policy.Returning: Explored, policy.NotBack: Explored,
 		policy.CommandRunning: Explored, policy.CommandFailed: Explored,
-		policy.Defragmenting: Explored, policy.DefragFailed: Explored, policy.Cycled: Explored,
+		policy.Defragmenting: Explored, policy.DefragFailed: Explored, policy.FreeingSpace: freesSpace, policy.Cycled: Explored,
 		policy.Cancelled:        Explored,
 		policy.Recalled:         Explored,
 		policy.RecordUnreadable: recordsRead,

@@ -1,0 +1,153 @@
+// Copyright The quorumd Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package act
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	clientv3 "go.etcd.io/etcd/client/v3"
+
+	"github.com/quorumd/quorumd/agent/lock"
+	"github.com/quorumd/quorumd/agent/policy"
+	"github.com/quorumd/quorumd/agent/record"
+	"github.com/quorumd/quorumd/agent/round"
+)
+
+// Space frees space in the databases of a cluster that rejects writes; see [cluster.Client].
+type Space interface {
+	Compact(ctx context.Context, revision int64) error
+	Defragment(ctx context.Context, endpoint string) error
+	DisarmNoSpace(ctx context.Context) error
+}
+
+// defragmentation is the online defragmentation that this agent has started last. It may take longer than a step, so it
+// runs in the background.
+type defragmentation struct {
+	mu     sync.Mutex
+	member uint64 // 0 if none runs
+	cancel context.CancelFunc
+	ended  round.Stamp
+}
+
+// state returns the member that is defragmenting its database, 0 if none is, and when the last defragmentation ended.
+func (d *defragmentation) state() (uint64, round.Stamp) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.member, d.ended
+}
+
+// start calls f for a member in the background, unless a call for another member has not returned.
+func (d *defragmentation) start(member uint64, now func() time.Duration, f func(context.Context)) error {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.member != 0 {
+		return fmt.Errorf("member %x is still defragmenting its database", d.member)
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), policy.RightTaken-policy.RightValid)
+	d.member, d.cancel = member, cancel
+	go func() {
+		defer cancel()
+		f(ctx)
+		d.mu.Lock()
+		defer d.mu.Unlock()
+		d.member, d.ended = 0, round.Stamp{Is: true, At: now()}
+	}()
+	return nil
+}
+
+// stop ends the call, so that the agent can exit. The member may go on.
+func (d *defragmentation) stop() {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.member != 0 {
+		d.cancel()
+	}
+}
+
+// writeRights writes the missing rights to free space.
+func (a *Actor) writeRights(ctx context.Context, _ *task) error {
+	for n := 1; n <= policy.MaxRights; n++ {
+		key := a.keys.Right(n)
+		if _, err := a.opt.Etcd.Txn(ctx, []clientv3.Cmp{clientv3.Compare(clientv3.CreateRevision(key), "=", 0)},
+			clientv3.OpPut(key, record.RightUnclaimed)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// claimRight deletes the first right that is left, if no agent holds the lock. After an error it is unknown whether the
+// key was deleted: then this agent has no right, and the next one can be claimed later.
+func (a *Actor) claimRight(ctx context.Context, t *task) error {
+	rights := t.on.Rights
+	if len(rights) == 0 {
+		return errors.New("no right to free space is left")
+	}
+	first := rights[0]
+	answer, err := a.opt.Etcd.Txn(ctx, []clientv3.Cmp{
+		clientv3.Compare(clientv3.CreateRevision(a.keys.Lock()), "=", 0),
+		clientv3.Compare(clientv3.ModRevision(a.keys.Right(first.Number)), "=", first.At),
+	}, clientv3.OpDelete(a.keys.Right(first.Number)))
+	switch {
+	case err != nil:
+		return err
+	case !answer.Succeeded:
+		return errors.New("another agent has claimed the right to free space, or has taken the lock")
+	}
+	return nil
+}
+
+// rightSent records when this agent claimed the right: the right is valid from then on, not from etcd's answer.
+func (a *Actor) rightSent(*task) { a.claimSent = a.opt.Now() }
+
+func (a *Actor) rightClaimed(*task) { a.did.Right = round.Stamp{Is: true, At: a.claimSent} }
+
+// mayFreeSpace returns an error unless this agent holds the lock or a right that is still valid.
+func (a *Actor) mayFreeSpace(_ context.Context, t *task) error {
+	if a.opt.Space == nil {
+		return errors.New("this agent cannot free space")
+	}
+	if a.lock.MayAct() || t.on.Did.Right.Age(a.opt.Now()) < policy.RightValid {
+		return nil
+	}
+	return lock.ErrLost
+}
+
+func (a *Actor) compact(ctx context.Context, t *task) error {
+	return a.opt.Space.Compact(ctx, t.step.Revision)
+}
+
+func (a *Actor) compacted(t *task) { a.did.Compacted, a.did.Kept = a.now(), t.step.Revision }
+
+func (a *Actor) leadElsewhere(ctx context.Context, t *task) error {
+	m, ok := t.on.Membership.ByID(leaderOf(t.on.View))
+	if !ok || len(m.ClientURLs) == 0 {
+		return errors.New("cannot transfer leadership: the leader has no client URL")
+	}
+	return a.opt.Etcd.MoveLeader(ctx, m.ClientURLs[0], t.step.MemberID)
+}
+
+// defragmentOnline starts the defragmentation of one member's database.
+func (a *Actor) defragmentOnline(_ context.Context, t *task) error {
+	m, ok := t.on.Membership.ByID(t.step.MemberID)
+	if !ok || len(m.ClientURLs) == 0 {
+		return fmt.Errorf("cannot defragment the database of member %x: it has no client URL", t.step.MemberID)
+	}
+	return a.defrag.start(m.ID, a.opt.Now, func(ctx context.Context) {
+		began := a.opt.Now()
+		if err := a.opt.Space.Defragment(ctx, m.ClientURLs[0]); err != nil {
+			a.log.Warn("online defragmentation failed", "member", m.Name, "error", err)
+			return
+		}
+		a.log.Info("online defragmentation done", "member", m.Name, "elapsed", a.opt.Now()-began)
+	})
+}
+
+func (a *Actor) disarmNoSpace(ctx context.Context, _ *task) error {
+	return a.opt.Space.DisarmNoSpace(ctx)
+}

@@ -1,0 +1,334 @@
+// Copyright The quorumd Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package model
+
+import (
+	"time"
+
+	"github.com/quorumd/quorumd/agent/policy"
+	"github.com/quorumd/quorumd/health"
+)
+
+// spaceHosts is the number of voters in the worlds in which etcd's databases are full.
+const spaceHosts = 3
+
+// spaceHost is one of these hosts.
+type spaceHost struct {
+	down      bool // its agent
+	right     bool // its agent has claimed a right, which is still valid
+	waited    bool // its agent has observed the number of rights for longer than another agent's right is valid
+	tried     bool // a database has been defragmented since
+	compacted bool // its agent has compacted the keys
+	claims    bool // its agent is about to claim a right
+	late      bool // the rights have changed since it decided that
+	awaits    int  // the member whose defragmentation its agent awaits, or -1
+}
+
+// spaceWorld is one state.
+type spaceWorld struct {
+	hosts   [spaceHosts]spaceHost
+	over    [spaceHosts]bool // the database is over its quota
+	alarm   bool
+	live    bool // the live data is so large that a defragmentation does not help
+	rights  int  // unclaimed
+	leader  int
+	lock    int  // the holder, or -1; it carries out an operation
+	corrupt bool // etcd has raised the CORRUPT alarm
+	faults  int
+	breach  string
+}
+
+// spaceScope limits the events to explore, and may seed a mistake.
+type spaceScope struct {
+	holder  bool // the first host holds the lock when the alarm is raised
+	live    bool // the live data needs a compaction
+	faults  int
+	mistake string
+}
+
+func (s spaceScope) initial() spaceWorld {
+	w := spaceWorld{
+		alarm: true, over: [spaceHosts]bool{true, true, true}, live: s.live, rights: policy.MaxRights, lock: -1,
+	}
+	for h := range w.hosts {
+		w.hosts[h].awaits = -1
+	}
+	if s.holder {
+		w.lock = 0
+	}
+	return w
+}
+
+func (s spaceScope) view(w *spaceWorld, h int) policy.View {
+	me, name := w.hosts[h], hostName(h)
+	v := policy.View{
+		Self: policy.Self{
+			ID: name, Name: name, PeerURL: hostName(h), Mode: policy.Manage, Drives: true, Etcd: etcdVersion(),
+			DataMount: mount, MemberID: memberID(h), ClusterID: clusterID,
+		},
+		Target: policy.Target{Voters: spaceHosts, Configured: spaceHosts}, Limits: limits(), IdleFor: ages,
+		Unit: policy.Unit{State: policy.UnitActive, Since: ages, Ran: true, EnvReady: true, SinceStart: policy.Never},
+		Data: policy.Data{
+			State: policy.DataMember, ClusterID: clusterID, MemberID: memberID(h), Free: 1 << 40, FreeKnown: true,
+			Mount: mount,
+		},
+		Health: policy.Health{State: health.OK, Qualified: true}, Clock: policy.Clock{Known: true},
+		Bootstrap: policy.Bootstrap{Done: true, Listed: true, LastCluster: clusterID},
+		Cluster: policy.Cluster{
+			Reachable: true, Listed: true, Fresh: true, ID: clusterID, ExpectedID: clusterID, StableFor: ages,
+			DBSize: 1 << 20, Intact: !w.corrupt, Roomy: !w.alarm,
+		},
+		HostsFresh: true, Lock: policy.Lock{Known: true, Token: tokenNow},
+		Space: policy.Space{
+			Remediate: true, Rights: w.rights, RightsFor: long(bit(me.waited)), RoomyFor: long(bit(!w.alarm)),
+			Mine: long(bit(me.right)), Keep: 1, Compacted: policy.Never, Defragmenting: memberOrNone(me.awaits),
+		},
+	}
+	if me.compacted {
+		v.Space.Compacted, v.Space.Tried = time.Hour, me.tried
+	}
+	for i, g := range w.hosts {
+		m := policy.Member{
+			ID: memberID(i), Name: hostName(i), PeerURL: hostName(i), Live: true, Leader: i == w.leader,
+			Version: etcdVersion(), LagKnown: true, LiveFor: ages, SteadyFor: ages,
+			Database: policy.Database{Size: 50, InUse: 40, Quota: 100},
+		}
+		for _, other := range w.hosts {
+			m.Live = m.Live && other.awaits != i
+		}
+		if w.over[i] {
+			m.Database.Size = 100
+		}
+		if s.live && w.over[i] { // what a compaction has released counts as in use until a defragmentation
+			m.Database.InUse = 90
+		}
+		v.Cluster.Members = append(v.Cluster.Members, m)
+		if !g.down {
+			v.Hosts = append(v.Hosts, policy.Host{
+				ID: hostName(i), Name: hostName(i), PeerURL: m.PeerURL, Role: policy.RoleVoter, Health: health.OK,
+				Qualified: true, Manage: true, Own: i == h, InOperation: w.lock == i,
+			})
+		}
+	}
+	if w.lock >= 0 {
+		v.Lock.Held, v.Lock.Mine, v.Lock.Holder = true, w.lock == h, hostName(w.lock)
+		v.Lock.ValidFor = long(bit(w.lock == h))
+		v.Op = &policy.Op{
+			Kind: policy.KindCycle, Work: policy.WorkMaintenance, Host: hostName(w.lock), HostName: hostName(w.lock),
+			Phase: policy.PhaseBegun, Token: tokenNow, MemberID: memberID(w.lock), PeerURL: hostName(w.lock),
+			SameBoot: true,
+		}
+	}
+	s.change(&v)
+	return v
+}
+
+func memberOrNone(h int) uint64 {
+	if h < 0 {
+		return 0
+	}
+	return memberID(h)
+}
+
+// change seeds a mistake into a view.
+func (s spaceScope) change(v *policy.View) {
+	switch s.mistake {
+	case "a defragmentation for another agent is ignored":
+		if !v.Cluster.Roomy {
+			eachMember(v, func(m *policy.Member) { m.Live = true })
+		}
+	case "the next right is claimed at once":
+		v.Space.RightsFor = ages
+	case "a held lock is ignored":
+		if !v.Lock.Mine {
+			v.Lock.Held = false
+		}
+	case "the sizes are ignored":
+		eachMember(v, func(m *policy.Member) { m.Database.Size = m.Database.InUse })
+	case "the leader is an ordinary member":
+		eachMember(v, func(m *policy.Member) { m.Leader = false })
+	case "live data is defragmented":
+		eachMember(v, func(m *policy.Member) { m.Database.InUse = 0 })
+	case "the CORRUPT alarm is ignored":
+		v.Cluster.Intact = true
+	case "every agent has a right":
+		v.Space.Mine = ages
+	case "rights are not written again":
+		v.Space.RoomyFor = 0
+	case "the history is not kept":
+		v.Space.Keep = 0
+	}
+}
+
+// act lets a host's agent take one step.
+func (s spaceScope) act(w *spaceWorld, h int) {
+	d, g := policy.Decide(s.view(w, h)), &w.hosts[h]
+	may := g.right || w.lock == h
+	switch d.Step.Kind {
+	case policy.StepClaimRight:
+		g.claims = true
+	case policy.StepWriteRights:
+		if !w.alarm {
+			w.counted(policy.MaxRights)
+			w.observed() // there has been no alarm for a minute
+		}
+	case policy.StepCompact:
+		g.compacted, g.tried, w.live = true, false, false
+		w.breaks(!may, "only the agent that may free space compacts")
+	case policy.StepLeadElsewhere:
+		w.leader = int(d.Step.MemberID) - 1
+		w.breaks(!may, "only the agent that may free space transfers leadership")
+	case policy.StepDefragmentOnline:
+		s.defragments(w, h, int(d.Step.MemberID)-1)
+		w.breaks(!may, "only the agent that may free space defragments")
+	case policy.StepDisarmNoSpace:
+		w.breaks(w.over != [spaceHosts]bool{}, "the alarm is disarmed only when every database has space")
+		w.breaks(!may, "only the agent that may free space disarms the alarm")
+		w.alarm = false
+		w.observed()
+	}
+	switch d.Step.Kind {
+	case policy.StepCompact, policy.StepLeadElsewhere, policy.StepDefragmentOnline, policy.StepDisarmNoSpace:
+		w.breaks(w.corrupt, "no agent frees space while members hold different data")
+	}
+}
+
+// claimed lets the transaction of an agent delete a right. Another agent may have claimed it, or taken the lock.
+func (s spaceScope) claimed(w *spaceWorld, h int) {
+	late := w.hosts[h].late && s.mistake != "the claim does not compare the right"
+	held := w.lock >= 0 && s.mistake != "the claim does not compare the lock"
+	w.hosts[h].claims, w.hosts[h].late = false, false
+	if late || held || w.rights == 0 {
+		return
+	}
+	for i, g := range w.hosts {
+		w.breaks(i != h && g.right, "one agent at a time may free space")
+		w.breaks(w.lock == i && i != h, "no right counts besides the lock")
+	}
+	w.hosts[h].right = true
+	w.counted(w.rights - 1)
+}
+
+// counted changes the number of rights, which every agent then observes.
+func (w *spaceWorld) counted(rights int) {
+	w.rights = rights
+	for i := range w.hosts {
+		w.hosts[i].waited, w.hosts[i].late = false, w.hosts[i].claims
+	}
+}
+
+// observed lets every agent see that the alarm is over: its right and its compaction no longer count.
+func (w *spaceWorld) observed() {
+	for i := range w.hosts {
+		w.hosts[i].right, w.hosts[i].compacted, w.hosts[i].tried = false, false, false
+	}
+}
+
+func (s spaceScope) defragments(w *spaceWorld, h, m int) {
+	for i, g := range w.hosts {
+		w.breaks(g.awaits >= 0 && (i != h || g.awaits != m), "one member at a time is defragmented")
+	}
+	w.breaks(w.leader == m && w.over == [spaceHosts]bool{true, true, true}, "the leader is defragmented last")
+	w.breaks(w.live, "no defragmentation that cannot help")
+	w.hosts[h].awaits = m
+}
+
+func (w *spaceWorld) breaks(broken bool, promise string) {
+	if broken && w.breach == "" {
+		w.breach = promise
+	}
+}
+
+// successors returns the worlds after each possible event.
+func (s spaceScope) successors(w spaceWorld) (next []spaceWorld, events []string) {
+	add := func(text string, change func(n *spaceWorld)) {
+		n := w
+		change(&n)
+		if n != w {
+			next, events = append(next, n), append(events, text)
+		}
+	}
+	for h, g := range w.hosts {
+		name := hostName(h)
+		if g.awaits >= 0 {
+			add("the defragmentation that "+name+" awaits is done", func(n *spaceWorld) {
+				n.over[g.awaits] = n.live
+				n.hosts[h].awaits, n.hosts[h].tried = -1, n.hosts[h].compacted
+			})
+		}
+		if g.compacted {
+			add("more history of "+name+" is old enough", func(n *spaceWorld) {
+				n.hosts[h].compacted, n.hosts[h].tried = false, false
+			})
+		}
+		if g.down {
+			add("the agent of "+name+" starts", func(n *spaceWorld) { n.hosts[h].down = false })
+			if w.lock == h {
+				add("the lock of "+name+" expires", func(n *spaceWorld) { n.lock = -1 })
+			}
+			continue
+		}
+		if g.claims {
+			add("the claim of "+name+" arrives", func(n *spaceWorld) { s.claimed(n, h) })
+			continue
+		}
+		if w.lock < 0 && !w.alarm {
+			add(name+" takes the lock", func(n *spaceWorld) { n.lock = h })
+		}
+		add("the agent of "+name+" acts", func(n *spaceWorld) { s.act(n, h) })
+		if w.lock == h && !w.alarm {
+			add("the operation of "+name+" ends", func(n *spaceWorld) { n.lock = -1 })
+		}
+	}
+	add("a right ends", func(n *spaceWorld) { // all defragmentations that began under it have a time limit
+		for h := range n.hosts {
+			if n.hosts[h].right = false; n.lock != h {
+				n.hosts[h].awaits = -1
+			}
+			n.hosts[h].waited = !n.hosts[h].down
+		}
+	})
+	if w.corrupt {
+		add("an operator disarms the CORRUPT alarm", func(n *spaceWorld) { n.corrupt = false })
+	}
+	if !w.alarm && w.over != [spaceHosts]bool{} {
+		add("etcd raises the NOSPACE alarm again", func(n *spaceWorld) { n.alarm = true })
+	}
+	if w.faults < s.faults {
+		s.faultsOf(&w, add)
+	}
+	return next, events
+}
+
+func (s spaceScope) faultsOf(w *spaceWorld, add func(string, func(*spaceWorld))) {
+	fault := func(text string, change func(n *spaceWorld)) {
+		add(text, func(n *spaceWorld) { n.faults++; change(n) })
+	}
+	for h, g := range w.hosts {
+		if !g.down {
+			fault("the agent of "+hostName(h)+" crashes", func(n *spaceWorld) {
+				n.hosts[h] = spaceHost{down: true, awaits: g.awaits} // the member goes on
+			})
+		}
+	}
+	if !w.corrupt {
+		fault("etcd raises the CORRUPT alarm", func(n *spaceWorld) { n.corrupt = true })
+	}
+	if !w.alarm && w.rights == policy.MaxRights {
+		fault("clients fill the databases again", func(n *spaceWorld) {
+			n.alarm, n.over, n.live = true, [spaceHosts]bool{true, true, true}, s.live
+		})
+	}
+	if w.alarm {
+		fault("an operator disarms the NOSPACE alarm too early", func(n *spaceWorld) {
+			n.alarm = false
+			n.observed()
+		})
+	}
+}
+
+// done reports whether etcd accepts writes, and the rights for the next alarm exist.
+func (w *spaceWorld) done() bool {
+	return !w.alarm && w.over == [spaceHosts]bool{} && w.rights == policy.MaxRights
+}

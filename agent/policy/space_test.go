@@ -1,0 +1,183 @@
+// Copyright The quorumd Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package policy
+
+import (
+	"strings"
+	"testing"
+	"time"
+)
+
+// fullView is the view of n1, a voter of three that may free space after an alarm. Every database is at its quota, and
+// half of it is free.
+func fullView() View {
+	v := voterView()
+	v.Lock, v.Op, v.HostsFresh = Lock{Known: true}, nil, true
+	full(&v)
+	for i := range v.Cluster.Members {
+		m := &v.Cluster.Members[i]
+		m.Learner, m.ThinksLearner = false, false
+		m.Database = Database{Size: 100 << 20, InUse: 50 << 20, Quota: 100 << 20}
+	}
+	v.Space = Space{
+		Remediate: true, Rights: MaxRights, RightsFor: time.Hour, Compacted: Never, Keep: 700,
+	}
+	return v
+}
+
+// rightful gives this agent a right.
+func rightful(v *View) {
+	v.Space.Rights, v.Space.RightsFor, v.Space.Mine = MaxRights-1, time.Second, time.Minute
+}
+
+// live lets the live data fill the quotas.
+func live(v *View) {
+	for i := range v.Cluster.Members {
+		v.Cluster.Members[i].Database.InUse = 90 << 20
+	}
+}
+
+// holds makes this agent the holder of the lock, for its own maintenance.
+func holds(v *View) {
+	v.Lock = Lock{Known: true, Held: true, Mine: true, ValidFor: v.Limits.LockTTL, Holder: "n1", Token: 7}
+	v.Op = &Op{Kind: KindCycle, Host: "n1", HostName: "n1", Phase: PhaseBegun, Token: 7}
+}
+
+func roomyAgain(v *View) {
+	for i := range v.Cluster.Members {
+		v.Cluster.Members[i].Database.Size = 50 << 20
+	}
+}
+
+func TestOneAgentClaimsTheRightToFreeSpace(t *testing.T) {
+	t.Parallel()
+	play(t, fullView, []scene{
+		{"an agent claims the first right", nil, StepClaimRight, ""},
+		{"not if an operator has to free space", func(v *View) { v.Space.Remediate = false }, StepNone, EtcdNoSpace},
+		{"nor in mode observe", func(v *View) { v.Self.Mode = Observe }, StepNone, EtcdNoSpace},
+		{"nor during a pause", func(v *View) { v.Pause = &Pause{By: "ann"} }, StepNone, Paused},
+		{"nor while members' data may differ", differ, StepNone, EtcdCorrupt},
+		{"nor while another agent holds the lock", func(v *View) {
+			v.Lock = Lock{Known: true, Held: true, Holder: "n2", Token: 9}
+		}, StepNone, EtcdNoSpace},
+		{"nor while another agent may have a right", func(v *View) {
+			v.Space.Rights, v.Space.RightsFor = 2, RightTaken-time.Second
+		}, StepNone, EtcdNoSpace},
+		{"the next right can be claimed later", func(v *View) {
+			v.Space.Rights, v.Space.RightsFor = 2, RightTaken
+		}, StepClaimRight, ""},
+		{"no right is left", func(v *View) { v.Space.Rights = 0 }, StepNone, EtcdNoSpace},
+		{"not while the disk hangs", func(v *View) { v.Health.Hangs = true }, StepNone, EtcdNoSpace},
+		{"a lock without an operation is released first", func(v *View) {
+			holds(v)
+			v.Op = nil
+		}, StepReleaseLock, ""},
+	})
+}
+
+func TestAnAgentWithTheRightFreesSpaceMemberByMember(t *testing.T) {
+	t.Parallel()
+	play(t, func() View {
+		v := fullView()
+		rightful(&v)
+		return v
+	}, []scene{
+		{"a follower is defragmented first", nil, StepDefragmentOnline, ""},
+		{"one at a time", func(v *View) { v.Space.Defragmenting = 2 }, StepNone, FreeingSpace},
+		{"also if another agent began it", func(v *View) {
+			v.Cluster.Members[2].Live, v.Cluster.Members[2].DownFor = false, RightTaken-time.Second
+		}, StepNone, EtcdNoSpace},
+		{"but a member that is down for long does not", func(v *View) {
+			v.Cluster.Members[2].Live, v.Cluster.Members[2].DownFor = false, RightTaken
+		}, StepDefragmentOnline, ""},
+		{"the leader leads no more before its turn", func(v *View) {
+			roomyAgain(v)
+			v.Cluster.Members[0].Database.Size = 100 << 20
+		}, StepLeadElsewhere, ""},
+		{"unless no other voter may lead", func(v *View) {
+			roomyAgain(v)
+			v.Cluster.Members[0].Database.Size = 100 << 20
+			v.Failed = FailedStep{Kind: StepLeadElsewhere, Text: "no answer"}
+		}, StepDefragmentOnline, ""},
+		{"then the alarm is disarmed", roomyAgain, StepDisarmNoSpace, ""},
+		{"live data needs a compaction", live, StepCompact, ""},
+		{"which keeps the history of space.retain", func(v *View) { live(v); v.Space.Keep = 0 }, StepNone, FreeingSpace},
+		{"and takes effect after a while", func(v *View) {
+			live(v)
+			v.Space.Compacted = time.Second
+		}, StepNone, FreeingSpace},
+		{"which a defragmentation shows", func(v *View) {
+			live(v)
+			v.Space.Compacted, v.Space.Kept = compactSettle, v.Space.Keep
+		}, StepDefragmentOnline, ""},
+		{"a smaller database shows that the others have free space", func(v *View) {
+			live(v)
+			v.Cluster.Members[1].Database = Database{Size: 20 << 20, InUse: 20 << 20, Quota: 100 << 20}
+			v.Space.Compacted, v.Space.Kept, v.Space.Tried = compactSettle, v.Space.Keep, true
+		}, StepDefragmentOnline, ""},
+		{"if it did not help, an operator has to decide", func(v *View) {
+			live(v)
+			v.Space.Compacted, v.Space.Kept, v.Space.Tried = compactSettle, v.Space.Keep, true
+		}, StepNone, EtcdNoSpace},
+		{"unless more history is old enough now", func(v *View) {
+			live(v)
+			v.Space.Compacted, v.Space.Kept, v.Space.Tried = compactSettle, v.Space.Keep-1, true
+		}, StepCompact, ""},
+		{"etcd 3.5 does not report its quota", func(v *View) {
+			v.Cluster.Members[2].Database.Quota = 0
+		}, StepNone, EtcdNoSpace},
+		{"a voter that does not answer has no say", func(v *View) {
+			roomyAgain(v)
+			v.Cluster.Members[2].Live, v.Cluster.Members[2].Database = false, Database{}
+			v.Cluster.Members[2].DownFor = RightTaken
+		}, StepDisarmNoSpace, ""},
+		{"not while members' data may differ", differ, StepNone, EtcdCorrupt},
+	})
+}
+
+func TestTheHolderOfTheLockFreesSpaceBeforeItsOperationContinues(t *testing.T) {
+	t.Parallel()
+	play(t, func() View {
+		v := fullView()
+		holds(&v)
+		v.Asked = &Asked{Request: Request{Work: WorkMaintenance, Begun: true}}
+		return v
+	}, []scene{
+		{"it needs no right", func(v *View) { v.Space.Rights = 0 }, StepDefragmentOnline, ""},
+		{"but if it has stopped etcd, its operation first goes on", func(v *View) {
+			v.Asked.Stopped, v.Unit.State = true, UnitInactive
+		}, StepSetPhase, ""},
+	})
+}
+
+func TestRightsAreWrittenBeforeTheyAreNeeded(t *testing.T) {
+	t.Parallel()
+	play(t, func() View {
+		v := fullView()
+		v.Cluster.Roomy, v.Cluster.Alarms = true, ""
+		v.Space.Rights, v.Space.RoomyFor = 0, time.Hour
+		return v
+	}, []scene{
+		{"all of them are missing", nil, StepWriteRights, ""},
+		{"one is missing", func(v *View) { v.Space.Rights = MaxRights - 1 }, StepWriteRights, ""},
+		{"none is missing", func(v *View) { v.Space.Rights = MaxRights }, StepNone, Idle},
+		{"an agent may not have seen that the alarm is over", func(v *View) {
+			v.Space.RoomyFor = rightSettle - time.Second
+		}, StepNone, Idle},
+		{"a failure is not repeated", func(v *View) {
+			v.Failed = FailedStep{Kind: StepWriteRights, Text: "permission denied"}
+		}, StepNone, Idle},
+	})
+}
+
+func TestAnAgentThatMayNotFreeSpaceSaysWhy(t *testing.T) {
+	t.Parallel()
+	v := fullView()
+	v.Lock = Lock{Known: true, Held: true, Holder: "n2", Token: 9}
+	d := Decide(v)
+	last := d.Reasons[len(d.Reasons)-1]
+	if last.Code != EtcdNoSpace || !strings.Contains(last.Text, "only the holder of the lock may free space: n2") {
+		t.Errorf("%v", d.Reasons)
+	}
+}
