@@ -46,7 +46,8 @@ func noteSelf(v View) SelfNote {
 	}
 	m, listed := v.memberByID(data.MemberID)
 	known := v.Self.ClusterID == c.ID && v.Self.MemberID == m.ID || v.Self.ClusterID == 0 && !listed
-	if !v.foreign() && (!known || m.Live && m.ID == v.Self.LostID) { // a member given up may run again on its old disk
+	// a member that was given up may run again on its old disk
+	if !v.foreign() && (!known || m.Live && m.ID == v.Self.LostID) {
 		n.Member, n.MemberID = true, m.ID
 	}
 	if v.Op == nil && !v.cannotRead(RecordOp) && m.Learner && m.Name != "" && m.ID != v.Self.StandbyID {

@@ -169,7 +169,7 @@ func idMismatch(v View) (string, bool) {
 	if !v.foreign() {
 		return "", false
 	}
-	return fmt.Sprintf("the endpoints answer for cluster %x, this host belongs to %x", c.ID, c.ExpectedID), true
+	return fmt.Sprintf("the endpoints answer for cluster %x, but this host belongs to %x", c.ID, c.ExpectedID), true
 }
 
 // joinTarget returns the role in which this host would join, and whether the cluster needs one more member in that
@@ -252,7 +252,7 @@ func clockSkew(v View) (string, bool) {
 	if v.Clock.Offset < 0 {
 		side = "behind"
 	}
-	return fmt.Sprintf("this host's clock is %s %s the voters', the limit is %s",
+	return fmt.Sprintf("this host's clock is %s %s the voters'; the limit is %s",
 		durationfmt.Tenths(v.Clock.Offset.Abs()), side, durationfmt.Text(v.Limits.ClockOffset)), true
 }
 

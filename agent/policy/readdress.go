@@ -16,8 +16,8 @@ import (
 // members have reported that their etcd is connected to the new URL. From the update of the member list on, an
 // operator's end of the request does not stop it: the way back is another readdress, to the old URL.
 
-// RecognizedMember returns the ID of the member that this host's data belong to, in the cluster with this ID; 0 if
-// there is none or it is unknown. While the data have not been read, the member recorded on this host's disk counts.
+// RecognizedMember returns the ID of the member that this host's data belongs to, in the cluster with this ID; 0 if
+// there is none or it is unknown. While the data has not been read, the member recorded on this host's disk counts.
 func RecognizedMember(d Data, self Self, cluster uint64) uint64 {
 	switch {
 	case cluster == 0:
@@ -133,7 +133,7 @@ func changeAgain(v View, m Member) (Decision, bool) {
 		}), true
 	case !mustUpdate(v):
 		return Decision{}, false
-	case v.Op.Phase == PhaseVerify: // what the other hosts have reported is about the URL before
+	case v.Op.Phase == PhaseVerify: // the other hosts' reports are about the previous URL
 		return do(Step{
 			Kind: StepSetPhase, Phase: PhaseBack, MemberID: m.ID,
 			Why: "its peer URL has changed, and etcd is not restarted while " + r.Text,
@@ -211,7 +211,7 @@ func urlUnverified(v View) string {
 	return ""
 }
 
-// unreachedText returns what a host reports about the members that it does not reach, for a text; empty if nothing.
+// unreachedText returns, as text, what a host reports about the members that it does not reach; empty if nothing.
 func unreachedText(h Host) string {
 	if h.Unreached == "" {
 		return ""

@@ -127,7 +127,7 @@ func (v View) strained(m Member) bool {
 	return present && h.Strained
 }
 
-// severalImpaired is severalDown; countWarm selects whether voters that were recently WARM count.
+// severalImpaired implements severalDown. countWarm selects whether voters that were recently WARM count.
 func (v View) severalImpaired(countWarm bool) (string, bool) {
 	var impaired, healthy []Member
 	var names []string
@@ -216,7 +216,7 @@ func repairsSpent(v View) (string, bool) {
 	if v.Repairs < v.Limits.RepairsPerDay {
 		return "", false
 	}
-	return fmt.Sprintf("%d voters were replaced in the last 24 hours, the limit is %d", v.Repairs,
+	return fmt.Sprintf("%d voters were replaced in the last 24 hours (limit: %d)", v.Repairs,
 		v.Limits.RepairsPerDay), true
 }
 

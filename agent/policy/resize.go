@@ -21,7 +21,7 @@ const manyVoters = 7
 type Size struct {
 	Voters          int
 	WithoutSnapshot bool          // see Target
-	For             time.Duration // for how long this agent has observed it
+	For             time.Duration // for how long this agent has observed that size
 }
 
 // IsSize reports whether a cluster may have that number of voters: it is odd and at most [MaxVoters].

@@ -7,7 +7,7 @@ import "github.com/quorumd/quorumd/agent/policy"
 
 // learnerState is the host that is configured to have a permanent learner, and the limits on learners.
 type learnerState struct {
-	permanent uint8 // the host, plus 1; 0 if there is none
+	permanent uint8 // the host with the permanent learner, plus 1; 0 if there is none
 	limit     uint8 // --max-learners as every host is configured
 	lowered   uint8 // the host whose running etcd still has the limit 1, plus 1; 0 if there is none
 	unwilling uint8 // the host that is configured without standbys, plus 1; 0 if there is none

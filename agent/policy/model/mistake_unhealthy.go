@@ -67,7 +67,8 @@ func ofReplaced(change func(v *policy.View, m *policy.Member, h *policy.Host)) r
 	})
 }
 
-// whileItVotes returns a mistake of a host that is a voter while the voter that it replaces is still a member.
+// whileItVotes returns a mistake that a host makes once it is a voter, while the voter that it replaces is still a
+// member.
 func whileItVotes(change func(v *policy.View)) rules {
 	return seeing(func(v *policy.View) {
 		for _, m := range v.Cluster.Members {

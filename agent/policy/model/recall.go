@@ -206,8 +206,8 @@ func needlessRecalls() []Mistake {
 	}
 }
 
-// recallEndMistakes returns the mistakes in ending an operation whose work was called off, and those that prevent the
-// call.
+// recallEndMistakes returns the mistakes in ending an operation whose work was called off, and those that keep work
+// from being called off.
 func recallEndMistakes() []Mistake {
 	return []Mistake{
 		{

@@ -206,8 +206,8 @@ func (h *rolloutHost) endRequest() {
 // The ways in which a step is cut short.
 const (
 	completed     uint8 = iota
-	crashedBefore       // the agent dies when the disk records the step, before its effect
-	crashedAfter        // the agent dies after its effect, before it records that
+	crashedBefore       // the agent dies after the disk has recorded the step, but before the step takes effect
+	crashedAfter        // the agent dies after the step has taken effect, but before recording that
 	unanswered          // the step takes effect, but the agent receives no answer
 )
 
