@@ -407,9 +407,9 @@ type Environment uint8
 
 // The environments. The zero value creates no cluster.
 const (
-	EnvironmentListed Environment = iota // for the listed cluster: this host joins it, or belongs to it
-	EnvironmentNew                       // for a new cluster of this host alone
-	EnvironmentAlone                     // for an existing cluster of this host alone: its data is the cluster
+	EnvironmentListed Environment = iota // names all members of the cluster that this host joins or belongs to
+	EnvironmentNew                       // creates a new cluster of this host alone
+	EnvironmentAlone                     // continues the single-member cluster in this host's data
 )
 
 // EnvironmentOf returns the environment to start etcd with. A recovery from a snapshot takes precedence: its data
@@ -428,10 +428,10 @@ func EnvironmentOf(v View) Environment {
 // cluster answers.
 func MakesNewCluster(v View) bool { return EnvironmentOf(v) == EnvironmentNew && !v.Cluster.Listed }
 
-// AgainstAutomaticBootstrap returns why an etcd may run at another endpoint, or nil if certainly none does. others
-// yields each endpoint with the result of connecting to it, which is nil if the connection was accepted. Every endpoint
-// must refuse the connection, because a silent endpoint may hide a cluster. missing is the error that may have left the
-// list of endpoints incomplete, or nil.
+// AgainstAutomaticBootstrap returns why an etcd may run at another endpoint, or nil if it is certain that none does.
+// others yields each endpoint with the result of connecting to it, which is nil if the connection was accepted. Every
+// endpoint must refuse the connection, because a silent endpoint may hide a cluster. missing is the error that may have
+// left the list of endpoints incomplete, or nil.
 func AgainstAutomaticBootstrap(others iter.Seq2[string, error], missing error, refuses func(error) bool) *Refusal {
 	if missing != nil {
 		return conflicts(ClusterExists, "endpoints of an existing cluster may be missing: "+missing.Error(),

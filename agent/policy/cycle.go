@@ -232,7 +232,7 @@ func stoppedByOperator(v View) bool {
 		return true
 	case a.Work.info().operatorEnds:
 		return !a.Stopped
-	default: // after a reboot, etcd has started by itself while still recorded as stopped
+	default: // after a reboot, etcd has started with the machine while the disk still records it as stopped
 		return !a.Stopped || v.Op.back() || stoppedAfterReboot(v)
 	}
 }

@@ -57,7 +57,7 @@ func (v View) unattendedFor(m Member) (since time.Duration, why string) {
 		switch here := h.PeerURL == m.PeerURL; {
 		case here && h.MemberLostFor > 0:
 			since = h.MemberLostFor
-		case here || m.Name != "" && h.Name == m.Name: // even if its record has a different peer URL
+		case here || m.Name != "" && h.Name == m.Name: // the host record may have a different peer URL
 			return 0, "its host record has not expired, so its own quorumd is still in charge"
 		}
 	}

@@ -195,7 +195,7 @@ func roleOf(v View) Role {
 	case listed && m.Name != "":
 		return RoleStandby
 	}
-	return RoleSpare // even if it has a learner that never started and belongs to no join
+	return RoleSpare // also for a host whose learner never started and belongs to no join
 }
 
 // ownUnit keeps the etcd of a member running, and stops the etcd of a removed member.

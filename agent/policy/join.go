@@ -274,7 +274,7 @@ func promote(v View, m Member) Decision {
 		return wait(Settling, "the membership changed %s ago",
 			durationfmt.Tenths(v.Cluster.StableFor))
 	}
-	if v.Self.MemberID != m.ID { // without that record, this host would not start its etcd during a loss of quorum
+	if v.Self.MemberID != m.ID { // during a loss of quorum, this host starts only a member that its disk records
 		return wait(LearnerNotSteady, "this host has not recorded on its disk yet that it is member %x", m.ID)
 	}
 	return confirmFollows(v, m, Step{Kind: StepPromote, MemberID: m.ID})

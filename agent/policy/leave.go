@@ -82,7 +82,8 @@ func leaveVetoes() []veto {
 }
 
 // removalPending reports whether a removal that was sent for an earlier operation may still take effect, which it does
-// within the lock's TTL or never. If it removed the other of two voters, none would be left after this one leaves.
+// within the lock's TTL or never. If that removal removed the other of two voters, the cluster would have no voter left
+// after this one leaves.
 func removalPending(v View) (string, bool) {
 	left := v.Limits.LockTTL - v.IdleFor
 	if left <= 0 {
@@ -151,7 +152,7 @@ func notFirstToLeave(v View) (string, bool) {
 	own, _ := v.member()
 	k, awaited := v.keptVoter(own, v.Self.ID)
 	switch {
-	case awaited && v.retiring() > 1 && v.votersMissing(): // the other voter's replacement has joined, not this one's
+	case awaited && v.retiring() > 1 && v.votersMissing(): // only the other retired voter's replacement has joined
 		return k.Name + ", which replaces this host, has not joined yet", true
 	case position < 0:
 		return "this host is in an operation, or its quorumd only observes", true

@@ -33,7 +33,7 @@ func (d Data) Mounted(self Self) Data {
 	return d
 }
 
-// workInProgress reports whether this host is in an operation whose work is not over: a disk that was removed for it
+// workInProgress reports whether this host is in an operation whose work is not over: a disk removed for that work
 // may come back.
 func (v View) workInProgress() bool {
 	a := v.Asked
@@ -56,7 +56,7 @@ func (v View) givesUp(m Member) bool {
 	if a := v.Asked; a != nil && a.Recalled != "" && !a.Ended { // the operator may still be working on the disk
 		return false
 	}
-	over := v.Asked != nil && v.Asked.Stopped && v.Asked.Over // even if its operation was released
+	over := v.Asked != nil && v.Asked.Stopped && v.Asked.Over // the request counts even if its operation was released
 	if !v.owns(KindCycle) && !over || v.foreign() || v.Self.MemberID != m.ID || v.workInProgress() {
 		return false
 	}

@@ -314,8 +314,8 @@ func MeasuresInBursts(member bool, v health.Assessment) bool {
 	return !member && v.Figures.QualifyNeed > 0
 }
 
-// QuietRounds is the number of rounds of the loop that share one status request to the members while the cluster is
-// quiet. A host still reads the records in each round, and asks the members at once if anything has changed.
+// QuietRounds is the number of rounds of the control loop that share one status request to the members while the
+// cluster is quiet. A host still reads the records in each round, and asks the members at once if anything has changed.
 const QuietRounds = 2
 
 // activity is a condition in which the cluster is not quiet, even if this host has nothing to do.

@@ -100,8 +100,8 @@ func readdresses(v View) bool {
 func (op *Op) back() bool { return op.Phase == PhaseBack || op.Phase == PhaseVerify }
 
 // urlUpdated reports whether this host's operation may have updated the member list. Then the member's peer URL stays
-// unverified until etcd has started with it. After a second update, the URL may be the first one again. No update is
-// sent before this host's disk records the operation.
+// unverified until etcd has started with it. A second update may restore the original URL. No update is sent before
+// this host's disk records the operation.
 func urlUpdated(v View) bool {
 	seen := v.Asked == nil || v.Asked.Seen
 	again := seen && (v.Op.Restarted || v.Asked != nil && v.Asked.Stopped) && !v.Op.back()

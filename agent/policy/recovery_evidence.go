@@ -185,7 +185,7 @@ func (d RecoveryDoubt) String() string { return d.Text + ": " + d.Remedy }
 
 // RecoveryPlan is the result of planning: the survivor, or the doubt that prevents a plan.
 type RecoveryPlan struct {
-	Survivor int // its index in the input
+	Survivor int // the survivor's index in the input
 	Doubt    *RecoveryDoubt
 }
 

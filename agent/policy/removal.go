@@ -39,7 +39,7 @@ func (r Removal) undone(v View) bool {
 // other steps.
 func removal(v View) (Decision, bool) {
 	r := v.Removal
-	if v.Asked != nil && v.Asked.RecordDeleted { // its own operation is recorded again first
+	if v.Asked != nil && v.Asked.RecordDeleted { // this host first records its own operation again
 		return Decision{}, false
 	}
 	if r == nil || r.Expired || r.Begun || r.undone(v) || v.Op != nil && v.Op.Host == v.Self.ID ||
@@ -302,8 +302,8 @@ func carryRemoval(v View) Decision {
 	if r, holds := vetoed(v, vetoRemovesLive, vetoRemovalAtRisk); holds {
 		return do(Step{Kind: StepEndOp, Outcome: r.Code, Why: r.Text})
 	}
-	// An agent that has restarted meanwhile counts the voter's silence from zero, which is not a reason to end the
-	// operation.
+	// An agent that has restarted since the operation began counts the voter's silence from zero. That is no reason to
+	// end the operation.
 	if r, holds := vetoed(v, vetoRemovesEarly); holds {
 		return Decision{Reasons: []Reason{r}}
 	}

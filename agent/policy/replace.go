@@ -349,7 +349,7 @@ func carryReplace(v View) Decision {
 		code, text = abortReason(v)
 	}
 	switch {
-	case code != "" && v.Op.Phase == PhaseBegun && listed && m.Learner && !m.Standby: // this host was added
+	case code != "" && v.Op.Phase == PhaseBegun && listed && m.Learner && !m.Standby: // this host's learner was added
 		return do(Step{Kind: StepRollBack, MemberID: m.ID, Outcome: code, Why: text})
 	case code != "" && v.Op.Phase == PhaseBegun:
 		return do(Step{Kind: StepEndOp, Outcome: code, Why: text})

@@ -100,8 +100,8 @@ func halted(v View) bool {
 		(v.Rollout == nil || v.Rollout.ID != a.Rollout || !v.Rollout.Runs)
 }
 
-// notBegun reports whether the requested operation has not begun. It has not as long as etcd has no record of it, even
-// if the disk records that it begins.
+// notBegun reports whether the requested operation has not begun. An operation has not begun while etcd has no record
+// of it, even if the disk records that it is about to begin.
 func notBegun(v View) bool {
 	a := v.Asked
 	return !a.Begun || !a.Seen && !a.Stopped && !v.owns(KindCycle)
@@ -321,7 +321,7 @@ type Request struct {
 	By          string `json:"by"`
 	KeepRunning bool   `json:"keepRunning,omitempty"` // the operation is only a reservation: etcd keeps running
 	External    bool   `json:"external,omitempty"`    // something other than the agent reboots the machine
-	Hurried     bool   `json:"hurried,omitempty"`     // the machine goes down within seconds in any case
+	Hurried     bool   `json:"hurried,omitempty"`     // the machine goes down within seconds, whatever quorumd does
 	// Interruptible lets the agent call the work off and start etcd again if the cluster needs this host's vote.
 	Interruptible bool `json:"interruptible,omitempty"`
 

@@ -152,8 +152,8 @@ func againstRollback(v View, to Version) *Refusal {
 // answers reports whether the member has answered with its version.
 func (m Member) answers() bool { return m.Live && m.Version.Known() }
 
-// raises reports whether a version is of a newer minor version than some member's. A rollout to it ends with the point
-// of no return.
+// raises reports whether a version belongs to a newer minor version than that of some member. After a rollout to such a
+// version has ended, no member can be rolled back.
 func (v View) raises(to Version) bool {
 	return to.Known() && slices.ContainsFunc(v.Cluster.Members, func(m Member) bool {
 		return m.Version.Known() && m.Version.minor().Less(to.minor())

@@ -161,11 +161,11 @@ type UnitState string
 const (
 	UnitUnknown      UnitState = ""
 	UnitMissing      UnitState = "missing"
-	UnitInactive     UnitState = "inactive" // stopped cleanly, by quorumd or otherwise
+	UnitInactive     UnitState = "inactive" // etcd was stopped cleanly, by quorumd or otherwise
 	UnitActivating   UnitState = "activating"
 	UnitActive       UnitState = "active"
 	UnitDeactivating UnitState = "deactivating"
-	UnitFailed       UnitState = "failed" // exited by itself
+	UnitFailed       UnitState = "failed" // etcd exited by itself, or could not be started
 )
 
 // Unit is the local etcd unit.
@@ -265,7 +265,7 @@ type Cluster struct {
 	// Led reports that this is the view of this host's own member, which leads. Then a voter is live if it follows this
 	// leader. Such a view serves only to decide about a leadership transfer.
 	Led        bool
-	Unread     bool     // with Led: the last linearizable read failed
+	Unread     bool     // only with Led: the last linearizable read failed
 	OtherNames []string // other cluster names of host records in this etcd; read while no member uses this host's name
 	Denied     bool     // the cluster is unreachable because etcd's users and roles deny quorumd access
 	// Leaderless names, in a clause, the voters of this host's own cluster that answer and have no leader, while no
@@ -327,7 +327,7 @@ type Role string
 
 // The roles of a host.
 const (
-	RoleUnknown Role = "unknown" // not observed yet
+	RoleUnknown Role = "unknown" // the role has not been observed yet
 	RoleVoter   Role = "voter"
 	RoleStandby Role = "standby" // a caught-up learner kept as a standby
 	RoleLearner Role = "learner" // a permanent learner, see [Self.Learner]

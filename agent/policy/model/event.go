@@ -192,8 +192,8 @@ func (k kind) args() uint8 {
 	return 1
 }
 
-// args returns the number of variants of an event in the machine's scope, without those of host operations and of
-// unhealthy leaders if the scope has none.
+// args returns the number of variants of an event in the machine's scope. It leaves out the variants that need a host
+// operation or an unhealthy leader if the scope has none.
 func (m *machine) args(k kind) uint8 {
 	switch {
 	case k == evRequestRemoval && m.Removals == 0, k == evRequestTransfer && m.Transfers == 0:

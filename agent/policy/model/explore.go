@@ -87,7 +87,7 @@ type Phase struct {
 
 // Breach is a broken promise, with the shortest trace that breaks it.
 type Breach struct {
-	Promise string // its number in the design, or "liveness"
+	Promise string // the promise's number in the design, such as "P2", or "liveness"
 	Text    string
 	Trace   string
 }
@@ -186,7 +186,7 @@ func (m *machine) beginsInVain(s *observation, r rank, step policy.Step) bool {
 	}
 	kind, begins := kinds[step.Kind]
 	if !begins || m.decision != nil || kind == policy.KindJoin && s.hosts[s.self].list != unlisted {
-		return false // the rollback of a join removes a learner that the host has
+		return false // beginning in vain is useful if the host has a learner, because the rollback removes it
 	}
 	v := m.viewOf(s, r)
 	v.Op = &policy.Op{

@@ -123,8 +123,8 @@ func (s *observation) limitView(m *policy.Member, i int, g observedHost) {
 	m.NotedLearner = m.LearnerNote()
 }
 
-// judgeLearnerAdd checks that the addition of a learner next to a permanent one is accepted, by all members alike, and
-// leaves a place for another learner.
+// judgeLearnerAdd checks that all members accept the addition of a learner next to a permanent one, and that a place
+// for another learner is left.
 func (w *world) judgeLearnerAdd(h int) breach {
 	switch {
 	case !w.joinsNextTo(h):

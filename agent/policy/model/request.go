@@ -367,7 +367,7 @@ func (w *world) boots(i int) breach {
 		return startedEmpty
 	case h.data != current && h.data != old:
 		return fine
-	case h.startGuard != 0 && h.data == old: // it is no longer a member
+	case h.startGuard != 0 && h.data == old: // the host no longer has a member
 		return fine
 	case h.startGuard != 0:
 		h.unit = stoppedForRequest

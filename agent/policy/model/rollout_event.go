@@ -171,7 +171,7 @@ func (m *rolloutMachine) round(w *rolloutWorld, i int) (found rolloutBreach, d p
 func (m *rolloutMachine) write(w *rolloutWorld, i int) rolloutBreach {
 	h := &w.hosts[i]
 	is, was := h.rolloutRequest, h.pendingRequest
-	is.released, was.released = 0, 0 // not on disk but in etcd
+	is.released, was.released = 0, 0 // a release is recorded in etcd, not on disk
 	switch same := is == was; {
 	case h.pending == policy.RequestTurn && h.work == noWork:
 		h.rolloutRequest = rolloutRequest{hostRequest: hostRequest{work: m.hostWork()}, resumed: h.pendingResumed}

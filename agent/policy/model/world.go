@@ -546,7 +546,7 @@ func (w *world) tidy() {
 	}
 	switch {
 	case w.op == 0 || w.opLeft|w.opCycle|w.opRemove|w.opLeave != 0 || w.hosts[w.opHost].list != learner,
-		w.opPhase == phaseRollback: // it is rolled back, whatever its progress
+		w.opPhase == phaseRollback: // the join is rolled back, whatever the learner's progress
 		w.learnerMoved, w.sinceWrite = 0, 0
 	case !w.answers(int(w.opHost)): // see evLearnerLags
 		w.sinceWrite = min(w.sinceWrite, 1)
