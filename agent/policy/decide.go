@@ -232,8 +232,8 @@ func ownUnit(v View) (Decision, bool) {
 	return Decision{}, false
 }
 
-// stopped waits after a clean exit of etcd: an operator stopped it, or it exited because its member was removed, with
-// status 0 or 1. While no voter answers, the two look alike.
+// stopped waits after a clean exit of etcd: an operator stopped it, or it exited with status 0 or 1 because its member
+// was removed. While no voter answers, the two look alike.
 func stopped(v View) Decision {
 	d := wait(UnitStopped, "etcd was stopped cleanly")
 	if !v.Cluster.Reachable {

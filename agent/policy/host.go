@@ -157,7 +157,7 @@ type recordInfo struct {
 	kind      RecordKind
 	blocksAll bool // without the record, an operation may be in flight or may begin, so no step is taken
 	meaning   string
-	remedy    string // %s stands for the record's key
+	remedy    string // %s is replaced by the record's key
 }
 
 func records() []recordInfo {

@@ -258,7 +258,7 @@ func ejected(v View) (string, bool) {
 	if v.Ejections.Times > 1 {
 		often = fmt.Sprintf("%d times, most recently", v.Ejections.Times)
 	}
-	return fmt.Sprintf("%s was ejected %s %s ago: it rejoins after being healthy for %s, %s remain", v.Self.Name,
+	return fmt.Sprintf("%s was ejected %s %s ago: it rejoins after being healthy for %s; %s remain", v.Self.Name,
 		often, durationfmt.Seconds(v.Ejections.Ago), durationfmt.Text(v.requiredHealthyPeriod()),
 		durationfmt.Seconds(left)), true
 }

@@ -18,7 +18,7 @@ import (
 // PeerTLS reports whether a running etcd has a peer certificate, its key and a trusted CA, as its host configures them.
 type PeerTLS string
 
-// The states. The zero value means that it is unknown.
+// The states. The zero value means that the state is unknown.
 const (
 	PeerTLSUnknown PeerTLS = ""
 	PeerTLSNone    PeerTLS = "none" // etcd lacks at least one of these files, or uses others than configured

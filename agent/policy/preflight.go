@@ -414,7 +414,7 @@ func lowerRanked(v View) (string, bool) {
 	if v.Resting && !v.HostsFresh {
 		return "other hosts go first", true
 	}
-	if k, kept := v.keptFrom(v.Self.ID); kept { // a standby would be in the named host's way
+	if k, kept := v.keptFrom(v.Self.ID); kept { // a standby would block the named host's join
 		return v.keptText(k), true
 	}
 	list := candidates(v, target, selfReady(v))

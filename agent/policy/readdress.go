@@ -119,8 +119,8 @@ func readdressAgain(v View) bool {
 
 // changeAgain continues an unverified readdress with the changed configuration. If the other voters tolerate it, etcd
 // is restarted. While they do not, as when one of them is down, only the member list is updated: that stops no etcd,
-// and this member's URL remains the only unverified one. It suffices if etcd listens at that URL already. Otherwise
-// etcd is restarted once the other voters tolerate it.
+// and this member's URL remains the only unverified one. That update suffices if etcd already listens at the new URL.
+// Otherwise etcd is restarted once the other voters tolerate it.
 func changeAgain(v View, m Member) (Decision, bool) {
 	if !readdressAgain(v) {
 		return Decision{}, false

@@ -79,7 +79,7 @@ func recovery(v View) (Decision, bool) {
 		return do(Step{Kind: StepEndRecovery, Outcome: QuorumRestored}), true
 	case r.OldServes && v.Unit.State == UnitActive:
 		return wait(ClusterIDMismatch, "this host's etcd still serves the old cluster %x with a quorum, while %x "+
-			"reports that it replaced it: stop etcd by hand on the hosts of the cluster that you give up", r.Old,
+			"reports that it replaced that one: stop etcd by hand on the hosts of the cluster that you give up", r.Old,
 			r.New), true
 	case v.Data.State == DataUnknown:
 		return wait(DataNotKnown, "the data directory has not been read: %s", v.Data.Detail), true

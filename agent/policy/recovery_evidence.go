@@ -396,7 +396,8 @@ func noSurvivor(all []HostRemains, w RecoveryChoice) (text, about string) {
 	return "no host has a voter's data, so nothing can be recovered from these hosts", ""
 }
 
-// couldComeBack reports whether the available hosts are a majority of the voters: starting them loses nothing.
+// couldComeBack reports whether the available hosts hold the data of a majority of the voters: starting etcd on them
+// restores the quorum without losing data.
 func couldComeBack(all []HostRemains, w RecoveryChoice) (text, about string) {
 	voters, there := RecoveryVoters(all), 0
 	for _, r := range all {

@@ -168,7 +168,7 @@ func TransferWaits(v View) Reason {
 // if the name is empty. It refuses a request that cannot be carried out now. A named voter that leads already is
 // returned as well.
 func TransferTarget(v View, host string) (Member, *Refusal) {
-	if r := AgainstRemovals(v); r != nil { // mode, connection and pause
+	if r := AgainstRemovals(v); r != nil { // checks the mode, the connection and a pause
 		return Member{}, r
 	}
 	if host == "" {

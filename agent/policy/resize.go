@@ -64,7 +64,7 @@ func AgainstResize(v View, voters int, withoutSnapshot bool) *Refusal {
 		return wrong(fmt.Sprintf("%d voters tolerate only as many failures as %d", voters, voters-1),
 			fmt.Sprintf("choose %d or %d", voters-1, min(voters+1, MaxVoters)))
 	}
-	if r := AgainstRemovals(v); r != nil { // mode, connection and pause
+	if r := AgainstRemovals(v); r != nil { // checks the mode, the connection and a pause
 		return r
 	}
 	if v.Recovery != nil {

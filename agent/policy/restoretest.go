@@ -281,7 +281,7 @@ func (v View) whyNoRestoreTest() string {
 	return cmp.Or(strings.Join(all, ", "), "no host is known")
 }
 
-// mostUnfit limits the hosts that whyNoRestoreTest names. It exceeds the number of voters.
+// mostUnfit limits the number of hosts that whyNoRestoreTest names. It exceeds the usual number of voters.
 const mostUnfit = 9
 
 // memberOf returns a host's member.

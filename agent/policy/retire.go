@@ -194,7 +194,7 @@ func AgainstRetire(v View, id, successor string) *Refusal {
 		return nil
 	}
 	v.Retired = slices.DeleteFunc(slices.Clone(v.Retired), func(r Retired) bool { return r.Host == id })
-	if r := AgainstRemovals(v); r != nil { // mode, connection and pause
+	if r := AgainstRemovals(v); r != nil { // checks the mode, the connection and a pause
 		return r
 	}
 	i := slices.IndexFunc(v.Hosts, func(h Host) bool { return h.ID == id })

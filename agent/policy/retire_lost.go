@@ -17,7 +17,7 @@ import (
 // AgainstRetireLost returns why the host with that ID may not be retired as lost, or nil. A host whose agent runs is
 // not lost: its operation ends there.
 func AgainstRetireLost(v View, id string) *Refusal {
-	if r := AgainstRemovals(v); r != nil { // mode, connection and pause
+	if r := AgainstRemovals(v); r != nil { // checks the mode, the connection and a pause
 		return r
 	}
 	switch {

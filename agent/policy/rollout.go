@@ -82,7 +82,7 @@ const (
 // Ongoing reports whether the rollout runs or is paused: it is neither stopped nor over.
 func (s RolloutState) Ongoing() bool { return s == RolloutRunning || s == RolloutPaused }
 
-// AgainstRollout returns why no rollout may start because of the last one, or nil.
+// AgainstRollout returns why the last rollout keeps a new one from starting, or nil.
 func AgainstRollout(last RolloutState, by, reason string) *Refusal {
 	if !last.Ongoing() {
 		return nil

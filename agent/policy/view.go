@@ -311,7 +311,7 @@ type Member struct {
 	LiveFor    time.Duration // how long the member has answered without a break
 	SteadyFor  time.Duration // how long its lag has been within PromoteLag without a break
 	StalledFor time.Duration // how long a learner's applied index has not moved, not counting pauses
-	StillFor   time.Duration // how long that index has not moved, counting pauses
+	StillFor   time.Duration // how long a learner's applied index has not moved, counting pauses
 	BehindFor  time.Duration // how long it has answered and been more than PromoteLag behind, without a break
 	DownFor    time.Duration // how long it has not answered
 	// Fsyncs holds its etcd's fsync metrics, as read by the deciding host; empty unless its host reports the member

@@ -99,7 +99,7 @@ type machine struct {
 	faults     Faults
 	budget     int
 	inOrder    bool                   // hosts rank by number, as in a liveness run
-	bootsHosts bool                   // hosts that are down boot, as in a healed liveness run
+	bootsHosts bool                   // every host that is down will boot, as in a healed liveness run
 	staysTardy bool                   // an unhealthy voter stays too slow to answer; see ending
 	cache      map[observation]uint32 // the decisions for an observation: an index into choices, which are few
 	choices    []*[ranks]choice

@@ -270,7 +270,8 @@ func resizeMistakes() []Mistake {
 	}, resizeEndMistakes()...)
 }
 
-// resizeEndMistakes returns the mistakes about leaves that do not end, and about what they leave behind.
+// resizeEndMistakes returns the mistakes about the end of leave operations, and about the data of the member that
+// leaves.
 func resizeEndMistakes() []Mistake {
 	return []Mistake{
 		{

@@ -124,7 +124,7 @@ type rolloutHost struct {
 	pending        policy.RequestChange // the change in flight to the disk or to the rollout's record
 	pendingOutcome uint8                // the outcome that it records, such as rolloutCycled
 	pendingRequest rolloutRequest       // the request when the agent decided on it
-	pendingResumed uint8                // the value of resumed in the rollout that requests it
+	pendingResumed uint8                // the value of resumed in the rollout that makes this request
 	pendingStale   uint8                // the rollout's record has changed since then
 	pendingBoot    uint8                // begunNow or begunBefore: the boot in which the observed operation began
 

@@ -83,7 +83,7 @@ func (w *world) observe(h int) observation {
 	if own.down != 0 {
 		s.unit = inactive
 	}
-	s.startGuard = 0 // no decision depends on it
+	s.startGuard = 0 // no decision depends on the start guard
 	s.leaderless = bit(w.seesLeaderless(h))
 	s.removalState, s.learnerState = w.removalSeen(h), w.learnerState
 	s.transferState = w.transferSeen(h)

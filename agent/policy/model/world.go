@@ -308,8 +308,8 @@ const (
 	packedRecalledReboot                                      // a reboot by the agent
 )
 
-// packedWork packs the work with its program or that it was called off: only a command, the last value of work, has a
-// program, and only two other kinds of work are called off.
+// packedWork packs the work together with the state of its program, or with whether it was called off. Only a command,
+// the last value of work, has a program, and only two other kinds of work can be called off.
 func (c *hostRequest) packedWork() uint8 {
 	switch {
 	case c.recalled == 0:
