@@ -259,8 +259,8 @@ func (v View) votersMissing() bool {
 	return voters-v.leaving()-v.retiring() < v.Target.Voters
 }
 
-// promote makes the learner a voter unless a veto applies. etcd itself would promote a learner that is dead, or a tenth
-// of the log behind.
+// promote makes the learner a voter unless a veto applies. etcd itself would promote a learner that is dead, or that
+// is a tenth of the log behind.
 func promote(v View, m Member) Decision {
 	if r, holds := vetoed(v, vetoHostConflict, vetoCorrupt, vetoNoSpace, vetoHealthUnknown, vetoHealthBad,
 		vetoVersionIncompatible, vetoClockSkew, vetoCommonCause, vetoVoterNotLive, vetoEvenVoters); holds {

@@ -50,7 +50,7 @@ type ListedMember struct {
 type RecoveryChoice struct {
 	Cluster  string   // the cluster's name, as typed
 	Gone     []string // voters that never come back, by name or ID in hexadecimal
-	KeptOff  []string // survivors of earlier plans that never start again as they are, by name
+	KeptOff  []string // survivors of earlier plans, by name, that never start again as they are
 	Survivor string   // the host that continues alone, by name; empty for the most advanced
 	Snapshot bool     // the survivor restores a snapshot instead of using its data
 }

@@ -259,7 +259,7 @@ type Cluster struct {
 	StableFor  time.Duration // time since the member list last changed
 	DBSize     uint64        // the largest database of a voter, in bytes
 	Error      string        // why the cluster is not reachable
-	// Intact reports that no answering member raises the alarm CORRUPT, and Roomy that none raises NOSPACE.
+	// Intact reports that no answering member raises the CORRUPT alarm, and Roomy that none raises NOSPACE.
 	Intact, Roomy bool
 	Alarms        string // the alarms and the members that raise them, as text
 	// Led reports that this is the view of this host's own member, which leads. Then a voter is live if it follows this

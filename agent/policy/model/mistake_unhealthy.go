@@ -10,7 +10,7 @@ import (
 	"github.com/quorumd/quorumd/health"
 )
 
-// unhealthyScope returns a scope in which a spare replaces an unhealthy one of three voters, with n further faults of
+// unhealthyScope returns a scope in which a spare replaces one unhealthy voter of three, with n further faults of
 // these classes.
 func unhealthyScope(n int, class Faults) func(sc *Scenario) {
 	return func(sc *Scenario) {

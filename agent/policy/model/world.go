@@ -406,7 +406,7 @@ func (w *world) pack() (k key) {
 	return k
 }
 
-// unpack returns the world of n hosts of a key.
+// unpack returns the world with n hosts that a key holds.
 func unpack(k *key, n int) (w world) {
 	w.n = n
 	for i := range n {
