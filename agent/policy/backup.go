@@ -20,7 +20,7 @@ type Backup struct {
 	Spread      time.Duration  // less than a tenth of Every, from the cluster name, so that clusters take turns
 	WindowOpen  bool           // the configured windows allow a snapshot now
 	HasSnapshot bool           // a snapshot exists
-	Age         time.Duration  // of the newest snapshot, by wall clocks; without one, since this agent's first round
+	Age         time.Duration  // time since the newest snapshot, by wall clocks, or since this agent's first round
 	Failed      *BackupFailure // nil if no attempt has failed since the newest snapshot
 	RestoreTest RestoreTest
 }
@@ -38,11 +38,11 @@ type BackupNote struct {
 	Take   bool          // this host takes a snapshot now
 	Member uint64        // the member from which it is taken
 	By     string        // the host that takes the next one; empty if none can
-	Due    time.Duration // until the next snapshot; 0 or less if it is due
+	Due    time.Duration // time until the next snapshot; 0 or less if it is due
 	Text   string        // when the next snapshot is due and which host takes it, or why none is taken
 }
 
-// backupRetry is the time until a failed attempt is retried, unless the interval of snapshots is shorter.
+// backupRetry is the time until a failed attempt is retried, unless the snapshot interval is shorter.
 const backupRetry = 10 * time.Minute
 
 // noteBackup decides which host takes the next snapshot, and when. It picks the member that a snapshot disturbs least,
@@ -94,7 +94,7 @@ func (v View) backupDue() time.Duration {
 	return max(due, b.retry())
 }
 
-// retry returns the time until a failed attempt may be retried; zero or less if it may be now.
+// retry returns the time until a failed attempt may be retried; zero or less if it may be retried now.
 func (b Backup) retry() time.Duration {
 	switch {
 	case b.Failed == nil:
@@ -222,7 +222,7 @@ func removalWants(v View, r Removal) (string, bool) {
 	}
 	text := "there is no snapshot yet"
 	if v.Backup.HasSnapshot {
-		text = fmt.Sprintf("the newest snapshot is %s old, the limit is %s",
+		text = fmt.Sprintf("the newest snapshot is %s old; the limit is %s",
 			durationfmt.Text(v.Backup.Age.Round(time.Minute)), durationfmt.Text(freshFor))
 	}
 	return text, true

@@ -32,11 +32,11 @@ func bootstrap(v View) (Decision, bool) {
 			Why: "this host has belonged to a cluster before",
 		}), true
 	}
-	if v.Data.State == DataMember { // quorumd created it before a crash
+	if v.Data.State == DataMember { // quorumd created this data before a crash
 		if r, holds := vetoed(v, vetoVersionUnknown, vetoVersionUnsafe); holds {
 			return Decision{Reasons: []Reason{r}}, true
 		}
-		// an operator stopped it: after a crash the unit is failed, and after a reboot it has not run
+		// an operator stopped etcd: after a crash the unit is failed, and after a reboot it has not run
 		if v.Unit.State == UnitInactive && v.Unit.Ran {
 			return stopped(v), true
 		}
@@ -136,16 +136,16 @@ func bringUp(v View) Decision {
 // BootstrapAttempt is this host's view of a bootstrap by the hosts in bootstrap.hosts, according to its disk and their
 // answers. The zero value means that no hosts are listed.
 //
-// Only the first host of the list may create the cluster. Its attempt has a name that is never used again, and it
-// starts etcd only after all other hosts have recorded a promise of this attempt on disk. A promise is final: if the
-// first host loses its disk, no host promises its next attempt.
+// Only the first host of the list may create the cluster. Its attempt has a name that is never used again. The first
+// host starts etcd only after every other host has recorded on its disk that it promises this attempt, which means that
+// it accepts no other. A promise is final: if the first host loses its disk, no host promises its next attempt.
 type BootstrapAttempt struct {
 	List         string            // digest of the list
 	First        string            // the first host of the list
 	PromisedList string            // digest of the list that this host has recorded, or empty
 	Attempt      string            // the attempt that this host has begun or promised, or empty
-	OnRequest    bool              // no automatic bootstrap: a host with a request asks the other listed hosts first
-	Others       []BootstrapAnswer // from the other listed hosts, by name
+	OnRequest    bool              // no automatic bootstrap: a host with a request first asks the other listed hosts
+	Others       []BootstrapAnswer // the answers of the other listed hosts, sorted by name
 }
 
 // BootstrapPhase is the progress of a bootstrap request on a host.
@@ -167,10 +167,10 @@ func (p BootstrapPhase) known() bool {
 type BootstrapAnswer struct {
 	Name         string
 	Silent       string // why there is no current answer; empty if there is one
-	Past         string // why it is not a new host; empty if it is new
+	Past         string // why the host is not new; empty if it is
 	List         string // digest of the list in its configuration
 	PromisedList string
-	Attempt      string // the attempt that it has begun or promised, or empty
+	Attempt      string // the attempt that the host has begun or promised, or empty
 	Phase        BootstrapPhase
 	Asked        BootstrapPhase // the phase that the asking host published before it asked
 }
@@ -268,16 +268,16 @@ func awaitsAnswers(v View) bool {
 		bootstrapPhase(v) == BootstrapAsking
 }
 
-// answersResult is the result of the other listed hosts' answers for a host with a request: it creates the cluster,
+// answersResult is what a host with a request does after the other listed hosts have answered: it creates the cluster,
 // ends the request because another host creates the cluster, or waits.
 type answersResult struct {
 	decide  bool
 	ended   string // why the request ends; empty if it does not
-	waiting string // why it waits
+	waiting string // why the host waits
 }
 
-// clusterElsewhere returns a text that names another listed host that has a cluster, creates one, or has a request that
-// takes precedence over the named host's; empty if there is none. If name is empty, any request takes precedence.
+// clusterElsewhere reports, as text, that another listed host has a cluster, creates one, or has a request that takes
+// precedence over the named host's request; empty if none does. If name is empty, any request takes precedence.
 func (b BootstrapAttempt) clusterElsewhere(name string) string {
 	for _, a := range b.Others {
 		switch {
@@ -333,7 +333,7 @@ func askListed(v View) (Decision, bool) {
 	switch a := v.BootstrapAttempt.judgeAnswers(v.Self.Name); {
 	case a.ended != "":
 		return do(Step{Kind: StepFinishBootstrap, Outcome: ClusterExists, Why: a.ended}), true
-	default: // even if a.decide: the disk must record the decision before etcd starts
+	default: // wait even if a.decide is set: the disk must record the decision before etcd starts
 		return wait(BootstrapWaiting, "%s", a.waiting), true
 	}
 }
@@ -407,9 +407,9 @@ type Environment uint8
 
 // The environments. The zero value creates no cluster.
 const (
-	EnvironmentListed Environment = iota // for the listed cluster: this host joins it, or belongs to it
-	EnvironmentNew                       // for a new cluster of this host alone
-	EnvironmentAlone                     // for an existing cluster of this host alone: its data is the cluster
+	EnvironmentListed Environment = iota // names all members of the cluster that this host joins or belongs to
+	EnvironmentNew                       // creates a new cluster of this host alone
+	EnvironmentAlone                     // continues the single-member cluster in this host's data
 )
 
 // EnvironmentOf returns the environment to start etcd with. A recovery from a snapshot takes precedence: its data
@@ -428,14 +428,14 @@ func EnvironmentOf(v View) Environment {
 // cluster answers.
 func MakesNewCluster(v View) bool { return EnvironmentOf(v) == EnvironmentNew && !v.Cluster.Listed }
 
-// AgainstAutomaticBootstrap returns why an etcd may run at another endpoint, or nil if certainly none does. others
-// yields each endpoint with the result of connecting to it, which is nil if the connection was accepted. Every endpoint
-// must refuse the connection, because a silent endpoint may hide a cluster. missing is the error that may have left the
-// list of endpoints incomplete, or nil.
+// AgainstAutomaticBootstrap returns why an etcd may run at another endpoint, or nil if it is certain that none does.
+// others yields each endpoint with the result of connecting to it, which is nil if the connection was accepted. Every
+// endpoint must refuse the connection, because a silent endpoint may hide a cluster. missing is the error that may have
+// left the list of endpoints incomplete, or nil.
 func AgainstAutomaticBootstrap(others iter.Seq2[string, error], missing error, refuses func(error) bool) *Refusal {
 	if missing != nil {
 		return conflicts(ClusterExists, "endpoints of an existing cluster may be missing: "+missing.Error(),
-			"correct cluster.discovery, or wait for its answer; without it cluster.endpoints must name all hosts")
+			"correct cluster.discovery, or wait until it answers; without it, cluster.endpoints must name all hosts")
 	}
 	for endpoint, err := range others {
 		switch {
@@ -444,7 +444,7 @@ func AgainstAutomaticBootstrap(others iter.Seq2[string, error], missing error, r
 				"check whether a cluster runs there without a quorum; correct cluster.endpoints if it is not etcd")
 		case !refuses(err):
 			return conflicts(ClusterExists, "it is not known whether a cluster runs at "+endpoint+": "+err.Error(),
-				"bring that host up, or leave it out of cluster.endpoints until it is")
+				"bring that host up, or leave it out of cluster.endpoints until it is up")
 		}
 	}
 	return nil

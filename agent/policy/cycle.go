@@ -81,7 +81,8 @@ func takeDown(v View, m Member, listed bool) Decision {
 	}
 	stoppedText, leave := restartOfStopped(v)
 	switch {
-	// only in this phase: in a later one, an unanswered end could take effect after the stop that is decided next
+	// The operation ends only from its first phase. From a later one, an end whose answer is lost could take effect
+	// after a later round has stopped etcd.
 	case leave && v.Op.Phase == PhaseBegun && !urlUpdated(v):
 		return do(Step{Kind: StepEndOp, Outcome: UnitStopped, Why: stoppedText})
 	case v.Asked.Work == WorkRestart:
@@ -104,7 +105,7 @@ func safeToTouch(v View) Decision {
 	switch {
 	case busy && a.Command.State == HooksDue:
 		return do(Step{Kind: StepEndOp, Outcome: UnitBusy, Why: stranger})
-	case v.Op.Phase != PhaseDown || a.RecordDiffers: // other hosts read from the record when the work is overdue
+	case v.Op.Phase != PhaseDown || a.RecordDiffers: // the record shows other hosts when the work is overdue
 		return do(Step{Kind: StepSetPhase, Phase: PhaseDown, MemberID: v.Op.MemberID})
 	case a.Work == WorkReboot && !a.External && a.RebootFor > v.Limits.TransferTimeout:
 		return do(Step{Kind: StepReboot, Why: a.Reason})
@@ -209,7 +210,7 @@ func endDiskFailed(v View) Decision {
 	if d, decided := underLock(v, "to end this host's operation"); decided {
 		return d
 	}
-	why := fmt.Sprintf("its disk has been FAILED for %s, the limit is %s: %s", durationfmt.Seconds(v.Health.For),
+	why := fmt.Sprintf("its disk has been FAILED for %s (limit: %s): %s", durationfmt.Seconds(v.Health.For),
 		durationfmt.Text(v.Limits.ReturnGiveUp), v.Health.Text)
 	return do(Step{Kind: StepEndOp, Outcome: HealthBad, Why: why})
 }
@@ -227,11 +228,11 @@ func untouched(v View) bool {
 // run again since this operation stopped it, or this operation has not stopped it.
 func stoppedByOperator(v View) bool {
 	switch a := v.Asked; {
-	case a == nil || a.Work == WorkRestart: // unknown; or a restarted etcd is not left stopped
+	case a == nil || a.Work == WorkRestart: // without a request it is unknown; a restart leaves no etcd stopped
 		return true
 	case a.Work.info().operatorEnds:
 		return !a.Stopped
-	default: // after a reboot, etcd has started by itself while still recorded as stopped
+	default: // after a reboot, etcd has started with the machine while the disk still records it as stopped
 		return !a.Stopped || v.Op.back() || stoppedAfterReboot(v)
 	}
 }
@@ -307,7 +308,7 @@ func end(v View, outcome ReasonCode) Decision {
 		case !v.Op.SameBoot:
 		case a.Ended:
 			return do(Step{Kind: StepEndOp, Outcome: Cancelled, Why: "before the machine was rebooted"})
-		case !a.External: // called off, or requested while another operation was ending, so still to be done
+		case !a.External: // the reboot was called off, or requested during the end of another one: it is still due
 			why := cmp.Or(a.Recalled, "before the machine was rebooted")
 			return do(Step{Kind: StepEndOp, Outcome: Recalled, Why: why})
 		}
@@ -400,10 +401,10 @@ func stopMember(v View, m Member) Decision {
 		if v.Op.Phase == PhaseBegun && v.Asked.Before.State != HooksRunning && !v.Asked.Stopped && !urlUpdated(v) {
 			return do(Step{Kind: StepEndOp, Outcome: r.Code, Why: r.Text})
 		}
-		// Another host's operation needs the lock to end. Or the other voters have not tolerated this host's loss for a
-		// long time: then a join or replacement may be needed, and it waits for this operation. Ending the operation in
-		// a later phase is not safe: a call without an answer could take effect after etcd is stopped. So the operation
-		// returns to its first phase, which invalidates such a call.
+		// This operation makes way in two cases: another host's operation needs the lock to end, or the other voters
+		// have not tolerated this host's loss for a long time, so that a join or replacement may be needed. Ending the
+		// operation from a later phase is not safe, because an end whose answer is lost could take effect after etcd is
+		// stopped. So the operation first returns to its first phase, which invalidates such a call.
 		lasting := r.Code == QuorumAtRisk || r.Code == PeerTLSMissing || r.Code == LearnerLimit
 		inTheWay := r.Code == OperationInFlight || lasting && v.Op.WrittenFor > v.Limits.TransferTimeout
 		switch {
@@ -420,7 +421,7 @@ func stopMember(v View, m Member) Decision {
 	}
 	if v.Op.Phase == PhaseBegun {
 		switch h := v.Asked.Before; {
-		case urlUpdated(v): // the hooks have run
+		case urlUpdated(v): // the hooks have run already
 		case h.State == HooksDue:
 			return launchPrograms(h, HookRunning, Step{Kind: StepRunHooks, Why: "before etcd is stopped"})
 		case h.State == HooksRunning:
@@ -458,10 +459,10 @@ func stopMember(v View, m Member) Decision {
 }
 
 // awaitReports waits until every other voter's host has published its health state since this host became ready. Stale
-// reports, as after a pause, are requested again. That also restarts the time limit of the leadership transfer, so that
-// waiting does not count towards it. Reports are also requested again if the agent has started etcd in the next phase
-// because no voter answered, since the reports may be older than that start. They are not requested again if an
-// operator has started etcd during maintenance, or if the machine goes down within seconds in any case.
+// reports, such as those from before a pause, are requested again. That also restarts the time limit of the leadership
+// transfer, so that waiting does not count towards it. If the agent has started etcd in the next phase because no voter
+// answered, reports may be older than that start, so they are requested again as well. They are not requested again if
+// an operator has started etcd during maintenance, or if the machine goes down within seconds in any case.
 func awaitReports(v View, m Member) (Decision, bool) {
 	if m.Learner || v.Asked.Hurried {
 		return Decision{}, false
@@ -515,7 +516,7 @@ func notReported(v View, except string) (ids, names []string) {
 	return ids, names
 }
 
-// unreachedBy returns what hosts report about the voters that they do not reach, for a text.
+// unreachedBy returns, as text, what one of these hosts reports about the voters that it does not reach.
 func unreachedBy(v View, ids []string) string {
 	for _, h := range v.Hosts {
 		if slices.Contains(ids, h.ID) && h.Unreached != "" {
@@ -525,7 +526,7 @@ func unreachedBy(v View, ids []string) string {
 	return ""
 }
 
-// joinNames joins names for a text.
+// joinNames returns the names as text, such as "a, b and c".
 func joinNames(names []string) string {
 	last := len(names) - 1
 	if last < 1 {
@@ -534,8 +535,8 @@ func joinNames(names []string) string {
 	return strings.Join(names[:last], ", ") + " and " + names[last]
 }
 
-// transferLeadership transfers leadership to the best voter. If that keeps failing, work that an operator ends proceeds
-// without a transfer, while any other work waits and retries.
+// transferLeadership transfers leadership to the best voter. If that keeps failing, maintenance proceeds without a
+// transfer, because its operator ends it, while any other work waits and retries.
 func transferLeadership(v View) (Decision, bool) {
 	best, found := bestVoter(v, v.Self.PeerURL)
 	failing := v.Failed.Kind == StepTransferLeadership && v.Op.WrittenFor > v.Limits.TransferTimeout
@@ -544,7 +545,7 @@ func transferLeadership(v View) (Decision, bool) {
 		return Decision{}, false
 	case failing:
 		d := wait(LeadershipNotTransferred, "for %s: %s", durationfmt.Seconds(v.Op.WrittenFor), v.Failed.Text)
-		if v.Op.WrittenFor > 2*v.Limits.TransferTimeout { // the next write restarts the time
+		if v.Op.WrittenFor > 2*v.Limits.TransferTimeout { // this write restarts WrittenFor
 			d = do(Step{
 				Kind: StepSetPhase, Phase: v.Op.Phase, MemberID: v.Op.MemberID,
 				Why: "the leadership transfer is retried",

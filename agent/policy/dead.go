@@ -57,7 +57,7 @@ func (v View) unattendedFor(m Member) (since time.Duration, why string) {
 		switch here := h.PeerURL == m.PeerURL; {
 		case here && h.MemberLostFor > 0:
 			since = h.MemberLostFor
-		case here || m.Name != "" && h.Name == m.Name: // even if its record has a different peer URL
+		case here || m.Name != "" && h.Name == m.Name: // the host record may have a different peer URL
 			return 0, "its host record has not expired, so its own quorumd is still in charge"
 		}
 	}
@@ -149,7 +149,7 @@ func (v View) deadReports(m Member) (since time.Duration, why string) {
 		reports++
 		since = min(since, said)
 	}
-	for _, h := range v.Hosts { // a host whose report is not required must not contradict either
+	for _, h := range v.Hosts { // no host may contradict, even if its report is not required
 		if s, says := h.reportOn(m.ID); says && (h.Own || v.isMember(h.PeerURL)) && h.PeerURL != m.PeerURL {
 			if why := contradiction(h.Name, s); why != "" {
 				return 0, why
@@ -159,7 +159,7 @@ func (v View) deadReports(m Member) (since time.Duration, why string) {
 	switch {
 	case !leader:
 		return 0, "no live leader is known that could confirm it"
-	case reports < 2 && !m.Learner: // a learner does not count for the quorum
+	case reports < 2 && !m.Learner: // one report suffices for a learner, which does not count towards the quorum
 		return 0, "only one live voter is left, and two must confirm it"
 	}
 	return max(since, 1), ""
@@ -169,18 +169,18 @@ func (v View) deadReports(m Member) (since time.Duration, why string) {
 func (v View) deadReport(voter, m Member) (since time.Duration, why string) {
 	h, present := v.hostOf(voter)
 	if !present {
-		return 0, "voter " + voter.label() + " has no quorumd that reports whether it reaches it"
+		return 0, "voter " + voter.label() + " has no quorumd that reports whether it reaches that member"
 	}
 	s, says := h.reportOn(m.ID)
 	if !says {
-		return 0, voter.label() + " has not reported yet whether it reaches it"
+		return 0, voter.label() + " has not reported yet whether it reaches that member"
 	}
 	if why := contradiction(voter.label(), s); why != "" {
 		return 0, why
 	}
 	if voter.Leader && !s.LinkKnown() {
-		return 0, fmt.Sprintf("the etcd of %s, the leader, does not report whether it receives messages from it",
-			voter.label())
+		return 0, fmt.Sprintf("the etcd of %s, the leader, does not report whether it receives messages from that "+
+			"member", voter.label())
 	}
 	return s.For, ""
 }
@@ -190,7 +190,7 @@ func (v View) deadReport(voter, m Member) (since time.Duration, why string) {
 func contradiction(name string, r record.Reachability) string {
 	switch {
 	case r.Unsure():
-		return name + " cannot determine whether it reaches it"
+		return name + " cannot determine whether it reaches that member"
 	case !r.Lost():
 		return name + " reaches it"
 	case r.Link == record.LinkUp:
@@ -406,8 +406,8 @@ func fateOfSurplus(replacement, held string, in, grace time.Duration, after stri
 	return "; it is about to be removed" + why
 }
 
-// deadVoterSummary describes which of the unanswering voters are dead, and what happens to them. If dead voters are
-// replaced, it also says why each of the others does not count as dead.
+// deadVoterSummary describes which of the voters that do not answer are dead, and what happens to them. If dead voters
+// are replaced, the text also explains why each of the others does not count as dead.
 func (v View) deadVoterSummary() (text string, dead bool) {
 	for _, d := range DeadVoters(v) {
 		text, dead = text+"; "+d.Text(v.Limits.DeadGrace), true

@@ -206,8 +206,8 @@ func TestADeadVoterIsNamedWithItsReportersAndItsReplacement(t *testing.T) {
 		},
 		"the daily limit is reached": {
 			func(v *View) { v.Repairs = 2 }, VoterDead,
-			dead + "another host may replace it after 10m, but: 2 voters were replaced in the last 24 hours, " +
-				"the limit is 2",
+			dead + "another host may replace it after 10m, but: 2 voters were replaced in the last 24 hours " +
+				"(limit: 2)",
 		},
 		"another voter is unhealthy": {
 			func(v *View) { v.Hosts[1].Health = health.Slow }, VoterDead,

@@ -55,7 +55,7 @@ func decideAllowed(v View) Decision {
 	if d.Step.Kind == StepNone {
 		return d
 	}
-	if d.Step.Kind.Info().Led { // only a pause that this host's own member reports withholds such a step
+	if d.Step.Kind.Info().Led { // such a step is decided from this host's own member's view, including its pause
 		v = v.leading()
 	}
 	switch {
@@ -74,17 +74,17 @@ func decideAllowed(v View) Decision {
 		return withhold(d, v.externalReason())
 	case v.Self.Mode != Manage:
 		return withhold(d, Reason{ModeObserve, "the step would be: " + d.Step.String()})
-	case v.Recovery != nil && !v.Recovery.Late: // ordered by an operator, and only a quorum can set a pause
+	case v.Recovery != nil && !v.Recovery.Late: // an operator ordered the plan, and a pause needs a quorum
 		return d
 	case v.Pause != nil && !d.Step.Kind.Info().Always && !comesBack(v, d.Step):
 		return withhold(d, paused(v.Pause))
 	case v.blocksAll() && !d.Step.Kind.Info().Always && !comesBack(v, d.Step):
 		r, _ := v.unreadable()
 		return withhold(d, r)
-	// checked here for every start, because a join starts etcd as well
+	// Every start of etcd is checked here, because a join starts etcd as well.
 	case commandMayRun(v) && d.Step.Kind == StepStartUnit:
 		return withhold(d, Reason{CommandRunning, v.Asked.Command.Text})
-	// this host would lose the lock and take it again, which would block all other hosts
+	// This host would lose the lock and take it again, which would block all other hosts.
 	case v.Health.Hangs && d.Step.Kind == StepTakeLock:
 		return withhold(d, Reason{HealthBad, v.Health.Text})
 	}
@@ -147,7 +147,7 @@ func rest(v View) Decision {
 		}
 		return Decision{Reasons: []Reason{{code, text}}, Again: v.reportAwaited()}
 	}
-	if r, slow := leaderSlow(v); slow && Unhealthy(v.Health.State) { // WARM is only a caution
+	if r, slow := leaderSlow(v); slow && Unhealthy(v.Health.State) { // a WARM leader is only a caution
 		return Decision{Reasons: []Reason{r}}
 	}
 	if r, holds := vetoed(v, vetoHostConflict, vetoVoterUnhealthy, vetoSurplus, vetoRetired); holds {
@@ -195,7 +195,7 @@ func roleOf(v View) Role {
 	case listed && m.Name != "":
 		return RoleStandby
 	}
-	return RoleSpare // even if it has a learner that never started and belongs to no join
+	return RoleSpare // also for a host whose learner never started and belongs to no join
 }
 
 // ownUnit keeps the etcd of a member running, and stops the etcd of a removed member.
@@ -232,8 +232,8 @@ func ownUnit(v View) (Decision, bool) {
 	return Decision{}, false
 }
 
-// stopped waits after a clean exit of etcd: an operator stopped it, or it exited because its member was removed, with
-// status 0 or 1. While no voter answers, the two look alike.
+// stopped waits after a clean exit of etcd: an operator stopped it, or it exited with status 0 or 1 because its member
+// was removed. While no voter answers, the two look alike.
 func stopped(v View) Decision {
 	d := wait(UnitStopped, "etcd was stopped cleanly")
 	if !v.Cluster.Reachable {
@@ -324,9 +324,9 @@ type Notes struct {
 	RestoreTest      RestoreTestNote
 	BootstrapAttempt BootstrapNote
 
-	// These are written with the step and mean nothing without it.
+	// The following notes are written together with the step, and mean nothing without one.
 	Join     JoinNote
-	Repair   bool // count one more replacement, and the replaced voter, with the step
+	Repair   bool // with the step, record one more replacement and which voter it replaces
 	Recovery RecoveryNote
 }
 

@@ -6,8 +6,8 @@ package policy
 import "fmt"
 
 // A defragmentation compacts the database of one member into a new file while its etcd is stopped, because etcd's own
-// defragmentation blocks every request to the member until it has ended. The new file takes the place of the original
-// only when it was compared with it. Whatever goes wrong, etcd is started again, and has a complete database. The
+// defragmentation blocks every request to the member until it has ended. The new file replaces the original only after
+// a comparison has shown the same contents. Whatever goes wrong, etcd is started again, with a complete database. The
 // original is deleted only once the member is healthy again.
 
 // Database is the size of a member's database.
@@ -22,10 +22,10 @@ type Database struct {
 func (d Database) Free() int64 { return max(0, d.Size-d.InUse) }
 
 const (
-	worthBytes   = 200 << 20 // with worthPercent of the file
+	worthBytes   = 200 << 20 // together with worthPercent of the file
 	worthPercent = 40
 	fullPercent  = 80       // of the quota
-	fullBytes    = 32 << 20 // with fullPercent
+	fullBytes    = 32 << 20 // together with fullPercent
 )
 
 // WorthDefrag reports whether a defragmentation frees enough space for the restart that it costs: much of the file, or
@@ -41,7 +41,7 @@ func (d Database) FreeText() string {
 	return MiB(d.Free()) + " of " + MiB(d.Size) + " is free"
 }
 
-// MiB returns a number of bytes as a text, rounded.
+// MiB formats a number of bytes as rounded MiB.
 func MiB(n int64) string { return fmt.Sprintf("%d MiB", (n+1<<19)>>20) }
 
 // defragment runs the compaction of a member whose etcd is stopped.
@@ -53,7 +53,7 @@ func defragment(v View) Decision {
 }
 
 // deleteOld deletes the database from before a defragmentation, once the member is healthy. If that fails, the
-// operation ends in any case: the next defragmentation deletes the file.
+// operation ends anyway: the next defragmentation deletes the file.
 func deleteOld(v View) (Decision, bool) {
 	a := v.Asked
 	if a == nil || a.Work != WorkDefrag || !a.Command.Ended() || a.OldDeleted || v.Failed.Kind == StepDeleteOld {
@@ -78,7 +78,7 @@ func (w Work) failed() ReasonCode {
 	return CommandFailed
 }
 
-// Job returns the name of what runs while etcd is down, for a text.
+// Job names the job that runs while etcd is down: the defragmentation, or the operator's program.
 func (s Request) Job() string {
 	if s.Work == WorkDefrag {
 		return "defragmentation"
@@ -102,7 +102,7 @@ func againstDefrag(h RolloutHost) *Refusal {
 			"try again when its etcd answers, or use --force")
 	case !h.Database.WorthDefrag() && !h.Forced:
 		return conflicts("", "a defragmentation of "+h.Name+" is not worth the restart: "+h.Database.FreeText(),
-			"quorumctl defrag "+h.Name+" --force --reason '<why>' does it in any case")
+			"to do it anyway: quorumctl defrag "+h.Name+" --force --reason '<why>'")
 	}
 	return nil
 }
@@ -120,7 +120,7 @@ func DefragPlan(v View, hosts []RolloutHost) (steps []PlanStep) {
 	})
 }
 
-// DefragText returns whether a defragmentation of a host is worth its restart, for a dry run.
+// DefragText describes, for a dry run, whether the defragmentation of a host is worth its restart.
 func DefragText(h RolloutHost) string {
 	switch {
 	case h.Skipped && h.Database.Size == 0:

@@ -69,9 +69,9 @@ func TestTheReasonOfAnEjectedHostNamesTheCountAndTheRemainingTime(t *testing.T) 
 	t.Parallel()
 	v := outView()
 	for times, want := range map[int]string{
-		1: "n3 was ejected once 14m ago: it rejoins after being healthy for 10m, 6m remain",
-		2: "n3 was ejected 2 times, last 14m ago: it rejoins after being healthy for 20m, 16m remain",
-		9: "n3 was ejected 9 times, last 14m ago: it rejoins after being healthy for 1d, 23h56m remain",
+		1: "n3 was ejected once 14m ago: it rejoins after being healthy for 10m; 6m remain",
+		2: "n3 was ejected 2 times, most recently 14m ago: it rejoins after being healthy for 20m; 16m remain",
+		9: "n3 was ejected 9 times, most recently 14m ago: it rejoins after being healthy for 1d; 23h56m remain",
 	} {
 		v.Ejections.Times = times
 		if r := Decide(v).Reasons; len(r) == 0 || r[0].Text != want {

@@ -12,15 +12,15 @@ import (
 // SelfNote is a change of what this host's disk records about the cluster and this host's role in it. The zero value
 // changes nothing.
 type SelfNote struct {
-	ClusterAnswered bool // that this cluster has answered this host
-	Member          bool // that this host is the member MemberID of it, or no member if MemberID is 0
+	ClusterAnswered bool // record that this cluster has answered this host
+	Member          bool // record that this host is its member MemberID, or no member if MemberID is 0
 	MemberID        uint64
-	Standby         uint64 // the learner that is this host's standby, until this host begins a join; 0: unchanged
-	Domains         bool   // the failure domain of each member's host, from the view
-	Learners        bool   // the permanent learners, from the view
-	Lost            uint64 // the listed member to give up, because its data is gone; it never starts again
-	Mount           string // the mount points of the file systems with the member's data
-	Clean           bool   // for how long this host has been healthy since it was ejected, from the view
+	Standby         uint64 // record this learner as this host's standby, until this host begins a join; 0: unchanged
+	Domains         bool   // record the failure domain of each member's host, from the view
+	Learners        bool   // record the permanent learners, from the view
+	Lost            uint64 // record that this listed member is given up, as its data is gone; it never starts again
+	Mount           string // record the mount points of the file systems with the member's data
+	Clean           bool   // record how long this host has been healthy since it was ejected, from the view
 }
 
 // noteSelf returns what to record about a cluster that has answered in this round. A cluster that this host is creating
@@ -46,7 +46,8 @@ func noteSelf(v View) SelfNote {
 	}
 	m, listed := v.memberByID(data.MemberID)
 	known := v.Self.ClusterID == c.ID && v.Self.MemberID == m.ID || v.Self.ClusterID == 0 && !listed
-	if !v.foreign() && (!known || m.Live && m.ID == v.Self.LostID) { // a member given up may run again on its old disk
+	// a member that was given up may run again on its old disk
+	if !v.foreign() && (!known || m.Live && m.ID == v.Self.LostID) {
 		n.Member, n.MemberID = true, m.ID
 	}
 	if v.Op == nil && !v.cannotRead(RecordOp) && m.Learner && m.Name != "" && m.ID != v.Self.StandbyID {
@@ -154,9 +155,9 @@ type Unreadable struct {
 // recordInfo declares the effect of an unreadable record of a kind, and the remedy.
 type recordInfo struct {
 	kind      RecordKind
-	blocksAll bool // it is unknown whether an operation is in flight or may begin, so no step is taken
+	blocksAll bool // without the record, an operation may be in flight or may begin, so no step is taken
 	meaning   string
-	remedy    string // %s is the key
+	remedy    string // %s is replaced by the record's key
 }
 
 func records() []recordInfo {

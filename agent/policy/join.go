@@ -98,7 +98,7 @@ func giveUp(v View, m Member, listed bool) (ReasonCode, string) {
 		return "", ""
 	}
 	if v.PromotionPending {
-		return "", "" // it may be a voter at any moment
+		return "", "" // the learner may become a voter at any moment
 	}
 	_, common := vetoCommonCause().reason(v)
 	place, kept := v.keptFrom(v.Self.ID)
@@ -112,22 +112,22 @@ func giveUp(v View, m Member, listed bool) (ReasonCode, string) {
 	case !Permits(v.Health.State).Hold && v.Health.blocks(health.Joins) && !common:
 		return HealthLost, v.Health.Text
 	case !listed && v.Op.Elapsed > v.Limits.LearnerStall:
-		return JoinTimedOut, fmt.Sprintf("adding it has not succeeded for %s; the limit is %s",
+		return JoinTimedOut, fmt.Sprintf("adding this host has not succeeded for %s; the limit is %s",
 			durationfmt.Seconds(v.Op.Elapsed), durationfmt.Text(v.Limits.LearnerStall))
 	case v.Op.Elapsed > v.Limits.LearnerMax:
-		return JoinTimedOut, fmt.Sprintf("it has lasted %s, the limit is %s", durationfmt.Seconds(v.Op.Elapsed),
+		return JoinTimedOut, fmt.Sprintf("it has lasted %s; the limit is %s", durationfmt.Seconds(v.Op.Elapsed),
 			durationfmt.Text(v.Limits.LearnerMax))
 	case v.isRetired(v.Self.ID):
 		text, _ := retired(v)
 		return HostRetired, text
-	case kept && v.Op.Kind == KindJoin: // as a standby, it would be in the named host's way
+	case kept && v.Op.Kind == KindJoin: // as a standby, this host would block the named host's join
 		return LowerRanked, v.keptText(place)
 	case v.Op.Target == RoleLearner && (!listed || neverStarted(m)) && repairDue:
 		return VoterNotLive, who.label() + " is to be replaced first: it is " + who.is
 	case v.Self.Learner && v.Op.Target != RoleLearner:
 		return LearnerOnly, "host.role is learner, and the operation would make this host a " + string(v.Op.Target)
 	case listed && m.StalledFor > v.Limits.LearnerStall && (!steady(v, m) || missedWrite(v, m)):
-		return LearnerStalled, fmt.Sprintf("no progress for %s, the limit is %s", durationfmt.Seconds(m.StalledFor),
+		return LearnerStalled, fmt.Sprintf("no progress for %s; the limit is %s", durationfmt.Seconds(m.StalledFor),
 			durationfmt.Text(v.Limits.LearnerStall))
 	}
 	return "", ""
@@ -259,8 +259,8 @@ func (v View) votersMissing() bool {
 	return voters-v.leaving()-v.retiring() < v.Target.Voters
 }
 
-// promote makes the learner a voter unless a veto applies. etcd itself would promote a learner that is dead, or a tenth
-// of the log behind.
+// promote makes the learner a voter unless a veto applies. etcd itself would promote a learner that is dead, or that
+// is a tenth of the log behind.
 func promote(v View, m Member) Decision {
 	if r, holds := vetoed(v, vetoHostConflict, vetoCorrupt, vetoNoSpace, vetoHealthUnknown, vetoHealthBad,
 		vetoVersionIncompatible, vetoClockSkew, vetoCommonCause, vetoVoterNotLive, vetoEvenVoters); holds {
@@ -274,7 +274,7 @@ func promote(v View, m Member) Decision {
 		return wait(Settling, "the membership changed %s ago",
 			durationfmt.Tenths(v.Cluster.StableFor))
 	}
-	if v.Self.MemberID != m.ID { // without that record, this host would not start its etcd during a loss of quorum
+	if v.Self.MemberID != m.ID { // during a loss of quorum, this host starts only a member that its disk records
 		return wait(LearnerNotSteady, "this host has not recorded on its disk yet that it is member %x", m.ID)
 	}
 	return confirmFollows(v, m, Step{Kind: StepPromote, MemberID: m.ID})
@@ -416,7 +416,7 @@ type JoinNote uint8
 const (
 	JoinUncounted JoinNote = iota
 	JoinFailed             // the next attempt waits, longer after each failure in a row
-	JoinSucceeded          // resets the count of failures
+	JoinSucceeded          // the count of failures is reset
 )
 
 // noteJoin returns the result of this host's attempt to join if the step ends it. A replacement that ended before

@@ -24,12 +24,12 @@ import (
 // own member: no host has newer data while a quorum reports that it follows that member. In that case the other hosts
 // need longer to publish their health states.
 //
-// A leader whose only problem is slow writes transfers leadership only to a voter whose current writes are at least 1.5
-// times faster by their mean, median or 90th percentile, or a third as often slow, and not clearly slower by another of
-// these: a finding covers several minutes, and two disks of one model differ by chance. A voter with an unknown or old
-// measurement is no target. If the leader's writes hang or fail, or no read returns through it in time, there is
-// no comparison: it serves no client, no measurement can be exchanged through it, and any voter that published OK is
-// better.
+// A leader whose only problem is slow writes transfers leadership only to a voter with clearly better writes: at least
+// 1.5 times faster by their mean, median or 90th percentile, or with at most a third as many slow episodes, and not
+// clearly slower by another of these. Smaller differences mean nothing, because a finding covers several minutes and
+// two disks of the same model differ by chance. A voter with an unknown or old measurement is no target. If the
+// leader's writes hang or fail, or no read returns through it in time, nothing is compared: such a leader serves no
+// client, no measurement can be exchanged through it, and any voter that published OK is better.
 //
 // Leadership does not circulate: it only moves from an unhealthy host to a healthy one, and the wait doubles with each
 // further transfer in a row. After a failed attempt, which moved no leadership, the next one follows sooner, and each
@@ -37,9 +37,9 @@ import (
 
 // LeadershipTransfers is this agent's view of its own member's leadership, and of the transfers that it has requested.
 type LeadershipTransfers struct {
-	LeadsFor time.Duration // how long its member has led without a break; 0 if it does not lead
-	UnfitFor time.Duration // how long its health state has ruled out leading without a break; 0 if it does not
-	LastFor  time.Duration // since this agent last requested a transfer; if it never has, since its first round
+	LeadsFor time.Duration // how long this host's member has led without a break; 0 if it does not lead
+	UnfitFor time.Duration // how long the host's health state has ruled out leading without a break; 0 if it does not
+	LastFor  time.Duration // time since this agent last requested a transfer; if it never has, since its first round
 	InRow    int           // how many transfers this agent has requested in a row: see NextInRow
 }
 
@@ -142,7 +142,7 @@ func notFollowed(v View) (string, bool) {
 		live, Quorum(voters)), true
 }
 
-// leaderSlowText adapts leaderSlow to the check of a caution.
+// leaderSlowText is leaderSlow as the check of a caution.
 func leaderSlowText(v View) (string, bool) {
 	r, holds := leaderSlow(v)
 	return r.Text, holds && r.Code == LeaderSlow
@@ -299,7 +299,7 @@ func (v View) notFaster(h Host) string {
 	return why
 }
 
-// tailsCompared is how many slow episodes a host must have had at least before they are compared.
+// tailsCompared is the minimum number of slow episodes on this host before they are compared with another host's.
 const tailsCompared = 6
 
 // faster reports whether one write time is at least 1.5 times shorter than another.
@@ -339,7 +339,8 @@ func PublishesWrites(v View) bool {
 	return false
 }
 
-// PublishesWriteFigures reports whether this host publishes its write figures: it is a voter, and another voter asks.
+// PublishesWriteFigures reports whether this host publishes its write figures: it is a voter, and another voter asks
+// for them.
 func PublishesWriteFigures(v View) bool {
 	if !IsVoter(v) {
 		return false

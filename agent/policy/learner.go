@@ -12,10 +12,10 @@ import (
 )
 
 // A permanent learner is the learner of a host with host.role: learner. It never votes and is not a standby, so it
-// counts neither towards the target nor as a replacement, and it stays if it is lost. It takes one of the places that
-// --max-learners leaves for learners. Each member compares that limit when it applies the change: members with
-// different limits would disagree about the member list. Therefore no learner is added next to a permanent one unless
-// the limit is known to be the same and large enough on every member.
+// counts neither towards the target nor as a replacement, and it is not removed if it is lost. It uses up one of the
+// learners that --max-learners allows. Each member checks that limit when it applies the addition of a learner, so
+// members with different limits would disagree about the member list. Therefore no learner is added next to a permanent
+// one unless the limit is known to be the same and large enough on every member.
 
 // passing returns the learners that are not permanent: they are joining, are standbys, or have never started.
 func (c Cluster) passing() iter.Seq[Member] {
@@ -71,10 +71,10 @@ func learnerVersion(v View) (string, bool) {
 // limitsLearners reports whether etcd has the flag --max-learners.
 func (v Version) limitsLearners() bool { return v.Major > 3 || v.Major == 3 && v.Minor >= 6 }
 
-// learnerLimit reports whether this host's learner might be refused, because other learners take the places. Next to
+// learnerLimit reports whether etcd might refuse this host's learner, because of --max-learners. Next to
 // permanent learners, one place stays free for a standby or a join. A permanent learner also joins next to several
-// standbys; any other host waits until there is none. The limit of each member counts as the member's process has it,
-// and this host's as it is configured.
+// standbys; any other host waits until there is none. The limit of a member is the one with which its process runs; the
+// limit of this host is the configured one.
 func learnerLimit(v View) (string, bool) {
 	permanent, standbys := 0, 0
 	for m := range v.Cluster.learners() {
@@ -132,8 +132,8 @@ func (m Member) learnerLimit() int {
 }
 
 // learnerPlacesTaken reports whether permanent learners are known to leave no place for another learner, or the limits
-// differ. That happens if a standby becomes a permanent learner, or if a limit is lowered. No host joins then, and
-// nothing else shows it until a voter dies.
+// differ. That happens if a standby becomes a permanent learner, or if a limit is lowered. No host can join then, which
+// operators would otherwise notice only when a voter dies.
 func learnerPlacesTaken(v View) (string, bool) {
 	var permanent, small []string
 	limits := map[int]bool{}
@@ -170,7 +170,7 @@ func learnerPlacesTaken(v View) (string, bool) {
 }
 
 // learnersExceedLimit reports whether more learners are listed than this host's configuration allows: etcd would not
-// start with it. quorumd writes the configured limit with a readdress; until then it is only reported.
+// start with that limit. quorumd applies the configured limit only in a readdress, so until then it only reports this.
 func learnersExceedLimit(v View) (string, bool) {
 	listed := 0
 	for range v.Cluster.learners() {
@@ -186,7 +186,7 @@ func learnersExceedLimit(v View) (string, bool) {
 		listed), true
 }
 
-// readdressLowersLimit keeps a readdress from restarting etcd with a limit with which it would not start.
+// readdressLowersLimit keeps a readdress from restarting etcd with a limit that is too low for etcd to start.
 func readdressLowersLimit(v View) (string, bool) {
 	text, exceeds := learnersExceedLimit(v)
 	return text, exceeds && v.Asked != nil && v.Asked.Work == WorkReaddress

@@ -42,14 +42,14 @@ func (v View) leavesNow(m Member) bool {
 		voters, _ := v.Cluster.Counts()
 		surplus := v.Target.Resized && voters-v.retiring() >= v.Target.Voters &&
 			v.Cluster.learning() > v.Target.Standbys
-		_, gone := dataGone(v, m) // then it is no standby any more
+		_, gone := dataGone(v, m) // a learner without its data is no longer a standby
 		own := m.PeerURL == v.Self.PeerURL && !v.Op.joins()
 		return m.Standby && (surplus && !m.Permanent || v.retires(m)) || gone && own && v.retires(m)
 	}
 	return v.Target.Resized && v.surplusVoters(m) > 0
 }
 
-// leaveText says why a member leaves.
+// leaveText returns why a member leaves.
 func (v View) leaveText(m Member) string {
 	if v.retires(m) {
 		return "its host is retired"
@@ -82,7 +82,8 @@ func leaveVetoes() []veto {
 }
 
 // removalPending reports whether a removal that was sent for an earlier operation may still take effect, which it does
-// within the lock's TTL or never. If it removed the other of two voters, none would be left after this one leaves.
+// within the lock's TTL or never. If that removal removed the other of two voters, the cluster would have no voter left
+// after this one leaves.
 func removalPending(v View) (string, bool) {
 	left := v.Limits.LockTTL - v.IdleFor
 	if left <= 0 {
@@ -92,9 +93,9 @@ func removalPending(v View) (string, bool) {
 		durationfmt.Tenths(v.IdleFor), durationfmt.Text(v.Limits.LockTTL)), true
 }
 
-// leavers returns the hosts whose voters may leave, in the order in which they leave: retired ones first (those
-// whose named successor does not vote yet after the others), then
-// unhealthy ones, then those in the failure domain with the most voters, and the leader last within the domain.
+// leavers returns the hosts whose voters may leave, in the order in which they leave: first retired hosts, then
+// unhealthy ones, then those in the failure domain with the most voters, and the leader last within its domain. Among
+// the retired hosts, those whose named successor does not vote yet come last.
 func leavers(v View) []Host {
 	inDomain, leader := map[string]int{}, ""
 	var list []Host
@@ -122,8 +123,8 @@ func leavers(v View) []Host {
 			cmp.Compare(first(!v.awaitsSuccessor(a)), first(!v.awaitsSuccessor(b))),
 			cmp.Compare(first(leavesUnhealthy(a)), first(leavesUnhealthy(b))),
 			cmp.Compare(inDomain[b.Domain], inDomain[a.Domain]),
-			cmp.Compare(first(a.PeerURL != leader), first(b.PeerURL != leader)), // its departure costs a transfer
-			cmp.Compare(known(b.P99), known(a.P99)),                             // the slower disk
+			cmp.Compare(first(a.PeerURL != leader), first(b.PeerURL != leader)), // it must transfer leadership first
+			cmp.Compare(known(b.P99), known(a.P99)),                             // the slower disk first
 			cmp.Compare(b.ID, a.ID),
 		)
 	})
@@ -151,7 +152,7 @@ func notFirstToLeave(v View) (string, bool) {
 	own, _ := v.member()
 	k, awaited := v.keptVoter(own, v.Self.ID)
 	switch {
-	case awaited && v.retiring() > 1 && v.votersMissing(): // the other voter's replacement has joined, not this one's
+	case awaited && v.retiring() > 1 && v.votersMissing(): // only the other retired voter's replacement has joined
 		return k.Name + ", which replaces this host, has not joined yet", true
 	case position < 0:
 		return "this host is in an operation, or its quorumd only observes", true
@@ -199,7 +200,7 @@ func aloneWithoutSnapshot(v View) (string, bool) {
 		fresh {
 		return "", false
 	}
-	return fmt.Sprintf("no verified snapshot is younger than %s, and afterwards one failed disk loses the data",
+	return fmt.Sprintf("no verified snapshot is younger than %s, and with one voter a failed disk loses the data",
 		durationfmt.Text(freshFor)), true
 }
 
@@ -215,7 +216,7 @@ func (v View) nextToLeave() string {
 	if text, holds := aloneWithoutSnapshot(v); holds {
 		return text
 	}
-	for m := range v.Cluster.voters() { // a doubt that keeps the first voter keeps all others, too
+	for m := range v.Cluster.voters() { // a doubt that keeps the first voter from leaving keeps all others, too
 		if doubt := v.notProven(m, health.Maintenance); doubt != "" && m.PeerURL != list[0].PeerURL {
 			return fmt.Sprintf("%s leaves next, but voter %s %s", list[0].Name, m.label(), doubt)
 		}
@@ -278,7 +279,7 @@ func carryLeave(v View) Decision {
 	}
 	// Proxies stop using a voter whose removal is recorded. A client that is connected to a removed member gets errors.
 	if left := v.Limits.Settle - v.Op.WrittenFor; left > 0 {
-		d := wait(Settling, "clients of the proxies move to other voters for another %s", durationfmt.Tenths(left))
+		d := wait(Settling, "the proxies' clients have another %s to move to other voters", durationfmt.Tenths(left))
 		d.Again = left
 		return d
 	}
@@ -306,7 +307,7 @@ func handOver(v View, m Member) Decision {
 func leaveEnds(v View, m Member) (ReasonCode, string) {
 	voters, _ := v.Cluster.Counts()
 	switch {
-	case v.Op.MemberID != m.ID: // otherwise any client that writes the record could get other members removed
+	case v.Op.MemberID != m.ID: // otherwise any client that can write the record could have other members removed
 		return OperationRejected, "the operation names a member that is not this host's"
 	case !v.leavesNow(m) && m.Learner:
 		return TargetMet, "it no longer has to leave"
@@ -329,8 +330,8 @@ func afterLeave(v View) Decision {
 		return wait(Stopping, "etcd is stopping")
 	case unitRuns(v) && v.Self.Drives:
 		return do(Step{Kind: StepStopUnit, Why: fmt.Sprintf("member %x has left the cluster", v.Op.MemberID)})
-	case unitRuns(v): // the program that manages it stops it
-	case v.Op.WrittenFor > v.Limits.LearnerStall: // its disk may hang: the next join moves the data aside
+	case unitRuns(v): // the external manager stops etcd
+	case v.Op.WrittenFor > v.Limits.LearnerStall: // the disk may hang: the next join moves the data aside
 	case v.Data.State == DataUnknown || v.Data.Age >= v.Unit.Since:
 		d := wait(DataNotKnown, "the data directory has not been read since etcd was stopped")
 		d.Again = lookSoon

@@ -498,7 +498,7 @@ func TestTheReasonForTooManyVotersNamesTheNextOneToLeave(t *testing.T) {
 		v.Target.Voters = 1
 		v.Cluster.Members, v.Hosts = v.Cluster.Members[:2], v.Hosts[:2]
 	}
-	const noSnapshot = "no verified snapshot is younger than 1h, and afterwards one failed disk loses the data"
+	const noSnapshot = "no verified snapshot is younger than 1h, and with one voter a failed disk loses the data"
 	snapshot := func(age time.Duration) func(v *View) {
 		return func(v *View) { two(v); v.Backup = Backup{HasSnapshot: true, Age: age} }
 	}

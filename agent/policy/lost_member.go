@@ -33,7 +33,7 @@ func (d Data) Mounted(self Self) Data {
 	return d
 }
 
-// workInProgress reports whether this host is in an operation whose work is not over: a disk that was removed for it
+// workInProgress reports whether this host is in an operation whose work is not over: a disk removed for that work
 // may come back.
 func (v View) workInProgress() bool {
 	a := v.Asked
@@ -56,7 +56,7 @@ func (v View) givesUp(m Member) bool {
 	if a := v.Asked; a != nil && a.Recalled != "" && !a.Ended { // the operator may still be working on the disk
 		return false
 	}
-	over := v.Asked != nil && v.Asked.Stopped && v.Asked.Over // even if its operation was released
+	over := v.Asked != nil && v.Asked.Stopped && v.Asked.Over // the request counts even if its operation was released
 	if !v.owns(KindCycle) && !over || v.foreign() || v.Self.MemberID != m.ID || v.workInProgress() {
 		return false
 	}
@@ -203,8 +203,8 @@ func memberLost(v View) (string, bool) {
 // often.
 type Ejections struct {
 	Times      int
-	Ago        time.Duration // since the last ejection, for texts only: it compares the clocks of two hosts
-	HealthyFor time.Duration // how long it has been healthy since then without a break, as observed by this agent
+	Ago        time.Duration // time since the last ejection; for display only, as it compares two hosts' clocks
+	HealthyFor time.Duration // how long the host has been healthy since then without a break, as observed by this agent
 
 	Member uint64 // the member that was ejected last
 	// RecordedFor is HealthyFor as recorded on this host's disk, and RecordedAgo the time since it was recorded; both
@@ -256,9 +256,9 @@ func ejected(v View) (string, bool) {
 	}
 	often := "once"
 	if v.Ejections.Times > 1 {
-		often = fmt.Sprintf("%d times, last", v.Ejections.Times)
+		often = fmt.Sprintf("%d times, most recently", v.Ejections.Times)
 	}
-	return fmt.Sprintf("%s was ejected %s %s ago: it rejoins after being healthy for %s, %s remain", v.Self.Name,
+	return fmt.Sprintf("%s was ejected %s %s ago: it rejoins after being healthy for %s; %s remain", v.Self.Name,
 		often, durationfmt.Seconds(v.Ejections.Ago), durationfmt.Text(v.requiredHealthyPeriod()),
 		durationfmt.Seconds(left)), true
 }

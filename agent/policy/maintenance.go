@@ -15,10 +15,10 @@ type Work string
 
 // The kinds of work.
 const (
-	WorkMaintenance Work = "maintenance" // by an operator, until the operator ends it
-	WorkRestart     Work = "restart"     // of the etcd unit
-	WorkReboot      Work = "reboot"      // of the machine
-	WorkCommand     Work = "command"     // an operator's program on the host, run while etcd is down
+	WorkMaintenance Work = "maintenance" // an operator works on the host, and ends the maintenance
+	WorkRestart     Work = "restart"     // the etcd unit is restarted
+	WorkReboot      Work = "reboot"      // the machine is rebooted
+	WorkCommand     Work = "command"     // an operator's program runs on the host while etcd is down
 	WorkReaddress   Work = "readdress"   // the configured peer and client URLs replace the registered ones
 	WorkDefrag      Work = "defrag"      // etcd's database is compacted while etcd is down
 )
@@ -100,16 +100,16 @@ type Asked struct {
 	Over    bool  // the host no longer needs to be down
 	// OverFor is how long this agent has observed Over; 0 while Over is false.
 	OverFor       time.Duration
-	Rollout       string // the rollout that requested it; empty if none
-	Overdue       bool   // it has exceeded its announced duration, which is only reported
-	RecordDiffers bool   // the record of its operation has a different end time, or differs in Interruptible
-	Released      bool   // an operator has released its operation: it does not begin again
-	// RecordDeleted reports that the record of its operation was deleted: this host's disk records the operation, but
-	// etcd has no record, or the record of another host's operation.
+	Rollout       string // the rollout that made the request; empty if none
+	Overdue       bool   // the work has exceeded its announced duration, which is only reported
+	RecordDiffers bool   // the operation's record has a different end time or a different value of Interruptible
+	Released      bool   // an operator has released the request's operation: it does not begin again
+	// RecordDeleted reports that the record of the request's operation was deleted: this host's disk records the
+	// operation, but etcd has no record, or the record of another host's operation.
 	RecordDeleted bool
 	// RebootFor is the time since this agent last requested a reboot; Never if it has not.
 	RebootFor time.Duration
-	WaitedFor time.Duration // since this agent first saw it
+	WaitedFor time.Duration // time since this agent first observed the request
 	Before    Hooks
 	After     Hooks
 }
@@ -119,7 +119,7 @@ type Asked struct {
 type Hooks struct {
 	State HookState
 	Text  string // for display
-	// Launched reports that this agent started them so recently that starting them again would change nothing.
+	// Launched reports that this agent started the programs so recently that starting them again would change nothing.
 	Launched bool
 }
 
@@ -238,7 +238,7 @@ func nonMemberEtcdRuns(v View) (string, bool) {
 	if !v.Asked.Work.RunsJob() || !unitRuns(v) || listed && !neverStarted(m) {
 		return "", false
 	}
-	return "etcd is " + string(v.Unit.State) + " here, and is not a member that could be stopped cleanly", true
+	return "etcd is " + string(v.Unit.State) + " here, but does not run a member that can be stopped cleanly", true
 }
 
 // neverStarted reports whether a member is a learner that has never served. Its host does not count as a member's.
@@ -314,7 +314,7 @@ func learnerUnsettled(v View) (string, bool) {
 		case m.Name == "" && own:
 		case m.Name == "":
 			return "learner " + m.label() + " has not started yet", true
-		case m.PeerURL == v.Self.PeerURL, m.Permanent: // a distant one may be behind for ever
+		case m.PeerURL == v.Self.PeerURL, m.Permanent: // a permanent learner at a distant site may never catch up
 		case m.Live && m.LagKnown && m.Lag > v.Limits.PromoteLag:
 			return "learner " + m.label() + " has not caught up", true
 		}
@@ -323,7 +323,7 @@ func learnerUnsettled(v View) (string, bool) {
 }
 
 // notSettled reports whether the last change is too recent. This only limits the pace of changes, so it does not delay
-// a machine that goes down in any case, perhaps with the leader.
+// the take-down of a machine that goes down in any case, perhaps with the leader.
 func notSettled(v View) (string, bool) {
 	if v.Asked != nil && v.Asked.Hurried {
 		return "", false
@@ -399,16 +399,16 @@ type Program struct {
 	// before.
 	Recorded     HookState
 	RecordedText string
-	OtherBoot    bool // it was started in an earlier boot of the machine
+	OtherBoot    bool // the program was started in an earlier boot of the machine
 	CanRun       bool // this agent can run programs
-	Begun        bool // the operation that it is for has begun
+	Begun        bool // the operation that runs the program has begun
 	// Observed is the observed state: HooksDue if the program has reported nothing. Unobserved is why the program could
 	// not be observed.
 	Observed      Hooks
 	Unobserved    string
 	StartTimedOut bool // the time limit for its start has passed
 	TimedOut      bool // the time limit for its end has passed: if it ran, it was killed
-	Launched      bool // this agent started it so recently that starting it again would change nothing
+	Launched      bool // this agent started the program so recently that starting it again would change nothing
 }
 
 // KnownState returns the program's state if it is known without an observation, and whether it is. A host whose
@@ -440,7 +440,7 @@ func (p Program) State() Hooks {
 	switch {
 	case p.Unobserved != "" && started && p.TimedOut:
 		return p.failed("it timed out, and its outcome is unknown: " + p.Unobserved)
-	case p.Unobserved != "" && started: // it may be running
+	case p.Unobserved != "" && started: // the program may be running
 		return Hooks{State: HooksRunning, Text: p.Name + ": " + p.Unobserved}
 	case p.Unobserved != "":
 		return Hooks{State: HooksDue, Text: p.Name + ": " + p.Unobserved}

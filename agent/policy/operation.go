@@ -25,7 +25,7 @@ const (
 // The phases of a cycle, in order. A cycle, too, begins with PhaseBegun.
 const (
 	PhaseReady OpPhase = "ready" // the hooks have run
-	PhaseDown  OpPhase = "down"  // etcd is stopped, the machine may be touched
+	PhaseDown  OpPhase = "down"  // etcd is stopped, and the machine may be touched
 	PhaseBack  OpPhase = "back"  // etcd runs again
 	// PhaseVerify follows PhaseBack in a readdress: the other members' hosts report that they reach the new peer URL.
 	PhaseVerify OpPhase = "verify"
@@ -58,25 +58,26 @@ const KindReplace = "replace"
 // into reason.go. The model and the simulation must cover it (see their package documentation).
 type operation struct {
 	kind   string
-	noun   string    // its name in texts
+	noun   string    // its name in messages
 	phases []OpPhase // the phases of its record, in order
-	// carry continues it on its own host, from any point.
+	// carry continues the operation on its own host, from any point.
 	carry func(View) Decision
-	// orphan lets a voter's agent end it under the lock when the agent of its own host is gone; nil if the operation
-	// waits for its own host or for an operator.
+	// orphan lets a voter's agent end the operation under the lock when the agent of its own host is gone; nil if the
+	// operation waits for its own host or for an operator.
 	orphan func(View) Decision
-	// joins is true if it makes its host a member.
+	// joins is true if the operation makes its host a member.
 	joins bool
-	// down is true if it stops its host's member cleanly and brings it back.
+	// down is true if the operation stops its host's member cleanly and brings it back.
 	down bool
 	// removes returns the member that an operation removes for good; nil if this kind removes none.
 	removes func(*Op) uint64
-	// title is its name in the history.
+	// title returns the title of an operation in the history.
 	title func(OperationTitle) string
 	// awaitsRecords lists the phases in which every voter's host must publish its health state and its observations
 	// again.
 	awaitsRecords []OpPhase
-	// ownerOnly reports whether only its own host may continue it now, even if the agent there is gone; nil if never.
+	// ownerOnly reports whether only the operation's own host may continue it now, even if the agent there is gone; nil
+	// if that is never the case.
 	ownerOnly func(View) bool
 }
 
@@ -201,7 +202,7 @@ func ownOperation(v View) (Decision, bool) {
 	}
 	o, known := operationOf(op.Kind)
 	switch {
-	case v.Self.Conflict != "": // it may belong to another host with the same ID
+	case v.Self.Conflict != "": // the operation may belong to another host with the same ID
 		return blockedBy(v, vetoHostConflict), true
 	case !v.Cluster.Reachable:
 		return waitForCluster(v), true

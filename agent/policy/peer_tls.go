@@ -10,34 +10,35 @@ import (
 )
 
 // A readdress also changes the scheme of a peer URL, on the same port, one host at a time. An etcd without a
-// certificate cannot connect to a member with https. Nothing shows that at first: the member connects to it, over http.
-// Therefore, before the first URL becomes https, the process of every member must have been started with a certificate,
-// its key and a CA; what the configuration says takes effect only at a restart. The other way, the certificates stay
-// until all URLs are http.
+// certificate cannot connect to a member whose peer URL is https. That goes unnoticed at first, because the other
+// member still connects to this etcd over http. Therefore, before the first URL becomes https, the process of every
+// member must have been started with a certificate, its key and a CA; a changed configuration takes effect only at a
+// restart. On the way back to http, the certificates must stay until all URLs are http.
 
 // PeerTLS reports whether a running etcd has a peer certificate, its key and a trusted CA, as its host configures them.
 type PeerTLS string
 
-// The states. The zero value means that it is unknown.
+// The states. The zero value means that the state is unknown.
 const (
 	PeerTLSUnknown PeerTLS = ""
-	PeerTLSNone    PeerTLS = "none" // not all of them, or other files than configured
+	PeerTLSNone    PeerTLS = "none" // etcd lacks at least one of these files, or uses others than configured
 	PeerTLSReady   PeerTLS = "ready"
 )
 
 // PeerFiles is what is known about the files that are configured for https between members.
 type PeerFiles struct {
-	Configured bool   // a certificate, its key and a CA are
-	Checked    bool   // they were read as etcd's user, recently
-	Problem    string // why etcd cannot use them for this host's peer URL; empty if it can
+	Configured bool   // a certificate, its key and a CA are configured
+	Checked    bool   // the files were recently read as etcd's user
+	Problem    string // why etcd cannot use the files for this host's peer URL; empty if it can
 }
 
 // ChecksPeerFiles reports whether the files matter now: this host's peer URL is to become https.
 func ChecksPeerFiles(s Self) bool { return secured(s.NewPeerURL) && !secured(s.PeerURL) }
 
-// RequestsPeers reports whether a host sends requests to the https members that an operation asks about, given whether
-// its configuration has a peer certificate, and its member's peer URL. If the URL is https without one, etcd's own unit
-// names a certificate that quorumd does not know. Such a cluster is https already, so that connections suffice.
+// RequestsPeers reports whether a host sends test requests to the https members that an operation asks about.
+// configured reports whether its configuration has a peer certificate; peerURL is its member's. If the URL is https
+// and no certificate is configured, etcd's own unit names one that quorumd does not know. Such a cluster uses https
+// already, so etcd's own connections are proof enough.
 func RequestsPeers(configured bool, peerURL string) bool { return configured || !secured(peerURL) }
 
 // PeerTLSProblem returns why this host's etcd cannot use https between members as configured, or that this is unknown
@@ -54,7 +55,7 @@ func PeerTLSProblem(v View) string {
 	case ChecksPeerFiles(v.Self) && !f.Configured:
 		return "etcd.peerURL is " + next + ", but no peer certificate, key and CA are configured" + set
 	case ChecksPeerFiles(v.Self) && !f.Checked:
-		return "the peer certificate has not been checked yet → ask again in a few seconds"
+		return "the peer certificate has not been checked yet → try again in a few seconds"
 	case ChecksPeerFiles(v.Self) && f.Problem != "":
 		return f.Problem
 	case others && !f.Configured && (!secured(next) || !secured(v.Self.PeerURL)):

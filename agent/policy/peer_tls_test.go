@@ -156,7 +156,7 @@ func TestAProblemIsReportedUntilTheCertificateHasBeenChecked(t *testing.T) {
 		PeerTLS: PeerTLSReady, PeerTLSProblem: text,
 	}}
 	_, r := RolloutHosts(all, []string{"n1"}, WorkReaddress, "")
-	if r == nil || r.Hint != "ask again in a few seconds" {
+	if r == nil || r.Hint != "try again in a few seconds" {
 		t.Errorf("%+v", r)
 	}
 	v.Self.NewPeerURL = newURL // nothing has to be checked

@@ -25,7 +25,8 @@ func vetoes() []veto {
 		vetoAwaitsTurn(),
 		vetoCorrupt(),
 		vetoNoSpace(),
-		// a host's own veto although it concerns a voter: if only this host cannot reach it, other hosts may proceed
+		// This is one of the host's own vetoes although it is about a voter: if only this host cannot reach the voter,
+		// other hosts may proceed.
 		vetoVoterNotLive(),
 		vetoRetired(),
 		vetoTargetMet(),
@@ -46,7 +47,7 @@ func vetoes() []veto {
 // hostVetoes returns the conditions that keep a host from becoming a member in any role.
 func hostVetoes() []veto {
 	return []veto{
-		vetoVersionUnknown(), // before the qualifying run, which takes a while
+		vetoVersionUnknown(), // the versions are checked before the qualifying run, which takes a while
 		vetoVersionUnsafe(),
 		vetoVersionIncompatible(),
 		vetoVersionUntested(),
@@ -146,7 +147,7 @@ func inMaintenance(v View) (string, bool) {
 	return fmt.Sprintf("%s was requested by %s: %s", a.Work, a.By, a.Reason), true
 }
 
-// awaitsTurn reports whether this host's requested operation is queued; the host does not join meanwhile.
+// awaitsTurn reports whether this host's requested operation is queued. Until it begins, the host does not join.
 func awaitsTurn(v View) (string, bool) {
 	if _, in := inMaintenance(v); in || v.Asked == nil {
 		return "", false
@@ -169,7 +170,7 @@ func idMismatch(v View) (string, bool) {
 	if !v.foreign() {
 		return "", false
 	}
-	return fmt.Sprintf("the endpoints answer for cluster %x, this host belongs to %x", c.ID, c.ExpectedID), true
+	return fmt.Sprintf("the endpoints answer for cluster %x, but this host belongs to %x", c.ID, c.ExpectedID), true
 }
 
 // joinTarget returns the role in which this host would join, and whether the cluster needs one more member in that
@@ -252,14 +253,14 @@ func clockSkew(v View) (string, bool) {
 	if v.Clock.Offset < 0 {
 		side = "behind"
 	}
-	return fmt.Sprintf("this host's clock is %s %s the voters', the limit is %s",
+	return fmt.Sprintf("this host's clock is %s %s the voters'; the limit is %s",
 		durationfmt.Tenths(v.Clock.Offset.Abs()), side, durationfmt.Text(v.Limits.ClockOffset)), true
 }
 
 func spaceLow(v View) (string, bool) {
 	need := 2 * v.Cluster.DBSize
 	switch {
-	case v.isLearner() || roleOf(v) == RoleJoining: // it already has the database, or is receiving it
+	case v.isLearner() || roleOf(v) == RoleJoining: // this host already has the database, or is receiving it
 		return "", false
 	case !v.Data.FreeKnown:
 		return "the free space is unknown", true
@@ -336,7 +337,7 @@ func lockHeld(v View) (string, bool) {
 }
 
 func commonCause(v View) (string, bool) {
-	if v.owns(KindReplace) { // it may continue if all voters that are down are in one failure domain
+	if v.owns(KindReplace) { // a replacement may continue if all voters that are down are in one failure domain
 		return severalDown(v)
 	}
 	n := 0
@@ -413,7 +414,7 @@ func lowerRanked(v View) (string, bool) {
 	if v.Resting && !v.HostsFresh {
 		return "other hosts go first", true
 	}
-	if k, kept := v.keptFrom(v.Self.ID); kept { // a standby would be in the named host's way
+	if k, kept := v.keptFrom(v.Self.ID); kept { // a standby would block the named host's join
 		return v.keptText(k), true
 	}
 	list := candidates(v, target, selfReady(v))

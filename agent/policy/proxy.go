@@ -14,10 +14,10 @@ import "fmt"
 
 // ProxyTarget is a voter as a target for the clients of hosts without a voter.
 type ProxyTarget struct {
-	Member uint64 // its ID
-	Name   string // of the member; empty until it has started once
-	Use    bool   // the proxy may open connections to it, and keep existing ones
-	Why    string // why it is not a good target, even if it is used for lack of a better one; empty if it is good
+	Member uint64 // the voter's member ID
+	Name   string // the member's name; empty until the member has started once
+	Use    bool   // the proxy may open connections to the voter, and keep existing ones
+	Why    string // why the voter is not a good target, even if it is used for lack of a better one; else empty
 }
 
 // proxyBar is a reason not to send clients to a voter.

@@ -103,10 +103,10 @@ func candidates(v View, target Role, selfReady bool) []Host {
 	}
 	slices.SortFunc(list, func(a, b Host) int {
 		return cmp.Or(
-			cmp.Compare(unnamed(a), unnamed(b)),             // an operator named it
-			cmp.Compare(roleRank(a.Role), roleRank(b.Role)), // a learner needs no copy of the database
-			cmp.Compare(voting[a.Domain], voting[b.Domain]), // spread over failure domains
-			cmp.Compare(known(a.P99), known(b.P99)),         // the faster disk
+			cmp.Compare(unnamed(a), unnamed(b)),             // hosts that an operator has named first
+			cmp.Compare(roleRank(a.Role), roleRank(b.Role)), // then learners, which need no copy of the database
+			cmp.Compare(voting[a.Domain], voting[b.Domain]), // then the failure domain with the fewest voters
+			cmp.Compare(known(a.P99), known(b.P99)),         // then the faster disk
 			cmp.Compare(a.ID, b.ID),
 		)
 	})
@@ -258,17 +258,17 @@ func voterPosition(v View) int {
 // RoundNeeds holds the facts, known before a round, that decide whether a host asks the members in that round. An
 // unknown fact is false.
 type RoundNeeds struct {
-	Bootstraps   bool // it has a request to create a cluster
-	Removes      bool // it has a request to remove a member
-	Transfers    bool // it has a request to transfer leadership
+	Bootstraps   bool // this host has a request to create a cluster
+	Removes      bool // this host has a request to remove a member
+	Transfers    bool // this host has a request to transfer leadership
 	HoldsLock    bool
-	StepRunning  bool // a step of its own is running
+	StepRunning  bool // a step of this host is running
 	StateUnknown bool // the cluster state is unknown
-	LookedBefore bool // it looked in every round so far
+	LookedBefore bool // until now, this host has asked the members in every round
 	Listed       bool // this host is a member
-	InQueue      bool // the queue in etcd names it
-	GoesFirst    bool // by its own observations, no host joins before it
-	OwnOperation bool // the operation in flight is its own
+	InQueue      bool // the queue in etcd names this host
+	GoesFirst    bool // according to this host's observations, no host joins before it
+	OwnOperation bool // the operation in flight is this host's
 }
 
 // LooksEveryRound reports whether a host may have to act, and so must ask the members in every round. While the cluster
@@ -314,8 +314,8 @@ func MeasuresInBursts(member bool, v health.Assessment) bool {
 	return !member && v.Figures.QualifyNeed > 0
 }
 
-// QuietRounds is the number of rounds of the loop that share one status request to the members while the cluster is
-// quiet. A host still reads the records in each round, and asks the members at once if anything has changed.
+// QuietRounds is the number of rounds of the control loop that share one status request to the members while the
+// cluster is quiet. A host still reads the records in each round, and asks the members at once if anything has changed.
 const QuietRounds = 2
 
 // activity is a condition in which the cluster is not quiet, even if this host has nothing to do.

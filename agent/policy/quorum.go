@@ -89,9 +89,9 @@ func outagePastWork(voters, live int) bool {
 	return live < voters-1 && Tolerance(voters, live) == 0
 }
 
-// NoQuorumWithout reports whether a voter that is down knows that the others have no quorum: so many of them answer
-// without having a leader that the rest is no quorum. A single one may merely be cut off from a leader that the others
-// follow.
+// NoQuorumWithout reports whether a host whose voter is down can tell that the others have no quorum. leaderless is the
+// number of other voters that answer but have no leader; the remaining ones must be too few for a quorum. A few
+// leaderless voters alone prove nothing: they may be cut off from a leader that the others follow.
 func NoQuorumWithout(voters, leaderless int) bool {
 	return leaderless > 0 && voters-1-leaderless < Quorum(voters)
 }

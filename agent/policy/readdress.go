@@ -16,8 +16,8 @@ import (
 // members have reported that their etcd is connected to the new URL. From the update of the member list on, an
 // operator's end of the request does not stop it: the way back is another readdress, to the old URL.
 
-// RecognizedMember returns the ID of the member that this host's data belong to, in the cluster with this ID; 0 if
-// there is none or it is unknown. While the data have not been read, the member recorded on this host's disk counts.
+// RecognizedMember returns the ID of the member that this host's data belongs to, in the cluster with this ID; 0 if
+// there is none or it is unknown. While the data has not been read, the member recorded on this host's disk counts.
 func RecognizedMember(d Data, self Self, cluster uint64) uint64 {
 	switch {
 	case cluster == 0:
@@ -100,8 +100,8 @@ func readdresses(v View) bool {
 func (op *Op) back() bool { return op.Phase == PhaseBack || op.Phase == PhaseVerify }
 
 // urlUpdated reports whether this host's operation may have updated the member list. Then the member's peer URL stays
-// unverified until etcd has started with it. After a second update, the URL may be the first one again. No update is
-// sent before this host's disk records the operation.
+// unverified until etcd has started with it. A second update may restore the original URL. No update is sent before
+// this host's disk records the operation.
 func urlUpdated(v View) bool {
 	seen := v.Asked == nil || v.Asked.Seen
 	again := seen && (v.Op.Restarted || v.Asked != nil && v.Asked.Stopped) && !v.Op.back()
@@ -119,8 +119,8 @@ func readdressAgain(v View) bool {
 
 // changeAgain continues an unverified readdress with the changed configuration. If the other voters tolerate it, etcd
 // is restarted. While they do not, as when one of them is down, only the member list is updated: that stops no etcd,
-// and this member's URL remains the only unverified one. It suffices if etcd listens at that URL already. Otherwise
-// etcd is restarted once the other voters tolerate it.
+// and this member's URL remains the only unverified one. That update suffices if etcd already listens at the new URL.
+// Otherwise etcd is restarted once the other voters tolerate it.
 func changeAgain(v View, m Member) (Decision, bool) {
 	if !readdressAgain(v) {
 		return Decision{}, false
@@ -133,7 +133,7 @@ func changeAgain(v View, m Member) (Decision, bool) {
 		}), true
 	case !mustUpdate(v):
 		return Decision{}, false
-	case v.Op.Phase == PhaseVerify: // what the other hosts have reported is about the URL before
+	case v.Op.Phase == PhaseVerify: // the other hosts' reports are about the previous URL
 		return do(Step{
 			Kind: StepSetPhase, Phase: PhaseBack, MemberID: m.ID,
 			Why: "its peer URL has changed, and etcd is not restarted while " + r.Text,
@@ -211,7 +211,7 @@ func urlUnverified(v View) string {
 	return ""
 }
 
-// unreachedText returns what a host reports about the members that it does not reach, for a text; empty if nothing.
+// unreachedText returns, as text, what a host reports about the members that it does not reach; empty if nothing.
 func unreachedText(h Host) string {
 	if h.Unreached == "" {
 		return ""

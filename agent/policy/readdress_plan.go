@@ -14,7 +14,7 @@ func ReaddressPlan(v View, hosts []RolloutHost) (steps []PlanStep) {
 	return planned(v, hosts, func(h RolloutHost, add func(string)) {
 		leaderMoves(v, h, add)
 		if h.NewPeerURL != "" {
-			add(h.Name + ": the member list has the peer URL " + h.NewPeerURL + " instead of " + h.PeerURL +
+			add(h.Name + ": the peer URL in the member list changes from " + h.PeerURL + " to " + h.NewPeerURL +
 				"; from here on the host completes the change")
 		}
 		text := h.Name + ": etcd restarts"

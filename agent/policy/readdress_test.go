@@ -296,8 +296,8 @@ func TestThePlanOfAReaddressListsEachHostInOrder(t *testing.T) {
 		"n2: etcd restarts and registers the client URL http://n2.new:2379" + connected,
 		"n3: etcd restarts; its URLs are unchanged" + connected,
 		"leadership is transferred from n1 to another voter",
-		"n1: the member list has the peer URL http://n1.new:2380 instead of " + peerPrefix + "n1; from here on the " +
-			"host completes the change",
+		"n1: the peer URL in the member list changes from " + peerPrefix + "n1 to http://n1.new:2380; from here on " +
+			"the host completes the change",
 		"n1: etcd restarts and registers the client URL http://n1.new:2379" + connected,
 	}
 	if diff := cmp.Diff(want, got); diff != "" {

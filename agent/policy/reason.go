@@ -451,7 +451,8 @@ func memberReasons() []ReasonInfo {
 		{Cycled, "the host was taken down and is back", ""},
 		{
 			RecordUnreadable, "a quorumd record in etcd cannot be read; steps that depend on it wait",
-			"follow the hint after its key; check who else writes under /quorumd/ and that all agents run one version",
+			"follow the hint after the record's key; check who else writes under /quorumd/ and that all agents run " +
+				"the same version",
 		},
 		{Cancelled, "the request was cancelled, its operation was released, or it is no longer needed", ""},
 		{
@@ -517,7 +518,7 @@ type Reason struct {
 // Decision is the next step of the host, and the reasons why it does nothing more.
 type Decision struct {
 	Step    Step
-	Reasons []Reason // the most important first; at least one if there is no step
+	Reasons []Reason // the most important reason first; at least one if there is no step
 	// Would is the step that is withheld, for example in observe mode or during a pause.
 	Would Step
 	Role  Role
@@ -527,8 +528,8 @@ type Decision struct {
 	// Again is how soon to observe again if this host acts next or waits for programs that it has started; 0 to wait
 	// for the next round.
 	Again  time.Duration
-	Behind []string // IDs of the hosts whose records it waits for
-	First  bool     // it is a ready spare, and no other host joins before it
+	Behind []string // IDs of the hosts whose records the host waits for
+	First  bool     // the host is a ready spare, and no other host joins before it
 	Quiet  bool     // the cluster is quiet: the members need not be asked in every round
 	Notes  Notes    // the notes to record and publish, whatever the step
 }
@@ -539,7 +540,7 @@ func plannedReasons() []ReasonInfo {
 		{
 			Recalled, "the work on this host was called off, because the cluster needs its vote",
 			"bring the failed voter back; once all voters are live, request the maintenance again; a reboot is " +
-				"retried by itself",
+				"retried automatically",
 		},
 		{
 			HostRetired, "an operator has retired this host: its member leaves, and it does not join",
@@ -552,7 +553,7 @@ func plannedReasons() []ReasonInfo {
 		},
 		{
 			SizeDiffers, "cluster.voters in this host's configuration is not the size of the cluster",
-			"set cluster.voters in quorumd.yaml to the size and run systemctl reload quorumd; or quorumctl cluster " +
+			"set cluster.voters in quorumd.yaml to that size and run systemctl reload quorumd; or quorumctl cluster " +
 				"resize",
 		},
 		{

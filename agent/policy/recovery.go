@@ -15,7 +15,7 @@ import (
 // Recovery is the part of a recovery plan after quorum loss that concerns this host. While there is one, this host does
 // nothing else.
 type Recovery struct {
-	Plan     string // its ID
+	Plan     string // the plan's ID
 	By       string
 	Old, New uint64 // cluster IDs
 	Survivor bool   // this host continues alone; otherwise it moves its data aside and joins again
@@ -25,7 +25,7 @@ type Recovery struct {
 	Noted    bool   // this host's disk records that it belongs to the new cluster
 	// Late reports that there is no plan, but the cluster that answers was recovered without this host.
 	Late bool
-	// OldServes reports that the own member of a late host still has a quorum of the old cluster.
+	// OldServes reports that the member of this late host still serves the old cluster with a quorum.
 	OldServes bool
 	Copy      Copy // the copy of the survivor's data
 }
@@ -44,7 +44,7 @@ const (
 // Copy is the copy of the survivor's data.
 type Copy struct {
 	State CopyState
-	Text  string // why it failed
+	Text  string // why the copy failed
 }
 
 // isOldData reports whether the data directory still holds data of the old cluster.
@@ -79,7 +79,7 @@ func recovery(v View) (Decision, bool) {
 		return do(Step{Kind: StepEndRecovery, Outcome: QuorumRestored}), true
 	case r.OldServes && v.Unit.State == UnitActive:
 		return wait(ClusterIDMismatch, "this host's etcd still serves the old cluster %x with a quorum, while %x "+
-			"reports that it replaced it: stop etcd by hand on the hosts of the cluster that you give up", r.Old,
+			"reports that it replaced that one: stop etcd by hand on the hosts of the cluster that you give up", r.Old,
 			r.New), true
 	case v.Data.State == DataUnknown:
 		return wait(DataNotKnown, "the data directory has not been read: %s", v.Data.Detail), true
@@ -213,7 +213,7 @@ func (r *Recovery) AgainstPlan(plan string) *Refusal {
 	if r == nil || r.Plan == plan {
 		return nil
 	}
-	return conflicts("", "plan "+r.Plan+" is already in force here, by "+r.By, "quorumctl recover status")
+	return conflicts("", "plan "+r.Plan+" is already in force here, applied by "+r.By, "quorumctl recover status")
 }
 
 // AgainstGivingUp returns why the plan may not be given up, or nil. moved reports whether this host has begun to move
@@ -278,8 +278,8 @@ const MaxPlanAge = 24 * time.Hour
 // OfferedPlan is a plan that a host is to apply.
 type OfferedPlan struct {
 	ID      string
-	Cluster string        // its name
-	Age     time.Duration // negative if this host's clock is behind
+	Cluster string        // the cluster's name
+	Age     time.Duration // the age of the plan; negative if this host's clock is behind
 	Own     *HostRemains  // the facts of this host in the plan; nil if there are none
 	Now     HostRemains   // the current facts of this host
 }
@@ -305,7 +305,7 @@ type planRefusal struct {
 func planRefusals() []planRefusal {
 	return []planRefusal{
 		{"another cluster's plan", func(p OfferedPlan) string {
-			return unless(p.Now.Cluster == p.Cluster, "it is for cluster %q, this host belongs to %q", p.Cluster,
+			return unless(p.Now.Cluster == p.Cluster, "it is for cluster %q, but this host belongs to %q", p.Cluster,
 				p.Now.Cluster)
 		}},
 		{"a host outside the plan", func(p OfferedPlan) string {
@@ -315,15 +315,15 @@ func planRefusals() []planRefusal {
 			return unless(!p.Now.Quorum, "%s sees a quorum, so there is nothing to recover", p.Now.Host)
 		}},
 		{"too old", func(p OfferedPlan) string {
-			return unless(p.Age <= MaxPlanAge && p.Age >= -MaxClockAhead, "it was made %s ago, the limit is %s",
+			return unless(p.Age <= MaxPlanAge && p.Age >= -MaxClockAhead, "it was made %s ago; the limit is %s",
 				durationfmt.Seconds(p.Age), durationfmt.Text(MaxPlanAge))
 		}},
 		{"another host", func(p OfferedPlan) string {
-			return unless(p.Own.HostID == p.Now.HostID, "the facts are of %s (%s), this host is %s (%s)", p.Own.Host,
-				p.Own.HostID, p.Now.Host, p.Now.HostID)
+			return unless(p.Own.HostID == p.Now.HostID, "the facts are of %s (%s), but this host is %s (%s)",
+				p.Own.Host, p.Own.HostID, p.Now.Host, p.Now.HostID)
 		}},
 		{"another cluster's facts", func(p OfferedPlan) string {
-			return unless(p.Own.Cluster == p.Now.Cluster, "the facts are of cluster %q, this host belongs to %q",
+			return unless(p.Own.Cluster == p.Now.Cluster, "the facts are of cluster %q, but this host belongs to %q",
 				p.Own.Cluster, p.Now.Cluster)
 		}},
 		{"other data", func(p OfferedPlan) string {
@@ -332,7 +332,7 @@ func planRefusals() []planRefusal {
 		}},
 		{"another last entry", func(p OfferedPlan) string {
 			return unless(p.Own.Term == p.Now.Term && p.Own.Index == p.Now.Index,
-				"the last log entry is %d of term %d, in the facts it is %d of term %d", p.Now.Index, p.Now.Term,
+				"the last log entry is %d of term %d, but in the facts it is %d of term %d", p.Now.Index, p.Now.Term,
 				p.Own.Index, p.Own.Term)
 		}},
 		// another host may be carrying out the other plan
@@ -361,7 +361,7 @@ type Successor struct {
 	Old, New uint64 // the cluster reports that New replaced Old; 0 if it reports nothing
 	Answers  uint64 // the cluster that answers; 0 if none does
 	Noted    uint64 // the cluster that this host belongs to, as recorded on its disk; 0 for none
-	Pinned   bool   // its configuration pins the cluster ID
+	Pinned   bool   // this host's configuration pins the cluster ID
 	Planned  bool   // a plan is in force here
 }
 

@@ -17,25 +17,25 @@ import (
 // HostRemains holds a host's facts about what is left of a cluster on that host after quorum loss.
 type HostRemains struct {
 	HostID, Host string
-	Cluster      string // its name
+	Cluster      string // the cluster's name
 	PeerURL      string
-	Age          time.Duration // of the facts; negative if the host's clock is ahead
-	Quorum       bool          // it observes a quorum
-	Empty        bool          // its data directory holds no data of etcd; otherwise:
+	Age          time.Duration // the age of the facts; negative if the host's clock is ahead
+	Quorum       bool          // the host observes a quorum
+	Empty        bool          // its data directory holds no etcd data; if it does, the next fields describe it
 	ClusterID    uint64
 	MemberID     uint64
-	Term, Index  uint64         // of the last entry of its log
+	Term, Index  uint64         // term and index of the last entry of its log
 	Commit       uint64         // the last entry known to be committed
 	InData       []ListedMember // the member list in its data
-	LastSeen     []ListedMember // the last member list that etcd returned to it
+	LastSeen     []ListedMember // the last member list that etcd returned to the host
 	Plans        []KnownPlan    // plans that the host received and has not completed
 }
 
 // KnownPlan is an earlier plan that a host received.
 type KnownPlan struct {
 	ID, Survivor string        // Survivor is the name of the host that continues alone
-	GivenUp      bool          // the host that received it has given it up
-	Age          time.Duration // since the host received it
+	GivenUp      bool          // the host that received the plan has given it up
+	Age          time.Duration // time since the host received the plan
 }
 
 // ListedMember is an entry of a member list that a host remembers.
@@ -48,9 +48,9 @@ type ListedMember struct {
 
 // RecoveryChoice is an operator's input for a plan.
 type RecoveryChoice struct {
-	Cluster  string   // its name, as typed
+	Cluster  string   // the cluster's name, as typed
 	Gone     []string // voters that never come back, by name or ID in hexadecimal
-	KeptOff  []string // survivors of earlier plans that never start again as they are, by name
+	KeptOff  []string // survivors of earlier plans, by name, that never start again as they are
 	Survivor string   // the host that continues alone, by name; empty for the most advanced
 	Snapshot bool     // the survivor restores a snapshot instead of using its data
 }
@@ -60,7 +60,7 @@ type RankedHost struct {
 	Index    int    // the host's index in the input
 	Behind   uint64 // entries behind the most advanced host; at least one if its term is older
 	Chosen   bool   // the host would be the survivor
-	Excluded string // why it cannot be the survivor; empty if it can
+	Excluded string // why the host cannot be the survivor; empty if it can
 }
 
 // RankHosts orders hosts, the most advanced first: by the term of the last entry, then its index, as raft compares
@@ -185,7 +185,7 @@ func (d RecoveryDoubt) String() string { return d.Text + ": " + d.Remedy }
 
 // RecoveryPlan is the result of planning: the survivor, or the doubt that prevents a plan.
 type RecoveryPlan struct {
-	Survivor int // its index in the input
+	Survivor int // the survivor's index in the input
 	Doubt    *RecoveryDoubt
 }
 
@@ -279,7 +279,7 @@ func eachHost(of func(HostRemains) string) func([]HostRemains, RecoveryChoice) (
 
 func tooMany(all []HostRemains, _ RecoveryChoice) (text, about string) {
 	if len(all) == 0 || len(all) > MaxRecoveryHosts {
-		return fmt.Sprintf("there are facts of %d hosts, the limits are 1 and %d", len(all), MaxRecoveryHosts), ""
+		return fmt.Sprintf("there are facts of %d hosts; the limits are 1 and %d", len(all), MaxRecoveryHosts), ""
 	}
 	return "", ""
 }
@@ -309,7 +309,7 @@ func dataTwice(all []HostRemains, _ RecoveryChoice) (text, about string) {
 			continue
 		}
 		if other := hosts[r.MemberID]; other != "" {
-			return fmt.Sprintf("%s and %s have data of the same member %x, one of them is a copy", other, r.Host,
+			return fmt.Sprintf("%s and %s have data of the same member %x: one of them is a copy", other, r.Host,
 				r.MemberID), ""
 		}
 		hosts[r.MemberID] = r.Host
@@ -320,7 +320,7 @@ func dataTwice(all []HostRemains, _ RecoveryChoice) (text, about string) {
 func otherName(all []HostRemains, _ RecoveryChoice) (text, about string) {
 	for _, r := range all {
 		if r.Cluster != all[0].Cluster {
-			return fmt.Sprintf("%s belongs to cluster %q, %s to %q", all[0].Host, all[0].Cluster, r.Host,
+			return fmt.Sprintf("%s belongs to cluster %q, but %s to %q", all[0].Host, all[0].Cluster, r.Host,
 				r.Cluster), ""
 		}
 	}
@@ -335,7 +335,7 @@ func otherData(all []HostRemains, _ RecoveryChoice) (text, about string) {
 		case id == 0:
 			id = r.ClusterID
 		case r.ClusterID != id:
-			return fmt.Sprintf("the data of %s belongs to the cluster with the ID %x, other data to %x", r.Host,
+			return fmt.Sprintf("the data of %s belongs to the cluster with the ID %x, but other data to %x", r.Host,
 				r.ClusterID, id), ""
 		}
 	}
@@ -345,10 +345,10 @@ func otherData(all []HostRemains, _ RecoveryChoice) (text, about string) {
 func factsTooOld(r HostRemains) string {
 	switch {
 	case r.Age > MaxFactsAge:
-		return fmt.Sprintf("the facts of %s are %s old, the limit is %s", r.Host, durationfmt.Seconds(r.Age),
+		return fmt.Sprintf("the facts of %s are %s old; the limit is %s", r.Host, durationfmt.Seconds(r.Age),
 			durationfmt.Text(MaxFactsAge))
 	case r.Age < -MaxClockAhead:
-		return fmt.Sprintf("the facts of %s were taken with a clock that is %s ahead, the limit is %s", r.Host,
+		return fmt.Sprintf("the facts of %s were taken with a clock that is %s ahead; the limit is %s", r.Host,
 			durationfmt.Seconds(-r.Age), durationfmt.Text(MaxClockAhead))
 	}
 	return ""
@@ -359,9 +359,9 @@ func namedUnknown(all []HostRemains, w RecoveryChoice) (text, about string) {
 	case w.Survivor == "" || named(all, w) >= 0:
 		return "", ""
 	case w.Snapshot:
-		return w.Survivor + " cannot restore the snapshot, its facts are missing", ""
+		return w.Survivor + " cannot restore the snapshot: its facts are missing", ""
 	}
-	return w.Survivor + " cannot be the survivor, its facts are missing", ""
+	return w.Survivor + " cannot be the survivor: its facts are missing", ""
 }
 
 func namedUnable(all []HostRemains, w RecoveryChoice) (text, about string) {
@@ -370,7 +370,7 @@ func namedUnable(all []HostRemains, w RecoveryChoice) (text, about string) {
 	}
 	for _, s := range RankHosts(all) {
 		if s.Excluded != "" && all[s.Index].Host == w.Survivor {
-			return fmt.Sprintf("%s cannot be the survivor, %s", w.Survivor, s.Excluded), ""
+			return fmt.Sprintf("%s cannot be the survivor: %s", w.Survivor, s.Excluded), ""
 		}
 	}
 	return "", ""
@@ -396,7 +396,8 @@ func noSurvivor(all []HostRemains, w RecoveryChoice) (text, about string) {
 	return "no host has a voter's data, so nothing can be recovered from these hosts", ""
 }
 
-// couldComeBack reports whether the available hosts are a majority of the voters: starting them loses nothing.
+// couldComeBack reports whether the available hosts hold the data of a majority of the voters: starting etcd on them
+// restores the quorum without losing data.
 func couldComeBack(all []HostRemains, w RecoveryChoice) (text, about string) {
 	voters, there := RecoveryVoters(all), 0
 	for _, r := range all {
@@ -408,7 +409,7 @@ func couldComeBack(all []HostRemains, w RecoveryChoice) (text, about string) {
 	if len(voters) == 0 || there < need || w.Survivor != "" {
 		return "", ""
 	}
-	return fmt.Sprintf("%d of %d voters have their data, %d are a quorum", there, len(voters), need), ""
+	return fmt.Sprintf("%d of %d voters have their data, and %d are a quorum", there, len(voters), need), ""
 }
 
 func votersUnknown(all []HostRemains, w RecoveryChoice) (text, about string) {
@@ -429,7 +430,7 @@ func voterMissing(all []HostRemains, w RecoveryChoice) (text, about string) {
 	if len(open) == 0 {
 		return "", ""
 	}
-	slices.Sort(open) // the list is ordered by random IDs
+	slices.Sort(open) // by name: the list is sorted by member ID, which is random
 	return "facts are missing from " + strings.Join(open, " and "),
 		strings.Join(slices.Concat(w.Gone, open), ",")
 }

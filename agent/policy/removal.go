@@ -18,12 +18,12 @@ import (
 // host's disk and ends by itself.
 type Removal struct {
 	MemberID   uint64
-	Name       string // of the member, for texts
+	Name       string // the member's name, for messages
 	By, Reason string
 	Live       bool // the voter may be removed even if it answers
 	Expired    bool // the removal no longer begins
-	Begun      bool // its operation has begun, or may have; it does not begin twice
-	// Retires is the ID of the host whose retirement it belongs to, and AskedFor the time since it was requested.
+	Begun      bool // its operation has begun, or may have begun; it does not begin twice
+	// Retires is the ID of the host whose retirement the removal belongs to, and AskedFor the time since the request.
 	Retires  string
 	AskedFor time.Duration
 }
@@ -39,7 +39,7 @@ func (r Removal) undone(v View) bool {
 // other steps.
 func removal(v View) (Decision, bool) {
 	r := v.Removal
-	if v.Asked != nil && v.Asked.RecordDeleted { // its own operation is recorded again first
+	if v.Asked != nil && v.Asked.RecordDeleted { // this host first records its own operation again
 		return Decision{}, false
 	}
 	if r == nil || r.Expired || r.Begun || r.undone(v) || v.Op != nil && v.Op.Host == v.Self.ID ||
@@ -124,7 +124,7 @@ func AgainstRemovals(v View) *Refusal {
 	switch {
 	case v.Self.Mode != Manage:
 		return conflicts(ModeObserve, "quorumd only observes on this host",
-			"ask on a host whose mode is manage, or set it here and reload quorumd")
+			"use a host in mode manage, or set mode: manage here and reload quorumd")
 	case !v.Cluster.Reachable || v.foreign():
 		return &Refusal{
 			NotNow, ClusterUnreachable, "the cluster cannot be reached from here",
@@ -132,7 +132,7 @@ func AgainstRemovals(v View) *Refusal {
 		}
 	case v.Pause != nil:
 		return conflicts(Paused, "the cluster is paused by "+v.Pause.By+": "+v.Pause.Reason,
-			"quorumctl resume, and ask again")
+			"quorumctl resume, and try again")
 	}
 	return nil
 }
@@ -142,14 +142,14 @@ func AgainstRemovals(v View) *Refusal {
 // required first and the operator has not waived it.
 func AgainstRemoval(v View, r Removal, withoutSnapshot bool) *Refusal {
 	if m, _ := v.memberByID(r.MemberID); m.PeerURL == v.Self.PeerURL {
-		return conflicts("", "it is this host's own member", "ask on another host")
+		return conflicts("", "it is this host's own member", "run the command on another host")
 	}
 	v.Removal = &r
 	if reason, holds := vetoed(v, vetoRemovesLive, vetoRemovalAtRisk); holds {
 		return conflicts(reason.Code, reason.Text, reason.Code.Info().Remedy)
 	}
 	if text, wants := removalWants(v, r); wants && !withoutSnapshot {
-		return conflicts(SnapshotFirst, text, "quorumctl snapshot save, and ask again; or --without-snapshot")
+		return conflicts(SnapshotFirst, text, "quorumctl snapshot save, and try again; or --without-snapshot")
 	}
 	return nil
 }
@@ -162,7 +162,7 @@ func (r Removal) Against(member uint64, inFlight bool) *Refusal {
 	}
 	return conflicts("",
 		fmt.Sprintf("the removal of %s (%x) was already requested here, by %s", r.Name, r.MemberID, r.By),
-		"wait for it, or ask on another host")
+		"wait for it, or run the command on another host")
 }
 
 func (v View) memberByID(id uint64) (Member, bool) {
@@ -302,8 +302,8 @@ func carryRemoval(v View) Decision {
 	if r, holds := vetoed(v, vetoRemovesLive, vetoRemovalAtRisk); holds {
 		return do(Step{Kind: StepEndOp, Outcome: r.Code, Why: r.Text})
 	}
-	// An agent that has restarted meanwhile counts the voter's silence from zero, which is not a reason to end the
-	// operation.
+	// An agent that has restarted since the operation began counts the voter's silence from zero. That is no reason to
+	// end the operation.
 	if r, holds := vetoed(v, vetoRemovesEarly); holds {
 		return Decision{Reasons: []Reason{r}}
 	}

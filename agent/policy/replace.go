@@ -127,7 +127,7 @@ func (v View) strained(m Member) bool {
 	return present && h.Strained
 }
 
-// severalImpaired is severalDown; countWarm selects whether voters that were recently WARM count.
+// severalImpaired implements severalDown. countWarm selects whether voters that were recently WARM count.
 func (v View) severalImpaired(countWarm bool) (string, bool) {
 	var impaired, healthy []Member
 	var names []string
@@ -216,7 +216,7 @@ func repairsSpent(v View) (string, bool) {
 	if v.Repairs < v.Limits.RepairsPerDay {
 		return "", false
 	}
-	return fmt.Sprintf("%d voters were replaced in the last 24 hours, the limit is %d", v.Repairs,
+	return fmt.Sprintf("%d voters were replaced in the last 24 hours (limit: %d)", v.Repairs,
 		v.Limits.RepairsPerDay), true
 }
 
@@ -349,7 +349,7 @@ func carryReplace(v View) Decision {
 		code, text = abortReason(v)
 	}
 	switch {
-	case code != "" && v.Op.Phase == PhaseBegun && listed && m.Learner && !m.Standby: // this host was added
+	case code != "" && v.Op.Phase == PhaseBegun && listed && m.Learner && !m.Standby: // this host's learner was added
 		return do(Step{Kind: StepRollBack, MemberID: m.ID, Outcome: code, Why: text})
 	case code != "" && v.Op.Phase == PhaseBegun:
 		return do(Step{Kind: StepEndOp, Outcome: code, Why: text})

@@ -11,15 +11,15 @@ type RequestChange uint8
 // The changes. The zero value leaves the request as it is.
 const (
 	RequestStays    RequestChange = iota
-	RequestSeen                   // record on disk that its operation is in flight
+	RequestSeen                   // record on disk that the request's operation is in flight
 	RequestEnds                   // delete the request
-	RequestEnding                 // delete the request with the step, which ends its operation
+	RequestEnding                 // delete the request together with the step, which ends the request's operation
 	RequestRetried                // keep the request, although the step ends its operation
 	RequestTurn                   // a rollout has reached this host: make a request
 	RequestAgain                  // a rollout has reached this host a second time: stop the rollout
 	RequestHeld                   // an upgrade has reached the last member: pause the rollout
-	RequestTooNew                 // a rollout has reached this host, but this agent does not know its work
-	RequestRecalled               // record on disk that its work is called off
+	RequestTooNew                 // a rollout has reached this host, but this agent does not know the rollout's work
+	RequestRecalled               // record on disk that the request's work is called off
 )
 
 // RequestNote is a change of this host's request on its disk.
@@ -31,9 +31,9 @@ type RequestNote struct {
 }
 
 // noteRequest returns how the request changes. Once its operation has been observed in etcd, the disk records that: if
-// the operation's record disappears later, it was released or deleted. A request ends when its work is over and its
-// operation has ended, or when its rollout does not continue. When a rollout reaches this host, the host makes a
-// request. A step that ends the operation may end the request as well.
+// the operation's record disappears later, an operator released the operation, or the record was deleted. A request
+// ends when its work is over and its operation has ended, or when its rollout does not continue. When a rollout reaches
+// this host, the host makes a request. A step that ends the operation may end the request as well.
 func noteRequest(v View, step Step) RequestNote {
 	if step.Kind == StepEndOp && v.owns(KindCycle) {
 		return RequestNote{Change: endsWith(v.Asked, step.Outcome)}
@@ -64,8 +64,8 @@ func noteRequest(v View, step Step) RequestNote {
 		return ends(MemberLost, againstLostMember(v, a.Work).Text)
 	case a.Seen && !a.Ended && (!a.Stopped || up && !a.Work.info().operatorEnds):
 		return ends(Cancelled, "its operation was released")
-	case commandMayRun(v): // the request, which keeps etcd from starting, lasts as long as the program
-	case a.Seen && removed && (!a.Work.info().operatorEnds || v.isRetired(v.Self.ID)): // its etcd does not start again
+	case commandMayRun(v): // the request keeps etcd from starting, so it lasts as long as the program runs
+	case a.Seen && removed && (!a.Work.info().operatorEnds || v.isRetired(v.Self.ID)): // etcd does not start again
 		return ends(Cancelled, "its operation was released, and the member of this host was removed")
 	case a.Done() && (up || !listed || !a.Stopped) && !v.Lock.Mine && !v.cannotRead(RecordLock):
 		return doneEnds(a)
@@ -100,8 +100,8 @@ func halted(v View) bool {
 		(v.Rollout == nil || v.Rollout.ID != a.Rollout || !v.Rollout.Runs)
 }
 
-// notBegun reports whether the requested operation has not begun. It has not as long as etcd has no record of it, even
-// if the disk records that it begins.
+// notBegun reports whether the requested operation has not begun. An operation has not begun while etcd has no record
+// of it, even if the disk records that it is about to begin.
 func notBegun(v View) bool {
 	a := v.Asked
 	return !a.Begun || !a.Seen && !a.Stopped && !v.owns(KindCycle)
@@ -209,10 +209,10 @@ func (s Request) Renewed(request Request) (Request, *Refusal) {
 	case s.Ran != HooksNone:
 		return s, conflicts("",
 			"the "+s.Job()+", requested by "+s.By+", was started already, and is not run again",
-			"wait until the host is back, and ask again: quorumctl maintenance status")
-	case request.Interruptible && !s.Interruptible && !s.Untouched(): // the operator at work does not expect it
+			"wait until the host is back, and try again: quorumctl maintenance status")
+	case request.Interruptible && !s.Interruptible && !s.Untouched(): // the operator does not expect an interruption
 		return s, conflicts("", "the maintenance, requested by "+s.By+", has begun without --interruptible",
-			"ask again without --interruptible, or end it first: quorumctl maintenance off")
+			"try again without --interruptible, or end it first: quorumctl maintenance off")
 	}
 	s.Hurried, s.Reason = s.Hurried || request.Hurried, request.Reason
 	s.Interruptible = request.Interruptible
@@ -256,16 +256,17 @@ func (s Request) Recorded() Request {
 	return s
 }
 
-// StopsEtcd records that etcd is about to be stopped for the request; valid is false if that has ended. A readdress in
-// flight continues after its end if it has updated the member list. guardOf decides about the start guard.
+// StopsEtcd records that etcd is about to be stopped for the request; valid is false if the request has ended. A
+// readdress in flight continues even after its request has ended, because it may have updated the member list. guardOf
+// decides about the start guard.
 func (s Request) StopsEtcd() (next Request, valid bool) {
 	valid = !s.over() || s.Work == WorkReaddress && s.Seen
 	s.Stopped = s.Stopped || valid
 	return s, valid
 }
 
-// CalledOff records why the work is called off, while etcd is stopped for it. The request may have changed since that
-// was decided.
+// CalledOff records why the work is called off, while etcd is stopped for it. It records nothing if the request has
+// changed since the decision so that its work may no longer be called off.
 func (s Request) CalledOff(why string) Request {
 	interruptible := s.Interruptible || s.Work.info().rebootEnds
 	if s.Stopped && interruptible && !s.over() {
@@ -315,19 +316,19 @@ func (s Request) GivenUp() Request {
 // done.
 type Request struct {
 	Work        Work   `json:"work"`
-	Program     string `json:"program,omitempty"` // of a command
+	Program     string `json:"program,omitempty"` // the program of a command
 	Reason      string `json:"reason"`
 	By          string `json:"by"`
 	KeepRunning bool   `json:"keepRunning,omitempty"` // the operation is only a reservation: etcd keeps running
 	External    bool   `json:"external,omitempty"`    // something other than the agent reboots the machine
-	Hurried     bool   `json:"hurried,omitempty"`     // the machine goes down within seconds in any case
+	Hurried     bool   `json:"hurried,omitempty"`     // the machine goes down within seconds, whatever quorumd does
 	// Interruptible lets the agent call the work off and start etcd again if the cluster needs this host's vote.
 	Interruptible bool `json:"interruptible,omitempty"`
 
-	Ended   bool `json:"ended,omitempty"`   // an operator has ended it, or its operation is about to end
-	Waived  bool `json:"waived,omitempty"`  // an operator ended it although the hooks after it had failed
-	Seen    bool `json:"seen,omitempty"`    // its operation was observed in etcd, and is in flight
-	Stopped bool `json:"stopped,omitempty"` // this agent has stopped etcd for it, and has not started it since
+	Ended   bool `json:"ended,omitempty"`   // an operator has ended the request, or its operation is about to end
+	Waived  bool `json:"waived,omitempty"`  // an operator ended it although the hooks that run afterwards had failed
+	Seen    bool `json:"seen,omitempty"`    // the request's operation was observed in etcd, and is in flight
+	Stopped bool `json:"stopped,omitempty"` // this agent has stopped etcd for the request, and has not started it since
 	// Recalled is why the agent has called the work off; empty if it has not.
 	Recalled string `json:"recalled,omitempty"`
 	// Ran is the recorded state of a command's program: running, done or failed; empty before it was started.
@@ -337,7 +338,7 @@ type Request struct {
 
 	// Begun and OtherBoot are derived from the time at which the operation began. Begun reports that it has begun.
 	// OtherBoot reports that it began in an earlier boot of the machine or, if it has not begun, that it was requested
-	// in one.
+	// in an earlier boot.
 	Begun     bool `json:"-"`
 	OtherBoot bool `json:"-"`
 }
@@ -361,9 +362,9 @@ func (s Request) Untouched() bool { return !s.Begun && !s.Stopped }
 // OutlastsReboot reports whether the machine may also go down during the operation.
 func (s Request) OutlastsReboot() bool { return !s.over() && s.Work.info().outlastsReboot }
 
-// Gone reports what happened to an operation that was observed and is no longer recorded in etcd. It is released if an
-// operator released it or it was an operation of a different cluster. Otherwise its record was deleted, and the
-// operation is still in flight according to this host's disk (noted).
+// Gone reports what happened to an operation that was observed and is no longer recorded in etcd. It counts as released
+// if an operator released it or it belonged to a different cluster. Otherwise its record was deleted, and the operation
+// is still in flight according to this host's disk (noted).
 func (s Request) Gone(recorded, otherCluster, releasedByOperator bool) (released, noted bool) {
 	gone := s.Seen && !recorded
 	return gone && (otherCluster || releasedByOperator), gone && !otherCluster && !releasedByOperator
@@ -379,11 +380,11 @@ type RequestState string
 
 // The states of a request, in order.
 const (
-	RequestWaiting   RequestState = "waiting"   // in the queue
-	RequestStopping  RequestState = "stopping"  // transferring leadership and stopping etcd
+	RequestWaiting   RequestState = "waiting"   // the request is in the queue
+	RequestStopping  RequestState = "stopping"  // leadership is transferred, then etcd is stopped
 	RequestSafe      RequestState = "safe"      // the machine is safe to touch
 	RequestWorking   RequestState = "working"   // etcd is stopped, and the command runs
-	RequestReturning RequestState = "returning" // etcd is started, and catches up
+	RequestReturning RequestState = "returning" // etcd starts and catches up
 )
 
 // StateOf returns the state of this host's request. While no voter answers, or if the operation's record was deleted,

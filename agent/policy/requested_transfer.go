@@ -11,10 +11,10 @@ import (
 	"github.com/quorumd/quorumd/health"
 )
 
-// An operator asks any host's agent to transfer leadership to a voter. The agent keeps the request in memory for a
-// short time; if nothing came of it, the operator asks again. It takes the lock, so that no operation begins meanwhile,
-// asks the leader to transfer, and releases the lock. There is no operation record: nothing is left to continue or to
-// undo if the agent dies.
+// An operator asks any host's agent to transfer leadership to a voter. The agent takes the lock, so that no operation
+// begins meanwhile, asks the leader for the transfer, and releases the lock. It keeps the request in memory for a short
+// time; if the request expires, the operator repeats it. There is no operation record, because nothing is left to
+// continue or to undo if the agent dies.
 //
 // A requested transfer must not make anything worse, so the voter must be one to which an unhealthy leader would
 // transfer leadership. A CORRUPT alarm is no veto: a repair may begin by moving leadership away from a member.
@@ -23,7 +23,7 @@ import (
 type TransferRequest struct {
 	MemberID   uint64
 	By, Reason string
-	Expired    bool // it is no longer carried out
+	Expired    bool // the request is too old to be carried out
 }
 
 // requestedTransfer transfers leadership as requested, unless a veto applies. While one applies, this host takes its
@@ -168,7 +168,7 @@ func TransferWaits(v View) Reason {
 // if the name is empty. It refuses a request that cannot be carried out now. A named voter that leads already is
 // returned as well.
 func TransferTarget(v View, host string) (Member, *Refusal) {
-	if r := AgainstRemovals(v); r != nil { // mode, connection and pause
+	if r := AgainstRemovals(v); r != nil { // checks the mode, the connection and a pause
 		return Member{}, r
 	}
 	if host == "" {
@@ -187,7 +187,7 @@ func AgainstTransfer(v View, to Member) *Refusal {
 		return conflicts(Recovering, "a recovery plan is in progress", "quorumctl recover status")
 	}
 	if reasons := against(v, transferVetoes()); len(reasons) > 0 {
-		hint := "wait for it, and ask again: quorumctl operation show"
+		hint := "wait for it, and try again: quorumctl operation show"
 		if reasons[0].Code == HostConflict {
 			hint = reasons[0].Code.Info().Remedy
 		}

@@ -21,7 +21,7 @@ const manyVoters = 7
 type Size struct {
 	Voters          int
 	WithoutSnapshot bool          // see Target
-	For             time.Duration // for how long this agent has observed it
+	For             time.Duration // for how long this agent has observed that size
 }
 
 // IsSize reports whether a cluster may have that number of voters: it is odd and at most [MaxVoters].
@@ -64,7 +64,7 @@ func AgainstResize(v View, voters int, withoutSnapshot bool) *Refusal {
 		return wrong(fmt.Sprintf("%d voters tolerate only as many failures as %d", voters, voters-1),
 			fmt.Sprintf("choose %d or %d", voters-1, min(voters+1, MaxVoters)))
 	}
-	if r := AgainstRemovals(v); r != nil { // mode, connection and pause
+	if r := AgainstRemovals(v); r != nil { // checks the mode, the connection and a pause
 		return r
 	}
 	if v.Recovery != nil {

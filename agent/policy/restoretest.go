@@ -19,7 +19,7 @@ import (
 type RestoreTest struct {
 	Every  time.Duration // the interval; 0 if none is scheduled
 	Passed bool          // a test has passed
-	Age    time.Duration // since a test last passed, by wall clocks; if none has, since this agent's first round
+	Age    time.Duration // time since a test last passed, by wall clocks, or since this agent's first round
 	Failed *BackupFailure
 }
 
@@ -36,8 +36,8 @@ const (
 // Spool is the directory on this host in which a restore is tested.
 type Spool struct {
 	Known   bool
-	Free    uint64 // bytes on its file system
-	Shared  bool   // that file system also holds etcd's data or WAL
+	Free    uint64 // free bytes on the directory's file system
+	Shared  bool   // the same file system also holds etcd's data or WAL
 	Testing bool   // a restore test is running
 }
 
@@ -103,11 +103,11 @@ func (v View) hasRestoreTestRoom() bool {
 // RestoreTestNote is the decision about restore tests. A restore test is not a step: it takes no lock and changes no
 // member.
 type RestoreTestNote struct {
-	Run    bool   // this host runs one now
-	By     string // the host that runs the next one; empty if none can
-	Sealed bool   // no host can run one, only because the key is missing
+	Run    bool   // this host runs a restore test now
+	By     string // the host that runs the next test; empty if none can
+	Sealed bool   // no host can run a test, only because the key is missing
 	Due    time.Duration
-	Text   string // when and where the next one is due, or what blocks it
+	Text   string // when and where the next test is due, or what blocks it
 	// End is why any restore test on this host is ended, whether scheduled or requested; empty if it may run.
 	End string
 	// EndScheduled is why a scheduled restore test on this host is ended. A requested one continues, since the operator
@@ -281,7 +281,7 @@ func (v View) whyNoRestoreTest() string {
 	return cmp.Or(strings.Join(all, ", "), "no host is known")
 }
 
-// mostUnfit limits the hosts that whyNoRestoreTest names. It exceeds the number of voters.
+// mostUnfit limits the number of hosts that whyNoRestoreTest names. It exceeds the usual number of voters.
 const mostUnfit = 9
 
 // memberOf returns a host's member.

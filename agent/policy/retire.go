@@ -18,9 +18,9 @@ import (
 
 // Retired is a host that an operator has retired.
 type Retired struct {
-	Host       string // its ID
-	PeerURL    string // empty if its record cannot be read: the host stays out, and its member stays
-	MemberID   uint64 // of its member when it was retired; 0 if it had none
+	Host       string // the host's ID
+	PeerURL    string // empty if the retirement's record cannot be read: the host stays out, and its member stays
+	MemberID   uint64 // the ID of the member that the host had when it was retired; 0 if it had none
 	Successor  record.Successor
 	By, Reason string
 }
@@ -71,7 +71,7 @@ func (v View) retiring() int {
 	return n
 }
 
-// keptPlace is a place of a voter that is kept for a named host.
+// keptPlace is the place of a retired host's voter that is kept for the host named to replace it.
 type keptPlace struct {
 	retired Member // the voter that leaves
 	by      string
@@ -127,8 +127,8 @@ func (v View) keptFrom(id string) (keptPlace, bool) {
 	return kept[0], true
 }
 
-// keptText says for which host a place is kept, what keeps that host from joining, and how to clear its name: no other
-// host joins until then, even if the named one is lost.
+// keptText returns for which host a place is kept, what keeps that host from joining, and how an operator lets any host
+// join: until then no other host joins, even if the named one is lost.
 func (v View) keptText(k keptPlace) string {
 	state := ""
 	switch i := slices.IndexFunc(v.Hosts, func(h Host) bool { return h.ID == k.Host }); {
@@ -194,7 +194,7 @@ func AgainstRetire(v View, id, successor string) *Refusal {
 		return nil
 	}
 	v.Retired = slices.DeleteFunc(slices.Clone(v.Retired), func(r Retired) bool { return r.Host == id })
-	if r := AgainstRemovals(v); r != nil { // mode, connection and pause
+	if r := AgainstRemovals(v); r != nil { // checks the mode, the connection and a pause
 		return r
 	}
 	i := slices.IndexFunc(v.Hosts, func(h Host) bool { return h.ID == id })
@@ -307,7 +307,7 @@ func (v View) voterOf(h Host) (Member, bool) {
 	return Member{}, false
 }
 
-// noHostReady is what a plan's join waits for while no host may join.
+// noHostReady is what a step of a plan waits for while no host is ready to join.
 const noHostReady = "no host is ready; quorumctl explain on the hosts shows why"
 
 // RetirePlan returns the steps that the retirement of the host with that ID takes if nothing fails.

@@ -17,7 +17,7 @@ import (
 // AgainstRetireLost returns why the host with that ID may not be retired as lost, or nil. A host whose agent runs is
 // not lost: its operation ends there.
 func AgainstRetireLost(v View, id string) *Refusal {
-	if r := AgainstRemovals(v); r != nil { // mode, connection and pause
+	if r := AgainstRemovals(v); r != nil { // checks the mode, the connection and a pause
 		return r
 	}
 	switch {
@@ -34,7 +34,7 @@ func AgainstRetireLost(v View, id string) *Refusal {
 	case slices.ContainsFunc(v.Hosts, func(h Host) bool { return h.ID == id }):
 		return conflicts("", "quorumd runs on "+v.Op.HostName+", or its host record has not expired yet",
 			"if it runs: quorumctl maintenance off there, then quorumctl retire without --lost; if it is lost, power "+
-				"it off and ask again in a minute")
+				"it off and try again in a minute")
 	}
 	m, listed := v.LostMember()
 	switch {
@@ -74,7 +74,7 @@ func RetireLostPlan(v View) (steps []PlanStep) {
 			Text: text, Voters: voters, Tolerance: Tolerance(voters, live), Final: final, WaitsFor: waitsFor,
 		})
 	}
-	ends := "the operation of " + name + " ends; the host is not waited for"
+	ends := "the operation of " + name + " ends without waiting for the host"
 	if v.Rollout != nil && v.Rollout.Runs {
 		ends += ", and the rollout stops"
 	}

@@ -85,7 +85,7 @@ func TestAHostIsRetiredAsLostOnlyInMaintenanceAndWithoutItsAgent(t *testing.T) {
 
 func TestThePlanOfALostHostRemovesItsMemberBeforeAnotherHostJoins(t *testing.T) {
 	t.Parallel()
-	const ends = "the operation of n1 ends; the host is not waited for"
+	const ends = "the operation of n1 ends without waiting for the host"
 	const stays = "n1 stays out of the cluster until the retirement is undone"
 	for name, c := range map[string]struct {
 		change func(v *View)

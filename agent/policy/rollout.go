@@ -15,19 +15,19 @@ import (
 type Rollout struct {
 	ID              string
 	Work            Work     // possibly unknown to this agent
-	Runs            bool     // it is neither paused nor stopped, aborted or done
+	Runs            bool     // the rollout is neither paused nor stopped, aborted or done
 	Waiting         []string // the hosts that the rollout has not yet taken down
 	Due             bool     // according to its disk, this host was not taken down since the last resume
 	Upgrade         string   // the etcd version to reach; empty if the rollout is not an upgrade
 	WithoutSnapshot bool     // an operator waived the snapshot
-	Hold            bool     // it pauses before the last member with an older minor version: see heldUpgrade
+	Hold            bool     // the rollout pauses before the last member with an older minor version: see upgradeHeld
 	Began           time.Duration
 }
 
 // CountedInRollout reports whether a rollout counts a finished request as done, so that it does not take the host down
-// again. The arguments are the number of times that the rollout had been resumed at that time, and has been resumed by
-// now: after a resume, the rollout may take every waiting host down once more. A request counts however it ended, since
-// even a released operation may have taken the host down.
+// again. resumedThen is how many times the rollout had been resumed when it made the request, and resumed is how many
+// times by now: after a resume, the rollout may take every waiting host down once more. A request counts however it
+// ended, since even a released operation may have taken the host down.
 func CountedInRollout(resumedThen, resumed int) bool { return resumedThen >= resumed }
 
 // RolloutNext returns the ID of the host that a rollout takes down next: unhealthy hosts first, then hosts without a
@@ -82,7 +82,7 @@ const (
 // Ongoing reports whether the rollout runs or is paused: it is neither stopped nor over.
 func (s RolloutState) Ongoing() bool { return s == RolloutRunning || s == RolloutPaused }
 
-// AgainstRollout returns why no rollout may start because of the last one, or nil.
+// AgainstRollout returns why the last rollout keeps a new one from starting, or nil.
 func AgainstRollout(last RolloutState, by, reason string) *Refusal {
 	if !last.Ongoing() {
 		return nil
@@ -138,18 +138,18 @@ func RolloutBegins(waiting int) (RolloutState, string) {
 // RolloutHost is a host that a rollout may include.
 type RolloutHost struct {
 	ID, Name string
-	Manage   bool   // its agent may act
-	Member   bool   // it has a member
-	Etcd     string // the version that its member reports, as a text: see RolloutProgress
-	Skipped  bool   // it already runs the requested version
+	Manage   bool   // the host's agent may act
+	Member   bool   // the host has a member
+	Etcd     string // the version that its member reports, as text: see RolloutProgress
+	Skipped  bool   // the rollout skips the host, for example because it already runs the requested version
 	// PeerURL is the peer URL of its member. NewPeerURL and NewClientURL are the configured URLs if they differ from
 	// the registered ones; else empty.
 	PeerURL, NewPeerURL, NewClientURL string
-	PeerTLS                           PeerTLS // of its member's process
+	PeerTLS                           PeerTLS // the state of the peer certificate in its member's process
 	Next                              NextEtcd
-	PeerTLSProblem                    string // why its etcd cannot use https between members; see [PeerTLSProblem]
+	PeerTLSProblem                    string // why the host's etcd cannot use https between members: [PeerTLSProblem]
 	Database                          Database
-	Forced                            bool // an operator wants it defragmented although that frees little space
+	Forced                            bool // an operator requests the defragmentation even if it frees little space
 }
 
 // RolloutHosts returns the present hosts that a rollout includes: the named hosts, or all hosts to which its work
@@ -210,7 +210,7 @@ func (s RolloutState) ReleaseStops(op *Op, waiting []string) bool {
 // RolloutProgress is the state of a rollout, as observed by a host whose operation ends.
 type RolloutProgress struct {
 	Host    string // the name of this host
-	Ongoing bool   // it runs or is paused, and was not stopped or aborted
+	Ongoing bool   // the rollout runs or is paused, and was not stopped or aborted
 	Waiting int    // how many other hosts the rollout has not yet taken down
 	// Wants is the etcd version to reach, empty for any, and Runs the version that this host's member reports, empty if
 	// unknown. They are compared as texts, because all versions that cannot be parsed are equal.
@@ -222,7 +222,7 @@ type RolloutProgress struct {
 // request stays.
 type RolloutEnd struct {
 	HostDone bool   // the rollout is done with this host
-	Done     bool   // it was the last host, so the rollout is done
+	Done     bool   // this was the last host, so the rollout is done
 	Stopped  string // why the rollout stops; empty if it does not
 }
 

@@ -95,7 +95,7 @@ func TestAHealthyVoterIsRemovedOnlyAfterASnapshot(t *testing.T) {
 		"one from just now":              {func(v *View, _ *Removal) { v.Backup.Age = time.Minute }, ""},
 		"one that is just recent enough": {func(v *View, _ *Removal) { v.Backup.Age = freshFor }, ""},
 		"one that is just too old": {
-			func(v *View, _ *Removal) { v.Backup.Age = freshFor + 1 }, "the newest snapshot is 1h old, the limit is 1h",
+			func(v *View, _ *Removal) { v.Backup.Age = freshFor + 1 }, "the newest snapshot is 1h old; the limit is 1h",
 		},
 		"no host has a store":            {func(v *View, _ *Removal) { v.Backup.HasStore = false }, ""},
 		"unhealthy":                      {func(v *View, _ *Removal) { v.Hosts[1].Health = health.Slow }, ""},

@@ -34,7 +34,7 @@ func standbysDiffer(v View) (string, bool) {
 		firstNames(without), firstNames(with)), true
 }
 
-// firstNames returns the first names of a list as a text, and how many more there are.
+// firstNames returns the first names of a list as text, with the number of the others.
 func firstNames(names []string) string {
 	if more := len(names) - mostNamed; more > 0 {
 		return fmt.Sprintf("%s and %d more", strings.Join(names[:mostNamed], ", "), more)
@@ -72,9 +72,9 @@ func (v View) lostFor(m Member) (since time.Duration, why string) {
 	h, present := v.hostOf(m)
 	switch {
 	case gone > 0:
-		return gone, fmt.Sprintf("no quorumd is known on its host, and no voter's host has reached it for %s",
+		return gone, fmt.Sprintf("no quorumd on its host is in charge of it, and no voter's host has reached it for %s",
 			durationfmt.Seconds(gone))
-	case present && !h.Manage: // operators manage it
+	case present && !h.Manage: // operators manage the standby
 		return 0, ""
 	case Unhealthy(h.Health) && h.UnhealthySince.For > 0 && blocks(h.Health, h.Ungated, health.Joins) &&
 		(mayChange(v.Cluster.Counts()) || v.awaitsRepair()):
@@ -109,8 +109,8 @@ func (v View) unconfirmedLoss(m Member) (since time.Duration, why, held string) 
 		return 0, "", ""
 	}
 	since = min(m.AgentGoneFor, m.DownFor)
-	return since, fmt.Sprintf("no quorumd is known on its host, and %s has had no answer from it for %s", v.Self.Name,
-		durationfmt.Seconds(since)), held
+	return since, fmt.Sprintf("no quorumd on its host is in charge of it, and %s has had no answer from it for %s",
+		v.Self.Name, durationfmt.Seconds(since)), held
 }
 
 // whyStandbyStays returns why the removal of a standby is cancelled.

@@ -180,7 +180,7 @@ func TestAStandbyIsCheckedAgainBeforeItsRemoval(t *testing.T) {
 		},
 		"the agent of a voter is gone": {
 			func(v *View) { v.Hosts = slices.Delete(v.Hosts, 1, 2) }, Cancelled,
-			"the standby n4 is not removed: voter n2 has no quorumd that reports whether it reaches it",
+			"the standby n4 is not removed: voter n2 has no quorumd that reports whether it reaches that member",
 		},
 	} {
 		v := removingStandby()
@@ -204,8 +204,8 @@ func TestALostStandbyIsReported(t *testing.T) {
 		},
 		"not while a voter's agent is silent": {
 			func(v *View) { v.Hosts = slices.Delete(v.Hosts, 1, 2) },
-			"n4, the standby: no quorumd is known on its host, and n1 has had no answer from it for 6m; it is not " +
-				"removed, because voter n2 has no quorumd that reports whether it reaches it",
+			"n4, the standby: no quorumd on its host is in charge of it, and n1 has had no answer from it for 6m; it " +
+				"is not removed, because voter n2 has no quorumd that reports whether it reaches that member",
 		},
 		"nor while one reaches it": {
 			func(v *View) { markReached(&v.Hosts[2].Sees[0]) }, "it is not removed, because n3 reaches it",
@@ -252,7 +252,7 @@ func TestAStandbyIsLostForAsLongAsTheFirstOfItsProblems(t *testing.T) {
 		since  time.Duration
 		why    string
 	}{
-		"no voter's host reaches it": {func(*View) {}, 6 * time.Minute, "no quorumd is known on its host"},
+		"no voter's host reaches it": {func(*View) {}, 6 * time.Minute, "no quorumd on its host is in charge of it"},
 		"it has never started":       {func(v *View) { v.Cluster.Members[3].Name = "" }, 0, ""},
 		"it is a voter":              {func(v *View) { v.Cluster.Members[3].Learner = false }, 0, ""},
 		"operators manage it": {func(v *View) {

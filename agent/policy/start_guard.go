@@ -34,12 +34,12 @@ func wantGuard(v View, request RequestNote) StartGuard {
 	switch {
 	case v.Recovery != nil && down && v.Recovery.outOfService(v): // if etcd is down already, no step sets the guard
 		return GuardSet
-	case v.Recovery != nil: // its steps change the guard: see guardOf
+	case v.Recovery != nil: // the plan's steps change the guard: see guardOf
 		return GuardUnchanged
 	case listed && v.gaveUp(m) && v.Self.Mode == Manage && !v.foreign() && (down || futile):
-		return GuardSet // its etcd would vote without the entries that the member has acknowledged
+		return GuardSet // the etcd would vote without the entries that the member has acknowledged
 	case v.Asked != nil && v.Asked.Stopped && request.Change != RequestEnds && request.Change != RequestEnding:
-		// its steps change the guard
+		// the steps of the request's operation change the guard
 		return GuardUnchanged
 	case v.Self.Mode != Manage || v.foreign() || v.Data.State == DataUnknown:
 		return GuardUnchanged

@@ -74,7 +74,7 @@ type StepInfo struct {
 	Led bool
 	// Always reports that neither a pause nor an unreadable record withholds the step.
 	Always bool
-	Doing  string // the text after "quorumd is "
+	Doing  string // what the agent does, worded to follow "quorumd is "
 }
 
 // The numbers of calls. Writing a record takes one call, and one to confirm the lock; a membership change also lists
@@ -219,7 +219,7 @@ func (s Step) Text() string {
 // time.
 type Progress struct {
 	Now  float64   `json:"now"`
-	Goal float64   `json:"goal"` // may change while it is being determined
+	Goal float64   `json:"goal"` // the goal may change until it is known exactly
 	Unit CountUnit `json:"unit"` // entries, seconds, writes, samples or bytes
 }
 
@@ -228,9 +228,9 @@ type CountUnit string
 
 // The units.
 const (
-	CountEntries CountUnit = "entries" // of the raft log that this host's member is behind the leader
-	CountSeconds CountUnit = "seconds" // for which the member has met the condition without a break
-	CountWrites  CountUnit = "writes"  // measured in a qualification
+	CountEntries CountUnit = "entries" // entries of the raft log by which this host's member is behind the leader
+	CountSeconds CountUnit = "seconds" // seconds for which the member has met the condition without a break
+	CountWrites  CountUnit = "writes"  // writes measured in a qualifying run
 	CountSamples CountUnit = "samples"
 	CountBytes   CountUnit = "bytes"
 )

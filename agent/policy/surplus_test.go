@@ -200,7 +200,7 @@ func TestTheRemovalOfASurplusVoterIsNoJoin(t *testing.T) {
 func TestADeadSurplusVoterIsReportedAsSurplus(t *testing.T) {
 	t.Parallel()
 	const dead = "n3 has been dead for 10m, reported by n1, n2, n4; "
-	const spent = "2 voters were replaced in the last 24 hours, the limit is 2"
+	const spent = "2 voters were replaced in the last 24 hours (limit: 2)"
 	for name, c := range map[string]struct {
 		change func(v *View)
 		text   string

@@ -25,14 +25,14 @@ import (
 type UnhealthySince struct {
 	// For is how long the host has been SLOW or worse without a break; 0 if it is not.
 	For      time.Duration
-	HangsFor time.Duration // the same for STALLED or FAILED
+	HangsFor time.Duration // how long the host has been STALLED or FAILED without a break; 0 if it is not
 }
 
 // Fsyncs holds the fsync metrics of a member's etcd, as read by the deciding host.
 type Fsyncs struct {
 	Known  bool
-	Absent string        // why they are unknown; empty if they were not read
-	Age    time.Duration // of the newest reading
+	Absent string        // why the metrics are unknown; empty if the agent has not tried to read them
+	Age    time.Duration // the age of the newest reading
 	// P99 is the p99 of the fsyncs of the last minutes if it exceeds the limit for a healthy disk; otherwise 0.
 	P99 time.Duration
 	// SlowFor is for how long there has been a slow fsync in every minute; 0 if there is none now.
@@ -60,9 +60,9 @@ type UnhealthyVoter struct {
 	// GraceLeft is the time until another host may replace the voter; 0 if that time has passed, or if unhealthy voters
 	// are not replaced automatically.
 	GraceLeft time.Duration
-	// Held is why it is not replaced; empty if it will be.
+	// Held is why the voter is not replaced; empty if it will be.
 	Held        string
-	Replacement string // the host that is replacing it; empty if none is yet
+	Replacement string // the host that is replacing the voter; empty if none is yet
 	// Surplus reports that there is a surplus voter, so this one is removed without a replacement.
 	Surplus bool
 }
@@ -126,13 +126,13 @@ func (v View) evidence(m Member) (text string, since time.Duration) {
 		since = m.BehindFor
 	}
 	if f := m.Fsyncs; f.Known && f.SlowFor > since {
-		text = fmt.Sprintf("99 of 100 syncs of its etcd's own log take up to %s", durationfmt.Text(f.P99))
+		text = fmt.Sprintf("99 of 100 WAL fsyncs of its etcd take up to %s", durationfmt.Text(f.P99))
 		since = f.SlowFor
 	}
 	return text, since
 }
 
-// evidence says why a voter's fsync metrics do not confirm its host's report.
+// evidence returns why a voter's fsync metrics do not confirm its host's report.
 func (f Fsyncs) evidence() string {
 	switch {
 	case f.Known:
@@ -247,7 +247,7 @@ func voterSuspect(v View) (string, bool) {
 type outgoing struct {
 	Member
 	over    time.Duration // for how long another host has been allowed to replace it
-	is, why string        // its state, without and with the evidence, for texts
+	is, why string        // the voter's state as text, without and with the evidence
 }
 
 // outgoing returns the first voter that this host may replace now: dead ones before unhealthy ones, each by member ID.
@@ -333,7 +333,7 @@ func (v View) reached(m Member) bool {
 	return false
 }
 
-// recovered returns a text if a voter is healthy again by its own report; empty if it is not, or if that is unknown.
+// recovered describes a voter that is healthy again by its own report; empty if it is not, or if that is unknown.
 func (v View) recovered(m Member) string {
 	h, present := v.hostOf(m)
 	if !present || Unhealthy(h.Health) || h.Health == health.Unknown {
@@ -360,7 +360,7 @@ func joinAsExtra(v View, m Member, listed bool) Decision {
 
 // completeReplace removes the voter that this host has replaced, after transferring its leadership. This host votes by
 // then, so the other voter is removed even if it has recovered, provided that there is a surplus voter. It stays if it
-// has recovered and another voter is dead or unhealthy; the other voter is then removed instead.
+// has recovered and a third voter is dead or unhealthy: a later operation then removes that one instead.
 func completeReplace(v View, m, who Member) Decision {
 	if v.Op.Phase != PhaseRemoving {
 		if d := finishJoin(v, m); d.Step.Kind != StepEndOp || m.DownFor > v.Limits.LearnerStall {

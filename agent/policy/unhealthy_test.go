@@ -149,7 +149,7 @@ func TestAVoterIsUnhealthyByItsOwnReportAndEvidenceForLongEnough(t *testing.T) {
 
 func TestAnUnhealthyVoterIsNamedWithTheEvidenceAndItsReplacement(t *testing.T) {
 	t.Parallel()
-	const says = "n3 has been SLOW for 12m by its own report, and 99 of 100 syncs of its etcd's own log take up " +
+	const says = "n3 has been SLOW for 12m by its own report, and 99 of 100 WAL fsyncs of its etcd take up " +
 		"to 256ms; "
 	for name, c := range map[string]struct {
 		change func(v *View)
@@ -181,7 +181,7 @@ func TestAnUnhealthyVoterIsNamedWithTheEvidenceAndItsReplacement(t *testing.T) {
 		},
 		"the daily limit is reached": {
 			func(v *View) { v.Repairs, v.Limits.RepairsPerDay = 2, 2 },
-			says + "another host may replace it, but: 2 voters were replaced in the last 24 hours, the limit is 2",
+			says + "another host may replace it, but: 2 voters were replaced in the last 24 hours (limit: 2)",
 		},
 		"the cluster is paused": {
 			func(v *View) { v.Pause = &Pause{By: "root", Reason: "lunch"} },

@@ -15,19 +15,20 @@ import (
 // old one again, so the rollout pauses before that member's host, and an operator decides. Until then every member can
 // be rolled back.
 
-// NextEtcd is what a host knows about etcd.nextBinary, the etcd to which it is to be upgraded. The zero value: nothing.
+// NextEtcd is what a host knows about etcd.nextBinary, the etcd to which it is to be upgraded. The zero value means
+// that nothing is known.
 type NextEtcd struct {
-	Version string // that it reports
-	// Problem is why it cannot replace the running etcd, for a text after its name; empty if it can, as far as is
-	// known. A remedy may follow, after an arrow.
+	Version string // the version that the binary reports
+	// Problem is why the binary cannot replace the running etcd, worded to follow the binary's name; empty if it can,
+	// as far as is known. A remedy may follow, after an arrow.
 	Problem string
 }
 
 // againstNext returns why a host is not prepared for a version, or nil. A host without etcd.nextBinary is not checked,
 // nor is a rollout that stays within a minor version or goes back: it may repair the host.
 func againstNext(h RolloutHost, version string) *Refusal {
-	const fix = "correct it on that host, then systemctl reload quorumd there; a flag counts until etcd restarts " +
-		"without it"
+	const fix = "correct it on that host, then systemctl reload quorumd there; a flag of the running etcd counts " +
+		"until etcd restarts without it"
 	problem, remedy, _ := strings.Cut(h.Next.Problem, " → ")
 	to, is := ParseVersion(version), ParseVersion(h.Etcd)
 	switch {
@@ -50,7 +51,7 @@ func floorOf(minor int64) int64 {
 // minor returns the version without its patch.
 func (v Version) minor() Version { return Version{Major: v.Major, Minor: v.Minor} }
 
-// minorText returns "3.6".
+// minorText returns the minor version as text, such as "3.6".
 func (v Version) minorText() string { return fmt.Sprintf("%d.%d", v.Major, v.Minor) }
 
 // AgainstUpgrade returns why etcd may not be rolled out in this version, or nil. A version that cannot be parsed is not
@@ -70,7 +71,7 @@ func AgainstUpgrade(v View, w Work, version string) *Refusal {
 		return to.minor().Less(m.Version.minor())
 	})
 	switch {
-	case back && !rises: // also to a version with known faults, from which the members came
+	case back && !rises: // even to a version with known faults, because the members ran it before the upgrade
 		return againstRollback(v, to)
 	case !v.Limits.AllowUnsafe && !to.Tested():
 		return conflicts(VersionUntested, fmt.Sprintf("quorumd is tested with etcd up to %s, not with %s",
@@ -151,8 +152,8 @@ func againstRollback(v View, to Version) *Refusal {
 // answers reports whether the member has answered with its version.
 func (m Member) answers() bool { return m.Live && m.Version.Known() }
 
-// raises reports whether a version is of a newer minor version than some member's. A rollout to it ends with the point
-// of no return.
+// raises reports whether a version belongs to a newer minor version than that of some member. After a rollout to such a
+// version has ended, no member can be rolled back.
 func (v View) raises(to Version) bool {
 	return to.Known() && slices.ContainsFunc(v.Cluster.Members, func(m Member) bool {
 		return m.Version.Known() && m.Version.minor().Less(to.minor())
@@ -230,8 +231,8 @@ func lastToUpgrade(v View) (why string, sure bool) {
 		cmp.Or(v.Self.Name, own.label()), own.Version.minorText(), to.minorText()), true
 }
 
-// upgradeHeld returns why the host's request of a rollout waits, although the rollout has reached the host: its member
-// is the last one with the older version, or has become that meanwhile.
+// upgradeHeld returns why this host's request waits although the rollout has reached the host: its member is the last
+// one with the older version, or has become the last one in the meantime.
 func upgradeHeld(v View) (string, bool) {
 	a := v.Asked
 	if a == nil || v.Rollout == nil || a.Rollout != v.Rollout.ID || v.foreign() || !notBegun(v) {

@@ -27,7 +27,7 @@ type View struct {
 	Hosts               []Host // hosts whose record is present, including this one, sorted by ID
 	Lock                Lock
 	Recovery            *Recovery           // this host's part of a recovery plan, or nil
-	CopiedFor           time.Duration       // since this agent last began to copy the survivor's data; or Never
+	CopiedFor           time.Duration       // time since this agent last began to copy the survivor's data, or Never
 	Asked               *Asked              // the request to take this host down, or nil
 	Removal             *Removal            // the request on this host to remove a member, or nil
 	TransferAsked       *TransferRequest    // the request to this host to transfer leadership, or nil
@@ -37,21 +37,21 @@ type View struct {
 	Rollout             *Rollout            // the last rollout, or nil
 	Queue               *Queue              // the join queue in etcd, or nil
 	Backup              Backup              // the cluster's snapshots
-	Spool               Spool               // where this host tests restores
+	Spool               Spool               // the directory in which this host tests restores
 	Space               Space               // what is known about freeing space in the databases
 	Repairs             int                 // how many voters were replaced in the last day
-	Ejections           Ejections           // of this host, because its member was replaced
+	Ejections           Ejections           // how often this host's member was replaced
 	Unreadable          []Unreadable        // records in etcd that cannot be read
 	IdleFor             time.Duration       // for how long no operation has been in flight
-	PlaceFreeFor        time.Duration       // for how long this host could have joined: no operation, no lock
-	Backoff             time.Duration       // until the next attempt, after a join that failed
+	PlaceFreeFor        time.Duration       // for how long no operation and no lock has kept this host from joining
+	Backoff             time.Duration       // time until the next attempt after a failed join
 	Stuck               string              // a step that was started and has not returned, or empty
-	LeadershipTransfers LeadershipTransfers // from this host's member, if it leads
+	LeadershipTransfers LeadershipTransfers // the leadership of this host's member
 	Led                 *View               // the view of this host's own member if it leads and should not, or nil
 	Failed              FailedStep          // the last step, if it failed
 	// Resting reports that this host is a spare behind others in the join queue, so it does not read Hosts and the
-	// members' statuses in every round. If a host does not rest, the members' statuses are of this round or, in a quiet
-	// cluster (see QuietRounds), of the previous one.
+	// members' statuses in every round. Any other host has read the members' statuses in this round or, in a quiet
+	// cluster (see QuietRounds), in the previous one.
 	Resting bool
 	// HostsFresh reports that Hosts and the members' statuses were read in this round.
 	HostsFresh bool
@@ -64,7 +64,7 @@ type View struct {
 type FailedStep struct {
 	Kind   StepKind
 	Text   string
-	Denied bool // etcd's users and roles forbid it
+	Denied bool // etcd's users and roles do not permit the step
 	Full   bool // etcd rejects writes: its database is at its quota
 }
 
@@ -84,12 +84,13 @@ type Self struct {
 	PeerURL string
 	// NewPeerURL is the configured peer URL if the member list has another one for this host's member; else empty.
 	NewPeerURL string
-	// NewClientURL is the same for the client URL. Then ClientURL is the registered one.
+	// NewClientURL is the configured client URL if this host's member is registered with another one; else empty. If it
+	// is set, ClientURL is the registered one.
 	NewClientURL, ClientURL string
 	// PeerFiles is what is known about the files with which etcd would serve https to other members.
 	PeerFiles PeerFiles
 	Mode      Mode
-	Etcd      Version // of the configured binary; zero if unknown
+	Etcd      Version // the version of the configured binary; zero if unknown
 	Binary    string  // the path of that binary
 	// Drives reports that this agent starts and stops this host's etcd, directly or through the operator's hooks.
 	// Otherwise something else does, such as a kubelet.
@@ -122,33 +123,33 @@ type Target struct {
 
 // Limits are the times and sizes of the policy, from the configuration.
 type Limits struct {
-	Settle        time.Duration // between membership changes
-	Cooldown      time.Duration // after an operation
+	Settle        time.Duration // minimum time between membership changes
+	Cooldown      time.Duration // minimum time from the end of an operation to the next one
 	PromoteStable time.Duration // how long a learner must have been up before it is promoted
-	SteadyLag     time.Duration // how long its lag must have been within PromoteLag
-	PromoteLag    uint64        // entries behind the leader
-	LearnerStall  time.Duration // a learner without progress is removed
-	LearnerMax    time.Duration // a join that lasts longer is rolled back
-	OrphanGrace   time.Duration // an operation without its lock may be adopted
+	SteadyLag     time.Duration // how long a learner's lag must have been within PromoteLag
+	PromoteLag    uint64        // how many entries a learner may be behind the leader when it is promoted
+	LearnerStall  time.Duration // a learner that makes no progress for this long is removed
+	LearnerMax    time.Duration // a join that lasts longer than this is rolled back
+	OrphanGrace   time.Duration // after this time without its lock, an operation may be adopted
 	// HealthDelay is the longest time between two reports of a host's health state while its calls to etcd time out.
 	HealthDelay time.Duration
 	LockTTL     time.Duration
-	StartRetry  time.Duration // between two starts of a unit that failed
+	StartRetry  time.Duration // minimum time between two starts of a failed unit
 	// TransferTimeout is how long a leadership transfer may fail before that is reported, and the time between two
 	// attempts to reboot.
 	TransferTimeout  time.Duration
-	TransferInterval time.Duration // between two leadership transfers from an unhealthy leader
+	TransferInterval time.Duration // minimum time between two leadership transfers from an unhealthy leader
 	ReturnStable     time.Duration // how long a member that was taken down must have served again
-	ReturnMax        time.Duration // when a member that has not come back is reported
+	ReturnMax        time.Duration // after this time, a member that has not come back is reported
 	ReturnGiveUp     time.Duration // after this time with a FAILED disk the operation is released; 0: never
-	ClockOffset      time.Duration // a host with a clock that is off by more neither joins nor replaces a voter
-	AllowUnsafe      bool          // accepts an etcd below the safe version or newer than tested
+	ClockOffset      time.Duration // a host whose clock is off by more than this neither joins nor replaces a voter
+	AllowUnsafe      bool          // an etcd below the safe version or newer than tested is accepted
 	// DeadGrace is how long a voter must have been dead before another host replaces it; 0: never.
 	DeadGrace time.Duration
 	// UnhealthyGrace is how long a voter must have been SLOW, by its own report and by evidence, before another host
 	// replaces it; 0: never.
 	UnhealthyGrace time.Duration
-	RepairsPerDay  int // replacements without an operator
+	RepairsPerDay  int // the maximum number of replacements per day without an operator
 	// CleanFor is how long an ejected host must have been healthy before it joins again. It doubles with each further
 	// ejection; 0: the host joins at once.
 	CleanFor time.Duration
@@ -161,22 +162,22 @@ type UnitState string
 const (
 	UnitUnknown      UnitState = ""
 	UnitMissing      UnitState = "missing"
-	UnitInactive     UnitState = "inactive" // stopped cleanly, by quorumd or otherwise
+	UnitInactive     UnitState = "inactive" // etcd was stopped cleanly, by quorumd or otherwise
 	UnitActivating   UnitState = "activating"
 	UnitActive       UnitState = "active"
 	UnitDeactivating UnitState = "deactivating"
-	UnitFailed       UnitState = "failed" // exited by itself
+	UnitFailed       UnitState = "failed" // etcd exited by itself, or could not be started
 )
 
 // Unit is the local etcd unit.
 type Unit struct {
 	State      UnitState
-	Since      time.Duration // in this state, as observed by this agent
-	Ran        bool          // it has run since the machine booted; false if unknown
-	EnvReady   bool          // its environment matches the current membership
-	SinceStart time.Duration // since this agent last started it; Never if it has not
-	Program    string        // the program it starts, if that is not the configured binary
-	NotAtBoot  bool          // nothing starts it after a boot
+	Since      time.Duration // how long the unit has been in this state, as observed by this agent
+	Ran        bool          // the unit has run since the machine booted; false if unknown
+	EnvReady   bool          // the unit's environment matches the current membership
+	SinceStart time.Duration // time since this agent last started the unit; Never if it has not
+	Program    string        // the program that the unit starts, if that is not the configured binary
+	NotAtBoot  bool          // nothing starts the unit after a boot
 	Detail     string        // explains State, such as an exit code or why the state is unknown
 }
 
@@ -191,7 +192,7 @@ const (
 	DataUnknown    DataState = ""
 	DataEmpty      DataState = "empty"      // absent, or without any file of etcd
 	DataRemains    DataState = "remains"    // left by an etcd that exited before it became a member: no write-ahead log
-	DataMember     DataState = "member"     // of the cluster and member named in Data
+	DataMember     DataState = "member"     // the data of the cluster and member named in Data
 	DataUnreadable DataState = "unreadable" // its contents cannot be parsed
 )
 
@@ -201,7 +202,7 @@ type Data struct {
 	ClusterID uint64
 	MemberID  uint64
 	Mount     string        // the mount points of its file systems; empty if unknown
-	Age       time.Duration // since it was read
+	Age       time.Duration // time since the directory was read
 	Free      uint64        // bytes free on its file system
 	FreeKnown bool
 	Detail    string // why the contents are unknown or unreadable; empty if there is no error
@@ -224,11 +225,11 @@ type Health struct {
 	Hangs     bool // a write to the disk hangs now, so a lock might not be renewed
 	// SlowWrites reports that slow writes alone keep this host from leading.
 	SlowWrites bool
-	// FastAgain reports that the writes are fast again, and the health state only waits for its end.
+	// FastAgain reports that the writes are fast again, although the health state has not improved yet.
 	FastAgain bool
-	Writes    time.Duration // the current mean write time, the lowest of its windows; 0 if unknown
+	Writes    time.Duration // the current mean write time: the lowest of several windows; 0 if unknown
 	Figures   WriteFigures
-	Text      string // with the measured number and its limit
+	Text      string // the reason for the state, with the measured value and its limit
 }
 
 // Clock compares this host's wall clock with the voters'.
@@ -254,43 +255,43 @@ type Cluster struct {
 	Listed     bool // the last attempt read at least the member list
 	Fresh      bool // the last attempt was in this round; otherwise its result is carried over
 	ID         uint64
-	ExpectedID uint64 // from the configuration or from this host's own past; 0 if unknown
+	ExpectedID uint64 // the cluster's ID according to the configuration or this host's own past; 0 if unknown
 	Members    []Member
-	StableFor  time.Duration // since the member list last changed
+	StableFor  time.Duration // time since the member list last changed
 	DBSize     uint64        // the largest database of a voter, in bytes
-	Error      string        // why it is not reachable
-	// Intact reports that no answering member raises the alarm CORRUPT, and Roomy that none raises NOSPACE.
+	Error      string        // why the cluster is not reachable
+	// Intact reports that no answering member raises the CORRUPT alarm, and Roomy that none raises NOSPACE.
 	Intact, Roomy bool
-	Alarms        string // the alarms and the members that raise them, for texts
+	Alarms        string // the alarms and the members that raise them, as text
 	// Led reports that this is the view of this host's own member, which leads. Then a voter is live if it follows this
 	// leader. Such a view serves only to decide about a leadership transfer.
 	Led        bool
-	Unread     bool     // with Led: the last linearizable read failed
-	OtherNames []string // other cluster names with host records in this etcd; read while no member uses this host's
-	Denied     bool     // it is unreachable because etcd's users and roles deny access to quorumd
-	// Leaderless names the voters of this host's own cluster that answer and have no leader, as a clause for texts,
-	// while no member has one; empty if there are none or the cluster is reachable. LeaderlessFor is for how long.
+	Unread     bool     // only with Led: the last linearizable read failed
+	OtherNames []string // other cluster names of host records in this etcd; read while no member uses this host's name
+	Denied     bool     // the cluster is unreachable because etcd's users and roles deny quorumd access
+	// Leaderless names, in a clause, the voters of this host's own cluster that answer and have no leader, while no
+	// member has one; empty if there are none or the cluster is reachable. LeaderlessFor is how long this has lasted.
 	Leaderless    string
 	LeaderlessFor time.Duration
 }
 
-// Member is a member of the cluster, with the answer it gave when last asked.
+// Member is a member of the cluster, with its last answer.
 type Member struct {
 	ID      uint64
-	Name    string // empty until it has started once
+	Name    string // empty until the member has started once
 	PeerURL string
 	Domain  string // its host's failure domain, as last reported; empty if unknown
 	// NotedDomain is the failure domain recorded on the deciding host's disk.
 	NotedDomain string
 	Learner     bool
-	Live        bool // it answered when last asked; a voter must have answered a linearizable read
+	Live        bool // it has answered the last request; a voter must have answered a linearizable read
 	Leader      bool
 	// ThinksLearner reports that the member itself claims to be a learner, which may lag behind the member list.
 	ThinksLearner bool
 	Version       Version
 	Lag           uint64 // raft entries behind the leader
 	LagKnown      bool
-	RTT           time.Duration // of the deciding host's last request to it; 0 if unknown
+	RTT           time.Duration // the round-trip time of the deciding host's last request to the member; 0 if unknown
 	Errors        bool          // its status reports errors
 	Database      Database      // its size as last reported
 	// Standby reports that the learner's host publishes it as a standby or a permanent learner that is not joining. For
@@ -301,7 +302,7 @@ type Member struct {
 	// while there is none, to the last one that this host or another one has read.
 	Permanent bool
 	// MaxLearners is the number of learners to which the member's process limits the cluster, according to its host's
-	// record; 0 if unknown. For a permanent learner without a record, the last one counts.
+	// record; 0 if unknown. For a permanent learner without a record, the last known limit counts.
 	MaxLearners int
 	// PeerTLS is the peer certificate's state in the member's process, according to its host's record.
 	PeerTLS PeerTLS
@@ -309,13 +310,15 @@ type Member struct {
 	// -1 if that is unknown; 0 for any other member.
 	NotedLearner int
 
-	LiveFor    time.Duration // how long it has answered without a break
+	LiveFor    time.Duration // how long the member has answered without a break
 	SteadyFor  time.Duration // how long its lag has been within PromoteLag without a break
 	StalledFor time.Duration // how long a learner's applied index has not moved, not counting pauses
-	StillFor   time.Duration // how long that index has not moved, counting pauses
+	StillFor   time.Duration // how long a learner's applied index has not moved, counting pauses
 	BehindFor  time.Duration // how long it has answered and been more than PromoteLag behind, without a break
 	DownFor    time.Duration // how long it has not answered
-	Fsyncs     Fsyncs        // as read by the deciding host; empty unless the member's host reports it unhealthy
+	// Fsyncs holds its etcd's fsync metrics, as read by the deciding host; empty unless its host reports the member
+	// unhealthy.
+	Fsyncs Fsyncs
 	// AgentGoneFor is how long its host has had no agent, including the TTL by which a host record outlives its agent.
 	// It is 0 while there is an agent, or if it is unknown whether there is one.
 	AgentGoneFor time.Duration
@@ -326,7 +329,7 @@ type Role string
 
 // The roles of a host.
 const (
-	RoleUnknown Role = "unknown" // not observed yet
+	RoleUnknown Role = "unknown" // the role has not been observed yet
 	RoleVoter   Role = "voter"
 	RoleStandby Role = "standby" // a caught-up learner kept as a standby
 	RoleLearner Role = "learner" // a permanent learner, see [Self.Learner]
@@ -343,46 +346,47 @@ type Host struct {
 	Ungated          health.Gate // the gates that no finding closes
 	Qualified        bool
 	Manage           bool
-	Learner          bool          // it is configured to be a permanent learner
-	MaxLearners      int           // to which its running etcd limits the cluster; 0 if unknown
-	NoStandbys       bool          // it is configured with cluster.standbys: 0
-	PeerTLS          PeerTLS       // of its running etcd
-	P99              time.Duration // of its fsyncs, quantised; 0 if unknown
-	Wants            Work          // the work it is requested to be taken down for; empty if there is none
-	AskedAt          int64         // when that was requested, in milliseconds of its own wall clock
-	Waiting          ReasonCode    // its own reason not to act next; empty if it is ready
+	Learner          bool          // the host is configured to have a permanent learner
+	MaxLearners      int           // the number of learners that its running etcd allows; 0 if unknown
+	NoStandbys       bool          // the host is configured with cluster.standbys: 0
+	PeerTLS          PeerTLS       // the state of the peer certificate in its running etcd
+	P99              time.Duration // the p99 of its fsyncs, quantised; 0 if unknown
+	Wants            Work          // the work for which the host is to be taken down; empty if there is none
+	AskedAt          int64         // when the work was requested, in milliseconds of the host's own wall clock
+	Waiting          ReasonCode    // the host's own reason not to act next; empty if it is ready
 	// Answered reports that the host has published its health state and observations since the operation's record last
 	// changed. In the deciding host's own replacement, that host's current observations count as well.
 	Answered bool
 	// Unreached is why the host has not answered, if it has tried to reach the members that the operation asks about.
 	Unreached string
-	// InOperation reports that its own disk records an operation that was not released, whatever etcd's record shows.
+	// InOperation reports that the host's own disk records an operation that was not released, whatever etcd's record
+	// shows.
 	InOperation bool
 	Own         bool                  // this is the deciding host's record, written by the running agent
 	Sees        []record.Reachability // its reports on the other members, if it is a member or the deciding host
-	// MemberLostFor is how long it has reported that its own member cannot come back; 0 if it does not.
+	// MemberLostFor is how long the host has reported that its own member cannot come back; 0 if it does not.
 	MemberLostFor  time.Duration
-	UnhealthySince UnhealthySince // how long it has reported that it harms the cluster
-	// HealsAfter is the longest time for which its disk was SLOW in the last days before it became fast again by
-	// itself.
+	UnhealthySince UnhealthySince // how long the host has reported that it harms the cluster
+	// HealsAfter is the longest time, within the last days, for which the host's disk was SLOW before it became fast
+	// again by itself.
 	HealsAfter time.Duration
-	// Recovers reports that it is SLOW or worse only because of past samples: its writes are fast again.
+	// Recovers reports that the host is SLOW or worse only because of past samples: its writes are fast again.
 	Recovers bool
-	// Strained reports that it was WARM or worse within CommonSpan because of its disk, CPU or network.
+	// Strained reports that the host was WARM or worse within CommonSpan because of its disk, CPU or network.
 	Strained     bool
-	RestoreTests RestoreTestAbility // whether it can test restores
-	Stores       bool               // its configuration names a backup store
+	RestoreTests RestoreTestAbility // whether the host can test restores
+	Stores       bool               // the host's configuration names a backup store
 	Writes       Writes
-	// AsksWrites reports that it wants the other voters to publish how long their writes take.
+	// AsksWrites reports that the host asks the other voters to publish how long their writes take.
 	AsksWrites bool
 }
 
 // Writes is how long a host's writes take, according to its own host record.
 type Writes struct {
-	Mean time.Duration // rounded up; 0 if unknown
-	Age  time.Duration // since the deciding host's agent first observed that measurement
+	Mean time.Duration // the mean time of a write, rounded up; 0 if unknown
+	Age  time.Duration // time since the deciding host's agent first observed Mean
 	WriteFigures
-	FiguresAge time.Duration // since that agent first observed the WriteFigures
+	FiguresAge time.Duration // time since that agent first observed the WriteFigures
 }
 
 // WriteFigures are the median and the 90th percentile of a host's newest writes, and its slow episodes in the last two
@@ -415,11 +419,11 @@ type Op struct {
 	Replaces    uint64 // the member to be replaced
 	PeerURL     string
 	Reason      string
-	Outcome     ReasonCode    // why it is rolled back
-	Overdue     bool          // it has exceeded its announced duration, which is only reported
-	SameBoot    bool          // its host has not rebooted since it began; known only to its own host
-	Restarted   bool          // etcd has been started since it began; known only to its own host
-	Elapsed     time.Duration // since it began, or since this agent first observed it
+	Outcome     ReasonCode    // why the operation is rolled back
+	Overdue     bool          // the operation has exceeded its announced duration, which is only reported
+	SameBoot    bool          // its host has not rebooted since the operation began; known only to that host
+	Restarted   bool          // etcd has been started since the operation began; known only to its own host
+	Elapsed     time.Duration // time since the operation began, or since this agent first observed it
 	OrphanedFor time.Duration // for how long its host has not held the lock
 	WrittenFor  time.Duration // for how long its record has not changed
 }

@@ -150,7 +150,7 @@ func TestRetireOfALostHostSaysThatItsMemberIsRemoved(t *testing.T) {
 	d := retiring(t)
 	d.retirement.Lost, d.retirement.FaultTolerance = true, 0
 	d.retirement.Steps = []policy.PlanStep{
-		{Text: "the operation of n3 ends; the host is not waited for", Voters: 3},
+		{Text: "the operation of n3 ends without waiting for the host", Voters: 3},
 		{Text: "member n3 (3) is removed by n1", Voters: 2, Final: true},
 		{Text: "n4 joins as a learner, catches up and becomes a voter", Voters: 3, Tolerance: 1},
 		{Text: "n3 stays out of the cluster until the retirement is undone", Voters: 3, Tolerance: 1},

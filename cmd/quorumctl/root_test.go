@@ -302,8 +302,8 @@ func (d *fakeBackend) StartRollout(_ context.Context, req control.RolloutRequest
 	if req.DryRun && req.Work == policy.WorkReaddress {
 		r.Absent = []string{"n4"}
 		r.Steps = []policy.PlanStep{{
-			Text: "n3: the member list has the peer URL http://10.1.0.3:2380 instead of http://10.0.0.3:2380; from " +
-				"here on the host completes the change", Voters: 3, Tolerance: 1,
+			Text: "n3: the peer URL in the member list changes from http://10.0.0.3:2380 to http://10.1.0.3:2380; " +
+				"from here on the host completes the change", Voters: 3, Tolerance: 1,
 		}, {
 			Text:   "n3: etcd restarts. The hosts of all other members report that their etcd has connected to it",
 			Voters: 3, Tolerance: 1,

@@ -25,7 +25,7 @@ func replaceLiveSteps() [][]string {
 func TestFullStrengthReturnsWhateverFailsDuringTheRepairOfASlowDisk(t *testing.T) {
 	t.Parallel()
 	repairDuringFaults(t, replaceLiveSteps(), "fsync * delay="+unhealthyFsync.String(), func(s *unhealthyWorld) {
-		s.waitUnhealthy("SLOW", "99 of 100 syncs of its etcd's own log take up to")
+		s.waitUnhealthy("SLOW", "99 of 100 WAL fsyncs of its etcd take up to")
 	})
 }
 

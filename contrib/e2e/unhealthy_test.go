@@ -96,7 +96,7 @@ func (s *unhealthyWorld) makeUnhealthy() {
 	s.t.Helper()
 	s.startClients()
 	rule(s.t, s.disk, "fsync * delay="+unhealthyFsync.String())
-	s.waitUnhealthy("SLOW", "99 of 100 syncs of its etcd's own log take up to")
+	s.waitUnhealthy("SLOW", "99 of 100 WAL fsyncs of its etcd take up to")
 }
 
 // waitUnhealthy waits until n1 reports n3 as unhealthy, with that health state and that evidence.

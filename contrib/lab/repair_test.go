@@ -57,8 +57,8 @@ func TestASpareReplacesADeadFollowerAndThenADeadLeader(t *testing.T) {
 	third := f.follower(nil)
 	f.check(third.PowerLoss(t.Context()))
 	f.eventually("a third is not replaced without an operator, and the host reports why", func() bool {
-		return f.waitsFor(follower, "REPAIR_LIMIT_REACHED", "2 voters were replaced in the last 24 hours, the limit "+
-			"is 2")
+		return f.waitsFor(follower, "REPAIR_LIMIT_REACHED", "2 voters were replaced in the last 24 hours "+
+			"(limit: 2)")
 	})
 	f.never(5*time.Second, "it is replaced anyway", func() bool { return f.fullWithout(third) })
 	f.check(third.PowerOn(t.Context()))

@@ -20,8 +20,8 @@ type rules struct {
 	noOpFence           bool // a write of the record does not compare the record with the one that was read
 	takeUnfenced        bool // taking the lock does not compare the record with the one that was read
 	releaseOpOnStart    bool // an agent that starts deletes the record that names its host
-	// afterTransition changes what the disk records about a request after a transition, given its state before. It may
-	// be nil.
+	// afterTransition changes what the disk records about a request after a transition, given the request before and
+	// after it. It may be nil.
 	afterTransition      func(before, after policy.Request) policy.Request
 	keptAlive            bool // an unused lease is kept alive as long as the process lives
 	renewedOutsideLoop   bool // another goroutine renews the lock of a hung control loop
@@ -338,7 +338,7 @@ func (w *world) put(h int, step uint8, gone bool) {
 	case rollBackLeft:
 		w.op, w.opHost, w.opLeft, w.opPhase, w.opID, w.opBoot, w.opOld = 1, w.hosts[h].target, 1, phaseRollback, id, 1,
 			0
-		w.opStandby = w.hosts[w.opHost].named // it was a standby, and is lost
+		w.opStandby = w.hosts[w.opHost].named // a learner that has started was a standby, and is lost
 	case beginCycle, beginAgain, setBegun, setReady, setDown, setBack, endCycle, endKeep:
 		w.putCycle(h, step)
 	case beginRemoval, setRemoving, endRemoval:

@@ -163,7 +163,7 @@ func (w *world) ageRecord() bool {
 	return true
 }
 
-// mayLead reports whether leadership can change a host's decision: its own, or that of the member it removes or
+// mayLead reports whether a host's decision can depend on its own leadership, or on that of the member it removes or
 // replaces.
 func (w *world) mayLead(h int) bool {
 	if w.removes(h) {

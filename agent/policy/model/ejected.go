@@ -10,8 +10,8 @@ import "github.com/quorumd/quorumd/agent/policy"
 // host was ejected, and therefore how long it waits. The ejection of a voter matters as long as its removal may be
 // applied. If the voter returns and is replaced later, its ejection is recorded again.
 const (
-	ejectedWaiting uint8 = 1 + iota // it was ejected, and has not been healthy for long enough
-	ejectedHealthy                  // it has been healthy for long enough
+	ejectedWaiting uint8 = 1 + iota // the host was ejected, and has not been healthy for long enough
+	ejectedHealthy                  // the host was ejected, and has been healthy for long enough since
 )
 
 // tidyEjection drops the ejection of a member that stays after all or has joined again.

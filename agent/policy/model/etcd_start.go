@@ -16,7 +16,7 @@ func (w *world) unitChanges(i int, how uint8) (ok bool, found breach) {
 	}
 	switch {
 	case h.data == old && !w.reachesMember(i):
-		return false, fine // it reaches no member that could report its removal
+		return false, fine // this etcd reaches no member that could report its removal
 	case h.data == old:
 		h.unit = failed
 		if how != 0 {

@@ -8,12 +8,12 @@ type kind uint8
 
 const (
 	// Agents.
-	evRound kind = iota // observe and decide; odd arg: the host ranks after equally good hosts; arg/2: its viewpoint
-	evAct               // begin the step, and complete it if it takes no time
+	evRound kind = iota // an agent decides; odd arg: its host ranks after equally good hosts; arg/2: its viewpoint
+	evAct               // an agent begins its step, and completes it if the step takes no time
 	// A membership change takes effect and is answered. With arg 1, etcd refuses it although it could accept it.
 	evLand
 	evTimeout // the membership change is not answered in time and may land later
-	evLateAdd // a change that was not answered in time lands
+	evLateAdd // a membership change that was not answered in time takes effect
 	evLatePromote
 	evLateRemove
 	evLateWrite
@@ -53,12 +53,12 @@ const (
 	evExternalStop // an external manager stops the etcd that it runs, since the host is reported safe to stop
 
 	// Operators' requests, which have a budget of their own.
-	evRequest        // arg: the work, from 1 on
-	evRequestRemoval // arg/2: the host whose member is to be removed; odd arg: even if that member answers
+	evRequest        // arg: the requested work, starting at 1
+	evRequestRemoval // arg/2: the host whose member is to be removed; odd arg: it is removed even if it answers
 	evRemovalExpires
 	evRequestTransfer // arg: the host to whose voter leadership is to be transferred
 	evTransferExpires
-	evRetire // arg: an operator retires a host, or undoes that; names host arg-1 as its successor; or clears that
+	evRetire // an operator retires a host or undoes that, or sets its successor to host arg-1 or clears it
 	evRaised // an operator restarts the etcd that has a lower limit on learners, so that it uses the configured one
 	evResize // an operator resizes the cluster, or restores its previous size
 
@@ -101,12 +101,12 @@ const (
 	EtcdCrash                          // the etcd process dies
 	HostCrash                          // the host goes down and boots again
 	AgentCutOff                        // the agent reaches no endpoint
-	MemberCutOff                       // the member reaches no other, in either or both directions
+	MemberCutOff                       // the member reaches no other member, in one or both directions
 	AgentBlind                         // the agent reaches no other member, but reads the member list
 	HealthChange                       // a health state becomes SLOW or UNKNOWN
-	ClockChange                        // a clock is off
+	ClockChange                        // a host's clock becomes wrong
 	LateCall                           // a call is not answered in time, and lands later or never
-	Slowness                           // a join lasts too long, a learner falls behind
+	Slowness                           // a join lasts too long, or a learner falls behind
 	OperatorPause                      // an operator pauses the cluster
 	OperatorRelease                    // an operator releases the operation
 	OperatorStop                       // an operator stops etcd
@@ -192,8 +192,8 @@ func (k kind) args() uint8 {
 	return 1
 }
 
-// args returns the number of variants of an event in the machine's scope, without those of host operations and of
-// unhealthy leaders if the scope has none.
+// args returns the number of variants of an event in the machine's scope. It leaves out the variants that need a host
+// operation or an unhealthy leader if the scope has none.
 func (m *machine) args(k kind) uint8 {
 	switch {
 	case k == evRequestRemoval && m.Removals == 0, k == evRequestTransfer && m.Transfers == 0:

@@ -32,7 +32,7 @@ func (m *machine) expand(w *world, emit func(e event, next *world, found breach)
 	}
 }
 
-// possible rules out most impossible events cheaply.
+// possible returns false for most impossible events, at low cost.
 func (w *world) possible(k kind, i int) bool {
 	h := &w.hosts[i]
 	switch k {

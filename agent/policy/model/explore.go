@@ -25,9 +25,9 @@ type Scenario struct {
 	Budget    int   // the maximum number of faults in a trace
 	MaxStates int   // the exploration stops at this number; 0 for no limit
 	Requests  int   // the maximum number of requested host operations
-	Work      uint8 // the only work that is requested; 0: any
+	Work      uint8 // the only work that is requested; 0 for any
 	Removals  int   // the maximum number of requested removals
-	ResizeTo  int   // the size to which an operator resizes the cluster at any moment, and back; 0: never
+	ResizeTo  int   // an operator resizes the cluster to this size at any moment, and back; 0 for never
 	// Retirements is the maximum number of hosts that operators retire one after another, and whose retirement they
 	// undo.
 	Retirements int
@@ -40,9 +40,9 @@ type Scenario struct {
 	Corrupt     bool         // the alarm is CORRUPT instead of NOSPACE
 	External    bool         // an external manager runs etcd, and stops it when a host is reported safe to stop
 	Defrag      bool         // a command is a defragmentation, which deletes the old database at its end
-	Learner     LearnerScope // how the last host's permanent learner begins
+	Learner     LearnerScope // the state of the last host's permanent learner at the start
 	MaxLearners uint8        // the limit on learners as every host is configured, at most 3; 0 is etcd's default, 1
-	Lowered     bool         // the first host's etcd has the limit 1 at the start, and is restarted at some moment
+	Lowered     bool         // the first host's etcd has the limit 1 until an operator restarts it
 	Unwilling   bool         // the second host is configured without standbys
 	Founders    int          // the number of hosts with a bootstrap request if there are no voters; 0 means 1
 	// Liveness checks from every state whether the cluster reaches its target and becomes quiescent.
@@ -54,13 +54,15 @@ type Scenario struct {
 // LearnerScope selects how a scenario has a permanent learner.
 type LearnerScope uint8
 
-// The scopes. The zero value has none.
+// The scopes. The zero value means that the scenario has no permanent learner.
 const (
-	NoLearner      LearnerScope = iota
-	LearnerJoins                // its host has no member at the start
-	LearnerListed               // it is a learner at the start
-	LearnerDropped              // it is one at the start next to a standby, and no longer configured: a second standby
-	LearnerThird                // its host has no member at the start, and the two hosts before it are standbys
+	NoLearner     LearnerScope = iota
+	LearnerJoins               // the learner's host has no member at the start
+	LearnerListed              // the permanent learner is a member at the start
+	// LearnerDropped starts with the learner next to a standby. Its host is no longer configured to have a permanent
+	// learner, so the learner is a second standby.
+	LearnerDropped
+	LearnerThird // the learner's host has no member at the start, and the two previous hosts are standbys
 )
 
 // Result is the result of an exploration.
@@ -85,7 +87,7 @@ type Phase struct {
 
 // Breach is a broken promise, with the shortest trace that breaks it.
 type Breach struct {
-	Promise string // its number in the design, or "liveness"
+	Promise string // the promise's number in the design, such as "P2", or "liveness"
 	Text    string
 	Trace   string
 }
@@ -97,7 +99,7 @@ type machine struct {
 	faults     Faults
 	budget     int
 	inOrder    bool                   // hosts rank by number, as in a liveness run
-	bootsHosts bool                   // hosts that are down boot, as in a healed liveness run
+	bootsHosts bool                   // every host that is down will boot, as in a healed liveness run
 	staysTardy bool                   // an unhealthy voter stays too slow to answer; see ending
 	cache      map[observation]uint32 // the decisions for an observation: an index into choices, which are few
 	choices    []*[ranks]choice
@@ -184,7 +186,7 @@ func (m *machine) beginsInVain(s *observation, r rank, step policy.Step) bool {
 	}
 	kind, begins := kinds[step.Kind]
 	if !begins || m.decision != nil || kind == policy.KindJoin && s.hosts[s.self].list != unlisted {
-		return false // the rollback of a join removes a learner that the host has
+		return false // beginning in vain is useful if the host has a learner, because the rollback removes it
 	}
 	v := m.viewOf(s, r)
 	v.Op = &policy.Op{

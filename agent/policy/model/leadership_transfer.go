@@ -38,7 +38,7 @@ const (
 	unpublished
 )
 
-// The means of writes.
+// The mean times of a write on a slow and on a fast disk.
 const (
 	slowMean  = 15 * time.Millisecond
 	quickMean = 10 * time.Millisecond

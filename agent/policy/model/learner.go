@@ -7,7 +7,7 @@ import "github.com/quorumd/quorumd/agent/policy"
 
 // learnerState is the host that is configured to have a permanent learner, and the limits on learners.
 type learnerState struct {
-	permanent uint8 // the host, plus 1; 0 if there is none
+	permanent uint8 // the host with the permanent learner, plus 1; 0 if there is none
 	limit     uint8 // --max-learners as every host is configured
 	lowered   uint8 // the host whose running etcd still has the limit 1, plus 1; 0 if there is none
 	unwilling uint8 // the host that is configured without standbys, plus 1; 0 if there is none
@@ -123,8 +123,8 @@ func (s *observation) limitView(m *policy.Member, i int, g observedHost) {
 	m.NotedLearner = m.LearnerNote()
 }
 
-// judgeLearnerAdd checks that the addition of a learner next to a permanent one is accepted, by all members alike, and
-// leaves a place for another learner.
+// judgeLearnerAdd checks that all members accept the addition of a learner next to a permanent one, and that a place
+// for another learner is left.
 func (w *world) judgeLearnerAdd(h int) breach {
 	switch {
 	case !w.joinsNextTo(h):

@@ -107,7 +107,7 @@ func (w *world) heal(e ending, unhealthy bool) {
 			continue
 		}
 		if e.staysTardy && h.list == voter && h.health == slow && h.unit == active {
-			h.unit = starting // it still votes, but no longer serves
+			h.unit = starting // the voter still votes, but no longer serves
 		}
 		if h.unit == stoppedForRequest && h.stopped == 0 {
 			h.unit = inactive

@@ -259,7 +259,7 @@ func requestMistakes() []Mistake {
 			scope: oneRequest(3, 0, 0), rules: wrongRequestChange(policy.RequestSeen, policy.RequestEnds),
 		},
 		{
-			Name: "a released maintenance is dropped while etcd is down", breach: requestDropped,
+			Name: "released maintenance is dropped while etcd is down", breach: requestDropped,
 			scope: oneRequest(3, 1, OperatorRelease),
 			rules: seeing(func(v *policy.View) {
 				if v.Asked != nil && v.Asked.Released {
@@ -321,7 +321,7 @@ func hostDownMistakes() []Mistake {
 			rules: after(takenForReleased(), requestDropped),
 		},
 		{
-			Name: "a maintenance counts as finished", breach: startedEarly, scope: oneRequest(3, 0, 0),
+			Name: "maintenance in progress counts as finished", breach: startedEarly, scope: oneRequest(3, 0, 0),
 			rules: seeing(func(v *policy.View) {
 				if v.Asked != nil && v.Asked.Stopped {
 					v.Asked.Over = true

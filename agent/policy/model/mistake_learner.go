@@ -14,7 +14,7 @@ func withLearner(class Faults) func(sc *Scenario) {
 	}
 }
 
-// nextToLearner returns a scope with a permanent learner, and with that many voters of three.
+// nextToLearner returns a scope with a permanent learner and that many voters. The cluster should have three voters.
 func nextToLearner(hosts, voters int, class Faults) func(sc *Scenario) {
 	return func(sc *Scenario) {
 		sc.Hosts, sc.Voters, sc.Learner, sc.MaxLearners = hosts, voters, LearnerListed, 2
@@ -187,8 +187,8 @@ func learnerStaysMistakes() []Mistake {
 	}
 }
 
-// clusterWithLearner returns a scope of two of three voters, and of that many more hosts. The last host is to be a
-// permanent learner.
+// clusterWithLearner returns a scope with two voters and that many more hosts. The cluster should have three voters,
+// and the last host is to be a permanent learner.
 func clusterWithLearner(more int) func(sc *Scenario) {
 	return func(sc *Scenario) {
 		sc.Hosts, sc.Voters, sc.Learner, sc.MaxLearners = 2+more, 2, LearnerJoins, 2

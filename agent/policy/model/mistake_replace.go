@@ -125,7 +125,7 @@ func deadMistakes() []Mistake {
 			rules: seeing(func(v *policy.View) {
 				eachMember(v, func(m *policy.Member) {
 					present := slices.ContainsFunc(v.Hosts, func(h policy.Host) bool { return h.PeerURL == m.PeerURL })
-					if m.Live && !m.Learner && !present { // it has no host record, but it answers this host
+					if m.Live && !m.Learner && !present { // no host record, but the voter answers this host
 						reportDead(v, m.ID)
 					}
 				})

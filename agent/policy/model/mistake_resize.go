@@ -86,7 +86,7 @@ func retireMistakes() []Mistake {
 			rules: unretired(own),
 		},
 		{
-			Name: "a standby that is configured leaves", breach: leftUnasked,
+			Name: "a standby leaves although it is configured", breach: leftUnasked,
 			scope: func(sc *Scenario) {
 				retiring(3, 1, 0, 0)(sc)
 				sc.Target.Standbys = 1
@@ -128,7 +128,7 @@ func successorMistakes() []Mistake {
 	}
 	return []Mistake{
 		{
-			Name: "another host joins than the named one", breach: successorIgnored, scope: replacingByName(0, 0),
+			Name: "another host joins instead of the named one", breach: successorIgnored, scope: replacingByName(0, 0),
 			rules: unnamed(func(*policy.View, *policy.Retired) bool { return true }),
 		},
 		{
@@ -270,7 +270,8 @@ func resizeMistakes() []Mistake {
 	}, resizeEndMistakes()...)
 }
 
-// resizeEndMistakes returns the mistakes about leaves that do not end, and about what they leave behind.
+// resizeEndMistakes returns the mistakes about the end of leave operations, and about the data of the member that
+// leaves.
 func resizeEndMistakes() []Mistake {
 	return []Mistake{
 		{

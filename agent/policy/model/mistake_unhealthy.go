@@ -10,7 +10,7 @@ import (
 	"github.com/quorumd/quorumd/health"
 )
 
-// unhealthyScope returns a scope in which a spare replaces an unhealthy one of three voters, with n further faults of
+// unhealthyScope returns a scope in which a spare replaces one unhealthy voter of three, with n further faults of
 // these classes.
 func unhealthyScope(n int, class Faults) func(sc *Scenario) {
 	return func(sc *Scenario) {
@@ -67,7 +67,8 @@ func ofReplaced(change func(v *policy.View, m *policy.Member, h *policy.Host)) r
 	})
 }
 
-// whileItVotes returns a mistake of a host that is a voter while the voter that it replaces is still a member.
+// whileItVotes returns a mistake that a host makes once it is a voter, while the voter that it replaces is still a
+// member.
 func whileItVotes(change func(v *policy.View)) rules {
 	return seeing(func(v *policy.View) {
 		for _, m := range v.Cluster.Members {

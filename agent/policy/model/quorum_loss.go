@@ -68,14 +68,14 @@ type lossHost struct {
 	failed      uint8 // its etcd has exited by itself
 	startGuard  uint8 // etcd does not start at a boot
 	plan        uint8 // its current plan
-	movingAside uint8 // it has begun to move its data aside for the plan
+	movingAside uint8 // the host has begun to move its data aside for the plan
 	aborted     uint8 // the plan is aborted
-	lastPlan    uint8 // the last plan that it completed
+	lastPlan    uint8 // the last plan that the host completed
 	copying     uint8 // the state of the copy that its agent makes
 	copyOf      uint8 // the plan whose copy is complete on its disk
 	agentDown   uint8
 	hostDown    uint8
-	cutOff      uint8 // no other host reaches it, and it reaches none
+	cutOff      uint8 // no other host reaches this host, and it reaches none
 
 	step     uint8 // the step that its agent has decided on
 	stepPlan uint8 // the plan of that step; for a late host, withoutPlan plus the cluster that it reached
@@ -90,10 +90,10 @@ const (
 
 // lossPlan is a plan that operators made.
 type lossPlan struct {
-	survivor uint8 // its number plus 1; 0 while there is no such plan
+	survivor uint8 // the survivor's number plus 1; 0 while the plan does not exist
 	hosts    uint8 // the hosts in the plan, a bit each
 	data     uint8 // the hosts in the plan that had data, a bit each
-	stale    uint8 // the old cluster has served since: its logs are longer than in the plan
+	stale    uint8 // the old cluster has served since the plan was made: its logs are longer than in the plan
 }
 
 // lossWorld is a state of the exploration.

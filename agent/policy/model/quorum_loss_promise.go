@@ -39,7 +39,7 @@ func lossPromises() map[lossBreach]promise {
 		shorterLogChosen:     {"P3", "a plan uses a survivor whose log is not the most advanced"},
 		neverRecovers: {
 			"liveness",
-			"all is healed, operators have done their part, and a host is not a voter again",
+			"everything is healed and operators have done their part, but a host has not become a voter again",
 		},
 		lossNoReason: {"P8", "a decision has neither a step nor a reason"},
 	}

@@ -12,8 +12,7 @@ import (
 // calledOff is why work is called off. No decision depends on the text.
 const calledOff = "needed"
 
-// seesLeaderless reports whether an agent reaches so many voters that answer and have no leader that there is no
-// quorum.
+// seesLeaderless reports whether so many of the voters that an agent reaches have no leader that there is no quorum.
 func (w *world) seesLeaderless(h int) bool {
 	voters, _ := w.votes()
 	return !w.quorum() && policy.NoQuorumWithout(voters, w.seenVoters(h))
@@ -206,8 +205,8 @@ func needlessRecalls() []Mistake {
 	}
 }
 
-// recallEndMistakes returns the mistakes in ending an operation whose work was called off, and those that prevent the
-// call.
+// recallEndMistakes returns the mistakes in ending an operation whose work was called off, and those that keep work
+// from being called off.
 func recallEndMistakes() []Mistake {
 	return []Mistake{
 		{

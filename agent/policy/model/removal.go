@@ -12,8 +12,8 @@ type removalState struct {
 	rmRequested uint8 // a removal is requested
 	rmHost      uint8 // the host that received the request
 	rmTarget    uint8 // the host whose member is to be removed
-	rmEvenLive  uint8 // even if that member answers
-	rmGone      uint8 // that member has left the list
+	rmEvenLive  uint8 // the member is to be removed even if it answers
+	rmGone      uint8 // the member has left the list
 	rmExpired   uint8 // the request has expired
 	rmBegun     uint8 // rmHost's disk records that the operation has begun or may have begun
 
@@ -108,7 +108,7 @@ func (w *world) putRemoval(h int, step uint8) {
 }
 
 // removalSeen returns what an agent observes of a removal. Every agent that reaches etcd observes the operation; only
-// the host that received the request observes that.
+// the host that received the request observes the request.
 func (w *world) removalSeen(h int) removalState {
 	var r removalState
 	if w.opRemove != 0 && w.reaches(h) {

@@ -21,8 +21,8 @@ type replacementState struct {
 
 	opReplace uint8 // the operation is a replacement; opStandby then means that its host was a standby when it began
 	rpTarget  uint8 // the host that is replaced
-	rpGone    uint8 // that member has left the list
-	opVotes   uint8 // its host was a voter when it began, so no host joins
+	rpGone    uint8 // the replaced host's member has left the list
+	opVotes   uint8 // the operation's host was a voter when it began, so no host joins
 	// opReported: every voter has reported again since the record was written or, for an aborted replacement, no call
 	// to etcd can be applied any more.
 	opReported uint8
@@ -414,7 +414,7 @@ func repairPromises() map[breach]promise {
 		},
 		standbyWithoutReplacement: {"P2", "a standby is removed and no host is ready to replace it"},
 		notReplaced: {
-			"liveness", "a voter stays dead, all else is healed, time passes, and no host replaces it",
+			"liveness", "a voter stays dead, everything else is healed, time passes, and no host replaces it",
 		},
 	}
 }

@@ -9,8 +9,8 @@ import "github.com/quorumd/quorumd/agent/policy"
 // the agent and reboots.
 type hostRequest struct {
 	work       uint8
-	ended      uint8 // it is finished: an operator has ended it, or its operation was about to end
-	stopped    uint8 // this host's agent has stopped etcd for it and has not started etcd since
+	ended      uint8 // the request is finished: an operator has ended it, or its operation was about to end
+	stopped    uint8 // this host's agent has stopped etcd for the request and has not started etcd since
 	begun      uint8 // the operation was about to be recorded, in this boot or an earlier one
 	opSeen     uint8 // the agent has observed the operation: it is in flight until it ends here or is released
 	released   uint8 // an operator has released the operation
@@ -25,9 +25,9 @@ const (
 	maintenance
 	maintenanceRunning // maintenance while etcd keeps running
 	restart
-	agentReboot    // a reboot by its agent
-	externalReboot // an external reboot
-	interruptible  // maintenance that its agent may call off
+	agentReboot    // a reboot by the host's agent
+	externalReboot // a reboot by an external system
+	interruptible  // maintenance that the host's agent may call off
 	command
 	workCount
 )
@@ -43,17 +43,17 @@ func workText(ask uint8) string {
 // distinguished.
 const (
 	programRuns      uint8 = iota + 1
-	programSucceeded       // it has succeeded
-	programFailed          // it has failed
-	programCutOff          // the machine went down while it ran
+	programSucceeded       // the program has succeeded
+	programFailed          // the program has failed
+	programCutOff          // the machine went down while the program ran
 	succeededCleaned       // a defragmentation has succeeded, and the old database is deleted
-	failedCleaned          // it has failed, and what it left is deleted
+	failedCleaned          // a defragmentation has failed, and its leftover files are deleted
 )
 
 // The values of begun.
 const (
 	begunNow    uint8 = iota + 1
-	begunBefore       // and the machine has rebooted since
+	begunBefore       // the operation began before the last reboot of the machine
 	tooLate           // the operation was not recorded, and the machine has done the requested reboot
 )
 
@@ -144,7 +144,7 @@ func (w *world) coverStoppedEtcd(i int) {
 }
 
 // workDone reports whether the work for which a host was taken down is done, except for restarts. Releasing the
-// operation ends a reboot but not a maintenance.
+// operation ends a reboot but not maintenance.
 func (w *world) workDone(i int) bool {
 	h := &w.hosts[i]
 	return w.requestOver(i) || h.program > programRuns ||
@@ -276,7 +276,7 @@ func (h *host) inMaintenance() bool { return h.stopped != 0 && h.atWork() }
 // isMaintenance reports whether the request is for maintenance that stops etcd.
 func (c *hostRequest) isMaintenance() bool { return c.work == maintenance || c.work == interruptible }
 
-// atWork reports whether operators may be working on the host in a maintenance.
+// atWork reports whether operators may be working on the host during maintenance.
 func (c *hostRequest) atWork() bool { return c.isMaintenance() && c.ended|c.recalled == 0 }
 
 // finishRequests ends requests that wait for an operator.
@@ -367,7 +367,7 @@ func (w *world) boots(i int) breach {
 		return startedEmpty
 	case h.data != current && h.data != old:
 		return fine
-	case h.startGuard != 0 && h.data == old: // it is no longer a member
+	case h.startGuard != 0 && h.data == old: // the host no longer has a member
 		return fine
 	case h.startGuard != 0:
 		h.unit = stoppedForRequest

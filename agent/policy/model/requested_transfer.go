@@ -74,7 +74,7 @@ func (w *world) noteTransfer(ends bool) {
 	}
 }
 
-// transferSeen returns what an agent knows of the request: only the agent that received it knows it.
+// transferSeen returns what an agent observes of the request. Only the agent that received the request observes it.
 func (w *world) transferSeen(h int) transferState {
 	if w.trRequested == 0 || int(w.trHost) != h {
 		return transferState{}
@@ -91,8 +91,8 @@ func (s *observation) transferView() *policy.TransferRequest {
 	}
 }
 
-// transferMayEnd reports whether a host could see that the voter of its request leads. A slow host's viewpoint as the
-// leader is needed for its own leadership.
+// transferMayEnd reports whether a host could observe that the voter of its request leads. It returns false for a slow
+// host, whose viewpoint as a leader is reserved for its own leadership.
 func (w *world) transferMayEnd(h int) bool {
 	return w.transferSeen(h).trRequested != 0 && w.op == 0 && w.hosts[h].health != slow && w.reaches(h) &&
 		w.hosts[w.trTarget].list == voter && w.serves(int(w.trTarget))

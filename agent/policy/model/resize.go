@@ -9,10 +9,10 @@ import (
 )
 
 // resizeState is the size that an operator has recorded, and the operation in which a voter leaves because of it. Such
-// an operation also sets opReplace, with its own host as the replaced one: the reports of the other voters' agents, the
-// removal that may be applied late, and the ejection that is not due are the same.
+// an operation also sets opReplace, with its own host as the replaced one, because the other voters' reports and a
+// removal that may be applied late are modelled in the same way.
 type resizeState struct {
-	resized uint8 // 1: to the scenario's ResizeTo; 2: back to its Target
+	resized uint8 // 1: resized to the scenario's ResizeTo; 2: resized back to its Target
 	// opLeave: the operation is a leave; its phase is begun, ready once the removal may have been sent, or rollback.
 	opLeave uint8
 	retired uint8 // the host that an operator has retired, plus 1
@@ -21,7 +21,7 @@ type resizeState struct {
 	successor uint8
 }
 
-// packSize packs the size of the cluster and what follows from it.
+// packSize packs the size of the cluster, the retirement, the requested transfer and the permanent learner.
 func (w *world) packSize() uint64 {
 	var p packer
 	p.put(w.resized, 2)

@@ -18,9 +18,9 @@ import (
 // Rollout is a scope: a rollout takes down three voters, and perhaps a spare, for the same work.
 type Rollout struct {
 	Name            string
-	Spares          int // at most one; it reads the cluster only if the queue names it
+	Spares          int // at most one spare; it reads the cluster only if the queue names it
 	Work            policy.Work
-	Upgrade         bool // to the next minor version: the rollout pauses before the last member
+	Upgrade         bool // the rollout upgrades to the next minor version, and pauses before the last member
 	OperatorActions int  // the maximum number of operators' actions: pause, resume, abort, cancel a host, release
 	Budget          int  // the maximum number of faults in a trace
 }
@@ -97,7 +97,7 @@ const (
 // rolloutRequest is the request on a host's disk.
 type rolloutRequest struct {
 	hostRequest
-	resumed   uint8 // how many times its rollout had been started or resumed at that time
+	resumed   uint8 // how many times its rollout had been started or resumed when it made the request
 	restarted uint8 // etcd was started since its operation began
 }
 
@@ -111,7 +111,7 @@ type rolloutHost struct {
 	cutOff       uint8 // its agent reaches no endpoint
 	slow         uint8 // its health state is SLOW
 	wrongVersion uint8 // the installed version of etcd is not the one that the rollout wants
-	upgraded     uint8 // of an upgrade: etcd has started with the new version
+	upgraded     uint8 // in an upgrade, etcd has started with the new version
 
 	hasToken uint8 // its agent believes that it holds the lock
 
@@ -121,10 +121,10 @@ type rolloutHost struct {
 	writesRollout uint8 // the step writes the rollout's record, too
 	rolloutFresh  uint8 // the rollout's record has not changed since that decision
 
-	pending        policy.RequestChange // in flight to the disk or to the rollout's record
-	pendingOutcome uint8                // its outcome, such as rolloutCycled
+	pending        policy.RequestChange // the change in flight to the disk or to the rollout's record
+	pendingOutcome uint8                // the outcome that it records, such as rolloutCycled
 	pendingRequest rolloutRequest       // the request when the agent decided on it
-	pendingResumed uint8                // the value of resumed in the rollout that requests it
+	pendingResumed uint8                // the value of resumed in the rollout that makes this request
 	pendingStale   uint8                // the rollout's record has changed since then
 	pendingBoot    uint8                // begunNow or begunBefore: the boot in which the observed operation began
 
@@ -139,10 +139,10 @@ type rolloutWorld struct {
 
 	state       uint8                    // the state of the rollout
 	hold        uint8                    // the rollout has yet to pause before the last member
-	decided     uint8                    // only for the checks: an operator has resumed it since it paused there
+	decided     uint8                    // only for the checks: an operator has resumed the rollout since that pause
 	waiting     uint8                    // the hosts that wait, a bit each
 	resumed     uint8                    // how many times the rollout was started or resumed, according to its record
-	stretch     uint8                    // how many times the rollout was started or resumed
+	stretch     uint8                    // how many times it really was, even if the record was overwritten
 	queueDown   [policy.DownLength]uint8 // the queue: hosts plus 1, or 0
 	queueWriter uint8                    // the host plus 1 that has written the queue; 0 for none
 

@@ -171,7 +171,7 @@ func (m *rolloutMachine) round(w *rolloutWorld, i int) (found rolloutBreach, d p
 func (m *rolloutMachine) write(w *rolloutWorld, i int) rolloutBreach {
 	h := &w.hosts[i]
 	is, was := h.rolloutRequest, h.pendingRequest
-	is.released, was.released = 0, 0 // not on disk but in etcd
+	is.released, was.released = 0, 0 // a release is recorded in etcd, not on disk
 	switch same := is == was; {
 	case h.pending == policy.RequestTurn && h.work == noWork:
 		h.rolloutRequest = rolloutRequest{hostRequest: hostRequest{work: m.hostWork()}, resumed: h.pendingResumed}
@@ -206,8 +206,8 @@ func (h *rolloutHost) endRequest() {
 // The ways in which a step is cut short.
 const (
 	completed     uint8 = iota
-	crashedBefore       // the agent dies when the disk records the step, before its effect
-	crashedAfter        // the agent dies after its effect, before it records that
+	crashedBefore       // the agent dies after the disk has recorded the step, but before the step takes effect
+	crashedAfter        // the agent dies after the step has taken effect, but before recording that
 	unanswered          // the step takes effect, but the agent receives no answer
 )
 

@@ -20,7 +20,7 @@ type search[W comparable] struct {
 	text       func(w *W) string
 }
 
-// successor is a world that may follow, with the event that leads to it and its breach or 0.
+// successor is a world that may follow, with the event that leads to it. breach is 0 if the event breaks no promise.
 type successor[W comparable] struct {
 	world  W
 	event  string

@@ -29,7 +29,7 @@ const (
 	setPromoted
 	rollBackKeep // roll-back; the record keeps its member
 	rollBackOwn  // roll-back; the record names this host's member
-	rollBackLeft // a record for a learner without a join
+	rollBackLeft // roll-back; the record is for a learner without a join
 	removeLearner
 	endJoined
 	endFailed
@@ -42,8 +42,8 @@ const (
 	restartUnit
 	takeDown
 	reboot
-	endCycle // the request is over
-	endKeep  // the request remains queued
+	endCycle // end-operation; the request is over
+	endKeep  // end-operation; the request remains queued
 	runCommand
 	beginAgain
 	beginRemoval
@@ -56,8 +56,8 @@ const (
 	startAsIs       // start-unit that keeps the start guard; only a mistake does that
 	setBegun        // a host returns to the first phase because another host is in its own operation
 	beginRemoveLost // a replacement in which a host removes its own lost member and a standby becomes the next voter
-	beginLeave      // this host's voter leaves, because the cluster is resized
-	deleteOld       // the database from before a defragmentation
+	beginLeave      // this host begins to leave, because the cluster was resized or the host was retired
+	deleteOld       // this host deletes the database from before a defragmentation
 )
 
 // writesRecord reports whether the step is one fenced write of the operation record.

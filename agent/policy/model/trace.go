@@ -50,7 +50,7 @@ func (x *explorer) trace(f candidate) *Breach {
 		m.expand(&w, func(e event, after *world, found breach) {
 			if found == f.found && after.canonical() == f.key {
 				write(e, &w, after)
-				f.found = fine // write only the first
+				f.found = fine // write only the first such event
 			}
 		})
 		f.found = x.breachAt.found

@@ -25,7 +25,7 @@ type observedHost struct {
 type observation struct {
 	n, self            uint8
 	reachable          uint8
-	leaderless         uint8 // it is not reachable, but a voter answers and has no leader
+	leaderless         uint8 // the cluster is not reachable, but a voter answers and has no leader
 	hosts              [maxHosts]observedHost
 	unit, data         uint8
 	recorded           uint8 // see host.recorded
@@ -58,7 +58,7 @@ type observation struct {
 	hostRequest
 	leads, opCycle, opRestarted, servedLong uint8
 
-	writes  uint8 // the measurements of writes that the other voters publish
+	writes  uint8 // the write measurements that the other voters publish
 	noReads uint8 // no read returned in time: the view shows the local state of this host's member, which leads
 
 	ejection uint8
@@ -67,7 +67,7 @@ type observation struct {
 
 	replacementState
 	resizeState
-	removalState // without the request on other hosts
+	removalState // without the removal requests of other hosts
 	transferState
 }
 
@@ -83,7 +83,7 @@ func (w *world) observe(h int) observation {
 	if own.down != 0 {
 		s.unit = inactive
 	}
-	s.startGuard = 0 // no decision depends on it
+	s.startGuard = 0 // no decision depends on the start guard
 	s.leaderless = bit(w.seesLeaderless(h))
 	s.removalState, s.learnerState = w.removalSeen(h), w.learnerState
 	s.transferState = w.transferSeen(h)

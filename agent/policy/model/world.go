@@ -63,7 +63,7 @@ const (
 const (
 	up uint8 = iota
 	down
-	paused // for longer than its lock may be valid
+	paused // stopped for longer than its lock may be valid
 )
 
 // The phases of an agent's step.
@@ -95,7 +95,7 @@ type host struct {
 	blind    uint8 // the agent reads the member list, but reaches no other host's member
 
 	hasToken   uint8 // the agent has a token
-	valid      uint8 // and it is valid by the agent's own clock
+	valid      uint8 // the agent's token is valid by the agent's own clock
 	stepFailed uint8 // its promotion, or a call of its host operation, has just failed
 
 	hostRequest
@@ -114,7 +114,7 @@ type host struct {
 	lateWrite   uint8 // the step whose write may land
 	lateFresh   uint8 // the record is still the one that the late write expects
 	lateToken   uint8 // the lock is still the one that the late write expects
-	lateAbsent  uint8 // the write expects no record
+	lateAbsent  uint8 // the late write expects no record
 
 	faulted uint8 // a fault has happened since the agent decided or sent its call
 
@@ -156,19 +156,19 @@ type world struct {
 
 	op        uint8
 	opHost    uint8
-	opLeft    uint8 // it was created to remove a learner without a join
-	opForged  uint8 // another program wrote it: its host has not begun it
+	opLeft    uint8 // the operation was created to remove a learner without a join
+	opForged  uint8 // another program wrote the record: its host has not begun the operation
 	opPhase   uint8
 	opStandby uint8
-	opID      uint8 // 0 not known yet, 1 the listed member of opHost, 2 a removed one
-	opToken   uint8 // it has the current token of the lock
+	opID      uint8 // the member in the record: 0 not known yet, 1 the listed member of opHost, 2 a removed one
+	opToken   uint8 // the operation record has the current token of the lock
 	opBoot    uint8 // the operation's host has not rebooted
-	opOld     uint8 // it has lasted longer than its limit; a host operation: 1 not written for long, 2 for longer
-	orphan    uint8 // it has been without its lock for the grace period
+	opOld     uint8 // the operation has exceeded its limit; a host operation: 1 not written for long, 2 for longer
+	orphan    uint8 // the operation has been without its lock for the grace period
 
-	opCycle     uint8 // it is a host operation; opStandby, opID and orphan have no meaning then
+	opCycle     uint8 // the operation is a host operation; opStandby, opID and orphan have no meaning then
 	opRestarted uint8 // its host's etcd has been started since it began; also set if the record was deleted
-	servedLong  uint8 // and has served for as long as it must
+	servedLong  uint8 // its host's etcd has served for as long as it must
 
 	requests uint8 // number of host operations requested so far
 
@@ -308,8 +308,8 @@ const (
 	packedRecalledReboot                                      // a reboot by the agent
 )
 
-// packedWork packs the work with its program or that it was called off: only a command, the last value of work, has a
-// program, and only two other kinds of work are called off.
+// packedWork packs the work together with the state of its program, or with whether it was called off. Only a command,
+// the last value of work, has a program, and only two other kinds of work can be called off.
 func (c *hostRequest) packedWork() uint8 {
 	switch {
 	case c.recalled == 0:
@@ -406,7 +406,7 @@ func (w *world) pack() (k key) {
 	return k
 }
 
-// unpack returns the world of n hosts of a key.
+// unpack returns the world with n hosts that a key holds.
 func unpack(k *key, n int) (w world) {
 	w.n = n
 	for i := range n {
@@ -546,7 +546,7 @@ func (w *world) tidy() {
 	}
 	switch {
 	case w.op == 0 || w.opLeft|w.opCycle|w.opRemove|w.opLeave != 0 || w.hosts[w.opHost].list != learner,
-		w.opPhase == phaseRollback: // it is rolled back, whatever its progress
+		w.opPhase == phaseRollback: // the join is rolled back, whatever the learner's progress
 		w.learnerMoved, w.sinceWrite = 0, 0
 	case !w.answers(int(w.opHost)): // see evLearnerLags
 		w.sinceWrite = min(w.sinceWrite, 1)
@@ -570,7 +570,7 @@ func (w *world) tidy() {
 	w.tidyReplacement()
 	w.tidyTransfer()
 	w.opLeave &= w.op
-	if w.retired == 0 || w.hosts[w.retired-1].list != voter { // no place is kept any more
+	if w.retired == 0 || w.hosts[w.retired-1].list != voter { // no place is kept for the successor any longer
 		w.successor = 0
 	}
 	if w.opCycle == 0 || w.opPhase != phaseBack || !w.serves(int(w.opHost)) {
