@@ -46,7 +46,7 @@ type Options struct {
 	Etcd  cluster.Etcd
 	Unit  systemd.Unit
 	Probe disk.Prober
-	// MoveDataAside moves the data directory's content aside. It may hang with the disk.
+	// MoveDataAside moves the data directory's content aside. It may hang if the disk hangs.
 	MoveDataAside func(ctx context.Context) ([]string, error)
 	Recovery      recovery.Rebuilder // nil if this host's data cannot be rebuilt
 	// Reboot requests an orderly reboot, and returns once the reboot has begun; nil if the agent cannot reboot this

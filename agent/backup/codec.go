@@ -21,7 +21,7 @@ import (
 // window limits the memory for compression and decompression, because the hosts also run etcd.
 const window = 1 << 20
 
-// Recipients are the keys that a snapshot is encrypted to. Without any, it is not encrypted.
+// Recipients are the keys that a snapshot is encrypted to. Without recipients, the snapshot is not encrypted.
 type Recipients struct {
 	all   []age.Recipient
 	names []string // their names in the manifest

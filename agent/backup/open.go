@@ -83,7 +83,7 @@ func (o *opened) Read(p []byte) (int, error) {
 	return n, fmt.Errorf("cannot read the snapshot %s: %w", o.manifest.Name, o.classify(err))
 }
 
-// classify distinguishes a truncated or changed object, a store that does not answer, and other errors.
+// classify distinguishes three cases: a truncated or changed object, a store that does not answer, and any other error.
 func (o *opened) classify(err error) error {
 	if _, readErr := io.Copy(io.Discard, o.stored); readErr != nil {
 		return readErr
@@ -112,7 +112,7 @@ func (o *opened) checkTotals() error {
 		return err
 	}
 	if o.size != o.manifest.Size {
-		return fmt.Errorf("%w: the database no longer has its %d bytes", ErrDamaged, o.manifest.Size)
+		return fmt.Errorf("%w: the database no longer has %d bytes", ErrDamaged, o.manifest.Size)
 	}
 	return nil
 }

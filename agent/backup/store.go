@@ -27,15 +27,15 @@ type Store interface {
 
 // Source is a store to read from.
 type Source interface {
-	// Get opens an object. If there is none, the error is [ErrNoSnapshot].
+	// Get opens an object. If the object does not exist, the error is [ErrNoSnapshot].
 	Get(ctx context.Context, name string) (io.ReadCloser, error)
-	// List returns all objects in any order, at most [MaxObjects]: more are an error.
+	// List returns all objects in any order. It returns an error if there are more than [MaxObjects].
 	List(ctx context.Context) ([]Object, error)
 }
 
 // Sink is a store to write to.
 type Sink interface {
-	// Put writes an object of unknown length. After an error there is no object of that name.
+	// Put writes an object of unknown length. After an error, no object of that name exists.
 	Put(ctx context.Context, name string, content io.Reader) error
 	// PutIfAbsent writes a small object, whole or not at all. It fails if the name exists. Of two concurrent
 	// writers, one succeeds.

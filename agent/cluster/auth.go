@@ -33,8 +33,8 @@ func Denied(err error) bool {
 		isEtcd(err, rpctypes.ErrAuthFailed) || errors.Is(err, ErrRefused))
 }
 
-// tokenRejected reports whether etcd rejected the call because it does not recognize the token: it has expired, or the
-// member has restarted. Such a call has changed nothing.
+// tokenRejected reports whether etcd rejected the call because it does not recognize the token, which has expired or
+// was issued before the member restarted. Such a call has changed nothing.
 func tokenRejected(err error) bool {
 	return isEtcd(err, rpctypes.ErrInvalidAuthToken) || isEtcd(err, rpctypes.ErrUserEmpty) ||
 		isEtcd(err, rpctypes.ErrAuthOldRevision)
@@ -59,7 +59,7 @@ func (o Options) exposes(endpoint string) bool {
 		!strings.HasPrefix(endpoint, "https://")
 }
 
-// loginSource keeps the last password read.
+// loginSource keeps the password that was read last.
 type loginSource struct {
 	login Login
 

@@ -14,7 +14,7 @@ const maxKnown = 128
 
 // discovered holds the discovered endpoints.
 type discovered struct {
-	all  []string // from all answers, those of the last one first
+	all  []string // endpoints of all answers; those of the last answer come first
 	last int      // number of endpoints in the last answer
 	err  error    // why there is no current answer
 }

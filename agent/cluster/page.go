@@ -48,7 +48,7 @@ type skips struct {
 	page  int
 }
 
-// of returns the ranges within a span.
+// of returns the skipped ranges within a span.
 func (s *skips) of(span Span, now time.Time) (out []skipped) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -99,7 +99,7 @@ func (s *skips) resize(page int) {
 // reading is one read of a client, at one revision.
 type reading struct {
 	c        *Client
-	at       string // read only this member's store; empty: any voter that answers
+	at       string // endpoint of the only member to read from; if empty, any voter that answers
 	out      Range
 	bytes    int       // kept bytes
 	oversize int       // skipped bytes

@@ -27,7 +27,7 @@ import (
 	"strings"
 )
 
-// MaxFileSize bounds a configuration file, in bytes. A complete one with every comment has about 16 KiB.
+// MaxFileSize bounds a configuration file, in bytes. A complete file with every comment is about 16 KiB.
 const MaxFileSize = 1 << 20
 
 // Load reads the configuration file at path. If the file was read and has problems, the error is Errors. Otherwise it

@@ -74,7 +74,7 @@ func (c Config) CheckFiles() error {
 	return nil
 }
 
-// fileUser names in messages the user who must be able to read the files.
+// fileUser is the user that must be able to read the files, as named in messages.
 type fileUser string
 
 // read reads a file that the configuration names.
@@ -89,11 +89,11 @@ func (u fileUser) read(path string) ([]byte, error) {
 	return data, nil
 }
 
-// unreadable adds the remedy to an error of a read.
+// unreadable turns a read error into one that contains the remedy.
 func (u fileUser) unreadable(path string, err error) error {
 	_, failed := errors.AsType[*fs.PathError](err)
 	switch {
-	case !failed: // its content or mode is wrong
+	case !failed: // the file's content or mode is wrong
 		return fmt.Errorf("cannot use %s: %w", path, err)
 	case errors.Is(err, fs.ErrNotExist):
 		return fmt.Errorf("%s does not exist; put it there or correct the path", path)

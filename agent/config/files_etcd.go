@@ -90,7 +90,7 @@ type listenerFiles struct {
 	keyPrefix     string // the prefix of the configuration keys
 	url, host     string // the key of the URL, and the host in it
 	ca, cert, key string
-	trust         string // file of the CA that must have signed cert; empty if unknown
+	trust         string // file of the CA that must have signed the certificate; empty if unknown
 	trustKey      string
 	uses          map[string]x509.ExtKeyUsage
 }

@@ -115,9 +115,9 @@ func (d *decoder) tlsPairRules(t *TLS) []rule {
 
 // httpsListener describes an etcd listener and the variables with which it serves https.
 type httpsListener struct {
-	listen, url string // the key and its value
+	listen, url string // the key of the listen URL, and that URL
 	files       [2]string
-	auto        string // makes etcd generate a self-signed certificate
+	auto        string // the variable that makes etcd generate a self-signed certificate
 }
 
 // serves reports whether the listener serves a scheme. A client listener may serve both.
@@ -238,7 +238,7 @@ func isLoopback(host string) bool {
 	return host == "localhost" || err == nil && addr.IsLoopback()
 }
 
-// address returns the host and port of a URL, of two URLs that have the same, or of an address.
+// address returns the host and port of a URL or an address, or of the first of two URLs.
 func address(s string) string {
 	s, _, _ = strings.Cut(s, ",")
 	if _, after, ok := strings.Cut(s, "://"); ok {

@@ -28,8 +28,8 @@ import (
 // every error of a method is an *Error with a code and a hint.
 type Client struct {
 	socket   string
-	patience time.Duration // to connect to a daemon that is starting, and again for the first byte of its answer
-	timeout  time.Duration // for a whole call; a context may end it earlier
+	patience time.Duration // limit to connect to a daemon that is starting, and again for the first byte of its answer
+	timeout  time.Duration // limit of a whole call; a context may end it earlier
 }
 
 // Dial returns a client for the socket at that path, DefaultSocket if empty. It does not connect yet: each call does,
@@ -332,7 +332,8 @@ func (c *Client) unreachable(err error) *Error {
 	}
 	if errors.Is(err, fs.ErrPermission) {
 		e.Code = CodeNotPermitted
-		e.Hint = "no permission for the socket or a directory above it: run it as root, or as a member of its group"
+		e.Hint = "no permission for the socket or a directory above it: run the command as root, or as a member of " +
+			"the socket's group"
 	}
 	return e
 }

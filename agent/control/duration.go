@@ -36,7 +36,7 @@ func (d *Duration) UnmarshalText(text []byte) error {
 // DurationError reports a text that is not a Duration.
 type DurationError struct {
 	Text string
-	Zero bool // the text is a duration of zero
+	Zero bool // the text is valid, but the duration is zero
 }
 
 // Error returns the reason.

@@ -31,7 +31,7 @@ const (
 	// MaxBytes bounds the bytes read for an answer.
 	MaxBytes = 8 << 10
 
-	maxURL = 300 // a DNS name has 253 at most
+	maxURL = 300 // a DNS name has at most 253 characters
 )
 
 // Source returns the current endpoints, unchecked. It may outlive its context, for example while it reads a file on a
@@ -41,7 +41,7 @@ type Source func(ctx context.Context) ([]string, error)
 // Options configure the source and the frequency of lookups.
 type Options struct {
 	Source   Source
-	Scheme   string // of the configured endpoints: http or https
+	Scheme   string // scheme of the configured endpoints: http or https
 	Interval time.Duration
 	Timeout  time.Duration
 	// Report is called after every lookup, with the sorted endpoints or the error.

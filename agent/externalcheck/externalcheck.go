@@ -34,9 +34,9 @@ import (
 )
 
 const (
-	// MaxPrograms limits the programs that run.
+	// MaxPrograms limits how many programs run.
 	MaxPrograms = 32
-	// maxSkipped limits the further programs that are listed as not run.
+	// maxSkipped limits how many more programs are listed as not run.
 	maxSkipped = 32
 	// maxEntries limits the number of directory entries.
 	maxEntries = 4096

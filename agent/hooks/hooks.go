@@ -43,8 +43,8 @@ const (
 type Run struct {
 	When    string        // Before, After, Command or Etcd
 	ID      string        // unique among all runs
-	Program string        // of Command and Etcd: the name of the program
-	Until   time.Duration // of Command and Etcd: the deadline to start, since boot including time in suspend
+	Program string        // for Command and Etcd: the name of the program
+	Until   time.Duration // for Command and Etcd: the deadline to start, since boot including time in suspend
 
 	// Passed to the programs in QUORUMD_WORK, QUORUMD_REASON and QUORUMD_BY.
 	Work, Reason, By string

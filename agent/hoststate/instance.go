@@ -11,8 +11,8 @@ import (
 )
 
 const (
-	instanceName  = "instance"       // in the runtime directory
-	instancesName = "instances.json" // in the state directory
+	instanceName  = "instance"       // file in the runtime directory
+	instancesName = "instances.json" // file in the state directory
 	instancesKept = 4                // number of boots whose host records may not have expired yet
 )
 

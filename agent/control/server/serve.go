@@ -68,7 +68,7 @@ func (s *Server) run(w http.ResponseWriter, r *http.Request, rt route, by string
 	}
 	body := http.MaxBytesReader(w, r.Body, most)
 	if rt.access == accessChange {
-		defer s.status.drop() // also after a failure, which may come after a partial change
+		defer s.status.drop() // even after an error, because part of the change may have been made
 	}
 	answer, err := rt.handle(request{ctx: ctx, query: r.URL.Query(), body: body, by: by})
 	if err != nil {
