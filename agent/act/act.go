@@ -92,8 +92,8 @@ type task struct {
 	done  chan error
 }
 
-// lockMarginShare is the fraction of the lock's TTL by which its validity ends before its lease. The margin covers
-// clocks that run at different rates and a process that wakes up late.
+// lockMarginShare sets the safety margin: the lock stops being valid this fraction (one tenth) of its TTL before its
+// lease expires. The margin covers clocks that run at different rates and a process that wakes up late.
 const lockMarginShare = 10
 
 // New returns an Actor that has taken no step and holds no lock.

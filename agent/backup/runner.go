@@ -180,7 +180,7 @@ func (r *Runner) runChild(ctx context.Context, args []string) (o Outcome, err er
 		return o, nil
 	}
 	if exit, is := errors.AsType[*exec.ExitError](err); is {
-		err = fmt.Errorf("the process ended before it was done: %w", err)
+		err = fmt.Errorf("the process ended before the job was done: %w", err)
 		if status, known := exit.Sys().(syscall.WaitStatus); known && status.Signal() == syscall.SIGKILL {
 			err = fmt.Errorf("%w: it may have reached the memory limit of quorumd's unit (MemoryMax=)", err)
 		}

@@ -97,9 +97,9 @@ func (s *loginSource) reload() (changed bool, err error) {
 }
 
 // token is the token that etcd issues for the password. One token is valid on all members because etcd replicates it
-// through the Raft log; a learner accepts but issues none. The etcd client's own token handling is not used:
-// it requests a token from every member, before one is needed, and again for every lease renewal. Each request costs
-// etcd a write and much CPU time.
+// through the Raft log; a learner accepts tokens but issues none. The etcd client's own token handling is not used: it
+// requests a token from every member, before one is needed, and again for every lease renewal. Each request costs etcd
+// a write and much CPU time.
 type token struct {
 	getting chan struct{} // holds one value while a new token is requested
 
@@ -127,7 +127,8 @@ func (t *token) GetRequestMetadata(context.Context, ...string) (map[string]strin
 // RequireTransportSecurity allows the token over http, like a password.
 func (t *token) RequireTransportSecurity() bool { return false }
 
-// authenticate replaces the token before with a new one, unless another call has just done so.
+// authenticate replaces the current token with a new one. It does nothing if the token is no longer the one in before,
+// because another call has then replaced it.
 func (c *Client) authenticate(ctx context.Context, before string) error {
 	select {
 	case c.token.getting <- struct{}{}:

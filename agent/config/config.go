@@ -105,7 +105,7 @@ func (d *decoder) shortHostname(hostname func() (string, error)) string {
 	short, _, _ := strings.Cut(full, ".")
 	if err := checkName(short); err != nil {
 		d.add("host.name", d.setAt["host"],
-			fmt.Sprintf("not set, and the machine's host name %s cannot be used, it %s; set host.name",
+			fmt.Sprintf("not set, and the machine's host name %s cannot be used: it %s; set host.name",
 				quote(full), err))
 	}
 	return short

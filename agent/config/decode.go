@@ -119,7 +119,7 @@ func (d *decoder) pairs(n *yaml.Node, section reflect.Type, path string) map[str
 		switch {
 		case name.Kind != yaml.ScalarNode:
 			d.add(at, name.Line, "a key must be a plain word")
-		case !known && !d.full(): // a suggestion costs time
+		case !known && !d.full(): // skip the suggestion once enough problems are collected: it costs time
 			d.add(at, name.Line, "unknown key; "+suggest(name.Value, path))
 		case !known:
 		case given[name.Value] != nil:

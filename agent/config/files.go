@@ -20,10 +20,10 @@ import (
 	"github.com/quorumd/quorumd/agent/smallfile"
 )
 
-// CheckFiles checks the files that the configuration names for TLS and for the metrics listener: they exist, this
-// process can read them, certificates and keys are PEM, match each other and are valid today. It also checks the
-// machine ID if host.id is missing. The error is Errors with every problem. Parse does not do this, so that a
-// configuration can be checked on another machine.
+// CheckFiles checks the files that the configuration names, except those of a separate etcd: this process can read
+// them, and certificates and keys are PEM, match each other and are valid today. It also checks the machine ID if
+// host.id is missing. The error is Errors with every problem. Parse does not check files, so that a configuration can
+// be checked on another machine.
 func (c Config) CheckFiles() error {
 	u := fileUser("the user that runs quorumd")
 	var errs Errors

@@ -184,7 +184,8 @@ func (d *decoder) listenNameRule(listen, advertised, value string) rule {
 	return rule{
 		[]string{listen, advertised},
 		value == "" || err == nil,
-		fmt.Sprintf("%s is not set, so it is %s; but %s, in %s", listen, advertised, listenNeedsIP(value), listen),
+		fmt.Sprintf("%s is not set, so it defaults to %s; but %s, in %s", listen, advertised, listenNeedsIP(value),
+			listen),
 	}
 }
 

@@ -258,7 +258,7 @@ func (c *Client) exchange(ctx context.Context, conn net.Conn, req *http.Request)
 	return nil, errors.New("it sends only interim responses")
 }
 
-// maxInterim is the most 1xx responses before the final one.
+// maxInterim is the maximum number of 1xx responses before the final one.
 const maxInterim = 5
 
 // connect connects to the daemon. It retries while no daemon listens, because one may be starting.

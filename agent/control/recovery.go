@@ -38,7 +38,7 @@ type RecoveryEnd struct {
 	Code  policy.ReasonCode `json:"code"` // RECOVERED, or why it was abandoned
 }
 
-// RecoveryFacts returns the facts that a recovery plan needs of this host. It works while etcd is down.
+// RecoveryFacts returns the facts about this host that a recovery plan requires. It works while etcd is down.
 func (c *Client) RecoveryFacts(ctx context.Context) (recovery.Facts, error) {
 	var f recovery.Facts
 	err := c.do(ctx, http.MethodPost, "/v1/recovery/facts", nil, &f)

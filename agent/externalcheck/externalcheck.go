@@ -126,7 +126,7 @@ func namesIn(opt Options) []string {
 		case programName.MatchString(e.Name()):
 			names = append(names, e.Name())
 		case !strings.HasPrefix(e.Name(), "."):
-			opt.Logger.Warn("external check skipped: its name is too long, or has other characters than "+
+			opt.Logger.Warn("external check skipped: its name is too long, or has characters other than "+
 				"letters, digits, - and _", "name", e.Name(), "dir", opt.Dir)
 		}
 	}

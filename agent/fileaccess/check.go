@@ -175,7 +175,7 @@ func run(ctx context.Context, c *exec.Cmd) ([]config.Problem, error) {
 	case err := <-ended:
 		return problems, err
 	case <-ctx.Done():
-		return nil, fmt.Errorf("no answer within %v: a file hangs", durationfmt.Text(checkTimeout))
+		return nil, fmt.Errorf("no answer within %v: access to a file hangs", durationfmt.Text(checkTimeout))
 	}
 }
 

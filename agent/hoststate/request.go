@@ -185,7 +185,7 @@ func (k *Request) CommandRun() hooks.Run {
 	return run
 }
 
-// HookRun returns the run of the request's hooks for that point in time. Every request has its own runs.
+// HookRun returns the run of the request's hooks for that occasion. Every request has its own runs.
 func (k *Request) HookRun(when string) hooks.Run {
 	return hooks.Run{
 		When: when, ID: fmt.Sprintf("%d-%s", k.Since.UnixNano(), when), Work: string(k.Work),

@@ -82,7 +82,7 @@ type Backend interface {
 	// Unmute ends the mute of a code. Without a mute it refuses with CodeNotMuted.
 	Unmute(ctx context.Context, code, by string) error
 
-	// RecoveryFacts returns the facts that a recovery plan needs of this host and its data. It changes nothing.
+	// RecoveryFacts returns the facts about this host and its data that a recovery plan requires. It changes nothing.
 	RecoveryFacts(ctx context.Context) (recovery.Facts, error)
 	// ApplyRecovery begins this host's part of a plan and returns the plan's state; the status shows its progress. If
 	// the plan is already in force or has succeeded, it returns that state and changes nothing.

@@ -58,7 +58,7 @@ func (s *Server) run(w http.ResponseWriter, r *http.Request, rt route, by string
 		}
 	}
 	if r.Header.Get("Expect") != "" {
-		w.WriteHeader(http.StatusContinue) // the client then knows that the daemon does not hang
+		w.WriteHeader(http.StatusContinue) // this shows the client that the daemon does not hang
 	}
 	ctx, cancel := context.WithTimeout(r.Context(), s.limits.backend)
 	defer cancel()
@@ -82,8 +82,8 @@ func (s *Server) run(w http.ResponseWriter, r *http.Request, rt route, by string
 	return answer
 }
 
-// settle waits until the status shows a change, so that the caller's next read does. The wait is short, because the
-// change is already made.
+// settle waits until the status shows a change, so that the caller's next read shows it, too. The wait is short,
+// because the change has already been made.
 func (s *Server) settle(ctx context.Context, rt route) {
 	ctx, cancel := context.WithTimeout(ctx, s.limits.settle)
 	defer cancel()
