@@ -13,7 +13,8 @@
 //     keeps running in the background, and no other step starts meanwhile.
 //   - Every step ends in exactly one Completion, which Act returns in the step's own round or in a later one.
 //
-// It decides nothing. Did returns a copy of the actor's state: whether it holds the lock, and what it has done.
+// The package decides nothing. Did returns a copy of the actor's state: whether it holds the lock, and what it has
+// done.
 package act
 
 import (

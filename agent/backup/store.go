@@ -37,8 +37,8 @@ type Source interface {
 type Sink interface {
 	// Put writes an object of unknown length. After an error, no object of that name exists.
 	Put(ctx context.Context, name string, content io.Reader) error
-	// PutIfAbsent writes a small object, whole or not at all. It fails if the name exists. Of two concurrent
-	// writers, one succeeds.
+	// PutIfAbsent writes a small object, whole or not at all. It fails if the name exists. If two writers use the same
+	// name concurrently, only one succeeds.
 	PutIfAbsent(ctx context.Context, name string, content []byte) error
 	// Replace writes a small object, and replaces an existing one. At every moment the old or the new one exists.
 	Replace(ctx context.Context, name string, content []byte) error

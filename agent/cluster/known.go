@@ -23,7 +23,7 @@ type discovered struct {
 var ErrNotDiscovered = errors.New("the endpoints have not been discovered")
 
 // Discovered adds discovered endpoints, or records why discovery failed. Earlier endpoints stay known, like the
-// configured ones: they are tried if no other answers.
+// configured ones: they are tried if no other endpoint answers.
 func (c *Client) Discovered(endpoints []string, err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -228,7 +228,8 @@ func (c *Client) Promote(ctx context.Context, id uint64, leaderURL string) error
 	return errors.New("cannot promote the learner: etcd accepted it, but it is still a learner in the member list")
 }
 
-// UpdateMember replaces the peer URLs of a member by one URL. It succeeds if the member has it already.
+// UpdateMember replaces the peer URLs of a member with one URL. It succeeds if that is already the member's only peer
+// URL.
 func (c *Client) UpdateMember(ctx context.Context, id uint64, peerURL string) error {
 	list, err := c.ownMembers(ctx)
 	if err != nil {

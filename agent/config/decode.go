@@ -182,7 +182,8 @@ func (d *decoder) value(n *yaml.Node, v reflect.Value, k key) {
 	}
 }
 
-// subsection reads a key that is a section. An empty section, such as one with only comments, counts as missing.
+// subsection reads a key that is a section. An empty section, such as a section that contains only comments, counts as
+// missing.
 func (d *decoder) subsection(n *yaml.Node, v reflect.Value, k key, section reflect.Type) {
 	switch {
 	case n == nil || isNull(n):

@@ -221,7 +221,7 @@ func overlap(a, b string) bool {
 	return portA != "" && portA == portB && (plain(hostA) == plain(hostB) || isAll(hostA) || isAll(hostB))
 }
 
-// plain replaces localhost by its address.
+// plain replaces localhost with its address.
 func plain(host string) string {
 	if host == "localhost" {
 		return "127.0.0.1"

@@ -202,7 +202,7 @@ type Disk struct {
 	// directory is a mount point.
 	ProbeDir string `yaml:"probeDir" derived:".quorumd-probe next to walDir, or next to dataDir if that holds the WAL" example:"/var/lib/etcd/.quorumd-probe" is:"path"`
 
-	// Time between two direct writes: one block that bypasses the page cache and is flushed.
+	// Time between two direct writes. Each writes one block, bypasses the page cache, and is flushed to the device.
 	DirectInterval time.Duration `yaml:"directInterval" default:"1s"`
 
 	// Time between two WAL writes: an append and fdatasync, as etcd does it.
@@ -292,9 +292,9 @@ type Timing struct {
 	// with an operator waiting at the machine, then continues; a restart or a reboot waits.
 	TransferTimeout time.Duration `yaml:"transferTimeout" default:"30s"`
 
-	// An unhealthy leader, for example one with a slow disk, transfers leadership to a healthy voter. The next
-	// transfer waits at least this long, and each further one twice as long. After a start quorumd first waits this
-	// long, too.
+	// An unhealthy leader, for example a leader with a slow disk, transfers leadership to a healthy voter. The next
+	// transfer waits at least this long, and each further transfer twice as long as the one before. After a start
+	// quorumd first waits this long, too.
 	TransferInterval time.Duration `yaml:"transferInterval" default:"1m"`
 
 	// A member that was taken down is back when it has been caught up and has served for this long.

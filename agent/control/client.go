@@ -261,7 +261,7 @@ func (c *Client) exchange(ctx context.Context, conn net.Conn, req *http.Request)
 // maxInterim is the maximum number of 1xx responses before the final one.
 const maxInterim = 5
 
-// connect connects to the daemon. It retries while no daemon listens, because one may be starting.
+// connect connects to the daemon. While no daemon listens, it retries, because a daemon may be starting.
 func (c *Client) connect(ctx context.Context) (net.Conn, error) {
 	ctx, cancel := context.WithTimeout(ctx, c.patience)
 	defer cancel()

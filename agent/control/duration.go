@@ -9,7 +9,7 @@ import (
 )
 
 // Duration is an optional duration of a request. In JSON it is a string in Go's format, such as "1h30m0s". A request
-// omits a zero duration, and the server replaces it by the default.
+// omits a zero duration, and the server replaces it with the default.
 type Duration time.Duration
 
 // String returns the duration in Go's format.

@@ -45,8 +45,8 @@ func Inspect(dataDir, walDir string) Contents {
 	return c
 }
 
-// withMounts calls read, and sets the mount points if they were the same before and after: a disk mounted in the
-// meantime must not count as mounted and empty.
+// withMounts calls read, and sets the mount points only if they were the same before and after. Otherwise a disk that
+// was mounted in between could count as mounted and empty.
 func withMounts(mounts func() string, read func() Contents) Contents {
 	before := mounts()
 	c := read()

@@ -1,14 +1,14 @@
 // Copyright The quorumd Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package defrag compacts the database of an etcd that is stopped into a new file, and puts that in its place. It
+// Package defrag compacts the database of a stopped etcd into a new file, and replaces the original with that file. It
 // promises:
 //
-//   - At every instant, also after a power loss, the file "db" is a complete database with the same contents. The
-//     original is only read, and is kept as "db.before-defrag" until it is deleted by a later call.
-//   - The new file takes its place only after it was synced, read again and compared with the original.
-//   - An etcd that is started meanwhile never continues with the original after the exchange: then the exchange is
-//     undone.
+//   - At every instant, even after a power loss, the file "db" is a complete database with the same contents. The
+//     original is only read, and is kept as "db.before-defrag" until a later call deletes it.
+//   - The new file replaces the original only after it was synced, read again and compared with the original.
+//   - If an etcd that was started meanwhile has the original open after the exchange, the exchange is undone, so that
+//     no change of that etcd is lost.
 //   - Only a child process with etcd's user opens these files.
 package defrag
 
@@ -38,14 +38,15 @@ const (
 	// newName is the name of the new file before the exchange. etcd deletes files that begin with "db.tmp" when it
 	// starts.
 	newName = "db.tmp.quorumd-defrag"
-	// txBytes limits a transaction. Smaller ones take longer, and a single one needs memory for the whole database.
+	// txBytes limits a transaction. Smaller transactions take longer, and a single transaction needs memory for the
+	// whole database.
 	txBytes = 64 << 20
 	// spare is the free space to leave for etcd's log while the new file is written.
 	spare = 64 << 20
 	// lockWait is how long to wait for the lock of the database, which a running etcd holds.
 	lockWait = 5 * time.Second
-	// openWait is the time between the exchange and the check whether an etcd has the original open: an etcd that was
-	// about to open it has done so by then.
+	// openWait is the time between the exchange and the check whether an etcd has the original open. It gives an etcd
+	// that was about to open the original enough time to do so.
 	openWait = 200 * time.Millisecond
 )
 

@@ -4,12 +4,12 @@
 // Package discovery periodically looks up endpoints where members of the cluster may be, in DNS, a file, or the output
 // of a program. It promises:
 //
-//   - One lookup at a time, bounded in time, bytes and count. A lookup that does not end in time is reported, and no
-//     second one starts until it has ended.
+//   - Only one lookup runs at a time, bounded in time, bytes and count. A lookup that does not end in time is reported,
+//     and the next lookup starts only after it has ended.
 //   - An answer is accepted as a whole or not at all: it is refused if one entry is not an endpoint with the
-//     scheme of the configured ones.
-//   - An answer that fails, is empty or is shorter than the previous one removes no endpoint. Only etcd decides who is
-//     a member; this package finds endpoints to ask.
+//     scheme of the configured endpoints.
+//   - A lookup that fails, or whose answer is empty or shorter than before, removes no endpoint. Only etcd decides who
+//     is a member; this package finds endpoints to ask.
 package discovery
 
 import (

@@ -32,7 +32,7 @@ type peerListener struct {
 	nonRoot int            // open connections of all users but root
 }
 
-// peerConn is a connection with its peer process.
+// peerConn is a connection and the process at its other end.
 type peerConn struct {
 	*net.UnixConn
 	peer    peer

@@ -92,7 +92,7 @@ func (s *Server) settle(ctx context.Context, rt route) {
 	}
 }
 
-// logChange logs a request on a route that changes something. It does not log reads: any user can send many.
+// logChange logs a request to a route that changes something. It does not log reads, because any user can send many.
 func (s *Server) logChange(rt route, message string, args ...any) {
 	if rt.access == accessChange {
 		s.opt.Logger.Info(message, append([]any{"method", rt.method, "path", rt.path}, args...)...)
