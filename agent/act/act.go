@@ -87,7 +87,7 @@ type Actor struct {
 // task is a step that has started.
 type task struct {
 	step  policy.Step
-	on    *round.Round // the round that decided it
+	on    *round.Round // the round that decided the step
 	began time.Duration
 	ended *record.Line // the history line for the operation that the step ended
 	done  chan error

@@ -89,7 +89,7 @@ func weekday(text string) (int, bool) {
 	return 0, false
 }
 
-// parseClock returns the minutes of HH:MM since midnight.
+// parseClock parses HH:MM and returns the minutes since midnight.
 func parseClock(text string) (int, error) {
 	if text == "24:00" {
 		return dayMinutes, nil

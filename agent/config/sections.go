@@ -328,7 +328,7 @@ const (
 	MaxJoinBackoff = time.Hour
 )
 
-// Maintenance configures how a host is taken down, and when it may request that itself.
+// Maintenance configures how a host is taken down, and when quorumd may request a reboot itself.
 type Maintenance struct {
 	// Directory of the operator's own programs. Those in before.d run before this host is taken down, those in
 	// after.d when it is back, in the order of their names. The first failure stops the operation. Those in

@@ -30,7 +30,7 @@ type RemovalRequest struct {
 	DryRun bool `json:"dryRun,omitempty"`
 }
 
-// The State of a Removal.
+// The values of Removal.State.
 const (
 	RemovalWaiting = "waiting"  // the request is in the queue
 	RemovalRunning = "removing" // the operation is in flight

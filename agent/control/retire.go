@@ -22,7 +22,7 @@ type RetireRequest struct {
 	DryRun bool `json:"dryRun,omitempty"`
 }
 
-// The State of a Retired host.
+// The values of Retired.State.
 const (
 	RetiredLeaves     = "leaves"     // the host still has a member, or is in an operation
 	RetiredLeft       = "left"       // the host can be switched off

@@ -45,8 +45,8 @@ const (
 	spare = 64 << 20
 	// lockWait is how long to wait for the lock of the database, which a running etcd holds.
 	lockWait = 5 * time.Second
-	// openWait is the time between the exchange and the check whether an etcd has the original open. It gives an etcd
-	// that was about to open the original enough time to do so.
+	// openWait is the time between the exchange and the check whether an etcd has the original open. An etcd that was
+	// about to open the original has opened it by the end of that time.
 	openWait = 200 * time.Millisecond
 )
 
@@ -121,8 +121,8 @@ func Clean(dataDir string) error {
 	return d.clean()
 }
 
-// clean removes the files of an earlier compaction. If etcd has continued with the original, it was started just before
-// a compaction was killed, and the original is put back in its place.
+// clean removes the files of an earlier compaction. If that compaction was killed, an etcd that was started just before
+// may have continued with the original. Then clean puts the original back in its place.
 func (d directory) clean() error {
 	if err := d.remove(newName); err != nil {
 		return err

@@ -49,7 +49,7 @@ func Inspect(ctx context.Context, file *os.File, progress func(int64)) (c record
 	}
 	db, err := bbolt.Open(file.Name(), 0, &bbolt.Options{
 		ReadOnly: true,
-		OpenFile: func(string, int, os.FileMode) (*os.File, error) { return again, nil }, // bbolt closes it
+		OpenFile: func(string, int, os.FileMode) (*os.File, error) { return again, nil }, // bbolt closes the file
 	})
 	if err != nil {
 		return record.Contents{}, fmt.Errorf("%w: cannot open the database: %w", ErrDamaged, err)

@@ -46,14 +46,14 @@ const (
 	grace = 2 * time.Second
 )
 
-// programName matches the valid names of programs. They use the same characters as with run-parts(8).
+// programName matches the valid names of programs. The valid characters are those that run-parts(8) accepts.
 var programName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9_-]{0,31}$`)
 
 // Options configure a Runner.
 type Options struct {
 	Child    []string // the command line that calls [Main], without the path of the program
 	Dir      string
-	Named    []string // configured by name
+	Named    []string // programs that the configuration names
 	Interval time.Duration
 	Timeout  time.Duration
 	Now      func() time.Duration

@@ -35,7 +35,7 @@ const (
 	After   = "after"   // etcd is back, and the operation is about to end
 	Command = "command" // etcd is down, and the operation runs the requested program
 	Etcd    = "etcd"    // the operator's own programs start or stop etcd
-	// Defrag compacts the database while etcd is down. Package defrag runs it; it is not one of the operator's programs.
+	// Defrag compacts the database while etcd is down. Package defrag runs it, not a program of the operator.
 	Defrag = "defrag"
 )
 

@@ -33,7 +33,7 @@ type Boots struct {
 
 	writing sync.Mutex // held during a write, which may hang if the disk hangs; readers do not take it
 	mu      sync.Mutex
-	kept    []boot // the current boot is last; replaced, never changed
+	kept    []boot // the current boot is last; the slice is replaced, never changed
 }
 
 // OpenBoots reads the record in the state directory and adds the boot with that ID and time. An unreadable record

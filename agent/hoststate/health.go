@@ -13,8 +13,8 @@ const (
 // Health returns the health state that an agent saved last; the error is fs.ErrNotExist if there is none.
 func (f *State) Health() ([]byte, error) { return f.disk.Read(filepath.Join(f.runtime, healthName)) }
 
-// SaveHealth saves the health state, so that a restarted agent continues with it. Unlike the other methods it does not
-// wait for a write that hangs with the disk, because the health state reports that. Only one goroutine may call it.
+// SaveHealth saves the health state, so that a restarted agent continues with it. Unlike the other methods, it does not
+// wait for a write that hangs, because the health state itself reports a hanging disk. Only one goroutine may call it.
 func (f *State) SaveHealth(data []byte) error {
 	return f.disk.Write(filepath.Join(f.runtime, healthName), data, false)
 }

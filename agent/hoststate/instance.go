@@ -32,7 +32,7 @@ func Instance(runtime string) (string, error) {
 	return name, writeJSON(disk, path, name, false)
 }
 
-// Instances returns the names that this agent has had since recent boots, newest last.
+// Instances returns the names that this agent has had since the last few boots, newest last.
 func (f *State) Instances() []string {
 	f.mu.Lock()
 	defer f.mu.Unlock()

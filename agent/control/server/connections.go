@@ -42,7 +42,7 @@ type peerConn struct {
 // sendBuffer is the size of a connection's send buffer: a client that does not read makes the kernel hold that much.
 const sendBuffer = 64 << 10
 
-// Accept returns the next connection within the limits. It answers a connection over them with an error document.
+// Accept returns the next connection within the limits. It answers a connection beyond them with an error document.
 func (l *peerListener) Accept() (net.Conn, error) {
 	for {
 		c, err := l.AcceptUnix()

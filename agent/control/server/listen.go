@@ -45,7 +45,8 @@ func listenUnix(socket string) (*net.UnixListener, error) {
 	if err != nil {
 		return fail(err)
 	}
-	// peerListener.Close removes the socket before it closes it. Afterwards, the path may belong to another daemon.
+	// peerListener.Close removes the socket itself, before it closes the listener. After that, the path may belong to
+	// another daemon.
 	l.SetUnlinkOnClose(false)
 	if err := os.Chmod(socket, 0o666); err != nil { // permissions depend on the peer's credentials, not on the mode
 		return fail(errors.Join(err, l.Close()))
