@@ -40,7 +40,7 @@ type Agent struct {
 	opt  Options
 	keys record.Keys
 
-	*operate.Operator // handles the socket's requests, together with Status and ProbeNow
+	*operate.Operator // handles the socket's requests, except those that Agent itself handles
 	actor             *act.Actor
 	observer          *observe.Observer
 	publisher         *publish.Publisher

@@ -11,13 +11,13 @@ import (
 // ProbeNow waits until Status returns a state observed after the call, so that a caller finds the effect of its own
 // change. It returns the context's error if no round ends in time.
 func (a *Agent) ProbeNow(ctx context.Context) error {
-	begun := a.begun.Load() // this round may have made its observations already
+	begun := a.begun.Load() // the current round may already have made its observations
 	for {
 		shown := a.publisher.Next()
 		if r := a.publisher.Current(); r != nil && r.Number > begun && r.Looked() {
 			return nil
 		}
-		a.Wake() // again: the first request may have been used up by a round that had begun before
+		a.Wake() // ask again, because a round that had already begun may have used up the first request
 		select {
 		case <-ctx.Done():
 			return fmt.Errorf("no new view of the cluster yet: %w", ctx.Err())

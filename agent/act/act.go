@@ -13,7 +13,8 @@
 //     keeps running in the background, and no other step starts meanwhile.
 //   - Every step ends in exactly one Completion, which Act returns in the step's own round or in a later one.
 //
-// It decides nothing. Did returns a copy of the actor's state: whether it holds the lock, and what it has done.
+// The package decides nothing. Did returns a copy of the actor's state: whether it holds the lock, and what it has
+// done.
 package act
 
 import (
@@ -46,7 +47,7 @@ type Options struct {
 	Etcd  cluster.Etcd
 	Unit  systemd.Unit
 	Probe disk.Prober
-	// MoveDataAside moves the data directory's content aside. It may hang with the disk.
+	// MoveDataAside moves the data directory's content aside. It may hang if the disk hangs.
 	MoveDataAside func(ctx context.Context) ([]string, error)
 	Recovery      recovery.Rebuilder // nil if this host's data cannot be rebuilt
 	// Reboot requests an orderly reboot, and returns once the reboot has begun; nil if the agent cannot reboot this
@@ -90,14 +91,14 @@ type Actor struct {
 // task is a step that has started.
 type task struct {
 	step  policy.Step
-	on    *round.Round // the round that decided it
+	on    *round.Round // the round that decided the step
 	began time.Duration
 	ended *record.Line // the history line for the operation that the step ended
 	done  chan error
 }
 
-// lockMarginShare is the fraction of the lock's TTL by which its validity ends before its lease. The margin covers
-// clocks that run at different rates and a process that wakes up late.
+// lockMarginShare sets the safety margin: the lock stops being valid this fraction (one tenth) of its TTL before its
+// lease expires. The margin covers clocks that run at different rates and a process that wakes up late.
 const lockMarginShare = 10
 
 // New returns an Actor that has taken no step and holds no lock.

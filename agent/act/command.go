@@ -11,10 +11,10 @@ import (
 	"github.com/quorumd/quorumd/agent/round"
 )
 
-// runCommand starts the program of a command, or a defragmentation. It records the start on disk first.
+// runCommand starts the program of a command or the defragmentation. It records the start on disk first.
 func (a *Actor) runCommand(ctx context.Context, t *task) error {
 	r := t.on
-	// if the state is unreadable now, the program's outcome could not be read either
+	// if the state cannot be read now, the agent could not read the program's outcome either
 	if _, err := a.opt.Hooks.State(ctx, r.Request.CommandRun()); err != nil {
 		return err
 	}

@@ -20,7 +20,7 @@ func (a *Actor) endOp(ctx context.Context, t *task) error {
 	})
 	cycled := r.TakesDown(a.opt.Config.Host.ID)
 	ended := r.Decision.Notes.Request.Change == policy.RequestEnding
-	if cycled { // on this host's disk before etcd
+	if cycled { // written to this host's disk before etcd
 		note := a.opt.Files.OperationGivenUp
 		if ended {
 			note = func() error { return a.opt.Files.OperationEnds(r.Rollout) }

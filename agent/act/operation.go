@@ -30,7 +30,7 @@ func (a *Actor) setPhase(ctx context.Context, t *task) error {
 	return a.lock.Advance(ctx, op, r.OpAt, also...)
 }
 
-// rollBack records that the operation is to be rolled back. For a learner without an operation, it creates the
+// rollBack records that the operation must be rolled back. For a learner without an operation, it creates the
 // operation.
 func (a *Actor) rollBack(ctx context.Context, t *task) error {
 	r, step := t.on, t.step

@@ -32,7 +32,7 @@ func (a *Actor) copyData(_ context.Context, t *task) error {
 
 func (a *Actor) copyBegun(*task) { a.did.Copied = a.now() }
 
-// workOf describes the copy to make from this host's data for the plan.
+// workOf returns the description of the copy that the plan requires this host to make from its data.
 func (a *Actor) workOf(t *task) recovery.Work {
 	k, c := t.on.Recovery, a.opt.Config
 	return recovery.Work{
@@ -95,9 +95,9 @@ func (a *Actor) tellRecovered(ctx context.Context, t *task) error {
 		return err
 	}
 	_, err = a.opt.Etcd.Txn(ctx, nil, clientv3.OpPut(a.keys.Recovered(), string(value)))
-	// The old data included an alarm, which stays until an operator clears it. The plan does not wait for that, because
-	// a host does nothing else while it has a plan. A late host that finds no record of the recovery waits for an
-	// operator, and loses no data.
+	// If the old data included an alarm, the alarm stays until an operator clears it. The plan does not wait for that,
+	// because a host does nothing else while it has a plan. A late host that finds no record of the recovery waits for
+	// an operator, and loses no data.
 	if errors.Is(rpctypes.Error(err), rpctypes.ErrNoSpace) || errors.Is(rpctypes.Error(err), rpctypes.ErrCorrupt) {
 		a.log.Error("cannot record the recovery in the new cluster: an etcd alarm blocks writes; 'etcdctl alarm list' "+
 			"shows it, and 'quorumctl explain' how to clear it. Move etcd's data aside manually on every host that "+

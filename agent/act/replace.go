@@ -24,9 +24,9 @@ func (a *Actor) beginReplace(ctx context.Context, t *task) error {
 	})
 }
 
-// repaired returns the writes to add to the operation record of a replacement that the policy counts: one more repair,
-// and the host that is ejected. A replacement counts when the replaced member has left the member list, and only once
-// per member, however many attempts there are.
+// repaired returns the writes that record a counted replacement in the same transaction as its operation record: one
+// more repair, and the ejected host. The policy counts a replacement when the replaced member has left the member list,
+// and only once per member, even after several attempts.
 func (a *Actor) repaired(r *round.Round, op record.Op) ([]lock.Extra, error) {
 	if !r.Decision.Notes.Repair {
 		return nil, nil

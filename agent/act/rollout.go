@@ -70,20 +70,20 @@ func took(r *round.Round) time.Duration {
 // turn returns how long a rollout has been at its current host, or 0 if unknown. It is only for display, because the
 // hosts' clocks may differ.
 func turn(rollout record.Rollout, now time.Time) time.Duration {
-	if rollout.Since.IsZero() { // written by an agent that does not record it
+	if rollout.Since.IsZero() { // written by an agent that does not record Since
 		return 0
 	}
 	return now.Sub(rollout.Since)
 }
 
-// unended returns a stopped rollout that lists only the finished host. It is used if the full record is too large. The
-// record fitted when the rollout started, so another program must have enlarged it since.
+// unended returns a stopped rollout that lists only this host. It is used if the full record is too large. The record
+// fitted when the rollout started, so another program must have enlarged it since.
 func unended(r record.Rollout, host int, why error) []byte {
 	short := record.Rollout{
 		ID: r.ID, Work: r.Work, By: r.By, State: record.RolloutStopped, Started: r.Started, Since: r.Since,
 		Resumed: r.Resumed,
-		Text: fmt.Sprintf("progress could not be saved after %s, of %d hosts: %v", r.Hosts[host].Name,
-			len(r.Hosts), why),
+		Text: fmt.Sprintf("the progress could not be saved after host %s; the rollout has %d hosts: %v",
+			r.Hosts[host].Name, len(r.Hosts), why),
 		Hosts: []record.RolloutHost{r.Hosts[host]},
 	}
 	value, err := record.Encode(short)

@@ -13,8 +13,8 @@ import (
 // and its description for operators.
 type way struct {
 	kind policy.StepKind
-	// first makes the checks, and the writes to this host's disk, that must precede a change of the start guard. It may
-	// be nil.
+	// first performs the checks and the writes to this host's disk that must precede a change of the start guard. It
+	// may be nil.
 	first func(ctx context.Context, t *task) error
 	// do does the work. It runs outside the loop, and does not modify the loop's state.
 	do func(ctx context.Context, t *task) error

@@ -21,7 +21,7 @@ import (
 )
 
 const (
-	// By is the requester's name.
+	// By is the requester's name in automatic reboot requests.
 	By = "trigger"
 	// every is the interval of the checks, and queryEvery the interval of queries to the package manager.
 	every      = time.Minute
@@ -36,7 +36,7 @@ type Settings struct {
 	Blackouts []Blackout
 }
 
-// evaluate returns a candidate with the window and blackout at that time.
+// evaluate returns a candidate with the state of the windows and blackouts at that time.
 func (s Settings) evaluate(at time.Time) (now candidate) {
 	for _, b := range s.Blackouts {
 		if b.Contains(at) {
@@ -57,7 +57,7 @@ type Trigger struct {
 	Settings   Settings
 	Indicators Indicators
 	Wall       func() time.Time     // the time of day
-	Up         func() time.Duration // since the boot
+	Up         func() time.Duration // time since boot
 	Logger     *slog.Logger
 
 	required  string

@@ -12,13 +12,13 @@ import (
 
 // candidate is the host's state from which decide derives the action.
 type candidate struct {
-	Required string        // why packages require a reboot; empty: they do not
-	Veto     string        // the veto, with its reason; empty: none
-	Up       time.Duration // since the boot
-	Blackout string        // the current blackout; empty: none
+	Required string        // why packages require a reboot; empty if they do not
+	Veto     string        // name and reason of the veto; empty if there is none
+	Up       time.Duration // time since boot
+	Blackout string        // the current blackout; empty if there is none
 	Open     bool          // a window is open
-	Opens    time.Time     // when the next window opens; zero: not soon
-	Asked    bool          // a maintenance of the host is requested or in progress
+	Opens    time.Time     // when the next window opens; zero if none opens soon
+	Asked    bool          // maintenance of the host is requested or in progress
 	Own      bool          // this package requested that maintenance
 	Waiting  bool          // that maintenance has not begun
 }
@@ -28,8 +28,8 @@ type action uint8
 
 // The actions.
 const (
-	actionNone    action = iota // none is required
-	actionPending               // a maintenance is requested or in progress
+	actionNone    action = iota // no reboot is required
+	actionPending               // maintenance is requested or in progress
 	actionWait                  // a reboot is required but not allowed now
 	actionRequest               // request a reboot
 	actionCancel                // cancel the request, as it is no longer allowed or required

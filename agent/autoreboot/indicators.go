@@ -23,8 +23,8 @@ import (
 const (
 	// queryTimeout limits a query to the package manager, which reads its whole database.
 	queryTimeout = 2 * time.Minute
-	maxOutput    = 64 << 10 // bytes of its output
-	maxLine      = 120      // characters of a displayed line
+	maxOutput    = 64 << 10 // maximum bytes of the query's output
+	maxLine      = 120      // maximum characters of a displayed line
 )
 
 // Indicators are the files and the program that show whether a host requires a reboot, or must not be rebooted.
@@ -93,7 +93,7 @@ func (s Indicators) Vetoed() string {
 	}
 	for _, entry := range entries {
 		if name := entry.Name(); !strings.HasPrefix(name, ".") && !strings.HasSuffix(name, "~") {
-			lines, _ := readLines(filepath.Join(s.Veto, name), 1) // the reason is optional
+			lines, _ := readLines(filepath.Join(s.Veto, name), 1) // a veto needs no reason
 			return strings.TrimSuffix(printable(name)+": "+strings.Join(lines, ""), ": ")
 		}
 	}

@@ -7,7 +7,7 @@ import (
 	"fmt"
 	"strings"
 	"time"
-	_ "time/tzdata" // for hosts without /usr/share/zoneinfo; it adds 450 KB
+	_ "time/tzdata" // for hosts without /usr/share/zoneinfo; it adds 450 KB to the binary
 )
 
 // Window is a span of hours on some days of the week, such as "Mon..Fri 02:00-04:00 Europe/Berlin".
@@ -89,7 +89,7 @@ func weekday(text string) (int, bool) {
 	return 0, false
 }
 
-// parseClock returns the minutes of HH:MM since midnight.
+// parseClock parses HH:MM and returns the minutes since midnight.
 func parseClock(text string) (int, error) {
 	if text == "24:00" {
 		return dayMinutes, nil

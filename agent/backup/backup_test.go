@@ -266,8 +266,8 @@ func TestEncryptedSnapshotOpensOnlyWithItsIdentity(t *testing.T) {
 	m, err := Save(t.Context(), d, streamOf(raw), o)
 	must(t, err)
 	for with, want := range map[*age.X25519Identity]string{
-		nil:   "it is encrypted, and no identity to decrypt it",
-		wrong: "it is encrypted to keys that backup.identityFile lacks",
+		nil:   "it is encrypted, and this host has no identity to decrypt it",
+		wrong: "add a matching identity to backup.identityFile",
 	} {
 		var identities Identities
 		if with != nil {

@@ -21,7 +21,7 @@ import (
 // window limits the memory for compression and decompression, because the hosts also run etcd.
 const window = 1 << 20
 
-// Recipients are the keys that a snapshot is encrypted to. Without any, it is not encrypted.
+// Recipients are the keys that a snapshot is encrypted to. Without recipients, the snapshot is not encrypted.
 type Recipients struct {
 	all   []age.Recipient
 	names []string // their names in the manifest
@@ -42,7 +42,7 @@ func ParseRecipients(texts []string) (Recipients, error) {
 }
 
 // ErrNoIdentity means that this host has no key for a snapshot. It does not mean that the snapshot is damaged.
-var ErrNoIdentity = errors.New("no identity to decrypt it")
+var ErrNoIdentity = errors.New("this host has no identity to decrypt it")
 
 // Identities decrypt snapshots. They are empty if no file of identities is configured.
 type Identities []age.Identity
@@ -102,7 +102,7 @@ func unseal(r io.Reader, encrypted bool, with Identities) (io.ReadCloser, error)
 		}
 		plain, err := age.Decrypt(r, with...)
 		if _, is := errors.AsType[*age.NoIdentityMatchError](err); is {
-			return nil, fmt.Errorf("it is encrypted to keys that backup.identityFile lacks: %w", ErrNoIdentity)
+			return nil, fmt.Errorf("it is encrypted, and %w: add a matching identity to backup.identityFile", ErrNoIdentity)
 		}
 		if err != nil {
 			return nil, err

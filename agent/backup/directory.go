@@ -30,7 +30,7 @@ const (
 type Directory struct {
 	root   *os.Root
 	path   string
-	shared bool // the group that owns it may write, too
+	shared bool // members of the group that owns the directory may write, too
 	space  func(dir string) (Space, error)
 }
 
@@ -73,7 +73,7 @@ func OpenDirectory(dir, cluster string) (*Directory, error) {
 func makeIn(top *os.Root, cluster string, shared bool) error {
 	mode := os.FileMode(privateDir)
 	if shared {
-		mode = sharedDir.Perm() // the kernel adds the setgid bit, which a sandbox forbids to request
+		mode = sharedDir.Perm() // the kernel adds the setgid bit; the sandbox rejects an explicit request for it
 	}
 	err := top.Mkdir(cluster, mode)
 	if errors.Is(err, fs.ErrExist) {
@@ -186,11 +186,12 @@ func (d *Directory) List(ctx context.Context) ([]Object, error) {
 	}
 }
 
-// Put writes a file while the file system keeps some free space: etcd may use the same one.
+// Put writes a file, and fails if the file system would have too little free space left: etcd may use the same file
+// system.
 func (d *Directory) Put(ctx context.Context, name string, content io.Reader) error {
 	return d.put(ctx, name, &room{
 		r: content, dir: d.path, space: d.space,
-		remedy: "free some, or set backup.store.directory to another file system",
+		remedy: "free some space, or set backup.store.directory to another file system",
 	})
 }
 
@@ -206,7 +207,7 @@ func (d *Directory) put(ctx context.Context, name string, content io.Reader) err
 	return errors.Join(linkErr, removeErr, d.sync())
 }
 
-// PutIfAbsent writes a small file like Put, without a check of the free space.
+// PutIfAbsent writes a small file like Put, but does not check the free space.
 func (d *Directory) PutIfAbsent(ctx context.Context, name string, content []byte) error {
 	return d.put(ctx, name, strings.NewReader(string(content)))
 }
@@ -228,7 +229,7 @@ func (d *Directory) write(ctx context.Context, name string, content io.Reader) e
 	f, err := d.root.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL|syscall.O_NOFOLLOW, privateFile)
 	if err == nil && d.shared { // the umask may have cleared bits
 		if err = f.Chmod(sharedFile); err != nil {
-			_ = f.Close() // it is empty
+			_ = f.Close() // an error does not matter, because the file is empty
 		}
 	}
 	if err != nil {

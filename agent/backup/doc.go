@@ -15,5 +15,5 @@
 //   - Nothing read from a store is trusted: size and number are limited, and a snapshot is complete only after it was
 //     read to the end without an error.
 //
-// A call may hang with the store, so the caller runs it in a process that it can abandon.
+// A call may hang if the store hangs, so the caller runs it in a process that it can abandon.
 package backup

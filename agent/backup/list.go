@@ -23,7 +23,7 @@ type Listing struct {
 
 // Unread is a manifest that cannot be read.
 type Unread struct {
-	Name string // of the snapshot
+	Name string // name of the snapshot
 	Err  error
 }
 
@@ -77,7 +77,7 @@ func List(ctx context.Context, store Source, progress func(int64)) (Listing, err
 // sortNewest sorts as Listing describes. A snapshot counts as no newer than its arrival in the store, so a host with a
 // clock that is ahead does not put its cluster first.
 func sortNewest(all []Snapshot, stored func(Snapshot) time.Time) {
-	last := map[string]time.Time{} // of each cluster
+	last := map[string]time.Time{} // by cluster
 	for _, s := range all {
 		at := s.TakenAt
 		if had := stored(s); had.Before(at) {

@@ -31,7 +31,7 @@ var ErrNoSnapshot = errors.New("no such snapshot")
 // Manifest describes a snapshot.
 type Manifest struct {
 	Version int    `json:"version"`
-	Name    string `json:"name"` // of both objects, without their extensions
+	Name    string `json:"name"` // name of both objects, without their extensions
 
 	Cluster     string    `json:"cluster"`     // the cluster's name in quorumd
 	ClusterID   string    `json:"clusterID"`   // the cluster's ID in etcd, in hexadecimal
@@ -42,9 +42,9 @@ type Manifest struct {
 
 	record.Contents
 
-	Size         int64    `json:"size"`         // of the database with its checksum, in bytes
-	StoredSize   int64    `json:"storedSize"`   // of the data object, in bytes
-	StoredSHA256 string   `json:"storedSha256"` // of the data object, in hexadecimal
+	Size         int64    `json:"size"`         // size of the database with its checksum, in bytes
+	StoredSize   int64    `json:"storedSize"`   // size of the data object, in bytes
+	StoredSHA256 string   `json:"storedSha256"` // hash of the data object, in hexadecimal
 	EncryptedTo  []string `json:"encryptedTo,omitempty"`
 
 	// SHA256 is the hash of the manifest itself as stored, in hexadecimal.
@@ -103,7 +103,7 @@ var nameOf = regexp.MustCompile(`^[0-9]{19}-[0-9]{8}T[0-9]{6}Z-[A-Za-z0-9._-]{1,
 // [ErrNoSnapshot] if there is none.
 func ReadManifest(ctx context.Context, store Source, name string) (Manifest, error) {
 	if !nameOf.MatchString(name) {
-		return Manifest{}, fmt.Errorf("%w: %.300q is not the name of one", ErrNoSnapshot, name)
+		return Manifest{}, fmt.Errorf("%w: %.300q is not the name of a snapshot", ErrNoSnapshot, name)
 	}
 	m, err := readManifest(ctx, store, name)
 	if err != nil {

@@ -21,7 +21,7 @@ var ErrDamaged = etcddb.ErrDamaged
 
 // Open returns the database of a snapshot as etcd's snapshot stream sent it: the file and its SHA-256 in the 32 bytes
 // behind it, as etcdutl expects. The data is whole and unchanged only once a read returns [io.EOF]; it must not be used
-// before. Data that does not match the manifest is an [ErrDamaged].
+// before. If the data does not match the manifest, the error is [ErrDamaged].
 func Open(ctx context.Context, store Source, m Manifest, with Identities) (io.ReadCloser, error) {
 	cannot := func(err error) error { return fmt.Errorf("cannot open the snapshot %s: %w", m.Name, err) }
 	if err := m.check(m.Name); err != nil {
@@ -83,7 +83,7 @@ func (o *opened) Read(p []byte) (int, error) {
 	return n, fmt.Errorf("cannot read the snapshot %s: %w", o.manifest.Name, o.classify(err))
 }
 
-// classify distinguishes a truncated or changed object, a store that does not answer, and other errors.
+// classify distinguishes three cases: a truncated or changed object, a store that does not answer, and any other error.
 func (o *opened) classify(err error) error {
 	if _, readErr := io.Copy(io.Discard, o.stored); readErr != nil {
 		return readErr
@@ -112,7 +112,7 @@ func (o *opened) checkTotals() error {
 		return err
 	}
 	if o.size != o.manifest.Size {
-		return fmt.Errorf("%w: the database no longer has its %d bytes", ErrDamaged, o.manifest.Size)
+		return fmt.Errorf("%w: the database no longer has %d bytes", ErrDamaged, o.manifest.Size)
 	}
 	return nil
 }

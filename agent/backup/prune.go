@@ -19,8 +19,8 @@ type Keep struct {
 const OrphanAge = 24 * time.Hour
 
 // Prunable returns the snapshots that may be removed at that time, in the order given. It keeps the newest by revision
-// and by age, so that neither a wrong clock nor a new cluster causes good snapshots to be removed, and for each cluster
-// the last one that was verified and the last one that passed a restore test.
+// and by age, so that neither a wrong clock nor a new cluster causes good snapshots to be removed. For each cluster, it
+// also keeps the last snapshot that was verified and the last that passed a restore test.
 func Prunable(all []Snapshot, keep Keep, now time.Time) []Snapshot {
 	byAge := slices.Clone(all)
 	slices.SortStableFunc(byAge, func(a, b Snapshot) int { return b.TakenAt.Compare(a.TakenAt) })

@@ -14,8 +14,8 @@ type Snapshot struct {
 
 // Outcome is the result of a job.
 type Outcome struct {
-	// Snapshots are, depending on the job, all snapshots in the store, the one that was saved, verified or restored, or
-	// those that were removed.
+	// Snapshots depend on the job: all snapshots in the store, the snapshot that was saved, verified or restored, or
+	// the removed snapshots.
 	Snapshots []Snapshot `json:"snapshots,omitempty"`
 	// Orphans are objects that belong to no snapshot; after a prune, those that it removed.
 	Orphans []Object `json:"orphans,omitempty"`

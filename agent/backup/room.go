@@ -21,13 +21,13 @@ const (
 	lookEvery = 16 << 20
 )
 
-// ErrNoRoom means that a snapshot would use up the space that others on the file system need. One of them may be etcd,
-// which dies if it cannot write.
+// ErrNoRoom means that a snapshot would use up space that other programs on the file system need. One of them may be
+// etcd, which exits if it cannot write.
 var ErrNoRoom = errors.New("there is too little free space")
 
 // Space is the capacity of a file system, in bytes.
 type Space struct {
-	Free int64 // for users other than root
+	Free int64 // free space for users other than root
 	Size int64 // 0 if the file system does not report it
 }
 
@@ -50,7 +50,7 @@ type room struct {
 	dir    string
 	space  func(dir string) (Space, error)
 	remedy string
-	size   int64 // of the database, as far as known
+	size   int64 // expected size of the database; 0 if unknown
 
 	given, looked int64 // bytes read, in total and at the last check of the space
 }

@@ -39,7 +39,7 @@ type Runner struct {
 	mu  sync.Mutex
 	job Job
 	end context.CancelCauseFunc // ends the job
-	// alive reports whether a child exists. It may hang after it was killed and its job abandoned.
+	// alive reports whether a child process exists. A killed child may hang in the kernel after its job was abandoned.
 	alive bool
 }
 
@@ -50,8 +50,8 @@ type Job struct {
 	By      string
 	Started time.Time
 	Ended   time.Time // zero while it runs
-	Bytes   int64     // read and written so far
-	All     int64     // total, as far as known; 0 while it is unknown, -1 if it cannot be known
+	Bytes   int64     // bytes read and written so far
+	All     int64     // expected total of Bytes; 0 while it is unknown, -1 if it cannot be known
 	Err     error
 	Outcome Outcome
 }
@@ -83,7 +83,7 @@ func (r *Runner) Start(ctx context.Context, kind, by string, args []string, done
 	return r.job, nil
 }
 
-// End ends the running job if it is of that kind. The job's error is then [ErrEnded] with the reason.
+// End ends the running job if it has that kind. The job's error is then [ErrEnded] with the reason.
 func (r *Runner) End(kind, why string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -164,8 +164,10 @@ func abandoned(ctx context.Context, ends <-chan ending) (e ending, gone bool) {
 	case <-ends: // the cause is more specific than the child's error
 		return ending{err: context.Cause(ctx)}, true
 	case <-timer.C:
-		return ending{err: fmt.Errorf("%w; the process and its job end once the kernel lets them", context.Cause(ctx))},
-			false
+		return ending{
+			err: fmt.Errorf("%w; its process hangs in the kernel, and ends when the disk or store answers",
+				context.Cause(ctx)),
+		}, false
 	}
 }
 
@@ -178,7 +180,7 @@ func (r *Runner) runChild(ctx context.Context, args []string) (o Outcome, err er
 		return o, nil
 	}
 	if exit, is := errors.AsType[*exec.ExitError](err); is {
-		err = fmt.Errorf("the process ended before it was done: %w", err)
+		err = fmt.Errorf("the process ended before the job was done: %w", err)
 		if status, known := exit.Sys().(syscall.WaitStatus); known && status.Signal() == syscall.SIGKILL {
 			err = fmt.Errorf("%w: it may have reached the memory limit of quorumd's unit (MemoryMax=)", err)
 		}

@@ -113,7 +113,7 @@ func TestJobEndsAsItsProcessDoes(t *testing.T) {
 	}
 	for kind, want := range map[string]string{
 		"fail":  "cannot save a snapshot: the disk is full",
-		"crash": "the process ended before it was done: exit status 2: it has crashed",
+		"crash": "the process ended before the job was done: exit status 2: it has crashed",
 	} {
 		if j := runs(t, r, kind); j.Err == nil || j.Err.Error() != want || len(j.Outcome.Snapshots) > 0 {
 			t.Errorf("%s: %+v", kind, j)

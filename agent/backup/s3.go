@@ -22,7 +22,7 @@ import (
 )
 
 // partSize limits the memory for an upload of unknown length, which holds one part at a time. With at most 10,000
-// parts, a snapshot can have 156 GiB.
+// parts, a snapshot can be up to 156 GiB.
 const partSize = 16 << 20
 
 // tries is how many times a request is tried if it fails for a transient reason.
@@ -34,15 +34,15 @@ const (
 	maxAuthorities = 1 << 20
 )
 
-// S3Options configure the access to an S3-compatible store.
+// S3Options configure access to an S3-compatible store.
 type S3Options struct {
 	Endpoint    *url.URL // scheme, host and port
 	Bucket      string   // must exist
-	Prefix      string   // of all names, before the cluster's; may be empty
+	Prefix      string   // prefix of all object names, before the cluster's name; may be empty
 	Cluster     string
-	Region      string // empty: ask the store
+	Region      string // if empty, the store is asked
 	Credentials string // path of the file with the keys
-	CA          string // path of the CA certificates; empty: those of the system
+	CA          string // path of the CA certificates; if empty, the system's CAs
 }
 
 // S3 is a store with the S3 protocol.
@@ -68,7 +68,7 @@ func OpenS3(o S3Options) (*S3, error) {
 	transport.MaxResponseHeaderBytes = maxHeader
 	if o.CA != "" {
 		if transport.TLSClientConfig.RootCAs, err = authorities(o.CA); err != nil {
-			return nil, cannot(fmt.Errorf("certificate authorities %s: %w", o.CA, err))
+			return nil, cannot(fmt.Errorf("CA file %s: %w", o.CA, err))
 		}
 	}
 	client, err := minio.NewCore(o.Endpoint.Host, &minio.Options{
@@ -114,7 +114,7 @@ type boundedBody struct {
 
 func (b *boundedBody) Read(p []byte) (int, error) {
 	if b.left == 0 {
-		return 0, fmt.Errorf("an answer of the store is over %d bytes", maxAnswer)
+		return 0, fmt.Errorf("an answer from the store has more than %d bytes", maxAnswer)
 	}
 	n, err := b.ReadCloser.Read(p[:min(int64(len(p)), b.left)])
 	b.left -= int64(n)
@@ -214,8 +214,8 @@ func (s *S3) explain(err error) error {
 		return fmt.Errorf("the store refuses the keys in %s (%s): put keys there that may read, write, list and "+
 			"delete in the bucket %s", s.file, answer.Code, s.bucket)
 	case "RequestTimeTooSkewed":
-		return fmt.Errorf("the store's clock and this host's differ by too much (%s; it is %s here): set the one that "+
-			"is wrong", answer.Code, time.Now().UTC().Format(time.RFC3339))
+		return fmt.Errorf("the store's clock and this host's differ by too much (%s; it is %s here): correct the one "+
+			"that is wrong", answer.Code, time.Now().UTC().Format(time.RFC3339))
 	case "InsufficientStorage", "QuotaExceeded":
 		return fmt.Errorf("the store is full (%s): make room in the bucket %s, or keep fewer snapshots (backup.keep)",
 			answer.Code, s.bucket)
@@ -223,7 +223,7 @@ func (s *S3) explain(err error) error {
 	return fmt.Errorf("the store answers %s: %w", answer.Code, err)
 }
 
-// readCredentials reads the two keys. Errors do not contain its content.
+// readCredentials reads the two keys from a file. Its errors do not contain the file's content.
 func readCredentials(path string) (key, secret string, err error) {
 	text, err := smallfile.ReadSecret(path, maxCredentials)
 	if err != nil {

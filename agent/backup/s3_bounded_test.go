@@ -37,7 +37,7 @@ func TestEndlessListingIsNotReadIntoMemory(t *testing.T) {
 	})
 	must(t, err)
 	t.Cleanup(http.DefaultTransport.(*http.Transport).CloseIdleConnections)
-	if _, err := s.List(t.Context()); err == nil || !strings.Contains(err.Error(), "is over 4194304 bytes") {
+	if _, err := s.List(t.Context()); err == nil || !strings.Contains(err.Error(), "has more than 4194304 bytes") {
 		t.Errorf("listed: %v", err)
 	}
 	if sent.Load() >= 64<<20 {

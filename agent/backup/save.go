@@ -17,23 +17,23 @@ import (
 // abandon limits the time for the cleanup after a failure.
 const abandon = 20 * time.Second
 
-// Stream is a snapshot as a member of etcd sends it. It ends with the SHA-256 of the rest.
+// Stream is a snapshot as a member of etcd sends it: the database, followed by its SHA-256.
 type Stream struct {
 	io.Reader
 
-	Cluster, ClusterID, Member, Host, EtcdVersion string // as in the manifest
+	Cluster, ClusterID, Member, Host, EtcdVersion string // as in Manifest
 
-	Size int64 // in bytes, as the member reports it; 0 if unknown
+	Size int64 // size in bytes, as the member reports it; 0 if unknown
 }
 
 // Options configure how a snapshot is saved or verified.
 type Options struct {
 	Spool      string      // directory on this host with space for the database; empty again afterwards
-	Recipients Recipients  // to encrypt to
-	Identities Identities  // to decrypt with
-	Now        time.Time   // for the name and the manifest
-	Progress   func(int64) // receives each number of bytes done; may be nil
-	Remains    func(int64) // receives how many bytes are left, -1 if unknown; may be nil
+	Recipients Recipients  // keys to encrypt to
+	Identities Identities  // keys to decrypt with
+	Now        time.Time   // when the snapshot is taken, for its name and manifest
+	Progress   func(int64) // called with the number of bytes processed since the last call; may be nil
+	Remains    func(int64) // called with the number of bytes left, -1 if unknown; may be nil
 
 	Space func(dir string) (Space, error) // returns the free space; nil for [SpaceOf]
 }
@@ -52,10 +52,10 @@ func (o Options) remains(n int64) {
 	}
 }
 
-// How many times a database is read to inspect it, and how many times to store it.
+// These constants state how many times a database is read: to inspect it, and to store it.
 const (
 	inspections = 2
-	storings    = 2 // written, and read back
+	storings    = 2 // once to write it, and once to read it back
 )
 
 // Save saves a snapshot to the store and returns its manifest. It returns no error only if the stored bytes were read

@@ -28,7 +28,7 @@ type spool struct {
 func newSpool(o Options, size int64, from io.Reader, path string) (*spool, io.Reader, error) {
 	r := &room{
 		r: from, dir: o.Spool, space: o.Space, size: size,
-		remedy: "free some, or set paths.state to a directory on a different file system from etcd's",
+		remedy: "free some space, or set paths.state to a directory on a different file system from etcd's",
 	}
 	if r.space == nil {
 		r.space = SpaceOf
@@ -50,7 +50,7 @@ func newSpool(o Options, size int64, from io.Reader, path string) (*spool, io.Re
 	return &spool{File: f}, r, nil
 }
 
-// fill reads a database to its end and compares it with the checksum there.
+// fill reads a database to its end and compares it with the checksum at its end.
 func (s *spool) fill(ctx context.Context, r io.Reader, progress func(int64)) (err error) {
 	// forget is not set: the file is read several times, so its pages should stay in the page cache.
 	s.size, err = etcddb.Receive(ctx, &behind{file: s.File}, r, progress)

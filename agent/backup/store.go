@@ -12,8 +12,8 @@ import (
 const (
 	dataEnding          = ".db.zst"
 	manifestEnding      = ".json"
-	verifiedEnding      = ".verified"       // a mark whose time is when the snapshot was last verified
-	restoreTestedEnding = ".restore-tested" // a mark whose time is when it last passed a restore test
+	verifiedEnding      = ".verified"       // mark; its time is when the snapshot was last verified
+	restoreTestedEnding = ".restore-tested" // mark; its time is when the snapshot last passed a restore test
 )
 
 // MaxObjects limits the objects of one cluster in a store. A store with more is refused.
@@ -27,18 +27,18 @@ type Store interface {
 
 // Source is a store to read from.
 type Source interface {
-	// Get opens an object. If there is none, the error is [ErrNoSnapshot].
+	// Get opens an object. If the object does not exist, the error is [ErrNoSnapshot].
 	Get(ctx context.Context, name string) (io.ReadCloser, error)
-	// List returns all objects in any order, at most [MaxObjects]: more are an error.
+	// List returns all objects in any order. It returns an error if there are more than [MaxObjects].
 	List(ctx context.Context) ([]Object, error)
 }
 
 // Sink is a store to write to.
 type Sink interface {
-	// Put writes an object of unknown length. After an error there is no object of that name.
+	// Put writes an object of unknown length. After an error, no object of that name exists.
 	Put(ctx context.Context, name string, content io.Reader) error
-	// PutIfAbsent writes a small object, whole or not at all. It fails if the name exists. Of two concurrent
-	// writers, one succeeds.
+	// PutIfAbsent writes a small object, whole or not at all. It fails if the name exists. If two writers use the same
+	// name concurrently, only one succeeds.
 	PutIfAbsent(ctx context.Context, name string, content []byte) error
 	// Replace writes a small object, and replaces an existing one. At every moment the old or the new one exists.
 	Replace(ctx context.Context, name string, content []byte) error

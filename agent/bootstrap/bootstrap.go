@@ -33,8 +33,8 @@ const Path = "/bootstrap"
 const (
 	version   = 1
 	maxBytes  = 4 << 10
-	maxText   = 200 // bytes of any field
-	intervals = 3   // of the loop, until an answer expires
+	maxText   = 200 // maximum bytes of any field
+	intervals = 3   // number of loop intervals until an answer expires
 )
 
 // document is a host's answer.
@@ -54,8 +54,8 @@ type Host struct{ Name, URL string }
 // Options configure an Exchange.
 type Options struct {
 	Others   []Host
-	Interval time.Duration // of the loop
-	Timeout  time.Duration // of one request
+	Interval time.Duration // interval of the loop
+	Timeout  time.Duration // timeout of one request
 	TLS      func() *tls.Config
 	Now      func() time.Duration
 }

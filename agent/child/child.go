@@ -25,10 +25,10 @@ import (
 
 const (
 	reportInterval = time.Second
-	// MaxLine is the limit of a line for trusted children, in bytes. The list of a snapshot store may have some
+	// MaxLine is the limit of a line for trusted children, in bytes. The list of a snapshot store may have several
 	// thousand entries.
 	MaxLine      = 16 << 20
-	maxErrorText = 64 << 10 // bytes kept of the standard error
+	maxErrorText = 64 << 10 // maximum bytes kept of the standard error
 	// outputWait is how long to wait for the output of a killed child. A child that hangs in the kernel exists until
 	// the disk answers.
 	outputWait = 500 * time.Millisecond
@@ -112,7 +112,7 @@ func Main[T any](ctx context.Context, stdout io.Writer, do func(context.Context,
 // [exec.ExitError]. limit is the maximum length of a line of its output, in bytes.
 func Run(command *exec.Cmd, limit int, progress func(done, all int64), result any) error {
 	out, text := &output{limit: limit, progress: progress}, &errorText{}
-	out.kill = func() { _ = command.Process.Kill() } // it may have ended
+	out.kill = func() { _ = command.Process.Kill() } // the child may have ended already
 	command.Stdout, command.Stderr = out, text
 	if command.WaitDelay == 0 {
 		command.WaitDelay = outputWait

@@ -33,8 +33,8 @@ func Denied(err error) bool {
 		isEtcd(err, rpctypes.ErrAuthFailed) || errors.Is(err, ErrRefused))
 }
 
-// tokenRejected reports whether etcd rejected the call because it does not recognize the token: it has expired, or the
-// member has restarted. Such a call has changed nothing.
+// tokenRejected reports whether etcd rejected the call because it does not recognize the token, which has expired or
+// was issued before the member restarted. Such a call has changed nothing.
 func tokenRejected(err error) bool {
 	return isEtcd(err, rpctypes.ErrInvalidAuthToken) || isEtcd(err, rpctypes.ErrUserEmpty) ||
 		isEtcd(err, rpctypes.ErrAuthOldRevision)
@@ -59,7 +59,7 @@ func (o Options) exposes(endpoint string) bool {
 		!strings.HasPrefix(endpoint, "https://")
 }
 
-// loginSource keeps the last password read.
+// loginSource keeps the password that was read last.
 type loginSource struct {
 	login Login
 
@@ -97,9 +97,9 @@ func (s *loginSource) reload() (changed bool, err error) {
 }
 
 // token is the token that etcd issues for the password. One token is valid on all members because etcd replicates it
-// through the Raft log; a learner accepts but issues none. The etcd client's own token handling is not used:
-// it requests a token from every member, before one is needed, and again for every lease renewal. Each request costs
-// etcd a write and much CPU time.
+// through the Raft log; a learner accepts tokens but issues none. The etcd client's own token handling is not used: it
+// requests a token from every member, before one is needed, and again for every lease renewal. Each request costs etcd
+// a write and much CPU time.
 type token struct {
 	getting chan struct{} // holds one value while a new token is requested
 
@@ -127,7 +127,8 @@ func (t *token) GetRequestMetadata(context.Context, ...string) (map[string]strin
 // RequireTransportSecurity allows the token over http, like a password.
 func (t *token) RequireTransportSecurity() bool { return false }
 
-// authenticate replaces the token before with a new one, unless another call has just done so.
+// authenticate replaces the current token with a new one. It does nothing if the token is no longer the one in before,
+// because another call has then replaced it.
 func (c *Client) authenticate(ctx context.Context, before string) error {
 	select {
 	case c.token.getting <- struct{}{}:

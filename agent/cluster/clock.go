@@ -53,7 +53,7 @@ func clockOffset(ctx context.Context, web *http.Client, endpoint string, wall fu
 	after := wall()
 	theirs, err := http.ParseTime(answer.Header.Get("Date"))
 	if err != nil {
-		return 0, fmt.Errorf("%s sends no usable Date: %w", endpoint, err)
+		return 0, fmt.Errorf("%s sends no usable Date header: %w", endpoint, err)
 	}
 	middle := before.Add(after.Sub(before) / 2)
 	return middle.Sub(theirs.Add(500 * time.Millisecond)), nil // the header omits the fraction

@@ -52,9 +52,9 @@ type Options struct {
 	Login     Login    // zero for none, or the user named in the client certificate
 	// a key that this client may read: with etcd roles, one below the client's own prefix
 	Probe       string
-	CallTimeout time.Duration // for one call to one endpoint
+	CallTimeout time.Duration // timeout of one call to one endpoint
 	Logger      *slog.Logger
-	Dial        []grpc.DialOption // more dial options; simulations use them to carry the calls themselves
+	Dial        []grpc.DialOption // more dial options; simulations use them to replace the network
 }
 
 // Client is a connection to the cluster. It is safe for concurrent use.
@@ -152,7 +152,7 @@ func (c *Client) conn(endpoint string) (*clientv3.Client, error) {
 		TLS:                  c.tls.config(),
 		DialOptions:          append(append(dialOptions(), grpc.WithPerRPCCredentials(c.token)), c.opt.Dial...),
 		MaxCallRecvMsgSize:   answerBytes,
-		MaxUnaryRetries:      1, // this package chooses the next endpoint
+		MaxUnaryRetries:      1, // no retries by the etcd client: this package chooses the next endpoint
 	}
 	conn, err := clientv3.New(config)
 	if err != nil {
@@ -349,7 +349,7 @@ func once[T any](ctx context.Context, c *Client, endpoint string,
 	defer cancel()
 	before := c.token.now()
 	value, err := call(ctx, conn)
-	if c.opt.Login.User != "" && needsNewToken(err, before) { // so it has changed nothing
+	if c.opt.Login.User != "" && needsNewToken(err, before) { // the call has changed nothing
 		if err = c.authenticate(ctx, before); err == nil {
 			value, err = call(ctx, conn)
 		}

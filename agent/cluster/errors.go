@@ -12,8 +12,9 @@ import (
 )
 
 // refused reports whether an error is the cluster's own answer, which another endpoint would only repeat, rather than a
-// failed connection. A learner's refusal to serve does not count: a configured host may have a learner. Neither does
-// the error of a member that has not reached the requested revision: another member has returned that revision.
+// failed connection. A learner's refusal to serve does not count, because a configured host may have a learner. The
+// error of a member that has not reached the requested revision does not count either, because another member has
+// returned that revision.
 func refused(err error) bool {
 	if isEtcd(err, rpctypes.Error(rpctypes.ErrGRPCNotSupportedForLearner)) || isEtcd(err, rpctypes.ErrFutureRev) {
 		return false

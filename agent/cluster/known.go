@@ -14,7 +14,7 @@ const maxKnown = 128
 
 // discovered holds the discovered endpoints.
 type discovered struct {
-	all  []string // from all answers, those of the last one first
+	all  []string // endpoints of all answers; those of the last answer come first
 	last int      // number of endpoints in the last answer
 	err  error    // why there is no current answer
 }
@@ -23,7 +23,7 @@ type discovered struct {
 var ErrNotDiscovered = errors.New("the endpoints have not been discovered")
 
 // Discovered adds discovered endpoints, or records why discovery failed. Earlier endpoints stay known, like the
-// configured ones: they are tried if no other answers.
+// configured ones: they are tried if no other endpoint answers.
 func (c *Client) Discovered(endpoints []string, err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

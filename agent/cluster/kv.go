@@ -168,7 +168,7 @@ func (c *Client) readAt(ctx context.Context, endpoint string, spans []Span) (Ran
 	if tooLarge(err) {
 		out, err = r.readPaged(ctx, spans)
 	}
-	if compacted(err) { // between two pages
+	if compacted(err) { // etcd compacted the revision between two pages
 		return r.readPaged(ctx, spans)
 	}
 	return out, err

@@ -100,18 +100,18 @@ func (c *Client) ownMembers(ctx context.Context) (Membership, error) {
 type Status struct {
 	MemberID     uint64
 	ClusterID    uint64
-	Leader       uint64 // 0 if the member has none
+	Leader       uint64 // 0 if the member has no leader
 	Term         uint64
-	Index        uint64 // of the raft log
+	Index        uint64 // Raft log index
 	Applied      uint64
 	Learner      bool
 	Version      string
-	DBSize       int64 // of its database, in bytes
+	DBSize       int64 // size of its database, in bytes
 	DBInUse      int64
 	DBQuota      int64 // 0 before etcd 3.6
 	Errors       []string
-	Linearizable bool          // it answered a linearizable read, so it has a quorum
-	RTT          time.Duration // of the status call
+	Linearizable bool          // the member answered a linearizable read, so it has a quorum
+	RTT          time.Duration // round-trip time of the status call
 	Err          error         // why there is no answer; all other fields are then zero
 }
 
@@ -228,7 +228,8 @@ func (c *Client) Promote(ctx context.Context, id uint64, leaderURL string) error
 	return errors.New("cannot promote the learner: etcd accepted it, but it is still a learner in the member list")
 }
 
-// UpdateMember replaces the peer URLs of a member by one URL. It succeeds if the member has it already.
+// UpdateMember replaces the peer URLs of a member with one URL. It succeeds if that is already the member's only peer
+// URL.
 func (c *Client) UpdateMember(ctx context.Context, id uint64, peerURL string) error {
 	list, err := c.ownMembers(ctx)
 	if err != nil {
@@ -327,5 +328,5 @@ func (c *Client) remove(ctx context.Context, what string, id uint64) error {
 	case still:
 		return fmt.Errorf("cannot remove %s %x: etcd accepted it, but it is still in the member list", what, id)
 	}
-	return nil // it is gone, whatever the call returned
+	return nil // the member is gone, whatever the call returned
 }

@@ -48,7 +48,7 @@ type skips struct {
 	page  int
 }
 
-// of returns the ranges within a span.
+// of returns the skipped ranges within a span.
 func (s *skips) of(span Span, now time.Time) (out []skipped) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -99,7 +99,7 @@ func (s *skips) resize(page int) {
 // reading is one read of a client, at one revision.
 type reading struct {
 	c        *Client
-	at       string // read only this member's store; empty: any voter that answers
+	at       string // endpoint of the only member to read from; if empty, any voter that answers
 	out      Range
 	bytes    int       // kept bytes
 	oversize int       // skipped bytes
@@ -307,8 +307,9 @@ func tooLarge(err error) bool {
 
 func compacted(err error) bool { return errors.Is(rpctypes.Error(err), rpctypes.ErrCompacted) }
 
-// ReadLast returns the last limit pairs of a prefix, the last key first. If the prefix is followed by 16 hexadecimal
-// digits with a number up to the revision, it reads few other keys; etcd itself would read all keys to sort them.
+// ReadLast returns the last limit pairs of a prefix, the last key first. If each key is the prefix followed by 16
+// hexadecimal digits that encode a number up to the current revision, ReadLast reads few other keys. etcd itself would
+// read all keys to sort them.
 func (c *Client) ReadLast(ctx context.Context, prefix string, limit int64) (Range, error) {
 	r := &reading{c: c}
 	end := clientv3.GetPrefixRangeEnd(prefix)

@@ -35,7 +35,8 @@ func (m Metrics) defaultListen() string {
 // BootstrapHost is a host of bootstrap.hosts.
 type BootstrapHost struct{ Name, URL string }
 
-// SortedHosts returns the hosts that create the cluster, sorted by name. The first one creates it, the others join.
+// SortedHosts returns the hosts that create the cluster, sorted by name. The first host creates it, and the others
+// join.
 func (b Bootstrap) SortedHosts() []BootstrapHost {
 	var all []BootstrapHost
 	for _, text := range b.Hosts {
@@ -97,7 +98,7 @@ func checkBootstrapHost(s string) error {
 
 func bootstrapRules(c *Config) []rule {
 	b := c.Bootstrap
-	if b.Expect == 0 && len(b.Hosts) == 0 { // bootstrap asks no other host
+	if b.Expect == 0 && len(b.Hosts) == 0 { // quorumctl bootstrap then asks no other host
 		return nil
 	}
 	names, urls := map[string]bool{}, map[string]bool{}
@@ -109,8 +110,8 @@ func bootstrapRules(c *Config) []rule {
 		{
 			[]string{expect, hosts},
 			b.Expect == len(b.Hosts) && b.Expect >= 3 || b.Expect == 0 && len(b.Hosts) >= 2,
-			fmt.Sprintf("bootstrap.expect (%d) must be the number of bootstrap.hosts (%d), and at least 3, or 0; list "+
-				"every host there once, including this one", b.Expect, len(b.Hosts)),
+			fmt.Sprintf("bootstrap.expect (%d) must be the number of bootstrap.hosts (%d) and at least 3, or 0 with "+
+				"at least 2 hosts; list every host there once, including this one", b.Expect, len(b.Hosts)),
 		},
 		{
 			[]string{hosts},

@@ -27,7 +27,7 @@ import (
 	"strings"
 )
 
-// MaxFileSize bounds a configuration file, in bytes. A complete one with every comment has about 16 KiB.
+// MaxFileSize bounds a configuration file, in bytes. A complete file with every comment is about 16 KiB.
 const MaxFileSize = 1 << 20
 
 // Load reads the configuration file at path. If the file was read and has problems, the error is Errors. Otherwise it
@@ -105,7 +105,7 @@ func (d *decoder) shortHostname(hostname func() (string, error)) string {
 	short, _, _ := strings.Cut(full, ".")
 	if err := checkName(short); err != nil {
 		d.add("host.name", d.setAt["host"],
-			fmt.Sprintf("not set, and the machine's host name %s cannot be used, it %s; set host.name",
+			fmt.Sprintf("not set, and the machine's host name %s cannot be used: it %s; set host.name",
 				quote(full), err))
 	}
 	return short

@@ -119,11 +119,11 @@ func (d *decoder) pairs(n *yaml.Node, section reflect.Type, path string) map[str
 		switch {
 		case name.Kind != yaml.ScalarNode:
 			d.add(at, name.Line, "a key must be a plain word")
-		case !known && !d.full(): // a suggestion costs time
+		case !known && !d.full(): // skip the suggestion once enough problems are collected: it costs time
 			d.add(at, name.Line, "unknown key; "+suggest(name.Value, path))
 		case !known:
 		case given[name.Value] != nil:
-			d.add(at, name.Line, fmt.Sprintf("given twice, first in line %d; remove one", d.setAt[at]))
+			d.add(at, name.Line, fmt.Sprintf("given twice, first on line %d; remove one", d.setAt[at]))
 		default:
 			given[name.Value] = value
 			d.setAt[at] = name.Line
@@ -182,7 +182,8 @@ func (d *decoder) value(n *yaml.Node, v reflect.Value, k key) {
 	}
 }
 
-// subsection reads a key that is a section. An empty section, such as one with only comments, counts as missing.
+// subsection reads a key that is a section. An empty section, such as a section that contains only comments, counts as
+// missing.
 func (d *decoder) subsection(n *yaml.Node, v reflect.Value, k key, section reflect.Type) {
 	switch {
 	case n == nil || isNull(n):
@@ -243,7 +244,7 @@ func (d *decoder) list(n *yaml.Node, v reflect.Value, k key) {
 		} else if err := setScalar(element, k, entry); err != nil {
 			d.add(path, entry.Line, err.Error())
 		} else if line := first[element.String()]; line > 0 {
-			d.add(path, entry.Line, fmt.Sprintf("%s is listed twice, first in line %d; remove one",
+			d.add(path, entry.Line, fmt.Sprintf("%s is listed twice, first on line %d; remove one",
 				quote(element.String()), line))
 		} else {
 			first[element.String()] = entry.Line
@@ -269,7 +270,7 @@ func (d *decoder) environment(n *yaml.Node, v reflect.Value, k key) {
 		if err := checkVariable(name.Value); err != nil {
 			d.add(path, name.Line, err.Error())
 		} else if line := d.setAt[path]; line > 0 {
-			d.add(path, name.Line, fmt.Sprintf("given twice, first in line %d; remove one", line))
+			d.add(path, name.Line, fmt.Sprintf("given twice, first on line %d; remove one", line))
 		} else if value.Kind != yaml.ScalarNode || isNull(value) {
 			d.add(path, value.Line, "must be text, not "+describe(value))
 		} else if err := checkPrintable(value.Value); err != nil {

@@ -11,8 +11,9 @@ import (
 	"strings"
 )
 
-// Environment returns the variables with which the local etcd starts. cluster is its initial cluster: a new one if
-// token is set, otherwise the existing cluster that it joins. etcd ignores it unless its data directory is empty.
+// Environment returns the variables with which the local etcd starts. cluster is the initial cluster: a new cluster if
+// token is set, otherwise the existing cluster that the member joins. etcd ignores the initial cluster unless its data
+// directory is empty.
 func (c Config) Environment(cluster, token string) map[string]string {
 	env := map[string]string{
 		"ETCD_NAME":                        c.Host.Name,

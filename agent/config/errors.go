@@ -16,9 +16,9 @@ const maxProblems = 100
 
 // Problem is one mistake in a configuration.
 type Problem struct {
-	// as passed to Load or Parse; empty if the problem is not in the file's text
+	// file name as passed to Load or Parse; empty if the problem is not in the file's text
 	File string `json:"file,omitempty"`
-	Line int    `json:"line,omitempty"` // from 1; 0 if the problem has no line, as with a missing section
+	Line int    `json:"line,omitempty"` // line number, from 1; 0 if the problem has no line, as with a missing section
 	// path of the key, such as "timing.lockTTL"; empty if the file is not valid YAML
 	Key     string `json:"key,omitempty"`
 	Message string `json:"message"`          // what is wrong and what to do

@@ -20,10 +20,10 @@ import (
 	"github.com/quorumd/quorumd/agent/smallfile"
 )
 
-// CheckFiles checks the files that the configuration names for TLS and for the metrics listener: they exist, this
-// process can read them, certificates and keys are PEM, match each other and are valid today. It also checks the
-// machine ID if host.id is missing. The error is Errors with every problem. Parse does not do this, so that a
-// configuration can be checked on another machine.
+// CheckFiles checks the files that the configuration names, except those of a separate etcd: this process can read
+// them, and certificates and keys are PEM, match each other and are valid today. It also checks the machine ID if
+// host.id is missing. The error is Errors with every problem. Parse does not check files, so that a configuration can
+// be checked on another machine.
 func (c Config) CheckFiles() error {
 	u := fileUser("the user that runs quorumd")
 	var errs Errors
@@ -74,7 +74,7 @@ func (c Config) CheckFiles() error {
 	return nil
 }
 
-// fileUser names in messages the user who must be able to read the files.
+// fileUser is the user that must be able to read the files, as named in messages.
 type fileUser string
 
 // read reads a file that the configuration names.
@@ -89,11 +89,11 @@ func (u fileUser) read(path string) ([]byte, error) {
 	return data, nil
 }
 
-// unreadable adds the remedy to an error of a read.
+// unreadable turns a read error into one that contains the remedy.
 func (u fileUser) unreadable(path string, err error) error {
 	_, failed := errors.AsType[*fs.PathError](err)
 	switch {
-	case !failed: // its content or mode is wrong
+	case !failed: // the file's content or mode is wrong
 		return fmt.Errorf("cannot use %s: %w", path, err)
 	case errors.Is(err, fs.ErrNotExist):
 		return fmt.Errorf("%s does not exist; put it there or correct the path", path)

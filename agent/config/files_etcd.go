@@ -12,9 +12,9 @@ import (
 	"time"
 )
 
-// CheckEtcdFiles checks the files of etcd.tls as etcd's user: this process can read them, each certificate matches its
-// key, is valid today, has the usages that etcd needs, covers the host of its URL, and is signed by a trusted CA. The
-// error is Errors with every problem; nil without the section.
+// CheckEtcdFiles checks the files of etcd.tls and must run as etcd's user. It checks that this process can read them,
+// and that each certificate matches its key, is valid today, has the usages that etcd needs, covers the host of its
+// URL, and is signed by a trusted CA. The error is Errors with every problem; it is nil if the section is missing.
 func (c Config) CheckEtcdFiles() error {
 	t := c.Etcd.TLS
 	if t == nil {
@@ -48,8 +48,8 @@ func (c Config) PeerFiles() PeerFiles {
 // Complete reports whether all files are set.
 func (f PeerFiles) Complete() bool { return f.Cert != "" && f.Key != "" && f.CA != "" }
 
-// Check checks the files as etcd's user, like CheckEtcdFiles. host is the host in etcd.peerURL, and name the name of
-// this host.
+// Check checks the files like CheckEtcdFiles, and must run as etcd's user. host is the host in etcd.peerURL, and name
+// the name of this host.
 func (f PeerFiles) Check(host, name string) error {
 	c := Config{}
 	c.Host.Name = name
@@ -90,7 +90,7 @@ type listenerFiles struct {
 	keyPrefix     string // the prefix of the configuration keys
 	url, host     string // the key of the URL, and the host in it
 	ca, cert, key string
-	trust         string // file of the CA that must have signed cert; empty if unknown
+	trust         string // file of the CA that must have signed the certificate; empty if unknown
 	trustKey      string
 	uses          map[string]x509.ExtKeyUsage
 }

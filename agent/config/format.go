@@ -29,12 +29,13 @@ type format struct {
 	parse func(s string) (canonical string, err error)
 }
 
-// checked returns a parse function for texts that have no other form.
+// checked returns a parse function that checks a text and returns it unchanged.
 func checked(check func(string) error) func(string) (string, error) {
 	return func(s string) (string, error) { return s, check(s) }
 }
 
-// formats are the formats by name. A string without one has few allowed values, which checkNotation checks.
+// formats lists the formats by name. A string with the empty format has a few allowed values, which checkNotation
+// checks.
 var formats = map[string]format{
 	"":     {"", checked(func(string) error { return nil })},
 	"id":   {"a name of lowercase letters, digits, dots and dashes", checked(checkID)},
@@ -197,8 +198,8 @@ func parsePath(s string) (string, error) {
 // parseSocket accepts the path of a unix socket and cleans it.
 func parseSocket(s string) (string, error) {
 	if name := filepath.Base(s); len(name) > socketpath.MaxName {
-		return "", fmt.Errorf("a socket's name has at most %d bytes, not %d; choose a shorter one", socketpath.MaxName,
-			len(name))
+		return "", fmt.Errorf("the socket's file name may have at most %d bytes, not %d; choose a shorter one",
+			socketpath.MaxName, len(name))
 	}
 	return parsePath(s)
 }

@@ -17,7 +17,8 @@ import (
 //	derived   description of a default that is computed
 //	required  "true": the key must be set
 //	example   value that the reference shows when there is no default
-//	          (in both, semicolons separate the entries of a list; a list with a default may be empty)
+//	          (in default and example, semicolons separate the entries of a list; a list with a
+//	          default may be empty)
 //	is        format of a string, see formats in format.go
 //	unit      what a number counts
 //	oneOf     the allowed values, separated by spaces; hint explains the restriction
@@ -152,7 +153,7 @@ type Cluster struct {
 	ID string `yaml:"id" default:"" is:"hex"`
 
 	// Number of voters of a new cluster. Three survive one failure, five survive two. Later, quorumctl cluster resize
-	// changes it, and the size in etcd counts instead.
+	// records a different number in etcd, which then applies instead.
 	Voters int `yaml:"voters" default:"3" oneOf:"1 3 5 7 9" hint:"an even number has the same fault tolerance as one voter fewer, and more than 9 slow down every write"`
 
 	// Number of standbys: caught-up learners, ready to replace a voter.
@@ -204,19 +205,20 @@ type Disk struct {
 	// directory is a mount point.
 	ProbeDir string `yaml:"probeDir" derived:".quorumd-probe next to walDir, or next to dataDir if that holds the WAL" example:"/var/lib/etcd/.quorumd-probe" is:"path"`
 
-	// Time between two direct writes: one block that bypasses the page cache and is flushed.
+	// Time between two direct writes. Each writes one block, bypasses the page cache, and is flushed to the device.
 	DirectInterval time.Duration `yaml:"directInterval" default:"1s"`
 
 	// Time between two WAL writes: an append and fdatasync, as etcd does it.
 	WALInterval time.Duration `yaml:"walInterval" default:"10s"`
 
-	// Number of WAL writes that a disk must pass before its host may join for the first time. At least window.
+	// Number of WAL writes in the qualifying run, which a disk must pass before its host may join for the first time.
+	// At least window.
 	QualifySamples int `yaml:"qualifySamples" default:"3000" unit:"syncs" min:"20" max:"1000000"`
 
-	// Rate of these writes. Only a host without a member does them.
+	// Rate of the writes in that run. Only a host without a member makes them.
 	QualifyRate int `yaml:"qualifyRate" default:"50" unit:"syncs per second" min:"1" max:"50"`
 
-	// A slower fsync counts against the health state OK. Six in a row, over 5s, make the disk WARM.
+	// A slower fsync counts against the health state OK. Six in a row, spread over 5s or more, make the disk WARM.
 	FsyncWarm time.Duration `yaml:"fsyncWarm" default:"10ms"`
 
 	// A slower fsync counts towards the health state SLOW. Three in a row make the disk WARM, as do two within 10m
@@ -240,7 +242,7 @@ type Disk struct {
 	// Free space that a join requires on the file system of the data directory, even if the database is small.
 	MinFree Size `yaml:"minFree" default:"1GiB"`
 
-	// Number of samples behind a health state. 300 clean ones are the fewest that prove a p99 below fsyncWarm.
+	// Number of samples behind a health state. At least 300 samples, none of them slow, prove a p99 below fsyncWarm.
 	Window int `yaml:"window" default:"300" unit:"samples" min:"20" max:"100000"`
 }
 
@@ -293,9 +295,9 @@ type Timing struct {
 	// with an operator waiting at the machine, then continues; a restart or a reboot waits.
 	TransferTimeout time.Duration `yaml:"transferTimeout" default:"30s"`
 
-	// An unhealthy leader, for example one with a slow disk, transfers leadership to a healthy voter. The next
-	// transfer waits at least this long, and each further one twice as long. After a start quorumd first waits this
-	// long, too.
+	// An unhealthy leader, for example a leader with a slow disk, transfers leadership to a healthy voter. The next
+	// transfer waits at least this long, and each further transfer twice as long as the one before. After a start
+	// quorumd first waits this long, too.
 	TransferInterval time.Duration `yaml:"transferInterval" default:"1m"`
 
 	// A member that was taken down is back when it has been caught up and has served for this long.
@@ -305,7 +307,7 @@ type Timing struct {
 	ReturnMax time.Duration `yaml:"returnMax" default:"10m"`
 
 	// If the disk of a member that was taken down is still FAILED this long after the work ended, the operation ends
-	// with HEALTH_BAD. The default leaves enough time for a repaired disk to pass a whole qualifying run.
+	// with HEALTH_BAD. The default leaves enough time for a repaired disk to pass a complete qualifying run.
 	ReturnGiveUp time.Duration `yaml:"returnGiveUp" default:"2h"`
 
 	// How long an operation must be without a lock before other hosts may clean up after it. At least 2 x lockTTL,
@@ -325,11 +327,11 @@ const (
 
 	// MaxTransferInterval is the longest timing.transferInterval.
 	MaxTransferInterval = time.Hour
-	// MaxJoinBackoff is the longest backoff, at which its doubling ends.
+	// MaxJoinBackoff is the longest wait after a failed join; the wait stops doubling there.
 	MaxJoinBackoff = time.Hour
 )
 
-// Maintenance configures how a host is taken down, and when it may request that itself.
+// Maintenance configures how a host is taken down, and when quorumd may request a reboot itself.
 type Maintenance struct {
 	// Directory of the operator's own programs. Those in before.d run before this host is taken down, those in
 	// after.d when it is back, in the order of their names. The first failure stops the operation. Those in
@@ -437,7 +439,7 @@ type Checks struct {
 	// Programs whose findings keep this host from becoming the leader.
 	Leadership []string `yaml:"leadership" default:"" is:"check"`
 
-	// Programs whose findings keep other voters from being taken down while this one has to serve.
+	// Programs whose findings keep other voters from being taken down, because the cluster then depends on this host.
 	Maintenance []string `yaml:"maintenance" default:"" is:"check"`
 }
 
@@ -462,7 +464,7 @@ type Control struct {
 	Socket string `yaml:"socket" default:"/run/quorumd/control.sock" is:"socket"`
 
 	// Members of this group may make changes through the socket, as root may. The group must own no files, above all
-	// not the client key: its holder has full access to etcd.
+	// not the client key, because that key grants full access to etcd.
 	Group string `yaml:"group" default:"quorumd-admin" is:"group"`
 }
 

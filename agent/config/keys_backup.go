@@ -25,7 +25,7 @@ type Backup struct {
 	Rate Size `yaml:"rate" default:"64MiB"`
 
 	// Which snapshots are kept by quorumctl snapshot prune, and by the schedule after each new snapshot. The last
-	// verified one is always kept, and the last one that passed a restore test.
+	// snapshot that was verified and the last that passed a restore test are always kept.
 	Keep BackupKeep `yaml:"keep"`
 
 	// Where snapshots are stored.

@@ -73,7 +73,7 @@ type Etcd struct {
 	PeerURL string `yaml:"peerURL" required:"true" example:"http://192.0.2.1:2380" is:"url"`
 
 	// URL etcd listens on for clients. Its host is an IP address or localhost; etcd refuses other names. To serve http
-	// and https on one port, name both URLs, with a comma between.
+	// and https on one port, name both URLs, separated by a comma.
 	ListenClientURL string `yaml:"listenClientURL" derived:"same as clientURL" example:"http://192.0.2.1:2379" is:"listenURLs"`
 
 	// URL etcd listens on for its peers. Its host is an IP address or localhost; etcd refuses other names.

@@ -18,7 +18,7 @@ func (c Config) ProxyOn(urls []string) string {
 }
 
 // externalRules keep the proxy off the port of an external etcd. The configuration does not show whether that etcd also
-// listens on addresses other than its client URL's; kubeadm adds the loopback address. Of two listeners on one
+// listens on addresses other than that of its client URL; kubeadm adds the loopback address. If two listeners use one
 // port, the second fails to start. If listenClientURL is set, the addresses are known.
 func (d *decoder) externalRules(c *Config) []rule {
 	const listen, from, proxy = "etcd.listenClientURL", "etcd.clientURL", "proxy.listen"

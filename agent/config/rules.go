@@ -39,7 +39,7 @@ func (d *decoder) checkRules(c *Config) {
 	}
 }
 
-// show returns a key with its value, and marks a default, which the operator does not see in the file.
+// show returns a key with its value, and marks a default, because the file does not show it to the operator.
 func (d *decoder) show(path string, value any) string {
 	if v, ok := value.(time.Duration); ok {
 		value = durationfmt.Parseable(v)
@@ -128,7 +128,7 @@ func (d *decoder) timingRules(t *Timing) []rule {
 		{
 			keys("joinBackoff"), t.JoinBackoff <= MaxJoinBackoff,
 			show("joinBackoff", t.JoinBackoff) + " must be at most " + durationfmt.Parseable(MaxJoinBackoff) +
-				", where its doubling ends; lower it",
+				", because it stops doubling there; lower it",
 		},
 		{
 			keys("lockTTL"), t.LockTTL >= 2*time.Second && t.LockTTL%time.Second == 0,
@@ -143,7 +143,8 @@ func (d *decoder) timingRules(t *Timing) []rule {
 	}
 }
 
-// diskRules require that the limits of a sync rise in the order of the health states.
+// diskRules require that the limits for a sync rise from fsyncClear to fail, and that the probe does not wear out the
+// disk.
 func (d *decoder) diskRules(k *Disk) []rule {
 	limits := []struct {
 		path  string
@@ -185,7 +186,7 @@ func (d *decoder) diskRules(k *Disk) []rule {
 	})
 }
 
-// maintenanceRules require that automatic requests are possible at some time of day.
+// maintenanceRules require a window if quorumd may request reboots automatically.
 func maintenanceRules(m *Maintenance) []rule {
 	return []rule{{
 		[]string{"maintenance.windows", "maintenance.autoReboot"},
@@ -198,7 +199,7 @@ func maintenanceRules(m *Maintenance) []rule {
 // minGrace is how long each voter's host needs to check another voter often enough to report it dead.
 const minGrace = 30 * time.Second
 
-// maxCleanFor is the longest time that the policy makes an ejected host wait.
+// maxCleanFor is the longest time that the policy makes an ejected host wait before it may join again.
 const maxCleanFor = 24 * time.Hour
 
 // repairRules require that no host counts as dead too soon or stays ejected forever.
@@ -221,7 +222,7 @@ func (d *decoder) repairRules(c *Config) []rule {
 		[]string{"repair.cleanFor"},
 		c.Repair.CleanFor <= maxCleanFor,
 		d.show("repair.cleanFor", c.Repair.CleanFor) + " must be at most " + durationfmt.Parseable(maxCleanFor) +
-			", where its doubling ends; lower it",
+			", because it stops doubling there; lower it",
 	}}
 }
 

@@ -38,7 +38,7 @@ func TestWarnsIfTheClientURLIsNotAnEndpoint(t *testing.T) {
 	t.Parallel()
 	c := mustParse(t, strings.Replace(valid, "[http://192.0.2.1:2379]", "[http://192.0.2.2:2379]", 1))
 	want := []string{"etcd.clientURL (http://192.0.2.1:2379) is not in cluster.endpoints: add it there on every " +
-		"host, or other hosts will not ask this one"}
+		"host, or other hosts will not query this one"}
 	if diff := cmp.Diff(want, c.Warnings); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
@@ -97,7 +97,7 @@ func TestUnusableHostNameIsReported(t *testing.T) {
 		) {
 			return "", errors.New("no")
 		},
-		`quorumd.yaml: host.name: not set, and the machine's host name "(none)" cannot be used, ` +
+		`quorumd.yaml: host.name: not set, and the machine's host name "(none)" cannot be used: ` +
 			`it must be 1 to 63 letters, digits, dots, dashes and underscores, ` +
 			`beginning with a letter or digit, not "(none)"; set host.name`: func() (string, error) {
 			return "(none)", nil

@@ -70,7 +70,8 @@ func (d *decoder) discoveryRules(k *Discovery) []rule {
 	}
 }
 
-// schemeRules require at least one endpoint.
+// schemeRules require one scheme for etcd.clientURL and all endpoints, and that cluster.tls matches it. There must be
+// an endpoint.
 func (d *decoder) schemeRules(c *Config) []rule {
 	const list, section = "cluster.endpoints", "cluster.tls"
 	first, https := c.Cluster.Endpoints[0], scheme(c.Cluster.Endpoints[0]) == "https"
@@ -115,9 +116,9 @@ func (d *decoder) tlsPairRules(t *TLS) []rule {
 
 // httpsListener describes an etcd listener and the variables with which it serves https.
 type httpsListener struct {
-	listen, url string // the key and its value
+	listen, url string // the key of the listen URL, and that URL
 	files       [2]string
-	auto        string // makes etcd generate a self-signed certificate
+	auto        string // the variable that makes etcd generate a self-signed certificate
 }
 
 // serves reports whether the listener serves a scheme. A client listener may serve both.
@@ -184,7 +185,8 @@ func (d *decoder) listenNameRule(listen, advertised, value string) rule {
 	return rule{
 		[]string{listen, advertised},
 		value == "" || err == nil,
-		fmt.Sprintf("%s is not set, so it is %s; but %s, in %s", listen, advertised, listenNeedsIP(value), listen),
+		fmt.Sprintf("%s is not set, so it defaults to %s; but %s, in %s", listen, advertised, listenNeedsIP(value),
+			listen),
 	}
 }
 
@@ -220,7 +222,7 @@ func overlap(a, b string) bool {
 	return portA != "" && portA == portB && (plain(hostA) == plain(hostB) || isAll(hostA) || isAll(hostB))
 }
 
-// plain replaces localhost by its address.
+// plain replaces localhost with its address.
 func plain(host string) string {
 	if host == "localhost" {
 		return "127.0.0.1"
@@ -238,7 +240,7 @@ func isLoopback(host string) bool {
 	return host == "localhost" || err == nil && addr.IsLoopback()
 }
 
-// address returns the host and port of a URL, of two URLs that have the same, or of an address.
+// address returns the host and port of a URL or an address, or of the first of two URLs.
 func address(s string) string {
 	s, _, _ = strings.Cut(s, ",")
 	if _, after, ok := strings.Cut(s, "://"); ok {

@@ -19,7 +19,7 @@ func warnings(c *Config) []string {
 	if !slices.Contains(c.Cluster.Endpoints, c.Etcd.ClientURL) {
 		w = append(w,
 			fmt.Sprintf("etcd.clientURL (%s) is not in cluster.endpoints: add it there on every host, or other hosts "+
-				"will not ask this one", c.Etcd.ClientURL))
+				"will not query this one", c.Etcd.ClientURL))
 	}
 	unless := "quorumd was started with them" // etcd may have more variables than quorumd writes
 	if c.Etcd.Runner == RunnerSystemd {

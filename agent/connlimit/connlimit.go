@@ -24,18 +24,19 @@ import (
 	"time"
 )
 
-// Limits are the addresses that may connect, and the numbers of connections that they may have.
+// Limits define which addresses may connect, and how many connections they may have.
 type Limits struct {
 	Total      int
 	PerAddress int
-	Allow      []netip.Prefix // only these addresses may connect; empty: all
+	Allow      []netip.Prefix // addresses that may connect; if empty, all may
 	// Reserved is the number of connections reserved for each network of Allow, and all reserved connections together
 	// are at most half of Total. An address belongs to the smallest network that contains it.
 	Reserved int
 }
 
 const (
-	// sendBuffer is how much of an answer the kernel buffers for a slow reader, in bytes. A scrape has about 40 KiB.
+	// sendBuffer is how much of an answer the kernel buffers for a slow reader, in bytes. A scrape of the metrics is
+	// about 40 KiB.
 	sendBuffer = 128 << 10
 	// logEvery is the minimum interval between two log lines about rejected connections.
 	logEvery = time.Minute
@@ -49,9 +50,9 @@ type Listener struct {
 
 	mu       sync.Mutex
 	open     map[netip.Prefix]int // by machine
-	groups   map[netip.Prefix]int // by network of Allow; one group without Allow
+	groups   map[netip.Prefix]int // open connections by network of Allow; without Allow, one entry
 	all      int
-	rejected int       // refused since the last log line
+	rejected int       // connections rejected since the last log line
 	logged   time.Time // time of that line
 }
 
@@ -83,7 +84,7 @@ func (l *Listener) Accept() (net.Conn, error) {
 			continue
 		}
 		if tcp, ok := c.(*net.TCPConn); ok {
-			_ = tcp.SetWriteBuffer(sendBuffer) // on an error the kernel's own limit applies
+			_ = tcp.SetWriteBuffer(sendBuffer) // if this fails, the kernel's own limit applies
 		}
 		return &conn{Conn: c, release: sync.OnceFunc(func() { l.release(in) })}, nil
 	}
@@ -121,7 +122,7 @@ func (l *Listener) Allows(remote net.Addr) bool {
 	return allowed
 }
 
-// slot identifies the counters that include a connection.
+// slot identifies the counters to which a connection is added.
 type slot struct {
 	machine netip.Prefix
 	network netip.Prefix // the network of Limits.Allow that contains machine
@@ -180,7 +181,7 @@ func machineOf(addr netip.Addr) netip.Prefix {
 	if addr.Is6() {
 		bits = 64
 	}
-	p, _ := addr.Prefix(bits) // a valid address has that many bits
+	p, _ := addr.Prefix(bits) // a valid address has at least that many bits
 	return p
 }
 
@@ -221,7 +222,7 @@ func Server(handler http.Handler, times Times, log *slog.Logger) *http.Server {
 		Handler: handler, ReadHeaderTimeout: times.Header, ReadTimeout: times.Read, WriteTimeout: times.Write,
 		IdleTimeout:    times.Idle,
 		MaxHeaderBytes: 8 << 10,
-		HTTP2:          &http.HTTP2Config{MaxConcurrentStreams: 4}, // each may wait for a slow reader
+		HTTP2:          &http.HTTP2Config{MaxConcurrentStreams: 4}, // each stream may wait for a slow reader
 		ErrorLog:       slog.NewLogLogger(log.Handler(), slog.LevelDebug),
 	}
 }

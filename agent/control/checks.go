@@ -31,9 +31,9 @@ type Check struct {
 
 	State string      `json:"state,omitempty"` // UNKNOWN to FAILED; empty before the first measurement
 	Code  health.Code `json:"code,omitempty"`  // code of the current finding
-	Since time.Time   `json:"since,omitzero"`  // when the state was entered
+	Since time.Time   `json:"since,omitzero"`  // when the check entered this state
 	Text  string      `json:"text,omitempty"`  // the measured value and its limit
-	// NotAvailable is the reason why the check cannot be made.
+	// NotAvailable is the reason why the check cannot run.
 	NotAvailable string `json:"notAvailable,omitempty"`
 	// Figures are the values measured by an external check, as it reported them.
 	Figures []health.ExternalCheckFigure `json:"figures,omitempty"`

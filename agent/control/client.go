@@ -28,8 +28,8 @@ import (
 // every error of a method is an *Error with a code and a hint.
 type Client struct {
 	socket   string
-	patience time.Duration // to connect to a daemon that is starting, and again for the first byte of its answer
-	timeout  time.Duration // for a whole call; a context may end it earlier
+	patience time.Duration // limit to connect to a daemon that is starting, and again for the first byte of its answer
+	timeout  time.Duration // limit of a whole call; a context may end it earlier
 }
 
 // Dial returns a client for the socket at that path, DefaultSocket if empty. It does not connect yet: each call does,
@@ -258,10 +258,10 @@ func (c *Client) exchange(ctx context.Context, conn net.Conn, req *http.Request)
 	return nil, errors.New("it sends only interim responses")
 }
 
-// maxInterim is the most 1xx responses before the final one.
+// maxInterim is the maximum number of 1xx responses before the final one.
 const maxInterim = 5
 
-// connect connects to the daemon. It retries while no daemon listens, because one may be starting.
+// connect connects to the daemon. While no daemon listens, it retries, because a daemon may be starting.
 func (c *Client) connect(ctx context.Context) (net.Conn, error) {
 	ctx, cancel := context.WithTimeout(ctx, c.patience)
 	defer cancel()
@@ -332,7 +332,8 @@ func (c *Client) unreachable(err error) *Error {
 	}
 	if errors.Is(err, fs.ErrPermission) {
 		e.Code = CodeNotPermitted
-		e.Hint = "no permission for the socket or a directory above it: run it as root, or as a member of its group"
+		e.Hint = "no permission for the socket or a directory above it: run the command as root, or as a member of " +
+			"the socket's group"
 	}
 	return e
 }

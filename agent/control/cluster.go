@@ -17,7 +17,7 @@ type Cluster struct {
 	ID         string   `json:"id,omitempty"`
 	Reachable  bool     `json:"reachable"` // a quorum has just answered
 	AgeSeconds *float64 `json:"ageSeconds,omitempty"`
-	Error      string   `json:"error,omitempty"` // why it is not reachable
+	Error      string   `json:"error,omitempty"` // why the cluster is not reachable
 	Version    string   `json:"version,omitempty"`
 	Voters     int      `json:"voters"`
 	// Target is the size of the cluster: the number of voters to which an operator has resized it, otherwise the
@@ -64,23 +64,23 @@ type HostRecord struct {
 	Version     string   `json:"version"`
 	EtcdVersion string   `json:"etcdVersion,omitempty"`
 	MemberID    string   `json:"memberID,omitempty"`
-	AgeSeconds  *float64 `json:"ageSeconds,omitempty"` // since its record was read
+	AgeSeconds  *float64 `json:"ageSeconds,omitempty"` // seconds since its record was last read
 	// SilentSeconds is how long the host may have been down although its record has not expired: its member does not
 	// answer or, without a member, the record's renewals are overdue. The record's lease bounds it.
 	SilentSeconds *float64 `json:"silentSeconds,omitempty"`
 	// Former reports that the cluster does not list the member named in the host's record, for example because the host
 	// died before a recovery. The record is outdated, so role and health are unknown.
 	Former  bool   `json:"former,omitempty"`
-	Retired string `json:"retired,omitempty"` // if it is retired: leaves, left or unreadable
-	Waiting string `json:"waiting,omitempty"` // code of the reason why it waits
+	Retired string `json:"retired,omitempty"` // if the host is retired: leaves, left or unreadable
+	Waiting string `json:"waiting,omitempty"` // code of the reason why the host waits
 	// position in the join queue, from 1; absent if the host votes or is not ready to join
 	Rank int `json:"rank,omitempty"`
-	// how it reaches the other members that it has probed
+	// how the host reaches the members that its agent has probed
 	Sees []record.Reachability `json:"sees,omitempty"`
 }
 
-// Bounds of the hosts that a status lists. An ordinary host takes about 400 bytes; the largest permitted host record
-// makes a row of 16 KiB.
+// Bounds of the hosts in a status. An ordinary host takes about 400 bytes, and a host with the largest permitted record
+// up to 16 KiB.
 const (
 	MaxHosts     = 2000
 	MaxHostBytes = 2 << 20

@@ -9,7 +9,7 @@ import (
 )
 
 // Duration is an optional duration of a request. In JSON it is a string in Go's format, such as "1h30m0s". A request
-// omits a zero duration, and the server replaces it by the default.
+// omits a zero duration, and the server replaces it with the default.
 type Duration time.Duration
 
 // String returns the duration in Go's format.
@@ -36,7 +36,7 @@ func (d *Duration) UnmarshalText(text []byte) error {
 // DurationError reports a text that is not a Duration.
 type DurationError struct {
 	Text string
-	Zero bool // the text is a duration of zero
+	Zero bool // the text is valid, but the duration is zero
 }
 
 // Error returns the reason.

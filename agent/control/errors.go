@@ -14,7 +14,7 @@ const (
 	CodeBusy         = "BUSY"          // too many requests at once
 	CodeTimeout      = "TIMEOUT"       // no answer in time
 	CodeUnreachable  = "UNREACHABLE"   // the client cannot reach quorumd
-	CodeNotSaved     = "NOT_SAVED"     // this host's disk has not stored it; after a timeout it still may
+	CodeNotSaved     = "NOT_SAVED"     // this host's disk did not store the request; after a timeout it may still do so
 	CodeInternal     = "INTERNAL"      // a bug in quorumd
 )
 

@@ -15,11 +15,11 @@ type Health struct {
 	Since     time.Time `json:"since,omitzero"`
 	Text      string    `json:"text,omitempty"`
 	Remedy    string    `json:"remedy,omitempty"`
-	Qualified bool      `json:"qualified"` // has passed the qualification that a first join needs
+	Qualified bool      `json:"qualified"` // the disk has passed the qualifying run that a first join needs
 	Findings  []Finding `json:"findings"`
 
 	Mutes []health.Mute `json:"mutes,omitempty"` // muted findings
-	// NotAvailable lists the optional checks that cannot be made on this machine. They do not affect the health state.
+	// NotAvailable lists the optional checks that cannot run on this machine. They do not affect the health state.
 	NotAvailable []health.Absence `json:"notAvailable,omitempty"`
 	Disk         Disk             `json:"disk"`
 	// Devices are the block devices below etcd's data, from the one with the file system down to the leaves.
@@ -33,7 +33,7 @@ type Certificate struct {
 	Of    string    `json:"of"`   // own, ca, or member for one that a member presents to clients or peers
 	Name  string    `json:"name"` // the file, or the host and port that presents it
 	Until time.Time `json:"until"`
-	State string    `json:"state"` // OK, or WARM or SLOW if it must be reissued
+	State string    `json:"state"` // OK, or WARM or SLOW if the certificate must be reissued
 }
 
 // Device is a block device and its state. Properties unknown to the kernel are absent.
@@ -65,15 +65,15 @@ type Finding struct {
 
 // Disk holds the measurements of the fsync probe on the file system of the etcd WAL.
 type Disk struct {
-	WAL             Lane    `json:"wal"`    // like etcd's WAL: append and fdatasync
-	Direct          Lane    `json:"direct"` // the device alone: direct synchronous overwrite
+	WAL             Lane    `json:"wal"`    // writes like those of etcd's WAL: append and fdatasync
+	Direct          Lane    `json:"direct"` // writes to the device alone: direct synchronous overwrite
 	InFlightSeconds float64 `json:"inFlightSeconds,omitempty"`
-	InFlightOp      string  `json:"inFlightOp,omitempty"` // the call that has not returned; empty if there is none
+	InFlightOp      string  `json:"inFlightOp,omitempty"` // the call that has not returned yet; empty if there is none
 	FreeBytes       uint64  `json:"freeBytes,omitempty"`
 	// samples of the last minute excluded because of CPU starvation: they do not measure the disk
 	LeftOut      uint64   `json:"leftOut,omitempty"`
-	Samples      uint64   `json:"samples,omitempty"`    // taken in the last minute
-	AgeSeconds   *float64 `json:"ageSeconds,omitempty"` // since the newest sample
+	Samples      uint64   `json:"samples,omitempty"`    // samples taken in the last minute
+	AgeSeconds   *float64 `json:"ageSeconds,omitempty"` // age of the newest sample
 	LimitSeconds float64  `json:"limitSeconds"`         // limit of the P99 of WAL-like writes
 }
 

@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// The most history lines in one answer, and the default.
+// Maximum and default number of history lines in one answer.
 const (
 	MaxHistory     = 1000
 	DefaultHistory = 50

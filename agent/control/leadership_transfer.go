@@ -15,7 +15,7 @@ const TransferTime = time.Minute
 
 // TransferRequest requests that leadership be transferred to another voter.
 type TransferRequest struct {
-	Host   string `json:"host,omitempty"`   // its name or ID; the best voter if absent
+	Host   string `json:"host,omitempty"`   // name or ID of the voter; if absent, the best voter
 	Reason string `json:"reason,omitempty"` // one line
 	// only check the request, and return the plan
 	DryRun bool `json:"dryRun,omitempty"`
@@ -24,8 +24,8 @@ type TransferRequest struct {
 // RequestedTransfer is a leadership transfer as requested of this host. This host's quorumd keeps it in memory: a
 // restart forgets it.
 type RequestedTransfer struct {
-	MemberID record.MemberID `json:"memberID"` // the voter that is to lead
-	Name     string          `json:"name"`     // of the voter, for display
+	MemberID record.MemberID `json:"memberID"` // the voter that will become the leader
+	Name     string          `json:"name"`     // name of that voter, for display
 	From     string          `json:"from"`     // the voter that led when it was requested; empty if none did
 	Reason   string          `json:"reason,omitempty"`
 	By       string          `json:"by"`
@@ -46,7 +46,7 @@ type Transfer struct {
 // TransferStanding is a requested leadership transfer and what it waits for.
 type TransferStanding struct {
 	RequestedTransfer
-	Code policy.ReasonCode `json:"code"` // of what it waits for
+	Code policy.ReasonCode `json:"code"` // code of the reason why it waits
 	Text string            `json:"text"`
 }
 

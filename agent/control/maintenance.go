@@ -28,13 +28,13 @@ type MaintenanceRequest struct {
 	For Duration `json:"for,omitempty"`
 	// reserve the operation only: etcd keeps running
 	KeepRunning bool `json:"keepRunning,omitempty"`
-	// with maintenance: quorumd may call it off and start etcd again, if the cluster needs the vote of this host
+	// for maintenance: quorumd may call the work off and start etcd again if the cluster needs this host's vote
 	Interruptible bool `json:"interruptible,omitempty"`
-	// with a reboot: quorumd makes it safe and waits for it, the requester reboots
+	// for a reboot: quorumd reports when the reboot is safe and waits, and the requester reboots the machine
 	External bool `json:"external,omitempty"`
 	// only check the request, and return the maintenance that would start
 	DryRun bool `json:"dryRun,omitempty"`
-	// with External: the machine goes down within seconds whatever the answer; only the host itself can request it
+	// with External: the machine goes down within seconds, whatever quorumd answers; only its own host sets this
 	Hurried bool `json:"-"`
 }
 
@@ -51,11 +51,11 @@ type Maintenance struct {
 	External    bool        `json:"external"`
 	// Interruptible means that quorumd calls the work off if the cluster needs the vote of this host.
 	Interruptible bool `json:"interruptible"`
-	// Recalled is why quorumd has called the work off: the host comes back.
+	// Recalled is why quorumd has called the work off and brings the host back; absent if it has not.
 	Recalled string `json:"recalled,omitempty"`
-	// ByOthers means that another program runs etcd, and stops it when it is safe.
+	// ByOthers means that a program other than quorumd runs etcd, and stops etcd once that is safe.
 	ByOthers bool                `json:"byOthers,omitempty"`
-	Rollout  string              `json:"rollout,omitempty"` // ID of the rollout that requested it
+	Rollout  string              `json:"rollout,omitempty"` // ID of the rollout that requested the work
 	State    policy.RequestState `json:"state"`
 	DryRun   bool                `json:"dryRun,omitempty"` // nothing was requested
 }

@@ -12,7 +12,7 @@ import (
 	"github.com/quorumd/quorumd/health"
 )
 
-// The longest mute, and the default.
+// Maximum and default duration of a mute.
 const (
 	MaxMute     = 30 * 24 * time.Hour
 	DefaultMute = 4 * time.Hour

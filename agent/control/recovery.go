@@ -19,7 +19,7 @@ const CodeReading = "READING"
 // Recovery is the plan in force on this host.
 type Recovery struct {
 	Plan     string `json:"plan"`
-	Survivor string `json:"survivor"`           // the host whose data are kept
+	Survivor string `json:"survivor"`           // the host whose data is kept
 	Alone    bool   `json:"alone"`              // this host is the survivor
 	Snapshot string `json:"snapshot,omitempty"` // the snapshot that this host is restored from, instead of its data
 
@@ -28,7 +28,7 @@ type Recovery struct {
 	By      string          `json:"by"`
 	Since   time.Time       `json:"since"`
 	GivenUp string          `json:"givenUp,omitempty"` // who abandoned it
-	Done    bool            `json:"done,omitempty"`    // it had already succeeded
+	Done    bool            `json:"done,omitempty"`    // the plan had already succeeded
 }
 
 // RecoveryEnd is the end of the last plan on this host.
@@ -38,7 +38,7 @@ type RecoveryEnd struct {
 	Code  policy.ReasonCode `json:"code"` // RECOVERED, or why it was abandoned
 }
 
-// RecoveryFacts returns the facts that a recovery plan needs of this host. It works while etcd is down.
+// RecoveryFacts returns the facts about this host that a recovery plan requires. It works while etcd is down.
 func (c *Client) RecoveryFacts(ctx context.Context) (recovery.Facts, error) {
 	var f recovery.Facts
 	err := c.do(ctx, http.MethodPost, "/v1/recovery/facts", nil, &f)

@@ -10,7 +10,7 @@ import (
 	"github.com/quorumd/quorumd/agent/record"
 )
 
-// The bounds of how long a removal may stay queued, and the default.
+// Bounds and default for how long a removal may stay queued.
 const (
 	MinRemoval     = time.Second
 	MaxRemoval     = time.Hour
@@ -19,31 +19,31 @@ const (
 
 // RemovalRequest requests that a member be removed from etcd for good.
 type RemovalRequest struct {
-	Member string `json:"member"`         // its name, or its ID as printed by etcdctl
+	Member string `json:"member"`         // name of the member, or its ID as printed by etcdctl
 	Reason string `json:"reason"`         // required, one line
-	Live   bool   `json:"live,omitempty"` // even if the member votes and answers
+	Live   bool   `json:"live,omitempty"` // remove the member even if it votes and answers
 	// MinRemoval to MaxRemoval, DefaultRemoval if absent; the request expires if the removal has not begun by then
 	For Duration `json:"for,omitempty"`
-	// even if the member is healthy and the newest snapshot is not recent
+	// remove a healthy member even if the newest snapshot is not recent
 	WithoutSnapshot bool `json:"withoutSnapshot,omitempty"`
 	// only check the request, and return the removal that would start
 	DryRun bool `json:"dryRun,omitempty"`
 }
 
-// The State of a Removal.
+// The values of Removal.State.
 const (
-	RemovalWaiting = "waiting"  // in the queue
-	RemovalRunning = "removing" // its operation is in flight
-	RemovalDone    = "removed"  // already done before the request
+	RemovalWaiting = "waiting"  // the request is in the queue
+	RemovalRunning = "removing" // the operation is in flight
+	RemovalDone    = "removed"  // the member had been removed before the request
 )
 
 // RequestedRemoval is a member's removal as requested of this host.
 type RequestedRemoval struct {
 	MemberID record.MemberID `json:"memberID"`
-	Name     string          `json:"name"` // of the member, for display
+	Name     string          `json:"name"` // name of the member, for display
 	Reason   string          `json:"reason"`
 	By       string          `json:"by"`
-	Live     bool            `json:"live"` // even if the member votes and answers
+	Live     bool            `json:"live"` // the request applies even if the member votes and answers
 	Since    time.Time       `json:"since"`
 	Until    time.Time       `json:"until"` // when the request expires
 }

@@ -11,22 +11,22 @@ import (
 
 // RetireRequest requests that a host leave the cluster for good, or that its retirement be undone.
 type RetireRequest struct {
-	Host string `json:"host"` // its name or ID
-	// the name or ID of the host that replaces it, if it has a voter; empty: the best-ranked host
+	Host string `json:"host"` // name or ID of the host
+	// name or ID of the host that replaces its voter; if empty, the best-ranked host
 	Successor string `json:"successor,omitempty"`
 	Reason    string `json:"reason,omitempty"` // one line; required unless Undo is set
 	Undo      bool   `json:"undo,omitempty"`   // let the host join again
-	// an operation took the host down and it will not return: end the operation, and remove its member
+	// an operation took the host down, and the host will not return: end the operation, and remove its member
 	Lost bool `json:"lost,omitempty"`
 	// only check the request, and return the plan
 	DryRun bool `json:"dryRun,omitempty"`
 }
 
-// The State of a Retired host.
+// The values of Retired.State.
 const (
-	RetiredLeaves     = "leaves"     // it still has a member, or is in an operation
-	RetiredLeft       = "left"       // it can be switched off
-	RetiredUnreadable = "unreadable" // the record of its retirement cannot be read: it stays out, and its member stays
+	RetiredLeaves     = "leaves"     // the host still has a member, or is in an operation
+	RetiredLeft       = "left"       // the host can be switched off
+	RetiredUnreadable = "unreadable" // its retirement's record cannot be read: the host stays out, and its member stays
 )
 
 // Retired is a host that an operator has retired.
@@ -59,11 +59,11 @@ type Retirement struct {
 	Voters     int     `json:"voters"` // now
 	// how many more voters may fail without losing quorum; below 0 if there is no quorum now
 	FaultTolerance int               `json:"faultTolerance"`
-	Steps          []policy.PlanStep `json:"steps"` // in order; empty if it is undone
-	// the size of the cluster, if it is recorded with the retirement because there was none
+	Steps          []policy.PlanStep `json:"steps"` // remaining steps, in order; empty if the retirement is undone
+	// the size of the cluster, if it was not recorded before and is recorded together with the retirement
 	Size *Size `json:"size,omitempty"`
 	Undo bool  `json:"undo,omitempty"` // the retirement is undone
-	Lost bool  `json:"lost,omitempty"` // its operation is ended, and the removal of its member is requested
+	Lost bool  `json:"lost,omitempty"` // the host's operation is ended, and the removal of its member is requested
 	// nothing to record: the host is retired already, or it is not retired if Undo is set
 	Unchanged bool `json:"unchanged,omitempty"`
 	DryRun    bool `json:"dryRun,omitempty"` // nothing was recorded

@@ -25,11 +25,11 @@ type RolloutRequest struct {
 	// skip hosts whose etcd reports this version; empty to skip none
 	Version string `json:"version,omitempty"`
 	Reason  string `json:"reason"` // required, one line
-	// with a Version: do not wait for a snapshot before the first host
+	// if version is set: do not wait for a snapshot before the first host
 	WithoutSnapshot bool `json:"withoutSnapshot,omitempty"`
-	// with a Version of a newer minor version: do not pause before the last member
+	// if version is a newer minor version: do not pause before the last member
 	NoHold bool `json:"noHold,omitempty"`
-	// with policy.WorkDefrag: also defragment hosts on which that frees little space
+	// for defrag: also defragment hosts on which that frees little space
 	Force bool `json:"force,omitempty"`
 	// only check the request, and return the rollout that would start
 	DryRun bool `json:"dryRun,omitempty"`
@@ -55,11 +55,11 @@ type Rollout struct {
 	Started time.Time     `json:"started"`
 	Hosts   []RolloutHost `json:"hosts"`
 	DryRun  bool          `json:"dryRun,omitempty"` // nothing was started
-	// of a dry run of a readdress or defragmentation: its steps, in order
+	// only in a dry run of a readdress or defragmentation: the steps of the rollout, in order
 	Steps []policy.PlanStep `json:"steps,omitempty"`
-	// of a dry run for all hosts: the members whose hosts are left out because their quorumd does not report
+	// only in a dry run for all hosts: the members whose hosts are left out because their quorumd does not report
 	Absent []string `json:"absent,omitempty"`
-	// of a dry run with a Version: the hosts without etcd.nextBinary, on which etcd's settings are not checked
+	// only in a dry run with a version: the hosts without etcd.nextBinary, on which etcd's settings are not checked
 	Unchecked []string `json:"unchecked,omitempty"`
 }
 
@@ -68,10 +68,10 @@ type RolloutHost struct {
 	ID    string `json:"id"`
 	Name  string `json:"name"`
 	State string `json:"state"`
-	// of a dry run of a defragmentation: its member's database, and why it is or is not defragmented
+	// only in a dry run of a defragmentation: its member's database, and why it would or would not be defragmented
 	Database *policy.Database `json:"database,omitempty"`
 	Text     string           `json:"text,omitempty"`
-	Seconds  float64          `json:"seconds,omitempty"` // duration once it is done
+	Seconds  float64          `json:"seconds,omitempty"` // duration of the work, once the host is done
 	// TurnSeconds is how long the rollout took for this host once it is done. Unlike Seconds, it includes the pause
 	// after the previous host.
 	TurnSeconds float64 `json:"turnSeconds,omitempty"`

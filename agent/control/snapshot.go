@@ -28,7 +28,7 @@ const CodeSnapshotRunning = "SNAPSHOT_RUNNING"
 type SnapshotRequest struct {
 	Do     string `json:"do"`               // SnapshotSave to SnapshotRestoreTest
 	Name   string `json:"name,omitempty"`   // snapshot to verify or to test; empty for the newest
-	DryRun bool   `json:"dryRun,omitempty"` // with a prune: only list what would be removed
+	DryRun bool   `json:"dryRun,omitempty"` // for a prune: only list the snapshots that it would remove
 }
 
 // SnapshotJob is a snapshot job and, once it has ended, its result.
@@ -40,12 +40,12 @@ type SnapshotJob struct {
 	Started    time.Time        `json:"started,omitzero"`
 	Ended      *time.Time       `json:"ended,omitempty"`
 	Bytes      int64            `json:"bytes"`              // bytes read and written so far
-	Progress   *policy.Progress `json:"progress,omitempty"` // while it runs, if the total is known
-	Serving    bool             `json:"serving,omitempty"`  // an etcd serves it: at most 10 min, remaining time unknown
+	Progress   *policy.Progress `json:"progress,omitempty"` // set while the job runs, if the total is known
+	Serving    bool             `json:"serving,omitempty"`  // an etcd serves it for at most 10 min; time left unknown
 	Error      string           `json:"error,omitempty"`
 
-	Snapshots []Snapshot `json:"snapshots"` // the listed, saved, verified, tested or removed ones
-	Orphans   []string   `json:"orphans"`   // listed or removed objects that belong to no snapshot
+	Snapshots []Snapshot `json:"snapshots"` // snapshots that were listed, saved, verified, tested or removed
+	Orphans   []string   `json:"orphans"`   // objects that belong to no snapshot, listed or removed
 	Unread    []string   `json:"unread"`    // manifests that cannot be read, and why
 
 	Served string `json:"served,omitempty"` // version of the etcd that served the tested snapshot
@@ -64,7 +64,7 @@ type Snapshot struct {
 	Hash      uint32    `json:"hash"`
 
 	CompactRevision int64  `json:"compactRevision"` // -1 if nothing was ever compacted
-	StoredSHA256    string `json:"storedSha256"`    // of the stored data
+	StoredSHA256    string `json:"storedSha256"`    // hash of the stored data
 
 	Size       int64 `json:"size"`
 	StoredSize int64 `json:"storedSize"`
@@ -75,13 +75,13 @@ type Snapshot struct {
 
 // Backup holds the results of the cluster's last snapshots.
 type Backup struct {
-	Name     string     `json:"name,omitempty"`  // of the last saved snapshot
-	Saved    *time.Time `json:"saved,omitempty"` // when it was taken
-	Host     string     `json:"host,omitempty"`  // the host that took it
+	Name     string     `json:"name,omitempty"`  // name of the last saved snapshot
+	Saved    *time.Time `json:"saved,omitempty"` // when that snapshot was taken
+	Host     string     `json:"host,omitempty"`  // the host that took that snapshot
 	Revision int64      `json:"revision,omitempty"`
-	Size     int64      `json:"size,omitempty"` // of the database, in bytes
+	Size     int64      `json:"size,omitempty"` // size of the database, in bytes
 
-	Failed     *time.Time `json:"failed,omitempty"` // the last failed attempt since
+	Failed     *time.Time `json:"failed,omitempty"` // the last failed attempt after that snapshot
 	FailedHost string     `json:"failedHost,omitempty"`
 	Cause      string     `json:"cause,omitempty"`
 
@@ -92,7 +92,7 @@ type Backup struct {
 
 // RestoreTest holds the results of the cluster's last restore tests.
 type RestoreTest struct {
-	Name          string     `json:"name,omitempty"`          // of the last successfully tested snapshot
+	Name          string     `json:"name,omitempty"`          // name of the last successfully tested snapshot
 	RestoreTested *time.Time `json:"restoreTested,omitempty"` // time of that test
 	Host          string     `json:"host,omitempty"`          // the host that tested it
 	Revision      int64      `json:"revision,omitempty"`
@@ -100,7 +100,7 @@ type RestoreTest struct {
 	Etcd          string     `json:"etcdVersion,omitempty"` // version of the etcd that served it
 	TookSeconds   float64    `json:"tookSeconds,omitempty"`
 
-	Failed     *time.Time `json:"failed,omitempty"` // the last failed attempt since
+	Failed     *time.Time `json:"failed,omitempty"` // the last failed attempt after that test
 	FailedHost string     `json:"failedHost,omitempty"`
 	Cause      string     `json:"cause,omitempty"`
 

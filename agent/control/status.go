@@ -71,7 +71,7 @@ type Next struct {
 // important.
 type Reason struct {
 	Code   string    `json:"code"`
-	Text   string    `json:"text"`             // with the measured value and its limit, if any
+	Text   string    `json:"text"`             // text, with the measured value and its limit if there are any
 	Remedy string    `json:"remedy,omitempty"` // what an operator can do; empty if waiting is enough
 	Since  time.Time `json:"since,omitzero"`
 	// Caution marks a reason that blocks nothing and stays until an operator acts on it.
@@ -93,10 +93,10 @@ type Unit struct {
 
 // Loop is the state of the daemon's control loop.
 type Loop struct {
-	AgeSeconds      *float64 `json:"ageSeconds,omitempty"` // since the last completed round
+	AgeSeconds      *float64 `json:"ageSeconds,omitempty"` // time since the last completed round
 	IntervalSeconds float64  `json:"intervalSeconds"`
-	// StuckAfterSeconds is the age above which the loop hangs. Up to it, the loop may be waiting for members that do
-	// not answer.
+	// StuckAfterSeconds is the age above which the loop counts as hung. Up to that age, the loop may be waiting for
+	// members that do not answer.
 	StuckAfterSeconds float64 `json:"stuckAfterSeconds,omitempty"`
 	Rounds            uint64  `json:"rounds"`
 	Steps             uint64  `json:"steps"`

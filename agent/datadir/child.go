@@ -56,12 +56,12 @@ func (d Dir) run(ctx context.Context, verb string, result any) error {
 	return err
 }
 
-// InspectMain runs in the child that inspects. Its arguments are the data and the WAL directory.
+// InspectMain runs in the child that inspects the directories. Its arguments are the data and the WAL directory.
 func InspectMain(args []string, stdout io.Writer) error {
 	return runMain(args, stdout, func() (Contents, error) { return Inspect(args[0], args[1]), nil })
 }
 
-// MoveAsideMain runs in the child that moves. Its arguments are the data and the WAL directory.
+// MoveAsideMain runs in the child that moves the data aside. Its arguments are the data and the WAL directory.
 func MoveAsideMain(args []string, stdout io.Writer) error {
 	return runMain(args, stdout, func() ([]string, error) { return MoveAside(args[0], args[1], time.Now()) })
 }

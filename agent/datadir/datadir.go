@@ -26,12 +26,12 @@ import (
 // Contents describe a data directory.
 type Contents struct {
 	Empty     bool   `json:"empty"`               // absent, or without etcd's files
-	ClusterID uint64 `json:"clusterID,omitempty"` // IDs of the member that the data belongs to
+	ClusterID uint64 `json:"clusterID,omitempty"` // IDs of the cluster and member that the data belongs to
 	MemberID  uint64 `json:"memberID,omitempty"`
-	Problem   string `json:"problem,omitempty"` // why it cannot be read
+	Problem   string `json:"problem,omitempty"` // why the data cannot be read
 	// Mount lists the mount points of both directories, or of their future parents; empty if unknown.
 	Mount string `json:"mount,omitempty"`
-	// free bytes in its file system for etcd; -1 if unknown
+	// free bytes for etcd on its file system; -1 if unknown
 	Free int64 `json:"free"`
 }
 
@@ -45,8 +45,8 @@ func Inspect(dataDir, walDir string) Contents {
 	return c
 }
 
-// withMounts calls read, and sets the mount points if they were the same before and after: a disk mounted in the
-// meantime must not count as mounted and empty.
+// withMounts calls read, and sets the mount points only if they were the same before and after. Otherwise a disk that
+// was mounted in between could count as mounted and empty.
 func withMounts(mounts func() string, read func() Contents) Contents {
 	before := mounts()
 	c := read()
@@ -74,8 +74,8 @@ func mounts(dirs ...string) string {
 	return strings.Join(all, ", ")
 }
 
-// mountOf returns the topmost parent of a directory, which may not exist yet, on the same device: the mount point of
-// its disk. A sandbox that mounts a directory over itself makes no difference.
+// mountOf returns the topmost parent directory that is on the same device as the directory, which may not exist yet:
+// the mount point of its disk. A sandbox that mounts a directory over itself makes no difference.
 func mountOf(dir string) (string, error) {
 	var stat unix.Stat_t
 	err := unix.Stat(dir, &stat)
@@ -192,7 +192,7 @@ func MoveAside(dataDir, walDir string, now time.Time) ([]string, error) {
 	}
 	stamp := ".quorumd-" + now.UTC().Format("20060102T150405.000Z")
 	var moved []string
-	var parents []string // their entries may have changed, in this or an earlier attempt
+	var parents []string // their entries may have changed, in this attempt or an earlier one
 	for _, dir := range []string{filepath.Join(dataDir, "member"), walDir} {
 		if dir == "" || strings.HasPrefix(dir, filepath.Join(dataDir, "member")+string(filepath.Separator)) {
 			continue

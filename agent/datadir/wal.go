@@ -27,7 +27,7 @@ func walMetadata(path string) (member, cluster uint64, err error) {
 	if err != nil {
 		return 0, 0, fmt.Errorf("cannot read the write-ahead log: %w", err)
 	}
-	defer file.Close() // it is only read
+	defer file.Close() // an error does not matter: the file was only read
 	info, err := file.Stat()
 	if err != nil {
 		return 0, 0, fmt.Errorf("cannot read the write-ahead log: %w", err)
@@ -67,7 +67,8 @@ func parseMetadata(data []byte) (member, cluster uint64, err error) {
 	return who.GetNodeID(), who.GetClusterID(), nil
 }
 
-// head is the beginning of a WAL file. It hides the file's size, up to which etcd's decoder allocates for a record.
+// head is the beginning of a WAL file. It reports the size of that beginning instead of the file's size, because etcd's
+// decoder may allocate as much memory for one record as the file is large.
 type head struct {
 	io.Reader
 	info fs.FileInfo

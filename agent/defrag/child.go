@@ -23,7 +23,7 @@ import (
 // maxLine limits a line of a child's output, in bytes: the child runs as etcd's user.
 const maxLine = 1 << 20
 
-// title is the name of the work in texts, in the place of a program's name.
+// title names the work in texts, where a hook's program would be named.
 const title = "defragmentation"
 
 // Programs runs defragmentations through child processes, and everything else as the embedded Programs. A
@@ -37,7 +37,7 @@ type Programs struct {
 	Ended   func()        // called when a compaction ends; may be nil
 
 	mu   sync.Mutex
-	id   string // of the last run
+	id   string // ID of the last run
 	last hooks.Result
 }
 
@@ -72,14 +72,14 @@ func (p *Programs) State(ctx context.Context, run hooks.Run) (hooks.Result, erro
 	return p.last, nil
 }
 
-// unknown returns the state of a run that this process has not started. If an earlier one has, and the deadline to
-// start has passed, it has failed: its child was killed with that process, or ends without a result.
+// unknown returns the state of a run that this process has not started. After the deadline to start, a run that an
+// earlier process started has failed: its child was killed with that process, or ends without reporting a result.
 func (p *Programs) unknown(run hooks.Run) (hooks.Result, error) {
 	var now unix.Timespec
 	if err := unix.ClockGettime(unix.CLOCK_BOOTTIME, &now); err != nil {
 		return hooks.Result{}, fmt.Errorf("cannot read the clock: %w", err)
 	}
-	started := run.Until > hooks.BeginWithin // the time of its start is recorded
+	started := run.Until > hooks.BeginWithin // Until is a real deadline only after the start was recorded
 	if started && time.Duration(now.Nano()) > run.Until {
 		return hooks.Result{
 			State: hooks.Failed, Hook: title, Text: "quorumd was restarted during the defragmentation",

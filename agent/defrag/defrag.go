@@ -1,14 +1,14 @@
 // Copyright The quorumd Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package defrag compacts the database of an etcd that is stopped into a new file, and puts that in its place. It
+// Package defrag compacts the database of a stopped etcd into a new file, and replaces the original with that file. It
 // promises:
 //
-//   - At every instant, also after a power loss, the file "db" is a complete database with the same contents. The
-//     original is only read, and is kept as "db.before-defrag" until it is deleted by a later call.
-//   - The new file takes its place only after it was synced, read again and compared with the original.
-//   - An etcd that is started meanwhile never continues with the original after the exchange: then the exchange is
-//     undone.
+//   - At every instant, even after a power loss, the file "db" is a complete database with the same contents. The
+//     original is only read, and is kept as "db.before-defrag" until a later call deletes it.
+//   - The new file replaces the original only after it was synced, read again and compared with the original.
+//   - If an etcd that was started meanwhile has the original open after the exchange, the exchange is undone, so that
+//     no change of that etcd is lost.
 //   - Only a child process with etcd's user opens these files.
 package defrag
 
@@ -38,14 +38,15 @@ const (
 	// newName is the name of the new file before the exchange. etcd deletes files that begin with "db.tmp" when it
 	// starts.
 	newName = "db.tmp.quorumd-defrag"
-	// txBytes limits a transaction. Smaller ones take longer, and a single one needs memory for the whole database.
+	// txBytes limits a transaction. Smaller transactions take longer, and a single transaction needs memory for the
+	// whole database.
 	txBytes = 64 << 20
 	// spare is the free space to leave for etcd's log while the new file is written.
 	spare = 64 << 20
 	// lockWait is how long to wait for the lock of the database, which a running etcd holds.
 	lockWait = 5 * time.Second
-	// openWait is the time between the exchange and the check whether an etcd has the original open: an etcd that was
-	// about to open it has done so by then.
+	// openWait is the time between the exchange and the check whether an etcd has the original open. An etcd that was
+	// about to open the original has opened it by the end of that time.
 	openWait = 200 * time.Millisecond
 )
 
@@ -63,8 +64,8 @@ type phase string
 const (
 	phaseBegun    phase = "begun"    // the original is open and locked
 	phaseWritten  phase = "written"  // the new file is complete
-	phaseVerified phase = "verified" // and equal to the original
-	phaseLinked   phase = "linked"   // the original has its second name
+	phaseVerified phase = "verified" // the new file is equal to the original
+	phaseLinked   phase = "linked"   // the original also has its second name
 	phaseReplaced phase = "replaced" // the new file is in place
 )
 
@@ -107,7 +108,7 @@ func (d directory) remove(name string) error {
 	return nil
 }
 
-// Clean deletes the original of a compaction, and what a killed one left behind.
+// Clean deletes the original after a compaction, and the files that a killed compaction left behind.
 func Clean(dataDir string) error {
 	d, err := open(dataDir)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -120,8 +121,8 @@ func Clean(dataDir string) error {
 	return d.clean()
 }
 
-// clean removes the files of an earlier compaction. If etcd has continued with the original, it was started just before
-// a compaction was killed, and the original is put back in its place.
+// clean removes the files of an earlier compaction. If that compaction was killed, an etcd that was started just before
+// may have continued with the original. Then clean puts the original back in its place.
 func (d directory) clean() error {
 	if err := d.remove(newName); err != nil {
 		return err
@@ -138,9 +139,9 @@ func (d directory) clean() error {
 	return errors.Join(err, d.sync())
 }
 
-// continued reports whether an etcd has the original open although the new file has its name, or has written to it
-// since. The clock may have been set back, so the consistent index decides: etcd stores with each change how much of
-// its log the database contains.
+// continued reports whether an etcd has the original open although the new file has its name, or has written to the
+// original since. The clock may have been set back, so the consistent index decides: with each change, etcd stores how
+// much of its log the database contains.
 func (d directory) continued() (bool, error) {
 	file, err := os.OpenFile(d.name(OldName), os.O_RDONLY|unix.O_NOFOLLOW|unix.O_NONBLOCK, 0)
 	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, unix.ELOOP) {
@@ -165,7 +166,7 @@ func (d directory) continued() (bool, error) {
 		return open, err
 	}
 	contains, err := d.index(database)
-	if err != nil { // then only the original may be complete
+	if err != nil { // in that case, only the original may be complete
 		return false, err
 	}
 	original, err := d.index(OldName)
@@ -227,13 +228,13 @@ func compact(ctx context.Context, dataDir string, progress *child.Progress, at f
 	defer source.close()
 	at(phaseBegun)
 	r = Result{Before: source.size, InUse: source.inUse}
-	progress.Expect(2 * r.InUse) // written, and read again
+	progress.Expect(2 * r.InUse) // once to write it, and once to read it again
 	if err := d.hasRoom(r.InUse); err != nil {
 		return Result{}, err
 	}
 	defer func() {
 		if err != nil {
-			_ = d.remove(newName) // the error is the cause
+			_ = d.remove(newName) // the caller gets the error that came first
 		}
 	}()
 	if err := d.write(source); err != nil {
@@ -245,7 +246,7 @@ func compact(ctx context.Context, dataDir string, progress *child.Progress, at f
 	if err != nil {
 		return Result{}, fmt.Errorf("cannot verify the new database: %w", err)
 	}
-	defer copied.close() // until then, an etcd that has opened the new file waits for its lock
+	defer copied.close() // until it is closed, an etcd that has opened the new file waits for its lock
 	progress.Add(r.InUse)
 	at(phaseVerified)
 	if err := ctx.Err(); err != nil {
@@ -258,27 +259,28 @@ func compact(ctx context.Context, dataDir string, progress *child.Progress, at f
 	return r, nil
 }
 
-// remedy returns what helps against a full disk, for an error text.
+// remedy returns the remedy for a full disk, to append to an error text; "" for other errors.
 func remedy(err error) string {
 	for _, full := range []error{unix.ENOSPC, unix.EDQUOT, unix.EFBIG} {
-		if errors.Is(err, full) || strings.Contains(err.Error(), full.Error()) { // bbolt wraps only the text
+		if errors.Is(err, full) || strings.Contains(err.Error(), full.Error()) { // bbolt keeps only the error's text
 			return " → free space on that file system, and try again; the database is unchanged"
 		}
 	}
 	return ""
 }
 
-// opened is a database opened read-only. bbolt holds a shared lock on it, for which an etcd waits.
+// opened is a database opened read-only. bbolt holds a shared lock on the file, and an etcd that opens it waits for
+// that lock.
 type opened struct {
 	db    *bbolt.DB
-	file  *os.File // the same one as bbolt's
+	file  *os.File // the file that bbolt has open
 	size  int64
-	inUse int64 // bytes of its pages in use
+	inUse int64 // bytes of the database's pages in use
 }
 
-func (o opened) close() { _ = o.db.Close() } // it was only read
+func (o opened) close() { _ = o.db.Close() } // an error does not matter: the database was only read
 
-// openSource opens the database, which no etcd must have open.
+// openSource opens the database. It returns an error if an etcd has the database open.
 func (d directory) openSource() (opened, error) {
 	o, err := d.openDB(database)
 	switch {
@@ -327,8 +329,8 @@ func (d directory) openDB(name string) (o opened, err error) {
 	return o, err
 }
 
-// isOpenForWriting reports whether a process has a file open for writing, as etcd has its database. A lease is refused
-// then, whatever process, user or container has it open.
+// isOpenForWriting reports whether a process has a file open for writing, as etcd does with its database. The kernel
+// then refuses a lease on the file, whatever process, user or container has it open.
 func isOpenForWriting(file *os.File) (bool, error) {
 	_, err := unix.FcntlInt(file.Fd(), unix.F_SETLEASE, unix.F_RDLCK)
 	if errors.Is(err, unix.EAGAIN) {
@@ -343,7 +345,7 @@ func isOpenForWriting(file *os.File) (bool, error) {
 	return false, nil
 }
 
-// opensWithin reports whether a process has a file open for writing, now or within this time.
+// opensWithin reports whether a process has a file open for writing, now or at any time within the limit.
 func opensWithin(file *os.File, limit time.Duration) (bool, error) {
 	over := time.After(limit)
 	tick := time.NewTicker(limit / 10)
@@ -392,7 +394,7 @@ func (d directory) write(source opened) (err error) {
 	return errors.Join(dst.Sync(), dst.Close())
 }
 
-// exchange puts the new file in the place of the original, which gets a second name first.
+// exchange puts the new file in the original's place, after giving the original a second name.
 func (d directory) exchange(source, copied opened, at func(phase)) error {
 	if err := os.Link(d.name(database), d.name(OldName)); err != nil {
 		return err

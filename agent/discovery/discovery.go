@@ -4,12 +4,12 @@
 // Package discovery periodically looks up endpoints where members of the cluster may be, in DNS, a file, or the output
 // of a program. It promises:
 //
-//   - One lookup at a time, bounded in time, bytes and count. A lookup that does not end in time is reported, and no
-//     second one starts until it has ended.
+//   - Only one lookup runs at a time, bounded in time, bytes and count. A lookup that does not end in time is reported,
+//     and the next lookup starts only after it has ended.
 //   - An answer is accepted as a whole or not at all: it is refused if one entry is not an endpoint with the
-//     scheme of the configured ones.
-//   - An answer that fails, is empty or is shorter than the previous one removes no endpoint. Only etcd decides who is
-//     a member; this package finds endpoints to ask.
+//     scheme of the configured endpoints.
+//   - A lookup that fails, or whose answer is empty or shorter than before, removes no endpoint. Only etcd decides who
+//     is a member; this package finds endpoints to ask.
 package discovery
 
 import (
@@ -31,7 +31,7 @@ const (
 	// MaxBytes bounds the bytes read for an answer.
 	MaxBytes = 8 << 10
 
-	maxURL = 300 // a DNS name has 253 at most
+	maxURL = 300 // a DNS name has at most 253 characters
 )
 
 // Source returns the current endpoints, unchecked. It may outlive its context, for example while it reads a file on a
@@ -41,7 +41,7 @@ type Source func(ctx context.Context) ([]string, error)
 // Options configure the source and the frequency of lookups.
 type Options struct {
 	Source   Source
-	Scheme   string // of the configured endpoints: http or https
+	Scheme   string // scheme of the configured endpoints: http or https
 	Interval time.Duration
 	Timeout  time.Duration
 	// Report is called after every lookup, with the sorted endpoints or the error.

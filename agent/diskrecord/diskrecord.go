@@ -18,13 +18,13 @@ import (
 	"github.com/quorumd/quorumd/health"
 )
 
-// Asked is what other hosts need now.
+// Asked states which measurements other hosts need now.
 type Asked struct {
-	Mean    bool // the mean of the writes, while the leader is slow
-	Figures bool // their median, 90th percentile and slow episodes, for a comparison of disks
+	Mean    bool // the mean of this host's writes, while the leader is slow
+	Figures bool // the median, 90th percentile and slow episodes of these writes, to compare disks
 }
 
-// Publisher holds what the record shows.
+// Publisher holds the measurements that the record shows.
 type Publisher struct {
 	p99     fsyncP99
 	mean    writeMean
@@ -39,15 +39,15 @@ func New() *Publisher {
 	}
 }
 
-// Set sets the measurements in a host's record. now is the time since the boot at which the host was assessed, and wall
-// the same by the wall clock.
+// Set sets the measurements in a host's record. now and wall are the time of the assessment, since boot and by the wall
+// clock.
 func (p *Publisher) Set(h *record.Host, now time.Duration, wall time.Time, a health.Assessment, asked Asked) {
 	h.FsyncP99 = p.p99.steady(now, a.Figures.WAL.P99, a.State)
 	p.mean.set(h, now, wall, a.Writes, asked.Mean)
 	p.figures.set(h, now, wall, a.Writes, asked.Figures)
 }
 
-// mayPublish reports whether a budget has room at that time since the boot, and takes it.
+// mayPublish reports whether a budget allows a publication at that time since boot, and counts it if so.
 func mayPublish(budget *rate.Limiter, now time.Duration) bool {
 	return budget.AllowN(time.Unix(0, int64(now)), 1)
 }

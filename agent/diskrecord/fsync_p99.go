@@ -34,7 +34,7 @@ func (p *fsyncP99) steady(now, p99 time.Duration, state health.State) float64 {
 	return level
 }
 
-// Octave returns a duration in seconds, rounded up to 0.125 ms times a power of two; 0 if it is unknown.
+// Octave returns a duration in seconds, rounded up to 0.125 ms times a power of two; 0 if the duration is unknown.
 func Octave(d time.Duration) float64 {
 	if d <= 0 {
 		return 0

@@ -18,11 +18,11 @@ const (
 	figuresEvery = 30 * time.Minute
 	// figuresSoonest is the minimum time before changed figures are published.
 	figuresSoonest = 10 * time.Second
-	// figuresChange is the factor by which the median must have changed: three steps, more than chance explains. The
-	// 90th percentile varies more.
+	// figuresChange is the factor by which the median must have changed: more than chance explains. The 90th percentile
+	// varies more.
 	figuresChange, figuresP90Change = 1.6, 2.1
 	// Figures are published at most figuresBudget times in a row, the first answer included, and once more after each
-	// figuresRefill: a load that all voters share makes all of them ask, and a record that asks may be forged.
+	// figuresRefill. If all voters share a load, all of them ask, and a record that asks may be forged.
 	figuresBudget = 6
 	figuresRefill = 20 * time.Minute
 )
@@ -65,8 +65,8 @@ func (w *writeFigures) differ(now health.Writes) bool {
 		now.Tails >= 2*w.tails+4 || 2*now.Tails+4 <= w.tails
 }
 
-// quarterOctave returns a duration in seconds, rounded to the nearest microsecond times a power of the fourth root of
-// two: a comparison must not be biased.
+// quarterOctave returns a duration in seconds, rounded to the nearest level: 1 µs times a power of the fourth root of
+// two. Rounding up would bias a comparison of disks.
 func quarterOctave(d time.Duration) float64 {
 	steps := math.Round(4 * math.Log2(float64(d)/float64(time.Microsecond)))
 	return math.Exp2(max(steps, 0)/4) / 1e6

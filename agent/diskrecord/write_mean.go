@@ -18,8 +18,8 @@ const (
 	meanEvery = 10 * time.Minute
 	// meanSoonest is the minimum time before a changed measurement is published.
 	meanSoonest = 10 * time.Second
-	// A measurement is published at most meanBudget times in a row, and once more after each meanRefill: the leader may
-	// be slow for hours.
+	// A measurement is published at most meanBudget times in a row, and once more after each meanRefill, because the
+	// leader may be slow for hours.
 	meanBudget = 10
 	meanRefill = 5 * time.Minute
 )
@@ -52,7 +52,7 @@ func (w *writeMean) set(h *record.Host, now time.Duration, wall time.Time, write
 	}
 }
 
-// halfOctave returns a duration in seconds, rounded up to a microsecond times a power of √2.
+// halfOctave returns a duration in seconds, rounded up to 1 µs times a power of √2.
 func halfOctave(d time.Duration) float64 {
 	steps := math.Ceil(2*math.Log2(float64(d)/float64(time.Microsecond)) - 1e-9)
 	return math.Exp2(max(steps, 0)/2) / 1e6

@@ -11,7 +11,7 @@ import (
 	"github.com/quorumd/quorumd/agent/policy"
 )
 
-// MaintenanceState describes the state of a maintenance.
+// MaintenanceState describes the state of a host's maintenance.
 func MaintenanceState(m control.Maintenance) Styled {
 	switch m.State {
 	case policy.RequestWaiting:
@@ -48,7 +48,7 @@ func Work(work policy.Work, command string) string {
 	return string(work) + " " + command
 }
 
-// Until returns when a maintenance is due to end, and how much time is left or by how much it is overdue.
+// Until returns when maintenance is due to end, and how much time is left or by how much it is overdue.
 func Until(m control.Maintenance, now time.Time) Styled {
 	switch {
 	case m.Until.IsZero():

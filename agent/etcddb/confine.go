@@ -15,7 +15,7 @@ import (
 // counts address space that Go only reserves.
 type Limits struct {
 	Memory uint64        // bytes
-	CPU    time.Duration // in whole seconds
+	CPU    time.Duration // rounded to whole seconds
 }
 
 // Confine permanently limits this process and every process that it starts.

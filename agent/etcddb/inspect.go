@@ -19,7 +19,7 @@ import (
 	"github.com/quorumd/quorumd/agent/record"
 )
 
-const keyField = 1 // of a mvccpb.KeyValue
+const keyField = 1 // number of the field key in mvccpb.KeyValue
 
 // ErrDamaged means that a database was modified, or that a file is not a database.
 var ErrDamaged = errors.New("the snapshot is damaged")
@@ -49,7 +49,7 @@ func Inspect(ctx context.Context, file *os.File, progress func(int64)) (c record
 	}
 	db, err := bbolt.Open(file.Name(), 0, &bbolt.Options{
 		ReadOnly: true,
-		OpenFile: func(string, int, os.FileMode) (*os.File, error) { return again, nil }, // bbolt closes it
+		OpenFile: func(string, int, os.FileMode) (*os.File, error) { return again, nil }, // bbolt closes the file
 	})
 	if err != nil {
 		return record.Contents{}, fmt.Errorf("%w: cannot open the database: %w", ErrDamaged, err)
@@ -82,7 +82,7 @@ func contents(ctx context.Context, tx *bbolt.Tx, progress func(int64)) (record.C
 	if at := meta.Get([]byte(ScheduledCompaction)); len(at) >= revisionBytes {
 		c.CompactRevision = max(c.CompactRevision, RevisionOf(at))
 	}
-	newest := map[uint64]change{} // of each key
+	newest := map[uint64]change{} // newest change of each key
 	seed := maphash.MakeSeed()
 	err := each(ctx, keys, seed, progress, func(at change, _, _ []byte) {
 		newest[at.key] = at

@@ -18,10 +18,10 @@ import (
 
 // The format of bbolt's file (go.etcd.io/bbolt/internal/common).
 const (
-	headerBytes   = 16 // of a page: its ID, flags, number of elements, and of following pages
+	headerBytes   = 16 // header of a page: its ID, flags, number of elements, and number of following pages
 	elementBytes  = 16
-	bucketBytes   = 16 // of a bucket's value: its root page, and a sequence
-	metaBytes     = 56 // covered by its checksum
+	bucketBytes   = 16 // header of a bucket's value: its root page, and a sequence number
+	metaBytes     = 56 // bytes that the checksum of a meta page covers
 	boltMagic     = 0xED0CDAED
 	boltVersion   = 2
 	branchPage    = 0x01
@@ -212,7 +212,7 @@ func (p *pages) child(of uint64, id uint64) error {
 // value is the position of a bucket's value in its page.
 type value struct{ from, size int64 }
 
-// leaf checks the elements of a leaf page, or of one inside a bucket's value, and returns the buckets.
+// leaf checks the elements of a leaf page, or of an inline page in a bucket's value, and returns the buckets.
 func leaf(elements []byte, size int64) (buckets []value, err error) {
 	var sum int64
 	for i := 0; i < len(elements); i += elementBytes {
@@ -229,7 +229,8 @@ func leaf(elements []byte, size int64) (buckets []value, err error) {
 	return buckets, nil
 }
 
-// bucket records the root of a bucket, or checks its only page, which is in its value.
+// bucket records the root of a bucket. If the bucket is inline, it checks the bucket's only page, which is in its
+// value.
 func (p *pages) bucket(at uint64, v value) error {
 	head := make([]byte, bucketBytes+headerBytes)
 	if v.size < bucketBytes {
@@ -273,7 +274,7 @@ func le64(b []byte) uint64 { return binary.LittleEndian.Uint64(b) }
 // Open opens a database that no etcd has open, after a check of its pages.
 func Open(path string, o bbolt.Options) (*bbolt.DB, error) {
 	readOnly := o
-	readOnly.ReadOnly = true // then bbolt reads only the meta pages
+	readOnly.ReadOnly = true // when read-only, bbolt reads only the meta pages on opening
 	db, err := bbolt.Open(path, 0, &readOnly)
 	if err != nil {
 		return nil, err
@@ -295,7 +296,7 @@ func checkOpen(path string, db *bbolt.DB) error {
 	if err != nil {
 		return err
 	}
-	defer file.Close() // it is only read
+	defer file.Close() // an error does not matter: the file was only read
 	info, err := file.Stat()
 	if err != nil {
 		return err

@@ -15,11 +15,11 @@ import (
 // SumBytes is the length of the SHA-256 that follows a database sent by etcd.
 const SumBytes = sha256.Size
 
-// etcd's database consists of pages of at least this size. The checksum follows the last one.
+// etcd's database consists of pages, whose size is a multiple of this. The checksum follows the last page.
 const sector = 512
 
 // Receive writes a database from etcd's snapshot stream to its end, including the checksum there, and compares it with
-// the checksum. It returns the number of bytes written; progress receives each number of bytes.
+// the checksum. It returns the number of bytes written, and calls progress with the number of bytes of each write.
 func Receive(ctx context.Context, into io.Writer, from io.Reader, progress func(int64)) (size int64, err error) {
 	sum := sha256.New()
 	var tail []byte // the last bytes, which may be the checksum and are not hashed yet

@@ -11,7 +11,7 @@ import (
 )
 
 const (
-	// maxOutput bounds what a program may print: etcd's help, the longest, has about 20 KiB.
+	// maxOutput bounds what a program may print: the longest output, etcd's help, is about 20 KiB.
 	maxOutput = 256 << 10
 	// outputDelay is how long a program that was killed may keep its output open.
 	outputDelay = time.Second

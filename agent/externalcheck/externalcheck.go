@@ -34,9 +34,9 @@ import (
 )
 
 const (
-	// MaxPrograms limits the programs that run.
+	// MaxPrograms limits how many programs run.
 	MaxPrograms = 32
-	// maxSkipped limits the further programs that are listed as not run.
+	// maxSkipped limits how many more programs are listed as not run.
 	maxSkipped = 32
 	// maxEntries limits the number of directory entries.
 	maxEntries = 4096
@@ -46,14 +46,14 @@ const (
 	grace = 2 * time.Second
 )
 
-// programName matches the valid names of programs. They use the same characters as with run-parts(8).
+// programName matches the valid names of programs. The valid characters are those that run-parts(8) accepts.
 var programName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9_-]{0,31}$`)
 
 // Options configure a Runner.
 type Options struct {
 	Child    []string // the command line that calls [Main], without the path of the program
 	Dir      string
-	Named    []string // configured by name
+	Named    []string // programs that the configuration names
 	Interval time.Duration
 	Timeout  time.Duration
 	Now      func() time.Duration
@@ -126,7 +126,7 @@ func namesIn(opt Options) []string {
 		case programName.MatchString(e.Name()):
 			names = append(names, e.Name())
 		case !strings.HasPrefix(e.Name(), "."):
-			opt.Logger.Warn("external check skipped: its name is too long, or has other characters than "+
+			opt.Logger.Warn("external check skipped: its name is too long, or has characters other than "+
 				"letters, digits, - and _", "name", e.Name(), "dir", opt.Dir)
 		}
 	}

@@ -16,7 +16,7 @@ import (
 )
 
 const (
-	maxText    = 200 // characters of the line of text
+	maxText    = 200 // maximum characters of the line of text
 	maxLabel   = 64  // characters
 	maxFigures = 16  // per plugin
 	maxUnit    = 8   // characters

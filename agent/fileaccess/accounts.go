@@ -20,7 +20,7 @@ const maxAccounts = 4 << 20
 type account struct {
 	name    string
 	id      uint32
-	primary uint32   // a user's group
+	primary uint32   // ID of a user's primary group
 	members []string // a group's members
 }
 

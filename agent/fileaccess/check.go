@@ -31,7 +31,7 @@ const (
 	checkTimeout     = 10 * time.Second
 	systemctlTimeout = 3 * time.Second
 	configs          = "/etc/quorumd"
-	maxAnswer        = 256 << 10 // bytes of the answer of a child, which runs as a user that is not trusted
+	maxAnswer        = 256 << 10 // maximum bytes of the answer of a child, which runs as a user that is not trusted
 
 	// DefaultUser runs the service, unless its unit names another user.
 	DefaultUser = "quorumd"
@@ -75,7 +75,7 @@ func AgentUnit(name string) string {
 // EtcdUser returns the user of an etcd unit, or "etcd" if systemd does not know the unit.
 func EtcdUser(ctx context.Context, unit string) string { return unitUser(ctx, unit, "etcd") }
 
-// unitUser returns the user of a unit, or otherwise if the unit is not loaded.
+// unitUser returns the user of a unit, or the fallback otherwise if the unit is not loaded.
 func unitUser(ctx context.Context, unit, otherwise string) string {
 	ctx, cancel := context.WithTimeout(ctx, systemctlTimeout)
 	defer cancel()
@@ -129,7 +129,7 @@ func checkAs(ctx context.Context, user string, text []byte, args ...string) ([]c
 	c.Dir, c.Stdin = "/", bytes.NewReader(text)
 	c.Env = []string{} // nothing from root's environment
 	c.SysProcAttr = &syscall.SysProcAttr{
-		Setsid:     true, // that user could trace the child, and must not get access to root's terminal
+		Setsid:     true, // that user could trace the child, which must not have access to root's terminal
 		Credential: &syscall.Credential{Uid: who.id, Gid: who.primary, Groups: groups}, Pdeathsig: syscall.SIGKILL,
 	}
 	problems, err := run(ctx, c)
@@ -175,7 +175,7 @@ func run(ctx context.Context, c *exec.Cmd) ([]config.Problem, error) {
 	case err := <-ended:
 		return problems, err
 	case <-ctx.Done():
-		return nil, fmt.Errorf("no answer within %v: a file hangs", durationfmt.Text(checkTimeout))
+		return nil, fmt.Errorf("no answer within %v: access to a file hangs", durationfmt.Text(checkTimeout))
 	}
 }
 

@@ -19,7 +19,7 @@ const (
 	header   = "fleet-lock-protocol"
 	preRoute = "/v1/pre-reboot"
 	endRoute = "/v1/steady-state"
-	maxID    = 128 // bytes of a client's ID and of its group
+	maxID    = 128 // maximum bytes of a client's ID and of its group
 )
 
 // The kinds of refusals. Clients use them as metric labels, so they are few and fixed.
@@ -35,7 +35,7 @@ const (
 	kindReturning   = "returning"            // the host is not back yet after the reboot
 	kindWithdrawn   = "withdrawn"            // the request was cancelled in the meantime
 	kindUnable      = "unable"               // quorumd cannot accept the request; the value has the reason
-	kindNone        = "none"                 // only in metrics: no refusal
+	kindNone        = "none"                 // only in metrics: the request was granted
 )
 
 // kinds returns all kinds.

@@ -35,16 +35,16 @@ const (
 	After   = "after"   // etcd is back, and the operation is about to end
 	Command = "command" // etcd is down, and the operation runs the requested program
 	Etcd    = "etcd"    // the operator's own programs start or stop etcd
-	// Defrag compacts the database while etcd is down. It is no program of the operator: package defrag runs it.
+	// Defrag compacts the database while etcd is down. Package defrag runs it, not a program of the operator.
 	Defrag = "defrag"
 )
 
 // Run is one requested run of hooks.
 type Run struct {
-	When    string        // Before, After, Command or Etcd
+	When    string        // one of the occasions above
 	ID      string        // unique among all runs
-	Program string        // of Command and Etcd: the name of the program
-	Until   time.Duration // of Command and Etcd: the deadline to start, since boot including time in suspend
+	Program string        // for Command and Etcd: the name of the program
+	Until   time.Duration // for Command, Etcd and Defrag: the deadline to start, since boot including time in suspend
 
 	// Passed to the programs in QUORUMD_WORK, QUORUMD_REASON and QUORUMD_BY.
 	Work, Reason, By string

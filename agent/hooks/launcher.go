@@ -98,7 +98,7 @@ func notStarted(why error, run Run) Result {
 // outcomeOf returns the reported state of a run; None if none was reported.
 func (l *Launcher) outcomeOf(run Run) (Result, error) {
 	o, running, err := l.look(run)
-	if err == nil && o.State == Running && !running { // it may have begun or ended between the two reads
+	if err == nil && o.State == Running && !running { // the run may have begun or ended between the two reads
 		o, running, err = l.look(run)
 	}
 	switch {

@@ -10,6 +10,6 @@ import "context"
 type Programs interface {
 	Start(ctx context.Context, run Run) error
 	State(ctx context.Context, run Run) (Result, error)
-	// Find returns why the command with that name cannot run on this host, or nil. It may hang with the disk.
+	// Find returns why the command with that name cannot run on this host, or nil. It may hang if the disk hangs.
 	Find(name string) error
 }

@@ -22,8 +22,8 @@ import (
 )
 
 const (
-	maxRecord = 16 << 10 // bytes of a record
-	maxText   = 300      // characters of a text from a record or a program
+	maxRecord = 16 << 10 // maximum bytes of a record
+	maxText   = 300      // maximum characters of a text from a record or a program
 )
 
 // request is the agent's record for the runner.

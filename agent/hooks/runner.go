@@ -38,7 +38,7 @@ type Runner struct {
 	Dir      string        // contains before.d, after.d, commands.d and etcd.d
 	Requests string        // directory with the agent's requests
 	Outcomes string        // directory for the outcomes
-	Host     string        // this host's name, in QUORUMD_HOST
+	Host     string        // this host's name, passed to programs in QUORUMD_HOST
 	Timeout  time.Duration // the limit for each program, except a command
 	Command  time.Duration // the limit for a command
 	Output   io.Writer     // receives the programs' output

@@ -12,14 +12,14 @@ import (
 )
 
 const (
-	bootsName = "boots.json" // in the state directory
+	bootsName = "boots.json" // file in the state directory
 	bootsKept = 32
 )
 
 // boot is one boot of this machine that the agent has seen.
 type boot struct {
 	ID string    `json:"id"`
-	At time.Time `json:"at"` // according to the wall clock at that time
+	At time.Time `json:"at"` // when it booted, according to the wall clock at that time
 	// Ended reports that the agent exited cleanly, as it does on an orderly shutdown. If it is false for an earlier
 	// boot, the machine went down without a signal to the agent.
 	Ended bool `json:"ended,omitempty"`
@@ -31,9 +31,9 @@ type Boots struct {
 	disk Files
 	path string
 
-	writing sync.Mutex // held during a write, which may hang with the disk; readers do not take it
+	writing sync.Mutex // held during a write, which may hang if the disk hangs; readers do not take it
 	mu      sync.Mutex
-	kept    []boot // the current boot is last; replaced, never changed
+	kept    []boot // the current boot is last; the slice is replaced, never changed
 }
 
 // OpenBoots reads the record in the state directory and adds the boot with that ID and time. An unreadable record
@@ -50,10 +50,10 @@ func OpenBoots(disk Files, state, id string, at time.Time) *Boots {
 	return b
 }
 
-// Begin records that the agent is running and has not exited yet. It may hang with the disk.
+// Begin records that the agent is running and has not exited yet. It may hang if the disk hangs.
 func (b *Boots) Begin() error { return b.note(false) }
 
-// End records that the agent exits cleanly. It may hang with the disk.
+// End records that the agent exits cleanly. It may hang if the disk hangs.
 func (b *Boots) End() error { return b.note(true) }
 
 func (b *Boots) note(ended bool) error {

@@ -91,7 +91,7 @@ func writeJSON(disk Files, path string, value any, durable bool) error {
 	return disk.Write(path, append(b, '\n'), durable)
 }
 
-// Within runs do in its own goroutine, because do may hang with the disk. It returns when do returns or ctx ends.
+// Within runs do in its own goroutine, because do may hang if the disk hangs. It returns when do returns or ctx ends.
 // It does not interrupt do, which may still succeed later.
 func Within(ctx context.Context, do func() error) error {
 	done := make(chan error, 1)

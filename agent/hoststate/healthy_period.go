@@ -15,7 +15,7 @@ const healthyPeriodName = "healthy-period.json"
 // restarts it. The zero value means none.
 type HealthyPeriod struct {
 	BootID string        `json:"bootID"`
-	Member ID            `json:"member"` // the member ejected last
+	Member ID            `json:"member"` // the member that was ejected last
 	Began  time.Duration `json:"began"`  // since boot
 	Seen   time.Duration `json:"seen"`   // since boot: when the host was last seen healthy
 }

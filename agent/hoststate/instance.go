@@ -11,8 +11,8 @@ import (
 )
 
 const (
-	instanceName  = "instance"       // in the runtime directory
-	instancesName = "instances.json" // in the state directory
+	instanceName  = "instance"       // file in the runtime directory
+	instancesName = "instances.json" // file in the state directory
 	instancesKept = 4                // number of boots whose host records may not have expired yet
 )
 
@@ -32,7 +32,7 @@ func Instance(runtime string) (string, error) {
 	return name, writeJSON(disk, path, name, false)
 }
 
-// Instances returns the names that this agent has had since recent boots, newest last.
+// Instances returns the names that this agent has had since the last few boots, newest last.
 func (f *State) Instances() []string {
 	f.mu.Lock()
 	defer f.mu.Unlock()

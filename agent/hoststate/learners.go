@@ -6,7 +6,8 @@ package hoststate
 import "path/filepath"
 
 // learnersName is the file in the state directory with the permanent learners. A host record in etcd expires when its
-// agent loses the cluster, as during an outage of the link to a distant site: the learner there must stay.
+// agent cannot reach the cluster, for example while the link to a distant site is down. The learner there must not be
+// removed for that.
 const learnersName = "learners.json"
 
 // NoteLearners records the permanent learners: for each member ID the number of learners to which its process limits

@@ -126,8 +126,8 @@ func (f *State) ProgramEnded(of *Request, how policy.HookState, text string) err
 func (f *State) OldDatabaseDeleted() error { return f.moves(policy.Request.DeletesOld) }
 
 // OperationEnds records that the operation and its request end, before they do, so that a crash in between does not
-// repeat them. If the request belongs to the rollout in, it also records how many times the rollout has been resumed,
-// since an operator may have resumed it after the request.
+// repeat them. If the request belongs to the given rollout, it also records how many times the rollout has been
+// resumed, since an operator may have resumed it after the request.
 func (f *State) OperationEnds(in *record.Rollout) error {
 	return f.markRequest(func(k *Request) {
 		if in != nil && in.ID == k.Rollout {
@@ -142,7 +142,8 @@ func (f *State) OperationEnds(in *record.Rollout) error {
 // an operator.
 func (f *State) OperationGivenUp() error { return f.moves(policy.Request.GivenUp) }
 
-// begins applies a transition if k is the request of, and reports whether that request is still in force.
+// begins applies a transition if the given request is still the current one, and reports whether that request is still
+// in force.
 func (k *Request) begins(of *Request, transition func(policy.Request) (policy.Request, bool)) bool {
 	if !k.Since.Equal(of.Since) {
 		return false

@@ -25,7 +25,7 @@ type Removals struct {
 // Removal is an operator's request to remove a member from etcd for good.
 type Removal struct {
 	control.RequestedRemoval
-	Begun bool `json:"begun,omitempty"` // its operation has or may have begun, so no second one may begin
+	Begun bool `json:"begun,omitempty"` // its operation has begun or may have begun, so no second operation may begin
 	// Retires is the ID of the host whose retirement it belongs to; empty if it belongs to none.
 	Retires string `json:"retires,omitempty"`
 }

@@ -29,12 +29,13 @@ type Request struct {
 	policy.Request
 
 	Since          time.Time     `json:"since"`
-	For            time.Duration `json:"for"` // overdue this long after its operation began; 0: never
+	For            time.Duration `json:"for"` // overdue this long after its operation begins; 0 if never
 	Rollout        string        `json:"rollout,omitempty"`
-	RolloutResumed int           `json:"rolloutResumed,omitempty"` // times that rollout had been resumed; see End
+	RolloutResumed int           `json:"rolloutResumed,omitempty"` // how often that rollout had been resumed; see End
 
-	// Of a command's program. Its start is recorded before the program is started: its result is in a directory that a
-	// reboot clears, so without the record a program that was running when the machine lost power would run again.
+	// State of a command's program. Its start is recorded before the program is started: its result is in a directory
+	// that a reboot clears, so without the record a program that was running when the machine lost power would run
+	// again.
 
 	RanText string        `json:"ranText,omitempty"` // for display
 	RanIn   string        `json:"ranIn,omitempty"`   // the boot during which it was started
@@ -184,7 +185,7 @@ func (k *Request) CommandRun() hooks.Run {
 	return run
 }
 
-// HookRun returns the run of the request's hooks for that point in time. Every request has its own runs.
+// HookRun returns the run of the request's hooks for that occasion. Every request has its own runs.
 func (k *Request) HookRun(when string) hooks.Run {
 	return hooks.Run{
 		When: when, ID: fmt.Sprintf("%d-%s", k.Since.UnixNano(), when), Work: string(k.Work),

@@ -41,14 +41,14 @@ type State struct {
 	failures    failuresFile
 	period      HealthyPeriod
 	guarded     bool
-	guardKnown  bool // if false, guarded is meaningless
+	guardKnown  bool // if false, the value of guarded means nothing
 	ask         requestFile
 	removal     Removals
 	transfers   Transfers // kept in memory only
 	recovery    Recoveries
 	mutes       []health.Mute     // replaced, never changed
-	domains     map[uint64]string // of the members; replaced, never changed
-	learners    map[uint64]int    // the permanent ones; replaced, never changed
+	domains     map[uint64]string // failure domains of the members' hosts; replaced, never changed
+	learners    map[uint64]int    // permanent learners with their limits; replaced, never changed
 	manifests   record.Manifests  // replaced, never changed
 }
 

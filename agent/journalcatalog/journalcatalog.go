@@ -79,10 +79,9 @@ func Write(w io.Writer) error {
 	return nil
 }
 
-const width = 80 // columns of the catalog's text, which journalctl indents by three
+const width = 80 // width of the catalog's text in columns; journalctl indents it by three
 
 // wrap breaks a text into lines of at most width columns.
-
 func wrap(text string) string {
 	var b strings.Builder
 	column := 0

@@ -19,34 +19,34 @@ import (
 )
 
 const (
-	// perKey is the memory that an etcd 3.6 needs per key to serve a snapshot: 250 to 265 bytes were measured with a
-	// million keys or more. The database pages that it reads belong to the kernel, which can reclaim them.
+	// perKey is the memory that etcd 3.6 needs per key to serve a snapshot: 250 to 265 bytes were measured with a
+	// million keys or more. The database pages that etcd reads are in the page cache, which the kernel can reclaim.
 	perKey = 270
 	// perEtcd is the memory that etcd and this process need in addition: 117 MiB were measured with 100,000 large keys.
 	perEtcd = 100 << 20
-	// noLimit is above any real limit: version 1 of control groups shows such a number if no limit is set.
+	// noLimit is above any real limit: cgroup v1 reports such a number if no limit is set.
 	noLimit = 1 << 60
 	// maxProc limits the bytes read from a file in /proc or /sys.
 	maxProc = 64 << 10
 )
 
-// checkMemory returns an error if the control groups leave too little memory for an etcd that serves the snapshot. An
-// etcd killed for lack of memory proves nothing about the snapshot.
+// checkMemory returns an error if the cgroups leave too little memory for an etcd that serves the snapshot. An etcd
+// killed for lack of memory proves nothing about the snapshot.
 func checkMemory(root string, m backup.Manifest) error {
 	left, limit, limited := memoryLeft(root)
 	if !limited || m.Keys <= (max(0, left)-perEtcd)/perKey { // the product could overflow
 		return nil
 	}
-	return fmt.Errorf("%w: an etcd needs about %.0f MB to serve its %d keys, and %d of the %d MB that quorumd's unit "+
-		"may have are left; systemctl edit quorumd on this host, and raise MemoryMax=", ErrNoMemory,
+	return fmt.Errorf("%w: etcd needs about %.0f MB to serve its %d keys, and quorumd's unit has only %d MB of its "+
+		"%d MB left; systemctl edit quorumd on this host, and raise MemoryMax=", ErrNoMemory,
 		(perKey*float64(m.Keys)+perEtcd)/1e6, m.Keys, max(0, left)/1e6, limit/1e6)
 }
 
 // ErrNoMemory means that an etcd serving the snapshot would be killed, which proves nothing about the snapshot.
 var ErrNoMemory = errors.New("not enough memory for the etcd of the restore test")
 
-// memoryLeft returns how many bytes the control groups of this process leave it, and the limit that leaves the least.
-// It does not count the page cache that the kernel can reclaim. limited reports whether a limit was found.
+// memoryLeft returns how many bytes the cgroups of this process leave it, and the limit that leaves the least. It does
+// not count the page cache that the kernel can reclaim. limited reports whether a limit was found.
 func memoryLeft(root string) (left, limit int64, limited bool) {
 	text, err := readProc(filepath.Join(root, "proc/self/cgroup"))
 	if err != nil {
@@ -81,14 +81,14 @@ func memoryLeft(root string) (left, limit int64, limited bool) {
 	return left, limit, limited
 }
 
-// groupFiles describes one version of control groups: the file with the limit, and the usage charged against it.
+// groupFiles names the files and counters of one cgroup version: where the limit is, and which memory counts as used.
 type groupFiles struct {
 	base, limit string
-	used        []string // lines of memory.stat to add up; the first always exists
+	used        []string // lines of memory.stat to add up; the first one always exists
 }
 
-// counted returns the counters of version 2 that the kernel cannot reclaim: memory of processes, files in tmpfs, and
-// the kernel's own memory for them. Older kernels lack some of the lines.
+// counted returns the counters of cgroup v2 for memory that the kernel cannot reclaim: memory of processes, files in
+// tmpfs, and the kernel's own memory for them. Older kernels lack some of these counters.
 func counted() []string {
 	return []string{"anon", "shmem", "kernel_stack", "pagetables", "percpu", "sock", "vmalloc", "slab_unreclaimable"}
 }

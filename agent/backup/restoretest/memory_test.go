@@ -33,26 +33,26 @@ func TestRestoreTestIsRefusedIfTheUnitsMemoryIsTooSmall(t *testing.T) {
 		"as shipped, a few keys":    {nil, 400_000, ""},
 		"as shipped, a million":     {nil, 1_000_000, ""},
 		"as shipped, the most":      {nil, 1_463_490, ""},
-		"as shipped, one more":      {nil, 1_463_491, "about 500 MB to serve its 1463491 keys, and 500 of the 536 MB"},
+		"as shipped, one more":      {nil, 1_463_491, "serve its 1463491 keys, and quorumd's unit has only 500 MB of"},
 		"as shipped, too many keys": {nil, math.MaxInt64, "raise MemoryMax="},
 		"a slice with less": {map[string]string{
 			"sys/fs/cgroup/system.slice/memory.max":  "100000000",
 			"sys/fs/cgroup/system.slice/memory.stat": "anon 99000000",
-		}, 1, "and 1 of the 100 MB"},
+		}, 1, "has only 1 MB of its 100 MB left"},
 		"files in tmpfs, and the kernel's own memory": {map[string]string{
 			"sys/fs/cgroup/system.slice/quorumd.service/memory.stat": "anon 6870912\nfile 400000000\nkernel 9\n" +
 				"kernel_stack 1000000\npagetables 2000000\npercpu 500000\nsock 500000\nvmalloc 1000000\n" +
 				"shmem 20000000\nslab_reclaimable 90000000\nslab_unreclaimable 5000000\nslab 95000000\n",
-		}, 1_463_491, "and 500 of the 536 MB"},
+		}, 1_463_491, "has only 500 MB of its 536 MB left"},
 		"a line that is no number": {map[string]string{
 			"sys/fs/cgroup/system.slice/quorumd.service/memory.stat": "anon 530000000\nshmem x\n",
-		}, math.MaxInt64, "and 6 of the 536 MB"},
+		}, math.MaxInt64, "has only 6 MB of its 536 MB left"},
 		"a first line that is no number": {map[string]string{
 			"sys/fs/cgroup/system.slice/quorumd.service/memory.stat": "anon x\nshmem 1\n",
 		}, math.MaxInt64, ""},
 		"too much to be added up": {map[string]string{
 			"sys/fs/cgroup/system.slice/quorumd.service/memory.stat": "anon 9223372036854775807\nshmem 1\n",
-		}, 1, "and 0 of the 536 MB"},
+		}, 1, "has only 0 MB of its 536 MB left"},
 		"no limit": {map[string]string{
 			"sys/fs/cgroup/system.slice/quorumd.service/memory.max": "max",
 		}, math.MaxInt64, ""},
@@ -61,7 +61,7 @@ func TestRestoreTestIsRefusedIfTheUnitsMemoryIsTooSmall(t *testing.T) {
 			"sys/fs/cgroup/memory/a/quorumd/memory.limit_in_bytes": "70000000",
 			"sys/fs/cgroup/memory/a/quorumd/memory.stat": "cache 5\nrss 5\ntotal_rss 9000000\n" +
 				"total_shmem 1000000\n",
-		}, 1, "and 60 of the 70 MB"},
+		}, 1, "has only 60 MB of its 70 MB left"},
 		"the first version, and no limit": {map[string]string{
 			"proc/self/cgroup": "4:memory:/quorumd\n",
 			"sys/fs/cgroup/memory/quorumd/memory.limit_in_bytes": "9223372036854771712\n",
@@ -70,10 +70,10 @@ func TestRestoreTestIsRefusedIfTheUnitsMemoryIsTooSmall(t *testing.T) {
 		"a namespace whose root is the unit": {map[string]string{
 			"proc/self/cgroup":         "0::/\n",
 			"sys/fs/cgroup/memory.max": "90000000", "sys/fs/cgroup/memory.stat": "anon 1000000\n",
-		}, 1, "and 89 of the 90 MB"},
+		}, 1, "has only 89 MB of its 90 MB left"},
 		"more is used than there is": {map[string]string{
 			"sys/fs/cgroup/system.slice/quorumd.service/memory.stat": "anon 9223372036854775807\n",
-		}, 1, "and 0 of the 536 MB"},
+		}, 1, "has only 0 MB of its 536 MB left"},
 		"nothing is known":   {map[string]string{"proc/self/cgroup": ""}, math.MaxInt64, ""},
 		"implausible values": {map[string]string{"proc/self/cgroup": "0::/../../etc\n::\nx"}, math.MaxInt64, ""},
 		"an invalid limit": {map[string]string{

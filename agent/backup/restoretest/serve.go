@@ -25,16 +25,16 @@ import (
 
 const (
 	askEvery = 200 * time.Millisecond
-	// pendingBytes is the number of bytes that each interval of a pending request adds to the progress. serveBound
-	// limits the request.
+	// pendingBytes is the progress, in bytes, that ask reports in each interval while it waits for etcd's answer, so
+	// that the job does not count as hung. serveBound limits the wait.
 	pendingBytes = 64 << 10
 	// serveBound is how long etcd may take to answer: it reads the database, and the disk may be slow.
 	serveBound = 10 * time.Minute
 	stopBound  = 20 * time.Second
 )
 
-// serve runs an etcd on the directory, compares it with the manifest, and stops it. It syncs nothing to the disk: the
-// directory is thrown away.
+// serve runs an etcd on the directory, compares it with the manifest, and stops it. That etcd syncs nothing to the
+// disk, because the directory is thrown away.
 func serve(ctx context.Context, dir, program string, held *os.File, m backup.Manifest, progress func(int64)) (string,
 	error,
 ) {
@@ -42,7 +42,8 @@ func serve(ctx context.Context, dir, program string, held *os.File, m backup.Man
 	if err != nil {
 		return "", err
 	}
-	// If memory runs out, the kernel kills this etcd first. If the write is forbidden, it is like any other process.
+	// If memory runs out, the kernel kills this etcd first. If this write is forbidden, the kernel treats it like any
+	// other process.
 	_ = os.WriteFile(fmt.Sprintf("/proc/%d/oom_score_adj", etcd.PID()), []byte("1000"), 0)
 	ctx, cancel := context.WithTimeout(ctx, serveBound)
 	defer cancel()
@@ -54,7 +55,7 @@ func serve(ctx context.Context, dir, program string, held *os.File, m backup.Man
 		}
 		return "", fmt.Errorf("etcd (%s) exited while reading it: %w: %s", program, died.err, etcd.LogTail())
 	}
-	_ = etcd.Stop(stopBound) // the comparison is done
+	_ = etcd.Stop(stopBound) // the comparison is complete
 	if err != nil && !errors.Is(err, backup.ErrDamaged) {
 		err = fmt.Errorf("etcd (%s) does not serve it: %w: %s", program, err, etcd.LogTail())
 	}
@@ -66,8 +67,8 @@ func flags() []string {
 		"--name", memberName, "--data-dir", ".", "--unsafe-no-fsync",
 		"--advertise-client-urls", nowhere, "--initial-advertise-peer-urls", nowhere,
 		"--initial-cluster", memberName+"="+nowhere,
-		// Unlimited: a database above etcd's default quota would raise an alarm, even if its own cluster allows that
-		// size.
+		// No quota: a database above etcd's default quota would raise an alarm, even if the original cluster allows
+		// that size.
 		"--quota-backend-bytes=-1",
 	)
 }
@@ -77,7 +78,7 @@ type deadError struct{ err error }
 
 func (e *deadError) Error() string { return e.err.Error() }
 
-// ErrKilled means that the etcd of the test was killed, which proves nothing about the snapshot.
+// ErrKilled means that the etcd of the restore test was killed, which proves nothing about the snapshot.
 var ErrKilled = errors.New("the etcd of the restore test was killed")
 
 // ask waits until etcd serves, and compares its answers with the manifest.
@@ -121,14 +122,15 @@ func ask(ctx context.Context, etcd *scratchetcd.Etcd, m backup.Manifest, progres
 	}
 }
 
-// compare asks at the snapshot's own revision: keys with a lease may have expired since etcd was started.
+// compare queries etcd at the snapshot's own revision, because keys with a lease may have expired since etcd was
+// started.
 func compare(ctx context.Context, conn *grpc.ClientConn, m backup.Manifest) (version string, err error) {
 	// A linearizable read: the member must have elected itself, and applied its log.
 	keys, err := pb.NewKVClient(conn).Range(ctx, &pb.RangeRequest{
 		Key: []byte{0}, RangeEnd: []byte{0}, Revision: m.Revision, CountOnly: true,
 	})
 	if status.Code(err) == codes.OutOfRange {
-		return "", fmt.Errorf("%w: etcd does not know its revision %d: %w", backup.ErrDamaged, m.Revision, err)
+		return "", fmt.Errorf("%w: etcd cannot read its revision %d: %w", backup.ErrDamaged, m.Revision, err)
 	}
 	if err != nil {
 		return "", err

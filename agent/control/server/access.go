@@ -28,7 +28,7 @@ const (
 type rules struct {
 	self  uint32 // the daemon's own user
 	group string // as configured
-	gid   uint32 // of group, if known
+	gid   uint32 // ID of that group, if known
 	known bool   // the group exists
 	users map[uint32]string
 }

@@ -16,8 +16,8 @@ import (
 )
 
 const (
-	// smallAnswer is the size up to which answers are not counted: the connections of all users but root hold at most
-	// 8 MiB of them.
+	// smallAnswer is the size, in bytes, up to which transit does not count an answer. Even if every connection of a
+	// user other than root waits with such an answer, these answers take at most 8 MiB.
 	smallAnswer = 64 << 10
 	// statusMaxAge is how long an encoded status is reused. Values such as the age of the loop grow without a new
 	// round.
@@ -37,7 +37,7 @@ func encode(doc any) (*document, error) {
 	var b bytes.Buffer
 	enc := json.NewEncoder(&b)
 	enc.SetEscapeHTML(false)
-	if err := enc.Encode(doc); err != nil { // a number that is not finite
+	if err := enc.Encode(doc); err != nil { // a number in the document is not finite
 		return nil, fmt.Errorf("cannot encode the answer: %w", err)
 	}
 	if b.Len() > control.MaxAnswer {
@@ -157,7 +157,7 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request) {
 			s.opt.Logger.Error("cannot encode a response", "path", r.URL.Path, "error", err)
 		}
 		answer = refusal(err)
-		body, sent, _ = s.prepare(answer.body, transit, p.uid) // cannot fail: it is small, and has only strings
+		body, sent, _ = s.prepare(answer.body, transit, p.uid) // cannot fail: it is small and has only strings
 	}
 	defer sent()
 	h := w.Header()

@@ -48,8 +48,8 @@ type Backend interface {
 	RemoveMember(ctx context.Context, req control.RemovalRequest, by string) (control.Removal, error)
 
 	// RequestMaintenance records a request for this host and returns it; the status shows its progress. A repeated
-	// request for the same work replaces the pending one, with the new reason and end. A request for other work is
-	// refused with CodeConflict while one is pending.
+	// request for the same work replaces the pending request, with the new reason and end. While a request is pending,
+	// a request for other work is refused with CodeConflict.
 	RequestMaintenance(ctx context.Context, req control.MaintenanceRequest, by string) (control.Maintenance, error)
 	// EndMaintenance cancels a queued request, or brings the host back if its operation has begun. Without a request it
 	// succeeds and does nothing.
@@ -82,7 +82,7 @@ type Backend interface {
 	// Unmute ends the mute of a code. Without a mute it refuses with CodeNotMuted.
 	Unmute(ctx context.Context, code, by string) error
 
-	// RecoveryFacts returns the facts that a recovery plan needs of this host and its data. It changes nothing.
+	// RecoveryFacts returns the facts about this host and its data that a recovery plan requires. It changes nothing.
 	RecoveryFacts(ctx context.Context) (recovery.Facts, error)
 	// ApplyRecovery begins this host's part of a plan and returns the plan's state; the status shows its progress. If
 	// the plan is already in force or has succeeded, it returns that state and changes nothing.

@@ -5,7 +5,7 @@ package server
 
 import "github.com/quorumd/quorumd/agent/control"
 
-// The functions below set the version of a document and replace its absent lists by empty ones, so that a script can
+// The functions below set the version of a document and replace its absent lists with empty lists, so that a script can
 // iterate over them.
 
 func completeStatus(s control.Status) control.Status {

@@ -15,16 +15,16 @@ import (
 	"github.com/quorumd/quorumd/agent/control"
 )
 
-// peerListener is a listener that identifies its callers and limits their connections. The socket is open to every user
-// of the host: without the limits, one careless script could use up the daemon's file descriptors. Users who may only
-// read leave connections for those who may change things, and these leave some for root.
+// peerListener is a listener that identifies its callers and limits their connections. Every user of the host can
+// connect to the socket: without the limits, one careless script could use up the daemon's file descriptors. Users who
+// may only read leave connections for those who may change things, and these leave some for root.
 type peerListener struct {
 	*net.UnixListener
 	socket     string
 	rules      rules
 	maxPerUser int
-	maxReaders int // of all users who may only read
-	maxNonRoot int // of all users but root
+	maxReaders int // limit for all users together who may only read
+	maxNonRoot int // limit for all users together except root
 
 	mu      sync.Mutex
 	byUser  map[uint32]int // open connections
@@ -32,7 +32,7 @@ type peerListener struct {
 	nonRoot int            // open connections of all users but root
 }
 
-// peerConn is a connection with its peer process.
+// peerConn is a connection and the process at its other end.
 type peerConn struct {
 	*net.UnixConn
 	peer    peer
@@ -42,7 +42,7 @@ type peerConn struct {
 // sendBuffer is the size of a connection's send buffer: a client that does not read makes the kernel hold that much.
 const sendBuffer = 64 << 10
 
-// Accept returns the next connection within the limits. It answers a connection over them with an error document.
+// Accept returns the next connection within the limits. It answers a connection beyond them with an error document.
 func (l *peerListener) Accept() (net.Conn, error) {
 	for {
 		c, err := l.AcceptUnix()
@@ -65,7 +65,7 @@ func (l *peerListener) Accept() (net.Conn, error) {
 
 // Close removes the socket and stops listening.
 func (l *peerListener) Close() error {
-	_ = os.Remove(l.socket) // it may have been removed with its directory
+	_ = os.Remove(l.socket) // an error does not matter: the socket may have been removed with its directory
 	return l.UnixListener.Close()
 }
 

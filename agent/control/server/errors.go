@@ -27,7 +27,7 @@ func kindStatus(k control.Kind) int {
 	return http.StatusInternalServerError
 }
 
-// toError converts an error of a handler to the one that the caller gets.
+// toError converts an error of a handler to the error that the caller gets.
 func toError(err error) *control.Error {
 	if e, ok := errors.AsType[*control.Error](err); ok {
 		out := *e

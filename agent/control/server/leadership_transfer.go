@@ -18,7 +18,7 @@ func (s *Server) postTransfer(r request) (response, error) {
 	if err != nil {
 		return response{}, err
 	}
-	if err := s.opt.Backend.ProbeNow(r.ctx); err != nil { // who leads must be current
+	if err := s.opt.Backend.ProbeNow(r.ctx); err != nil { // the current leader must be known
 		return response{}, fmt.Errorf("%s: %w", transferText.cannot, err)
 	}
 	out, err := s.opt.Backend.TransferLeadership(r.ctx, req, r.by)

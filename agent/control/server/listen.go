@@ -45,7 +45,8 @@ func listenUnix(socket string) (*net.UnixListener, error) {
 	if err != nil {
 		return fail(err)
 	}
-	// peerListener.Close removes the socket before it closes it. Afterwards, the path may belong to another daemon.
+	// peerListener.Close removes the socket itself, before it closes the listener. After that, the path may belong to
+	// another daemon.
 	l.SetUnlinkOnClose(false)
 	if err := os.Chmod(socket, 0o666); err != nil { // permissions depend on the peer's credentials, not on the mode
 		return fail(errors.Join(err, l.Close()))
@@ -53,8 +54,8 @@ func listenUnix(socket string) (*net.UnixListener, error) {
 	return l, nil
 }
 
-// lockFile takes a lock on a file. Without it, of two daemons that find the same stale socket, the second could remove
-// the new socket of the first. The empty file stays: removing it would reopen the race.
+// lockFile takes a lock on a file. Without the lock, if two daemons find the same stale socket, the second could remove
+// the socket that the first has just created. The empty file stays, because removing it would reopen the race.
 func lockFile(path string) (unlock func(), err error) {
 	f, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR, 0o600)
 	if err != nil {

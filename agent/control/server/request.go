@@ -26,7 +26,7 @@ type bodyText struct {
 // bounds are the limits of a duration, and its default.
 type bounds struct {
 	least, most, otherwise time.Duration
-	hint                   string // for a duration out of bounds
+	hint                   string // hint in the error for a duration out of bounds
 }
 
 var (
@@ -82,7 +82,7 @@ var (
 // read decodes a body and validates it.
 func read[T any](body io.Reader, text bodyText, validate func(*T) error) (req T, err error) {
 	if err = decode(body, &req, text); err == nil {
-		err = validate(&req) // it may complete the request
+		err = validate(&req) // validate may also set defaults
 	}
 	return req, err
 }
@@ -92,7 +92,7 @@ func decode(body io.Reader, into any, text bodyText) error {
 	dec := json.NewDecoder(body)
 	dec.DisallowUnknownFields()
 	err := dec.Decode(into)
-	if errors.Is(err, io.EOF) { // Decode returns it unwrapped, and only for an empty body
+	if errors.Is(err, io.EOF) { // Decode returns io.EOF unwrapped, and only for an empty body
 		return nil
 	}
 	if err == nil {

@@ -21,7 +21,7 @@ func (s *Server) postResize(r request) (response, error) {
 	if err != nil {
 		return response{}, err
 	}
-	if err := s.opt.Backend.ProbeNow(r.ctx); err != nil { // the plan must be made from the cluster as it is now
+	if err := s.opt.Backend.ProbeNow(r.ctx); err != nil { // the plan needs the current state
 		return response{}, fmt.Errorf("%s: %w", resizeText.cannot, err)
 	}
 	size, err := s.opt.Backend.Resize(r.ctx, req, r.by)

@@ -58,7 +58,7 @@ func (s *Server) run(w http.ResponseWriter, r *http.Request, rt route, by string
 		}
 	}
 	if r.Header.Get("Expect") != "" {
-		w.WriteHeader(http.StatusContinue) // the client then knows that the daemon does not hang
+		w.WriteHeader(http.StatusContinue) // this shows the client that the daemon does not hang
 	}
 	ctx, cancel := context.WithTimeout(r.Context(), s.limits.backend)
 	defer cancel()
@@ -68,7 +68,7 @@ func (s *Server) run(w http.ResponseWriter, r *http.Request, rt route, by string
 	}
 	body := http.MaxBytesReader(w, r.Body, most)
 	if rt.access == accessChange {
-		defer s.status.drop() // also after a failure, which may come after a partial change
+		defer s.status.drop() // even after an error, because part of the change may have been made
 	}
 	answer, err := rt.handle(request{ctx: ctx, query: r.URL.Query(), body: body, by: by})
 	if err != nil {
@@ -82,8 +82,8 @@ func (s *Server) run(w http.ResponseWriter, r *http.Request, rt route, by string
 	return answer
 }
 
-// settle waits until the status shows a change, so that the caller's next read does. The wait is short, because the
-// change is already made.
+// settle waits until the status shows a change, so that the caller's next read shows it, too. The wait is short,
+// because the change has already been made.
 func (s *Server) settle(ctx context.Context, rt route) {
 	ctx, cancel := context.WithTimeout(ctx, s.limits.settle)
 	defer cancel()
@@ -92,7 +92,7 @@ func (s *Server) settle(ctx context.Context, rt route) {
 	}
 }
 
-// logChange logs a request on a route that changes something. It does not log reads: any user can send many.
+// logChange logs a request to a route that changes something. It does not log reads, because any user can send many.
 func (s *Server) logChange(rt route, message string, args ...any) {
 	if rt.access == accessChange {
 		s.opt.Logger.Info(message, append([]any{"method", rt.method, "path", rt.path}, args...)...)

@@ -19,29 +19,30 @@ import (
 // Options configure a Server.
 type Options struct {
 	Socket  string       // path; control.DefaultSocket if empty
-	Group   string       // its members may change things; no group if empty
+	Group   string       // members of this group may change things; if empty, there is no such group
 	Backend Backend      // serves the routes
 	Logger  *slog.Logger // nothing is logged if nil
 }
 
 // limits bound the resources of callers. They are fields so that tests need not wait.
 type limits struct {
-	body     int64         // bytes of a request's body, and roughly of its header
-	plan     int64         // bytes of a recovery plan
+	body     int64         // maximum bytes of a request's body, and roughly of its header
+	plan     int64         // maximum bytes of a recovery plan
 	header   time.Duration // from connecting to the end of the header
 	read     time.Duration // to the end of the body
 	backend  time.Duration // how long the backend may take to answer
-	settle   time.Duration // part of backend: for a change to appear in the status
+	settle   time.Duration // how long a change may take to appear in the status; part of backend
 	write    time.Duration // from the end of the header to the end of the answer
 	idle     time.Duration // between two requests
-	shutdown time.Duration // for requests in flight when the server stops
+	shutdown time.Duration // how long requests in flight may take when the server stops
 	perUser  int           // connections
-	readers  int           // connections of all users who may only read
-	nonRoot  int           // connections of all users but root
-	// requests that wait for the backend: of changes, of reads by users who may change things, and of other reads, each
+	readers  int           // connections of all users together who may only read
+	nonRoot  int           // connections of all users together except root
+	// maximum number of waiting requests, separately for changes, for reads by users who may change things, and for
+	// other reads
 	waiting int
-	// bytes of answers in transit: to one user, and to all users who may only read. Users who may change things have as
-	// many again.
+	// maximum bytes of answers in transit: to one user, and to all users together who may only read. The same limits
+	// apply separately to users who may change things.
 	unreadUser, unread int64
 }
 
@@ -72,13 +73,13 @@ type Server struct {
 	limits   limits
 	rules    rules
 	table    []route
-	reserved chan struct{} // for reads by users who may change things: others cannot take these slots
+	reserved chan struct{} // slots for reads by users who may change things; other users cannot take them
 	listener *peerListener
 
 	status          statusCache
 	encoding        sync.Mutex // held while one answer is encoded
 	transit         *transit
-	transitReserved *transit // to users who may change things
+	transitReserved *transit // answers to users who may change things
 }
 
 // New returns a server. It does not touch the socket yet.
@@ -141,7 +142,7 @@ func (s *Server) Serve(ctx context.Context) error {
 		}
 	}
 	l := s.listener
-	s.listener = nil // it now belongs to the HTTP server
+	s.listener = nil // the HTTP server now owns the listener
 	srv := s.httpServer(ctx)
 	ended := make(chan error, 1)
 	go func() { ended <- srv.Serve(l) }()

@@ -36,7 +36,7 @@ func validateRelease(r *control.ReleaseRequest) error {
 		return badRequest(
 			"make sure that its host is powered off or repaired, then: quorumctl operation release --force --reason "+
 				"'<why>'",
-			"%s: the request is without force", releaseText.cannot)
+			"%s: force is not set", releaseText.cannot)
 	}
 	return checkReason(&r.Reason, releaseText)
 }
