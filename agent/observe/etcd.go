@@ -123,7 +123,7 @@ func (o *Observer) kept(before *round.Round) []record.Host {
 	return out
 }
 
-// askMembers reads the member list and, if wanted, asks every member.
+// askMembers reads the member list and, if wanted, asks every member for its status.
 func (o *Observer) askMembers(ctx context.Context, r *round.Round, want look) error {
 	if !want.list && o.reached != nil {
 		r.Membership = o.reached.Membership
