@@ -17,7 +17,7 @@ import (
 	"github.com/quorumd/quorumd/agent/record"
 )
 
-// place is an agent's cluster-wide claim on a snapshot job.
+// place is an agent's cluster-wide claim on a snapshot job or a restore test.
 type place struct {
 	key    string
 	cannot string // how an error of the job begins
@@ -128,7 +128,7 @@ func (o *Operator) unclaim(ctx context.Context, lease clientv3.LeaseID) {
 	}
 }
 
-// also returns further conditions and operations for a transaction that changes a record.
+// also returns additional conditions and operations for the transaction that changes a record.
 type also func(ctx context.Context) ([]clientv3.Cmp, []clientv3.Op, error)
 
 // rewrite changes a record of job results, which another agent may change at the same time.

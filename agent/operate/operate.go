@@ -85,7 +85,7 @@ func refuse(kind control.Kind, code, message, hint string) error {
 	return &control.Error{Kind: kind, Code: code, Message: message, Hint: hint}
 }
 
-// refused turns a refusal of the policy into an error for the operator.
+// refused turns a refusal by the policy into an error for the operator.
 func refused(cannot string, r *policy.Refusal) error {
 	if r == nil {
 		return nil

@@ -58,7 +58,7 @@ func (o *Operator) Resize(ctx context.Context, req control.ResizeRequest, by str
 	return plan, nil
 }
 
-// Size returns the size of the cluster and the steps that are left.
+// Size returns the size of the cluster and the remaining steps to reach it.
 func (o *Operator) Size(context.Context) (control.Resize, error) {
 	const cannot = "cannot read the size of the cluster: "
 	if r := o.opt.Rounds.Reached(); r != nil {

@@ -66,8 +66,8 @@ func (o *Operator) Retire(ctx context.Context, req control.RetireRequest, by str
 	return o.retire(ctx, v, seen, host, req, by)
 }
 
-// successor returns the host with that name or ID, which is to replace a retired one. The policy refuses an unknown
-// one.
+// successor returns the host with the given name or ID, which is to replace a retired host. The policy refuses an
+// unknown host.
 func successor(v policy.View, name, cannot string) (record.Successor, error) {
 	next := record.Successor{Host: name, Name: name}
 	found := 0
@@ -115,7 +115,7 @@ func (o *Operator) readRetired(ctx context.Context, r *round.Round) (retiredSeen
 	}
 	seen := retiredSeen{sizeSeen: size}
 	for _, pair := range found.Pairs {
-		retired, _ := round.DecodeRetired(pair, o.keys) // an unreadable one has its host's ID
+		retired, _ := round.DecodeRetired(pair, o.keys) // an unreadable record yields the ID of its host
 		seen.retired = append(seen.retired, retired)
 	}
 	return seen, nil
@@ -225,8 +225,8 @@ func (o *Operator) retire(ctx context.Context, v policy.View, seen retiredSeen, 
 }
 
 // retireTxn returns the conditions and the operations that record the retirement of a host. If no size of the cluster
-// is recorded, the same transaction records the present one, and out shows it: surplus voters leave only if a size is
-// recorded, and there is one voter too many if the retirement is undone after the replacement has joined.
+// is recorded, the same transaction records the present size, and retireTxn sets it in out: surplus voters leave only
+// if a size is recorded, and there is one voter too many if the retirement is undone after the replacement has joined.
 func (o *Operator) retireTxn(v policy.View, seen retiredSeen, host round.Retired, out *control.Retirement,
 ) ([]clientv3.Cmp, []clientv3.Op, error) {
 	cannot := "cannot retire " + host.Name + ": "

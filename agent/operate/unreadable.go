@@ -24,7 +24,7 @@ type unreadable struct {
 // Error returns the text for the operator.
 func (u *unreadable) Error() string { return u.Key + ": " + u.Why }
 
-// decoded returns the record in a key-value pair.
+// decoded decodes the record in a key-value pair. The error for a record that cannot be read is an *unreadable.
 func decoded[T record.Lock | record.Op | record.Rollout | record.Size](kind policy.RecordKind,
 	pair cluster.Pair,
 ) (T, error) {

@@ -30,7 +30,7 @@ const (
 type List struct {
 	Version  int     `json:"version"`
 	Cluster  string  `json:"cluster"`  // ID of the cluster, hexadecimal
-	Revision int64   `json:"revision"` // of etcd, when the agent read the voters
+	Revision int64   `json:"revision"` // etcd's revision when the agent read the voters
 	Voters   []Voter `json:"voters"`
 }
 

@@ -61,7 +61,7 @@ func NewMetrics(probe disk.Prober, now func() time.Duration) *Metrics {
 			Buckets: prometheus.ExponentialBuckets(0.001, 4, 8),
 		}),
 	}
-	for _, lane := range []disk.Lane{disk.LaneDirect, disk.LaneWAL} { // so that every series exists from the start
+	for _, lane := range []disk.Lane{disk.LaneDirect, disk.LaneWAL} { // every series must exist from the start
 		m.fsync.WithLabelValues(lane.String())
 	}
 	for _, info := range policy.Steps() {

@@ -73,7 +73,7 @@ func (p *Publisher) ClusterState() control.Status {
 		s.Maintenance = &m
 	}
 	s.Cluster = p.clusterStatus(s.Cluster, r)
-	if reached := p.reached.Load(); reached != nil { // etcd's content as last read
+	if reached := p.reached.Load(); reached != nil { // what was last read from etcd
 		s.Hosts = hostsStatus(reached, (p.opt.Now() - reached.HostsAt).Seconds(), p.opt.Config.Timing.HostRecordTTL)
 		markFormer(s.Hosts, c.Host.ID, reached)
 		ownRow(s.Hosts, c.Host.ID, r)

@@ -10,8 +10,8 @@ type SnapshotEvidence struct {
 	VerifiedAt      *time.Time `json:"verifiedAt,omitempty"`      // when its content last matched its manifest
 	RestoreTestedAt *time.Time `json:"restoreTestedAt,omitempty"` // when it last passed a restore test
 
-	ManifestSHA256 string `json:"manifestSha256,omitempty"` // of its manifest as stored
-	// Origin reports whether this is the snapshot that was saved: recorded (it matches its record), exchanged (it does
+	ManifestSHA256 string `json:"manifestSha256,omitempty"` // hash of the stored manifest
+	// Origin states whether this is the snapshot that was saved: recorded (it matches its record), exchanged (it does
 	// not) or unproven (this host has no record of it).
 	Origin     Origin     `json:"origin,omitempty"`
 	RecordedAt *time.Time `json:"recordedAt,omitempty"` // when the hash of its manifest was recorded

@@ -18,11 +18,11 @@ type Repairs struct {
 
 // Repair records a voter that was replaced, or was about to be replaced.
 type Repair struct {
-	Time   time.Time `json:"time"` // of the host that replaced it
-	Host   string    `json:"host"` // the ID of that host
-	Name   string    `json:"name"` // of the host that replaced it
+	Time   time.Time `json:"time"` // by the clock of the host that replaced the voter
+	Host   string    `json:"host"` // ID of the host that replaced the voter
+	Name   string    `json:"name"` // name of the host that replaced the voter
 	Member MemberID  `json:"member"`
-	Dead   string    `json:"dead,omitempty"` // the name of that member
+	Dead   string    `json:"dead,omitempty"` // name of the replaced member
 	// PeerURL is the replaced member's peer URL: the host with this URL was ejected.
 	PeerURL string `json:"peerURL,omitempty"`
 }
