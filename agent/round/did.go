@@ -20,12 +20,13 @@ type ActorState struct {
 	Stuck  string // the step that has not ended yet, for display; "" if there is none
 	Failed policy.FailedStep
 
-	Promoted, Rebooted, Started Stamp             // last promotion sent, reboot requested, unit started
-	SteppedDown                 Stamp             // last time it asked its member to transfer leadership
-	SteppedDownInRow            int               // consecutive requests to transfer leadership
-	Copied                      Stamp             // last time it started to copy the survivor's data
-	Launched                    Stamp             // the run of programs that it started last
-	Environment                 map[string]string // last written for the unit; nil if none; must not be changed
+	Promoted, Rebooted, Started Stamp // last promotion sent, last reboot requested, last start of the unit
+	SteppedDown                 Stamp // last time this process asked its member to transfer leadership
+	SteppedDownInRow            int   // consecutive requests to transfer leadership
+	Copied                      Stamp // last time this process started to copy the survivor's data
+	Launched                    Stamp // the last run of programs that this process started
+	// the environment last written for the unit; nil if none; must not be changed
+	Environment map[string]string
 }
 
 // ValidFor returns how much longer the lock is certainly held.
@@ -35,7 +36,7 @@ func (d ActorState) ValidFor(now time.Duration) time.Duration { return max(0, d.
 type Stamp struct {
 	Is bool
 	At time.Duration
-	Of string // for Launched: the ID of the run
+	Of string // ID of the run; set only for Launched
 }
 
 // Age returns the time since the stamp, or policy.Never.

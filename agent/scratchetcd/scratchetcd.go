@@ -62,7 +62,7 @@ func Start(program, dir string, args []string, lockFile *os.File, variables ...s
 	if err != nil {
 		return nil, err
 	}
-	defer out.Close()                         // etcd has its own
+	defer out.Close()                         // etcd has its own descriptor
 	command := exec.Command(program, args...) //nolint:noctx // Stop ends it, or the end of this process does
 	command.Dir, command.Stdout, command.Stderr = dir, out, out
 	command.Env = append(slices.DeleteFunc(os.Environ(), func(v string) bool {

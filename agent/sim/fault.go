@@ -14,9 +14,9 @@ import (
 type fault struct {
 	name         string
 	weight       int
-	low, high    time.Duration // bounds of its duration
+	low, high    time.Duration // bounds of the fault's duration
 	begin        func(w *world, h *host, d time.Duration) (end func())
-	needsCluster bool // it begins only once a cluster exists
+	needsCluster bool // the fault begins only once a cluster exists
 }
 
 // activeFault is a fault in progress.

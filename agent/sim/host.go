@@ -38,7 +38,7 @@ type host struct {
 	data                 *data
 	files                *files
 	agent                *process     // nil while none runs
-	agentStarts          int          // counts agent processes
+	agentStarts          int          // number of agent processes started so far
 	learnerStuck         bool         // its next learner never catches up
 	latePercent          uint64       // percentage of its calls that are applied late
 	lossPercent          uint64       // percentage of its calls whose answer is lost
@@ -50,7 +50,7 @@ type host struct {
 	workedOn             bool // an operator works on it and relies on its etcd staying down
 	interruptible        bool // its maintenance may be called off
 	dataCopy             *dataCopy
-	stoppedForPlan       string // the last recovery plan that guards its etcd against a start
+	stoppedForPlan       string // ID of the last recovery plan for which etcd was stopped and must not start again
 }
 
 // trap freezes the agent in its next call with that name, before the request is sent or before the call returns.
@@ -87,8 +87,8 @@ type process struct {
 
 	cancel    context.CancelFunc
 	dead      atomic.Bool
-	frozen    atomic.Int64 // until when it is frozen
-	frozenFor atomic.Int64 // for how long it was frozen in total
+	frozen    atomic.Int64 // the agent is frozen until then
+	frozenFor atomic.Int64 // total time for which the agent was frozen
 	began     time.Duration
 	busy      bool // an operator's request is in progress
 }
@@ -197,7 +197,7 @@ func (h *host) startAgent() {
 		defer func() { _ = client.Close() }() // nothing was sent over its connections
 		w.wait(begin)
 		p.gate(laneLoop)
-		_ = a.Run(ctx) // it returns nil
+		_ = a.Run(ctx) // Run always returns nil
 	}()
 }
 

@@ -11,7 +11,7 @@ type link struct {
 	since time.Duration // when it was last restored
 }
 
-// cut adds by to the number of faults that cut the link from one host to another. A negative by removes faults; the
+// cut increases the number of faults that cut the link from one host to another. A negative number ends faults; the
 // link works again when none is left.
 func (w *world) cut(from, to *host, by int) {
 	if from == to {

@@ -102,7 +102,7 @@ func (m *member) updateReached(w *world) {
 	case reached && m.reachedAt == 0:
 		m.reachedAt = w.now()
 	case !reached && m.reachedAt != 0:
-		if w.now()-m.reachedAt > w.promises.staleness() { // a host may have missed a shorter time
+		if w.now()-m.reachedAt > w.promises.staleness() { // a host may not have observed a shorter contact
 			m.reachedTo = w.now()
 		}
 		m.reachedAt = 0
@@ -141,7 +141,8 @@ func (p *promises) beforeReplacement(by *process, id uint64) {
 		p.checkCompletion(by, op, m)
 		p.checkCommonCause(by, m)
 		return
-	case w.plan.Unhealthy > 0 && p.whyNotUnhealthy(m) == "": // it hangs or is too slow to answer
+	// the voter's disk hangs or is too slow for the voter to answer
+	case w.plan.Unhealthy > 0 && p.whyNotUnhealthy(m) == "":
 	default:
 		if why := p.whyNotDead(m); why != "" {
 			p.breach("P2", by.host, why)

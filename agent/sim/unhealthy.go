@@ -17,7 +17,7 @@ import (
 
 // fsyncs counts the fsyncs of a host's etcd since its start.
 type fsyncs struct {
-	start      int // the number of that start
+	start      int // the number of the start since which the fsyncs are counted
 	at         time.Duration
 	fast, slow float64
 }

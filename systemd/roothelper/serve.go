@@ -44,7 +44,7 @@ func Serve(ctx context.Context, do func(context.Context, Request) error) error {
 	if err = admit(conn); err == nil {
 		err = carryOut(ctx, conn, do)
 	} else {
-		_, _ = receive(conn) // and drops it: the kernel discards an answer while received data is unread
+		_, _ = receive(conn) // read and drop the order: the kernel discards an answer while received data is unread
 	}
 	text, _ := json.Marshal(answerOf(shortened(err)))
 	if e := conn.SetWriteDeadline(time.Now().Add(orderTimeout)); e != nil {
