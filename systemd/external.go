@@ -117,7 +117,7 @@ func (e *External) judge(st *Status, up bool, last ProgramRun, now time.Duration
 	case open:
 		st.Job = "start"
 	case last.Failed != "":
-		st.State, st.LastJob, st.Result = Failed, "failed", "the program start has failed: "+last.Failed
+		st.State, st.LastJob, st.Result = Failed, "failed", "the start program has failed: "+last.Failed
 	case e.born <= last.At: // otherwise the service may have run, and stopped, before this agent observed it
 		st.State, st.LastJob = Failed, "timeout"
 		st.Result = fmt.Sprintf("it has not opened its ports within %s of its start", e.o.Settle)
@@ -127,7 +127,8 @@ func (e *External) judge(st *Status, up bool, last ProgramRun, now time.Duration
 // Start runs the operator's program that starts the service. While that program runs, Start does nothing.
 func (e *External) Start(ctx context.Context) error { return e.run(ctx, "start") }
 
-// Stop runs the operator's program that stops the service. While that program runs, Stop does nothing.
+// Stop runs the operator's program that stops the service. While that program runs, and while the service still
+// stops, Stop does nothing.
 func (e *External) Stop(ctx context.Context) error { return e.run(ctx, "stop") }
 
 // Restart only stops the service. The caller starts the service once it is down.

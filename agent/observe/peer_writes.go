@@ -52,7 +52,7 @@ func (p *peerWrites) read(r *round.Round, self string, own record.MemberID, now 
 		}
 		p.first = first
 	} else if !p.last.Known && !r.Reachable {
-		return health.PeerWritesReading{Absent: "the cluster does not answer, so nothing is known of the other voters"}
+		return health.PeerWritesReading{Absent: "the cluster does not answer, so the other voters' writes are unknown"}
 	}
 	return p.aged(now)
 }

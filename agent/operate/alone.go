@@ -62,8 +62,8 @@ func (o *Operator) alone(ctx context.Context, p place, kind, by string, args []s
 }
 
 // errFull means that no agent can take a claim, because etcd accepts no writes.
-var errFull = errors.New("etcd's database is full and rejects writes: free space, or request it with quorumctl " +
-	"snapshot")
+var errFull = errors.New("etcd's database is full and rejects writes: free space, or start the job with " +
+	"quorumctl snapshot")
 
 // claim takes the claim on a job.
 func (o *Operator) claim(ctx context.Context, p place) (clientv3.LeaseID, error) {

@@ -134,13 +134,14 @@ func (s sizeSeen) unknownHosts(r *round.Round, cannot string) error {
 		"read the records of %d other hosts", cannot, s.unread), "ask on a voter: "+strings.Join(voterNames(r), ", "))
 }
 
-// changed returns the error for a size that another operator has changed meanwhile.
+// changed returns the error for a size that another operator has changed in the meantime.
 func (s sizeSeen) changed(cannot string) error {
-	text := "its size has been changed meanwhile"
+	text := "its size has changed in the meantime"
 	if s.size != nil {
-		text = fmt.Sprintf("it has been resized to %d by %s meanwhile", s.size.Voters, s.size.By)
+		text = fmt.Sprintf("it has been resized to %d by %s in the meantime", s.size.Voters, s.size.By)
 	}
-	return refuse(control.Conflicts, control.CodeConflict, cannot+text, "quorumctl cluster resize, and ask again")
+	return refuse(control.Conflicts, control.CodeConflict, cannot+text,
+		"check it with quorumctl cluster resize, then try again")
 }
 
 // next returns the record of the requested size. It keeps the fields of a newer agent.

@@ -296,8 +296,8 @@ func (o *Operator) write(ctx context.Context, conditions []clientv3.Cmp, then []
 	case err != nil:
 		return 0, o.refuseCall(cannot, err, command+" shows whether it is recorded")
 	case !answer.Succeeded:
-		return 0, refuse(control.Conflicts, control.CodeConflict, cannot+"the record has been changed meanwhile",
-			command+", and ask again")
+		return 0, refuse(control.Conflicts, control.CodeConflict, cannot+"the record has changed in the meantime",
+			"check it with "+command+", then try again")
 	}
 	return answer.Header.Revision, nil
 }

@@ -77,7 +77,7 @@ func (o *Operator) StartRollout(ctx context.Context, req control.RolloutRequest,
 	rollout.State, rollout.Text = string(state), text
 	if most, err := rollout.Room(); err != nil {
 		return control.Rollout{}, refuse(control.Wrong, control.CodeConflict,
-			fmt.Sprintf("%sits record of %d hosts would exceed %d bytes before the last one is done: about %d "+
+			fmt.Sprintf("%sits record of %d hosts would exceed %d bytes before the last host is done: about %d "+
 				"hosts fit", cannot, len(rollout.Hosts), record.MaxRolloutBytes, most),
 			"name fewer hosts, and start another rollout for the others when it is done: --hosts")
 	}
@@ -254,8 +254,8 @@ func (o *Operator) writeRollout(ctx context.Context, rollout record.Rollout, at 
 	case err != nil:
 		return o.refuseCall(cannot, err, "quorumctl rollout status shows its state")
 	case !answer.Succeeded:
-		return refuse(control.Conflicts, control.CodeConflict, cannot+"it has changed meanwhile",
-			"quorumctl rollout status, and try again")
+		return refuse(control.Conflicts, control.CodeConflict, cannot+"it has changed in the meantime",
+			"check it with quorumctl rollout status, then try again")
 	}
 	return nil
 }

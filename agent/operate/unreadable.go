@@ -47,8 +47,8 @@ func (o *Operator) discard(ctx context.Context, u *unreadable, also ...clientv3.
 	case err != nil:
 		return o.refuseCall("cannot delete "+u.Key+": ", err, "try again when the cluster has a quorum")
 	case !answer.Succeeded:
-		return refuse(control.Conflicts, control.CodeConflict, "cannot delete "+u.Key+": it has changed meanwhile",
-			"check it, and try again")
+		return refuse(control.Conflicts, control.CodeConflict, "cannot delete "+u.Key+
+			": it has changed in the meantime", "check it, then try again")
 	}
 	return nil
 }

@@ -225,7 +225,7 @@ func version(ctx context.Context, conn net.Conn, host string) error {
 		Server string `json:"etcdserver"`
 	}
 	if err := json.NewDecoder(answer.Body).Decode(&etcd); err != nil || etcd.Server == "" {
-		return fmt.Errorf("it answers %s, which is not etcd's", answer.Status)
+		return fmt.Errorf("it answers %s, but not as etcd does", answer.Status)
 	}
 	return nil
 }

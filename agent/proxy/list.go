@@ -87,7 +87,7 @@ func Parse(text []byte) (List, error) {
 func (v Voter) check() error {
 	for _, text := range []string{v.Member, v.Name, v.Address, v.Why} {
 		if len(text) > maxText || strings.ContainsFunc(text, func(r rune) bool { return !unicode.IsPrint(r) }) {
-			return fmt.Errorf("a text has more than %d bytes, or control characters", maxText)
+			return fmt.Errorf("a string has more than %d bytes, or contains control characters", maxText)
 		}
 	}
 	host, port, err := net.SplitHostPort(v.Address)

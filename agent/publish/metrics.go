@@ -194,7 +194,7 @@ func turnGauges() []gauge {
 			},
 		},
 		{
-			"quorumd_operation_host", "1 for the host that an operation in flight is for.",
+			"quorumd_operation_host", "1 for the host of the operation in flight.",
 			[]string{"host"},
 			readOperated,
 		},

@@ -122,7 +122,7 @@ func stringWithin(v reflect.Value, s, bound string, strictly bool) error {
 	}
 	if longer(s, maxText) {
 		if strictly {
-			return fmt.Errorf("a text of %d bytes, the bound is %d", len(s), maxText)
+			return fmt.Errorf("text of %d bytes, the bound is %d", len(s), maxText)
 		}
 		v.SetString(Shorten(s, maxText))
 	}

@@ -125,7 +125,7 @@ func receive(conn *net.UnixConn) (o Request, err error) {
 		return Request{}, fmt.Errorf("it cannot be read: %w", err)
 	}
 	if strict.More() {
-		return Request{}, errors.New("there is more than one")
+		return Request{}, errors.New("a connection carries only one order")
 	}
 	return o, o.Check()
 }
