@@ -153,7 +153,8 @@ func (o *Observer) askMembers(ctx context.Context, r *round.Round, want look) er
 	for i, m := range asked {
 		if slices.Contains(m.PeerURLs, o.opt.Config.Etcd.PeerURL) && len(m.ClientURLs) == 0 && o.before != nil &&
 			stateOfUnit(o.before) == policy.UnitActive {
-			asked[i].ClientURLs = []string{o.opt.Config.Etcd.ClientURL} // its client URL is not published yet
+			// this host's member has not published its client URL yet
+			asked[i].ClientURLs = []string{o.opt.Config.Etcd.ClientURL}
 		}
 	}
 	r.Statuses, r.StatusesAt = o.opt.Etcd.Statuses(ctx, asked), r.At

@@ -94,7 +94,7 @@ type Options struct {
 	Probe disk.Prober
 	// InspectData returns the content of the data directory. It may hang with the disk.
 	InspectData func(ctx context.Context) (datadir.Contents, error)
-	Programs    hooks.Programs     // nil when there are none
+	Programs    hooks.Programs     // nil if there are no programs
 	Recovery    recovery.Rebuilder // nil if this host's data cannot be rebuilt
 	// BootstrapAnswers returns what the other listed hosts report; nil when no hosts are listed.
 	BootstrapAnswers func() []policy.BootstrapAnswer

@@ -22,7 +22,7 @@ type Since struct {
 type mark struct {
 	value string
 	at    time.Duration
-	seen  time.Duration // when it was last evaluated
+	seen  time.Duration // when the value was last evaluated
 	round uint64
 }
 
@@ -116,7 +116,7 @@ func (s *Since) trackMember(m *policy.Member, applied uint64, limits policy.Limi
 func (s *Since) lastApplied(name string) uint64 {
 	var n uint64
 	if m, ok := s.marks[name]; ok {
-		_, _ = fmt.Sscan(m.value, &n) // 0 if it was never seen
+		_, _ = fmt.Sscan(m.value, &n) // 0 if the member's index was never observed
 	}
 	return n
 }

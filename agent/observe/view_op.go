@@ -52,7 +52,7 @@ func (b *Builder) requestedOperation(v *policy.View, r *round.Round) {
 	}
 	id := b.config.Host.ID
 	own := r.TakesDown(id)
-	// also true for 0, which means that no cluster is recorded with the request
+	// also true if no cluster (0) is recorded with the request
 	elsewhere := uint64(k.Cluster) != v.Cluster.ID
 	shown := r.OpAt != 0 && (r.Op == nil || r.Op.Host == id) // an unreadable record may be this host's
 	v.Asked.Released, v.Asked.RecordDeleted = k.At(b.bootID).Gone(shown, elsewhere,

@@ -78,8 +78,8 @@ func (o *Operator) unreached(cannot string) error {
 
 // sizeSeen is the recorded size as just read.
 type sizeSeen struct {
-	size   *record.Size // nil if there is none, or if it cannot be read
-	at     int64        // its modification revision; 0 if there is none
+	size   *record.Size // nil if no size is recorded, or if the record cannot be read
+	at     int64        // the record's modification revision; 0 if there is no record
 	unread int          // number of host records that the last round did not hold
 }
 

@@ -288,7 +288,7 @@ func (o *Operator) undoRetirement(ctx context.Context, v policy.View, host round
 }
 
 // write commits a change if the records are unchanged since they were read, and returns its revision. command is the
-// one that shows whether the change was committed.
+// command that shows the operator whether the change was committed.
 func (o *Operator) write(ctx context.Context, conditions []clientv3.Cmp, then []clientv3.Op, cannot, command string,
 ) (int64, error) {
 	answer, err := o.opt.Etcd.Txn(ctx, conditions, then...)

@@ -18,7 +18,7 @@ import (
 // unreadable is a record in etcd that cannot be read.
 type unreadable struct {
 	policy.Unreadable
-	at int64 // its modification revision
+	at int64 // the record's modification revision
 }
 
 // Error returns the text for the operator.

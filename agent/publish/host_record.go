@@ -151,7 +151,7 @@ func (p *presence) publishHealth(ctx context.Context, r *round.Round) {
 	if p.lease == 0 || p.written.ID == "" {
 		return
 	}
-	p.writeHealth(ctx, r) // first, because with such a slow leader the renewal may time out, too
+	p.writeHealth(ctx, r) // publish first: with such a slow leader the renewal may time out as well
 	ctx, cancel := context.WithTimeout(ctx, p.opt.Config.Timing.CallTimeout)
 	defer cancel()
 	p.renew(ctx)
@@ -260,7 +260,7 @@ func (p *presence) record(r *round.Round) record.Host {
 	if m, ok := r.OwnMember(r.Membership, c.Etcd.PeerURL); ok {
 		h.MemberID, h.Unreached = record.MemberID(m.ID), r.Unreached(m.ID)
 	}
-	h.Disks = p.written.Disks // while the devices cannot be read
+	h.Disks = p.written.Disks // keep the last known disks while the devices cannot be read
 	if seen := r.Assessment.Figures.Devices; len(seen.Chain) > 0 {
 		h.Disks = seen.Identities()
 	}

@@ -94,8 +94,8 @@ func (p *Publisher) ClusterState() control.Status {
 	return s
 }
 
-// waits is the maximum number of call timeouts in two consecutive rounds. It counts two, because while a round runs,
-// the status shows the previous one.
+// waits is the maximum number of call timeouts in two consecutive rounds. It covers two rounds, because while a round
+// runs, the status shows the previous round.
 const waits = 10
 
 // remedy returns what this host's operator can do about a reason.

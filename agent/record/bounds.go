@@ -151,8 +151,8 @@ func secondsWithin(v reflect.Value, seconds float64, strictly bool) error {
 	return nil
 }
 
-// hostsWithin changes a copy and leaves the caller's list unchanged. It refuses a host that is listed twice: one entry
-// would be marked done, and the host would be taken down again and again for the other.
+// hostsWithin applies the bounds to a copy of the list. It refuses a host that is listed twice: only one entry would be
+// marked done, and the host would be taken down again and again for the other.
 func hostsWithin(v reflect.Value, hosts []RolloutHost, strictly bool) error {
 	if len(hosts) > MaxHosts {
 		return fmt.Errorf("%d hosts, the bound is %d", len(hosts), MaxHosts)
@@ -176,7 +176,7 @@ func hostsWithin(v reflect.Value, hosts []RolloutHost, strictly bool) error {
 	return nil
 }
 
-// reachabilityWithin also changes a copy of the list.
+// reachabilityWithin applies the bounds to a copy of the list.
 func reachabilityWithin(v reflect.Value, list []Reachability, strictly bool) error {
 	if len(list) > MaxReachability {
 		return fmt.Errorf("%d members, the bound is %d", len(list), MaxReachability)
@@ -191,7 +191,7 @@ func reachabilityWithin(v reflect.Value, list []Reachability, strictly bool) err
 	return nil
 }
 
-// repairsWithin also changes a copy of the list.
+// repairsWithin applies the bounds to a copy of the list.
 func repairsWithin(v reflect.Value, repairs []Repair, strictly bool) error {
 	if len(repairs) > MaxRepairs {
 		return fmt.Errorf("%d repairs, the bound is %d", len(repairs), MaxRepairs)

@@ -39,7 +39,7 @@ type Host struct {
 	BootID    string `json:"bootID"`
 	ClientURL string `json:"clientURL"`
 	PeerURL   string `json:"peerURL"`
-	// the configured peer URL, if the member list has another one for the host's member
+	// the configured peer URL, if the member list has a different URL for the host's member
 	NewPeerURL string `json:"newPeerURL,omitempty"`
 	// the same for the client URL
 	NewClientURL string `json:"newClientURL,omitempty"`
@@ -63,9 +63,9 @@ type Host struct {
 	HealthText   string   `json:"healthText,omitempty" bound:"text"`
 	Spares       []string `json:"spares,omitempty"` // the names of the health gates that no current finding closes
 	Qualified    bool     `json:"qualified,omitempty"`
-	Learner      bool     `json:"learner,omitempty"`     // it is configured to have a permanent learner
+	Learner      bool     `json:"learner,omitempty"`     // the host is configured to have a permanent learner
 	MaxLearners  int      `json:"maxLearners,omitempty"` // limit on learners of the running etcd; 0 if unknown
-	NoStandbys   bool     `json:"noStandbys,omitempty"`  // it is configured with cluster.standbys: 0
+	NoStandbys   bool     `json:"noStandbys,omitempty"`  // the host is configured with cluster.standbys: 0
 	Disks        []string `json:"disks,omitempty"`       // the identities of the disks below etcd's data, hashed
 	FsyncP99     float64  `json:"fsyncP99,omitempty"`    // seconds, rounded up to a power of two of 0.125 ms
 	Wants        string   `json:"wants,omitempty"`       // the work of its maintenance request

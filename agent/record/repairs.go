@@ -45,8 +45,8 @@ func (r Repairs) And(one Repair) Repairs {
 	return r
 }
 
-// Today counts the repairs of a day. A member still in the list was not replaced: that attempt was given up. A repair
-// from the future counts, too, as hosts' clocks may differ.
+// Today counts the repairs of the last day. An attempt whose member is still in the member list does not count, because
+// the member was not replaced. A repair from the future counts too, because hosts' clocks may differ.
 func (r *Repairs) Today(now time.Time, listed func(MemberID) bool) int {
 	n := 0
 	for i := 0; r != nil && i < len(r.Last); i++ {
@@ -58,8 +58,8 @@ func (r *Repairs) Today(now time.Time, listed func(MemberID) bool) int {
 }
 
 // Ejections returns how many times the host with that peer URL was ejected in the last 30 days, and the last time. An
-// attempt that did not remove it counts, too. The only effect of such an attempt is that the host waits longer if an
-// operator removes it.
+// attempt that did not remove the member counts too. Its only effect is that the host waits longer if an operator
+// removes the member.
 func (r *Repairs) Ejections(peerURL string, now time.Time) (times int, last Repair) {
 	for i := 0; r != nil && peerURL != "" && i < len(r.Last); i++ {
 		if one := r.Last[i]; one.PeerURL == peerURL && now.Sub(one.Time) < remembered {

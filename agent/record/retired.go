@@ -14,7 +14,7 @@ type Retired struct {
 	Version int    `json:"version"`
 	Name    string `json:"name"`
 	PeerURL string `json:"peerURL"` // peer URL of the host's member
-	// MemberID identifies its member when it was retired; absent if it had none
+	// MemberID is the ID that the host's member had when the host was retired; absent if there was no member.
 	MemberID MemberID `json:"memberID,omitempty"`
 	// Successor is the host that joins in place of its voter; absent if any host may
 	Successor Successor `json:"successor,omitzero"`

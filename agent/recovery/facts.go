@@ -85,7 +85,7 @@ type AppliedPlan struct {
 	ID       string    `json:"id"`
 	Survivor string    `json:"survivor"`          // its name
 	GivenUp  bool      `json:"givenUp,omitempty"` // the plan was abandoned on this host; otherwise it is in force
-	At       time.Time `json:"at"`                // when it was applied
+	At       time.Time `json:"at"`                // when the plan was applied
 }
 
 // Sealed returns the facts with their checksum.

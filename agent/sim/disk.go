@@ -20,9 +20,9 @@ type disk struct {
 	state      diskState
 	since      time.Duration
 	free       uint64 // bytes
-	distrusted bool   // it failed or hung for so long that the agent trusts only a new disk
+	distrusted bool   // the disk failed or hung for so long that the agent trusts only a new one
 
-	chronic   bool          // it stays slow until it is replaced
+	chronic   bool          // the disk stays slow until it is replaced
 	slowSince time.Duration // when the disk's state became harmful; 0 if the state is harmless
 	slowUntil time.Duration // when the disk's state was last harmful
 	fsyncs    fsyncs

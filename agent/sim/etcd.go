@@ -42,20 +42,20 @@ type member struct {
 	name           string // empty until the member has started
 	learner        bool
 	removed        bool
-	upSince        time.Duration // when its process last started to take part
+	upSince        time.Duration // when the member's process last started to take part in raft
 	applied        uint64        // the revision applied at appliedAt
 	term           uint64        // term of the last leader that the member followed
 	appliedAt      time.Duration
 	follows        bool          // the member leads, or follows the leader
-	lastFollowedAt time.Duration // when it last followed a leader
+	lastFollowedAt time.Duration // when the member last followed a leader
 	rate           uint64        // entries per second that a learner applies; 0 if it is stuck
 	promotedAt     time.Duration
-	downAt         time.Duration // when it last stopped serving; 0 while it serves
-	upAt           time.Duration // when it last began to serve
+	downAt         time.Duration // when the member last stopped serving; 0 while it serves
+	upAt           time.Duration // when the member last began to serve
 	// reachedAt is the time since which other serving voters have reached its ports without a break, 0 if none does;
 	// reachedTo is when one last did.
 	reachedAt, reachedTo time.Duration
-	received             map[uint64]time.Duration // when it last received a message, by sender
+	received             map[uint64]time.Duration // when the member last received a message, by sender
 }
 
 // The measured timings of etcd's raft with default settings.

@@ -333,7 +333,7 @@ func (w *world) heal() {
 	w.activeFaults, w.healed = nil, true
 	for _, h := range w.hosts {
 		h.trap = trap{}
-		if h.disk.distrusted { // its health state is FAILED until the host boots with a new disk
+		if h.disk.distrusted { // the host's health state is FAILED until it boots with a new disk
 			h.losePower()
 			w.after(time.Minute, laneFaults, h.powerUp)
 		}

@@ -28,27 +28,27 @@ type host struct {
 	name                 string
 	config               config.Config
 	powered              bool
-	dead                 bool          // it has lost power for good
+	dead                 bool          // the host has lost power for good
 	boots                int           // counts boots
-	booted               time.Duration // when it last booted
+	booted               time.Duration // when the host last booted
 	wallOffsetNanos      atomic.Int64  // the offset of its wall clock
-	wallSetAt            atomic.Int64  // when its wall clock was last set
+	wallSetAt            atomic.Int64  // when the host's wall clock was last set
 	unit                 *unit
 	disk                 *disk
 	data                 *data
 	files                *files
-	agent                *process     // nil while none runs
+	agent                *process     // nil while no agent runs
 	agentStarts          int          // number of agent processes started so far
-	learnerStuck         bool         // its next learner never catches up
+	learnerStuck         bool         // the host's next learner never catches up
 	latePercent          uint64       // percentage of its calls that are applied late
 	lossPercent          uint64       // percentage of its calls whose answer is lost
 	maxDelay             atomic.Int64 // a duration: the longest delay of a request or an answer
-	dropsKeepalives      bool         // its keepalives get no answer
+	dropsKeepalives      bool         // the agent's keepalives get no answer
 	trap                 trap
 	maintenanceRequested bool // a request is pending until an agent has accepted its end
 	program              program
 	workedOn             bool // an operator works on it and relies on its etcd staying down
-	interruptible        bool // its maintenance may be called off
+	interruptible        bool // the host's maintenance may be called off
 	dataCopy             *dataCopy
 	stoppedForPlan       string // ID of the last recovery plan for which etcd was stopped and must not start again
 }

@@ -32,7 +32,7 @@ func (w *world) killForGood(h *host) {
 	m, op := w.etcd.memberOn(h), w.promises.currentOp()
 	voters, left := len(w.etcd.voters()), w.plan.Hosts-w.countLostForGood()-1
 	switch {
-	case w.recovery.lost: // that would be a second disaster
+	case w.recovery.lost: // quorum is already lost, and a second disaster is not simulated
 		return
 	case m != nil && voters-1 < voters/2+1: // operators have removed so many voters that the others have no quorum
 		return

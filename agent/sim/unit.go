@@ -22,7 +22,7 @@ type unit struct {
 	result       string
 	running      bool // the process exists
 	ranSinceBoot bool // if false, systemd reports no time of a stop
-	frozen       bool // it was sent SIGSTOP
+	frozen       bool // the process was sent SIGSTOP
 	env          map[string]string
 	// number of starts and exits; an event with an older number is from an earlier process and is ignored
 	starts         int

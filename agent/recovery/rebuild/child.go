@@ -87,7 +87,7 @@ func (f *Files) Read(ctx context.Context) (recovery.Log, error) {
 	return r.log, r.err
 }
 
-// currentRead returns the running read, or one that has just ended, or starts one.
+// currentRead returns the running read or one that has just ended. If there is neither, it starts a read.
 func (f *Files) currentRead() *reading {
 	f.mu.Lock()
 	defer f.mu.Unlock()
