@@ -112,7 +112,7 @@ func TestOfTwoOperatorsOneGetsAConflict(t *testing.T) {
 			t.Fatal(err)
 		}
 		if got, err := f.resize("v1", control.ResizeRequest{Voters: 5, IfRevision: &first.Revision}); err == nil ||
-			!strings.Contains(err.Error(), "it has been resized to 1 by root meanwhile") {
+			!strings.Contains(err.Error(), "it has been resized to 1 by root in the meantime") {
 			t.Errorf("%+v, %v", got, err)
 		}
 		f.pass(10 * time.Second)

@@ -14,28 +14,30 @@ const (
 	// canaryLimit is how late a 10 ms timer may be before a sample counts as contaminated. An idle machine stays below
 	// 2 ms; eight busy loops on two CPUs caused 64 ms at the 99th percentile.
 	canaryLimit = 5 * time.Millisecond
-	// The wakes during an operation must be late by 1/canaryShare of its latency in total.
+	// A sample counts as contaminated only if the wakes during its operation are late by more than 1/canaryShare of its
+	// latency in total.
 	canaryShare = 4
 )
 
 // canary detects CPU starvation: it sleeps for 10 ms at a time and adds up how late it wakes. It runs only from shortly
-// before an operation until its end, because it would otherwise account for most of the probe's cost. A shorter
-// operation ends before the canary wakes: there, the delay of the prober's own sleep before the operation counts.
+// before an operation until its end, because it would otherwise account for most of the probe's cost. An operation of
+// less than 10 ms ends before the canary wakes; for such an operation, the delay of the prober's own sleep before it
+// counts.
 type canary struct {
 	timer *time.Timer
 	armed atomic.Bool
 	dozed atomic.Int64 // when the current sleep began, on Monotonic
-	late  atomic.Int64 // total since it was armed; wakes within the limit do not count
+	late  atomic.Int64 // total lateness since the canary was armed; wakes within the limit do not count
 }
 
 func newCanary() *canary {
 	c := &canary{}
-	c.timer = time.AfterFunc(canaryPeriod, c.woken) // nothing to watch yet
+	c.timer = time.AfterFunc(canaryPeriod, c.woken) // there is nothing to watch yet
 	return c
 }
 
-// woken ends a sleep and begins the next one. If the canary has been armed again meanwhile, it ends the first sleep
-// after that, and adds nothing.
+// woken ends a sleep and begins the next one. If the canary was armed again in the meantime, woken ends the new sleep
+// early, which adds nothing.
 func (c *canary) woken() {
 	if !c.armed.Load() {
 		return

@@ -63,7 +63,7 @@ func (b *BlockDevices) Progress(device uint64) (Progress, error) {
 	}
 	stat, _, err := b.fs.SysBlockDeviceStat(name)
 	if errors.Is(err, os.ErrNotExist) {
-		err = ErrNoBlockDevice // it was just unplugged
+		err = ErrNoBlockDevice // the device was unplugged a moment ago
 	}
 	if err != nil {
 		return Progress{}, fmt.Errorf("cannot read the counters of %s: %w", name, err)

@@ -29,7 +29,7 @@ type page struct {
 	version  atomic.Uint64
 	burst    atomic.Uint64    // written by the parent: 1 requests the burst rate
 	inflight atomic.Uint64    // start in microseconds << 8 | opCode; 0 when idle. One word, so it cannot be torn.
-	due      [2]atomic.Uint64 // per lane, the time of its next turn
+	due      [2]atomic.Uint64 // time of each lane's next turn
 	device   atomic.Uint64    // st_dev of the probe directory; 0 if not known yet
 	direct   atomic.Uint64    // 1 while LaneDirect bypasses the page cache
 	failures atomic.Uint64
@@ -154,8 +154,8 @@ func (p *page) push(s Sample) {
 	p.head.Store(n + 1)
 }
 
-// pull returns the samples from number n on that the ring still holds, oldest first, the number of samples that are
-// gone, and the n for the next call.
+// pull returns the samples from number n on that the ring still holds, oldest first, the number of samples that were
+// overwritten or unreadable, and the number to pass to the next call.
 func (p *page) pull(n uint64) (samples []Sample, lost, next uint64) {
 	head := p.head.Load()
 	if head > n+ringSize {

@@ -24,11 +24,11 @@ type directLane struct {
 	verify time.Duration
 
 	fd       int
-	written  bool // by this process, completely: there are blocks to overwrite
+	written  bool // this process has written the whole file, so there are blocks to overwrite
 	buffered bool // the file system refused O_DIRECT
 	block    []byte
 
-	seq      uint64 // of the last written block; it also determines its place
+	seq      uint64 // sequence number of the last written block; it also determines the block's place
 	intact   bool   // the write of that block succeeded
 	verified time.Duration
 }

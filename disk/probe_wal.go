@@ -84,7 +84,7 @@ func (l *walLane) rotate() error {
 		err = dataSync(fd)
 	}
 	if err != nil {
-		_ = unix.Unlink(l.next) // the partial file of a full disk
+		_ = unix.Unlink(l.next) // remove the partial file, for example on a full disk
 		closeFD(&fd)
 		return err
 	}

@@ -114,7 +114,7 @@ type Reading struct {
 // Usage is the space of the probe's file system, in bytes and inodes.
 type Usage struct {
 	Total uint64
-	Free  uint64 // to ordinary users, without the file system's reserve
+	Free  uint64 // available to ordinary users, without the file system's reserve
 	// Inodes is how many files it can have, and InodesFree how many more can be created; both 0 if there is no such
 	// limit.
 	Inodes, InodesFree uint64
@@ -128,7 +128,7 @@ type Failure struct {
 	// different file systems
 	Errno  syscall.Errno
 	Age    time.Duration
-	Count  uint64 // of failures since the probe was started, including this one
+	Count  uint64 // number of failures since the probe was started, including this one
 	Dir    string // the probe directory
 	Target string // the path whose file system it must share
 }

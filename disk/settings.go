@@ -23,7 +23,7 @@ type Options struct {
 	Dir string
 	// Target is the directory whose disk is measured: etcd's WAL directory, or its data directory. Dir must be on the
 	// same file system (the same st_dev). While Target does not exist, its nearest existing ancestor counts. The child
-	// checks this again with every usage interval.
+	// repeats this check at every UsageInterval.
 	Target string
 
 	// DirectInterval is the rest between two turns of LaneDirect: 1 s, not less than 200 ms. All rests vary by ±10 %.

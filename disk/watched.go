@@ -15,7 +15,7 @@ type watched struct {
 	canary *canary
 }
 
-// do runs one operation. It records an error before it returns it.
+// do runs one operation. If the operation fails, do records the error and returns it.
 func (w *watched) do(op opCode, f func() error) error {
 	_, _, err := w.timed(op, f)
 	return err

@@ -24,10 +24,10 @@ type bus struct {
 	dial DialFunc
 	log  *slog.Logger
 
-	turn   chan struct{} // holds one token: its owner may use the fields below
+	turn   chan struct{} // contains one token; the goroutine that has taken it may use the fields below
 	conn   *sddbus.Conn
 	end    context.CancelFunc // closes conn
-	dialed int                // how many connections there have been
+	dialed int                // number of connections made so far
 	closed bool
 }
 

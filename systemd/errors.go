@@ -13,11 +13,11 @@ import (
 	godbus "github.com/godbus/dbus/v5"
 )
 
-// The errors for errors.Is. Returned errors add what was attempted, the cause, and the remedy.
+// Errors that callers can test for with errors.Is. Returned errors add what was attempted, the cause, and the remedy.
 var (
-	// ErrNotInstalled: there is no such unit or program, or it is masked or its unit file invalid.
+	// ErrNotInstalled: there is no such unit or program, the unit is masked, or its unit file is invalid.
 	ErrNotInstalled = errors.New("not installed")
-	// ErrNotPermitted: polkit, the bus or the file system refused it.
+	// ErrNotPermitted: polkit, the bus or the file system refused the request.
 	ErrNotPermitted = errors.New("not permitted")
 	// ErrUnavailable: systemd, the bus or the run directory's lock did not answer in time. Trying again may help; the
 	// request may still take effect.
@@ -54,7 +54,8 @@ func explainBus(doing, unit string, err error) error {
 // from systemd's bus-common-errors.h.
 func explainReply(doing, unit string, e godbus.Error) error {
 	name := strings.TrimPrefix(strings.TrimPrefix(e.Name, "org.freedesktop.DBus.Error."), "org.freedesktop.")
-	e = godbus.Error{Name: e.Name, Body: []any{strings.TrimSuffix(e.Error(), ".")}} // more text follows
+	// each error below continues after this text
+	e = godbus.Error{Name: e.Name, Body: []any{strings.TrimSuffix(e.Error(), ".")}}
 	if about := e.Error(); strings.Contains(about, "polkit.service") ||
 		strings.Contains(about, "org.freedesktop.PolicyKit1") {
 		return fmt.Errorf("cannot %s: %w: systemd could not ask polkit: %w: check \"systemctl status polkit\", "+

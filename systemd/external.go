@@ -16,9 +16,9 @@ import (
 // programRetry is how long to wait before running a failed program again.
 const programRetry = 10 * time.Second
 
-// Programs start and stop an external service. Its methods never wait for a program.
+// Programs start and stop an external service. Their methods never wait for a program.
 type Programs interface {
-	// Ready returns why they cannot be run; nil if they can.
+	// Ready returns why the programs cannot be run; nil if they can.
 	Ready() error
 	// Run starts the program of that name: "start" or "stop".
 	Run(ctx context.Context, word string) error
@@ -28,16 +28,16 @@ type Programs interface {
 
 // ProgramRun is a run of one of the Programs.
 type ProgramRun struct {
-	Word    string        // "start", "stop", or empty if none was run since the boot
-	At      time.Duration // since boot, including time asleep
+	Word    string        // "start" or "stop"; empty if no program was run since the boot
+	At      time.Duration // since boot, including time suspended
 	Running bool
-	Failed  string // why it has failed; empty if it has not
+	Failed  string // why the run has failed; empty if it has not failed
 }
 
 // ExternalOptions describe an external service.
 type ExternalOptions struct {
 	Name      string   // for display
-	Addresses []string // where it listens while it runs: HOST:PORT
+	Addresses []string // addresses on which the service listens while it runs: HOST:PORT
 	Programs  Programs
 	// Settle is how long after the start of a program the service may take to open or close its ports. While the
 	// program still runs, there is no limit for opening them.
@@ -50,16 +50,17 @@ type ExternalOptions struct {
 }
 
 // External is a service that another program runs, such as a kubelet or a container engine. Its ports show its state:
-// Active if one of them is listened on, Inactive if all refuse, and Unknown otherwise. How it ended is unknown.
+// Active if any process listens on one of them, Inactive if all refuse connections, and Unknown otherwise. How the
+// service ended is unknown.
 //
 // Start and Stop run the operator's Programs; without these, they return an error. Safe for concurrent use.
 type External struct {
 	o ExternalOptions
 
 	mu     sync.Mutex
-	state  State         // at the last check; Unknown before the first
-	since  time.Duration // of that state, since boot; 0 if the change was not observed
-	seenUp time.Duration // when it was last observed running, since boot
+	state  State         // state at the last check; Unknown before the first
+	since  time.Duration // start of that state, since boot; 0 if the change was not observed
+	seenUp time.Duration // when the service was last observed running, since boot
 	born   time.Duration
 }
 
@@ -72,7 +73,7 @@ func NewExternal(o ExternalOptions) (*External, error) {
 	return &External{o: o, born: now}, nil
 }
 
-// Status checks the ports, and the last run program.
+// Status checks the ports, and the last run of a program.
 func (e *External) Status(ctx context.Context) (Status, error) {
 	st := Status{ExitCode: -1, LoadState: "loaded"}
 	up, err := listens(ctx, e.o.Addresses)
@@ -100,7 +101,7 @@ func (e *External) Status(ctx context.Context) (Status, error) {
 	return st, nil
 }
 
-// judge combines the state of the ports with the last run program.
+// judge derives the status from the state of the ports and the last run of a program.
 func (e *External) judge(st *Status, up bool, last ProgramRun, now time.Duration) {
 	st.State, st.Result = Inactive, "success"
 	if up {
@@ -116,20 +117,21 @@ func (e *External) judge(st *Status, up bool, last ProgramRun, now time.Duration
 	case open:
 		st.Job = "start"
 	case last.Failed != "":
-		st.State, st.LastJob, st.Result = Failed, "failed", "the program start has failed: "+last.Failed
-	case e.born <= last.At: // otherwise it may have run, and been stopped, before this agent observed it
+		st.State, st.LastJob, st.Result = Failed, "failed", "the start program has failed: "+last.Failed
+	case e.born <= last.At: // otherwise the service may have run, and stopped, before this agent observed it
 		st.State, st.LastJob = Failed, "timeout"
 		st.Result = fmt.Sprintf("it has not opened its ports within %s of its start", e.o.Settle)
 	}
 }
 
-// Start runs the operator's program that starts the service. During a start it does nothing.
+// Start runs the operator's program that starts the service. While that program runs, Start does nothing.
 func (e *External) Start(ctx context.Context) error { return e.run(ctx, "start") }
 
-// Stop runs the operator's program that stops the service. During a stop it does nothing.
+// Stop runs the operator's program that stops the service. While that program runs, and while the service still
+// stops, Stop does nothing.
 func (e *External) Stop(ctx context.Context) error { return e.run(ctx, "stop") }
 
-// Restart only stops the service. The caller starts it once it is down.
+// Restart only stops the service. The caller starts the service once it is down.
 func (e *External) Restart(ctx context.Context) error { return e.Stop(ctx) }
 
 func (e *External) run(ctx context.Context, word string) error {

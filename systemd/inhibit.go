@@ -112,13 +112,13 @@ func (l *Logind) inhibit(ctx context.Context, s Shutdown, taken func()) error {
 	}
 }
 
-// inhibitor is a lock of logind's over one connection. Only its own goroutine uses it.
+// inhibitor holds one of logind's locks over one connection. Only its own goroutine uses it.
 type inhibitor struct {
 	logind   *Logind
 	conn     *godbus.Conn
 	shutdown Shutdown
 	limit    time.Duration
-	lock     *os.File           // while it is open, logind waits
+	lock     *os.File           // while the lock is open, logind waits
 	cancel   context.CancelFunc // ends a preparation in progress; nil if there is none
 	prepared chan struct{}      // a preparation has returned
 }
@@ -185,7 +185,7 @@ func (i *inhibitor) handle(ctx context.Context, signal *godbus.Signal) error {
 		return i.take(ctx)
 	case "org.freedesktop.DBus.NameOwnerChanged":
 		if owner, _ := signal.Body[len(signal.Body)-1].(string); owner == "" || i.cancel != nil {
-			return nil // while logind is away, the old lock may still count
+			return nil // while logind is away, keep the old lock: it may still count
 		}
 		return i.take(ctx)
 	}
@@ -217,7 +217,7 @@ func (i *inhibitor) begin(ctx context.Context) {
 func (i *inhibitor) finish() {
 	if i.cancel != nil {
 		i.cancel()
-		if i.lock != nil { // it was not released, so the end of the preparation has not been received yet
+		if i.lock != nil { // the lock was not released, so the end of the preparation has not been received yet
 			<-i.prepared
 		}
 		i.cancel = nil

@@ -49,7 +49,7 @@ func newJournalHandler(fallback slog.Handler, send func(string, journal.Priority
 ) *journalHandler {
 	var line bytes.Buffer
 	attrs := slog.NewTextHandler(&line, &slog.HandlerOptions{
-		Level: slog.LevelDebug, // fallback has the level that counts
+		Level: slog.LevelDebug, // the level is checked by fallback
 		ReplaceAttr: func(groups []string, a slog.Attr) slog.Attr {
 			if len(groups) == 0 && (a.Key == slog.TimeKey || a.Key == slog.LevelKey || a.Key == slog.MessageKey) {
 				return slog.Attr{} // the journal has separate fields for them

@@ -33,7 +33,7 @@ type LogindOptions struct {
 type Logind struct {
 	dial  func(ctx context.Context) (*godbus.Conn, error)
 	log   *slog.Logger
-	retry time.Duration // between the first two attempts to reach it; it doubles from there
+	retry time.Duration // time between the first two attempts to reach logind; doubles with each further attempt
 }
 
 // NewLogind returns a Logind, which connects at its first use.

@@ -114,9 +114,9 @@ func NewProcess(o ProcessOptions) (*Process, error) {
 	return p, nil
 }
 
-// Status checks the process, and does what is due: it records how it ended, sends SIGKILL after the deadline of a stop,
-// and starts it again for a restart. The error is ErrUnavailable if another agent holds the lock for 2 s,
-// ErrNotPermitted, or that the state file is unreadable.
+// Status checks the process, and does what is due: it records how the process ended, sends SIGKILL after the deadline
+// of a stop, and starts the process again for a restart. The error is ErrUnavailable if another agent holds the lock
+// for 2 s, ErrNotPermitted, or another error if the state file is unreadable.
 func (p *Process) Status(ctx context.Context) (Status, error) {
 	st, err := p.look(ctx)
 	if st.Job != "" {

@@ -168,7 +168,7 @@ func (p *Process) finishStop(r *record) error {
 	case r.Killed:
 		r.Result = "timeout"
 	case r.Result == "unknown":
-		r.Result = "success" // it ended as requested; nothing else was observed
+		r.Result = "success" // the process ended as requested; nothing else was observed
 	}
 	result := "done"
 	lapsed := now > r.StopDeadline+jobLimit

@@ -34,7 +34,7 @@ func findEnd(r *record) (*end, error) {
 	}
 	unseen := &end{result: "unknown", exitCode: -1}
 	switch {
-	case stat == nil, stat.Starttime != r.StartTicks: // gone, and the number may have been reused
+	case stat == nil, stat.Starttime != r.StartTicks: // the process is gone, and its number may have been reused
 		return unseen, nil
 	case !isDead(stat):
 		return nil, nil
@@ -148,9 +148,9 @@ func findTagged(token string, accept func(procfs.ProcStat) bool) (*procfs.ProcSt
 	for _, proc := range all {
 		stat, err := proc.Stat()
 		if err != nil || stat.PID <= 1 || isDead(&stat) || !accept(stat) {
-			continue // also one that is gone by now; and init is never ours
+			continue // the process may be gone by now; init never belongs to quorumd
 		}
-		// Another user's environment is unreadable, and not ours.
+		// The environment of another user's process is unreadable, and the process is not ours.
 		if env, err := proc.Environ(); err == nil && slices.Contains(env, tokenVariable+"="+token) {
 			return &stat, nil
 		}

@@ -57,7 +57,7 @@ type Service struct {
 	bus             *bus
 
 	mu      sync.Mutex
-	job     *queuedJob // the last one queued here, nil once its result is known
+	job     *queuedJob // the last job queued by this Service, nil once its result is known
 	lastJob string
 }
 
@@ -65,8 +65,8 @@ type Service struct {
 type queuedJob struct {
 	verb   string
 	result chan string // systemd's result; it has room for one, so that the sender never blocks
-	dialed int         // the connection it was queued on; the result comes over no other
-	goneAt time.Time   // when systemd was first seen without it
+	dialed int         // number of the connection on which the job was queued; the result comes over no other
+	goneAt time.Time   // when systemd first reported the unit without the job
 }
 
 var unitName = regexp.MustCompile(`^[A-Za-z0-9:_.\\-]+(@[A-Za-z0-9:_.\\-]+)?\.service$`)

@@ -55,7 +55,7 @@ func jobType(ctx context.Context, conn *sddbus.Conn, p properties) (string, erro
 			return j.JobType, nil
 		}
 	}
-	return "", nil // it ended between the two requests
+	return "", nil // the job ended between the two requests
 }
 
 // properties are those of a unit's org.freedesktop.systemd1.Unit and .Service interfaces, see

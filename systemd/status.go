@@ -90,8 +90,8 @@ type Status struct {
 	// "dependency", "skipped" and so on; "unknown" if its end was missed; "" if none was queued or it is still pending.
 	// Process keeps it on disk, so that the next agent sees it too.
 	LastJob string
-	// LoadState is "loaded" if the unit can be started; else "not-found", "masked", "bad-setting", "error". Process has
-	// "loaded" and "not-found".
+	// LoadState is "loaded" if the unit can be started; otherwise "not-found", "masked", "bad-setting" or "error".
+	// Process reports only "loaded" and "not-found".
 	LoadState string
 	// UnitFileState is what systemctl is-enabled prints: "enabled", "disabled", "static" and so on; empty if unknown,
 	// and under Process.

@@ -12,6 +12,6 @@ type Unit interface {
 	Start(ctx context.Context) error
 	Stop(ctx context.Context) error
 	Restart(ctx context.Context) error
-	// SetEnvironment sets the environment of the next start.
+	// SetEnvironment sets the environment for the next start.
 	SetEnvironment(ctx context.Context, vars map[string]string) error
 }

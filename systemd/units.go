@@ -37,8 +37,8 @@ func (u Units) Starts(ctx context.Context, name string) (bool, error) {
 	return p.starts(), err
 }
 
-// starts reports whether a unit with these properties runs, is being started, or starts at boot. One that is enabled at
-// runtime only does not start after the next boot.
+// starts reports whether a unit with these properties runs, is being started, or starts at boot. A unit that is enabled
+// only at runtime does not start after the next boot.
 func (p properties) starts() bool {
 	return property[string](p, "UnitFileState") == "enabled" || p.state() == Active || p.state() == Activating
 }

@@ -43,7 +43,7 @@ type Store interface {
 	Revoke(ctx context.Context, id clientv3.LeaseID) error
 }
 
-// Errors of the lock. Other errors come from etcd and leave the outcome unknown.
+// Errors that the lock returns. Any other error comes from etcd and leaves the outcome unknown.
 var (
 	// ErrTaken means that another host holds the lock, or that the operation record has changed since the caller read
 	// it.
@@ -63,7 +63,7 @@ type Options struct {
 	Host   string // host ID
 	Name   string // host name, for display
 	TTL    time.Duration
-	Margin time.Duration // the validity ends this long before the server's lease
+	Margin time.Duration // the validity ends this long before the server's lease does
 	// Now is a clock that includes time in suspend (CLOCK_BOOTTIME).
 	Now func() time.Duration
 	// Wall is the wall clock, for display only.
@@ -112,7 +112,7 @@ func (l *Lock) Take(ctx context.Context, seenOp int64) error {
 	if l.MayAct() {
 		return nil
 	}
-	if l.Token() != 0 { // expired by our clock, perhaps alive by the server's
+	if l.Token() != 0 { // expired by our clock, but perhaps not yet by the server's
 		return l.Renew(ctx)
 	}
 	sent := l.opt.Now()
@@ -129,7 +129,7 @@ func (l *Lock) Take(ctx context.Context, seenOp int64) error {
 		[]clientv3.Cmp{clientv3.Compare(clientv3.CreateRevision(key), "=", 0), l.opIs(seenOp)},
 		clientv3.OpPut(key, string(value), clientv3.WithLease(lease)))
 	switch {
-	case err != nil: // the transaction may still be applied, but not once the lease is revoked
+	case err != nil: // the transaction may still be applied, but no longer once the lease is revoked
 		_ = l.revoke(ctx, lease) // if this fails, the lease expires
 		return fmt.Errorf("cannot take the lock: %w", err)
 	case !answer.Succeeded:

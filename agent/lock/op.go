@@ -14,7 +14,7 @@ import (
 	"github.com/quorumd/quorumd/agent/record"
 )
 
-// Begin writes the operation record, under the lock and only if there is none.
+// Begin writes the operation record, under the lock and only if no operation record exists.
 func (l *Lock) Begin(ctx context.Context, op record.Op) error {
 	return l.write(ctx, op, 0)
 }
@@ -47,7 +47,7 @@ func (l *Lock) End(ctx context.Context, seen int64, historyKey string, line reco
 	return l.commit(ctx, "end", seen, conditions, then...)
 }
 
-// replaced returns the conditions on extra records, and their replacements.
+// replaced returns the conditions that the extra records are unchanged, and the operations that replace them.
 func replaced(also []Extra) (conditions []clientv3.Cmp, then []clientv3.Op) {
 	for _, a := range also {
 		conditions = append(conditions, clientv3.Compare(clientv3.ModRevision(a.Key), "=", a.At))

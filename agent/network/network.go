@@ -32,8 +32,8 @@ type Port struct {
 	State record.PortState
 	// RTT is the median of the last times to connect; 0 if no probe has connected.
 	RTT time.Duration
-	// Sent counts the TCP segments sent by answered probes, and Resent the retransmissions. Unanswered probes do not
-	// count, as packet loss is not the only cause of theirs.
+	// Sent counts the TCP segments sent by answered probes, and Resent the retransmissions among them. A probe without
+	// an answer does not count, because packet loss is only one possible reason for its retransmissions.
 	Sent, Resent uint64
 }
 

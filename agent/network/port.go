@@ -16,18 +16,18 @@ const (
 	// recoverAfter is how many probes in a row must then succeed before the port counts as answering again.
 	recoverAfter = 6
 	// lostAfter is how many probes in a row must fail to connect before a member is lost, and missedEvery is the
-	// interval after the first failure. Few suffice: the first connection ends the state, and the policy waits longer
-	// before it acts.
+	// interval after the first failure. Two are enough: the first connection ends the state, and the policy waits
+	// longer before it acts.
 	lostAfter   = 2
 	missedEvery = time.Second
-	// keptConnections is the number of connections used for the median: those of five minutes.
+	// keptConnections is the number of connections used for the median: those of the last five minutes.
 	keptConnections = 30
 )
 
 // portProbe holds the results for one port. The prober's lock protects it.
 type portProbe struct {
 	published    Port
-	connectTimes []time.Duration // of the last connections
+	connectTimes []time.Duration // the times of the last connections
 	successes    int             // answers in a row
 	failures     int             // probes in a row without an answer
 

@@ -23,8 +23,8 @@ const (
 	// certRefusedEvery is how often to probe a port that refuses this host's certificate, for example a peer port with
 	// a separate CA: etcd logs every attempt.
 	certRefusedEvery = time.Minute
-	// perHost is the minimum interval of a spare for each host in the fleet: all spares together probe a member at most
-	// ten times per second, regardless of their number.
+	// perHost, multiplied by the number of hosts in the fleet, is the minimum interval of a spare: all spares together
+	// probe a member at most ten times per second, regardless of their number.
 	perHost = 100 * time.Millisecond
 )
 
@@ -57,7 +57,7 @@ type Prober struct {
 type member struct {
 	Member
 
-	ports [2]portProbe // peer and client
+	ports [2]portProbe // the peer port and the client port
 }
 
 // New returns a Prober without members.
@@ -151,7 +151,7 @@ func (p *Prober) wake() {
 	}
 }
 
-// Run probes until the context ends, and then waits for the running probes.
+// Run probes the members until the context ends, and then waits for the probes in progress.
 func (p *Prober) Run(ctx context.Context) {
 	var running sync.WaitGroup
 	defer running.Wait()
@@ -200,7 +200,7 @@ func (p *Prober) begin(ctx context.Context, running *sync.WaitGroup) time.Durati
 func (p *Prober) wait(w *portProbe) time.Duration {
 	every := p.every
 	switch {
-	// A rare probe must not delay a change of the published state.
+	// Probe rarely only while the state is steady: a change of the published state must not be delayed.
 	case w.certRefused && w.published.State == record.PortAnswers && w.failures == 0:
 		every = max(every, certRefusedEvery)
 	case w.missed > 0 && w.missed < lostAfter:

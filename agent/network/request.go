@@ -32,10 +32,10 @@ const (
 // result is the outcome of one probe of a port.
 type result struct {
 	state       record.PortState
-	took        time.Duration // to connect
+	took        time.Duration // the time to connect
 	large       bool          // the request was larger than a packet
 	certRefused bool
-	unsure      bool // it did not connect, for a reason that may be this host or DNS
+	unsure      bool // it did not connect, and this host or DNS may be the cause
 
 	sent, resent uint64 // TCP segments; both 0 if the kernel does not report them
 }
@@ -73,7 +73,8 @@ func (l requester) probe(ctx context.Context, at target, large bool) result {
 	switch {
 	case large && !at.secured:
 		again = l.send(ctx, at, l.version(at, false))
-	case at.secured: // a TLS answer has certificates and is large; the answer to plain text is a closed connection
+	// a TLS answer contains certificates and is large; a TLS port answers plain text by closing the connection
+	case at.secured:
 		again = l.send(ctx, at, raw("GET / HTTP/1.0\r\n\r\n"))
 	}
 	if again.state == record.PortAnswers {
@@ -93,7 +94,7 @@ func (l requester) send(ctx context.Context, at target, request exchange) result
 	began := time.Now()
 	dialer := net.Dialer{
 		Timeout: connectBound, FallbackDelay: -1,
-		Control: func(string, string, syscall.RawConn) error { began = time.Now(); return nil }, // DNS is done
+		Control: func(string, string, syscall.RawConn) error { began = time.Now(); return nil }, // the name is resolved
 	}
 	conn, err := dialer.DialContext(ctx, "tcp", at.address)
 	took := time.Since(began)
@@ -103,11 +104,12 @@ func (l requester) send(ctx context.Context, at target, request exchange) result
 	if err != nil {
 		return result{state: record.PortUnreachable, unsure: !peerUnreachable(err)}
 	}
-	defer conn.Close() // the request needs no orderly end
+	defer conn.Close() // the answer is complete or no longer needed
 	if err := conn.SetDeadline(time.Now().Add(l.answer)); err != nil {
 		return result{state: record.PortUnreachable, unsure: true}
 	}
-	stop := context.AfterFunc(ctx, func() { _ = conn.SetDeadline(time.Unix(1, 0)) }) // cancelled: stop waiting
+	// if the context is cancelled, stop waiting
+	stop := context.AfterFunc(ctx, func() { _ = conn.SetDeadline(time.Unix(1, 0)) })
 	defer stop()
 	counted := &limited{Conn: conn}
 	certRefused, err := request(ctx, counted)
@@ -204,7 +206,8 @@ func (l requester) clientConfig(at target, large bool) *tls.Config {
 	conf.ServerName, conf.MinVersion = at.host, tls.VersionTLS12
 	// Any answer proves that the network path works. The request contains no secrets, and the answer is discarded.
 	conf.InsecureSkipVerify = true
-	conf.CurvePreferences = []tls.CurveID{tls.X25519, tls.CurveP256} // newer curves fill a packet alone
+	// the key share of a newer curve alone fills a packet
+	conf.CurvePreferences = []tls.CurveID{tls.X25519, tls.CurveP256}
 	conf.NextProtos = []string{"http/1.1"}
 	for n := 0; large && n < padding; n += paddingPart {
 		conf.NextProtos = append(conf.NextProtos, fmt.Sprintf("%0*d", paddingPart, n))
@@ -212,7 +215,7 @@ func (l requester) clientConfig(at target, large bool) *tls.Config {
 	return conf
 }
 
-// raw returns a request that sends a text and reads the beginning of the answer.
+// raw returns a request that sends the given string and reads the beginning of the answer.
 func raw(text string) exchange {
 	return func(_ context.Context, conn net.Conn) (bool, error) {
 		if _, err := io.WriteString(conn, text); err != nil {

@@ -21,26 +21,28 @@ import (
 	"github.com/quorumd/quorumd/health/etcdflags"
 )
 
-// Result is what a binary says.
+// Result is what an etcd binary reports about its version and the settings.
 type Result struct {
 	Version  string   // such as 3.7.3
-	Problems []string // the settings that it does not accept, each with what to do; empty if it accepts all
+	Problems []string // the settings that the binary does not accept, each with what to do; empty if it accepts all
 }
 
 // maxNames bounds the number of settings that are checked.
 const maxNames = 256
 
-// notKnown is what a binary prints about an unknown flag, before the flag's name.
+// notKnown begins the error that etcd prints for an unknown flag. The flag's name follows.
 const notKnown = "flag provided but not defined"
 
-// badValue is a value that no flag accepts except those that take any text. With --version, those only print.
+// badValue is a value that no flag accepts, except flags that take any string. Such a flag has no effect with
+// --version.
 const badValue = "@@bad"
 
-// prefix is that of flags whose behaviour was experimental. Later versions remove them.
+// prefix begins the names of flags for experimental features. Later versions of etcd remove these flags.
 const prefix = "experimental-"
 
-// Check asks the binary at path for its version and whether it knows these settings. child is the command line of a
-// process that executes the binary, whose disk may hang. Check may return long after the context has ended.
+// Check asks the binary at path for its version, and whether it knows these settings. child is the command line of a
+// child process that executes the binary, because the binary's disk may hang. Check may return long after the context
+// has ended.
 func Check(ctx context.Context, child []string, path string, names etcdflags.Names) (Result, error) {
 	if n := len(names.Flags) + len(names.Variables) + len(names.Keys); n > maxNames {
 		return Result{}, fmt.Errorf("cannot check %s: etcd has %d settings, and at most %d can be checked", path, n,
@@ -72,11 +74,12 @@ func Check(ctx context.Context, child []string, path string, names etcdflags.Nam
 	return found, nil
 }
 
-// setting is one setting, with the flag of the same meaning, and a text that says what an etcd that does not know it
-// does.
+// setting is one setting of etcd: the flag that has the same meaning, and how an etcd without that flag reacts to the
+// setting.
 type setting struct {
 	flag, text string
-	name       func(flag string) string // the name of another flag in the same form
+	// converts the name of a flag to this setting's form: flag, variable or configuration key
+	name func(flag string) string
 }
 
 func settings(names etcdflags.Names) []setting {
@@ -95,12 +98,12 @@ func settings(names etcdflags.Names) []setting {
 	return slices.CompactFunc(all, func(a, b setting) bool { return a.text == b.text })
 }
 
-// flagOf returns the flag of a variable.
+// flagOf returns the name of the flag that an environment variable sets.
 func flagOf(variable string) string {
 	return strings.ToLower(strings.ReplaceAll(strings.TrimPrefix(variable, "ETCD_"), "_", "-"))
 }
 
-// variableOf returns the variable of a flag.
+// variableOf returns the name of the environment variable that sets a flag.
 func variableOf(flag string) string {
 	return "ETCD_" + strings.ToUpper(strings.ReplaceAll(flag, "-", "_"))
 }
@@ -117,7 +120,7 @@ func gates() map[string]string {
 	}
 }
 
-// binary is an etcd binary that may be on a disk that hangs.
+// binary is an etcd binary on a disk that may hang.
 type binary struct {
 	child []string
 	path  string
@@ -154,7 +157,7 @@ func (b binary) knows(ctx context.Context, flag string) (bool, error) {
 	return !strings.Contains(string(out), notKnown), nil
 }
 
-// isName reports whether a text may be the name of a flag.
+// isName reports whether a string may be the name of a flag.
 func isName(s string) bool {
 	const letters = "abcdefghijklmnopqrstuvwxyz0123456789-"
 	return s != "" && len(s) <= 128 && s[0] != '-' && strings.Trim(s, letters) == ""
@@ -168,7 +171,8 @@ func (b binary) print(ctx context.Context, flags ...string) ([]byte, error) {
 	ctx, cancel := context.WithTimeout(ctx, printTimeout)
 	defer cancel()
 	args := append([]string{b.path}, flags...)
-	out, _, err := execshim.Output(ctx, b.child, append(args, "--version")...) // an unknown flag ends it with status 2
+	// on an unknown flag, etcd exits with status 2
+	out, _, err := execshim.Output(ctx, b.child, append(args, "--version")...)
 	if err != nil {
 		return nil, fmt.Errorf("cannot run %s: %w; check etcd.nextBinary", b.path, err)
 	}

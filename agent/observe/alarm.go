@@ -16,9 +16,9 @@ import (
 // mostAlarms is the maximum number of alarms that a message names.
 const mostAlarms = 3
 
-// alarmsOf returns intact if no answering member reports a CORRUPT alarm, roomy if none reports a NOSPACE alarm, and a
-// text that names the members that raised them. Each member lists all active alarms, such as
-// "memberID:9372538179322589801 alarm:NOSPACE".
+// alarmsOf reports whether the database is intact (no answering member lists a CORRUPT alarm) and roomy (none lists a
+// NOSPACE alarm), and returns a message that names the members that raised the alarms. Each member lists all active
+// alarms, such as "memberID:9372538179322589801 alarm:NOSPACE".
 func alarmsOf(r *round.Round) (intact, roomy bool, text string) {
 	intact, roomy = true, true
 	raised := map[string]bool{}

@@ -123,7 +123,7 @@ func (o *Observer) kept(before *round.Round) []record.Host {
 	return out
 }
 
-// askMembers reads the member list and, if wanted, asks every member.
+// askMembers reads the member list and, if wanted, asks every member for its status.
 func (o *Observer) askMembers(ctx context.Context, r *round.Round, want look) error {
 	if !want.list && o.reached != nil {
 		r.Membership = o.reached.Membership
@@ -153,7 +153,8 @@ func (o *Observer) askMembers(ctx context.Context, r *round.Round, want look) er
 	for i, m := range asked {
 		if slices.Contains(m.PeerURLs, o.opt.Config.Etcd.PeerURL) && len(m.ClientURLs) == 0 && o.before != nil &&
 			stateOfUnit(o.before) == policy.UnitActive {
-			asked[i].ClientURLs = []string{o.opt.Config.Etcd.ClientURL} // its client URL is not published yet
+			// this host's member has not published its client URL yet
+			asked[i].ClientURLs = []string{o.opt.Config.Etcd.ClientURL}
 		}
 	}
 	r.Statuses, r.StatusesAt = o.opt.Etcd.Statuses(ctx, asked), r.At

@@ -29,7 +29,7 @@ func (o *Observer) askUnit(ctx context.Context, r *round.Round) {
 func (o *Observer) lookAtData(ctx context.Context, r *round.Round) {
 	every := dataEvery * o.opt.Config.Timing.Interval
 	if o.serves(r) {
-		every *= maxAge // only etcd changes it now
+		every *= maxAge // while etcd runs, only etcd changes the directory
 		if calm(r) {
 			every *= calmShare
 		}
@@ -108,8 +108,8 @@ func (o *Observer) askMaxLearners(ctx context.Context, r *round.Round) {
 	}
 }
 
-// nextEvery is the interval of the checks of etcd.nextBinary, which start it once for each of etcd's settings, and
-// nextTimeout bounds one.
+// nextEvery is the interval between two checks of etcd.nextBinary. A check runs the binary once for each of etcd's
+// settings. nextTimeout bounds one check.
 const (
 	nextEvery   = 5 * time.Minute
 	nextTimeout = time.Minute
@@ -121,7 +121,7 @@ func (o *Observer) askNext(ctx context.Context, r *round.Round) {
 	case o.opt.NextEtcd == nil:
 		return
 	case r.UnitErr != nil || stateOfUnit(r) != policy.UnitActive:
-		o.next.Forget() // an upgrade may replace the running etcd meanwhile
+		o.next.Forget() // etcd may be upgraded before the check ends
 		r.NextEtcd.Problem = "cannot be checked while etcd does not run → start etcd on that host"
 		return
 	}

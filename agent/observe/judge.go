@@ -170,7 +170,7 @@ func (j *judge) reading(from disk.Reading) health.DiskReading {
 	}
 	for _, s := range from.Samples {
 		if s.Errno != 0 {
-			continue // Failure reports it
+			continue // reading.Failure reports the error
 		}
 		lane := health.LaneDirect
 		if s.Lane == disk.LaneWAL {

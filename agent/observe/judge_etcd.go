@@ -90,7 +90,7 @@ func (j *judge) metrics(ctx context.Context, r *round.Round) health.EtcdReading 
 		return health.EtcdReading{}
 	}
 	last, _, looked := j.etcd.Get(j.opt.Now(), metricsEvery)
-	// another host asks which members are connected, or waits until its own is
+	// another host asks which members are connected, or waits until its own member is connected
 	asked := j.opt.Now()-j.etcd.Age(j.opt.Now()) < r.AskedSince ||
 		r.AsksConnections()
 	every := metricsPace(r, asked, last, looked)
@@ -124,7 +124,7 @@ func metricsPace(r *round.Round, asked bool, last health.EtcdReading, looked boo
 	return metricsEvery
 }
 
-// smallest returns the size of the smallest database of another voter.
+// smallest returns the size of the smallest database among the other voters.
 func smallest(r *round.Round, own uint64) health.Figure {
 	least := health.Figure{Absent: "no other voter reports the size of its database"}
 	for _, m := range r.Membership.Members {
@@ -137,7 +137,7 @@ func smallest(r *round.Round, own uint64) health.Figure {
 	return least
 }
 
-// farthest returns the longest response time of another voter, in seconds.
+// farthest returns the longest response time among the other voters, in seconds.
 func farthest(r *round.Round, own uint64) health.Figure {
 	most := health.Figure{Absent: "no other voter answers"}
 	for _, m := range r.Membership.Members {

@@ -93,7 +93,7 @@ func (o *Observer) slowRead(err error) error {
 func (b *Builder) leader(v *policy.View, r *round.Round) *policy.View {
 	if r.Led == nil {
 		if r.At-b.ledAt > round.Blink*b.config.Timing.Interval {
-			b.led = nil // its durations are interrupted: start over
+			b.led = nil // the durations in this view were interrupted: start over
 		}
 		return nil
 	}

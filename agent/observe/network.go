@@ -60,8 +60,8 @@ func (o *Observer) lookAgain(r *round.Round) {
 	}
 }
 
-// noteAsked records when this agent first saw the current record of an operation that asks which members are dead.
-// Earlier observations do not answer that question.
+// noteAsked records when this agent first saw the current record of an operation that asks which members are dead, or
+// to which members this host's etcd is connected. Earlier observations do not answer that question.
 func (o *Observer) noteAsked(r *round.Round) {
 	if r.Op == nil || !policy.NeedsDeadReports(r.Op.Kind) && !r.AsksConnections() {
 		o.asked, r.AskedSince = asked{}, 0
@@ -99,7 +99,7 @@ func networkReading(r *round.Round, self string) health.NetworkReading {
 	out := health.NetworkReading{Known: true, Self: self}
 	names := map[uint64]string{}
 	for _, h := range r.Hosts {
-		if _, listed := r.Membership.ByID(uint64(h.MemberID)); listed { // else a host could claim several members
+		if _, listed := r.Membership.ByID(uint64(h.MemberID)); listed { // otherwise a host could claim several members
 			names[uint64(h.MemberID)] = h.Name
 		}
 	}
@@ -126,7 +126,7 @@ func networkReading(r *round.Round, self string) health.NetworkReading {
 	return out
 }
 
-// segments returns how many of the TCP segments that probe a member were retransmitted.
+// segments returns how many of the TCP segments sent by probes of a member were retransmitted.
 func segments(s network.Reading) health.Part {
 	sent := s.Peer.Sent + s.Client.Sent
 	return health.Part{Of: float64(s.Peer.Resent + s.Client.Resent), Among: float64(sent), Known: sent > 0}

@@ -39,7 +39,7 @@ type Network interface {
 	ProbeNow(member uint64, since time.Duration)
 }
 
-// ExternalChecks are the operator's own checks. Its methods never block.
+// ExternalChecks runs the operator's own checks. Its methods never block.
 type ExternalChecks interface {
 	List(gates func(name string) health.Gate) []health.ExternalCheck
 	Read(ctx context.Context) []health.ExternalCheckReading
@@ -53,15 +53,15 @@ type Sources struct {
 	Discovery func() health.DiscoveryReading
 	// Certificates checks the certificates that connections to etcd depend on, in files and at these URLs. It may hang.
 	Certificates func(ctx context.Context, urls []string) health.CertificateReading
-	// EtcdSettings returns the settings of the etcd with that process ID. It may hang.
+	// EtcdSettings returns the settings of the etcd with the given process ID. It may hang.
 	EtcdSettings func(pid int) health.EtcdSettings
-	// MaxLearners returns the number of learners that the etcd with that process ID allows. It may hang.
+	// MaxLearners returns the number of learners that the etcd with the given process ID allows. It may hang.
 	MaxLearners func(pid int) (int, error)
-	// NextEtcd checks whether etcd.nextBinary can replace the etcd with that process ID; nil if none is configured. It
-	// may hang.
+	// NextEtcd checks whether etcd.nextBinary can replace the etcd with the given process ID; nil if no etcd.nextBinary
+	// is configured. It may hang.
 	NextEtcd func(ctx context.Context, pid int) (policy.NextEtcd, error)
-	// PeerFiles returns the files of the peer certificate, its key and the trusted CA with which the etcd with that
-	// process ID was started. It may hang.
+	// PeerFiles returns the files of the peer certificate, its key and the trusted CA with which the etcd with the
+	// given process ID was started. It may hang.
 	PeerFiles func(pid int) ([3]string, error)
 	// PeerTLS tests the configured peer certificate; nil if none is configured.
 	PeerTLS PeerTLS
@@ -73,7 +73,7 @@ type Sources struct {
 	BlockProgress func(device uint64) (disk.Progress, error)
 	// Readings fill those parts of the health input that do not come from etcd, in this order.
 	Readings []Source
-	// ExternalChecks are the operator's own checks.
+	// ExternalChecks runs the operator's own checks.
 	ExternalChecks ExternalChecks
 	// Network probes the members from this host.
 	Network Network
@@ -94,7 +94,7 @@ type Options struct {
 	Probe disk.Prober
 	// InspectData returns the content of the data directory. It may hang with the disk.
 	InspectData func(ctx context.Context) (datadir.Contents, error)
-	Programs    hooks.Programs     // nil when there are none
+	Programs    hooks.Programs     // nil if there are no programs
 	Recovery    recovery.Rebuilder // nil if this host's data cannot be rebuilt
 	// BootstrapAnswers returns what the other listed hosts report; nil when no hosts are listed.
 	BootstrapAnswers func() []policy.BootstrapAnswer
@@ -118,7 +118,7 @@ type Observer struct {
 	view  *Builder
 	judge *judge
 	pace  pace
-	in    round.Input // of the current round
+	in    round.Input // the input of the current round
 
 	before  *round.Round // the round that was published last
 	reached *round.Round // the last round in which the cluster was reachable
@@ -164,7 +164,7 @@ const (
 	clockEvery  = 5
 	dataEvery   = 2
 	binaryEvery = 30
-	maxAge      = 5 // in multiples of their own interval
+	maxAge      = 5 // maximum age of a result, in multiples of its read interval
 )
 
 // lookTimeout limits a read that may hang with the disk.

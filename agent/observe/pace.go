@@ -126,7 +126,7 @@ func (p *pace) guide(now time.Duration, queued bool) {
 		return
 	}
 	p.queued = queued
-	if p.size > p.limits.Guided { // only then does this host's pace depend on the queue
+	if p.size > p.limits.Guided { // only in such a fleet does the pace depend on the queue
 		p.hosts = now + time.Duration(float64(p.round())*p.chance())
 	}
 }
@@ -145,7 +145,8 @@ func (p *pace) round() time.Duration {
 	}
 	wait := p.interval * time.Duration(max(p.size, share)) / time.Duration(share)
 	if guided := p.limits.Guided; p.queued && !p.attends && p.size > guided {
-		wait = wait * time.Duration(p.size) / time.Duration(guided) // no hurry: the queue names needed hosts
+		// no hurry: the join queue names the hosts that are needed
+		wait = wait * time.Duration(p.size) / time.Duration(guided)
 	}
 	return wait
 }
@@ -153,7 +154,7 @@ func (p *pace) round() time.Duration {
 // after returns now plus about wait. The jitter makes hosts that were started together drift apart.
 func (p *pace) after(now, wait time.Duration) time.Duration {
 	if wait <= p.interval {
-		return now // in every round, including early ones
+		return now // due in every round, even in one that starts early
 	}
 	return now + wait*3/4 + time.Duration(float64(wait)/2*p.chance())
 }

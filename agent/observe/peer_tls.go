@@ -14,16 +14,18 @@ import (
 )
 
 const (
-	peerFilesEvery    = 5 * time.Second // while this host's peer URL is to become https
-	peerRequestsEvery = 2 * time.Second // until all members that the operation asks about have answered
-	peerRequestBound  = 3 * time.Second // the limit for one member
+	peerFilesEvery = 5 * time.Second // interval of the file checks while this host's peer URL is to become https
+	// interval of the requests until all members that the operation asks about have answered
+	peerRequestsEvery = 2 * time.Second
+	peerRequestBound  = 3 * time.Second // timeout of the request to one member
 )
 
 // PeerTLS tests the peer certificate with which this host's etcd is configured.
 type PeerTLS interface {
-	// Check returns an error if etcd cannot use it for this host's peer URL.
+	// Check returns an error if etcd cannot use the certificate for this host's peer URL.
 	Check(ctx context.Context) error
-	// Request returns an error unless the member at a peer URL answers with it.
+	// Request connects to the member at a peer URL with the certificate, and returns an error unless the member
+	// answers.
 	Request(ctx context.Context, peerURL string) error
 }
 
@@ -68,7 +70,7 @@ func (o *Observer) checkPeerFiles(ctx context.Context, r *round.Round) {
 		return
 	}
 	o.files.Refresh(ctx, o.opt.Now, peerFilesEvery, lookTimeout, func(ctx context.Context) (string, error) {
-		return textOf(o.opt.PeerTLS.Check(ctx)), nil // the result is why etcd cannot use them
+		return textOf(o.opt.PeerTLS.Check(ctx)), nil // the polled value is the reason why etcd cannot use the files
 	})
 	r.PeerFiles.Problem, _, r.PeerFiles.Checked = o.files.Get(o.opt.Now(), maxAge*peerFilesEvery)
 }
@@ -101,7 +103,7 @@ func (o *Observer) requestPeers(ctx context.Context, r *round.Round) {
 	})
 }
 
-// requestPeer returns why the member at a URL does not answer; empty if it does.
+// requestPeer returns why the member at a URL does not answer; empty if it answers.
 func (o *Observer) requestPeer(ctx context.Context, url string) string {
 	if o.opt.PeerTLS == nil {
 		return "no peer certificate, key and CA are configured on " + o.opt.Config.Host.Name

@@ -44,7 +44,7 @@ func (p *peerWrites) read(r *round.Round, self string, own record.MemberID, now 
 				continue
 			}
 			one := health.PeerWrites{Host: m.Name}
-			if of := records[id]; len(of) == 1 { // of two records for one member, one is forged or outdated
+			if of := records[id]; len(of) == 1 { // if two records claim one member, one of them is forged or outdated
 				one = p.figures(of[0], now)
 				first[id] = p.first[id]
 			}
@@ -52,7 +52,7 @@ func (p *peerWrites) read(r *round.Round, self string, own record.MemberID, now 
 		}
 		p.first = first
 	} else if !p.last.Known && !r.Reachable {
-		return health.PeerWritesReading{Absent: "the cluster does not answer, so nothing is known of the other voters"}
+		return health.PeerWritesReading{Absent: "the cluster does not answer, so the other voters' writes are unknown"}
 	}
 	return p.aged(now)
 }
@@ -81,7 +81,8 @@ func (p *peerWrites) aged(now time.Duration) health.PeerWritesReading {
 }
 
 const (
-	// historyEvery is how often the history of the disk is saved. It is lost from then on if the host loses power.
+	// historyEvery is how often the history of the disk is saved. A power loss loses what was recorded since the last
+	// save.
 	historyEvery   = time.Hour
 	historyTimeout = 10 * time.Second
 )
@@ -92,7 +93,7 @@ type history struct {
 	savedAt time.Duration
 }
 
-// loadHistory restores what an earlier agent has learned, or starts without.
+// loadHistory restores what an earlier agent has learned about the disk, or starts with an empty history.
 func (j *judge) loadHistory() {
 	j.learned.savedAt = j.now()
 	data, err := j.opt.Local.DiskHistory()

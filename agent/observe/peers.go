@@ -11,9 +11,9 @@ import (
 )
 
 // peers remembers the traffic from other members that the local etcd reports, to find out to which members it is
-// connected. etcd's count of connections does not show this: it counts a member whose machine lost power until TCP
-// times out, which takes three minutes, and a member that can connect to this host may serve well although this host
-// cannot connect to it.
+// connected. etcd's count of connections does not show this. It includes a member whose machine has lost power until
+// TCP times out, which takes three minutes. It also includes a member that can connect to this host, even if this host
+// cannot connect to that member.
 type peers struct {
 	at          time.Duration // when the last answer with peer traffic came, on the clock of health.Input
 	beat        time.Duration // etcd's heartbeat interval, according to that answer

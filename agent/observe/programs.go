@@ -51,7 +51,7 @@ func (b *Builder) hooks(r *round.Round, found round.HostState[hooks.Result], whe
 	}
 	view := hooksView(found.Value)
 	if view.State == policy.HooksDue && b.launchedNow(r, r.Request.HookRun(when)) {
-		view.Launched, view.Text = true, "they are being started"
+		view.Launched, view.Text = true, "the hooks are being started"
 	}
 	return view
 }

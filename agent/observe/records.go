@@ -54,13 +54,14 @@ func (o *Observer) parseRecords(r *round.Round, found cluster.Range, want look) 
 			kind, r.SizeAt = policy.RecordSize, pair.ModRevision
 			r.Size, err = o.parsed.size.of(pair)
 		case pair.Key == o.keys.Recovered():
-			r.Recovered, _ = o.parsed.recovered.of(pair) // an unreadable record reports nothing
+			r.Recovered, _ = o.parsed.recovered.of(pair) // an unreadable record counts as none
 		case pair.Key == o.keys.Backup():
-			r.Backup, _ = o.parsed.backup.of(pair) // the store has the details: an unreadable record counts as none
+			// an unreadable record counts as none: the snapshot store has the details
+			r.Backup, _ = o.parsed.backup.of(pair)
 		case pair.Key == o.keys.RestoreTest():
 			r.RestoreTest, _ = o.parsed.restoreTest.of(pair) // an unreadable record counts as none
 		case pair.Key == o.keys.Queue():
-			r.Queue, _ = o.parsed.queue.of(pair) // the queue is only advice: an unreadable record counts as none
+			r.Queue, _ = o.parsed.queue.of(pair) // an unreadable record counts as none: the queue is only advice
 			r.QueueAt = pair.ModRevision
 		}
 		if err != nil {

@@ -9,8 +9,8 @@ import (
 	"github.com/quorumd/quorumd/health"
 )
 
-// sharedReading returns where the other voters run, from their hosts' records. Each member counts once, so that a host
-// cannot claim another one's.
+// sharedReading returns the hardware on which the other voters run, from their hosts' records. Each member counts once,
+// so that a host cannot claim another host's member.
 func sharedReading(r *round.Round, own config.Host, bootID string) health.SharedReading {
 	switch {
 	case own.AllowSharedHardware:

@@ -22,7 +22,7 @@ type Since struct {
 type mark struct {
 	value string
 	at    time.Duration
-	seen  time.Duration // when it was last evaluated
+	seen  time.Duration // when the value was last evaluated
 	round uint64
 }
 
@@ -102,12 +102,12 @@ func (s *Since) trackMember(m *policy.Member, applied uint64, limits policy.Limi
 	m.DownFor = s.truth(name+"down", !m.Live, now, round)
 	m.BehindFor = s.truth(name+"behind", m.Live && m.LagKnown && m.Lag > limits.PromoteLag, now, round)
 	m.SteadyFor = s.truth(name+"steady", m.Live && m.LagKnown && m.Lag <= limits.PromoteLag, now, round)
-	if !m.Live { // without an answer there is no progress: keep the last index
+	if !m.Live { // without an answer no progress is observed: keep the last index
 		applied = s.lastApplied(name + "applied")
 	}
 	value := strconv.FormatUint(applied, 10)
 	m.StillFor = s.Of(name+"still", value, now, round)
-	if paused { // no host may promote it now
+	if paused { // during a pause no host may promote the learner
 		value += fmt.Sprintf("/paused at %d", round)
 	}
 	m.StalledFor = s.Of(name+"applied", value, now, round)
@@ -116,7 +116,7 @@ func (s *Since) trackMember(m *policy.Member, applied uint64, limits policy.Limi
 func (s *Since) lastApplied(name string) uint64 {
 	var n uint64
 	if m, ok := s.marks[name]; ok {
-		_, _ = fmt.Sscan(m.value, &n) // 0 if it was never seen
+		_, _ = fmt.Sscan(m.value, &n) // 0 if the member's index was never observed
 	}
 	return n
 }

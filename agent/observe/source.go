@@ -12,7 +12,7 @@ import (
 	"github.com/quorumd/quorumd/health"
 )
 
-// Source is a reading of this host for package health. [Reading] and [DeviceReading] declare one.
+// Source is a reading of this host for package health. [Reading] and [DeviceReading] declare sources.
 type Source struct {
 	fill func(ctx context.Context, now func() time.Duration, device uint64, in *health.Input)
 	hung func(now time.Duration) bool

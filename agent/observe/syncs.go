@@ -17,7 +17,7 @@ import (
 const (
 	syncsSpan   = 5 * time.Minute
 	syncsFewest = 100 // with fewer samples, a single slow fsync would raise the p99
-	syncsFew    = 20  // from syncsFew to syncsFewest samples, more than half must be slow, which rules out chance
+	syncsFew    = 20  // with syncsFew to syncsFewest samples, more than half must be slow, which rules out chance
 	// syncsEvery is the interval between two readings of the metrics of an unhealthy voter's etcd, and syncsOldest the
 	// maximum age of the last one.
 	syncsEvery, syncsOldest = 10 * time.Second, 35 * time.Second
@@ -29,7 +29,7 @@ const (
 // evidence about a disk is independent of the probe on that host and of all records.
 type witness struct {
 	look   poll.Poller[health.EtcdReading]
-	at     time.Duration // of the newest reading
+	at     time.Duration // when the newest reading was taken
 	last   health.Histogram
 	recent health.Recent
 	p99    time.Duration // over the last minutes if slow, otherwise 0

@@ -33,13 +33,14 @@ type Builder struct {
 	// standbys holds, by member ID, whether a learner's host last reported it as a standby.
 	standbys map[uint64]bool
 	ledAt    time.Duration // when this host's leading member was last asked
-	led      *Builder      // builder of the leader's view; nil if it was never asked
-	judged   bool          // the health state has been known at some time since the ejection was read
-	space    spaceTracker
-	strains  map[string]time.Duration // when a host was last WARM or worse because of disk, CPU or network, by host ID
+	// builder of the leader's view; nil if this host's member was never asked as the leader
+	led     *Builder
+	judged  bool                     // the health state was known at some time since this host read about its ejection
+	strains map[string]time.Duration // when a host was last WARM or worse because of disk, CPU or network, by host ID
+	space   spaceTracker
 }
 
-// NewBuilder returns a builder for the agent with this instance ID, in the boot with this ID.
+// NewBuilder returns a builder for the agent with this instance ID, during the boot with this boot ID.
 func NewBuilder(c config.Config, bootID, instance string, programs bool) *Builder {
 	return &Builder{
 		config: c, bootID: bootID, instance: instance, programs: programs, limits: limitsOf(c),
@@ -67,7 +68,7 @@ func limitsOf(c config.Config) policy.Limits {
 	}
 }
 
-// bootstrapOf returns the state of an automatic bootstrap by the listed hosts.
+// bootstrapOf returns the state of the automatic bootstrap by the listed hosts.
 func bootstrapOf(c config.Config, r *round.Round) policy.BootstrapAttempt {
 	if len(c.Bootstrap.Hosts) == 0 {
 		return policy.BootstrapAttempt{}
@@ -133,7 +134,7 @@ func (b *Builder) View(r, before *round.Round) policy.View {
 		b.etcd(&v, r, before)
 	} else { // a short gap does not restart the durations after which a member counts as dead
 		b.since.carry(r.At-round.Blink*c.Timing.Interval, r.Number)
-		if v.Health.Healthy() { // nor a healthy period: a resting host reads etcd rarely
+		if v.Health.Healthy() { // a short gap does not end a healthy period either: a resting host reads etcd rarely
 			b.since.bridge(cleanStretch, r.At-wellIntervals*c.Timing.Interval, r.Number)
 		}
 	}
@@ -150,7 +151,7 @@ func (b *Builder) View(r, before *round.Round) policy.View {
 	return v
 }
 
-// etcd makes the view of a reachable cluster.
+// etcd builds the view of a reachable cluster.
 func (b *Builder) etcd(v *policy.View, r, before *round.Round) {
 	b.records(v, r)
 	v.Repairs = r.Repairs.Today(r.Wall, func(id record.MemberID) bool {
@@ -177,7 +178,7 @@ func (b *Builder) etcd(v *policy.View, r, before *round.Round) {
 	v.PlaceFreeFor = b.since.truth("free", r.OpAt == 0 && r.Lock == nil && policy.PlaceFree(*v), r.At, r.Number)
 }
 
-// ownMember adds to the view under which peer URL this host's member is registered.
+// ownMember adds to the view the peer URL under which this host's member is registered.
 func (b *Builder) ownMember(v *policy.View, r *round.Round) {
 	m, listed := r.OwnMember(r.Membership, v.Self.PeerURL)
 	v.Bootstrap.Listed = listed
@@ -283,7 +284,7 @@ func firstOf(list []string) string {
 	return list[0]
 }
 
-// hosts makes the view of the hosts.
+// hosts builds the view of the hosts.
 func (b *Builder) hosts(r *round.Round) []policy.Host {
 	out := make([]policy.Host, 0, len(r.Hosts))
 	for _, h := range r.Hosts {
@@ -311,8 +312,8 @@ func (b *Builder) hosts(r *round.Round) []policy.Host {
 	return out
 }
 
-// peerURLOf returns the peer URL under which a host's member is registered. The host's record may still have another
-// one shortly after a change.
+// peerURLOf returns the peer URL under which a host's member is registered. Shortly after a change, the host's record
+// may still have the old URL.
 func peerURLOf(r *round.Round, h record.Host) string {
 	m, listed := r.Membership.Recognize(uint64(h.MemberID), h.PeerURL)
 	if !listed || len(m.PeerURLs) == 0 || slices.Contains(m.PeerURLs, h.PeerURL) {
@@ -346,7 +347,7 @@ func (b *Builder) ours(r *round.Round, instance string) bool {
 	return instance == b.instance || slices.Contains(r.Noted.Instances, instance)
 }
 
-// records makes the view of the agents' records, except the operation.
+// records builds the view of the agents' records, except the operation.
 func (b *Builder) records(v *policy.View, r *round.Round) {
 	v.Hosts = b.hosts(r)
 	v.Lock = policy.Lock{Known: true, Token: r.LockAt}

@@ -11,10 +11,11 @@ import (
 	"github.com/quorumd/quorumd/agent/round"
 )
 
-// spreads is the number of possible start times of a cluster within a tenth of the interval.
+// spreads is the number of possible start times of the snapshots, spread over a tenth of their interval. The name of
+// the cluster selects one.
 const spreads = 1000
 
-// backup makes the view of the cluster's snapshots from the record of the last results.
+// backup builds the view of the cluster's snapshots from the record of the last results.
 func (b *Builder) backup(r *round.Round) policy.Backup {
 	c := b.config.Backup
 	every := time.Duration(c.Every)
@@ -39,7 +40,7 @@ func (b *Builder) backup(r *round.Round) policy.Backup {
 	return out
 }
 
-// spoolOf makes the view of the directory for restore tests.
+// spoolOf builds the view of the directory for restore tests.
 func spoolOf(r *round.Round) policy.Spool {
 	if !r.Spool.OK {
 		return policy.Spool{Testing: r.Spool.Value.Testing}
@@ -47,7 +48,7 @@ func spoolOf(r *round.Round) policy.Spool {
 	return r.Spool.Value
 }
 
-// restoreTest makes the view of the restore tests.
+// restoreTest builds the view of the restore tests.
 func (b *Builder) restoreTest(r *round.Round) policy.RestoreTest {
 	out := policy.RestoreTest{Every: time.Duration(b.config.Backup.RestoreTest)}
 	passed := r.RestoreTest != nil && !r.RestoreTest.RestoreTested.IsZero()

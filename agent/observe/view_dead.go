@@ -51,7 +51,7 @@ func (b *Builder) ownReachability(r *round.Round) (all []record.Reachability) {
 	return all
 }
 
-// reportedFor returns how long a host has reported the same on a member.
+// reportedFor returns how long a host has reported the same about a member.
 func (b *Builder) reportedFor(r *round.Round, host string, member record.MemberID, report string) time.Duration {
 	return b.since.Of(fmt.Sprintf(carried+"host/%s/sees/%x", host, uint64(member)), report, r.At, r.Number)
 }

@@ -17,7 +17,7 @@ import (
 	"github.com/quorumd/quorumd/systemd"
 )
 
-// unit makes the view of the local etcd unit.
+// unit builds the view of the local etcd unit.
 func (b *Builder) unit(r *round.Round) policy.Unit {
 	u := policy.Unit{
 		State: stateOfUnit(r), SinceStart: r.Did.Started.Age(r.At),
@@ -89,7 +89,7 @@ func unitDetail(s systemd.Status) string {
 	return s.Result
 }
 
-// dataOf makes the view of the data directory.
+// dataOf builds the view of the data directory.
 func dataOf(r *round.Round) policy.Data {
 	f, found := r.Data, r.Data.Value
 	d := policy.Data{State: stateOfData(f), Age: f.Age}
@@ -124,7 +124,7 @@ func stateOfData(f round.HostState[datadir.Contents]) policy.DataState {
 	return policy.DataMember
 }
 
-// health makes the view of the health state.
+// health builds the view of the health state.
 func (b *Builder) health(r *round.Round) policy.Health {
 	return policy.Health{
 		State: r.Assessment.State, For: r.Probed - r.Assessment.Since, Qualified: r.Assessment.Qualified,
@@ -140,7 +140,7 @@ func (b *Builder) health(r *round.Round) policy.Health {
 	}
 }
 
-// asked makes the view of this host's request.
+// asked builds the view of this host's request.
 func (b *Builder) asked(r *round.Round) *policy.Asked {
 	asked := r.Request
 	if asked == nil {
@@ -164,7 +164,7 @@ const (
 	wellIntervals = 90
 )
 
-// ejections makes the view of this host's ejections. The healthy period begins when this agent has read that the host
+// ejections builds the view of this host's ejections. The healthy period begins when this agent has read that the host
 // was ejected and finds it healthy, so it does not depend on comparing the clocks of two hosts. An unreadable record
 // delays no host, because no voter is replaced while the record is unreadable. A healthy period recorded by the
 // previous agent continues if it was recorded recently enough.
@@ -191,7 +191,7 @@ func (b *Builder) ejections(v *policy.View, r *round.Round) policy.Ejections {
 	return out
 }
 
-// removal makes the view of this host's removal request.
+// removal builds the view of this host's removal request.
 func (b *Builder) removal(r *round.Round) *policy.Removal {
 	if r.Removal == nil {
 		return nil
@@ -200,7 +200,7 @@ func (b *Builder) removal(r *round.Round) *policy.Removal {
 	return &out
 }
 
-// transfer makes the view of the leadership transfer that this host was asked for.
+// transfer builds the view of the leadership transfer that was requested of this host.
 func (b *Builder) transfer(r *round.Round) *policy.TransferRequest {
 	if r.Transfer == nil {
 		return nil
@@ -209,7 +209,7 @@ func (b *Builder) transfer(r *round.Round) *policy.TransferRequest {
 	return &out
 }
 
-// leadershipTransfers makes the view of this host's leadership. Durations that this process cannot know start with its
+// leadershipTransfers builds the view of this host's leadership. Durations that this process cannot know start with its
 // first round. A round without an answer from etcd, which a slow leader causes, does not change which member counts as
 // leading.
 func (b *Builder) leadershipTransfers(v *policy.View, r *round.Round) policy.LeadershipTransfers {

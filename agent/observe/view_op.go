@@ -13,7 +13,7 @@ import (
 	"github.com/quorumd/quorumd/systemd"
 )
 
-// operation makes the view of the operation in flight.
+// operation builds the view of the operation in flight.
 func (b *Builder) operation(r *round.Round) *policy.Op {
 	if r.Op == nil {
 		return nil
@@ -33,7 +33,7 @@ func (b *Builder) operation(r *round.Round) *policy.Op {
 	name := "op/" + op.Host + op.Started.String()
 	view.Elapsed = b.since.Of(name, "", r.At, r.Number)
 	if own && view.SameBoot && op.Clock > 0 {
-		view.Elapsed = r.At - op.Clock // measured since boot, so also across a restart of the agent
+		view.Elapsed = r.At - op.Clock // measured since boot, so a restart of the agent does not matter
 	}
 	orphaned := r.Lock == nil || r.LockAt != op.Token
 	// The name includes the token: an agent on a suspended machine may have missed another host's takeover of the
@@ -52,7 +52,7 @@ func (b *Builder) requestedOperation(v *policy.View, r *round.Round) {
 	}
 	id := b.config.Host.ID
 	own := r.TakesDown(id)
-	// also true for 0, which means that no cluster is recorded with the request
+	// also true if no cluster (0) is recorded with the request
 	elsewhere := uint64(k.Cluster) != v.Cluster.ID
 	shown := r.OpAt != 0 && (r.Op == nil || r.Op.Host == id) // an unreadable record may be this host's
 	v.Asked.Released, v.Asked.RecordDeleted = k.At(b.bootID).Gone(shown, elsewhere,
@@ -60,7 +60,7 @@ func (b *Builder) requestedOperation(v *policy.View, r *round.Round) {
 	v.Asked.RecordDiffers = own && (!r.Op.Until.Equal(k.Until()) || r.Op.Interruptible != k.Interruptible)
 }
 
-// rolloutOf makes the view of the rollout.
+// rolloutOf builds the view of the rollout.
 func rolloutOf(r *round.Round) *policy.Rollout {
 	if r.Rollout == nil {
 		return nil
@@ -119,10 +119,9 @@ func markDomains(v *policy.View, noted map[uint64]string) {
 }
 
 // markLearners marks the permanent learners and sets the members' limits on learners and their peer certificates, as
-// reported by their hosts. If two hosts disagree about one member, it is unknown: it counts as a permanent learner,
-// which no host promotes or removes, with an unknown limit and certificate. For a silent host's permanent learner, what
-// this host's disk records counts; if it records nothing, for example because this host is new, what the other hosts
-// report.
+// reported by their hosts. If two hosts disagree about one member, its state is unknown: it counts as a permanent
+// learner, which no host promotes or removes, with an unknown limit and certificate. If the host of a permanent learner
+// is silent, this host uses what its own disk records, or else (for example on a new host) what the other hosts report.
 func markLearners(v *policy.View, noted map[uint64]int) {
 	for i := range v.Cluster.Members {
 		m := &v.Cluster.Members[i]
@@ -150,7 +149,7 @@ func markLearners(v *policy.View, noted map[uint64]int) {
 	}
 }
 
-// agreed returns what two hosts report about one member; zero, which is unknown, if they disagree.
+// agreed returns what two hosts report about one member, or zero (unknown) if they disagree.
 func agreed[T comparable](a, b T) T {
 	if a != b {
 		var unknown T
@@ -159,7 +158,8 @@ func agreed[T comparable](a, b T) T {
 	return a
 }
 
-// reportedLearner returns what other hosts report about a permanent learner that they have lost; 0 if nothing.
+// reportedLearner returns the limit on learners that other hosts report for a lost permanent learner: -1 if they do not
+// know it, 0 if no host reports the member.
 func reportedLearner(v *policy.View, member uint64) int {
 	for _, h := range v.Hosts {
 		for _, s := range h.Sees {

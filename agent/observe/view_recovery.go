@@ -13,7 +13,7 @@ import (
 	"github.com/quorumd/quorumd/agent/round"
 )
 
-// recovery makes the view of the recovery plan in force on this host. Without a plan, it makes the view of a recovery
+// recovery builds the view of the recovery plan in force on this host. Without a plan, it builds the view of a recovery
 // carried out without this host: the answering cluster has a record of replacing the cluster that this host knows.
 func (b *Builder) recovery(r *round.Round) *policy.Recovery {
 	if k := r.Recovery; k != nil {

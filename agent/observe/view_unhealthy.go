@@ -51,8 +51,8 @@ func (b *Builder) unhealthySince(r *round.Round, h record.Host, state health.Sta
 	}
 }
 
-// writes makes the view of the duration of a host's writes. The age counts from the moment at which this agent first
-// saw the measurement, so that the clocks of two hosts are not compared.
+// writes builds the view of how long a host's writes take. The age counts from the moment at which this agent first saw
+// the measurement, so that the clocks of two hosts are not compared.
 func (b *Builder) writes(r *round.Round, h record.Host) policy.Writes {
 	var w policy.Writes
 	if h.WriteMean > 0 {
@@ -74,5 +74,5 @@ func writeFigures(h record.Host) policy.WriteFigures {
 	}
 }
 
-// mostTails bounds the slow episodes of two hours in a record.
+// mostTails bounds the number of slow episodes in the last two hours that a record may report.
 const mostTails = 720

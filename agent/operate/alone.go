@@ -17,7 +17,7 @@ import (
 	"github.com/quorumd/quorumd/agent/record"
 )
 
-// place is an agent's cluster-wide claim on a snapshot job.
+// place is an agent's cluster-wide claim on a snapshot job or a restore test.
 type place struct {
 	key    string
 	cannot string // how an error of the job begins
@@ -62,8 +62,8 @@ func (o *Operator) alone(ctx context.Context, p place, kind, by string, args []s
 }
 
 // errFull means that no agent can take a claim, because etcd accepts no writes.
-var errFull = errors.New("etcd's database is full and rejects writes: free space, or request it with quorumctl " +
-	"snapshot")
+var errFull = errors.New("etcd's database is full and rejects writes: free space, or start the job with " +
+	"quorumctl snapshot")
 
 // claim takes the claim on a job.
 func (o *Operator) claim(ctx context.Context, p place) (clientv3.LeaseID, error) {
@@ -128,7 +128,7 @@ func (o *Operator) unclaim(ctx context.Context, lease clientv3.LeaseID) {
 	}
 }
 
-// also returns further conditions and operations for a transaction that changes a record.
+// also returns additional conditions and operations for the transaction that changes a record.
 type also func(ctx context.Context) ([]clientv3.Cmp, []clientv3.Op, error)
 
 // rewrite changes a record of job results, which another agent may change at the same time.

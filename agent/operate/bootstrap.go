@@ -16,13 +16,13 @@ import (
 // dataWait limits AwaitData. The rest of the server's time for a request is for the request itself.
 const dataWait = 7 * time.Second
 
-// AwaitData waits until a round has read the data directory or has failed to, if a bootstrap would be refused only
-// because none has yet. It waits at most dataWait, because the disk may hang.
+// AwaitData waits until a round has read the data directory or has failed to read it, if a bootstrap would be refused
+// only because no round has read the directory yet. It waits at most dataWait, because the disk may hang.
 func (o *Operator) AwaitData(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, dataWait)
 	defer cancel()
 	for {
-		next := o.opt.Rounds.Next() // read before the current round, so that none is missed
+		next := o.opt.Rounds.Next() // taken before the current round is read, so that no round is missed
 		if r := o.opt.Rounds.Current(); r != nil && !o.lacksData(r) {
 			return
 		}

@@ -56,7 +56,7 @@ func (o *Operator) RequestMaintenance(ctx context.Context, req control.Maintenan
 	o.opt.Wake()
 	if asked, _ = o.opt.Files.Asked(); asked == nil { // cancelled in the meantime
 		return control.Maintenance{}, refuse(control.Conflicts, control.CodeConflict,
-			cannot+"the request was cancelled meanwhile", "quorumctl maintenance status")
+			cannot+"the request was cancelled in the meantime", "quorumctl maintenance status")
 	}
 	return o.opt.Rounds.Maintenance(r, asked), nil
 }

@@ -30,7 +30,7 @@ func (o *Operator) RememberSnapshots(ctx context.Context, r *round.Round) {
 	})
 }
 
-// remembers saves on this host the hashes recorded in etcd, and those of more.
+// remembers saves the manifest hashes recorded in etcd, and those in more, on this host.
 func (o *Operator) remembers(ctx context.Context, more ...record.Manifest) error {
 	recorded, _, err := o.manifests(ctx)
 	if err == nil {

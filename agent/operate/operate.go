@@ -45,7 +45,7 @@ type Options struct {
 	Files    *hoststate.State
 	Version  string             // of quorumd
 	Data     recovery.Rebuilder // nil if etcd's files are not accessible
-	Commands hooks.Programs     // nil if none can be run
+	Commands hooks.Programs     // nil if no programs can be run
 	// CheckReboot returns why a reboot would be refused now; nil if this machine cannot be rebooted from here.
 	CheckReboot func(ctx context.Context) error
 	// Snapshots runs the snapshot jobs; nil if no store is configured.
@@ -85,7 +85,7 @@ func refuse(kind control.Kind, code, message, hint string) error {
 	return &control.Error{Kind: kind, Code: code, Message: message, Hint: hint}
 }
 
-// refused turns a refusal of the policy into an error for the operator.
+// refused turns a refusal by the policy into an error for the operator.
 func refused(cannot string, r *policy.Refusal) error {
 	if r == nil {
 		return nil

@@ -33,8 +33,8 @@ func (o *Operator) ReleaseOp(ctx context.Context, req control.ReleaseRequest, by
 	}
 	// the record has changed since it was displayed
 	if r := o.opt.Rounds.Current(); r != nil && r.Op != nil && r.OpAt != found.Pairs[0].ModRevision {
-		return refuse(control.Conflicts, control.CodeConflict, cannot+"it has changed meanwhile",
-			"quorumctl operation show, and try again")
+		return refuse(control.Conflicts, control.CodeConflict, cannot+"it has changed in the meantime",
+			"check it with quorumctl operation show, then try again")
 	}
 	conditions, then, err := o.releaseTxn(ctx, op, found.Pairs[0].ModRevision, req.Reason, by, cannot)
 	if err != nil {
@@ -45,8 +45,8 @@ func (o *Operator) ReleaseOp(ctx context.Context, req control.ReleaseRequest, by
 	case err != nil:
 		return o.refuseCall(cannot, err, "check whether it still exists: quorumctl operation show")
 	case !answer.Succeeded:
-		return refuse(control.Conflicts, control.CodeConflict, cannot+"it has changed meanwhile",
-			"quorumctl operation show, and try again")
+		return refuse(control.Conflicts, control.CodeConflict, cannot+"it has changed in the meantime",
+			"check it with quorumctl operation show, then try again")
 	}
 	o.noteReleased(ctx, op, req.Reason, by)
 	o.opt.Wake()
@@ -105,8 +105,8 @@ func (o *Operator) releaseOrphaned(ctx context.Context, req control.ReleaseReque
 	case err != nil:
 		return o.refuseCall(cannot, err, "quorumctl operation show")
 	case !answer.Succeeded:
-		return refuse(control.Conflicts, control.CodeConflict, cannot+"it has changed meanwhile",
-			"quorumctl operation show, and try again")
+		return refuse(control.Conflicts, control.CodeConflict, cannot+"it has changed in the meantime",
+			"check it with quorumctl operation show, then try again")
 	}
 	o.note(ctx, "RELEASED", op.Kind+" of "+op.HostName+" whose record was deleted, released by "+by+": "+req.Reason)
 	o.opt.Wake()

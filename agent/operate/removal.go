@@ -51,15 +51,15 @@ func (o *Operator) removable(r *round.Round, req control.RemovalRequest, cannot 
 	against = policy.AgainstRemoval(r.View, policy.Removal{MemberID: m.ID, Live: req.Live}, req.WithoutSnapshot)
 	if against != nil {
 		against.Hint = strings.ReplaceAll(against.Hint, "remove NAME", "remove "+req.Member)
-		if against.Code == policy.MemberLive { // retire lets another host join first
+		if against.Code == policy.MemberLive { // for a live voter, suggest retire, which lets another host join first
 			against.Hint += "; to keep its host out for good: quorumctl retire " + m.Name + " --reason '<why>'"
 		}
 	}
 	return m, refused(cannot, against)
 }
 
-// askRemoval records the request on this host's disk. retires is the ID of the host whose retirement it belongs to;
-// empty if it belongs to none. An error begins with cannot.
+// askRemoval records the removal request on this host's disk. retires is the ID of the host whose retirement the
+// removal belongs to, or empty. cannot is the beginning of the error messages.
 func (o *Operator) askRemoval(ctx context.Context, r *round.Round, m policy.Member, req control.RemovalRequest,
 	by, retires, cannot string,
 ) (control.Removal, error) {

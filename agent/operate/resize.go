@@ -58,7 +58,7 @@ func (o *Operator) Resize(ctx context.Context, req control.ResizeRequest, by str
 	return plan, nil
 }
 
-// Size returns the size of the cluster and the steps that are left.
+// Size returns the size of the cluster and the remaining steps to reach it.
 func (o *Operator) Size(context.Context) (control.Resize, error) {
 	const cannot = "cannot read the size of the cluster: "
 	if r := o.opt.Rounds.Reached(); r != nil {
@@ -78,8 +78,8 @@ func (o *Operator) unreached(cannot string) error {
 
 // sizeSeen is the recorded size as just read.
 type sizeSeen struct {
-	size   *record.Size // nil if there is none, or if it cannot be read
-	at     int64        // its modification revision; 0 if there is none
+	size   *record.Size // nil if no size is recorded, or if the record cannot be read
+	at     int64        // the record's modification revision; 0 if there is no record
 	unread int          // number of host records that the last round did not hold
 }
 
@@ -134,13 +134,14 @@ func (s sizeSeen) unknownHosts(r *round.Round, cannot string) error {
 		"read the records of %d other hosts", cannot, s.unread), "ask on a voter: "+strings.Join(voterNames(r), ", "))
 }
 
-// changed returns the error for a size that another operator has changed meanwhile.
+// changed returns the error for a size that another operator has changed in the meantime.
 func (s sizeSeen) changed(cannot string) error {
-	text := "its size has been changed meanwhile"
+	text := "its size has changed in the meantime"
 	if s.size != nil {
-		text = fmt.Sprintf("it has been resized to %d by %s meanwhile", s.size.Voters, s.size.By)
+		text = fmt.Sprintf("it has been resized to %d by %s in the meantime", s.size.Voters, s.size.By)
 	}
-	return refuse(control.Conflicts, control.CodeConflict, cannot+text, "quorumctl cluster resize, and ask again")
+	return refuse(control.Conflicts, control.CodeConflict, cannot+text,
+		"check it with quorumctl cluster resize, then try again")
 }
 
 // next returns the record of the requested size. It keeps the fields of a newer agent.

@@ -111,7 +111,7 @@ func TestAResizeComparesTheRecordThatItHasRead(t *testing.T) {
 	store.between = func() { store.at = 20 }
 	got, err = h.Resize(t.Context(), control.ResizeRequest{Voters: 3}, "root")
 	if e, is := errors.AsType[*control.Error](err); !is || e.Kind != control.Conflicts || len(store.puts) != 1 ||
-		!strings.Contains(e.Message, "cannot resize the cluster to 3: the record has been changed meanwhile") {
+		!strings.Contains(e.Message, "cannot resize the cluster to 3: the record has changed in the meantime") {
 		t.Errorf("another operator was faster: %+v, %v; wrote %q", got, err, store.puts)
 	}
 }

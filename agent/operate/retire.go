@@ -66,8 +66,8 @@ func (o *Operator) Retire(ctx context.Context, req control.RetireRequest, by str
 	return o.retire(ctx, v, seen, host, req, by)
 }
 
-// successor returns the host with that name or ID, which is to replace a retired one. The policy refuses an unknown
-// one.
+// successor returns the host with the given name or ID, which is to replace a retired host. The policy refuses an
+// unknown host.
 func successor(v policy.View, name, cannot string) (record.Successor, error) {
 	next := record.Successor{Host: name, Name: name}
 	found := 0
@@ -115,7 +115,7 @@ func (o *Operator) readRetired(ctx context.Context, r *round.Round) (retiredSeen
 	}
 	seen := retiredSeen{sizeSeen: size}
 	for _, pair := range found.Pairs {
-		retired, _ := round.DecodeRetired(pair, o.keys) // an unreadable one has its host's ID
+		retired, _ := round.DecodeRetired(pair, o.keys) // an unreadable record yields the ID of its host
 		seen.retired = append(seen.retired, retired)
 	}
 	return seen, nil
@@ -225,8 +225,8 @@ func (o *Operator) retire(ctx context.Context, v policy.View, seen retiredSeen, 
 }
 
 // retireTxn returns the conditions and the operations that record the retirement of a host. If no size of the cluster
-// is recorded, the same transaction records the present one, and out shows it: surplus voters leave only if a size is
-// recorded, and there is one voter too many if the retirement is undone after the replacement has joined.
+// is recorded, the same transaction records the present size, and retireTxn sets it in out: surplus voters leave only
+// if a size is recorded, and there is one voter too many if the retirement is undone after the replacement has joined.
 func (o *Operator) retireTxn(v policy.View, seen retiredSeen, host round.Retired, out *control.Retirement,
 ) ([]clientv3.Cmp, []clientv3.Op, error) {
 	cannot := "cannot retire " + host.Name + ": "
@@ -288,7 +288,7 @@ func (o *Operator) undoRetirement(ctx context.Context, v policy.View, host round
 }
 
 // write commits a change if the records are unchanged since they were read, and returns its revision. command is the
-// one that shows whether the change was committed.
+// command that shows the operator whether the change was committed.
 func (o *Operator) write(ctx context.Context, conditions []clientv3.Cmp, then []clientv3.Op, cannot, command string,
 ) (int64, error) {
 	answer, err := o.opt.Etcd.Txn(ctx, conditions, then...)
@@ -296,8 +296,8 @@ func (o *Operator) write(ctx context.Context, conditions []clientv3.Cmp, then []
 	case err != nil:
 		return 0, o.refuseCall(cannot, err, command+" shows whether it is recorded")
 	case !answer.Succeeded:
-		return 0, refuse(control.Conflicts, control.CodeConflict, cannot+"the record has been changed meanwhile",
-			command+", and ask again")
+		return 0, refuse(control.Conflicts, control.CodeConflict, cannot+"the record has changed in the meantime",
+			"check it with "+command+", then try again")
 	}
 	return answer.Header.Revision, nil
 }

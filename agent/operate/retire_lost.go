@@ -21,7 +21,8 @@ import (
 // retireLost retires the host of the operation in flight, which does not return. One transaction releases the operation
 // and records the retirement, unless the host's record is back by then. Afterwards this host removes the member like
 // any other that an operator names: the request is on this host's disk, and waits until the member counts as gone. If
-// quorumd stops in between, the status shows a retired host with a member, and `quorumctl member remove` removes that.
+// quorumd stops in between, the status shows a retired host with a member, and `quorumctl member remove` removes that
+// member.
 func (o *Operator) retireLost(ctx context.Context, r *round.Round, seen retiredSeen, req control.RetireRequest,
 	by string,
 ) (control.Retirement, error) {
@@ -70,8 +71,8 @@ func (o *Operator) retireLost(ctx context.Context, r *round.Round, seen retiredS
 	return out, err
 }
 
-// lost returns the retirement to record for the host of the operation in flight, if that has this name or ID, and its
-// member if it is listed. An earlier retirement keeps the fields that this version does not know.
+// lost returns the retirement to record for the host of the operation in flight, if the host has this name or ID, and
+// the host's member if it is listed. An earlier retirement keeps the fields that this version does not know.
 func (s retiredSeen) lost(v policy.View, name string) (host round.Retired, m policy.Member, listed bool) {
 	op := v.Op
 	if op == nil || op.Host != name && op.HostName != name { // the policy refuses it

@@ -77,7 +77,7 @@ func (o *Operator) StartRollout(ctx context.Context, req control.RolloutRequest,
 	rollout.State, rollout.Text = string(state), text
 	if most, err := rollout.Room(); err != nil {
 		return control.Rollout{}, refuse(control.Wrong, control.CodeConflict,
-			fmt.Sprintf("%sits record of %d hosts would exceed %d bytes before the last one is done: about %d "+
+			fmt.Sprintf("%sits record of %d hosts would exceed %d bytes before the last host is done: about %d "+
 				"hosts fit", cannot, len(rollout.Hosts), record.MaxRolloutBytes, most),
 			"name fewer hosts, and start another rollout for the others when it is done: --hosts")
 	}
@@ -136,8 +136,8 @@ func rolloutHosts(found cluster.Range, prefix string, req control.RolloutRequest
 	return chosen, refused(cannot, against)
 }
 
-// rolloutPreview returns what a rollout would do. Unless it names its hosts, it also lists the members whose hosts it
-// leaves out because they have no host record now.
+// rolloutPreview returns what a rollout would do. Unless the operator has named the hosts, it also lists the members
+// whose hosts are left out because they have no host record now.
 func (o *Operator) rolloutPreview(would record.Rollout, chosen []policy.RolloutHost, named bool) control.Rollout {
 	out := publish.RolloutOf(would, nil)
 	out.DryRun = true
@@ -158,7 +158,7 @@ func (o *Operator) rolloutPreview(would record.Rollout, chosen []policy.RolloutH
 		out.Steps = policy.UpgradePlan(r.View, chosen, out.Version, would.Hold)
 	case out.Work == policy.WorkDefrag:
 		out.Steps = policy.DefragPlan(r.View, chosen)
-		for i, h := range chosen { // in the same order
+		for i, h := range chosen { // out.Hosts has the same order
 			out.Hosts[i].Database, out.Hosts[i].Text = &chosen[i].Database, policy.DefragText(h)
 		}
 	}
@@ -177,12 +177,12 @@ func waitingHosts(chosen []policy.RolloutHost) []record.RolloutHost {
 	return out
 }
 
-// databaseOf returns the size of a member's database; zero if it has not answered.
+// databaseOf returns the size of a member's database; zero if the member has not answered.
 func databaseOf(s cluster.Status) policy.Database {
 	return policy.Database{Size: s.DBSize, InUse: s.DBInUse, Quota: s.DBQuota}
 }
 
-// running returns what every member that has answered reports.
+// running returns the last status of every member that has answered.
 func (o *Operator) running() map[record.MemberID]cluster.Status {
 	out := map[record.MemberID]cluster.Status{}
 	if r := o.opt.Rounds.Reached(); r != nil {
@@ -254,8 +254,8 @@ func (o *Operator) writeRollout(ctx context.Context, rollout record.Rollout, at 
 	case err != nil:
 		return o.refuseCall(cannot, err, "quorumctl rollout status shows its state")
 	case !answer.Succeeded:
-		return refuse(control.Conflicts, control.CodeConflict, cannot+"it has changed meanwhile",
-			"quorumctl rollout status, and try again")
+		return refuse(control.Conflicts, control.CodeConflict, cannot+"it has changed in the meantime",
+			"check it with quorumctl rollout status, then try again")
 	}
 	return nil
 }

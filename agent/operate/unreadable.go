@@ -18,13 +18,13 @@ import (
 // unreadable is a record in etcd that cannot be read.
 type unreadable struct {
 	policy.Unreadable
-	at int64 // its modification revision
+	at int64 // the record's modification revision
 }
 
 // Error returns the text for the operator.
 func (u *unreadable) Error() string { return u.Key + ": " + u.Why }
 
-// decoded returns the record in a key-value pair.
+// decoded decodes the record in a key-value pair. The error for a record that cannot be read is an *unreadable.
 func decoded[T record.Lock | record.Op | record.Rollout | record.Size](kind policy.RecordKind,
 	pair cluster.Pair,
 ) (T, error) {
@@ -47,8 +47,8 @@ func (o *Operator) discard(ctx context.Context, u *unreadable, also ...clientv3.
 	case err != nil:
 		return o.refuseCall("cannot delete "+u.Key+": ", err, "try again when the cluster has a quorum")
 	case !answer.Succeeded:
-		return refuse(control.Conflicts, control.CodeConflict, "cannot delete "+u.Key+": it has changed meanwhile",
-			"check it, and try again")
+		return refuse(control.Conflicts, control.CodeConflict, "cannot delete "+u.Key+
+			": it has changed in the meantime", "check it, then try again")
 	}
 	return nil
 }

@@ -19,8 +19,8 @@ type certRow struct {
 	Left            display.Styled
 }
 
-// certsOf returns the certificates that an operator has to renew, the earliest expiry first, and a text that counts the
-// others. If none is due for renewal, it returns neither.
+// certsOf returns the certificates that an operator has to renew, the earliest expiry first, and a phrase that counts
+// the others. If none is due for renewal, it returns neither.
 func certsOf(s control.Status) (rows []certRow, others string) {
 	due := slices.Clone(s.Health.Certificates)
 	due = slices.DeleteFunc(due, func(c control.Certificate) bool { return c.State == "OK" })

@@ -70,7 +70,7 @@ func (h *historyReader) current(ctx context.Context) history {
 type eventRow struct {
 	Time, Host, Text string
 	Code             display.Styled
-	Runbook          string // its path, if the code has one
+	Runbook          string // path of the code's runbook; empty if there is none
 }
 
 // eventsOf returns the last lines of the history, newest first, and a note if they are old or incomplete. Before the
@@ -87,7 +87,8 @@ func eventsOf(h history, about About, now time.Time) (rows []eventRow, note stri
 	case errors.Is(h.err, control.ErrNotNewest):
 		note = "No voter answers: only events of this host since the start of quorumd are listed."
 	case h.err != nil:
-		why := strings.TrimPrefix(h.err.Error(), "cannot read the history") // most errors begin with it
+		// most errors already begin with these words
+		why := strings.TrimPrefix(h.err.Error(), "cannot read the history")
 		note = cut("Cannot read the history: " + strings.TrimLeft(why, ":\n "))
 	case h.at.IsZero():
 		return nil, ""

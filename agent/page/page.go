@@ -15,7 +15,7 @@ import (
 	"bytes"
 	"context"
 	"crypto/sha256"
-	_ "embed" // for the template
+	_ "embed" // for the page's template
 	"encoding/base64"
 	"fmt"
 	"html/template"

@@ -23,7 +23,7 @@ const (
 	mostMessages = 30  // reasons and findings
 	mostCerts    = 40  // certificates
 	mostRunes    = 400 // runes of any text
-	mostCell     = 60  // runes of a text in a table
+	mostCell     = 60  // runes of a table cell
 	mostEvents   = 10  // lines of the history
 
 	mostEventRunes = 200 // runes of the text of a history line
@@ -68,7 +68,7 @@ type message struct {
 	Text, Since string
 	Cause       string
 	Remedy      string
-	Runbook     string // its path, if the code has one
+	Runbook     string // path of the code's runbook; empty if there is none
 }
 
 // hostRow is a row of the hosts.
@@ -181,13 +181,13 @@ func (a About) section(name string) string {
 	return "## " + name + "\n" + strings.TrimRight(text, "\n") + "\n"
 }
 
-// part is a piece of a text. Title is its tooltip.
+// part is a part of a message. Title is its tooltip.
 type part struct{ Text, Title string }
 
 // snapshotName matches the name of a snapshot: revision, time, host and a random suffix.
 var snapshotName = regexp.MustCompile(`\b0*([0-9]+-[0-9]{8}T[0-9]{6}Z)-[A-Za-z0-9._-]+-[0-9a-f]{16}\b`)
 
-// partsOf shortens snapshot names in a text to revision and time. The full name becomes the tooltip.
+// partsOf shortens the snapshot names in a message to revision and time. The full name becomes the tooltip.
 func partsOf(text string) (list []part) {
 	at := 0
 	for _, m := range snapshotName.FindAllStringSubmatchIndex(text, -1) {
@@ -215,7 +215,7 @@ func fsyncOf(s control.Status) string {
 	return text + "."
 }
 
-// hostsOf returns the rows of the host table, members and unhealthy hosts first, and a text that counts the hosts not
+// hostsOf returns the rows of the host table, members and unhealthy hosts first, and a phrase that counts the hosts not
 // shown.
 func hostsOf(s control.Status) (rows []hostRow, others string) {
 	members := map[string]control.Member{}
@@ -254,7 +254,7 @@ func hostsOf(s control.Status) (rows []hostRow, others string) {
 // lastSeen returns when a host was last known to run.
 func lastSeen(h control.HostRecord) string {
 	seen := display.LastSeen(h)
-	if strings.ContainsAny(seen, "0123456789") { // otherwise the text is not an age
+	if strings.ContainsAny(seen, "0123456789") { // add "ago" only if the text is an age
 		seen += " ago"
 	}
 	return seen
@@ -273,7 +273,7 @@ func rank(h control.HostRecord, this string) int {
 	return 3
 }
 
-// othersOf returns a text that counts the hosts not shown, by health state, and the hosts that the status omits.
+// othersOf returns a phrase that counts, by health state, the hosts not shown in the table or omitted from the status.
 func othersOf(n int, by map[string]int, omitted *control.Omitted) string {
 	if n <= 0 {
 		return display.Omitted(omitted)
@@ -316,10 +316,10 @@ func networkOf(s control.Status) *network {
 	return n
 }
 
-// cut sanitizes a text and limits its length.
+// cut sanitizes text and limits its length.
 func cut(text string) string { return short(text, mostRunes) }
 
-// cell is cut for a text in a table, with a lower limit.
+// cell sanitizes text for a table cell and limits its length further than cut does.
 func cell(text string) string { return short(text, mostCell) }
 
 func short(text string, most int) string {

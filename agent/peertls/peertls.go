@@ -43,7 +43,7 @@ const (
 	check   = "check"
 	request = "request"
 
-	maxRelayed = 256 << 10 // bytes; certificates are the most of them
+	maxRelayed = 256 << 10 // bytes, most of them certificates
 	maxAnswer  = 16 << 10  // bytes of the answer to the request
 	maxLine    = 16 << 10  // bytes of a line of the child's output
 	// requestBound limits a test in a child whose agent is gone.
@@ -54,7 +54,7 @@ const (
 type Tester struct {
 	Command []string // runs this program, without the name of the hidden command
 	Files   config.PeerFiles
-	PeerURL string // of this host
+	PeerURL string // the peer URL of this host
 	Host    string // the name of this host, for remedies
 }
 
@@ -117,7 +117,7 @@ func pair() (own net.Conn, theirs *os.File, err error) {
 		return nil, nil, err
 	}
 	mine := os.NewFile(uintptr(fds[0]), "relay")
-	defer mine.Close() // FileConn duplicates it
+	defer mine.Close() // FileConn duplicates the descriptor
 	theirs = os.NewFile(uintptr(fds[1]), "child")
 	if own, err = net.FileConn(mine); err != nil {
 		theirs.Close()
@@ -126,15 +126,15 @@ func pair() (own net.Conn, theirs *os.File, err error) {
 	return own, theirs, nil
 }
 
-// relay copies the bytes of one direction, and passes on its end.
+// relay copies the bytes of one direction, and then passes on the end of the data.
 func relay(to, from net.Conn) {
-	_, _ = io.Copy(to, io.LimitReader(from, maxRelayed)) // the child reports what is missing
+	_, _ = io.Copy(to, io.LimitReader(from, maxRelayed)) // if bytes are missing, the child reports an error
 	if half, is := to.(interface{ CloseWrite() error }); is {
-		_ = half.CloseWrite() // it may be closed already
+		_ = half.CloseWrite() // fails if the connection is already closed
 	}
 }
 
-// Allowed reports whether the arguments of a child, its hidden command first, name the peer certificate with which this
+// Allowed reports whether the arguments of a child (the hidden command first) name the peer certificate with which this
 // configuration starts etcd.
 func Allowed(args []string, c config.Config) bool {
 	f := c.PeerFiles()
@@ -142,8 +142,8 @@ func Allowed(args []string, c config.Config) bool {
 		(args[1] == check && len(args) == 7 || args[1] == request && len(args) == 6)
 }
 
-// Main runs in the child. Its arguments are the mode, the files and what the mode needs; conn is the relayed
-// connection.
+// Main runs in the child. Its arguments are the mode, the three files, and what the mode needs in addition; conn is the
+// relayed connection.
 func Main(args []string, conn *os.File, stdout io.Writer) error {
 	if len(args) < 5 {
 		return errors.New("a mode, three files and a host are expected")
@@ -225,14 +225,14 @@ func version(ctx context.Context, conn net.Conn, host string) error {
 		Server string `json:"etcdserver"`
 	}
 	if err := json.NewDecoder(answer.Body).Decode(&etcd); err != nil || etcd.Server == "" {
-		return fmt.Errorf("it answers %s, which is not etcd's", answer.Status)
+		return fmt.Errorf("it answers %s, but not as etcd does", answer.Status)
 	}
 	return nil
 }
 
-// failure returns what an error of a connection means. With TLS 1.3, a member that refuses a certificate closes the
-// connection after the handshake. The text is published in the host record, so it must not change with each request: it
-// names no time of a clock, which the error for an expired certificate does.
+// failure explains the error of a connection. With TLS 1.3, a member that refuses a certificate closes the connection
+// after the handshake. The explanation is published in the host record and must not differ from request to request. It
+// therefore omits the current time, which Go's error for an expired certificate contains.
 func failure(err error) error {
 	alert, isAlert := errors.AsType[*net.OpError](err)
 	_, untrusted := errors.AsType[*tls.CertificateVerificationError](err)

@@ -127,10 +127,10 @@ func TestARequestSucceedsOnlyIfEtcdAnswersIt(t *testing.T) {
 			member(t, must(ca.WrongSAN("z")), false, answersVersion), own, "is not accepted: tls",
 		},
 		"the key cannot be read":   {member(t, theirs, false, answersVersion), noKey, "no such file"},
-		"another program answers":  {member(t, theirs, false, empty), own, "which is not etcd's"},
+		"another program answers":  {member(t, theirs, false, empty), own, "but not as etcd does"},
 		"it serves http":           {strings.Replace(plain.URL, "http:", "https:", 1), own, "it does not serve https"},
 		"nothing listens":          {"https://127.0.0.1:1", own, "connection refused"},
-		"the answer has no bounds": {member(t, theirs, false, endless), own, "which is not etcd's"},
+		"the answer has no bounds": {member(t, theirs, false, endless), own, "but not as etcd does"},
 	} {
 		ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
 		err := tester(c.own).Request(ctx, c.url)

@@ -28,7 +28,7 @@ type Options struct {
 	BootID string
 	Etcd   cluster.Etcd
 	Files  *hoststate.State
-	Now    func() time.Duration // since boot, including time in suspend
+	Now    func() time.Duration // since boot, including time suspended
 	Logger *slog.Logger
 	// Wake starts the next round at once. It is called after this host's request for a rollout was written.
 	Wake func()

@@ -16,7 +16,7 @@ import (
 // noteRequest applies the round's decision about this host's maintenance request.
 func (k *Persister) noteRequest(ctx context.Context, r *round.Round) {
 	switch note := r.Decision.Notes.Request; note.Change { //exhaustive:enforce
-	case policy.RequestStays, policy.RequestEnding, policy.RequestRetried: // the steps themselves write the last two
+	case policy.RequestStays, policy.RequestEnding, policy.RequestRetried: // the steps themselves record the last two
 	case policy.RequestSeen, policy.RequestEnds, policy.RequestRecalled:
 		k.noteAsked(ctx, r, note)
 	case policy.RequestTurn:
@@ -25,7 +25,7 @@ func (k *Persister) noteRequest(ctx context.Context, r *round.Round) {
 		k.stopUnended(ctx, r)
 	case policy.RequestHeld:
 		k.pauseHeld(ctx, r, note.Text)
-	case policy.RequestTooNew: // written by a newer quorumd; this one could misread it
+	case policy.RequestTooNew: // a newer quorumd wrote the rollout's record, which this version could misread
 		if k.tooNew != r.Rollout.ID {
 			k.tooNew = r.Rollout.ID
 			k.log.Error("rollout skips this host: its quorumd does not support this kind of work; upgrade it, "+
@@ -72,8 +72,8 @@ func (k *Persister) takeTurn(ctx context.Context, r *round.Round) {
 	})
 }
 
-// requestOf returns this host's request for a rollout. The request has the default time limit, so that a hung one
-// raises an alert.
+// requestOf returns this host's request for a rollout. The request has the default time limit, so that an operation
+// that hangs raises an alert.
 func requestOf(rollout record.Rollout, r *round.Round, bootID string) *hoststate.Request {
 	return &hoststate.Request{
 		Request: policy.Request{

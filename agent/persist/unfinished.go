@@ -31,8 +31,8 @@ func (k *Persister) stopUnended(ctx context.Context, r *round.Round) {
 	}
 }
 
-// pauseHeld pauses an upgrade that has reached the last member. It pauses once: an operator who resumes it lets the
-// host go down.
+// pauseHeld pauses an upgrade that has reached the last member. It does so only once: when an operator resumes the
+// rollout, the last host goes down.
 func (k *Persister) pauseHeld(ctx context.Context, r *round.Round, why string) {
 	next := *r.Rollout
 	next.State, next.Text, next.Hold = record.RolloutPaused, why, false
@@ -41,8 +41,8 @@ func (k *Persister) pauseHeld(ctx context.Context, r *round.Round, why string) {
 	}
 }
 
-// writeRollout replaces the rollout's record, unless it has changed since this round read it; then the next round reads
-// it again. It reports whether it has.
+// writeRollout replaces the rollout's record unless it has changed since this round read it, and reports whether it was
+// replaced. If it has changed, the next round reads it again.
 func (k *Persister) writeRollout(ctx context.Context, r *round.Round, next record.Rollout) bool {
 	value, err := record.Encode(next)
 	if err != nil {

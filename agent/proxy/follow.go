@@ -23,7 +23,7 @@ type follower struct {
 	path, kept string
 	elapsed    func() time.Duration
 	seen       stamp
-	writtenAt  atomic.Int64 // when the list was last written, in nanoseconds of elapsed
+	writtenAt  atomic.Int64 // when the list was last written, in nanoseconds by the elapsed clock
 	fromSaved  bool         // the saved list is in force and its age is unknown
 	saving     atomic.Bool  // a goroutine is saving a list
 	written    string       // content of the saved list
@@ -43,9 +43,8 @@ func newFollower(path, kept string, elapsed func() time.Duration) *follower {
 	return f
 }
 
-// look reads the list if its file has changed since the last look, and reports whether it has changed as news. For a
-// missing file, it returns an error, and news is false. Another user owns the file, so look checks its type and size
-// before it reads it.
+// look reads the list if its file has changed since the last look. news reports whether the file has changed. A missing
+// file is an error, without news. Another user owns the file, so look checks its type and size before reading it.
 func (f *follower) look() (l List, news bool, err error) {
 	file, s, err := openList(f.path)
 	if errors.Is(err, fs.ErrNotExist) {

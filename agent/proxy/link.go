@@ -23,7 +23,7 @@ const (
 	silenceBound = 30 * time.Second
 )
 
-// keepAlive returns settings that detect a voter's machine without power on an idle connection: three probes
+// keepAlive returns settings that detect, on an idle connection, that a voter's machine has lost power: three probes
 // within silenceBound. With TCP_USER_TIMEOUT set, Linux ignores the number of probes: it closes a connection when the
 // first probe after that timeout is due and one is unacknowledged.
 func keepAlive() net.KeepAliveConfig {
@@ -59,15 +59,15 @@ type end struct {
 	link  *link
 	other *end
 
-	ready          bool         // it may have data to read
-	bulk           bool         // its last read filled a buffer, so a pipe is worthwhile
-	peerClosed     bool         // it has closed its sending side
-	closeForwarded bool         // its close was forwarded to the other side
-	queued         bool         // served in the next iteration without an event
-	waiting        []byte       // data that it has not accepted yet
+	ready          bool         // there may be data to read
+	bulk           bool         // the last read filled a buffer, so a pipe is worthwhile
+	peerClosed     bool         // the peer has closed its sending side
+	closeForwarded bool         // the close was forwarded to the other side
+	queued         bool         // to be served in the next iteration even without an event
+	waiting        []byte       // data that this side has not accepted yet
 	buffer         *[chunk]byte // the buffer that holds waiting
-	pipe           *pipe        // the pipe that holds data for it
-	serial         int32        // distinguishes it from an earlier descriptor with this number
+	pipe           *pipe        // the pipe that holds data for this side
+	serial         int32        // distinguishes this descriptor from an earlier one with the same number
 }
 
 // full reports whether data waits for this side to accept it.

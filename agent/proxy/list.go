@@ -30,7 +30,7 @@ const (
 type List struct {
 	Version  int     `json:"version"`
 	Cluster  string  `json:"cluster"`  // ID of the cluster, hexadecimal
-	Revision int64   `json:"revision"` // of etcd, when the agent read the voters
+	Revision int64   `json:"revision"` // etcd's revision when the agent read the voters
 	Voters   []Voter `json:"voters"`
 }
 
@@ -87,7 +87,7 @@ func Parse(text []byte) (List, error) {
 func (v Voter) check() error {
 	for _, text := range []string{v.Member, v.Name, v.Address, v.Why} {
 		if len(text) > maxText || strings.ContainsFunc(text, func(r rune) bool { return !unicode.IsPrint(r) }) {
-			return fmt.Errorf("a text has more than %d bytes, or control characters", maxText)
+			return fmt.Errorf("a string has more than %d bytes, or contains control characters", maxText)
 		}
 	}
 	host, port, err := net.SplitHostPort(v.Address)

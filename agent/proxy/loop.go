@@ -34,7 +34,7 @@ type loop struct {
 	mu          sync.Mutex
 	ends        map[int32]*end
 	halfClosed  map[*link]time.Time // time limits of the half-closed links
-	buffer      *[chunk]byte        // for the copy in progress
+	buffer      *[chunk]byte        // buffer for the copy in progress
 	freeBuffers []*[chunk]byte      // free buffers
 	freePipe    *pipe               // a free pipe, for large transfers
 	pipes       int                 // number of pipes in existence
@@ -135,8 +135,8 @@ func (l *loop) serve(e *end, now uint32) {
 	}
 }
 
-// copyFrom copies data from a side for as long as the other side accepts it. It keeps a rest that was not accepted, and
-// reads nothing else until the rest is sent.
+// copyFrom copies data from a side for as long as the other side accepts it. It keeps the data that was not accepted,
+// and reads nothing more until that data is sent.
 func (l *loop) copyFrom(e *end) error {
 	to := e.other
 	for left := iterationBytes; left > 0; {

@@ -21,7 +21,7 @@ const (
 // pipe moves large transfers from one connection to another without a copy: the kernel moves its pages.
 type pipe struct {
 	read, write int
-	left        int // bytes in it
+	left        int // number of bytes in the pipe
 }
 
 // newPipe returns a new pipe, or nil if the kernel refuses one.
@@ -30,7 +30,8 @@ func newPipe() *pipe {
 	if unix.Pipe2(fds[:], unix.O_NONBLOCK|unix.O_CLOEXEC) != nil {
 		return nil
 	}
-	_, _ = unix.FcntlInt(uintptr(fds[1]), unix.F_SETPIPE_SZ, pipeBytes) // a smaller pipe works, with less at a time
+	// a smaller pipe works too, but moves less at a time
+	_, _ = unix.FcntlInt(uintptr(fds[1]), unix.F_SETPIPE_SZ, pipeBytes)
 	return &pipe{read: fds[0], write: fds[1]}
 }
 
@@ -93,7 +94,7 @@ func (l *loop) spliceFrom(e *end, most int) (n int, more bool, err error) {
 	}
 	e.bulk = n >= min(most, littleBytes)
 	if err := p.empty(e.other.fd); err != nil {
-		l.freePipe = nil // data may be left in it
+		l.freePipe = nil // the pipe may still contain data
 		p.close()
 		l.pipes--
 		return n, false, err
@@ -105,7 +106,7 @@ func (l *loop) spliceFrom(e *end, most int) (n int, more bool, err error) {
 	return n, true, nil
 }
 
-// pipe returns the free pipe, or a new one; nil if neither can be had.
+// pipe returns the free pipe, or else a new one. It returns nil if no pipe is free and none can be created.
 func (l *loop) pipe() *pipe {
 	if l.freePipe == nil && !l.pipeless && l.pipes < maxPipes {
 		if l.freePipe = newPipe(); l.freePipe != nil {

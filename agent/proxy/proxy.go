@@ -30,8 +30,8 @@ import (
 )
 
 const (
-	attemptBound = 2 * time.Second // for one voter to accept a connection
-	searchBound  = 5 * time.Second // for all attempts of one client
+	attemptBound = 2 * time.Second // timeout for one voter to accept a connection
+	searchBound  = 5 * time.Second // timeout for all attempts on behalf of one client
 	avoidFor     = 5 * time.Second // how long a voter that refused a connection is tried last
 	// staleAfter is the age from which a list counts as old. The agent writes the list every 30 seconds.
 	staleAfter  = 5 * time.Minute
@@ -46,10 +46,10 @@ const (
 // Options configure a proxy.
 type Options struct {
 	Listen         string   // host and port
-	Static         []string // host and port of each of cluster.endpoints, used until there is a list
+	Static         []string // host and port of every entry in cluster.endpoints, used until there is a list
 	List           string   // path of the list that the agent writes
 	Kept           string   // path of the list saved for the next boot; empty: none
-	MaxConnections int      // limit of connections
+	MaxConnections int      // maximum number of connections
 	Spread         time.Duration
 	Loops          int                  // threads that copy; at least one
 	Elapsed        func() time.Duration // a monotonic clock
@@ -126,7 +126,7 @@ func (f *Proxy) Serve(ctx context.Context) error {
 			return context.Cause(ctx)
 		case errors.Is(err, net.ErrClosed):
 			return fmt.Errorf("cannot accept clients any longer: %w", err)
-		case err != nil: // out of resources; the client waits in the listen queue
+		case err != nil: // this process is out of resources; the client waits in the listen queue
 			f.log.Warn("cannot accept a connection; retrying", "error", err)
 			wait(ctx, 100*time.Millisecond)
 			continue
@@ -208,7 +208,8 @@ func (f *Proxy) connect(ctx context.Context) (*upstream, *net.TCPConn, error) {
 			f.table.answered(p)
 			return p, conn.(*net.TCPConn), nil //nolint:forcetypeassert // dialed with TCP
 		}
-		if !errors.Is(err, unix.EMFILE) && !errors.Is(err, unix.ENFILE) { // these occur before the voter is tried
+		// these errors occur before the voter is tried
+		if !errors.Is(err, unix.EMFILE) && !errors.Is(err, unix.ENFILE) {
 			f.table.failed(p)
 		}
 		err = fmt.Errorf("%s: %w", p.name, err)

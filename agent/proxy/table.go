@@ -23,8 +23,8 @@ type table struct {
 	upstreams []*upstream // voters of the list in force, and others that still have connections
 	stale     bool        // the list is old
 	links     int         // connections of clients, including those without a voter yet
-	refused   uint64      // over the limit
-	reset     uint64      // because no voter accepted them
+	refused   uint64      // number of client connections refused because the limit was reached
+	reset     uint64      // number of client connections reset because no voter accepted them
 }
 
 // upstream is the address of a voter, with the connections to it.
@@ -32,13 +32,13 @@ type upstream struct {
 	address, name string
 	use           bool
 	why           string
-	unwantedAt    time.Duration       // when it became unwanted
-	avoidUntil    time.Duration       // it is tried last until then
+	unwantedAt    time.Duration       // when the voter became unwanted
+	avoidUntil    time.Duration       // until then, the voter is tried last
 	links         map[*link]time.Time // connections, and when to close each; zero: not scheduled
-	moving        bool                // its connections are scheduled to close
+	moving        bool                // the connections are scheduled to close
 	accepted      uint64              // connections accepted
 	failures      uint64              // connections refused
-	moved         uint64              // connections closed because it is unwanted
+	moved         uint64              // connections closed because the voter is unwanted
 }
 
 func newTable(listen string, spread time.Duration, elapsed func() time.Duration) *table {
@@ -78,7 +78,8 @@ func (t *table) update(l List) (different bool) {
 		p.name, p.why = v.label(), v.Why
 		now = append(now, p)
 	}
-	for _, address := range slices.Sorted(maps.Keys(before)) { // the members that are no longer voters
+	// the list names only voters; the other members are not voters
+	for _, address := range slices.Sorted(maps.Keys(before)) {
 		p := before[address]
 		different = different || p.use
 		p.setUse(false, t.elapsed())

@@ -27,10 +27,11 @@ import (
 // presence keeps this host's record in etcd. It writes the record when it changes. The loop renews the lease, so the
 // record expires if the loop hangs.
 type presence struct {
-	opt          Options
-	keys         record.Keys
-	log          *slog.Logger
-	lease        clientv3.LeaseID // or 0; keys of other records that expire with this agent may be attached to it
+	opt  Options
+	keys record.Keys
+	log  *slog.Logger
+	// 0 if there is none; other keys that expire with this agent may be attached to the lease
+	lease        clientv3.LeaseID
 	written      record.Host
 	writtenAt    int64 // the revision of that record
 	renewed      time.Duration
@@ -150,7 +151,7 @@ func (p *presence) publishHealth(ctx context.Context, r *round.Round) {
 	if p.lease == 0 || p.written.ID == "" {
 		return
 	}
-	p.writeHealth(ctx, r) // first, because with such a slow leader the renewal may time out, too
+	p.writeHealth(ctx, r) // publish first: with such a slow leader the renewal may time out as well
 	ctx, cancel := context.WithTimeout(ctx, p.opt.Config.Timing.CallTimeout)
 	defer cancel()
 	p.renew(ctx)
@@ -200,7 +201,7 @@ func (p *presence) confirm(ctx context.Context) {
 	pair := found.Pairs[0] // a record with this lease is this agent's own
 	if found, err := record.Decode[record.Host](pair.Value); err == nil && pair.Lease == int64(p.lease) &&
 		pair.ModRevision > p.writtenAt {
-		found.Version = 0 // as in a record that is not encoded yet
+		found.Version = 0 // as in a record that has not been encoded yet
 		p.written, p.writtenAt = found, pair.ModRevision
 	}
 }
@@ -210,7 +211,7 @@ func (p *presence) setHealth(h *record.Host, r *round.Round) {
 	h.Health, h.HealthText, h.Spares, h.Recovers = r.Assessment.State.String(), "", nil, r.Assessment.Recovers
 	h.HealsAfter = r.Assessment.HealsAfter.Seconds()
 	if r.Assessment.State != health.OK && r.Assessment.State != health.Qualifying {
-		h.HealthText = string(r.Assessment.Code) // not the text, in which numbers change constantly
+		h.HealthText = string(r.Assessment.Code) // not the text, whose numbers change constantly
 		h.Spares = health.Everything.Without(r.Assessment.Gates).Names()
 	}
 }
@@ -259,7 +260,7 @@ func (p *presence) record(r *round.Round) record.Host {
 	if m, ok := r.OwnMember(r.Membership, c.Etcd.PeerURL); ok {
 		h.MemberID, h.Unreached = record.MemberID(m.ID), r.Unreached(m.ID)
 	}
-	h.Disks = p.written.Disks // while the devices cannot be read
+	h.Disks = p.written.Disks // keep the last known disks while the devices cannot be read
 	if seen := r.Assessment.Figures.Devices; len(seen.Chain) > 0 {
 		h.Disks = seen.Identities()
 	}

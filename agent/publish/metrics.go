@@ -61,7 +61,7 @@ func NewMetrics(probe disk.Prober, now func() time.Duration) *Metrics {
 			Buckets: prometheus.ExponentialBuckets(0.001, 4, 8),
 		}),
 	}
-	for _, lane := range []disk.Lane{disk.LaneDirect, disk.LaneWAL} { // so that every series exists from the start
+	for _, lane := range []disk.Lane{disk.LaneDirect, disk.LaneWAL} { // every series must exist from the start
 		m.fsync.WithLabelValues(lane.String())
 	}
 	for _, info := range policy.Steps() {
@@ -194,7 +194,7 @@ func turnGauges() []gauge {
 			},
 		},
 		{
-			"quorumd_operation_host", "1 for the host that an operation in flight is for.",
+			"quorumd_operation_host", "1 for the host of the operation in flight.",
 			[]string{"host"},
 			readOperated,
 		},

@@ -14,7 +14,8 @@ import (
 	"github.com/quorumd/quorumd/agent/round"
 )
 
-// networkGauges are the metrics of this host's network to the other members: two ports of at most 16 members, by ID.
+// networkGauges are the metrics of this host's network connections to the other members: both ports of at most 16
+// members, labelled with the member ID.
 func networkGauges() []gauge {
 	labels := []string{"member", "name", "port"}
 	return []gauge{
@@ -73,7 +74,7 @@ func unhealthyVoters(_ *Metrics, r *round.Round, emit func(float64, ...string)) 
 	})
 }
 
-// eachVoter emits a duration for every voter: the one that fill puts into the map, or 0.
+// eachVoter emits a duration for every voter: the value that fill stores in the map, or 0.
 func eachVoter(r *round.Round, emit func(float64, ...string), fill func(policy.View, map[uint64]time.Duration)) {
 	if r == nil || !r.View.Cluster.Reachable {
 		return

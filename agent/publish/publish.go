@@ -23,7 +23,7 @@ import (
 // Options are the configuration and dependencies of a Publisher.
 type Options struct {
 	Config   config.Config // complete: host.name and host.id are set
-	Instance string        // the same for every process of this agent until the host reboots
+	Instance string        // complete: host.name and host.id are set
 	BootID   string
 	Version  string // of quorumd
 

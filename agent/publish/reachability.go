@@ -46,7 +46,7 @@ func (s *reachability) steady(r *round.Round) []record.Reachability {
 	stood := now - s.at
 	others := known && len(next) > 0 && !slices.EqualFunc(next, s.shown, func(a, b record.Reachability) bool {
 		return a.MemberID == b.MemberID
-	}) // publish a new set at once: once all members were probed, only operations change it
+	}) // publish a new set of members at once: after the first probes, only operations change the set
 	other := !slices.EqualFunc(next, s.shown, func(a, b record.Reachability) bool {
 		return a.MemberID == b.MemberID && a.Peer == b.Peer && a.Client == b.Client
 	})

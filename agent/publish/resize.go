@@ -20,7 +20,7 @@ func SizeOf(s *record.Size) *control.Size {
 	}
 }
 
-// ResizeOf returns the size of the cluster in a round, with the steps that lead to that number of voters.
+// ResizeOf returns the size of the cluster in a round, with the steps that lead to the given number of voters.
 func ResizeOf(r *round.Round, voters int) control.Resize {
 	now, live := r.View.Cluster.Counts()
 	out := control.Resize{

@@ -44,7 +44,7 @@ func RetiredHosts(r *round.Round) []control.Retired {
 	return out
 }
 
-// RetirementOf returns the retirement of a host with the steps that are left.
+// RetirementOf returns the retirement of a host with the remaining steps.
 func RetirementOf(v policy.View, retired round.Retired) control.Retirement {
 	voters, live := v.Cluster.Counts()
 	return control.Retirement{

@@ -73,7 +73,7 @@ func (p *Publisher) ClusterState() control.Status {
 		s.Maintenance = &m
 	}
 	s.Cluster = p.clusterStatus(s.Cluster, r)
-	if reached := p.reached.Load(); reached != nil { // etcd's content as last read
+	if reached := p.reached.Load(); reached != nil { // what was last read from etcd
 		s.Hosts = hostsStatus(reached, (p.opt.Now() - reached.HostsAt).Seconds(), p.opt.Config.Timing.HostRecordTTL)
 		markFormer(s.Hosts, c.Host.ID, reached)
 		ownRow(s.Hosts, c.Host.ID, r)
@@ -94,8 +94,8 @@ func (p *Publisher) ClusterState() control.Status {
 	return s
 }
 
-// waits is the maximum number of call timeouts in two consecutive rounds. It counts two, because while a round runs,
-// the status shows the previous one.
+// waits is the maximum number of call timeouts in two consecutive rounds. It covers two rounds, because while a round
+// runs, the status shows the previous round.
 const waits = 10
 
 // remedy returns what this host's operator can do about a reason.

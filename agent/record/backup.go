@@ -9,15 +9,15 @@ import "time"
 type Backup struct {
 	Version int `json:"version"`
 
-	Name     string    `json:"name,omitempty"` // of the last one that was saved
+	Name     string    `json:"name,omitempty"` // name of the newest saved snapshot
 	Saved    time.Time `json:"saved,omitzero"`
 	Host     string    `json:"host,omitempty"` // the name of the host whose agent saved it
 	Revision int64     `json:"revision,omitempty"`
-	Size     int64     `json:"size,omitempty"` // of the database, in bytes
+	Size     int64     `json:"size,omitempty"` // size of the database, in bytes
 	// ManifestSHA256 is the SHA-256 of its manifest as stored, in hexadecimal.
 	ManifestSHA256 string `json:"manifestSha256,omitempty"`
 
-	Failed     time.Time `json:"failed,omitzero"` // the last failed attempt since then
+	Failed     time.Time `json:"failed,omitzero"` // when the last attempt failed; absent if a snapshot was saved since
 	FailedHost string    `json:"failedHost,omitempty"`
 	Cause      string    `json:"cause,omitempty" bound:"text"`
 

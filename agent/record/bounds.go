@@ -16,29 +16,29 @@ import (
 	"unicode/utf8"
 )
 
-// MaxBytes bounds a record, and MaxRolloutBytes a rollout, which lists its hosts. A host record has about 1 KiB. No
-// agent writes a value above the bound.
+// MaxBytes bounds a record, and MaxRolloutBytes a rollout, which lists its hosts. A host record takes about 1 KiB. No
+// agent writes a value above its bound.
 const (
 	MaxBytes        = 64 << 10
 	MaxRolloutBytes = 128 << 10
 )
 
 // The bounds of a record's content. A record with every field at its bound is smaller than MaxBytes, except for a
-// rollout's hosts: see Rollout.Room. The bounds apply to the JSON form of texts, in which one byte may take six.
+// rollout's hosts: see Rollout.Room. The bounds apply to the JSON form of strings, in which one byte may take six.
 const (
-	maxName    = 512       // of a name, an ID, a URL, a code
-	maxText    = 4 << 10   // of a text for operators; Encode shortens longer ones
-	maxExtra   = 16 << 10  // of the fields that this agent does not know
-	maxFields  = 64        // number of these fields
-	maxDepth   = 32        // of nested lists and objects
-	maxList    = 32        // of names
-	maxWord    = 32        // of a keyword of quorumd's
-	maxSeconds = 1e9       // of a time in seconds
-	cutMark    = "…"       // ends a shortened text
+	maxName    = 512       // bytes of a name, an ID, a URL or a code
+	maxText    = 4 << 10   // bytes of a text for operators; Encode shortens longer ones
+	maxExtra   = 16 << 10  // bytes of all fields that this agent does not know
+	maxFields  = 64        // number of fields that this agent does not know
+	maxDepth   = 32        // depth of nested lists and objects
+	maxList    = 32        // number of names in a list
+	maxWord    = 32        // bytes of one of quorumd's keywords
+	maxSeconds = 1e9       // maximum duration, in seconds
+	cutMark    = "…"       // appended to a shortened text
 	textTag    = "text"    // marks a field as a text for operators: `bound:"text"`
 	wordTag    = "word"    // marks a field as a keyword
 	hundredths = 100.0     // precision of seconds
-	dayOfHours = 24 * 3600 // no time zone is as far from UTC
+	dayOfHours = 24 * 3600 // in seconds; every time zone is closer to UTC than a day
 )
 
 // MaxReachability bounds the members in a host record.
@@ -122,7 +122,7 @@ func stringWithin(v reflect.Value, s, bound string, strictly bool) error {
 	}
 	if longer(s, maxText) {
 		if strictly {
-			return fmt.Errorf("a text of %d bytes, the bound is %d", len(s), maxText)
+			return fmt.Errorf("text of %d bytes, the bound is %d", len(s), maxText)
 		}
 		v.SetString(Shorten(s, maxText))
 	}
@@ -151,8 +151,8 @@ func secondsWithin(v reflect.Value, seconds float64, strictly bool) error {
 	return nil
 }
 
-// hostsWithin changes a copy and leaves the caller's list unchanged. It refuses a host that is listed twice: one entry
-// would be marked done, and the host would be taken down again and again for the other.
+// hostsWithin applies the bounds to a copy of the list. It refuses a host that is listed twice: only one entry would be
+// marked done, and the host would be taken down again and again for the other.
 func hostsWithin(v reflect.Value, hosts []RolloutHost, strictly bool) error {
 	if len(hosts) > MaxHosts {
 		return fmt.Errorf("%d hosts, the bound is %d", len(hosts), MaxHosts)
@@ -176,7 +176,7 @@ func hostsWithin(v reflect.Value, hosts []RolloutHost, strictly bool) error {
 	return nil
 }
 
-// reachabilityWithin also changes a copy of the list.
+// reachabilityWithin applies the bounds to a copy of the list.
 func reachabilityWithin(v reflect.Value, list []Reachability, strictly bool) error {
 	if len(list) > MaxReachability {
 		return fmt.Errorf("%d members, the bound is %d", len(list), MaxReachability)
@@ -191,7 +191,7 @@ func reachabilityWithin(v reflect.Value, list []Reachability, strictly bool) err
 	return nil
 }
 
-// repairsWithin also changes a copy of the list.
+// repairsWithin applies the bounds to a copy of the list.
 func repairsWithin(v reflect.Value, repairs []Repair, strictly bool) error {
 	if len(repairs) > MaxRepairs {
 		return fmt.Errorf("%d repairs, the bound is %d", len(repairs), MaxRepairs)

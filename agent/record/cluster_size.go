@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// Size is the number of voters to which an operator has resized the cluster. It has no lease: from then on it counts
-// instead of the configured number.
+// Size is the number of voters to which an operator has resized the cluster. It has no lease. Once recorded, it
+// replaces the configured number.
 type Size struct {
 	Version int `json:"version"`
 	Voters  int `json:"voters"` // odd, at most MaxVoters

@@ -7,14 +7,15 @@ import "time"
 
 // SnapshotEvidence is what is known about a snapshot in a store beyond its manifest.
 type SnapshotEvidence struct {
-	VerifiedAt      *time.Time `json:"verifiedAt,omitempty"`      // when its content last matched its manifest
-	RestoreTestedAt *time.Time `json:"restoreTestedAt,omitempty"` // when it last passed a restore test
+	// when the snapshot's content last matched its manifest
+	VerifiedAt      *time.Time `json:"verifiedAt,omitempty"`
+	RestoreTestedAt *time.Time `json:"restoreTestedAt,omitempty"` // when the snapshot last passed a restore test
 
-	ManifestSHA256 string `json:"manifestSha256,omitempty"` // of its manifest as stored
-	// Origin reports whether this is the snapshot that was saved: recorded (it matches its record), exchanged (it does
+	ManifestSHA256 string `json:"manifestSha256,omitempty"` // hash of the stored manifest
+	// Origin states whether this is the snapshot that was saved: recorded (it matches its record), exchanged (it does
 	// not) or unproven (this host has no record of it).
 	Origin     Origin     `json:"origin,omitempty"`
-	RecordedAt *time.Time `json:"recordedAt,omitempty"` // when the hash of its manifest was recorded
+	RecordedAt *time.Time `json:"recordedAt,omitempty"` // when the hash of the manifest was recorded
 	RecordedBy string     `json:"recordedBy,omitempty"` // name of the host that recorded it
 }
 

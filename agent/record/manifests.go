@@ -22,8 +22,8 @@ type Manifests struct {
 
 // Manifest is recorded when a snapshot is saved.
 type Manifest struct {
-	Name   string    `json:"name"`   // of the snapshot
-	SHA256 string    `json:"sha256"` // of its manifest as stored, in hexadecimal
+	Name   string    `json:"name"`   // name of the snapshot
+	SHA256 string    `json:"sha256"` // hash of the stored manifest, in hexadecimal
 	Saved  time.Time `json:"saved"`
 	Host   string    `json:"host"` // the name of the host whose agent saved it
 }
@@ -32,7 +32,7 @@ type Manifest struct {
 const (
 	MaxManifests     = 200
 	maxManifestBytes = 48 << 10
-	manifestBytes    = 160 // of one entry without its names
+	manifestBytes    = 160 // bytes of one entry without its names
 )
 
 // Manifests returns the key of the manifests' hashes. It sorts before the keys that are read in every round.

@@ -12,7 +12,7 @@ type PortState string
 // The states of a port.
 const (
 	PortUnknown     PortState = ""            // not probed often enough yet
-	PortAnswers     PortState = "answers"     // data comes back
+	PortAnswers     PortState = "answers"     // data comes back through the connection
 	PortRefused     PortState = "refused"     // the host is up, and nothing listens on the port
 	PortUnreachable PortState = "unreachable" // no connection: no answer, or no route
 	PortSilent      PortState = "silent"      // connections succeed, but no data comes back
@@ -24,7 +24,7 @@ func (s PortState) Broken() bool {
 	return s == PortUnreachable || s == PortSilent || s == PortLargeLost
 }
 
-// Accepts reports whether the port accepts connections. It does so even if the process that listens hangs.
+// Accepts reports whether the port accepts connections, which it may do even if the process that listens hangs.
 func (s PortState) Accepts() bool { return s == PortAnswers || s == PortSilent || s == PortLargeLost }
 
 // Reachability is how a host reaches a member, in its host record and in the status.
@@ -61,8 +61,9 @@ const (
 // Lost reports whether both ports have failed several consecutive probes.
 func (r Reachability) Lost() bool { return !r.LostSince.IsZero() }
 
-// Unsure reports whether the member is not lost, but neither port is known to accept a connection either.
+// Unsure reports whether the member's reachability is unknown: the member is not lost, but neither port is known to
+// accept connections.
 func (r Reachability) Unsure() bool { return !r.Lost() && !r.Peer.Accepts() && !r.Client.Accepts() }
 
-// LinkKnown reports whether the host's etcd reports whether it receives messages from the member.
+// LinkKnown reports whether Link is known, because the host's etcd reports its connections.
 func (r Reachability) LinkKnown() bool { return r.Link == LinkUp || r.Link == LinkNone }

@@ -30,22 +30,24 @@ var ErrVersion = errors.New("unknown record version")
 // Host is an agent's record of its host. It has a lease, and disappears if the agent's loop does not run for the
 // lease's TTL.
 type Host struct {
-	Version   int    `json:"version"`
-	ID        string `json:"id"`
-	Name      string `json:"name"`
-	Domain    string `json:"domain,omitempty"`
-	Instance  string `json:"instance"` // of an agent, until its host reboots: detects two agents with one ID
+	Version int    `json:"version"`
+	ID      string `json:"id"`
+	Name    string `json:"name"`
+	Domain  string `json:"domain,omitempty"`
+	// the same for all processes of the host's agent until the host reboots; detects two hosts with one ID
+	Instance  string `json:"instance"`
 	BootID    string `json:"bootID"`
 	ClientURL string `json:"clientURL"`
 	PeerURL   string `json:"peerURL"`
-	// the configured peer URL, if the member list has another one for the host's member
+	// the configured peer URL, if the member list has a different URL for the host's member
 	NewPeerURL string `json:"newPeerURL,omitempty"`
 	// the same for the client URL
 	NewClientURL string `json:"newClientURL,omitempty"`
 	// PeerTLS reports whether its running etcd has a peer certificate, its key and a trusted CA, as configured: "ready"
 	// or "none"; empty if unknown.
 	PeerTLS string `json:"peerTLS,omitempty"`
-	// PeerTLSProblem is why etcd cannot serve https to other members with the configured files, if it is to begin that.
+	// PeerTLSProblem is why etcd cannot serve https to other members with the configured files, if the peer URL is to
+	// become https.
 	PeerTLSProblem string `json:"peerTLSProblem,omitempty" bound:"text"`
 	// NextEtcd is the version of etcd.nextBinary, and NextEtcdProblem why it cannot replace the running etcd.
 	NextEtcd        string `json:"nextEtcd,omitempty"`
@@ -61,9 +63,9 @@ type Host struct {
 	HealthText   string   `json:"healthText,omitempty" bound:"text"`
 	Spares       []string `json:"spares,omitempty"` // the names of the health gates that no current finding closes
 	Qualified    bool     `json:"qualified,omitempty"`
-	Learner      bool     `json:"learner,omitempty"`     // it is configured to have a permanent learner
-	MaxLearners  int      `json:"maxLearners,omitempty"` // of its running etcd; 0 if unknown
-	NoStandbys   bool     `json:"noStandbys,omitempty"`  // it is configured with cluster.standbys: 0
+	Learner      bool     `json:"learner,omitempty"`     // the host is configured to have a permanent learner
+	MaxLearners  int      `json:"maxLearners,omitempty"` // limit on learners of the running etcd; 0 if unknown
+	NoStandbys   bool     `json:"noStandbys,omitempty"`  // the host is configured with cluster.standbys: 0
 	Disks        []string `json:"disks,omitempty"`       // the identities of the disks below etcd's data, hashed
 	FsyncP99     float64  `json:"fsyncP99,omitempty"`    // seconds, rounded up to a power of two of 0.125 ms
 	Wants        string   `json:"wants,omitempty"`       // the work of its maintenance request
@@ -124,8 +126,9 @@ type Op struct {
 	Host     string `json:"host"` // the host that is operated on, or that received the request to remove a member
 	HostName string `json:"hostName"`
 	// the role that a join leads to, voter or standby; for a removal, the member's name
-	Target   string    `json:"target,omitempty"`
-	Work     string    `json:"work,omitempty"` // the work of a cycle: maintenance, restart, reboot or command
+	Target string `json:"target,omitempty"`
+	// the work of a cycle: maintenance, restart, reboot, command, readdress or defrag
+	Work     string    `json:"work,omitempty"`
 	Phase    string    `json:"phase"`
 	Token    int64     `json:"token"` // create revision of the lock under which it was last advanced
 	BootID   string    `json:"bootID,omitempty"`
@@ -135,12 +138,12 @@ type Op struct {
 	Started  time.Time `json:"started"`
 	// when a cycle becomes overdue; the other hosts need this time if the operated host is silent
 	Until time.Time `json:"until,omitzero"`
-	// its host calls the work off and returns if the cluster needs its vote
+	// the operated host calls the work off and returns if the cluster needs its vote
 	Interruptible bool `json:"interruptible,omitempty"`
 	// the operated host's time since boot when the operation started; valid for BootID only
 	Clock   time.Duration `json:"clock,omitempty"`
 	Reason  string        `json:"reason,omitempty" bound:"text"`
-	Outcome string        `json:"outcome,omitempty"` // the code with which it is rolled back
+	Outcome string        `json:"outcome,omitempty"` // if the operation is rolled back, the end code
 	By      string        `json:"by,omitempty"`
 	Extra   Extra         `json:"-"`
 }
@@ -177,7 +180,7 @@ const FailedStep = "failed: "
 // The outcomes of a step, with the names of the metrics' results.
 const (
 	StepOK    = "ok"
-	StepError = "error" // it failed, or got no answer
+	StepError = "error" // the step failed, or got no answer
 )
 
 // Line is one line of history.
@@ -266,7 +269,7 @@ func Decode[T kind](b []byte) (T, error) {
 	r, err := decodeOther[T](b)
 	if err == nil {
 		if err = within(&r, true); err == nil {
-			_, err = Encode(r) // in full it may take more bytes than were read
+			_, err = Encode(r) // the complete record may take more bytes than were read
 		}
 	}
 	if err != nil {

@@ -18,11 +18,11 @@ type Repairs struct {
 
 // Repair records a voter that was replaced, or was about to be replaced.
 type Repair struct {
-	Time   time.Time `json:"time"` // of the host that replaced it
-	Host   string    `json:"host"` // the ID of that host
-	Name   string    `json:"name"` // of the host that replaced it
+	Time   time.Time `json:"time"` // by the clock of the host that replaced the voter
+	Host   string    `json:"host"` // ID of the host that replaced the voter
+	Name   string    `json:"name"` // name of the host that replaced the voter
 	Member MemberID  `json:"member"`
-	Dead   string    `json:"dead,omitempty"` // the name of that member
+	Dead   string    `json:"dead,omitempty"` // name of the replaced member
 	// PeerURL is the replaced member's peer URL: the host with this URL was ejected.
 	PeerURL string `json:"peerURL,omitempty"`
 }
@@ -45,8 +45,8 @@ func (r Repairs) And(one Repair) Repairs {
 	return r
 }
 
-// Today counts the repairs of a day. A member still in the list was not replaced: that attempt was given up. A repair
-// from the future counts, too, as hosts' clocks may differ.
+// Today counts the repairs of the last day. An attempt whose member is still in the member list does not count, because
+// the member was not replaced. A repair from the future counts too, because hosts' clocks may differ.
 func (r *Repairs) Today(now time.Time, listed func(MemberID) bool) int {
 	n := 0
 	for i := 0; r != nil && i < len(r.Last); i++ {
@@ -58,8 +58,8 @@ func (r *Repairs) Today(now time.Time, listed func(MemberID) bool) int {
 }
 
 // Ejections returns how many times the host with that peer URL was ejected in the last 30 days, and the last time. An
-// attempt that did not remove it counts, too. The only effect of such an attempt is that the host waits longer if an
-// operator removes it.
+// attempt that did not remove the member counts too. Its only effect is that the host waits longer if an operator
+// removes the member.
 func (r *Repairs) Ejections(peerURL string, now time.Time) (times int, last Repair) {
 	for i := 0; r != nil && peerURL != "" && i < len(r.Last); i++ {
 		if one := r.Last[i]; one.PeerURL == peerURL && now.Sub(one.Time) < remembered {

@@ -10,13 +10,14 @@ import "time"
 type RestoreTest struct {
 	Version int `json:"version"`
 
-	Name          string    `json:"name,omitempty"`         // of the last snapshot that passed
-	RestoreTested time.Time `json:"restoreTested,omitzero"` // when it passed
+	Name          string    `json:"name,omitempty"`         // name of the last snapshot that passed
+	RestoreTested time.Time `json:"restoreTested,omitzero"` // when the snapshot passed
 	Host          string    `json:"host,omitempty"`         // the name of the host whose agent tested it
 	Revision      int64     `json:"revision,omitempty"`
 	Keys          int64     `json:"keys,omitempty"`
-	Etcd          string    `json:"etcd,omitempty"` // the version that served it
-	Took          float64   `json:"took,omitempty"` // seconds, including reading it from the store
+	Etcd          string    `json:"etcd,omitempty"` // version of the etcd that served the snapshot
+	// duration in seconds, including reading the snapshot from the store
+	Took float64 `json:"took,omitempty"`
 
 	Failed     time.Time `json:"failed,omitzero"` // the last failed attempt since then
 	FailedHost string    `json:"failedHost,omitempty"`
@@ -25,11 +26,11 @@ type RestoreTest struct {
 	Extra Extra `json:"-"`
 }
 
-// Whether a host can test restores; empty if it cannot.
+// Whether a host can test restores; the field is empty if it cannot.
 const (
 	RestoreTestReady  = "ready"
-	RestoreTestSealed = "sealed"  // except for the decryption key
-	RestoreTestNoRoom = "no-room" // except for free space
+	RestoreTestSealed = "sealed"  // ready, except that the decryption key is missing
+	RestoreTestNoRoom = "no-room" // ready, except that there is too little free space
 )
 
 // RestoreTest returns the key of the result of the last restore tests.

@@ -13,8 +13,8 @@ import (
 type Retired struct {
 	Version int    `json:"version"`
 	Name    string `json:"name"`
-	PeerURL string `json:"peerURL"` // of its member
-	// MemberID identifies its member when it was retired; absent if it had none
+	PeerURL string `json:"peerURL"` // peer URL of the host's member
+	// MemberID is the ID that the host's member had when the host was retired; absent if there was no member.
 	MemberID MemberID `json:"memberID,omitempty"`
 	// Successor is the host that joins in place of its voter; absent if any host may
 	Successor Successor `json:"successor,omitzero"`
@@ -43,7 +43,7 @@ func (k Keys) Retirements() string { return k.prefix + "retired/" }
 // RetirementsEnd returns the first key after all retirements.
 func (k Keys) RetirementsEnd() string { return k.prefix + "retired0" }
 
-// RetiredHost returns the ID of the host whose retirement has that key, at most as long as a name may be.
+// RetiredHost returns the ID of the host whose retirement has that key. A longer ID than allowed is shortened.
 func (k Keys) RetiredHost(key string) string {
 	return Shorten(strings.TrimPrefix(key, k.Retirements()), maxName)
 }

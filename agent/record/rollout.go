@@ -13,19 +13,20 @@ import (
 // Rollout takes one host after another down for the same work. Each host reads from it whether it is next, and records
 // that it is done in the transaction that ends its operation.
 type Rollout struct {
-	Version int       `json:"version"`
-	ID      string    `json:"id"`
-	Work    string    `json:"work"`              // restart, reboot or command
-	Command string    `json:"command,omitempty"` // the name of a program that every host has
-	Etcd    string    `json:"etcd,omitempty"`    // the version that etcd must report afterwards; empty: any
-	Bare    bool      `json:"withoutSnapshot,omitempty"`
-	Hold    bool      `json:"hold,omitempty"` // it has yet to pause before the last member with an older minor version
+	Version int    `json:"version"`
+	ID      string `json:"id"`
+	Work    string `json:"work"`              // restart, reboot, command, readdress or defrag
+	Command string `json:"command,omitempty"` // the name of a program that every host has
+	Etcd    string `json:"etcd,omitempty"`    // the version that etcd must report afterwards; empty: any
+	Bare    bool   `json:"withoutSnapshot,omitempty"`
+	// the rollout has yet to pause before the last member with an older minor version
+	Hold    bool      `json:"hold,omitempty"`
 	Reason  string    `json:"reason" bound:"text"`
 	By      string    `json:"by"`
 	State   string    `json:"state"`
-	Text    string    `json:"text,omitempty" bound:"text"` // why it is in that state
+	Text    string    `json:"text,omitempty" bound:"text"` // why the rollout is in that state
 	Started time.Time `json:"started"`
-	Since   time.Time `json:"since,omitzero"` // when it last started, resumed, or finished a host
+	Since   time.Time `json:"since,omitzero"` // when the rollout last started, resumed, or finished a host
 	// Resumed is how many times an operator has resumed the rollout. A host compares it to detect a record that is
 	// older than its own operation.
 	Resumed int           `json:"resumed,omitempty"`
@@ -38,7 +39,7 @@ type RolloutHost struct {
 	ID      string  `json:"id"`
 	Name    string  `json:"name"`
 	State   string  `json:"state"`
-	Seconds float64 `json:"seconds,omitempty"` // how long it was down
+	Seconds float64 `json:"seconds,omitempty"` // how long the host was down
 	// seconds from when the rollout reached the host until the host was back, including the preceding pause
 	Turn float64 `json:"turn,omitempty"`
 }
@@ -47,8 +48,8 @@ type RolloutHost struct {
 const (
 	RolloutRunning = "running"
 	RolloutPaused  = "paused"  // no further host begins until it is resumed
-	RolloutAborted = "aborted" // by an operator: no further host begins
-	RolloutStopped = "stopped" // because a host did not come back; Text is the reason
+	RolloutAborted = "aborted" // an operator has aborted the rollout: no further host begins
+	RolloutStopped = "stopped" // a host did not come back; Text is the reason
 	RolloutDone    = "done"
 )
 
@@ -56,7 +57,7 @@ const (
 const (
 	HostWaiting = "waiting"
 	HostDone    = "done"
-	HostSkipped = "skipped" // it already runs the version of the rollout
+	HostSkipped = "skipped" // the host already runs the version of the rollout
 )
 
 // Waiting returns the IDs of the hosts that are still to come.

@@ -46,14 +46,15 @@ type Log struct {
 	Empty   bool            `json:"empty,omitempty"` // there is no etcd data
 	Cluster record.MemberID `json:"clusterID,omitzero"`
 	Member  record.MemberID `json:"memberID,omitzero"`
-	Term    uint64          `json:"lastTerm"`    // of the last entry of the write-ahead log
-	Index   uint64          `json:"lastIndex"`   // of the last entry
+	Term    uint64          `json:"lastTerm"`    // term of the last entry in the write-ahead log
+	Index   uint64          `json:"lastIndex"`   // index of the last entry in the write-ahead log
 	Commit  uint64          `json:"commitIndex"` // highest committed entry that this member recorded
 	// Revision is the revision of the database, which may lag behind the log; 0 while an etcd has it open.
-	Revision int64    `json:"revision,omitempty"`
-	Database int64    `json:"databaseBytes"`
-	Bytes    int64    `json:"logBytes"`
-	Members  []Member `json:"members,omitempty"` // as listed in the database; empty while an etcd has it open
+	Revision int64 `json:"revision,omitempty"`
+	Database int64 `json:"databaseBytes"`
+	Bytes    int64 `json:"logBytes"`
+	// members listed in the database; empty while an etcd has the database open
+	Members []Member `json:"members,omitempty"`
 }
 
 // Facts describe one host after quorum loss.
@@ -69,7 +70,7 @@ type Facts struct {
 	Etcd    string          `json:"etcd,omitempty"` // version; empty if unknown
 	Taken   time.Time       `json:"taken"`
 	Quorum  bool            `json:"quorum"`              // this host's agent reaches a quorum
-	Lost    time.Time       `json:"quorumLost,omitzero"` // when it last reached one; zero if it never did
+	Lost    time.Time       `json:"quorumLost,omitzero"` // when the agent last reached a quorum; zero if it never did
 	Log     Log             `json:"log"`
 	Members []Member        `json:"members,omitempty"` // the last member list that the agent read
 	Known   record.MemberID `json:"knownClusterID,omitzero"`
@@ -83,8 +84,8 @@ type Facts struct {
 type AppliedPlan struct {
 	ID       string    `json:"id"`
 	Survivor string    `json:"survivor"`          // its name
-	GivenUp  bool      `json:"givenUp,omitempty"` // given up on this host; otherwise it is in force there
-	At       time.Time `json:"at"`                // when it was applied
+	GivenUp  bool      `json:"givenUp,omitempty"` // the plan was abandoned on this host; otherwise it is in force
+	At       time.Time `json:"at"`                // when the plan was applied
 }
 
 // Sealed returns the facts with their checksum.
@@ -135,7 +136,7 @@ func validPlans(plans []AppliedPlan) bool {
 func checksum(document any) string {
 	text, err := json.Marshal(document)
 	if err != nil {
-		return "" // none of our types can fail
+		return "" // cannot happen: every document type can be encoded
 	}
 	sum := sha256.Sum256(text)
 	return hex.EncodeToString(sum[:])
@@ -153,7 +154,7 @@ func decode(r io.Reader, into any) error {
 	dec := json.NewDecoder(bytes.NewReader(text))
 	dec.DisallowUnknownFields()
 	if err := dec.Decode(into); err != nil {
-		if strings.Contains(err.Error(), "unknown field") { // encoding/json has no type for that
+		if strings.Contains(err.Error(), "unknown field") { // encoding/json has no error type for an unknown field
 			err = fmt.Errorf("%w: the file was changed, or a newer quorumd wrote it: use that version's quorumctl", err)
 		}
 		return err

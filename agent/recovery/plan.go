@@ -19,8 +19,8 @@ type Result struct {
 	Plan    string          `json:"plan"`
 	Cluster record.MemberID `json:"clusterID"`
 	Member  record.MemberID `json:"memberID"`
-	Before  int64           `json:"revisionBefore"` // the highest one with the whole log applied
-	After   int64           `json:"revisionAfter"`  // the new cluster continues from it
+	Before  int64           `json:"revisionBefore"` // the highest revision once the whole log is applied
+	After   int64           `json:"revisionAfter"`  // the new cluster continues from this revision
 }
 
 // Plan defines the new cluster and how each host gets there.
@@ -36,7 +36,7 @@ type Plan struct {
 	Gone     []string        `json:"gone"` // voters that are gone for good, by name or ID
 	// survivors of earlier plans that the operator keeps stopped, by name
 	KeptOff  []string  `json:"keptOff,omitempty"`
-	Snapshot *Snapshot `json:"snapshot,omitempty"` // the survivor starts from it, not from its data
+	Snapshot *Snapshot `json:"snapshot,omitempty"` // the survivor starts from this snapshot instead of its data
 	Checksum string    `json:"checksum"`
 }
 
@@ -52,14 +52,14 @@ func IsPlanID(id string) bool {
 
 // Choice holds the operator's decisions.
 type Choice struct {
-	Cluster  string   // its name, as typed
+	Cluster  string   // the cluster's name, as typed
 	Gone     []string // voters that are gone for good, by name or ID
 	KeptOff  []string // survivors of earlier plans that never start again with their data, by name
-	Survivor string   // by name; empty: the most advanced host
+	Survivor string   // name of the survivor; empty: the most advanced host
 	At       time.Time
-	ID       string // of the plan
+	ID       string // ID of the plan
 	New      record.MemberID
-	Snapshot *Snapshot // to start from if no host has data; nil: the survivor's data
+	Snapshot *Snapshot // the snapshot to start from if no host has data; nil: start from the survivor's data
 }
 
 // Loss describes what the cluster would lose with one host as the survivor.
@@ -68,7 +68,7 @@ type Loss struct {
 	// Behind is the number of entries that only the most advanced host has; at least one if this host's term is older.
 	Behind uint64
 	Chosen bool
-	No     string // why it cannot be the survivor; empty if it can
+	No     string // why the host cannot be the survivor; empty if it can
 }
 
 // Compare ranks the facts, the most advanced first.

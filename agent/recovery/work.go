@@ -11,13 +11,13 @@ import (
 
 // Work describes the copy to make from the survivor's data, or from a snapshot. It comes from a plan.
 type Work struct {
-	Plan      string          `json:"plan"`       // its ID, a part of the copy's name
-	Cluster   record.MemberID `json:"clusterID"`  // of the copy
-	Old       record.MemberID `json:"oldCluster"` // of the survivor's data
-	Member    record.MemberID `json:"memberID"`   // of the survivor
-	Term      uint64          `json:"lastTerm"`   // of the last log entry
+	Plan      string          `json:"plan"`       // ID of the plan, a part of the copy's name
+	Cluster   record.MemberID `json:"clusterID"`  // ID of the new cluster, which the copy gets
+	Old       record.MemberID `json:"oldCluster"` // ID of the cluster that the survivor's data belongs to
+	Member    record.MemberID `json:"memberID"`   // ID of the survivor's member
+	Term      uint64          `json:"lastTerm"`   // term of the last log entry
 	Index     uint64          `json:"lastIndex"`
-	Name      string          `json:"name"` // of the member
+	Name      string          `json:"name"` // name of the member
 	ClientURL string          `json:"clientURL"`
 	PeerURL   string          `json:"peerURL"`
 	// Snapshot, if set, replaces the survivor's data, which may then belong to any cluster or be missing.
@@ -46,11 +46,11 @@ var ErrReading = errors.New("the log is still being read")
 
 // Copy is the progress of the copy of the survivor's data.
 type Copy struct {
-	Plan    string // of the copy; empty if this process has started none
+	Plan    string // ID of the copy's plan; empty if this process has started no copy
 	Running bool
 	// Done is the number of bytes copied so far, and All the total; both are 0 while unknown.
 	Done, All int64
 	Complete  bool
-	Error     string // of the last attempt
+	Error     string // error of the last attempt
 	Result    Result // set once the copy is complete
 }

@@ -20,16 +20,17 @@ type ActorState struct {
 	Stuck  string // the step that has not ended yet, for display; "" if there is none
 	Failed policy.FailedStep
 
-	Promoted, Rebooted, Started Stamp             // last promotion sent, reboot requested, unit started
-	SteppedDown                 Stamp             // last time it asked its member to transfer leadership
-	SteppedDownInRow            int               // consecutive requests to transfer leadership
-	Copied                      Stamp             // last time it started to copy the survivor's data
-	Launched                    Stamp             // the run of programs that it started last
-	Right, Compacted            Stamp             // last right to free space claimed, last compaction
-	Defragmented                Stamp             // when an online defragmentation last ended
-	Kept                        int64             // the oldest revision that the last compaction kept
-	Defragmenting               uint64            // the member that defragments its database online for it; or 0
-	Environment                 map[string]string // last written for the unit; nil if none; must not be changed
+	Promoted, Rebooted, Started Stamp // last promotion sent, last reboot requested, last start of the unit
+	SteppedDown                 Stamp // last time this process asked its member to transfer leadership
+	SteppedDownInRow            int   // consecutive requests to transfer leadership
+	Copied                      Stamp // last time this process started to copy the survivor's data
+	Launched                    Stamp // the last run of programs that this process started
+	// the environment last written for the unit; nil if none; must not be changed
+	Environment      map[string]string
+	Right, Compacted Stamp  // last right to free space claimed, last compaction
+	Defragmented     Stamp  // when an online defragmentation last ended
+	Kept             int64  // the oldest revision that the last compaction kept
+	Defragmenting    uint64 // the member that this process lets defragment its database online; 0 if there is none
 }
 
 // ValidFor returns how much longer the lock is certainly held.
@@ -39,7 +40,7 @@ func (d ActorState) ValidFor(now time.Duration) time.Duration { return max(0, d.
 type Stamp struct {
 	Is bool
 	At time.Duration
-	Of string // for Launched: the ID of the run
+	Of string // ID of the run; set only for Launched
 }
 
 // Age returns the time since the stamp, or policy.Never.

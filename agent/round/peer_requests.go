@@ -13,13 +13,13 @@ import (
 
 // PeerRequests are the results of requests to members' https peer URLs, with this host's peer certificate.
 type PeerRequests struct {
-	At time.Duration     // when the first of them began; 0 if there is none
-	Of map[string]string // why a URL has not answered; empty if it has
+	At time.Duration     // when the first of the requests began; 0 if there is none
+	Of map[string]string // why a peer URL has not answered, by URL; empty if it has
 	// Unneeded means that connections suffice, as for http; see [policy.RequestsPeers].
 	Unneeded bool
 }
 
-// Answered reports whether all these URLs have answered requests that began after that time.
+// Answered reports whether all these URLs have answered requests that began after the given time.
 func (p PeerRequests) Answered(urls []string, since time.Duration) bool {
 	if p.Unneeded {
 		return true
@@ -47,8 +47,8 @@ func (r *Round) PeersAsked(own uint64) (members []cluster.Member) {
 	return members
 }
 
-// Unreached returns why this host does not reach a member that the operation in flight asks about, according to its
-// requests since; empty if they were answered, or if there were none.
+// Unreached returns why this host does not reach a member that the operation in flight asks about, according to the
+// requests that this host has sent since; empty if all were answered, or if none was sent.
 func (r *Round) Unreached(own uint64) string {
 	if r.AskedSince == 0 || r.PeerRequests.At <= r.AskedSince {
 		return ""

@@ -20,13 +20,14 @@ import (
 
 // Round is everything that one round has observed and decided. It is not changed once it is published.
 type Round struct {
-	Number           uint64
-	At               time.Duration
-	Wall             time.Time
-	View             policy.View
-	Decision         policy.Decision
-	ClusterState                   // what was read from etcd
-	Led              *ClusterState // as read from this host's own member, if that leads but should not; else nil
+	Number       uint64
+	At           time.Duration
+	Wall         time.Time
+	View         policy.View
+	Decision     policy.Decision
+	ClusterState // what was read from etcd
+	// as read from this host's own member, if that member leads but should not; otherwise nil
+	Led              *ClusterState
 	Unit             systemd.Status
 	UnitErr          error
 	Assessment       health.Assessment
@@ -37,13 +38,13 @@ type Round struct {
 	Removal          *hoststate.Removal  // requested on this host
 	Transfer         *hoststate.Transfer // requested on this host
 	Recovery         *hoststate.Recovery // the plan in force on this host
-	Copy             recovery.Copy       // progress of copying its data for the plan
+	Copy             recovery.Copy       // progress of copying the survivor's data for the plan
 	Mutes            []health.Mute       // the mutes in force
 	MutesOver        []health.MuteEnd
 	Hung             int           // number of background checks that are long overdue
 	Probed           time.Duration // when the host's health was assessed, according to the probe's clock
 	Bootstrap        *hoststate.BootstrapRequest
-	BootstrapAnswers []policy.BootstrapAnswer // of the other hosts that bootstrap the cluster
+	BootstrapAnswers []policy.BootstrapAnswer // answers of the other hosts that bootstrap the cluster
 	Did              ActorState               // what this process had done before this round
 	// Environment is the environment that etcd should start with in the current state.
 	Environment map[string]string
@@ -51,9 +52,9 @@ type Round struct {
 	Data        HostState[datadir.Contents]
 	Binary      HostState[string] // the version of the local etcd
 	NextEtcd    policy.NextEtcd   // what is known about etcd.nextBinary
-	MaxLearners int               // of the running local etcd; 0 if unknown
-	PeerTLS     policy.PeerTLS    // of the running local etcd
-	PeerFiles   policy.PeerFiles  // the state of the configured files
+	MaxLearners int               // limit on learners of the running local etcd; 0 if unknown
+	PeerTLS     policy.PeerTLS    // peer certificate of the running local etcd
+	PeerFiles   policy.PeerFiles  // the state of the configured peer certificate's files
 	Spool       HostState[policy.Spool]
 	// Renewals maps the IDs of hosts without a member to how long ago they renewed their records.
 	Renewals HostState[map[string]time.Duration]
@@ -64,8 +65,8 @@ type Round struct {
 	FellSilent  bool              // a member that answered in the previous round did not answer in this one
 	ProbeEvery  time.Duration     // how often this host checks a member
 	Probes      []network.Reading // what this host observes of the members
-	Connections Connections       // connections of its etcd to the members
-	AskedSince  time.Duration     // when this host first saw the record that asks which members are dead; 0 if none
+	Connections Connections       // connections of this host's etcd to the members
+	AskedSince  time.Duration     // when this host first saw the record that asks about members; 0 if there is none
 	// PeerRequests are this host's requests to the members that the operation in flight asks about.
 	PeerRequests PeerRequests
 	Resting      bool          // this host checks rarely because other hosts act first
@@ -91,7 +92,7 @@ func (r *Round) Fresh() bool {
 	return r.EtcdAt == r.At && (!r.Reachable || (r.StatusesAt == r.At && r.HostsAt == r.At))
 }
 
-// Looked reports whether the round has read as much of the cluster state as was reachable.
+// Looked reports whether the round has read the part of the cluster state that was reachable.
 func (r *Round) Looked() bool {
 	return r.EtcdAt == r.At && (!r.Reachable || r.StatusesAt == r.At)
 }
@@ -104,12 +105,13 @@ func (r *Round) OperationBegan() time.Time {
 	return r.Request.Began
 }
 
-// Removes reports whether that host is carrying out a removal.
+// Removes reports whether the given host is carrying out a removal.
 func (r *Round) Removes(host string) bool {
 	return r.Op.Of(host) && policy.Removes(r.Op.Kind)
 }
 
-// TakesDown reports whether the operation in flight shuts that host's etcd down in an orderly way and brings it back.
+// TakesDown reports whether the operation in flight shuts the given host's etcd down in an orderly way and brings it
+// back.
 func (r *Round) TakesDown(host string) bool {
 	return r.Op.Of(host) && policy.TakesDown(r.Op.Kind)
 }

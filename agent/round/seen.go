@@ -13,44 +13,45 @@ import (
 
 // ClusterState is what was read from etcd, and when. A round that does not read it carries over the previous state.
 type ClusterState struct {
-	EtcdAt      time.Duration // when etcd was read
-	By          uint64        // the leader, if the records were read from it alone; 0 for a quorum read
-	Reachable   bool
-	Listed      bool // the member list was read, even if nothing else was
-	Problem     string
-	Denied      bool // etcd denied permission
-	Membership  cluster.Membership
-	Statuses    map[uint64]cluster.Status
-	StatusesAt  time.Duration // when the members were asked
-	Answers     Answers       // read only while there is no quorum
-	Hosts       []record.Host // sorted by ID
-	HostsAt     time.Duration // when all host records were read
-	Counted     int           // number of host records, if they were counted
-	OtherNames  []string      // other cluster names with host records in this etcd
-	OwnHost     *record.Host  // the record under this host's key, which another host may have written
-	OwnHostAt   int64         // modification revision of OwnHost
-	Op          *record.Op
-	OpAt        int64 // its modification revision
-	EndedAt     int64 // modification revision of the history line that ended the last operation
-	Lock        *record.Lock
-	LockAt      int64 // its create revision, the fencing token
-	Pause       *record.Pause
-	Queue       *record.Queue
-	QueueAt     int64 // its modification revision
-	Rollout     *record.Rollout
-	RolloutAt   int64 // its modification revision
-	Repairs     *record.Repairs
-	RepairsAt   int64 // its modification revision
-	Recovered   *record.Recovered
-	OldServes   bool // this host is late to a recovery: its member still serves the old cluster, with quorum
+	EtcdAt     time.Duration // when etcd was read
+	By         uint64        // the leader, if the records were read from it alone; 0 for a quorum read
+	Reachable  bool
+	Listed     bool // the member list was read, even if nothing else was
+	Problem    string
+	Denied     bool // etcd denied permission
+	Membership cluster.Membership
+	Statuses   map[uint64]cluster.Status
+	StatusesAt time.Duration // when the members were asked
+	Answers    Answers       // read only while there is no quorum
+	Hosts      []record.Host // sorted by ID
+	HostsAt    time.Duration // when all host records were read
+	Counted    int           // number of host records, if they were counted
+	OtherNames []string      // other cluster names with host records in this etcd
+	OwnHost    *record.Host  // the record under this host's key, which another host may have written
+	OwnHostAt  int64         // modification revision of OwnHost
+	Op         *record.Op
+	OpAt       int64 // modification revision of the operation record
+	EndedAt    int64 // modification revision of the history line that ended the last operation
+	Lock       *record.Lock
+	LockAt     int64 // create revision of the lock key, the fencing token
+	Pause      *record.Pause
+	Queue      *record.Queue
+	QueueAt    int64 // modification revision of the join queue
+	Rollout    *record.Rollout
+	RolloutAt  int64 // modification revision of the rollout
+	Repairs    *record.Repairs
+	RepairsAt  int64 // modification revision of the repairs
+	Recovered  *record.Recovered
+	// the cluster was recovered without this host, whose member still serves the old cluster, with quorum
+	OldServes   bool
 	Backup      *record.Backup
 	RestoreTest *record.RestoreTest
-	Size        *record.Size // as an operator has resized the cluster; nil if none has
-	SizeAt      int64        // its modification revision
-	Rights      []Right      // to free space, sorted by number
+	Size        *record.Size // the size recorded by an operator's resize; nil if there is none
+	SizeAt      int64        // modification revision of the size
+	Rights      []Right      // the unclaimed rights to free space, sorted by number
 	Released    Released
 	Retired     []Retired // sorted by host ID
-	Revision    int64     // of the store when the records were read
+	Revision    int64     // etcd's revision when the records were read
 	Unreadable  []policy.Unreadable
 }
 
@@ -66,7 +67,7 @@ type Retired struct {
 
 	Host       string // its ID
 	At         int64  // the record's modification revision
-	Unreadable bool   // only Host and At are known
+	Unreadable bool   // the rest could not be read: only Host and At are set
 }
 
 // Policy returns the retirement as the policy sees it.

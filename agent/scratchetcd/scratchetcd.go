@@ -50,8 +50,8 @@ type Etcd struct {
 	ended   chan error
 }
 
-// Start runs program in dir, and makes dir accessible only to its owner. The etcd inherits lockFile,
-// so that the file's lock is free only after the etcd has ended, too. Start adds variables to the etcd's environment.
+// Start runs program in dir, and makes dir accessible only to its owner. The etcd inherits lockFile, so the file's lock
+// is held until the etcd has ended as well. Start adds variables to the etcd's environment.
 func Start(program, dir string, args []string, lockFile *os.File, variables ...string) (*Etcd, error) {
 	err := errors.Join(removeIfExists(filepath.Join(dir, clientSocket)), removeIfExists(filepath.Join(dir, peerSocket)),
 		os.Chmod(dir, ownerAll)) //nolint:gosec // a directory
@@ -62,7 +62,7 @@ func Start(program, dir string, args []string, lockFile *os.File, variables ...s
 	if err != nil {
 		return nil, err
 	}
-	defer out.Close()                         // etcd has its own
+	defer out.Close()                         // etcd has its own descriptor
 	command := exec.Command(program, args...) //nolint:noctx // Stop ends it, or the end of this process does
 	command.Dir, command.Stdout, command.Stderr = dir, out, out
 	command.Env = append(slices.DeleteFunc(os.Environ(), func(v string) bool {

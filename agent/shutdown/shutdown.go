@@ -43,7 +43,7 @@ type Host interface {
 type Handler struct {
 	Host   Host
 	Logger *slog.Logger
-	Loud   slog.Level // for messages to the terminals of all users
+	Loud   slog.Level // log level of messages to the terminals of all users
 }
 
 // Prepare returns when the machine may go down or the context ends. If it warns the users, it returns displayTime

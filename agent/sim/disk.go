@@ -20,11 +20,11 @@ type disk struct {
 	state      diskState
 	since      time.Duration
 	free       uint64 // bytes
-	distrusted bool   // it failed or hung for so long that the agent trusts only a new disk
+	distrusted bool   // the disk failed or hung for so long that the agent trusts only a new one
 
-	chronic   bool          // it stays slow until it is replaced
-	slowSince time.Duration // when its state became harmful; 0 if it is not
-	slowUntil time.Duration // when its state was last harmful
+	chronic   bool          // the disk stays slow until it is replaced
+	slowSince time.Duration // when the disk's state became harmful; 0 if the state is harmless
+	slowUntil time.Duration // when the disk's state was last harmful
 	fsyncs    fsyncs
 }
 
@@ -227,7 +227,7 @@ func (a agentData) hang(ctx context.Context, l lane) error {
 	if !hangs {
 		return nil
 	}
-	deadline, _ := ctx.Deadline() // every caller sets one
+	deadline, _ := ctx.Deadline() // every caller sets a deadline
 	w.wait(w.moment(time.Until(deadline), a.p.host.lane(l)))
 	a.p.gate(l)
 	return errDisk

@@ -16,7 +16,7 @@ import (
 // while a leader has a quorum.
 type etcd struct {
 	w                *world
-	clusterID        uint64 // 0 until it is bootstrapped
+	clusterID        uint64 // 0 until the cluster is bootstrapped
 	members          []*member
 	removed          map[uint64]*member
 	store            *keyspace.Store
@@ -24,14 +24,14 @@ type etcd struct {
 	leader           *member
 	term             uint64
 	electing         bool
-	index            uint64        // of the last entry, without the entries of the load
+	index            uint64        // index of the last entry, without the entries of the load
 	loadTime         time.Duration // how long there has been a leader that commits the load
 	loadTimeAt       time.Duration // the time up to which loadTime was counted
 	membersChangedAt time.Duration // when the member list last changed
 	nextID           uint64
 	lastLedAt        time.Duration // when a leader last had a quorum
-	predecessor      *etcd         // the cluster that it replaces; nil for the first cluster
-	copiedUpTo       uint64        // the last entry of that cluster that it contains
+	predecessor      *etcd         // the cluster that this one replaces; nil for the first cluster
+	copiedUpTo       uint64        // the last entry of the replaced cluster that this one contains
 }
 
 // member is a present or former member of the cluster.
@@ -39,30 +39,30 @@ type member struct {
 	etcd           *etcd
 	id             uint64
 	host           *host
-	name           string // empty until it has started
+	name           string // empty until the member has started
 	learner        bool
 	removed        bool
-	upSince        time.Duration // when its process last started to take part
+	upSince        time.Duration // when the member's process last started to take part in raft
 	applied        uint64        // the revision applied at appliedAt
-	term           uint64        // of the last leader that it followed
+	term           uint64        // term of the last leader that the member followed
 	appliedAt      time.Duration
-	follows        bool          // it is the leader, or follows it
-	lastFollowedAt time.Duration // when it last followed a leader
+	follows        bool          // the member leads, or follows the leader
+	lastFollowedAt time.Duration // when the member last followed a leader
 	rate           uint64        // entries per second that a learner applies; 0 if it is stuck
 	promotedAt     time.Duration
-	downAt         time.Duration // when it last stopped serving; 0 while it serves
-	upAt           time.Duration // when it last began to serve
+	downAt         time.Duration // when the member last stopped serving; 0 while it serves
+	upAt           time.Duration // when the member last began to serve
 	// reachedAt is the time since which other serving voters have reached its ports without a break, 0 if none does;
 	// reachedTo is when one last did.
 	reachedAt, reachedTo time.Duration
-	received             map[uint64]time.Duration // when it last received a message, by sender
+	received             map[uint64]time.Duration // when the member last received a message, by sender
 }
 
 // The measured timings of etcd's raft with default settings.
 const (
 	electionLow  = 1000 * time.Millisecond
 	electionHigh = 2200 * time.Millisecond
-	connectedFor = 5 * time.Second // the minimum age of a connection that a check counts
+	connectedFor = 5 * time.Second // minimum age of a connection for etcd to count it in its checks
 	fullRate     = 1 << 20
 )
 
@@ -125,7 +125,8 @@ func (e *etcd) canCommit(m *member) bool {
 // leaderTooSlow reports whether the leader's disk is so slow that every call that needs a quorum times out.
 func (e *etcd) leaderTooSlow() bool { return e.leader != nil && e.leader.host.disk.state == diskCrawls }
 
-// update brings the leader and the state of all members up to date. It is called after every change around them.
+// update brings the leader and the state of all members up to date. It is called after every change that may affect
+// them.
 func (e *etcd) update() {
 	e.advance()
 	if e.leader != nil && !e.hasLeader() {
@@ -228,7 +229,7 @@ func (e *etcd) expire(id int64) {
 	}
 	left := time.Until(l.Ends)
 	if left <= 0 && e.hasLeader() {
-		keys, _ := e.store.Revoke(id) // the lease exists
+		keys, _ := e.store.Revoke(id) // the lease was looked up above
 		e.index++
 		e.w.event(nil, eventEtcd, uint64(id), "etcd: lease %d has expired: %v", id, keys)
 		e.w.promises.hostsChanged = e.w.now()

@@ -103,7 +103,7 @@ func (o *externalRunner) workIfSafe(h *host) {
 		o.operations++
 		o.workingOn[h] = true
 		o.downUntil[h] = w.now() + between(w.draw(84), time.Minute, 10*time.Minute)
-		if h.unit.running { // otherwise it has crashed, and stays down during the work
+		if h.unit.running { // otherwise the etcd has crashed, and stays down during the work
 			w.promises.checkCanSpare(h, "the runner stops")
 			h.unit.stop()
 		}

@@ -14,9 +14,9 @@ import (
 type fault struct {
 	name         string
 	weight       int
-	low, high    time.Duration // bounds of its duration
+	low, high    time.Duration // bounds of the fault's duration
 	begin        func(w *world, h *host, d time.Duration) (end func())
-	needsCluster bool // it begins only once a cluster exists
+	needsCluster bool // the fault begins only once a cluster exists
 }
 
 // activeFault is a fault in progress.
@@ -333,7 +333,7 @@ func (w *world) heal() {
 	w.activeFaults, w.healed = nil, true
 	for _, h := range w.hosts {
 		h.trap = trap{}
-		if h.disk.distrusted { // its health state is FAILED until the host boots with a new disk
+		if h.disk.distrusted { // the host's health state is FAILED until it boots with a new disk
 			h.losePower()
 			w.after(time.Minute, laneFaults, h.powerUp)
 		}

@@ -28,29 +28,29 @@ type host struct {
 	name                 string
 	config               config.Config
 	powered              bool
-	dead                 bool          // it has lost power for good
+	dead                 bool          // the host has lost power for good
 	boots                int           // counts boots
-	booted               time.Duration // when it last booted
+	booted               time.Duration // when the host last booted
 	wallOffsetNanos      atomic.Int64  // the offset of its wall clock
-	wallSetAt            atomic.Int64  // when its wall clock was last set
+	wallSetAt            atomic.Int64  // when the host's wall clock was last set
 	unit                 *unit
 	disk                 *disk
 	data                 *data
 	files                *files
-	agent                *process     // nil while none runs
-	agentStarts          int          // counts agent processes
-	learnerStuck         bool         // its next learner never catches up
+	agent                *process     // nil while no agent runs
+	agentStarts          int          // number of agent processes started so far
+	learnerStuck         bool         // the host's next learner never catches up
 	latePercent          uint64       // percentage of its calls that are applied late
 	lossPercent          uint64       // percentage of its calls whose answer is lost
 	maxDelay             atomic.Int64 // a duration: the longest delay of a request or an answer
-	dropsKeepalives      bool         // its keepalives get no answer
+	dropsKeepalives      bool         // the agent's keepalives get no answer
 	trap                 trap
 	maintenanceRequested bool // a request is pending until an agent has accepted its end
 	program              program
 	workedOn             bool // an operator works on it and relies on its etcd staying down
-	interruptible        bool // its maintenance may be called off
+	interruptible        bool // the host's maintenance may be called off
 	dataCopy             *dataCopy
-	stoppedForPlan       string // the last recovery plan that guards its etcd against a start
+	stoppedForPlan       string // ID of the last recovery plan for which etcd was stopped and must not start again
 }
 
 // trap freezes the agent in its next call with that name, before the request is sent or before the call returns.
@@ -87,8 +87,8 @@ type process struct {
 
 	cancel    context.CancelFunc
 	dead      atomic.Bool
-	frozen    atomic.Int64 // until when it is frozen
-	frozenFor atomic.Int64 // for how long it was frozen in total
+	frozen    atomic.Int64 // the agent is frozen until then
+	frozenFor atomic.Int64 // total time for which the agent was frozen
 	began     time.Duration
 	busy      bool // an operator's request is in progress
 }
@@ -197,7 +197,7 @@ func (h *host) startAgent() {
 		defer func() { _ = client.Close() }() // nothing was sent over its connections
 		w.wait(begin)
 		p.gate(laneLoop)
-		_ = a.Run(ctx) // it returns nil
+		_ = a.Run(ctx) // Run always returns nil
 	}()
 }
 

@@ -59,13 +59,13 @@ func intruderFaults() []fault {
 	}
 }
 
-// intruder is the author in forged records.
+// intruder is the name of the author in forged records.
 const intruder = "intruder"
 
 // intrude applies writes of an intruder.
 func (w *world) intrude(ops ...clientv3.Op) {
 	w.etcd.index++
-	_, _ = w.etcd.store.Txn(txnRequest(ops)) // without conditions, it succeeds
+	_, _ = w.etcd.store.Txn(txnRequest(ops)) // a transaction without conditions always succeeds
 	w.promises.intrudedAt = w.now()
 	w.promises.afterApply()
 }

@@ -32,7 +32,7 @@ func maintenanceFaults() []fault {
 			begin: func(w *world, h *host, _ time.Duration) func() {
 				end := w.requestMaintenance(h, control.MaintenanceRequest{Work: policy.WorkRestart})
 				if w.faults.IntN(4) != 0 {
-					return nil // agents end it
+					return nil // agents end the restart
 				}
 				return end
 			},
@@ -86,7 +86,7 @@ func maintenanceFaults() []fault {
 				}[w.faults.IntN(3)]
 				req.Reason = "a new kernel"
 				w.operator(h, func(ctx context.Context, p *process) {
-					_, _ = p.agent.StartRollout(ctx, req, "an operator") // it may be refused
+					_, _ = p.agent.StartRollout(ctx, req, "an operator") // the request may be refused
 				})
 				states := []string{record.RolloutPaused, record.RolloutRunning, record.RolloutAborted}
 				first, second := states[w.faults.IntN(3)], states[w.faults.IntN(3)]
@@ -165,7 +165,7 @@ func (h *host) hasRequest() bool {
 	return err == nil && bytes.Contains(note, []byte(`"ask":`))
 }
 
-// pendingRequest returns a text about a request that has not ended, or "".
+// pendingRequest describes a request that has not ended. It returns "" if there is none.
 func (w *world) pendingRequest() string {
 	for _, h := range w.hosts {
 		if h.hasRequest() && !h.dead {

@@ -29,7 +29,7 @@ import (
 type Mistake struct {
 	Name    string
 	Promise string // the promise that it breaks
-	Text    string // a part of the breach's text
+	Text    string // text that the breach must contain
 	// parts changes an agent's components, timing the timing section of its configuration, and config its whole
 	// configuration.
 	parts  func(p *process, opt *agent.Options)
@@ -110,7 +110,7 @@ func Mistakes() []Mistake {
 				return &withoutOperations{Etcd: c}
 			}),
 			trouble: deleteOpRecords,
-			// with a cooldown, the other hosts would wait for as long as that host counts as present
+			// with a cooldown, the other hosts would wait until the frozen host's record has expired
 			config: func(c *config.Config) { c.Timing.Cooldown = 0 },
 		},
 		{
@@ -283,7 +283,7 @@ type forgetsClusterID struct{ hoststate.Files }
 
 func (f forgetsClusterID) Write(path string, data []byte, durable bool) error {
 	if strings.HasSuffix(path, "/seen.json") {
-		return errDisk // so that the agent does not count the ID as written either
+		return errDisk // the write must fail, or else the agent would take the ID for written
 	}
 	return f.Files.Write(path, data, durable)
 }

@@ -105,7 +105,7 @@ func (w *world) anyFollower() *member {
 	return voters[slices.IndexFunc(voters, func(m *member) bool { return m != w.etcd.leader && !m.host.dead })]
 }
 
-// cutFromSpares disconnects all spares from one voter, which the voters still reach.
+// cutFromSpares disconnects all spares from one voter, which the other voters still reach.
 func cutFromSpares(w *world) {
 	to := w.anyFollower().host
 	for _, h := range w.hosts {

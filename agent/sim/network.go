@@ -8,10 +8,10 @@ import "time"
 // link is one direction of the network between two hosts.
 type link struct {
 	cuts  int           // how many faults cut it; 0 if it works
-	since time.Duration // when it was last restored
+	since time.Duration // when the link was last restored
 }
 
-// cut adds by to the number of faults that cut the link from one host to another. A negative by removes faults; the
+// cut increases the number of faults that cut the link from one host to another. A negative number ends faults; the
 // link works again when none is left.
 func (w *world) cut(from, to *host, by int) {
 	if from == to {

@@ -17,7 +17,7 @@ func operatorFaults() []fault {
 			name: "an operator pauses the cluster", weight: 2, low: time.Minute, high: 20 * time.Minute,
 			begin: func(w *world, h *host, d time.Duration) func() {
 				w.operator(h, func(ctx context.Context, p *process) {
-					// it may fail
+					// the request may fail
 					_, _ = p.agent.Pause(ctx, control.PauseRequest{
 						Reason: "inspection", For: control.Duration(d),
 					}, "an operator")
@@ -25,7 +25,7 @@ func operatorFaults() []fault {
 				resumed := w.faults.IntN(2) == 0
 				return func() {
 					if resumed {
-						// it may fail
+						// the request may fail
 						w.operator(h, func(ctx context.Context, p *process) { _ = p.agent.Resume(ctx, "an operator") })
 					}
 				}
@@ -46,7 +46,7 @@ func operatorFaults() []fault {
 			begin: func(w *world, h *host, _ time.Duration) func() {
 				w.operator(h, func(ctx context.Context, p *process) {
 					p.agent.Status()
-					_, _ = p.agent.History(ctx, 20) // it may fail
+					_, _ = p.agent.History(ctx, 20) // the request may fail
 				})
 				return nil
 			},
@@ -93,7 +93,7 @@ func operatorFaults() []fault {
 			name: "an operator releases the operation", weight: 1, low: time.Second, high: time.Second,
 			begin: func(w *world, h *host, _ time.Duration) func() {
 				w.operator(h, func(ctx context.Context, p *process) {
-					// there may be none
+					// there may be no operation to release
 					_ = p.agent.ReleaseOp(ctx, control.ReleaseRequest{Reason: "it is stuck"}, "an operator")
 				})
 				return nil

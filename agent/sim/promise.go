@@ -22,7 +22,7 @@ import (
 type Breach struct {
 	Promise string // P1 to P9, or liveness
 	Text    string
-	At      time.Duration // since the world began
+	At      time.Duration // time since the world began
 	Host    string        // the host whose agent broke it, if any
 }
 
@@ -43,7 +43,7 @@ type promises struct {
 	first        *Breach
 	applyingLate bool // a long-delayed write is being applied
 
-	op                *record.Op    // as last observed
+	op                *record.Op    // the operation as last observed
 	opSince           time.Duration // when op last began or ended
 	decoded           *record.Op    // the record as last decoded
 	decodedAt         int64         // the revision of that record
@@ -58,7 +58,7 @@ type promises struct {
 	sizeChanged       time.Duration              // when an operator last resized the cluster
 	operatorRemovedAt time.Duration              // when an operator last removed a member
 	intrudedAt        time.Duration              // when an intruder last wrote
-	repairedAt        map[uint64]time.Duration   // by member ID: when the removal of the replaced voter was first sent
+	repairedAt        map[uint64]time.Duration   // when the removal of the replaced voter was first sent, by member ID
 	slowLeaderSince   map[*process]time.Duration // since when the etcd of a host with a slow disk has led
 	ejections         map[*host]ejection
 	unhealthy         map[*host]unhealthyPeriod
@@ -531,7 +531,7 @@ func (p *promises) restarting(h *host) bool {
 // beforeStop checks a stop of the unit.
 func (p *promises) beforeStop(by *process) {
 	if by.host.planInForce() != nil || p.leftBehind(by.host) {
-		return // checkStepByPlan has checked the step
+		return // checkStepByPlan has already checked the step
 	}
 	if m := p.w.etcd.find(by.host.data.member); m != nil && !m.learner && p.w.now()-m.promotedAt > p.staleness() {
 		p.checkVoterStop(by, m)

@@ -32,7 +32,7 @@ func (w *world) killForGood(h *host) {
 	m, op := w.etcd.memberOn(h), w.promises.currentOp()
 	voters, left := len(w.etcd.voters()), w.plan.Hosts-w.countLostForGood()-1
 	switch {
-	case w.recovery.lost: // that would be a second disaster
+	case w.recovery.lost: // quorum is already lost, and a second disaster is not simulated
 		return
 	case m != nil && voters-1 < voters/2+1: // operators have removed so many voters that the others have no quorum
 		return
@@ -102,7 +102,7 @@ func (m *member) updateReached(w *world) {
 	case reached && m.reachedAt == 0:
 		m.reachedAt = w.now()
 	case !reached && m.reachedAt != 0:
-		if w.now()-m.reachedAt > w.promises.staleness() { // a host may have missed a shorter time
+		if w.now()-m.reachedAt > w.promises.staleness() { // a host may not have observed a shorter contact
 			m.reachedTo = w.now()
 		}
 		m.reachedAt = 0
@@ -141,7 +141,8 @@ func (p *promises) beforeReplacement(by *process, id uint64) {
 		p.checkCompletion(by, op, m)
 		p.checkCommonCause(by, m)
 		return
-	case w.plan.Unhealthy > 0 && p.whyNotUnhealthy(m) == "": // it hangs or is too slow to answer
+	// the voter's disk hangs or is too slow for the voter to answer
+	case w.plan.Unhealthy > 0 && p.whyNotUnhealthy(m) == "":
 	default:
 		if why := p.whyNotDead(m); why != "" {
 			p.breach("P2", by.host, why)

@@ -180,7 +180,8 @@ func (w *world) size() int {
 	return s.Voters
 }
 
-// retires reports whether a voter's host is retired, or was until so recently that an agent may not have observed it.
+// retires reports whether a voter's host is retired, or whether a retirement has changed so recently that an agent may
+// not have observed the change.
 func (p *promises) retires() bool {
 	if p.retiredChanged != 0 && p.w.now()-p.retiredChanged < p.staleness() {
 		return true

@@ -32,7 +32,7 @@ type Result struct {
 	Plan      string
 	Breach    *Breach // the first broken promise, or nil
 	Lasted    time.Duration
-	Recovered time.Duration // from the end of the faults until the target was reached
+	Recovered time.Duration // time from the end of the faults until the target was reached
 	Trace     uint64        // identical for the same seed
 	counts
 }
@@ -192,7 +192,7 @@ func (w *world) atTarget() string {
 // requestBootstrap lets an operator request a bootstrap, perhaps repeatedly.
 func (w *world) requestBootstrap(h *host) {
 	w.operator(h, func(ctx context.Context, p *process) {
-		err := p.agent.Bootstrap(ctx, "an operator") // it may be refused
+		err := p.agent.Bootstrap(ctx, "an operator") // the request may be refused
 		w.mu.Lock()
 		defer w.mu.Unlock()
 		w.event(h, eventFault, 5, "bootstrap requested: %v", err)

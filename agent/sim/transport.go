@@ -28,8 +28,8 @@ var (
 type call struct {
 	name         string
 	lane         lane
-	write        bool // it goes through Raft, and may be applied late
-	serializable bool // it reads the queried member's own data
+	write        bool // the request goes through Raft, and may be applied late
+	serializable bool // the request reads the queried member's own data
 	// check runs on the queried member on receipt and may be nil; apply runs when the request is committed.
 	check func(m *member) error
 	apply func(m *member) error
@@ -67,7 +67,7 @@ type leaseRenewal struct {
 	to  *host
 	id  int64
 
-	ended bool // by the client
+	ended bool // the client has ended the stream
 }
 
 // CloseSend ends the stream.
@@ -164,7 +164,7 @@ func (c *client) txn(req *pb.TxnRequest, out *pb.TxnResponse) call {
 func (c *client) send(ctx context.Context, to *host, do call) error {
 	p, w := c.p, c.p.host.world
 	l := p.host.lane(do.lane)
-	deadline, _ := ctx.Deadline() // the client sets one for every call
+	deadline, _ := ctx.Deadline() // the client sets a deadline for every call
 	bound := deadline.Sub(w.began)
 	p.gateWithTrap(do.lane, do.name, true)
 	w.mu.Lock()
@@ -303,7 +303,8 @@ func (c *client) applyLate(m *member, do call, drawn uint64) answer {
 // txnRequest returns the request that the etcd client would send for the operations.
 func txnRequest(ops []clientv3.Op) *pb.TxnRequest {
 	var sent requestRecorder
-	_, _ = clientv3.NewKVFromKVClient(&sent, nil).Txn(context.Background()).Then(ops...).Commit() // it always fails
+	// the recorder always returns an error
+	_, _ = clientv3.NewKVFromKVClient(&sent, nil).Txn(context.Background()).Then(ops...).Commit()
 	return sent.txn
 }
 

@@ -17,7 +17,7 @@ import (
 
 // fsyncs counts the fsyncs of a host's etcd since its start.
 type fsyncs struct {
-	start      int // the number of that start
+	start      int // the number of the start since which the fsyncs are counted
 	at         time.Duration
 	fast, slow float64
 }
@@ -218,7 +218,7 @@ func (p *promises) checkCompletion(by *process, op *record.Op, m *member) {
 	voters, plan := len(p.w.etcd.voters()), p.w.plan
 	resized := p.w.etcd.store.Get(p.w.keys.Size()) != nil
 	if plan.Unhealthy == 0 && plan.Dead == 0 || voters%2 != 0 && !resized || voters <= p.w.size() {
-		p.breach("P2", by.host, "a voter replaces another one, which is not surplus")
+		p.breach("P2", by.host, "a voter replaces another one although no voter is surplus")
 		return
 	}
 	why := "unhealthy voters are not replaced"

@@ -16,20 +16,21 @@ import (
 
 // unit is a host's etcd service and its process. It is the agent's Unit.
 type unit struct {
-	host           *host
-	state          systemd.State
-	since          time.Duration
-	result         string
-	running        bool // there is a process
-	ranSinceBoot   bool // if false, systemd reports no time of a stop
-	frozen         bool // it was sent SIGSTOP
-	env            map[string]string
-	starts         int // the number of starts and exits, to ignore events of an earlier process
+	host         *host
+	state        systemd.State
+	since        time.Duration
+	result       string
+	running      bool // the process exists
+	ranSinceBoot bool // if false, systemd reports no time of a stop
+	frozen       bool // the process was sent SIGSTOP
+	env          map[string]string
+	// number of starts and exits; an event with an older number is from an earlier process and is ignored
+	starts         int
 	busHangs       bool
 	byOperator     bool // an operator has stopped it
-	startAfterStop bool // start it as soon as it has stopped
-	takenDown      bool // an operation of its host stopped it, or found it stopped; the operation will start it
-	byAgent        bool // its agent started the process
+	startAfterStop bool // start the unit as soon as it has stopped
+	takenDown      bool // an operation of its host stopped the unit, or found it stopped; the operation will start it
+	byAgent        bool // the host's agent started the process
 }
 
 // Frequently used states.
@@ -50,7 +51,7 @@ const (
 const startGuardFile = stateDir + "/etcd.hold"
 
 // entriesSinceSnapshot is how many entries a new learner has to apply after the leader's snapshot: at most the number
-// of entries between two snapshots, for which the larger default of all etcd versions is used.
+// of entries between two snapshots. This is the largest default of any etcd version.
 const entriesSinceSnapshot = 100_000
 
 func (u *unit) ready() bool {
@@ -114,7 +115,7 @@ func (u *unit) finishStart(generation int, began time.Duration) {
 	if u.host.data.member == 0 && !u.firstStart() {
 		return
 	}
-	e := u.host.etcd() // after firstStart, which may have set it
+	e := u.host.etcd() // set only after firstStart, which may have joined another cluster
 	m := u.member()
 	if u.host.data.cluster != e.clusterID || m == nil {
 		again() // the data belongs to no existing cluster

@@ -33,7 +33,7 @@ type world struct {
 	ended        bool
 	promises     promises
 	counts       counts
-	trace        uint64 // a sum over all events, which does not depend on their order
+	trace        uint64 // sum of all events, so that their order does not matter
 }
 
 // counts are statistics of the simulation.
@@ -155,7 +155,7 @@ func between(drawn uint64, low, high time.Duration) time.Duration {
 	return low + time.Duration(drawn%uint64(high-low+1))
 }
 
-// event adds an event to the trace, and passes it to Options.Story if that is set and the text is not empty.
+// event adds an event to the trace, and passes its text to Options.Story unless the text is empty or Story is nil.
 func (w *world) event(who *host, what eventKind, number uint64, text string, args ...any) {
 	id := uint64(lanes)
 	if who != nil {

@@ -36,7 +36,7 @@ func ReadPassword(path string) (string, error) {
 	return text, nil
 }
 
-// read reads a file whose mode has none of the forbidden bits.
+// read reads a file. It refuses a file whose mode has any of the forbidden bits.
 func read(path string, limit int64, forbidden os.FileMode) ([]byte, error) {
 	f, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0)
 	if err != nil {

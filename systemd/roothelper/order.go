@@ -45,7 +45,7 @@ const (
 type Initial struct {
 	Cluster string `json:"cluster"`         // ETCD_INITIAL_CLUSTER
 	State   string `json:"state"`           // ETCD_INITIAL_CLUSTER_STATE
-	Token   string `json:"token,omitempty"` // ETCD_INITIAL_CLUSTER_TOKEN; of a new cluster only
+	Token   string `json:"token,omitempty"` // ETCD_INITIAL_CLUSTER_TOKEN; set only for a new cluster
 	// Digest covers all variables as the agent knows them, so that an environment from another configuration than the
 	// agent's is not written.
 	Digest string `json:"digest"`
@@ -71,9 +71,9 @@ type Request struct {
 }
 
 const (
-	maxCluster = 16 << 10 // bytes of an initial cluster
+	maxCluster = 16 << 10 // maximum bytes of an initial cluster
 	maxMembers = 64
-	maxSaid    = 4 << 10 // bytes of a text that is passed on to a program
+	maxSaid    = 4 << 10 // maximum bytes of a string that is passed on to a program
 )
 
 const (
@@ -122,7 +122,7 @@ func (o Request) Check() error {
 	return nil
 }
 
-// Names reports whether the initial cluster contains this host as required: alone in a new cluster.
+// Names reports whether the initial cluster contains this host. A new cluster must contain no other host.
 func (i Initial) Names(host string) bool {
 	return i.Cluster == host || i.State == "existing" && slices.Contains(strings.Split(i.Cluster, ","), host)
 }

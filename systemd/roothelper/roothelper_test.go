@@ -100,7 +100,7 @@ func odd() map[string]string {
 	orders := map[string]string{
 		"":                              "EOF",
 		"{":                             "cannot be read",
-		`{"word":"hold","agent":"a"}{}`: "more than one",
+		`{"word":"hold","agent":"a"}{}`: "only one order",
 		`{"word":"hold","agent":"a","unit":"ssh.service"}`:                             "cannot be read",
 		`{"word":"kill","agent":"a"}`:                                                  "unknown order",
 		`{"word":"hold","agent":"a","hooks":{"when":"before"}}`:                        "unexpected fields",

@@ -44,7 +44,7 @@ func Serve(ctx context.Context, do func(context.Context, Request) error) error {
 	if err = admit(conn); err == nil {
 		err = carryOut(ctx, conn, do)
 	} else {
-		_, _ = receive(conn) // and drops it: the kernel discards an answer while received data is unread
+		_, _ = receive(conn) // read and drop the order: the kernel discards an answer while received data is unread
 	}
 	text, _ := json.Marshal(answerOf(shortened(err)))
 	if e := conn.SetWriteDeadline(time.Now().Add(orderTimeout)); e != nil {
@@ -125,7 +125,7 @@ func receive(conn *net.UnixConn) (o Request, err error) {
 		return Request{}, fmt.Errorf("it cannot be read: %w", err)
 	}
 	if strict.More() {
-		return Request{}, errors.New("there is more than one")
+		return Request{}, errors.New("a connection carries only one order")
 	}
 	return o, o.Check()
 }

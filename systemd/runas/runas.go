@@ -46,7 +46,7 @@ const (
 // Request describes the child to run.
 type Request struct {
 	Agent string   `json:"agent"` // the name of its configuration, which defines what the child may touch
-	Args  []string `json:"args"`  // of the child, its hidden command first
+	Args  []string `json:"args"`  // arguments of the child, the hidden command first
 }
 
 // Send makes the service at the socket run the request, with these files as 0, 1, 2 and so on, and returns the exit
@@ -186,7 +186,7 @@ func run(conn *net.UnixConn, argv []string, files []*os.File) (code int, err err
 	}
 	go func() {
 		_, _ = conn.Read(make([]byte, 1)) // the sender sends nothing more: this ends with the connection
-		_ = child.Process.Kill()          // it may have ended already
+		_ = child.Process.Kill()          // the child may have ended already
 	}()
 	err = child.Wait()
 	if exit, ok := errors.AsType[*exec.ExitError](err); ok {
@@ -206,7 +206,7 @@ func answer(conn *net.UnixConn, code int) error {
 	}
 	_, err := conn.Write([]byte(strconv.Itoa(code)))
 	if errors.Is(err, unix.EPIPE) {
-		return nil // the sender did not wait
+		return nil // the sender is gone
 	}
 	return err
 }

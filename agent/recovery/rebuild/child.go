@@ -64,7 +64,7 @@ type Files struct {
 
 // reading is a read of the log, running or ended.
 type reading struct {
-	done  chan struct{} // closed when it has ended
+	done  chan struct{} // closed when the read has ended
 	log   recovery.Log
 	err   error
 	ended time.Time
@@ -87,7 +87,7 @@ func (f *Files) Read(ctx context.Context) (recovery.Log, error) {
 	return r.log, r.err
 }
 
-// currentRead returns the running read, or one that has just ended, or starts one.
+// currentRead returns the running read or one that has just ended. If there is neither, it starts a read.
 func (f *Files) currentRead() *reading {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -145,7 +145,7 @@ func (f *Files) runCopy(ctx context.Context, w recovery.Work) {
 	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	f.cancel() // releases its timer
+	f.cancel() // release the context's timer
 	f.copy = done
 }
 
@@ -177,11 +177,11 @@ func (f *Files) rebuild(ctx context.Context, result *recovery.Result, w recovery
 	})
 	err = f.runWork(ctx, result, RebuildCommand, w, idleReader{from, timeout}, f.Etcd)
 	timeout.Stop()
-	_ = from.Close() // a child that still writes then ends
+	_ = from.Close() // a fetch that is still writing then ends
 	fetched := fetch.Wait()
 	switch {
 	case err == nil:
-		return nil // the rebuild has checked that the snapshot is whole, or it was copied before
+		return nil // the rebuild has verified the snapshot, or an earlier attempt had already copied it
 	case context.Cause(ctx) != nil:
 		return context.Cause(ctx)
 	case fetched != nil && stderr.Len() > 0:
@@ -193,13 +193,13 @@ func (f *Files) rebuild(ctx context.Context, result *recovery.Result, w recovery
 // idleReader reads from a child, and postpones the timeout with every read.
 type idleReader struct {
 	from    io.Reader
-	timeout *time.Timer // ends the read
+	timeout *time.Timer // ends the read when it fires
 }
 
 func (r idleReader) Read(p []byte) (int, error) {
 	n, err := r.from.Read(p)
 	if err != nil {
-		r.timeout.Stop() // the rest does not depend on the store
+		r.timeout.Stop() // after the end of the data, nothing depends on the store
 		return n, err
 	}
 	r.timeout.Reset(storeTimeout)
@@ -254,7 +254,7 @@ func (f *Files) recordProgress(done, all int64) {
 
 // Main runs the child. Its arguments are the command, the data and the WAL directory, and the command's own arguments.
 func Main(args []string, stdout io.Writer) error {
-	debug.SetPanicOnFault(true) // for a file that is truncated while it is mapped
+	debug.SetPanicOnFault(true) // turns a fault into a panic if a mapped file is truncated
 	if len(args) < 3 {
 		return errors.New("a command and two directories are expected")
 	}
@@ -296,7 +296,7 @@ func parseWork(text string) (w recovery.Work, err error) {
 	return w, w.Check()
 }
 
-// Allowed reports whether a child with these arguments uses only those directories and that program.
+// Allowed reports whether a child with these arguments uses only the given directories and the given etcd binary.
 func Allowed(args []string, p Place, etcd string) bool {
 	if len(args) < 3 || args[1] != p.DataDir || args[2] != p.WALDir {
 		return false

@@ -55,7 +55,7 @@ func force(ctx context.Context, c Place, w recovery.Work, program string, lockFi
 	waitCtx, cancel := context.WithTimeout(ctx, forceTimeout)
 	defer cancel()
 	waitErr := waitHealthy(waitCtx, etcd)
-	if waitErr != nil && waitCtx.Err() == nil { // it has exited
+	if waitErr != nil && waitCtx.Err() == nil { // etcd has exited
 		return fmt.Errorf("cannot force the copy: etcd exited: %w: %s", waitErr, etcd.LogTail())
 	}
 	if err := etcd.Stop(stopTimeout); err != nil { // an etcd that does not stop may still write to the copy
@@ -67,7 +67,8 @@ func force(ctx context.Context, c Place, w recovery.Work, program string, lockFi
 	return nil
 }
 
-// waitHealthy waits until etcd answers a linearizable read. It returns etcd's error if it exits, or the context's.
+// waitHealthy waits until etcd answers a linearizable read. If etcd exits, it returns etcd's error; if the context
+// ends, the context's.
 func waitHealthy(ctx context.Context, etcd *scratchetcd.Etcd) error {
 	client := http.Client{Timeout: requestTimeout, Transport: &http.Transport{
 		DisableKeepAlives: true,
@@ -104,6 +105,6 @@ func isHealthy(ctx context.Context, client *http.Client) bool {
 	if err != nil {
 		return false
 	}
-	_ = answer.Body.Close() // the status is enough
+	_ = answer.Body.Close() // only the status code matters
 	return answer.StatusCode == http.StatusOK
 }

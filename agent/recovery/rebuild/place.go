@@ -57,7 +57,7 @@ func (p Place) separateLog() bool {
 
 // appliedState describes how much of its member's log a database contains.
 type appliedState struct {
-	index uint64 // the consistent index
+	index uint64 // etcd's consistent index
 	// files is set if the etcd of this database starts only from a snapshot entry with a .snap file: 3.6 and earlier.
 	// 3.7 does not read these files, and 3.8 does not write them.
 	files bool

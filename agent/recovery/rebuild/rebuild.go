@@ -33,7 +33,7 @@ func (p Place) copyPlace(w recovery.Work) Place {
 }
 
 const (
-	resultName = "made.json" // in the copy once it is complete
+	resultName = "made.json" // exists in the copy once the copy is complete
 	lockName   = "lock"      // held by the process that makes the copy, and by the etcd that it starts
 	ownerRW    = 0o600
 	ownerAll   = 0o700
@@ -83,7 +83,8 @@ func Rebuild(ctx context.Context, p Place, w recovery.Work, etcd string, from io
 }
 
 // checkUnchanged returns an error if the member has written to its log since its copy was made, as can happen when a
-// plan was given up and is applied again. It skips the check once the swap has begun and moved one of the two.
+// plan was abandoned and is applied again. It skips the check once the swap has moved the old data aside or the copy
+// into place.
 func checkUnchanged(p, c Place, w recovery.Work) error {
 	if w.Snapshot != nil || !exists(p.member()) || !exists(c.member()) {
 		return nil
@@ -94,7 +95,8 @@ func checkUnchanged(p, c Place, w recovery.Work) error {
 
 // readPlannedLog reads the log and checks that it is the one in the plan.
 func readPlannedLog(p Place, w recovery.Work) (logContent, error) {
-	h, err := readLog(p, unreadable()) // only its end matters here, and that does not depend on the snapshot entry
+	// only the end of the log matters here, which does not depend on the snapshot entry
+	h, err := readLog(p, unreadable())
 	if err != nil {
 		return h, err
 	}
@@ -157,7 +159,7 @@ func prepare(p, c Place, database, log int64) error {
 // checkSpace returns an error if there is too little free space for the copy.
 func checkSpace(p, c Place, database, log int64, free func(dir string) int64) error {
 	need := map[string]int64{c.DataDir: database + log}
-	if p.separateLog() { // perhaps on another file system
+	if p.separateLog() { // the log may be on another file system
 		need = map[string]int64{c.DataDir: database, filepath.Dir(c.log()): log}
 	}
 	for dir, need := range need {
@@ -214,7 +216,8 @@ func setIdentity(c Place, w recovery.Work) (recovery.Result, error) {
 	})
 }
 
-// lock opens a file and takes the lock that etcd takes on its database. takenText is the error if it is taken.
+// lock opens a file and takes the lock that etcd takes on its database. takenText is the error if another process holds
+// the lock.
 func lock(path string, flag int, takenText string) (*os.File, error) {
 	file, err := os.OpenFile(path, os.O_RDWR|flag, ownerRW)
 	if err != nil {
@@ -237,13 +240,13 @@ func copyFile(from, to string, progress *child.Progress) (err error) {
 	if err != nil {
 		return err
 	}
-	defer in.Close() // it is only read
+	defer in.Close() // the file is only read
 	out, err := os.OpenFile(to, os.O_WRONLY|os.O_CREATE|os.O_EXCL, ownerRW)
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, out.Close()) }()
-	for { // in parts, so that the kernel's copy reports progress
+	for { // copy in parts, so that the kernel's copy reports progress
 		n, err := io.CopyN(out, in, copyChunk)
 		progress.Add(n)
 		if errors.Is(err, io.EOF) {

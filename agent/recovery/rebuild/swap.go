@@ -54,8 +54,8 @@ func Swap(p Place, w recovery.Work, now time.Time) ([]string, error) {
 	return moved, atomicfile.SyncDir(p.DataDir)
 }
 
-// placeLog puts a separate log in place, perhaps on another file system. The order shows the next attempt how far this
-// one came: the log is in place only after the old data is aside, and before the rest.
+// placeLog puts a separate log in place, perhaps on another file system. The order lets the next attempt see how far
+// this one got: the log is put in place only after the old data is aside, and before the rest.
 func placeLog(p, c Place) error {
 	if err := atomicfile.SyncDir(p.DataDir); err != nil {
 		return err

@@ -33,7 +33,7 @@ func unpack(ctx context.Context, p, c Place, w recovery.Work, from io.Reader, pr
 		if err != nil {
 			return cannot(err)
 		}
-		defer file.Close() // it is only read
+		defer file.Close() // the file is only read
 		from = file
 	}
 	if err := receive(ctx, c.database(), w.Snapshot, from, progress); err != nil {
@@ -71,7 +71,7 @@ func receive(ctx context.Context, path string, s *recovery.Snapshot, from io.Rea
 	defer func() { err = errors.Join(err, out.Close()) }()
 	sum := sha256.New()
 	from = io.TeeReader(io.LimitReader(from, s.Size+1), sum)
-	progress.Expect(3 * s.Size) // it is read twice more, to inspect it
+	progress.Expect(3 * s.Size) // the database is read twice more, to inspect it
 	size, err := etcddb.Receive(ctx, out, from, progress.Add)
 	if err != nil {
 		return err

@@ -53,7 +53,7 @@ func readLog(p Place, db appliedState) (h logContent, err error) {
 	if err != nil {
 		return h, fmt.Errorf("cannot read the write-ahead log in %s: %w", p.log(), err)
 	}
-	defer log.Close() //nolint:errcheck // it is only read
+	defer log.Close() //nolint:errcheck // the log is only read
 	metadata, state, entries, err := log.ReadAll()
 	if err != nil {
 		return h, fmt.Errorf("cannot read the write-ahead log in %s: %w", p.log(), err)
@@ -70,8 +70,8 @@ func readLog(p Place, db appliedState) (h logContent, err error) {
 }
 
 // newestSnapshot returns the newest valid snapshot entry of the log that is not above the consistent index of the
-// database, as etcd chooses it; an empty one if there is none. An entry above it counts if the directory has the
-// database that the leader sent with it: etcd replaces the older one when it starts.
+// database, as etcd chooses it; an empty entry if there is none. A higher entry counts if the directory also has the
+// database that the leader sent with it, because etcd uses that database when it starts.
 func newestSnapshot(p Place, db appliedState) (*walpb.Snapshot, error) {
 	named, err := wal.ValidSnapshotEntries(zap.NewNop(), p.log())
 	if err != nil {

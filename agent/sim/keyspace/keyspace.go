@@ -289,7 +289,7 @@ func (s *Store) Expire() {
 	for _, id := range slices.Sorted(maps.Keys(s.leases)) {
 		switch l := s.leases[id]; {
 		case !now.Before(l.Ends):
-			_, _ = s.Revoke(id) // the lease exists
+			_, _ = s.Revoke(id) // the lease was found above
 		case l.Ends.Before(s.next):
 			s.next = l.Ends
 		}
