@@ -64,7 +64,7 @@ func (a *app) defragCommand() *cobra.Command {
 	return cmd
 }
 
-// writeDatabases shows the databases of a defragmentation that is previewed.
+// writeDatabases shows the databases that a defrag rollout would compact.
 func writeDatabases(p *page, hosts []control.RolloutHost) {
 	for _, h := range hosts {
 		if d := h.Database; d != nil {

@@ -145,7 +145,7 @@ func (a *app) upgradeAbortCommand() *cobra.Command {
 					hint: "quorumctl rollout status",
 				}
 			case req.Command == "":
-			default: // first, so that nothing is aborted in vain
+			default: // check the version first, so that no rollout is aborted for nothing
 				if req.Version, err = rollbackVersion(s); err != nil {
 					return err
 				}

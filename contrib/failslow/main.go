@@ -61,7 +61,7 @@ func run(args []string) error {
 		}
 		defer pprof.StopCPUProfile()
 	}
-	debug.SetGCPercent(400) // memory is small: less CPU for the collector
+	debug.SetGCPercent(400) // the heap is small, so trade memory for less garbage collection
 	before, lives := cpuTime(), newPasts(realJudge)
 	lives.groups = *pastsOf
 	outcomes, err := playAll(list, *first, *seeds, time.Duration(*hours*float64(time.Hour)), lives)
@@ -87,7 +87,7 @@ func run(args []string) error {
 	return r.missed()
 }
 
-// replayPerseus scores the judge by the data set, and saves the scores if there is a file.
+// replayPerseus scores the judge with the PERSEUS data set, and saves the scores if a file is named.
 func replayPerseus(dir, labels string, unit time.Duration, file string) error {
 	p := &perseus{dir: dir, unit: unit, by: realJudge}
 	var err error
@@ -106,7 +106,7 @@ func replayPerseus(dir, labels string, unit time.Duration, file string) error {
 	return printPerseus(os.Stdout, all)
 }
 
-// measured sets how much time was simulated, and how much CPU time that took.
+// measured records how much time was simulated, and how much CPU time that took.
 func (r *report) measured(outcomes []outcome, pastDays int, took time.Duration) {
 	all := time.Duration(pastDays) * day
 	for _, o := range outcomes {
