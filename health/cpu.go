@@ -10,7 +10,7 @@ import (
 
 const (
 	cpuSpan = time.Minute
-	// cpuFewest samples are needed for any conclusion.
+	// cpuFewest is the number of samples that any conclusion needs.
 	cpuFewest = 10
 )
 
@@ -43,7 +43,7 @@ func declareCPU(t Thresholds) declaration {
 	}
 }
 
-// cpu is the evidence on CPU starvation: how many of the last minute's samples it spoiled.
+// cpu is the evidence on CPU starvation: how many samples of the last minute were spoiled by it.
 type cpu struct {
 	plain
 
@@ -51,7 +51,7 @@ type cpu struct {
 	limit   Limit
 	track   *track
 	recent  samples
-	began   time.Duration // when the current samples, without a gap of a minute, began
+	began   time.Duration // beginning of the current samples, which have no gap of a minute
 	lastBad time.Duration
 }
 

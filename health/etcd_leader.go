@@ -8,7 +8,7 @@ import "time"
 // EtcdNoLeader is the code of the check of whether the local member has a leader.
 const EtcdNoLeader Code = "ETCD_NO_LEADER"
 
-// noLeaderFor is far longer than an election takes.
+// noLeaderFor is how long a member may have no leader, far longer than an election takes.
 const noLeaderFor = 30 * time.Second
 
 // checkLeaderless is the check of a member that has no leader for longer than an election takes.

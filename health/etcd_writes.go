@@ -15,9 +15,9 @@ const (
 	EtcdCommitSlow Code = "ETCD_COMMIT_SLOW"
 )
 
-// The limits of their p99. The buckets of etcd's histograms end at 1, 2, 4, 8, 16, 32 ms and so on: these are the first
-// bounds beyond the 10 and 25 ms of its hardware guide. Fewer than 300 writes in a span are too few for a p99. A single
-// burst is over before the finding begins.
+// The limits of the p99 of etcd's writes. The buckets of etcd's histograms end at 1, 2, 4, 8, 16, 32 ms and so on. The
+// limits are the first bounds beyond the 10 and 25 ms in etcd's hardware guide. Fewer than 300 writes in a span are too
+// few for a p99. A single burst is over before the finding begins.
 const (
 	etcdFsync, etcdFsyncLeave   = 16, 8  // ms
 	etcdCommit, etcdCommitLeave = 32, 16 // ms
@@ -84,7 +84,7 @@ func slowest(kept *Recent, at time.Duration, now Histogram) (Figure, Bucket) {
 	case !now.Known:
 		return Figure{Absent: now.Absent}, Bucket{}
 	case over < etcdWritesSpan:
-		return Figure{}, Bucket{} // it has not been read for long enough
+		return Figure{}, Bucket{} // etcd has not been read for long enough
 	case grown.Count() < etcdWritesFewest:
 		return Figure{Absent: "too few writes of etcd to judge"}, Bucket{}
 	}

@@ -9,8 +9,8 @@ import (
 )
 
 // transitions are the transitions between the disk's states: fast to worse, slowly to better. [Thresholds] names the
-// sources of the numbers. In addition, trip comes from the binomial distribution, the slow score from TiKV, and the
-// limit of direct writes for OK from Pebble.
+// sources of the numbers. Three numbers have other sources: trip comes from the binomial distribution, the slow score
+// from TiKV, and the limit of direct writes for OK from Pebble.
 func (f *fsync) transitions() []rule {
 	alive := []State{Unknown, Qualifying, OK, Warm, Slow, Stalled}
 	answering := []State{Unknown, Qualifying, OK, Warm, Slow}
@@ -58,7 +58,7 @@ func (f *fsync) transitions() []rule {
 	}, f.qualifyingRules(), f.latencyRules(open))
 }
 
-// qualifyingRules are for the run before a first join.
+// qualifyingRules returns the rules for the qualifying run before a first join.
 func (f *fsync) qualifyingRules() []rule {
 	t := f.limits
 	within := fmt.Sprintf("p99 of %d WAL-like writes is below %s, p99.9 below %s, and none over %s",
@@ -84,7 +84,7 @@ func (f *fsync) qualifyingRules() []rule {
 	}
 }
 
-// latencyRules are for a disk in use.
+// latencyRules returns the rules for a disk in use.
 func (f *fsync) latencyRules(open []State) []rule {
 	t, p, short := f.limits, f.pace, f.limits.Window
 	var begin, later []rule

@@ -8,8 +8,8 @@ import "fmt"
 // DiskSlowAsPeers is the code of the check of a disk that is slower than recommended, like the other voters' disks.
 const DiskSlowAsPeers Code = "DISK_SLOW_AS_PEERS"
 
-// declareSlowAsPeers declares the check of a disk whose writes exceed etcd's limit, although the other voters' writes
-// take as long and its own always have. It only advises: a leadership transfer would not help.
+// declareSlowAsPeers declares the check of a disk whose writes exceed etcd's limit, as they always have and as the
+// other voters' writes do. It only advises, because a leadership transfer would not help.
 func declareSlowAsPeers(t Thresholds, c *comparison) declaration {
 	return advice{
 		name: "slow-as-peers", component: Disk,
@@ -37,7 +37,7 @@ type slowAsPeers struct {
 	excused  bool
 }
 
-// read consumes what the check of fsync found in the same round.
+// read uses what the fsync check has found in the same round.
 func (s *slowAsPeers) read(in Input) {
 	s.excused, s.compared.excused = s.compared.excused, false
 	text := ""

@@ -43,7 +43,7 @@ func declareSlower(c *comparison) declaration {
 	}
 }
 
-// transitions are its rules.
+// transitions returns the rules of the comparison.
 func (c *comparison) transitions() []rule {
 	return []rule{
 		{
@@ -87,7 +87,8 @@ func (c *comparison) wellAgain() bool {
 	return !c.tailed || c.now-c.lastSlow >= c.pace.tailsWell
 }
 
-// entered records what was exceeded. The spells of a finding are not learned.
+// entered records at the beginning of a finding which limit was exceeded, and resets the climbs at its end, so that
+// they are not learned.
 func (c *comparison) entered(from State) {
 	if c.track.State == Warm && from != Warm {
 		c.rung, c.since, c.wellAt = 0, c.now, c.now
@@ -103,7 +104,8 @@ func (c *comparison) entered(from State) {
 	}
 }
 
-// absent returns why there is nothing to compare. At rest no voter publishes, which is no reason.
+// absent returns why there is nothing to compare. That no voter publishes while no host asks is normal, so it is not a
+// reason.
 func (c *comparison) absent() string {
 	switch {
 	case !c.peers.Known:
@@ -118,7 +120,7 @@ func (c *comparison) absent() string {
 	return ""
 }
 
-// measured returns the comparison of the median.
+// measured returns the comparison of the median as text.
 func (c *comparison) measured() string {
 	rung, since := c.rung, c.since
 	if r := c.highest(atOnce); rung == 0 && r != nil {
@@ -136,7 +138,7 @@ func (c *comparison) measured() string {
 	return text + "; at this hour that did not happen in the last week"
 }
 
-// timesOthers returns the smaller multiple, as text.
+// timesOthers returns the multiple of the usual time as text.
 func (c *comparison) timesOthers() string {
 	if !c.answered() {
 		return fmt.Sprintf("%.2g× as long as usual", float64(c.p50)/float64(max(c.usual, 1)))
@@ -144,7 +146,7 @@ func (c *comparison) timesOthers() string {
 	return fmt.Sprintf("%.2g× as long as the other voters'", float64(c.p50)/float64(max(c.usual, c.others())))
 }
 
-// measuredTails returns the comparison of the slow episodes.
+// measuredTails returns the comparison of the slow episodes as text.
 func (c *comparison) measuredTails() string {
 	var others []string
 	for _, p := range c.young {
