@@ -57,9 +57,9 @@ type cpu struct {
 
 func (c *cpu) transitions() []rule {
 	return []rule{
-		{[]State{OK}, Warm, CPUStarved, fmt.Sprintf("more than %.0f %% of the samples of %s contaminated",
+		{[]State{OK}, Warm, CPUStarved, fmt.Sprintf("more than %.0f %% of the samples within %s are contaminated",
 			c.limit.Enter, show(cpuSpan)), c.starved, false},
-		{[]State{Warm}, OK, "", fmt.Sprintf("at most %d %% of the samples of %s contaminated, for %s",
+		{[]State{Warm}, OK, "", fmt.Sprintf("at most %d %% of the samples within %s are contaminated, for %s",
 			int(c.limit.Leave), show(cpuSpan), show(cpuSpan)), c.relieved, true},
 	}
 }

@@ -25,7 +25,7 @@ const (
 var checkAlarm = advice{
 	name: "etcd-alarm", component: Etcd,
 	source: "the status of the local member",
-	limit:  Limit{Of: "alarms of etcd", Unit: "at a time"},
+	limit:  Limit{Of: "alarms of etcd", Unit: "at any time"},
 	code:   EtcdAlarm,
 	title:  "etcd raised an alarm.",
 	meaning: "With NOSPACE, etcd rejects all writes. With CORRUPT, the data of one member differs from the " +

@@ -93,7 +93,7 @@ func risks() []risk {
 var checkSettings = advice{
 	name: "etcd-settings", component: Etcd,
 	source:  "etcd.environment, and the command line of the local etcd",
-	limit:   Limit{Of: "risky settings", Unit: "at a time"},
+	limit:   Limit{Of: "risky settings", Unit: "at any time"},
 	code:    EtcdSettingsRisky,
 	title:   "etcd runs with risky settings.",
 	meaning: "Nothing is broken yet. Each of these settings disables something that protects the cluster.",

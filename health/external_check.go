@@ -183,7 +183,8 @@ func (p *externalCheck) transitions() []rule {
 	return []rule{
 		{
 			[]State{Warm, Slow},
-			OK, "", fmt.Sprintf("no result for %s, %d of its intervals", show(p.silence), externalCheckSilence),
+			OK, "",
+			fmt.Sprintf("no result for %s, which is %d of its intervals", show(p.silence), externalCheckSilence),
 			func() (string, bool) {
 				return fmt.Sprintf("no result for %s: %s", show(p.silence), p.why()), p.forgotten()
 			},

@@ -67,7 +67,8 @@ func (m diskMemory) check(at time.Duration) error {
 	return nil
 }
 
-// recall restores the evidence. It gives the probe time for a first sample, unless the last sample was already overdue.
+// recall restores the evidence. It allows the probe time for a first sample, unless the last sample was already
+// overdue.
 func (f *fsync) recall(memory []byte, at, now time.Duration) error {
 	var m diskMemory
 	if err := strictly(memory, &m); err != nil {

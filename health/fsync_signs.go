@@ -38,19 +38,21 @@ func (f *fsync) newSigns() []sign {
 	short, long := t.Window, 3*t.Window
 	return []sign{
 		{
-			fmt.Sprintf("%d of the last %d samples, or %d of %d, over %s, unless the other voters' writes take as long",
+			fmt.Sprintf("%d of the last %d samples, or %d of %d, are over %s, unless the other voters' writes take "+
+				"as long",
 				trip(short), short, trip(long), long, show(t.FsyncWarm)), f.alone(f.often),
 		},
-		{fmt.Sprintf("%d samples of a lane in a row over %s", slowInARow, show(t.FsyncSlow)), func() (string, bool) {
-			return f.inARow(slowInARow, t.FsyncSlow, 0)
-		}},
 		{
-			fmt.Sprintf("%d samples of a lane in a row over %s, for %s or more, unless the other voters' writes take "+
-				"as long", warmInARow, show(t.FsyncWarm), show(p.streak)),
+			fmt.Sprintf("%d samples of a lane in a row are over %s", slowInARow, show(t.FsyncSlow)),
+			func() (string, bool) { return f.inARow(slowInARow, t.FsyncSlow, 0) },
+		},
+		{
+			fmt.Sprintf("%d samples of a lane in a row are over %s, for %s or more, unless the other voters' writes "+
+				"take as long", warmInARow, show(t.FsyncWarm), show(p.streak)),
 			f.alone(func() (string, bool) { return f.inARow(warmInARow, t.FsyncWarm, p.streak) }),
 		},
 		{
-			fmt.Sprintf("%d samples over %s within %s", outliersMost+1, show(t.outlier()), show(p.outliers)),
+			fmt.Sprintf("%d samples are over %s within %s", outliersMost+1, show(t.outlier()), show(p.outliers)),
 			f.outlying,
 		},
 	}

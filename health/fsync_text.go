@@ -53,7 +53,7 @@ func (f *fsync) noData() string {
 		return fmt.Sprintf("no sample for %s that was not contaminated by CPU starvation",
 			show(f.now-f.lastJudged))
 	}
-	parts := []string{fmt.Sprintf("no sample for %s, one is due every %s", show(f.now-f.lastSample),
+	parts := []string{fmt.Sprintf("no sample for %s; one is due every %s", show(f.now-f.lastSample),
 		show(f.limits.DirectInterval))}
 	if !f.disk.Alive {
 		parts = append(parts, "the probe is not running")

@@ -187,7 +187,7 @@ func (e *linkSpeed) look(in Input, _ bool) (all []string) {
 			continue
 		}
 		if e.best[l.Name] = max(e.best[l.Name], l.Speed.Value); l.Speed.Value < e.best[l.Name] {
-			all = append(all, fmt.Sprintf("%s runs at %.0f Mbit/s, before at %.0f", l.Name, l.Speed.Value,
+			all = append(all, fmt.Sprintf("%s runs at %.0f Mbit/s, and ran at %.0f before", l.Name, l.Speed.Value,
 				e.best[l.Name]))
 		}
 	}

@@ -166,6 +166,6 @@ func (n NetworkReading) parted() []string {
 
 func (n NetworkReading) large() []string {
 	return n.each(PathLargeLost, func(from, to string) string {
-		return fmt.Sprintf("large packets are lost from %s to %s, small ones get through", from, to)
+		return fmt.Sprintf("large packets are lost from %s to %s; small ones get through", from, to)
 	})
 }

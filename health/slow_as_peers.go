@@ -54,16 +54,17 @@ func (s *slowAsPeers) present() string {
 	if !s.excused {
 		return "at most 1 % of the writes are slow, or this disk is slower than the others"
 	}
-	text := fmt.Sprintf("more than 1 %% of the writes take longer than %s; median %s, in the last week %s",
+	text := fmt.Sprintf("more than 1 %% of the writes take longer than %s; the median is %s, and was %s in the "+
+		"last week",
 		show(s.limits.FsyncWarm), show(c.p50), show(c.usual))
 	switch {
 	case !c.answered():
 		return text + fmt.Sprintf("; as fast as the other voters' when compared %s ago", show(c.now-c.agreedAt))
 	case c.times >= float64(Rungs()[0]):
-		return text + fmt.Sprintf(", on the other voters %s; slower than usual, but for no longer than usual at this "+
-			"hour", show(c.others()))
+		return text + fmt.Sprintf("; on the other voters it is %s; slower than usual, but for no longer than usual at "+
+			"this hour", show(c.others()))
 	}
-	return text + ", on the other voters " + show(c.others())
+	return text + "; on the other voters it is " + show(c.others())
 }
 
 func (s *slowAsPeers) text() string { return s.currentText(s.present()) }

@@ -22,7 +22,7 @@ func declareSlower(c *comparison) declaration {
 			Source: "the probe's writes, those of the other voters as they publish them when asked, and the last " +
 				"week's",
 			Limits: []Limit{
-				{Of: "a write's time, compared with the usual", Unit: "×", Enter: 2, Leave: 2 / leaveBy},
+				{Of: "median write time, as a multiple of the usual time", Unit: "×", Enter: 2, Leave: 2 / leaveBy},
 				{Of: "slow episodes in two hours", Unit: "", Enter: tailsFewest - 1, Leave: 0},
 			},
 			Problems: []Problem{{
@@ -49,24 +49,24 @@ func (c *comparison) transitions() []rule {
 		{
 			[]State{OK},
 			Warm, DiskSlowerThanPeers,
-			fmt.Sprintf("the median of the last %s's writes is 8 times the usual for %s, 6 times for %s, 4 times "+
-				"for %s, 3 times for %s or twice for %s, and longer than 1.5 times any such spell at this hour in the "+
-				"last week", show(c.pace.span), show(c.pace.hold(8)), show(c.pace.hold(6)), show(c.pace.hold(4)),
+			fmt.Sprintf("the median of the last %s's writes has been 8 times the usual for %s, 6 times for %s, 4 "+
+				"times for %s, 3 times for %s or twice for %s, and 1.5 times as long as any such spell at this hour "+
+				"in the last week", show(c.pace.span), show(c.pace.hold(8)), show(c.pace.hold(6)), show(c.pace.hold(4)),
 				show(c.pace.hold(3)), show(c.pace.hold(2))),
 			when(c.exceeds, c.measured), false,
 		},
 		{
 			[]State{OK},
 			Warm, DiskSlowerThanPeers,
-			fmt.Sprintf("%d or more episodes of writes over %s within %s, and %d times as many as the other voters' "+
-				"and as usual", tailsFewest, show(c.limits.FsyncSlow), show(c.pace.tails), tailsTimes),
+			fmt.Sprintf("there are %d or more episodes of writes over %s within %s, and %d times as many as on the "+
+				"other voters and as usual", tailsFewest, show(c.limits.FsyncSlow), show(c.pace.tails), tailsTimes),
 			when(func() bool { return c.answered() && c.tailing(c.othersTails()) }, c.measuredTails), false,
 		},
 		{
 			[]State{Warm},
 			OK, "",
-			fmt.Sprintf("for %s, the median is below the exceeded multiple / %.10g, and no slow episode for %s if "+
-				"they were too many", show(c.pace.well), leaveBy, show(c.pace.tailsWell)),
+			fmt.Sprintf("for %s, the median has been below the exceeded multiple / %.10g; if there were too many slow "+
+				"episodes, there has been none for %s", show(c.pace.well), leaveBy, show(c.pace.tailsWell)),
 			when(c.wellAgain, func() string { return "writes take as long as usual" }), true,
 		},
 	}
@@ -152,7 +152,7 @@ func (c *comparison) measuredTails() string {
 	for _, p := range c.young {
 		others = append(others, fmt.Sprintf("%s %d", p.Host, p.Tails))
 	}
-	return fmt.Sprintf("%s of writes over %s within %s, the other voters had: %s", plural(len(c.episodes), "episode"),
+	return fmt.Sprintf("%s of writes over %s within %s; the other voters had: %s", plural(len(c.episodes), "episode"),
 		show(c.limits.FsyncSlow), show(c.pace.tails), strings.Join(others, ", "))
 }
 
@@ -168,7 +168,7 @@ func (c *comparison) text() string {
 	case c.p50 == 0:
 		return "too few writes to compare"
 	}
-	return fmt.Sprintf("the median write takes %s, in the last week %s", show(c.p50), show(c.usual))
+	return fmt.Sprintf("the median write takes %s; in the last week it took %s", show(c.p50), show(c.usual))
 }
 
 // comparisonMemory is what survives a restart of the agent, in addition to the state and the history.

@@ -65,7 +65,8 @@ func (t Thresholds) check() error {
 		wrong = append(wrong, fmt.Errorf("window is %d; make it %d or more", t.Window, fewest))
 	}
 	if t.QualifySamples < t.Window {
-		wrong = append(wrong, fmt.Errorf("qualifySamples is %d and window %d; make it at least as many",
+		wrong = append(wrong, fmt.Errorf("qualifySamples is %d, but window is %d; make qualifySamples at "+
+			"least as large",
 			t.QualifySamples, t.Window))
 	}
 	limits := []struct {

@@ -141,7 +141,7 @@ func (a *app) upgradeAbortCommand() *cobra.Command {
 				return err
 			case s.Rollout == nil || s.Rollout.Version == "":
 				return &failure{
-					code: exitFault, message: "cannot " + what + ": the last rollout is no upgrade",
+					code: exitFault, message: "cannot " + what + ": the last rollout is not an upgrade",
 					hint: "quorumctl rollout status",
 				}
 			case req.Command == "":

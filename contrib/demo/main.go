@@ -79,7 +79,7 @@ const slowFsync = 250 * time.Millisecond
 func (d *demo) run(ctx context.Context) (err error) {
 	names := []string{"n1", "n2", "n3", "n4"}
 	if d.dir == "" {
-		return errors.New("cannot start without -dir, a directory of its own")
+		return errors.New("cannot start without -dir: name a directory that only the demo uses")
 	}
 	if d.slow != "" && !slices.Contains(names, d.slow) {
 		return fmt.Errorf("cannot slow %q down: the hosts are %v", d.slow, names)

@@ -88,7 +88,7 @@ func live(s scenario, group, days int, by newJudge) ([][]byte, error) {
 	return all, nil
 }
 
-// remember gives each host's judge its history.
+// remember loads each host's history into its judge.
 func (c *cluster) remember(all [][]byte) error {
 	for i, data := range all {
 		history, err := health.DecodeHistory(data)

@@ -13,7 +13,7 @@ import (
 type spell struct {
 	name string
 	// every is the time between two spells: with random, the mean of an exponential distribution; otherwise a fixed
-	// period, of which each spell begins up to 1 % late.
+	// period; each spell begins late by up to 1 % of it.
 	every  time.Duration
 	random bool
 	// from and to bound how long a spell lasts.

@@ -61,7 +61,7 @@ func listenMetrics(conf config.Metrics, version string, statusPage http.Handler,
 	// without this, "/" would serve the other methods
 	mux.HandleFunc("/metrics", func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Allow", "GET, HEAD")
-		http.Error(w, "metrics are only read", http.StatusMethodNotAllowed)
+		http.Error(w, "metrics are read-only", http.StatusMethodNotAllowed)
 	})
 	limits := connlimit.Limits{
 		Total: scrapesTotal, PerAddress: scrapesPerAddress, Allow: conf.Networks(), Reserved: scrapesPerNetwork,
