@@ -41,7 +41,7 @@ func Attributions() []Attribution {
 // attribution is a cause and the measurements that indicate it.
 type attribution struct {
 	Attribution
-	// of returns the measurement with its numbers, and whether it indicates the cause.
+	// of returns the measurement as text, and whether it indicates the cause.
 	of func(facts) (string, bool)
 }
 

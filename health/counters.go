@@ -20,7 +20,7 @@ type counters struct {
 	span      time.Duration
 	over      string // the span as text, such as "a day"
 	bad, well string
-	missing   func(Input) string   // why there is nothing to read
+	missing   func(Input) string   // why there are no counters to read; "" if there are some
 	partly    func(Input) []string // what is unknown although the rest is known; may be nil
 	look      func(Input) []counter
 

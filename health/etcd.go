@@ -37,7 +37,7 @@ type EtcdReading struct {
 	FarthestRTT Figure
 	// Peers are the other members to which etcd is or was connected, by ID; nil if it reports none.
 	Peers map[uint64]Peer
-	// Process is the running process.
+	// Process is the local etcd's process.
 	Process EtcdProcess
 	// Settings are the flags of the local etcd.
 	Settings EtcdSettings

@@ -70,7 +70,7 @@ type quota struct {
 	track      *track
 	now        time.Duration
 	etcd       EtcdReading
-	kept       []mark // bytes in use
+	kept       []mark // bytes in use in the database, one mark per reading
 }
 
 func (q *quota) read(in Input) {

@@ -77,7 +77,8 @@ func writes(what string, of func(EtcdReading) Histogram) func(advice, *track) ev
 	}
 }
 
-// slowest returns the time that the p99 since the start of the span certainly exceeded, in milliseconds.
+// slowest returns the bucket that contains the p99 of the writes within the span, and its upper bound in milliseconds,
+// which is infinite for the last bucket.
 func slowest(kept *Recent, at time.Duration, now Histogram) (Figure, Bucket) {
 	grown, over := kept.Take(at, now, etcdWritesSpan)
 	switch {

@@ -18,7 +18,7 @@ const (
 
 // FileSystem is what the kernel reports about the file system of etcd's data.
 type FileSystem struct {
-	Type string // for example "ext4"
+	Type string // type of the file system, such as "ext4"
 	// ReadOnly is 1 while the file system is mounted read-only, and 0 otherwise.
 	ReadOnly Figure
 	// Errors counts the errors found in the file system since it was last checked, and LastError is the time of the

@@ -101,7 +101,8 @@ const (
 	climbStays = 0.85
 	// leaveBy divides a rung: writes below the quotient are fast again.
 	leaveBy = 1.5
-	// habitTimes is how many times longer than the longest spell at this hour in the last week a spell must last.
+	// habitTimes multiplies the longest spell at this hour in the last week: the history explains no spell that lasts
+	// longer than the product.
 	habitTimes = 1.5
 	// There are too many slow episodes if there are at least tailsFewest, and tailsTimes as many as the other voters
 	// have and as usual.

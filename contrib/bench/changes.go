@@ -138,7 +138,7 @@ func (c planned) plain(s *site) (values, error) {
 	return s.watchChange(endpoints, func() error { return c.byHand(&plain{s, members, ports}) })
 }
 
-// quorumd lets quorumd make the change.
+// quorumd makes the change with quorumd.
 func (c planned) quorumd(s *site) (values, error) {
 	roles := map[policy.Role]int{policy.RoleVoter: c.voters}
 	if c.spares > 0 {

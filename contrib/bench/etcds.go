@@ -154,8 +154,8 @@ func (s *site) watch(o testbed.LoadOptions) (*watched, error) {
 // begin starts the measurement.
 func (w *watched) begin() { w.from = time.Now() }
 
-// end ends the measurement, and returns the results of the writes since begin. It keeps measuring for the duration
-// afterwards before it returns.
+// end ends the measurement, and returns the results of the writes since begin. The results also cover the time
+// afterwards, for which end waits before it returns.
 func (w *watched) end(s *site) (values, error) {
 	ended := time.Now()
 	if err := s.sleep(afterwards); err != nil {

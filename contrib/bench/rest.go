@@ -103,7 +103,7 @@ type cost struct {
 	own uint64  // anonymous memory in bytes, which is not backed by a file
 }
 
-// costOf adds up the costs of a process and its descendants, without an excluded process and its descendants.
+// costOf adds up the costs of a process and its descendants, except those of an excluded process and its descendants.
 func costOf(pid, except int) (cost, error) {
 	all, err := processTree(pid, except)
 	if err != nil {

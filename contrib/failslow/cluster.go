@@ -37,7 +37,7 @@ type replacement struct {
 }
 
 const (
-	// round is timing.interval.
+	// round is the interval between two rounds of an agent (timing.interval).
 	round = 2 * time.Second
 	// quietRounds is how many rounds in a row may be skipped while nothing can change.
 	quietRounds = 15

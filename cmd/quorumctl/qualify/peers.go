@@ -36,7 +36,7 @@ const (
 	heartbeat = 100 * time.Millisecond
 )
 
-// Peer is the result for one address. Times are in seconds, of TCP connections.
+// Peer is the result for one address. Its times are how long a TCP connection took to open, in seconds.
 type Peer struct {
 	Address string `json:"address"`
 	// Tries counts all connection attempts, and Failed those without any response. A refused connection is a response.
