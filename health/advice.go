@@ -13,7 +13,7 @@ type advice struct {
 	name      string
 	component Component
 	behind    []string // see [Check.Behind]
-	source    string   // what it reads, for display
+	source    string   // what the check reads, for display
 	gates     Gate
 	limit     Limit
 	also      []Limit // further limits
@@ -22,7 +22,7 @@ type advice struct {
 	code                   Code
 	title, meaning, remedy string
 
-	// measure returns new evidence: one of grows, exceeds, lists, errorCounts, or evidence of its own.
+	// measure returns new evidence: that of grows, exceeds, lists or errorCounts, or the check's own.
 	measure func(advice, *track) evidence
 }
 

@@ -28,8 +28,8 @@ type Attribution struct {
 	When  string
 }
 
-// Attributions returns the causes in the order in which they are tried. The first one whose condition holds is
-// reported.
+// Attributions returns the conditions of the causes in the order in which they are tried. The first cause whose
+// condition holds is reported.
 func Attributions() []Attribution {
 	var all []Attribution
 	for _, a := range attributions() {
@@ -41,21 +41,21 @@ func Attributions() []Attribution {
 // attribution is a cause and the measurements that indicate it.
 type attribution struct {
 	Attribution
-	// of returns the measurement with its numbers, and whether it indicates the cause.
+	// of returns the measurement as text, and whether it indicates the cause.
 	of func(facts) (string, bool)
 }
 
 const (
 	factsSpan     = time.Minute
 	factsKept     = 32
-	othersWritten = 16 << 20 // bytes per second; etcd writes a hundredth of that
+	othersWritten = 16 << 20 // bytes per second; etcd writes about a hundredth of that
 	othersBusy    = 80       // percent of the time
 	lanesSpan     = 5 * time.Minute
 	lanesKept     = 1024
-	fewestWrites  = 20  // of the WAL lane, for any conclusion
-	fewestDirect  = 100 // of the direct lane, for a p99
+	fewestWrites  = 20  // samples of the WAL lane that any conclusion needs
+	fewestDirect  = 100 // samples of the direct lane that a p99 needs
 	stolenMuch    = 10  // percent
-	fewestTicks   = 1   // ticks of all CPUs
+	fewestTicks   = 1   // ticks of all CPUs that a share needs
 
 	// slowByItself is a flush time that only the drive explains, not CPU starvation: a drive reports completion by an
 	// interrupt, which does not wait to be scheduled.
@@ -64,33 +64,35 @@ const (
 
 // facts are the measurements while writes were slow.
 type facts struct {
-	limit   time.Duration // how long a write may take
-	stalled bool          // a write is hanging now
+	limit   time.Duration // limit of the latency of a write
+	stalled bool          // a write is hanging at this moment
 	lanes   [2]samples    // the probe's samples of the last five minutes
 	starved float64       // percentage of samples taken during CPU starvation
 	stolen  float64       // percentage of CPU time that the hypervisor gave to other machines
 	waited  float64       // percentage of the time in which a process waited for a CPU
 	arrays  []Array
-	leaves  []work    // within the span
-	lately  []work    // between the last two readings; the last one was taken after a hanging write began
-	unseen  bool      // a write hangs, and the drives have not been read since it began
-	halted  string    // the device of the chain that is suspended
-	etcd    Histogram // etcd's own fsyncs within the span
+	leaves  []work // I/O of the leaves within the span
+	// I/O of the leaves between the last two readings; if a write hangs, the last reading was taken after it began
+	lately []work
+	unseen bool      // a write hangs, and the drives have not been read since it began
+	halted string    // the device of the chain that is suspended
+	etcd   Histogram // etcd's own fsyncs within the span
 }
 
 // work is the I/O of a drive within the span.
 type work struct {
 	name     string
 	span     time.Duration
-	writes   uint64        // completed ones, including flushes
-	flush    time.Duration // mean of its flushes, or of its writes if the kernel need not flush
+	writes   uint64        // completed writes, including flushes
+	flush    time.Duration // mean duration of a flush, or of a write if the kernel need not flush the drive
 	written  float64       // bytes per second
-	busy     float64       // percentage of the span
+	busy     float64       // percentage of the span in which the drive was busy
 	inFlight uint64
 }
 
-// attributions are tried in this order: causes that distort the measurements come before the causes that they indicate.
-// An exception is a device that holds a write back, because such a write does not wait for a CPU.
+// attributions returns the causes in the order in which they are tried. A cause that distorts measurements comes before
+// the causes that those measurements indicate. A device that holds back writes comes first nevertheless, because such a
+// write does not wait for a CPU.
 func attributions() []attribution {
 	declare := func(c Cause, when string, of func(facts) (string, bool)) attribution {
 		return attribution{Attribution{c, when}, of}
@@ -124,8 +126,8 @@ func attributions() []attribution {
 	}
 }
 
-// attribute returns the cause that the facts indicate, and why. It returns none if they indicate none, or if the drives
-// have not been read since a write began to hang.
+// attribute returns the cause that the facts indicate, and why. It returns no cause if they indicate none, or if the
+// drives have not been read since a write began to hang.
 func attribute(f facts) (Cause, string) {
 	if f.unseen {
 		return "", ""
@@ -147,7 +149,7 @@ func (f facts) rebuilding() (string, bool) {
 	return "", false
 }
 
-// busyWith names what an array does in addition to serving I/O.
+// busyWith describes what an array does in addition to serving I/O.
 func busyWith(doing string) string {
 	switch doing {
 	case "check":
@@ -219,7 +221,7 @@ func (f facts) slowAbove() (string, bool) {
 			beneath <= f.limit/2
 }
 
-// asEtcdSees returns etcd's own measurement.
+// asEtcdSees describes etcd's own measurement of its fsyncs.
 func (f facts) asEtcdSees() string {
 	if f.etcd.Count() < etcdWritesFewest {
 		return ""
@@ -231,14 +233,14 @@ func (f facts) asEtcdSees() string {
 // circumstances keeps the recent readings, from which causes are derived.
 type circumstances struct {
 	now     time.Duration
-	devices []DevicesReading // of the last minute, oldest first
+	devices []DevicesReading // readings of the last minute, oldest first
 	etcds   []EtcdReading
-	lanes   [2]samples // not contaminated, of the last five minutes
-	ticks   window     // the time of the CPUs
+	lanes   [2]samples // samples of the last five minutes that are not contaminated
+	ticks   window     // CPU time, and the part that the hypervisor gave to other machines
 	waited  Figure
 }
 
-// read adds the readings of an input that are new.
+// read adds the new readings of an input.
 func (w *circumstances) read(in Input) {
 	w.now = in.Now
 	for _, s := range in.Disk.Samples {
@@ -282,7 +284,7 @@ func keep[R any](all []R, last R, now time.Duration, of func(R) (at time.Duratio
 	return all
 }
 
-// facts returns the measurements, together with the figures of an assessment.
+// facts combines the kept readings with the figures of an assessment.
 func (w *circumstances) facts(v Figures, stalled bool) facts {
 	f := facts{
 		limit: v.Limit, stalled: stalled, lanes: w.lanes, starved: v.Contaminated,
@@ -301,7 +303,7 @@ func (w *circumstances) facts(v Figures, stalled bool) facts {
 	return f
 }
 
-// halted names the first suspended device, by its label if it has one.
+// halted returns the name of the first suspended device: its label, if it has one.
 func halted(chain []Device) string {
 	for _, d := range chain {
 		switch {
@@ -342,7 +344,7 @@ func worked(first, last DevicesReading) []work {
 	return all
 }
 
-// attributed adds causes to the findings about slow writes.
+// attributed adds the likely cause to each finding about slow writes.
 func (w *circumstances) attributed(v *Assessment) {
 	for i := range v.Findings {
 		f := &v.Findings[i]
@@ -355,14 +357,14 @@ func (w *circumstances) attributed(v *Assessment) {
 	}
 }
 
-// etcdAlone attributes slow writes of etcd while the probe's are fast.
+// etcdAlone returns the cause of slow writes of etcd while the probe's writes are fast.
 func (w *circumstances) etcdAlone(v Figures) (Cause, string) {
 	f := w.facts(v, false)
 	wal := f.lanes[LaneWAL]
 	if len(wal) < fewestWrites || wal.over(v.Limit) > 1 {
 		return attribute(f)
 	}
-	for _, a := range attributions() { // etcd writes more than the probe, so these slow it down first
+	for _, a := range attributions() { // these causes slow etcd down first, because it writes more than the probe
 		before := slices.Contains([]Cause{CauseProcessor, CauseRAID, CauseOthers}, a.Cause)
 		if text, holds := a.of(f); holds && before {
 			return a.Cause, text + f.asEtcdSees()

@@ -13,8 +13,8 @@ const (
 )
 
 // trip returns how many of n writes must be over the limit to prove that more than [slowShare] of all writes are: the
-// smallest k for which k or more occur by chance with a probability of at most [falseAlarm]. For n = 300 it is 11. If
-// no number proves it, as with n = 1, it is n + 1.
+// smallest k for which k or more occur by chance with a probability of at most [falseAlarm]. For n = 300 that is 11. If
+// no number of writes is proof, as with n = 1, trip returns n + 1.
 func trip(n int) int {
 	// below is the probability of fewer than k, and term is the logarithm of the probability of exactly k, because
 	// 0.99^n is too small for a float64 when n is large.
@@ -30,5 +30,5 @@ func trip(n int) int {
 	return n + 1
 }
 
-// allowed returns how many of n writes a good disk has over the limit on average.
+// allowed returns how many of n writes of a good disk are over the limit on average.
 func allowed(n int) int { return n / 100 }

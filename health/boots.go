@@ -20,7 +20,7 @@ const (
 	UnexpectedSpan = 24 * time.Hour
 )
 
-const bootLoopLimit = 2 // a repair may need two
+const bootLoopLimit = 2 // an operator may boot twice for a repair
 
 // checkBootLoop is the check of a machine that boots repeatedly.
 var checkBootLoop = advice{

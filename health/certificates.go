@@ -21,44 +21,44 @@ const (
 // Certificate is a certificate that connections to or within etcd depend on, as last read.
 type Certificate struct {
 	Of      Holder
-	Name    string        // its file, or the host and port that presents it
-	Subject string        // the name that it is issued to
-	Until   time.Time     // its last moment
+	Name    string        // path of its file, or the host and port that presents it
+	Subject string        // the name to which it was issued
+	Until   time.Time     // end of its validity
 	Left    time.Duration // until then
-	Life    time.Duration // from its first moment to its last
+	Life    time.Duration // whole period of validity
 }
 
-// Holder is where a certificate was read.
+// Holder describes where a certificate was read.
 type Holder string
 
-// The holders of certificates.
+// The possible holders of a certificate.
 const (
 	HolderOwn    Holder = "own"    // in a file of this host
 	HolderCA     Holder = "ca"     // a CA certificate in a file of this host
 	HolderMember Holder = "member" // presented by a member, to clients or peers
 )
 
-// CertificateReading are the certificates that were read. The zero value means not measured.
+// CertificateReading contains the certificates that were read. The zero value means not measured.
 type CertificateReading struct {
-	// Known means that some were read; otherwise Absent is the reason, as a stable text.
+	// Known means that at least one certificate was read; otherwise Absent is the reason, as a stable text.
 	Known  bool
 	Absent string
 	All    []Certificate
 }
 
-// How early to warn an operator. For a short-lived certificate, such as one renewed every day, the time is a fraction
-// of its lifetime.
+// These constants define how early an operator is warned. For a short-lived certificate, such as one renewed every day,
+// the time is a fraction of its lifetime.
 const (
 	certificateEnds = 30 // days
 	certificateSoon = 7
 	partEnds        = 4
-	// beginsAhead is how far the clock of the issuer may be ahead of this one.
+	// beginsAhead is how far the issuer's clock may be ahead of this host's.
 	beginsAhead = 5 * time.Minute
 	partSoon    = 10
 )
 
-// declareCertificates declares the check of how long certificates are valid. It only advises, because an expired
-// certificate also shows as failing connections.
+// declareCertificates declares the check of how long certificates are valid. It only advises, because other checks
+// report the connections that an expired certificate breaks.
 func declareCertificates() declaration {
 	limit := func(of string, enter float64) Limit {
 		return Limit{Of: of, Unit: "days", Enter: enter, Leave: enter, Below: true}
@@ -104,13 +104,13 @@ func declareCertificates() declaration {
 	}
 }
 
-// certificates is the evidence on how long certificates are valid.
+// certificates is the evidence on how long the certificates are still valid.
 type certificates struct {
 	plain
 
 	track *track
 	seen  CertificateReading
-	clock Figure // how far the wall clock may be off, in seconds
+	clock Figure // maximum error of the wall clock, in seconds
 }
 
 // urgency is how close a certificate is to its expiry.

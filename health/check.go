@@ -8,17 +8,17 @@ import (
 	"time"
 )
 
-// check evaluates one property of the machine with its declaration, evidence and rules.
+// check evaluates one property of the machine, with a declaration, evidence and rules.
 type check struct {
 	declaration
 	evidence
 	*track
 
 	rules    []rule // the evidence's rules
-	reported string // the last reported reason for not being available
+	reported string // the last reported reason for a missing reading
 }
 
-// evidence is what a check measures and decides by. Embed [plain] for defaults.
+// evidence is what a check measures, and how it decides. Embed [plain] for default methods.
 type evidence interface {
 	reader
 	decider
@@ -31,8 +31,8 @@ type reader interface {
 	begin(now time.Duration)
 	// read processes new input.
 	read(Input)
-	// absent returns why there is no reading, as a stable text, or "" if there is one. Vital checks have a rule for
-	// that instead.
+	// absent returns why there is no reading, as a stable text, or "" if there is one. A vital check instead has a rule
+	// for a missing reading.
 	absent() string
 }
 
@@ -52,7 +52,7 @@ type decider interface {
 type keeper interface {
 	// memory returns a value for JSON, or nil.
 	memory() any
-	// recall restores what memory returned at that time.
+	// recall restores what memory returned at the given time.
 	recall(memory []byte, at, now time.Duration) error
 }
 
@@ -78,12 +78,12 @@ func newCheck(d declaration) *check {
 type rule struct {
 	from []State
 	to   State
-	code Code // the finding in state to, empty if that is OK
+	code Code // code of the finding in state to; empty if to is OK
 	// when is the condition with its numbers, for display.
 	when string
-	// holds returns the measurement with its limit, and whether the condition is met.
+	// holds returns the measurement with its limit, and whether the condition holds.
 	holds func() (string, bool)
-	// isReturn marks a recovery: each one doubles the time of the next.
+	// isReturn marks a recovery. Each recovery doubles the time that the next one takes.
 	isReturn bool
 }
 
@@ -93,16 +93,16 @@ type track struct {
 	Code  Code  `json:"code,omitempty"`
 	// Since is when the state was entered.
 	Since time.Duration `json:"since"`
-	// Reason is the measurement that caused the current state and code.
+	// Reason describes the measurement that caused the current state and code.
 	Reason string `json:"reason,omitempty"`
-	// Returns has the times of the recoveries to each state.
+	// Returns contains the times of the recoveries to each state.
 	Returns map[State][]time.Duration `json:"returns,omitempty"`
 }
 
 const (
 	patienceLimit = 4 * time.Hour
 	patienceSpan  = 24 * time.Hour
-	// returnsKept is enough to double any time up to patienceLimit.
+	// returnsKept is the number of recoveries to remember, enough to double any time up to patienceLimit.
 	returnsKept = 16
 	// stepsPerRound bounds the transitions of one round. The tests prove that no chain is that long.
 	stepsPerRound = 8
@@ -127,8 +127,8 @@ func (t *track) remember(to State, now time.Duration) {
 	t.Returns[to] = slices.Clone(kept[max(0, len(kept)-returnsKept):])
 }
 
-// absent returns why an optional check has no reading. It is always empty for a vital check, which counts even without
-// a reading.
+// absent returns why an optional check has no reading. For a vital check it returns "", because that check counts even
+// without a reading.
 func (c *check) absent() string {
 	if c.Vital {
 		return ""
@@ -136,8 +136,8 @@ func (c *check) absent() string {
 	return c.evidence.absent()
 }
 
-// settle applies rules until none holds and returns the changes. Without a reading it reports the reason once and keeps
-// the state.
+// settle applies rules until none holds, and returns the changes. Without a reading it returns the reason as a change,
+// once, and keeps the state.
 func (c *check) settle(now time.Duration) []Change {
 	if why := c.absent(); why != "" {
 		if why == c.reported || why == notYet {

@@ -20,7 +20,7 @@ const (
 const (
 	clockStep     = 0.5 // seconds
 	clockSpan     = time.Hour
-	clockSettled  = 10 * time.Minute // after the boot; a clock without a battery is set until then
+	clockSettled  = 10 * time.Minute // time after the boot until which a clock without a battery may still be set
 	clockUnstable = time.Minute
 )
 
@@ -72,7 +72,7 @@ func (s *steps) of(in Input) Figure {
 	return Figure{Value: s.n, Known: true}
 }
 
-// last returns the size of the last step; empty if it was before the agent started.
+// last describes the size of the last step; empty if the step was before the agent started.
 func (s *steps) last() string {
 	if s.n == 0 {
 		return ""

@@ -10,7 +10,7 @@ type Component string
 
 // The components.
 const (
-	Disk    Component = "disk"    // the one with etcd's WAL
+	Disk    Component = "disk"    // the disk with etcd's WAL
 	Machine Component = "machine" // CPU, memory, clock, drives and sensors
 	Etcd    Component = "etcd"    // the local member itself
 	Network Component = "network" // between this host and the members
@@ -19,7 +19,7 @@ const (
 // Code identifies a finding in the CLI, logs, metrics, alerts and the API.
 type Code string
 
-// Problem declares the texts of a finding.
+// Problem declares the state and the texts of a finding.
 type Problem struct {
 	Code      Code      `json:"code"`
 	Component Component `json:"-"`
@@ -29,7 +29,7 @@ type Problem struct {
 	Remedy    string    `json:"remedy,omitempty"` // what the operator should do
 }
 
-// Problems returns all declarations of all checks, the worst first.
+// Problems returns the problems that all checks declare, the worst first.
 func Problems() []Problem {
 	var all []Problem
 	for _, d := range declarations(DefaultThresholds(), newComparison(DefaultThresholds())) {
@@ -39,8 +39,8 @@ func Problems() []Problem {
 	return all
 }
 
-// Shared reports whether one common cause can give several hosts the problem at the same time: it concerns the disk,
-// the CPU or the network.
+// Shared reports whether a common cause can affect several hosts at once, because the problem concerns the disk, the
+// CPU or the network.
 func (c Code) Shared() bool {
 	p, known := c.Problem()
 	return known && (p.Component == Disk || p.Component == Network || c == CPUStarved)

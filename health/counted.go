@@ -27,25 +27,25 @@ type counted struct {
 
 // growth is what survives a restart of the agent.
 type growth struct {
-	Seen  bool    `json:"seen,omitempty"` // Last is set
+	Seen  bool    `json:"seen,omitempty"` // whether Last is set
 	Last  float64 `json:"last,omitempty"`
 	Marks []mark  `json:"marks,omitempty"`
 }
 
-// mark is one increase of the counter: by N since the reading before, observed at At.
+// mark is one increase of the counter: by N since the previous reading, observed at At.
 type mark struct {
 	At time.Duration `json:"at"`
 	N  float64       `json:"n"`
 }
 
-// growthKept bounds the marks; older ones are added up.
+// growthKept bounds the number of marks; older marks are merged.
 const growthKept = 64
 
 func (c *counted) read(in Input) {
 	c.now, c.figure = in.Now, c.of(in)
 	if c.figure.Known {
 		if c.figure.Value < c.kept.Last {
-			c.kept.Last = 0 // the counter restarted, with etcd or the driver
+			c.kept.Last = 0 // the counter has restarted from 0, because etcd or the driver was restarted
 		}
 		c.kept.take(c.now, c.figure.Value)
 	}
@@ -77,7 +77,7 @@ func (k growth) sum() (n float64) {
 	return n
 }
 
-// check returns an error if the growth is impossible in a snapshot from that moment.
+// check returns an error if the growth is impossible in a snapshot from the given time.
 func (k growth) check(at time.Duration) error {
 	if len(k.Marks) > growthKept {
 		return fmt.Errorf("it has %d marks of a counter, more than %d", len(k.Marks), growthKept)
@@ -111,7 +111,7 @@ func (c *counted) transitions() []rule {
 			[]State{Warm},
 			OK, "", fmt.Sprintf("%s at most %.10g in %s", c.limit.Of, c.limit.Leave, show(c.span)),
 			when(func() bool { return !c.limit.beyond(c.kept.sum(), true) }, c.text),
-			false, // no doubling: a whole span without growth is long enough
+			false, // not a recovery that doubles: a whole span without growth is long enough
 		},
 	}
 }

@@ -11,8 +11,8 @@ import (
 	"time"
 )
 
-// counters is the evidence of a check of several error counters: it has a finding while one of them has grown within a
-// span. The counts at the first reading are ignored.
+// counters is the evidence of a check of several error counters. The check has a finding while one of them has grown
+// within a span. The counts at the first reading are ignored.
 type counters struct {
 	plain
 
@@ -20,15 +20,15 @@ type counters struct {
 	span      time.Duration
 	over      string // the span as text, such as "a day"
 	bad, well string
-	missing   func(Input) string   // why there is nothing to read
-	partly    func(Input) []string // what is unknown while the rest is read; may be nil
+	missing   func(Input) string   // why there are no counters to read; "" if there are some
+	partly    func(Input) []string // what is unknown although the rest is known; may be nil
 	look      func(Input) []counter
 
 	why    string
 	silent []string
 	found  []string
-	grown  float64           // by all counters together
-	kept   map[string]growth // by the keys of the counters
+	grown  float64           // growth of all counters together
+	kept   map[string]growth // growth of each counter, by its key
 }
 
 // counter is one error counter: its key, its owner, what it counts, and its value.
@@ -88,7 +88,7 @@ func (e *counters) transitions() []rule {
 			[]State{Warm},
 			OK, "", e.well + " in " + show(e.span),
 			func() (string, bool) { return e.text(), len(e.found) == 0 },
-			false, // no doubling: a whole span without growth is long enough
+			false, // not a recovery that doubles: a whole span without growth is long enough
 		},
 	}
 }

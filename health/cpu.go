@@ -10,7 +10,7 @@ import (
 
 const (
 	cpuSpan = time.Minute
-	// cpuFewest samples are needed for any conclusion.
+	// cpuFewest is the number of samples that any conclusion needs.
 	cpuFewest = 10
 )
 
@@ -43,7 +43,7 @@ func declareCPU(t Thresholds) declaration {
 	}
 }
 
-// cpu is the evidence on CPU starvation: how many of the last minute's samples it spoiled.
+// cpu is the evidence on CPU starvation: how many samples of the last minute were spoiled by it.
 type cpu struct {
 	plain
 
@@ -51,15 +51,15 @@ type cpu struct {
 	limit   Limit
 	track   *track
 	recent  samples
-	began   time.Duration // when the current samples, without a gap of a minute, began
+	began   time.Duration // beginning of the current samples, which have no gap of a minute
 	lastBad time.Duration
 }
 
 func (c *cpu) transitions() []rule {
 	return []rule{
-		{[]State{OK}, Warm, CPUStarved, fmt.Sprintf("more than %.0f %% of the samples of %s contaminated",
+		{[]State{OK}, Warm, CPUStarved, fmt.Sprintf("more than %.0f %% of the samples within %s are contaminated",
 			c.limit.Enter, show(cpuSpan)), c.starved, false},
-		{[]State{Warm}, OK, "", fmt.Sprintf("at most %d %% of the samples of %s contaminated, for %s",
+		{[]State{Warm}, OK, "", fmt.Sprintf("at most %d %% of the samples within %s are contaminated, for %s",
 			int(c.limit.Leave), show(cpuSpan), show(cpuSpan)), c.relieved, true},
 	}
 }

@@ -14,22 +14,23 @@ import (
 // DatabaseSpaceLow is the code of the check of free space for etcd's database.
 const DatabaseSpaceLow Code = "DATABASE_SPACE_LOW"
 
-// DatabaseReading is the last reading of the file system of etcd's database, if that differs from the file system of
-// the WAL, which the probe covers. The zero value means that both are the same, and is ignored.
+// DatabaseReading is the last reading of the file system of etcd's database, if the WAL is on a different one. The
+// probe covers the file system of the WAL. The zero value means that both are on the same one, and is ignored.
 type DatabaseReading struct {
-	// Apart means that the database is on a file system of its own. That is also assumed if Absent is set.
+	// Apart means that the database is on a separate file system. If Absent is set, that is assumed.
 	Apart bool
-	// Free and Total are its bytes. If Total is 0 they are unknown, and Absent is the reason.
+	// Free and Total are the sizes of that file system in bytes. If Total is 0, they are unknown and Absent is the
+	// reason.
 	Free, Total uint64
 	Absent      string
 	// Inodes and InodesFree are as in [DiskReading].
 	Inodes, InodesFree uint64
-	// Devices is what the kernel reports about the devices below it.
+	// Devices is what the kernel reports about the devices below that file system.
 	Devices DevicesReading
 }
 
-// declareDatabaseSpace declares the check of free space for etcd's database if the WAL is elsewhere. In that case
-// declareSpace covers the WAL.
+// declareDatabaseSpace declares the check of free space for etcd's database on a separate file system. declareSpace
+// covers the file system of the WAL.
 func declareDatabaseSpace(t Thresholds) declaration {
 	limit := Limit{
 		Of: "free", Unit: "bytes", Enter: float64(t.MinFree), Leave: float64(t.MinFree + t.MinFree/10), Below: true,
@@ -73,7 +74,7 @@ func declareDatabaseSpace(t Thresholds) declaration {
 	}
 }
 
-// apart reports whether the database must be assumed to be on a file system of its own.
+// apart reports whether the database is, or must be assumed to be, on a separate file system.
 func (d DatabaseReading) apart() bool { return d.Apart || d.Absent != "" }
 
 // room returns the free space. It is infinite if the database shares the WAL's file system: then there is no finding.
@@ -87,7 +88,7 @@ func (d DatabaseReading) room() Figure {
 	return Figure{Value: float64(d.Free), Known: true}
 }
 
-// inodes returns the lower percentage of free inodes of both file systems, and which of the two it belongs to. It is
+// inodes returns the lower percentage of free inodes of the two file systems, and names that file system. The figure is
 // unknown while a file system does not respond.
 func (in Input) inodes() (Figure, string) {
 	log, d := in.Disk.inodes(), in.Database
@@ -105,14 +106,14 @@ func (in Input) inodes() (Figure, string) {
 	return log, ""
 }
 
-// place is a file system that etcd writes to, with the devices under it.
+// place is a file system that etcd writes to, with the devices below it.
 type place struct {
 	DevicesReading
 
-	of string // the part of etcd's data on it
+	of string // which part of etcd's data is on it
 }
 
-// places returns all places. A device under both is listed only under the log.
+// places returns all places. A device below both file systems is listed only for the log's.
 func (in Input) places() []place {
 	if !in.Database.apart() {
 		return []place{{in.Devices, "etcd's data"}}
@@ -127,7 +128,7 @@ func (in Input) places() []place {
 	return []place{{in.Devices, "etcd's log"}, {own, "etcd's database"}}
 }
 
-// missing returns why no place is known; empty if any is.
+// missing returns why no place is known; empty if one is known.
 func (in Input) missing(why func(place) string) (first string) {
 	for _, p := range in.places() {
 		reason := why(p)

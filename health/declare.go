@@ -11,38 +11,38 @@ import (
 
 // Check declares a check.
 type Check struct {
-	Name      string // in snapshots; never changed
+	Name      string // identifies the check in snapshots, so it must never change
 	Component Component
-	Source    string // what it reads, for display
+	Source    string // what the check reads, for display
 	// Gates is what its findings prevent. A check that gates nothing only advises: it does not change the health state.
 	Gates Gate
 	// Vital means that etcd's safety cannot be judged without it: without a reading the health state is UNKNOWN. Any
 	// other check is optional and never UNKNOWN: a missing reading is reported once as not available, and then ignored.
 	Vital bool
-	// Behind names the checks that are the cause if both have a finding. This check's finding is then hidden, unless it
-	// is worse or gates more.
+	// Behind names the checks whose findings explain a finding of this check. If such a check has a finding, this
+	// check's finding is hidden, unless it is worse or gates more.
 	Behind []string
-	// Problems are its possible findings, and Limits the numbers that it decides by.
+	// Problems are the possible findings, and Limits the numbers by which the check decides.
 	Problems []Problem
 	Limits   []Limit
-	// Rules are its transitions, in the order in which they are tried. Only [Checks] sets them.
+	// Rules are the transitions, in the order in which they are tried. Only [Checks] sets them.
 	Rules []Rule
-	// Runbook is the section of contrib/prometheus/runbooks.md on its findings.
+	// Runbook is the section of contrib/prometheus/runbooks.md about the check's findings.
 	Runbook string
 }
 
 // findingRunbook is the runbook for findings without one of their own.
 const findingRunbook = "QuorumdFinding"
 
-// Gate is a set of steps that findings prevent.
+// Gate is a set of steps that a finding can prevent.
 type Gate uint8
 
-// The gates. A host publishes one state, the worst one of all checks with a gate, and the steps that no finding
+// The gates. A host publishes one state, the worst of all checks that have a gate, and the steps that no finding
 // prevents.
 const (
 	Joins       Gate = 1 << iota // becoming a member, and a voter
 	Leadership                   // becoming the leader
-	Maintenance                  // maintenance of another voter, which needs this one
+	Maintenance                  // maintenance of another voter, which needs this voter to be healthy
 
 	Nothing    Gate = 0
 	Everything      = Joins | Leadership | Maintenance
@@ -75,19 +75,19 @@ func ParseGates(names []string) (g Gate) {
 // gateNames returns the names of the gates in the order of their bits.
 func gateNames() []string { return []string{"joins", "leadership", "maintenance"} }
 
-// covers reports whether g has all of other.
+// covers reports whether g contains all gates of other.
 func (g Gate) covers(other Gate) bool { return g&other == other }
 
-// Limit is a number that a check decides by: a value beyond Enter is bad, and only a value within Leave is good again.
+// Limit is a limit of a check: a value beyond Enter is bad, and only a value within Leave is good again.
 type Limit struct {
 	Of    string  `json:"of"` // what is measured
 	Unit  string  `json:"unit"`
-	Enter float64 `json:"enter"`           // the finding begins beyond it
-	Leave float64 `json:"leave"`           // the finding ends within it
-	Below bool    `json:"below,omitempty"` // low values are bad
+	Enter float64 `json:"enter"`           // a finding begins beyond this value
+	Leave float64 `json:"leave"`           // a finding ends within this value
+	Below bool    `json:"below,omitempty"` // low values are bad, not high ones
 }
 
-// beyond reports whether a value is bad, depending on whether the previous one was.
+// beyond reports whether a value is bad, given whether the previous value was bad.
 func (l Limit) beyond(value float64, bad bool) bool {
 	limit := l.Enter
 	if bad {
@@ -109,8 +109,8 @@ type declaration struct {
 	gather func(*track) evidence
 }
 
-// declarations returns all checks. The first one provides the text while nothing is wrong. A cause in Behind must come
-// before the check that names it.
+// declarations returns all checks. The first one provides the text while nothing is wrong. A check that another one
+// names in Behind must come before it.
 func declarations(t Thresholds, c *comparison) []declaration {
 	all := []declaration{
 		declareFsync(t, c), declareSpace(t), declareCPU(t), declareDatabaseSpace(t), declareSlower(c),
@@ -138,7 +138,7 @@ func declarations(t Thresholds, c *comparison) []declaration {
 	return append(all, declareExternalChecks(t)...)
 }
 
-// Checks returns all checks of a judge with these thresholds.
+// Checks returns all checks of a judge that uses the given thresholds.
 func Checks(t Thresholds) []Check {
 	var all []Check
 	for _, d := range declarations(t, newComparison(t)) {
@@ -174,7 +174,7 @@ func (d declaration) valid(before []declaration) error {
 			refuse("is declared twice")
 		}
 		for _, p := range other.Problems {
-			if d.declares(p.Code) { // two findings would share one series of quorumd_finding
+			if d.declares(p.Code) { // otherwise two findings would share one time series of quorumd_finding
 				refuse("reuses %s of %s", p.Code, other.Name)
 			}
 		}

@@ -11,8 +11,8 @@ const DeviceErrors Code = "DEVICE_ERRORS"
 const deviceErrorsSpan = 24 * time.Hour
 
 // checkDeviceErrors is the check of commands that a drive did not answer in time, and of reads that a RAID array had to
-// repeat on a different member device. SCSI's own error counter is not used: it also counts every command that a drive
-// does not know, such as half of those that smartctl sends.
+// repeat on a different member device. SCSI's own error counter is not used, because it also counts every command that
+// a drive does not support, such as half of those that smartctl sends.
 var checkDeviceErrors = advice{
 	name: "device-errors", component: Disk,
 	source: "iotmo_cnt of SCSI and SATA drives under etcd's data, errors of the member devices of its arrays " +
@@ -40,7 +40,7 @@ var checkDeviceErrors = advice{
 	}),
 }
 
-// uncounted returns why no device of a place has error counters; empty if one does.
+// uncounted returns why no device of a place has error counters; empty if one has.
 func (p place) uncounted() string {
 	if why := p.absent(); why != "" || len(p.counted()) > 0 {
 		return why

@@ -8,9 +8,9 @@ import "time"
 // DevicesReading is what the kernel reports about the block devices below etcd's data, at one moment. The zero value
 // means unknown.
 type DevicesReading struct {
-	// Chain holds the devices from the one with the file system down to the leaves, which have no device below them.
+	// Chain contains the devices from the one with the file system down to the leaves, which have no device below them.
 	Chain []Device
-	// Absent is the reason if there is none, as a stable text.
+	// Absent is the reason if there is no chain, as a stable text.
 	Absent string
 	// At is the time of the reading, on the clock of [Input].
 	At time.Duration
@@ -24,40 +24,40 @@ type Device struct {
 	Name  string   `json:"name"`            // the kernel's
 	Kind  string   `json:"kind"`            // disk, partition, raid, loop, memory, lvm, crypt, multipath or dm
 	Label string   `json:"label,omitempty"` // the name that an operator gave to a device of the device mapper
-	On    []string `json:"on,omitempty"`    // the devices below it; none for a leaf
-	// Suspended means that the device mapper holds back all writes to it (dmsetup suspend).
+	On    []string `json:"on,omitempty"`    // names of the devices directly below; none for a leaf
+	// Suspended means that the device mapper holds back all writes to the device (dmsetup suspend).
 	Suspended bool `json:"-"`
 
-	// The following is reported for leaves.
+	// The kernel reports the following for leaves.
 
 	Model  string `json:"model,omitempty"`
 	Serial string `json:"serial,omitempty"`
-	WWID   string `json:"-"`                // identifies it worldwide
+	WWID   string `json:"-"`                // identifies the device worldwide
 	Medium string `json:"medium,omitempty"` // rotating or solid
-	// AttachedTo are the NVMe controllers or the ATA port that it is attached to, as the kernel's log names them.
+	// AttachedTo names the NVMe controllers or the ATA port that the device is attached to, as the kernel's log does.
 	AttachedTo []string `json:"-"`
-	// Cache is "write back" if the kernel has to flush the device before a write is durable, and "write through" if it
-	// relies on the device to keep acknowledged writes.
+	// Cache is "write back" if the kernel has to flush the device to make a write durable, and "write through" if the
+	// kernel relies on the device to keep acknowledged writes.
 	Cache string `json:"cache,omitempty"`
 	// OwnCache is what a SCSI or SATA drive itself reports about its cache; an administrator may have configured the
 	// kernel differently.
 	OwnCache string `json:"-"`
-	// Errors counts the commands that timed out, as SCSI reports them. For a member device of a RAID array it also
-	// includes failed reads.
+	// Errors counts the commands that timed out, as SCSI reports them. For a member device of a RAID array, the number
+	// also includes failed reads.
 	Errors Figure `json:"-"`
 	// Traffic is the I/O that the device has completed; the device at the top of the chain reports it too.
 	Traffic Traffic `json:"-"`
 }
 
-// Traffic counts the I/O of a device since it appeared. It is valid if Known is set.
+// Traffic counts the I/O of a device since the device appeared. It is valid only if Known is set.
 type Traffic struct {
 	Known                bool
 	Writes, Flushes      uint64
 	Written, Read        uint64        // bytes
-	WriteTime, FlushTime time.Duration // their total duration
-	Busy                 time.Duration // time with any request in flight
-	InFlight             uint64        // requests right now
+	WriteTime, FlushTime time.Duration // total duration of the writes and of the flushes
+	Busy                 time.Duration // time during which any request was in flight
+	InFlight             uint64        // number of requests in flight now
 }
 
-// Leaf reports whether no device is below this one.
+// Leaf reports whether the device has no device below it.
 func (d Device) Leaf() bool { return len(d.On) == 0 }

@@ -18,10 +18,10 @@ const (
 	discoveryWellFor = time.Minute
 )
 
-// DiscoveryReading is the last answer of endpoint discovery. The zero value means that it is not configured; the check
-// then ignores it.
+// DiscoveryReading is the last answer of endpoint discovery. The zero value means that discovery is not configured, so
+// there is nothing to check.
 type DiscoveryReading struct {
-	// Set means that cluster.discovery is configured, Asked that there was an answer or a timeout.
+	// Set means that cluster.discovery is configured, and Asked that there has been an answer or a timeout.
 	Set, Asked bool
 	// Failed is why there is no usable answer, as a stable text.
 	Failed string
@@ -30,8 +30,8 @@ type DiscoveryReading struct {
 	Endpoints, Members int
 }
 
-// wrong returns what is wrong with the answer; empty if nothing is. Names and addresses of endpoints cannot be
-// compared, but a list shorter than etcd's is incomplete.
+// wrong describes what is wrong with the answer; empty if nothing is. The endpoints cannot be compared one by one,
+// because one list may contain names and the other addresses. But a list that is shorter than etcd's is incomplete.
 func (d DiscoveryReading) wrong() string {
 	switch {
 	case !d.Set:

@@ -29,7 +29,7 @@ var checkDriveErrors = advice{
 	}),
 }
 
-// countedByDrives returns the counters of drives that answer.
+// countedByDrives returns the counters of the drives that report any.
 func countedByDrives(drives []Drive) (all []counter) {
 	for _, d := range drives {
 		if d.Absent != "" {

@@ -16,11 +16,11 @@ const (
 	// No drive receives a write, flushes it to its medium and answers in less time.
 	fastestFlush   = 15 * time.Microsecond
 	durabilityFor  = 5 * time.Minute
-	durabilityKept = 300 // writes past the page cache
+	durabilityKept = 300 // number of writes of the direct lane to keep
 )
 
-// checkDurability is the check that a device acknowledges writes only once they are durable. Its finding is a
-// suspicion: proof needs a power cut.
+// checkDurability is the check that a device acknowledges writes only once they are durable. Its finding is only a
+// suspicion, because only a power cut can prove it.
 var checkDurability = advice{
 	name: "durability", component: Disk,
 	source: "the options of the file system, the cache modes of the drives under etcd's data, and the median " +
@@ -68,7 +68,7 @@ var checkDurability = advice{
 	},
 }
 
-// durability returns what indicates that acknowledged writes are not durable.
+// durability lists what indicates that acknowledged writes are not durable.
 func (p place) durability(direct samples) (wrong []string) {
 	if p.FileSystem.inMemory() {
 		return []string{p.of + " is on " + p.FileSystem.Type + ": it is in memory and lost on power loss"}

@@ -8,19 +8,19 @@ import "time"
 // EtcdReading is what the local etcd reports about itself, at one moment. The zero value means unknown. Counters count
 // from the start of that etcd.
 type EtcdReading struct {
-	// At is when it was asked, on the clock of [Input].
+	// At is when etcd was asked, on the clock of [Input].
 	At time.Duration
 	// Member is the ID of the member that answered; 0 if it reported none.
 	Member uint64
-	// WALFsync is how long its writes to the log took to become durable, and BackendCommit how long its writes to the
-	// database took.
+	// WALFsync is how long etcd's writes to its log took to become durable, and BackendCommit how long its writes to
+	// the database took.
 	WALFsync, BackendCommit Histogram
-	// HasLeader is 1 while it knows a leader; LeaderChanges counts the changes it has seen.
+	// HasLeader is 1 while the member knows a leader; LeaderChanges counts the leader changes that it has seen.
 	HasLeader, LeaderChanges Figure
 	// ProposalsFailed counts writes that failed to reach consensus.
 	ProposalsFailed Figure
-	// SlowApplies counts requests that took over 100 ms to apply; HeartbeatFailures counts heartbeats that it sent late
-	// as the leader, because disk or CPU were too slow.
+	// SlowApplies counts requests that took over 100 ms to apply; HeartbeatFailures counts heartbeats that the member
+	// sent late as the leader, because its disk or CPU was too slow.
 	SlowApplies, HeartbeatFailures Figure
 	// DBSize is the size of the database file in bytes, DBInUse the part that is in use, and Quota its limit.
 	DBSize, DBInUse, Quota Figure
@@ -28,20 +28,20 @@ type EtcdReading struct {
 	// Alarms is how many errors the local member reports about itself, and Errors are their texts.
 	Alarms Figure
 	Errors []string
-	// OwnSize is the size of its database as reported to other members, and SmallestSize the size of the smallest
-	// database of the other voters, in bytes.
+	// OwnSize is the size of the local member's database as reported to other members, and SmallestSize that of the
+	// smallest database of the other voters, in bytes.
 	OwnSize, SmallestSize Figure
 	// Version is the version of the local member, and FarthestRTT the longest response time of another voter, in
 	// seconds.
 	Version     string
 	FarthestRTT Figure
-	// Peers are the other members that it is or was connected to, by ID; nil if it reports none.
+	// Peers are the other members to which etcd is or was connected, by ID; nil if it reports none.
 	Peers map[uint64]Peer
-	// Process is the running process.
+	// Process is the local etcd's process.
 	Process EtcdProcess
 	// Settings are the flags of the local etcd.
 	Settings EtcdSettings
-	// Certificates are those that connections to etcd depend on, as last read.
+	// Certificates are the certificates that connections to etcd depend on, as last read.
 	Certificates CertificateReading
 }
 
@@ -49,20 +49,20 @@ type EtcdReading struct {
 type EtcdProcess struct {
 	Known   bool
 	Runs    bool
-	Started time.Duration // when it was started, on the clock of [Input], if it runs
+	Started time.Duration // when the process was started, on the clock of [Input], if it runs
 }
 
-// startedSince reports whether the process was started after that moment, or none runs.
+// startedSince reports whether the process was started after the given time, or no process runs.
 func (p EtcdProcess) startedSince(moment time.Duration) bool {
 	return p.Known && (!p.Runs || p.Started > moment)
 }
 
-// Peer is what the local etcd reports about another member. Its number of connections is not used: etcd still counts
-// those to a machine that lost power up to three minutes ago.
+// Peer is what the local etcd reports about another member. etcd's number of connections is not used, because it
+// includes connections to a machine that lost power up to three minutes ago.
 type Peer struct {
-	Received float64 // bytes from it so far
-	Active   bool    // etcd has established a connection to it, and uses it
+	Received float64 // bytes received from the member so far
+	Active   bool    // etcd has established a connection to the member, and uses it
 }
 
-// etcdSource is where the local etcd reports about itself.
+// etcdSource describes where etcd's figures come from, for display.
 const etcdSource = " of the local etcd's /metrics"

@@ -14,10 +14,10 @@ const (
 	EtcdAppliesSlow    Code = "ETCD_APPLIES_SLOW"
 	EtcdHeartbeatsLate Code = "ETCD_HEARTBEATS_LATE"
 	etcdCountsSpan          = 15 * time.Minute
-	leaderChanges           = 3 // as in etcd's own alerts
+	leaderChanges           = 3 // limit of etcd's own alerts
 	proposalsFail           = 5
 	heartbeatsLate          = 5
-	appliesSlow             = 50 // an expensive read counts too; a disk that is too slow causes hundreds
+	appliesSlow             = 50 // expensive reads count, too; a disk that is too slow causes hundreds
 	appliesSlowLeave        = 10
 )
 

@@ -8,14 +8,14 @@ import "time"
 // EtcdNoLeader is the code of the check of whether the local member has a leader.
 const EtcdNoLeader Code = "ETCD_NO_LEADER"
 
-// noLeaderFor is far longer than an election takes.
+// noLeaderFor is how long a member may have no leader, far longer than an election takes.
 const noLeaderFor = 30 * time.Second
 
 // checkLeaderless is the check of a member that has no leader for longer than an election takes.
 var checkLeaderless = advice{
 	name: "etcd-leaderless", component: Etcd,
 	source: "etcd_server_has_leader" + etcdSource,
-	limit:  Limit{Of: "leaders of the member", Unit: "at a time", Enter: 1, Leave: 1, Below: true},
+	limit:  Limit{Of: "leaders of the member", Unit: "at any time", Enter: 1, Leave: 1, Below: true},
 	code:   EtcdNoLeader,
 	title:  "The local member has no leader.",
 	meaning: "It serves neither writes nor linearizable reads. Either the cluster has lost quorum, or this " +

@@ -16,7 +16,7 @@ const (
 )
 
 const (
-	sizeApart, sizeApartLeave = 3, 2 // times the smallest of the others
+	sizeApart, sizeApartLeave = 3, 2 // multiples of the smallest database of the other voters
 	sizeApartFrom             = 256 << 20
 	sizeApartFor              = time.Hour
 )
@@ -25,7 +25,7 @@ const (
 var checkAlarm = advice{
 	name: "etcd-alarm", component: Etcd,
 	source: "the status of the local member",
-	limit:  Limit{Of: "alarms of etcd", Unit: "at a time"},
+	limit:  Limit{Of: "alarms of etcd", Unit: "at any time"},
 	code:   EtcdAlarm,
 	title:  "etcd raised an alarm.",
 	meaning: "With NOSPACE, etcd rejects all writes. With CORRUPT, the data of one member differs from the " +
@@ -41,8 +41,8 @@ var checkAlarm = advice{
 	}),
 }
 
-// checkSizeApart is the check of a database that is larger than the others': the same content with more free
-// pages.
+// checkSizeApart is the check of a database that is larger than the other voters' databases: it has the same content
+// and more free pages.
 var checkSizeApart = advice{
 	name: "etcd-size", component: Etcd,
 	source: "the status of each member",
@@ -71,7 +71,8 @@ var checkSizeApart = advice{
 	},
 }
 
-// apart returns the ratio of the local database to the smallest of the others. It ignores small ones.
+// apart returns the ratio of the local database's size to that of the smallest of the other voters. It ignores small
+// databases.
 func apart(r EtcdReading) Figure {
 	switch own, least := r.OwnSize, r.SmallestSize; {
 	case !own.Known:
@@ -85,7 +86,7 @@ func apart(r EtcdReading) Figure {
 	}
 }
 
-// reported shortens texts from another program.
+// reported shortens texts that another program reports.
 func reported(texts []string) (found []string) {
 	const longest = 120
 	for _, text := range texts {

@@ -20,7 +20,7 @@ const (
 	quotaSoon, quotaSoonLeave = 3, 5   // days
 	quotaEvery                = 30 * time.Minute
 	quotaSpan                 = 24 * time.Hour
-	quotaLeast                = 6 * time.Hour // observed growth needed for a forecast
+	quotaLeast                = 6 * time.Hour // how long growth must be observed before a forecast
 	quotaMarks                = 64
 	day                       = 24 * time.Hour
 )
@@ -70,7 +70,7 @@ type quota struct {
 	track      *track
 	now        time.Duration
 	etcd       EtcdReading
-	kept       []mark // bytes in use
+	kept       []mark // bytes in use in the database, one mark per reading
 }
 
 func (q *quota) read(in Input) {
@@ -93,7 +93,7 @@ func (q *quota) absent() string {
 	return ""
 }
 
-// percent returns how much of the quota the file takes.
+// percent returns how much of the quota the database file takes, in percent.
 func (q *quota) percent() float64 { return 100 * q.etcd.DBSize.Value / max(q.etcd.Quota.Value, 1) }
 
 // days forecasts in how many days the data in use will reach the quota, by linear regression. It returns false if the

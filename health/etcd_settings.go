@@ -16,9 +16,9 @@ const (
 	EtcdHeartbeatShort Code = "ETCD_HEARTBEAT_SHORT"
 )
 
-// EtcdSettings are the known flags of the local etcd, with their values. The zero value means not read.
+// EtcdSettings are the flags of the local etcd that checks use, with their values. The zero value means not read.
 type EtcdSettings struct {
-	// Known means that they were read; otherwise Absent is the reason, as a stable text.
+	// Known means that the flags were read; otherwise Absent is the reason, as a stable text.
 	Known  bool
 	Absent string
 	Flags  map[string]string
@@ -31,7 +31,7 @@ func (s EtcdSettings) absent() string {
 	return cmp.Or(s.Absent, notYet)
 }
 
-// risk is a flag of etcd whose value may do harm.
+// risk is a flag of etcd that may do harm if it has certain values.
 type risk struct {
 	flag   string
 	risky  func(value string) bool
@@ -93,7 +93,7 @@ func risks() []risk {
 var checkSettings = advice{
 	name: "etcd-settings", component: Etcd,
 	source:  "etcd.environment, and the command line of the local etcd",
-	limit:   Limit{Of: "risky settings", Unit: "at a time"},
+	limit:   Limit{Of: "risky settings", Unit: "at any time"},
 	code:    EtcdSettingsRisky,
 	title:   "etcd runs with risky settings.",
 	meaning: "Nothing is broken yet. Each of these settings disables something that protects the cluster.",
@@ -155,7 +155,7 @@ var checkHeartbeatSet = advice{
 	},
 }
 
-// Heartbeat returns the configured interval, or etcd's default if it is unknown.
+// Heartbeat returns the configured heartbeat interval, or etcd's default if the flag is unknown.
 func (s EtcdSettings) Heartbeat() time.Duration {
 	if n, err := strconv.ParseUint(s.Flags["heartbeat-interval"], 10, 20); err == nil && n > 0 {
 		return time.Duration(n) * time.Millisecond

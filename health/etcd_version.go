@@ -40,7 +40,7 @@ var checkVersion = advice{
 		var version string
 		return exceeds(0, time.Minute,
 			func(in Input) Figure {
-				if !in.Etcd.Alarms.Known { // there is no status
+				if !in.Etcd.Alarms.Known { // etcd did not return its status
 					return in.Etcd.Alarms
 				}
 				version = in.Etcd.Version
@@ -55,7 +55,7 @@ var checkVersion = advice{
 	},
 }
 
-// belowFloor returns how many releases a version is behind the one with all known fixes, as a number and in words.
+// belowFloor returns how many releases a version is behind the one with all known fixes, and a text about that.
 func belowFloor(version string) (Figure, string) {
 	var major, minor, patch int
 	if n, err := fmt.Sscanf(version, "%d.%d.%d", &major, &minor, &patch); err != nil || n < 3 {

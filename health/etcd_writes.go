@@ -15,9 +15,9 @@ const (
 	EtcdCommitSlow Code = "ETCD_COMMIT_SLOW"
 )
 
-// The limits of their p99. The buckets of etcd's histograms end at 1, 2, 4, 8, 16, 32 ms and so on: these are the first
-// bounds beyond the 10 and 25 ms of its hardware guide. Fewer than 300 writes in a span are too few for a p99. A single
-// burst is over before the finding begins.
+// The limits of the p99 of etcd's writes. The buckets of etcd's histograms end at 1, 2, 4, 8, 16, 32 ms and so on. The
+// limits are the first bounds beyond the 10 and 25 ms in etcd's hardware guide. Fewer than 300 writes in a span are too
+// few for a p99. A single burst is over before the finding begins.
 const (
 	etcdFsync, etcdFsyncLeave   = 16, 8  // ms
 	etcdCommit, etcdCommitLeave = 32, 16 // ms
@@ -77,14 +77,15 @@ func writes(what string, of func(EtcdReading) Histogram) func(advice, *track) ev
 	}
 }
 
-// slowest returns the time that the p99 since the start of the span certainly exceeded, in milliseconds.
+// slowest returns the bucket that contains the p99 of the writes within the span, and its upper bound in milliseconds,
+// which is infinite for the last bucket.
 func slowest(kept *Recent, at time.Duration, now Histogram) (Figure, Bucket) {
 	grown, over := kept.Take(at, now, etcdWritesSpan)
 	switch {
 	case !now.Known:
 		return Figure{Absent: now.Absent}, Bucket{}
 	case over < etcdWritesSpan:
-		return Figure{}, Bucket{} // it has not been read for long enough
+		return Figure{}, Bucket{} // etcd has not been read for long enough
 	case grown.Count() < etcdWritesFewest:
 		return Figure{Absent: "too few writes of etcd to judge"}, Bucket{}
 	}

@@ -22,15 +22,15 @@ type ExternalCheck struct {
 // ExternalCheckReading is the last result of an external check. The zero value means unknown.
 type ExternalCheckReading struct {
 	Name string
-	// Runs counts the runs with a result: each counts once.
+	// Runs counts the runs with a result, so that each result is used only once.
 	Runs  uint64
-	State State  // OK, or WARM for WARNING, or SLOW for CRITICAL
+	State State  // OK; WARM for a WARNING, or SLOW for a CRITICAL result
 	Text  string // one line
-	// Absent is why nothing is known now, as a stable text.
+	// Absent is why there is no current result, as a stable text.
 	Absent  string
 	Figures []ExternalCheckFigure
 	Took    time.Duration
-	Hung    bool // it was killed, and has not ended
+	Hung    bool // the program was killed but has not ended
 }
 
 // ExternalCheckFigure is one number measured by an external check.
@@ -46,8 +46,8 @@ const externalCheckAgain = 2
 // externalCheckCalm is how long an external check must report OK before its finding clears; patience doubles that.
 const externalCheckCalm = time.Minute
 
-// externalCheckSilence is the number of intervals without a result after which a finding ends. A silent check may never
-// report again, and its finding would gate for ever.
+// externalCheckSilence is the number of intervals without a result after which a finding ends. Otherwise the finding of
+// a check that never reports again would prevent steps forever.
 const externalCheckSilence = 10
 
 // ExternalCheckCode returns the code of an external check's finding.
@@ -95,12 +95,12 @@ type externalCheck struct {
 
 	name       string
 	code       Code
-	silence    time.Duration // how long without a result until its finding ends
+	silence    time.Duration // how long a finding lasts without a new result
 	track      *track
 	now        time.Duration
-	lastResult time.Duration // when it last returned a result
+	lastResult time.Duration // when the check last returned a result
 	seen       ExternalCheckReading
-	said       []State // the newest results, each run once
+	said       []State // the newest results, one per run
 	begun      bool
 	lastBad    time.Duration
 }
@@ -141,7 +141,7 @@ func (p *externalCheck) absent() string {
 	return p.why()
 }
 
-// why returns why it is silent; empty if it is not.
+// why returns why the check is silent; empty if it is not.
 func (p *externalCheck) why() string {
 	if p.seen.Absent == "" && p.seen.Runs == 0 {
 		return notYet
@@ -149,12 +149,12 @@ func (p *externalCheck) why() string {
 	return p.seen.Absent
 }
 
-// forgotten reports whether it has been silent for so long that its finding must end.
+// forgotten reports whether the check has been silent for so long that its finding must end.
 func (p *externalCheck) forgotten() bool {
 	return p.track.State != OK && p.now-p.lastResult >= p.silence
 }
 
-// entered discards the results when a finding ends: a new finding needs two again.
+// entered discards the results when a finding ends, so that a new finding needs two results again.
 func (p *externalCheck) entered(State) {
 	if p.track.State == OK {
 		p.said = nil
@@ -183,11 +183,12 @@ func (p *externalCheck) transitions() []rule {
 	return []rule{
 		{
 			[]State{Warm, Slow},
-			OK, "", fmt.Sprintf("no result for %s, %d of its intervals", show(p.silence), externalCheckSilence),
+			OK, "",
+			fmt.Sprintf("no result for %s, which is %d of its intervals", show(p.silence), externalCheckSilence),
 			func() (string, bool) {
 				return fmt.Sprintf("no result for %s: %s", show(p.silence), p.why()), p.forgotten()
 			},
-			false, // silence is not a recovery
+			false, // ending because of silence is not a recovery
 		},
 		{[]State{OK, Warm}, Slow, p.code, "it reports CRITICAL twice in a row", says(critical), false},
 		{[]State{OK}, Warm, p.code, "it reports WARNING or CRITICAL twice in a row", says(bad), false},

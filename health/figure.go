@@ -12,12 +12,12 @@ import (
 // for a missing reading is a stable text: it contains no numbers that change from one reading to the next.
 type Figure struct {
 	Value float64
-	// Known means that there is one; otherwise Absent is the reason, as a stable text.
+	// Known means that there is a number; otherwise Absent is the reason, as a stable text.
 	Known  bool
 	Absent string
 }
 
-// notYet is the reason before the first measurement.
+// notYet is the reason for a missing figure before the first measurement.
 const notYet = "not measured yet"
 
 // absent returns why there is no figure; empty if there is one.
@@ -28,7 +28,7 @@ func (f Figure) absent() string {
 	return cmp.Or(f.Absent, notYet)
 }
 
-// NotAvailable returns a reading, for example a [MachineReading], in which everything is missing for that reason.
+// NotAvailable returns a reading, for example a [MachineReading], in which everything is missing for the given reason.
 func NotAvailable[T any](why string) (reading T) {
 	setAbsent(reflect.ValueOf(&reading).Elem(), why)
 	return reading

@@ -17,28 +17,29 @@ type Figures struct {
 	InFlightOp string
 	// Score is the slow score, from 1 to 100.
 	Score float64
-	// Contaminated is the percentage of the last minute's samples that say nothing about the disk because of CPU
+	// Contaminated is the percentage of the last minute's samples that are no evidence about the disk because of CPU
 	// starvation.
 	Contaminated float64
-	// LeftOut is how many of the last minute's Samples are contaminated: no figure of a lane counts them.
+	// LeftOut is how many of the last minute's Samples are contaminated. The figures of the lanes ignore them.
 	LeftOut, Samples int
-	// QualifyDone and QualifyNeed are the progress of the qualifying run; both 0 if there is none.
+	// QualifyDone and QualifyNeed are the progress of the qualifying run in writes; both 0 if no run is in progress.
 	QualifyDone, QualifyNeed int
-	// GatherDone and GatherNeed are how many samples the first health state has and needs; both 0 once there is one.
+	// GatherDone and GatherNeed are the number of samples taken and needed for the first health state; both 0 once
+	// there is a state.
 	GatherDone, GatherNeed int
-	// Devices are those below etcd's data.
+	// Devices are the block devices below etcd's data.
 	Devices DevicesReading
-	// Certificates are those that were last read; do not modify them.
+	// Certificates are the certificates that were last read; do not modify them.
 	Certificates []Certificate
 }
 
-// LaneFigures cover the newest samples of a lane, as many as [Thresholds.Window], without contaminated ones; in a
-// qualifying run, the WAL lane's cover the run. If Count is 0, nothing was measured, and the other fields are
+// LaneFigures cover the newest samples of a lane, as many as [Thresholds.Window], without contaminated ones. During a
+// qualifying run, those of the WAL lane cover the run. If Count is 0, nothing was measured, and the other fields are
 // meaningless.
 type LaneFigures struct {
 	Count         int
 	P50, P99, Max time.Duration
-	// Over is how many took longer than [Thresholds.FsyncWarm].
+	// Over is how many samples took longer than [Thresholds.FsyncWarm].
 	Over int
 	// Age is the age of the newest sample, and Span the time between the oldest and the newest.
 	Age, Span time.Duration

@@ -18,25 +18,26 @@ const (
 
 // FileSystem is what the kernel reports about the file system of etcd's data.
 type FileSystem struct {
-	Type string // for example "ext4"
-	// ReadOnly is 1 while nothing can write to it, and 0 otherwise.
+	Type string // type of the file system, such as "ext4"
+	// ReadOnly is 1 while the file system is mounted read-only, and 0 otherwise.
 	ReadOnly Figure
-	// Errors counts the errors found in it since it was last checked, and LastError is the time of the last one, by the
-	// wall clock; zero if unknown.
+	// Errors counts the errors found in the file system since it was last checked, and LastError is the time of the
+	// last one, by the wall clock; zero if unknown.
 	Errors    Figure
 	LastError time.Time
-	// Unsafe is the mount option that keeps it from flushing the device, so that acknowledged writes may be lost.
+	// Unsafe is the mount option that keeps the file system from flushing the device, so that acknowledged writes may
+	// be lost.
 	Unsafe string
 }
 
-// inMemory reports whether it has no device at all.
+// inMemory reports whether the file system is in memory and has no device.
 func (s FileSystem) inMemory() bool { return s.Type == "tmpfs" || s.Type == "ramfs" }
 
 // inodesLow and inodesLeave are the percentages of free inodes below which the finding begins, and from which it ends.
 const inodesLow, inodesLeave = 5, 7
 
-// checkReadOnly is the check of whether the file system is writable. The probe detects one as well, but only this check
-// reports the cause.
+// checkReadOnly is the check of whether the file system is writable. The probe detects a read-only file system as well,
+// but only this check reports the cause.
 var checkReadOnly = advice{
 	name: "readonly", component: Disk,
 	source: "the options of the file system of etcd's data in /proc/self/mountinfo",
@@ -66,8 +67,8 @@ var checkReadOnly = advice{
 	},
 }
 
-// checkDamage is the check of damage that the file system detected. The file system records it on the disk until it is
-// checked.
+// checkDamage is the check of damage that the file system detected. The file system records the damage on the disk
+// until an operator runs fsck.
 var checkDamage = advice{
 	name: "damage", component: Disk,
 	source: "errors_count of ext4; other file systems have none",
@@ -97,7 +98,7 @@ var checkDamage = advice{
 	},
 }
 
-// damage describes the recorded errors, with the name of the etcd data on it.
+// damage describes the recorded errors, and names the etcd data on the file system.
 func (s FileSystem) damage(of string) string {
 	text := fmt.Sprintf("%s of %s has recorded %s, limit 0", s.Type, of, plural(int(s.Errors.Value), "error"))
 	if !s.LastError.IsZero() {

@@ -9,8 +9,8 @@ import (
 )
 
 // transitions are the transitions between the disk's states: fast to worse, slowly to better. [Thresholds] names the
-// sources of the numbers. In addition, trip comes from the binomial distribution, the slow score from TiKV, and the
-// limit of direct writes for OK from Pebble.
+// sources of the numbers. Three numbers have other sources: trip comes from the binomial distribution, the slow score
+// from TiKV, and the limit of direct writes for OK from Pebble.
 func (f *fsync) transitions() []rule {
 	alive := []State{Unknown, Qualifying, OK, Warm, Slow, Stalled}
 	answering := []State{Unknown, Qualifying, OK, Warm, Slow}
@@ -50,15 +50,18 @@ func (f *fsync) transitions() []rule {
 		},
 
 		{
-			ageing, Unknown, DiskProbeDown, "no sample for " + show(p.silent) + " and no write in flight", f.missing,
-			false,
+			ageing, Unknown, DiskProbeDown,
+			"there is no sample for " + show(p.silent) + " and no write in flight", f.missing, false,
 		},
-		{ageing, Unknown, DiskProbeDown, "only contaminated samples for " + show(p.unjudged), f.blinded, false},
+		{
+			ageing, Unknown, DiskProbeDown,
+			"there are only contaminated samples for " + show(p.unjudged), f.blinded, false,
+		},
 		{[]State{Unknown}, Unknown, DiskGathering, "samples arrive, and the host has a member", f.gathering, false},
 	}, f.qualifyingRules(), f.latencyRules(open))
 }
 
-// qualifyingRules are for the run before a first join.
+// qualifyingRules returns the rules for the qualifying run before a first join.
 func (f *fsync) qualifyingRules() []rule {
 	t := f.limits
 	within := fmt.Sprintf("p99 of %d WAL-like writes is below %s, p99.9 below %s, and none over %s",
@@ -84,7 +87,7 @@ func (f *fsync) qualifyingRules() []rule {
 	}
 }
 
-// latencyRules are for a disk in use.
+// latencyRules returns the rules for a disk in use.
 func (f *fsync) latencyRules(open []State) []rule {
 	t, p, short := f.limits, f.pace, f.limits.Window
 	var begin, later []rule
@@ -98,12 +101,12 @@ func (f *fsync) latencyRules(open []State) []rule {
 		{
 			[]State{Unknown},
 			Warm, DiskFsyncWarm,
-			fmt.Sprintf("the host has a member, %d samples, and was WARM before its samples stopped", short),
+			fmt.Sprintf("the host has a member and %d samples, and was WARM before its samples stopped", short),
 			f.memberStillWarm, false,
 		},
 		{
-			open, OK, "", fmt.Sprintf("the host has a member, %d samples, and no sign of WARM", short), f.memberFine,
-			false,
+			open, OK, "", fmt.Sprintf("the host has a member and %d samples without a sign of WARM", short),
+			f.memberFine, false,
 		},
 	}, later, []rule{
 		{
@@ -115,19 +118,20 @@ func (f *fsync) latencyRules(open []State) []rule {
 		},
 		{[]State{Warm}, Slow, DiskFsyncSlow, fmt.Sprintf("p99 is significantly over %s within %s", show(t.FsyncSlow),
 			show(p.sharp)), f.slowNow, false},
-		{[]State{Warm}, Slow, DiskFsyncSlow, fmt.Sprintf("%d samples over %s within %s, the last one while WARM",
+		{[]State{Warm}, Slow, DiskFsyncSlow, fmt.Sprintf("%d samples are over %s within %s, the last one while WARM",
 			outliersMost+1, show(t.outlier()), show(p.outliers)), f.outlyingStill, false},
 		{
 			[]State{Slow},
 			Warm, DiskFsyncWarm,
-			fmt.Sprintf("for %s, and in at least %d samples, none of %s or more, and the slow score is down to %.0f",
+			fmt.Sprintf("for %s and in at least %d samples, no write took %s or more, and the slow score is down "+
+				"to %.0f",
 				show(p.clean), short, show(t.FsyncSlow), scoreLeast), f.recovered, true,
 		},
 		{
 			[]State{Warm},
 			OK, "",
-			fmt.Sprintf("for %s, at most %d of the last %d samples over %s, direct writes below %s for %s, and no "+
-				"sign of WARM",
+			fmt.Sprintf("for %s, at most %d of the last %d samples are over %s, direct writes are below %s for %s, "+
+				"and there is no sign of WARM",
 				show(p.settle), allowed(short), short, show(t.FsyncClear), show(t.calm()), show(p.calm)), f.calmAgain,
 			true,
 		},

@@ -8,7 +8,8 @@ import (
 	"time"
 )
 
-// The conditions of the rules. Each returns the measurement against its limit, and whether it holds.
+// The following methods are the conditions of the rules. Each returns the measurement with its limit, and whether the
+// condition holds.
 
 func (f *fsync) broken() (string, bool) {
 	e := f.disk.Err
@@ -18,8 +19,8 @@ func (f *fsync) broken() (string, bool) {
 	return e.String(), true
 }
 
-// hanging reports whether the operation in flight is older than the limit and nothing vouches for the disk: while
-// etcd's writes complete, it is not the disk that hangs.
+// hanging reports whether the operation in flight is older than the limit and no write of another program, such as
+// etcd, shows that the disk still works.
 func (f *fsync) hanging(limit time.Duration) bool {
 	return f.disk.InFlight > limit && !f.vouched()
 }
@@ -74,7 +75,7 @@ func (f *fsync) missing() (string, bool) { return f.noData(), f.silent() }
 
 func (f *fsync) blinded() (string, bool) { return f.noData(), f.unjudged() }
 
-// flows reports whether there are current samples to judge by. Samples from before a gap do not count.
+// flows reports whether there are current samples to judge by.
 func (f *fsync) flows() bool { return len(f.recent) > 0 && !f.silent() && !f.unjudged() }
 
 func (f *fsync) gathering() (string, bool) { return f.gathered(), f.member && f.flows() }
@@ -85,7 +86,7 @@ func (f *fsync) unproven() (string, bool) {
 		!f.member && !f.qualified && f.flows()
 }
 
-// fits reports whether a whole run is measured and within the limits.
+// fits reports whether a complete run has been measured and is within the limits.
 func (f *fsync) fits() bool {
 	return len(f.run) >= f.limits.QualifySamples && len(f.misfits()) == 0
 }
@@ -98,8 +99,8 @@ func (f *fsync) passes() (string, bool) {
 	return f.runSummary(), true
 }
 
-// proven reports whether a FAILED disk has passed a whole run without an error. etcd must have been started since the
-// error, because an older process holds in memory what the disk may have lost.
+// proven reports whether a FAILED disk has passed a complete run without an error. etcd must have been started since
+// the error, because an older process may have data in memory that the disk has lost.
 func (f *fsync) proven() (string, bool) {
 	if !f.fits() || f.disk.InFlight > f.limits.Stall || !f.etcd.startedSince(max(f.brokenAt, f.track.Since)) {
 		return "", false
@@ -154,7 +155,7 @@ func (f *fsync) recovered() (string, bool) {
 		f.score.value <= scoreLeast && f.clean >= f.limits.Window && f.now-f.dirty >= need
 }
 
-// steady reports whether a WARM disk is good enough right now.
+// steady reports whether a WARM disk currently meets the limits for OK.
 func (f *fsync) steady() bool {
 	clear := len(f.recent) >= f.limits.Window &&
 		(f.recent.last(f.limits.Window).over(f.limits.FsyncClear) <= allowed(f.limits.Window) || f.compared.agreed())
@@ -166,8 +167,8 @@ func (f *fsync) steady() bool {
 	return len(direct) > 0 && direct.max() < f.limits.calm() && !tripped
 }
 
-// calmAgain reports whether the disk has been steady for long enough. This includes the window that first showed it,
-// but nothing before WARM.
+// calmAgain reports whether the disk has been steady for long enough. The time begins with the window of samples that
+// first showed it, but not before the disk became WARM.
 func (f *fsync) calmAgain() (string, bool) {
 	need := f.track.patience(OK, f.pace.settle, f.now)
 	return fmt.Sprintf("for %s, not more than %d of %d writes took longer than %s", show(need),

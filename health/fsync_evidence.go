@@ -8,9 +8,9 @@ import (
 	"time"
 )
 
-// fsync is the evidence on how long the disk takes to make a write durable. fsync_declaration.go declares it,
-// fsync.go has its rules, fsync_conditions.go their conditions, fsync_text.go the texts, and fsync_memory.go what
-// survives a restart.
+// fsync is the evidence on how long the disk takes to make a write durable. The check is declared in
+// fsync_declaration.go. Its rules are in fsync.go, their conditions in fsync_conditions.go, the texts in fsync_text.go,
+// and the state that survives a restart in fsync_memory.go.
 type fsync struct {
 	plain
 
@@ -28,39 +28,40 @@ type fsync struct {
 
 	recent   samples    // judged samples of both lanes, for the rules
 	lanes    [2]samples // judged samples of each lane, for display
-	sorted   [2]spread  // the latencies of lanes
-	run      samples    // judged samples of the WAL lane, of the qualifying run
-	runs     spread     // the latencies of run
-	leftOut  int        // contaminated samples of the run
+	sorted   [2]spread  // sorted latencies of lanes
+	run      samples    // judged samples of the qualifying run
+	runs     spread     // sorted latencies of run
+	leftOut  int        // number of contaminated samples of the run
 	score    score
 	outliers samples
 
 	// Times.
 	lastSample time.Duration // when the newest sample was completed
 	lastJudged time.Duration // when the newest sample that is not contaminated was completed
-	due        time.Duration // until when the probe rests, so that no sample is overdue
-	dirty      time.Duration // when a slow write, or missing data, last delayed leaving SLOW
-	// when the first of the consecutive windows that allow leaving WARM began; 0 if the last one does not
+	due        time.Duration // end of the probe's current rest, until which no sample is overdue
+	dirty      time.Duration // when a slow write or missing data last restarted the clean time
+	// beginning of the first window since which the disk has been steady; 0 if it is not
 	calmSince time.Duration
-	slowAt    time.Duration // when it was last slow, judged by the minute before
-	slowSince time.Duration // when it became SLOW
-	slowBegan time.Time     // the same, by the wall clock
-	resetAt   time.Duration // when FAILED was last left, 0 if never
-	brokenAt  time.Duration // when an operation last returned an error that means a broken disk, or hung
+	slowAt    time.Duration // when the writes of the last minute last showed a SLOW disk
+	slowSince time.Duration // when the disk became SLOW
+	slowBegan time.Time     // slowSince by the wall clock
+	resetAt   time.Duration // when the disk last left FAILED; 0 if never
+	brokenAt  time.Duration // when an operation last hung or returned an error that means a broken disk
 
-	allSigns []sign // cached, because their texts are expensive
+	allSigns []sign // cached, because formatting their texts is expensive
 
-	hung time.Duration // how long the last hanging operation had been in flight when last observed
+	hung time.Duration // age of the last hanging operation when it was last observed
 
-	clean     int  // judged samples since dirty
-	qualified bool // passed a qualifying run, and OK or WARM ever since
-	wasWarm   bool // WARM before the data ended
+	clean     int  // number of judged samples since dirty
+	qualified bool // the disk has passed a qualifying run, and has been OK or WARM ever since
+	wasWarm   bool // the disk was WARM before its samples stopped
 }
 
-// fsyncRecovers is how long a SLOW disk must show no sign of SLOW to recover: each sign covers the last minute itself.
+// fsyncRecovers is how long no sign of SLOW may hold before a SLOW disk recovers. It can be short, because each sign
+// itself covers the last minute.
 const fsyncRecovers = 30 * time.Second
 
-// samplesKept bounds the samples kept for the rules if the window is small and the probe fast.
+// samplesKept bounds the samples kept for the rules, in case the window is small and the probe is fast.
 const samplesKept = 1 << 16
 
 // begin marks the start of measuring: the first sample is not overdue yet.
@@ -76,7 +77,8 @@ func (f *fsync) read(in Input) {
 	for _, s := range in.Disk.Samples {
 		f.take(s)
 	}
-	failed := in.Disk.Err != nil && in.Disk.Err.At >= f.lastSample // after an error the probe rests as after a sample
+	// The probe also rests after an error, but then a missing sample must not be excused.
+	failed := in.Disk.Err != nil && in.Disk.Err.At >= f.lastSample
 	if in.Disk.Alive && in.Disk.NextIn > 0 && !failed {
 		f.due = f.now + in.Disk.NextIn
 	}
@@ -100,7 +102,7 @@ func (f *fsync) read(in Input) {
 	}
 }
 
-// restartRun discards the progress of the run that would end FAILED: on every error, and while an operation hangs.
+// restartRun discards the progress of a FAILED disk's run after every error and while an operation hangs.
 func (f *fsync) restartRun() {
 	at := f.brokenAt
 	if e := f.disk.Err; e != nil && e.broken() {
@@ -143,12 +145,12 @@ func (f *fsync) take(s Sample) {
 	}
 }
 
-// restartCleanTime restarts the clean time.
+// restartCleanTime restarts the time without slow writes that a SLOW disk needs to recover.
 func (f *fsync) restartCleanTime(at time.Duration) {
 	f.dirty, f.clean = max(f.dirty, at), 0
 }
 
-// trim drops what no rule needs any more.
+// trim drops samples that no rule needs any more.
 func (f *fsync) trim() {
 	sharp := len(f.recent.since(f.now - f.pace.sharp))
 	f.recent = f.recent.keep(max(3*f.limits.Window, min(sharp, samplesKept)))
@@ -163,7 +165,7 @@ func (f *fsync) trim() {
 	f.outliers = slices.DeleteFunc(f.outliers, func(s Sample) bool { return f.now-s.End > f.pace.outliers })
 }
 
-// entered keeps the evidence in step with the state.
+// entered updates the evidence after a transition.
 func (f *fsync) entered(from State) {
 	to := f.track.State
 	f.qualified = (to == OK || to == Warm) && (f.qualified ||

@@ -14,11 +14,11 @@ const fsyncName = "fsync"
 // outliersKept is more than any rule needs.
 const outliersKept = 16
 
-// diskMemory is what survives a restart of the agent in addition to the state: what the rules depend on, but no
-// samples.
+// diskMemory is the evidence that survives a restart of the agent, in addition to the state. It contains everything
+// that the rules depend on, except samples.
 type diskMemory struct {
 	Qualified  bool          `json:"qualified,omitempty"`
-	Run        runLimits     `json:"run"` // the limits of the run
+	Run        runLimits     `json:"run"` // the limits that the qualifying run was judged by
 	WasWarm    bool          `json:"wasWarm,omitempty"`
 	Score      float64       `json:"score"`
 	LastSample time.Duration `json:"lastSample"`
@@ -52,7 +52,7 @@ func (f *fsync) memory() any {
 	return m
 }
 
-// check returns an error if times are after the snapshot or numbers out of range.
+// check returns an error if a time is after the snapshot or a number is out of range.
 func (m diskMemory) check(at time.Duration) error {
 	moments := []time.Duration{m.LastSample, m.LastJudged, m.Dirty, m.Broken}
 	for _, o := range m.Outliers {
@@ -67,8 +67,8 @@ func (m diskMemory) check(at time.Duration) error {
 	return nil
 }
 
-// recall restores the evidence. It allows the probe the time for a first sample, unless the last one is already too
-// old.
+// recall restores the evidence. It allows the probe time for a first sample, unless the last sample was already
+// overdue.
 func (f *fsync) recall(memory []byte, at, now time.Duration) error {
 	var m diskMemory
 	if err := strictly(memory, &m); err != nil {
@@ -87,7 +87,7 @@ func (f *fsync) recall(memory []byte, at, now time.Duration) error {
 	for _, o := range m.Outliers {
 		f.outliers = append(f.outliers, Sample{End: o.End, Latency: o.Latency})
 	}
-	if f.track.Code == DiskUnfit { // the run restarts
+	if f.track.Code == DiskUnfit { // the qualifying run starts again
 		f.track.Code = DiskQualifying
 	}
 	if now-f.lastSample <= f.pace.unjudged {

@@ -14,13 +14,14 @@ type sign struct {
 	holds func() (string, bool)
 }
 
-// How many consecutive writes of a lane distinguish a disk that stays slow from one that was slow once. A disk's
-// internal cleanup takes two or three seconds, and no healthy disk exceeded fsyncSlow three times in a row.
+// The numbers of consecutive writes over a limit that show that a disk stays slow and was not slow just once. A disk's
+// internal cleanup takes two or three seconds, and no healthy disk was observed to exceed fsyncSlow three times in a
+// row.
 const (
 	warmInARow = 6
 	slowInARow = 3
-	// outliersMost is how many outliers a disk may have before it is WARM. The probe writes rarely, but if one write in
-	// a hundred is an outlier, their number exceeds this limit within minutes.
+	// outliersMost is how many outliers a disk may have before it is WARM. The probe writes rarely. Still, if one write
+	// in a hundred is an outlier, their number exceeds this limit within minutes.
 	outliersMost = 1
 )
 
@@ -37,19 +38,21 @@ func (f *fsync) newSigns() []sign {
 	short, long := t.Window, 3*t.Window
 	return []sign{
 		{
-			fmt.Sprintf("%d of the last %d samples, or %d of %d, over %s, unless the other voters' writes take as long",
+			fmt.Sprintf("%d of the last %d samples, or %d of %d, are over %s, unless the other voters' writes take "+
+				"as long",
 				trip(short), short, trip(long), long, show(t.FsyncWarm)), f.alone(f.often),
 		},
-		{fmt.Sprintf("%d samples of a lane in a row over %s", slowInARow, show(t.FsyncSlow)), func() (string, bool) {
-			return f.inARow(slowInARow, t.FsyncSlow, 0)
-		}},
 		{
-			fmt.Sprintf("%d samples of a lane in a row over %s, for %s or more, unless the other voters' writes take "+
-				"as long", warmInARow, show(t.FsyncWarm), show(p.streak)),
+			fmt.Sprintf("%d samples of a lane in a row are over %s", slowInARow, show(t.FsyncSlow)),
+			func() (string, bool) { return f.inARow(slowInARow, t.FsyncSlow, 0) },
+		},
+		{
+			fmt.Sprintf("%d samples of a lane in a row are over %s, for %s or more, unless the other voters' writes "+
+				"take as long", warmInARow, show(t.FsyncWarm), show(p.streak)),
 			f.alone(func() (string, bool) { return f.inARow(warmInARow, t.FsyncWarm, p.streak) }),
 		},
 		{
-			fmt.Sprintf("%d samples over %s within %s", outliersMost+1, show(t.outlier()), show(p.outliers)),
+			fmt.Sprintf("%d samples are over %s within %s", outliersMost+1, show(t.outlier()), show(p.outliers)),
 			f.outlying,
 		},
 	}
@@ -65,8 +68,8 @@ func (f *fsync) tripped() (string, bool) {
 	return "", false
 }
 
-// often reports whether more samples are over the limit than chance explains. Fewer samples than the window suffice if
-// that many of them are over.
+// often reports whether more samples are over the limit than chance explains. Fewer samples than a window suffice if
+// enough of them are over the limit.
 func (f *fsync) often() (string, bool) {
 	for _, n := range []int{f.limits.Window, 3 * f.limits.Window} {
 		window := f.recent.last(n)
@@ -78,8 +81,8 @@ func (f *fsync) often() (string, bool) {
 	return "", false
 }
 
-// alone returns a sign that holds only if the other voters' writes do not take as long, and have been compared if that
-// is possible.
+// alone returns a sign that does not hold while the comparison with the other voters shows, or is about to show, that
+// this disk is not the cause.
 func (f *fsync) alone(sign func() (string, bool)) func() (string, bool) {
 	return func() (string, bool) {
 		measured, holds := sign()
@@ -91,7 +94,7 @@ func (f *fsync) alone(sign func() (string, bool)) func() (string, bool) {
 	}
 }
 
-// inARow reports whether the newest n samples of a lane were over the limit, and for how long.
+// inARow reports whether at least the n newest samples of a lane were over the limit, over at least the given span.
 func (f *fsync) inARow(n int, limit, span time.Duration) (string, bool) {
 	for _, lane := range []Lane{LaneDirect, LaneWAL} {
 		streak := f.recent.streak(lane, limit)
@@ -113,7 +116,7 @@ func (f *fsync) outlying() (string, bool) {
 		len(f.outliers) > outliersMost
 }
 
-// outlyingStill requires one more outlier than the number that made the disk WARM.
+// outlyingStill reports whether there are too many outliers, the newest of them after the disk became WARM.
 func (f *fsync) outlyingStill() (string, bool) {
 	measured, holds := f.outlying()
 	return measured, holds && f.outliers[len(f.outliers)-1].End > f.track.Since

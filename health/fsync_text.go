@@ -36,7 +36,7 @@ func (f *fsync) text() string {
 	}
 }
 
-// aged marks a state that outlives its data.
+// aged adds to a text how old its data is, if the state has outlived its data.
 func (f *fsync) aged() string {
 	if !f.silent() {
 		return ""
@@ -53,7 +53,7 @@ func (f *fsync) noData() string {
 		return fmt.Sprintf("no sample for %s that was not contaminated by CPU starvation",
 			show(f.now-f.lastJudged))
 	}
-	parts := []string{fmt.Sprintf("no sample for %s, one is due every %s", show(f.now-f.lastSample),
+	parts := []string{fmt.Sprintf("no sample for %s; one is due every %s", show(f.now-f.lastSample),
 		show(f.limits.DirectInterval))}
 	if !f.disk.Alive {
 		parts = append(parts, "the probe is not running")
@@ -127,7 +127,7 @@ func (f *fsync) recentSummary() string {
 		plural(len(window), "write"), show(f.limits.FsyncWarm))
 }
 
-// failedOutlook returns the progress of a FAILED disk to OK.
+// failedOutlook describes the progress of a FAILED disk towards OK.
 func (f *fsync) failedOutlook() string {
 	if len(f.run) == 0 {
 		return ""
@@ -142,7 +142,7 @@ func (f *fsync) failedOutlook() string {
 	return so
 }
 
-// warmOutlook returns the progress of a WARM disk to OK.
+// warmOutlook describes the progress of a WARM disk towards OK.
 func (f *fsync) warmOutlook() string {
 	if f.calmSince > 0 {
 		return fmt.Sprintf("calm for %s, OK after %s", show(f.calmFor()),
@@ -158,7 +158,7 @@ func (f *fsync) warmOutlook() string {
 	return so
 }
 
-// slowOutlook returns the progress of a SLOW disk to WARM.
+// slowOutlook describes the progress of a SLOW disk towards WARM.
 func (f *fsync) slowOutlook() string {
 	return fmt.Sprintf("WARM again when no write takes %s or more for %s (so far for %s)", show(f.limits.FsyncSlow),
 		show(f.track.patience(Warm, f.pace.clean, f.now)), show(f.now-f.dirty))

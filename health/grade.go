@@ -5,12 +5,12 @@ package health
 
 import "math"
 
-// grades is how many doublings beyond a limit [Finding.Grade] distinguishes; more count the same.
+// grades is the number of doublings beyond a limit up to which [Finding.Grade] rises.
 const grades = 64
 
-// grade returns how bad a value is: one more each time that it becomes twice as bad. For a lower limit, half the value
-// is twice as bad; for a percentage, half of the remainder to 100 % is. A value within the limit is graded as if at the
-// limit. 0 means no grade.
+// grade returns how bad a value is: one more for each time that it becomes twice as bad. For a lower limit, half the
+// value is twice as bad; for a percentage, half the remainder to 100 % is. A value within the limit is graded as if it
+// were at the limit. 0 means no grade.
 func (l Limit) grade(value float64) float64 {
 	if l.Below {
 		value = min(value, l.Enter)

@@ -5,12 +5,12 @@ package health
 
 import "cmp"
 
-// HardwareReading is what is read separately because an answer may take long: what drives and sensors report about
-// themselves, and what other programs on this host report about the hardware. The zero value means not read.
+// HardwareReading contains readings that may take long: what drives and sensors report about themselves, and what other
+// programs on this host report about the hardware. The zero value means not read.
 type HardwareReading struct {
 	Drives  Several[Drive]
 	Sensors Several[Sensor]
-	Logged  Several[LoggedErrors] // the kernel log's errors of devices
+	Logged  Several[LoggedErrors] // errors of devices in the kernel log
 	Time    TimeSource
 	// TasksHung is the number of hung tasks in the kernel's log since the boot.
 	TasksHung Figure
@@ -31,24 +31,24 @@ func (s Several[T]) absent() string {
 	return cmp.Or(s.Absent, notYet)
 }
 
-// Drive is what a drive reports about itself (SMART). What it does not report is nil or missing.
+// Drive is what a drive reports about itself (SMART). A value that it does not report is nil or missing.
 type Drive struct {
-	Name   string `json:"name"` // as the kernel calls it: nvme0, sda
+	Name   string `json:"name"` // the kernel's name, such as nvme0 or sda
 	Model  string `json:"model,omitempty"`
 	Serial string `json:"serial,omitempty"`
-	// Absent is why it reports nothing.
+	// Absent is why the drive reports nothing.
 	Absent string `json:"absent,omitempty"`
-	// Failed is the drive's own health assessment.
+	// Failed means that the drive's own health assessment has failed.
 	Failed bool `json:"failed,omitempty"`
-	// Warns means that it reports its critical warnings, as NVMe drives do; Warnings are the bits of its log page.
+	// Warns means that the drive reports critical warnings, as NVMe drives do; Warnings are their bits.
 	Warns    bool  `json:"warns,omitempty"`
 	Warnings uint8 `json:"warnings,omitempty"`
-	// Spare is the remaining percentage of spare blocks, SpareLimit the lowest that is acceptable, and Used the used
-	// percentage of its rated life.
+	// Spare is the remaining percentage of spare blocks, SpareLimit the lowest acceptable percentage, and Used the used
+	// percentage of the drive's rated life.
 	Spare      *int `json:"spare,omitempty"`
 	SpareLimit *int `json:"spareLimit,omitempty"`
 	Used       *int `json:"used,omitempty"`
-	// Errors are its counters of failed reads and writes.
+	// Errors are the drive's counters of failed reads and writes.
 	Errors []DriveErrors `json:"errors,omitempty"`
 }
 
@@ -58,7 +58,7 @@ type DriveErrors struct {
 	N  uint64 `json:"n"`
 }
 
-// title names a drive so that an operator can find it.
+// title returns a name by which an operator can find the drive.
 func (d Drive) title() string {
 	if of := cmp.Or(d.Serial, d.Model); of != "" {
 		return d.Name + " (" + of + ")"
@@ -68,11 +68,12 @@ func (d Drive) title() string {
 
 // Sensor is one of the kernel's hardware monitors (hwmon).
 type Sensor struct {
-	Of    string // the device or the chip: nvme0, coretemp
-	Label string // which one of its sensors
-	// Drive means that it is a temperature sensor of a drive; Limit is the highest that its maker allows, 0 if unknown.
+	Of    string // device or chip, such as nvme0 or coretemp
+	Label string // name of the sensor on that device or chip
+	// Drive means that this is the temperature sensor of a drive; Limit is the highest temperature that the drive's
+	// maker allows, 0 if unknown.
 	Drive          bool
 	Celsius, Limit float64
-	// Alarm means that the chip itself reports the sensor beyond its limits, or broken.
+	// Alarm means that the chip reports that the sensor is broken or beyond its limits.
 	Alarm bool
 }

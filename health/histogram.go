@@ -9,10 +9,10 @@ import (
 	"time"
 )
 
-// Histogram counts events by their duration. A different program counts them, from its own start. The zero value means
-// not read.
+// Histogram counts events by their duration. The program that counts them starts at zero whenever it starts. The zero
+// value means not read.
 type Histogram struct {
-	// Known means that there is one; otherwise Absent is the reason, as a stable text.
+	// Known means that the histogram was read; otherwise Absent is the reason, as a stable text.
 	Known  bool
 	Absent string
 	// Bounds are the upper bounds of the buckets in seconds, ascending; Counts has one more, for everything above.
@@ -20,7 +20,7 @@ type Histogram struct {
 	Counts []uint64
 }
 
-// Bucket is the range of a latency. With an Upto of 0 it has no upper end.
+// Bucket is a range of latencies. If Upto is 0, it has no upper end.
 type Bucket struct{ Over, Upto time.Duration }
 
 // String describes the range.
@@ -42,7 +42,7 @@ func (h Histogram) Count() (n uint64) {
 	return n
 }
 
-// Delta returns what was counted after an earlier reading, and false if that is unknown: one of the two is missing, or
+// Delta returns what was counted since an earlier reading, and false if that is unknown because a reading is missing or
 // the counts restarted in between.
 func (h Histogram) Delta(before Histogram) (Histogram, bool) {
 	if !h.Known || !before.Known || !slices.Equal(h.Bounds, before.Bounds) || len(h.Counts) != len(before.Counts) {
@@ -58,8 +58,8 @@ func (h Histogram) Delta(before Histogram) (Histogram, bool) {
 	return grown, true
 }
 
-// Quantile returns the bucket with the latency that so many of a thousand (990 for the 99th percentile) do not exceed,
-// and false if nothing was counted.
+// Quantile returns the bucket that contains the given quantile, in thousandths (990 for the 99th percentile), and false
+// if nothing was counted.
 func (h Histogram) Quantile(perMille int) (Bucket, bool) {
 	n := h.Count()
 	if n == 0 {

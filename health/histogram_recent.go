@@ -10,27 +10,28 @@ import (
 
 // Recent keeps earlier readings of a histogram that only grows, to calculate its recent growth.
 type Recent struct {
-	at   []time.Duration // of the readings, oldest first
+	at   []time.Duration // times of the readings, oldest first
 	seen []Histogram
 }
 
-// recentKept bounds the readings.
+// recentKept bounds the number of readings.
 const recentKept = 64
 
-// Take adds a reading. It returns the growth since the last reading that is at least a span old, or else since the
-// first one, and over how long. A histogram that is unknown, or counts from zero again, restarts it. A reading that was
-// taken already changes nothing.
+// Take adds a reading. It returns the growth, and the time in which it occurred, since the last reading that is at
+// least a span old, or else since the first reading. A histogram that is unknown or has restarted from zero discards
+// all earlier readings. Adding the same reading again changes nothing.
 func (k *Recent) Take(at time.Duration, now Histogram, span time.Duration) (grown Histogram, over time.Duration) {
 	if !now.Known {
 		k.at, k.seen = nil, nil
 		return Histogram{}, 0
 	}
 	if n := len(k.at); n > 0 {
-		if _, same := now.Delta(k.seen[n-1]); !same { // another etcd process
+		if _, same := now.Delta(k.seen[n-1]); !same { // the counts have restarted, with a new etcd process
 			k.at, k.seen = nil, nil
 		}
 	}
-	if n := len(k.at); n == 0 || at-k.at[n-1] >= span/(recentKept-2) { // however often Take is called
+	// keep few readings, however often Take is called
+	if n := len(k.at); n == 0 || at-k.at[n-1] >= span/(recentKept-2) {
 		k.at, k.seen = append(k.at, at), append(k.seen, now)
 	}
 	for len(k.at) > 2 && at-k.at[1] >= span || len(k.at) > recentKept {

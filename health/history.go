@@ -12,32 +12,33 @@ import (
 	"time"
 )
 
-// History is what a host has learned about its own writes in the last days: how long they usually take, and how long
-// they have been slower than that, by the hour of the day. Unlike a [Judge.Snapshot] it stays valid after a reboot, so
-// the caller keeps it in a directory that survives one. The zero value is an empty history.
+// History is what a host has learned about its own writes in the last days: how long they usually take, and for how
+// long they have been slower, by the hour of the day. Unlike a [Judge.Snapshot] it stays valid after a reboot, so the
+// caller keeps it in a directory that survives reboots. The zero value is an empty history.
 //
-// It depends on no clock: a day ends when the wall clock has another date and the day has enough measurements. A clock
-// that jumps neither discards days nor adds empty ones.
+// It does not rely on a correct clock: a day ends only when the wall clock shows another date and the day has enough
+// measurements. So a clock that jumps neither discards days nor adds empty ones.
 type History struct {
 	Version int `json:"version"`
-	// Disks are the identities of the disks that it is about; empty if unknown.
+	// Disks are the identities of the disks that the history is about; empty if unknown.
 	Disks []string `json:"disks,omitempty"`
-	Days  []Day    `json:"days,omitempty"` // oldest first, at most [HistoryDays]; the last one is today
+	Days  []Day    `json:"days,omitempty"` // at most [HistoryDays] days, oldest first; the last one is today
 }
 
 // Day is one day of a [History].
 type Day struct {
 	// Date is in days since 1970, in UTC, when the day began.
 	Date int64 `json:"date"`
-	// Minutes counts the measured minutes by the median of their writes, in eighths of an octave: see bucketOf.
+	// Minutes counts the measured minutes by their median write time, in buckets of an eighth of an octave: see
+	// bucketOf.
 	Minutes map[int]int `json:"minutes,omitempty"`
-	// Spells is the longest spell in seconds, by the hour in UTC in which it began and by the rung: see [Rungs].
+	// Spells contains the longest spell in seconds, by the hour in UTC in which it began and by its rung: see [Rungs].
 	Spells map[int]map[int]int `json:"spells,omitempty"`
-	// Found is the same for spells that were a finding and ended by themselves. They are a habit only if they recur:
-	// see scheduled.
+	// Found contains the same for spells that were a finding and ended by themselves. They are a habit only if they
+	// recur: see scheduled.
 	Found map[int]map[int]int `json:"found,omitempty"`
-	// Slow is the longest time in seconds for which the disk was SLOW and became fast again by itself, by the hour in
-	// UTC in which that began.
+	// Slow contains the longest time in seconds for which the disk was SLOW before it became fast again by itself, by
+	// the hour in UTC in which it became SLOW.
 	Slow map[int]int `json:"slow,omitempty"`
 	// Tails counts the slow episodes.
 	Tails int `json:"tails,omitempty"`
@@ -46,24 +47,25 @@ type Day struct {
 const (
 	historyVersion = 1
 	historyBytes   = 64 << 10
-	// HistoryDays is how many days a history has: the days of a week, and today.
+	// HistoryDays is the maximum number of days in a history: a week, and today.
 	HistoryDays = 8
-	// historyReady is how many minutes must be measured before a host is compared with its own past.
+	// historyReady is the number of measured minutes that a comparison with the past needs.
 	historyReady = 30
-	// dayFewest is how many measured minutes make a day.
+	// dayFewest is how many minutes must be measured before a day can end.
 	dayFewest = 6 * 60
 	dayMost   = 48 * 60
 	// diskMost bounds the length of a disk's identity.
 	diskMost = 64
 	// spellLongest bounds a learned spell.
 	spellLongest = 40 * time.Minute
-	// A spell that was a finding is a scheduled job, and not a fault, if there was one at the same hour on scheduleDays
-	// days. A day with such spells in more than scheduleHours hours does not count. scheduleLongest bounds it.
+	// A spell that was a finding counts as a scheduled job, not as a fault, if there was one at the same hour on
+	// scheduleDays days. A day with such spells in more than scheduleHours hours does not count. scheduleLongest is the
+	// longest such spell.
 	scheduleDays, scheduleHours = 3, 4
 	scheduleLongest             = 2 * time.Hour
 
 	bucketLeast = 8 * time.Microsecond
-	bucketsOf   = 8 // in an octave
+	bucketsOf   = 8 // buckets per octave
 	buckets     = 240
 )
 
@@ -85,8 +87,7 @@ func (h *History) Add(at time.Time, median time.Duration) {
 	day.Minutes[bucketOf(median)]++
 }
 
-// AddSpell adds a spell: from the given time, for so long, the writes took at least as many times the usual time as the
-// rung.
+// AddSpell adds a spell that began at the given time, and in which writes took at least rung times the usual time.
 func (h *History) AddSpell(began time.Time, rung int, lasted time.Duration) {
 	if !began.IsZero() {
 		addSpell(&h.today(began).Spells, began, rung, min(lasted, spellLongest))
@@ -126,8 +127,8 @@ func (h *History) AddSlow(began time.Time, lasted time.Duration) {
 	day.Slow[hour] = max(day.Slow[hour], int(lasted/time.Second))
 }
 
-// LongestSlow returns the longest spell in which the disk was SLOW and became fast again by itself. A day with such
-// spells in more than scheduleHours hours does not count: that disk is broken.
+// LongestSlow returns the longest time for which the disk was SLOW before it became fast again by itself. A day with
+// such spells in more than scheduleHours hours does not count, because it indicates a broken disk.
 func (h *History) LongestSlow() time.Duration {
 	longest := 0
 	for _, d := range h.Days {
@@ -141,8 +142,8 @@ func (h *History) LongestSlow() time.Duration {
 	return time.Duration(longest) * time.Second
 }
 
-// Of returns the history of these disks: this one, or an empty one if none of them is among the disks that it is about.
-// A disk of unknown identity counts as the same. So does an array in which some of the disks were replaced.
+// Of returns the history of the given disks: this history, or an empty one if it is about different disks. Disks of
+// unknown identity count as the same. So does an array in which only some of the disks were replaced.
 func (h History) Of(disks []string) History {
 	if len(disks) == 0 {
 		return h
@@ -161,7 +162,7 @@ func (h *History) AddTail(at time.Time) {
 	}
 }
 
-// Median returns the usual time of a write, and whether enough minutes were measured.
+// Median returns the usual write time, and whether enough minutes were measured.
 func (h *History) Median() (time.Duration, bool) {
 	var all [buckets]int
 	total := 0
@@ -185,7 +186,8 @@ func (h *History) Median() (time.Duration, bool) {
 	return 0, false
 }
 
-// Longest returns the longest spell of that rung that began at this hour, the one before, or the one after.
+// Longest returns the longest spell of the given rung that began at the hour of the given time, one hour before or one
+// hour after.
 func (h *History) Longest(at time.Time, rung int) time.Duration {
 	longest, hour := 0, at.UTC().Hour()
 	for _, d := range h.Days {
@@ -196,8 +198,8 @@ func (h *History) Longest(at time.Time, rung int) time.Duration {
 	return max(time.Duration(longest)*time.Second, h.scheduled(hour, rung))
 }
 
-// scheduled returns the longest spell of a job that runs at this hour, the one before, or the one after; 0 if there is
-// none.
+// scheduled returns the longest spell of a scheduled job that runs at the given hour, one hour before or one hour
+// after; 0 if there is none.
 func (h *History) scheduled(hour, rung int) time.Duration {
 	longest, days := 0, 0
 	for _, d := range h.Days {
@@ -215,7 +217,7 @@ func (h *History) scheduled(hour, rung int) time.Duration {
 	return time.Duration(longest) * time.Second
 }
 
-// UsualTails returns how many slow episodes there usually are in that time.
+// UsualTails returns the usual number of slow episodes in the given time.
 func (h *History) UsualTails(in time.Duration) float64 {
 	minutes, tails := 0, 0
 	for _, d := range h.Days {
@@ -262,7 +264,7 @@ func (h *History) Encode() ([]byte, error) {
 	return data, nil
 }
 
-// DecodeHistory reads what Encode returned. It refuses values out of bounds.
+// DecodeHistory decodes a history that Encode has encoded. It refuses values that are out of bounds.
 func DecodeHistory(data []byte) (History, error) {
 	var h History
 	if len(data) > historyBytes {

@@ -8,16 +8,16 @@ import (
 	"time"
 )
 
-// Input is everything to judge by at one moment. Every time in it is a duration since boot on one kernel clock that all
-// processes share, preferably CLOCK_MONOTONIC, which also stamps the probe's samples.
+// Input contains all readings that a judge uses, at one moment. Every time in it is a duration since boot on one kernel
+// clock that all processes share, preferably CLOCK_MONOTONIC, which also stamps the probe's samples.
 type Input struct {
-	// Now is the current time. A time before the last input counts as the last.
+	// Now is the current time. If it is before the previous input's, it counts as the same.
 	Now time.Duration
 	// Member means that this host has a member of the cluster, including a learner. If in doubt, it is true, because a
 	// host without a member has to pass a qualifying run.
 	Member bool
 	Disk   DiskReading
-	// Hardware is the last answer of drives and sensors.
+	// Hardware is the last report of drives and sensors.
 	Hardware HardwareReading
 	// Machine is the kernel's last report on the rest of the machine; it may be a few rounds old.
 	Machine MachineReading
@@ -26,7 +26,7 @@ type Input struct {
 	// Database is the last reading of the file system of etcd's database, if the log is on a different one. It may also
 	// be a few rounds old.
 	Database DatabaseReading
-	// Etcd is the local etcd's last report; it may be a few of its own intervals old.
+	// Etcd is the local etcd's last report; it may be a few of its reading intervals old.
 	Etcd EtcdReading
 	// ExternalChecks are the last results of the operator's own checks.
 	ExternalChecks []ExternalCheckReading
@@ -36,39 +36,40 @@ type Input struct {
 	Discovery DiscoveryReading
 	// Shared is where the other voters run.
 	Shared SharedReading
-	// Network is which hosts reach which, as far as they have reported.
+	// Network is which hosts can reach each other, as far as they have reported that.
 	Network NetworkReading
-	// Peers is how long the writes of the other voters take, as they publish it.
+	// Peers is how long the other voters' writes take, as their hosts publish it.
 	Peers PeerWritesReading
 	// Wall is the wall clock's time, or zero. It may jump: it only selects the hour of the day in [History].
 	Wall time.Time
 
-	reset bool // an operator resets FAILED
+	reset bool // an operator has reset FAILED
 }
 
 // DiskReading is what the probe reports since the previous reading. The zero value means unknown.
 type DiskReading struct {
-	// Samples are the writes that completed since the previous reading, oldest first, each once. A failed write is no
-	// sample; it shows in Err.
+	// Samples are the writes that completed since the previous reading, each once, oldest first. A failed write is not
+	// a sample; it is reported in Err.
 	Samples []Sample
 	// InFlight is the age of the operation in flight, 0 if there is none, and InFlightOp its name.
 	InFlight   time.Duration
 	InFlightOp string
 	// NextIn is how long the probe rests before its next write, 0 if it is due or unknown.
 	NextIn time.Duration
-	// Alive means that the probe runs, stuck or not.
+	// Alive means that the probe is running, even if it is stuck.
 	Alive bool
 	// Err is the last error of any operation, nil if there was none.
 	Err *DiskError
-	// Free and Total are the bytes of the file system, UsageAge the age of both. If Total is 0 they are unknown.
+	// Free and Total are the sizes of the file system in bytes, and UsageAge is the age of both. If Total is 0, they
+	// are unknown.
 	Free, Total uint64
 	UsageAge    time.Duration
-	// Inodes is how many files it can have, and InodesFree how many more can be created. Inodes is 0 if it has no such
-	// limit.
+	// Inodes is how many files the file system can have, and InodesFree how many more can be created. Inodes is 0 if
+	// there is no such limit.
 	Inodes, InodesFree uint64
 	// LastCompletion is when a write of another program to this disk, usually etcd, was last observed to become
-	// durable; 0 if unknown. It vouches for the disk while the probe's own write hangs, for [Thresholds.Stall], so it
-	// should be read at least twice in that time.
+	// durable; 0 if unknown. For [Thresholds.Stall] it counts as evidence that the disk works even if the probe's own
+	// write hangs, so it should be read at least twice in that time.
 	LastCompletion time.Duration
 }
 
@@ -77,8 +78,8 @@ type Lane uint8
 
 // The lanes.
 const (
-	LaneDirect Lane = iota // overwrites a block, bypassing the page cache: the device and hardly anything else
-	LaneWAL                // appends and syncs as etcd's write-ahead log does: device, file system and journal
+	LaneDirect Lane = iota // overwrites a block, bypassing the page cache: measures hardly more than the device
+	LaneWAL                // appends and syncs like etcd's write-ahead log: measures device, file system and journal
 )
 
 // Sample is one write that became durable.
@@ -87,7 +88,7 @@ type Sample struct {
 	// End is when it completed.
 	End     time.Duration
 	Latency time.Duration
-	// Contaminated means CPU starvation during the write. Such a sample is never held against the disk.
+	// Contaminated means that there was CPU starvation during the write. Such a sample is never held against the disk.
 	Contaminated bool
 }
 
@@ -112,10 +113,10 @@ func (e *DiskError) broken() bool {
 	}
 }
 
-// refused reports whether another probe has locked the directory, perhaps one that is stuck since the previous agent.
+// refused reports whether another probe has locked the directory, perhaps a stuck probe of the previous agent.
 func (e *DiskError) refused() bool { return e.Errno == syscall.EWOULDBLOCK }
 
-// String returns what failed and how.
+// String returns which operation failed and how.
 func (e *DiskError) String() string {
 	cause := e.Errno.Error()
 	switch e.Errno {

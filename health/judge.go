@@ -13,26 +13,26 @@ import (
 
 // Assessment is the health of the machine at one moment.
 type Assessment struct {
-	// State is the worst of all checks that gate anything, and Since when it was entered.
+	// State is the worst state of all checks that gate anything, and Since is when it was entered.
 	State State
 	Since time.Duration
-	// Gates is everything that the findings prevent.
+	// Gates are all steps that the findings prevent.
 	Gates Gate
-	// Code, Text and Remedy are those of the worst gating finding. Without one, Code and Remedy are empty and Text is
+	// Code, Text and Remedy are taken from the worst gating finding. Without one, Code and Remedy are empty and Text is
 	// the latest measurement.
 	Code   Code
 	Text   string
 	Remedy string
-	// Qualified means that the disk passed a qualifying run and has been OK or WARM since.
+	// Qualified means that the disk has passed a qualifying run and has been OK or WARM since.
 	Qualified bool
 	// Recovers means that the state is SLOW because of past writes only: the last minute alone would not make the disk
 	// SLOW.
 	Recovers bool
-	// HealsAfter is the longest time for which the disk was SLOW in the last days before it became fast again by
-	// itself; 0 if that did not happen, or if the disk is not SLOW.
+	// HealsAfter is, for a SLOW disk, the longest time in the last days for which it was SLOW before it became fast
+	// again by itself; 0 if that has not happened.
 	HealsAfter time.Duration
-	// SlowNow means that the newest writes alone would cause a finding about slow writes; without it, such a finding
-	// only waits for its end.
+	// SlowNow means that the newest writes alone would cause a finding about slow writes. If it is false, such a
+	// finding only waits until it may end.
 	SlowNow bool
 	// Writes is how long writes to the disk take now.
 	Writes Writes
@@ -40,14 +40,14 @@ type Assessment struct {
 	AsksPeers bool
 	// Findings are sorted: first those that gate something, each group with the worst first.
 	Findings []Finding
-	// Checks has the state of each check, in the order of [Checks].
+	// Checks contains the state of each check, in the order of [Checks].
 	Checks []Standing
-	// NotAvailable lists optional checks without a reading, and single devices without one. They are ignored.
+	// NotAvailable lists the optional checks and the single devices that have no reading. They are ignored.
 	NotAvailable []Absence
 	Figures      Figures
 }
 
-// Absence is an optional check that cannot be made, with the reason.
+// Absence is an optional check without a reading, with the reason.
 type Absence struct {
 	Check     string    `json:"check"`
 	Component Component `json:"component"`
@@ -59,32 +59,33 @@ type Finding struct {
 	Code      Code
 	Component Component
 	State     State  // the health state if this were the only finding
-	Gates     Gate   // what it prevents
-	Text      string // what was measured, against its limit
+	Gates     Gate   // the steps that it prevents
+	Text      string // the measurement with its limit
 	Remedy    string
-	Since     time.Duration // when its state was entered
-	// Count is the number of instances that have lasted long enough; 0 if they are not counted.
+	Since     time.Duration // when this state was entered
+	// Count is the number of items, such as drives, with the condition; 0 if the check does not count items.
 	Count int
 	// Grade is the binary logarithm of the severity: one more means twice as bad. It is 0 if unknown.
 	Grade float64
-	// Cause is the likely cause of slow writes, and Why the measurement behind it. Both are empty if there is none.
+	// Cause is the likely cause of slow writes, and Why the measurement that indicates it. Both are empty if no cause
+	// is known.
 	Cause Cause
 	Why   string
 }
 
-// Change is a transition of a check to another state or code.
+// Change is a transition of a check to another state or code, or the loss of its reading.
 type Change struct {
 	Component Component
 	Check     string // its name
 	From, To  State
-	Code      Code   // of the new finding, empty if To is OK
-	Text      string // the measurement that caused it
+	Code      Code   // code of the new finding; empty if To is OK
+	Text      string // the measurement that caused the transition
 	// NotAvailable is set if the check has lost its reading; its state is then unchanged.
 	NotAvailable string
 	At           time.Duration
 }
 
-// Judge derives the health of the machine from inputs over time. It is not safe for concurrent use.
+// Judge derives the health of the machine from a series of inputs. It is not safe for concurrent use.
 type Judge struct {
 	checks   []*check
 	compared *comparison
@@ -100,7 +101,7 @@ type Judge struct {
 	since         time.Duration
 }
 
-// New returns a judge without any data. It fails on invalid thresholds and names all of them.
+// New returns a judge without any data. It returns an error that names all invalid thresholds.
 func New(t Thresholds) (*Judge, error) {
 	if err := t.check(); err != nil {
 		return nil, fmt.Errorf("invalid thresholds: %w", err)
@@ -127,7 +128,7 @@ func judgeBy(all []declaration) (*Judge, error) {
 	return j, nil
 }
 
-// Observe processes new input. It returns the current health and the changes since the last call, in order.
+// Observe processes new input. It returns the current health, and the changes since the previous call in order.
 func (j *Judge) Observe(in Input) (Assessment, []Change) {
 	in = j.plausible(in)
 	if !j.begun {
@@ -145,7 +146,7 @@ func (j *Judge) Observe(in Input) (Assessment, []Change) {
 	return j.assess(), changes
 }
 
-// Reset ends FAILED after an operator has repaired the machine, with the next Observe. It returns an error if no check
+// Reset makes the next Observe end FAILED, after an operator has repaired the machine. It returns an error if no check
 // is FAILED.
 func (j *Judge) Reset() error {
 	if !slices.ContainsFunc(j.checks, func(c *check) bool { return c.State == Failed }) {
@@ -163,7 +164,7 @@ func (j *Judge) begin(now time.Duration) {
 	}
 }
 
-// plausible corrects impossible times and readings, so that no rule has to handle them.
+// plausible corrects impossible times and drops impossible readings, so that no rule has to handle them.
 func (j *Judge) plausible(in Input) Input {
 	in.Now = max(in.Now, j.now)
 	in.reset = j.reset
@@ -220,7 +221,8 @@ func (j *Judge) assess() Assessment {
 	return v
 }
 
-// findings returns all findings that no cause hides: first those that gate something, each group with the worst first.
+// findings returns all findings that no other finding explains: first those that gate something, each group with the
+// worst first.
 func (j *Judge) findings() []Finding {
 	var listed []Finding
 	for _, c := range j.checks {
@@ -242,13 +244,13 @@ type Rule struct {
 	Component Component `json:"-"`
 	From      []State   `json:"from"`
 	To        State     `json:"to"`
-	Code      Code      `json:"code,omitempty"` // code of the finding in To, empty if that is OK
+	Code      Code      `json:"code,omitempty"` // code of the finding in state To; empty if To is OK
 	When      string    `json:"when"`           // the condition, with its limits and times
-	// Return marks a recovery. Each recovery within a day doubles the time that the next one takes, up to 4 h.
+	// Return marks a recovery. Each recovery doubles the time that the next one within a day takes, up to 4 h.
 	Return bool `json:"return,omitempty"`
 }
 
-// Rules returns all transitions, in the order in which they are tried.
+// Rules returns the transitions of all checks, in the order in which they are tried.
 func (j *Judge) Rules() []Rule {
 	var all []Rule
 	for _, c := range j.checks {

@@ -82,7 +82,7 @@ func TestARestingProbeIsNotSilent(t *testing.T) {
 	b.now++
 	b.look()
 	b.want(Unknown)
-	b.says("no sample for 25 s, one is due every 1 s")
+	b.says("no sample for 25 s; one is due every 1 s")
 }
 
 func TestAProbeThatCannotWriteIsSilentDespiteRetries(t *testing.T) {
@@ -94,7 +94,7 @@ func TestAProbeThatCannotWriteIsSilentDespiteRetries(t *testing.T) {
 		b.look()
 	}
 	b.want(Unknown)
-	b.says("no sample for 6 s, one is due every 1 s; wal write+sync: no space left on device")
+	b.says("no sample for 6 s; one is due every 1 s; wal write+sync: no space left on device")
 	b.next.Err.At = b.now - time.Second // one write fails, the next succeeds
 	b.each(300*time.Second, ms)
 	b.want(OK)
@@ -116,7 +116,7 @@ func TestSilenceReportsTheProbesError(t *testing.T) {
 	b.next.Alive, b.next.Err = false, &DiskError{"open directory", syscall.EACCES, b.now}
 	b.look()
 	b.want(Unknown)
-	b.says("no sample for 34 s, one is due every 1 s; the probe is not running; open directory: permission denied")
+	b.says("no sample for 34 s; one is due every 1 s; the probe is not running; open directory: permission denied")
 	if b.result.Code != DiskProbeDown || b.result.Remedy == "" {
 		t.Errorf("code %s, remedy %q", b.result.Code, b.result.Remedy)
 	}

@@ -24,38 +24,38 @@ const (
 // LinkReading is what the kernel reports, at one moment, about the interface that carries etcd's peer traffic. The zero
 // value means not read.
 type LinkReading struct {
-	// Absent is why there is nothing to report.
+	// Absent is why there is no report.
 	Absent string
 	// At is the time of the reading.
 	At time.Duration
 	// Links are the interface and those below it, for example the ports of a bond; higher ones first.
 	Links []Link
-	// Peers are the connections over them on which etcd sends.
+	// Peers are the connections over these links on which etcd sends.
 	Peers PeersReading
 }
 
 // Link is a network interface.
 type Link struct {
 	Name string
-	On   []string // the interfaces below it; none if it is hardware
-	// Carrier is 1 if it has a link, and 0 if not.
+	On   []string // the interfaces directly below; none for hardware
+	// Carrier is 1 if the interface has a link, and 0 if not.
 	Carrier Figure
-	// Apart means that it is a port of a bond, but not in the bond's aggregation group (LACP).
+	// Apart means that the interface is a port of a bond, but not in the bond's aggregation group (LACP).
 	Apart bool
 	Speed Figure // in Mbit/s
 	Half  bool   // half duplex
 	// Changes is how many times the link changed. All counters count from the boot.
 	Changes Figure
-	Packets Figure // received and sent
+	Packets Figure // packets received and sent
 	Errors  Figure // broken packets
-	Lost    Figure // packets dropped for lack of buffers
+	Lost    Figure // packets dropped because there was no buffer
 }
 
 const (
 	linkSource    = " of the interface with the address of etcd's peer URL, and of those below it"
 	linkFor       = time.Minute
 	linkFlapSpan  = 10 * time.Minute
-	linkFlaps     = 2 // changes; a link that goes down and up has two
+	linkFlaps     = 2 // number of changes; a link that goes down and up again changes twice
 	linkErrorSpan = 10 * time.Minute
 	linkFewest    = 10_000 // packets
 	linksKept     = 64
@@ -75,8 +75,8 @@ func (r LinkReading) ports() []Link {
 	return slices.DeleteFunc(slices.Clone(r.Links), func(l Link) bool { return len(l.On) > 0 })
 }
 
-// checkLink is the check of interfaces without a link. Other checks find that etcd is unreachable; this one reports
-// why, and notices a port of a bond without a link, which no other check finds.
+// checkLink is the check of interfaces without a link. Other checks find that etcd is unreachable. This check reports
+// why, and finds a port of a bond without a link, which no other check does.
 var checkLink = advice{
 	name: "link", component: Network,
 	source: "carrier" + linkSource + "; mii_status and ad_aggregator_id of the ports of a bond",
@@ -94,7 +94,7 @@ var checkLink = advice{
 	}),
 }
 
-// down names the interfaces without a link, but not those above them.
+// down lists the interfaces without a link, but not the interfaces above them.
 func (r LinkReading) down() (all []string) {
 	for _, l := range r.Links {
 		bad := l.Carrier.Known && l.Carrier.Value == 0
@@ -111,7 +111,7 @@ func (r LinkReading) down() (all []string) {
 	return all
 }
 
-// withoutIt names the interfaces that a bond still uses if this one has no link.
+// withoutIt describes which interfaces a bond still uses without the given one.
 func (r LinkReading) withoutIt(name string) string {
 	for _, above := range r.Links {
 		if above.Carrier.Value != 1 || !slices.Contains(above.On, name) {
@@ -151,7 +151,7 @@ var checkLinkSpeed = advice{
 	},
 }
 
-// linkSpeed is the evidence on speeds.
+// linkSpeed is the evidence on the speeds of links.
 type linkSpeed struct {
 	listed
 
@@ -187,7 +187,7 @@ func (e *linkSpeed) look(in Input, _ bool) (all []string) {
 			continue
 		}
 		if e.best[l.Name] = max(e.best[l.Name], l.Speed.Value); l.Speed.Value < e.best[l.Name] {
-			all = append(all, fmt.Sprintf("%s runs at %.0f Mbit/s, before at %.0f", l.Name, l.Speed.Value,
+			all = append(all, fmt.Sprintf("%s runs at %.0f Mbit/s, and ran at %.0f before", l.Name, l.Speed.Value,
 				e.best[l.Name]))
 		}
 	}
@@ -245,8 +245,8 @@ func (r LinkReading) changes(seen *risen) Figure {
 	return seen.figure(last)
 }
 
-// checkLinkErrors is the check of packets that arrive broken, or for which there was no buffer. The kernel's
-// drop counter is not used: it also counts every packet that no program on this host wants.
+// checkLinkErrors is the check of packets that arrive broken, or for which there was no buffer. The kernel's drop
+// counter is not used, because it also counts every packet that no program on this host wants.
 var checkLinkErrors = advice{
 	name: "link-errors", component: Network,
 	source: "rx_errors, tx_errors, rx_missed_errors, rx_fifo_errors and tx_dropped" + linkSource,
@@ -285,7 +285,7 @@ func (r LinkReading) counts() string {
 	return "the kernel has no error counters for interfaces of this type"
 }
 
-// linkLosses keeps the counts of each interface.
+// linkLosses keeps the recent counts of each interface.
 type linkLosses struct {
 	limit Limit
 	by    map[string]*losses

@@ -9,18 +9,18 @@ import (
 	"time"
 )
 
-// listed is the evidence of a check that looks for unhealthy items, such as drives: it has a finding while there is
-// one, and lists them.
+// listed is the evidence of a check that looks for unhealthy items, such as drives. The check has a finding while there
+// is such an item, and lists them.
 type listed struct {
 	plain
 	spell
 
 	// look returns the unhealthy items, each with its measurement and limit. bad means that the check already has a
-	// finding, for limits with hysteresis.
+	// finding; limits with hysteresis depend on that.
 	look func(in Input, bad bool) []string
 	// missing returns why there is nothing to check.
 	missing func(Input) string
-	// partly returns what is unknown, and why, while the rest is checked; nil if that cannot happen.
+	// partly returns what is unknown, and why, although the rest can be checked; nil if that cannot happen.
 	partly func(Input) []string
 	// bad and well describe a finding and the absence of one, for display.
 	bad, well string
@@ -29,10 +29,10 @@ type listed struct {
 	silent []string // items without a reading
 	found  []string
 	lasted int           // how many items were unhealthy for long enough
-	rose   time.Duration // when the number was last not above lasted
+	rose   time.Duration // when the number of unhealthy items last was at most lasted
 }
 
-// listedMost is how many items are listed.
+// listedMost is the maximum number of items in a list.
 const listedMost = 3
 
 func (l *listed) read(in Input) {
@@ -63,7 +63,7 @@ func (l *listed) text() string { return l.currentText(l.present()) }
 
 func (l *listed) transitions() []rule { return l.rules(l.bad, l.well, l.present) }
 
-// enumerated lists the first few unhealthy items, or returns the text for none.
+// enumerated lists the first few unhealthy items; without items, it returns the given text.
 func enumerated(found []string, well string) string {
 	if len(found) == 0 {
 		return well

@@ -13,17 +13,17 @@ const KernelLogErrors Code = "KERNEL_LOG_ERRORS"
 
 const loggedSpan = 24 * time.Hour
 
-// LoggedErrors counts the errors in the kernel's log since the boot about one block device, or about what it is
-// attached to. The kernel drops lines if there are many: these are lower bounds.
+// LoggedErrors counts the errors in the kernel's log since the boot that are about one block device, or about its
+// controller or port. The counts are lower bounds, because the kernel drops lines if there are many.
 type LoggedErrors struct {
-	Device     string `json:"device"`               // as the line names it: sda, nvme0, ata3, dm-0
+	Device     string `json:"device"`               // name in the log line, such as sda, nvme0, ata3 or dm-0
 	Errors     uint64 `json:"errors,omitempty"`     // failed requests, and devices that an array has ejected
-	Resets     uint64 `json:"resets,omitempty"`     // commands without an answer, and resets because of that
+	Resets     uint64 `json:"resets,omitempty"`     // commands without an answer, and the resets that followed
 	FileSystem uint64 `json:"fileSystem,omitempty"` // errors detected by a file system
 }
 
-// checkLogged is the check of errors in the kernel log. It only advises: a log line is no measurement, and the
-// probe meets the same errors as etcd.
+// checkLogged is the check of errors in the kernel log. It only advises, because a log line is not a measurement, and
+// the probe meets the same errors as etcd.
 var checkLogged = advice{
 	name: "kernel-log", component: Disk,
 	source: "the kernel log, which quorumd-kernel-log.service scans every two minutes for the " +
@@ -56,7 +56,7 @@ var checkLogged = advice{
 	}),
 }
 
-// logged returns the counters of the chain's devices. A device without a line has had no error so far.
+// logged returns the counters of the chain's devices. A device without a line in the log has had no error.
 func (d DevicesReading) logged(all []LoggedErrors) (counters []counter) {
 	for _, device := range d.Chain {
 		var sum LoggedErrors

@@ -5,7 +5,7 @@ package health
 
 import "time"
 
-// MachineReading is what the kernel reports about the machine, apart from its disk, at one moment. The zero value means
+// MachineReading is what the kernel reports, at one moment, about the machine except its disk. The zero value means
 // unknown.
 type MachineReading struct {
 	// MemoryAvailable is the percentage of memory that is available without swapping.
@@ -25,27 +25,27 @@ type MachineReading struct {
 	ClockSource string
 	// Throttled is how many times a CPU was throttled for heat since the boot, on average over all CPUs.
 	Throttled Figure
-	// MachineChecks is 1 if a CPU has reported an uncorrectable error since the boot.
+	// MachineChecks is 1 if a CPU has reported an uncorrectable error since the boot, and 0 otherwise.
 	MachineChecks Figure
 	// TasksHung is how many tasks have been blocked for minutes, counted since the boot.
 	TasksHung Figure
-	// ProcessorWaited and DiskWaited are the percentage of the last minute in which a process waited for a CPU (PSI,
-	// some), and in which all waited for the disk (PSI, full).
+	// ProcessorWaited is the percentage of the last minute in which some process waited for a CPU (PSI, some), and
+	// DiskWaited the percentage in which all processes waited for the disk (PSI, full).
 	ProcessorWaited, DiskWaited Figure
 	// Segments are the TCP segments that this host has sent since the boot, and the part that it has retransmitted.
 	Segments Part
 	// Processor is the time of all CPUs since the boot, and the part that the hypervisor has given to other machines.
 	Processor Part
-	// Boots is how many times the machine was booted within BootLoopSpan, and BootsUnexpected how many times within
-	// UnexpectedSpan although the agent had not been stopped before.
+	// Boots is how many times the machine was booted within BootLoopSpan, and BootsUnexpected how many boots within
+	// UnexpectedSpan came without a prior stop of the agent.
 	Boots, BootsUnexpected Figure
 	// At is the time of the reading.
 	At time.Duration
 }
 
-// Part is a pair of counters: Of is a part of Among. The zero value means not measured.
+// Part is a pair of counters. Of counts a subset of what Among counts. The zero value means not measured.
 type Part struct {
 	Of, Among float64
 	Known     bool
-	Absent    string // why it is unknown, as a stable text
+	Absent    string // why the counters are unknown, as a stable text
 }

@@ -21,8 +21,8 @@ const (
 	memoryFor                   = time.Minute
 )
 
-// checkMemory is the check of available memory. It only advises: etcd still works on such a machine, and the
-// probe notices when it no longer does.
+// checkMemory is the check of available memory. It only advises, because etcd still works on a machine with little
+// memory, and the probe detects when disk writes become slow.
 var checkMemory = advice{
 	name: "memory", component: Machine,
 	source: "MemAvailable of /proc/meminfo",

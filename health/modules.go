@@ -15,11 +15,11 @@ const (
 
 const (
 	modulesSpan  = 24 * time.Hour
-	modulesLimit = 10 // corrected errors in that time
+	modulesLimit = 10 // corrected errors in that span
 )
 
-// checkModules is the check of corrected memory errors. They cost nothing, but modules with many of them soon
-// have an uncorrectable one.
+// checkModules is the check of corrected memory errors. They do no harm themselves, but a module with many corrected
+// errors is likely to have an uncorrectable one soon.
 var checkModules = advice{
 	name: "modules", component: Machine,
 	source:  "ce_count of the memory controllers (EDAC)",
@@ -56,13 +56,13 @@ func declareBroken() declaration {
 	}
 }
 
-// uncorrectable is the evidence on broken memory: errors beyond those that an operator has acknowledged.
+// uncorrectable is the evidence on uncorrectable memory errors. It ignores those that an operator has acknowledged.
 type uncorrectable struct {
 	plain
 
 	figure Figure
 	reset  bool
-	known  float64 // errors that an operator has acknowledged
+	known  float64 // number of errors that an operator has acknowledged
 }
 
 func (u *uncorrectable) read(in Input) { u.figure, u.reset = in.Machine.MemoryUncorrected, in.reset }

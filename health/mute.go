@@ -9,13 +9,13 @@ import (
 	"time"
 )
 
-// Mute is an operator's decision to stop alerting on a finding that only advises, for a while. It is kept in the state
+// Mute is an operator's decision not to be alerted for a while to a finding that only advises. It is kept in the state
 // directory and survives restarts of the agent and the machine.
 type Mute struct {
 	Code   Code      `json:"code"`
-	State  State     `json:"state"`           // a worse one ends it
-	Count  int       `json:"count,omitempty"` // number of instances, if counted; more end it
-	Grade  float64   `json:"grade,omitempty"` // severity, if graded; twice as bad ends it
+	State  State     `json:"state"`           // a worse state ends the mute
+	Count  int       `json:"count,omitempty"` // number of items, if counted; a higher number ends the mute
+	Grade  float64   `json:"grade,omitempty"` // severity, if graded; twice the severity ends the mute
 	Reason string    `json:"reason"`
 	By     string    `json:"by"`
 	Since  time.Time `json:"since"`
@@ -28,7 +28,7 @@ type MuteEnd struct {
 	Why string
 }
 
-// Over returns why a mute has ended given the current findings; empty while it is in force.
+// Over returns why the current findings end the mute; empty while it is in force.
 func (m Mute) Over(found []Finding, now time.Time) string {
 	if !now.Before(m.Until) {
 		return "expired"

@@ -15,12 +15,13 @@ const (
 	NetworkLargeLost Code = "NETWORK_LARGE_PACKETS_LOST"
 )
 
-// NetworkReading is which hosts reach which, as the hosts present in the cluster report. The zero value means not read.
+// NetworkReading describes which hosts can reach each other, as the hosts with a current host record report. The zero
+// value means not read.
 type NetworkReading struct {
 	Known  bool
 	Absent string // why nothing is known, as a stable text
 	Self   string // the name of this host
-	Paths  []Path // between present hosts, each direction once
+	Paths  []Path // paths between hosts with a current host record, one per direction
 }
 
 func (n NetworkReading) absent() string { return Figure{Known: n.Known, Absent: n.Absent}.absent() }
@@ -39,18 +40,19 @@ type PathState uint8
 // The states of a path.
 const (
 	PathUnknown   PathState = iota
-	PathWell                // the host is reached
-	PathLost                // no connection is made
+	PathWell                // the host can be reached
+	PathLost                // no connection can be made
 	PathLargeLost           // small packets get through, larger ones do not
 )
 
 const (
-	// networkBad is longer than the default lifetime of a host record, so that a host that is down is not reported as
-	// cut off.
+	// networkBad is how long a path must fail before a finding. It exceeds the default lifetime of a host record, so
+	// that a host that is down is not reported as cut off.
 	networkBad = 90 * time.Second
-	// networkWell is short, but long enough for six answers in a row.
+	// networkWell is how long a path must work before the finding ends, which is time for six answers in a row.
 	networkWell = time.Minute
-	// observersAgree is how many hosts must fail to reach a host before that is believed without its own report.
+	// observersAgree is how many hosts must fail to reach a host before that counts without a report of the host
+	// itself.
 	observersAgree = 2
 )
 
@@ -59,7 +61,7 @@ const (
 	networkUnit   = "from or to this host"
 )
 
-// checkPartition is the check of hosts that do not reach each other although both belong to the cluster.
+// checkPartition is the check of hosts of the cluster that cannot reach each other.
 var checkPartition = advice{
 	name: "partition", component: Network, source: networkSource,
 	limit: Limit{Of: "unreachable hosts", Unit: networkUnit},
@@ -72,7 +74,7 @@ var checkPartition = advice{
 	measure: paths(NetworkReading.parted),
 }
 
-// checkOneWay is the check of hosts that reach each other in one direction only.
+// checkOneWay is the check of hosts that can reach each other in only one direction.
 var checkOneWay = advice{
 	name: "one-way", component: Network, source: networkSource,
 	limit:   Limit{Of: "one-way connections", Unit: networkUnit},
@@ -83,7 +85,7 @@ var checkOneWay = advice{
 	measure: paths(NetworkReading.oneWay),
 }
 
-// checkLargeLost is the check of connections that only small packets get through.
+// checkLargeLost is the check of connections on which only small packets get through.
 var checkLargeLost = advice{
 	name: "large-packets", component: Network, source: networkSource,
 	limit: Limit{Of: "connections that lose large packets", Unit: networkUnit},
@@ -108,7 +110,7 @@ func paths(wrong func(NetworkReading) []string) func(advice, *track) evidence {
 	}
 }
 
-// state returns the state of a path, as the host that it begins at reports it.
+// state returns the state of the path from one host to another, as the former reports it.
 func (n NetworkReading) state(from, to string) PathState {
 	for _, w := range n.Paths {
 		if w.From == from && w.To == to {
@@ -118,7 +120,7 @@ func (n NetworkReading) state(from, to string) PathState {
 	return PathUnknown
 }
 
-// each returns a text for each path from or to this host in that state.
+// each returns a text for each path from or to this host that is in the given state.
 func (n NetworkReading) each(state PathState, say func(from, to string) string) (said []string) {
 	for _, w := range n.Paths {
 		if w.State != state || w.From != n.Self && w.To != n.Self {
@@ -151,7 +153,7 @@ func (n NetworkReading) parted() []string {
 		}
 		switch {
 		case back == PathLost && to == n.Self:
-			return "" // reported for the path from here
+			return "" // the check of the path from this host reports it
 		case back == PathLost:
 			return fmt.Sprintf("%s and %s cannot reach each other, but both reach the cluster", from, to)
 		case back == PathUnknown && observers >= observersAgree:
@@ -164,6 +166,6 @@ func (n NetworkReading) parted() []string {
 
 func (n NetworkReading) large() []string {
 	return n.each(PathLargeLost, func(from, to string) string {
-		return fmt.Sprintf("large packets are lost from %s to %s, small ones get through", from, to)
+		return fmt.Sprintf("large packets are lost from %s to %s; small ones get through", from, to)
 	})
 }

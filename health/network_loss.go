@@ -15,14 +15,14 @@ const NetworkLossy Code = "NETWORK_LOSSY"
 
 const (
 	lossSpan   = 30 * time.Minute
-	lossFewest = 500 // segments: a member sends thirty a minute
+	lossFewest = 500 // segments needed for a rate; a member sends thirty a minute
 
-	// With a loss of 1 %, chance passes the limit in one half hour of a million; with 5 %, it stays below in one of
-	// four hundred.
+	// With a real loss of 1 %, one half hour in a million exceeds the limit by chance. With 5 %, one in four hundred
+	// stays below it.
 	loss, lossLeave = 3.0, 1.5 // percent
 )
 
-// checkLossy is the check of retransmissions to a host, among the probes that this host sends to its member. The
+// checkLossy is the check of retransmissions among the probes that this host sends to the members of other hosts. The
 // kernel's count for the whole host is weaker evidence, because most of that traffic may never leave the host.
 var checkLossy = advice{
 	name: "loss", component: Network,
@@ -53,7 +53,7 @@ var checkLossy = advice{
 	},
 }
 
-// wayLosses keeps the counts for each host.
+// wayLosses keeps the recent counts of the path to each host.
 type wayLosses struct {
 	limit Limit
 	by    map[string]*window

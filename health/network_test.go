@@ -47,7 +47,7 @@ func TestACutConnectionIsFoundAfterAWhileByTheHostsConcerned(t *testing.T) {
 		"n2>n3 lost":         "", // it concerns others
 		"n2>n3 large":        "",
 		"n1>n2 large": "NETWORK_LARGE_PACKETS_LOST " +
-			"large packets are lost from n1 to n2, small ones get through",
+			"large packets are lost from n1 to n2; small ones get through",
 		"n1>n3 ?,n3>n1 ?":       "",
 		"n1>n3 lost,n3>n1 lost": "NETWORK_PARTITION n1 and n3 cannot reach each other, but both reach the cluster",
 		"n1>n3 lost,n2>n3 lost,n3>n1 ?,n3>n2 ?": "NETWORK_PARTITION 2 hosts including n1 cannot reach n3, " +

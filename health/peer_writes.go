@@ -14,23 +14,23 @@ type PeerWritesReading struct {
 	Known  bool
 	Absent string // why nothing is known, as a stable text
 	Self   string // the name of this host
-	// All has every other voter of the cluster, including those that have published nothing. Only what a voter's own
-	// record contains may be here, at most once per member.
+	// All contains every other voter of the cluster once, including those that have published nothing. An entry
+	// contains only figures from the record of the voter's own host.
 	All []PeerWrites
 }
 
-// PeerWrites is what another voter's host publishes. It may be wrong. Among three or more answers, one record neither
-// causes a finding nor prevents one, because the lower median counts. With two answers, the lower figure counts, unless
-// it is more than peersApart times below both the other one and this host's own past. So one record never prevents a
-// finding of a disk whose other peer answers truthfully, and it causes one only while a load or a shared storage slows
-// all voters down, and only if it is at least an eighth of that host's usual time. Without such a load, a disk that is
-// as fast as in its own past has no finding, whatever the others publish.
+// PeerWrites contains the figures that another voter's host publishes. They may be wrong. With three or more records,
+// the lower median counts, so one wrong record neither causes nor prevents a finding. With two records, the lower
+// figure counts, unless it is more than peersApart times below both the other figure and this host's usual time. So one
+// wrong record cannot prevent a finding if the other record is right. It can cause a finding only while a load or
+// shared storage slows all voters down, and only if its figure is at least an eighth of this host's usual time.
+// Otherwise a disk that is as fast as in its own past has no finding, whatever the other hosts publish.
 type PeerWrites struct {
 	Host string
-	// P50 and P90 are of its newest writes, as in [Writes], rounded to the nearest quarter of an octave; 0 if it has
-	// published none.
+	// P50 and P90 are percentiles of the voter's newest writes, as in [Writes], rounded to the nearest quarter of an
+	// octave; 0 if its host has published none.
 	P50, P90 time.Duration
-	// Tails is its number of slow episodes, as in [Writes].
+	// Tails is the voter's number of slow episodes, as in [Writes].
 	Tails int
 	// Age is the time, on this host's clock, since this host first observed the measurement. Only a different
 	// measurement restarts it.
@@ -38,13 +38,14 @@ type PeerWrites struct {
 }
 
 const (
-	// peersFewest is how many other voters must have published: the lower median of two is the lower one, so that a
-	// single record cannot make this host look slow.
+	// peersFewest is how many other voters must have published. Of two figures the lower median is the lower one, so
+	// this host compares itself with the faster of two voters.
 	peersFewest = 2
 	// peersOldest is the maximum age of a peer's measurement. A voter that is asked publishes again when the
 	// measurement changes, and otherwise every 30 minutes; its record expires with its agent.
 	peersOldest = 45 * time.Minute
-	// peersApart is how many times faster than both this host's past and the other voter one of two voters may be.
+	// peersApart limits how many times faster one of two other voters may be than both the other one and this host's
+	// usual time.
 	peersApart = 8
 	// writeLongest bounds a published latency; a longer one is refused.
 	writeLongest = time.Hour
@@ -68,8 +69,8 @@ func (r PeerWritesReading) young(oldest time.Duration) []PeerWrites {
 	return young
 }
 
-// believed returns the figures that count, of those that were published: of two, not one that is far below both the
-// other one and this host's usual time.
+// believed returns the published figures that count. Of two, it drops one that is far below both the other one and this
+// host's usual time.
 func believed(young []PeerWrites, usual time.Duration) []PeerWrites {
 	if len(young) != peersFewest || usual == 0 {
 		return young

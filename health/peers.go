@@ -14,20 +14,20 @@ import (
 type PeersReading struct {
 	At     time.Duration
 	Known  bool
-	Absent string // why nothing is known
+	Absent string // why the connections are unknown, as a stable text
 	All    []PeerConnection
 }
 
-// PeerConnection is one such connection.
+// PeerConnection is a connection on which etcd sends to a peer.
 type PeerConnection struct {
 	To       string // an address
 	Cookie   uint64 // the kernel's unique ID of the connection
-	Segments Part   // the retransmitted segments among those sent with data
+	Segments Part   // segments with data that were sent, and those of them that were retransmitted
 }
 
 const peerSpan = 5 * time.Minute
 
-// peerLosses adds up what etcd has sent to each address, over connections that come and go.
+// peerLosses adds up what etcd has sent to each address, over all connections to it.
 type peerLosses struct {
 	limit Limit
 	last  map[uint64]Part // by cookie
@@ -41,8 +41,8 @@ type sentTo struct {
 	over window
 }
 
-// look lists the addresses with too many retransmissions. What a connection had sent before it was first seen is
-// ignored, unless it began since the previous reading.
+// look lists the addresses with too many retransmissions. It ignores what a connection had sent before it was first
+// observed, unless the connection began after the previous reading.
 func (e *peerLosses) look(r PeersReading, bad bool) (all []string) {
 	if !r.Known {
 		e.last, e.by = nil, nil

@@ -16,7 +16,7 @@ const (
 	waitedFor           = 5 * time.Minute
 )
 
-// checkCPUPressure is the check of processes that wait for a CPU. Other workloads may wait while etcd does not: the
+// checkCPUPressure is the check of processes that wait for a CPU. Other workloads may wait while etcd does not. The
 // check of CPU starvation shows whether the probe waits.
 var checkCPUPressure = advice{
 	name: "cpu-pressure", component: Machine, behind: []string{"cpu"},

@@ -16,7 +16,7 @@ const (
 
 const (
 	throttleSpan  = time.Hour
-	throttleLimit = 10 // times in that span
+	throttleLimit = 10 // number of times in that span
 	hungSpan      = time.Hour
 )
 
@@ -69,10 +69,10 @@ var checkMachineChecks = advice{
 	}),
 }
 
-// HungUncounted is the reason if a kernel does not count hung tasks but logs each one.
+// HungUncounted is the reason for a missing figure if the kernel does not count hung tasks but logs them.
 const HungUncounted = "the kernel has no hung-task counter: it is older than 6.13"
 
-// hung returns how many tasks hung since the boot, from the kernel's counter, or else from its log.
+// hung returns how many tasks have hung since the boot, from the kernel's counter or else from its log.
 func (in Input) hung() Figure {
 	switch counted, logged := in.Machine.TasksHung, in.Hardware.TasksHung; {
 	case counted.Known || counted.Absent != HungUncounted:

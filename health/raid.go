@@ -20,14 +20,14 @@ type Array struct {
 	Name    string   `json:"-"`
 	Level   string   `json:"level"`
 	Missing int      `json:"missing"`          // number of missing member devices
-	Failed  []string `json:"failed,omitempty"` // those of them that the kernel has ejected and that are still present
-	// Doing is what it does in addition to serving I/O: "idle", "check", "repair", "resync", "recover" or "reshape";
-	// empty if unknown. A check reads all member devices, monthly on most systems; it does not mean that
+	Failed  []string `json:"failed,omitempty"` // member devices that the kernel has ejected but that are still present
+	// Doing is what the array does in addition to serving I/O: "idle", "check", "repair", "resync", "recover" or
+	// "reshape"; empty if unknown. A check reads all member devices, monthly on most systems; it does not mean that
 	// anything is wrong.
 	Doing  string  `json:"doing,omitempty"`
-	Done   float64 `json:"done,omitempty"` // the finished part of that, from 0 to 1
-	Broken bool    `json:"-"`              // it is missing more member devices than it can do without
-	// Absent is why the above is unknown, as a stable text; empty if it is known.
+	Done   float64 `json:"done,omitempty"` // progress of that, from 0 to 1
+	Broken bool    `json:"-"`              // more member devices are missing than the array can work without
+	// Absent is why the state of the array is unknown, as a stable text; empty if the state is known.
 	Absent string `json:"-"`
 }
 
@@ -55,8 +55,8 @@ var checkRAID = advice{
 	},
 }
 
-// checkResync is the check of arrays that resynchronise their member devices. A check of the array is not a
-// resync.
+// checkResync is the check of arrays that resynchronise their member devices. It ignores the periodic check of an
+// array, which is not a resync.
 var checkResync = advice{
 	name: "resync", component: Disk, behind: []string{"raid"},
 	source: "sync_action of the RAID arrays under etcd's data (md); a check or repair does not count",
@@ -65,11 +65,11 @@ var checkResync = advice{
 	title:  "A RAID array under etcd's data is resyncing.",
 	meaning: "The host went down without stopping the array, or the array is new or being reshaped. Until " +
 		"the resync ends, its member devices differ and writes are slower.",
-	remedy:  "none, it ends by itself; 'cat /proc/mdstat' shows the progress",
+	remedy:  "none: it ends by itself; 'cat /proc/mdstat' shows the progress",
 	measure: lists(time.Minute, time.Minute, eachArray("an array resyncs", "no array resyncs", Array.resyncing)),
 }
 
-// eachArray returns what a check of each array under etcd's data lists.
+// eachArray returns the evidence of a check that lists the arrays below etcd's data for which wrong returns a text.
 func eachArray(bad, well string, wrong func(Array) string) listed {
 	return listed{
 		bad: bad, well: well,

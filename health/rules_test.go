@@ -148,12 +148,12 @@ func dataEdges() []edge {
 	silence := func(b *bench) { b.now += time.Hour; b.look(); b.spoil(time.Second) }
 	return []edge{
 		{
-			"no sample for 5 s",
+			"there is no sample for 5 s",
 			func(b *bench) { b.now += 5 * time.Second; b.look() },
 			func(b *bench) { b.now++; b.look() },
 		},
 		{
-			"only contaminated samples",
+			"there are only contaminated samples",
 			func(b *bench) { b.spoil(5 * time.Minute) },
 			func(b *bench) { b.now++; b.contaminated(LaneDirect, ms); b.look() },
 		},
@@ -220,17 +220,17 @@ func runEdges() []edge {
 			func(b *bench) { b.each(time.Second, 10*ms+1) },
 		},
 		{
-			"the host has a member, and 2 samples over 500 ms",
+			"the host has a member, and 2 samples are over 500 ms",
 			func(b *bench) { b.each(time.Second, 500*ms+1); b.each(time.Second, 500*ms); b.each(time.Second, quiet) },
 			func(b *bench) { b.each(time.Second, 500*ms+1) },
 		},
 		{
-			"the host has a member, 300 samples, and was",
+			"the host has a member and 300 samples, and was",
 			func(b *bench) { fsyncOf(b.j).wasWarm = true; b.each(199*time.Second, ms) },
 			func(b *bench) { b.each(time.Second, ms) },
 		},
 		{
-			"the host has a member, 300 samples, and no sign of WARM",
+			"the host has a member and 300 samples without a sign of WARM",
 			func(b *bench) { b.each(199*time.Second, ms) },
 			func(b *bench) { b.each(time.Second, ms) },
 		},
@@ -282,7 +282,7 @@ func latencyEdges() []edge {
 			func(b *bench) { b.each(time.Second, 100*ms+1) },
 		},
 		{
-			"3 samples of a lane in a row over 100 ms",
+			"3 samples of a lane in a row are over 100 ms",
 			func(b *bench) {
 				b.each(2*time.Second, 100*ms+1)
 				b.each(time.Second, 100*ms)
@@ -290,9 +290,9 @@ func latencyEdges() []edge {
 			},
 			func(b *bench) { b.each(time.Second, 100*ms+1) },
 		},
-		{"6 samples of a lane in a row over 10 ms", sixSoon, func(b *bench) { b.each(time.Second, 10*ms+1) }},
+		{"6 samples of a lane in a row are over 10 ms", sixSoon, func(b *bench) { b.each(time.Second, 10*ms+1) }},
 		{
-			"2 samples over 500 ms within 10 min, the last one while",
+			"2 samples are over 500 ms within 10 min, the last one while",
 			func(b *bench) {
 				b.each(time.Second, 500*ms+1)
 				b.each(10*time.Minute, quiet)
@@ -302,7 +302,7 @@ func latencyEdges() []edge {
 			func(b *bench) { b.each(time.Second, 500*ms+1) },
 		},
 		{
-			"2 samples over 500 ms",
+			"2 samples are over 500 ms",
 			func(b *bench) {
 				b.each(time.Second, 500*ms+1)
 				b.each(10*time.Minute, quiet)
@@ -313,12 +313,12 @@ func latencyEdges() []edge {
 			func(b *bench) { b.each(time.Second, 500*ms+1) },
 		},
 		{
-			"for 15 min, and in at least 300 samples",
+			"for 15 min and in at least 300 samples",
 			func(b *bench) { b.each(time.Second, 100*ms); b.each(15*time.Minute-time.Second, 100*ms-1) },
 			func(b *bench) { b.each(time.Second, 100*ms-1) },
 		},
 		{
-			"for 5 min, at most 3 of the last 300 samples over 5 ms",
+			"for 5 min, at most 3 of the last 300 samples are over 5 ms",
 			func(b *bench) { // for 5 min, yet 4 of 300
 				b.each(4*time.Second, 5*ms+1)
 				b.each(296*time.Second, 5*ms)

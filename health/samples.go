@@ -9,19 +9,19 @@ import (
 	"time"
 )
 
-// samples are in the order of completion.
+// samples are writes in the order of their completion.
 type samples []Sample
 
-// last returns the newest n, or all if there are fewer.
+// last returns the newest n samples, or all if there are fewer.
 func (s samples) last(n int) samples { return s[max(0, len(s)-n):] }
 
-// since returns those completed at that time or later.
+// since returns the samples that were completed at the given time or later.
 func (s samples) since(at time.Duration) samples {
 	i, _ := slices.BinarySearchFunc(s, at, func(one Sample, at time.Duration) int { return cmp.Compare(one.End, at) })
 	return s[i:]
 }
 
-// over counts those that took longer than the limit.
+// over returns how many samples took longer than the limit.
 func (s samples) over(limit time.Duration) int {
 	n := 0
 	for _, one := range s {
@@ -47,7 +47,7 @@ func (s samples) streak(lane Lane, limit time.Duration) samples {
 	return streak
 }
 
-// max returns the longest latency, 0 for none.
+// max returns the longest latency; 0 without samples.
 func (s samples) max() time.Duration {
 	longest := time.Duration(0)
 	for _, one := range s {
@@ -56,7 +56,7 @@ func (s samples) max() time.Duration {
 	return longest
 }
 
-// mean returns the mean latency, 0 for none.
+// mean returns the mean latency; 0 without samples.
 func (s samples) mean() time.Duration {
 	if len(s) == 0 {
 		return 0
@@ -68,7 +68,7 @@ func (s samples) mean() time.Duration {
 	return sum / time.Duration(len(s))
 }
 
-// spread returns the latencies, shortest first.
+// spread returns the latencies, the shortest first.
 func (s samples) spread() spread {
 	sorted := make(spread, len(s))
 	for i, one := range s {
@@ -78,14 +78,14 @@ func (s samples) spread() spread {
 	return sorted
 }
 
-// keep drops the oldest beyond n. The result shares the memory of s.
+// keep returns the newest n samples. The result shares memory with s.
 func (s samples) keep(n int) samples { return slices.Delete(s, 0, max(0, len(s)-n)) }
 
-// spread are latencies, shortest first.
+// spread contains latencies, the shortest first.
 type spread []time.Duration
 
-// at returns the latency that so many of a thousand (990 for the 99th percentile) do not exceed: the smallest measured
-// one with that property. 0 for none.
+// at returns a quantile in thousandths (990 for the 99th percentile): the smallest measured latency that this share of
+// all latencies does not exceed; 0 without latencies.
 func (s spread) at(perMille int) time.Duration {
 	if len(s) == 0 {
 		return 0
@@ -94,13 +94,13 @@ func (s spread) at(perMille int) time.Duration {
 	return s[max(0, rank-1)]
 }
 
-// insert returns the latencies with one more.
+// insert returns the latencies with one added.
 func (s spread) insert(d time.Duration) spread {
 	i, _ := slices.BinarySearch(s, d)
 	return slices.Insert(s, i, d)
 }
 
-// remove returns the latencies without one of that length.
+// remove returns the latencies without one of the given duration.
 func (s spread) remove(d time.Duration) spread {
 	if i, has := slices.BinarySearch(s, d); has {
 		return slices.Delete(s, i, i+1)

@@ -8,7 +8,7 @@ import "time"
 const (
 	scoreLeast = 1.0
 	scoreMost  = 100.0
-	// fullShare of slow writes doubles the score.
+	// fullShare is the share of slow writes in a round that doubles the score.
 	fullShare = 0.1
 )
 
@@ -18,7 +18,7 @@ const (
 type score struct {
 	value float64
 	began time.Duration // when the current round began
-	// The counts of this round, and of the one before.
+	// The numbers of writes in this round and in the previous one.
 	count, slow         int
 	lastCount, lastSlow int
 }
@@ -31,7 +31,7 @@ func (s *score) add(slow bool) {
 	}
 }
 
-// advance ends the round if it is time.
+// advance ends the round if it has lasted long enough.
 func (s *score) advance(now, round, decay time.Duration) {
 	elapsed := now - s.began
 	if elapsed < round {

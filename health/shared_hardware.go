@@ -19,22 +19,22 @@ const HardwareShared Code = "HARDWARE_SHARED"
 // MaxDisks bounds the disks whose identities a host publishes.
 const MaxDisks = 8
 
-// SharedReading is where other voters run, as their hosts report. The zero value means not read.
+// SharedReading describes where the other voters run, as their hosts report it. The zero value means not read.
 type SharedReading struct {
 	Known  bool
 	Absent string // why nothing is known, as a stable text
 	Voters []Placement
 }
 
-// Placement is where the voter of another host runs.
+// Placement describes where the voter of another host runs.
 type Placement struct {
 	Host        string
-	SameMachine bool     // it reports the same boot ID as this host
-	Disks       []string // the identities of the disks below its data
+	SameMachine bool     // the host reports the same boot ID as this host
+	Disks       []string // the identities of the disks below the voter's data
 }
 
-// checkShared is the check that the failure of one machine or disk costs one voter at most. It prevents this host from
-// becoming a voter, but not from remaining one: removing a voter is left to an operator.
+// checkShared is the check that the failure of one machine or disk costs at most one voter. Its finding keeps this host
+// from becoming a voter. If the host is a voter already, an operator has to decide whether to remove it.
 var checkShared = advice{
 	name: "shared-hardware", component: Machine, gates: Joins,
 	source: "the boot ID of the kernel and the identities (WWID, or model and serial number) of the disks under " +
@@ -55,7 +55,7 @@ var checkShared = advice{
 	}),
 }
 
-// shared returns which other voters run on this host's hardware.
+// shared lists the other voters that run on this host's hardware.
 func (in Input) shared() (wrong []string) {
 	for _, v := range in.Shared.Voters {
 		if v.SameMachine {
@@ -84,8 +84,8 @@ func (r DevicesReading) Identities() (ids []string) {
 	return ids[:min(len(ids), MaxDisks)]
 }
 
-// Identity returns a hash of what identifies a disk worldwide: its WWID, or else its model and serial number. It is
-// empty for a device on others, and if the value does not distinguish disks.
+// Identity returns a hash of what identifies a disk worldwide: its WWID, or else its model and serial number. It
+// returns "" for a device that is not a leaf, and if these values do not distinguish disks.
 func (d Device) Identity() string {
 	const digits = 16
 	id := cmp.Or(distinct(d.WWID), distinct(d.Serial))
@@ -99,8 +99,8 @@ func (d Device) Identity() string {
 	return hex.EncodeToString(sum[:])[:digits]
 }
 
-// distinct returns the value, or an empty string if many disks may have it: virtual machines and cheap controllers
-// report short, repetitive or counted-up values.
+// distinct returns the value, or "" if many disks may have the same one: virtual machines and cheap controllers report
+// short, repetitive or sequential values.
 func distinct(value string) string {
 	const shortest, characters = 8, 5
 	var seen []rune

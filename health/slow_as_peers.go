@@ -8,8 +8,8 @@ import "fmt"
 // DiskSlowAsPeers is the code of the check of a disk that is slower than recommended, like the other voters' disks.
 const DiskSlowAsPeers Code = "DISK_SLOW_AS_PEERS"
 
-// declareSlowAsPeers declares the check of a disk whose writes exceed etcd's limit, although the other voters' writes
-// take as long and its own always have. It only advises: a leadership transfer would not help.
+// declareSlowAsPeers declares the check of a disk whose writes exceed etcd's limit, as they always have and as the
+// other voters' writes do. It only advises, because a leadership transfer would not help.
 func declareSlowAsPeers(t Thresholds, c *comparison) declaration {
 	return advice{
 		name: "slow-as-peers", component: Disk,
@@ -37,7 +37,7 @@ type slowAsPeers struct {
 	excused  bool
 }
 
-// read consumes what the check of fsync found in the same round.
+// read uses what the fsync check has found in the same round.
 func (s *slowAsPeers) read(in Input) {
 	s.excused, s.compared.excused = s.compared.excused, false
 	text := ""
@@ -54,16 +54,17 @@ func (s *slowAsPeers) present() string {
 	if !s.excused {
 		return "at most 1 % of the writes are slow, or this disk is slower than the others"
 	}
-	text := fmt.Sprintf("more than 1 %% of the writes take longer than %s; median %s, in the last week %s",
+	text := fmt.Sprintf("more than 1 %% of the writes take longer than %s; the median is %s, and was %s in the "+
+		"last week",
 		show(s.limits.FsyncWarm), show(c.p50), show(c.usual))
 	switch {
 	case !c.answered():
 		return text + fmt.Sprintf("; as fast as the other voters' when compared %s ago", show(c.now-c.agreedAt))
 	case c.times >= float64(Rungs()[0]):
-		return text + fmt.Sprintf(", on the other voters %s; slower than usual, but for no longer than usual at this "+
-			"hour", show(c.others()))
+		return text + fmt.Sprintf("; on the other voters it is %s; slower than usual, but for no longer than usual at "+
+			"this hour", show(c.others()))
 	}
-	return text + ", on the other voters " + show(c.others())
+	return text + "; on the other voters it is " + show(c.others())
 }
 
 func (s *slowAsPeers) text() string { return s.currentText(s.present()) }

@@ -10,106 +10,112 @@ import (
 	"golang.org/x/time/rate"
 )
 
-// comparison is the evidence that this disk's writes take a multiple of the usual time: of the other voters' time and
-// of its own in the last week, whichever is longer. A workload that slows all voters down is not this disk's fault, and
-// neither is a disk that has always been slower. slower_rules.go has its rules and texts.
+// comparison is the evidence on whether this disk's writes take a multiple of the usual time: the other voters' current
+// write time or this disk's own in the last week, whichever is longer. A workload that slows all voters down is not
+// this disk's fault, and neither is a disk that has always been slower. The rules and texts are in slower_rules.go.
 //
-// At rest no voter publishes its write time. A host whose writes take longer than its own past explains asks for it.
+// Normally no voter publishes its write time. A host whose writes take longer than its own past explains asks the other
+// voters to do so.
 type comparison struct {
 	pace    comparisonPace
 	limits  Thresholds
 	track   *track
-	disk    *track // of the check of fsync
+	disk    *track // state of the fsync check
 	history History
 
 	// The newest reading.
 	now      time.Duration
-	elapsed  time.Duration // since the reading before
+	elapsed  time.Duration // time since the previous reading
 	wall     time.Time
 	peers    PeerWritesReading
-	young    []PeerWrites // what the other voters have published lately
-	counting []PeerWrites // what counts of it
+	young    []PeerWrites // recent figures published by the other voters
+	counting []PeerWrites // those of them that count: see believed
 
-	recent   samples // judged samples of the last span
+	recent   samples // judged samples within pace.span
 	p50, p90 time.Duration
-	usual    time.Duration // the median of the last week; 0 if unknown
-	times    float64       // how many times the usual time a write takes now; 0 if unknown or immaterial
-	ownTimes float64       // the same, compared with its own past only
+	usual    time.Duration // median of the last week; 0 if unknown
+	times    float64       // current median as a multiple of the usual time; 0 if unknown or immaterial
+	ownTimes float64       // the same multiple, of this disk's own past only
 	climbs   []climb       // by rung
-	// wideSince is since when the slowest tenth, but not the median, has taken longer than on the other voters; or 0
+	// wideSince is when the 90th percentile, but not the median, became longer than on the other voters; 0 if it is not
 	wideSince time.Duration
-	// answeredSince is since when enough other voters have published, without a break; or 0
+	// answeredSince is the time since which enough other voters have continuously published; 0 if too few do
 	answeredSince time.Duration
 	episodes      []time.Duration
-	lastSlow      time.Duration // the newest slow write
+	lastSlow      time.Duration // end of the newest slow write
 
 	// The finding.
-	rung   int  // that was exceeded; 0 if only tails were
+	rung   int  // the multiple that was exceeded; 0 if there are only too many slow episodes
 	tailed bool // too many slow episodes
 	wellAt time.Duration
 	since  time.Duration // when the writes became slow
 
-	askedSince time.Duration // 0 if this host does not ask
+	askedSince time.Duration // when this host began to ask; 0 if it does not ask
 	reasonAt   time.Duration // when there was last a reason to ask
-	asked      *rate.Limiter // bounds how often it begins to ask
-	doubtSince time.Duration // when the check of fsync began to want a comparison of its finding; 0 if it does not
-	doubtAt    time.Duration // when it last wanted one
-	excused    bool          // and the comparison disagreed
-	agreedAt   time.Duration // when the other voters' answers last excused it, at the earliest agreedLongest ago
-	agreedP90  time.Duration // of this disk then, divided by the multiple of its usual time
-	minuteAt   time.Duration // when a minute was last learned
-	checked    bool          // the identities of the disks have been compared with those of the history
+	asked      *rate.Limiter // limits how often this host begins to ask
+	doubtSince time.Duration // when the fsync check began to need a comparison; 0 if it does not
+	doubtAt    time.Duration // when the fsync check last needed a comparison
+	excused    bool          // the comparison showed that this disk is not the cause
+	// when the other voters' answers last showed that this disk is as fast as theirs; 0 if they have not
+	agreedAt  time.Duration
+	agreedP90 time.Duration // 90th percentile at agreedAt, divided by ownTimes
+	minuteAt  time.Duration // when a minute was last added to the history
+	checked   bool          // the history has been checked to be about the present disks
 }
 
-// climb is how long the writes have taken at least as many times the usual time as a rung.
+// climb records how long writes have taken at least rung times the usual time.
 type climb struct {
 	rung  int
-	since time.Duration // 0 if they do not; the time without samples does not count
+	since time.Duration // beginning, moved forward by times without samples; 0 if writes are faster
 	began time.Time
-	gap   time.Duration // how long there have been too few samples
+	gap   time.Duration // how long samples have been missing
 
-	habit     time.Duration // how long such a spell may last at this hour, by the history
-	habitHour int           // of the day to which that applies; 0: unknown, otherwise one more
+	habit     time.Duration // how long the history explains such a spell at this hour
+	habitHour int           // hour of the day of habit, plus one; 0: not looked up yet
 }
 
-// comparisonPace holds the times of a comparison.
+// comparisonPace holds the durations that a comparison uses.
 type comparisonPace struct {
-	span      time.Duration // of the recent writes
-	asks      time.Duration // how long before it is needed a comparison is asked for, at most
+	span      time.Duration // span of the recent writes
+	asks      time.Duration // how long before a finding the host begins to ask, at most
 	answers   time.Duration // how long the other voters may take to answer
-	lingers   time.Duration // how long a host asks after its last reason
-	doubts    time.Duration // how long the check of fsync must want a comparison before the host asks
-	gap       time.Duration // how long a climb waits for samples
-	well      time.Duration // how long the writes must be fast again
-	wide      time.Duration // how long the slowest tenth must differ from the others'
+	lingers   time.Duration // how long a host continues to ask after its last reason
+	doubts    time.Duration // how long the fsync check must need a comparison before the host asks
+	gap       time.Duration // how long a climb survives without samples
+	well      time.Duration // how long writes must be fast before the finding ends
+	wide      time.Duration // how long the 90th percentile must exceed the other voters'
 	youngHold time.Duration // the shortest spell that counts while the history is young
-	tails     time.Duration // the span of the slow episodes
-	tailsWell time.Duration // how long there must be no slow episode
-	episode   time.Duration // slow writes closer together are one episode
+	tails     time.Duration // span in which slow episodes are counted
+	tailsWell time.Duration // how long no slow write may occur before the finding ends
+	episode   time.Duration // slow writes that are closer together count as one episode
 	scale     float64
 }
 
 const (
-	// writesMaterial is the excess over the usual time below which a multiple is immaterial.
+	// writesMaterial is the smallest excess over the usual time that matters, whatever the multiple.
 	writesMaterial = 500 * time.Microsecond
 	// writesKept bounds the recent samples, and writesNeeded is how many a median needs.
 	writesKept, writesNeeded = 512, 10
-	// climbStays is the part of a rung below which a climb ends: a median of forty samples varies.
+	// climbStays is the fraction of a rung below which a climb ends. It is below 1 because a median of forty samples
+	// varies.
 	climbStays = 0.85
-	// leaveBy is the part of the rung within which the writes are fast again.
+	// leaveBy divides a rung: writes below the quotient are fast again.
 	leaveBy = 1.5
-	// habitTimes is how many times longer than usual at this hour a spell must last.
+	// habitTimes multiplies the longest spell at this hour in the last week: the history explains no spell that lasts
+	// longer than the product.
 	habitTimes = 1.5
-	// tailsFewest slow episodes count, if they are tailsTimes as many as the other voters' and as usual.
+	// There are too many slow episodes if there are at least tailsFewest, and tailsTimes as many as the other voters
+	// have and as usual.
 	tailsFewest, tailsTimes = 8, 4
 	tailsKept               = 128
-	// agreedLongest is how long an answer of the other voters counts while the disk is as fast as in its own past.
+	// agreedLongest is how long the other voters' answers count while the disk stays as fast as in its own past.
 	agreedLongest = 24 * time.Hour
-	// agreedWithin is the multiple of its slowest tenth at the agreement from which on a disk is compared again.
+	// agreedWithin is the multiple of agreedP90 from which a disk must be compared again.
 	agreedWithin = 2
-	// wideTimes is the multiple of the other voters' slowest tenth that counts although the median is the same.
+	// wideTimes is the multiple of the other voters' 90th percentile that counts even if the median is the same.
 	wideTimes = 3
-	// asksMost is how often a host may begin to ask in a row, and asksEvery the time after which it may once more.
+	// asksMost is how many times in a row a host may begin to ask, and asksEvery the time after which it may do so once
+	// more.
 	asksMost, asksEvery = 4, 20 * time.Minute
 )
 
@@ -131,7 +137,7 @@ func newComparison(t Thresholds) *comparison {
 	return c
 }
 
-// hold returns how long the writes must take that many times the usual time.
+// hold returns how long writes must take rung times the usual time before that is a finding.
 func (p comparisonPace) hold(rung int) time.Duration {
 	base := 20 * time.Second
 	switch {
@@ -147,19 +153,19 @@ func (p comparisonPace) hold(rung int) time.Duration {
 	return time.Duration(float64(base) * p.scale)
 }
 
-// read does nothing: see observe.
+// read does nothing, because the fsync check calls observe.
 func (c *comparison) read(Input) {}
 
 func (c *comparison) begin(now time.Duration) { c.now, c.minuteAt = now, now }
 
-// observe processes new input. The check of fsync calls it first, because it depends on the comparison.
+// observe processes new input. The fsync check calls it first, because that check depends on the comparison.
 func (c *comparison) observe(in Input) {
 	c.elapsed = in.Now - c.now
 	c.now, c.wall, c.peers = in.Now, in.Wall, in.Peers
 	c.young = in.Peers.young(peersOldest)
 	c.counting = believed(c.young, c.usual)
 	if c.disk.State == Qualifying {
-		c.forget() // bursts are not comparable with rest
+		c.forget() // the bursts of a qualifying run are not comparable with writes at rest
 	} else {
 		c.take(in.Disk.Samples)
 	}
@@ -182,7 +188,7 @@ func (c *comparison) forget() {
 	c.episodes = nil
 }
 
-// take adds the judged samples, and measures.
+// take adds the judged samples, and updates the median, the 90th percentile and the slow episodes.
 func (c *comparison) take(all []Sample) {
 	for _, s := range all {
 		if s.Contaminated {
@@ -211,7 +217,7 @@ func (c *comparison) take(all []Sample) {
 	}
 }
 
-// compare updates how many times the usual time a write takes.
+// compare updates times and ownTimes.
 func (c *comparison) compare() {
 	c.times, c.ownTimes = 0, 0
 	if c.p50 == 0 || c.usual == 0 {
@@ -236,8 +242,8 @@ func (c *comparison) others() time.Duration {
 // answered reports whether enough other voters have published how long their writes take.
 func (c *comparison) answered() bool { return len(c.young) >= peersFewest }
 
-// follow updates a climb. One that ends by itself is a habit, and is learned. While there are too few samples, as under
-// CPU starvation, a climb neither continues nor ends, for a bounded time.
+// follow updates a climb. A climb that ends by itself is added to the history as a habit. While there are too few
+// samples, as under CPU starvation, a climb neither continues nor ends, until pace.gap has passed.
 func (r *climb) follow(c *comparison) {
 	rung := float64(r.rung)
 	if r.since != 0 && c.p50 == 0 {
@@ -253,7 +259,8 @@ func (r *climb) follow(c *comparison) {
 		r.since, r.began = c.now, c.wall
 	case r.since != 0 && c.times < climbStays*rung:
 		lasted := c.now - r.since
-		// While the load slows all voters down, the end says nothing about this disk's habits.
+		// If writes are still slow for this disk's own past, the climb ended only because the other voters became slow,
+		// too. That reveals no habit of this disk.
 		unproven := float64(c.p50) >= climbStays*rung*float64(c.usual)
 		switch {
 		case unproven:
@@ -276,8 +283,8 @@ func (r *climb) needs(c *comparison) time.Duration {
 	return max(hold, r.explained(c))
 }
 
-// explained returns how long a spell may last that the disk's habits at this hour explain. The result is kept, because
-// it rarely changes: see learn.
+// explained returns how long a spell the disk's habits at this hour explain. It caches the result, which changes only
+// with the hour or the history.
 func (r *climb) explained(c *comparison) time.Duration {
 	if hour := c.wall.UTC().Hour() + 1; hour != r.habitHour {
 		r.habit, r.habitHour = time.Duration(habitTimes*float64(c.history.Longest(c.wall, r.rung))), hour
@@ -285,14 +292,15 @@ func (r *climb) explained(c *comparison) time.Duration {
 	return r.habit
 }
 
-// learned makes all climbs consult the history again.
+// learned drops the cached habits of all climbs, because the history has changed.
 func (c *comparison) learned() {
 	for i := range c.climbs {
 		c.climbs[i].habitHour = 0
 	}
 }
 
-// highest returns the highest rung that has been exceeded for long enough, allowing for a lead time.
+// highest returns the climb of the highest rung that has lasted long enough for a finding, or will have after the lead
+// time; nil if there is none.
 func (c *comparison) highest(lead func(rung int) time.Duration) *climb {
 	for i := len(c.climbs) - 1; i >= 0; i-- {
 		r := &c.climbs[i]
@@ -310,8 +318,8 @@ func (c *comparison) asksBefore(rung int) time.Duration {
 	return min(c.pace.asks, 2*c.pace.hold(rung)/3)
 }
 
-// ask updates whether this host asks the other voters for how long their writes take. It asks once in each spell:
-// while its writes take longer than its own past explains, it continues.
+// ask updates whether this host asks the other voters how long their writes take. Within a spell the host begins to ask
+// once, and continues while its writes take longer than its own past explains.
 func (c *comparison) ask() {
 	if c.doubtSince != 0 && c.now-c.doubtAt >= c.pace.doubts {
 		c.doubtSince = 0
@@ -330,24 +338,25 @@ func (c *comparison) ask() {
 	}
 }
 
-// tailing reports whether there are too many slow episodes, compared with the given number and with the usual one.
+// tailing reports whether there are too many slow episodes, compared with the given number and with the usual number.
 func (c *comparison) tailing(others int) bool {
 	n := len(c.episodes)
 	return n >= tailsFewest && n >= tailsTimes*others &&
 		float64(n) >= tailsTimes*c.history.UsualTails(c.pace.tails) && c.usual > 0
 }
 
-// othersTails returns the lower median of the other voters' slow episodes.
+// othersTails returns the lower median of the other voters' numbers of slow episodes.
 func (c *comparison) othersTails() int {
 	return lowerMedian(c.counting, func(p PeerWrites) int { return p.Tails })
 }
 
-// ill reports whether there is a finding. Then nothing is learned: the disk must not get used to its own fault.
+// ill reports whether there is a finding about slow writes. If so, nothing is learned, because a fault must not become
+// the disk's habit.
 func (c *comparison) ill() bool {
 	return c.track.State == Warm || c.disk.State == Slow || c.disk.State == Stalled || c.disk.State == Failed
 }
 
-// learn adds a minute to the history, after checking that it is about the present disks.
+// learn adds a minute to the history, after checking that the history is about the present disks.
 func (c *comparison) learn(devices DevicesReading) {
 	if !c.checked && len(devices.Chain) > 0 {
 		c.identify(devices)
@@ -358,7 +367,7 @@ func (c *comparison) learn(devices DevicesReading) {
 	c.identify(devices)
 	c.learned()
 	c.minuteAt = c.now
-	// A climb that waits for the other voters' answer may turn out to be a finding.
+	// Learn nothing while the other voters are being asked, because the current writes may turn out to be a finding.
 	if c.p50 > 0 && !c.ill() && c.highest(c.asksBefore) == nil {
 		c.history.Add(c.wall, c.p50)
 	}
@@ -381,9 +390,9 @@ func (c *comparison) learnTail() {
 	}
 }
 
-// disagrees reports whether the disk is as fast as the other voters' and as its own past, or slower for no longer than
-// it often is at this hour: what slows the writes down is not this disk, or passes. pending reports whether that is not
-// known yet. Either way the check of fsync has a reason to ask.
+// disagrees reports whether this disk is not the cause of slow writes: it is as fast as the other voters' disks or as
+// in its own past, or it has been slower for no longer than usual at this hour. pending means that this is not known
+// yet. Every call counts as a need of the fsync check for a comparison, unless an earlier agreement still holds.
 func (c *comparison) disagrees() (disagrees, pending bool) {
 	if c.usual == 0 || len(c.peers.All) < peersFewest {
 		return false, false
@@ -399,7 +408,7 @@ func (c *comparison) disagrees() (disagrees, pending bool) {
 	case c.answered():
 		wide := c.wideSince != 0 && c.now-c.wideSince >= c.pace.wide
 		c.excused = c.p50 > 0 && !c.beyondHabit(0) && !wide && len(c.counting) >= peersFewest
-		// The comparison has a finding of its own if the writes stay slower for long enough.
+		// Still pending: if writes stay slow for long enough, the comparison has a finding of its own.
 		return c.excused, !c.excused && c.p50 > 0 && !wide && c.track.State == OK && c.highest(atOnce) == nil
 	case c.askedSince != 0:
 		return false, c.now-c.askedSince < c.pace.answers
@@ -407,8 +416,8 @@ func (c *comparison) disagrees() (disagrees, pending bool) {
 	return false, c.now-c.doubtSince < c.pace.doubts+c.pace.answers/2
 }
 
-// agreed reports whether the last comparison found the disk as fast as the others, and it still is as fast as then, or
-// slower only as it often is at this hour.
+// agreed reports whether the last comparison found the disk as fast as the other voters', and the disk is still about
+// as fast as it was then, apart from slowness that is usual at this hour.
 func (c *comparison) agreed() bool {
 	if c.agreedAt == 0 || c.now-c.agreedAt >= agreedLongest || c.p50 == 0 || c.beyondHabit(0) {
 		return false
@@ -422,8 +431,8 @@ func (c *comparison) agreed() bool {
 	return c.p90 < time.Duration(agreedWithin*habit)*c.agreedP90
 }
 
-// agree notes whether the answers of the other voters confirm that the disk is as fast as theirs. The first answers may
-// differ by chance: an agreement needs answers for as long as a difference would.
+// agree records whether the other voters' answers confirm that the disk is as fast as theirs. An agreement needs
+// answers for as long as a difference does, because the first answers may match by chance.
 func (c *comparison) agree() {
 	switch {
 	case !c.answered() || c.p50 == 0:
@@ -437,8 +446,8 @@ func (c *comparison) agree() {
 	}
 }
 
-// beyondHabit reports whether the writes have taken a multiple of the usual time for at least that time, and for longer
-// than the disk's habits explain.
+// beyondHabit reports whether writes have taken a multiple of the usual time for at least hold, and for longer than the
+// disk's habits explain.
 func (c *comparison) beyondHabit(hold time.Duration) bool {
 	for i := range c.climbs {
 		if r := &c.climbs[i]; r.since != 0 && c.now-r.since >= max(r.explained(c), hold) {
@@ -448,8 +457,7 @@ func (c *comparison) beyondHabit(hold time.Duration) bool {
 	return false
 }
 
-// widen notes since when the slowest tenth of the writes takes longer than on the other voters, while the median does
-// not.
+// widen updates answeredSince and wideSince.
 func (c *comparison) widen() {
 	p90 := lowerMedian(c.counting, func(p PeerWrites) time.Duration { return p.P90 })
 	switch {

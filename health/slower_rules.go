@@ -22,7 +22,7 @@ func declareSlower(c *comparison) declaration {
 			Source: "the probe's writes, those of the other voters as they publish them when asked, and the last " +
 				"week's",
 			Limits: []Limit{
-				{Of: "a write's time, compared with the usual", Unit: "×", Enter: 2, Leave: 2 / leaveBy},
+				{Of: "median write time, as a multiple of the usual time", Unit: "×", Enter: 2, Leave: 2 / leaveBy},
 				{Of: "slow episodes in two hours", Unit: "", Enter: tailsFewest - 1, Leave: 0},
 			},
 			Problems: []Problem{{
@@ -43,30 +43,30 @@ func declareSlower(c *comparison) declaration {
 	}
 }
 
-// transitions are its rules.
+// transitions returns the rules of the comparison.
 func (c *comparison) transitions() []rule {
 	return []rule{
 		{
 			[]State{OK},
 			Warm, DiskSlowerThanPeers,
-			fmt.Sprintf("the median of the last %s's writes is 8 times the usual for %s, 6 times for %s, 4 times "+
-				"for %s, 3 times for %s or twice for %s, and longer than 1.5 times any such spell at this hour in the "+
-				"last week", show(c.pace.span), show(c.pace.hold(8)), show(c.pace.hold(6)), show(c.pace.hold(4)),
+			fmt.Sprintf("the median of the last %s's writes has been 8 times the usual for %s, 6 times for %s, 4 "+
+				"times for %s, 3 times for %s or twice for %s, and 1.5 times as long as any such spell at this hour "+
+				"in the last week", show(c.pace.span), show(c.pace.hold(8)), show(c.pace.hold(6)), show(c.pace.hold(4)),
 				show(c.pace.hold(3)), show(c.pace.hold(2))),
 			when(c.exceeds, c.measured), false,
 		},
 		{
 			[]State{OK},
 			Warm, DiskSlowerThanPeers,
-			fmt.Sprintf("%d or more episodes of writes over %s within %s, and %d times as many as the other voters' "+
-				"and as usual", tailsFewest, show(c.limits.FsyncSlow), show(c.pace.tails), tailsTimes),
+			fmt.Sprintf("there are %d or more episodes of writes over %s within %s, and %d times as many as on the "+
+				"other voters and as usual", tailsFewest, show(c.limits.FsyncSlow), show(c.pace.tails), tailsTimes),
 			when(func() bool { return c.answered() && c.tailing(c.othersTails()) }, c.measuredTails), false,
 		},
 		{
 			[]State{Warm},
 			OK, "",
-			fmt.Sprintf("for %s, the median is below the exceeded multiple / %.10g, and no slow episode for %s if "+
-				"they were too many", show(c.pace.well), leaveBy, show(c.pace.tailsWell)),
+			fmt.Sprintf("for %s, the median has been below the exceeded multiple / %.10g; if there were too many slow "+
+				"episodes, there has been none for %s", show(c.pace.well), leaveBy, show(c.pace.tailsWell)),
 			when(c.wellAgain, func() string { return "writes take as long as usual" }), true,
 		},
 	}
@@ -87,7 +87,8 @@ func (c *comparison) wellAgain() bool {
 	return !c.tailed || c.now-c.lastSlow >= c.pace.tailsWell
 }
 
-// entered records what was exceeded. The spells of a finding are not learned.
+// entered records at the beginning of a finding which limit was exceeded, and resets the climbs at its end, so that
+// they are not learned.
 func (c *comparison) entered(from State) {
 	if c.track.State == Warm && from != Warm {
 		c.rung, c.since, c.wellAt = 0, c.now, c.now
@@ -103,7 +104,8 @@ func (c *comparison) entered(from State) {
 	}
 }
 
-// absent returns why there is nothing to compare. At rest no voter publishes, which is no reason.
+// absent returns why there is nothing to compare. That no voter publishes while no host asks is normal, so it is not a
+// reason.
 func (c *comparison) absent() string {
 	switch {
 	case !c.peers.Known:
@@ -118,7 +120,7 @@ func (c *comparison) absent() string {
 	return ""
 }
 
-// measured returns the comparison of the median.
+// measured returns the comparison of the median as text.
 func (c *comparison) measured() string {
 	rung, since := c.rung, c.since
 	if r := c.highest(atOnce); rung == 0 && r != nil {
@@ -136,7 +138,7 @@ func (c *comparison) measured() string {
 	return text + "; at this hour that did not happen in the last week"
 }
 
-// timesOthers returns the smaller multiple, as text.
+// timesOthers returns the multiple of the usual time as text.
 func (c *comparison) timesOthers() string {
 	if !c.answered() {
 		return fmt.Sprintf("%.2g× as long as usual", float64(c.p50)/float64(max(c.usual, 1)))
@@ -144,13 +146,13 @@ func (c *comparison) timesOthers() string {
 	return fmt.Sprintf("%.2g× as long as the other voters'", float64(c.p50)/float64(max(c.usual, c.others())))
 }
 
-// measuredTails returns the comparison of the slow episodes.
+// measuredTails returns the comparison of the slow episodes as text.
 func (c *comparison) measuredTails() string {
 	var others []string
 	for _, p := range c.young {
 		others = append(others, fmt.Sprintf("%s %d", p.Host, p.Tails))
 	}
-	return fmt.Sprintf("%s of writes over %s within %s, the other voters had: %s", plural(len(c.episodes), "episode"),
+	return fmt.Sprintf("%s of writes over %s within %s; the other voters had: %s", plural(len(c.episodes), "episode"),
 		show(c.limits.FsyncSlow), show(c.pace.tails), strings.Join(others, ", "))
 }
 
@@ -166,7 +168,7 @@ func (c *comparison) text() string {
 	case c.p50 == 0:
 		return "too few writes to compare"
 	}
-	return fmt.Sprintf("the median write takes %s, in the last week %s", show(c.p50), show(c.usual))
+	return fmt.Sprintf("the median write takes %s; in the last week it took %s", show(c.p50), show(c.usual))
 }
 
 // comparisonMemory is what survives a restart of the agent, in addition to the state and the history.

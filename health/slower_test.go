@@ -60,7 +60,7 @@ func comparisonEdges() []edge {
 			func(b *bench) { b.each(time.Second, quiet) },
 		},
 		{
-			"8 or more episodes",
+			"there are 8 or more episodes",
 			func(b *bench) {
 				usually(b, quiet)
 				for range tailsFewest - 1 {
@@ -70,7 +70,7 @@ func comparisonEdges() []edge {
 			func(b *bench) { b.each(time.Second, 101*ms) },
 		},
 		{
-			"for 5 min, the median is below",
+			"for 5 min, the median has been below",
 			func(b *bench) {
 				usually(b, quiet)
 				b.each(time.Minute, 8*quiet)

@@ -22,13 +22,13 @@ const (
 	smartSource = "smartctl, run by quorumd-smart.service every half hour"
 	drivesFor   = 10 * time.Minute
 	usedMost    = 100 // percent of the rated life
-	cooler      = 5   // degrees below its limit at which a drive is well again
+	cooler      = 5   // degrees below its limit at which a drive no longer counts as overheated
 )
 
 // warningHeat is the critical-warning bit for the temperature. checkHeat reports it, and checkFailing the other bits.
 const warningHeat = 1 << 1
 
-// warnings returns what the bits of the critical warnings mean, in their order.
+// warnings returns the meaning of each bit of the critical warnings, in the order of the bits.
 func warnings() []string {
 	return []string{
 		"its spare blocks are running out", "it is too hot or too cold", "its reliability is degraded",
@@ -37,8 +37,9 @@ func warnings() []string {
 	}
 }
 
-// checkFailing is the check of what drives report about themselves. It only advises: drives that report failure
-// may run for another year, and a quarter of those that fail never reported it. The probe sees what etcd would see.
+// checkFailing is the check of what drives report about themselves. It only advises: drives that report failure may run
+// for another year, and a quarter of those that fail never reported it. The probe detects failures that would affect
+// etcd.
 var checkFailing = advice{
 	name: "smart", component: Machine,
 	source: smartSource,
@@ -57,8 +58,8 @@ var checkFailing = advice{
 	},
 }
 
-// eachDrive returns what a check of each drive lists. A drive that no longer answers keeps its last state: silence is
-// no recovery.
+// eachDrive returns the evidence of a check that lists the drives for which look returns a text. A drive that no longer
+// answers keeps its last text, because silence is not a recovery.
 func eachDrive(bad, well string, look func(Drive) string) listed {
 	last := map[string]string{}
 	return listed{
@@ -83,7 +84,7 @@ func eachDrive(bad, well string, look func(Drive) string) listed {
 	}
 }
 
-// silentDrives names the drives that report nothing, such as one behind a RAID controller, and why.
+// silentDrives lists the drives that report nothing, such as a drive behind a RAID controller, with the reason.
 func silentDrives(in Input) (all []string) {
 	for _, d := range in.Hardware.Drives.All {
 		if d.Absent != "" {
@@ -137,7 +138,7 @@ var checkWear = advice{
 	},
 }
 
-// worn returns how worn a drive is.
+// worn describes how worn a drive is.
 func worn(d Drive) string {
 	switch {
 	case d.Spare != nil && d.SpareLimit != nil && *d.Spare < *d.SpareLimit:
@@ -166,7 +167,8 @@ var checkHeat = advice{
 	}),
 }
 
-// noTemperature returns why no drive can be found too hot: none has that warning, and no thermometer has a limit.
+// noTemperature returns why no overheated drive could be detected: no drive reports that warning, and no temperature
+// sensor has a limit.
 func noTemperature(in Input) string {
 	warns := func(d Drive) bool { return d.Absent == "" && d.Warns }
 	limited := func(s Sensor) bool { return s.Drive && s.Limit > 0 }
@@ -179,7 +181,7 @@ func noTemperature(in Input) string {
 	return cmp.Or(in.Hardware.Sensors.absent(), "no drive reports its temperature and its limit")
 }
 
-// tooHot names the overheated drives. A drive counts as overheated until it is a few degrees below its limit.
+// tooHot lists the overheated drives. A drive counts as overheated until it is a few degrees below its limit.
 func tooHot(in Input, bad bool) (found []string) {
 	covered := map[string]bool{}
 	for _, s := range in.Hardware.Sensors.All {

@@ -13,8 +13,8 @@ import (
 	"time"
 )
 
-// ErrOtherBoot means that a snapshot is from before the last boot: its times are meaningless now, and a reboot is one
-// way to clear FAILED.
+// ErrOtherBoot means that a snapshot is from before the last boot. Its times are meaningless now. This is also how a
+// reboot clears FAILED.
 var ErrOtherBoot = errors.New("it is from before the last boot")
 
 var errImpossible = errors.New("it has impossible times")
@@ -24,7 +24,8 @@ const (
 	snapshotLimit   = 1 << 20
 )
 
-// snapshot is what survives a restart of the agent: the states and the evidence that rules depend on, but no samples.
+// snapshot contains what survives a restart of the agent: the states and the evidence on which rules depend, but no
+// samples.
 type snapshot struct {
 	Version int              `json:"version"`
 	Boot    string           `json:"boot"`
@@ -32,7 +33,8 @@ type snapshot struct {
 	State   State            `json:"state"`
 	Since   time.Duration    `json:"since"`
 	Checks  map[string]track `json:"checks"`
-	// Memory is what the checks remember in addition, by their names. The memory of the fsync check is in Disk instead.
+	// Memory contains what each check remembers in addition to its state, by the name of the check. The memory of the
+	// fsync check is in Disk instead.
 	Disk   json.RawMessage            `json:"disk"`
 	Memory map[string]json.RawMessage `json:"memory,omitempty"`
 }
@@ -135,7 +137,7 @@ func strictly(data []byte, to any) error {
 	return nil
 }
 
-// check returns an error unless the time of the snapshot is between the boot and now, and every other time in it
+// check returns an error unless the time of the snapshot is between the boot and now, and every other time in it is
 // between the boot and the time of the snapshot.
 func (s snapshot) check(now time.Duration) error {
 	moments := []time.Duration{s.Since}
@@ -154,17 +156,17 @@ func (s snapshot) check(now time.Duration) error {
 	return nil
 }
 
-// past reports whether the moments are between the boot and the given time.
+// past reports whether all moments are between the boot and the given time.
 func past(at time.Duration, moments ...time.Duration) bool {
 	return slices.Min(moments) >= 0 && slices.Max(moments) <= at
 }
 
 func (j *Judge) recall(s snapshot, now time.Duration) error {
 	j.begun, j.now, j.state, j.since = true, now, s.State, s.Since
-	j.newest = s.At // later samples of the probe were completed after that
+	j.newest = s.At // a new sample of the probe must have been completed later
 	for _, c := range j.checks {
 		was, known := s.Checks[c.Name]
-		if !known { // the snapshot is older than this check
+		if !known { // the snapshot was written before this check existed
 			c.Since = now
 			c.begin(now)
 			continue

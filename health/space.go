@@ -17,8 +17,8 @@ const (
 	DiskSpaceUnknown Code = "DISK_SPACE_UNKNOWN"
 )
 
-// declareSpace declares the check of free space. The finding ends only when a tenth more than needed is free, so that
-// it does not flap.
+// declareSpace declares the check of free space. The finding ends only when a tenth more than the required space is
+// free, so that it does not flap.
 func declareSpace(t Thresholds) declaration {
 	enough := t.MinFree + t.MinFree/10
 	return declaration{

@@ -8,22 +8,23 @@ import (
 	"time"
 )
 
-// spell is the timing of evidence that needs more than one reading: a finding begins after badFor and ends after
-// wellFor.
+// spell times a finding that needs more than one reading: it begins after bad readings for badFor, and ends after good
+// readings for wellFor.
 type spell struct {
 	code    Code
 	track   *track
 	badFor  time.Duration
-	wellFor time.Duration // base, see patience
+	wellFor time.Duration // base value: see patience
 
 	begun    bool
 	now      time.Duration
-	lastOK   time.Duration // the last reading that was not bad, or unknown
-	lastBad  time.Duration // the last reading that was not good, or unknown
-	lastText string        // the text of the last reading that was not good
+	lastOK   time.Duration // time of the last reading that was not bad or was unknown
+	lastBad  time.Duration // time of the last reading that was not good or was unknown
+	lastText string        // text of the last reading that was not good
 }
 
-// see records a reading. A reading between the limits is neither bad nor well. An unknown one has no text either.
+// see records a reading. A reading between the limits is neither bad nor well. So is an unknown reading, which has no
+// text.
 func (s *spell) see(now time.Duration, bad, well bool, text string) {
 	s.now = now
 	if !s.begun {

@@ -16,10 +16,11 @@ type Standing struct {
 	State State
 	Code  Code          // empty if the state is OK
 	Since time.Duration // when the state was entered
-	Text  string        // what was measured, against its limit
-	// NotAvailable is why there is nothing to judge by; empty if there is.
+	Text  string        // the measurement with its limit
+	// NotAvailable is why the check has no reading; empty if it has one.
 	NotAvailable string
-	// Behind names the check that is the cause: this check's finding is then not listed.
+	// Behind names the check whose finding explains this check's finding, which is then not listed; empty if there is
+	// none.
 	Behind string
 }
 

@@ -20,7 +20,7 @@ const (
 	Warm                    // usable, but degraded
 	Slow                    // harms the cluster
 	Stalled                 // not responding right now
-	Failed                  // broken until repaired
+	Failed                  // broken until an operator has repaired it
 )
 
 // stateNames are in the order of the constants.
@@ -59,8 +59,8 @@ func (s *State) UnmarshalText(text []byte) error {
 	return nil
 }
 
-// weight orders the states for combining: what is known to be bad outweighs what is not known, and what is not known
-// outweighs what is fine. QUALIFYING outweighs WARM because it allows less.
+// weight orders the states for combining: bad states outweigh an unknown state, and an unknown state outweighs a good
+// one. QUALIFYING outweighs WARM because it allows less.
 func (s State) weight() int {
 	return slices.Index([]State{OK, Unknown, Warm, Qualifying, Slow, Stalled, Failed}, s)
 }

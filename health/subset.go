@@ -8,7 +8,7 @@ import (
 	"slices"
 )
 
-// NewOf returns a judge with these checks only, by their names in [Check], which names no causes. It serves to measure
+// NewOf returns a judge with only the named checks, and without attribution of causes. It is meant for simulations of
 // single checks over long times; an agent uses [New].
 func NewOf(t Thresholds, names ...string) (*Judge, error) {
 	if err := t.check(); err != nil {

@@ -12,11 +12,11 @@ import (
 // Thresholds are the numbers that decide the health state. Most are settings of the same name in the disk section of
 // the configuration.
 type Thresholds struct {
-	// QualifySamples is how many writes of the WAL lane a qualifying run needs. 3000 clean ones are the fewest that
+	// QualifySamples is how many writes of the WAL lane a qualifying run needs. 3000 clean writes are the fewest that
 	// show, at 95 %, that at most one in a thousand is slow.
 	QualifySamples int
-	// Window is how many judged samples a decision looks back on. 300 clean ones are the fewest that show, at 95 %,
-	// that at most 1 % are slow. At least 20. A window below 300 shortens the times that are not settings in
+	// Window is how many judged samples a decision is based on, at least 20. 300 clean samples are the fewest that
+	// show, at 95 %, that at most 1 % are slow. A window below 300 shortens the times that are not settings in
 	// proportion.
 	Window int
 
@@ -26,13 +26,14 @@ type Thresholds struct {
 	FsyncClear time.Duration
 	// FsyncSlow is a latency that a healthy disk never reaches: 100 ms, etcd's heartbeat.
 	FsyncSlow time.Duration
-	// Stall is the age at which a write in flight means that the disk hangs: 1 s, etcd's election timeout.
+	// Stall is the age from which a write in flight means that the disk hangs: 1 s, etcd's election timeout.
 	Stall time.Duration
-	// Fail is the age at which it means that the disk is broken: 30 s, after which Linux resets an NVMe or SCSI device.
+	// Fail is the age from which a write in flight means that the disk is broken: 30 s, after which Linux resets an
+	// NVMe or SCSI device.
 	Fail time.Duration
 
-	// Starved is the percentage of a minute's samples spoiled by CPU starvation above which the host itself is to
-	// blame. From 1 to 100; 100 turns this off.
+	// Starved is the percentage of a minute's samples spoiled by CPU starvation above which there is a finding about
+	// CPU starvation. From 1 to 100; 100 turns that finding off.
 	Starved int
 
 	// MinFree is how many bytes must be free.
@@ -54,7 +55,7 @@ func DefaultThresholds() Thresholds {
 	}
 }
 
-// fewest is the smallest window. In a smaller one, so many slow writes would be needed to exclude chance that the
+// fewest is the smallest allowed window. In a smaller one, excluding chance would need so many slow writes that the
 // decision would come too late.
 const fewest = 20
 
@@ -64,7 +65,8 @@ func (t Thresholds) check() error {
 		wrong = append(wrong, fmt.Errorf("window is %d; make it %d or more", t.Window, fewest))
 	}
 	if t.QualifySamples < t.Window {
-		wrong = append(wrong, fmt.Errorf("qualifySamples is %d and window %d; make it at least as many",
+		wrong = append(wrong, fmt.Errorf("qualifySamples is %d, but window is %d; make qualifySamples at "+
+			"least as large",
 			t.QualifySamples, t.Window))
 	}
 	limits := []struct {
@@ -93,28 +95,29 @@ func (t Thresholds) check() error {
 	return errors.Join(wrong...)
 }
 
-// tail is the limit for a write of a qualifying run, for all but one in a thousand: 50 ms.
+// tail is the limit that all but one in a thousand writes of a qualifying run must meet: 50 ms.
 func (t Thresholds) tail() time.Duration { return 5 * t.FsyncWarm }
 
 // outlier is the latency from which a single write counts: 500 ms, the slowest that etcdctl check perf accepts.
 func (t Thresholds) outlier() time.Duration { return 5 * t.FsyncSlow }
 
-// calm is the direct lane's limit before a disk is OK again: 25 ms, which Pebble requires before it returns to a disk.
+// calm is the latency below which all writes of the direct lane must be before a WARM disk is OK again: 25 ms, as
+// Pebble requires before it uses a disk again.
 func (t Thresholds) calm() time.Duration { return t.FsyncWarm * 5 / 2 }
 
-// pace holds the times that are not settings.
+// pace holds the durations that are not settings.
 type pace struct {
-	round    time.Duration // of the slow score; TiKV: 3 s at ten samples a second
-	sharp    time.Duration // the span for a 99th percentile over fsyncSlow
-	streak   time.Duration // how long consecutive writes must be over fsyncWarm
-	outliers time.Duration // the span for outliers
+	round    time.Duration // a round of the slow score; TiKV: 3 s at ten samples a second
+	sharp    time.Duration // the span whose 99th percentile is compared with FsyncSlow
+	streak   time.Duration // how long consecutive writes must be over FsyncWarm
+	outliers time.Duration // the span in which outliers are counted
 	decay    time.Duration // how long the slow score takes to fall from 100 to 0 by itself; TiKV: 5 min
-	settle   time.Duration // how long WARM has to be calm
+	settle   time.Duration // how long a WARM disk must be steady before it is OK
 	newest   time.Duration // the span that shows whether writes are slow at this moment
-	clean    time.Duration // how long SLOW has to be without a slow write
-	calm     time.Duration // how long the direct lane has to be calm; Pebble: 15 s
+	clean    time.Duration // how long a SLOW disk must have no slow write before it is WARM
+	calm     time.Duration // how long all writes of the direct lane must be below the limit calm; Pebble: 15 s
 	silent   time.Duration // how long a sample must be overdue to count as missing
-	unjudged time.Duration // after how long contaminated samples alone count as no samples
+	unjudged time.Duration // how long all samples must be contaminated to count as missing
 }
 
 func (t Thresholds) pace() pace {
@@ -131,7 +134,7 @@ func (t Thresholds) pace() pace {
 		newest:   scaled(20 * time.Second),
 		clean:    scaled(15 * time.Minute),
 		calm:     max(scaled(15*time.Second), 3*t.DirectInterval),
-		// a probe that waits for the CPU is not silent yet
+		// long enough not to count a probe that waits for a CPU as silent
 		silent:   max(3*t.DirectInterval+t.Stall, 5*time.Second),
 		unjudged: max(scaled(5*time.Minute), 10*t.DirectInterval),
 	}

@@ -25,7 +25,7 @@ func TestAllInvalidThresholdsAreNamed(t *testing.T) {
 	}
 	limits := DefaultThresholds()
 	limits.QualifySamples = limits.Window - 1
-	if _, err := New(limits); err == nil || !strings.Contains(err.Error(), "qualifySamples is 299 and window 300") {
+	if _, err := New(limits); err == nil || !strings.Contains(err.Error(), "qualifySamples is 299, but window is 300") {
 		t.Errorf("a run shorter than the window: %v", err)
 	}
 }

@@ -19,18 +19,18 @@ const (
 	sourceWellFor = time.Minute
 )
 
-// TimeSource is what chronyd reports about its source. The zero value means not read.
+// TimeSource is what chronyd reports about its time source. The zero value means not read.
 type TimeSource struct {
 	Known bool
-	// Absent is why it is unknown, as a stable text.
+	// Absent is why the time source is unknown, as a stable text.
 	Absent string
-	// Synchronised means that it follows a clock, and Own that it is the machine's own clock.
+	// Synchronised means that chronyd follows a clock, and Own that it is the machine's own clock.
 	Synchronised, Own bool
-	// SinceUpdate is how long ago chronyd last corrected the clock by a source's answer.
+	// SinceUpdate is how long ago chronyd last corrected the clock after an answer of a source.
 	SinceUpdate time.Duration
 }
 
-// wrong returns what is wrong with the time source; empty if nothing is.
+// wrong describes what is wrong with the time source; empty if nothing is.
 func (s TimeSource) wrong() string {
 	switch {
 	case !s.Synchronised:

@@ -20,10 +20,10 @@ type moment struct {
 	of, among float64
 }
 
-// windowKept bounds the readings: if they come more often than the span has room for, the newest is kept.
+// windowKept bounds the number of readings. If they come too often for that, a new reading replaces the newest one.
 const windowKept = 64
 
-// take adds a reading, if it is new. A counter that has decreased restarts the window.
+// take adds a reading if it is new. If a counter has decreased, take restarts the window.
 func (w *window) take(at time.Duration, p Part) {
 	if !p.Known {
 		w.all = nil
@@ -44,7 +44,7 @@ func (w *window) take(at time.Duration, p Part) {
 	}
 }
 
-// grown returns how much both have grown.
+// grown returns how much both counters have grown.
 func (w *window) grown() (of, among float64) {
 	if len(w.all) == 0 {
 		return 0, 0
@@ -53,8 +53,8 @@ func (w *window) grown() (of, among float64) {
 	return last.of - first.of, last.among - first.among
 }
 
-// risen adds up the growth of counters between readings. A counter that is new, or has fallen, as the mean of the CPUs
-// does when one is taken offline, counts as unchanged.
+// risen adds up the growth of counters between readings. A counter counts as unchanged if it is new or has fallen, as
+// the mean over all CPUs does when a CPU is taken offline.
 type risen struct {
 	last map[string]float64
 	by   float64
@@ -71,8 +71,8 @@ func (r *risen) figure(now map[string]float64) Figure {
 	return Figure{Value: r.by, Known: true}
 }
 
-// share returns the growth of the part in percent of the whole's. The whole counts as at least fewest, so that one of a
-// few does not weigh too much.
+// share returns the growth of the part as a percentage of the growth of the whole. The whole counts as at least fewest,
+// so that a single event among a few does not weigh too much.
 func (w *window) share(fewest float64) float64 {
 	of, among := w.grown()
 	return 100 * of / max(among, fewest)

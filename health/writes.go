@@ -5,13 +5,13 @@ package health
 
 import "time"
 
-// Writes is how long the probe's writes take now: the mean, because that is what clients of a leader wait for. A median
-// hides slow writes, and the slowest write of a minute is chance. The means of two windows are kept, so that neither a
-// single burst nor the past makes one disk look slower than another.
+// Writes describes how long the probe's writes take now, mainly by their mean, because that is how long clients of a
+// leader wait. A median hides slow writes, and the slowest write of a minute is a matter of chance. There are means of
+// two windows, so that neither a single burst nor the past makes one disk look slower than another.
 type Writes struct {
-	// Least and Most are the lowest and the highest mean of the last minute and the last five; both 0 if unknown. For
-	// Least, two windows count as well that a burst of a few seconds does not raise together: the last 20 s, and the
-	// five minutes without them.
+	// Least and Most are the lower and the higher mean of the last minute and of the last five minutes; both 0 if
+	// unknown. Least also considers the last 20 s, and the five minutes without them, because a burst of a few seconds
+	// cannot raise both.
 	Least, Most time.Duration
 	// P50 and P90 are the median and the 90th percentile of the last 40 s; both 0 if unknown.
 	P50, P90 time.Duration
@@ -22,10 +22,10 @@ type Writes struct {
 // Known reports whether there are enough samples.
 func (w Writes) Known() bool { return w.Most > 0 }
 
-// writesFewest is how many samples a mean needs: at rest the probe takes more than sixty a minute.
+// writesFewest is how many samples a mean needs. Even at rest the probe takes more than sixty a minute.
 const writesFewest = 5
 
-// writes returns how long writes of both lanes take now, without contaminated ones.
+// writes returns how long the writes of both lanes take now. It ignores contaminated samples.
 func (f *fsync) writes() Writes {
 	short := f.recent.since(f.now - max(f.pace.sharp, 2*writesFewest*f.limits.DirectInterval))
 	long := f.recent.since(f.now - max(f.pace.settle, 2*writesFewest*f.limits.DirectInterval))
@@ -43,8 +43,8 @@ func (f *fsync) writes() Writes {
 	return w
 }
 
-// OnlySlowWrites reports whether there are findings that prevent something, and all of them are about slow writes. A
-// write that hangs or fails is different.
+// OnlySlowWrites reports whether there are findings with the given gate, and all of them are about slow writes, not
+// about writes that hang or fail.
 func (v Assessment) OnlySlowWrites(what Gate) bool {
 	found := false
 	for _, f := range v.Findings {

@@ -35,7 +35,7 @@ func (a *app) checkCommand() *cobra.Command {
 	result := func(g grade, text string) error {
 		fmt.Fprintf(a.out, "QUORUMD %s - %s\n", g, display.Clean(text))
 		if g != gradeOK {
-			return &failure{code: int(g)} // the line contains the cause
+			return &failure{code: int(g)} // the printed line already names the cause
 		}
 		return nil
 	}
@@ -141,7 +141,7 @@ func stranded() []string {
 // measured, and they take part in no operation.
 func withoutAgent(s control.Status, late bool) (names []string) {
 	if len(s.Hosts) == 0 {
-		return nil // the hosts were not read yet
+		return nil // quorumd has not read the host records yet
 	}
 	for _, m := range display.WithoutAgent(s) {
 		name := cmp.Or(m.Name, m.ID)
@@ -185,7 +185,7 @@ func perfdata(s control.Status) string {
 	}
 	if c := s.Cluster; c.Reachable {
 		add("voters", float64(c.Voters), "", 0)
-		out = append(out, fmt.Sprintf("tolerance=%d", c.FaultTolerance)) // may be negative
+		out = append(out, fmt.Sprintf("tolerance=%d", c.FaultTolerance)) // the fault tolerance may be negative
 		add("standbys", float64(c.Standbys), "", 0)
 	}
 	return strings.Join(out, " ")

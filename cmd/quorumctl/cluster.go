@@ -59,7 +59,7 @@ func (a *app) resizeCommand() *cobra.Command {
 			if err := w.check("resize the cluster"); err != nil {
 				return err
 			}
-			req.Voters, _ = strconv.Atoi(args[0]) // resizeArgs has checked it
+			req.Voters, _ = strconv.Atoi(args[0]) // resizeArgs has checked the number
 			return a.resize(cmd, req, w, c)
 		},
 	}, printed{name: "resize", of: control.Resize{}})
@@ -110,7 +110,7 @@ func (a *app) resize(cmd *cobra.Command, req control.ResizeRequest, w waitFlags,
 		asks := req
 		asks.DryRun = true
 		plan, err := a.client().Resize(cmd.Context(), asks)
-		req.IfRevision = &plan.Revision // the operator confirms this plan
+		req.IfRevision = &plan.Revision // the request is valid only for the plan that the operator confirms
 		return preview{doc: plan, empty: plan.Unchanged && len(plan.Steps) == 0, text: func(p *page) {
 			writeResizePlan(p, plan)
 		}}, err
@@ -179,7 +179,7 @@ func resizeProgress(s control.Status) (state, text string) {
 	return fmt.Sprintf("%d of %d", s.Cluster.Voters, s.Cluster.Target), votersProgress(s)
 }
 
-// votersProgress returns the operation in flight, or what the next one waits for.
+// votersProgress returns the operation in flight, or what the next operation waits for.
 func votersProgress(s control.Status) string {
 	switch {
 	case !s.Cluster.Reachable:
@@ -192,7 +192,8 @@ func votersProgress(s control.Status) string {
 			return r.Text
 		}
 	}
-	done := []string{string(policy.Idle), string(policy.TargetMet)} // this host has nothing to do
+	// reasons that mean that this host has nothing to do
+	done := []string{string(policy.Idle), string(policy.TargetMet)}
 	if len(s.Reasons) > 0 && !slices.Contains(done, s.Reasons[0].Code) {
 		return s.Reasons[0].Code + ": " + s.Reasons[0].Text
 	}

@@ -48,7 +48,7 @@ func writeResizePlan(p *page, r control.Resize) {
 	writeSteps(p, r.Steps, r.Warnings)
 }
 
-// would returns what a request does, or would do.
+// would returns "would " and do for a dry run, otherwise done.
 func would(dryRun bool, do, done string) string {
 	if dryRun {
 		return "would " + do

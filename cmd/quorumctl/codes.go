@@ -16,7 +16,7 @@ import (
 // code describes a code of a reason or a finding.
 type code struct {
 	Code    string `json:"code"`
-	Kind    string `json:"kind"`            // reason or problem (a finding)
+	Kind    string `json:"kind"`            // "reason", or "problem" for a finding
 	State   string `json:"state,omitempty"` // the health state that a finding sets
 	Meaning string `json:"meaning"`
 	Remedy  string `json:"remedy,omitempty"`

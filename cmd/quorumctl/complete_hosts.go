@@ -68,7 +68,7 @@ func completeCertified(dir *string) cobra.CompletionFunc {
 		if len(args) > 0 {
 			return nil, cobra.ShellCompDirectiveNoFileComp
 		}
-		names, _ := pki.HostsIn(*dir) // none without access
+		names, _ := pki.HostsIn(*dir) // no names if the directory cannot be read
 		return names, cobra.ShellCompDirectiveNoFileComp
 	}
 }
@@ -76,7 +76,7 @@ func completeCertified(dir *string) cobra.CompletionFunc {
 // completeCertifiedList offers the hosts with certificates in a directory, for a comma-separated list.
 func completeCertifiedList(dir *string) cobra.CompletionFunc {
 	return func(_ *cobra.Command, _ []string, toComplete string) ([]string, cobra.ShellCompDirective) {
-		names, _ := pki.HostsIn(*dir) // none without access
+		names, _ := pki.HostsIn(*dir) // no names if the directory cannot be read
 		return completeList(names, toComplete)
 	}
 }
@@ -115,6 +115,6 @@ func completeList(names []string, toComplete string) ([]string, cobra.ShellCompD
 // completeWith registers a completion function for a flag.
 func completeWith(cmd *cobra.Command, flag string, offers cobra.CompletionFunc) {
 	if err := cmd.RegisterFlagCompletionFunc(flag, offers); err != nil {
-		panic(err) // no such flag: a bug
+		panic(err) // the flag does not exist, which is a bug
 	}
 }

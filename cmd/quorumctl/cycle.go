@@ -161,7 +161,7 @@ func (a *app) runInCycle(cmd *cobra.Command, command []string, c cycleOptions) e
 	}
 	ctx := cmd.Context()
 	a.out = a.err
-	signals := make(chan os.Signal, 8) // caught before the request, so that the command gets every signal
+	signals := make(chan os.Signal, 8) // before the request, so that the command receives every signal
 	signal.Notify(signals, syscall.SIGINT, syscall.SIGQUIT, syscall.SIGTERM, syscall.SIGHUP)
 	defer signal.Stop(signals)
 	m, err := a.requestMaintenance(ctx, command, c)
@@ -219,7 +219,7 @@ func (a *app) waitUntilSafe(ctx context.Context, m control.Maintenance, command 
 	if err == nil {
 		err = f.progress.end()
 	}
-	if err == nil && (ctx.Err() != nil || len(signals) > 0) { // interrupted after the last check
+	if err == nil && (ctx.Err() != nil || len(signals) > 0) { // the operator interrupted quorumctl after the last check
 		err = f.endedEarly(true, "")
 	}
 	if err != nil {
@@ -256,7 +256,7 @@ func (a *app) requestMaintenance(ctx context.Context, command []string, c cycleO
 	if err != nil {
 		return m, cannot("cycle", err)
 	}
-	if m.Since.Before(s.Time) { // another operator's request, accepted after the status was read
+	if m.Since.Before(s.Time) { // another operator requested this maintenance after the status was read
 		return m, taken(m)
 	}
 	return m, nil

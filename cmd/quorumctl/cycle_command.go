@@ -38,7 +38,7 @@ func (a *app) runCommand(command []string, in io.Reader, out io.Writer, signals 
 	if err := cmd.Start(); err != nil {
 		return exitFault, fmt.Errorf("cannot run %s: %w", command[0], err)
 	}
-	for range len(signals) { // those that arrived before the start
+	for range len(signals) { // signals that arrived before the command started
 		_ = cmd.Process.Signal(<-signals)
 	}
 	ended := make(chan error, 1)
@@ -47,7 +47,7 @@ func (a *app) runCommand(command []string, in io.Reader, out io.Writer, signals 
 		select {
 		case s := <-signals:
 			if s == syscall.SIGTERM || s == syscall.SIGHUP {
-				_ = cmd.Process.Signal(s) // fails only if it has just ended
+				_ = cmd.Process.Signal(s) // fails only if the command has just ended
 			}
 		case err := <-ended:
 			return commandExitCode(command[0], err)
@@ -70,7 +70,7 @@ func commandExitCode(name string, err error) (int, error) {
 }
 
 // bringBackAfter ends the maintenance after the command, even if the command was interrupted. From here on an interrupt
-// only ends the wait. The command may have restarted quorumd, so it retries until quorumd answers.
+// only ends the wait. The command may have restarted quorumd, so bringBackAfter retries until quorumd answers.
 func (a *app) bringBackAfter(ctx context.Context, since time.Time, timeout time.Duration) error {
 	ctx, stop := signal.NotifyContext(context.WithoutCancel(ctx), os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
 	defer stop()

@@ -45,7 +45,7 @@ func completeDurations(cmd *cobra.Command) {
 			return
 		}
 		if err := cmd.RegisterFlagCompletionFunc(f.Name, units); err != nil {
-			panic(err) // registered twice: a bug
+			panic(err) // the completion is registered twice, which is a bug
 		}
 	})
 	for _, sub := range cmd.Commands() {

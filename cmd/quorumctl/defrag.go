@@ -19,15 +19,15 @@ func (a *app) defragCommand() *cobra.Command {
 		Use:     "defrag [HOST... | --all]",
 		GroupID: groupOperate,
 		Short:   "Defragment etcd's database file, one host at a time",
-		Long: "Return the free space in the database file of a host's member to the file system. Without a host,\n" +
-			"this host. etcdctl defrag blocks every request to the member until it has ended; quorumd does it\n" +
-			"while etcd is stopped. One host after another, the leader last: leadership is transferred, etcd is\n" +
-			"stopped, its database is copied without the free space to a new file in the same directory, which\n" +
-			"takes the place of the old one only if the contents are equal, and etcd starts. The next host\n" +
-			"begins when the member is healthy. If that fails, for example on a full disk, etcd starts with the\n" +
-			"database that it had.\n\n" +
+		Long: "Return the free space in the database file of a host's member to the file system. Without HOST and\n" +
+			"--all, this applies to this host. etcdctl defrag blocks every request to the member until it has\n" +
+			"ended; quorumd defragments while etcd is stopped. The hosts follow one after another, the leader\n" +
+			"last: quorumd transfers leadership, stops etcd, copies its database without the free space to a new\n" +
+			"file in the same directory, replaces the old file if the contents are equal, and starts etcd. The\n" +
+			"next host begins when the member is healthy. If the copy fails, for example on a full disk, etcd\n" +
+			"starts with its old database.\n\n" +
 			"A defragmentation is worth the restart if 200 MiB and 40 % of the file are free, or 32 MiB if the\n" +
-			"file is at 80 % of its quota. With --all, other hosts are skipped; a named one is refused without\n" +
+			"file is at 80 % of its quota. Otherwise --all skips the host, and a named host is refused without\n" +
 			"--force.\n\n" +
 			"A defragmentation is a rollout: quorumctl rollout status, pause, resume and abort apply to it.\n\n" +
 			"With --wait, show the progress until the last host is done. The exit status is 0 if every host is\n" +
@@ -57,14 +57,14 @@ func (a *app) defragCommand() *cobra.Command {
 		},
 	}, printed{name: "rollout", of: rollout{}})
 	reasonFlag(cmd, &req.Reason, inHistory)
-	cmd.Flags().BoolVar(&all, "all", false, "every host on which it frees enough space")
-	cmd.Flags().BoolVar(&req.Force, "force", false, "also hosts on which it frees little space")
+	cmd.Flags().BoolVar(&all, "all", false, "every host on which this frees enough space")
+	cmd.Flags().BoolVar(&req.Force, "force", false, "also hosts on which this frees little space")
 	w.onlyWait(cmd)
 	c.flags(cmd)
 	return cmd
 }
 
-// writeDatabases shows the databases of a defragmentation that is previewed.
+// writeDatabases shows the databases that a defrag rollout would compact.
 func writeDatabases(p *page, hosts []control.RolloutHost) {
 	for _, h := range hosts {
 		if d := h.Database; d != nil {

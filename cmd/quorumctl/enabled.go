@@ -13,14 +13,15 @@ import (
 	"github.com/quorumd/quorumd/systemd"
 )
 
-// bootWarning returns a warning if etcd's unit is not enabled, or "". quorumd does not start etcd after a boot.
+// bootWarning returns a warning if etcd's unit is not enabled, otherwise "". After a boot, systemd starts etcd, not
+// quorumd.
 func bootWarning(ctx context.Context, c config.Config) string {
 	if c.Etcd.Runner != config.RunnerSystemd {
 		return ""
 	}
 	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
 	defer cancel()
-	// the exit status is nonzero for a disabled unit
+	// The error is ignored, because the exit status is nonzero for a disabled unit.
 	out, _ := exec.CommandContext(ctx, "systemctl", "is-enabled", c.Etcd.Unit).Output()
 	state := systemd.Status{UnitFileState: strings.TrimSpace(string(out))}
 	if !state.NotAtBoot() {

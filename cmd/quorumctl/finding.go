@@ -18,11 +18,12 @@ import (
 
 // finding is the document of a finding or a check.
 type finding struct {
-	APIVersion string        `json:"apiVersion"`
-	Time       time.Time     `json:"time"`
-	Code       *control.Code `json:"code,omitempty"` // absent if requested by the name of a check that finds nothing
-	Holds      bool          `json:"holds"`
-	Check      control.Check `json:"check"`
+	APIVersion string    `json:"apiVersion"`
+	Time       time.Time `json:"time"`
+	// absent if a check was requested by name and it reports no finding
+	Code  *control.Code `json:"code,omitempty"`
+	Holds bool          `json:"holds"`
+	Check control.Check `json:"check"`
 }
 
 // findingNames returns the codes for shell completion.

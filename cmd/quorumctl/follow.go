@@ -40,7 +40,7 @@ type observation struct {
 	state, text string
 	progress    *policy.Progress // nil if there are no numbers
 	summary     string           // text for the error of a wait that ends here
-	done        bool             // the goal is reached, or cannot be reached any more
+	done        bool             // the goal has been reached, or can no longer be reached
 	missing     bool             // the status does not contain the request
 	hidden      bool             // do not show this status
 }
@@ -62,7 +62,8 @@ func (f *follower) follow(ctx context.Context, now time.Time, observe func(contr
 		case err == nil:
 			now, seen = s.Time, observe(s)
 			last, f.unreachableHint = seen.summary, ""
-		case bounded.Err() != nil || deadlinePassed(bounded): // report the last status, not the aborted request
+		// report the last status, not that the request for a new one was aborted
+		case bounded.Err() != nil || deadlinePassed(bounded):
 			return s, f.endedEarly(ctx.Err() != nil, last)
 		case !isTransient(err):
 			return s, cannot("wait "+f.goal, err)

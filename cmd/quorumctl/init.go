@@ -44,7 +44,7 @@ func (a *app) initCommand() *cobra.Command {
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return a.init(cmd.Context(), o) },
 	}, printed{name: "init", of: initResult{}})
-	name, _ := os.Hostname() // without one, --name is required
+	name, _ := os.Hostname() // without a host name, --name is required
 	name, _, _ = strings.Cut(name, ".")
 	flags := cmd.Flags()
 	flags.StringSliceVar(&o.Hosts, "hosts", nil, "`NAME=ADDRESS` of every host that may hold a member")
@@ -108,7 +108,7 @@ func (a *app) init(ctx context.Context, o initOptions) error {
 	switch _, err := setup.CanWrite(o.file, text); {
 	case err != nil && o.dryRun:
 		doc.Warnings = append(doc.Warnings, err.Error())
-	case err != nil: // checked before the bundle is installed
+	case err != nil: // fail before the bundle is installed
 		return setupFailure(what, err)
 	}
 	if !o.dryRun {

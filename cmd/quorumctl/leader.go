@@ -79,7 +79,7 @@ func (a *app) transfer(cmd *cobra.Command, req control.TransferRequest, w waitFl
 		asks.DryRun = true
 		t, err := a.client().TransferLeadership(cmd.Context(), asks)
 		if req.Host == "" && !t.Unchanged {
-			req.Host = t.MemberID.String() // the operator confirms this plan
+			req.Host = t.MemberID.String() // request the member that the operator has confirmed
 		}
 		return preview{doc: t, empty: t.Unchanged, text: func(p *page) { writeTransfer(p, t) }}, err
 	})

@@ -28,7 +28,7 @@ const (
 	enterScreen = "\x1b[?1049h\x1b[?25l" // alternate screen, no cursor
 	leaveScreen = "\x1b[?25h\x1b[?1049l"
 	home        = "\x1b[H"
-	clearLine   = "\x1b[K" // from the cursor on
+	clearLine   = "\x1b[K" // erase from the cursor to the end of the line
 	clearBelow  = "\x1b[J"
 )
 
@@ -86,7 +86,7 @@ func fitLines(lines []string, wide, high int) []string {
 		if width(line) > wide {
 			shown[i] = cut(line, wide)
 			if strings.Contains(line, "\x1b") {
-				shown[i] += "\x1b[0m" // the reset may have been cut off
+				shown[i] += "\x1b[0m" // the escape sequence that resets the colour may have been cut off
 			}
 		}
 	}

@@ -14,7 +14,7 @@ type maintenance struct {
 	APIVersion      string                  `json:"apiVersion"`
 	Maintenance     *control.Maintenance    `json:"maintenance"`
 	LastMaintenance *control.MaintenanceEnd `json:"lastMaintenance"`
-	Op              *control.Op             `json:"operation"` // of the cluster
+	Op              *control.Op             `json:"operation"` // the cluster's current operation
 }
 
 func maintenanceOf(s control.Status) maintenance {
@@ -72,7 +72,7 @@ func writeLast(p *page, s control.Status) {
 	l := s.LastMaintenance
 	switch {
 	case l == nil:
-	case l.Code == policy.Cycled: // its text repeats the code
+	case l.Code == policy.Cycled: // the text would only repeat the code
 		p.line("    last     %s by %s, %s: %s %s", l.Work, l.By, l.Reason, l.Code, display.Since(l.Ended, s.Time))
 	default:
 		p.line("    last     %s by %s, %s: %s %s, %s", l.Work, l.By, l.Reason, l.Code,

@@ -49,7 +49,7 @@ type networkMember struct {
 type networkHost struct {
 	Name       string                `json:"name"`
 	MemberID   string                `json:"memberID,omitempty"`
-	AgeSeconds *float64              `json:"ageSeconds,omitempty"` // of its record
+	AgeSeconds *float64              `json:"ageSeconds,omitempty"` // age of the host record
 	Sees       []record.Reachability `json:"sees"`
 }
 

@@ -11,18 +11,18 @@ import (
 	"github.com/quorumd/quorumd/agent/policy"
 )
 
-// pace estimates the remaining time from two states of a progress.
+// pace estimates the remaining time from the progress since an earlier point in time.
 type pace struct {
-	what  string // text and unit, which identify the progress
+	what  string // the text and the unit, which identify what is being counted
 	since time.Time
 	first float64
 }
 
-// paceAfter is how long a progress is observed before the first estimate.
+// paceAfter is how long pace observes the progress before the first estimate.
 const paceAfter = 3 * time.Second
 
-// left returns the remaining time at the observed pace, or false while there is no estimate. The text identifies the
-// progress, so it contains no numbers.
+// left returns the remaining time at the observed pace, or false while there is no estimate. The text identifies what
+// is being counted, so it must not contain numbers.
 func (p *pace) left(at time.Time, text string, counted *policy.Progress) (time.Duration, bool) {
 	if counted == nil {
 		*p = pace{}
@@ -31,7 +31,7 @@ func (p *pace) left(at time.Time, text string, counted *policy.Progress) (time.D
 	text += " " + string(counted.Unit)
 	far := math.Abs(counted.Goal - counted.Now)
 	if p.what != text || far > math.Abs(counted.Goal-p.first) {
-		*p = pace{text, at, counted.Now} // another progress, or this one went backwards
+		*p = pace{text, at, counted.Now} // something else is being counted, or the count has moved away from its goal
 		return 0, false
 	}
 	done, took := math.Abs(counted.Now-p.first), at.Sub(p.since)

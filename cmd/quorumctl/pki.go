@@ -102,7 +102,7 @@ type bundleList struct {
 type newBundle struct {
 	Host string `json:"host"`
 	File string `json:"file"`
-	Days int    `json:"days"` // validity of its certificates
+	Days int    `json:"days"` // validity of the certificates
 }
 
 func (a *app) pkiHostCommand() *cobra.Command {

@@ -66,7 +66,7 @@ func (a *app) pkiRotateBeginCommand() *cobra.Command {
 			if err != nil {
 				return pkiFailure("read the CAs", err)
 			}
-			s.Missing = nil // unknown: no member was checked
+			s.Missing = nil // no member was checked, so what is missing is unknown
 			return a.emit(s, func(p *page) { writeRotation(p, s) })
 		})
 	}
@@ -93,7 +93,7 @@ func (a *app) pkiRotateNextCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			s.Missing = nil // the step that just began provides it
+			s.Missing = nil // what is missing is what the step that just began will provide
 			return a.emit(s, func(p *page) { writeRotation(p, s) })
 		})
 	}

@@ -56,7 +56,7 @@ func (a *app) pkiStatusCommand() *cobra.Command {
 				return err
 			}
 			if worst != gradeOK {
-				return &failure{code: int(worst)} // the table shows the cause
+				return &failure{code: int(worst)} // the printed table already shows the cause
 			}
 			return nil
 		},

@@ -51,7 +51,7 @@ func (a *app) terminalProgress(out io.Writer) *progress {
 	return &progress{}
 }
 
-// show shows a state. now is the daemon's time, and counted the progress in numbers, or nil.
+// show shows a state. now is the daemon's time; counted is the progress in numbers, or nil.
 func (p *progress) show(now time.Time, state, text string, counted *policy.Progress) error {
 	if p.out == nil {
 		return nil

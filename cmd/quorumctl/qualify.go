@@ -81,7 +81,7 @@ func (a *app) qualify(ctx context.Context, o qualify.Options) (err error) {
 	case qualify.Pass:
 		return nil
 	case qualify.Fail:
-		return &failure{code: exitUnfit} // the report shows the cause
+		return &failure{code: exitUnfit} // the printed report already shows the cause
 	default:
 		return &failure{code: exitUndecided}
 	}

@@ -19,12 +19,12 @@ func (a *app) readdressCommand() *cobra.Command {
 		Use:     "readdress HOST... | --all",
 		GroupID: groupOperate,
 		Short:   "Apply changed peer and client URLs, one host at a time",
-		Long: "Replace the registered URLs of a host's member by etcd.peerURL and etcd.clientURL in the host's\n" +
-			"quorumd.yaml. Until then, a changed peer URL is only reported, as HOST_CONFLICT. One host after\n" +
-			"another: leadership is transferred, the member list is updated, etcd is stopped, and starts with the\n" +
+		Long: "Replace the registered URLs of a host's member with etcd.peerURL and etcd.clientURL from the host's\n" +
+			"quorumd.yaml. Until then, a changed peer URL is only reported, as HOST_CONFLICT. On one host after\n" +
+			"another, quorumd transfers leadership, updates the member list, stops etcd, and starts it with the\n" +
 			"new URLs. The next host begins once the hosts of all other members report that their etcd has\n" +
-			"connected to the new peer URL. From the update of the member list on, the host completes the change;\n" +
-			"to go back, set the old URLs, reload quorumd and run quorumctl readdress again.\n\n" +
+			"connected to the new peer URL. Once the member list is updated, the host completes the change; to\n" +
+			"go back, set the old URLs, reload quorumd and run quorumctl readdress again.\n\n" +
 			"A peer URL becomes https only once every member's etcd has a certificate: set etcd.tls on all hosts\n" +
 			"and reload quorumd; name all hosts in one readdress; then set the https URLs, reload again, and run it\n" +
 			"with --all. Each host then also waits until every other host, using its own certificate,\n" +

@@ -162,7 +162,7 @@ func (a *app) recoverPlan(facts []recovery.Facts, choice recovery.Choice, out st
 	case err != nil:
 		return &failure{code: exitFault, message: err.Error(), hint: "see QUORUM LOSS in quorumctl(1)"}
 	}
-	if _, err := os.Lstat(out); err == nil { // checked before asking for the name
+	if _, err := os.Lstat(out); err == nil { // fail before asking for the name
 		return planExists(out)
 	}
 	if typed == "" {
@@ -188,7 +188,7 @@ func readFacts(name string) (recovery.Facts, error) {
 	if err != nil {
 		return recovery.Facts{}, err
 	}
-	defer file.Close() // it was only read
+	defer file.Close() // the file was only read, so no data can be lost
 	return recovery.ReadFacts(file)
 }
 
@@ -266,7 +266,7 @@ func readPlan(name string, in io.Reader) (recovery.Plan, error) {
 	if err != nil {
 		return recovery.Plan{}, err
 	}
-	defer file.Close() // it was only read
+	defer file.Close() // the file was only read, so no data can be lost
 	return recovery.ReadPlan(file)
 }
 

@@ -180,7 +180,7 @@ func fileSnapshot(ctx context.Context, name string) (*recovery.Snapshot, error) 
 	if err != nil {
 		return nil, err
 	}
-	defer file.Close() // it was only read
+	defer file.Close() // the file was only read, so no data can be lost
 	info, err := file.Stat()
 	if err != nil || !info.Mode().IsRegular() {
 		return nil, errors.Join(err, errors.New("not a regular file"))
@@ -194,6 +194,6 @@ func fileSnapshot(ctx context.Context, name string) (*recovery.Snapshot, error) 
 // randomID returns an ID for a new member or cluster, never 0.
 func randomID() record.MemberID {
 	var random [8]byte
-	_, _ = rand.Read(random[:]) // it never fails
+	_, _ = rand.Read(random[:]) // rand.Read never fails
 	return record.MemberID(binary.BigEndian.Uint64(random[:]) | 1)
 }

@@ -221,7 +221,8 @@ func fresh(s, first control.Status) bool {
 	return s.Loop.Rounds >= first.Loop.Rounds+rounds || s.Loop.Rounds < first.Loop.Rounds
 }
 
-// rolloutSetCommand returns a command that changes the state of the rollout. path is its name with its group's.
+// rolloutSetCommand returns a command that changes the state of the rollout. path is the name of its command group and
+// its own name, such as "rollout abort".
 func (a *app) rolloutSetCommand(path, state, short, long string) *cobra.Command {
 	group, name, _ := strings.Cut(path, " ")
 	return a.prints(&cobra.Command{
@@ -246,7 +247,7 @@ func (a *app) emitRollout(ctx context.Context, r control.Rollout) error {
 	if err != nil {
 		return err
 	}
-	s.Rollout = &r // the status may be older
+	s.Rollout = &r // the status may predate the change
 	return a.emit(rolloutOf(s), func(p *page) {
 		writeRollout(p, s)
 		if r.State == record.RolloutRunning {

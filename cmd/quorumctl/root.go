@@ -24,7 +24,7 @@ type app struct {
 	colour colour
 
 	columns   int  // width of a line of text; 0 for the default
-	piped     bool // the output is not a terminal, so tables are for programs
+	piped     bool // the output is not a terminal, so a program may read the tables
 	noHeaders bool // tables have no header
 	quiet     bool // only errors are written
 
@@ -150,7 +150,7 @@ func examples(lines ...string) string { return "  " + strings.Join(lines, "\n  "
 func complete(cmd *cobra.Command, flag string, values []string) {
 	err := cmd.RegisterFlagCompletionFunc(flag, cobra.FixedCompletions(values, cobra.ShellCompDirectiveNoFileComp))
 	if err != nil {
-		panic(err) // no such flag: a bug
+		panic(err) // the flag does not exist, which is a bug
 	}
 }
 
@@ -180,7 +180,7 @@ func showStatus[D any](ctx context.Context, a *app, what string, document func(c
 func reasonFlag(cmd *cobra.Command, to *string, recorded string) {
 	cmd.Flags().StringVar(to, "reason", "", "why, in one line ("+recorded+")")
 	if err := cmd.MarkFlagRequired("reason"); err != nil {
-		panic(err) // no such flag: a bug
+		panic(err) // the flag does not exist, which is a bug
 	}
 }
 

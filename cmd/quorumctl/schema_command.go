@@ -21,7 +21,7 @@ var schemas embed.FS
 
 // printed declares a JSON document that a command writes with -o json.
 type printed struct {
-	name    string // of its schema
+	name    string // name of its schema
 	of      any    // a zero value of its Go type
 	with    string // the argument, in capitals, or the flag with which the command writes it
 	instead string // what the command writes if it ignores -o json
@@ -47,7 +47,7 @@ func (p printed) usage() string {
 type document struct {
 	name     string
 	of       any
-	commands []string // that write it; arguments are in capitals
+	commands []string // commands that write the document; arguments are in capitals
 }
 
 // documents returns all documents that the commands declare.
@@ -70,7 +70,7 @@ func (a *app) documents() []document {
 // schemaName is an entry of the list of schemas.
 type schemaName struct {
 	Name     string   `json:"name"`
-	Commands []string `json:"commands"` // that write documents of that schema with -o json
+	Commands []string `json:"commands"` // commands that write documents of that schema with -o json
 }
 
 func (a *app) schemaNames() []string {

@@ -126,7 +126,7 @@ func redactorOf(c config.Config, file string) (*supportbundle.Redactor, []string
 			paths = append(paths, value)
 		}
 	}
-	// This finds the secret files in a configuration with mistakes, which was not loaded.
+	// A configuration with mistakes is not loaded. This search finds the secret files that it names.
 	text, err := supportbundle.ReadSecret(file)
 	for line := range strings.Lines(string(text)) {
 		uncommented, _, _ := strings.Cut(line, "#")
@@ -214,7 +214,7 @@ func (a *app) sources(ctx context.Context, c config.Config, confErr error, file 
 	read := supportbundle.FromFile(file, false)
 	config := supportbundle.Source{Name: "quorumd.yaml", Get: func(ctx context.Context) ([]byte, error) {
 		text, err := read(ctx)
-		if err == nil && confErr != nil { // the error quotes lines of the file
+		if err == nil && confErr != nil { // the error quotes lines of the file, so its comments are removed, too
 			err = errors.New(string(supportbundle.WithoutComments([]byte(confErr.Error()))))
 		}
 		return supportbundle.WithoutComments(text), err
@@ -254,7 +254,7 @@ func hostOf(c config.Config) supportbundle.Host {
 	switch c.Etcd.Runner {
 	case config.RunnerSystemd:
 		h.Unit, h.LogFile = c.Etcd.Unit, ""
-	case config.RunnerExternal: // the log belongs to the other service manager
+	case config.RunnerExternal: // the service manager that runs etcd keeps its log
 		h.LogFile = ""
 	case config.RunnerProcess:
 	}

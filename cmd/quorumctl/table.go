@@ -88,7 +88,7 @@ func (p *page) widths(rows [][]word, n int) []int {
 			}
 		}
 		if widths[widest] == narrowest {
-			break // the terminal cuts the lines
+			break // no column can shrink further; the terminal cuts the lines
 		}
 		widths[widest]--
 	}

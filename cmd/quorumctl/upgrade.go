@@ -141,11 +141,11 @@ func (a *app) upgradeAbortCommand() *cobra.Command {
 				return err
 			case s.Rollout == nil || s.Rollout.Version == "":
 				return &failure{
-					code: exitFault, message: "cannot " + what + ": the last rollout is no upgrade",
+					code: exitFault, message: "cannot " + what + ": the last rollout is not an upgrade",
 					hint: "quorumctl rollout status",
 				}
 			case req.Command == "":
-			default: // first, so that nothing is aborted in vain
+			default: // check the version first, so that no rollout is aborted for nothing
 				if req.Version, err = rollbackVersion(s); err != nil {
 					return err
 				}

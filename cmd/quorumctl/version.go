@@ -27,7 +27,8 @@ func (a *app) versionCommand() *cobra.Command {
 		Example: examples("quorumctl version", "quorumctl version -o json"),
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			ctx, cancel := context.WithTimeout(cmd.Context(), time.Second) // quorumctl's version does not need quorumd
+			// do not wait long: quorumctl's own version is known without quorumd
+			ctx, cancel := context.WithTimeout(cmd.Context(), time.Second)
 			defer cancel()
 			doc := versions{Quorumctl: ownVersion()}
 			s, err := a.client().Status(ctx)

@@ -23,7 +23,7 @@ import (
 
 const (
 	exitUsage     = 64
-	gcPercent     = 200 // growth of the heap that starts a garbage collection
+	gcPercent     = 200 // growth of the heap, in percent, that starts a garbage collection
 	defaultConfig = "/etc/quorumd/quorumd.yaml"
 )
 
@@ -43,7 +43,8 @@ func run(args []string) int {
 	}
 	root.AddCommand(runCommand(&code), proxyCommand(&code))
 	root.SetArgs(args)
-	if err := root.ExecuteContext(ctx); err != nil { // invalid arguments; other errors are in code
+	// the arguments are invalid; code contains the exit code of every other error
+	if err := root.ExecuteContext(ctx); err != nil {
 		fmt.Fprintf(os.Stderr, "quorumd: %v\n", err)
 		return exitUsage
 	}
@@ -59,8 +60,8 @@ func runCommand(code *int) *cobra.Command {
 			if err := at.UnmarshalText([]byte(level)); err != nil {
 				return fmt.Errorf("invalid --log-level %q: use debug, info, warn or error", level)
 			}
-			// quorumd is idle nearly all the time. With more processors (Go uses all by default), threads wake each
-			// other for every answer, which costs a fifth of the CPU time of an idle agent.
+			// quorumd is idle nearly all the time. On more than one processor (Go uses all by default), its threads
+			// wake each other for every response, which costs a fifth of the CPU time of an idle agent.
 			runtime.GOMAXPROCS(1)
 			if os.Getenv("GOGC") == "" { // half as many collections cost 3 MB and save a twentieth of the CPU time
 				debug.SetGCPercent(gcPercent)
@@ -97,8 +98,8 @@ func proxyCommand(code *int) *cobra.Command {
 	command := &cobra.Command{
 		Use: "proxy", Short: "forward this host's etcd clients to the voters", Args: cobra.NoArgs,
 		RunE: func(command *cobra.Command, _ []string) error {
-			// Up to two threads copy data. One more processor is for everything else, because a thread that finds no
-			// free processor after a system call has to wait for one.
+			// Up to two threads copy data. Everything else gets a Go processor of its own, because a thread that finds
+			// none free after a system call has to wait.
 			runtime.GOMAXPROCS(min(2, runtime.GOMAXPROCS(0)) + 1)
 			log := slog.New(systemd.LogHandler(os.Stderr, slog.LevelInfo, journalcatalog.ID))
 			err := daemon.Proxy(command.Context(), config, log)
@@ -115,7 +116,7 @@ func proxyCommand(code *int) *cobra.Command {
 
 // restart executes quorumd again with the same arguments, in place of this process. It returns only with an error.
 func restart() error {
-	signal.Ignore(syscall.SIGHUP) // it must not end the new process before that handles it
+	signal.Ignore(syscall.SIGHUP) // a SIGHUP must not end the new process before it handles the signal
 	program, err := os.Executable()
 	if err == nil {
 		err = syscall.Exec(program, os.Args, os.Environ())

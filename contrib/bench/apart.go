@@ -23,7 +23,7 @@ func (s *site) prepareOtherDisk(name string) error {
 	if err != nil {
 		return err
 	}
-	// A symlink at the usual path leads there, so that the next run finds and removes the files.
+	// A symbolic link at the usual path points to that directory, so that the next run finds and removes the files.
 	return errors.Join(os.MkdirAll(dir, 0o755), os.Symlink(dir, filepath.Join(s.dir, name)))
 }
 
@@ -65,7 +65,8 @@ func pin(pid int, to *unix.CPUSet) error {
 			if err != nil {
 				return err
 			}
-			if err := unix.SchedSetaffinity(id, to); err != nil && !errors.Is(err, unix.ESRCH) { // it may have ended
+			// the thread may have ended
+			if err := unix.SchedSetaffinity(id, to); err != nil && !errors.Is(err, unix.ESRCH) {
 				return os.NewSyscallError("sched_setaffinity", err)
 			}
 		}

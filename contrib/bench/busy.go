@@ -19,14 +19,14 @@ const (
 	// for a p99.
 	busyTurns = 5
 	busyFor   = 12 * time.Second
-	// settleTime is the part at the start of each running phase that is not measured, because the agent is still
-	// catching up after its freeze.
+	// settleTime is how long each phase with a running agent is not measured at its start, because the agent is still
+	// catching up.
 	settleTime = 2 * time.Second
 	// busyRate is the number of writes per second to etcd.
 	busyRate = 300
 )
 
-// busy measures what an agent costs a busy etcd.
+// busy measures how much an agent slows down a busy etcd.
 func busy() row {
 	return row{
 		name: "busy", about: "cost of the agent to a busy etcd on the same disk, under 300 writes/s",
@@ -84,7 +84,7 @@ func busyInTurns(s *site) (plain, quorumd values, err error) {
 	return sides[0], sides[1], nil
 }
 
-// sideBySide returns the write latencies of each side, and the ratio of its p99 to the p99 of the first side.
+// sideBySide returns, for each side, the write latencies and the ratio of their p99 to the p99 of the first side.
 func sideBySide(writes []testbed.Write, spans [2][]span) ([2]values, error) {
 	var tails [2]float64
 	var sides [2]values

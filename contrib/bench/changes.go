@@ -16,21 +16,22 @@ import (
 )
 
 const (
-	// changedBound is how long one change of the members may take.
+	// changedBound is how long one membership change may take.
 	changedBound = 10 * time.Minute
-	// quietFor is how long the writes are watched before a change, to compare their worst gap with the one during it.
+	// quietFor is how long the writes are watched before a change, to compare the worst write gaps before and during
+	// the change.
 	quietFor = 15 * time.Second
 )
 
-// planned is one planned change of the members of a cluster.
+// planned is a planned change of a cluster, made by hand or by quorumd.
 type planned struct {
 	name, about    string
-	voters, spares int // the numbers before the change
+	voters, spares int // numbers of hosts before the change
 	plainly, ours  string
 
 	byHand func(p *plain) error
 	asked  func(f *fleet) error
-	target int // the number of voters afterwards
+	target int // number of voters after the change
 }
 
 // changes are rows for planned changes, each with three and five voters.
@@ -117,7 +118,7 @@ func changes() []row {
 type plain struct {
 	s       *site
 	members []*testbed.Member
-	ports   []int // of the members that may still join
+	ports   []int // ports of the members that may still join
 }
 
 // plain makes the change by hand.
@@ -137,7 +138,7 @@ func (c planned) plain(s *site) (values, error) {
 	return s.watchChange(endpoints, func() error { return c.byHand(&plain{s, members, ports}) })
 }
 
-// quorumd requests the change.
+// quorumd makes the change with quorumd.
 func (c planned) quorumd(s *site) (values, error) {
 	roles := map[policy.Role]int{policy.RoleVoter: c.voters}
 	if c.spares > 0 {
@@ -287,7 +288,7 @@ func (f *fleet) retireLeader() error {
 	})
 }
 
-// transferLeader transfers leadership to the next host, and waits until that leads.
+// transferLeader transfers leadership to the next host, and waits until that host is the leader.
 func (f *fleet) transferLeader() error {
 	endpoints := f.hosts[0].Options.Endpoints
 	leads, err := f.s.leader(endpoints)
@@ -306,7 +307,7 @@ func (f *fleet) transferLeader() error {
 	}))
 }
 
-// waitChanged waits until every host that answers reports the change and no operation.
+// waitChanged waits until every host that answers reports that the change is done and that no operation is in flight.
 func (f *fleet) waitChanged(what string, changed func(control.Status) bool) error {
 	return f.explain(f.s.until(what, changedBound, func(ctx context.Context) bool {
 		for _, h := range f.hosts {

@@ -24,8 +24,8 @@ func compareFiles(out io.Writer, before, after string) error {
 	return nil
 }
 
-// compare prints quorumd's figures from both reports, followed by the change of the plain way's figures: a change that
-// both have in common is caused by the machine.
+// compare prints quorumd's figures from both reports, followed by the change of the figures measured without quorumd.
+// If both have changed alike, the machine is the cause.
 func compare(out io.Writer, older, newer Report) {
 	if older.Machine != newer.Machine {
 		fmt.Fprintf(out, "different machine: was %+v, now %+v\n", older.Machine, newer.Machine)
@@ -58,7 +58,7 @@ func compare(out io.Writer, older, newer Report) {
 			name = ""
 		}
 	}
-	_ = table.Flush() // to a terminal, or to a pipe whose reader may be gone
+	_ = table.Flush() // writing to a terminal does not fail, and the reader of a pipe may have exited
 	printUnmatched(out, "only before", older, newer)
 	printUnmatched(out, "only now", newer, older)
 }
@@ -72,7 +72,7 @@ func printUnmatched(out io.Writer, what string, has, lacks Report) {
 	}
 }
 
-// change returns the relative change of a median.
+// change returns the relative change from one median to the other.
 func change(before, now []float64) string {
 	switch {
 	case len(before) == 0 || len(now) == 0:

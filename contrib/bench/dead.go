@@ -25,12 +25,12 @@ const (
 	// reportedDead is how long it may take after the grace period until every host has reported the voter as dead and
 	// has then confirmed it.
 	reportedDead = 15 * time.Second
-	// etcdPublishes is how long etcd 3.6 waits for the answer to the proposal that publishes its name, before it serves
-	// clients. A learner loses that answer if it proposes before its first snapshot has arrived.
+	// etcdPublishes is how long etcd 3.6 waits for the response to the proposal that publishes its name. It serves
+	// clients only afterwards. A learner loses that response if it proposes before its first snapshot has arrived.
 	etcdPublishes = 7 * time.Second
 	// replacedBound is how long the row waits for a replacement.
 	replacedBound = 5 * time.Minute
-	// plainDeadFor is how long a cluster without intervention is watched. Its writes resume within seconds, or never.
+	// plainDeadFor is how long the cluster without quorumd is watched. Its writes resume within seconds, or never.
 	plainDeadFor = 30 * time.Second
 )
 
@@ -40,7 +40,7 @@ func deadRows() []row {
 	var all []row
 	for _, size := range []struct {
 		name, about string
-		valueSize   int // of each write of fillWrites
+		valueSize   int // bytes of each of the fillWrites writes
 		need        uint64
 		bound       time.Duration
 	}{
@@ -170,9 +170,9 @@ func agentDeath(s *site, ready policy.Role, valueSize int) (values, error) {
 	return v, nil
 }
 
-// allowed is how long after the grace period a host may take to become a voter with these times, without the time for
-// copying the database. A standby is promoted at once. A spare is added once the removal has settled; the next round of
-// the loop observes that its etcd serves; it is then watched for as long as every learner, and promoted in the
+// allowed returns how long after the grace period a host may take to become a voter with these times, not counting the
+// time to copy the database. A standby is promoted at once. A spare is added once the removal has settled; the next
+// round of the loop observes that its etcd serves; it is then watched for as long as every learner, and promoted in the
 // following round.
 func allowed(t config.Timing, ready policy.Role) time.Duration {
 	if ready == policy.RoleStandby {
@@ -192,7 +192,7 @@ func (f *fleet) waitReplaced(dead *testbed.Host, limit time.Duration) error {
 				}
 				list, err := listed(ctx, h.Options.ClientURL)
 				if err != nil {
-					continue // it is not a member yet, or does not answer a linearizable read
+					continue // the host has no member yet, or its member does not answer a linearizable read
 				}
 				for _, m := range list.Members {
 					if m.Name == dead.Options.Name {
@@ -207,7 +207,7 @@ func (f *fleet) waitReplaced(dead *testbed.Host, limit time.Duration) error {
 		}))
 }
 
-// leader returns the etcd that leads.
+// leader returns the index of the leader among the etcds.
 func (s *site) leader(endpoints []string) (leads int, err error) {
 	err = s.until("an etcd to lead", readyBound, func(ctx context.Context) bool {
 		leads = leaderOf(ctx, endpoints)
@@ -249,7 +249,7 @@ func listed(ctx context.Context, url string) (*clientv3.MemberListResponse, erro
 	})
 }
 
-// ask sends one query to one etcd, over its own connection.
+// ask sends one query to one etcd, over a separate connection.
 func ask[T any](ctx context.Context, url string, do func(context.Context, *clientv3.Client) (T, error)) (T, error) {
 	ctx, cancel := context.WithTimeout(ctx, askBound)
 	defer cancel()

@@ -22,7 +22,7 @@ import (
 const (
 	fillWrites = 11_000 // more than etcd keeps in its Raft log, so that a learner receives the whole database
 	fillers    = 16
-	quota      = 4 * gibibyte // of etcd's database
+	quota      = 4 * gibibyte // quota of etcd's database in bytes
 
 	// readyBound is how long an etcd may take to answer, and joinBound how long a join may take.
 	readyBound = time.Minute
@@ -73,7 +73,7 @@ func (s *site) etcdProcess(o testbed.MemberOptions) (*testbed.Member, error) {
 		return nil, err
 	}
 	s.atEnd(func(ctx context.Context) error {
-		_ = m.Kill9() // it may have exited
+		_ = m.Kill9() // the process may have exited
 		if err := m.Wait(ctx); ctx.Err() != nil {
 			return fmt.Errorf("%s does not exit: %w", o.Name, err)
 		}
@@ -130,7 +130,8 @@ type watched struct {
 	from       time.Time
 }
 
-// watch starts two write loads: on the measured endpoints, and on an etcd to which nothing happens.
+// watch starts two write loads: one on the measured endpoints, and one on a bystander etcd that the measured event does
+// not affect.
 func (s *site) watch(o testbed.LoadOptions) (*watched, error) {
 	bystander, err := s.etcds("idle", 1)
 	if err != nil {
@@ -153,8 +154,8 @@ func (s *site) watch(o testbed.LoadOptions) (*watched, error) {
 // begin starts the measurement.
 func (w *watched) begin() { w.from = time.Now() }
 
-// end ends the measurement. It returns the results of the writes between the call of begin and the time afterwards past
-// this call.
+// end ends the measurement, and returns the results of the writes since begin. The results also cover the time
+// afterwards, for which end waits before it returns.
 func (w *watched) end(s *site) (values, error) {
 	ended := time.Now()
 	if err := s.sleep(afterwards); err != nil {

@@ -22,7 +22,7 @@ import (
 )
 
 const (
-	clusterName = "demo" // as testbed.Host names it
+	clusterName = "demo" // cluster name in the configuration that testbed.Host writes
 	// formBound is how long hosts may take to form a cluster, and restBound how long it may take until all are idle.
 	formBound = 4 * time.Minute
 	restBound = 2 * time.Minute
@@ -36,7 +36,7 @@ type fleet struct {
 	hosts []*testbed.Host // n1, n2, …
 }
 
-// fleet creates hosts and starts none of them.
+// fleet creates hosts without starting them.
 func (s *site) fleet(n int, each func(i int, o *testbed.HostOptions) error) (*fleet, error) {
 	ports, err := s.ports(3 * n)
 	if err != nil {
@@ -67,7 +67,7 @@ func (s *site) fleet(n int, each func(i int, o *testbed.HostOptions) error) (*fl
 	return f, nil
 }
 
-// stop ends a host's processes. On a busy disk Host.Stop may fail because a check is late, so stop repeats it.
+// stop ends a host's processes. On a busy disk Host.Stop may time out, so stop repeats it.
 func stop(ctx context.Context, h *testbed.Host) error {
 	tick := time.NewTicker(200 * time.Millisecond)
 	defer tick.Stop()
@@ -84,7 +84,8 @@ func stop(ctx context.Context, h *testbed.Host) error {
 	}
 }
 
-// settings are the differences from a real host: the limits for the disk are loose, because all hosts share one disk.
+// settings returns the settings that differ from a real host's. The disk limits are loose, because all hosts share one
+// disk.
 func settings(voters int) map[string]string {
 	return map[string]string{
 		"cluster.voters": fmt.Sprint(voters), "cluster.standbys": "0",

@@ -18,7 +18,7 @@ import (
 // promoteEvery is the interval at which a script tries to promote.
 const promoteEvery = time.Second
 
-// joinLoad writes to the only voter, because a learner refuses clients.
+// joinLoad returns a load on the only voter, because a learner refuses writes.
 func joinLoad(url string) testbed.LoadOptions {
 	return testbed.LoadOptions{Endpoints: []string{url}, Rate: 100, Timeout: 20 * time.Second}
 }
@@ -93,7 +93,7 @@ func (s *site) promote(client *clientv3.Client, id uint64, joining *testbed.Memb
 	}
 }
 
-// agentJoin leaves the join to quorumd. A third host is ready, too, because quorumd does not leave a cluster with two
+// agentJoin lets quorumd make the join. A third host is ready as well, because quorumd does not leave a cluster at two
 // voters.
 func agentJoin(s *site, valueSize int) (values, error) {
 	f, err := s.fleet(3, func(i int, o *testbed.HostOptions) (err error) {

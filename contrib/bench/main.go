@@ -1,9 +1,9 @@
 // Copyright The quorumd Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Command bench measures the claims of contrib/docs. For each figure it also measures the usual method without quorumd,
-// the plain way, on the same machine and in the same run. etcd and the agents are real, and run as plain processes on
-// loopback.
+// Command bench measures the figures that contrib/docs claims. For each figure it also measures the usual way without
+// quorumd ("the plain way"), on the same machine and in the same run. etcd and the agents are real, and run as plain
+// processes on loopback.
 //
 // A row is declared in rows.go: what it measures, the units, the plain way and quorumd's way. The output is a table;
 // with -json it also writes a file, and -compare compares two such files. Measured writes also go to a bystander etcd,
@@ -94,7 +94,7 @@ func run(ctx context.Context, out io.Writer, o options, args []string) error {
 	if err != nil {
 		return err
 	}
-	defer func() { _ = b.lock.Close() }() // the lock file has no content to lose
+	defer func() { _ = b.lock.Close() }() // the lock file is empty, so no data can be lost
 	limit, err := b.checkSpace(chosen)
 	if err != nil {
 		return err
@@ -184,7 +184,7 @@ func (b *bench) missing(r row, failed error) (note string, err error) {
 // checkComplete returns an error unless each side that ran has measured every figure.
 func (r row) checkComplete(plain, quorumd values, note string) error {
 	if plain == nil && quorumd == nil && note != "" {
-		return nil // neither could be run
+		return nil // neither side could run on this machine
 	}
 	for _, f := range r.figures {
 		_, have := plain[f.name]

@@ -19,12 +19,12 @@ const (
 	probeFor   = time.Minute
 	probeEvery = 200 * time.Millisecond
 
-	// probeValue makes etcd's log write for a key about as large as a write of the probe, which has the size that
-	// etcd's documentation uses to test a disk. smallValue is the value of a minimal key.
+	// probeValue makes etcd's write to its log about as large as a write of the probe, which has the size that etcd's
+	// documentation uses to test a disk. smallValue is for small writes. Both are the bytes of a value.
 	probeValue = 2 << 10
 	smallValue = 64
 
-	// probeSlow brings a disk close to what etcd's documentation still accepts, a p99 below 10 ms.
+	// probeSlow, added to each sync, brings a disk close to the limit in etcd's documentation, a p99 of 10 ms.
 	probeSlow = 6 * time.Millisecond
 
 	etcdFsync  = "etcd_disk_wal_fsync_duration_seconds"

@@ -105,11 +105,11 @@ func compareProxies(s *site) (plain, quorumd values, err error) {
 type runningProxy struct {
 	name, address string
 	pid           int
-	first         float64 // memory per idle connection in the first round, before which the proxy had no connections
+	first         float64 // KiB per idle connection in the first round, when the proxy had not had connections before
 }
 
-// echoServer starts a server. The first byte of a connection selects what it does: echo everything, or discard
-// everything and then send a byte.
+// echoServer starts a server. The first byte of a connection selects what the server does: echo every message, or
+// discard streamBytes and then send one byte.
 func (s *site) echoServer() (address string, err error) {
 	var config net.ListenConfig
 	l, err := config.Listen(s.ctx, "tcp", "127.0.0.1:0")
@@ -128,7 +128,7 @@ func (s *site) echoServer() (address string, err error) {
 	})
 	s.atEnd(func(context.Context) error {
 		l.Close()
-		all.Wait() // the proxies, and so their connections, have already ended
+		all.Wait() // the proxies have already ended, and their connections with them
 		return nil
 	})
 	return l.Addr().String(), nil
@@ -160,7 +160,7 @@ func answer(conn net.Conn) {
 		}
 		left -= n
 	}
-	_, _ = conn.Write(kind) // the client reports an error
+	_, _ = conn.Write(kind) // on an error the client does not get the byte and reports that
 }
 
 // program starts a proxy, and returns when it accepts connections.
@@ -176,7 +176,7 @@ func (s *site) program(name, address string, command *exec.Cmd) (*runningProxy, 
 	}
 	s.atEnd(func(context.Context) error {
 		err := command.Process.Kill()
-		_ = command.Wait() // it was killed
+		_ = command.Wait() // Wait returns an error, because the process was killed
 		return err
 	})
 	p := &runningProxy{name: name, address: address, pid: command.Process.Pid}
@@ -240,7 +240,7 @@ func (p *runningProxy) dial(ctx context.Context, kind byte) (*net.TCPConn, error
 	}
 	c := conn.(*net.TCPConn)
 	_, err = c.Write([]byte{kind})
-	if err == nil && kind == 'e' { // one exchange, which shows that the connection is open from end to end
+	if err == nil && kind == 'e' { // one exchange proves that the connection is open from end to end
 		err = exchange(c, make([]byte, messageBytes))
 	}
 	if err != nil {
@@ -294,7 +294,7 @@ func (s *site) measureProxy(p *runningProxy) (values, error) {
 	return v, nil
 }
 
-// through calls do on many connections concurrently, and returns how long that took once all connections were open.
+// through opens many connections, calls do on all of them concurrently, and returns how long the calls took.
 func (s *site) through(p *runningProxy, links int, kind byte, do func(c *net.TCPConn) error) (time.Duration, error) {
 	var all []*net.TCPConn
 	defer func() {

@@ -30,8 +30,8 @@ type Report struct {
 	Version int       `json:"version"`
 	Time    time.Time `json:"time"`
 	Machine Machine   `json:"machine"`
-	Etcd    string    `json:"etcd"`   // its version
-	Clocks  string    `json:"clocks"` // shipped or quick
+	Etcd    string    `json:"etcd"`   // version of etcd
+	Clocks  string    `json:"clocks"` // "shipped" for quorumd's default times, or "quick"
 	Rows    []Result  `json:"rows"`
 }
 
@@ -46,18 +46,19 @@ type Machine struct {
 // Result is the result of one row.
 type Result struct {
 	Row     string     `json:"row"`
-	Plain   string     `json:"plain"`   // the plain way
-	Quorumd string     `json:"quorumd"` // quorumd's way
+	Plain   string     `json:"plain"`   // how the task was done without quorumd
+	Quorumd string     `json:"quorumd"` // how quorumd did the task
 	Note    string     `json:"note,omitempty"`
 	Figures []Measured `json:"figures"`
 }
 
 // Measured is one figure, with a value for each round.
 type Measured struct {
-	Name    string    `json:"name"`
-	Unit    string    `json:"unit,omitempty"`
-	Digits  int       `json:"digits"`
-	Basis   bool      `json:"basis,omitempty"` // neither better nor worse: it is context for the others
+	Name   string `json:"name"`
+	Unit   string `json:"unit,omitempty"`
+	Digits int    `json:"digits"`
+	// context for the other figures; neither a high nor a low value is better
+	Basis   bool      `json:"basis,omitempty"`
 	Plain   []float64 `json:"plain"`
 	Quorumd []float64 `json:"quorumd"`
 }
@@ -117,7 +118,7 @@ func (r *Report) print(out io.Writer) {
 			name = ""
 		}
 	}
-	_ = table.Flush() // to a terminal, or to a pipe whose reader may be gone
+	_ = table.Flush() // writing to a terminal does not fail, and the reader of a pipe may have exited
 	fmt.Fprintln(out)
 	for _, result := range r.Rows {
 		fmt.Fprintf(out, "%s\n  plain:   %s\n  quorumd: %s\n", result.Row, result.Plain, result.Quorumd)

@@ -15,7 +15,7 @@ import (
 )
 
 const (
-	// restFor is how long an idle process is watched; scrapeEvery is the scrape interval meanwhile.
+	// restFor is how long an idle process is watched; scrapeEvery is the scrape interval during that time.
 	restFor     = time.Minute
 	scrapeEvery = 15 * time.Second
 	// beforeRest is how long the process is left alone before the measurement.
@@ -52,7 +52,7 @@ func exporterIdle(s *site) (values, error) {
 	}
 	s.atEnd(func(context.Context) error {
 		err := command.Process.Kill()
-		_ = command.Wait() // it was killed
+		_ = command.Wait() // Wait returns an error, because the process was killed
 		return err
 	})
 	url := "http://" + address + "/metrics"
@@ -96,14 +96,14 @@ func (s *site) measureIdle(pid, except int, url string) (values, error) {
 	}, nil
 }
 
-// cost is what a process and its descendants have used.
+// cost is how much CPU time and memory a process and its descendants have used.
 type cost struct {
-	cpu float64 // seconds, since the beginning
-	pss uint64  // bytes, now
-	own uint64  // the part of pss that is not backed by a file, bytes
+	cpu float64 // CPU time in seconds, since the start of the processes
+	pss uint64  // current proportional set size in bytes
+	own uint64  // anonymous memory in bytes, which is not backed by a file
 }
 
-// costOf adds up the costs of a process and its descendants, without an excluded process and its descendants.
+// costOf adds up the costs of a process and its descendants, except those of an excluded process and its descendants.
 func costOf(pid, except int) (cost, error) {
 	all, err := processTree(pid, except)
 	if err != nil {
@@ -115,7 +115,7 @@ func costOf(pid, except int) (cost, error) {
 		memory, memoryErr := p.ProcSMapsRollup()
 		if err := errors.Join(statErr, memoryErr); err != nil {
 			if p.PID != pid {
-				continue // it has ended: its CPU time is accounted to its parent
+				continue // the process has ended, and its parent's CPU time includes its own
 			}
 			return cost{}, err
 		}
@@ -138,7 +138,7 @@ func processTree(pid, except int) ([]procfs.Proc, error) {
 	children := map[int][]procfs.Proc{}
 	var found []procfs.Proc
 	for _, p := range all {
-		if stat, err := p.Stat(); err == nil { // it may have ended meanwhile
+		if stat, err := p.Stat(); err == nil { // the process may have ended meanwhile
 			children[stat.PPID] = append(children[stat.PPID], p)
 		}
 		if p.PID == pid && pid != except {

@@ -17,7 +17,7 @@ import (
 // restartBound is how long the restart of all members may take.
 const restartBound = 12 * time.Minute
 
-// restartLoad is a client that can afford to write twice: 5 s for each write, 1 s for each attempt.
+// restartLoad returns the load of a client that can afford to repeat a write: 5 s for each write, 1 s for each attempt.
 func restartLoad(endpoints []string) testbed.LoadOptions {
 	return testbed.LoadOptions{Endpoints: endpoints, Rate: 50, Retry: true}
 }
@@ -38,7 +38,7 @@ func plainRestart(s *site, n int) (values, error) {
 			return nil, err
 		}
 		ctx, cancel := context.WithTimeout(s.ctx, readyBound)
-		_ = m.Wait(ctx) // the signal ends it
+		_ = m.Wait(ctx) // Wait returns an error, because the signal ends the process
 		cancel()
 		if err := m.Restart(context.WithoutCancel(s.ctx)); err != nil {
 			return nil, err
@@ -50,7 +50,7 @@ func plainRestart(s *site, n int) (values, error) {
 	return w.end(s)
 }
 
-// agentRestart leaves the restarts to a rollout.
+// agentRestart restarts the members with a rollout.
 func agentRestart(s *site, n int) (values, error) {
 	f, err := s.form(n, !s.quick, nil)
 	if err != nil {

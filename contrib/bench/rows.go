@@ -9,18 +9,18 @@ import (
 	"time"
 )
 
-// row is one claim: the same task, done in the plain way and by quorumd.
+// row is one claim to measure: the same task, done without and with quorumd.
 type row struct {
-	name    string // GROUP or GROUP/SIZE
+	name    string // "GROUP" or "GROUP/SIZE"
 	about   string
 	plainly string // what is measured without quorumd
 	ours    string // what is measured with quorumd
 	figures []figure
-	need    uint64        // bytes below the bench's directory
-	bound   time.Duration // for both sides together
+	need    uint64        // free space needed below the bench's directory, in bytes
+	bound   time.Duration // time limit for both sides together
 
 	plain, quorumd func(s *site) (values, error)
-	// both measures both sides in one run, if they observe the same processes. The two functions above are then nil.
+	// both measures both sides in one run, if both use the same processes. plain and quorumd are then nil.
 	both func(s *site) (plain, quorumd values, err error)
 }
 
@@ -29,7 +29,7 @@ type figure struct {
 	name, unit string
 	digits     int // decimals
 	basis      bool
-	ours       bool // only quorumd has it
+	ours       bool // only the side with quorumd has this figure
 }
 
 // values are the measurements of one side, by figure name. A figure that a side does not have is missing.
@@ -93,7 +93,7 @@ func joins() []row {
 	var all []row
 	for _, size := range []struct {
 		name      string
-		valueSize int // of each write of fillWrites
+		valueSize int // bytes of each of the fillWrites writes
 		need      uint64
 		bound     time.Duration
 	}{

@@ -84,7 +84,7 @@ func parseHistogram(text []byte, name, lane string) (histogram, error) {
 // histogram counts, for each bound, the values up to it; the last bound is infinite.
 type histogram struct {
 	buckets []bucket
-	sum     float64 // of all values
+	sum     float64 // sum of all values
 }
 
 type bucket struct{ upTo, count float64 }
@@ -101,7 +101,7 @@ func (h histogram) since(earlier histogram) histogram {
 	return later
 }
 
-// withBounds drops the bounds that another histogram does not have.
+// withBounds returns the histogram without the buckets whose bounds the other histogram does not have.
 func (h histogram) withBounds(other histogram) histogram {
 	return histogram{slices.DeleteFunc(slices.Clone(h.buckets), func(b bucket) bool {
 		return !slices.ContainsFunc(other.buckets, func(o bucket) bool { return o.upTo == b.upTo })

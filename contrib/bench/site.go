@@ -23,7 +23,7 @@ import (
 // endBound is how long all processes of a side may take to end.
 const endBound = time.Minute
 
-// bench is one run.
+// bench is one run of the command.
 type bench struct {
 	options
 	out  io.Writer
@@ -136,13 +136,13 @@ func (b *bench) progress(format string, args ...any) {
 	fmt.Fprintf(b.out, "%s  %s\n", time.Now().Format(time.TimeOnly), fmt.Sprintf(format, args...))
 }
 
-// site runs one side of a row. Everything that it starts ends with it.
+// site runs one side of a row. At the end of the side, it ends everything that it has started.
 type site struct {
 	*bench
-	ctx  context.Context // of the row
+	ctx  context.Context // context of the row
 	row  string
 	dir  string
-	need uint64 // of the row, in bytes
+	need uint64 // free space that the row needs, in bytes
 	ends []func(ctx context.Context) error
 }
 
@@ -182,7 +182,7 @@ func (s *site) end() error {
 	return errors.Join(failed...)
 }
 
-// ports returns ports that stay reserved until the site shuts down.
+// ports returns ports that stay reserved until the side ends.
 func (s *site) ports(n int) ([]int, error) {
 	ports, release, err := testbed.ReservePorts(n)
 	if err != nil {
@@ -192,11 +192,12 @@ func (s *site) ports(n int) ([]int, error) {
 	return ports, nil
 }
 
-// otherDisk returns a directory for the disk of a joining host: in memory if there is room, else next to the others.
+// otherDisk returns a directory for the disk of a joining host: in memory if there is room, otherwise next to the other
+// hosts' disks.
 func (s *site) otherDisk(name string) (string, error) {
 	free, err := freeBytes(s.memory)
 	if err != nil {
-		free = 0 // a missing directory has no space
+		free = 0 // a missing directory has no free space
 	}
 	if free < s.need {
 		s.progress("%s: less than %s free in %s: %s shares the disk of the others", s.row, gib(s.need), s.memory, name)

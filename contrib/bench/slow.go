@@ -18,15 +18,15 @@ import (
 )
 
 const (
-	// slowBefore is how long writes are measured, once before the disk becomes slow and once after.
+	// slowBefore is how long writes are measured before the disk becomes slow, and how long afterwards.
 	slowBefore = 15 * time.Second
 	// slowSettled is the pause between the leadership transfer and the second measurement. Without quorumd there is no
-	// transfer, and the row waits slowLeads instead.
+	// transfer, and the side waits for slowLeads instead.
 	slowSettled = 15 * time.Second
 	slowLeads   = 30 * time.Second
 	// transferBound is how long a slow leader may keep leadership before the row fails.
 	transferBound = 3 * time.Minute
-	// stepDownRest is how long quorumd does not transfer leadership after it starts (timing.transferInterval).
+	// stepDownRest is how long to wait after a start until quorumd may transfer leadership (timing.transferInterval).
 	stepDownRest = 70 * time.Second
 )
 
@@ -72,7 +72,8 @@ func (s *site) slowDisk(dir string) (*testbed.Mount, error) {
 		return nil, err
 	}
 	s.atEnd(func(context.Context) error { return m.Unmount() })
-	s.atEnd(func(context.Context) error { return m.Clear() }) // before the end of anything that waits for the disk
+	// clear the rules before the end of any process that waits for the disk
+	s.atEnd(func(context.Context) error { return m.Clear() })
 	return m, nil
 }
 

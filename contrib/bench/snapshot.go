@@ -93,7 +93,7 @@ func snapshotsInTurns(s *site, valueSize int, apart bool) (plain, quorumd values
 		return nil, nil, err
 	}
 	s.atEnd(func(context.Context) error { load.Stop(); return nil })
-	var spans [2][]span // first without a snapshot, then with one
+	var spans [2][]span // the phases without a snapshot, and those with one
 	var most [2]uint64
 	var took []float64
 	for range snapshotTurns {

@@ -43,7 +43,7 @@ func (d *demo) claim() error {
 	return d.empty()
 }
 
-// lockMark locks the mark for this process.
+// lockMark creates the mark if necessary, and locks it for this process.
 func lockMark(path string) (*os.File, error) {
 	for {
 		mark, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o644)
@@ -51,7 +51,7 @@ func lockMark(path string) (*os.File, error) {
 			return nil, err
 		}
 		if err := unix.Flock(int(mark.Fd()), unix.LOCK_EX|unix.LOCK_NB); err != nil {
-			pid, _ := io.ReadAll(io.LimitReader(mark, 32)) // if this fails, the message has no process ID
+			pid, _ := io.ReadAll(io.LimitReader(mark, 32)) // if this fails, the error message contains no process ID
 			return nil, errors.Join(inTheWay(path, strings.TrimSpace(string(pid))), mark.Close())
 		}
 		held, heldErr := mark.Stat()
@@ -59,7 +59,7 @@ func lockMark(path string) (*os.File, error) {
 		if heldErr == nil && thereErr == nil && os.SameFile(held, there) {
 			return mark, errors.Join(mark.Truncate(0), writePID(mark))
 		}
-		if err := mark.Close(); err != nil { // the previous holder removed it when it ended
+		if err := mark.Close(); err != nil { // the previous holder removed the file when it ended: try again
 			return nil, err
 		}
 	}

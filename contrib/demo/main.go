@@ -47,16 +47,16 @@ func main() {
 	}
 }
 
-// demo is one run.
+// demo is one run of the command.
 type demo struct {
 	quorumd, etcd, faultfs string
 	dir, slow              string
 	once                   bool
 	defaultLimits          bool
-	svg                    string // file for the recording
+	svg                    string // path of the recording to write; empty: none
 	limit                  time.Duration
 	hosts                  []*testbed.Host
-	mark                   *os.File // locked while the directory is this demo's
+	mark                   *os.File // locked while this demo uses the directory
 }
 
 // The ports of every host, each on its own address. They are not etcd's default ports, so that the demo does not
@@ -79,7 +79,7 @@ const slowFsync = 250 * time.Millisecond
 func (d *demo) run(ctx context.Context) (err error) {
 	names := []string{"n1", "n2", "n3", "n4"}
 	if d.dir == "" {
-		return errors.New("cannot start without -dir, a directory of its own")
+		return errors.New("cannot start without -dir: name a directory that only the demo uses")
 	}
 	if d.slow != "" && !slices.Contains(names, d.slow) {
 		return fmt.Errorf("cannot slow %q down: the hosts are %v", d.slow, names)
@@ -103,8 +103,8 @@ func (d *demo) run(ctx context.Context) (err error) {
 	return d.watch(ctx)
 }
 
-// introduction returns what the demo does and how its limits differ from the defaults, with command lines that inspect
-// hosts, ready to copy.
+// introduction returns a text that describes what the demo does and how its limits differ from the defaults. It
+// contains command lines that inspect hosts, ready to copy.
 func (d *demo) introduction() string {
 	var b strings.Builder
 	if d.slow == "" {

@@ -17,8 +17,8 @@ import (
 	"syscall"
 )
 
-// portsAreFree returns an error that names the process that uses a port of the hosts. It checks by listening on each
-// port, and has closed all of them when it returns.
+// portsAreFree returns an error if a port of the hosts is in use, and names the process that uses it. To check a port
+// it listens on it; it closes all ports before it returns.
 func (d *demo) portsAreFree() error {
 	var taken []string
 	for _, h := range d.hosts {
@@ -62,7 +62,8 @@ func listenerOf(address string) string {
 		return ""
 	}
 	for _, link := range links {
-		if to, err := os.Readlink(link); err != nil || to != "socket:["+inode+"]" { // another user's, or ended
+		// a different socket, a process of another user, or one that has ended
+		if to, err := os.Readlink(link); err != nil || to != "socket:["+inode+"]" {
 			continue
 		}
 		pid := strings.Split(link, "/")[2]
@@ -75,7 +76,8 @@ func listenerOf(address string) string {
 	return " (a process of another user)"
 }
 
-// listeningInode returns the socket that listens on an IPv4 address, or on that port of all addresses.
+// listeningInode returns the inode of the socket that listens on an IPv4 address, or on that port of all addresses; ""
+// if there is none.
 func listeningInode(address string) string {
 	at, err := netip.ParseAddrPort(address)
 	if err != nil {
@@ -86,7 +88,7 @@ func listeningInode(address string) string {
 		return ""
 	}
 	four := at.Addr().As4()
-	slices.Reverse(four[:]) // as the kernel shows it on little-endian machines
+	slices.Reverse(four[:]) // /proc/net/tcp shows the address in the machine's byte order, here little-endian
 	port := fmt.Sprintf(":%04X", at.Port())
 	own, all := strings.ToUpper(hex.EncodeToString(four[:]))+port, "00000000"+port
 	for line := range strings.Lines(string(table)) {

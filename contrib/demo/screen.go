@@ -16,12 +16,12 @@ import (
 	"github.com/quorumd/quorumd/contrib/testbed"
 )
 
-// screen shows the hosts: on a terminal as a table that is redrawn, elsewhere as one line per change.
+// screen shows the hosts: on a terminal as a table that it redraws, elsewhere as one line per change.
 type screen struct {
 	out      *os.File
 	head     string // the heading above the table
 	terminal bool
-	columns  int               // of the last table
+	columns  int               // width of the last table
 	drawn    int               // lines of the table on the terminal
 	last     map[string]string // the last line of each host
 }
@@ -35,8 +35,8 @@ func newScreen(out *os.File, head string) *screen {
 	return s
 }
 
-// size returns the size of the terminal, if it is one. The size may change with every frame. A terminal that reports no
-// size has 0 columns and 0 lines.
+// size returns the current size of the terminal, and false if the output is not a terminal. For a terminal that reports
+// no size, it returns 100 columns and 25 rows.
 func (s *screen) size() (columns, rows int, is bool) {
 	size, err := unix.IoctlGetWinsize(int(s.out.Fd()), unix.TIOCGWINSZ)
 	if err != nil {
@@ -67,14 +67,14 @@ func (s *screen) show(since time.Duration, hosts []*testbed.Host, states map[str
 	}
 }
 
-// detach starts the next table below what was printed since the last one.
+// detach makes the next table start on a new line, below everything printed so far.
 func (s *screen) detach() { s.drawn = 0 }
 
 func (s *screen) table(since time.Duration, hosts []*testbed.Host, states map[string]*control.Status) {
 	var b strings.Builder
 	columns, rows, _ := s.size()
 	switch {
-	// the terminal may have wrapped the lines again: the position of the table is unknown
+	// the terminal was resized and may have rewrapped the lines, so the position of the table is unknown
 	case s.drawn > 0 && columns != s.columns:
 		b.WriteString("\x1b[H\x1b[2J" + s.head)
 	case s.drawn > 0:
@@ -91,7 +91,7 @@ func (s *screen) table(since time.Duration, hosts []*testbed.Host, states map[st
 	fmt.Fprint(s.out, b.String())
 }
 
-// tableOf returns the lines of the table. It wraps what a host does to the columns.
+// tableOf returns the lines of the table. It wraps the last column to the given width.
 func tableOf(since time.Duration, hosts []*testbed.Host, states map[string]*control.Status, columns int) []string {
 	lines := []string{
 		fmt.Sprintf("quorumd demo   %3.0f s", since.Seconds()),
@@ -105,10 +105,10 @@ func tableOf(since time.Duration, hosts []*testbed.Host, states map[string]*cont
 
 const (
 	textColumn  = 39 // where the last column of the table begins
-	minimumText = 30 // columns; a narrower terminal cuts the text instead
+	minimumText = 30 // minimum width of the last column; on a narrower terminal it is cut
 )
 
-// wrap breaks a row between words, and indents what follows to the last column.
+// wrap breaks a row between words, and indents the continuation lines to the last column.
 func wrap(row string, columns int) []string {
 	if columns < textColumn+minimumText {
 		return []string{row}

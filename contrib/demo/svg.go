@@ -27,7 +27,7 @@ type shot struct {
 }
 
 const (
-	// playedFaster is the playback speed relative to the run; finalShot is how long the last shot stays.
+	// playedFaster is the playback speed relative to the run; finalShot is how long the last shot is shown.
 	playedFaster = 4
 	finalShot    = 8 * time.Second
 	// The size of the recorded terminal, and of a character in pixels.
@@ -123,7 +123,7 @@ func percent(part, of time.Duration) string {
 
 var codeWord = regexp.MustCompile(`\b(?:OK|[A-Z][A-Z_]{3,})\b`)
 
-// colored returns a line as the content of an element, with its codes colored.
+// colored returns a line as the content of an SVG element, with its codes colored.
 func colored(line string) string {
 	escaped := strings.NewReplacer("&", "&amp;", "<", "&lt;", ">", "&gt;").Replace(line)
 	if strings.HasPrefix(line, "quorumd demo") || strings.HasPrefix(line, "HOST ") {

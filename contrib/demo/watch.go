@@ -23,7 +23,7 @@ const (
 	askBound   = time.Second
 )
 
-// watch shows the hosts until the target is reached (with -once) or the user interrupts it.
+// watch shows the hosts until the user interrupts it or, with -once, until the target is reached.
 func (d *demo) watch(ctx context.Context) error {
 	began := time.Now()
 	screen := newScreen(os.Stdout, d.introduction())
@@ -155,7 +155,7 @@ func oneAtATime(lines []control.HistoryLine) (int, error) {
 	for _, line := range lines {
 		switch {
 		case line.Kind == "step" && line.Code == "begin-join":
-			if running != "" && running != line.HostName { // its own name again is a second attempt
+			if running != "" && running != line.HostName { // the same host again is its second attempt
 				return 0, fmt.Errorf("the join of %s began while that of %s was running", line.HostName, running)
 			}
 			running = line.HostName

@@ -39,13 +39,14 @@ func Pages(root string) (map[string]string, error) {
 
 var (
 	codeBlock = regexp.MustCompile("(?m)^```(?s:.*?)^```$|^(?:    .*\n)+")
-	// A command with or without a prompt, and perhaps with variables and a directory before it.
+	// A quorumctl command, which a prompt, variables and a directory may precede.
 	typedLine = regexp.MustCompile(`(?m)^(?:    )?(?:[\w-]*[#$] )?(?:[A-Z_]+=\S+ )?(?:\S*/)?quorumctl ([a-z-].*)$`)
-	tableRow  = regexp.MustCompile(`    +\d`) // of measurements, which begins with a number
-	// A line for a shell that does not begin with quorumctl: after a prompt, or with a known program.
+	tableRow  = regexp.MustCompile(`    +\d`) // a row of a table of measurements: a number follows the label
+	// Any other command line: it follows a prompt or begins with a known program.
 	shellLine = regexp.MustCompile(`(?m)^(?:    )?(?:(?:[\w-]*[#$] )(.+)|((?:curl|dpkg|etcdctl|install|journalctl|` +
 		`make|promtool|scp|sed|ssh|systemctl|systemd-analyze) .+))$`)
-	notTyped = regexp.MustCompile("^```(?:yaml|json)|^```sh\n#!") // files, and programs that are shown in full
+	// blocks that show a file or a whole script, which no user types
+	notTyped = regexp.MustCompile("^```(?:yaml|json)|^```sh\n#!")
 )
 
 // Blocks returns the code blocks of a page, with commands and output.
@@ -79,7 +80,7 @@ func Shell(text string) []string {
 			if typedLine.MatchString("    "+line) || tableRow.MatchString(line) {
 				continue
 			}
-			line, _, _ = strings.Cut(line, "  #") // the rest is a comment
+			line, _, _ = strings.Cut(line, "  #") // after two blanks, # begins a comment
 			lines = append(lines, strings.TrimSpace(line))
 		}
 	}

@@ -5,7 +5,7 @@ package main
 
 import "math"
 
-// wilson returns the 95 % interval of a share, after hits of n.
+// wilson returns the 95 % Wilson interval of a share, given hits out of n.
 func wilson(hits, n int) (low, high float64) {
 	if n == 0 {
 		return 0, 1
@@ -17,8 +17,8 @@ func wilson(hits, n int) (low, high float64) {
 	return max(0, middle-half), min(1, middle+half)
 }
 
-// poisson returns the exact 95 % interval of the mean of a Poisson distribution after n events. For none, the upper
-// bound is 3: the one-sided bound at 95 %.
+// poisson returns the exact 95 % interval of the mean of a Poisson distribution after n events. Without events, the
+// upper bound is 3, the one-sided bound at 95 %.
 func poisson(n int) (low, high float64) {
 	if n == 0 {
 		return 0, 3
@@ -26,7 +26,7 @@ func poisson(n int) (low, high float64) {
 	return solve(n-1, 0.975), solve(n, 0.025)
 }
 
-// solve returns the mean for which n or fewer events have that probability.
+// solve returns the mean at which the probability of n or fewer events has the given value.
 func solve(n int, probability float64) float64 {
 	low, high := 0.0, float64(n)+10*math.Sqrt(float64(n)+1)+10
 	for range 100 {
@@ -41,7 +41,7 @@ func solve(n int, probability float64) float64 {
 
 // atMost returns the probability of n or fewer events.
 func atMost(n int, mean float64) float64 {
-	term := -mean // the logarithm of the probability of exactly k
+	term := -mean // logarithm of the probability of exactly k events
 	sum := math.Exp(term)
 	for k := 1; k <= n; k++ {
 		term += math.Log(mean) - math.Log(float64(k))

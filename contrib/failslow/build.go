@@ -16,18 +16,18 @@ import (
 
 const (
 	day = 24 * time.Hour
-	// pastDays is how long a cluster lives before a run begins.
+	// pastDays is how long a cluster is simulated before a run begins, so that its judges can learn.
 	pastDays = 8
 )
 
-// source returns the random numbers of one part of something with that name.
+// source returns a random source that depends only on the name, the number and the part.
 func source(name string, number, part int) *rand.Rand {
 	h := fnv.New64a()
 	_, _ = h.Write([]byte(name))
 	return rand.New(rand.NewPCG(h.Sum64(), uint64(number)<<20|uint64(part)))
 }
 
-// kind identifies the storage and the habits of a scenario's hosts.
+// kind returns a key for the storage and the spells of a scenario's hosts.
 func (s *scenario) kind() string {
 	parts := append([]string{}, s.hosts...)
 	for _, sp := range s.spells {
@@ -36,7 +36,7 @@ func (s *scenario) kind() string {
 	return strings.Join(parts, " ")
 }
 
-// build returns the cluster of a scenario at some time of the day after its past.
+// build returns the cluster of a scenario after its past, at a random time of day.
 func (s *scenario) build(seed int, lives *pasts) (*cluster, error) {
 	rng := source(s.name, seed, 0)
 	at := (1+pastDays)*day + time.Duration(rng.IntN(24*60))*time.Minute
@@ -51,7 +51,8 @@ func (s *scenario) build(seed int, lives *pasts) (*cluster, error) {
 	return c, c.remember(past)
 }
 
-// buildAt returns one of the clusters of a scenario's kind.
+// buildAt returns a cluster for the scenario that starts at the given time. group selects one of the clusters with the
+// same storage and spells.
 func (s *scenario) buildAt(at time.Duration, seed, group int, rng *rand.Rand, by newJudge) (*cluster, error) {
 	c := &cluster{limits: limits(), make: by, rng: rng, skips: quietRounds, now: at}
 	for i, name := range s.hosts {
@@ -69,7 +70,7 @@ func (s *scenario) buildAt(at time.Duration, seed, group int, rng *rand.Rand, by
 	c.renew = func(h *host, _ time.Duration) {
 		generation++
 		if err := s.equip(c, h, seed, group+1000*generation); err != nil {
-			panic(err) // the first judge was made with the same limits
+			panic(err) // impossible: a judge with the same limits was created before
 		}
 	}
 	return c, nil

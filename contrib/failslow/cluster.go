@@ -11,8 +11,8 @@ import (
 	"github.com/quorumd/quorumd/health"
 )
 
-// cluster is a cluster of voters with one spare, in virtual time. Each voter's agent looks at its disk in every round
-// and decides whether it transfers leadership; the spare's agent decides whether it replaces a voter.
+// cluster is a cluster of voters with one spare, in virtual time. Each voter's agent judges its disk in every round
+// and, if it leads, decides whether to transfer leadership; the spare's agent decides whether to replace a voter.
 type cluster struct {
 	hosts  []*host
 	leader int
@@ -21,15 +21,15 @@ type cluster struct {
 	make   newJudge
 	renew  func(*host, time.Duration)
 	now    time.Duration
-	skips  int // up to which number of rounds a look may be skipped for
+	skips  int // how many rounds in a row may be skipped while nothing can change
 
 	transfers []*transfer
-	watched   []*transfer // those whose outcome is still open
+	watched   []*transfer // the transfers that have not been judged yet
 	replaced  []replacement
 	looks     int
 }
 
-// replacement is a voter that the policy let a spare replace.
+// replacement records that the policy let the spare replace a voter.
 type replacement struct {
 	at   time.Duration
 	host int
@@ -37,13 +37,13 @@ type replacement struct {
 }
 
 const (
-	// round is timing.interval.
+	// round is the interval between two rounds of an agent (timing.interval).
 	round = 2 * time.Second
-	// quietRounds is how many rounds a look may be skipped for while it could change nothing.
+	// quietRounds is how many rounds in a row may be skipped while nothing can change.
 	quietRounds = 15
 )
 
-// run advances the cluster to that time. every is called after each round; it may be nil.
+// run advances the cluster to the given time. It calls every after each round, unless every is nil.
 func (c *cluster) run(until time.Duration, every func(now time.Duration)) {
 	skipped := 0
 	for ; c.now < until; c.now += round {
@@ -66,7 +66,7 @@ func (c *cluster) run(until time.Duration, every func(now time.Duration)) {
 	}
 }
 
-// round has every host look once, in the order of their phases.
+// round runs one round of every agent, in the order of their phases.
 func (c *cluster) round() {
 	c.looks += len(c.hosts)
 	for i, h := range c.hosts {
@@ -80,14 +80,15 @@ func (c *cluster) round() {
 	c.judgeTransfers()
 }
 
-// read makes the records visible that were committed by now.
+// read makes the host records visible that have been committed by now.
 func (c *cluster) read(now time.Duration) {
 	for _, h := range c.hosts {
 		h.seen.read(now)
 	}
 }
 
-// comparePeers sets what the host reads of the other voters' writes, and reports whether one of them asks for its own.
+// comparePeers sets the other voters' write times, as the host reads them, and reports whether another voter asks this
+// host for its write times.
 func (c *cluster) comparePeers(h *host, now time.Duration) (asked bool) {
 	h.input.Peers.Known, h.input.Peers.Self = true, h.name
 	h.input.Peers.All = h.input.Peers.All[:0]
@@ -106,7 +107,7 @@ func (c *cluster) commit() time.Duration {
 	return time.Millisecond + 2*c.hosts[c.leader].state.Writes.Least
 }
 
-// publishesWrites reports whether the host publishes its writes, because the leader is unhealthy.
+// publishesWrites reports whether the host publishes its write times because the leader is WARM or unhealthy.
 func (c *cluster) publishesWrites(h *host, now time.Duration) bool {
 	if s := c.hosts[c.leader].seen.record.state; s != health.Warm && !policy.Unhealthy(s) {
 		return false
@@ -114,7 +115,7 @@ func (c *cluster) publishesWrites(h *host, now time.Duration) bool {
 	return policy.PublishesWrites(c.asVoter(h, now))
 }
 
-// stepDown lets the leader's agent decide whether it transfers leadership.
+// stepDown lets the leader's agent decide whether to transfer leadership.
 func (c *cluster) stepDown(h *host, now time.Duration) {
 	if h.index != c.leader || !h.unfit() || !c.hasTarget() {
 		return
@@ -130,7 +131,7 @@ func (c *cluster) stepDown(h *host, now time.Duration) {
 	c.lead(t.to, now)
 }
 
-// hasTarget reports whether some other voter published OK: no other becomes the leader by a transfer.
+// hasTarget reports whether another voter has published OK. Leadership is transferred only to such a voter.
 func (c *cluster) hasTarget() bool {
 	for i, h := range c.hosts {
 		if i != c.leader && h.seen.record.state == health.OK {
@@ -146,7 +147,7 @@ func (c *cluster) lead(i int, now time.Duration) {
 	c.hosts[i].leadsAt = now
 }
 
-// watch adds the writes of a host to the open transfers that it is part of.
+// watch adds the writes of a host to the pending transfers from or to that host.
 func (c *cluster) watch(i int, took []time.Duration) {
 	for _, t := range c.watched {
 		if i == t.from {
@@ -158,7 +159,7 @@ func (c *cluster) watch(i int, took []time.Duration) {
 	}
 }
 
-// judgeTransfers ends watching those that are old enough.
+// judgeTransfers stops watching the transfers that are at least transferSpan old.
 func (c *cluster) judgeTransfers() {
 	open := c.watched[:0]
 	for _, t := range c.watched {
@@ -169,8 +170,8 @@ func (c *cluster) judgeTransfers() {
 	c.watched = open
 }
 
-// replace lets the spare's agent decide whether it replaces a voter. The voter that it replaces continues with a new
-// disk and a new judge.
+// replace lets the spare's agent decide whether to replace a voter. A replaced voter continues with a new disk and a
+// new judge.
 func (c *cluster) replace(now time.Duration) {
 	suspect := false
 	for _, h := range c.hosts {

@@ -19,17 +19,17 @@ type disk struct {
 	spells []*spells
 	fault  active
 
-	body    float64 // this disk's median, in ns: drives of a family differ a little
+	body    float64 // median write time of this disk in ns: drives of a family differ a little
 	minute  time.Duration
-	drifted float64 // the logarithm of this minute's drift
-	scale   float64 // of this minute
-	leads   bool    // this host leads: it serves clients as well
-	burden  float64 // by how much leading multiplies the duration of a write
+	drifted float64 // logarithm of the factor by which the median has drifted in this minute
+	scale   float64 // factor on the median in this minute
+	leads   bool    // this host is the leader and serves clients, which slows its writes down
+	burden  float64 // factor by which leading multiplies the duration of a write
 
 	lanes   [2]turn
-	pending write // in flight, if any
+	pending write // the write in flight, if any
 	samples []health.Sample
-	bases   []time.Duration // of the samples: how long each took, or would have taken without leading
+	bases   []time.Duration // for each sample, how long the write would have taken on a follower
 	last    time.Duration   // when a write last completed
 }
 
@@ -41,8 +41,8 @@ type write struct {
 	contaminated bool
 }
 
-// newDisk returns a disk whose first write is due at that time. Its own properties come from one source, its writes
-// from the other.
+// newDisk returns a disk whose first write is due at the given time. habit is the random source of the disk's own
+// properties, rng that of its writes.
 func newDisk(f family, own []*spells, habit, rng *rand.Rand, at time.Duration) *disk {
 	d := &disk{family: f, rng: rng, spells: own, minute: -1, scale: 1}
 	d.body = float64(f.median) * math.Exp(0.05*habit.NormFloat64())
@@ -54,7 +54,7 @@ func newDisk(f family, own []*spells, habit, rng *rand.Rand, at time.Duration) *
 	return d
 }
 
-// advance makes the writes that are due before that time. Those that have completed are in d.samples.
+// advance makes the writes that are due before the given time, and adds the completed ones to d.samples.
 func (d *disk) advance(until time.Duration) {
 	for {
 		if d.pending.end == 0 {
@@ -93,7 +93,7 @@ func (d *disk) draw(lane health.Lane, now time.Duration) write {
 	return write{lane: lane, start: now, end: now + max(took, time.Microsecond), base: base, contaminated: contaminated}
 }
 
-// took draws how long a write takes that starts now. base is how long it takes on a follower.
+// took draws how long a write that starts now takes. base is how long the write takes on a follower.
 func (d *disk) took(now time.Duration, log bool, rng *rand.Rand) (took, base time.Duration, contaminated bool) {
 	if minute := now / time.Minute; minute > d.minute {
 		d.drift(minute)
@@ -117,7 +117,7 @@ func (d *disk) took(now time.Duration, log bool, rng *rand.Rand) (took, base tim
 	return took, base, contaminated || spoiled
 }
 
-// drift draws the next minute: it resembles the one before.
+// drift draws the next minute's drift, which is correlated with the previous minute's.
 func (d *disk) drift(minute time.Duration) {
 	const keeps = 0.9
 	d.minute = minute
@@ -126,7 +126,7 @@ func (d *disk) drift(minute time.Duration) {
 	d.scale = math.Exp(d.drifted) * (1 + d.daily*math.Sin(2*math.Pi*(hour-9)/24))
 }
 
-// reading returns what the probe reports at that time, after d.advance.
+// reading returns what the probe reports at the given time. Call d.advance first.
 func (d *disk) reading(now time.Duration) health.DiskReading {
 	r := health.DiskReading{Samples: d.samples, Alive: true}
 	if d.pending.end != 0 {
@@ -137,5 +137,5 @@ func (d *disk) reading(now time.Duration) health.DiskReading {
 	return r
 }
 
-// forget drops the samples that a judge has received.
+// forget drops the samples, which the judge has received.
 func (d *disk) forget() { d.samples, d.bases = d.samples[:0], d.bases[:0] }

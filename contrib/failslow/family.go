@@ -9,27 +9,27 @@ import (
 	"github.com/quorumd/quorumd/health"
 )
 
-// family is a kind of storage: how long its writes take while nothing is wrong. A write takes a log-normal time around
-// a median, which drifts from minute to minute and with the load of the day. A few writes take much longer.
+// family is a type of storage, described by how long its writes take while nothing is wrong. Write times are log-normal
+// around a median, which drifts from minute to minute and with the time of day. A few writes take much longer.
 type family struct {
 	name   string
-	median time.Duration // of direct writes
-	spread float64       // σ of the logarithm of one write
-	drift  float64       // σ of the logarithm of a minute
-	daily  float64       // by how much the load of the day changes the median
-	log    float64       // how much longer a write to a log takes, because of the file system
-	// tails is the share of writes that take tailLow to tailHigh times as long, log-uniformly.
+	median time.Duration // median duration of a direct write
+	spread float64       // σ of the logarithm of a write's duration
+	drift  float64       // σ of the logarithm of a minute's drift
+	daily  float64       // relative change of the median over the day
+	log    float64       // factor for a write of the WAL lane, which also waits for the file system
+	// tails is the share of writes that take longer by a log-uniform factor between tailLow and tailHigh.
 	tails             float64
 	tailLow, tailHigh float64
-	// hiccups is how many bursts of two to four seconds a day the drive has by itself, with writes up to forty times as
-	// long.
+	// hiccups is how many times a day the drive is slow for two to four seconds on its own, with writes that take up to
+	// forty times as long.
 	hiccups float64
 	starved float64 // share of writes spoiled by CPU starvation
 	// limits are the operator's own limits, if the defaults do not suit the medium.
 	limits func(*health.Thresholds)
 }
 
-// families returns all kinds of storage.
+// families returns all types of storage.
 func families() []family {
 	const ms, us = time.Millisecond, time.Microsecond
 	return []family{
@@ -71,7 +71,7 @@ func families() []family {
 	}
 }
 
-// storage returns the family of that name.
+// storage returns the family with that name.
 func storage(name string) family {
 	for _, f := range families() {
 		if f.name == name {
@@ -81,7 +81,7 @@ func storage(name string) family {
 	panic("failslow: no storage family " + name)
 }
 
-// thresholds returns the limits by which a host with this storage judges its disk.
+// thresholds returns the thresholds of a host with this storage.
 func (f family) thresholds() health.Thresholds {
 	t := health.DefaultThresholds()
 	if f.limits != nil {

@@ -9,21 +9,21 @@ import (
 	"time"
 )
 
-// fault is what goes wrong on a host. The zero value changes nothing.
+// fault describes how a fault changes the writes of a host's disk. The zero value changes nothing.
 type fault struct {
-	factor float64       // multiplies the duration of each write, if not 0
-	plus   time.Duration // is added to it
-	// tails is the share of writes that take tailFrom to tailTo instead, log-uniformly.
+	factor float64       // factor on the duration of each write; 0: none
+	plus   time.Duration // added to the duration of each write
+	// tails is the share of writes whose duration is instead drawn log-uniformly between tailFrom and tailTo.
 	tails            float64
 	tailFrom, tailTo time.Duration
-	// stall is how long the disk completes nothing, once in each period of length every.
+	// stall is how long the disk completes no write, once per period every.
 	stall time.Duration
-	// lasts is how long the fault is on, once in each period of length every; 0: all the time.
+	// lasts is how long the fault is active, once per period every; 0: all the time.
 	lasts, every time.Duration
 	starved      float64 // share of writes spoiled by CPU starvation
 	// The fault ends for good after a time between onceFrom and onceTo; 0: never.
 	onceFrom, onceTo time.Duration
-	// growth multiplies the duration by this much in a week.
+	// growth is the factor by which the duration grows in a week.
 	growth float64
 }
 
@@ -42,7 +42,7 @@ func (f fault) activate(at time.Duration, rng *rand.Rand) active {
 	return a
 }
 
-// holds reports whether the fault is on.
+// holds reports whether the fault is active at the given time.
 func (a *active) holds(at time.Duration) bool {
 	if at < a.begin || at >= a.end {
 		return false
@@ -50,7 +50,8 @@ func (a *active) holds(at time.Duration) bool {
 	return a.lasts == 0 || (at-a.begin)%a.every < a.lasts
 }
 
-// change returns how long a write takes that would have taken d, and whether CPU starvation spoils it.
+// change returns how long a write takes that would have taken d without the fault, and whether CPU starvation spoils
+// it.
 func (a *active) change(at, d time.Duration, rng *rand.Rand) (time.Duration, bool) {
 	if !a.holds(at) {
 		return d, false
@@ -74,7 +75,7 @@ func (a *active) change(at, d time.Duration, rng *rand.Rand) (time.Duration, boo
 	return d, a.starved > 0 && rng.Float64() < a.starved
 }
 
-// logUniform draws a duration whose logarithm is uniform.
+// logUniform draws a duration from a log-uniform distribution.
 func logUniform(rng *rand.Rand, low, high time.Duration) time.Duration {
 	return time.Duration(float64(low) * math.Pow(float64(high)/float64(low), rng.Float64()))
 }

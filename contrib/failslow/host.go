@@ -13,12 +13,12 @@ import (
 	"github.com/quorumd/quorumd/health"
 )
 
-// judge derives a health state from readings; [health.Judge] is the real one.
+// judge derives a health state from readings, as [health.Judge] does in an agent.
 type judge interface {
 	Observe(health.Input) (health.Assessment, []health.Change)
 }
 
-// newJudge returns the judge of a host.
+// newJudge creates the judge of a host.
 type newJudge func(health.Thresholds) (judge, error)
 
 // host is a voter: its disk, its judge, and its agent's part in a leadership transfer.
@@ -26,7 +26,7 @@ type host struct {
 	name   string
 	index  int
 	family family
-	phase  time.Duration // the offset of its rounds
+	phase  time.Duration // offset of the agent's rounds
 	disk   *disk
 	judge  judge
 	limits health.Thresholds
@@ -35,16 +35,16 @@ type host struct {
 	state     health.Assessment
 	publisher *diskrecord.Publisher
 	seen      seen
-	writes    int // how often its record was written
+	writes    int // how many times the host record was written
 	began     time.Duration
 
-	leadsAt time.Duration // when it began to lead
-	unfitAt time.Duration // when its health state began to rule out leading
-	stepped time.Duration // when it last requested a transfer
+	leadsAt time.Duration // when the host became the leader
+	unfitAt time.Duration // when the host's health state began to rule out leading; 0 if it does not
+	stepped time.Duration // when the host last transferred leadership
 	inRow   int
 
-	sign      uint64 // of the newest samples: one bit each, set if it took long
-	noted     int    // how many of the disk's samples are in sign
+	sign      uint64 // one bit for each of the newest samples, set if the write took longer than usual
+	noted     int    // number of the disk's current samples that are already in sign
 	busyUntil time.Duration
 	witness   witness
 }
@@ -55,7 +55,7 @@ func (h *host) member() uint64 { return uint64(h.index) + 1 }
 // unfit reports whether the host has a finding that rules out leading.
 func (h *host) unfit() bool { return policy.UnfitToLead(h.policyHealth()) }
 
-// policyHealth returns the host's own health as its agent's view holds it.
+// policyHealth returns the host's own health as its agent's view contains it.
 func (h *host) policyHealth() policy.Health {
 	a := h.state
 	return policy.Health{
@@ -66,8 +66,8 @@ func (h *host) policyHealth() policy.Health {
 	}
 }
 
-// look judges what the disk has done until now. compares reports that the leader compares writes, and asked that
-// another voter asks for its figures.
+// look judges the disk's writes until now, and publishes the result if it has changed. compares means that the leader
+// is comparing write times, asked that another voter asks this host for its figures.
 func (h *host) look(now time.Duration, compares, asked bool, commit time.Duration) {
 	h.input.Now, h.input.Wall, h.input.Member = now, time.Unix(0, 0).Add(now), true
 	h.input.Disk = h.disk.reading(now)
@@ -81,8 +81,8 @@ func (h *host) look(now time.Duration, compares, asked bool, commit time.Duratio
 	}
 }
 
-// quiet reports whether a look now could change nothing: the state is OK, and the newest samples are neither over the
-// limit nor, in their majority, longer than usual.
+// quiet reports whether a call of look would change nothing: the state is OK, no recent sample exceeds the limit, and
+// most of the newest samples took no longer than usual.
 func (h *host) quiet(now time.Duration) bool {
 	usual := time.Duration(1.8 * h.disk.body)
 	for _, s := range h.disk.samples[h.noted:] {
@@ -100,10 +100,10 @@ func (h *host) quiet(now time.Duration) bool {
 }
 
 const (
-	// recentLook is how long a host is looked at in every round after something that might matter.
+	// recentLook is how long no round is skipped after a sample that might matter.
 	recentLook = time.Minute
-	// signMost of the newest samples, as many as signMask has bits, may be longer than usual in a quiet time: then
-	// their median is not.
+	// A host is quiet while at most signMost of its newest samples took longer than usual. That is half of the samples
+	// that signMask selects, so their median is not longer than usual.
 	signMask = 1<<32 - 1
 	signMost = 16
 )

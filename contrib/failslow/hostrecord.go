@@ -12,8 +12,8 @@ import (
 	"github.com/quorumd/quorumd/health"
 )
 
-// hostRecord is what a host publishes about its disk. Package diskrecord decides about the measurements. The fields are
-// comparable, so a difference is a write to etcd.
+// hostRecord is what a host publishes about its disk. Package diskrecord decides which measurements it contains. The
+// host writes it to etcd whenever it differs from the previous one.
 type hostRecord struct {
 	state     health.State
 	code      health.Code
@@ -31,8 +31,8 @@ type hostRecord struct {
 	tookAt   time.Time
 }
 
-// recordOf returns the record of a host at that time. compares reports that the leader is unhealthy and compares
-// writes, and asked that another voter asks for its figures.
+// recordOf returns the record of a host at the given time. compares means that the leader is comparing write times,
+// asked that another voter asks this host for its figures.
 func recordOf(p *diskrecord.Publisher, now time.Duration, wall time.Time, a health.Assessment,
 	compares, asked bool,
 ) hostRecord {
@@ -49,7 +49,7 @@ func recordOf(p *diskrecord.Publisher, now time.Duration, wall time.Time, a heal
 	return r
 }
 
-// policyHost returns how another host's agent sees the record.
+// policyHost returns the host as the policy of another host's agent sees it.
 func (s *seen) policyHost(name string, now time.Duration) policy.Host {
 	r := s.record
 	h := policy.Host{
@@ -73,7 +73,7 @@ func (s *seen) policyHost(name string, now time.Duration) policy.Host {
 	return h
 }
 
-// peerWrites returns the host's writes as another host's judge reads them.
+// peerWrites returns the host's write times as another host's judge reads them.
 func (s *seen) peerWrites(name string, now time.Duration) health.PeerWrites {
 	r := s.record
 	p := health.PeerWrites{Host: name, P50: seconds(r.p50), P90: seconds(r.p90), Tails: r.tails}
@@ -87,28 +87,28 @@ func seconds(s float64) time.Duration { return time.Duration(s * float64(time.Se
 
 func peerURL(name string) string { return "https://" + name + ":2380" }
 
-// seen is a host's record as the other hosts read it, and what they derive from its changes. A moment is 0 if its
-// condition does not hold.
+// seen is a host's record as the other hosts read it, and what they derive from its changes. The time of a condition
+// that does not hold is 0.
 type seen struct {
 	record    hostRecord
-	queue     []written     // not visible yet
+	queue     []written     // records that are written but not committed yet
 	writesAt  time.Duration // when the write mean was first read
 	tookAt    time.Duration // when the other figures were first read
 	unhealthy time.Duration
 	hangs     time.Duration
-	strains   bool // it is WARM or worse from a cause that several hosts may share
+	strains   bool // the host is WARM or worse for a cause that several hosts may share
 	strained  time.Duration
 }
 
-// written is a record on its way: the leader commits it first.
+// written is a record that becomes visible once the leader has committed it.
 type written struct {
 	record  hostRecord
 	visible time.Duration
 }
 
-// write publishes a record that becomes visible at that time.
+// write publishes a record that becomes visible at the given time.
 func (s *seen) write(r hostRecord, visible time.Duration) {
-	if n := len(s.queue); n > 0 { // writes of one host keep their order
+	if n := len(s.queue); n > 0 { // a host's records become visible in the order in which it wrote them
 		visible = max(visible, s.queue[n-1].visible)
 	}
 	s.queue = append(s.queue, written{r, visible})
@@ -122,7 +122,7 @@ func (s *seen) newest() hostRecord {
 	return s.record
 }
 
-// read makes what is visible by now current.
+// read applies the records that have become visible by now.
 func (s *seen) read(now time.Duration) {
 	for len(s.queue) > 0 && s.queue[0].visible <= now {
 		next := s.queue[0]
@@ -143,7 +143,7 @@ func (s *seen) read(now time.Duration) {
 	}
 }
 
-// since keeps when something began to hold.
+// since sets at to the time when a condition began to hold, or to 0 if it does not hold.
 func since(at *time.Duration, holds bool, now time.Duration) {
 	switch {
 	case !holds:

@@ -30,15 +30,15 @@ func run(args []string) error {
 	flags := flag.NewFlagSet("failslow", flag.ContinueOnError)
 	seeds := flags.Int("seeds", 24, "runs per scenario")
 	first := flags.Int("first", 1, "the first seed")
-	pastsOf := flags.Int("pasts", 3, "different pasts that the seeds share, for each kind of cluster")
+	pastsOf := flags.Int("pasts", 3, "number of different pasts that the seeds share, for each type of cluster")
 	hours := flags.Float64("hours", 24, "virtual hours per run of a healthy cluster")
-	only := flags.String("only", "", "scenarios, by comma; a prefix is enough")
+	only := flags.String("only", "", "scenarios, separated by commas; a prefix is enough")
 	file := flags.String("json", "", "file for the result as JSON")
 	verbose := flags.Bool("v", false, "print every run")
-	check := flags.Bool("check", false, "fail if the figures certainly miss a requirement")
+	check := flags.Bool("check", false, "fail if the figures are certain to miss a requirement")
 	data := flags.String("perseus", "", "replay the PERSEUS data set in this directory instead")
-	labels := flags.String("labels", "", "its file of slow drives")
-	unit := flags.Duration("unit", time.Microsecond, "the unit of its latencies")
+	labels := flags.String("labels", "", "file that labels the slow drives of the data set")
+	unit := flags.Duration("unit", time.Microsecond, "unit of the latencies in the data set")
 	profile := flags.String("profile", "", "file for a CPU profile")
 	if err := flags.Parse(args); err != nil {
 		return err
@@ -61,7 +61,7 @@ func run(args []string) error {
 		}
 		defer pprof.StopCPUProfile()
 	}
-	debug.SetGCPercent(400) // memory is small: less CPU for the collector
+	debug.SetGCPercent(400) // the heap is small, so trade memory for less garbage collection
 	before, lives := cpuTime(), newPasts(realJudge)
 	lives.groups = *pastsOf
 	outcomes, err := playAll(list, *first, *seeds, time.Duration(*hours*float64(time.Hour)), lives)
@@ -87,7 +87,7 @@ func run(args []string) error {
 	return r.missed()
 }
 
-// replayPerseus scores the judge by the data set, and saves the scores if there is a file.
+// replayPerseus scores the judge with the PERSEUS data set, and saves the scores if a file is named.
 func replayPerseus(dir, labels string, unit time.Duration, file string) error {
 	p := &perseus{dir: dir, unit: unit, by: realJudge}
 	var err error
@@ -106,7 +106,7 @@ func replayPerseus(dir, labels string, unit time.Duration, file string) error {
 	return printPerseus(os.Stdout, all)
 }
 
-// measured sets how much time was simulated, and how much CPU time that took.
+// measured records how much time was simulated, and how much CPU time that took.
 func (r *report) measured(outcomes []outcome, pastDays int, took time.Duration) {
 	all := time.Duration(pastDays) * day
 	for _, o := range outcomes {

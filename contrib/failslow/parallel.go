@@ -10,8 +10,8 @@ import (
 	"time"
 )
 
-// playAll runs every scenario with every seed. The outcomes are in the order of the scenarios and seeds, however many
-// CPUs there are.
+// playAll runs every scenario with every seed. The outcomes are in the order of the scenarios and seeds, regardless of
+// the number of CPUs.
 func playAll(list []scenario, first, seeds int, healthyFor time.Duration, lives *pasts) ([]outcome, error) {
 	outcomes, failures := make([]outcome, len(list)*seeds), make([]error, len(list)*seeds)
 	due := make(chan int)

@@ -17,13 +17,13 @@ type learner interface {
 	UseHistory(health.History)
 }
 
-// pasts holds what the hosts of each kind of cluster have learned, which runs of the same kind share. Each is lived
-// through once: all agents look at their healthy disks for days.
+// pasts holds what the judges of the hosts learned in the days before a run. Runs with the same storage and habits
+// share a past. Each past is simulated once, on healthy disks.
 type pasts struct {
 	by   newJudge
-	days int // how long each is
-	// groups is how many different clusters there are of the same storage and habits. Seeds share them, so that not
-	// every run has to live through its own past.
+	days int // length of each past
+	// groups is how many different pasts are simulated for the same storage and habits. Several seeds share each of
+	// them, because simulating a past for every run would take too long.
 	groups int
 	mu     sync.Mutex
 	all    map[string]*past
@@ -31,7 +31,7 @@ type pasts struct {
 
 type past struct {
 	once      sync.Once
-	histories [][]byte // by host, encoded; empty if the judges do not learn
+	histories [][]byte // encoded history of each host; empty if the judges do not learn
 	err       error
 }
 
@@ -39,7 +39,7 @@ func newPasts(by newJudge) *pasts {
 	return &pasts{by: by, days: pastDays, groups: 3, all: map[string]*past{}}
 }
 
-// of returns the past of a cluster.
+// of returns what the hosts of a cluster have learned.
 func (p *pasts) of(s *scenario, group int) ([][]byte, error) {
 	key := fmt.Sprintf("%s, group %d", s.kind(), group)
 	p.mu.Lock()
@@ -53,7 +53,7 @@ func (p *pasts) of(s *scenario, group int) ([][]byte, error) {
 	return one.histories, one.err
 }
 
-// hostDays returns for how many days hosts have lived.
+// hostDays returns the number of simulated days, summed over all hosts.
 func (p *pasts) hostDays() int {
 	days := 0
 	for _, one := range p.all {
@@ -62,7 +62,7 @@ func (p *pasts) hostDays() int {
 	return days
 }
 
-// live lets a healthy cluster live and returns what its hosts have learned.
+// live simulates a healthy cluster for that many days and returns what its hosts have learned.
 func live(s scenario, group, days int, by newJudge) ([][]byte, error) {
 	const seed = 1 << 20 // no run uses this seed
 	s.name = "past of " + s.kind()
@@ -88,7 +88,7 @@ func live(s scenario, group, days int, by newJudge) ([][]byte, error) {
 	return all, nil
 }
 
-// remember sets the past of each host's judge.
+// remember loads each host's history into its judge.
 func (c *cluster) remember(all [][]byte) error {
 	for i, data := range all {
 		history, err := health.DecodeHistory(data)

@@ -22,13 +22,13 @@ import (
 	"github.com/quorumd/quorumd/health"
 )
 
-// perseus replays the public data set of the PERSEUS paper, if an operator has it: latencies of drives in clusters of a
-// provider. The files are DIR/cluster_X/host_N/YYYY-MM-DD.csv with the columns ts, disk_id, throughput and latency, and
-// one that labels the slow drives, with the columns cluster, host_name, workload and disk_id. Every row counts as one
-// direct write. The policy is off: drives of a provider are no voters.
+// perseus replays the public data set of the PERSEUS paper: latencies of drives in the clusters of a cloud provider. It
+// expects the files DIR/cluster_X/host_N/YYYY-MM-DD.csv with the columns ts, disk_id, throughput and latency, and one
+// file that labels the slow drives, with the columns cluster, host_name, workload and disk_id. Every row counts as one
+// direct write. The policy plays no part, because these drives do not belong to voters.
 type perseus struct {
 	dir    string
-	unit   time.Duration // of a latency
+	unit   time.Duration // unit of the latency column
 	labels map[drive]bool
 	by     newJudge
 }
@@ -53,7 +53,7 @@ type scored struct {
 	Skipped int     `json:"rowsSkipped"`
 }
 
-// readLabels reads the file of the slow drives. A drive that is listed twice counts once.
+// readLabels reads the file that labels the slow drives. A drive that is listed twice counts once.
 func readLabels(file string) (map[drive]bool, error) {
 	in, err := os.Open(file)
 	if err != nil {
@@ -68,7 +68,7 @@ func readLabels(file string) (map[drive]bool, error) {
 	return labels, err
 }
 
-// table calls each with the named columns of every row until it returns false.
+// table calls each with the named columns of every row until each returns false.
 func table(in io.Reader, columns []string, each func(row []string) bool) error {
 	rows := csv.NewReader(in)
 	rows.FieldsPerRecord, rows.ReuseRecord = -1, true
@@ -124,10 +124,10 @@ func (p *perseus) run() ([]scored, error) {
 // replayed is a drive of the data set while it is replayed.
 type replayed struct {
 	judge judge
-	rows  []health.Sample // of the current day
+	rows  []health.Sample // the drive's remaining rows of the current day
 	state health.Assessment
-	bad   bool // it ever had a finding that rules out leading
-	slow  bool // it is labelled
+	bad   bool // the drive had a finding that rules out leading at least once
+	slow  bool // the data set labels the drive as slow
 }
 
 // cluster replays a cluster day by day.
@@ -202,7 +202,8 @@ func (p *perseus) read(file, cluster string, drives map[drive]*replayed, s *scor
 	return errors.Join(err, failed)
 }
 
-// replayDay has every drive's judge look at its rows, all drives together, and returns the drive-days.
+// replayDay feeds the rows of one day to the judges of their drives, in the order of time, and returns the number of
+// drive-days.
 func replayDay(drives map[drive]*replayed) float64 {
 	first, last := time.Duration(math.MaxInt64), time.Duration(0)
 	rows := 0
@@ -248,7 +249,8 @@ func withPeers(in *health.Input, id drive, all []drive, drives map[drive]*replay
 	}
 }
 
-// printPerseus writes the table, with and without cluster F: there, all drives of all hosts are slow together.
+// printPerseus writes the table, with totals with and without cluster F, in which all drives of all hosts are slow at
+// once.
 func printPerseus(w io.Writer, all []scored) error {
 	out := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(out, "cluster\tdrives\tdrive-days\tfound\t95 %\tothers with a finding\tper drive-year\trows skipped")

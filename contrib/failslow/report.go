@@ -89,7 +89,7 @@ func (r rate) String() string {
 	return fmt.Sprintf("%d (%.3g/y, %.3g to %.3g)", r.Count, r.PerYear, r.Low, r.High)
 }
 
-// duration formats seconds; a negative number means never.
+// duration formats seconds, and a negative number as "never".
 func duration(s float64) string {
 	switch {
 	case s < 0:
@@ -109,7 +109,7 @@ func save(file string, result any) error {
 	return os.WriteFile(file, append(data, '\n'), 0o644)
 }
 
-// details writes what happened in each run, for finding out why.
+// details writes what happened in a run, for debugging.
 func details(w io.Writer, o outcome) {
 	fmt.Fprintf(w, "%s seed %d: ", o.scenario.name, o.seed)
 	if o.scenario.within > 0 {

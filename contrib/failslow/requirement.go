@@ -29,8 +29,8 @@ func requirements() []requirement {
 	}
 }
 
-// missed returns an error that names the requirements that are missed for certain: the bound of the figure that is
-// nearer to the requirement misses it as well. A false replacement is never chance.
+// missed returns an error that names the requirements that are certainly missed: even the more favorable bound of the
+// figure misses them. A single false replacement is a miss.
 func (r *report) missed() error {
 	var all []error
 	miss := func(t *tally, format string, args ...any) {

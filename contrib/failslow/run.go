@@ -12,7 +12,7 @@ import (
 const (
 	// warmUp fills the judges' windows before anything is counted.
 	warmUp = 40 * time.Minute
-	// comeBack is how long after the measured time open transfers are watched.
+	// comeBack is how long the run continues after the measured time, so that every counted transfer can be judged.
 	comeBack = transferSpan + round
 )
 
@@ -20,25 +20,25 @@ const (
 type outcome struct {
 	scenario  *scenario
 	seed      int
-	measured  time.Duration // of one host, without the warm-up
+	measured  time.Duration // measured time of each host, without the warm-up
 	hosts     int
-	detected  time.Duration // after the beginning of the fault; -1: never
-	limit     time.Duration // within which it should have been
+	detected  time.Duration // time from the beginning of the fault to its detection; -1: not detected
+	limit     time.Duration // time within which the fault had to be detected
 	code      health.Code
 	transfers []judged
 	replaced  []replacement
-	writes    int // of host records
+	writes    int // number of writes of host records
 	looks     int
 }
 
-// judged is a transfer with its judgement.
+// judged is a leadership transfer that was judged right or false.
 type judged struct {
-	at      time.Duration // since the measured time began
+	at      time.Duration // time since the beginning of the measured time
 	isFalse bool
 	text    string
 }
 
-// play runs a scenario with a seed. healthyFor is how long a healthy cluster is observed.
+// play runs a scenario with a seed. A scenario without a fault runs for healthyFor.
 func play(s *scenario, seed int, healthyFor time.Duration, lives *pasts) (outcome, error) {
 	c, err := s.build(seed, lives)
 	if err != nil {
@@ -69,7 +69,7 @@ func play(s *scenario, seed int, healthyFor time.Duration, lives *pasts) (outcom
 		case out.detected >= 0 || len(s.on) == 0:
 		case victim.unfitAt >= begin:
 			out.detected, out.code = victim.unfitAt-begin, victim.state.Code
-		case c.leader != 0: // a finding from before the fault has now moved the leadership
+		case c.leader != 0: // leadership has moved because of a finding from before the fault
 			out.detected, out.code = now-begin, victim.state.Code
 		}
 	})
@@ -86,8 +86,8 @@ func play(s *scenario, seed int, healthyFor time.Duration, lives *pasts) (outcom
 	return out, nil
 }
 
-// limit returns how soon the fault must be found. On a host with habitual slow spells, longer than usual is what is
-// wrong.
+// limit returns how soon the fault must be found. On a host with regular slow spells, a fault differs from such a spell
+// only in that it lasts longer.
 func (s *scenario) limit(h *host) time.Duration {
 	limit := s.within
 	if limit == 0 {

@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// scenario is a cluster in which something happens, or nothing. Scenarios and their parameters are fixed: add new ones,
-// but change none.
+// scenario is a cluster, with or without a fault. Scenarios and their parameters are fixed, so that results stay
+// comparable: add new ones, but do not change existing ones.
 type scenario struct {
 	name  string
 	about string
@@ -21,13 +21,13 @@ type scenario struct {
 	on []int
 	// lasts is how long the fault is observed; 0: no fault, and the option -hours applies.
 	lasts time.Duration
-	// within is how soon the first host must have a finding that rules out leading; 0: it need not.
+	// within is how soon the first host must have a finding that rules out leading; 0: no such finding is required.
 	within time.Duration
-	// young hosts have learned nothing yet.
+	// young means that the hosts have learned nothing about their disks yet.
 	young bool
-	// replaces reports that replacing the host is right.
+	// replaces means that it is right to replace the faulty host.
 	replaces bool
-	// goal is the group whose figures it belongs to.
+	// goal is the group to whose figures the scenario contributes.
 	goal goal
 }
 
@@ -63,7 +63,7 @@ func faults() []scenario {
 	return all
 }
 
-// sustained returns the faults of one host that stay and have to be found.
+// sustained returns the lasting faults of one host, which must be found.
 func sustained() []scenario {
 	const ms, m, h = time.Millisecond, time.Minute, time.Hour
 	one := []int{0}
@@ -127,7 +127,7 @@ func sustained() []scenario {
 	}
 }
 
-// passing returns the faults of one host that come and go, or do not matter.
+// passing returns the faults of one host that come and go or do no harm.
 func passing() []scenario {
 	const ms, s, m, h = time.Millisecond, time.Second, time.Minute, time.Hour
 	one := []int{0}
@@ -157,7 +157,7 @@ func passing() []scenario {
 	}
 }
 
-// common returns the faults of several hosts together.
+// common returns the faults that several hosts have at the same time.
 func common() []scenario {
 	const ms, h = time.Millisecond, time.Hour
 	return []scenario{

@@ -8,23 +8,24 @@ import (
 	"time"
 )
 
-// spell describes times in which a disk is slower for a reason that is no fault: a backup, a scrub, a batch, a burst.
+// spell describes recurring periods in which a disk is slower although it has no fault: a backup, a scrub, a batch job
+// or a burst of load.
 type spell struct {
 	name string
-	// every is the time between two spells. With random, that is the mean of an exponential distribution; otherwise it
-	// is their period, and each begins up to a hundredth of it late.
+	// every is the time between two spells: with random, the mean of an exponential distribution; otherwise a fixed
+	// period; each spell begins late by up to 1 % of it.
 	every  time.Duration
 	random bool
 	// from and to bound how long a spell lasts.
 	from, to time.Duration
-	// low and high bound by how much it multiplies the duration of a write.
+	// low and high bound the factor by which a spell multiplies the duration of a write.
 	low, high float64
 	// shared spells happen on all hosts of a cluster at once.
 	shared bool
 }
 
-// usual returns the spells that hosts have by habit: a nightly backup, an hourly batch and a weekly scrub, each host at
-// its own time, and bursts of load that all hosts share.
+// usual returns the spells of a typical host: a nightly backup and a weekly scrub, each host at its own time, bursts of
+// load that all hosts share, and short random slowdowns.
 func usual() []spell {
 	const s, m, h = time.Second, time.Minute, time.Hour
 	return []spell{
@@ -53,14 +54,14 @@ type spells struct {
 	spell
 	rng      *rand.Rand
 	phase    time.Duration
-	lasts    time.Duration // the habitual length of a periodic spell
-	by       float64       // its habitual strength
-	from, to time.Duration // of the current or next occurrence
-	factor   float64       // the factor of that occurrence
+	lasts    time.Duration // mean length of a periodic spell on this host
+	by       float64       // mean factor of a periodic spell on this host
+	from, to time.Duration // beginning and end of the current or next occurrence
+	factor   float64       // factor of that occurrence
 }
 
-// newSpells returns the occurrences of a spell. Its habitual time, length and strength come from one source, what
-// changes from one to the next from the other.
+// newSpells returns the occurrences of a spell. habit is the random source of the time, mean length and mean factor,
+// rng that of the variation between occurrences.
 func newSpells(s spell, habit, rng *rand.Rand) *spells {
 	out := &spells{spell: s, rng: rng}
 	out.phase = time.Duration(habit.Float64() * float64(s.every))
@@ -69,7 +70,8 @@ func newSpells(s spell, habit, rng *rand.Rand) *spells {
 	return out
 }
 
-// at returns by how much the spell multiplies the duration of a write at that time. Times must not go back.
+// at returns the factor by which the spell multiplies the duration of a write at the given time. The time must not go
+// backwards from call to call.
 func (s *spells) at(now time.Duration) float64 {
 	for now >= s.to {
 		s.next(now)
@@ -80,8 +82,8 @@ func (s *spells) at(now time.Duration) float64 {
 	return s.factor
 }
 
-// next draws the occurrence after the current one. A periodic one varies by a tenth around its habitual length and
-// strength.
+// next draws the occurrence after the current one. The length and the factor of a periodic spell vary by up to a tenth
+// around their means.
 func (s *spells) next(now time.Duration) {
 	if s.random {
 		if s.to == 0 {
@@ -93,7 +95,7 @@ func (s *spells) next(now time.Duration) {
 		return
 	}
 	since := max(now, s.from+s.every/2) - s.phase + s.every - 1
-	if s.to == 0 { // the first may have begun already
+	if s.to == 0 { // the first occurrence may have begun before now
 		since = now - s.phase
 	}
 	jitter := min(s.every/100, 2*time.Minute)
@@ -102,7 +104,7 @@ func (s *spells) next(now time.Duration) {
 	s.factor = 1 + (s.by-1)*(0.9+0.2*s.rng.Float64())
 }
 
-// between draws a duration.
+// between draws a duration uniformly between low and high.
 func between(rng *rand.Rand, low, high time.Duration) time.Duration {
 	return low + time.Duration(rng.Float64()*float64(high-low))
 }

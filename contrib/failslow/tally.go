@@ -14,12 +14,12 @@ type tally struct {
 	About  string  `json:"about,omitempty"`
 	Runs   int     `json:"runs"`
 	Years  float64 `json:"hostYears"`
-	Faults int     `json:"faults"` // runs with a fault to find
+	Faults int     `json:"faults"` // number of runs with a fault that must be found
 	Found  int     `json:"found"`  // in time
 	// Ever counts faults found at any time in the run.
 	Ever   int       `json:"foundEver"`
-	Recall *interval `json:"recall,omitempty"` // Wilson, 95 %
-	// Median and P95 are the times to detect in seconds; those not found count as the longest.
+	Recall *interval `json:"recall,omitempty"` // 95 % Wilson interval of Found of Faults
+	// Median and P95 are of the times to detection, in seconds. A fault that was not found counts as the longest time.
 	Median            float64 `json:"medianSeconds,omitempty"`
 	P95               float64 `json:"p95Seconds,omitempty"`
 	Transfers         rate    `json:"transfers"`
@@ -34,14 +34,14 @@ type tally struct {
 	writes int
 }
 
-// interval is a share with its bounds.
+// interval is a share with the bounds of its confidence interval.
 type interval struct {
 	Share float64 `json:"share"`
 	Low   float64 `json:"low"`
 	High  float64 `json:"high"`
 }
 
-// rate is a count, and per host-year with its Poisson bounds.
+// rate is a count, and the corresponding rate per host-year with its Poisson bounds.
 type rate struct {
 	Count   int     `json:"count"`
 	PerYear float64 `json:"perHostYear"`

@@ -8,19 +8,21 @@ import (
 	"time"
 )
 
-// transfer is a leadership transfer, watched until it is known whether it was right.
+// transfer is a leadership transfer. Both leaders' writes are recorded for transferSpan, to judge whether the transfer
+// was right.
 type transfer struct {
 	at       time.Duration
 	from, to int
-	left     []time.Duration // the old leader's writes since the transfer, without the load of leading
-	took     []time.Duration // the new leader's writes since the transfer
+	left     []time.Duration // durations of the old leader's writes since the transfer, as on a follower
+	took     []time.Duration // durations of the new leader's writes since the transfer, as on a follower
 	text     string
 }
 
 // transferSpan is how long both leaders' writes are compared after a transfer.
 const transferSpan = 10 * time.Minute
 
-// isFalse reports whether the old leader would have been no slower than the new one.
+// isFalse reports whether the old leader's disk was about as fast as the new leader's, so that the transfer was not
+// needed.
 func (t *transfer) isFalse() bool {
 	const ms = time.Millisecond
 	oldMean, newMean := mean(t.left), mean(t.took)
@@ -41,7 +43,8 @@ func mean(all []time.Duration) time.Duration {
 	return sum / time.Duration(len(all))
 }
 
-// quantile returns the smallest duration that a share of all does not exceed; 0 for none.
+// quantile returns the smallest duration that at least the given share of all durations does not exceed; 0 without
+// durations.
 func quantile(all []time.Duration, share float64) time.Duration {
 	if len(all) == 0 {
 		return 0

@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// turn is a lane's schedule, with the rests of the real probe (disk/schedule.go): after slow writes, a lane uses the
+// turn is the schedule of a lane. It rests like the real probe (disk/schedule.go): after slow writes, a lane uses the
 // disk for at most a tenth of the time.
 type turn struct {
 	interval, ended, took time.Duration

@@ -12,7 +12,7 @@ import (
 
 const clusterID = 7
 
-// limits are the defaults of the configuration, with replacement of unhealthy voters after ten minutes.
+// limits returns the default limits, with replacement of unhealthy voters after ten minutes.
 func limits() policy.Limits {
 	const s, m = time.Second, time.Minute
 	return policy.Limits{

@@ -11,8 +11,8 @@ import (
 	"github.com/quorumd/quorumd/health"
 )
 
-// witness is the spare's evidence about the fsyncs of an unhealthy voter's etcd, by the rules of agent/observe: a
-// reading every ten seconds, the p99 of five minutes, and a slow fsync in every minute.
+// witness is the spare's evidence about the fsyncs of an unhealthy voter's etcd. It follows the rules of agent/observe:
+// a reading every ten seconds, the p99 of five minutes, and at least one slow fsync in every minute.
 type witness struct {
 	at, slowAt, begun time.Duration
 	total             health.Histogram
@@ -25,7 +25,7 @@ const (
 	witnessSpan   = 5 * time.Minute
 	witnessOldest = 35 * time.Second
 	witnessClean  = time.Minute
-	// walRate is how many fsyncs etcd makes a second, on each voter: all of them write the same entries.
+	// walRate is the number of fsyncs per second, the same on every voter because all voters write the same entries.
 	walRate = 10
 )
 
@@ -38,7 +38,7 @@ func walBounds() []float64 {
 	return bounds
 }
 
-// look takes a reading if it is time. The fsyncs since the last one are drawn from the disk as it is now.
+// look takes a reading if one is due. It draws the fsyncs since the last reading from the disk as it is now.
 func (w *witness) look(now time.Duration, d *disk, rng *rand.Rand, limit time.Duration) {
 	if now-w.at < witnessEvery {
 		return
@@ -67,7 +67,7 @@ func (w *witness) look(now time.Duration, d *disk, rng *rand.Rand, limit time.Du
 	}
 }
 
-// draw adds the fsyncs of ten seconds. It returns the lower bound of the slowest one's bucket.
+// draw adds the fsyncs of ten seconds. It returns the lower bound of the bucket that contains the slowest fsync.
 func (w *witness) draw(now time.Duration, d *disk, rng *rand.Rand) (worst time.Duration) {
 	for left := witnessEvery; left > 0; {
 		took, _, _ := d.took(now-left, true, rng)

@@ -38,7 +38,7 @@ func (n *node) WrapChild(_ context.Context, ops fs.InodeEmbedder) fs.InodeEmbedd
 	return &node{LoopbackNode: ops.(*fs.LoopbackNode), rules: n.rules, power: n.power}
 }
 
-// at returns the path in the backing directory of a node, or of an existing or future entry of it.
+// at returns the path of this node in the backing directory or, with a name, of that entry of it.
 func (n *node) at(name string) string {
 	return filepath.Join(n.LoopbackNode.RootData.Path, n.Path(n.Root()), name)
 }
@@ -109,7 +109,7 @@ func (n *node) Setattr(ctx context.Context, fh fs.FileHandle, in *fuse.SetAttrIn
 	if err != nil {
 		return errno(err)
 	}
-	defer f.Close()                                                // it was opened only for this
+	defer f.Close()                                                // the file was opened only for this write
 	return n.power.write(int(f.Fd()), int64(size), wholeFile, set) //nolint:gosec // as above
 }
 

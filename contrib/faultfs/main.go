@@ -125,7 +125,7 @@ func mount(back, mnt string, rules *ruleTable, kept *power) (*fuse.Server, error
 		MountOptions: fuse.MountOptions{
 			FsName: "faultfs", Name: "faultfs", Options: []string{"default_permissions"},
 			DirectMountStrict: asRoot,
-			AllowOther:        asRoot, // etcd may run as its own user
+			AllowOther:        asRoot, // etcd may run as a different user
 		},
 	})
 	if err != nil {
@@ -156,7 +156,7 @@ func answer(listener net.Listener, command func(line string) (string, error)) {
 		if err != nil {
 			reply = "error: " + err.Error()
 		}
-		_, _ = io.WriteString(conn, reply) // a client that has gone does not need it
+		_, _ = io.WriteString(conn, reply) // the client may have disconnected; then it does not need the reply
 		conn.Close()
 	}
 }

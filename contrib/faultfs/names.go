@@ -62,7 +62,8 @@ func (n *node) Unlink(ctx context.Context, name string) syscall.Errno {
 	return n.power.remove(n.at(name), func() syscall.Errno { return n.LoopbackNode.Unlink(ctx, name) })
 }
 
-// outlive opens a file whose name is about to be removed: a program that has it open may reopen it through /proc.
+// outlive opens a file whose name is about to be removed, because a program that has the file open may reopen it
+// through /proc.
 func (n *node) outlive(path string) {
 	var stat unix.Stat_t
 	if err := unix.Lstat(path, &stat); err != nil || stat.Mode&unix.S_IFMT != unix.S_IFREG {
@@ -107,7 +108,7 @@ func (n *node) Rename(ctx context.Context, name string, into fs.InodeEmbedder, n
 ) syscall.Errno {
 	to, ours := into.(*node)
 	if !ours || n.power != nil && flags&^unix.RENAME_NOREPLACE != 0 {
-		return syscall.EINVAL // an exchange cannot be undone
+		return syscall.EINVAL // power cannot undo an exchange of two names
 	}
 	return n.power.rename(n.at(name), to.at(newName), func() syscall.Errno {
 		return n.LoopbackNode.Rename(ctx, name, into, newName, flags)

@@ -27,18 +27,18 @@ import (
 // Owners, modes, times and attributes stay as they were set. A nil power records nothing.
 type power struct {
 	mu    sync.Mutex
-	keep  string // holds removed files under other names, on the file system of the data
+	keep  string // directory that keeps removed files, on the same file system as the data
 	kept  int
-	names []change // changes of names, in order
+	names []change // changes of names that are not durable yet, oldest first
 	files map[uint64]*unsynced
 	off   bool
 }
 
-// change is one change of names.
+// change is one creation, removal or renaming.
 type change struct {
-	touched []uint64     // inodes; a sync of one of them makes the change durable
-	undo    func() error // restores the state before it
-	forget  func() error // is called when it is durable; may be nil
+	touched []uint64     // inodes; a sync of any of them makes the change durable
+	undo    func() error // undoes the change
+	forget  func() error // called once the change is durable; may be nil
 }
 
 // unsynced is a file and its content before each write since its last sync.
@@ -69,7 +69,7 @@ func (p *power) close() error {
 	return os.RemoveAll(p.keep)
 }
 
-// on runs prepare and then act, and no other operation in between. It fails once the power is off.
+// on runs prepare and then act, with no other operation in between. It fails once the power is off.
 func (p *power) on(prepare func() error, act func() syscall.Errno) syscall.Errno {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -96,7 +96,7 @@ func (p *power) do(prepare func() (change, error), act func() syscall.Errno) sys
 		if done == 0 {
 			p.names = append(p.names, c)
 		} else if c.forget != nil {
-			_ = c.forget() // the operation has failed
+			_ = c.forget() // the operation has failed, so there is nothing to undo
 		}
 		return done
 	})
@@ -105,7 +105,7 @@ func (p *power) do(prepare func() (change, error), act func() syscall.Errno) sys
 // make runs an operation that creates a path.
 func (p *power) make(path string, act func() syscall.Errno) syscall.Errno {
 	if _, err := os.Lstat(path); p == nil || err == nil {
-		return act() // the path exists: act opens it, or fails
+		return act() // without power there is nothing to record; if the path exists, act creates nothing
 	}
 	touched := make([]uint64, 2)
 	return p.do(func() (_ change, err error) {
@@ -114,7 +114,7 @@ func (p *power) make(path string, act func() syscall.Errno) syscall.Errno {
 	}, func() syscall.Errno {
 		done := act()
 		if done == 0 {
-			touched[1], _ = inode(path) // it exists: act has just created it
+			touched[1], _ = inode(path) // cannot fail: act has just created the path
 		}
 		return done
 	})
@@ -136,7 +136,7 @@ func (p *power) put(path string) (change, error) {
 	if err := unix.Lstat(path, &stat); err != nil {
 		return c, err
 	}
-	if stat.Mode&unix.S_IFMT == unix.S_IFDIR { // the directory is empty
+	if stat.Mode&unix.S_IFMT == unix.S_IFDIR { // only an empty directory can be removed
 		c.undo = func() error {
 			return errors.Join(os.Mkdir(path, 0o700), os.Chmod(path, fs.FileMode(stat.Mode&0o7777)),
 				os.Lchown(path, int(stat.Uid), int(stat.Gid)))
@@ -186,7 +186,8 @@ func (p *power) remember(fd int, at, length int64) error {
 	}
 	of := p.files[stat.Ino]
 	if of == nil {
-		file, err := os.OpenFile(fmt.Sprintf("/proc/self/fd/%d", fd), os.O_RDWR, 0) // it outlives fd
+		// reopened, because fd may be closed before the power is cut
+		file, err := os.OpenFile(fmt.Sprintf("/proc/self/fd/%d", fd), os.O_RDWR, 0)
 		if err != nil {
 			return err
 		}

@@ -21,26 +21,26 @@ var errUsage = errors.New("unknown command: use `rule fsync|write|open|read|any 
 
 // rule is one fault: operations of kind op on a file matching glob wait, fail, or both.
 type rule struct {
-	text     string // as the user wrote it
+	text     string // the rule as the user wrote it
 	op, glob string
 	delay    time.Duration
 	tailP    float64 // share of operations that wait for tail in addition to delay
 	tail     time.Duration
 	hang     bool
 	errno    syscall.Errno
-	cleared  chan struct{} // closed by clear; ends every wait of this rule
-	hits     atomic.Int64  // operations that the rule was applied to
-	waiting  atomic.Int64  // operations that it holds now
+	cleared  chan struct{} // clear closes this channel, which ends every wait of this rule
+	hits     atomic.Int64  // number of operations to which the rule was applied
+	waiting  atomic.Int64  // number of operations that the rule delays now
 }
 
 // ruleTable holds the rules in force, in the order in which they were added.
 type ruleTable struct {
 	mu    sync.Mutex
-	rules []*rule // replaced, never changed in place
+	rules []*rule // replaced as a whole, never changed in place
 }
 
 // apply holds the operation for as long as the matching rules require. It returns the errno of the first rule that has
-// one, else 0. It does not end early if the caller is killed: neither does an operation on a real disk.
+// one, else 0. Like an operation on a real disk, it does not end early if the caller is killed.
 func (t *ruleTable) apply(op, name string) syscall.Errno {
 	t.mu.Lock()
 	rules := t.rules

@@ -26,9 +26,9 @@ type Row struct {
 	// State is the host's health state, and Finding the state that this finding alone would cause.
 	State   string `json:"state"`
 	Finding string `json:"finding,omitempty"`
-	Code    string `json:"code,omitempty"` // empty if no finding was expected
+	Code    string `json:"code,omitempty"` // code of the finding; empty if none was expected
 	Text    string `json:"text"`
-	Cause   string `json:"cause,omitempty"` // with its evidence
+	Cause   string `json:"cause,omitempty"` // likely cause and the evidence for it
 }
 
 // component is a component into which tests inject faults, and the file with its rows.
@@ -53,7 +53,7 @@ const rowsDir = "rows"
 
 func rowsFile(dir, name string) string { return filepath.Join(dir, rowsDir, name+".json") }
 
-// load reads the rows of a place.
+// load reads the rows of a component.
 func load(dir, name string) ([]Row, error) {
 	text, err := os.ReadFile(rowsFile(dir, name))
 	if err != nil {
@@ -74,7 +74,7 @@ finding is expected, and none appeared for that time. A finding that only advise
 state; the table shows both.
 `
 
-// document renders the tables of all places.
+// document renders the tables of all components.
 func document(dir string) (string, error) {
 	var b strings.Builder
 	b.WriteString(intro)

@@ -27,11 +27,12 @@ const (
 // Disk is a disk of a host: a real ext4 on a loop device. Files outside a host's disks are on the machine's own disk,
 // which never loses power.
 type Disk struct {
-	dir    string // directory with the image and the mount point
-	holds  string // the host's directory that is on this disk
-	size   int64
-	mount  *testbed.Mount // below the image, if the lab was created with Options.Faultfs
-	device string         // such as loop3, while mounted
+	dir   string // directory with the image and the mount point
+	holds string // the directory of the host that is on this disk
+	size  int64
+	// the file system with faults that holds the image, if the lab was created with Options.Faultfs
+	mount  *testbed.Mount
+	device string // name of the loop device, such as loop3, while mounted
 }
 
 func (d *Disk) image() string { return filepath.Join(d.dir, "image", "disk") }
@@ -42,8 +43,8 @@ func (d *Disk) Path() string { return filepath.Join(d.dir, "mounted") }
 // source returns the directory on the disk that is mounted into the host.
 func (d *Disk) source() string { return filepath.Join(d.Path(), filepath.Base(d.holds)) }
 
-// make creates the file system, or copies the image of an earlier one. With the program faultfs below the image, the
-// disk can be slowed down.
+// make creates the file system, or copies the image of an earlier one. With Options.Faultfs the image is on a faultfs,
+// which can slow the disk down.
 func (d *Disk) make(ctx context.Context, faultfs, from string) error {
 	image, back := filepath.Dir(d.image()), filepath.Join(d.dir, "back")
 	if err := errors.Join(os.MkdirAll(image, 0o755), os.MkdirAll(back, 0o755),
@@ -145,7 +146,7 @@ func (d *Disk) Fill() error {
 	}
 	defer file.Close()
 	size := int64(0)
-	for chunk := int64(64 << 20); chunk >= 4096; { // fill with the largest chunks that still fit
+	for chunk := int64(64 << 20); chunk >= 4096; { // halve the size of the chunks until nothing fits any more
 		switch err := unix.Fallocate(int(file.Fd()), 0, size, chunk); {
 		case err == nil:
 			size += chunk

@@ -31,8 +31,8 @@ ExecStart=` + etcdPath + ` $DAEMON_ARGS
 `
 
 // bootDropIn lets quorumd read the boot ID of its host. systemd-nspawn mounts the host's own boot ID over the machine's
-// in /proc. A service with one of these protections gets a /proc without that mount, and every boot would look like the
-// previous one.
+// in /proc. A service with one of these protections would get a /proc without that mount, so that every boot would look
+// like the previous one.
 const bootDropIn = `[Service]
 ProtectProc=default
 ProtectControlGroups=no

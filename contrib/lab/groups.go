@@ -15,7 +15,8 @@ import (
 )
 
 // groupRoots returns the directories in which a host gets its own control group: one in systemd's hierarchy and one in
-// the unified hierarchy, or one in the only hierarchy that exists. Hosts with a common group would fight over it.
+// the unified hierarchy, or one in the only hierarchy that exists. Without its own group, each host's systemd would try
+// to manage the same one.
 func groupRoots() []string {
 	const top = "/sys/fs/cgroup"
 	var roots []string
@@ -64,7 +65,7 @@ func removeTree(top string) error {
 		if err == nil && e.IsDir() {
 			dirs = append(dirs, path)
 		}
-		return nil // it may be gone already
+		return nil // the group may have been removed already
 	})
 	for _, dir := range slices.Backward(dirs) {
 		if removeErr := os.Remove(dir); removeErr != nil && !errors.Is(removeErr, fs.ErrNotExist) {

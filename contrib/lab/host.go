@@ -31,17 +31,17 @@ type Host struct {
 
 	mu         sync.Mutex
 	supervisor int           // the process of systemd-nspawn
-	poweredOff bool          // supervise must not boot it again
-	ended      chan struct{} // closed when it stays off; nil before the first start
+	poweredOff bool          // supervise must not boot the host again
+	ended      chan struct{} // closed once the host is off for good; nil before the first start
 }
 
 const consoleName = "console.log"
 
-// rebootCode is the exit code of systemd-nspawn if the host reboots.
+// rebootCode is the exit code of systemd-nspawn when the host reboots.
 const rebootCode = 133
 
-// Root returns the path of the host's root file system on the machine, even while the host is off. It does not contain
-// what the host itself has mounted, such as /run.
+// Root returns the path of the host's root file system on the machine, even while the host is off. It does not show
+// file systems that the host itself has mounted, such as /run.
 func (h *Host) Root() string { return filepath.Join(h.dir, "root") }
 
 // Path returns the path on the machine of a file of a running host.
@@ -103,7 +103,7 @@ const ShutdownDelay = 10 * time.Second
 
 // The files that Save keeps of a host.
 const (
-	savedFiles = "files" // what it has written over the root file system
+	savedFiles = "files" // what the host has written over the root file system
 	savedDisk  = "disk"
 	savedState = "state"
 )
@@ -139,7 +139,7 @@ func (h *Host) disks() []*Disk {
 	return []*Disk{h.Disk, h.State}
 }
 
-// furnish creates the directory on a disk once, with the owner that it has in the root file system.
+// furnish creates the directory on a new disk, with the owner that it has in the root file system.
 func (h *Host) furnish(d *Disk) error {
 	dir := d.source()
 	if _, err := os.Stat(dir); err == nil {
@@ -204,7 +204,7 @@ func (h *Host) PowerOn(ctx context.Context) error {
 
 // supervise boots the host, and boots it again whenever it reboots.
 func (h *Host) supervise(groups []string, console *os.File) {
-	runtime.LockOSThread() // the death signal comes when this thread ends
+	runtime.LockOSThread() // the kernel kills the child when the thread that started it ends
 	defer runtime.UnlockOSThread()
 	defer close(h.ended)
 	defer console.Close()
@@ -225,7 +225,7 @@ func (h *Host) supervise(groups []string, console *os.File) {
 			fmt.Fprintf(console, "lab: cannot boot: %v\n", err)
 			return
 		}
-		_ = cmd.Wait() // ProcessState has the result
+		_ = cmd.Wait() // cmd.ProcessState contains the result
 		fmt.Fprintf(console, "lab: %s ended: %v\n", h.Name, cmd.ProcessState)
 		h.mu.Lock()
 		h.supervisor = 0
@@ -246,7 +246,8 @@ func (h *Host) boot(groups []string) *exec.Cmd {
 		"-c", enter + `exec "$@"`, "sh",
 		"systemd-nspawn", "--directory=" + h.Root(), "--boot", "--register=no", "--keep-unit", "--machine=" + h.Name,
 		"--network-namespace-path=/run/netns/" + h.Name, "--resolv-conf=off", "--timezone=off", "--link-journal=no",
-		"--console=pipe", "--capability=CAP_IPC_LOCK,CAP_NET_ADMIN", // its network is its own, as a machine's is
+		// safe to grant: the host has a network namespace of its own
+		"--console=pipe", "--capability=CAP_IPC_LOCK,CAP_NET_ADMIN",
 	}
 	for _, d := range h.disks() {
 		args = append(args, "--bind="+d.source()+":"+d.holds)
@@ -273,7 +274,7 @@ func (h *Host) on() bool {
 	}
 }
 
-// PID returns the host's first process as the machine sees it.
+// PID returns the process ID of the host's first process, as the machine sees it.
 func (h *Host) PID() (int, error) {
 	h.mu.Lock()
 	supervisor := h.supervisor
@@ -298,7 +299,7 @@ func (h *Host) Booted(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, bootBound)
 	defer cancel()
 	return until(ctx, h.Name+" has booted", func() bool {
-		state, _ := h.Run(ctx, "systemctl", "is-system-running") // fails if any service has
+		state, _ := h.Run(ctx, "systemctl", "is-system-running") // the command fails if any service has failed
 		state = strings.TrimSpace(state)
 		return state == "running" || state == "degraded"
 	})
@@ -376,7 +377,7 @@ func (h *Host) ShutDown(ctx context.Context) error {
 	return h.settle(ctx)
 }
 
-// settle waits until a host that shuts down is off.
+// settle waits until a host that is shutting down is off.
 func (h *Host) settle(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, bootBound)
 	defer cancel()
@@ -433,7 +434,7 @@ func (h *Host) BootID(ctx context.Context) (string, error) {
 
 // Console returns what was written to the host's console since its first start.
 func (h *Host) Console() string {
-	text, _ := os.ReadFile(filepath.Join(h.dir, consoleName)) // none before the first start
+	text, _ := os.ReadFile(filepath.Join(h.dir, consoleName)) // the file is missing before the first start
 	return string(text)
 }
 
@@ -465,7 +466,7 @@ func (h *Host) Signal(ctx context.Context, unit, signal string) error {
 	return err
 }
 
-// MainPID returns the main process of a unit, as the host sees it; 0 if there is none.
+// MainPID returns the process ID of a unit's main process, as the host sees it; 0 if there is none.
 func (h *Host) MainPID(ctx context.Context, unit string) (int, error) {
 	text, err := h.Property(ctx, unit, "MainPID")
 	if err != nil {
@@ -474,13 +475,13 @@ func (h *Host) MainPID(ctx context.Context, unit string) (int, error) {
 	return strconv.Atoi(text)
 }
 
-// Property returns a property of a unit.
+// Property returns the value of a unit's property.
 func (h *Host) Property(ctx context.Context, unit, name string) (string, error) {
 	text, err := h.Run(ctx, "systemctl", "show", "--value", "--property="+name, unit)
 	return strings.TrimSpace(text), err
 }
 
-// Journal returns the last lines that a unit wrote.
+// Journal returns the last lines of a unit in the journal.
 func (h *Host) Journal(ctx context.Context, unit string, lines int) (string, error) {
 	return h.Run(ctx, "journalctl", "--no-pager", "--unit="+unit, "--lines="+strconv.Itoa(lines), "--output=short-iso")
 }

@@ -13,8 +13,8 @@ import (
 
 // Options describe a lab.
 type Options struct {
-	Dir   string // directory for everything that the lab writes, from Enter
-	Root  string // the hosts' root file system, from Root
+	Dir   string // directory for everything that the lab writes; Enter creates it
+	Root  string // the hosts' root file system; Root creates it
 	Hosts int    // n1, n2, …
 	// Faultfs is the program of contrib/faultfs. It runs below every host's disk, for Disk.Slow and Disk.Hang. If it is
 	// empty, the disks have no faults.
@@ -26,7 +26,7 @@ type Options struct {
 	Prepare func(h *Host) error
 }
 
-// Lab is a number of hosts on a network. The namespaces of Enter hold one lab at a time.
+// Lab is a number of hosts on a network. The namespaces that Enter creates can hold one lab at a time.
 type Lab struct {
 	Hosts   []*Host // n1, n2, …
 	options Options
@@ -98,7 +98,7 @@ func (l *Lab) Close(ctx context.Context) error {
 // Closed reports whether the lab has ended.
 func (l *Lab) Closed() bool { return l.closed }
 
-// name returns the name of the directory that Enter created, which is also that of the lab's control groups.
+// name returns the name of the directory that Enter created. The lab's control groups have the same name.
 func (l *Lab) name() string { return filepath.Base(l.options.Dir) }
 
 // Each calls do for all hosts concurrently.

@@ -12,10 +12,10 @@ import (
 	"time"
 )
 
-// pollEvery is how often a condition is checked; every condition takes milliseconds to seconds.
+// pollEvery is the interval at which a condition is checked. A condition takes milliseconds to seconds to hold.
 const pollEvery = 20 * time.Millisecond
 
-// machine runs a command on the machine itself and returns what it prints.
+// machine runs a command on the machine itself and returns its output.
 func machine(ctx context.Context, stdin string, argv ...string) (string, error) {
 	cmd := exec.CommandContext(ctx, argv[0], argv[1:]...)
 	cmd.Stdin = strings.NewReader(stdin)

@@ -69,7 +69,7 @@ func outside(dir string) (code int, err error) {
 		Cloneflags: syscall.CLONE_NEWNS | syscall.CLONE_NEWPID | syscall.CLONE_NEWNET | syscall.CLONE_NEWIPC,
 		Pdeathsig:  syscall.SIGKILL,
 	}
-	runtime.LockOSThread() // the death signal comes when this thread ends
+	runtime.LockOSThread() // the kernel kills the child when the thread that started it ends
 	defer runtime.UnlockOSThread()
 	signals := make(chan os.Signal, 1)
 	signal.Notify(signals, syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGQUIT)
@@ -83,10 +83,10 @@ func outside(dir string) (code int, err error) {
 	}
 	go func() {
 		if _, got := <-signals; got {
-			_ = cmd.Process.Kill() // an error means that it has ended
+			_ = cmd.Process.Kill() // Kill fails only if the process has ended
 		}
 	}()
-	_ = cmd.Wait() // ProcessState has the result
+	_ = cmd.Wait() // cmd.ProcessState contains the result
 	if code = cmd.ProcessState.ExitCode(); code < 0 {
 		code = 128 + int(syscall.SIGTERM)
 	}
@@ -121,8 +121,8 @@ func first() error {
 	}
 }
 
-// setUp keeps all mounts from here on inside the namespace. It also propagates unmounts to the hosts' supervisors:
-// otherwise a file system would survive in their copies of the mount table.
+// setUp keeps all mounts from here on inside the namespace. It also makes unmounts propagate to the hosts' supervisors;
+// otherwise a file system would stay mounted in their copies of the mount table.
 func setUp() error {
 	mounts := []struct {
 		source, target, kind string
@@ -144,8 +144,8 @@ func setUp() error {
 // pidName is the file in a lab's directory with the PID of the first process of its namespaces, as seen from outside.
 const pidName = "pid"
 
-// Claim removes what killed labs left below dir, and creates a directory for a new lab. The directory belongs to the
-// caller for as long as the file is open. Only one lab starts at a time: otherwise it could remove the directory of
+// Claim removes what killed labs have left below dir, and creates a directory for a new lab. The directory belongs to
+// the caller for as long as the file is open. Only one lab starts at a time: otherwise it could remove the directory of
 // another lab that has not locked it yet.
 func Claim(dir string) (*os.File, error) {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
@@ -156,7 +156,7 @@ func Claim(dir string) (*os.File, error) {
 		return nil, err
 	}
 	defer all.Close()
-	if err := unix.Flock(int(all.Fd()), unix.LOCK_EX); err != nil { // it is never held for long
+	if err := unix.Flock(int(all.Fd()), unix.LOCK_EX); err != nil { // no process holds this lock for long
 		return nil, fmt.Errorf("cannot wait for another lab to start: %w", err)
 	}
 	if err := sweepAll(dir); err != nil {
@@ -191,7 +191,7 @@ func First(run string) (int, error) {
 	return strconv.Atoi(string(text))
 }
 
-// sweepAll removes what killed labs left.
+// sweepAll removes what killed labs have left.
 func sweepAll(dir string) error {
 	left, err := labs(dir, false)
 	for _, run := range left {
@@ -206,7 +206,7 @@ func labs(dir string, running bool) ([]string, error) {
 	for _, path := range all {
 		file, openErr := os.Open(path)
 		if openErr != nil {
-			continue // it was just removed
+			continue // the directory was just removed
 		}
 		taken := unix.Flock(int(file.Fd()), unix.LOCK_EX|unix.LOCK_NB) != nil
 		file.Close()
@@ -217,7 +217,7 @@ func labs(dir string, running bool) ([]string, error) {
 	return found, err
 }
 
-// sweep removes what the lab of that directory has created outside its namespaces.
+// sweep removes the control groups and the directory of a lab, which are outside its namespaces.
 func sweep(run string) error {
 	return errors.Join(removeGroups(filepath.Base(run)), os.RemoveAll(run))
 }

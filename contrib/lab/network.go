@@ -18,7 +18,7 @@ const (
 	console = subnet + "254" // the address of the program that runs the lab
 )
 
-// rules drop the traffic from one port to another for each pair in the set.
+// rules are the nftables rules that drop the traffic from one port to another, for each pair of ports in a set.
 const rules = `table bridge lab {
 	set cut { type ifname . ifname; }
 	chain forward { type filter hook forward priority 0; iifname . oifname @cut drop; }

@@ -118,7 +118,7 @@ func run(ctx context.Context, out io.Writer, scopes []model.Scenario, deep bool,
 	return ok
 }
 
-// mistakes prints how every seeded mistake was found, and reports whether all were.
+// mistakes prints how every seeded mistake was found, and reports whether all were found.
 func mistakes(ctx context.Context, out io.Writer) bool {
 	ok := true
 	for _, m := range model.Mistakes() {
@@ -133,7 +133,7 @@ func mistakes(ctx context.Context, out io.Writer) bool {
 	return ok
 }
 
-// mistake prints how a seeded mistake was found, and reports whether it was.
+// mistake prints how a seeded mistake was found, and reports whether it was found.
 func mistake(out io.Writer, name, promise string, r model.Result) bool {
 	if r.Breach == nil || r.Breach.Promise != promise {
 		fmt.Fprintf(out, "%-72s NOT FOUND as %s\n", name, promise)

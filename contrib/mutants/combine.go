@@ -13,13 +13,14 @@ import (
 	"strings"
 )
 
-// Linking a test binary takes seconds, and running its tests milliseconds. So one binary contains all mutants: each
-// function has a copy for each of its mutants, and calls the copy that an environment variable selects.
+// Linking a test binary takes seconds, but running its tests takes only milliseconds. So one binary contains all
+// mutants: each function has a copy for each of its mutants, and calls the copy that an environment variable selects.
 
 // selectedBy is the environment variable with the number of the selected mutant.
 const selectedBy = "QUORUMD_MUTANT"
 
-// selectorSource returns a source file for the changed package that reads the variable.
+// selectorSource returns a source file for the changed package. It reads the number of the selected mutant from the
+// environment variable.
 func selectorSource(pkg string) []byte {
 	return fmt.Appendf(nil, `package %s
 
@@ -41,8 +42,8 @@ type numbered struct {
 	number int
 }
 
-// combine returns a source file with all the given mutants of it, the name of its package, and the numbers of the
-// mutants that it cannot contain: those outside functions, and those in a function that callOf does not support.
+// combine returns a source file that contains all given mutants, the name of its package, and the numbers of the
+// mutants that the file cannot contain: those outside functions, and those in a function that callOf does not support.
 func combine(name string, source []byte, of []numbered) (whole []byte, pkg string, outside []int, err error) {
 	set := token.NewFileSet()
 	tree, err := parser.ParseFile(set, name, source, parser.SkipObjectResolution)
@@ -71,7 +72,7 @@ func combine(name string, source []byte, of []numbered) (whole []byte, pkg strin
 		for _, m := range inside {
 			held[m.number] = true
 			fmt.Fprintf(&out, " case %d: %s;", m.number, fmt.Sprintf(call, m.number))
-			// the compiler reports errors in the mutant under this name
+			// with this line directive, the compiler names the mutant in its errors
 			at := offset(f.Name.End())
 			fmt.Fprintf(&copies, "\n//line mutant%d.go:1\n", m.number)
 			copies.Write(source[begin:at])

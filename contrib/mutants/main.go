@@ -156,7 +156,7 @@ func readKnown(path string) (map[string]string, error) {
 // tally counts the outcomes of the mutants.
 type tally struct {
 	tried, broken, killed, same int
-	timedOut                    int // how many of the killed mutants timed out
+	timedOut                    int // number of killed mutants whose tests timed out
 	surviving                   []mutant
 }
 

@@ -14,11 +14,11 @@ import (
 
 // mutant is a small change of a source file: it replaces the text between two offsets.
 type mutant struct {
-	file     string // its base name
+	file     string // base name of the source file
 	function string // the enclosing function; "" if none
 	line     int
 	from, to int    // byte offsets in the file
-	was, now string // the old text and the new one
+	was, now string // the old text and the new text
 	context  string // the line of source, without its indentation
 }
 
@@ -39,8 +39,8 @@ func (m mutant) apply(source []byte) []byte {
 	return append(out, source[m.to:]...)
 }
 
-// replacement returns the operator that replaces another. Ordering comparisons change at their boundary; the other
-// operators become their opposites.
+// replacement returns the operator that replaces the given one. An ordering comparison gains or loses equality; other
+// operators are replaced by their opposites.
 func replacement(op token.Token) (token.Token, bool) {
 	to, ok := map[token.Token]token.Token{
 		token.EQL: token.NEQ, token.NEQ: token.EQL,

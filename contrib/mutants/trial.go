@@ -34,15 +34,15 @@ type trial struct {
 	dir     string
 	root    string // the absolute directory of the package: overlays need absolute paths
 
-	numbers map[mutant]int // the numbers of the mutants in the binaries
-	broken  map[int]bool   // the mutants that do not compile
+	numbers map[mutant]int // number of each mutant in the binaries
+	broken  map[int]bool   // numbers of the mutants that do not compile
 	tests   []binary
 }
 
-// binary is the test binary of one package, with all mutants.
+// binary is the test binary of one package. It contains all mutants.
 type binary struct {
 	path, dir string
-	limit     time.Duration // how long its tests may take
+	limit     time.Duration // time limit of its tests
 }
 
 func newTrial(o options, sources map[string][]byte) (*trial, error) {

@@ -6,7 +6,7 @@
 package prometheus
 
 import (
-	_ "embed" // for the runbooks and the rules
+	_ "embed" // embeds the runbooks and the rules
 	"regexp"
 	"strings"
 )
@@ -42,7 +42,8 @@ func RunbooksByCode() map[string]string {
 	return byCode
 }
 
-// byMetric maps alerts that use their own metric to their code, or to "" if no agent reports a code.
+// byMetric maps each alert that has a metric of its own to the code that it is about, or to "" if no agent reports such
+// a code.
 func byMetric() map[string]string {
 	return map[string]string{
 		"QuorumdOperationOverdue": "MAINTENANCE_OVERDUE", "QuorumdVoterDead": "VOTER_DEAD",

@@ -31,7 +31,7 @@ const module = "github.com/quorumd/quorumd/"
 // Reader generates schemas for the types of a checkout. It reads the sources of each package once.
 type Reader struct {
 	root     string
-	comments map[string]map[string]string // by package, then by "type" or "type.field"
+	comments map[string]map[string]string // comments by package, then by "type" or "type.field"
 }
 
 // NewReader returns a reader for the checkout at root.

@@ -38,7 +38,7 @@ func AcceptYes(t *testing.T, args ...string) string {
 			}
 			command := exec.Command("/proc/self/exe", args...)
 			command.Stdin = file
-			_ = command.Run() // it reports errors over the socket
+			_ = command.Run() // the program reports errors over the socket
 			file.Close()
 		}
 	}()

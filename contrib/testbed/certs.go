@@ -57,7 +57,7 @@ func (f CertFiles) LiveConfig() *tls.Config {
 			}
 			return &now.Certificates[0], nil
 		},
-		InsecureSkipVerify: true, // VerifyConnection verifies instead, with the current CAs
+		InsecureSkipVerify: true, // VerifyConnection verifies the server instead, with the current CAs
 		VerifyConnection: func(s tls.ConnectionState) error {
 			now, err := f.ClientConfig()
 			if err != nil {
@@ -75,16 +75,16 @@ func (f CertFiles) LiveConfig() *tls.Config {
 	}
 }
 
-// CertOptions describe how a certificate differs from a valid one. The zero value is valid: for 127.0.0.1 to 127.0.0.9
-// and localhost, from an hour ago until tomorrow.
+// CertOptions describe how a certificate differs from the default, which is valid for 127.0.0.1 to 127.0.0.9 and
+// localhost, from an hour ago until tomorrow.
 type CertOptions struct {
-	IPs      []net.IP // replaces the addresses and localhost
+	IPs      []net.IP // replace the default addresses and localhost
 	NotAfter time.Time
 }
 
 // CA is a certificate authority whose key is in memory; the certificates that it issues are files.
 type CA struct {
-	File string // its own certificate
+	File string // path of the CA's own certificate
 	dir  string
 	cert *x509.Certificate
 	key  *ecdsa.PrivateKey
@@ -111,7 +111,7 @@ func NewCA(dir string) (*CA, error) {
 	return ca, writePEM(ca.File, "CERTIFICATE", der)
 }
 
-// Issue writes NAME.crt and NAME.key and replaces existing files, so that a second call is a renewal.
+// Issue writes NAME.crt and NAME.key. It replaces existing files, so a second call with the same name is a renewal.
 func (ca *CA) Issue(name string, o CertOptions) (CertFiles, error) {
 	files := CertFiles{CA: ca.File, Cert: filepath.Join(ca.dir, name+".crt"), Key: filepath.Join(ca.dir, name+".key")}
 	if o.NotAfter.IsZero() {
@@ -152,10 +152,11 @@ func (ca *CA) Expired(name string) (CertFiles, error) {
 
 // WrongSAN issues a certificate for an address that the tests do not use.
 func (ca *CA) WrongSAN(name string) (CertFiles, error) {
-	return ca.Issue(name, CertOptions{IPs: []net.IP{net.IPv4(192, 0, 2, 1)}}) // RFC 5737, for documentation
+	// 192.0.2.1 is reserved for documentation (RFC 5737)
+	return ca.Issue(name, CertOptions{IPs: []net.IP{net.IPv4(192, 0, 2, 1)}})
 }
 
-// WrongCA issues a certificate from a new CA that no other party trusts. The party that uses it trusts ca.
+// WrongCA issues a certificate from a new CA that no other party trusts. The party that uses the certificate trusts ca.
 func (ca *CA) WrongCA(name string) (CertFiles, error) {
 	dir := filepath.Join(ca.dir, name+"-authority")
 	if err := os.MkdirAll(dir, 0o755); err != nil {

@@ -22,10 +22,10 @@ const clusterBound = 60 * time.Second
 
 // ClusterOptions describe a static cluster.
 type ClusterOptions struct {
-	Version   string        // Small if empty
-	Heartbeat time.Duration // etcd's default, 100 ms, if 0
-	Election  time.Duration // etcd's default, 1 s, if 0
-	TLS       *CertFiles    // shared by all members and valid for 127.0.0.1; no TLS if nil
+	Version   string        // version of etcd, such as "v3.6"; Small if empty
+	Heartbeat time.Duration // heartbeat interval; if 0, etcd's default of 100 ms
+	Election  time.Duration // election timeout; if 0, etcd's default of 1 s
+	TLS       *CertFiles    // certificate of all members, valid for 127.0.0.1; no TLS if nil
 	Extra     []string      // further flags of every member
 }
 

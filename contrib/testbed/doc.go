@@ -5,8 +5,8 @@
 // that can fail, a disk that can fail, a client that writes steadily and measures gaps, and invalid certificates.
 //
 // It is for tests and for the demo, never for quorumd itself. It promises that a child process dies with the process
-// that started it, that a port it hands out stays free until the test ends, that every wait is bounded, and that it
-// leaves no process, mount or goroutine behind.
+// that started it, that a port that it hands out stays free until the test ends, that every wait is bounded, and that
+// it leaves no process, mount or goroutine behind.
 //
-// The binaries it runs are built by `make etcd` and `make faultfs`; see contrib/etcd and contrib/faultfs.
+// The binaries that it runs are built by `make etcd` and `make faultfs`; see contrib/etcd and contrib/faultfs.
 package testbed

@@ -30,7 +30,7 @@ type Mount struct {
 	Dir  string // the mount point, with the faults of the rules
 	sock string
 	proc *process
-	args []string // the arguments of its start
+	args []string // arguments with which faultfs was started
 }
 
 // FaultfsUsable returns why this machine cannot mount a faultfs, or nil if it can. It needs /dev/fuse, and root or
@@ -124,7 +124,7 @@ func (m *Mount) start() error {
 		return errors.Join(fmt.Errorf("cannot start faultfs: %w", err), m.terminate())
 	}
 	if line, _ := bufio.NewReader(reader).ReadString('\n'); line != "mounted\n" {
-		err := m.terminate() // stderr is complete once it has exited
+		err := m.terminate() // stderr is complete once faultfs has exited
 		return errors.Join(fmt.Errorf("cannot start faultfs: %s", strings.TrimSpace(stderr.String())), err)
 	}
 	return nil
@@ -159,14 +159,16 @@ func (m *Mount) CutPower() (string, error) {
 	return strings.TrimSpace(lost), m.start()
 }
 
-// command connects to the socket directly. Running the program for it could hang: a fork waits for files that hang.
+// command connects to the socket directly. Running the faultfs program could hang, because a fork waits for open files
+// whose operations hang.
 func (m *Mount) command(line string) (string, error) {
 	conn, err := net.DialTimeout("unix", m.sock, faultfsBound)
 	if err != nil {
 		return "", fmt.Errorf("cannot reach faultfs: %w", err)
 	}
 	defer conn.Close()
-	_ = conn.SetDeadline(time.Now().Add(faultfsBound)) // fails only on a closed connection, which the write reports
+	// fails only on a closed connection, which the following write reports
+	_ = conn.SetDeadline(time.Now().Add(faultfsBound))
 	_, err = fmt.Fprintln(conn, line)
 	reply, readErr := io.ReadAll(conn)
 	if err := errors.Join(err, readErr); err != nil {

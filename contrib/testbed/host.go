@@ -24,13 +24,13 @@ import (
 // HostOptions describe a host: an agent and its etcd as plain processes on this machine.
 type HostOptions struct {
 	Name  string
-	Dir   string   // the directory for all of the host's own files
+	Dir   string   // directory of all of the host's own files
 	Agent []string // command that starts the agent; "--config FILE" is appended
-	Env   []string // added to the agent's environment
+	Env   []string // additional variables for the agent's environment
 	Etcd  string   // the etcd binary
 
-	ClientURL, PeerURL             string // as others reach them
-	ListenClientURL, ListenPeerURL string // where they listen, if that differs: behind a Proxy
+	ClientURL, PeerURL             string // URLs at which others reach etcd
+	ListenClientURL, ListenPeerURL string // URLs on which etcd listens, if they differ because it is behind a Proxy
 	Metrics                        string // host:port
 	Endpoints                      []string
 	// Disk is the directory for the data directory and the probe. If it is empty, a directory in Dir is used.
@@ -51,13 +51,13 @@ type Host struct {
 	ended   chan struct{} // closed when the agent has exited
 }
 
-// settings are the configuration of a host, with times that suit tests and demonstrations: waits of a minute become
+// settings returns the configuration of a host, with times that suit tests and demonstrations: waits of a minute become
 // seconds. The settle time is the minimum that etcd itself requires.
 func (o HostOptions) settings() map[string]string {
 	s := map[string]string{
 		"mode":      "manage",
 		"host.name": o.Name, "host.id": "host-" + o.Name, "host.domain": "rack-" + o.Name,
-		"host.allowSharedHardware": "true", // all hosts are processes on this machine
+		"host.allowSharedHardware": "true", // all hosts of a cluster are processes on this machine
 		"cluster.name":             "demo", "cluster.voters": "3", "cluster.standbys": "1",
 		"cluster.endpoints": "[" + strings.Join(o.Endpoints, ", ") + "]",
 		"etcd.runner":       "process", "etcd.binary": o.Etcd, "etcd.dataDir": o.disk("etcd"),
@@ -166,7 +166,7 @@ func (h *Host) Start() error {
 	command := exec.Command(argv[0], argv[1:]...)
 	command.Env = append(os.Environ(), h.Options.Env...)
 	command.Stdout, command.Stderr = log, log
-	command.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // Ctrl-C is for the parent, which stops the agent
+	command.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // only the parent gets a Ctrl-C, and stops the agent
 	if err := command.Start(); err != nil {
 		return fmt.Errorf("cannot start the agent of %s: %w", h.Options.Name, err)
 	}
@@ -238,7 +238,7 @@ func (h *Host) EtcdPID(ctx context.Context) (int, error) {
 	if err != nil {
 		return 0, err
 	}
-	defer unit.Close() // only opened to ask for the PID
+	defer unit.Close() // the unit was opened only to ask for the process ID
 	status, err := unit.Status(ctx)
 	return status.PID, err
 }
@@ -264,7 +264,7 @@ func (h *Host) Stop(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	defer unit.Close() // its error does not matter: etcd ends now
+	defer unit.Close() // an error does not matter, because etcd has been stopped
 	if err := unit.Stop(ctx); err != nil {
 		return err
 	}

@@ -17,12 +17,12 @@ import (
 // LoadOptions describe a load.
 type LoadOptions struct {
 	Endpoints []string
-	TLS       *CertFiles    // no TLS if nil
-	Rate      int           // writes begun per second; 100 if 0
-	Timeout   time.Duration // of one write; 5 s if 0
-	ValueSize int           // bytes; 64 if 0
-	Prefix    string        // of the keys; "load/" if empty
-	// Retry repeats a failed write until Timeout, like a client that can afford to write twice. Each attempt has a
+	TLS       *CertFiles    // certificate of the client; no TLS if nil
+	Rate      int           // writes started per second; 100 if 0
+	Timeout   time.Duration // timeout of one write; 5 s if 0
+	ValueSize int           // bytes per value; 64 if 0
+	Prefix    string        // prefix of the keys; "load/" if empty
+	// Retry repeats a failed write until Timeout, as a client does whose writes are idempotent. Each attempt has a
 	// fifth of that time: etcd silently loses a write that is forwarded to a leader during a leadership transfer, and
 	// does not answer for 7 s. Write.Tries distinguishes such a write from one that was acknowledged at once.
 	Retry bool
@@ -30,17 +30,17 @@ type LoadOptions struct {
 
 // Write is one write of a WriteLoad.
 type Write struct {
-	Key      string // never written twice
+	Key      string // no key is used for two writes
 	Sent     time.Time
-	Acked    time.Time // zero if it failed or is still in flight
-	Revision int64     // of the store, if acknowledged
+	Acked    time.Time // zero if the write failed or is still in flight
+	Revision int64     // revision of the store after the write, if acknowledged
 	Tries    int       // number of attempts
 	Err      error     // nil if acknowledged or still in flight; a write that failed may still have taken effect
 }
 
 // LoadReport is the result of a WriteLoad.
 type LoadReport struct {
-	Writes []Write // in the order they were sent
+	Writes []Write // in the order in which they were sent
 	Acked  int
 	Failed int
 	// Retried is the number of acknowledged writes that were sent more than once; Slowest is the longest latency.
@@ -63,7 +63,7 @@ type WriteLoad struct {
 
 	mu     sync.Mutex
 	writes []Write
-	ended  time.Time // zero while it runs
+	ended  time.Time // zero while the load is running
 }
 
 // StartWriteLoad writes until ctx ends or Stop is called. Always call Stop.
@@ -135,7 +135,7 @@ func (l *WriteLoad) write(key, value string) {
 	l.mu.Unlock()
 }
 
-// put sends a write once.
+// put makes one attempt at a write.
 func (l *WriteLoad) put(ctx context.Context, key, value string) (*clientv3.PutResponse, error) {
 	if l.options.Retry {
 		var cancel context.CancelFunc

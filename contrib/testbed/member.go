@@ -34,19 +34,19 @@ type MemberOptions struct {
 	Dir     string // holds etcd.log and, unless DataDir is set, data; it must exist
 	DataDir string
 
-	ClientURL       string // what the member advertises, and where it listens unless the two below are set
+	ClientURL       string // advertised URL, and the URL on which the member listens unless ListenClientURL is set
 	PeerURL         string
-	ListenClientURL string // differs from ClientURL behind a Proxy
+	ListenClientURL string // set if the member is behind a Proxy
 	ListenPeerURL   string
 
 	InitialCluster string // "n1=http://127.0.0.1:2380,…"; this member alone if empty
 	State          string // "new" or "existing"; new if empty
-	Token          string // etcd's default if empty
+	Token          string // initial cluster token; if empty, etcd's default
 
-	Heartbeat time.Duration // etcd's default, 100 ms, if 0
-	Election  time.Duration // etcd's default, 1 s, if 0; at least 5 heartbeats
+	Heartbeat time.Duration // heartbeat interval; if 0, etcd's default of 100 ms
+	Election  time.Duration // election timeout, at least 5 heartbeats; if 0, etcd's default of 1 s
 
-	TLS   *CertFiles // for clients and peers, which then need certificates; no TLS if nil
+	TLS   *CertFiles // certificate for clients and peers, which then need certificates, too; no TLS if nil
 	Extra []string   // further flags
 }
 
@@ -55,7 +55,7 @@ type Member struct {
 	Options MemberOptions
 
 	mu   sync.Mutex
-	proc *process // the latest start
+	proc *process // process of the latest start
 }
 
 // StartMember starts an etcd process and returns at once; see WaitReady. The process is killed when ctx ends, or when
@@ -87,7 +87,7 @@ func (m *Member) start(ctx context.Context) error {
 	cmd := exec.CommandContext(ctx, m.Options.Binary, m.Options.flags()...)
 	cmd.Stdout, cmd.Stderr = log, log
 	for _, entry := range os.Environ() {
-		// etcd reads ETCD_* variables as flags, and must not notify this process's supervisor
+		// etcd would read ETCD_* variables as flags, and would notify the supervisor of this process
 		if !strings.HasPrefix(entry, "ETCD_") && !strings.HasPrefix(entry, "NOTIFY_SOCKET=") {
 			cmd.Env = append(cmd.Env, entry)
 		}
@@ -146,7 +146,7 @@ func (m *Member) process() *process {
 // PID returns the process ID of the latest start.
 func (m *Member) PID() int { return m.process().cmd.Process.Pid }
 
-// Done is closed when the process has exited.
+// Done returns a channel that is closed when the process has exited.
 func (m *Member) Done() <-chan struct{} { return m.process().done }
 
 // Wait waits until the process has exited. It returns nil for exit code 0, *exec.ExitError for other codes and signals,
@@ -156,7 +156,8 @@ func (m *Member) Wait(ctx context.Context) error { return m.process().wait(ctx) 
 // Kill9 sends SIGKILL. A process that waits for its disk ends only when the disk answers; see Wait.
 func (m *Member) Kill9() error { return m.signal(syscall.SIGKILL, "kill") }
 
-// Terminate sends SIGTERM: etcd transfers leadership, closes its files and then exits through that signal. See Wait.
+// Terminate sends SIGTERM: etcd transfers leadership, closes its files and then kills itself with the same signal. See
+// Wait.
 func (m *Member) Terminate() error { return m.signal(syscall.SIGTERM, "terminate") }
 
 // Pause stops the process (SIGSTOP) and returns once it has stopped. Its sockets stay open.
@@ -237,7 +238,7 @@ func (m *Member) WaitReady(ctx context.Context) error {
 	done := m.Done()
 	alive, cancel := context.WithCancel(ctx)
 	defer cancel()
-	go func() { // cancels calls that wait for a process that has died
+	go func() { // cancel the pending call when the process exits
 		select {
 		case <-done:
 			cancel()
@@ -293,7 +294,7 @@ func (m *Member) LogTail(lines int) string {
 // StopAfter kills the member when the test ends. If the test failed, it shows the end of the member's log.
 func (m *Member) StopAfter(t testing.TB) {
 	t.Cleanup(func() {
-		_ = m.Kill9() // it may have exited
+		_ = m.Kill9() // the process may have exited
 		if err := m.process().stop(stopBound); err != nil {
 			t.Errorf("cannot stop %s: %v", m.Options.Name, err)
 		}

@@ -13,8 +13,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// FreePorts returns n TCP ports that no other program gets until the test ends, on any loopback address. The test
-// itself may listen on them, so a member that was killed finds its port free again.
+// FreePorts returns n TCP ports that stay reserved until the test ends: no other program gets them on any loopback
+// address. The test itself may listen on them, so a member that was killed finds its port free again.
 func FreePorts(t testing.TB, n int) []int {
 	t.Helper()
 	ports, release, err := ReservePorts(n)

@@ -18,8 +18,8 @@ import (
 // process is a child process that cannot outlive this process.
 type process struct {
 	cmd  *exec.Cmd
-	done chan struct{} // closed when it has exited
-	err  error         // of exec.Cmd.Wait; read it only after done is closed
+	done chan struct{} // closed when the process has exited
+	err  error         // result of exec.Cmd.Wait; read it only after done is closed
 }
 
 // startProcess starts cmd in its own process group, so that Ctrl-C on the terminal does not reach it. The kernel sends
@@ -55,7 +55,8 @@ func (p *process) wait(ctx context.Context) error {
 	}
 }
 
-// stop waits for a process that has been asked to end; after bound it kills it and waits once more.
+// stop waits for a process that has been asked to exit. If the process has not exited after bound, stop kills it and
+// waits again.
 func (p *process) stop(bound time.Duration) error {
 	ctx, cancel := context.WithTimeout(context.Background(), bound)
 	defer cancel()
@@ -84,7 +85,7 @@ func (p *process) state() (string, error) {
 	if err != nil {
 		return "", err
 	}
-	// The command name before it may contain any character; etcd's contains no bracket.
+	// The state follows the command name in parentheses. A command name may itself contain ") ", but etcd's does not.
 	_, after, _ := strings.Cut(string(text), ") ")
 	letter, _, _ := strings.Cut(after, " ")
 	return letter, nil

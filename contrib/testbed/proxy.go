@@ -18,9 +18,9 @@ import (
 type Faults struct {
 	// Refuse refuses new connections, as a host does if nothing listens there. Open connections stay; see Reset.
 	Refuse bool
-	// HoldRequests and HoldResponses stop the bytes of one direction: to the target, and back. Connections stay open,
+	// HoldRequests stops the bytes to the target, and HoldResponses the bytes from the target. Connections stay open,
 	// and new ones are accepted but get no data. Held bytes arrive when the fault ends, late and in order, as TCP would
-	// deliver them after a cut. The end of a connection is held like its bytes.
+	// deliver them after a cut. The end of a connection is held as well.
 	HoldRequests  bool
 	HoldResponses bool
 	// Delay is added to the latency of each direction.
@@ -39,17 +39,17 @@ func Cut() Faults { return Faults{HoldRequests: true, HoldResponses: true} }
 type Proxy struct {
 	addr     netip.AddrPort
 	target   string
-	reserved *os.File // keeps the port while refusing
+	reserved *os.File // keeps the port reserved while the proxy refuses connections
 	ctx      context.Context
 	cancel   context.CancelFunc
 	running  sync.WaitGroup
 
 	mu       sync.Mutex
 	faults   Faults
-	changed  chan struct{} // closed and replaced when faults change
-	listener net.Listener  // nil while refusing
+	changed  chan struct{} // closed and replaced when the faults change
+	listener net.Listener  // nil while the proxy refuses connections
 	links    map[*link]bool
-	err      error // why it could not listen again after Refuse
+	err      error // why the proxy could not listen again after Refuse
 }
 
 // StartProxy listens on an IPv4 address, such as "127.0.0.1:0", and relays connections to target, "host:port".
@@ -120,8 +120,8 @@ func (p *Proxy) Reset() {
 	}
 }
 
-// Close stops listening, resets open connections, and returns when all of the proxy's goroutines have ended. Its error
-// says why the proxy could not listen again after Refuse; only a shortage of resources can cause that. Close may be
+// Close stops listening, resets open connections, and returns when all of the proxy's goroutines have ended. It returns
+// an error if the proxy could not listen again after Refuse, which only a shortage of resources can cause. Close may be
 // called more than once.
 func (p *Proxy) Close() error {
 	p.cancel()
@@ -170,7 +170,7 @@ func (p *Proxy) serve(client *net.TCPConn) {
 	p.mu.Lock()
 	p.links[l] = true
 	p.mu.Unlock()
-	if p.ctx.Err() != nil { // Close may have missed this connection
+	if p.ctx.Err() != nil { // Close may have run before the link was registered
 		l.abort()
 	}
 	var pumps sync.WaitGroup

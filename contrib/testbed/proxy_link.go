@@ -51,7 +51,7 @@ func (l *link) pump(dst, src *net.TCPConn, held func(Faults) bool) {
 		}
 		switch {
 		case errors.Is(c.err, io.EOF):
-			_ = dst.CloseWrite() // the other direction will notice if this fails
+			_ = dst.CloseWrite() // if this fails, the other direction fails as well
 			return
 		case c.err != nil || l.write(dst, c.data, held) != nil:
 			l.abort()

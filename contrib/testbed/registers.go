@@ -35,13 +35,13 @@ type Access struct {
 	Client   int
 	Register string
 	Write    bool
-	Value    string // the value written or read; empty if the register had none yet
+	Value    string // the value written or read; empty if the register had no value yet
 	Call     time.Duration
 	Return   time.Duration // when the answer arrived
-	Unknown  bool          // there was no answer: a write may take effect at any time, or never
+	Unknown  bool          // the client got no answer: a write may take effect at any time, or never
 }
 
-// Registers are clients that write and read the same keys, each through one member, with a record of all accesses.
+// Registers are clients that write and read the same keys, each through a different member. All accesses are recorded.
 type Registers struct {
 	began   time.Time
 	clients []*clientv3.Client
@@ -83,7 +83,7 @@ func (r *Registers) Stop() ([]Access, error) {
 func (r *Registers) Close() {
 	r.stop()
 	r.running.Wait()
-	_ = r.close() // these clients are no longer needed
+	_ = r.close() // an error does not matter, because the clients are not used again
 }
 
 // last reads all registers through the first client that gets an answer.
@@ -99,7 +99,7 @@ func (r *Registers) last() (all []Access, err error) {
 		}
 		holds := map[string]string{}
 		for _, a := range r.all {
-			holds[a.Register] = "" // etcd has no key if no write took effect
+			holds[a.Register] = "" // a register has no key in etcd if no write took effect
 		}
 		for _, kv := range answer.Kvs {
 			holds[string(kv.Key)] = string(kv.Value)
@@ -134,7 +134,7 @@ func (r *Registers) run(ctx context.Context, name int, client *clientv3.Client) 
 		}
 		now := time.Since(r.began)
 		a := Access{Client: name, Register: fmt.Sprint(registersPrefix, int(now/registerLife)), Call: now}
-		a.Write = (n+name)%2 == 0 // while one writes, another reads
+		a.Write = (n+name)%2 == 0 // neighboring clients alternate: while one writes, the next one reads
 		if a.Write {
 			a.Value = fmt.Sprintf("%d/%d", name, n)
 		}
@@ -143,7 +143,7 @@ func (r *Registers) run(ctx context.Context, name int, client *clientv3.Client) 
 			r.all = append(r.all, a)
 			r.mu.Unlock()
 		}
-		if a.Unknown { // limit their number: each may be anywhere in the order
+		if a.Unknown { // pause, because the check has to try every position of an access with an unknown outcome
 			pause(ctx, registerTimeout)
 		}
 	}

@@ -18,14 +18,14 @@ import (
 	"github.com/quorumd/quorumd/agent/record"
 )
 
-// Changes returns every change of quorumd's own records since the cluster was created, in order. It writes a key that
-// marks where to stop.
+// Changes returns every change of quorumd's own records since the cluster was created, in order. To find the end, it
+// writes a marker key.
 func Changes(ctx context.Context, client *clientv3.Client) ([]*clientv3.Event, error) {
 	put, err := client.Put(ctx, "/quorumd/trail-end", "")
 	if err != nil {
 		return nil, err
 	}
-	ctx, cancel := context.WithCancel(ctx) // ends the watch
+	ctx, cancel := context.WithCancel(ctx) // cancel ends the watch
 	defer cancel()
 	var events []*clientv3.Event
 	for answer := range client.Watch(ctx, "/quorumd/", clientv3.WithPrefix(), clientv3.WithRev(1)) {
@@ -48,7 +48,7 @@ func Changes(ctx context.Context, client *clientv3.Client) ([]*clientv3.Event, e
 func CheckChanges(events []*clientv3.Event, keys record.Keys) []error {
 	var wrong []error
 	var op *record.Op
-	var holder int64 // create revision of the lock
+	var holder int64 // create revision of the current holder's lock; 0 if the lock is free
 	for _, e := range events {
 		key, gone, at := string(e.Kv.Key), e.Type == clientv3.EventTypeDelete, e.Kv.ModRevision
 		switch {
@@ -99,9 +99,9 @@ func History(ctx context.Context, client *clientv3.Client, keys record.Keys) ([]
 	return lines, nil
 }
 
-// CheckHistory checks that the operations in the history do not overlap. Outside an operation, a rollback step begins
-// one, in which a different host removes the learner. A killed agent may be unable to record the beginning of its
-// operation; the end is recorded in the same transaction as the change itself.
+// CheckHistory checks that the operations in the history do not overlap. A rollback step outside an operation counts as
+// the beginning of one, in which a different host removes the learner. If an agent was killed, the beginning of its
+// operation may not be recorded. The end always is, in the same transaction as the change itself.
 func CheckHistory(lines []record.Line, killed bool) []error {
 	var wrong []error
 	began := ""
@@ -142,7 +142,7 @@ func FindDataDirs(host, dataDir string) DataDirs {
 	found := DataDirs{}
 	entries, err := os.ReadDir(dataDir)
 	if err != nil {
-		return found // there are none yet
+		return found // the host has no data directory yet
 	}
 	for _, e := range entries {
 		if e.Name() != "member" && !strings.HasPrefix(e.Name(), "member.quorumd-") {
@@ -151,7 +151,7 @@ func FindDataDirs(host, dataDir string) DataDirs {
 		path := filepath.Join(dataDir, e.Name())
 		var s unix.Statx_t
 		if err := unix.Statx(unix.AT_FDCWD, path, 0, unix.STATX_INO|unix.STATX_BTIME, &s); err != nil {
-			continue // just renamed; the next call finds it
+			continue // the directory was just renamed; the next call finds it
 		}
 		found[fmt.Sprintf("%s %d %d.%d", host, s.Ino, s.Btime.Sec, s.Btime.Nsec)] = path
 	}

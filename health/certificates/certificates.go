@@ -38,10 +38,10 @@ type Files struct {
 }
 
 const (
-	mostBytes   = 1 << 20 // bytes of a file
+	mostBytes   = 1 << 20 // bytes read of a file
 	mostInFile  = 256     // certificates
-	mostPorts   = 64      // ports of members in one reading
-	mostSubject = 100     // characters of a subject
+	mostPorts   = 64      // members' ports checked in one reading
+	mostSubject = 100     // characters kept of a subject
 )
 
 // Reader reads certificates. Create it with [New].
@@ -169,7 +169,8 @@ func (r *Reader) shown(ctx context.Context, urls []string, now time.Time) []heal
 	return all
 }
 
-// sameOf returns a function that reports whether a certificate is this one, presented at another port of the same host.
+// sameOf returns a function that reports whether a certificate is the given one, presented at another port of the same
+// host.
 func sameOf(address string, c *x509.Certificate) func(health.Certificate) bool {
 	host, _, _ := net.SplitHostPort(address)
 	return func(other health.Certificate) bool {
@@ -178,14 +179,14 @@ func sameOf(address string, c *x509.Certificate) func(health.Certificate) bool {
 	}
 }
 
-// shownAt returns the certificate presented there that expires first; nil if there is none.
+// shownAt returns the presented certificate that expires first; nil if none is presented.
 func shownAt(ctx context.Context, host string, config *tls.Config) (shown *x509.Certificate) {
 	name, _, err := net.SplitHostPort(host)
 	if err != nil {
 		return nil
 	}
 	config.ServerName = name
-	config.InsecureSkipVerify = true // an expired one has to be read, too; nothing is sent over the connection
+	config.InsecureSkipVerify = true // an expired certificate has to be read, too; nothing is sent over the connection
 	config.VerifyConnection = func(state tls.ConnectionState) error {
 		if len(state.PeerCertificates) > 0 {
 			shown = first(state.PeerCertificates)
@@ -195,7 +196,7 @@ func shownAt(ctx context.Context, host string, config *tls.Config) (shown *x509.
 	dialer := tls.Dialer{Config: config}
 	conn, err := dialer.DialContext(ctx, "tcp", host)
 	if err != nil {
-		return shown // other checks report that the handshake fails
+		return shown // other checks report a failed handshake
 	}
 	conn.Close()
 	return shown

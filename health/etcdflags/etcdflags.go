@@ -17,16 +17,17 @@ import (
 
 const (
 	mostFlags = 512
-	mostBytes = 256 // of a name or a value
+	mostBytes = 256 // maximum length of a name or a value
 )
 
 // Reader reads the settings of one etcd.
 type Reader struct {
-	Environment map[string]string // the environment that it is started with, as far as quorumd sets it
-	Proc        string            // empty for /proc
+	Environment map[string]string // the variables that quorumd sets for etcd
+	Proc        string            // directory to read instead of /proc, for tests; empty: /proc
 	// EnvironmentFile is the file with the environment of the next start, and Program the path of etcd's program.
 	EnvironmentFile, Program string
-	Environ                  func(pid int) ([]string, error) // returns a process's environment; nil reads it from Proc
+	// returns a process's environment; if nil, it is read from Proc
+	Environ func(pid int) ([]string, error)
 }
 
 // Read returns the flags of the etcd with that process ID.
@@ -57,8 +58,8 @@ func (r Reader) Read(pid int) health.EtcdSettings {
 	return health.EtcdSettings{Known: true, Flags: flags}
 }
 
-// parse adds the flags of a command line: a flag without a value of its own takes the next argument, or is true.
-// named returns the name under which a flag is stored.
+// parse adds the flags of a command line. A flag without "=" takes the next argument as its value, or is true. named
+// returns the name under which a flag is stored.
 func parse(flags map[string]string, args []string, named func(string) string) {
 	for i := 0; i < len(args); i++ {
 		arg, dashed := strings.CutPrefix(args[i], "-")

@@ -22,13 +22,13 @@ import (
 
 // Names are the names of the settings with which etcd is started.
 type Names struct {
-	Flags     []string // of its command line, without dashes
-	Variables []string // of its environment, such as ETCD_NAME
-	Keys      []string // of its configuration file
+	Flags     []string // names of flags on the command line, without dashes
+	Variables []string // names of environment variables, such as ETCD_NAME
+	Keys      []string // names of keys in the configuration file
 }
 
-// Names returns the names of all settings of the running etcd with that process ID, and of those with which it is
-// started next time. It returns an error if a source cannot be read, because then some would be missing.
+// Names returns the names of all settings of the running etcd with that process ID, and of the settings with which etcd
+// will be started next. It returns an error if a source cannot be read, because then some would be missing.
 func (r Reader) Names(pid int) (Names, error) {
 	proc, err := procfs.NewFS(cmp.Or(r.Proc, procfs.DefaultMountPoint))
 	if err != nil {
@@ -58,13 +58,13 @@ func (r Reader) Names(pid int) (Names, error) {
 		if found.Keys, err = keys(file); err != nil {
 			return Names{}, fmt.Errorf("cannot read etcd's configuration file: %w", err)
 		}
-		found.Variables = nil // etcd reads none then
+		found.Variables = nil // with a configuration file, etcd ignores its environment
 	}
 	return found, nil
 }
 
-// nextEnvironment returns the variables of a process, of the environment file, and of the configuration. Those of
-// another user's process cannot be read.
+// nextEnvironment returns the variables of a process, of the environment file, and of the configuration. It omits the
+// variables of a process of another user, which cannot be read.
 func (r Reader) nextEnvironment(process procfs.Proc) (map[string]string, error) {
 	all, err := r.variables(process)
 	if err != nil && !errors.Is(err, fs.ErrPermission) {
@@ -86,7 +86,7 @@ func (r Reader) nextEnvironment(process procfs.Proc) (map[string]string, error) 
 	return all, nil
 }
 
-// notEtcd reports whether a variable sets no flag of etcd.
+// notEtcd reports whether a variable does not set a flag of etcd.
 func notEtcd(variable string) bool {
 	return !strings.HasPrefix(variable, "ETCD_") || variable == "ETCD_UNSUPPORTED_ARCH" || variable == "ETCD_VERIFY"
 }
@@ -101,10 +101,11 @@ func keys(path string) ([]string, error) {
 		return nil, fmt.Errorf("%s: %w", path, err)
 	}
 	top := map[string]yaml.Node{}
-	if yaml.Unmarshal(text, &top) != nil { // its error would quote the file, and other hosts could read that
+	if yaml.Unmarshal(text, &top) != nil { // a wrapped error would quote the file where other hosts can read it
 		return nil, fmt.Errorf("%s is not a YAML file of settings", path)
 	}
 	return slices.DeleteFunc(slices.Sorted(maps.Keys(top)), func(key string) bool {
-		return key == "client-transport-security" || key == "peer-transport-security" // sections, not flags
+		// these keys are sections, not flags
+		return key == "client-transport-security" || key == "peer-transport-security"
 	}), nil
 }

@@ -25,8 +25,8 @@ const (
 	learnersVariable = "ETCD_MAX_LEARNERS"
 )
 
-// MaxLearners returns the number of learners to which the running etcd with that process ID limits the cluster: its
-// flag, else its variable, else 1. The result is 0 with an error if the limit is not certain.
+// MaxLearners returns the maximum number of learners that the running etcd with that process ID allows: the value of
+// its flag, else of its variable, else 1. The result is 0 with an error if the limit is not certain.
 func (r Reader) MaxLearners(pid int) (int, error) {
 	started, err := r.started(pid)
 	if err != nil {
@@ -43,8 +43,8 @@ func (r Reader) MaxLearners(pid int) (int, error) {
 	return limit, nil
 }
 
-// PeerFiles returns the files of the peer certificate, its key and the trusted CA with which the running etcd with that
-// process ID was started; a file that it was started without is empty.
+// PeerFiles returns the paths of the peer certificate, its key and the trusted CA of the running etcd with that process
+// ID. A path is empty if etcd was started without that file.
 func (r Reader) PeerFiles(pid int) (files [3]string, err error) {
 	started, err := r.started(pid)
 	if err != nil {
@@ -62,9 +62,10 @@ func (r Reader) PeerFiles(pid int) (files [3]string, err error) {
 	return files, nil
 }
 
-// started returns a function for the settings with which a process of etcd was started: the flag, else the variable,
-// else empty. The environment of another user's process cannot be read; then the environment file counts, if it is
-// older than the process. The function returns an error if a value is not certain.
+// started returns a function that looks up a setting with which a process of etcd was started: its flag, else its
+// variable, else empty. If the environment of the process cannot be read, because another user runs it, the environment
+// file counts instead, provided that it is older than the process. The function returns an error if a value is not
+// certain.
 func (r Reader) started(pid int) (func(flag, variable string) (string, error), error) {
 	proc, err := procfs.NewFS(cmp.Or(r.Proc, procfs.DefaultMountPoint))
 	if err != nil {
@@ -116,8 +117,8 @@ func (r Reader) variables(process procfs.Proc) (map[string]string, error) {
 	return vars, nil
 }
 
-// environment returns the environment with which a process was started, or what the environment file sets if only that
-// can be read.
+// environment returns the environment with which a process was started or, if only that can be read, the variables that
+// the environment file sets.
 func (r Reader) environment(process procfs.Proc) (map[string]string, error) {
 	vars, err := r.variables(process)
 	if !errors.Is(err, fs.ErrPermission) {
@@ -135,7 +136,7 @@ func (r Reader) environment(process procfs.Proc) (map[string]string, error) {
 	if err != nil {
 		return nil, err
 	}
-	const granularity = time.Second // of the start time
+	const granularity = time.Second // resolution of the start time
 	if since := info.ModTime().Sub(time.UnixMilli(int64(started * 1000))); since > granularity {
 		return nil, fmt.Errorf("%s was changed after etcd was started", r.EnvironmentFile)
 	}

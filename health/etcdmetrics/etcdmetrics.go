@@ -35,7 +35,8 @@ func New(base string, config func() *tls.Config) (*Reader, error) {
 	if err != nil {
 		return nil, fmt.Errorf("cannot read etcd's metrics: %w", err)
 	}
-	if host := net.ParseIP(u.Hostname()); host != nil && host.IsUnspecified() { // it listens on all addresses
+	// etcd listens on all addresses, so ask it on loopback
+	if host := net.ParseIP(u.Hostname()); host != nil && host.IsUnspecified() {
 		u.Host = net.JoinHostPort("localhost", u.Port())
 	}
 	return &Reader{url: u.JoinPath("metrics").String(), tls: config}, nil
@@ -50,7 +51,7 @@ func ReadAt(ctx context.Context, base string, config func() *tls.Config) health.
 	return r.Read(ctx)
 }
 
-// Read asks once. It never waits beyond its context.
+// Read asks etcd once. It never waits beyond its context.
 func (r *Reader) Read(ctx context.Context) health.EtcdReading {
 	reading, err := r.read(ctx)
 	if err != nil {
@@ -64,8 +65,8 @@ func (r *Reader) read(ctx context.Context) (health.EtcdReading, error) {
 	if err != nil {
 		return health.EtcdReading{}, err
 	}
-	// One connection per reading: certificates are read each time, and nothing stays open in between. Compression would
-	// cost etcd more than it saves.
+	// Each reading uses its own connection: certificates are read each time, and no connection stays open in between.
+	// Compression would cost etcd more than it saves.
 	transport := &http.Transport{TLSClientConfig: r.tls(), DisableKeepAlives: true, DisableCompression: true}
 	client := &http.Client{Transport: transport, CheckRedirect: func(*http.Request, []*http.Request) error {
 		return http.ErrUseLastResponse

@@ -21,11 +21,11 @@ import (
 )
 
 const (
-	mostBytes   = 8 << 20  // of an answer; etcd 3.6 sends 170 KB
-	mostWanted  = 64 << 10 // of its relevant lines
+	mostBytes   = 8 << 20  // bytes of an answer; etcd 3.6 sends 170 KB
+	mostWanted  = 64 << 10 // bytes of the relevant lines of an answer
 	mostLine    = 16 << 10
 	mostBuckets = 64
-	mostCounted = 1 << 53 // what a float64 holds exactly
+	mostCounted = 1 << 53 // largest range of integers that a float64 represents exactly
 	mostPeers   = 64
 )
 
@@ -38,7 +38,7 @@ const (
 	peerReceived  = "etcd_network_peer_received_bytes_total"
 )
 
-// figures returns the destination of each family with a single value.
+// figures maps each family with a single value to the figure that it sets.
 func figures(to *health.EtcdReading) map[string]*health.Figure {
 	return map[string]*health.Figure{
 		"etcd_server_has_leader":                    &to.HasLeader,
@@ -52,7 +52,7 @@ func figures(to *health.EtcdReading) map[string]*health.Figure {
 	}
 }
 
-// Parse parses an answer of etcd's /metrics. It returns an error if it is not one.
+// Parse parses an answer of etcd's /metrics. It returns an error if the text is not such an answer.
 func Parse(from io.Reader) (health.EtcdReading, error) {
 	var reading health.EtcdReading
 	numbers := figures(&reading)
@@ -121,7 +121,7 @@ func familyOf(line string) string {
 	return name
 }
 
-// figure returns the one value of a family.
+// figure returns the value of a family that has a single value.
 func figure(family *dto.MetricFamily, name string) health.Figure {
 	if len(family.GetMetric()) == 0 {
 		return health.Figure{Absent: "etcd does not report " + name}
@@ -181,7 +181,7 @@ func peerID(m *dto.Metric, label string) (uint64, bool) {
 	return 0, false
 }
 
-// histogram returns the one histogram of a family.
+// histogram returns the histogram of a family that has a single one.
 func histogram(family *dto.MetricFamily, name string) health.Histogram {
 	if len(family.GetMetric()) == 0 {
 		return health.Histogram{Absent: "etcd does not report " + name}

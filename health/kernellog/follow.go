@@ -21,7 +21,7 @@ import (
 
 const (
 	device      = "/dev/kmsg"
-	longest     = 16 << 10 // bytes of a record; the kernel writes none above 8 KiB
+	longest     = 16 << 10 // bytes of a record; the kernel writes no record above 8 KiB
 	mostRecords = 1 << 20
 	allTake     = 10 * time.Second
 )
@@ -35,8 +35,8 @@ type follower struct {
 	now  func() time.Duration
 }
 
-// Main reads the kernel's log from where it stopped before, and publishes the errors of devices. It writes to news what
-// it has not reported before.
+// Main reads the kernel's log from where the previous call stopped, and publishes the errors of devices. It writes
+// problems that it has not reported before to news.
 func Main(files rootfile.Tree, news io.Writer) error {
 	return follower{openLog, Dir, disk.Monotonic}.handOver(files, news)
 }
@@ -48,7 +48,7 @@ func (f follower) handOver(files rootfile.Tree, news io.Writer) error {
 		before, _ = parse(data) // an invalid file is replaced
 	}
 	now, lost := f.read(before)
-	if now.Absent == "" && now.Next < before.Next { // this is a different log than before
+	if now.Absent == "" && now.Next < before.Next { // the log has restarted, so this is a different boot
 		now, lost = f.read(summary{})
 	}
 	if now.Absent != "" && now.Absent != before.Absent {
@@ -86,7 +86,7 @@ func (f follower) read(before summary) (now summary, lost uint64) {
 			break
 		}
 		if err != nil {
-			why := "cannot read the kernel log: " + err.Error() // these lines are read again
+			why := "cannot read the kernel log: " + err.Error() // the next call reads these lines again
 			now, lost = summary{Devices: before.Devices, Hung: before.Hung, Next: before.Next, Absent: why}, 0
 			break
 		}

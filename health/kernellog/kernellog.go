@@ -32,7 +32,7 @@ const (
 
 	fileLimit   = 64 << 10
 	mostDevices = 128
-	// stale is the age from which the counts are too old: four missed reports.
+	// stale is the age from which the counts are too old. At that age, four reports are missing.
 	stale = 10 * time.Minute
 )
 
@@ -82,7 +82,7 @@ func parse(data []byte) (summary, error) {
 	if len(s.Devices) > mostDevices {
 		return summary{}, fmt.Errorf("it has more than %d devices", mostDevices)
 	}
-	if s.At <= 0 { // it has no content, which does not mean that there were no errors
+	if s.At <= 0 { // an empty file does not mean that there were no errors
 		return summary{}, errors.New("unexpected format")
 	}
 	return s, nil

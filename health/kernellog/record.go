@@ -23,7 +23,7 @@ type kind struct {
 
 // kinds lists the kernel messages to count, taken from the kernel's source: block/blk-mq.c, fs/buffer.c, fs/ext4,
 // fs/jbd2, fs/xfs, drivers/nvme/host, drivers/ata, drivers/scsi, drivers/md. Each expression is anchored to the start
-// of the line, so that no name of a device, a file or a volume can imitate one.
+// of the line, so that the name of a device, a file or a volume cannot imitate a message.
 func kinds() []kind {
 	return []kind{
 		{
@@ -58,13 +58,13 @@ func kinds() []kind {
 }
 
 // hang is the kernel's line about a task that has waited for minutes (kernel/hung_task.c). By default the kernel logs
-// ten at most: the count is a lower bound.
+// at most ten such lines, so the count is a lower bound.
 const hang = `^INFO: task .{1,64}:[0-9]{1,10} (?:is )?blocked (?:[^ ]+ ){0,8}for more than [0-9]{1,10} seconds`
 
 // unwanted are optional requests that many devices refuse. Such an error loses no written data.
 func unwanted() []string { return []string{":(DISCARD)", ":(SECURE_ERASE)", ":(WRITE_ZEROES)"} }
 
-// reader parses lines.
+// reader parses lines of the kernel log.
 type reader struct {
 	kinds []kind
 	on    [][]*regexp.Regexp
@@ -92,7 +92,7 @@ type line struct {
 
 // parseRecord parses a record of /dev/kmsg: "priority,number,microseconds,flags;text".
 func parseRecord(record []byte) (line, bool) {
-	const kernel = 8 // below it the facility is 0, which only the kernel can use
+	const kernel = 8 // priorities below 8 have facility 0, which only the kernel can use
 	head, text, both := strings.Cut(string(record), ";")
 	fields := strings.Split(head, ",")
 	if !both || len(fields) < 4 {

@@ -16,13 +16,13 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// held is an address and the name of its interface.
+// held is an address with the name of its interface.
 type held struct {
 	address netip.Addr
 	by      string
 }
 
-// holder returns the interface with one of these addresses. It does not need netlink.
+// holder returns the interface that has one of these addresses. It does not use netlink.
 func (r *Reader) holder(wanted []netip.Addr) (string, error) {
 	all, err := r.ipv4()
 	if err != nil {
@@ -30,7 +30,7 @@ func (r *Reader) holder(wanted []netip.Addr) (string, error) {
 	}
 	for _, h := range append(all, r.ipv6()...) {
 		if slices.Contains(wanted, h.address) {
-			name, _, _ := strings.Cut(h.by, ":") // the label of an alias, such as eth0:1
+			name, _, _ := strings.Cut(h.by, ":") // remove the label of an alias, such as eth0:1
 			return name, nil
 		}
 	}

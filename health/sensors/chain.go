@@ -22,14 +22,14 @@ import (
 )
 
 const (
-	mostDevices = 64  // devices of a chain
-	longestWord = 128 // bytes of a device's own text
+	mostDevices = 64  // maximum number of devices in a chain
+	longestWord = 128 // maximum length of a text from a device, in bytes
 
 	noBlockDevice = absence("no block device is known for the file system of etcd's data")
 )
 
-// chain returns the device with this number and all devices below it, each once and with its directory, higher ones
-// first.
+// chain returns the device with the given number and all devices below it, each once and with its directory, from top
+// to bottom.
 func (r *Reader) chain(number uint64) (dirs []string, chain []health.Device, err error) {
 	top := filepath.Join(r.sys, "dev", "block", fmt.Sprintf("%d:%d", unix.Major(number), unix.Minor(number)))
 	dir, err := filepath.EvalSymlinks(top)
@@ -112,7 +112,7 @@ func describe(dir string) health.Device {
 	return d
 }
 
-// identify reads which hardware a leaf is, and how it caches writes.
+// identify reads the identity of a leaf's hardware, and how it caches writes.
 func identify(dir string, d *health.Device) {
 	d.Model = attribute(dir, "device/model")
 	d.Serial = cmp.Or(attribute(dir, "device/serial"), attribute(dir, "serial"), serialPage(dir))
@@ -166,7 +166,7 @@ func attachedTo(dir string) (names []string) {
 	return names
 }
 
-// numbered reports whether a name is that word and a number.
+// numbered reports whether a name consists of the given word and a number.
 func numbered(name, of string) bool {
 	number, is := strings.CutPrefix(name, of)
 	_, err := strconv.ParseUint(number, 10, 32)
@@ -187,7 +187,7 @@ func attribute(dir, name string) string {
 	return word(text)
 }
 
-// word returns a device's own text as one short line without terminal control characters.
+// word returns a text from a device as one short line without terminal control characters.
 func word(text string) string {
 	text = strings.Map(func(c rune) rune {
 		if !unicode.IsPrint(c) || c == unicode.ReplacementChar {

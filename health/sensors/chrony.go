@@ -15,17 +15,17 @@ import (
 	"github.com/quorumd/quorumd/health"
 )
 
-// The request and the answer of chrony's command protocol, version 6, which chrony uses since 2.2 (candm.h). A request
+// The request and the answer of version 6 of chrony's command protocol, in use since chrony 2.2 (candm.h). A request
 // must be at least as long as its answer.
 const (
-	chronyAt      = "127.0.0.1:323" // only root may listen there
+	chronyAt      = "127.0.0.1:323" // only root may listen on this port
 	chronyVersion = 6
 	chronyRequest = 1
 	chronyReply   = 2
 	askTracking   = 33
 	saysTracking  = 5
 	trackingSize  = 104
-	notInSync     = 3          // the leap status of a clock out of sync
+	notInSync     = 3          // leap status of an unsynchronised clock
 	ownReference  = 0x7f7f0101 // 127.127.1.1
 	chronyTakes   = time.Second
 )
@@ -35,7 +35,7 @@ const (
 	noValidReply = absence("unsupported reply on " + chronyAt)
 )
 
-// Time asks chronyd for its time source, as 'chronyc tracking' does. It takes a second at most.
+// Time asks chronyd for its time source, as 'chronyc tracking' does. It takes at most a second.
 func (r *Reader) Time() health.TimeSource { return askChrony(chronyAt, time.Now()) }
 
 func askChrony(address string, now time.Time) health.TimeSource {
@@ -58,7 +58,7 @@ func exchange(address string) (answer, request []byte, err error) {
 	defer conn.Close()
 	request = make([]byte, trackingSize)
 	request[0], request[1], request[5] = chronyVersion, chronyRequest, askTracking
-	_, _ = rand.Read(request[8:12]) // never fails; the answer has the same number
+	_, _ = rand.Read(request[8:12]) // a random sequence number, which the answer must repeat; rand.Read never fails
 	if err := conn.SetDeadline(time.Now().Add(chronyTakes)); err != nil {
 		return nil, nil, err
 	}
@@ -79,7 +79,7 @@ func tracking(answer, request []byte, now time.Time) health.TimeSource {
 		return health.TimeSource{Absent: noValidReply.Error()}
 	}
 	high, low := binary.BigEndian.Uint32(answer[when:]), binary.BigEndian.Uint32(answer[when+4:])
-	if high == 0x7fffffff { // "no upper half", which is old
+	if high == 0x7fffffff { // the old format without the upper half
 		high = 0
 	}
 	id := binary.BigEndian.Uint32(answer[reference:])

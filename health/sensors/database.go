@@ -13,9 +13,9 @@ import (
 	"github.com/quorumd/quorumd/health"
 )
 
-// Database reads the file system of etcd's data directory, unless it is the file system of etcd's log, whose device
-// number is given. If the directory is missing, its nearest existing ancestor counts. This is the only reading that
-// accesses a file system, for its number and its free space, so it may hang.
+// Database reads the file system of etcd's data directory. It returns the zero value if etcd's log, whose device number
+// is given, is on the same file system. If the directory is missing, its nearest existing ancestor counts. This is the
+// only reading that accesses a file system, for its device number and its free space, so it may hang.
 func (r *Reader) Database(dir string, log uint64) health.DatabaseReading {
 	var stat unix.Stat_t
 	at := dir
@@ -43,7 +43,7 @@ func (r *Reader) Database(dir string, log uint64) health.DatabaseReading {
 	return out
 }
 
-// measured copies a file system's sizes, if they are possible.
+// measured copies the sizes of a file system if they are plausible.
 func measured(s unix.Statfs_t, out *health.DatabaseReading) {
 	block := uint64(max(s.Bsize, 0)) //nolint:gosec // it is not negative
 	if block == 0 || s.Blocks == 0 || s.Blocks > math.MaxUint64/block || s.Bavail > s.Blocks {

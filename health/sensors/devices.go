@@ -127,7 +127,7 @@ func memberErrors(dir string, chain []health.Device) {
 	}
 }
 
-// timeouts returns how many commands a drive has not answered in time. The kernel writes the number in hexadecimal.
+// timeouts returns how many commands a drive has not answered in time. The kernel shows the number in hexadecimal.
 func timeouts(dir string) health.Figure {
 	text := attribute(dir, "device/iotmo_cnt")
 	if text == "" {
@@ -142,7 +142,7 @@ func timeouts(dir string) health.Figure {
 
 // traffic returns the I/O counters of a whole device, not of a partition.
 func (r *Reader) traffic(name string) health.Traffic {
-	const sector = 512 // bytes, whatever the device's own size
+	const sector = 512 // bytes; the kernel counts in these units, whatever the device's sector size
 	block, err := blockdevice.NewFS(r.proc, r.sys)
 	if err != nil {
 		return health.Traffic{}
@@ -160,7 +160,7 @@ func (r *Reader) traffic(name string) health.Traffic {
 	}
 }
 
-// fileSystem reads the kernel's report on a file system, by its device number and the name of its device.
+// fileSystem reads what the kernel reports about a file system, given its device number and the name of its device.
 func (r *Reader) fileSystem(number uint64, name string) health.FileSystem {
 	var out health.FileSystem
 	out.Type, out.ReadOnly, out.Unsafe = r.options(number)
@@ -171,7 +171,7 @@ func (r *Reader) fileSystem(number uint64, name string) health.FileSystem {
 	return out
 }
 
-// options returns the type of a file system, whether it is read-only for all, and the mount option that disables
+// options returns the type of a file system, whether all its mounts are read-only, and the mount option that disables
 // flushes, if any.
 func (r *Reader) options(number uint64) (kind string, readOnly health.Figure, unsafe string) {
 	unknown := health.Figure{Absent: "the file system of etcd's data is not in " + r.proc + "/self/mountinfo"}
@@ -213,7 +213,7 @@ func (r *Reader) noted(kind, name string) (float64, error) {
 	return n, err
 }
 
-// ext4 reads a number that an ext4 reports.
+// ext4 reads a number that an ext4 file system reports in sysfs.
 func (r *Reader) ext4(name, number string) (float64, error) {
 	path := filepath.Join(r.sys, "fs/ext4", name, number)
 	text, err := read(path)

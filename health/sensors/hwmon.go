@@ -18,8 +18,8 @@ const (
 	highestLimit = 200 // °C; drives without a limit report the largest possible number
 )
 
-// Sensors reads the hardware monitors (hwmon). Unlike [Reader.Read] it queries chips and drives, which may take long to
-// answer or never do.
+// Sensors reads the hardware monitors (hwmon). Unlike [Reader.Read] it queries chips and drives, which may answer late
+// or never.
 func (r *Reader) Sensors() health.Several[health.Sensor] {
 	chips, err := filepath.Glob(filepath.Join(r.sys, hwmon, "hwmon*"))
 	if err != nil || len(chips) == 0 {
@@ -36,7 +36,7 @@ func (r *Reader) Sensors() health.Several[health.Sensor] {
 	return health.Several[health.Sensor]{Known: true, All: all[:min(len(all), mostSensors)]}
 }
 
-// thermometer returns the temperature sensor of a drive, if it has a limit.
+// thermometer returns the temperature sensor of a drive, provided that the sensor has a limit.
 func thermometer(chip string) []health.Sensor {
 	s := health.Sensor{Of: driveOf(chip), Label: "temp1", Drive: true}
 	var known bool
@@ -52,7 +52,7 @@ func thermometer(chip string) []health.Sensor {
 	return []health.Sensor{s}
 }
 
-// driveOf returns the drive of a chip.
+// driveOf returns the drive to which a chip belongs.
 func driveOf(chip string) string {
 	if disks, err := filepath.Glob(filepath.Join(chip, "device/block/*")); err == nil && len(disks) == 1 {
 		return filepath.Base(disks[0])

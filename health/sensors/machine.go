@@ -23,7 +23,7 @@ const (
 	clockSource    = "devices/system/clocksource/clocksource0/current_clocksource"
 	mostProcessors = 4096
 	givenUp        = 16    // seconds of error at which the kernel treats the clock as unsynchronised
-	apart          = 0.001 // most seconds between the readings of two clocks that are compared
+	apart          = 0.001 // maximum time between the readings of two clocks that are compared, in seconds
 
 	noPressure      = absence("PSI is disabled: boot with psi=1")
 	noThrottle      = absence("no throttle counters for this CPU")
@@ -46,8 +46,8 @@ func (r *Reader) pressure(of string) (procfs.PSIStats, error) {
 	return stats, nil
 }
 
-// waited returns the percentage of the last minute in which a process waited for a CPU, or all processes waited for the
-// disk. All processes can never wait for a CPU at once.
+// waited returns the percentage of the last minute in which some process waited for a CPU, or in which all processes
+// waited for the disk. For a CPU it is never all, because at least one process is running.
 func (r *Reader) waited(of string) (float64, error) {
 	stats, err := r.pressure(of)
 	line := stats.Full
@@ -72,7 +72,7 @@ func maxError() (float64, error) {
 	return offAtMost(state), nil
 }
 
-// offAtMost returns the maximum error in seconds. For an unsynchronised clock it is unbounded, whatever the kernel
+// offAtMost returns the maximum error in seconds. For an unsynchronised clock it is infinite, whatever the kernel
 // reports.
 func offAtMost(state unix.Timex) float64 {
 	off := float64(state.Maxerror) / 1e6 // microseconds
@@ -85,7 +85,7 @@ func offAtMost(state unix.Timex) float64 {
 // bootedAt returns the time of the boot by the wall clock, in seconds. It changes when the clock is stepped, but not
 // when it is slewed: both clocks then run at the same rate.
 func bootedAt() (float64, error) {
-	for range 5 { // until the process is not descheduled between the two readings
+	for range 5 { // retry if the process was descheduled between the two readings
 		var before, wall, after unix.Timespec
 		err := errors.Join(unix.ClockGettime(unix.CLOCK_BOOTTIME, &before),
 			unix.ClockGettime(unix.CLOCK_REALTIME, &wall), unix.ClockGettime(unix.CLOCK_BOOTTIME, &after))
@@ -99,8 +99,7 @@ func bootedAt() (float64, error) {
 	return 0, absence("CPU starvation: cannot compare the clocks")
 }
 
-// throttled returns how many times a CPU was throttled for heat, by itself or with its package, on average over all
-// CPUs.
+// throttled returns how many times a CPU was throttled for heat, alone or with its package, on average over all CPUs.
 func (r *Reader) throttled() (float64, error) {
 	dirs, err := filepath.Glob(filepath.Join(r.sys, "devices/system/cpu/cpu[0-9]*/thermal_throttle"))
 	if err != nil || len(dirs) == 0 || len(dirs) > mostProcessors {
@@ -111,7 +110,7 @@ func (r *Reader) throttled() (float64, error) {
 		worse := 0.0
 		for _, counter := range []string{"core_throttle_count", "package_throttle_count"} {
 			if !exists(dir, counter) {
-				continue // not every CPU has both
+				continue // not every CPU has both counters
 			}
 			n, err := sum(dir, counter)
 			if err != nil {
@@ -184,7 +183,7 @@ func (r *Reader) processor() health.Part {
 		return health.Part{Absent: "cannot read " + path}
 	}
 	first, _, _ := strings.Cut(text, "\n")
-	// guest time is part of user and nice
+	// without guest time, which user and nice include
 	names := []string{"cpu", "user", "nice", "system", "idle", "iowait", "irq", "softirq", "steal"}
 	return part(path, names, strings.Fields(first), []string{"steal"}, names[1:])
 }
@@ -201,8 +200,8 @@ func begin(path string) (string, error) {
 	return string(data), err
 }
 
-// part adds up a line's counters: the part is the sum of the counters named in of, and the whole is the sum of the
-// counters named in among.
+// part adds up counters of a line: Of is the sum of the counters named in of, and Among the sum of those named in
+// among.
 func part(path string, names, line []string, of, among []string) (out health.Part) {
 	add := func(wanted []string) float64 {
 		all := 0.0

@@ -15,7 +15,7 @@ import (
 
 const (
 	mostConnections = 256
-	mostAnswers     = 64 // reads of a socket for one request
+	mostAnswers     = 64 // maximum number of reads per request
 	answerSize      = 32 << 10
 
 	noDiag = absence("cannot query TCP connections (sock_diag): the kernel module is missing, or the service " +
@@ -30,8 +30,8 @@ const (
 	diagWhole  = diagHeader + 4 + diagEnds + 20
 )
 
-// Peers returns the TCP connections to this port of the host: those on which an etcd sends to its peers. The kernel
-// selects them, so that other connections of the host cost nothing.
+// Peers returns the host's TCP connections with the given local port, on which an etcd sends to its peers. The kernel
+// selects them, so the host's other connections cost nothing.
 func (r *Reader) Peers(port uint16) health.PeersReading {
 	var all []health.PeerConnection
 	for _, family := range []uint8{unix.AF_INET, unix.AF_INET6} {
@@ -47,7 +47,7 @@ func (r *Reader) Peers(port uint16) health.PeersReading {
 	return health.PeersReading{At: r.now(), Known: true, All: all}
 }
 
-// connectionsTo asks the kernel, and waits for a second at most.
+// connectionsTo asks the kernel, and waits at most a second for the answer.
 func connectionsTo(family uint8, port uint16) ([]health.PeerConnection, error) {
 	socket, err := unix.Socket(unix.AF_NETLINK, unix.SOCK_RAW|unix.SOCK_CLOEXEC, unix.NETLINK_SOCK_DIAG)
 	if err != nil {
@@ -69,7 +69,7 @@ func connectionsTo(family uint8, port uint16) ([]health.PeerConnection, error) {
 			return nil, noAnswer
 		}
 		if sender, is := from.(*unix.SockaddrNetlink); !is || sender.Pid != 0 {
-			continue // not from the kernel
+			continue // ignore messages that the kernel has not sent
 		}
 		some, last, err := parseAnswer(buffer[:n])
 		if all = append(all, some...); err != nil || last {
@@ -84,16 +84,16 @@ func connectionsTo(family uint8, port uint16) ([]health.PeerConnection, error) {
 
 // diagQuestion asks for the established TCP connections with this local port, with their TCP information.
 func diagQuestion(family uint8, port uint16) []byte {
-	const established = 1 // of the states of TCP
+	const established = 1 // the TCP state TCP_ESTABLISHED
 	q := make([]byte, 0, diagHeader+8+diagEnds)
 	q = binary.NativeEndian.AppendUint32(q, uint32(cap(q)))
 	q = binary.NativeEndian.AppendUint16(q, unix.SOCK_DIAG_BY_FAMILY)
 	q = binary.NativeEndian.AppendUint16(q, unix.NLM_F_REQUEST|unix.NLM_F_DUMP)
-	q = append(q, 0, 0, 0, 0, 0, 0, 0, 0) // no number and no sender: it is the only request
+	q = append(q, 0, 0, 0, 0, 0, 0, 0, 0) // sequence number and sender are 0, because this is the only request
 	q = append(q, family, unix.IPPROTO_TCP, 1<<(diagInfo-1), 0)
 	q = binary.NativeEndian.AppendUint32(q, 1<<established)
 	q = binary.BigEndian.AppendUint16(q, port)
-	return q[:cap(q)] // any remote end, and the rest is zero
+	return q[:cap(q)] // the remaining fields are zero: any remote end
 }
 
 // parseAnswer parses an answer of the kernel. last means that it is the final part.
@@ -152,8 +152,8 @@ func connection(m []byte) (c health.PeerConnection, ok bool) {
 	return c, true
 }
 
-// sent reads from struct tcp_info how many segments with data were sent, and how many were retransmitted. Kernels
-// before 4.6 do not report the former.
+// sent reads from struct tcp_info how many segments with data were sent, and how many of them were retransmitted.
+// Kernels before 4.6 do not report the number of sent segments.
 func sent(info []byte) health.Part {
 	const again, all = unsafe.Offsetof(unix.TCPInfo{}.Total_retrans), unsafe.Offsetof(unix.TCPInfo{}.Data_segs_out)
 	if uintptr(len(info)) < all+4 {

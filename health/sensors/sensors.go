@@ -27,13 +27,13 @@ import (
 type Reader struct {
 	proc, sys string
 	clock     func() (seconds float64, err error)
-	now       func() time.Duration // since boot, on the probe's clock
+	now       func() time.Duration // time since boot, on the clock that the probe uses
 	wall      func() (sinceBoot float64, err error)
 	ipv4      func() ([]held, error)
 	names     resolved
 }
 
-// New returns a reader of this machine.
+// New returns a reader for this machine.
 func New() *Reader {
 	return &Reader{
 		proc: procfs.DefaultMountPoint, sys: "/sys", clock: maxError, now: disk.Monotonic, wall: bootedAt,
@@ -54,7 +54,7 @@ func (r *Reader) Read() health.MachineReading {
 	}
 }
 
-// absence is the reason why this kernel does not have a figure, as a stable text.
+// absence returns why this kernel does not report a figure, as a stable text.
 type absence string
 
 func (a absence) Error() string { return string(a) }
@@ -98,8 +98,8 @@ func (r *Reader) stalled() (float64, error) {
 }
 
 const (
-	smallFile      = 64 << 10 // the largest size of one of the kernel's files
-	mostOfAKind    = 64       // memory controllers that are read
+	smallFile      = 64 << 10 // maximum size of a file of the kernel, in bytes
+	mostOfAKind    = 64       // maximum number of memory controllers to read
 	edac           = "devices/system/edac/mc"
 	noMemoryErrors = absence("the kernel has no driver that counts errors of this memory (EDAC)")
 )
@@ -144,7 +144,7 @@ func (r *Reader) modules(counter string) (float64, error) {
 }
 
 func count(path, text string) (float64, error) {
-	n, err := strconv.ParseUint(text, 10, 53) // what a float64 holds exactly
+	n, err := strconv.ParseUint(text, 10, 53) // a float64 represents integers of up to 53 bits exactly
 	if err != nil {
 		return 0, absence(path + " is not a number")
 	}

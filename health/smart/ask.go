@@ -33,12 +33,12 @@ const (
 type asker struct {
 	program string
 	sys     string
-	dir     string // for the locks
+	dir     string // directory of the locks
 	each    time.Duration
 	all     time.Duration
 }
 
-// Main asks all drives and publishes their answers. It writes to news what it has not reported before.
+// Main asks all drives and publishes their answers. It writes problems that it has not reported before to news.
 func Main(files rootfile.Tree, news io.Writer) error {
 	a := asker{program: program, sys: "/sys", dir: Dir, each: eachTakes, all: allTake}
 	return a.handOver(context.Background(), files, news)
@@ -109,8 +109,8 @@ var (
 	errNoTime  = errors.New("skipped: other drives took too long")
 )
 
-// smartctl returns its output on a drive. The error has no changing numbers. A process that hangs in the kernel cannot
-// be killed: it is left alone, and its lock keeps others from being started.
+// smartctl runs smartctl on a drive and returns its output. The error contains no numbers that change. A process that
+// hangs in the kernel cannot be killed: it is left running, and its lock prevents a second one for the same drive.
 func (a asker) smartctl(ctx context.Context, name string) ([]byte, error) {
 	if ctx.Err() != nil {
 		return nil, errNoTime
@@ -136,10 +136,10 @@ func (a asker) smartctl(ctx context.Context, name string) ([]byte, error) {
 	go func() { ended <- cmd.Wait() }()
 	select {
 	case err = <-ended:
-	case <-time.After(a.each + 2*time.Second): // after it was killed
+	case <-time.After(a.each + 2*time.Second): // the process hangs although it was killed
 		return nil, errHangs
 	}
-	var status *exec.ExitError // its bits repeat what the text says
+	var status *exec.ExitError // the bits of the exit status repeat what the output contains
 	switch {
 	case out.over:
 		return nil, errTooMuch
@@ -151,7 +151,7 @@ func (a asker) smartctl(ctx context.Context, name string) ([]byte, error) {
 	return out.kept, nil
 }
 
-// bounded keeps what is written to it up to a limit, and refuses the rest.
+// bounded is a writer that keeps data up to a limit, and refuses the rest.
 type bounded struct {
 	kept []byte
 	over bool

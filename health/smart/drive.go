@@ -48,7 +48,8 @@ type output struct {
 	Used *int `json:"scsi_percentage_used_endurance_indicator"`
 }
 
-// attribute names the counters of an ATA drive that concern its medium. Most others are vendor-specific.
+// attribute returns the name of an ATA drive's counter, if it counts errors of the medium. Most other counters are
+// vendor-specific.
 func attribute(id int) string {
 	switch id {
 	case 5:
@@ -126,7 +127,7 @@ func refusal(o output) string {
 	return "no SMART support"
 }
 
-// add counts errors; those of one kind are added up.
+// add adds a counter of errors; counters with the same name are added up.
 func add(d *health.Drive, of string, n *uint64) {
 	const most = 1 << 48 // an ATA drive's counter has six bytes
 	if n == nil || *n > most {
@@ -162,7 +163,7 @@ func tidy(d *health.Drive) {
 		}
 	}
 	for _, percent := range []**int{&d.Spare, &d.SpareLimit, &d.Used} {
-		if p := *percent; p != nil && (*p < 0 || *p > 255) { // the range of the log's byte
+		if p := *percent; p != nil && (*p < 0 || *p > 255) { // the log stores the percentage in one byte
 			*percent = nil
 		}
 	}

@@ -29,10 +29,10 @@ var isNotice = regexp.MustCompile(`(?i)^(licen[cs]e|copying|notice|patents)([-._
 type source struct {
 	name string // path and version
 	root string
-	dirs map[string]bool // the directories of the linked packages
+	dirs map[string]bool // directories of the linked packages
 }
 
-// notice is a text, with its sources.
+// notice is the text of a notice, with the sources that it covers.
 type notice struct {
 	text string
 	of   []string
@@ -64,8 +64,8 @@ func (j job) licences(ctx context.Context) error {
 	return os.WriteFile(filepath.Join(j.stage, "third-party"), text.Bytes(), 0o644)
 }
 
-// linkedBy returns the sources that the packages are linked from on an architecture, except the main module: sorted, Go
-// first.
+// linkedBy returns the sources from which the packages are linked on an architecture, except the main module: sorted,
+// Go first.
 func linkedBy(ctx context.Context, dir, arch string, packages ...string) ([]source, error) {
 	args := append([]string{"list", "-deps", "-json=Dir,Standard,Module"}, packages...)
 	c := exec.CommandContext(ctx, "go", args...)
@@ -105,7 +105,7 @@ func linkedBy(ctx context.Context, dir, arch string, packages ...string) ([]sour
 	}
 }
 
-// goItself is the library and the runtime, which are in every program.
+// goItself is Go's standard library and runtime, which are part of every program.
 func goItself(ctx context.Context, dir string) (source, error) {
 	c := exec.CommandContext(ctx, "go", "env", "GOROOT", "GOVERSION")
 	c.Dir = dir
@@ -138,7 +138,7 @@ func merge(a, b []source) []source {
 	})
 }
 
-// checkModules returns an error unless all modules that a program was built from are among the sources.
+// checkModules returns an error unless all modules from which a program was built are among the sources.
 func checkModules(all []source, program string) error {
 	info, err := buildinfo.ReadFile(program)
 	if err != nil {

@@ -29,7 +29,7 @@ import (
 
 // job describes a build.
 type job struct {
-	version string // of the packages
+	version string // version of the packages
 	release string // the version that the programs report
 	stage   string
 	out     string
@@ -38,7 +38,7 @@ type job struct {
 	arches  []string
 	formats []string
 	product product
-	date    time.Time // for all files with a date
+	date    time.Time // date of all files in the packages
 }
 
 func main() {
@@ -168,7 +168,7 @@ func (j job) pages(ctx context.Context) error {
 	return nil
 }
 
-// completions generates them with quorumctl, built for this machine.
+// completions generates the shell completions with a quorumctl built for this machine.
 func (j job) completions(ctx context.Context) error {
 	program := filepath.Join(j.stage, runtime.GOARCH, "quorumctl")
 	if _, err := os.Stat(program); err != nil {
@@ -208,7 +208,8 @@ func (j job) pack(ctx context.Context, arch, format string) error {
 			map[string]string{"amd64": "x86_64", "arm64": "aarch64"}[arch]),
 	}[format]
 	path := filepath.Join(j.out, name)
-	recipe, err := os.ReadFile(j.product.recipe) // nfpm itself expands variables in few places
+	// expanded here, because nfpm itself expands variables in only a few places
+	recipe, err := os.ReadFile(j.product.recipe)
 	if err != nil {
 		return err
 	}

@@ -11,17 +11,17 @@ import (
 
 // product is a set of packages.
 type product struct {
-	name     string // of the packages
-	own      bool   // with completions and messages of its own
-	dir      string // of the module that its programs are built in
+	name     string // name of the packages
+	own      bool   // has its own shell completions and journal catalog
+	dir      string // directory of the module in which its programs are built
 	programs map[string]string
 	pages    string // pattern of its manual pages
 	recipe   string
-	notice   string // precedes the licences of others
-	news     string // where the changes are listed
+	notice   string // text that precedes the licences of third parties
+	news     string // where its changes are listed
 }
 
-// products returns all products by name. The tests build etcd from the same module.
+// products returns all products by name. The etcd package is built from the module that the tests use, too.
 func products() map[string]product {
 	return map[string]product{
 		"quorumd": {
@@ -44,7 +44,7 @@ func products() map[string]product {
 	}
 }
 
-// pinned takes the version of the packages from etcd's module.
+// pinned sets the version of the packages to the version of etcd's module.
 func (j *job) pinned(ctx context.Context) error {
 	c := exec.CommandContext(ctx, "go", "list", "-m", "-f", "{{.Version}}", j.product.programs["etcd"])
 	c.Dir = j.product.dir

@@ -29,8 +29,8 @@ func writeGzip(path string, data []byte) error {
 	return os.WriteFile(path, b.Bytes(), 0o644)
 }
 
-// page returns the Markdown of a manual page. The page of the configuration includes the default file itself, so that
-// it names every key.
+// page returns the Markdown of a manual page. The page about the configuration includes the default configuration, so
+// that it names every key.
 func page(source string) (io.Reader, error) {
 	text, err := os.ReadFile(source)
 	if err != nil || filepath.Base(source) != "quorumd.yaml.5.md" {

@@ -56,7 +56,7 @@ func (f files) pack(names []string, now time.Time) ([]byte, error) {
 			return nil, err
 		}
 	}
-	if err := w.Close(); err != nil { // writes the end marker
+	if err := w.Close(); err != nil { // Close writes the end-of-archive marker
 		return nil, err
 	}
 	return out.Bytes(), nil
@@ -145,7 +145,8 @@ func (f files) check(now time.Time) (host, error) {
 		if err := inTime(file, pair.Leaf, now); err != nil {
 			return host{}, err
 		}
-		for _, usage := range l.usages { // Verify accepts any one of several usages
+		// one call per usage: Verify accepts a certificate that has any one of the usages
+		for _, usage := range l.usages {
 			if _, err := pair.Leaf.Verify(x509.VerifyOptions{
 				Roots: roots[l.ca], CurrentTime: now, KeyUsages: []x509.ExtKeyUsage{usage},
 			}); err != nil {

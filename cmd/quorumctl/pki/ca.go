@@ -99,7 +99,7 @@ func Create(dir string, now time.Time, permit ...string) error {
 	if err != nil {
 		return err
 	}
-	defer func() { _ = os.RemoveAll(temp) }() // after a success it no longer exists
+	defer func() { _ = os.RemoveAll(temp) }() // on success, temp has been renamed
 	err = os.Mkdir(filepath.Join(temp, issuedDir), 0o700)
 	for cert, key := range map[string]string{caCert: caKey, peerCACert: peerCAKey} {
 		certPEM, keyPEM, makeErr := newCA(cert, names, now)
@@ -120,8 +120,8 @@ func Create(dir string, now time.Time, permit ...string) error {
 	return atomicfile.SyncDir(filepath.Dir(dir))
 }
 
-// Open reads the CAs for inspection, and checks that they are valid now. It first completes the final step of a
-// rotation if that was interrupted. It fails while another process changes the directory.
+// Open reads the CAs for inspection, and checks that they are valid now. If the final step of a rotation was
+// interrupted, Open completes it first. It fails while another process changes the directory.
 func Open(dir string, now time.Time) (*Directory, error) {
 	a, done, err := open(dir, toRead, now)
 	if err != nil {
@@ -145,7 +145,7 @@ func open(dir string, how int, now time.Time) (a *Directory, done func(), err er
 	}
 	r, err := readRotation(dir)
 	if err == nil && r != nil && r.Step == stepEnding {
-		if how == toRead { // completing it needs the exclusive lock
+		if how == toRead { // completing the rotation needs the exclusive lock
 			unlock()
 			return open(dir, toChange, now)
 		}

@@ -19,12 +19,12 @@ type certificate = x509.Certificate
 
 // Certificate describes one certificate for operators.
 type Certificate struct {
-	File  string    `json:"file"` // without its directory
+	File  string    `json:"file"` // file name without the directory
 	What  string    `json:"what"` // owner and purpose
 	Names []string  `json:"names"`
 	From  time.Time `json:"from"`
 	Until time.Time `json:"until"`
-	Days  int       `json:"days"` // left, rounded down; below zero once it has expired
+	Days  int       `json:"days"` // days of validity left, rounded down; negative once the certificate has expired
 	// Shared reports a CA that is trusted at both ports of etcd: a client's certificate is then accepted at the peer
 	// port.
 	Shared bool `json:"shared,omitempty"`
@@ -81,7 +81,7 @@ func Inspect(dir string, now time.Time) ([]Certificate, error) {
 func sharedIn(dir string) []*certificate {
 	trusted, err := trustedIn(dir)
 	if err != nil {
-		return nil // Inspect reports an unreadable file
+		return nil // Inspect itself reports an unreadable file
 	}
 	return slices.DeleteFunc(trusted[caCert], func(c *certificate) bool {
 		return !slices.ContainsFunc(trusted[peerCACert], func(p *certificate) bool { return same(p, c) })

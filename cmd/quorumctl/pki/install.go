@@ -35,7 +35,7 @@ type Installed struct {
 	Dir     string    `json:"dir"`
 	Until   time.Time `json:"until"`
 	Renewed bool      `json:"renewed"` // the host had certificates before
-	CAs     []CA      `json:"cas"`     // of the bundle
+	CAs     []CA      `json:"cas"`     // the CAs in the bundle
 }
 
 // CA identifies a CA in a directory or bundle.
@@ -223,7 +223,8 @@ func (f files) put(names []string, p Place) error {
 				return err
 			}
 		}
-		if err := os.Chmod(temp, mode); err != nil { // only now, so that no other group could read it
+		// after the change of group, so that no other group can ever read the file
+		if err := os.Chmod(temp, mode); err != nil {
 			return err
 		}
 	}

@@ -56,7 +56,7 @@ func namesOf(host string, addresses []string) (sans, error) {
 	s := sans{dns: []string{host, "localhost"}, ips: []net.IP{net.IPv4(127, 0, 0, 1), net.IPv6loopback}}
 	for _, text := range addresses {
 		ip, err := netip.ParseAddr(text)
-		numbers := strings.Trim(text, "0123456789.") == "" // a mistyped address, not a name
+		numbers := strings.Trim(text, "0123456789.") == "" // only digits and dots: a mistyped address, not a name
 		switch {
 		case err == nil && (ip.IsUnspecified() || ip.IsMulticast() || ip.Zone() != ""):
 			return sans{}, mistyped("give the address at which the other hosts reach it", "%s is not a host address",

@@ -36,6 +36,6 @@ func lock(dir string, how int) (unlock func(), err error) {
 	}
 	return func() {
 		_ = unix.Flock(int(d.Fd()), unix.LOCK_UN) // a child that was forked meanwhile still has the file open
-		_ = d.Close()                             // opened for reading only
+		_ = d.Close()                             // the directory was opened only for reading, so no data can be lost
 	}, nil
 }

@@ -88,7 +88,7 @@ func mistyped(remedy, format string, args ...any) error {
 
 // leaf describes one of the certificates that each host has.
 type leaf struct {
-	name   string // of its files
+	name   string // base name of its files
 	owner  string // the program that uses it, for operators
 	ca     string // the file of the CA that signs it
 	usages []x509.ExtKeyUsage

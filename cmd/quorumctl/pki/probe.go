@@ -28,18 +28,18 @@ import (
 )
 
 const (
-	lookTimeout  = 5 * time.Second // for one connection
+	lookTimeout  = 5 * time.Second // time limit of one connection
 	probeLife    = 10 * time.Minute
 	maxAnswer    = 1 << 20 // bytes
 	maxPorts     = 256
-	maxMemberURL = 8 // URLs of each type per member
+	maxMemberURL = 8 // per member, for client URLs and for peer URLs
 )
 
 // The CAs that may have signed the certificate of a port.
 const (
 	ByOld   = "old"
 	ByNew   = "new"
-	ByOther = "other" // neither of them, or the certificate is not valid for the address
+	ByOther = "other" // neither the old nor the new CA, or the certificate is not valid for the address
 )
 
 // Answer describes whether a port accepts clients with a certificate of a CA.
@@ -54,10 +54,10 @@ const (
 
 // Port describes a port of a member, as observed in TLS handshakes.
 type Port struct {
-	Host  string `json:"host"` // its member name, or the name in its certificate; empty if neither is known
+	Host  string `json:"host"` // name of the member, or the name in its certificate; empty if neither is known
 	URL   string `json:"url"`
 	For   string `json:"for"`             // client or peer
-	Shows string `json:"shows,omitempty"` // CA of its certificate: old, new or other; empty if unknown
+	Shows string `json:"shows,omitempty"` // CA that signed the port's certificate: old, new or other; empty if unknown
 	Old   Answer `json:"old"`             // the answer to a client with a certificate of the old CA
 	New   Answer `json:"new"`
 	Why   string `json:"why,omitempty"` // why an answer is unknown
@@ -183,7 +183,8 @@ func (l trustCheck) members(ctx context.Context, addresses []string) ([]Port, er
 			"them with --peers HOST:PORT", "no member returned the member list: %s", sum(texts(whys)))
 	}
 	slices.SortFunc(all, func(a, b Port) int {
-		return cmp.Or(cmp.Compare(a.URL, b.URL), -cmp.Compare(a.Host, b.Host)) // a started member has a name
+		// prefer the entry with a name: a member has none until it has started
+		return cmp.Or(cmp.Compare(a.URL, b.URL), -cmp.Compare(a.Host, b.Host))
 	})
 	all = slices.CompactFunc(all, func(a, b Port) bool { return a.URL == b.URL })
 	slices.SortStableFunc(all, func(a, b Port) int { return cmp.Compare(a.Host, b.Host) })
@@ -260,7 +261,7 @@ func (l trustCheck) port(ctx context.Context, p *Port) {
 			p.Why = "it asks for no client certificate, so its trusted CAs cannot be seen (client-cert-auth)"
 		case err == nil:
 			*probe.into = Accepts
-		case refusal && remote.Op == "remote error": // the operation of an alert from the server in crypto/tls
+		case refusal && remote.Op == "remote error": // crypto/tls reports a TLS alert from the server with this Op
 			*probe.into = Refuses
 		default:
 			p.Why = err.Error()
@@ -312,7 +313,7 @@ func exchange(ctx context.Context, at string, show tls.Certificate, path string)
 		},
 		GetClientCertificate: func(*tls.CertificateRequestInfo) (*tls.Certificate, error) {
 			asked = true
-			return &show, nil // regardless of the CAs that the server announces
+			return &show, nil // present the certificate even if the server does not announce its CA
 		},
 	})
 	if err := secured.HandshakeContext(ctx); err != nil {

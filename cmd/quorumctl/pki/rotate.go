@@ -49,7 +49,7 @@ type rotation struct {
 	// Back reports that the rotation was reversed: it leads back to the CAs from before it began.
 	Back bool `json:"back,omitempty"`
 
-	old, next cas // the CAs that the hosts leave and adopt
+	old, next cas // the CAs that the hosts stop using, and those that replace them
 }
 
 // Rotation describes the progress of a CA rotation and what it waits for.
@@ -211,7 +211,7 @@ func (a *Directory) Undo(now time.Time) (Rotation, error) {
 		return Rotation{}, refused("quorumctl pki rotate begin", "no CA rotation is in progress")
 	}
 	a.cas = r.beginning()
-	// The reverse of the first step, in which hosts start to trust the second CA, is the last, in which they stop
+	// In the first step, hosts start to trust the second CA. Reversed, this is the last step, in which they stop
 	// trusting it.
 	r.Step, r.Back = stepEnding-r.Step, !r.Back
 	if err := r.write(a.dir); err != nil {
@@ -225,7 +225,7 @@ func (a *Directory) Undo(now time.Time) (Rotation, error) {
 		return Rotation{}, err
 	}
 	s, err := a.Status(nil, nil)
-	s.Bundles, s.Missing = bundles, nil // unknown: no host was checked
+	s.Bundles, s.Missing = bundles, nil // no host was checked, so what is missing is unknown
 	return s, err
 }
 
@@ -263,7 +263,7 @@ func (a *Directory) Next(ports []Port, without []string, now time.Time) (Rotatio
 	if s.Bundles = bundles; err != nil {
 		return s, err
 	}
-	if len(bundles) > 0 { // they did not exist before, so no host has them
+	if len(bundles) > 0 { // the bundles are new, so no host can have installed them
 		return s, nil
 	}
 	if len(s.Missing) > 0 {
@@ -364,7 +364,8 @@ func (r *rotation) end(dir string) error {
 	if err := errors.Join(atomicfile.SyncDir(aside), atomicfile.SyncDir(dir)); err != nil {
 		return err
 	}
-	for _, name := range []string{trustBoth, trustNew, rotationFile} { // the record last
+	// the record of the rotation last, so that an interrupted call can be repeated
+	for _, name := range []string{trustBoth, trustNew, rotationFile} {
 		if err := os.Remove(filepath.Join(dir, name)); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return err
 		}
@@ -376,7 +377,7 @@ func (r *rotation) end(dir string) error {
 func (r *rotation) take(dir, aside, next, old string) error {
 	from, to := filepath.Join(dir, next), filepath.Join(dir, old)
 	if _, err := os.Lstat(from); errors.Is(err, fs.ErrNotExist) {
-		return nil // done already, or this CA does not change
+		return nil // an earlier call has replaced it, or this CA does not change
 	}
 	gone := to
 	if r.Back {

@@ -28,7 +28,7 @@ type TrustedFile struct {
 	Fingerprints []string `json:"fingerprints"`
 	Added        []string `json:"added,omitempty"`
 	Dropped      []string `json:"dropped,omitempty"`
-	// New reports that the file did not exist before. etcd reads it only if its configuration names it.
+	// New reports that the file did not exist before. etcd reads the file only if etcd's configuration names it.
 	New bool `json:"new,omitempty"`
 }
 

@@ -23,7 +23,7 @@ import (
 const (
 	// fioGrace is how long fio may run beyond its time, and also how long it may take to stop after an interrupt.
 	fioGrace = 10 * time.Second
-	// mostOfFio limits the output that is read, in bytes.
+	// mostOfFio limits how much of fio's output is read, in bytes.
 	mostOfFio = 1 << 20
 )
 
@@ -140,7 +140,8 @@ func runFio(ctx context.Context, path, dir string, length, grace time.Duration) 
 	cmd := exec.Command(path, fioCommand(at.file, length)[1:]...)
 	cmd.Dir, cmd.WaitDelay = "/", grace
 	cmd.Env = []string{"PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", "LC_ALL=C"}
-	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Credential: at.as} // Ctrl-C must not reach it twice
+	// a process group of its own, so that Ctrl-C does not reach fio twice
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Credential: at.as}
 	var said, complaint bounded
 	cmd.Stdout, cmd.Stderr = &said, &complaint
 	if err := cmd.Start(); err != nil {

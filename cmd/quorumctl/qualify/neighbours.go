@@ -16,12 +16,12 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// search finds an etcd among the processes of a machine. Its limits keep it from reading very many processes. It reads
-// only /proc and sysfs, never the disk.
+// search finds an etcd among the processes of a machine. Its limits bound the search on a machine with very many
+// processes. It reads only /proc and sysfs, never the disk.
 type search struct {
 	proc      string
-	processes int // maximum to read
-	files     int // maximum to read, of all etcds together
+	processes int // maximum number of processes to check
+	files     int // maximum number of open files to check, of all etcd processes together
 	time      time.Duration
 }
 
@@ -32,8 +32,8 @@ func usualSearch() *search {
 
 // neighbour is the result of a search.
 type neighbour struct {
-	pid    int    // an etcd that has files open for writing on the disk; 0 if none was found
-	hidden int    // an etcd whose files cannot be read
+	pid    int    // process ID of an etcd that has files open for writing on the disk; 0 if none was found
+	hidden int    // process ID of an etcd whose open files cannot be read
 	cut    string // why the search was incomplete
 }
 
@@ -52,7 +52,7 @@ func (s *search) etcdOn(device uint64) (found neighbour) {
 	for {
 		names, err := all.Readdirnames(256)
 		if err != nil {
-			return found // the end of the directory, the only error in /proc
+			return found // the end of the directory: reading /proc returns no other error
 		}
 		for _, name := range names {
 			pid, err := strconv.Atoi(name)

@@ -27,7 +27,8 @@ const (
 	connectRest = 20 * time.Millisecond
 	// peerPatience is the timeout of a connection and of a response.
 	peerPatience = 2 * time.Second
-	// mostFailures is the number of failures that ends the attempts: each takes the whole timeout.
+	// mostFailures is the number of failures after which the attempts end, because each failure takes the whole
+	// timeout.
 	mostFailures = 3
 	// padding makes a request larger than any Ethernet packet, including jumbo frames.
 	padding = 10 << 10
@@ -35,14 +36,14 @@ const (
 	heartbeat = 100 * time.Millisecond
 )
 
-// Peer is the result for one address. Times are in seconds, of TCP connections.
+// Peer is the result for one address. Its times are how long a TCP connection took to open, in seconds.
 type Peer struct {
 	Address string `json:"address"`
 	// Tries counts all connection attempts, and Failed those without any response. A refused connection is a response.
 	Tries   int     `json:"tries"`
 	Failed  int     `json:"failed"`
 	Refused int     `json:"refused"`
-	Error   string  `json:"error,omitempty"` // of the last failed or refused attempt
+	Error   string  `json:"error,omitempty"` // error of the last failed or refused attempt
 	P50     float64 `json:"p50Seconds"`
 	P99     float64 `json:"p99Seconds"`
 	Max     float64 `json:"maxSeconds"`

@@ -11,7 +11,7 @@ type Result string
 // The results.
 const (
 	Pass         Result = "pass"
-	Warn         Result = "warn" // etcd still runs well today
+	Warn         Result = "warn" // a risk, although etcd still runs well today
 	Undecided    Result = "undecided"
 	Fail         Result = "fail"
 	NotAvailable Result = "not available"
@@ -30,7 +30,7 @@ type Report struct {
 	Result Result  `json:"result"`
 	Dir    string  `json:"dir"`
 	Device string  `json:"device,omitempty"` // the whole disk, if the directory is on one block device
-	Limit  float64 `json:"limitSeconds"`     // for the 99th percentile of one writer
+	Limit  float64 `json:"limitSeconds"`     // limit for the 99th percentile of one writer
 	Runs   []Run   `json:"runs"`
 
 	// Peers are the results for the requested addresses.

@@ -82,9 +82,9 @@ func (f *Found) warn(format string, args ...any) {
 func (f *Found) findInterface(here Host) {
 	want, err := netip.ParseAddr(here.Address)
 	if err != nil {
-		return // a name: every host resolves it by itself
+		return // a DNS name, which every host resolves by itself
 	}
-	all, _ := net.Interfaces() // on an error there are none
+	all, _ := net.Interfaces() // on an error, the list is empty
 	for _, i := range all {
 		nets, _ := i.Addrs()
 		for _, n := range nets {
@@ -276,7 +276,7 @@ func (f Found) Differs(c config.Config) []string {
 		{"advertise-client-urls", "etcd.clientURL", c.Etcd.ClientURL},
 		{"initial-advertise-peer-urls", "etcd.peerURL", c.Etcd.PeerURL},
 	}
-	if t := c.Etcd.TLS; t != nil { // without TLS the URLs differ already
+	if t := c.Etcd.TLS; t != nil { // if only etcd uses TLS, the URLs differ already
 		settings = append(settings, setting{"cert-file", "etcd.tls.cert", t.Cert},
 			setting{"trusted-ca-file", "etcd.tls.ca", t.CA}, setting{"peer-cert-file", "etcd.tls.peerCert", t.PeerCert},
 			setting{"peer-trusted-ca-file", "etcd.tls.peerCA", t.PeerCA})

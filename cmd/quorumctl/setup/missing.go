@@ -66,7 +66,7 @@ func (m *missing) addresses(c config.Config, own []netip.Addr) {
 	} {
 		a, is := addressOf(u.url)
 		switch {
-		case !is: // a name: every host resolves it by itself
+		case !is: // a DNS name, which every host resolves by itself
 		case isExample(a):
 			m.add(u.key, "%s is a documentation address; use this host's own", a)
 		case a.IsLoopback() && remote:

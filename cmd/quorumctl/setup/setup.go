@@ -33,8 +33,8 @@ const (
 
 // Answers are the operator's input for a new cluster.
 type Answers struct {
-	Name    string   // of this host
-	ID      string   // of this host; empty: from the machine ID
+	Name    string   // name of this host
+	ID      string   // ID of this host; empty: from the machine ID
 	Hosts   []string // NAME=ADDRESS of all hosts that may hold a member, including this one
 	Cluster string
 	Voters  int    // 0: three, or one if there are fewer than three hosts

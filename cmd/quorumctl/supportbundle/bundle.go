@@ -29,7 +29,7 @@ import (
 // The limits of a bundle.
 const (
 	MaxFile   = 2 << 20  // bytes of one file
-	MaxBundle = 16 << 20 // bytes of all of them
+	MaxBundle = 16 << 20 // bytes of all files together
 	// maxRead limits the bytes read from a source. It is larger than MaxFile because secrets are removed before the
 	// file is truncated.
 	maxRead = 2 * MaxFile
@@ -96,7 +96,7 @@ func collectOne(ctx context.Context, s Source, r *Redactor) File {
 	var a answer
 	select {
 	case a = <-answered:
-	case <-ctx.Done(): // does not wait for a disk that hangs
+	case <-ctx.Done(): // do not wait for a source on a hanging disk
 		a.err = fmt.Errorf("no answer within %s", durationfmt.Text(patience))
 	}
 	f := File{Name: s.Name, Err: a.err}

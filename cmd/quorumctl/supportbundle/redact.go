@@ -69,7 +69,7 @@ func shapes() []shape {
 			"private key block", regexp.MustCompile(
 				`(?s)-----BEGIN PGP PRIVATE KEY BLOCK-----.*?(?:-----END PGP PRIVATE KEY BLOCK-----|\z)`), removed,
 		},
-		{ // tokens with a prefix of their service: GitHub, GitLab, Slack, Vault, npm, Stripe
+		{ // tokens with a prefix that identifies their service: GitHub, GitLab, Slack, Vault, npm, Stripe
 			"", regexp.MustCompile(`\b(?:gh[oprsu]_[A-Za-z0-9]{20,}|github_pat_\w{20,}|glpat-[\w-]{16,}|` +
 				`xox[a-z]-[A-Za-z0-9-]{10,}|hv[sbr]\.[\w-]{20,}|npm_[A-Za-z0-9]{20,}|[rs]k_live_[A-Za-z0-9]{16,})`), removed,
 		},
@@ -116,7 +116,7 @@ func WithoutComments(text []byte) []byte {
 // -1.
 func commentIn(line []byte) int {
 	var quote byte
-	first, closed := -1, -1 // the first # that begins a word, quoted or not; the last quote that closed
+	first, closed := -1, -1 // index of the first # that begins a word, quoted or not, and of the last closing quote
 	for i, c := range line {
 		begins := i == 0 || bytes.IndexByte([]byte(" \t[{,:"), line[i-1]) >= 0
 		switch {
@@ -193,9 +193,9 @@ func harmless(name, value string) bool {
 	switch {
 	case strings.HasPrefix(removed, value), slices.Contains([]string{"true", "false", "null", "none"}, value):
 		return true
-	case strings.HasPrefix(value, "/"): // a path, if the key expects one
+	case strings.HasPrefix(value, "/"): // harmless only if the key expects a path
 		return strings.HasSuffix(key, "file") || strings.HasSuffix(key, "dir")
-	case key == "token": // a lock token or a count in etcd
+	case key == "token": // harmless if it is a number: a fencing token or a count
 		return strings.Trim(value, "0123456789") == ""
 	}
 	return false

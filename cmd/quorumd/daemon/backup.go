@@ -48,16 +48,17 @@ func runBackup(args []string, stdout io.Writer) error {
 		return errors.New("a configuration and a job are expected")
 	}
 	debug.SetMemoryLimit(backupMemory)
-	syscall.Umask(0o007)           // a group may share the store; every file gets an explicit mode
-	signal.Ignore(syscall.SIGPIPE) // if its parent has ended, the job must still clean up
+	// the members of a group may share the store; each file is created with an explicit mode
+	syscall.Umask(0o007)
+	signal.Ignore(syscall.SIGPIPE) // the job must clean up even if its parent has exited
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM, syscall.SIGINT)
 	defer stop()
 	if args[1] == fetchJob {
-		return runFetch(ctx, args[0], args[2:], stdout) // urgent, so its priority stays: etcd is down
+		return runFetch(ctx, args[0], args[2:], stdout) // at normal priority: etcd is down until the fetch is done
 	}
 	limits := etcddb.Limits{Memory: parseMemory, CPU: parseTime}
 	confine := limits.Confine
-	if args[1] == "restoreTest" { // the limits must not apply to the etcd that it starts
+	if args[1] == "restoreTest" { // the limits must not apply to the etcd that the test starts
 		confine = limits.ConfineSelf
 	}
 	if err := confine(); err != nil {
@@ -91,8 +92,8 @@ func fetchCommand(conf config.Config, path string) []string {
 	return []string{self, backup.Command, path, fetchJob}
 }
 
-// runFetch writes the database of the named snapshot, if the stored file has the given checksum. It writes the end,
-// which a valid database needs, only after it has read the whole file and the checksum matched.
+// runFetch writes the database of the named snapshot, if the stored file has the given checksum. It writes the checksum
+// at the end, without which the database is invalid, only after it has read the whole file and the checksum matched.
 func runFetch(ctx context.Context, path string, args []string, stdout io.Writer) error {
 	if len(args) != 2 {
 		return errors.New("the name and the checksum of a snapshot are expected")
@@ -119,7 +120,7 @@ func runFetch(ctx context.Context, path string, args []string, stdout io.Writer)
 	}
 	err = copyChecksumLast(stdout, snapshot)
 	if errors.Is(err, syscall.EPIPE) {
-		err = nil // the reader has ended, and reports the reason itself
+		err = nil // the reader has exited and reports the reason itself
 	}
 	return errors.Join(err, snapshot.Close())
 }
@@ -168,7 +169,7 @@ type job struct {
 	conf     config.Config
 	store    backup.Store
 	options  backup.Options
-	evidence backup.Evidence // recorded on this host
+	evidence backup.Evidence // evidence recorded on this host
 	unread   error           // why evidence cannot be read; a snapshot can still be saved
 }
 

@@ -11,7 +11,7 @@ import (
 // certificateFiles returns the paths of the certificate files that connections to etcd depend on. etcd's own files may
 // be missing from the list, if only etcd's unit names them, and may be unreadable for this user.
 func certificateFiles(conf config.Config) certificates.Files {
-	env := conf.Environment("", "") // including what follows from etcd.tls
+	env := conf.Environment("", "") // includes the variables derived from etcd.tls
 	files := certificates.Files{
 		Chains: []string{
 			env["ETCD_CERT_FILE"], env["ETCD_CLIENT_CERT_FILE"], env["ETCD_PEER_CERT_FILE"],

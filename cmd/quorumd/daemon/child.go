@@ -52,7 +52,8 @@ func children(config, runAs string) []string {
 // agentOf returns the name of the agent with that configuration.
 func agentOf(config string) string { return strings.TrimSuffix(filepath.Base(config), ".yaml") }
 
-// configOf returns the path of an agent's configuration. It refuses a name that leads out of the directory.
+// configOf returns the path of an agent's configuration. It refuses a name that would lead out of the directory of
+// configurations.
 func configOf(dir, agent string) (string, error) {
 	if err := roothelper.CheckAgent(agent); err != nil {
 		return "", err

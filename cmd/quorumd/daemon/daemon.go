@@ -127,7 +127,7 @@ func Run(ctx context.Context, opt Options) error {
 		Now: sinceBoot, Wall: wall, Logger: log,
 		Stepping: opt.Stepping, Rounded: readiness(notifier, log),
 	}
-	if exchange != nil { // otherwise the interface would hold a nil pointer
+	if exchange != nil { // a nil pointer in the interface would not compare equal to nil
 		options.BootstrapAnswers = exchange
 	}
 	a, err := agent.New(options)
@@ -179,7 +179,7 @@ func Run(ctx context.Context, opt Options) error {
 	}
 	group.Go(func() error { reloadTLS(ctx, parts.etcd, tlsEvery*conf.Timing.Interval, log); return nil })
 	err = group.Wait()
-	_ = notifyEnd(ctx, notifier) // the agent ends regardless
+	_ = notifyEnd(ctx, notifier) // the agent ends even if systemd cannot be notified
 	log.Info("quorumd stopped; etcd left as it is")
 	return err
 }
@@ -280,13 +280,15 @@ func loadConfig(path string, log *slog.Logger) (config.Config, error) {
 }
 
 // checkFiles checks the files that the configuration names. It returns certificates that are not valid now in dated,
-// and other problems as the error. With an expired certificate the agent still starts, serves its status and loads the
-// next certificate by itself. If it exited with code 78 instead, it would stay down until an operator restarts it.
+// and other problems as the error. With an expired certificate the agent still starts, serves its status, and loads the
+// renewed certificate by itself. If the agent exited with code 78 instead, it would stay down until an operator
+// restarted it.
 func checkFiles(conf config.Config) (dated []config.Problem, err error) {
 	problems, _ := errors.AsType[config.Errors](conf.CheckFiles())
 	dated, others := problems.Dated()
 	for _, of := range conf.EtcdDates() {
-		if !slices.Contains(dated, of) { // CheckFiles also reports etcd's files if this user can read them
+		// no duplicates: CheckFiles has reported etcd's files if this user can read them
+		if !slices.Contains(dated, of) {
 			dated = append(dated, of)
 		}
 	}

@@ -29,7 +29,7 @@ const (
 	// statuses of a crash, a wrong command line, timeout(1), and a shell that does not find the program.
 	exitHeld     = 75
 	guardTimeout = 5 * time.Second
-	maxAgents    = 64 // configurations that are read
+	maxAgents    = 64 // maximum number of configurations to read
 )
 
 // startGuard prevents the start of etcd's unit on a new host until the agent has made its first decision. At the first

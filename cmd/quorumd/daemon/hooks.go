@@ -84,8 +84,9 @@ func makeOutcomes(dir string) error {
 	return errors.Join(os.MkdirAll(dir, 0o755), os.Chmod(filepath.Dir(dir), 0o755), os.Chmod(dir, 0o755))
 }
 
-// runHooks runs the programs that the agent has requested. The last argument is one of the occasions of package hooks,
-// such as "before". The service passes no flags, and appends ":" and the name of an agent other than the main one.
+// runHooks runs the programs that the agent has requested. The last argument is one of the occasions that package hooks
+// defines, such as "before". The service passes no flags, and appends ":" and the name of an agent other than the main
+// one.
 func runHooks(args []string) error {
 	flags := flag.NewFlagSet(hooksCommand, flag.ContinueOnError)
 	path := flags.String("config", "", "configuration file")

@@ -10,12 +10,11 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// sinceBoot is the clock of the agent: it never jumps, and runs on while the machine is
-// suspended.
+// sinceBoot is the clock of the agent. It never jumps, and it keeps running while the machine is suspended.
 func sinceBoot() time.Duration {
 	var t unix.Timespec
 	if err := unix.ClockGettime(unix.CLOCK_BOOTTIME, &t); err != nil {
-		panic(fmt.Sprintf("CLOCK_BOOTTIME: %v", err)) // every Linux since 2.6.39 has it
+		panic(fmt.Sprintf("CLOCK_BOOTTIME: %v", err)) // impossible: Linux has this clock since 2.6.39
 	}
 	return time.Duration(t.Nano())
 }

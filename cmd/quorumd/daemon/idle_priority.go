@@ -23,7 +23,7 @@ const (
 	ioprioWhoProcess = 1
 	ioprioIdle       = 3 << 13
 	maxThreads       = 1000
-	burstBytes       = 4 << 20 // progress that is allowed before the rate applies
+	burstBytes       = 4 << 20 // bytes that may be processed before the rate limit applies
 )
 
 // lowerPriority lowers the priority of this process and of the processes that it will start: they run only while the
@@ -31,7 +31,7 @@ const (
 func lowerPriority() {
 	runtime.GOMAXPROCS(1)
 	done := map[int]bool{}
-	for len(done) < maxThreads { // again while there are new threads: a thread inherits its creator's priority
+	for len(done) < maxThreads { // repeat while there are new threads: a thread inherits its creator's priority
 		tasks, err := os.ReadDir("/proc/self/task")
 		before := len(done)
 		for _, task := range tasks {
@@ -51,7 +51,7 @@ func lowerPriority() {
 // lowerThread lowers the priority of one thread.
 func lowerThread(id int) {
 	_ = unix.Setpriority(unix.PRIO_PROCESS, id, leastNice)
-	var none int32 // this policy has no priorities
+	var none int32 // struct sched_param: SCHED_IDLE has no priorities
 	_, _, _ = unix.Syscall(unix.SYS_SCHED_SETSCHEDULER, uintptr(id), schedIdle,
 		uintptr(unsafe.Pointer(&none))) //nolint:gosec // the kernel reads a number
 	_, _, _ = unix.Syscall(unix.SYS_IOPRIO_SET, ioprioWhoProcess, uintptr(id), ioprioIdle)
@@ -62,7 +62,8 @@ func throttle(ctx context.Context, most config.Size, did func(int64)) func(int64
 	limit := rate.NewLimiter(rate.Limit(most), burstBytes)
 	return func(n int64) {
 		did(n)
-		for ; n > 0 && ctx.Err() == nil; n -= burstBytes { // the caller checks the context itself
+		// WaitN can fail only if the context ends, and the caller checks that itself
+		for ; n > 0 && ctx.Err() == nil; n -= burstBytes {
 			_ = limit.WaitN(ctx, int(min(n, burstBytes)))
 		}
 	}

@@ -37,7 +37,7 @@ const (
 	scrapesPerNetwork = 4
 )
 
-// scrapeTimes returns limits that suit Prometheus: an answer may take twice the default scrape timeout, and a
+// scrapeTimes returns time limits that suit Prometheus: a response may take twice the default scrape timeout, and a
 // connection may be idle for longer than the default scrape interval.
 func scrapeTimes() connlimit.Times {
 	return connlimit.Times{
@@ -58,9 +58,10 @@ func listenMetrics(conf config.Metrics, version string, statusPage http.Handler,
 	mux := http.NewServeMux()
 	mux.Handle("/", statusPage)
 	mux.Handle("GET /metrics", promhttp.HandlerFor(registry, promhttp.HandlerOpts{}))
-	mux.HandleFunc("/metrics", func(w http.ResponseWriter, _ *http.Request) { // otherwise "/" would serve it
+	// without this, "/" would serve the other methods
+	mux.HandleFunc("/metrics", func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Allow", "GET, HEAD")
-		http.Error(w, "metrics are only read", http.StatusMethodNotAllowed)
+		http.Error(w, "metrics are read-only", http.StatusMethodNotAllowed)
 	})
 	limits := connlimit.Limits{
 		Total: scrapesTotal, PerAddress: scrapesPerAddress, Allow: conf.Networks(), Reserved: scrapesPerNetwork,

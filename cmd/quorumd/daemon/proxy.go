@@ -138,7 +138,8 @@ func serveProxyMetrics(ctx context.Context, group *errgroup.Group, path string, 
 		registry.Register(collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))); err != nil {
 		return fmt.Errorf("cannot register metrics: %w", err)
 	}
-	if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) { // left by a killed process
+	// a killed process may have left the socket behind
+	if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return fmt.Errorf("cannot serve metrics: %w", err)
 	}
 	var config net.ListenConfig
@@ -165,7 +166,7 @@ func serveProxyMetrics(ctx context.Context, group *errgroup.Group, path string, 
 	return nil
 }
 
-// voters returns the list of voters for the proxy, and whether it is known.
+// voters returns the list of voters for the proxy, and whether the voters are known.
 type voters interface {
 	Voters() (proxy.List, bool)
 }

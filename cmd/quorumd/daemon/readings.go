@@ -42,7 +42,8 @@ func readings(e config.Etcd, kernel *sensors.Reader, booted boots) []observe.Sou
 			func(in *health.Input) *health.DevicesReading { return &in.Devices }, kernel.Devices),
 		observe.Reading(hardwareEvery, "drive health data is out of date",
 			func(in *health.Input) *health.HardwareReading { return &in.Hardware }, recorded),
-		// A hung drive may block its temperature sensor, and that is when the drive's other readings are needed.
+		// This is a separate reading, because a hung drive may block its temperature sensor, and just then the drive's
+		// other readings are needed.
 		observe.Reading(hardwareEvery, "sensor readings are out of date",
 			func(in *health.Input) *health.Several[health.Sensor] { return &in.Hardware.Sensors },
 			func(context.Context) health.Several[health.Sensor] { return sensors.New().Sensors() }),
@@ -50,7 +51,7 @@ func readings(e config.Etcd, kernel *sensors.Reader, booted boots) []observe.Sou
 	if e.WALDir != "" {
 		all = append(all, observe.DeviceReading(kernelEvery, "the file system of etcd's database does not respond",
 			func(in *health.Input) *health.DatabaseReading {
-				in.Database.Apart = true // until the first reading
+				in.Database.Apart = true // assumed until the first reading
 				return &in.Database
 			},
 			func(log uint64) health.DatabaseReading { return kernel.Database(e.DataDir, log) }))
@@ -84,7 +85,7 @@ func peerHost(e config.Etcd) string {
 }
 
 // peersEvery is how often the peer connections are read. Each read makes the kernel walk through all connections of the
-// host, and the check covers minutes.
+// host, and the check covers minutes, so reading more often would cost more than it helps.
 const peersEvery = 30 * time.Second
 
 // linkReader returns a reader of the interfaces and the connections that carry etcd's peer traffic. Only one goroutine

@@ -34,7 +34,7 @@ func spoolReader(conf config.Config) func() (policy.Spool, error) {
 	}
 }
 
-// sharesDisk reports whether the spool may be on the file system of etcd's data or log.
+// sharesDisk reports whether the spool may be on the file system of etcd's data or of its write-ahead log.
 func sharesDisk(conf config.Config) bool {
 	own, ok := deviceOf(conf.Paths.State)
 	for _, dir := range []string{conf.Etcd.DataDir, conf.Etcd.WALDir} {
@@ -86,8 +86,8 @@ func (j job) testRestore(ctx context.Context, name string) (backup.Outcome, erro
 	return backup.Outcome{Snapshots: []backup.Snapshot{tested}, Served: served}, nil
 }
 
-// untestable distinguishes errors of this host, which do not concern the snapshot, from failures of the test. Errors of
-// this host become the outcome's Unprovable.
+// untestable separates errors that are caused by this host, not by the snapshot, from failures of the test. It stores
+// them in the outcome's Unprovable.
 func untestable(err error) (backup.Outcome, error) {
 	if errors.Is(err, backup.ErrNoIdentity) || errors.Is(err, restoretest.ErrKilled) ||
 		errors.Is(err, restoretest.ErrNoMemory) {
@@ -125,7 +125,7 @@ func tidyRestoreTest(conf config.Config, log *slog.Logger) {
 		select {
 		case <-tick.C:
 		case <-limit.C:
-			return // the next restore test removes it
+			return // the next restore test removes the files
 		}
 	}
 }

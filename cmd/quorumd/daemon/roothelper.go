@@ -87,11 +87,13 @@ func (s orderServer) do(ctx context.Context, o roothelper.Request) error {
 		return fmt.Errorf("cannot carry out %q: %w", o.Word, err)
 	}
 	mayDo := conf.Etcd.Runner == config.RunnerSystemd || conf.Etcd.Runner == config.RunnerExternal &&
-		(o.Word == roothelper.SetEnvironment || o.Word == roothelper.RunHooks) // an external etcd has no unit
+		// other orders need a unit, which an external etcd does not have
+		(o.Word == roothelper.SetEnvironment || o.Word == roothelper.RunHooks)
 	if !mayDo {
 		return fmt.Errorf("cannot carry out %q: etcd.runner of %s is not systemd", o.Word, o.Agent)
 	}
-	if o.Word != roothelper.LetGo { // releasing the start guard only restores the behavior without quorumd
+	// LetGo needs no mode: without the start guard, etcd starts as it does without quorumd
+	if o.Word != roothelper.LetGo {
 		if err := checkManages(conf, o.Agent); err != nil {
 			return fmt.Errorf("cannot carry out %q: %w", o.Word, err)
 		}
@@ -143,7 +145,8 @@ func (s orderServer) writeEnvironment(conf config.Config, vars map[string]string
 	}
 	text, err := systemd.FormatEnvironment(vars)
 	if err == nil {
-		err = s.files.Write(conf.Etcd.EnvironmentFile, text, 0o600) // may contain a password; systemd reads it as root
+		// mode 0600: the file may contain a password, and systemd reads it as root
+		err = s.files.Write(conf.Etcd.EnvironmentFile, text, 0o600)
 	}
 	if err != nil {
 		return fmt.Errorf("cannot write the environment: %w", err)
@@ -168,19 +171,19 @@ func (s orderServer) runHooks(ctx context.Context, name string, h roothelper.Hoo
 }
 
 // driveUnit queues a systemd job for a unit. It starts and restarts only a unit whose file no user other than root can
-// write. Other jobs, such as those of a shutdown, may replace the job.
+// write. Another job for the unit, such as that of a shutdown, may replace this job.
 func driveUnit(ctx context.Context, files rootfile.Tree, name, verb string) error {
 	unit, err := systemd.NewService(systemd.Options{Unit: name})
 	if err != nil {
 		return err
 	}
 	defer unit.Close()           //nolint:errcheck // the job does not depend on the connection
-	if verb == roothelper.Stop { // also a unit whose file was removed
+	if verb == roothelper.Stop { // stop a unit even if its file was removed
 		return unit.Stop(ctx)
 	}
 	path, err := unit.File(ctx)
 	if err == nil {
-		path, err = filepath.EvalSymlinks(path) // as systemd did when it loaded the unit
+		path, err = filepath.EvalSymlinks(path) // systemd also followed symbolic links when it loaded the unit
 	}
 	if err == nil {
 		err = files.Check(path)

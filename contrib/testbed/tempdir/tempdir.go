@@ -15,7 +15,7 @@ import (
 	"testing"
 )
 
-// base is not os.TempDir(), for the reasons above.
+// base is the parent of all directories. It is not os.TempDir(), for the reasons given in the package comment.
 const base = "/tmp"
 
 // New returns a directory that is removed when the test ends.
@@ -49,7 +49,7 @@ func Make() (string, error) {
 // others because of a strict umask.
 func Self(t testing.TB) string {
 	t.Helper()
-	const self = "/proc/self/exe" // works below a directory that the other user cannot enter
+	const self = "/proc/self/exe" // this path works even if the other user cannot enter the program's directory
 	if err := os.Chmod(self, 0o755); err != nil {
 		t.Fatal(err)
 	}

@@ -28,13 +28,13 @@ import (
 	"github.com/quorumd/quorumd/contrib/lab"
 )
 
-// bound is how long it may take to boot all hosts (once a root file system exists) or to end them.
+// bound is how long it may take to boot all hosts (once a root file system exists) or to stop them.
 const bound = 2 * time.Minute
 
 const (
-	socketName = "control" // in the lab's directory: it marks a lab of this command
+	socketName = "control" // socket in the lab's directory; its presence shows that this command created the lab
 	logName    = "lab.log"
-	serve      = "serve" // what up starts in the background
+	serve      = "serve" // hidden command that "up" starts in the background
 )
 
 // settings are the flags that all commands share.
@@ -57,7 +57,7 @@ func main() {
 		err = s.run(flag.Args())
 	}
 	if exit, is := errors.AsType[*exec.ExitError](err); is {
-		os.Exit(exit.ExitCode()) // of the command on the host, which has printed the error
+		os.Exit(exit.ExitCode()) // the command on the host has printed the error itself
 	}
 	if err != nil {
 		fmt.Fprintf(os.Stderr, "lab: %v\n", err)
@@ -113,7 +113,7 @@ func (s settings) up(ctx context.Context) error {
 	defer log.Close()
 	cmd := exec.Command("/proc/self/exe", append(os.Args[1:len(os.Args)-1:len(os.Args)-1], serve)...)
 	cmd.Stdout, cmd.Stderr = log, log
-	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true} // so that it outlives the terminal
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true} // the lab must outlive the terminal
 	if err := cmd.Start(); err != nil {
 		return err
 	}
@@ -130,7 +130,7 @@ func (s settings) up(ctx context.Context) error {
 				return nil
 			}
 		case err := <-ended:
-			text, _ := os.ReadFile(log.Name()) // for the error
+			text, _ := os.ReadFile(log.Name()) // the error contains the log
 			return fmt.Errorf("cannot start a lab: %w: %s", err, text)
 		case <-deadline:
 			return fmt.Errorf("the lab did not start in time; see %s: %w", log.Name(), cmd.Process.Kill())

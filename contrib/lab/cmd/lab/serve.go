@@ -20,7 +20,7 @@ import (
 	"github.com/quorumd/quorumd/contrib/lab"
 )
 
-// failure begins the reply to a failed command.
+// failure is the prefix of the reply to a failed command.
 const failure = "cannot "
 
 // serve runs inside the lab's namespaces. It boots the hosts, and carries out commands until it is stopped.
@@ -66,7 +66,7 @@ func (s settings) hostsAndCommands(ctx context.Context, run string) error {
 		if err != nil {
 			return err
 		}
-		line, _ := bufio.NewReader(conn).ReadString('\n') // an empty line is an unknown command
+		line, _ := bufio.NewReader(conn).ReadString('\n') // on an error the line is empty, which is an unknown command
 		reply, err := answer(ctx, l, strings.Fields(line))
 		if err != nil {
 			reply = failure + "carry out the command: " + err.Error()
@@ -82,7 +82,7 @@ type command struct {
 	do                  func(ctx context.Context, l *lab.Lab, hosts []*lab.Host, rest []string) (string, error)
 }
 
-// commands lists all commands. Each takes the number of hosts that its args name.
+// commands lists all commands. The args of a command show how many hosts it takes.
 func commands() []command {
 	host := func(do func(ctx context.Context, h *lab.Host) error) func(context.Context, *lab.Lab, []*lab.Host,
 		[]string) (string, error) {
