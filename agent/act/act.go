@@ -232,8 +232,8 @@ func (a *Actor) finished(t *task, err error) round.Completion {
 	}
 	a.stepping(step, true)
 	switch {
-	case errors.Is(err, lock.ErrTaken) && step.Kind == policy.StepTakeLock:
-		c.Unsaid = true // not logged: another agent took the lock first
+	case errors.Is(err, lock.ErrTaken) && step.Kind == policy.StepTakeLock, errors.Is(err, errRightTaken):
+		c.Unsaid = true // not logged: another agent was first
 		return c
 	case err != nil:
 		a.log.Warn("step failed", "step", step.Kind, "why", step.Why, "error", err)

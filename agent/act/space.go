@@ -69,6 +69,9 @@ func (d *defragmentation) stop() {
 	}
 }
 
+// errRightTaken means that this agent was too late to claim a right to free space.
+var errRightTaken = errors.New("another agent has claimed the right to free space, or has taken the lock")
+
 // writeRights writes the missing rights to free space.
 func (a *Actor) writeRights(ctx context.Context, _ *task) error {
 	for n := 1; n <= policy.MaxRights; n++ {
@@ -97,7 +100,7 @@ func (a *Actor) claimRight(ctx context.Context, t *task) error {
 	case err != nil:
 		return err
 	case !answer.Succeeded:
-		return errors.New("another agent has claimed the right to free space, or has taken the lock")
+		return errRightTaken
 	}
 	return nil
 }

@@ -102,7 +102,8 @@ func unseal(r io.Reader, encrypted bool, with Identities) (io.ReadCloser, error)
 		}
 		plain, err := age.Decrypt(r, with...)
 		if _, is := errors.AsType[*age.NoIdentityMatchError](err); is {
-			return nil, fmt.Errorf("it is encrypted, and %w: add a matching identity to backup.identityFile", ErrNoIdentity)
+			return nil, fmt.Errorf("it is encrypted, and %w: add a matching identity to backup.identityFile",
+				ErrNoIdentity)
 		}
 		if err != nil {
 			return nil, err

@@ -42,8 +42,8 @@ func (s *spaceTracker) keep(now, retain time.Duration) int64 {
 	return s.marks[0].revision
 }
 
-// spaceOf returns what this host knows about freeing space. It runs after members, which reads the alarms. A right and a
-// compaction count only for the alarm during which they were made.
+// spaceOf returns what this host knows about freeing space. It runs after members, which reads the alarms. A right
+// and a compaction count only for the alarm during which this agent claimed or made them.
 func (b *Builder) spaceOf(v *policy.View, r *round.Round) policy.Space {
 	c, roomy := b.config.Space, v.Cluster.Roomy
 	b.space.observe(r.At, c.Retain, r.Revision)

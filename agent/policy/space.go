@@ -47,7 +47,7 @@ type Space struct {
 	RightsFor time.Duration // for how long this agent has observed this number
 	RoomyFor  time.Duration // for how long this agent has observed that there is no NOSPACE alarm
 	Mine      time.Duration // for how long this agent's own right is still valid; 0 if it has none
-	// Keep is the oldest revision that a compaction must keep, because it is as old as space.retain; 0 if this agent has
+	// Keep is the oldest revision that a compaction must keep: the current one of space.retain ago. 0 if this agent has
 	// not run for that long.
 	Keep      int64
 	Compacted time.Duration // since this agent last compacted the keys for this alarm; or Never
@@ -64,7 +64,8 @@ func (d Database) Over() bool { return d.Quota > 0 && d.Size*100 >= d.Quota*over
 
 // freeSpace ends a NOSPACE alarm, if this agent may.
 func freeSpace(v View) (Decision, bool) {
-	if !v.Space.Remediate || v.Self.Mode != Manage || !v.Cluster.Reachable || v.foreign() || v.Cluster.Roomy || !v.Cluster.Intact {
+	if !v.Space.Remediate || v.Self.Mode != Manage || !v.Cluster.Reachable || v.foreign() || v.Cluster.Roomy ||
+		!v.Cluster.Intact {
 		return Decision{}, false
 	}
 	if v.Asked != nil && v.Asked.Stopped { // the operation first starts the etcd that it has stopped
@@ -169,8 +170,8 @@ func compact(v View, m Member, inUse int64) Decision {
 	return do(Step{Kind: StepCompact, Revision: v.Space.Keep, Why: live})
 }
 
-// defragmentOnline defragments the next database. During a defragmentation a leader answers no renewal of a lease, so it
-// transfers its leadership first, and comes last.
+// defragmentOnline defragments the next database. The leader comes last, and transfers its leadership first, because a
+// leader answers no renewal of a lease during a defragmentation.
 func defragmentOnline(v View, over []Member) Decision {
 	next := over[0]
 	if i := slices.IndexFunc(over, func(m Member) bool { return !m.Leader }); i >= 0 {
@@ -178,7 +179,8 @@ func defragmentOnline(v View, over []Member) Decision {
 	}
 	if next.Leader {
 		for m := range v.Cluster.voters() {
-			if m.Leader || !m.Live || m.Database.Over() || v.againstLeader(m) != nil || v.Failed.Kind == StepLeadElsewhere {
+			if m.Leader || !m.Live || m.Database.Over() || v.againstLeader(m) != nil ||
+				v.Failed.Kind == StepLeadElsewhere {
 				continue
 			}
 			return do(Step{

@@ -102,7 +102,10 @@ func TestAnAgentWithTheRightFreesSpaceMemberByMember(t *testing.T) {
 		}, StepDefragmentOnline, ""},
 		{"then the alarm is disarmed", roomyAgain, StepDisarmNoSpace, ""},
 		{"live data needs a compaction", live, StepCompact, ""},
-		{"which keeps the history of space.retain", func(v *View) { live(v); v.Space.Keep = 0 }, StepNone, FreeingSpace},
+		{"which keeps the history of space.retain", func(v *View) {
+			live(v)
+			v.Space.Keep = 0
+		}, StepNone, FreeingSpace},
 		{"and takes effect after a while", func(v *View) {
 			live(v)
 			v.Space.Compacted = time.Second

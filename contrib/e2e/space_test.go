@@ -37,13 +37,17 @@ func remediating(t *testing.T) *world {
 	return w
 }
 
-// writeUntilFull writes until etcd raises the alarm. key names the key of the nth write.
+// writeUntilFull writes until etcd raises the alarm. key names the keys of the nth transaction, which writes 256 KiB.
 func (w *world) writeUntilFull(key func(n int) string) {
 	w.t.Helper()
 	ctx, cancel := context.WithTimeout(w.t.Context(), bound)
 	defer cancel()
 	for n := range 1000 {
-		_, err := w.hosts[0].etcd.Put(ctx, key(n), strings.Repeat("x", 256<<10))
+		var puts []clientv3.Op
+		for i := range 64 {
+			puts = append(puts, clientv3.OpPut(fmt.Sprintf("%s/%d", key(n), i), strings.Repeat("x", 4000)))
+		}
+		_, err := w.hosts[0].etcd.Txn(ctx).Then(puts...).Commit()
 		switch {
 		case errors.Is(err, rpctypes.ErrNoSpace):
 			return
@@ -77,9 +81,12 @@ func TestAnAgentFreesSpaceWhenOldRevisionsFillTheDatabases(t *testing.T) {
 	w.within(remedied, "etcd accepts writes again", w.acceptsWrites)
 	t.Logf("etcd rejected writes for %.1f s at most", time.Since(began).Seconds())
 	w.within(remedied, "no alarm is left", func() bool { return !w.alarmed() })
-	for _, h := range w.hosts {
-		if size := h.databaseSize(); size > 20<<20 {
-			t.Errorf("the database of %s still has %d MiB", h.Options.Name, size>>20)
+	ctx, cancel := context.WithTimeout(t.Context(), bound)
+	defer cancel()
+	for _, h := range w.hosts { // the file may be larger: it grows in steps of 16 MiB
+		s, err := h.etcd.Status(ctx, h.etcd.Endpoints()[0])
+		if err != nil || s.DbSize > 20<<20 {
+			t.Errorf("the database of %s still has %d MiB, %v", h.Options.Name, s.DbSize>>20, err)
 		}
 	}
 	w.within(remedied, "the rights are complete again", func() bool { return !w.absent(w.keys().Right(1)) })
@@ -94,7 +101,9 @@ func TestTheHostOfAnOperationFreesSpaceAndThenFinishes(t *testing.T) {
 	w := remediating(t)
 	holder := w.hosts[1]
 	holder.requestRunning()
-	w.eventually("the maintenance has begun", func() bool { return !w.absent(w.keys().Op()) && !w.absent(w.keys().Lock()) })
+	w.eventually("the maintenance has begun", func() bool {
+		return !w.absent(w.keys().Op()) && !w.absent(w.keys().Lock())
+	})
 	w.writeUntilFull(func(int) string { return "/filler" })
 	w.within(remedied, "etcd accepts writes again", w.acceptsWrites)
 	if w.absent(w.keys().Right(1)) {
@@ -112,7 +121,7 @@ func TestNoAgentDisarmsTheAlarmIfTheLiveDataFillsTheQuota(t *testing.T) {
 		for _, h := range w.hosts {
 			s, ok := h.status()
 			for _, r := range s.Reasons {
-				if ok && r.Code == string(policy.EtcdNoSpace) && strings.Contains(r.Text, "a compaction has not changed that") {
+				if ok && strings.Contains(r.Text, "a compaction has not changed that") {
 					return true
 				}
 			}

@@ -113,7 +113,7 @@ func Run(ctx context.Context, opt Options) error {
 		Etcd: parts.etcd, Unit: parts.unit, Probe: parts.probe, Data: parts.data, Recovery: parts.recovery,
 		Hold: startGuardOf(conf, orders), Machine: machine(conf, log), Hooks: programs,
 		DeleteOldDatabase: programs.Clean, Space: parts.etcd,
-		Snapshots:         openSnapshots(conf, opt.Config, log),
+		Snapshots: openSnapshots(conf, opt.Config, log),
 		Sources: observe.Sources{
 			EtcdVersion: binaryVersion(conf.Etcd), Discovery: discovered(conf.Cluster, parts.etcd),
 			Certificates: certificates.New(certificateFiles(conf), parts.etcd.TLS, wall).Read,
