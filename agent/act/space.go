@@ -60,7 +60,7 @@ func (d *defragmentation) start(member uint64, now func() time.Duration, f func(
 	return nil
 }
 
-// stop ends the call, so that the agent can exit. The member may go on.
+// stop ends the call, so that the agent can exit. The member may continue.
 func (d *defragmentation) stop() {
 	d.mu.Lock()
 	defer d.mu.Unlock()

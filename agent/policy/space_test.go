@@ -26,7 +26,7 @@ func fullView() View {
 	return v
 }
 
-// rightful gives this agent a right.
+// rightful lets this agent have a right.
 func rightful(v *View) {
 	v.Space.Rights, v.Space.RightsFor, v.Space.Mine = MaxRights-1, time.Second, time.Minute
 }
@@ -91,7 +91,7 @@ func TestAnAgentWithTheRightFreesSpaceMemberByMember(t *testing.T) {
 		{"but a member that is down for long does not", func(v *View) {
 			v.Cluster.Members[2].Live, v.Cluster.Members[2].DownFor = false, RightTaken
 		}, StepDefragmentOnline, ""},
-		{"the leader leads no more before its turn", func(v *View) {
+		{"the leader transfers its leadership first", func(v *View) {
 			roomyAgain(v)
 			v.Cluster.Members[0].Database.Size = 100 << 20
 		}, StepLeadElsewhere, ""},
@@ -148,7 +148,7 @@ func TestTheHolderOfTheLockFreesSpaceBeforeItsOperationContinues(t *testing.T) {
 		return v
 	}, []scene{
 		{"it needs no right", func(v *View) { v.Space.Rights = 0 }, StepDefragmentOnline, ""},
-		{"but if it has stopped etcd, its operation first goes on", func(v *View) {
+		{"but if it has stopped etcd, its operation continues first", func(v *View) {
 			v.Asked.Stopped, v.Unit.State = true, UnitInactive
 		}, StepSetPhase, ""},
 	})
