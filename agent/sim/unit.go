@@ -4,6 +4,7 @@
 package sim
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"maps"
@@ -24,7 +25,8 @@ type unit struct {
 	ranSinceBoot   bool // if false, systemd reports no time of a stop
 	frozen         bool // it was sent SIGSTOP
 	env            map[string]string
-	starts         int // the number of starts and exits, to ignore events of an earlier process
+	listens        string // the peer URL at which the process listens, or did
+	starts         int    // the number of starts and exits, to ignore events of an earlier process
 	busHangs       bool
 	byOperator     bool // an operator has stopped it
 	startAfterStop bool // start it as soon as it has stopped
@@ -75,6 +77,7 @@ func (u *unit) start() {
 	u.starts++
 	u.running, u.ranSinceBoot = true, true
 	u.startAfterStop, u.takenDown = false, false
+	u.listens = cmp.Or(u.env["ETCD_LISTEN_PEER_URLS"], u.host.peerURL())
 	u.setState(systemd.Activating, "success")
 	if m := u.member(); m != nil {
 		m.upSince = u.host.world.now()
@@ -178,7 +181,7 @@ func (u *unit) firstStart() bool {
 func (u *unit) envMatches() bool {
 	listed := map[string]bool{}
 	for _, m := range u.host.world.etcd.members {
-		listed[m.host.peerURL()] = true
+		listed[m.peerURL] = true
 	}
 	named := map[string]bool{}
 	for part := range strings.SplitSeq(u.env["ETCD_INITIAL_CLUSTER"], ",") {
