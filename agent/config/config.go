@@ -9,7 +9,7 @@
 //   - All at once. One call reports every problem of a file, each with its line, its key, what is wrong and what to do.
 //     No Go type is ever named.
 //   - Complete. A Config that Parse returns has every value filled in; defaults exist only here.
-//   - Declared once. A key exists because a field of the structs in the files sections*.go declares it,
+//   - Declared once. A key exists because a field of the structs in the files keys*.go declares it,
 //     with name, type, default, bounds and documentation. The default file is generated from them.
 //   - Bounded. For any input, Parse returns in bounded time and memory, and never panics.
 //   - No I/O beyond the file itself and the host name. Only Config.CheckFiles looks at the files that the configuration

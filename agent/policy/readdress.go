@@ -158,8 +158,8 @@ func connectedBefore(v View, m Member) bool {
 	return v.Asked.Work != WorkReaddress || present && h.Answered
 }
 
-// connectionsAwaited reports whether another host's readdress has waited, for a short time, for this host's report on the
-// connections of its etcd. The report needs readings newer than the request, which take several rounds. At long
+// connectionsAwaited reports whether another host's readdress has waited, for a short time, for this host's report on
+// its etcd's connections. The report needs readings newer than the request, which take several rounds. At long
 // intervals, the host would otherwise ask again before the reports arrive, every time.
 func connectionsAwaited(v View) bool {
 	own := slices.IndexFunc(v.Hosts, func(h Host) bool { return h.Own })

@@ -183,8 +183,8 @@ func (w *world) readdress(by *host, hosts ...*host) {
 }
 
 // readdressBack lets an operator request the readdress of all members whose peer URL is not the configured one, after
-// the faults have ended. A readdress waits while the voters are too few or an even number. If the operators' changes keep
-// other hosts from joining then, they set the old URLs again.
+// the faults have ended. A readdress waits while the voters are too few or an even number. If the operators' changes
+// keep other hosts from joining then, they set the old URLs again.
 func (w *world) readdressBack() {
 	i := slices.IndexFunc(w.hosts, func(h *host) bool { return h.agent != nil && h.powered })
 	var differ []*host
