@@ -57,6 +57,9 @@ type Sources struct {
 	EtcdSettings func(pid int) health.EtcdSettings
 	// MaxLearners returns the number of learners that the etcd with that process ID allows. It may hang.
 	MaxLearners func(pid int) (int, error)
+	// NextMaxLearners returns the number that it would allow if it were started again, and where that is set; 0 if
+	// unknown. It may hang.
+	NextMaxLearners func(pid int) (limit int, from string, err error)
 	// NextEtcd checks whether etcd.nextBinary can replace the etcd with that process ID; nil if none is configured. It
 	// may hang.
 	NextEtcd func(ctx context.Context, pid int) (policy.NextEtcd, error)

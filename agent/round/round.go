@@ -52,6 +52,7 @@ type Round struct {
 	Binary      HostState[string] // the version of the local etcd
 	NextEtcd    policy.NextEtcd   // what is known about etcd.nextBinary
 	MaxLearners int               // of the running local etcd; 0 if unknown
+	NextLimit   NextLimit         // on learners, of the local etcd's next start
 	PeerTLS     policy.PeerTLS    // of the running local etcd
 	PeerFiles   policy.PeerFiles  // the state of the configured files
 	Spool       HostState[policy.Spool]
@@ -72,6 +73,13 @@ type Round struct {
 	ViewedAt     time.Duration // when the view was built
 	// ReasonFor maps each of the decision's reasons to how long it has been present.
 	ReasonFor map[policy.ReasonCode]time.Duration
+}
+
+// NextLimit is the number of learners to which etcd would limit the cluster after its next start, and where that is set;
+// zero if unknown.
+type NextLimit struct {
+	Limit int
+	From  string
 }
 
 // Connections are the members from which this host's etcd has received messages recently.
