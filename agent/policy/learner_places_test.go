@@ -131,8 +131,8 @@ func TestNoRestartBeginsIfTheEnvironmentFileAllowsFewerLearnersThanAreListed(t *
 		}
 	}
 	v := restart(1)()
-	const want = "2 learners are listed, and /etc/etcd.env limits the next start of etcd to --max-learners 1: etcd would " +
-		"not start again → set ETCD_MAX_LEARNERS=2 there"
+	const want = "2 learners are listed, and /etc/etcd.env limits the next start of etcd to --max-learners 1: etcd " +
+		"would not start again → set ETCD_MAX_LEARNERS=2 there"
 	if text, _ := restartLowersLimit(v); text != want {
 		t.Errorf("%s\nwant %s", text, want)
 	}

@@ -75,8 +75,8 @@ type Round struct {
 	ReasonFor map[policy.ReasonCode]time.Duration
 }
 
-// NextLimit is the number of learners to which etcd would limit the cluster after its next start, and where that is set;
-// zero if unknown.
+// NextLimit is the number of learners to which etcd would limit the cluster after its next start, and where that is
+// set; zero if unknown.
 type NextLimit struct {
 	Limit int
 	From  string

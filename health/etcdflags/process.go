@@ -45,7 +45,7 @@ func (r Reader) MaxLearners(pid int) (int, error) {
 }
 
 // NextMaxLearners returns the number of learners to which the etcd with that process ID would limit the cluster after a
-// restart, and where that is set: the flag of the process, else the environment file. It is 0 if neither sets it, because
+// restart, and where that is set: the flag of the process, else the environment file. It is 0 if neither sets it, as
 // etcd's unit may have another source of variables, or with an error if it is not certain.
 func (r Reader) NextMaxLearners(pid int) (limit int, from string, err error) {
 	proc, err := procfs.NewFS(cmp.Or(r.Proc, procfs.DefaultMountPoint))
@@ -68,7 +68,7 @@ func (r Reader) NextMaxLearners(pid int) (limit int, from string, err error) {
 	case flags["config-file"] != "" || vars["ETCD_CONFIG_FILE"] != "":
 		return 0, "", errors.New("etcd uses a config file")
 	case flags[learnersFlag] != "":
-		value, from, err = flags[learnersFlag], "etcd's unit", nil
+		value, from = flags[learnersFlag], "etcd's unit"
 	case err != nil:
 		return 0, "", err
 	case value == "":
@@ -84,7 +84,7 @@ func (r Reader) NextMaxLearners(pid int) (limit int, from string, err error) {
 // mostEnvironment limits the size of an environment file, in bytes.
 const mostEnvironment = 64 << 10
 
-// fileEnvironment returns what the environment file sets now, which may differ from the environment of the running etcd.
+// fileEnvironment returns what the environment file sets now. The environment of the running etcd may differ.
 func (r Reader) fileEnvironment() (map[string]string, error) {
 	text, err := smallfile.Read(r.EnvironmentFile, mostEnvironment)
 	if err != nil {

@@ -141,7 +141,8 @@ func (w *world) judgeLearnerAdd(h int) breach {
 // next start allows.
 func (m *machine) judgeNextLimit(w *world, h int, c choice) breach {
 	listed := w.learners(h) + int(bit(w.hosts[h].list == learner))
-	stops := (takesDown(c.step) || c.step == restartUnit) && w.hosts[h].work != externalReboot // it goes down in any case
+	stops := takesDown(c.step) || c.step == restartUnit
+	stops = stops && w.hosts[h].work != externalReboot // that machine goes down in any case
 	if m.NextLimit > 0 && stops && w.hosts[h].unit == active && listed > int(m.NextLimit) {
 		return startsNoMore
 	}
@@ -247,7 +248,8 @@ func smallLearners() []Scenario {
 func restartWithLowerLimit() Scenario {
 	return Scenario{
 		Name: "one host taken down, and its next start allows too few learners", Hosts: 3, Voters: 1,
-		Target: policy.Target{Voters: 1, Standbys: 1}, Learner: LearnerDropped, MaxLearners: 2, NextLimit: 1, Requests: 1,
+		Target: policy.Target{Voters: 1, Standbys: 1}, Learner: LearnerDropped, MaxLearners: 2,
+		NextLimit: 1, Requests: 1,
 	}
 }
 
