@@ -182,7 +182,7 @@ backup:
   encryptTo: [age1ql3z7hjy54pw3hyww5ayyfg7zqgvc7w3j2elw8zmrj2kg5sfn9aqmcac8p]
   identityFile: /etc/quorumd/age.key
 fleetlock: {listen: "[::1]:9999"}
-proxy: {listen: 127.0.0.2:2400}
+proxy: {listen: 127.0.0.2:2400, learnerListen: 127.0.0.2:2401}
 control: {socket: /run/q/c.sock, group: wheel}
 metrics: {listen: "127.0.0.1:9000", allow: [192.0.2.0/24, "2001:db8::7"], webConfig: /etc/web.yaml}
 paths: {state: /state, runtime: /run/q}
@@ -257,7 +257,7 @@ func TestEveryKeyIsRead(t *testing.T) {
 			IdentityFile: "/etc/quorumd/age.key",
 		},
 		FleetLock: FleetLock{Listen: "[::1]:9999"},
-		Proxy:     Proxy{Listen: "127.0.0.2:2400"},
+		Proxy:     Proxy{Listen: "127.0.0.2:2400", LearnerListen: "127.0.0.2:2401"},
 		Control:   Control{Socket: "/run/q/c.sock", Group: "wheel"},
 		Metrics: Metrics{
 			Listen: "127.0.0.1:9000", Allow: []string{"192.0.2.0/24", "2001:db8::7/128"},

@@ -453,9 +453,13 @@ type FleetLock struct {
 // Proxy describes the TCP proxy for local clients.
 type Proxy struct {
 	// Loopback address to listen on, such as 127.0.0.1:2379. Connections go to a live voter that is not SLOW. The
-	// address must be free: an etcd on this host may already be using it. Empty: quorumd-proxy.service does not start,
-	// and quorumd writes no list of voters for it.
+	// address must be free: an etcd on this host may already be using it. Empty: quorumd writes no list of voters for
+	// quorumd-proxy.service, which does not start unless learnerListen is set.
 	Listen string `yaml:"listen" default:"" is:"loopback"`
+
+	// Loopback address for serializable reads from this host's permanent learner, such as 127.0.0.1:2381. Needs
+	// host.role: learner. Reads are stale. etcd refuses writes and linearizable reads there. Empty: off.
+	LearnerListen string `yaml:"learnerListen" default:"" is:"loopback"`
 }
 
 // Control describes the control socket.

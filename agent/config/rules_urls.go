@@ -200,6 +200,7 @@ func (d *decoder) addressRules(c *Config) []rule {
 		{"bootstrap.listen", "bootstrap.hosts", c.Bootstrap.Listen},
 		{"fleetlock.listen", "fleetlock.listen", c.FleetLock.Listen},
 		{"proxy.listen", "proxy.listen", c.Proxy.Listen},
+		{"proxy.learnerListen", "proxy.learnerListen", c.Proxy.LearnerListen},
 	}
 	var rules []rule
 	for i, a := range listeners {
@@ -212,6 +213,12 @@ func (d *decoder) addressRules(c *Config) []rule {
 			})
 		}
 	}
+	rules = append(rules, rule{
+		[]string{"proxy.learnerListen", "host.role"},
+		c.Proxy.LearnerListen == "" || c.Host.Role == RoleLearner,
+		d.show("proxy.learnerListen", c.Proxy.LearnerListen) + " is the port of a permanent learner, and " +
+			"host.role is " + string(c.Host.Role) + "; remove the port, or set host.role: learner",
+	})
 	return append(rules, d.externalRules(c)...)
 }
 

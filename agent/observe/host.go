@@ -85,8 +85,11 @@ func (o *Observer) askVersion(ctx context.Context, r *round.Round) {
 	r.Binary = found(&o.binary, r.At, maxAge*every)
 }
 
-// learnerLimit is the number of learners to which a process of etcd limits the cluster.
-type learnerLimit struct{ pid, limit int }
+// learnerLimit is the number of learners to which a process of etcd limits the cluster, and the next one would.
+type learnerLimit struct {
+	pid, limit int
+	next       round.NextLimit
+}
 
 // askMaxLearners reads, in the background, the number of learners to which the running etcd limits the cluster. A
 // process keeps its limit, so the answer counts as long as that process runs.
@@ -100,11 +103,19 @@ func (o *Observer) askMaxLearners(ctx context.Context, r *round.Round) {
 		o.limit.Forget()
 	}
 	o.limit.Refresh(ctx, o.opt.Now, every, lookTimeout, func(context.Context) (learnerLimit, error) {
-		limit, err := o.opt.MaxLearners(pid)
-		return learnerLimit{pid, limit}, err
+		found := learnerLimit{pid: pid}
+		var err, nextErr error
+		if o.opt.NextMaxLearners != nil {
+			found.next.Limit, found.next.From, nextErr = o.opt.NextMaxLearners(pid)
+		}
+		found.limit, err = o.opt.MaxLearners(pid)
+		if err != nil && nextErr == nil && found.next.Limit > 0 {
+			err = nil // one of the two is known; the other is 0
+		}
+		return found, err
 	})
 	if last, _, known := o.limit.Get(o.opt.Now(), maxAge*every); known && last.pid == pid {
-		r.MaxLearners = last.limit
+		r.MaxLearners, r.NextLimit = last.limit, last.next
 	}
 }
 

@@ -102,6 +102,7 @@ func (b *Builder) View(r, before *round.Round) policy.View {
 			Binary: c.Etcd.Binary, MemberID: r.Noted.Member, ClusterID: r.Noted.Cluster, StandbyID: r.Noted.Standby,
 			LostID: r.Noted.Lost, DataMount: r.Noted.Mount,
 			Learner: c.Host.Role == config.RoleLearner, MaxLearners: c.Etcd.MaxLearners(),
+			NextLearners: r.NextLimit.Limit, NextLearnersFrom: r.NextLimit.From,
 			PeerFiles: r.PeerFiles,
 		},
 		Failed: r.Did.Failed, Stuck: r.Did.Stuck, PromotionPending: r.Did.Promoted.Age(r.At) < c.Timing.LockTTL,

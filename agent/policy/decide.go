@@ -26,6 +26,9 @@ func Decide(v View) Decision {
 	if soon, behind := v.repairDue(); soon > 0 && d.Step.Kind == StepNone && (d.Again == 0 || soon < d.Again) {
 		d.Again, d.Behind = soon, append(d.Behind, behind...)
 	}
+	if connectionsAwaited(v) && d.Step.Kind == StepNone && (d.Again == 0 || lookSoon < d.Again) {
+		d.Again = lookSoon
+	}
 	d.First = goesFirst(v, d)
 	request := noteRequest(v, d.Step)
 	hold := wantGuard(v, request)

@@ -186,10 +186,27 @@ func learnersExceedLimit(v View) (string, bool) {
 		listed), true
 }
 
-// readdressLowersLimit keeps a readdress from restarting etcd with a limit that is too low for etcd to start.
-func readdressLowersLimit(v View) (string, bool) {
-	text, exceeds := learnersExceedLimit(v)
-	return text, exceeds && v.Asked != nil && v.Asked.Work == WorkReaddress
+// restartLowersLimit keeps etcd from being stopped if it would not start again, because more learners are listed than it
+// would allow then. A readdress writes the configured limit; after any other work, etcd starts with the environment file
+// as it is. A machine that goes down in any case is not kept.
+func restartLowersLimit(v View) (string, bool) {
+	if v.Asked == nil || v.Asked.Hurried {
+		return "", false
+	}
+	if v.Asked.Work == WorkReaddress {
+		return learnersExceedLimit(v)
+	}
+	_, member := v.member()
+	listed, next := 0, v.Self.NextLearners
+	for range v.Cluster.learners() {
+		listed++
+	}
+	if !member || !v.Self.Drives || v.Asked.KeepRunning || v.Unit.State != UnitActive || next == 0 || listed <= next ||
+		!v.Cluster.Reachable || v.foreign() {
+		return "", false
+	}
+	return fmt.Sprintf("%d learners are listed, and %s limits the next start of etcd to --max-learners %d: etcd would not "+
+		"start again → set ETCD_MAX_LEARNERS=%d there", listed, v.Self.NextLearnersFrom, next, listed), true
 }
 
 // leavesFirst reports whether a voter is dead, so that it is removed before its replacement is added as a learner. It

@@ -87,7 +87,7 @@ func TestAReaddressDoesNotLowerTheLimitBelowTheListedLearners(t *testing.T) {
 		{"the limit suffices after etcd was stopped", stopped, StepWriteEnv, ""},
 	})
 	v := lowering(0)()
-	if text, holds := readdressLowersLimit(v); holds {
+	if text, holds := restartLowersLimit(v); holds {
 		t.Errorf("the limit is unknown: %s", text)
 	}
 	v = lowering(1)()
@@ -95,5 +95,48 @@ func TestAReaddressDoesNotLowerTheLimitBelowTheListedLearners(t *testing.T) {
 	v.Lock = Lock{Known: true}
 	if d := Decide(v); d.Step.Kind != StepNone || !hasCode(d.Cautions(), LearnerLimit) {
 		t.Errorf("it is reported at rest: %+v", d)
+	}
+}
+
+func TestNoRestartBeginsIfTheEnvironmentFileAllowsFewerLearnersThanAreListed(t *testing.T) {
+	t.Parallel()
+	restart := func(next int) func() View {
+		return func() View {
+			v := lowering(3)()
+			v.Op, v.IdleFor, v.Lock = nil, time.Hour, Lock{Known: true}
+			v.Asked.Work, v.Asked.Begun, v.Asked.Seen, v.Self.NewPeerURL = WorkRestart, false, false, ""
+			v.Self.NextLearners, v.Self.NextLearnersFrom = next, "/etc/etcd.env"
+			return v
+		}
+	}
+	began := func(v *View) {
+		*v = lowering(3)()
+		v.Op.Work, v.Asked.Work, v.Self.NewPeerURL, v.Op.PeerURL = WorkRestart, WorkRestart, "", ""
+		v.Self.NextLearners, v.Self.NextLearnersFrom = 1, "/etc/etcd.env"
+	}
+	play(t, restart(1), []scene{
+		{"a restart", nil, StepNone, LearnerLimit},
+		{"maintenance", func(v *View) { v.Asked.Work = WorkMaintenance }, StepNone, LearnerLimit},
+		{"maintenance while etcd keeps running", func(v *View) {
+			v.Asked.Work, v.Asked.KeepRunning = WorkMaintenance, true
+		}, StepTakeLock, ""},
+		{"before etcd is stopped", began, StepNone, LearnerLimit},
+		{"before the operation is ready", func(v *View) { began(v); v.Op.Phase = PhaseBegun }, StepEndOp, ""},
+		{"one learner is listed", func(v *View) { v.Cluster.Members = v.Cluster.Members[:4] }, StepTakeLock, ""},
+	})
+	for name, next := range map[string]int{"the file suffices": 2, "the file is unknown": 0} {
+		v := restart(next)()
+		if text, holds := restartLowersLimit(v); holds {
+			t.Errorf("%s: %s", name, text)
+		}
+	}
+	v := restart(1)()
+	const want = "2 learners are listed, and /etc/etcd.env limits the next start of etcd to --max-learners 1: etcd " +
+		"would not start again → set ETCD_MAX_LEARNERS=2 there"
+	if text, _ := restartLowersLimit(v); text != want {
+		t.Errorf("%s\nwant %s", text, want)
+	}
+	if v.Asked.Hurried = true; func() bool { _, holds := restartLowersLimit(v); return holds }() {
+		t.Error("a machine that goes down in any case is kept")
 	}
 }

@@ -54,6 +54,14 @@ func newURLConflict(v View) string {
 		" → quorumctl readdress " + v.Self.Name + " --reason '<why>'"
 }
 
+// bringsBackAtOldURL reports whether this host's only conflict is a configured peer URL that waits for a readdress, and
+// the host's own operation is one for other work, such as maintenance. That operation continues, because only its host
+// ends it: etcd starts with the environment from before, which has the registered URL.
+func bringsBackAtOldURL(v View) bool {
+	return v.owns(KindCycle) && v.Op.Work != WorkReaddress && v.Self.NewPeerURL != "" &&
+		v.Self.Conflict == newURLConflict(v)
+}
+
 // clientURLDiffers reports whether the configured client URL waits for a readdress. It blocks nothing: clients use the
 // registered one until then.
 func clientURLDiffers(v View) (string, bool) {
@@ -148,6 +156,15 @@ func changeAgain(v View, m Member) (Decision, bool) {
 func connectedBefore(v View, m Member) bool {
 	h, present := v.hostOf(m)
 	return v.Asked.Work != WorkReaddress || present && h.Answered
+}
+
+// connectionsAwaited reports whether another host's readdress has waited, for a short time, for this host's report on
+// its etcd's connections. The report needs readings newer than the request, which take several rounds. At long
+// intervals, the host would otherwise ask again before the reports arrive, every time.
+func connectionsAwaited(v View) bool {
+	own := slices.IndexFunc(v.Hosts, func(h Host) bool { return h.Own })
+	return MustPublish(v, roleOf(v)) && AsksConnections(v.Op.Kind, v.Op.Work, v.Op.Phase) && v.Pause == nil &&
+		own >= 0 && !v.Hosts[own].Answered && v.Op.WrittenFor < v.Limits.TransferTimeout
 }
 
 // updateMember registers the configured peer URL for this host's member.

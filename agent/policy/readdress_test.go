@@ -349,3 +349,60 @@ func TestAnUndoWhileAnotherVoterIsDownUpdatesOnlyTheMemberList(t *testing.T) {
 		}, StepEndOp, ""},
 	})
 }
+
+func TestAHostObservesAgainSoonWhileAReaddressAwaitsItsReport(t *testing.T) {
+	t.Parallel()
+	toLearner := func(v *View) { v.Cluster.Members[1].Learner, v.Cluster.Members[1].Leader = true, false }
+	for name, c := range map[string]struct {
+		change func(v *View)
+		want   time.Duration
+	}{
+		"before the restart":           {func(*View) {}, lookSoon},
+		"after the restart":            {func(v *View) { v.Op.Phase = PhaseVerify }, lookSoon},
+		"it has published its report":  {func(v *View) { v.Hosts[1].Answered = true }, 0},
+		"it does not connect for long": {func(v *View) { v.Op.WrittenFor = v.Limits.TransferTimeout }, 0},
+		"no report is awaited":         {func(v *View) { v.Op.Phase = PhaseDown }, 0},
+		"another kind of work":         {func(v *View) { v.Op.Work = WorkRestart }, 0},
+		"steps are paused":             {func(v *View) { v.Pause = &Pause{} }, 0},
+		"it waits for its own readdress": {func(v *View) {
+			v.Asked = readdressView().Asked
+			v.Asked.Begun, v.Asked.Seen = false, false
+		}, lookSoon},
+		"a learner, before": {toLearner, 0},
+		"a learner, after":  {func(v *View) { toLearner(v); v.Op.Phase = PhaseVerify }, lookSoon},
+	} {
+		v := readdressView()
+		v.Self.ID, v.Self.Name, v.Self.PeerURL, v.Self.NewPeerURL = "n2", "n2", peerPrefix+"n2", ""
+		v.Asked, v.Lock = nil, Lock{Known: true, Held: true, Holder: "n1", Token: 7}
+		v.Hosts[0].Own, v.Hosts[1].Own, v.Hosts[1].Answered = false, true, false
+		c.change(&v)
+		if d := Decide(v); d.Again != c.want {
+			t.Errorf("%s: it observes again in %s, want %s: %v", name, d.Again, c.want, d.Reasons)
+		}
+	}
+}
+
+func TestAHostReturnsFromMaintenanceAlthoughItsConfiguredURLAwaitsAReaddress(t *testing.T) {
+	t.Parallel()
+	over := func() View {
+		v := readdressView()
+		v.Op.Work, v.Asked.Work, v.Op.Phase, v.Op.PeerURL = WorkMaintenance, WorkMaintenance, PhaseDown, ""
+		v.Asked.Stopped, v.Asked.Ended, v.Asked.Over, v.Asked.OverFor = true, true, true, time.Minute
+		v.Unit.State, v.Data = UnitInactive, Data{State: DataMember, MemberID: 1, ClusterID: clusterID}
+		v.Self.Conflict = Conflict(v)
+		return v
+	}
+	play(t, over, []scene{
+		{"etcd starts at the registered URL", nil, StepStartUnit, ""},
+		{"another host has the same name", func(v *View) {
+			v.Hosts[1].Name = v.Self.Name
+			v.Self.Conflict = Conflict(*v)
+		}, StepNone, HostConflict},
+		{"the operation is a readdress to the URL of another member", func(v *View) {
+			v.Op.Work, v.Asked.Work = WorkReaddress, WorkReaddress
+			v.Self.NewPeerURL = v.Cluster.Members[1].PeerURL
+			v.Self.Conflict = Conflict(*v)
+		}, StepNone, HostConflict},
+		{"there is no operation in flight", func(v *View) { v.Op, v.Asked = nil, nil }, StepReleaseLock, ""},
+	})
+}

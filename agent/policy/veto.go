@@ -163,7 +163,7 @@ func vetoLearnerLast() veto    { return veto{LowerRanked, false, learnerLast} }
 func vetoLearnerVersion() veto { return veto{LearnerVersion, true, learnerVersion} }
 func vetoLearnerLimit() veto   { return veto{LearnerLimit, true, learnerLimit} }
 func vetoLearnersExceed() veto { return veto{LearnerLimit, true, learnersExceedLimit} }
-func vetoLowersLimit() veto    { return veto{LearnerLimit, true, readdressLowersLimit} }
+func vetoLowersLimit() veto    { return veto{LearnerLimit, true, restartLowersLimit} }
 func vetoPlacesTaken() veto    { return veto{LearnerLimit, false, learnerPlacesTaken} }
 func vetoLearnerVotes() veto   { return veto{LearnerOnly, true, learnerVotes} }
 func vetoSurplus() veto        { return veto{TooManyVoters, false, surplus} }

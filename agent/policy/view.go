@@ -99,7 +99,11 @@ type Self struct {
 	Learner bool
 	// MaxLearners is the number of learners to which this host's etcd would limit the cluster, as configured.
 	MaxLearners int
-	Conflict    string // a host that claims the same ID, name or peer URL; empty if there is none
+	// NextLearners is the same limit as the environment file sets it for the next start; 0 if unknown. NextLearnersFrom
+	// is that file.
+	NextLearners     int
+	NextLearnersFrom string
+	Conflict         string // a host that claims the same ID, name or peer URL; empty if there is none
 	// MemberID, ClusterID and StandbyID are recorded on this host's disk: its last known member, that member's cluster,
 	// and the learner that is its standby; 0 if there is none.
 	MemberID, ClusterID, StandbyID uint64

@@ -4,6 +4,8 @@
 // Package proxy relays the TCP connections of local clients to etcd's voters, on hosts without a member. It runs in a
 // process of its own (quorumd proxy) and inspects no bytes: TLS runs between the client and etcd.
 //
+// A second one, without a list, relays connections to this host's permanent learner alone, for serializable reads.
+//
 // It promises:
 //   - Wanted voters only. The agent selects them (policy.ProxyTargets) and writes them to a file. The proxy first tries
 //     the voter with the fewest connections from this host, and tries voters that recently refused a connection last.
@@ -47,7 +49,7 @@ const (
 type Options struct {
 	Listen         string   // host and port
 	Static         []string // host and port of every entry in cluster.endpoints, used until there is a list
-	List           string   // path of the list that the agent writes
+	List           string   // path of the list that the agent writes; empty: only Static, this host's learner, is used
 	Kept           string   // path of the list saved for the next boot; empty: none
 	MaxConnections int      // maximum number of connections
 	Spread         time.Duration
@@ -94,8 +96,12 @@ func (f *Proxy) Listen(ctx context.Context) (err error) {
 	// The kernel closes the connection of a local client that dies, so keepalive probes are not needed.
 	config := net.ListenConfig{KeepAlive: -1}
 	if f.listener, err = config.Listen(ctx, "tcp", f.opt.Listen); err != nil {
+		key := "proxy.listen"
+		if f.opt.List == "" {
+			key = "proxy.learnerListen"
+		}
 		return fmt.Errorf("cannot listen for clients: %w; check what else listens there (ss -ltnp), or set another "+
-			"proxy.listen", err)
+			key, err)
 	}
 	return nil
 }
@@ -185,6 +191,11 @@ func (f *Proxy) forward(ctx context.Context, client *net.TCPConn, loop *loop) {
 		reset(client)
 		f.table.unserved()
 		f.none.log(func(count int) {
+			if f.opt.List == "" {
+				f.log.Warn("connections reset: this host's learner did not accept them", "reset", count, "error", err,
+					"remedy", "check quorumctl status, and etcd's unit on this host")
+				return
+			}
 			f.log.Warn("connections reset: no voter accepted them", "reset", count, "error", err,
 				"remedy", "check quorumctl status, and whether this host reaches the voters")
 		})
@@ -250,6 +261,9 @@ func (f *Proxy) maintain(ctx context.Context) {
 
 // follow applies the list if it has changed. An invalid list changes nothing and is logged once.
 func (f *Proxy) follow() {
+	if f.opt.List == "" {
+		return
+	}
 	l, news, err := f.list.look()
 	switch {
 	case err != nil && news:

@@ -55,6 +55,7 @@ type Round struct {
 	MaxLearners int               // limit on learners of the running local etcd; 0 if unknown
 	PeerTLS     policy.PeerTLS    // peer certificate of the running local etcd
 	PeerFiles   policy.PeerFiles  // the state of the configured peer certificate's files
+	NextLimit   NextLimit         // limit on learners of the next start of the local etcd
 	Spool       HostState[policy.Spool]
 	// Renewals maps the IDs of hosts without a member to how long ago they renewed their records.
 	Renewals HostState[map[string]time.Duration]
@@ -73,6 +74,13 @@ type Round struct {
 	ViewedAt     time.Duration // when the view was built
 	// ReasonFor maps each of the decision's reasons to how long it has been present.
 	ReasonFor map[policy.ReasonCode]time.Duration
+}
+
+// NextLimit is the number of learners to which etcd would limit the cluster after its next start, and where that is
+// set; zero if unknown.
+type NextLimit struct {
+	Limit int
+	From  string
 }
 
 // Connections are the members from which this host's etcd has received messages recently.

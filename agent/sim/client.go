@@ -56,6 +56,11 @@ func (c *client) Promote(ctx context.Context, id uint64, leaderURL string) error
 	return c.Client.Promote(withStep(ctx, "promote"), id, leaderURL)
 }
 
+// UpdateMember replaces a member's peer URL.
+func (c *client) UpdateMember(ctx context.Context, id uint64, peerURL string) error {
+	return c.Client.UpdateMember(withStep(ctx, "update member"), id, peerURL)
+}
+
 // RemoveLearner removes a learner.
 func (c *client) RemoveLearner(ctx context.Context, id uint64) error {
 	return c.Client.RemoveLearner(withStep(ctx, "remove learner"), id)

@@ -32,7 +32,8 @@
 //     time passes between two calls of an agent, so this covers every line. A frozen agent may still send its pending
 //     request.
 //   - Hosts that die for good, in a third of the clusters with a spare host (repair.go): agents replace dead voters.
-//     Only in these clusters do agents probe the members' ports and read etcd's metrics (port_probes.go).
+//     Only in these clusters, and in those with changed peer URLs, do agents probe the members' ports and read etcd's
+//     metrics (port_probes.go).
 //   - Hosts: a power loss takes everything that is not durable, and the runtime directory. Wall clocks are set. Disks
 //     (disk.go) are warm, slow, hanging, failing, full or not measured; the real health package judges them. The etcd
 //     unit (unit.go) behaves like systemd and etcd.
@@ -47,11 +48,16 @@
 //     members, release operations, and request and cancel maintenance, restarts, reboots, commands and rollouts.
 //   - Operators that resize the cluster and retire hosts, in a third of the clusters without quorum loss (resize.go):
 //     hosts join and voters leave, among all other faults. Another client overwrites the recorded size.
+//   - Operators that change peer URLs, in a third of the clusters without quorum loss (readdress.go): sometimes a
+//     firewall drops the connections to a new URL, another voter fails meanwhile, or the operators change their mind.
+//     Two members exchange messages if either of them reaches the other's registered URL. A connection survives a
+//     change of the URL until one of the two is restarted.
 //   - External etcds (external.go), in separate runs with their own random numbers: kubelets start them, operators
 //     stop them while a host is reported safe to stop, and no agent does either.
 //
 // Not simulated: fleets so large that hosts poll less often (the tests of package agent cover them, also in virtual
 // time: `make sim-fleet`); maintenance hooks; agent files that hang with the disk; mixed etcd versions; data loss of
 // voters outside quorum loss, and a survivor that lacks acknowledged writes; recovery from a snapshot; clock drift;
-// changed URLs; duplicate names and URLs. Tests with real processes cover TLS, the socket, metrics and real timings.
+// changed client URLs, and https between members; duplicate names and URLs. Tests with real processes cover TLS, the
+// socket, metrics and real timings.
 package sim

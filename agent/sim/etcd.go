@@ -4,6 +4,7 @@
 package sim
 
 import (
+	"cmp"
 	"slices"
 	"time"
 
@@ -40,6 +41,7 @@ type member struct {
 	id             uint64
 	host           *host
 	name           string // empty until the member has started
+	peerURL        string // as registered in the member list
 	learner        bool
 	removed        bool
 	upSince        time.Duration // when the member's process last started to take part in raft
@@ -56,6 +58,9 @@ type member struct {
 	// reachedTo is when one last did.
 	reachedAt, reachedTo time.Duration
 	received             map[uint64]time.Duration // when the member last received a message, by sender
+	urlAt                time.Duration            // when its peer URL changed, if it was reachable before
+	unverified           bool                     // no other member has reached it at its registered peer URL
+	lateURL              bool                     // the URL was registered so late that no agent could prevent it
 }
 
 // The measured timings of etcd's raft with default settings.
@@ -104,7 +109,7 @@ func (e *etcd) hasQuorum(m *member) bool {
 			continue
 		}
 		voters++
-		if v == m || (v.runs() && e.w.linked(m.host, v.host)) {
+		if v == m || (v.runs() && e.w.connected(m, v)) {
 			with++
 		}
 	}
@@ -119,7 +124,7 @@ func (e *etcd) hasLeader() bool {
 
 // canCommit reports whether requests to a member are committed.
 func (e *etcd) canCommit(m *member) bool {
-	return e.hasLeader() && m.runs() && (m == e.leader || e.w.linked(m.host, e.leader.host))
+	return e.hasLeader() && m.runs() && (m == e.leader || e.w.connected(m, e.leader))
 }
 
 // leaderTooSlow reports whether the leader's disk is so slow that every call that needs a quorum times out.
@@ -156,6 +161,7 @@ func (e *etcd) update() {
 			m.updateReached(e.w)
 		}
 	}
+	e.verifyURLs()
 	e.w.promises.checkOneServes()
 }
 
@@ -244,7 +250,7 @@ func (e *etcd) expire(id int64) {
 
 // bootstrap creates the cluster with its first member.
 func (e *etcd) bootstrap(h *host) *member {
-	m := e.newMember(h)
+	m := e.newMember(h, cmp.Or(h.unit.env["ETCD_INITIAL_ADVERTISE_PEER_URLS"], h.peerURL()))
 	m.name = h.name
 	e.clusterID = m.id ^ 0xc105
 	e.members = append(e.members, m)
@@ -252,11 +258,11 @@ func (e *etcd) bootstrap(h *host) *member {
 	return m
 }
 
-func (e *etcd) newMember(h *host) *member {
+func (e *etcd) newMember(h *host, peerURL string) *member {
 	e.nextID++
 	return &member{
 		etcd: e, id: mix(e.nextID, e.w.plan.Seed) | 1, host: h, appliedAt: e.w.now(), downAt: e.w.now(),
-		rate: e.w.plan.LearnerRate,
+		rate: e.w.plan.LearnerRate, peerURL: peerURL,
 	}
 }
 
@@ -277,11 +283,11 @@ func (e *etcd) passesStrictCheck(asked *member) bool {
 }
 
 // checkAdd returns the error of the checks that the queried member makes before a learner is added.
-func (e *etcd) checkAdd(asked *member, h *host) error {
+func (e *etcd) checkAdd(asked *member, h *host, peerURL string) error {
 	switch {
 	case len(e.learners()) >= e.w.plan.maxLearners():
 		return rpctypes.ErrGRPCTooManyLearners
-	case e.memberOn(h) != nil:
+	case e.memberOn(h) != nil || e.memberAt(peerURL) != nil:
 		return rpctypes.ErrGRPCPeerURLExist
 	case !e.passesStrictCheck(asked):
 		return rpctypes.ErrGRPCUnhealthy
@@ -290,11 +296,11 @@ func (e *etcd) checkAdd(asked *member, h *host) error {
 }
 
 // applyAdd adds the learner, unless the checks that every member makes when it applies the change fail.
-func (e *etcd) applyAdd(h *host) {
-	if e.memberOn(h) != nil || len(e.learners()) >= e.w.plan.maxLearners() {
+func (e *etcd) applyAdd(h *host, peerURL string) {
+	if e.memberOn(h) != nil || e.memberAt(peerURL) != nil || len(e.learners()) >= e.w.plan.maxLearners() {
 		return
 	}
-	m := e.newMember(h)
+	m := e.newMember(h, peerURL)
 	m.learner = true
 	if h.learnerStuck {
 		m.rate = 0

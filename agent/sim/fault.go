@@ -38,6 +38,9 @@ func (p plan) faultTable() []fault {
 	if p.Resizes {
 		table = append(table, resizeFaults()...)
 	}
+	if p.Readdresses {
+		table = append(table, readdressFaults()...)
+	}
 	if p.Recalls {
 		table = append(table, recallFaults()...)
 	}

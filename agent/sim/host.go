@@ -51,6 +51,7 @@ type host struct {
 	interruptible        bool // the host's maintenance may be called off
 	dataCopy             *dataCopy
 	stoppedForPlan       string // ID of the last recovery plan for which etcd was stopped and must not start again
+	blockedURL           string // a firewall drops all connections to this peer URL
 }
 
 // trap freezes the agent in its next call with that name, before the request is sent or before the call returns.
@@ -179,7 +180,7 @@ func (h *host) startAgent() {
 		Rounded:  func(d policy.Decision, v health.Assessment) { w.promises.afterRound(p, d, v) },
 		Noting:   p.delayNote,
 	}
-	if w.plan.Dead > 0 {
+	if w.plan.Dead > 0 || w.plan.Readdresses {
 		opt.Network, opt.EtcdMetrics, opt.MemberMetrics = &portProbes{p: p}, p.metrics, p.memberMetrics
 	}
 	if w.mistake.parts != nil {

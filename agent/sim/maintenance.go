@@ -233,11 +233,19 @@ func (p *promises) checkVoterStop(by *process, m *member) {
 	}
 }
 
+// worksOn returns the work for which a host is taken down: maintenance if no operation in flight shows another.
+func (p *promises) worksOn(h *host) policy.Work {
+	if op := p.currentOp(); op.Of(h.config.Host.ID) && op.Kind == policy.KindCycle {
+		return policy.Work(op.Work)
+	}
+	return policy.WorkMaintenance
+}
+
 // checkStartDuringWork checks that an etcd which was stopped for maintenance is not started while an operator works on
 // its host.
 func (p *promises) checkStartDuringWork(h *host) {
 	switch {
-	case !h.workedOn || !h.unit.takenDown:
+	case !h.workedOn || !h.unit.takenDown || p.worksOn(h) != policy.WorkMaintenance: // it ended, and other work began
 	case h.interruptible:
 		p.checkCalledOff(h)
 	default:

@@ -7,7 +7,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"time"
 
 	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
@@ -23,7 +22,7 @@ func (e *etcd) header(m *member) *pb.ResponseHeader {
 // memberList returns the members as etcd lists them.
 func (e *etcd) memberList() (out []*pb.Member) {
 	for _, m := range e.members {
-		entry := &pb.Member{ID: m.id, Name: m.name, PeerURLs: []string{m.host.peerURL()}, IsLearner: m.learner}
+		entry := &pb.Member{ID: m.id, Name: m.name, PeerURLs: []string{m.peerURL}, IsLearner: m.learner}
 		if m.name != "" {
 			entry.ClientURLs = []string{m.host.clientURL()}
 		}
@@ -130,11 +129,16 @@ func (c *client) membership(ctx context.Context, req, reply any) call {
 			return nil
 		}}
 	case *pb.MemberAddRequest:
-		i := slices.IndexFunc(w.hosts, func(h *host) bool { return h.peerURL() == req.PeerURLs[0] })
-		check := func(m *member) error { return m.etcd.checkAdd(m, w.hosts[i]) }
+		url := req.PeerURLs[0]
+		check := func(m *member) error { return m.etcd.checkAdd(m, w.hostByPeerURL(url), url) }
 		return change("add", check, func(e *etcd, after time.Duration) {
 			w.promises.beforeAdd(c.p, after)
-			e.applyAdd(w.hosts[i])
+			e.applyAdd(w.hostByPeerURL(url), url)
+		})
+	case *pb.MemberUpdateRequest:
+		check := func(m *member) error { return m.etcd.checkUpdate(req.ID, req.PeerURLs[0]) }
+		return change("update", check, func(e *etcd, after time.Duration) {
+			e.applyUpdate(c.p, req.ID, req.PeerURLs[0], after)
 		})
 	case *pb.MemberPromoteRequest:
 		check := func(m *member) error { return m.etcd.checkPromote(req.ID) }

@@ -131,7 +131,8 @@ func Mistakes() []Mistake {
 				return &othersHealthy{c, "/" + p.host.config.Host.ID}
 			}),
 		},
-	}, slices.Concat(repairMistakes(), unhealthyMistakes(), recoveryMistakes(), resizeMistakes(), recallMistakes())...)
+	}, slices.Concat(repairMistakes(), unhealthyMistakes(), recoveryMistakes(), resizeMistakes(), recallMistakes(),
+		readdressMistakes())...)
 }
 
 // longLeases makes every lease look twenty times longer than it is.

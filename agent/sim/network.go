@@ -34,7 +34,7 @@ func (w *world) linked(a, b *host) bool { return w.carries(a, b) && w.carries(b,
 
 // linkedFor returns for how long two members have reached each other.
 func (w *world) linkedFor(a, b *member) time.Duration {
-	if !a.runs() || !b.runs() || !w.linked(a.host, b.host) {
+	if !a.runs() || !b.runs() || !w.connected(a, b) {
 		return 0
 	}
 	since := max(a.upSince, b.upSince, w.links[a.host.index][b.host.index].since,

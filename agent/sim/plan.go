@@ -33,6 +33,7 @@ type plan struct {
 	Resizes       bool          // operators resize the cluster
 	Learner       bool          // the last host is to be a permanent learner
 	Recalls       bool          // operators request interruptible maintenance
+	Readdresses   bool          // operators change hosts' peer URLs
 	CleanFor      time.Duration // how long an ejected host must be healthy before it joins again, the first time
 	configs       []config.Config
 }
@@ -81,7 +82,7 @@ func newPlan(opt Options) (plan, error) {
 		p.Voters, p.Hosts, p.Standbys, p.Fresh, p.Faulty = 5, 7, 0, false, time.Hour
 		p.Dead, p.PerDay, p.Timing, p.Unhealthy = 6*time.Minute, 1, timingSection(19), opt.Mistake.unhealthy
 	}
-	p.Resizes, p.Recalls = p.drawResizes(), p.drawRecalls()
+	p.Resizes, p.Recalls, p.Readdresses = p.drawResizes(), p.drawRecalls(), p.drawReaddresses()
 	if opt.plan != nil {
 		opt.plan(&p)
 	}
@@ -172,6 +173,9 @@ func (p plan) String() string {
 	}
 	if p.Learner {
 		lost += ", the last host is to be a permanent learner"
+	}
+	if p.Readdresses {
+		lost += ", peer URLs change"
 	}
 	if p.Recalls {
 		lost += ", maintenance is interruptible"

@@ -21,13 +21,16 @@ type portProbes struct {
 	members []*probedMember
 }
 
-// probedMember is a member with the results of its last probes. Both ports always have the same state.
+// probedMember is a member with the results of its last probes. Both ports are probed at the same moment.
 type probedMember struct {
 	network.Member
 
-	state    record.PortState
-	missed   int // consecutive probes without a connection
+	peer     record.PortState
+	client   record.PortState
+	missed   int // consecutive probes in which a port did not accept a connection
+	silent   int // consecutive probes in which neither did
 	missedAt time.Duration
+	silentAt time.Duration
 	probedAt time.Duration
 	due      time.Duration
 	busy     bool
@@ -79,19 +82,16 @@ func (s *portProbes) Readings() (all []network.Reading) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	for _, m := range s.members {
-		port := network.Port{State: m.state}
-		if m.state == record.PortAnswers {
-			port.RTT = time.Millisecond
-		}
 		reading := network.Reading{
-			Member: m.ID, Name: m.Name, Peer: port, Client: port, LookedAt: m.probedAt, Missed: m.missed > 0,
-			Lost: m.missed >= missesUntilLost && m.probedAt >= s.now()-3*max(s.every, w.plan.timing().Interval),
+			Member: m.ID, Name: m.Name, Peer: portOf(m.peer), Client: portOf(m.client), LookedAt: m.probedAt,
+			Missed: m.missed > 0,
+			Lost:   m.silent >= missesUntilLost && m.probedAt >= s.now()-3*max(s.every, w.plan.timing().Interval),
 		}
 		if reading.Missed {
 			reading.MissedAt = m.missedAt
 		}
 		if reading.Lost {
-			reading.LostAt = m.missedAt
+			reading.LostAt = m.silentAt
 		}
 		all = append(all, reading)
 	}
@@ -120,26 +120,42 @@ func (s *portProbes) probe(due []*probedMember) {
 	w, from, began := s.p.host.world, s.p.host, s.now()
 	stopped := s.p.dead.Load() || w.now() < time.Duration(s.p.frozen.Load())
 	for _, m := range due {
-		i := slices.IndexFunc(w.hosts, func(h *host) bool { return h.peerURL() == m.Peer })
-		switch to := w.hosts[i]; {
+		switch to := w.hostByPeerURL(m.Peer); {
 		case stopped:
 			m.busy = false
 		case !w.linked(from, to):
-			w.after(connectTimeout, laneProbes, func() { m.setResult(record.PortUnreachable, began) })
+			w.after(connectTimeout, laneProbes, func() {
+				m.setResult(record.PortUnreachable, record.PortUnreachable, began)
+			})
 		case !to.unit.running:
-			m.setResult(record.PortRefused, began)
+			m.setResult(record.PortRefused, record.PortRefused, began)
 		case to.unit.frozen:
-			m.setResult(record.PortSilent, began)
+			m.setResult(record.PortSilent, record.PortSilent, began)
+		case !to.accepts(m.Peer):
+			m.setResult(record.PortRefused, record.PortAnswers, began)
 		default:
-			m.setResult(record.PortAnswers, began)
+			m.setResult(record.PortAnswers, record.PortAnswers, began)
 		}
 	}
 }
 
+// portOf returns the result of a probe of a port.
+func portOf(state record.PortState) network.Port {
+	if state == record.PortAnswers {
+		return network.Port{State: state, RTT: time.Millisecond}
+	}
+	return network.Port{State: state}
+}
+
 // setResult records the result of a probe, and schedules the next one soon if the first connections fail.
-func (m *probedMember) setResult(state record.PortState, began time.Duration) {
-	m.busy, m.state, m.probedAt = false, state, began
-	if state.Accepts() {
+func (m *probedMember) setResult(peer, client record.PortState, began time.Duration) {
+	m.busy, m.peer, m.client, m.probedAt = false, peer, client, began
+	if peer.Accepts() || client.Accepts() {
+		m.silent = 0
+	} else if m.silent++; m.silent == 1 {
+		m.silentAt = began
+	}
+	if peer.Accepts() && client.Accepts() {
 		m.missed = 0
 		return
 	}
@@ -191,13 +207,17 @@ func (p *process) metrics(context.Context) health.EtcdReading {
 		if o == m {
 			continue
 		}
-		if (m == m.etcd.leader || o == m.etcd.leader) && o.runs() && w.carries(o.host, m.host) {
+		reached := w.dials(m, o)
+		if (m == m.etcd.leader || o == m.etcd.leader) && o.runs() && w.carries(o.host, m.host) &&
+			(reached || w.dials(o, m)) {
 			if m.received == nil {
 				m.received = map[uint64]time.Duration{}
 			}
 			m.received[o.id] = w.now()
 		}
-		r.Peers[o.id] = health.Peer{Received: float64(m.received[o.id]), Active: o.runs() && w.carries(m.host, o.host)}
+		r.Peers[o.id] = health.Peer{
+			Received: float64(m.received[o.id]), Active: o.runs() && reached && w.carries(m.host, o.host),
+		}
 	}
 	return r
 }

@@ -263,6 +263,7 @@ func (p *promises) checkOpEnd(by *process) {
 		p.breach("P1", by.host, fmt.Sprintf("the operation that took %s down is ended by another host",
 			op.HostName))
 	}
+	p.checkReaddressEnd(by)
 }
 
 // currentOp returns the operation in flight, or nil. The value must not be changed.
@@ -297,7 +298,7 @@ func (p *promises) beforeChange(by *process, what string) {
 	case what != "remove" && op.Host != by.host.config.Host.ID:
 		p.breach("P1", by.host, what+" is sent during the operation of "+op.HostName)
 	}
-	if what == "remove" {
+	if what == "remove" || what == "update" {
 		return
 	}
 	p.checkFitness(by)

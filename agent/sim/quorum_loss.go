@@ -122,7 +122,7 @@ func (w *world) replaceCluster(h *host, work recovery.Work) {
 	m := &member{
 		etcd: e, id: uint64(work.Member), host: h, name: h.name, applied: h.dataCopy.index, appliedAt: w.now(),
 		downAt: w.now(),
-		rate:   w.plan.LearnerRate,
+		rate:   w.plan.LearnerRate, peerURL: h.peerURL(),
 	}
 	e.members = []*member{m}
 	w.etcds = append(w.etcds, e)

@@ -150,6 +150,7 @@ func (w *world) waitFor(limit time.Duration, missing func() string) bool {
 		w.repairDeadByHand()
 		w.repairUnhealthyByHand()
 		w.resizeBack()
+		w.readdressBack()
 		if w.etcd.clusterID == 0 {
 			w.requestBootstrap(w.hosts[0])
 		}
@@ -179,6 +180,10 @@ func (w *world) atTarget() string {
 		return "the lock is held"
 	}
 	for _, m := range e.members {
+		if url := m.host.peerURL(); m.peerURL != url || m.host.unit.listens != url {
+			return fmt.Sprintf("member %s is registered with %s and listens at %s, not at %s", m.host.name, m.peerURL,
+				m.host.unit.listens, url)
+		}
 		if m.downAt != 0 {
 			return "member " + m.host.name + " is down"
 		}

@@ -51,7 +51,7 @@ func (s *survivorData) Read(ctx context.Context) (recovery.Log, error) {
 	}
 	for _, o := range m.etcd.members {
 		l.Members = append(l.Members, recovery.Member{
-			ID: record.MemberID(o.id), Name: o.name, PeerURL: o.host.peerURL(), Learner: o.learner,
+			ID: record.MemberID(o.id), Name: o.name, PeerURL: o.peerURL, Learner: o.learner,
 		})
 	}
 	return l, nil

@@ -4,6 +4,7 @@
 package sim
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"maps"
@@ -26,6 +27,7 @@ type unit struct {
 	env          map[string]string
 	// number of starts and exits; an event with an older number is from an earlier process and is ignored
 	starts         int
+	listens        string // the peer URL at which the process listens, or did
 	busHangs       bool
 	byOperator     bool // an operator has stopped it
 	startAfterStop bool // start the unit as soon as it has stopped
@@ -76,6 +78,7 @@ func (u *unit) start() {
 	u.starts++
 	u.running, u.ranSinceBoot = true, true
 	u.startAfterStop, u.takenDown = false, false
+	u.listens = cmp.Or(u.env["ETCD_LISTEN_PEER_URLS"], u.host.peerURL())
 	u.setState(systemd.Activating, "success")
 	if m := u.member(); m != nil {
 		m.upSince = u.host.world.now()
@@ -179,7 +182,7 @@ func (u *unit) firstStart() bool {
 func (u *unit) envMatches() bool {
 	listed := map[string]bool{}
 	for _, m := range u.host.world.etcd.members {
-		listed[m.host.peerURL()] = true
+		listed[m.peerURL] = true
 	}
 	named := map[string]bool{}
 	for part := range strings.SplitSeq(u.env["ETCD_INITIAL_CLUSTER"], ",") {

@@ -175,22 +175,22 @@ func mayRead(t *config.EtcdTLS) bool {
 // checkListeners checks that the running etcd does not listen on the address of the proxy. An etcd set up by hand may
 // listen on loopback. Then whichever program starts second cannot bind the address.
 func (v *configCheck) checkListeners(ctx context.Context, c config.Config) config.Errors {
-	if c.Proxy.Listen == "" || c.Etcd.Runner != config.RunnerSystemd {
+	if c.Proxy == (config.Proxy{}) || c.Etcd.Runner != config.RunnerSystemd {
 		return nil
 	}
 	urls, err := setup.Listens(ctx, c.Etcd.Unit)
 	if err != nil {
-		v.Warnings = append(v.Warnings, "proxy.listen: cannot determine where "+c.Etcd.Unit+" listens: "+
+		v.Warnings = append(v.Warnings, "proxy: cannot determine where "+c.Etcd.Unit+" listens: "+
 			err.Error())
 	}
-	url := c.ProxyOn(urls)
+	key, listen, url := c.ProxyOn(urls)
 	if url == "" {
 		return nil
 	}
 	return config.Errors{{
-		Key: "proxy.listen",
-		Message: "proxy.listen (" + c.Proxy.Listen + ") and the running etcd (" + c.Etcd.Unit + ", " + url +
-			") listen on the same address and port; use a different port for proxy.listen",
+		Key: key,
+		Message: key + " (" + listen + ") and the running etcd (" + c.Etcd.Unit + ", " + url +
+			") listen on the same address and port; use a different port for " + key,
 	}}
 }
 

@@ -17,6 +17,7 @@ import (
 
 	"github.com/prometheus/procfs"
 
+	"github.com/quorumd/quorumd/agent/smallfile"
 	"github.com/quorumd/quorumd/systemd"
 )
 
@@ -41,6 +42,55 @@ func (r Reader) MaxLearners(pid int) (int, error) {
 		return 0, fmt.Errorf("%s is %q", learnersFlag, value)
 	}
 	return limit, nil
+}
+
+// NextMaxLearners returns the number of learners to which the etcd with that process ID would limit the cluster after a
+// restart, and where that is set: the flag of the process, else the environment file. It is 0 if neither sets it, as
+// etcd's unit may have another source of variables, or with an error if it is not certain.
+func (r Reader) NextMaxLearners(pid int) (limit int, from string, err error) {
+	proc, err := procfs.NewFS(cmp.Or(r.Proc, procfs.DefaultMountPoint))
+	if err != nil {
+		return 0, "", err
+	}
+	process, err := proc.Proc(pid)
+	if err != nil {
+		return 0, "", err
+	}
+	args, err := process.CmdLine()
+	if err != nil || len(args) == 0 {
+		return 0, "", errors.Join(err, errors.New("etcd has no command line"))
+	}
+	flags := map[string]string{}
+	parse(flags, args[1:], plain)
+	vars, err := r.fileEnvironment()
+	value, from := vars[learnersVariable], r.EnvironmentFile
+	switch {
+	case flags["config-file"] != "" || vars["ETCD_CONFIG_FILE"] != "":
+		return 0, "", errors.New("etcd uses a config file")
+	case flags[learnersFlag] != "":
+		value, from = flags[learnersFlag], "etcd's unit"
+	case err != nil:
+		return 0, "", err
+	case value == "":
+		return 0, "", nil
+	}
+	limit, err = strconv.Atoi(value)
+	if err != nil || limit < 1 {
+		return 0, "", fmt.Errorf("%s in %s is %q", learnersVariable, from, value)
+	}
+	return limit, from, nil
+}
+
+// mostEnvironment limits the size of an environment file, in bytes.
+const mostEnvironment = 64 << 10
+
+// fileEnvironment returns what the environment file sets now. The environment of the running etcd may differ.
+func (r Reader) fileEnvironment() (map[string]string, error) {
+	text, err := smallfile.Read(r.EnvironmentFile, mostEnvironment)
+	if err != nil {
+		return nil, err
+	}
+	return systemd.ParseEnvironment(string(text))
 }
 
 // PeerFiles returns the paths of the peer certificate, its key and the trusted CA of the running etcd with that process

@@ -122,3 +122,37 @@ func TestPeerFilesAreThoseOfTheRunningProcess(t *testing.T) {
 		}
 	}
 }
+
+func TestNextMaxLearnersIsThatOfTheEnvironmentFileAsItIsNow(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		process process
+		want    int
+	}{
+		"the file was lowered since": {
+			process{environ: []string{"ETCD_MAX_LEARNERS=3"}, file: []string{"ETCD_MAX_LEARNERS=1"}, changed: true}, 1,
+		},
+		"the flag counts first": {
+			process{args: []string{"--max-learners=2"}, file: []string{"ETCD_MAX_LEARNERS=1"}}, 2,
+		},
+		"neither is set":     {process{file: []string{"ETCD_NAME=n1"}}, 0},
+		"it is not a number": {process{file: []string{"ETCD_MAX_LEARNERS=many"}}, 0},
+		"a config file":      {process{args: []string{"--config-file=/x"}, file: []string{"ETCD_MAX_LEARNERS=1"}}, 0},
+		"the file is too large": {
+			process{file: []string{"ETCD_MAX_LEARNERS=1", "# " + strings.Repeat("x", mostEnvironment)}}, 0,
+		},
+	} {
+		r := c.process.reader(t)
+		got, from, err := r.NextMaxLearners(42)
+		want := ""
+		switch {
+		case c.want == 2:
+			want = "etcd's unit"
+		case c.want > 0:
+			want = r.EnvironmentFile
+		}
+		if got != c.want || from != want {
+			t.Errorf("%s: %d from %q, %v; want %d from %q", name, got, from, err, c.want, want)
+		}
+	}
+}

@@ -347,6 +347,9 @@ func (m *machine) round(w *world, h int, r rank, how uint8) (ok bool, found brea
 	if found == fine {
 		found = m.judgeLearnerBegins(w, h, *c)
 	}
+	if found == fine {
+		found = m.judgeNextLimit(w, h, *c)
+	}
 	if found == fine && m.External {
 		found = w.judgeExternal(h, *c, leads)
 	}

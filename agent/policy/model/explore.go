@@ -43,6 +43,7 @@ type Scenario struct {
 	Learner     LearnerScope // the state of the last host's permanent learner at the start
 	MaxLearners uint8        // the limit on learners as every host is configured, at most 3; 0 is etcd's default, 1
 	Lowered     bool         // the first host's etcd has the limit 1 until an operator restarts it
+	NextLimit   uint8        // the limit on learners of every etcd's next start; 0: unknown
 	Unwilling   bool         // the second host is configured without standbys
 	Founders    int          // the number of hosts with a bootstrap request if there are no voters; 0 means 1
 	// Liveness checks from every state whether the cluster reaches its target and becomes quiescent.
@@ -170,6 +171,7 @@ func (m *machine) viewOf(s *observation, r rank) policy.View {
 		v.Target.Standbys = 0
 	}
 	v.Self.Drives = !m.External
+	v.Self.NextLearners, v.Self.NextLearnersFrom = int(m.NextLimit), "/etc/etcd.env"
 	if m.Defrag && v.Asked != nil && v.Asked.Work == policy.WorkCommand {
 		v.Asked.Work, v.Asked.Program = policy.WorkDefrag, ""
 	}

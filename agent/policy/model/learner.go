@@ -137,6 +137,18 @@ func (w *world) judgeLearnerAdd(h int) breach {
 	return fine
 }
 
+// judgeNextLimit checks that no etcd is stopped that would not start again, because more learners are listed than its
+// next start allows.
+func (m *machine) judgeNextLimit(w *world, h int, c choice) breach {
+	listed := w.learners(h) + int(bit(w.hosts[h].list == learner))
+	stops := takesDown(c.step) || c.step == restartUnit
+	stops = stops && w.hosts[h].work != externalReboot // that machine goes down in any case
+	if m.NextLimit > 0 && stops && w.hosts[h].unit == active && listed > int(m.NextLimit) {
+		return startsNoMore
+	}
+	return fine
+}
+
 // unwillingSpares returns the number of hosts that are neither voters nor configured to become the standby.
 func (w *world) unwillingSpares() int {
 	return int(bit(w.unwilling != 0 && w.hosts[max(w.unwilling, 1)-1].list != voter))
@@ -188,6 +200,7 @@ func learnerPromises() map[breach]promise {
 		permanentVotes:    {"P2", "a permanent learner is to become a voter"},
 		permanentFirst:    {"P2", "a permanent learner joins while a voter is missing"},
 		permanentRemoved:  {"P4", "a permanent learner is removed although its host is not retired"},
+		startsNoMore:      {"P2", "an etcd is stopped that would not start with the limit on learners"},
 	}
 }
 
@@ -226,6 +239,17 @@ func smallLearners() []Scenario {
 			Name: "one host taken down next to a permanent learner", Hosts: 4, Voters: 3, Target: three, Requests: 1,
 			Learner: LearnerListed, MaxLearners: 2, Liveness: true,
 		},
+		restartWithLowerLimit(),
+	}
+}
+
+// restartWithLowerLimit is a scope in which operators take down one host, and the next start of every etcd allows one
+// learner of the two that are listed.
+func restartWithLowerLimit() Scenario {
+	return Scenario{
+		Name: "one host taken down, and its next start allows too few learners", Hosts: 3, Voters: 1,
+		Target: policy.Target{Voters: 1, Standbys: 1}, Learner: LearnerDropped, MaxLearners: 2,
+		NextLimit: 1, Requests: 1,
 	}
 }
 

@@ -114,6 +114,11 @@ func learnerStaysMistakes() []Mistake {
 	tooFew := func(sc *Scenario) { sc.MaxLearners = 1 }
 	return []Mistake{
 		{
+			Name: "the limit of etcd's next start is ignored", breach: startsNoMore,
+			scope: func(sc *Scenario) { *sc = restartWithLowerLimit() },
+			rules: seeing(func(v *policy.View) { v.Self.NextLearners = 0 }),
+		},
+		{
 			Name: "a permanent learner takes the only place", breach: noPlaceForLearner,
 			scope: also(withLearner(0), tooFew),
 			rules: seeing(func(v *policy.View) {

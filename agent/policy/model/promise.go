@@ -75,6 +75,7 @@ const (
 	permanentVotes
 	permanentFirst
 	permanentRemoved
+	startsNoMore
 	liveRemoved
 	removedAtRisk
 	removedWithoutOperation

@@ -15,6 +15,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"strings"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -51,7 +52,7 @@ func Proxy(ctx context.Context, path string, log *slog.Logger) error {
 	if err != nil {
 		return err
 	}
-	if conf.Proxy.Listen == "" {
+	if conf.Proxy == (config.Proxy{}) {
 		return exitError{exitConfig, fmt.Errorf("cannot forward: proxy.listen in %s is empty; set it, for example to "+
 			"127.0.0.1:2379, or disable quorumd-proxy.service", path)}
 	}
@@ -60,33 +61,65 @@ func Proxy(ctx context.Context, path string, log *slog.Logger) error {
 		return err
 	}
 	notifier := systemd.NewNotifier()
-	options := proxy.Options{
-		Listen: conf.Proxy.Listen, Static: addresses(conf.Cluster.Endpoints),
-		List: filepath.Join(conf.Paths.Runtime, proxy.FileName), MaxConnections: most, Spread: proxySpread,
-		Loops:   runtime.GOMAXPROCS(0) - 1, // leaves one processor for everything else
-		Elapsed: sinceBoot, Logger: log, Changed: statusSetter(notifier, log),
-	}
-	if dir := os.Getenv("STATE_DIRECTORY"); dir != "" {
-		options.Kept = filepath.Join(dir, savedList)
-	}
-	f := proxy.New(options)
-	if err := f.Listen(ctx); err != nil {
-		return exitError{exitUnavailable, err}
+	ports := proxyPorts(conf, most, statusSetter(notifier, log), log)
+	for _, f := range ports {
+		if err := f.Listen(ctx); err != nil {
+			return exitError{exitUnavailable, err}
+		}
 	}
 	group, ctx := errgroup.WithContext(ctx)
 	if dir := os.Getenv("RUNTIME_DIRECTORY"); dir != "" {
-		if err := serveProxyMetrics(ctx, group, filepath.Join(dir, metricsSocket), f, log); err != nil {
+		if err := serveProxyMetrics(ctx, group, filepath.Join(dir, metricsSocket), ports[0], log); err != nil {
 			return err
 		}
 	}
-	log.Info("proxy started", "listen", conf.Proxy.Listen, "max_connections", most)
+	log.Info("proxy started", "listen", conf.Proxy.Listen, "learner_listen", conf.Proxy.LearnerListen,
+		"max_connections", most)
 	if err := notifier.Ready(); err != nil {
 		log.Debug("cannot notify systemd", "error", err)
 	}
-	group.Go(func() error { return f.Serve(ctx) })
+	for _, f := range ports {
+		group.Go(func() error { return f.Serve(ctx) })
+	}
 	err = group.Wait()
 	log.Info("proxy stopped")
 	return err
+}
+
+// proxyPorts returns a proxy for each configured port: for the voters, and for this host's permanent learner. They
+// share the limit of connections. The first one sets the status of all of them.
+func proxyPorts(conf config.Config, most int, set func(string), log *slog.Logger) (ports []*proxy.Proxy) {
+	options := proxy.Options{
+		MaxConnections: most, Spread: proxySpread,
+		Loops:   runtime.GOMAXPROCS(0) - 1, // leaves one processor for everything else
+		Elapsed: sinceBoot, Logger: log,
+	}
+	if conf.Proxy.Listen != "" && conf.Proxy.LearnerListen != "" {
+		options.MaxConnections = max(1, most/2)
+	}
+	options.Changed = func(string) {
+		var all []string
+		for _, f := range ports {
+			all = append(all, f.Status())
+		}
+		set(strings.Join(all, "; "))
+	}
+	if conf.Proxy.Listen != "" {
+		voters := options
+		voters.Listen, voters.Static = conf.Proxy.Listen, addresses(conf.Cluster.Endpoints)
+		voters.List = filepath.Join(conf.Paths.Runtime, proxy.FileName)
+		if dir := os.Getenv("STATE_DIRECTORY"); dir != "" {
+			voters.Kept = filepath.Join(dir, savedList)
+		}
+		ports = append(ports, proxy.New(voters))
+		options.Changed = nil
+	}
+	if conf.Proxy.LearnerListen != "" {
+		learner := options
+		learner.Listen, learner.Static = conf.Proxy.LearnerListen, addresses([]string{conf.Etcd.ClientURL})
+		ports = append(ports, proxy.New(learner))
+	}
+	return ports
 }
 
 // connections returns the number of connections that the limit of open files allows.

@@ -38,6 +38,8 @@ func TestAProxyThatCannotStartReportsWhyAndWhetherToRetry(t *testing.T) {
 		code        int
 	}{
 		{"", "proxy.listen in ", exitConfig},
+		{"host: {role: learner}\nproxy: {learnerListen: '" + taken.Addr().String() + "'}\n", "set another " +
+			"proxy.learnerListen", exitUnavailable},
 		{"proxy: {listen: '0.0.0.0:2379'}\n", "must be a loopback address", exitConfig},
 		{"proxy: {listen: '" + taken.Addr().String() + "'}\n", "check what else listens there", exitUnavailable},
 	} {
