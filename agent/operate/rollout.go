@@ -45,7 +45,7 @@ func (o *Operator) StartRollout(ctx context.Context, req control.RolloutRequest,
 			return control.Rollout{}, err
 		}
 	}
-	holds, err := o.holdsUpgrade(cannot, req)
+	raises, err := o.raisesVersion(cannot, req)
 	if err != nil {
 		return control.Rollout{}, err
 	}
@@ -64,7 +64,7 @@ func (o *Operator) StartRollout(ctx context.Context, req control.RolloutRequest,
 	}
 	rollout := record.Rollout{
 		ID: strings.ToLower(rand.Text()[:8]), Work: string(req.Work), Command: req.Command, Etcd: req.Version,
-		Bare: req.WithoutSnapshot, Hold: holds,
+		Bare: req.WithoutSnapshot, Raises: raises, Hold: raises && !req.NoHold,
 		Reason: req.Reason, By: by, Started: o.opt.Wall().UTC(),
 	}
 	rollout.Since = rollout.Started
@@ -93,9 +93,9 @@ func (o *Operator) StartRollout(ctx context.Context, req control.RolloutRequest,
 	return publish.RolloutOf(rollout, nil), nil
 }
 
-// holdsUpgrade reports whether a rollout pauses before the last member. It returns an error if the version of the
+// raisesVersion reports whether a rollout ends with the point of no return. It returns an error if the version of the
 // rollout cannot be reached now.
-func (o *Operator) holdsUpgrade(cannot string, req control.RolloutRequest) (bool, error) {
+func (o *Operator) raisesVersion(cannot string, req control.RolloutRequest) (bool, error) {
 	if req.Version == "" {
 		return false, nil
 	}
@@ -105,7 +105,7 @@ func (o *Operator) holdsUpgrade(cannot string, req control.RolloutRequest) (bool
 			"try again when the cluster has a quorum")
 	}
 	against := policy.AgainstUpgrade(r.View, req.Work, req.Version)
-	return !req.NoHold && policy.HoldsUpgrade(r.View, req.Version), refused(cannot, against)
+	return policy.RaisesVersion(r.View, req.Version), refused(cannot, against)
 }
 
 // rolloutHosts returns the hosts of a new rollout, chosen from those with a host record.

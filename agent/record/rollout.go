@@ -19,7 +19,8 @@ type Rollout struct {
 	Command string    `json:"command,omitempty"` // the name of a program that every host has
 	Etcd    string    `json:"etcd,omitempty"`    // the version that etcd must report afterwards; empty: any
 	Bare    bool      `json:"withoutSnapshot,omitempty"`
-	Hold    bool      `json:"hold,omitempty"` // it has yet to pause before the last member with an older minor version
+	Hold    bool      `json:"hold,omitempty"`   // it has yet to pause before the last member with an older minor version
+	Raises  bool      `json:"raises,omitempty"` // it ends with the point of no return: see policy.RaisesVersion
 	Reason  string    `json:"reason" bound:"text"`
 	By      string    `json:"by"`
 	State   string    `json:"state"`

@@ -30,7 +30,6 @@ const (
 	repairsLeft   = "constant: the daily limit of replacements is not reached"
 	recovers      = "explored: by quorum_loss.go; no other step of the policy may occur during a recovery"
 	readdresses   = "explored: by readdress_test.go, in separate worlds; here no URL changes"
-	inRollouts    = "explored: in the scopes of rollouts; here no rollout runs"
 	bootstrapOnce = "constant: a bootstrap is requested once, and only without a cluster"
 )
 
@@ -104,6 +103,6 @@ func Reasons() map[policy.ReasonCode]string {
 		policy.RecoveryGivenUp: recovers,
 		policy.BackupOld:       noBackup, policy.BackupFailed: noBackup,
 		policy.RestoreTestOverdue: noBackup, policy.RestoreTestFailed: noBackup,
-		policy.SnapshotFirst: noBackup, policy.UpgradeHeld: inRollouts, policy.BootstrapWaiting: noList,
+		policy.SnapshotFirst: noBackup, policy.UpgradeHeld: Explored, policy.BootstrapWaiting: noList,
 	}
 }

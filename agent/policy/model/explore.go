@@ -44,6 +44,7 @@ type Scenario struct {
 	MaxLearners uint8        // the limit on learners as every host is configured, at most 3; 0 is etcd's default, 1
 	Lowered     bool         // the first host's etcd has the limit 1 at the start, and is restarted at some moment
 	Unwilling   bool         // the second host is configured without standbys
+	Upgrade     bool         // an upgrade is paused before the first host's member, which runs the older version
 	Founders    int          // the number of hosts with a bootstrap request if there are no voters; 0 means 1
 	// Liveness checks from every state whether the cluster reaches its target and becomes quiescent.
 	Liveness bool
@@ -158,6 +159,7 @@ func (m *machine) decide(s *observation) *[ranks]choice {
 // viewOf returns the view for an observation, with the settings of the scenario.
 func (m *machine) viewOf(s *observation, r rank) policy.View {
 	v := s.view(m.target(s.resized), r)
+	s.upgradeView(&v)
 	if m.Repair {
 		v.Limits.DeadGrace, v.Limits.RepairsPerDay = 10*time.Minute, 2
 	}
@@ -223,7 +225,7 @@ func (sc Scenario) initial() world {
 	case LearnerThird:
 		w.hosts[sc.Hosts-2], w.hosts[sc.Hosts-3] = listed, listed
 	}
-	w.lowered, w.unwilling = bit(sc.Lowered), 2*bit(sc.Unwilling)
+	w.lowered, w.unwilling, w.oldest = bit(sc.Lowered), 2*bit(sc.Unwilling), bit(sc.Upgrade)
 	for i := range max(1, sc.Founders) {
 		w.hosts[i].request = bit(sc.Voters == 0)
 	}

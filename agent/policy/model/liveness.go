@@ -80,11 +80,12 @@ func (m *machine) applyEnding(from *world, e ending) (w world, checked bool) {
 }
 
 // forgetHistory drops the fault count, pauses, alarms and, if late is set, late calls, which then never land. It lets
-// requests to remove a member or to transfer leadership expire.
+// requests to remove a member or to transfer leadership expire, and operators decide about an upgrade.
 func (w *world) forgetHistory(late bool) {
 	w.faults = 0
 	w.pause = 0
 	w.alarm = 0
+	w.oldest = 0
 	w.rmExpired, w.trExpired = w.rmRequested, w.trRequested
 	for i := range w.n {
 		h := &w.hosts[i]

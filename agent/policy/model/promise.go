@@ -96,6 +96,7 @@ const (
 	leftUnasked
 	retiredJoins
 	successorIgnored
+	upgradeUndecided
 	transferredUnasked
 	transferredDuringOperation
 	transferredToDead
@@ -134,6 +135,7 @@ func promises() map[breach]promise {
 	maps.Copy(all, resizePromises())
 	maps.Copy(all, transferPromises())
 	maps.Copy(all, learnerPromises())
+	maps.Copy(all, upgradePromises())
 	maps.Copy(all, generalPromises)
 	return all
 }
