@@ -64,6 +64,9 @@ func (m *machine) applyEnding(from *world, e ending) (w world, checked bool) {
 	m.bootsHosts, m.staysTardy = e.healed && !e.hostsStayDown, e.staysTardy
 	w = *from
 	w.forgetHistory(!e.lateCallsLand)
+	if m.awaitsDecision() {
+		w.oldest = 0
+	}
 	if e.healed {
 		w.heal(e, m.Unhealthy)
 	}
@@ -80,12 +83,11 @@ func (m *machine) applyEnding(from *world, e ending) (w world, checked bool) {
 }
 
 // forgetHistory drops the fault count, pauses, alarms and, if late is set, late calls, which then never land. It lets
-// requests to remove a member or to transfer leadership expire, and operators decide about an upgrade.
+// requests to remove a member or to transfer leadership expire.
 func (w *world) forgetHistory(late bool) {
 	w.faults = 0
 	w.pause = 0
 	w.alarm = 0
-	w.oldest = 0
 	w.rmExpired, w.trExpired = w.rmRequested, w.trRequested
 	for i := range w.n {
 		h := &w.hosts[i]

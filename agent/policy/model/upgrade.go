@@ -60,6 +60,12 @@ func (w *world) judgeUpgrade(c choice) breach {
 	return fine
 }
 
+// awaitsDecision reports whether a member may have to stay in this scope until an operator has decided about the upgrade,
+// so that a liveness run begins with that decision.
+func (m *machine) awaitsDecision() bool {
+	return m.Retirements+m.ResizeTo+m.Removals > 0 || m.Repair || m.Unhealthy || m.faults&Swap != 0
+}
+
 // upgradePromises returns the promise about members that are removed during an upgrade.
 func upgradePromises() map[breach]promise {
 	return map[breach]promise{
@@ -84,6 +90,10 @@ func smallUpgrades() []Scenario {
 		{
 			Name: "a voter removed during an upgrade", Hosts: 3, Voters: 3, Target: three, Removals: 1, Upgrade: true,
 			Liveness: true,
+		},
+		{
+			Name: "one host taken down during an upgrade", Hosts: 3, Voters: 3, Target: three, Requests: 1,
+			Faults: EtcdCrash | HostCrash, Budget: 1, Upgrade: true, Liveness: true,
 		},
 		{
 			Name: "a dead voter replaced during an upgrade", Hosts: 4, Voters: 3, Target: three, Repair: true,
@@ -148,6 +158,17 @@ func pausedUpgradeMistakes() []Mistake {
 						m.Version = newMinor
 					}
 				})
+			}),
+		},
+		{
+			Name: "the etcd of the last older member counts as too old to start", breach: hostNotBack,
+			scope: withLiveness(during(func(sc *Scenario) {
+				sc.Hosts, sc.Voters, sc.Requests, sc.Target = 3, 3, 1, policy.Target{Voters: 3}
+			})),
+			rules: seeing(func(v *policy.View) {
+				if v.Rollout != nil && v.Self.Etcd == oldMinor {
+					v.Self.Etcd = policy.Version{Major: 3, Minor: 5, Patch: 35}
+				}
 			}),
 		},
 		{
