@@ -215,6 +215,7 @@ func (o *Operator) SetRollout(ctx context.Context, state, by string) (control.Ro
 	found.State, found.Text = state, "by "+by
 	if state == record.RolloutRunning {
 		found.Since = o.opt.Wall().UTC()
+		found.ResumedAt = found.Since
 		found.Resumed++
 	}
 	if err := o.writeRollout(ctx, *found, at, cannot); err != nil {

@@ -23,7 +23,7 @@ type Rollout struct {
 	WithoutSnapshot bool     // an operator waived the snapshot
 	Raises          bool     // it ends with the point of no return
 	Hold            bool     // it has yet to pause before the last member with an older minor version
-	Began           time.Duration
+	Began           time.Duration // since it was started or last resumed
 }
 
 // CountedInRollout reports whether a rollout counts a finished request as done, so that it does not take the host down
