@@ -39,7 +39,7 @@ func (o *Operator) StartRollout(ctx context.Context, req control.RolloutRequest,
 	if err != nil {
 		return control.Rollout{}, o.refuseRead(cannot, err)
 	}
-	if found != nil {
+	if found != nil && !req.AfterAbort {
 		against := policy.AgainstRollout(policy.RolloutState(found.State), found.By, found.Reason)
 		if err := refused(cannot, against); err != nil {
 			return control.Rollout{}, err

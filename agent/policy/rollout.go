@@ -14,15 +14,15 @@ import (
 // Rollout takes hosts down for the same work, one after another.
 type Rollout struct {
 	ID              string
-	Work            Work     // possibly unknown to this agent
-	Runs            bool     // it is neither paused nor stopped, aborted or done
-	Over            bool     // it is aborted or done
-	Waiting         []string // the hosts that the rollout has not yet taken down
-	Due             bool     // according to its disk, this host was not taken down since the last resume
-	Upgrade         string   // the etcd version to reach; empty if the rollout is not an upgrade
-	WithoutSnapshot bool     // an operator waived the snapshot
-	Raises          bool     // it ends with the point of no return
-	Hold            bool     // it has yet to pause before the last member with an older minor version
+	Work            Work          // possibly unknown to this agent
+	Runs            bool          // it is neither paused nor stopped, aborted or done
+	Over            bool          // it is aborted or done
+	Waiting         []string      // the hosts that the rollout has not yet taken down
+	Due             bool          // according to its disk, this host was not taken down since the last resume
+	Upgrade         string        // the etcd version to reach; empty if the rollout is not an upgrade
+	WithoutSnapshot bool          // an operator waived the snapshot
+	Raises          bool          // it ends with the point of no return
+	Hold            bool          // it has yet to pause before the last member with an older minor version
 	Began           time.Duration // since it was started or last resumed
 }
 

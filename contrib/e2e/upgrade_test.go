@@ -13,6 +13,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/quorumd/quorumd/agent/control"
 	"github.com/quorumd/quorumd/agent/record"
 	"github.com/quorumd/quorumd/contrib/testbed"
 )
@@ -103,6 +104,9 @@ func upgradeBackAndForth(t *testing.T, old, next string) {
 		}
 	}
 	start()
+	w.keepLastMember(t, older)
+	me().ctl(n1, "upgrade", "abort", "--command", installs(old), "--reason", "back", "--dry-run").check(t,
+		"the steps of the way back", 0, "would abort the upgrade to "+to, "etcd starts as "+from, "nothing has changed")
 	me().ctl(n1, "upgrade", "abort", "--command", installs(old), "--reason", "back").check(t, "the way back", 0, from)
 	w.rollout(record.RolloutDone)
 	all := func(minor string) {
@@ -127,6 +131,29 @@ func upgradeBackAndForth(t *testing.T, old, next string) {
 		t.Errorf("%d writes failed", report.Failed)
 	}
 	w.verify(3, 0)
+}
+
+// keepLastMember checks that no operator removes the last member with the older version while the upgrade is paused, and
+// that its agent starts its etcd again after a crash.
+func (w *world) keepLastMember(t *testing.T, older string) {
+	t.Helper()
+	last := w.hosts[slices.Index(strings.Fields(w.minors()), older)]
+	other := w.hosts[0]
+	if other == last {
+		other = w.hosts[1]
+	}
+	me().ctl(other, "member", "remove", last.Options.Name, "--yes", "--live", "--reason", "a test").
+		check(t, "the removal of the last member", exitConflict, "stays until the upgrade is resumed or aborted")
+	if was, err := last.KillEtcd(t.Context()); !was || err != nil {
+		t.Errorf("its etcd was killed: %t, %v", was, err)
+	}
+	w.eventually("its etcd runs again", func() bool { return strings.Count(w.minors(), older) == 1 && w.allLive() })
+}
+
+// allLive reports whether every member answers, as n1 observes.
+func (w *world) allLive() bool {
+	s, ok := w.hosts[0].status()
+	return ok && !slices.ContainsFunc(s.Cluster.Members, func(m control.Member) bool { return !m.Live })
 }
 
 // refuseUnprepared checks that no upgrade starts while the next etcd of a host is a wrong one, or does not know a
