@@ -24,12 +24,6 @@ import (
 // the rollout.
 func (o *Operator) StartRollout(ctx context.Context, req control.RolloutRequest, by string) (control.Rollout, error) {
 	const cannot = "cannot start the rollout: "
-	if req.Work.RunsProgram() {
-		// a command that is missing on this host is most likely mistyped
-		if err := refused(cannot, o.unfitFor(ctx, req.Command, "on this host, ")); err != nil {
-			return control.Rollout{}, err
-		}
-	}
 	if req.Work == policy.WorkReboot {
 		if err := refused(cannot, o.unfitToReboot(ctx, "on this host, ")); err != nil {
 			return control.Rollout{}, err
@@ -71,6 +65,12 @@ func (o *Operator) StartRollout(ctx context.Context, req control.RolloutRequest,
 	chosen, err := rolloutHosts(hosts, o.keys.Hosts(), req, o.running())
 	if err != nil {
 		return control.Rollout{}, err
+	}
+	if req.Work.RunsProgram() {
+		// a command that is missing on this host is most likely mistyped
+		if err := refused(cannot, o.unfitFor(ctx, req.Command, "on this host, ")); err != nil {
+			return control.Rollout{}, err
+		}
 	}
 	rollout.Hosts = waitingHosts(chosen)
 	state, text := policy.RolloutBegins(len(rollout.Waiting()))
@@ -128,6 +128,7 @@ func rolloutHosts(found cluster.Range, prefix string, req control.RolloutRequest
 			Etcd: running[h.MemberID].Version, PeerURL: h.PeerURL,
 			NewPeerURL: h.NewPeerURL, NewClientURL: h.NewClientURL,
 			PeerTLS: policy.PeerTLS(h.PeerTLS), PeerTLSProblem: h.PeerTLSProblem,
+			External: h.External,
 			Next:     policy.NextEtcd{Version: h.NextEtcd, Problem: h.NextEtcdProblem},
 			Database: databaseOf(running[h.MemberID]), Forced: req.Force,
 		})

@@ -141,6 +141,7 @@ func RolloutBegins(waiting int) (RolloutState, string) {
 type RolloutHost struct {
 	ID, Name string
 	Manage   bool   // its agent may act
+	External bool   // another program, such as a kubelet, starts and stops its etcd
 	Member   bool   // it has a member
 	Etcd     string // the version that its member reports, as a text: see RolloutProgress
 	Skipped  bool   // it already runs the requested version
@@ -170,6 +171,9 @@ func RolloutHosts(all []RolloutHost, named []string, w Work, version string) ([]
 		}
 		if refusal := againstReaddress(all, h, w); refusal != nil {
 			return nil, refusal
+		}
+		if h.External && h.Member && w.info().automatic {
+			return nil, againstExternal(h, version)
 		}
 		if !h.Manage {
 			return nil, conflicts("", "quorumd on "+h.Name+" only observes",
@@ -201,6 +205,17 @@ func RolloutHosts(all []RolloutHost, named []string, w Work, version string) ([]
 		return nil, conflicts("", "no host is affected", hint)
 	}
 	return out, nil
+}
+
+// againstExternal returns why a rollout cannot stop the etcd of a host that another program runs.
+func againstExternal(h RolloutHost, version string) *Refusal {
+	does, hint := "stops it", "restart it with that program, one host at a time: quorumctl maintenance on"
+	if version != "" {
+		does, hint = "upgrades it", "upgrade it with that program, such as kubeadm, one host at a time: quorumctl "+
+			"maintenance on"
+	}
+	return conflicts(EtcdExternal, "another program, such as a kubelet, runs etcd on "+h.Name+", so only that program "+
+		does, hint+"; or let quorumd stop and start it with your programs in /etc/quorumd/hooks/etcd.d")
 }
 
 // ReleaseStops reports whether a rollout stops when an operator releases an operation: the next host must not be taken
