@@ -24,6 +24,8 @@ const (
 type Reader struct {
 	Environment map[string]string // the environment that it is started with, as far as quorumd sets it
 	Proc        string            // empty for /proc
+	// Unit is the environment that etcd's unit itself sets, as NAME=value. Only Names uses it.
+	Unit []string
 	// EnvironmentFile is the file with the environment of the next start, and Program the path of etcd's program.
 	EnvironmentFile, Program string
 	Environ                  func(pid int) ([]string, error) // returns a process's environment; nil reads it from Proc

@@ -237,7 +237,13 @@ func nextEtcd(e config.Etcd) func(context.Context, int) (policy.NextEtcd, error)
 			return policy.NextEtcd{Problem: fmt.Sprintf("is not run, because %s can write %s → %s; then systemctl "+
 				"reload quorumd", foreign.Who, foreign.Path, foreign.Remedy)}, nil
 		}
-		names, err := etcdSettings(e).Names(pid)
+		settings := etcdSettings(e)
+		if e.Runner == config.RunnerSystemd {
+			if settings.Unit, err = (systemd.Units{Dial: systemd.SystemBus}).Environment(ctx, e.Unit); err != nil {
+				return policy.NextEtcd{}, err
+			}
+		}
+		names, err := settings.Names(pid)
 		if err != nil {
 			return policy.NextEtcd{}, err
 		}
