@@ -66,7 +66,7 @@ func loadText(m map[string]float64) ([]byte, error) {
 		average(m, "sent"))
 	line("slow: %s requests were applied slowly, %s reads waited for the leader", n("etcd_server_slow_apply_total"),
 		n("etcd_server_slow_read_indexes_total"))
-	line("database: %s keys, %s bytes, of which %s are in use", n("etcd_debugging_mvcc_keys_total"),
+	line("database: %s keys, %s bytes, %s in use", n("etcd_debugging_mvcc_keys_total"),
 		n("etcd_mvcc_db_total_size_in_bytes"), n("etcd_mvcc_db_total_size_in_use_in_bytes"))
 	return out.Bytes(), nil
 }

@@ -31,7 +31,7 @@ etcd_mvcc_db_total_size_in_use_in_bytes not-a-number
 leases: 1,500,000 granted and 500,000 revoked or expired since etcd started, a difference of 1,000,000; this member found 20 expired
 requests: 1,000 received, 2,048 bytes on average; 0 sent, 0 bytes on average
 slow: 4 requests were applied slowly, 0 reads waited for the leader
-database: 1,000 keys, 1,048,576 bytes, of which 0 are in use
+database: 1,000 keys, 1,048,576 bytes, 0 in use
 `
 	read := func(text string, err error) (string, error) {
 		got, err := etcdLoad(func(context.Context) ([]byte, error) { return []byte(text), err })(t.Context())
