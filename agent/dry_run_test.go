@@ -7,6 +7,8 @@ import (
 	"testing"
 	"time"
 
+	clientv3 "go.etcd.io/etcd/client/v3"
+
 	"github.com/quorumd/quorumd/agent/control"
 	"github.com/quorumd/quorumd/agent/policy"
 	"github.com/quorumd/quorumd/agent/record"
@@ -42,6 +44,19 @@ func TestADryRunAnswersAsTheRequestWouldAndChangesNothing(t *testing.T) {
 		if got, err := h.StartRollout(t.Context(), rollout, "root"); err != nil || !got.DryRun || len(got.Hosts) != 2 {
 			t.Errorf("the rollout would be %+v, %v", got, err)
 		}
+		value, err := record.Encode(record.Rollout{ID: "x", Work: "reboot", State: record.RolloutPaused})
+		must(t, err)
+		f.put(record.KeysFor("test").Rollout(), string(value))
+		rollout.AfterAbort, rollout.DryRun = false, true
+		if got, err := h.StartRollout(t.Context(), rollout, "root"); err == nil {
+			t.Errorf("while another one is paused, the rollout would be %+v", got)
+		}
+		rollout.AfterAbort = true
+		if got, err := h.StartRollout(t.Context(), rollout, "root"); err != nil || !got.DryRun || len(got.Hosts) != 2 {
+			t.Errorf("after the other one was aborted, the rollout would be %+v, %v", got, err)
+		}
+		_, err = h.opt.Etcd.Txn(t.Context(), nil, clientv3.OpDelete(record.KeysFor("test").Rollout()))
+		must(t, err)
 		restart := control.MaintenanceRequest{
 			Work: policy.WorkRestart, Reason: "a test", For: control.Duration(time.Hour), DryRun: true,
 		}

@@ -142,6 +142,9 @@ func TestAnOperationDuringWhichARolloutIsResumedCountsAsDone(t *testing.T) {
 			_, err = v1.SetRollout(t.Context(), state, "root")
 			must(t, err)
 		}
+		if r := f.rollout(); time.Since(r.Began()) != 0 || !r.Started.Before(r.Began()) {
+			t.Errorf("it was resumed now, and its record says %s", r.Began())
+		}
 		f.until(10*time.Minute, "the operation is over", func() bool {
 			k, end := v2.files.Asked()
 			return k == nil && end != nil

@@ -12,6 +12,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -237,6 +238,18 @@ func TestTheUnitSeesTheEnvironmentThatWasSet(t *testing.T) {
 	}
 	if err := s.SetEnvironment(t.Context(), map[string]string{"A": "two\nlines"}); err == nil {
 		t.Error("a line break was accepted")
+	}
+}
+
+func TestTheEnvironmentThatOnlyTheUnitSetsIsRead(t *testing.T) {
+	t.Parallel()
+	i := newInstance(t, "")
+	i.service("a.service", "environment", "Environment=ETCD_PROXY=off \"ETCD_NAME=n 1\"")
+	u := Units{Dial: dialTo(i.bus(), true)}
+	got, err := u.Environment(t.Context(), "a.service")
+	want := []string{"ETCD_PROXY=off", "ETCD_NAME=n 1"}
+	if err != nil || len(got) < len(want) || !slices.Equal(got[len(got)-len(want):], want) { // after the test's own
+		t.Errorf("%q, %v; want %q", got, err, want)
 	}
 }
 

@@ -17,6 +17,11 @@ type Units struct {
 	Dial DialFunc // nil for systemd's own socket, which only root may use and which needs no bus
 }
 
+// SystemBus connects to systemd over the system bus, as users without privileges must.
+func SystemBus(ctx context.Context) (*sddbus.Conn, error) {
+	return sddbus.NewSystemConnectionContext(ctx)
+}
+
 // Command returns the arguments of the unit's first command, as in its ExecStart=: variables are not replaced.
 func (u Units) Command(ctx context.Context, name string) ([]string, error) {
 	p, err := u.look(ctx, name)
@@ -29,6 +34,15 @@ func (u Units) Command(ctx context.Context, name string) ([]string, error) {
 	}
 	args, _ := commands[0][1].([]string)
 	return args, nil
+}
+
+// Environment returns what the unit itself sets, as NAME=value: not the contents of its environment files.
+func (u Units) Environment(ctx context.Context, name string) ([]string, error) {
+	p, err := u.look(ctx, name)
+	if err != nil {
+		return nil, err
+	}
+	return property[[]string](p, "Environment"), nil
 }
 
 // Starts reports whether the unit runs, is being started, or starts at boot.

@@ -33,6 +33,8 @@ type RolloutRequest struct {
 	Force bool `json:"force,omitempty"`
 	// only check the request, and return the rollout that would start
 	DryRun bool `json:"dryRun,omitempty"`
+	// with DryRun: what would start once the ongoing rollout is aborted
+	AfterAbort bool `json:"afterAbort,omitempty"`
 }
 
 // RolloutStateRequest requests a new state of the rollout.

@@ -14,6 +14,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -44,7 +45,7 @@ const prefix = "experimental-"
 // child process that executes the binary, because the binary's disk may hang. Check may return long after the context
 // has ended.
 func Check(ctx context.Context, child []string, path string, names etcdflags.Names) (Result, error) {
-	if n := len(names.Flags) + len(names.Variables) + len(names.Keys); n > maxNames {
+	if n := len(names.Flags) + len(names.Variables) + len(names.Keys) + len(names.Gates); n > maxNames {
 		return Result{}, fmt.Errorf("cannot check %s: etcd has %d settings, and at most %d can be checked", path, n,
 			maxNames)
 	}
@@ -70,6 +71,15 @@ func Check(ctx context.Context, child []string, path string, names etcdflags.Nam
 			return Result{}, err
 		}
 		found.Problems = append(found.Problems, s.text+" ("+remedy+")")
+	}
+	for _, gate := range names.Gates {
+		accepted, err := b.acceptsGate(ctx, gate)
+		if err != nil {
+			return Result{}, err
+		}
+		if !accepted {
+			found.Problems = append(found.Problems, "does not start with the feature gate "+gate+" (remove it)")
+		}
 	}
 	return found, nil
 }
@@ -155,6 +165,23 @@ func (b binary) knows(ctx context.Context, flag string) (bool, error) {
 		return false, err
 	}
 	return !strings.Contains(string(out), notKnown), nil
+}
+
+// notAccepted is what a binary prints about a feature gate that it does not know, or whose value is fixed.
+const notAccepted = "for flag -feature-gates"
+
+// acceptsGate reports whether the binary accepts a feature gate with its value, such as InitialCorruptCheck=true. A
+// binary without feature gates is reported for the flag.
+func (b binary) acceptsGate(ctx context.Context, gate string) (bool, error) {
+	name, value, _ := strings.Cut(gate, "=")
+	if _, err := strconv.ParseBool(value); err != nil || !isName(strings.ToLower(name)) {
+		return false, nil
+	}
+	out, err := b.print(ctx, "--feature-gates="+gate)
+	if err != nil {
+		return false, err
+	}
+	return !strings.Contains(string(out), notAccepted), nil
 }
 
 // isName reports whether a string may be the name of a flag.

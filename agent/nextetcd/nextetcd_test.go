@@ -84,6 +84,22 @@ func TestTheRealEtcdIsAsked(t *testing.T) {
 	}
 }
 
+func TestTheRealEtcdIsAskedAboutEachFeatureGate(t *testing.T) {
+	t.Parallel()
+	got, err := Check(t.Context(), child(t), testbed.Etcd(t, testbed.DefaultVersion), etcdflags.Names{
+		Flags: []string{"feature-gates"},
+		Gates: []string{"$(reboot)=true", "InitialCorruptCheck=true", "InitialCorruptCheck=perhaps", "Removed=false"},
+	})
+	want := []string{
+		"does not start with the feature gate $(reboot)=true (remove it)",
+		"does not start with the feature gate InitialCorruptCheck=perhaps (remove it)",
+		"does not start with the feature gate Removed=false (remove it)",
+	}
+	if diff := cmp.Diff(want, got.Problems); err != nil || diff != "" {
+		t.Errorf("%v, differs:\n%s", err, diff)
+	}
+}
+
 func TestAProgramThatDoesNotAnswerLikeEtcdIsAnError(t *testing.T) {
 	t.Parallel()
 	write := func(text string, mode os.FileMode) string {

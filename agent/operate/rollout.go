@@ -24,12 +24,6 @@ import (
 // the rollout.
 func (o *Operator) StartRollout(ctx context.Context, req control.RolloutRequest, by string) (control.Rollout, error) {
 	const cannot = "cannot start the rollout: "
-	if req.Work.RunsProgram() {
-		// a command that is missing on this host is most likely mistyped
-		if err := refused(cannot, o.unfitFor(ctx, req.Command, "on this host, ")); err != nil {
-			return control.Rollout{}, err
-		}
-	}
 	if req.Work == policy.WorkReboot {
 		if err := refused(cannot, o.unfitToReboot(ctx, "on this host, ")); err != nil {
 			return control.Rollout{}, err
@@ -39,13 +33,13 @@ func (o *Operator) StartRollout(ctx context.Context, req control.RolloutRequest,
 	if err != nil {
 		return control.Rollout{}, o.refuseRead(cannot, err)
 	}
-	if found != nil {
+	if found != nil && !req.AfterAbort {
 		against := policy.AgainstRollout(policy.RolloutState(found.State), found.By, found.Reason)
 		if err := refused(cannot, against); err != nil {
 			return control.Rollout{}, err
 		}
 	}
-	holds, err := o.holdsUpgrade(cannot, req)
+	raises, err := o.raisesVersion(cannot, req)
 	if err != nil {
 		return control.Rollout{}, err
 	}
@@ -64,13 +58,19 @@ func (o *Operator) StartRollout(ctx context.Context, req control.RolloutRequest,
 	}
 	rollout := record.Rollout{
 		ID: strings.ToLower(rand.Text()[:8]), Work: string(req.Work), Command: req.Command, Etcd: req.Version,
-		Bare: req.WithoutSnapshot, Hold: holds,
+		Bare: req.WithoutSnapshot, Raises: raises, Hold: raises && !req.NoHold,
 		Reason: req.Reason, By: by, Started: o.opt.Wall().UTC(),
 	}
 	rollout.Since = rollout.Started
 	chosen, err := rolloutHosts(hosts, o.keys.Hosts(), req, o.running())
 	if err != nil {
 		return control.Rollout{}, err
+	}
+	if req.Work.RunsProgram() {
+		// a command that is missing on this host is most likely mistyped
+		if err := refused(cannot, o.unfitFor(ctx, req.Command, "on this host, ")); err != nil {
+			return control.Rollout{}, err
+		}
 	}
 	rollout.Hosts = waitingHosts(chosen)
 	state, text := policy.RolloutBegins(len(rollout.Waiting()))
@@ -93,9 +93,9 @@ func (o *Operator) StartRollout(ctx context.Context, req control.RolloutRequest,
 	return publish.RolloutOf(rollout, nil), nil
 }
 
-// holdsUpgrade reports whether a rollout pauses before the last member. It returns an error if the version of the
+// raisesVersion reports whether a rollout ends with the point of no return. It returns an error if the version of the
 // rollout cannot be reached now.
-func (o *Operator) holdsUpgrade(cannot string, req control.RolloutRequest) (bool, error) {
+func (o *Operator) raisesVersion(cannot string, req control.RolloutRequest) (bool, error) {
 	if req.Version == "" {
 		return false, nil
 	}
@@ -105,7 +105,7 @@ func (o *Operator) holdsUpgrade(cannot string, req control.RolloutRequest) (bool
 			"try again when the cluster has a quorum")
 	}
 	against := policy.AgainstUpgrade(r.View, req.Work, req.Version)
-	return !req.NoHold && policy.HoldsUpgrade(r.View, req.Version), refused(cannot, against)
+	return policy.RaisesVersion(r.View, req.Version), refused(cannot, against)
 }
 
 // rolloutHosts returns the hosts of a new rollout, chosen from those with a host record.
@@ -128,6 +128,7 @@ func rolloutHosts(found cluster.Range, prefix string, req control.RolloutRequest
 			Etcd: running[h.MemberID].Version, PeerURL: h.PeerURL,
 			NewPeerURL: h.NewPeerURL, NewClientURL: h.NewClientURL,
 			PeerTLS: policy.PeerTLS(h.PeerTLS), PeerTLSProblem: h.PeerTLSProblem,
+			External: h.External,
 			Next:     policy.NextEtcd{Version: h.NextEtcd, Problem: h.NextEtcdProblem},
 			Database: databaseOf(running[h.MemberID]), Forced: req.Force,
 		})
@@ -215,6 +216,7 @@ func (o *Operator) SetRollout(ctx context.Context, state, by string) (control.Ro
 	found.State, found.Text = state, "by "+by
 	if state == record.RolloutRunning {
 		found.Since = o.opt.Wall().UTC()
+		found.ResumedAt = found.Since
 		found.Resumed++
 	}
 	if err := o.writeRollout(ctx, *found, at, cannot); err != nil {

@@ -116,7 +116,11 @@ func startLater(v View, format string, args ...any) Decision {
 	if v.Failed.Kind == StepStartUnit {
 		return wait(StepFailed, "%s", v.Failed.Text)
 	}
-	return wait(Starting, format, args...)
+	d := wait(Starting, format, args...)
+	if text, older := incompatibleText(v); older { // the likely cause, unless it is the last member of an upgrade
+		d.Reasons = append(d.Reasons, Reason{VersionIncompatible, text})
+	}
+	return d
 }
 
 // bringUp starts etcd and waits for it.

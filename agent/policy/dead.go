@@ -286,6 +286,9 @@ func (v View) deadBlocked(m Member, over bool) string {
 		vetoReplaceEven); holds {
 		return r.Text
 	}
+	if text, last := lastOfUpgrade(v, m, Version{}); last {
+		return text
+	}
 	if v.hasSurplus() {
 		return v.noRemover()
 	}

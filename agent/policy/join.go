@@ -396,6 +396,9 @@ func removeLostLearner(
 	}
 	for m := range v.Cluster.learners() {
 		since, why, lockWhy := lost(m)
+		if _, last := lastOfUpgrade(v, m, Version{}); last {
+			continue
+		}
 		if since < v.Limits.LearnerStall+time.Duration(turn)*v.Limits.LockTTL {
 			continue
 		}

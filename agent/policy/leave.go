@@ -73,6 +73,7 @@ func leaveVetoes() []veto {
 		vetoLearnerUnsettled(),
 		vetoUnitUnusable(),
 		vetoAloneWithoutSnapshot(),
+		vetoLastLeaves(),
 		vetoOperationInFlight(),
 		vetoLockHeld(),
 		vetoSettling(),
@@ -216,6 +217,11 @@ func (v View) nextToLeave() string {
 	if text, holds := aloneWithoutSnapshot(v); holds {
 		return text
 	}
+	if m, voter := v.voterOf(list[0]); voter {
+		if text, last := lastOfUpgrade(v, m, Version{}); last {
+			return text
+		}
+	}
 	for m := range v.Cluster.voters() { // a doubt that keeps the first voter from leaving keeps all others, too
 		if doubt := v.notProven(m, health.Maintenance); doubt != "" && m.PeerURL != list[0].PeerURL {
 			return fmt.Sprintf("%s leaves next, but voter %s %s", list[0].Name, m.label(), doubt)
@@ -317,7 +323,7 @@ func leaveEnds(v View, m Member) (ReasonCode, string) {
 		return JoinTimedOut, fmt.Sprintf("removal of the voter has not succeeded for %s; the limit is %s",
 			durationfmt.Seconds(v.Op.Elapsed), durationfmt.Text(v.Limits.LearnerStall))
 	}
-	if r, holds := vetoed(v, vetoCorrupt, vetoNoSpace, vetoLeaveAtRisk, vetoAloneWithoutSnapshot); holds {
+	if r, holds := vetoed(v, vetoCorrupt, vetoNoSpace, vetoLeaveAtRisk, vetoAloneWithoutSnapshot, vetoLastLeaves); holds {
 		return r.Code, r.Text
 	}
 	return "", ""

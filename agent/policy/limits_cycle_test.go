@@ -247,6 +247,7 @@ func TestAMembersEtcdIsStartedExactlyAtTheLimits(t *testing.T) {
 	failed := func() View {
 		v := restingVoter()
 		v.Unit = Unit{State: UnitFailed, EnvReady: true, SinceStart: v.Limits.StartRetry, Detail: "exit status 1"}
+		v.Cluster.Members[0].Live, v.Cluster.Members[0].Version = false, Version{}
 		return v
 	}
 	play(t, failed, []scene{
@@ -259,8 +260,14 @@ func TestAMembersEtcdIsStartedExactlyAtTheLimits(t *testing.T) {
 			Starting,
 		},
 		{"its version is too old for the others", func(v *View) {
-			v.Self.Etcd = Version{3, 5, 35}
+			v.Self.Etcd = Version{3, 4, 40}
 		}, StepNone, VersionIncompatible},
+		{"it may be the last member of an upgrade", func(v *View) {
+			v.Self.Etcd = Version{3, 5, 35}
+		}, StepStartUnit, ""},
+		{"its version is the likely cause of its last exit", func(v *View) {
+			v.Self.Etcd, v.Unit.SinceStart = Version{3, 5, 35}, time.Second
+		}, StepNone, Starting},
 		{"it is starting", func(v *View) { v.Unit.State = UnitActivating }, StepNone, Starting},
 		{"an operator has stopped it, and no voter answers", func(v *View) {
 			v.Unit.State, v.Cluster = UnitInactive, Cluster{ExpectedID: clusterID, Error: "refused"}

@@ -112,7 +112,7 @@ func rejoin(v View) (Decision, bool) {
 // member. If a standby is ready, the standby becomes the voter instead of this host.
 func rejoinTarget(v View) (Role, []veto) {
 	common := slices.Concat(repairVetoes(), []veto{
-		vetoOperationInFlight(), vetoLockHeld(), vetoListUnsettled(), vetoReplaceEven(), vetoLearnerVotes(),
+		vetoLastLeaves(), vetoOperationInFlight(), vetoLockHeld(), vetoListUnsettled(), vetoReplaceEven(), vetoLearnerVotes(),
 	})
 	if v.standbyReady() {
 		return RoleSpare, common
@@ -163,7 +163,7 @@ func whyLostStays(v View, m Member) (ReasonCode, string) {
 		return JoinTimedOut, fmt.Sprintf("removal of the voter has not succeeded for %s; the limit is %s",
 			durationfmt.Seconds(v.Op.Elapsed), durationfmt.Text(v.Limits.LearnerStall))
 	}
-	if r, holds := vetoed(v, vetoSeveralDown); holds {
+	if r, holds := vetoed(v, vetoSeveralDown, vetoLastLeaves); holds {
 		return r.Code, r.Text
 	}
 	return "", ""

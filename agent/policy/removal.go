@@ -113,6 +113,7 @@ func removalVetoes() []veto {
 		vetoRemovesLive(),
 		vetoRemovesEarly(),
 		vetoRemovalAtRisk(),
+		vetoLastRemoved(),
 		vetoOperationInFlight(),
 		vetoLockHeld(),
 		vetoListUnsettled(),
@@ -147,6 +148,9 @@ func AgainstRemoval(v View, r Removal, withoutSnapshot bool) *Refusal {
 	v.Removal = &r
 	if reason, holds := vetoed(v, vetoRemovesLive, vetoRemovalAtRisk); holds {
 		return conflicts(reason.Code, reason.Text, reason.Code.Info().Remedy)
+	}
+	if text, last := lastRemoved(v); last {
+		return conflicts(UpgradeHeld, text, "decide first: quorumctl upgrade resume; or quorumctl upgrade abort")
 	}
 	if text, wants := removalWants(v, r); wants && !withoutSnapshot {
 		return conflicts(SnapshotFirst, text, "quorumctl snapshot save, and try again; or --without-snapshot")
@@ -299,7 +303,7 @@ func carryRemoval(v View) Decision {
 	case asked.Expired, asked.undone(v):
 		return do(Step{Kind: StepEndOp, Outcome: Cancelled})
 	}
-	if r, holds := vetoed(v, vetoRemovesLive, vetoRemovalAtRisk); holds {
+	if r, holds := vetoed(v, vetoRemovesLive, vetoRemovalAtRisk, vetoLastRemoved); holds {
 		return do(Step{Kind: StepEndOp, Outcome: r.Code, Why: r.Text})
 	}
 	// An agent that has restarted since the operation began counts the voter's silence from zero. That is no reason to
@@ -395,7 +399,7 @@ func surplusStays(v View, who Member) (ReasonCode, string) {
 		return JoinTimedOut, fmt.Sprintf("removal of the voter has not succeeded for %s; the limit is %s",
 			durationfmt.Seconds(v.Op.Elapsed), durationfmt.Text(v.Limits.LearnerStall))
 	}
-	if r, holds := vetoed(v, vetoReplacesLive, vetoReplacesEarly); holds {
+	if r, holds := vetoed(v, vetoReplacesLive, vetoReplacesEarly, vetoLastReplaced); holds {
 		return r.Code, r.Text
 	}
 	return "", ""

@@ -87,6 +87,7 @@ func replaceVetoes() []veto {
 		vetoRetired(),
 		vetoRepairsUnreadable(),
 		vetoRepairsSpent(),
+		vetoLastReplaced(),
 		vetoOperationInFlight(),
 		vetoLockHeld(),
 		vetoLearnerPresent(),
@@ -385,7 +386,7 @@ func abortReason(v View) (ReasonCode, string) {
 	}
 	list := []veto{vetoReplacesLive(), vetoReplacesEarly(), vetoSeveralDown(), vetoRepairsUnreadable()}
 	if v.Op.Phase != PhaseRemoving {
-		list = append(list, vetoReplaceAtRisk(), vetoStandbyBehind())
+		list = append(list, vetoReplaceAtRisk(), vetoStandbyBehind(), vetoLastReplaced())
 	}
 	if reasons := against(v, list); len(reasons) > 0 {
 		return reasons[0].Code, reasons[0].Text

@@ -342,8 +342,11 @@ func RetirePlan(v View, id string, successor record.Successor) (steps []PlanStep
 	switch {
 	case voter:
 		text, _ := nextLeave(v)
+		waits, _ := lastOfUpgrade(v, m, Version{})
 		voters--
-		steps = append(steps, PlanStep{Text: text, Voters: voters, Tolerance: Tolerance(voters, voters), Final: true})
+		steps = append(steps, PlanStep{
+			Text: text, Voters: voters, Tolerance: Tolerance(voters, voters), Final: true, WaitsFor: waits,
+		})
 	case h.Role == RoleStandby || h.Role == RoleJoining || h.Role == RoleLearner:
 		steps = append(steps, PlanStep{
 			Text:      h.Name + " leaves: its learner is removed, etcd is stopped and its data is moved aside",

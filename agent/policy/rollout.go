@@ -14,14 +14,16 @@ import (
 // Rollout takes hosts down for the same work, one after another.
 type Rollout struct {
 	ID              string
-	Work            Work     // possibly unknown to this agent
-	Runs            bool     // the rollout is neither paused nor stopped, aborted or done
-	Waiting         []string // the hosts that the rollout has not yet taken down
-	Due             bool     // according to its disk, this host was not taken down since the last resume
-	Upgrade         string   // the etcd version to reach; empty if the rollout is not an upgrade
-	WithoutSnapshot bool     // an operator waived the snapshot
-	Hold            bool     // the rollout pauses before the last member with an older minor version: see upgradeHeld
-	Began           time.Duration
+	Work            Work          // possibly unknown to this agent
+	Runs            bool          // the rollout is neither paused nor stopped, aborted or done
+	Waiting         []string      // the hosts that the rollout has not yet taken down
+	Due             bool          // according to its disk, this host was not taken down since the last resume
+	Upgrade         string        // the etcd version to reach; empty if the rollout is not an upgrade
+	WithoutSnapshot bool          // an operator waived the snapshot
+	Hold            bool          // the rollout pauses before the last member with an older minor version: see upgradeHeld
+	Began           time.Duration // since the rollout was started or last resumed
+	Over            bool          // the rollout is aborted or done
+	Raises          bool          // the rollout ends with the point of no return
 }
 
 // CountedInRollout reports whether a rollout counts a finished request as done, so that it does not take the host down
@@ -142,6 +144,7 @@ type RolloutHost struct {
 	Member   bool   // the host has a member
 	Etcd     string // the version that its member reports, as text: see RolloutProgress
 	Skipped  bool   // the rollout skips the host, for example because it already runs the requested version
+	External bool   // another program, such as a kubelet, starts and stops its etcd
 	// PeerURL is the peer URL of its member. NewPeerURL and NewClientURL are the configured URLs if they differ from
 	// the registered ones; else empty.
 	PeerURL, NewPeerURL, NewClientURL string
@@ -168,6 +171,9 @@ func RolloutHosts(all []RolloutHost, named []string, w Work, version string) ([]
 		}
 		if refusal := againstReaddress(all, h, w); refusal != nil {
 			return nil, refusal
+		}
+		if h.External && h.Member && w.info().automatic {
+			return nil, againstExternal(h, version)
 		}
 		if !h.Manage {
 			return nil, conflicts("", "quorumd on "+h.Name+" only observes",
@@ -199,6 +205,17 @@ func RolloutHosts(all []RolloutHost, named []string, w Work, version string) ([]
 		return nil, conflicts("", "no host is affected", hint)
 	}
 	return out, nil
+}
+
+// againstExternal returns why a rollout cannot stop the etcd of a host that another program runs.
+func againstExternal(h RolloutHost, version string) *Refusal {
+	does, hint := "stops it", "restart it with that program, one host at a time: quorumctl maintenance on"
+	if version != "" {
+		does, hint = "upgrades it", "upgrade it with that program, such as kubeadm, one host at a time: quorumctl "+
+			"maintenance on"
+	}
+	return conflicts(EtcdExternal, "another program, such as a kubelet, runs etcd on "+h.Name+", so only that program "+
+		does, hint+"; or let quorumd stop and start it with your programs in /etc/quorumd/hooks/etcd.d")
 }
 
 // ReleaseStops reports whether a rollout stops when an operator releases an operation: the next host must not be taken

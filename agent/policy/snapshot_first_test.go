@@ -39,6 +39,9 @@ func TestAnEtcdUpgradeRolloutWaitsForASnapshot(t *testing.T) {
 		"one from an hour before it began": {func(v *View) {
 			v.Backup.Age, v.Rollout.Began = 5*time.Hour, 4*time.Hour
 		}, "", false},
+		"one from five hours before it was resumed": {func(v *View) {
+			v.Backup.Age, v.Rollout.Began = 9*time.Hour, 4*time.Hour
+		}, "n4 takes a snapshot", true},
 		"for other work":      {func(v *View) { v.Rollout.Upgrade = "" }, "", false},
 		"without a snapshot":  {func(v *View) { v.Rollout.WithoutSnapshot = true }, "", false},
 		"no host has a store": {func(v *View) { v.Backup.HasStore, v.Backup.Every = false, 0 }, "", false},

@@ -144,6 +144,9 @@ func standbyLost(v View) (string, bool) {
 		if since == 0 {
 			since, why, held = v.unconfirmedLoss(m)
 		}
+		if last, isLast := lastOfUpgrade(v, m, Version{}); isLast && held == "" {
+			held = last
+		}
 		if v.Op != nil || !v.Cluster.Reachable || v.foreign() || since < v.Limits.LearnerStall/2 {
 			continue
 		}

@@ -198,6 +198,9 @@ func (v View) unhealthyHeld(m Member) string {
 	if r, holds := vetoed(v, vetoReplaceAtRisk); holds && v.isUnhealthy(m) {
 		return r.Text
 	}
+	if text, last := lastOfUpgrade(v, m, Version{}); last && v.hasSurplus() {
+		return text
+	}
 	switch voters, _ := v.Cluster.Counts(); {
 	case v.hasSurplus():
 		return ""
@@ -296,6 +299,7 @@ func surplusVetoes() []veto {
 	return append(repairVetoes(),
 		vetoRepairsUnreadable(),
 		vetoRepairsSpent(),
+		vetoLastReplaced(),
 		vetoOperationInFlight(),
 		vetoLockHeld(),
 		vetoSettling(),
@@ -372,7 +376,11 @@ func completeReplace(v View, m, who Member) Decision {
 	if worse {
 		why = who.label() + " is healthy again and " + other.label() + " is not, so " + other.label() + " is removed"
 	}
-	stays := worse || who.Learner || !v.hasSurplus() ||
+	last, isLast := lastReplaced(v)
+	if isLast {
+		why = last
+	}
+	stays := isLast || worse || who.Learner || !v.hasSurplus() ||
 		v.Limits.UnhealthyGrace == 0 || v.Op.Elapsed > v.Limits.LearnerMax
 	switch {
 	case stays && v.Op.Phase == PhaseRemoving: // the removal may have reached etcd

@@ -160,8 +160,9 @@ func (v View) raises(to Version) bool {
 	})
 }
 
-// HoldsUpgrade reports whether a rollout to a version pauses before the last member, unless an operator waives that.
-func HoldsUpgrade(v View, version string) bool { return v.raises(ParseVersion(version)) }
+// RaisesVersion reports whether a rollout to a version ends with the point of no return. It pauses before the last
+// member, unless an operator waives that.
+func RaisesVersion(v View, version string) bool { return v.raises(ParseVersion(version)) }
 
 // UpgradePlan returns the steps of a rollout to a version if nothing fails, host by host in the order of a rollout. The
 // fault tolerance of a step is the one after it; while etcd of a voter is stopped, it is one less.

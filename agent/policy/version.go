@@ -143,6 +143,23 @@ func (c Cluster) lowest() Version {
 }
 
 func versionIncompatible(v View) (string, bool) {
+	if v.mayBeLast() {
+		return "", false
+	}
+	return incompatibleText(v)
+}
+
+// mayBeLast reports whether this host's member, which is down, may be the last one with the preceding minor version, as
+// during the pause of an upgrade. As long as it is listed, etcd does not raise the cluster version, so it can start. If
+// the cluster version has been raised before, its etcd exits at once.
+func (v View) mayBeLast() bool {
+	m, listed := v.member()
+	low := v.Cluster.lowest()
+	return listed && m.Name != "" && !m.Live && low.Known() && v.Self.Etcd.minor() == low.minor().before()
+}
+
+// incompatibleText reports whether this host's etcd may neither join the cluster nor start in it, apart from mayBeLast.
+func incompatibleText(v View) (string, bool) {
 	low := v.Cluster.lowest()
 	if !low.Known() || !v.Self.Etcd.Known() || v.Self.Etcd.mayJoin(low) {
 		return "", false

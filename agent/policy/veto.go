@@ -147,6 +147,9 @@ func vetoRestoreTestOverdue() veto  { return veto{RestoreTestOverdue, false, res
 func vetoRestoreTestFailed() veto   { return veto{RestoreTestFailed, false, restoreTestFailed} }
 func vetoSnapshotFirst() veto       { return veto{SnapshotFirst, false, snapshotFirst} }
 func vetoUpgradeHeld() veto         { return veto{UpgradeHeld, false, upgradeHeld} }
+func vetoLastLeaves() veto          { return veto{UpgradeHeld, false, lastLeaves} }
+func vetoLastRemoved() veto         { return veto{UpgradeHeld, false, lastRemoved} }
+func vetoLastReplaced() veto        { return veto{UpgradeHeld, false, lastReplaced} }
 func vetoLeaveAtRisk() veto         { return veto{QuorumAtRisk, false, leaveAtRisk} }
 func vetoRemovalPending() veto      { return veto{Settling, false, removalPending} }
 func vetoNotFirstToLeave() veto     { return veto{LowerRanked, false, notFirstToLeave} }

@@ -238,7 +238,7 @@ func (p *presence) record(r *round.Round) record.Host {
 		Waiting: string(r.Decision.Waiting),
 		Learner: v.Self.Learner, MaxLearners: r.MaxLearners, NoStandbys: c.Cluster.Standbys == 0,
 		PeerTLS: string(r.PeerTLS), PeerTLSProblem: policy.PeerTLSProblem(v),
-		NextEtcd: r.NextEtcd.Version, NextEtcdProblem: r.NextEtcd.Problem,
+		NextEtcd: r.NextEtcd.Version, NextEtcdProblem: r.NextEtcd.Problem, External: !v.Self.Drives,
 	}
 	if r.Request != nil && !r.View.Asked.Over {
 		h.Wants, h.AskedAt = string(r.Request.Work), r.Request.Since.UnixMilli()

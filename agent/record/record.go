@@ -52,6 +52,7 @@ type Host struct {
 	// NextEtcd is the version of etcd.nextBinary, and NextEtcdProblem why it cannot replace the running etcd.
 	NextEtcd        string `json:"nextEtcd,omitempty"`
 	NextEtcdProblem string `json:"nextEtcdProblem,omitempty" bound:"text"`
+	External        bool   `json:"external,omitempty"` // another program, such as a kubelet, starts and stops its etcd
 	// Unreached is why the host does not reach a member that the operation in flight asks about.
 	Unreached    string   `json:"unreached,omitempty" bound:"text"`
 	Mode         string   `json:"mode"`

@@ -21,6 +21,7 @@ type Rollout struct {
 	Bare    bool   `json:"withoutSnapshot,omitempty"`
 	// the rollout has yet to pause before the last member with an older minor version
 	Hold    bool      `json:"hold,omitempty"`
+	Raises  bool      `json:"raises,omitempty"` // the rollout ends with the point of no return
 	Reason  string    `json:"reason" bound:"text"`
 	By      string    `json:"by"`
 	State   string    `json:"state"`
@@ -29,9 +30,10 @@ type Rollout struct {
 	Since   time.Time `json:"since,omitzero"` // when the rollout last started, resumed, or finished a host
 	// Resumed is how many times an operator has resumed the rollout. A host compares it to detect a record that is
 	// older than its own operation.
-	Resumed int           `json:"resumed,omitempty"`
-	Hosts   []RolloutHost `json:"hosts"`
-	Extra   Extra         `json:"-"`
+	Resumed   int           `json:"resumed,omitempty"`
+	ResumedAt time.Time     `json:"resumedAt,omitzero"` // when an operator last resumed it
+	Hosts     []RolloutHost `json:"hosts"`
+	Extra     Extra         `json:"-"`
 }
 
 // RolloutHost is one host of a rollout.
@@ -60,6 +62,14 @@ const (
 	HostSkipped = "skipped" // the host already runs the version of the rollout
 )
 
+// Began returns when it was started or last resumed.
+func (r Rollout) Began() time.Time {
+	if r.ResumedAt.After(r.Started) {
+		return r.ResumedAt
+	}
+	return r.Started
+}
+
 // Waiting returns the IDs of the hosts that are still to come.
 func (r Rollout) Waiting() []string {
 	var out []string
@@ -78,6 +88,7 @@ func (r Rollout) Room() (most int, err error) {
 	largest := r
 	largest.Text, largest.State = strings.Repeat("x", maxText), RolloutStopped
 	largest.Since = time.Date(9999, 12, 31, 23, 59, 59, 999_999_999, time.UTC)
+	largest.ResumedAt = largest.Since
 	largest.Resumed = math.MaxInt
 	largest.Hosts = slices.Clone(r.Hosts)
 	for i := range largest.Hosts {

@@ -4,6 +4,8 @@
 package main
 
 import (
+	"context"
+
 	"github.com/spf13/cobra"
 
 	"github.com/quorumd/quorumd/agent/control"
@@ -119,57 +121,93 @@ func (a *app) upgradeStartCommand() *cobra.Command {
 
 func (a *app) upgradeAbortCommand() *cobra.Command {
 	req := control.RolloutRequest{Work: policy.WorkCommand, NoHold: true}
-	const what = "abort the upgrade"
+	var dry bool
 	cmd := a.prints(&cobra.Command{
 		Use:   "abort [--command NAME --reason TEXT]",
 		Short: "Abort the upgrade; with --command, roll it back",
 		Long: "Abort the upgrade: no further host goes down, and it cannot be resumed. A host that is down comes\n" +
 			"back. Without --command the upgraded hosts keep the new version. With --command, then start a rollout\n" +
 			"that brings them back to the version of the oldest member: the program installs that version while\n" +
-			"etcd is stopped. This is possible until the last member runs the new version.",
+			"etcd is stopped. This is possible until the last member runs the new version. With --dry-run, show\n" +
+			"the steps and change nothing.",
 		Example: examples("quorumctl upgrade abort",
+			"quorumctl upgrade abort --command reinstall-etcd --reason 'too slow' --dry-run",
 			"quorumctl upgrade abort --command reinstall-etcd --reason 'too slow'"),
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if req.Command != "" && req.Reason == "" {
 				return usage("quorumctl upgrade abort --command NAME --reason '<why>'",
-					"cannot %s: --command also needs --reason", what)
+					"cannot %s: --command also needs --reason", abortUpgrade)
 			}
-			s, err := a.status(cmd.Context(), what)
-			switch {
-			case err != nil:
-				return err
-			case s.Rollout == nil || s.Rollout.Version == "":
-				return &failure{
-					code: exitFault, message: "cannot " + what + ": the last rollout is not an upgrade",
-					hint: "quorumctl rollout status",
-				}
-			case req.Command == "":
-			default: // check the version first, so that no rollout is aborted for nothing
-				if req.Version, err = rollbackVersion(s); err != nil {
-					return err
-				}
-			}
-			r := *s.Rollout
-			if display.Unfinished(r) {
-				if r, err = a.client().SetRollout(cmd.Context(), record.RolloutAborted); err != nil {
-					return cannot(what, err)
-				}
-			}
-			if req.Command == "" {
-				return a.emitRollout(cmd.Context(), r)
-			}
-			if r, err = a.client().StartRollout(cmd.Context(), req); err != nil {
-				return cannot("roll the upgraded hosts back", err)
-			}
-			return a.emitRollout(cmd.Context(), r)
+			return a.abortUpgrade(cmd.Context(), req, dry)
 		},
 	}, printed{name: "rollout", of: rollout{}})
 	flags := cmd.Flags()
 	flags.StringVar(&req.Command, "command", "", "program of commands.d that installs the old version")
 	flags.StringVar(&req.Reason, "reason", "", "why; shown in the history")
 	flags.BoolVar(&req.WithoutSnapshot, "without-snapshot", false, "do not require a recent snapshot")
+	flags.BoolVar(&dry, "dry-run", false, "check the request and show what it would do; change nothing")
 	return cmd
+}
+
+// What the command does, for errors.
+const (
+	abortUpgrade = "abort the upgrade"
+	rollBack     = "roll the upgraded hosts back"
+)
+
+// abortUpgrade aborts the upgrade and, if the request names a command, rolls it back. If dry is set, it only shows that.
+func (a *app) abortUpgrade(ctx context.Context, req control.RolloutRequest, dry bool) error {
+	s, err := a.status(ctx, abortUpgrade)
+	switch {
+	case err != nil:
+		return err
+	case s.Rollout == nil || s.Rollout.Version == "":
+		return &failure{
+			code: exitFault, message: "cannot " + abortUpgrade + ": the last rollout is no upgrade",
+			hint: "quorumctl rollout status",
+		}
+	}
+	if req.Command != "" { // first, so that nothing is aborted in vain
+		if req.Version, err = rollbackVersion(s); err != nil {
+			return err
+		}
+	}
+	if dry {
+		return a.previewAbort(ctx, s, req)
+	}
+	r := *s.Rollout
+	if display.Unfinished(r) {
+		if r, err = a.client().SetRollout(ctx, record.RolloutAborted); err != nil {
+			return cannot(abortUpgrade, err)
+		}
+	}
+	if req.Command == "" {
+		return a.emitRollout(ctx, r)
+	}
+	if r, err = a.client().StartRollout(ctx, req); err != nil {
+		return cannot(rollBack, err)
+	}
+	return a.emitRollout(ctx, r)
+}
+
+// previewAbort shows what the abort of the upgrade and the rollback would do.
+func (a *app) previewAbort(ctx context.Context, s control.Status, req control.RolloutRequest) error {
+	would := preview{doc: rolloutOf(s), text: func(*page) {}}
+	if req.Command != "" {
+		req.AfterAbort = true
+		var err error
+		if would, err = a.previewRollout(ctx, req); err != nil {
+			return cannot(rollBack, err)
+		}
+	}
+	return a.emit(would.doc, func(p *page) {
+		if display.Unfinished(*s.Rollout) {
+			p.line("would abort the upgrade to %s, which is %s", s.Rollout.Version, s.Rollout.State)
+		}
+		would.text(p)
+		p.line("nothing has changed")
+	})
 }
 
 // rollbackVersion returns the version to which the upgraded hosts are rolled back.

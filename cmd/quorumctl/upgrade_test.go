@@ -10,6 +10,7 @@ func TestUpgradeShowsItsStepsAndGoesBackToTheOldestVersion(t *testing.T) {
 	socket, _ := serve(t, scene(t, "rollout"))
 	golden(t, "upgrade.golden", transcript(t, socket, "upgrade plan 3.7.3 --command upgrade-etcd",
 		"upgrade start 3.7.3 --command upgrade-etcd --reason 'etcd 3.7' --yes", "upgrade status", "upgrade resume",
+		"upgrade abort --dry-run", "upgrade abort --command reinstall-etcd --reason slow --dry-run",
 		"upgrade abort", "upgrade abort --command reinstall-etcd --reason slow"))
 	d := scene(t, "rollout")
 	socket, _ = serve(t, d)

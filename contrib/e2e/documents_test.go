@@ -187,6 +187,9 @@ func ranElsewhere() map[string]otherTest {
 		},
 		`upgrade status`: {upgraded, "upgrade status"},
 		`upgrade resume`: {upgraded, "upgrade resume"},
+		`upgrade abort --command reinstall-etcd --reason "slower than before" --dry-run`: {
+			upgraded, "upgrade abort --command reinstall-etcd --reason slow --dry-run",
+		},
 		`upgrade abort --command reinstall-etcd --reason "slower than before"`: {
 			upgraded, "upgrade abort --command reinstall-etcd --reason slow",
 		},

@@ -13,8 +13,10 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/quorumd/quorumd/agent/control"
 	"github.com/quorumd/quorumd/agent/record"
 	"github.com/quorumd/quorumd/contrib/testbed"
+	"github.com/quorumd/quorumd/contrib/testbed/tempdir"
 )
 
 // upgradeWorld makes a world of three voters with this version of etcd, and with one command per version that installs
@@ -103,6 +105,9 @@ func upgradeBackAndForth(t *testing.T, old, next string) {
 		}
 	}
 	start()
+	w.keepLastMember(t, older)
+	me().ctl(n1, "upgrade", "abort", "--command", installs(old), "--reason", "back", "--dry-run").check(t,
+		"the steps of the way back", 0, "would abort the upgrade to "+to, "etcd starts as "+from, "nothing has changed")
 	me().ctl(n1, "upgrade", "abort", "--command", installs(old), "--reason", "back").check(t, "the way back", 0, from)
 	w.rollout(record.RolloutDone)
 	all := func(minor string) {
@@ -129,6 +134,46 @@ func upgradeBackAndForth(t *testing.T, old, next string) {
 	w.verify(3, 0)
 }
 
+// runs returns a program that runs another one, at a path where only the user of this test can write. The checkout may
+// belong to a different user.
+func runs(t *testing.T, program string) string {
+	t.Helper()
+	path := filepath.Join(tempdir.New(t), "etcd")
+	must(t, os.WriteFile(path, []byte("#!/bin/sh\nexec '"+program+"' \"$@\"\n"), 0o755))
+	must(t, os.Chmod(path, 0o755))
+	return path
+}
+
+// keepLastMember checks that no operator removes the last member with the older version while the upgrade is paused, and
+// that its agent starts its etcd again after a crash.
+func (w *world) keepLastMember(t *testing.T, older string) {
+	t.Helper()
+	last := w.hosts[slices.Index(strings.Fields(w.minors()), older)]
+	other := w.hosts[0]
+	if other == last {
+		other = w.hosts[1]
+	}
+	me().ctl(other, "member", "remove", last.Options.Name, "--yes", "--live", "--reason", "a test").
+		check(t, "the removal of the last member", exitConflict, "stays until the upgrade is resumed or aborted")
+	before, err := last.EtcdPID(t.Context())
+	must(t, err)
+	if was, err := last.KillEtcd(t.Context()); !was || err != nil {
+		t.Errorf("its etcd was killed: %t, %v", was, err)
+	}
+	w.eventually("its etcd runs again", func() bool {
+		pid, err := last.EtcdPID(t.Context())
+		return err == nil && pid != 0 && pid != before
+	})
+	w.waitTwoRounds()
+	w.eventually("all members answer", func() bool { return strings.Count(w.minors(), older) == 1 && w.allLive() })
+}
+
+// allLive reports whether every member answers, as n1 observes.
+func (w *world) allLive() bool {
+	s, ok := w.hosts[0].status()
+	return ok && !slices.ContainsFunc(s.Cluster.Members, func(m control.Member) bool { return !m.Live })
+}
+
 // refuseUnprepared checks that no upgrade starts while the next etcd of a host is a wrong one, or does not know a
 // setting of the running one. It leaves all hosts prepared.
 func refuseUnprepared(t *testing.T, w *world, to, next string) {
@@ -147,10 +192,15 @@ func refuseUnprepared(t *testing.T, w *world, to, next string) {
 		})
 		last.check(t, "it is refused", exitConflict, why)
 	}
-	n2.set("etcd.nextBinary", n2.Options.Etcd)
+	n2.set("etcd.nextBinary", runs(t, n2.Options.Etcd))
 	restart(n2)
 	refused("etcd.nextBinary on n2 is etcd ")
-	n2.set("etcd.nextBinary", testbed.Etcd(t, next))
+	binary := runs(t, testbed.Etcd(t, next))
+	must(t, os.Chmod(binary, 0o757))
+	n2.set("etcd.nextBinary", binary)
+	restart(n2)
+	refused("because every user on this host can write " + binary)
+	must(t, os.Chmod(binary, 0o755))
 	n2.set("etcd.environment", `{ETCD_PROXY: "off"}`)
 	restart(n2)
 	refused("etcd.nextBinary on n2 ignores ETCD_PROXY (remove it)")

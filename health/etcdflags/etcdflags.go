@@ -24,6 +24,8 @@ const (
 type Reader struct {
 	Environment map[string]string // the variables that quorumd sets for etcd
 	Proc        string            // directory to read instead of /proc, for tests; empty: /proc
+	// Unit is the environment that etcd's unit itself sets, as NAME=value. Only Names uses it.
+	Unit []string
 	// EnvironmentFile is the file with the environment of the next start, and Program the path of etcd's program.
 	EnvironmentFile, Program string
 	// returns a process's environment; if nil, it is read from Proc

@@ -25,6 +25,7 @@ type Names struct {
 	Flags     []string // names of flags on the command line, without dashes
 	Variables []string // names of environment variables, such as ETCD_NAME
 	Keys      []string // names of keys in the configuration file
+	Gates     []string // feature gates with their values, such as InitialCorruptCheck=true
 }
 
 // Names returns the names of all settings of the running etcd with that process ID, and of the settings with which etcd
@@ -54,17 +55,23 @@ func (r Reader) Names(pid int) (Names, error) {
 		Flags:     slices.Sorted(maps.Keys(flags)),
 		Variables: slices.DeleteFunc(slices.Sorted(maps.Keys(variables)), notEtcd),
 	}
+	gates := cmp.Or(flags[featureGates], variables["ETCD_FEATURE_GATES"])
 	if file := cmp.Or(flags["config-file"], variables["ETCD_CONFIG_FILE"]); file != "" {
-		if found.Keys, err = keys(file); err != nil {
+		if found.Keys, gates, err = keys(file); err != nil {
 			return Names{}, fmt.Errorf("cannot read etcd's configuration file: %w", err)
 		}
 		found.Variables = nil // with a configuration file, etcd ignores its environment
 	}
+	found.Gates = strings.FieldsFunc(gates, func(r rune) bool { return r == ',' || r == ' ' })
+	slices.Sort(found.Gates)
 	return found, nil
 }
 
-// nextEnvironment returns the variables of a process, of the environment file, and of the configuration. It omits the
-// variables of a process of another user, which cannot be read.
+// featureGates is the flag, and the key in the configuration file, with etcd's feature gates.
+const featureGates = "feature-gates"
+
+// nextEnvironment returns the variables of a process, of its unit, of the environment file, and of the configuration.
+// It omits the variables of a process of another user, which cannot be read.
 func (r Reader) nextEnvironment(process procfs.Proc) (map[string]string, error) {
 	all, err := r.variables(process)
 	if err != nil && !errors.Is(err, fs.ErrPermission) {
@@ -72,6 +79,10 @@ func (r Reader) nextEnvironment(process procfs.Proc) (map[string]string, error) 
 	}
 	if all == nil {
 		all = map[string]string{}
+	}
+	for _, entry := range r.Unit {
+		name, value, _ := strings.Cut(entry, "=")
+		all[name] = value
 	}
 	text, err := os.ReadFile(r.EnvironmentFile)
 	if err != nil && !os.IsNotExist(err) {
@@ -94,18 +105,17 @@ func notEtcd(variable string) bool {
 // maxFile bounds etcd's configuration file, in bytes.
 const maxFile = 1 << 20
 
-// keys returns the top-level keys of etcd's configuration file that are also flags.
-func keys(path string) ([]string, error) {
+// keys returns the top-level keys of etcd's configuration file that are also flags, and its feature gates.
+func keys(path string) (names []string, gates string, err error) {
 	text, err := smallfile.Read(path, maxFile)
 	if err != nil {
-		return nil, fmt.Errorf("%s: %w", path, err)
+		return nil, "", fmt.Errorf("%s: %w", path, err)
 	}
 	top := map[string]yaml.Node{}
 	if yaml.Unmarshal(text, &top) != nil { // a wrapped error would quote the file where other hosts can read it
-		return nil, fmt.Errorf("%s is not a YAML file of settings", path)
+		return nil, "", fmt.Errorf("%s is not a YAML file of settings", path)
 	}
 	return slices.DeleteFunc(slices.Sorted(maps.Keys(top)), func(key string) bool {
-		// these keys are sections, not flags
-		return key == "client-transport-security" || key == "peer-transport-security"
-	}), nil
+		return key == "client-transport-security" || key == "peer-transport-security" // sections, not flags
+	}), top[featureGates].Value, nil
 }

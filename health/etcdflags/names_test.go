@@ -32,6 +32,7 @@ func TestNamesAreThoseOfAllSourcesOfTheNextStart(t *testing.T) {
 	want := Names{
 		Flags: []string{"config-file", "experimental-initial-corrupt-check"},
 		Keys:  []string{"max-snapshots", "name"},
+		Gates: []string{},
 	}
 	got, err := r.Names(42)
 	if diff := cmp.Diff(want, got); err != nil || diff != "" {
@@ -48,11 +49,24 @@ func TestNamesAreThoseOfAllSourcesOfTheNextStart(t *testing.T) {
 	}
 
 	p.unreadable = true
-	got, err = p.reader(t).Names(42)
-	if want := []string{"ETCD_ENABLE_V2"}; err != nil || !cmp.Equal(got.Variables, want) {
+	r = p.reader(t)
+	r.Unit = []string{"ETCD_ENABLE_V2=false", "ETCD_FEATURE_GATES=B=true, A=false", "LANG=C"}
+	got, err = r.Names(42)
+	if want := []string{"ETCD_ENABLE_V2", "ETCD_FEATURE_GATES"}; err != nil || !cmp.Equal(got.Variables, want) {
 		t.Errorf("of another user's process: %v, %v", got.Variables, err)
 	}
+	if want := []string{"A=false", "B=true"}; !cmp.Equal(got.Gates, want) {
+		t.Errorf("the feature gates that only the unit sets: %q", got.Gates)
+	}
 	p.args = args
+	write("name: n1\nfeature-gates: C=true\n")
+	if got, err := r.Names(42); err != nil || len(got.Gates) != 2 {
+		t.Errorf("without a configuration file: %q, %v", got.Gates, err)
+	}
+	if got, err := p.reader(t).Names(42); err != nil || !cmp.Equal(got.Gates, []string{"C=true"}) {
+		t.Errorf("in the configuration file: %q, %v", got.Gates, err)
+	}
+	p.args = append(p.args, "--feature-gates=A=true")
 	write("name: [")
 	if got, err := p.reader(t).Names(42); err == nil {
 		t.Errorf("a wrong configuration file: %v", got)

@@ -93,6 +93,10 @@ func validateRollout(r *control.RolloutRequest) error {
 	if r.Force && r.Work != policy.WorkDefrag {
 		return badRequest("leave force out", "%s: force is not possible with %s", cannot, r.Work)
 	}
+	if r.AfterAbort && !r.DryRun {
+		return badRequest("set dryRun, or leave afterAbort out and abort the ongoing rollout first",
+			"%s: afterAbort is possible only with dryRun", cannot)
+	}
 	if err := checkCommand(r.Work, r.Command, rolloutText); err != nil {
 		return err
 	}

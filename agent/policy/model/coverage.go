@@ -31,7 +31,6 @@ const (
 	recovers      = "explored: by quorum_loss.go; no other step of the policy may occur during a recovery"
 	readdresses   = "explored: by readdress_test.go, in separate worlds; here no URL changes"
 	freesSpace    = "explored: by space_test.go, in separate worlds; here no agent may free space"
-	inRollouts    = "explored: in the scopes of rollouts; here no rollout runs"
 	bootstrapOnce = "constant: a bootstrap is requested once, and only without a cluster"
 )
 
@@ -109,6 +108,6 @@ func Reasons() map[policy.ReasonCode]string {
 		policy.RecoveryGivenUp: recovers,
 		policy.BackupOld:       noBackup, policy.BackupFailed: noBackup,
 		policy.RestoreTestOverdue: noBackup, policy.RestoreTestFailed: noBackup,
-		policy.SnapshotFirst: noBackup, policy.UpgradeHeld: inRollouts, policy.BootstrapWaiting: noList,
+		policy.SnapshotFirst: noBackup, policy.UpgradeHeld: Explored, policy.BootstrapWaiting: noList,
 	}
 }

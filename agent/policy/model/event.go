@@ -58,9 +58,10 @@ const (
 	evRemovalExpires
 	evRequestTransfer // arg: the host to whose voter leadership is to be transferred
 	evTransferExpires
-	evRetire // an operator retires a host or undoes that, or sets its successor to host arg-1 or clears it
-	evRaised // an operator restarts the etcd that has a lower limit on learners, so that it uses the configured one
-	evResize // an operator resizes the cluster, or restores its previous size
+	evRetire  // arg: an operator retires a host, or undoes that; names host arg-1 as its successor; or clears that
+	evRaised  // an operator restarts the etcd that has a lower limit on learners, so that it uses the configured one
+	evDecided // an operator resumes or aborts the upgrade
+	evResize  // an operator resizes the cluster, or restores its previous size
 
 	// Faults and operators' actions.
 	evAgentDies
@@ -165,7 +166,7 @@ func (k kind) global() bool {
 	case evLearnerLags, evSettled, evCooled, evStalled, evOrphaned, evRecordAges, evServed, evReported, evLeaseOver,
 		evOperatorResumes, evAlarm, evAlarmEnds,
 		evTooLong, evOperatorPauses, evOperatorReleases, evDeleted, evRemovalExpires, evTransferExpires, evRaised,
-		evResize:
+		evResize, evDecided:
 		return true
 	}
 	return false

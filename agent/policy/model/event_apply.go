@@ -94,6 +94,8 @@ func (w *world) possible(k kind, i int) bool {
 		return w.rmRequested|w.opRemove == 0
 	case evRaised:
 		return w.lowered != 0
+	case evDecided:
+		return w.oldest != 0
 	case evLowered:
 		return w.lowered == 0 && w.limit > 1
 	case evTransferExpires:
@@ -134,6 +136,8 @@ func (m *machine) apply(w *world, e event) (ok bool, found breach) {
 		ok = w.raiseLimit()
 	case e.kind == evResize:
 		ok = m.resize(w)
+	case e.kind == evDecided:
+		w.oldest, ok = 0, true
 	case e.kind == evRemovalExpires:
 		w.rmExpired, ok = 1, true
 	case e.kind <= evRequest:
@@ -349,6 +353,9 @@ func (m *machine) round(w *world, h int, r rank, how uint8) (ok bool, found brea
 	}
 	if found == fine {
 		found = m.judgeNextLimit(w, h, *c)
+	}
+	if found == fine {
+		found = w.judgeUpgrade(*c)
 	}
 	if found == fine && m.External {
 		found = w.judgeExternal(h, *c, leads)

@@ -45,6 +45,7 @@ type Scenario struct {
 	Lowered     bool         // the first host's etcd has the limit 1 until an operator restarts it
 	NextLimit   uint8        // the limit on learners of every etcd's next start; 0: unknown
 	Unwilling   bool         // the second host is configured without standbys
+	Upgrade     bool         // an upgrade is paused before the first host's member, which runs the older version
 	Founders    int          // the number of hosts with a bootstrap request if there are no voters; 0 means 1
 	// Liveness checks from every state whether the cluster reaches its target and becomes quiescent.
 	Liveness bool
@@ -161,6 +162,7 @@ func (m *machine) decide(s *observation) *[ranks]choice {
 // viewOf returns the view for an observation, with the settings of the scenario.
 func (m *machine) viewOf(s *observation, r rank) policy.View {
 	v := s.view(m.target(s.resized), r)
+	s.upgradeView(&v)
 	if m.Repair {
 		v.Limits.DeadGrace, v.Limits.RepairsPerDay = 10*time.Minute, 2
 	}
@@ -227,7 +229,7 @@ func (sc Scenario) initial() world {
 	case LearnerThird:
 		w.hosts[sc.Hosts-2], w.hosts[sc.Hosts-3] = listed, listed
 	}
-	w.lowered, w.unwilling = bit(sc.Lowered), 2*bit(sc.Unwilling)
+	w.lowered, w.unwilling, w.oldest = bit(sc.Lowered), 2*bit(sc.Unwilling), bit(sc.Upgrade)
 	for i := range max(1, sc.Founders) {
 		w.hosts[i].request = bit(sc.Voters == 0)
 	}

@@ -35,7 +35,8 @@ func TestThePolicyKeepsItsPromisesInSmallScopes(t *testing.T) {
 	t.Parallel()
 	steps, reasons, phases := map[policy.StepKind]bool{}, map[policy.ReasonCode]bool{}, map[Phase]bool{}
 	for _, sc := range slices.Concat(smallScenarios(), smallCycles(), externals(), alarms(), smallRemovals(),
-		smallReplacements(), smallUnhealthy(), smallResizes(), smallTransfers(), smallLearners(), defrags()) {
+		smallReplacements(), smallUnhealthy(), smallResizes(), smallTransfers(), smallLearners(), smallUpgrades(),
+		defrags()) {
 		r := Explore(t.Context(), sc, 2)
 		checkResult(t, sc.Name, r)
 		maps.Copy(steps, r.Steps)
@@ -84,7 +85,7 @@ func TestAWorldSurvivesPackingAndUnpacking(t *testing.T) {
 	t.Parallel()
 	for _, sc := range []Scenario{
 		smallScenarios()[0], smallCycles()[1], smallRemovals()[1], smallReplacements()[1], smallUnhealthy()[1],
-		smallUnhealthy()[2], smallResizes()[2], smallTransfers()[1], smallLearners()[1],
+		smallUnhealthy()[2], smallResizes()[2], smallTransfers()[1], smallLearners()[1], smallUpgrades()[0],
 	} {
 		sameAfterPacking(t, sc)
 	}

@@ -64,6 +64,9 @@ func (m *machine) applyEnding(from *world, e ending) (w world, checked bool) {
 	m.bootsHosts, m.staysTardy = e.healed && !e.hostsStayDown, e.staysTardy
 	w = *from
 	w.forgetHistory(!e.lateCallsLand)
+	if m.awaitsDecision() {
+		w.oldest = 0
+	}
 	if e.healed {
 		w.heal(e, m.Unhealthy)
 	}

@@ -77,7 +77,7 @@ func Mistakes() []Mistake {
 	list = append(list, slices.Concat(removalMistakes(), replacementMistakes(), standbyMistakes(),
 		unhealthyMistakes(), stepDownMistakes(), slowLeaderMistakes(), quietMistakes(), resizeMistakes(),
 		retireMistakes(),
-		successorMistakes(), transferMistakes(), learnerMistakes(), learnerStaysMistakes())...)
+		successorMistakes(), transferMistakes(), learnerMistakes(), learnerStaysMistakes(), pausedUpgradeMistakes())...)
 	list = append(list, maskedMistakes()...)
 	list = append(list, maskedCycleMistakes()...)
 	for i := range list {

@@ -97,6 +97,7 @@ const (
 	leftUnasked
 	retiredJoins
 	successorIgnored
+	upgradeUndecided
 	transferredUnasked
 	transferredDuringOperation
 	transferredToDead
@@ -135,6 +136,7 @@ func promises() map[breach]promise {
 	maps.Copy(all, resizePromises())
 	maps.Copy(all, transferPromises())
 	maps.Copy(all, learnerPromises())
+	maps.Copy(all, upgradePromises())
 	maps.Copy(all, generalPromises)
 	return all
 }

@@ -31,6 +31,7 @@ func (w *world) packSize() uint64 {
 	p.put(w.successor, 3)
 	w.transferState.pack(&p)
 	w.learnerState.pack(&p)
+	w.upgradeState.pack(&p)
 	return p.v
 }
 
@@ -40,6 +41,7 @@ func (w *world) unpackSize(v uint64) {
 	w.successor = p.get(3)
 	w.transferState.unpack(&p)
 	w.learnerState.unpack(&p)
+	w.upgradeState.unpack(&p)
 }
 
 // target returns the size of the cluster, as it is recorded in etcd or configured.

@@ -158,6 +158,8 @@ func (m *machine) text(e event, w *world) string {
 			return "an operator resizes the cluster back"
 		}
 		return fmt.Sprintf("an operator resizes the cluster to %d voters", m.ResizeTo)
+	case evDecided:
+		return "an operator resumes or aborts the upgrade"
 	case evLearnerLags:
 		return "the learner does not catch up within the settle time"
 	case evSettled:

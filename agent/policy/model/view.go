@@ -64,6 +64,7 @@ type observation struct {
 	ejection uint8
 
 	learnerState
+	upgradeState
 
 	replacementState
 	resizeState
@@ -85,7 +86,7 @@ func (w *world) observe(h int) observation {
 	}
 	s.startGuard = 0 // no decision depends on the start guard
 	s.leaderless = bit(w.seesLeaderless(h))
-	s.removalState, s.learnerState = w.removalSeen(h), w.learnerState
+	s.removalState, s.learnerState, s.upgradeState = w.removalSeen(h), w.learnerState, w.upgradeState
 	s.transferState = w.transferSeen(h)
 	if s.reachable == 0 {
 		return s

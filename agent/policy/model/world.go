@@ -177,6 +177,7 @@ type world struct {
 	resizeState
 	transferState
 	learnerState
+	upgradeState
 
 	faults uint8 // number of faults so far
 }
@@ -438,7 +439,7 @@ func (w *world) canonical() key {
 		if w.op != 0 && int(w.opHost) == i {
 			k |= 2
 		}
-		k ^= w.transferMark(i) ^ w.learnerMark(i)
+		k ^= w.transferMark(i) ^ w.learnerMark(i) ^ w.upgradeMark(i)
 		j := i
 		for ; j > 0 && keys[j-1] > k; j-- {
 			keys[j], order[j] = keys[j-1], order[j-1]
@@ -481,6 +482,7 @@ func (w *world) permuted(order [maxHosts]uint8) world {
 	}
 	p.transferState.permute(&place)
 	p.learnerState.permute(&place)
+	p.upgradeState.permute(&place)
 	return p
 }
 

@@ -56,6 +56,8 @@ func OfHost(h Host) []Source {
 		{Name: "etcd-version.txt", Get: Program(h.Etcd, "--version")},
 		{Name: "etcd-metrics.txt", Get: Metrics(strings.TrimRight(h.Metrics, "/")+"/metrics", h.TLS, "etcd_server_",
 			"etcd_disk_", "etcd_network_peer_", "etcd_mvcc_db_", "etcd_debugging_mvcc_", "process_")},
+		{Name: "etcd-load.txt", Get: etcdLoad(Metrics(strings.TrimRight(h.Metrics, "/")+"/metrics", h.TLS,
+			loadMetrics()...))},
 		{Name: "etcd-environment.txt", Get: FromFile(h.EnvironmentFile, false)},
 		{Name: "kernel.txt", Get: kernel(h)},
 	}

@@ -231,7 +231,21 @@ func nextEtcd(e config.Etcd) func(context.Context, int) (policy.NextEtcd, error)
 		return nil
 	}
 	return func(ctx context.Context, pid int) (policy.NextEtcd, error) {
-		names, err := etcdSettings(e).Names(pid)
+		foreign, err := fileaccess.ProgramWriters(e.NextBinary, os.Geteuid())
+		switch {
+		case err != nil:
+			return policy.NextEtcd{}, fmt.Errorf("cannot check who can write etcd.nextBinary: %w", err)
+		case foreign != nil: // it is not run
+			return policy.NextEtcd{Problem: fmt.Sprintf("is not run, because %s can write %s → %s; then systemctl "+
+				"reload quorumd", foreign.Who, foreign.Path, foreign.Remedy)}, nil
+		}
+		settings := etcdSettings(e)
+		if e.Runner == config.RunnerSystemd {
+			if settings.Unit, err = (systemd.Units{Dial: systemd.SystemBus}).Environment(ctx, e.Unit); err != nil {
+				return policy.NextEtcd{}, err
+			}
+		}
+		names, err := settings.Names(pid)
 		if err != nil {
 			return policy.NextEtcd{}, err
 		}

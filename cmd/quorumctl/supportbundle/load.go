@@ -1,0 +1,94 @@
+// Copyright The quorumd Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package supportbundle
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+)
+
+// etcdLoad reads what clients do to etcd from its metrics, in sentences: leaks of watches and leases, slow watchers and
+// large messages. The counters begin when etcd starts. The database is not read.
+func etcdLoad(metrics func(context.Context) ([]byte, error)) func(context.Context) ([]byte, error) {
+	return func(ctx context.Context) ([]byte, error) {
+		text, err := metrics(ctx)
+		if err != nil {
+			return nil, err
+		}
+		return loadText(sums(text))
+	}
+}
+
+// loadMetrics are the prefixes of the metrics that loadText reads.
+func loadMetrics() []string {
+	return []string{
+		"etcd_debugging_mvcc_", "etcd_debugging_lease_", "etcd_debugging_server_lease_", "etcd_mvcc_",
+		"etcd_network_client_grpc_", "etcd_server_slow_", "grpc_server_msg_received_total", "grpc_server_msg_sent_total",
+	}
+}
+
+// sums returns the sum of each metric over its labels.
+func sums(text []byte) map[string]float64 {
+	all := map[string]float64{}
+	for line := range bytes.Lines(text) {
+		series, value, _ := strings.Cut(strings.TrimSpace(string(line)), " ")
+		if i := strings.LastIndexByte(series, '}'); i < 0 && strings.Contains(series, "{") {
+			continue // a space in a label, which none of these metrics has
+		}
+		name, _, _ := strings.Cut(series, "{")
+		if v, err := strconv.ParseFloat(value, 64); err == nil {
+			all[name] += v
+		}
+	}
+	return all
+}
+
+func loadText(m map[string]float64) ([]byte, error) {
+	if _, known := m["etcd_debugging_mvcc_watcher_total"]; !known {
+		return nil, errors.New("etcd reports no metrics of its clients")
+	}
+	var out bytes.Buffer
+	line := func(format string, args ...any) { fmt.Fprintf(&out, format+"\n", args...) }
+	n := func(name string) string { return grouped(m[name]) }
+	line("watchers: %s (%s slow) on %s streams; %s events are pending", n("etcd_debugging_mvcc_watcher_total"),
+		n("etcd_debugging_mvcc_slow_watcher_total"), n("etcd_debugging_mvcc_watch_stream_total"),
+		n("etcd_debugging_mvcc_pending_events_total"))
+	granted, revoked := m["etcd_debugging_lease_granted_total"], m["etcd_debugging_lease_revoked_total"]
+	line("leases: %s granted and %s revoked or expired since etcd started, a difference of %s; this member found %s expired",
+		grouped(granted), grouped(revoked), grouped(granted-revoked), n("etcd_debugging_server_lease_expired_total"))
+	line("requests: %s received, %s on average; %s sent, %s on average",
+		n("grpc_server_msg_received_total"), average(m, "received"), n("grpc_server_msg_sent_total"),
+		average(m, "sent"))
+	line("slow: %s requests were applied slowly, %s reads waited for the leader", n("etcd_server_slow_apply_total"),
+		n("etcd_server_slow_read_indexes_total"))
+	line("database: %s keys, %s bytes, %s in use", n("etcd_debugging_mvcc_keys_total"),
+		n("etcd_mvcc_db_total_size_in_bytes"), n("etcd_mvcc_db_total_size_in_use_in_bytes"))
+	return out.Bytes(), nil
+}
+
+// average returns the average size of the messages in one direction, as text.
+func average(m map[string]float64, direction string) string {
+	count := m["grpc_server_msg_"+direction+"_total"]
+	if count == 0 {
+		return "0 bytes"
+	}
+	return grouped(m["etcd_network_client_grpc_"+direction+"_bytes_total"]/count) + " bytes"
+}
+
+// grouped returns a number with thousands separated by commas, such as 12,345.
+func grouped(v float64) string {
+	text := strconv.FormatFloat(v, 'f', 0, 64)
+	sign := ""
+	if strings.HasPrefix(text, "-") {
+		sign, text = "-", text[1:]
+	}
+	for i := len(text) - 3; i > 0; i -= 3 {
+		text = text[:i] + "," + text[i:]
+	}
+	return sign + text
+}
