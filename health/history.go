@@ -61,6 +61,8 @@ const (
 	// days. A day with such spells in more than scheduleHours hours does not count. scheduleLongest bounds it.
 	scheduleDays, scheduleHours = 3, 4
 	scheduleLongest             = 2 * time.Hour
+	// A disk that is SLOW for at least slowCounts in more than slowHours hours of a day is broken.
+	slowCounts, slowHours = 5 * time.Minute, 8
 
 	bucketLeast = 8 * time.Microsecond
 	bucketsOf   = 8 // in an octave
@@ -126,12 +128,11 @@ func (h *History) AddSlow(began time.Time, lasted time.Duration) {
 	day.Slow[hour] = max(day.Slow[hour], int(lasted/time.Second))
 }
 
-// LongestSlow returns the longest spell in which the disk was SLOW and became fast again by itself. A day with such
-// spells in more than scheduleHours hours does not count: that disk is broken.
+// LongestSlow returns the longest spell in which the disk was SLOW and became fast again by itself.
 func (h *History) LongestSlow() time.Duration {
 	longest := 0
 	for _, d := range h.Days {
-		if len(d.Slow) > scheduleHours {
+		if d.recurs() {
 			continue
 		}
 		for _, seconds := range d.Slow {
@@ -139,6 +140,22 @@ func (h *History) LongestSlow() time.Duration {
 		}
 	}
 	return time.Duration(longest) * time.Second
+}
+
+// RecursSlow reports whether the disk was SLOW so often on a day that no job explains it: the disk is broken.
+func (h *History) RecursSlow() bool {
+	return slices.ContainsFunc(h.Days, func(d Day) bool { return d.recurs() })
+}
+
+// recurs reports whether the disk was SLOW, each time for slowCounts or longer, in more than slowHours hours of a day.
+func (d *Day) recurs() bool {
+	hours := 0
+	for _, seconds := range d.Slow {
+		if seconds >= int(slowCounts/time.Second) {
+			hours++
+		}
+	}
+	return hours > slowHours
 }
 
 // Of returns the history of these disks: this one, or an empty one if none of them is among the disks that it is about.

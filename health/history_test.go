@@ -146,10 +146,17 @@ func TestASlowSpellThatHealedIsRememberedUnlessItComesAllDay(t *testing.T) {
 	if got := h.LongestSlow(); got != 20*time.Minute {
 		t.Errorf("got %s", got)
 	}
-	for hour := range scheduleHours + 1 {
+	for hour := range 24 {
+		h.AddSlow(at(hour), slowCounts-time.Second)
+	}
+	for hour := range slowHours {
 		h.AddSlow(at(hour), 15*time.Minute)
 	}
-	if got := h.LongestSlow(); got != 0 {
-		t.Errorf("a disk that is slow at five hours of a day: %s", got)
+	if got := h.LongestSlow(); got != 20*time.Minute || h.RecursSlow() {
+		t.Errorf("a disk that is slow for long in eight hours of a day: %s, broken: %t", got, h.RecursSlow())
+	}
+	h.AddSlow(at(slowHours), slowCounts)
+	if got := h.LongestSlow(); got != 0 || !h.RecursSlow() {
+		t.Errorf("a disk that is slow for long in nine hours of a day: %s, broken: %t", got, h.RecursSlow())
 	}
 }

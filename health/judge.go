@@ -31,6 +31,9 @@ type Assessment struct {
 	// HealsAfter is the longest time for which the disk was SLOW in the last days before it became fast again by
 	// itself; 0 if that did not happen, or if the disk is not SLOW.
 	HealsAfter time.Duration
+	// Defective means that the disk is not only SLOW: a drive reports errors, or the disk was SLOW again and again on
+	// one of the last days.
+	Defective bool
 	// SlowNow means that the newest writes alone would cause a finding about slow writes; without it, such a finding
 	// only waits for its end.
 	SlowNow bool

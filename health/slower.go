@@ -472,10 +472,16 @@ func (c *comparison) report(v *Assessment) {
 	v.AsksPeers = c.askedSince != 0
 	if c.disk.State == Slow {
 		v.HealsAfter = c.history.LongestSlow()
+		v.Defective = c.history.RecursSlow() || slices.ContainsFunc(v.Findings, Finding.ofDefect)
 	}
 	if c.track.State == Warm && (!c.fast() || c.tailed && c.now-c.lastSlow < c.pace.tailsWell) {
 		v.SlowNow = true
 	}
+}
+
+// ofDefect reports whether a finding means that a drive is breaking.
+func (f Finding) ofDefect() bool {
+	return f.Code == DriveFailing || f.Code == DriveErrorsGrown || f.Code == DeviceErrors
 }
 
 // History returns what the judge has learned about the disk; the caller stores it.

@@ -110,7 +110,7 @@ func collectPaths(n *yaml.Node, path string, into map[string]bool) {
 func generateDefault(t *testing.T) string {
 	t.Helper()
 	g := generator{t: t, docs: map[string]string{}}
-	for _, name := range []string{"sections.go", "sections_etcd.go", "sections_backup.go"} {
+	for _, name := range []string{"keys.go", "keys_etcd.go", "keys_backup.go"} {
 		file, err := parser.ParseFile(token.NewFileSet(), name, nil, parser.ParseComments)
 		if err != nil {
 			t.Fatal(err)

@@ -145,7 +145,7 @@ type Limits struct {
 	// DeadGrace is how long a voter must have been dead before another host replaces it; 0: never.
 	DeadGrace time.Duration
 	// UnhealthyGrace is how long a voter must have been SLOW, by its own report and by evidence, before another host
-	// replaces it; 0: never.
+	// replaces it; 0: never. A disk that is only slow gets longer: see graceLeft.
 	UnhealthyGrace time.Duration
 	RepairsPerDay  int // replacements without an operator
 	// CleanFor is how long an ejected host must have been healthy before it joins again. It doubles with each further
@@ -364,6 +364,8 @@ type Host struct {
 	// HealsAfter is the longest time for which its disk was SLOW in the last days before it became fast again by
 	// itself.
 	HealsAfter time.Duration
+	// Defective reports that its disk is not only slow: a drive reports errors, or the disk is SLOW again and again.
+	Defective bool
 	// Recovers reports that it is SLOW or worse only because of past samples: its writes are fast again.
 	Recovers bool
 	// Strained reports that it was WARM or worse within CommonSpan because of its disk, CPU or network.

@@ -78,6 +78,9 @@ type Host struct {
 	// HealsAfter is the longest time in seconds for which the host's disk was SLOW in the last days before it became
 	// fast again by itself. A host that is SLOW publishes it.
 	HealsAfter float64 `json:"healsAfter,omitempty"`
+	// Defective means that the host's disk is not only SLOW: a drive reports errors, or the disk is SLOW again and
+	// again. A host that is SLOW or worse publishes it.
+	Defective bool `json:"defective,omitempty"`
 	// WriteMean is the current mean of the host's disk writes, in seconds, rounded up to half an octave. A voter
 	// publishes it while the leader is slow; zero if unknown. WritesAt is the time of the measurement according to the
 	// host's clock: a different time means a new measurement.

@@ -40,7 +40,7 @@ func TestTheSimulatedAgentHasTheTimesOfTheRealOne(t *testing.T) {
 
 func TestTheSimulatedAgentHasTheDefaultLimits(t *testing.T) {
 	t.Parallel()
-	text, err := os.ReadFile(filepath.Join("..", "..", "agent", "config", "sections.go"))
+	text, err := os.ReadFile(filepath.Join("..", "..", "agent", "config", "keys.go"))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -21,6 +21,7 @@ type hostRecord struct {
 	qualified bool
 	recovers  bool
 	heals     time.Duration
+	defective bool
 	p99       float64
 	writeMean float64
 	writesAt  time.Time
@@ -40,7 +41,7 @@ func recordOf(p *diskrecord.Publisher, now time.Duration, wall time.Time, a heal
 	p.Set(&h, now, wall, a, diskrecord.Asked{Mean: compares, Figures: asked})
 	r := hostRecord{
 		state: a.State, qualified: a.Qualified, recovers: a.Recovers, asks: a.AsksPeers, heals: a.HealsAfter,
-		p99: h.FsyncP99, writeMean: h.WriteMean, writesAt: h.WritesAt,
+		defective: a.Defective, p99: h.FsyncP99, writeMean: h.WriteMean, writesAt: h.WritesAt,
 		p50: h.WriteP50, p90: h.WriteP90, tails: h.WriteTails, tookAt: h.FiguresAt,
 	}
 	if a.State != health.OK && a.State != health.Qualifying {
@@ -55,7 +56,8 @@ func (s *seen) policyHost(name string, now time.Duration) policy.Host {
 	h := policy.Host{
 		ID: name, Name: name, PeerURL: peerURL(name), Role: policy.RoleVoter, Health: r.state, Ungated: r.ungated,
 		Qualified: r.qualified, Manage: true, Recovers: r.recovers, P99: seconds(r.p99),
-		AsksWrites: r.asks, HealsAfter: r.heals, Strained: s.strained > 0 && now-s.strained <= policy.CommonSpan,
+		AsksWrites: r.asks, HealsAfter: r.heals, Defective: r.defective,
+		Strained: s.strained > 0 && now-s.strained <= policy.CommonSpan,
 	}
 	if r.writeMean > 0 {
 		h.Writes.Mean, h.Writes.Age = seconds(r.writeMean), now-s.writesAt
