@@ -31,6 +31,8 @@ type Day struct {
 	Date int64 `json:"date"`
 	// Minutes counts the measured minutes by the median of their writes, in eighths of an octave: see bucketOf.
 	Minutes map[int]int `json:"minutes,omitempty"`
+	// Tenths is the same for the slowest tenth of their writes, the 90th percentile.
+	Tenths map[int]int `json:"tenths,omitempty"`
 	// Spells is the longest spell in seconds, by the hour in UTC in which it began and by the rung: see [Rungs].
 	Spells map[int]map[int]int `json:"spells,omitempty"`
 	// Found is the same for spells that were a finding and ended by themselves. They are a habit only if they recur:
@@ -72,8 +74,8 @@ const (
 // Rungs are the multiples of the usual write time that a [History] distinguishes.
 func Rungs() []int { return []int{2, 3, 4, 6, 8, 12, 16, 24, 32} }
 
-// Add adds the median of a minute's writes.
-func (h *History) Add(at time.Time, median time.Duration) {
+// Add adds the median and the 90th percentile of a minute's writes.
+func (h *History) Add(at time.Time, median, p90 time.Duration) {
 	if median <= 0 || at.IsZero() {
 		return
 	}
@@ -84,7 +86,11 @@ func (h *History) Add(at time.Time, median time.Duration) {
 	if day.Minutes == nil {
 		day.Minutes = map[int]int{}
 	}
+	if day.Tenths == nil {
+		day.Tenths = map[int]int{}
+	}
 	day.Minutes[bucketOf(median)]++
+	day.Tenths[bucketOf(p90)]++
 }
 
 // AddSpell adds a spell: from the given time, for so long, the writes took at least as many times the usual time as the
@@ -180,10 +186,20 @@ func (h *History) AddTail(at time.Time) {
 
 // Median returns the usual time of a write, and whether enough minutes were measured.
 func (h *History) Median() (time.Duration, bool) {
+	return h.middle(func(d Day) map[int]int { return d.Minutes })
+}
+
+// P90 is the same for the slowest tenth of the writes.
+func (h *History) P90() (time.Duration, bool) {
+	return h.middle(func(d Day) map[int]int { return d.Tenths })
+}
+
+// middle returns the median of what the minutes of all days measured.
+func (h *History) middle(of func(Day) map[int]int) (time.Duration, bool) {
 	var all [buckets]int
 	total := 0
 	for _, d := range h.Days {
-		for b, n := range d.Minutes {
+		for b, n := range of(d) {
 			all[b] += n
 			total += n
 		}
@@ -202,15 +218,26 @@ func (h *History) Median() (time.Duration, bool) {
 	return 0, false
 }
 
-// Longest returns the longest spell of that rung that began at this hour, the one before, or the one after.
+// Longest returns the longest spell of that rung or the next lower one that began at this hour, the one before, or the
+// one after: no job slows a disk down by the same multiple each time.
 func (h *History) Longest(at time.Time, rung int) time.Duration {
-	longest, hour := 0, at.UTC().Hour()
-	for _, d := range h.Days {
-		for _, near := range []int{hour + 23, hour, hour + 1} {
-			longest = max(longest, d.Spells[near%24][rung])
+	longest, hour := time.Duration(0), at.UTC().Hour()
+	for _, r := range []int{rung, lowerRung(rung)} {
+		seconds := 0
+		for _, d := range h.Days {
+			for _, near := range []int{hour + 23, hour, hour + 1} {
+				seconds = max(seconds, d.Spells[near%24][r])
+			}
 		}
+		longest = max(longest, time.Duration(seconds)*time.Second, h.scheduled(hour, r))
 	}
-	return max(time.Duration(longest)*time.Second, h.scheduled(hour, rung))
+	return longest
+}
+
+// lowerRung returns the next lower rung, or the lowest one.
+func lowerRung(rung int) int {
+	all := Rungs()
+	return all[max(0, slices.Index(all, rung)-1)]
 }
 
 // scheduled returns the longest spell of a job that runs at this hour, the one before, or the one after; 0 if there is
@@ -323,13 +350,17 @@ func (d *Day) check() error {
 			return impossible
 		}
 	}
-	for bucket, n := range d.Minutes {
-		if bucket < 0 || bucket >= buckets || n < 0 || n > dayMost {
+	for _, minutes := range []map[int]int{d.Minutes, d.Tenths} {
+		total := 0
+		for bucket, n := range minutes {
+			if bucket < 0 || bucket >= buckets || n < 0 || n > dayMost {
+				return impossible
+			}
+			total += n
+		}
+		if total > dayMost {
 			return impossible
 		}
-	}
-	if d.measured() > dayMost {
-		return impossible
 	}
 	if !possible(d.Spells, spellLongest) || !possible(d.Found, scheduleLongest) {
 		return impossible

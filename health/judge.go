@@ -29,7 +29,7 @@ type Assessment struct {
 	// SLOW.
 	Recovers bool
 	// HealsAfter is the longest time for which the disk was SLOW in the last days before it became fast again by
-	// itself; 0 if that did not happen, or if the disk is not SLOW.
+	// itself; 0 if that did not happen, or if the disk is not SLOW or worse.
 	HealsAfter time.Duration
 	// Defective means that the disk is not only SLOW: a drive reports errors, or the disk was SLOW again and again on
 	// one of the last days.

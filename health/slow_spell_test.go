@@ -72,3 +72,17 @@ func TestASlowDiskIsDefectiveIfADriveReportsErrorsOrItIsSlowAllDay(t *testing.T)
 		t.Error("a disk that is slow again and again is not defective")
 	}
 }
+
+// A single write that hangs for seconds must not hide that such a spell heals.
+func TestAStalledDiskStillReportsHowLongItOnceTookToHeal(t *testing.T) {
+	t.Parallel()
+	b := slowMember(t, 3*time.Minute)
+	b.j.compared.history.AddSlow(b.wall.Add(b.now), 40*time.Minute)
+	b.next.InFlight, b.next.InFlightOp = 2*time.Second, "fdatasync"
+	b.now += time.Second
+	b.look()
+	b.want(Stalled)
+	if b.result.HealsAfter != 40*time.Minute {
+		t.Errorf("heals after %s", b.result.HealsAfter)
+	}
+}

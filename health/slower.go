@@ -33,6 +33,7 @@ type comparison struct {
 	recent   samples // judged samples of the last span
 	p50, p90 time.Duration
 	usual    time.Duration // the median of the last week; 0 if unknown
+	usual90  time.Duration // the same of the slowest tenth
 	times    float64       // how many times the usual time a write takes now; 0 if unknown or immaterial
 	ownTimes float64       // the same, compared with its own past only
 	climbs   []climb       // by rung
@@ -55,6 +56,8 @@ type comparison struct {
 	doubtSince time.Duration // when the check of fsync began to want a comparison of its finding; 0 if it does not
 	doubtAt    time.Duration // when it last wanted one
 	excused    bool          // and the comparison disagreed
+	habitual   bool          // a spell lasts that the disk's habits explain
+	explained  time.Duration // until when the comparison or the habits explain slow writes
 	agreedAt   time.Duration // when the other voters' answers last excused it, at the earliest agreedLongest ago
 	agreedP90  time.Duration // of this disk then, divided by the multiple of its usual time
 	minuteAt   time.Duration // when a minute was last learned
@@ -91,11 +94,13 @@ type comparisonPace struct {
 
 const (
 	// writesMaterial is the excess over the usual time below which a multiple is immaterial.
-	writesMaterial = 500 * time.Microsecond
+	writesMaterial = 750 * time.Microsecond
 	// writesKept bounds the recent samples, and writesNeeded is how many a median needs.
 	writesKept, writesNeeded = 512, 10
-	// climbStays is the part of a rung below which a climb ends: a median of forty samples varies.
-	climbStays = 0.85
+	// climbStays is the part of the multiple at which a climb begins below which it ends: a median of forty samples
+	// varies. So a climb also begins below its rung, by climbBegins; only the lowest rung does not, because the load of
+	// the day comes close to it.
+	climbStays, climbBegins = 0.85, 0.85
 	// leaveBy is the part of the rung within which the writes are fast again.
 	leaveBy = 1.5
 	// habitTimes is how many times longer than usual at this hour a spell must last.
@@ -117,7 +122,7 @@ func newComparison(t Thresholds) *comparison {
 	part := float64(min(t.Window, 300)) / 300
 	scaled := func(d time.Duration) time.Duration { return time.Duration(float64(d) * part) }
 	c := &comparison{limits: t, track: &track{}, disk: &track{}, pace: comparisonPace{
-		span: max(scaled(40*time.Second), 20*t.DirectInterval), asks: scaled(30 * time.Second),
+		span: max(scaled(40*time.Second), 20*t.DirectInterval), asks: scaled(15 * time.Second),
 		answers: max(scaled(30*time.Second), 10*time.Second), lingers: scaled(3 * time.Minute),
 		doubts: scaled(time.Minute), gap: scaled(5 * time.Minute),
 		well: scaled(5 * time.Minute), wide: scaled(2 * time.Minute), youngHold: scaled(10 * time.Minute),
@@ -137,10 +142,8 @@ func (p comparisonPace) hold(rung int) time.Duration {
 	switch {
 	case rung < 3:
 		base = 300 * time.Second
-	case rung < 4:
-		base = 120 * time.Second
 	case rung < 6:
-		base = 60 * time.Second
+		base = 40 * time.Second
 	case rung < 8:
 		base = 30 * time.Second
 	}
@@ -171,6 +174,7 @@ func (c *comparison) observe(in Input) {
 	if !c.fast() {
 		c.wellAt = c.now
 	}
+	c.explain()
 	c.agree()
 	c.ask()
 	c.learn(in.Devices)
@@ -239,7 +243,7 @@ func (c *comparison) answered() bool { return len(c.young) >= peersFewest }
 // follow updates a climb. One that ends by itself is a habit, and is learned. While there are too few samples, as under
 // CPU starvation, a climb neither continues nor ends, for a bounded time.
 func (r *climb) follow(c *comparison) {
-	rung := float64(r.rung)
+	begins := r.begins()
 	if r.since != 0 && c.p50 == 0 {
 		r.since += c.elapsed
 		if r.gap += c.elapsed; r.gap > c.pace.gap {
@@ -249,12 +253,12 @@ func (r *climb) follow(c *comparison) {
 	}
 	r.gap = 0
 	switch {
-	case r.since == 0 && c.times >= rung:
+	case r.since == 0 && c.times >= begins:
 		r.since, r.began = c.now, c.wall
-	case r.since != 0 && c.times < climbStays*rung:
+	case r.since != 0 && c.times < climbStays*begins:
 		lasted := c.now - r.since
 		// While the load slows all voters down, the end says nothing about this disk's habits.
-		unproven := float64(c.p50) >= climbStays*rung*float64(c.usual)
+		unproven := float64(c.p50) >= climbStays*begins*float64(c.usual)
 		switch {
 		case unproven:
 		case !c.ill() && lasted < r.needs(c):
@@ -265,6 +269,14 @@ func (r *climb) follow(c *comparison) {
 		r.since = 0
 		c.learned()
 	}
+}
+
+// begins returns the multiple at which a climb begins.
+func (r *climb) begins() float64 {
+	if r.rung == Rungs()[0] {
+		return float64(r.rung)
+	}
+	return climbBegins * float64(r.rung)
 }
 
 // needs returns how long a climb must last to be a finding.
@@ -360,9 +372,15 @@ func (c *comparison) learn(devices DevicesReading) {
 	c.minuteAt = c.now
 	// A climb that waits for the other voters' answer may turn out to be a finding.
 	if c.p50 > 0 && !c.ill() && c.highest(c.asksBefore) == nil {
-		c.history.Add(c.wall, c.p50)
+		c.history.Add(c.wall, c.p50, c.p90)
 	}
+	c.remember()
+}
+
+// remember updates how long the writes usually take.
+func (c *comparison) remember() {
 	c.usual, _ = c.history.Median()
+	c.usual90, _ = c.history.P90()
 }
 
 // identify starts an empty history if the disks have been replaced.
@@ -372,7 +390,7 @@ func (c *comparison) identify(devices DevicesReading) {
 	}
 	c.checked = true
 	c.history = c.history.Of(devices.Identities())
-	c.usual, _ = c.history.Median()
+	c.remember()
 }
 
 func (c *comparison) learnTail() {
@@ -381,96 +399,11 @@ func (c *comparison) learnTail() {
 	}
 }
 
-// disagrees reports whether the disk is as fast as the other voters' and as its own past, or slower for no longer than
-// it often is at this hour: what slows the writes down is not this disk, or passes. pending reports whether that is not
-// known yet. Either way the check of fsync has a reason to ask.
-func (c *comparison) disagrees() (disagrees, pending bool) {
-	if c.usual == 0 || len(c.peers.All) < peersFewest {
-		return false, false
-	}
-	if c.agreed() && !c.answered() {
-		c.excused = true
-		return true, false
-	}
-	if c.doubtAt = c.now; c.doubtSince == 0 {
-		c.doubtSince = c.now
-	}
-	switch {
-	case c.answered():
-		wide := c.wideSince != 0 && c.now-c.wideSince >= c.pace.wide
-		c.excused = c.p50 > 0 && !c.beyondHabit(0) && !wide && len(c.counting) >= peersFewest
-		// The comparison has a finding of its own if the writes stay slower for long enough.
-		return c.excused, !c.excused && c.p50 > 0 && !wide && c.track.State == OK && c.highest(atOnce) == nil
-	case c.askedSince != 0:
-		return false, c.now-c.askedSince < c.pace.answers
-	}
-	return false, c.now-c.doubtSince < c.pace.doubts+c.pace.answers/2
-}
-
-// agreed reports whether the last comparison found the disk as fast as the others, and it still is as fast as then, or
-// slower only as it often is at this hour.
-func (c *comparison) agreed() bool {
-	if c.agreedAt == 0 || c.now-c.agreedAt >= agreedLongest || c.p50 == 0 || c.beyondHabit(0) {
-		return false
-	}
-	habit := 1
-	for _, r := range c.climbs {
-		if r.since != 0 {
-			habit = r.rung
-		}
-	}
-	return c.p90 < time.Duration(agreedWithin*habit)*c.agreedP90
-}
-
-// agree notes whether the answers of the other voters confirm that the disk is as fast as theirs. The first answers may
-// differ by chance: an agreement needs answers for as long as a difference would.
-func (c *comparison) agree() {
-	switch {
-	case !c.answered() || c.p50 == 0:
-	case c.beyondHabit(0) || c.wideSince != 0 && c.now-c.wideSince >= c.pace.wide || len(c.counting) < peersFewest:
-		c.agreedAt = 0
-	case c.wideSince == 0 && c.now-c.answeredSince >= c.pace.wide:
-		if !c.agreed() {
-			c.agreedP90 = time.Duration(float64(c.p90) / max(c.ownTimes, 1))
-		}
-		c.agreedAt = c.now
-	}
-}
-
-// beyondHabit reports whether the writes have taken a multiple of the usual time for at least that time, and for longer
-// than the disk's habits explain.
-func (c *comparison) beyondHabit(hold time.Duration) bool {
-	for i := range c.climbs {
-		if r := &c.climbs[i]; r.since != 0 && c.now-r.since >= max(r.explained(c), hold) {
-			return true
-		}
-	}
-	return false
-}
-
-// widen notes since when the slowest tenth of the writes takes longer than on the other voters, while the median does
-// not.
-func (c *comparison) widen() {
-	p90 := lowerMedian(c.counting, func(p PeerWrites) time.Duration { return p.P90 })
-	switch {
-	case !c.answered():
-		c.answeredSince = 0
-	case c.answeredSince == 0:
-		c.answeredSince = c.now
-	}
-	switch {
-	case c.p90 < wideTimes*p90 || c.times >= float64(Rungs()[0]) || !c.answered():
-		c.wideSince = 0
-	case c.wideSince == 0:
-		c.wideSince = c.now
-	}
-}
-
 // report adds how long writes take, and whether this host asks.
 func (c *comparison) report(v *Assessment) {
 	v.Writes.P50, v.Writes.P90, v.Writes.Tails = c.p50, c.p90, len(c.episodes)
 	v.AsksPeers = c.askedSince != 0
-	if c.disk.State == Slow {
+	if c.disk.State == Slow || c.disk.State == Stalled || c.disk.State == Failed {
 		v.HealsAfter = c.history.LongestSlow()
 		v.Defective = c.history.RecursSlow() || slices.ContainsFunc(v.Findings, Finding.ofDefect)
 	}
@@ -491,5 +424,5 @@ func (j *Judge) History() ([]byte, error) { return j.compared.history.Encode() }
 func (j *Judge) UseHistory(h History) {
 	j.compared.history, j.compared.checked = h, false
 	j.compared.learned()
-	j.compared.usual, _ = h.Median()
+	j.compared.remember()
 }

@@ -38,7 +38,7 @@ func learning(t *testing.T, dir string) *judge {
 func learned(minutes int) health.History {
 	var h health.History
 	for i := range minutes {
-		h.Add(time.Date(2026, 11, 24, 3, i, 0, 0, time.UTC), time.Millisecond)
+		h.Add(time.Date(2026, 11, 24, 3, i, 0, 0, time.UTC), time.Millisecond, time.Millisecond)
 	}
 	return h
 }

@@ -50,6 +50,28 @@ func recordOf(p *diskrecord.Publisher, now time.Duration, wall time.Time, a heal
 	return r
 }
 
+// changed returns which parts differ from an older record.
+func (r hostRecord) changed(old hostRecord) []string {
+	var all []string
+	for _, part := range []struct {
+		name    string
+		differs bool
+	}{
+		{"health", r.state != old.state || r.code != old.code || r.ungated != old.ungated ||
+			r.qualified != old.qualified},
+		{"spell", r.recovers != old.recovers || r.heals != old.heals || r.defective != old.defective},
+		{"p99", r.p99 != old.p99},
+		{"mean", r.writeMean != old.writeMean || r.writesAt != old.writesAt},
+		{"asks", r.asks != old.asks},
+		{"figures", r.p50 != old.p50 || r.p90 != old.p90 || r.tails != old.tails || r.tookAt != old.tookAt},
+	} {
+		if part.differs {
+			all = append(all, part.name)
+		}
+	}
+	return all
+}
+
 // policyHost returns how another host's agent sees the record.
 func (s *seen) policyHost(name string, now time.Duration) policy.Host {
 	r := s.record

@@ -79,3 +79,14 @@ func TestAVoterThatHealsOrIsOnlySlowIsReplacedOnlyWithoutItsReports(t *testing.T
 		})
 	}
 }
+
+func TestTheSimulatedPolicySeesWhetherWritesAreFastAgain(t *testing.T) {
+	t.Parallel()
+	for _, slow := range []bool{false, true} {
+		h := &host{}
+		h.state.SlowNow = slow
+		if got := h.policyHealth().FastAgain; got == slow {
+			t.Errorf("slow now: %t, fast again: %t", slow, got)
+		}
+	}
+}
