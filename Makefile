@@ -362,9 +362,9 @@ bench: $(CACHE)/etcd/v3.6/etcd $(CACHE)/faultfs build ## measure what contrib/do
 bench-compare: ## compare two files of make bench JSON=FILE: OLD=old.json NEW=new.json
 	@$(GO) run ./contrib/bench -compare '$(OLD)' '$(NEW)'
 
-bench-health: ## measure how slow disks are found, in virtual time; SEEDS=24 HOURS=24 (of a healthy cluster) ONLY=tails,healthy JSON=FILE CHECK=1
+bench-health: ## measure how slow disks are found, in virtual time; SEEDS=24 FIRST=1 HOURS=24 (of a healthy cluster) ONLY=tails,healthy JSON=FILE CHECK=1
 	@$(BUILD) -o bin/failslow ./contrib/failslow
-	@bin/failslow -seeds $(or $(SEEDS),24) -hours $(or $(HOURS),24) -pasts $(or $(PASTS),3) \
+	@bin/failslow -seeds $(or $(SEEDS),24) -first $(or $(FIRST),1) -hours $(or $(HOURS),24) -pasts $(or $(PASTS),3) \
 	  -only '$(ONLY)' -json '$(JSON)' $(if $(CHECK),-check) $(if $(VERBOSE),-v)
 
 $(NODE_EXPORTER): contrib/bench/exporter/go.mod

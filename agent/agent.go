@@ -125,7 +125,7 @@ func (a *Agent) leave(ctx context.Context) {
 	defer cancel()
 	a.actor.Leave(ctx)
 	a.publisher.Leave(ctx)
-	a.observer.Save(true)
+	a.observer.Leave(ctx)
 }
 
 // Wake starts the next round at once and makes it query etcd.

@@ -43,8 +43,9 @@ type fsync struct {
 	// beginning of the first window since which the disk has been steady; 0 if it is not
 	calmSince time.Duration
 	slowAt    time.Duration // when the writes of the last minute last showed a SLOW disk
-	slowSince time.Duration // when the disk became SLOW
+	slowSince time.Duration // when the current slow spell began; one SLOW state may have several
 	slowBegan time.Time     // slowSince by the wall clock
+	healed    bool          // the slow spell has ended, although the state is still SLOW
 	resetAt   time.Duration // when the disk last left FAILED; 0 if never
 	brokenAt  time.Duration // when an operation last hung or returned an error that means a broken disk
 
@@ -88,9 +89,7 @@ func (f *fsync) read(in Input) {
 	f.score.advance(f.now, f.pace.round, f.pace.decay)
 	f.trim()
 	if f.track.State == Slow {
-		if _, slow := f.slowNow(); slow || f.disk.InFlight >= f.limits.FsyncSlow {
-			f.slowAt = f.now
-		}
+		f.followSlow()
 	}
 	if f.silent() || f.unjudged() || f.disk.InFlight >= f.limits.FsyncSlow {
 		f.restartCleanTime(f.now)
@@ -99,6 +98,21 @@ func (f *fsync) read(in Input) {
 		f.calmSince = 0
 	} else if f.calmSince == 0 {
 		f.calmSince = f.recent.last(f.limits.Window)[0].End
+	}
+}
+
+// followSlow notes for how long the disk is slow, and learns each spell that ends by itself.
+func (f *fsync) followSlow() {
+	_, slow := f.slowNow()
+	switch {
+	case slow || f.disk.InFlight >= f.limits.FsyncSlow:
+		if f.healed {
+			f.slowSince, f.slowBegan, f.healed = f.now, f.compared.wall, false
+		}
+		f.slowAt = f.now
+	case !f.healed && f.now-f.slowAt >= fsyncRecovers:
+		f.healed = true
+		f.compared.history.AddSlow(f.slowBegan, f.slowAt-f.slowSince)
 	}
 }
 
@@ -172,10 +186,7 @@ func (f *fsync) entered(from State) {
 		(from == Qualifying || from == Failed && !f.member) && to == OK && f.fits())
 	f.wasWarm = to == Unknown && (from == Warm || from == Unknown && f.wasWarm)
 	if to == Slow && from != Slow {
-		f.slowAt, f.slowSince, f.slowBegan = f.now, f.now, f.compared.wall
-	}
-	if from == Slow && to == Warm {
-		f.compared.history.AddSlow(f.slowBegan, f.slowAt-f.slowSince)
+		f.slowAt, f.slowSince, f.slowBegan, f.healed = f.now, f.now, f.compared.wall, false
 	}
 	if to != from {
 		f.run, f.runs, f.leftOut = nil, nil, 0

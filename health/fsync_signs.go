@@ -68,11 +68,12 @@ func (f *fsync) tripped() (string, bool) {
 	return "", false
 }
 
-// often reports whether more samples are over the limit than chance explains. Fewer samples than a window suffice if
-// enough of them are over the limit.
+// often reports whether more samples are over the limit than chance explains. Fewer samples than the window suffice if
+// that many of them are over. Samples that a comparison or the disk's habits have explained do not count.
 func (f *fsync) often() (string, bool) {
+	unexplained := f.recent.since(f.compared.explained)
 	for _, n := range []int{f.limits.Window, 3 * f.limits.Window} {
-		window := f.recent.last(n)
+		window := unexplained.last(n)
 		if over := window.over(f.limits.FsyncWarm); over > 0 && over >= trip(n) {
 			return fmt.Sprintf("%d of the last %d writes took longer than %s, limit %d", over, len(window),
 				show(f.limits.FsyncWarm), trip(n)-1), true

@@ -32,6 +32,8 @@ type Day struct {
 	// Minutes counts the measured minutes by their median write time, in buckets of an eighth of an octave: see
 	// bucketOf.
 	Minutes map[int]int `json:"minutes,omitempty"`
+	// Tenths counts the same minutes by the 90th percentile of their write times.
+	Tenths map[int]int `json:"tenths,omitempty"`
 	// Spells contains the longest spell in seconds, by the hour in UTC in which it began and by its rung: see [Rungs].
 	Spells map[int]map[int]int `json:"spells,omitempty"`
 	// Found contains the same for spells that were a finding and ended by themselves. They are a habit only if they
@@ -63,6 +65,8 @@ const (
 	// longest such spell.
 	scheduleDays, scheduleHours = 3, 4
 	scheduleLongest             = 2 * time.Hour
+	// A disk that is SLOW for at least slowCounts in more than slowHours hours of a day is broken.
+	slowCounts, slowHours = 5 * time.Minute, 8
 
 	bucketLeast = 8 * time.Microsecond
 	bucketsOf   = 8 // buckets per octave
@@ -72,8 +76,8 @@ const (
 // Rungs are the multiples of the usual write time that a [History] distinguishes.
 func Rungs() []int { return []int{2, 3, 4, 6, 8, 12, 16, 24, 32} }
 
-// Add adds the median of a minute's writes.
-func (h *History) Add(at time.Time, median time.Duration) {
+// Add adds the median and the 90th percentile of a minute's writes.
+func (h *History) Add(at time.Time, median, p90 time.Duration) {
 	if median <= 0 || at.IsZero() {
 		return
 	}
@@ -84,7 +88,11 @@ func (h *History) Add(at time.Time, median time.Duration) {
 	if day.Minutes == nil {
 		day.Minutes = map[int]int{}
 	}
+	if day.Tenths == nil {
+		day.Tenths = map[int]int{}
+	}
 	day.Minutes[bucketOf(median)]++
+	day.Tenths[bucketOf(p90)]++
 }
 
 // AddSpell adds a spell that began at the given time, and in which writes took at least rung times the usual time.
@@ -127,12 +135,11 @@ func (h *History) AddSlow(began time.Time, lasted time.Duration) {
 	day.Slow[hour] = max(day.Slow[hour], int(lasted/time.Second))
 }
 
-// LongestSlow returns the longest time for which the disk was SLOW before it became fast again by itself. A day with
-// such spells in more than scheduleHours hours does not count, because it indicates a broken disk.
+// LongestSlow returns the longest time for which the disk was SLOW before it became fast again by itself.
 func (h *History) LongestSlow() time.Duration {
 	longest := 0
 	for _, d := range h.Days {
-		if len(d.Slow) > scheduleHours {
+		if d.recurs() {
 			continue
 		}
 		for _, seconds := range d.Slow {
@@ -140,6 +147,22 @@ func (h *History) LongestSlow() time.Duration {
 		}
 	}
 	return time.Duration(longest) * time.Second
+}
+
+// RecursSlow reports whether the disk was SLOW so often on a day that no job explains it: the disk is broken.
+func (h *History) RecursSlow() bool {
+	return slices.ContainsFunc(h.Days, func(d Day) bool { return d.recurs() })
+}
+
+// recurs reports whether the disk was SLOW, each time for slowCounts or longer, in more than slowHours hours of a day.
+func (d *Day) recurs() bool {
+	hours := 0
+	for _, seconds := range d.Slow {
+		if seconds >= int(slowCounts/time.Second) {
+			hours++
+		}
+	}
+	return hours > slowHours
 }
 
 // Of returns the history of the given disks: this history, or an empty one if it is about different disks. Disks of
@@ -164,10 +187,20 @@ func (h *History) AddTail(at time.Time) {
 
 // Median returns the usual write time, and whether enough minutes were measured.
 func (h *History) Median() (time.Duration, bool) {
+	return h.middle(func(d Day) map[int]int { return d.Minutes })
+}
+
+// P90 is the same for the slowest tenth of the writes.
+func (h *History) P90() (time.Duration, bool) {
+	return h.middle(func(d Day) map[int]int { return d.Tenths })
+}
+
+// middle returns the median of what the minutes of all days measured.
+func (h *History) middle(of func(Day) map[int]int) (time.Duration, bool) {
 	var all [buckets]int
 	total := 0
 	for _, d := range h.Days {
-		for b, n := range d.Minutes {
+		for b, n := range of(d) {
 			all[b] += n
 			total += n
 		}
@@ -186,16 +219,27 @@ func (h *History) Median() (time.Duration, bool) {
 	return 0, false
 }
 
-// Longest returns the longest spell of the given rung that began at the hour of the given time, one hour before or one
-// hour after.
+// Longest returns the longest spell of the given rung, or of the next lower one, that began at the hour of the given
+// time, one hour before or one hour after. It includes the lower rung because no job slows a disk down by the same
+// multiple each time.
 func (h *History) Longest(at time.Time, rung int) time.Duration {
-	longest, hour := 0, at.UTC().Hour()
-	for _, d := range h.Days {
-		for _, near := range []int{hour + 23, hour, hour + 1} {
-			longest = max(longest, d.Spells[near%24][rung])
+	longest, hour := time.Duration(0), at.UTC().Hour()
+	for _, r := range []int{rung, lowerRung(rung)} {
+		seconds := 0
+		for _, d := range h.Days {
+			for _, near := range []int{hour + 23, hour, hour + 1} {
+				seconds = max(seconds, d.Spells[near%24][r])
+			}
 		}
+		longest = max(longest, time.Duration(seconds)*time.Second, h.scheduled(hour, r))
 	}
-	return max(time.Duration(longest)*time.Second, h.scheduled(hour, rung))
+	return longest
+}
+
+// lowerRung returns the next lower rung, or the lowest one.
+func lowerRung(rung int) int {
+	all := Rungs()
+	return all[max(0, slices.Index(all, rung)-1)]
 }
 
 // scheduled returns the longest spell of a scheduled job that runs at the given hour, one hour before or one hour
@@ -268,7 +312,7 @@ func (h *History) Encode() ([]byte, error) {
 func DecodeHistory(data []byte) (History, error) {
 	var h History
 	if len(data) > historyBytes {
-		return h, fmt.Errorf("cannot read the history of the disk: %d bytes, the bound is %d", len(data), historyBytes)
+		return h, fmt.Errorf("cannot read the history of the disk: %d bytes; the limit is %d", len(data), historyBytes)
 	}
 	err := strictly(data, &h)
 	if err == nil {
@@ -288,7 +332,7 @@ func (h *History) check() error {
 		return errors.New("its disks have impossible identities")
 	}
 	if len(h.Days) > HistoryDays {
-		return fmt.Errorf("it has %d days, the bound is %d", len(h.Days), HistoryDays)
+		return fmt.Errorf("it has %d days; the limit is %d", len(h.Days), HistoryDays)
 	}
 	for _, d := range h.Days {
 		if err := d.check(); err != nil {
@@ -308,13 +352,17 @@ func (d *Day) check() error {
 			return impossible
 		}
 	}
-	for bucket, n := range d.Minutes {
-		if bucket < 0 || bucket >= buckets || n < 0 || n > dayMost {
+	for _, minutes := range []map[int]int{d.Minutes, d.Tenths} {
+		total := 0
+		for bucket, n := range minutes {
+			if bucket < 0 || bucket >= buckets || n < 0 || n > dayMost {
+				return impossible
+			}
+			total += n
+		}
+		if total > dayMost {
 			return impossible
 		}
-	}
-	if d.measured() > dayMost {
-		return impossible
 	}
 	if !possible(d.Spells, spellLongest) || !possible(d.Found, scheduleLongest) {
 		return impossible

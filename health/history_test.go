@@ -12,10 +12,10 @@ import (
 func TestASpellThatEndsByItselfIsLearnedAndAFindingIsNot(t *testing.T) {
 	t.Parallel()
 	b := compared(t, ms)
-	b.each(60*time.Second, 3*ms)
+	b.each(35*time.Second, 3*ms)
 	b.each(2*time.Minute, ms)
-	if got := b.j.compared.history.Longest(b.wall.Add(b.now), 3); got < 50*time.Second || got > 70*time.Second {
-		t.Errorf("a minute was learned as %s", got)
+	if got := b.j.compared.history.Longest(b.wall.Add(b.now), 3); got < 25*time.Second || got > 45*time.Second {
+		t.Errorf("35 s were learned as %s", got)
 	}
 	before, _ := b.j.compared.history.Median()
 	minutes := b.j.compared.history.Days[HistoryDays-1].measured()
@@ -94,7 +94,7 @@ func TestAClockThatJumpsForgetsNoDay(t *testing.T) {
 	t.Parallel()
 	h := historyOf(ms, 0)
 	for i := range 1000 {
-		h.Add(time.Unix(int64(i%7)*1e9, 0), 50*ms)
+		h.Add(time.Unix(int64(i%7)*1e9, 0), 50*ms, 60*ms)
 	}
 	if median, ready := h.Median(); !ready || median > 2*ms || len(h.Days) != HistoryDays {
 		t.Errorf("after a thousand jumps: %s, %v, %d days", median, ready, len(h.Days))
@@ -146,10 +146,17 @@ func TestASlowSpellThatHealedIsRememberedUnlessItComesAllDay(t *testing.T) {
 	if got := h.LongestSlow(); got != 20*time.Minute {
 		t.Errorf("got %s", got)
 	}
-	for hour := range scheduleHours + 1 {
+	for hour := range 24 {
+		h.AddSlow(at(hour), slowCounts-time.Second)
+	}
+	for hour := range slowHours {
 		h.AddSlow(at(hour), 15*time.Minute)
 	}
-	if got := h.LongestSlow(); got != 0 {
-		t.Errorf("a disk that is slow at five hours of a day: %s", got)
+	if got := h.LongestSlow(); got != 20*time.Minute || h.RecursSlow() {
+		t.Errorf("a disk that is slow for long in eight hours of a day: %s, broken: %t", got, h.RecursSlow())
+	}
+	h.AddSlow(at(slowHours), slowCounts)
+	if got := h.LongestSlow(); got != 0 || !h.RecursSlow() {
+		t.Errorf("a disk that is slow for long in nine hours of a day: %s, broken: %t", got, h.RecursSlow())
 	}
 }

@@ -58,6 +58,10 @@ func (s *slowAsPeers) present() string {
 		"last week",
 		show(s.limits.FsyncWarm), show(c.p50), show(c.usual))
 	switch {
+	case !c.answered() && c.habitual:
+		return text + "; slower than usual, but for no longer than usual at this hour"
+	case !c.answered() && c.asEver():
+		return text + "; as fast as in the last week"
 	case !c.answered():
 		return text + fmt.Sprintf("; as fast as the other voters' when compared %s ago", show(c.now-c.agreedAt))
 	case c.times >= float64(Rungs()[0]):

@@ -34,6 +34,7 @@ type comparison struct {
 	recent   samples // judged samples within pace.span
 	p50, p90 time.Duration
 	usual    time.Duration // median of the last week; 0 if unknown
+	usual90  time.Duration // 90th percentile of the last week; 0 if unknown
 	times    float64       // current median as a multiple of the usual time; 0 if unknown or immaterial
 	ownTimes float64       // the same multiple, of this disk's own past only
 	climbs   []climb       // by rung
@@ -56,6 +57,8 @@ type comparison struct {
 	doubtSince time.Duration // when the fsync check began to need a comparison; 0 if it does not
 	doubtAt    time.Duration // when the fsync check last needed a comparison
 	excused    bool          // the comparison showed that this disk is not the cause
+	habitual   bool          // the disk's habits explain the current spell
+	explained  time.Duration // end of the slow writes that the comparison or the disk's habits explain
 	// when the other voters' answers last showed that this disk is as fast as theirs; 0 if they have not
 	agreedAt  time.Duration
 	agreedP90 time.Duration // 90th percentile at agreedAt, divided by ownTimes
@@ -93,12 +96,13 @@ type comparisonPace struct {
 
 const (
 	// writesMaterial is the smallest excess over the usual time that matters, whatever the multiple.
-	writesMaterial = 500 * time.Microsecond
+	writesMaterial = 750 * time.Microsecond
 	// writesKept bounds the recent samples, and writesNeeded is how many a median needs.
 	writesKept, writesNeeded = 512, 10
-	// climbStays is the fraction of a rung below which a climb ends. It is below 1 because a median of forty samples
-	// varies.
-	climbStays = 0.85
+	// climbBegins is the fraction of a rung at which a climb begins, and climbStays the fraction of that below which the
+	// climb ends. Both are below 1 because a median of forty samples varies. At the lowest rung, a climb begins at the
+	// rung itself, because the daily load comes close to it.
+	climbStays, climbBegins = 0.85, 0.85
 	// leaveBy divides a rung: writes below the quotient are fast again.
 	leaveBy = 1.5
 	// habitTimes multiplies the longest spell at this hour in the last week: the history explains no spell that lasts
@@ -123,7 +127,7 @@ func newComparison(t Thresholds) *comparison {
 	part := float64(min(t.Window, 300)) / 300
 	scaled := func(d time.Duration) time.Duration { return time.Duration(float64(d) * part) }
 	c := &comparison{limits: t, track: &track{}, disk: &track{}, pace: comparisonPace{
-		span: max(scaled(40*time.Second), 20*t.DirectInterval), asks: scaled(30 * time.Second),
+		span: max(scaled(40*time.Second), 20*t.DirectInterval), asks: scaled(15 * time.Second),
 		answers: max(scaled(30*time.Second), 10*time.Second), lingers: scaled(3 * time.Minute),
 		doubts: scaled(time.Minute), gap: scaled(5 * time.Minute),
 		well: scaled(5 * time.Minute), wide: scaled(2 * time.Minute), youngHold: scaled(10 * time.Minute),
@@ -137,16 +141,14 @@ func newComparison(t Thresholds) *comparison {
 	return c
 }
 
-// hold returns how long writes must take rung times the usual time before that is a finding.
+// hold returns how long writes must stay at rung times the usual time before that counts as a finding.
 func (p comparisonPace) hold(rung int) time.Duration {
 	base := 20 * time.Second
 	switch {
 	case rung < 3:
 		base = 300 * time.Second
-	case rung < 4:
-		base = 120 * time.Second
 	case rung < 6:
-		base = 60 * time.Second
+		base = 40 * time.Second
 	case rung < 8:
 		base = 30 * time.Second
 	}
@@ -177,6 +179,7 @@ func (c *comparison) observe(in Input) {
 	if !c.fast() {
 		c.wellAt = c.now
 	}
+	c.explain()
 	c.agree()
 	c.ask()
 	c.learn(in.Devices)
@@ -245,7 +248,7 @@ func (c *comparison) answered() bool { return len(c.young) >= peersFewest }
 // follow updates a climb. A climb that ends by itself is added to the history as a habit. While there are too few
 // samples, as under CPU starvation, a climb neither continues nor ends, until pace.gap has passed.
 func (r *climb) follow(c *comparison) {
-	rung := float64(r.rung)
+	begins := r.begins()
 	if r.since != 0 && c.p50 == 0 {
 		r.since += c.elapsed
 		if r.gap += c.elapsed; r.gap > c.pace.gap {
@@ -255,13 +258,13 @@ func (r *climb) follow(c *comparison) {
 	}
 	r.gap = 0
 	switch {
-	case r.since == 0 && c.times >= rung:
+	case r.since == 0 && c.times >= begins:
 		r.since, r.began = c.now, c.wall
-	case r.since != 0 && c.times < climbStays*rung:
+	case r.since != 0 && c.times < climbStays*begins:
 		lasted := c.now - r.since
 		// If writes are still slow for this disk's own past, the climb ended only because the other voters became slow,
 		// too. That reveals no habit of this disk.
-		unproven := float64(c.p50) >= climbStays*rung*float64(c.usual)
+		unproven := float64(c.p50) >= climbStays*begins*float64(c.usual)
 		switch {
 		case unproven:
 		case !c.ill() && lasted < r.needs(c):
@@ -272,6 +275,14 @@ func (r *climb) follow(c *comparison) {
 		r.since = 0
 		c.learned()
 	}
+}
+
+// begins returns the multiple at which a climb begins.
+func (r *climb) begins() float64 {
+	if r.rung == Rungs()[0] {
+		return float64(r.rung)
+	}
+	return climbBegins * float64(r.rung)
 }
 
 // needs returns how long a climb must last to be a finding.
@@ -369,9 +380,15 @@ func (c *comparison) learn(devices DevicesReading) {
 	c.minuteAt = c.now
 	// Learn nothing while the other voters are being asked, because the current writes may turn out to be a finding.
 	if c.p50 > 0 && !c.ill() && c.highest(c.asksBefore) == nil {
-		c.history.Add(c.wall, c.p50)
+		c.history.Add(c.wall, c.p50, c.p90)
 	}
+	c.remember()
+}
+
+// remember updates how long the writes usually take.
+func (c *comparison) remember() {
 	c.usual, _ = c.history.Median()
+	c.usual90, _ = c.history.P90()
 }
 
 // identify starts an empty history if the disks have been replaced.
@@ -381,7 +398,7 @@ func (c *comparison) identify(devices DevicesReading) {
 	}
 	c.checked = true
 	c.history = c.history.Of(devices.Identities())
-	c.usual, _ = c.history.Median()
+	c.remember()
 }
 
 func (c *comparison) learnTail() {
@@ -390,100 +407,22 @@ func (c *comparison) learnTail() {
 	}
 }
 
-// disagrees reports whether this disk is not the cause of slow writes: it is as fast as the other voters' disks or as
-// in its own past, or it has been slower for no longer than usual at this hour. pending means that this is not known
-// yet. Every call counts as a need of the fsync check for a comparison, unless an earlier agreement still holds.
-func (c *comparison) disagrees() (disagrees, pending bool) {
-	if c.usual == 0 || len(c.peers.All) < peersFewest {
-		return false, false
-	}
-	if c.agreed() && !c.answered() {
-		c.excused = true
-		return true, false
-	}
-	if c.doubtAt = c.now; c.doubtSince == 0 {
-		c.doubtSince = c.now
-	}
-	switch {
-	case c.answered():
-		wide := c.wideSince != 0 && c.now-c.wideSince >= c.pace.wide
-		c.excused = c.p50 > 0 && !c.beyondHabit(0) && !wide && len(c.counting) >= peersFewest
-		// Still pending: if writes stay slow for long enough, the comparison has a finding of its own.
-		return c.excused, !c.excused && c.p50 > 0 && !wide && c.track.State == OK && c.highest(atOnce) == nil
-	case c.askedSince != 0:
-		return false, c.now-c.askedSince < c.pace.answers
-	}
-	return false, c.now-c.doubtSince < c.pace.doubts+c.pace.answers/2
-}
-
-// agreed reports whether the last comparison found the disk as fast as the other voters', and the disk is still about
-// as fast as it was then, apart from slowness that is usual at this hour.
-func (c *comparison) agreed() bool {
-	if c.agreedAt == 0 || c.now-c.agreedAt >= agreedLongest || c.p50 == 0 || c.beyondHabit(0) {
-		return false
-	}
-	habit := 1
-	for _, r := range c.climbs {
-		if r.since != 0 {
-			habit = r.rung
-		}
-	}
-	return c.p90 < time.Duration(agreedWithin*habit)*c.agreedP90
-}
-
-// agree records whether the other voters' answers confirm that the disk is as fast as theirs. An agreement needs
-// answers for as long as a difference does, because the first answers may match by chance.
-func (c *comparison) agree() {
-	switch {
-	case !c.answered() || c.p50 == 0:
-	case c.beyondHabit(0) || c.wideSince != 0 && c.now-c.wideSince >= c.pace.wide || len(c.counting) < peersFewest:
-		c.agreedAt = 0
-	case c.wideSince == 0 && c.now-c.answeredSince >= c.pace.wide:
-		if !c.agreed() {
-			c.agreedP90 = time.Duration(float64(c.p90) / max(c.ownTimes, 1))
-		}
-		c.agreedAt = c.now
-	}
-}
-
-// beyondHabit reports whether writes have taken a multiple of the usual time for at least hold, and for longer than the
-// disk's habits explain.
-func (c *comparison) beyondHabit(hold time.Duration) bool {
-	for i := range c.climbs {
-		if r := &c.climbs[i]; r.since != 0 && c.now-r.since >= max(r.explained(c), hold) {
-			return true
-		}
-	}
-	return false
-}
-
-// widen updates answeredSince and wideSince.
-func (c *comparison) widen() {
-	p90 := lowerMedian(c.counting, func(p PeerWrites) time.Duration { return p.P90 })
-	switch {
-	case !c.answered():
-		c.answeredSince = 0
-	case c.answeredSince == 0:
-		c.answeredSince = c.now
-	}
-	switch {
-	case c.p90 < wideTimes*p90 || c.times >= float64(Rungs()[0]) || !c.answered():
-		c.wideSince = 0
-	case c.wideSince == 0:
-		c.wideSince = c.now
-	}
-}
-
 // report adds how long writes take, and whether this host asks.
 func (c *comparison) report(v *Assessment) {
 	v.Writes.P50, v.Writes.P90, v.Writes.Tails = c.p50, c.p90, len(c.episodes)
 	v.AsksPeers = c.askedSince != 0
-	if c.disk.State == Slow {
+	if c.disk.State == Slow || c.disk.State == Stalled || c.disk.State == Failed {
 		v.HealsAfter = c.history.LongestSlow()
+		v.Defective = c.history.RecursSlow() || slices.ContainsFunc(v.Findings, Finding.ofDefect)
 	}
 	if c.track.State == Warm && (!c.fast() || c.tailed && c.now-c.lastSlow < c.pace.tailsWell) {
 		v.SlowNow = true
 	}
+}
+
+// ofDefect reports whether a finding means that a drive is breaking.
+func (f Finding) ofDefect() bool {
+	return f.Code == DriveFailing || f.Code == DriveErrorsGrown || f.Code == DeviceErrors
 }
 
 // History returns what the judge has learned about the disk; the caller stores it.
@@ -493,5 +432,5 @@ func (j *Judge) History() ([]byte, error) { return j.compared.history.Encode() }
 func (j *Judge) UseHistory(h History) {
 	j.compared.history, j.compared.checked = h, false
 	j.compared.learned()
-	j.compared.usual, _ = h.Median()
+	j.compared.remember()
 }

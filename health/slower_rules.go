@@ -49,10 +49,10 @@ func (c *comparison) transitions() []rule {
 		{
 			[]State{OK},
 			Warm, DiskSlowerThanPeers,
-			fmt.Sprintf("the median of the last %s's writes has been 8 times the usual for %s, 6 times for %s, 4 "+
-				"times for %s, 3 times for %s or twice for %s, and 1.5 times as long as any such spell at this hour "+
-				"in the last week", show(c.pace.span), show(c.pace.hold(8)), show(c.pace.hold(6)), show(c.pace.hold(4)),
-				show(c.pace.hold(3)), show(c.pace.hold(2))),
+			fmt.Sprintf("the median of the last %s's writes has been 8 times the usual for %s, 6 times for %s, 3 times "+
+				"for %s or twice for %s, and 1.5 times as long as any such spell at this hour in the last week",
+				show(c.pace.span), show(c.pace.hold(8)), show(c.pace.hold(6)), show(c.pace.hold(3)),
+				show(c.pace.hold(2))),
 			when(c.exceeds, c.measured), false,
 		},
 		{
@@ -130,20 +130,21 @@ func (c *comparison) measured() string {
 	if c.peers.Self != "" {
 		whose = c.peers.Self + "'s"
 	}
-	text := fmt.Sprintf("%s writes take %s and as its own in the last week (%s now, %s then), for %s", whose,
-		c.timesOthers(), show(c.p50), show(c.usual), show(c.now-since))
+	text := fmt.Sprintf("%s writes take %s%.2g× as long as its own in the last week (%s now, %s then), for %s", whose,
+		c.timesOthers(), float64(c.p50)/float64(max(c.usual, 1)), show(c.p50), show(c.usual), show(c.now-since))
 	if longest := c.history.Longest(c.wall, rung); longest > 0 {
 		return text + fmt.Sprintf("; at this hour that never lasted over %s", show(longest))
 	}
 	return text + "; at this hour that did not happen in the last week"
 }
 
-// timesOthers returns the multiple of the usual time as text.
+// timesOthers returns the multiple of the other voters' time, as text; empty if they have not published it.
 func (c *comparison) timesOthers() string {
-	if !c.answered() {
-		return fmt.Sprintf("%.2g× as long as usual", float64(c.p50)/float64(max(c.usual, 1)))
+	others := c.others()
+	if others == 0 {
+		return ""
 	}
-	return fmt.Sprintf("%.2g× as long as the other voters'", float64(c.p50)/float64(max(c.usual, c.others())))
+	return fmt.Sprintf("%.2g× as long as the other voters' and ", float64(c.p50)/float64(others))
 }
 
 // measuredTails returns the comparison of the slow episodes as text.

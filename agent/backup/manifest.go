@@ -91,7 +91,7 @@ func hexSum(text []byte) string {
 func (m Manifest) encode() ([]byte, error) {
 	text, err := json.MarshalIndent(m, "", "  ")
 	if err == nil && len(text) >= maxManifest {
-		err = fmt.Errorf("it has %d bytes, the bound is %d", len(text), maxManifest)
+		err = fmt.Errorf("it has %d bytes; the limit is %d", len(text), maxManifest)
 	}
 	return append(text, '\n'), err
 }

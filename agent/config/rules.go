@@ -175,7 +175,7 @@ func (d *decoder) diskRules(k *Disk) []rule {
 			[]string{lane.path},
 			lane.value >= disk.MinInterval,
 			d.show(lane.path, lane.value) + " must be at least " + durationfmt.Parseable(disk.MinInterval) +
-				", or the probe wears the disk; raise it",
+				", or the probe wears out the disk; raise it",
 		})
 	}
 	return append(rules, rule{

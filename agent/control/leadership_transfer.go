@@ -10,7 +10,7 @@ import (
 	"github.com/quorumd/quorumd/agent/record"
 )
 
-// TransferTime is how long a requested leadership transfer may wait until it expires.
+// TransferTime is how long a requested leadership transfer may wait before it expires.
 const TransferTime = time.Minute
 
 // TransferRequest requests that leadership be transferred to another voter.

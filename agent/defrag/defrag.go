@@ -97,7 +97,7 @@ func open(dataDir string) (directory, error) {
 
 func (d directory) name(name string) string { return filepath.Join(d.path, name) }
 
-// sync makes the renames of the directory durable.
+// sync makes renames in the directory durable.
 func (d directory) sync() error { return d.file.Sync() }
 
 // remove removes a file of an earlier compaction, if there is one. It follows no link.

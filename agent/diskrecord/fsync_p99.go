@@ -12,7 +12,7 @@ import (
 
 // p99Every is how often the disk's published p99 may change. It only ranks hosts, and the p99 of a busy disk changes
 // from minute to minute.
-const p99Every = 10 * time.Minute
+const p99Every = time.Hour
 
 // fsyncP99 is the disk's p99, as last published.
 type fsyncP99 struct {
@@ -27,14 +27,19 @@ type fsyncP99 struct {
 func (p *fsyncP99) steady(now, p99 time.Duration, state health.State) float64 {
 	level := Octave(p99)
 	soon := p.level != 0 && state == p.state && now-p.at < p99Every
-	if level == 0 || NearOctave(p99, p.level) || soon {
+	if level == 0 || p.near(p99) || soon {
 		return p.level
 	}
 	p.level, p.at, p.state = level, now, state
 	return level
 }
 
-// Octave returns a duration in seconds, rounded up to 0.125 ms times a power of two; 0 if the duration is unknown.
+// near reports whether a p99 is in the range of the published level, or so close that chance explains it.
+func (p *fsyncP99) near(p99 time.Duration) bool {
+	return p99.Seconds() > p.level/2*0.65 && p99.Seconds() <= p.level*1.5
+}
+
+// Octave returns a duration in seconds, rounded up to 0.125 ms times a power of two; 0 if it is unknown.
 func Octave(d time.Duration) float64 {
 	if d <= 0 {
 		return 0

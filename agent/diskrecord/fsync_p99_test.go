@@ -24,13 +24,14 @@ func TestThePublishedP99ChangesRarelyAndNotForNoise(t *testing.T) {
 	at(0, 0, 0)                                  // the p99 is not measured yet
 	at(time.Second, 3900*time.Microsecond, 4*ms) // published at once
 	at(time.Minute, 9*ms, 4*ms)                  // changed too recently
-	at(time.Hour, 4900*time.Microsecond, 4*ms)   // within a quarter above its limit
-	at(time.Hour, 1600*time.Microsecond, 4*ms)   // within a quarter below its lower limit
+	at(time.Hour, 4900*time.Microsecond, 4*ms)   // within a half above its limit
+	at(time.Hour, 1600*time.Microsecond, 4*ms)   // within a third below its lower limit
 	at(time.Hour, 0, 4*ms)                       // the health state shows that it was not measured
-	at(time.Hour, 5100*time.Microsecond, 8*ms)
-	at(time.Hour+9*time.Minute, ms, 8*ms)
-	at(time.Hour+10*time.Minute, ms, ms)
+	at(time.Hour, 5900*time.Microsecond, 4*ms)
+	at(2*time.Hour, 6100*time.Microsecond, 8*ms)
+	at(3*time.Hour-time.Minute, ms, 8*ms)
+	at(3*time.Hour, ms, ms)
 	state = health.Slow
-	at(time.Hour+11*time.Minute, 600*ms, 1024*ms) // a new health state publishes it
-	at(time.Hour+12*time.Minute, 300*ms, 1024*ms)
+	at(3*time.Hour+time.Minute, 600*ms, 1024*ms) // a new health state publishes it
+	at(3*time.Hour+2*time.Minute, 300*ms, 1024*ms)
 }

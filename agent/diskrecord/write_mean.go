@@ -42,7 +42,8 @@ func (w *writeMean) set(h *record.Host, now time.Duration, wall time.Time, write
 	}
 	age := now - w.at
 	level := halfOctave(writes.Most)
-	changed := level > w.level || level < 0.6*w.level // the published level is an upper bound
+	// The published level is an upper bound, except for what chance explains.
+	changed := writes.Most.Seconds() > 1.2*w.level || level < 0.6*w.level
 	due := w.at == 0 || age >= meanEvery || changed && age >= meanSoonest
 	if due && mayPublish(w.budget, now) {
 		w.at, w.wall, w.level = now, wall.UTC().Truncate(time.Second), level

@@ -74,6 +74,6 @@ func TestBootsAreBoundedAndAnUnreadableFileCountsAsEmpty(t *testing.T) {
 		}
 	}
 	if all, _ := OpenBoots(HostFiles{}, dir, "last", now).Since(now.Add(-time.Hour)); all != bootsKept {
-		t.Errorf("%d boots are kept, the bound is %d", all, bootsKept)
+		t.Errorf("%d boots are kept; the limit is %d", all, bootsKept)
 	}
 }

@@ -247,6 +247,12 @@ func (o *Observer) Done(r *round.Round) {
 // Save writes the health state to disk when it has changed, and periodically.
 func (o *Observer) Save(force bool) { o.judge.save(force) }
 
+// Leave saves what a stopping agent must not lose.
+func (o *Observer) Leave(ctx context.Context) {
+	o.judge.save(true)
+	o.judge.saveHistoryLast(ctx)
+}
+
 // Checks returns the checks of this machine.
 func (o *Observer) Checks() []health.Check { return health.Checks(thresholds(o.opt)) }
 

@@ -22,10 +22,10 @@ type peerWrites struct {
 	first map[record.MemberID]firstSeen
 }
 
-// firstSeen is when a measurement was first observed.
+// firstSeen is when a measurement was first observed, and in whose record.
 type firstSeen struct {
-	of string
-	at time.Duration
+	of, host string
+	at       time.Duration
 }
 
 // read returns the other voters' figures. Times are on the clock of health.Input.
@@ -44,8 +44,8 @@ func (p *peerWrites) read(r *round.Round, self string, own record.MemberID, now 
 				continue
 			}
 			one := health.PeerWrites{Host: m.Name}
-			if of := records[id]; len(of) == 1 { // if two records claim one member, one of them is forged or outdated
-				one = p.figures(of[0], now)
+			if of := records[id]; len(of) > 0 {
+				one = p.figures(p.chosen(of, m.Name), now)
 				first[id] = p.first[id]
 			}
 			p.last.All = append(p.last.All, one)
@@ -57,13 +57,31 @@ func (p *peerWrites) read(r *round.Round, self string, own record.MemberID, now 
 	return p.aged(now)
 }
 
+// chosen returns the record that counts for a member. Of several, all but one are forged or outdated: the one that
+// counted before stays, otherwise the one with the member's name. So another record changes nothing, and it neither
+// adds a voice nor silences one.
+func (p *peerWrites) chosen(of []record.Host, name string) record.Host {
+	best := of[0]
+	for _, h := range of[1:] {
+		if h.Name == name && best.Name != name {
+			best = h
+		}
+	}
+	for _, h := range of {
+		if before := p.first[h.MemberID].host; before != "" && h.ID == before {
+			best = h
+		}
+	}
+	return best
+}
+
 // figures returns the figures of a voter's record, and notes when they were first observed.
 func (p *peerWrites) figures(h record.Host, now time.Duration) health.PeerWrites {
 	if p.first == nil {
 		p.first = map[record.MemberID]firstSeen{}
 	}
-	if of := h.Instance + h.FiguresAt.String(); p.first[h.MemberID].of != of {
-		p.first[h.MemberID] = firstSeen{of, now}
+	if of := h.Instance + h.FiguresAt.String(); p.first[h.MemberID].of != of || p.first[h.MemberID].host != h.ID {
+		p.first[h.MemberID] = firstSeen{of, h.ID, now}
 	}
 	f := writeFigures(h)
 	return health.PeerWrites{Host: h.Name, P50: f.P50, P90: f.P90, Tails: f.Tails, Age: p.first[h.MemberID].at}
@@ -81,10 +99,12 @@ func (p *peerWrites) aged(now time.Duration) health.PeerWritesReading {
 }
 
 const (
-	// historyEvery is how often the history of the disk is saved. A power loss loses what was recorded since the last
-	// save.
-	historyEvery   = time.Hour
+	// historyEvery is how often the history of the disk is saved, in addition to when the agent stops. What was learned
+	// since then is lost if the host loses power.
+	historyEvery   = 10 * time.Minute
 	historyTimeout = 10 * time.Second
+	// historyStop is how long an agent that stops waits for the disk.
+	historyStop = 2 * time.Second
 )
 
 // history saves what the judge has learned about the disk. It writes outside the loop, since the disk may hang.
@@ -113,17 +133,24 @@ func (j *judge) loadHistory() {
 
 // saveHistory saves the history if that is due.
 func (j *judge) saveHistory(ctx context.Context) {
-	now := j.now()
-	if now-j.learned.savedAt < historyEvery {
-		return
+	if now := j.now(); now-j.learned.savedAt >= historyEvery {
+		j.learned.savedAt = now
+		j.startSavingHistory(ctx)
 	}
-	j.learned.savedAt = now
+}
+
+// startSavingHistory begins to save the history, unless a save is in progress, and returns a channel that is closed
+// when that is done.
+func (j *judge) startSavingHistory(ctx context.Context) <-chan struct{} {
+	done := make(chan struct{})
 	data, err := j.health.History()
 	if err != nil {
 		j.log.Warn("cannot save the disk's history", "error", err)
-		return
+		close(done)
+		return done
 	}
 	j.learned.saving.Refresh(ctx, j.opt.Now, 0, historyTimeout, func(context.Context) (struct{}, error) {
+		defer close(done)
 		if j.opt.Noting != nil {
 			j.opt.Noting("disk history")
 		}
@@ -133,4 +160,16 @@ func (j *judge) saveHistory(ctx context.Context) {
 		}
 		return struct{}{}, err
 	})
+	return done
+}
+
+// saveHistoryLast saves the history when the agent stops. It does not wait long for a disk that hangs.
+func (j *judge) saveHistoryLast(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), historyStop)
+	defer cancel()
+	select {
+	case <-j.startSavingHistory(ctx):
+	case <-ctx.Done():
+		j.log.Warn("the disk's history was not saved in time", "timeout", historyStop)
+	}
 }

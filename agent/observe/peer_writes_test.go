@@ -55,10 +55,10 @@ func TestForgedRecordsAreBoundedAndNeverCountTwice(t *testing.T) {
 	var p peerWrites
 	r := votersWithFigures()
 	forged := r.Hosts[1]
-	forged.ID, forged.Name = "x", "x"
+	forged.ID, forged.Name, forged.WriteP50 = "x", "x", 0.5
 	r.Hosts = append(r.Hosts, forged, record.Host{ID: "spare", Name: "spare", WriteP50: 1})
 	got := p.read(r, "n1", 1, time.Hour)
-	if len(got.All) != 2 || got.All[0].P50 != 0 || got.All[1].P50 != time.Millisecond {
+	if len(got.All) != 2 || got.All[0].P50 != time.Millisecond || got.All[1].P50 != time.Millisecond {
 		t.Errorf("two records claim one member: %+v", got.All)
 	}
 	r = votersWithFigures()
@@ -68,5 +68,22 @@ func TestForgedRecordsAreBoundedAndNeverCountTwice(t *testing.T) {
 		if one.P50 < 0 || one.P50 > time.Hour || one.P90 > time.Hour || one.Tails < 0 || one.Tails > mostTails {
 			t.Errorf("got %+v", one)
 		}
+	}
+}
+
+func TestASecondRecordForAMemberNeitherSilencesTheFirstNorDisplacesIt(t *testing.T) {
+	t.Parallel()
+	var p peerWrites
+	r := votersWithFigures()
+	p.read(r, "n1", 1, time.Hour)
+	second := r.Hosts[1]
+	second.ID, second.WriteP50 = "x", 0.5 // even with the member's name
+	r.Hosts = append([]record.Host{second}, r.Hosts...)
+	if got := p.read(r, "n1", 1, time.Hour+time.Minute).All[0]; got.P50 != time.Millisecond || got.Age != time.Minute {
+		t.Errorf("the first record counts as %+v", got)
+	}
+	r.Hosts = append(r.Hosts[:2:2], r.Hosts[3]) // the first record has expired
+	if got := p.read(r, "n1", 1, time.Hour+2*time.Minute).All[0]; got.P50 != 500*time.Millisecond || got.Age != 0 {
+		t.Errorf("the second record counts as %+v", got)
 	}
 }

@@ -118,7 +118,7 @@ func (o *Observer) lookAtFsyncs(ctx context.Context, r *round.Round) {
 		w.look.Refresh(ctx, o.opt.Now, syncsEvery, lookTimeout, func(ctx context.Context) (health.EtcdReading, error) {
 			at := o.opt.Now()
 			seen := o.opt.MemberMetrics(ctx, url)
-			if seen.Member != 0 && seen.Member != id { // http://localhost:2379, etcd's default, is this host's own
+			if seen.Member != 0 && seen.Member != id { // from here, http://localhost:2379, etcd's default, is this host's member
 				why := fmt.Sprintf("its client URL leads to member %x", seen.Member)
 				seen = health.NotAvailable[health.EtcdReading](why)
 			}

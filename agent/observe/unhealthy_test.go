@@ -171,13 +171,26 @@ func TestAVoterThatIsSlowForFiveToTenMinutesIsNotReplaced(t *testing.T) {
 	}
 }
 
-func TestAPermanentlySlowVoterIsReplacedWithinTheGraceAndThreeMinutes(t *testing.T) {
+func TestADiskThatIsSlowForUpToAnHourAndNotDefectiveIsNotReplaced(t *testing.T) {
 	t.Parallel()
 	for seed := range uint64(seeds / 4) {
-		n := night{limits: health.DefaultThresholds(), length: 40 * time.Minute}
+		length := 15*time.Minute + time.Duration(seed)*9*time.Minute
+		n := night{limits: health.DefaultThresholds(), length: 80 * time.Minute}
+		n.run(t, seed, [3]nightDisk{nil, nil, ssd(10*time.Minute, length, 120*time.Millisecond)})
+		if n.replaced > 0 || !n.slow {
+			t.Errorf("seed %d: slow for %s from minute 10 on: replaced after %s; it was SLOW: %t", seed, length,
+				n.replaced, n.slow)
+		}
+	}
+}
+
+func TestAPermanentlySlowVoterIsReplacedWithinSixTimesTheGraceAndThreeMinutes(t *testing.T) {
+	t.Parallel()
+	for seed := range uint64(seeds / 4) {
+		n := night{limits: health.DefaultThresholds(), length: 80 * time.Minute}
 		from := 10 * time.Minute
-		n.run(t, seed, [3]nightDisk{nil, nil, ssd(from, time.Hour, 150*time.Millisecond)})
-		if n.replaced < from+nightGrace || n.replaced > from+nightGrace+3*time.Minute {
+		n.run(t, seed, [3]nightDisk{nil, nil, ssd(from, 2*time.Hour, 150*time.Millisecond)})
+		if n.replaced < from+6*nightGrace || n.replaced > from+6*nightGrace+3*time.Minute {
 			t.Errorf("seed %d: slow from minute 10 on, and replaced after %s", seed, n.replaced)
 		}
 	}

@@ -307,7 +307,7 @@ func (b *Builder) hosts(r *round.Round) []policy.Host {
 			Sees:        b.reachability(r, h), MemberLostFor: b.memberLost(r, h),
 			UnhealthySince: b.unhealthySince(r, h, state), Recovers: h.Recovers, Strained: b.strained(r, h, state),
 			RestoreTests: policy.RestoreTestAbility(h.RestoreTests), Stores: h.Stores, Writes: b.writes(r, h),
-			AsksWrites: h.AsksWrites, HealsAfter: writesTook(h.HealsAfter),
+			AsksWrites: h.AsksWrites, HealsAfter: writesTook(h.HealsAfter), Defective: h.Defective,
 		})
 	}
 	return out

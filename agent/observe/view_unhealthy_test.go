@@ -61,3 +61,23 @@ func TestTheWriteTimeOfARecordIsLimited(t *testing.T) {
 		}
 	}
 }
+
+func TestTheViewHasWhatAHostReportsAboutItsSlowDisk(t *testing.T) {
+	t.Parallel()
+	b := NewBuilder(hostConfig(), "boot-1", "i", false)
+	r := quiet(1, time.Minute)
+	r.Hosts[2] = record.Host{
+		ID: "id-n3", Name: "n3", PeerURL: "http://p3", Health: "SLOW", HealsAfter: 720, Defective: true,
+	}
+	for _, slow := range []bool{false, true} {
+		r.Assessment.SlowNow = slow
+		v := b.View(r, nil)
+		if h := v.Hosts[2]; h.HealsAfter != 12*time.Minute || !h.Defective || v.Hosts[1].Defective {
+			t.Errorf("n3's disk heals after %s, and is defective: %t; n2's: %t", h.HealsAfter, h.Defective,
+				v.Hosts[1].Defective)
+		}
+		if v.Health.FastAgain == slow {
+			t.Errorf("this host's writes are slow now: %t, and fast again: %t", slow, v.Health.FastAgain)
+		}
+	}
+}

@@ -102,7 +102,7 @@ func AgainstBootstrap(v View, dataDir, seenPath string) *Refusal {
 	case v.Data.State != DataEmpty:
 		if text, stray := strayDefault(v); stray {
 			return conflicts(DefaultCluster, text,
-				"if nothing was stored in it, stop etcd and move member in "+dataDir+" to another name")
+				"if nothing was stored in it, stop etcd and rename the directory "+dataDir+"/member")
 		}
 		return conflicts(ClusterExists, "there is data in "+dataDir,
 			"start etcd on it, or move it away if it is not needed")

@@ -17,7 +17,8 @@ func TestNoRolloutStopsAnEtcdThatAnotherProgramRuns(t *testing.T) {
 		want    string // a part of the refusal; empty if it may start
 	}{
 		"an upgrade": {
-			WorkCommand, "3.7.3", RolloutHost{External: true, Member: true, Manage: true},
+			WorkCommand, "3.7.3",
+			RolloutHost{External: true, Member: true, Manage: true},
 			"another program, such as a kubelet, runs etcd on cp1, so only that program upgrades it",
 		},
 		"an upgrade, and quorumd only observes": {

@@ -249,6 +249,7 @@ func recoveredOfSix() View {
 	v.Cluster.Members = append(v.Cluster.Members, voter(5, "n5"), voter(6, "n6"))
 	v.Hosts = append(v.Hosts, ready("n5", RoleVoter), ready("n6", RoleVoter))
 	v.Hosts[4].Health, v.Hosts[4].UnhealthySince = v.Hosts[2].Health, v.Hosts[2].UnhealthySince
+	v.Hosts[4].Defective = true
 	v.Cluster.Members[4].Fsyncs = v.Cluster.Members[2].Fsyncs
 	recoverN3(&v)
 	return v
@@ -283,6 +284,7 @@ func TestARecoveredVoterStaysWhileAnotherIsUnhealthy(t *testing.T) {
 			}, step, ""},
 			{"both are unhealthy", func(v *View) {
 				v.Hosts[2].Health, v.Hosts[2].UnhealthySince = v.Hosts[4].Health, v.Hosts[4].UnhealthySince
+				v.Hosts[2].Defective = true
 			}, StepNone, CommonCause},
 		}
 	}

@@ -93,20 +93,33 @@ func (v View) reportedUnhealthy(m Member) (s UnhealthyVoter, why string) {
 	}
 	s = UnhealthyVoter{Member: m, State: h.Health, For: h.UnhealthySince.For, Evidence: text}
 	if v.Limits.UnhealthyGrace > 0 {
-		s.GraceLeft = max(0, v.graceLeft(h), v.Limits.LockTTL-since)
+		s.GraceLeft = max(0, v.graceLeft(m, h), v.Limits.LockTTL-since)
 	}
 	return s, ""
 }
 
+// passingTimes is how many times the grace period a disk gets that is only slow. Most such disks become fast again by
+// themselves: a full write cache, a RAID check, a learning battery and a backup take less than an hour.
+const passingTimes = 6
+
 // graceLeft returns for how much longer a host's health state must last before its voter may be replaced. A disk that
-// has become fast again by itself before, for example after a nightly backup, gets 1.5 times that long.
-func (v View) graceLeft(h Host) time.Duration {
+// has become fast again by itself before, for example after a nightly backup, gets 1.5 times that long. A disk that is
+// only slow gets passingTimes the grace period: nothing else indicates a defect, and the voter still keeps up.
+func (v View) graceLeft(m Member, h Host) time.Duration {
 	grace := max(v.Limits.UnhealthyGrace, h.HealsAfter+h.HealsAfter/2)
+	if !h.Defective && v.keepsUp(m) {
+		grace = max(grace, passingTimes*v.Limits.UnhealthyGrace)
+	}
 	left := grace + healthyReportDelay - h.UnhealthySince.For
 	if h.UnhealthySince.HangsFor > 0 {
 		left = min(left, hangGrace-h.UnhealthySince.HangsFor)
 	}
 	return left
+}
+
+// keepsUp reports whether a voter answers reads and follows the leader, so that the others can still rely on it.
+func (v View) keepsUp(m Member) bool {
+	return (m.Live || m.DownFor < v.Limits.LockTTL) && m.BehindFor < v.Limits.LockTTL
 }
 
 // silent reports whether a voter whose own host reports a hanging disk answers no linearizable read. Silence alone is
@@ -228,7 +241,7 @@ func voterSuspect(v View) (string, bool) {
 	var all []string
 	for m := range v.Cluster.voters() {
 		h, _ := v.hostOf(m)
-		if _, why := v.reportedUnhealthy(m); why != unconfirmed || v.graceLeft(h) > 0 || v.Op.replacesMember(m) {
+		if _, why := v.reportedUnhealthy(m); why != unconfirmed || v.graceLeft(m, h) > 0 || v.Op.replacesMember(m) {
 			continue
 		}
 		before := fmt.Sprintf("its etcd counts a slow fsync in every minute, or it is more than %d entries behind the "+
@@ -270,7 +283,7 @@ func (v View) outgoing() (outgoing, bool) {
 		if h, present := v.hostOf(m); present && m.PeerURL != v.Self.PeerURL && v.isUnhealthy(m) {
 			s, _ := v.unhealthyFor(m)
 			why := fmt.Sprintf("%s for %s, and %s", s.State, durationfmt.Seconds(s.For), s.Evidence)
-			return outgoing{m, -v.graceLeft(h), "unhealthy", why}, true
+			return outgoing{m, -v.graceLeft(m, h), "unhealthy", why}, true
 		}
 	}
 	return outgoing{}, false

@@ -19,7 +19,7 @@ func unhealthyView() View {
 	v.Target.Standbys, v.Limits.DeadGrace, v.Limits.UnhealthyGrace = 0, 0, 10*time.Minute
 	v.Cluster.Members[2] = voter(3, "n3")
 	h := ready("n3", RoleVoter)
-	h.Health = health.Slow
+	h.Health, h.Defective = health.Slow, true
 	h.UnhealthySince = UnhealthySince{For: 12 * time.Minute}
 	v.Cluster.Members[2].Fsyncs = Fsyncs{
 		Known: true, Age: 5 * time.Second, P99: 256 * time.Millisecond, SlowFor: 10 * time.Minute,
@@ -51,11 +51,27 @@ func TestAVoterIsUnhealthyByItsOwnReportAndEvidenceForLongEnough(t *testing.T) {
 		unhealthy bool
 		why       string // why the voter does not count as unhealthy
 	}{
-		"it is slow for the grace period": {func(*View) {}, true, ""},
+		"it is slow and defective for the grace period": {func(*View) {}, true, ""},
 		"not for so long": {
 			func(v *View) { v.Hosts[2].UnhealthySince.For = 9 * time.Minute }, false,
 			"",
 		},
+		"it is only slow": {func(v *View) { v.Hosts[2].Defective = false }, false, ""},
+		"it is only slow for six times the grace period": {func(v *View) {
+			v.Hosts[2].Defective, v.Hosts[2].UnhealthySince.For = false, time.Hour+healthyReportDelay
+		}, true, ""},
+		"it is only slow for almost so long": {func(v *View) {
+			v.Hosts[2].Defective, v.Hosts[2].UnhealthySince.For = false, time.Hour+healthyReportDelay-time.Second
+		}, false, ""},
+		"it is only slow, and does not follow the leader": {func(v *View) {
+			v.Hosts[2].Defective, v.Cluster.Members[2].BehindFor = false, 30*time.Second
+		}, true, ""},
+		"it is only slow, and did not follow the leader for a moment": {func(v *View) {
+			v.Hosts[2].Defective, v.Cluster.Members[2].BehindFor = false, 29*time.Second
+		}, false, ""},
+		"it is only slow, and answers no read": {func(v *View) {
+			v.Hosts[2].Defective, v.Cluster.Members[2].Live, v.Cluster.Members[2].DownFor = false, false, time.Minute
+		}, true, ""},
 		"its disk once was slow for 10 minutes and healed": {
 			func(v *View) { v.Hosts[2].HealsAfter = 10 * time.Minute }, false, "",
 		},

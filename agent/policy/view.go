@@ -151,7 +151,7 @@ type Limits struct {
 	// DeadGrace is how long a voter must have been dead before another host replaces it; 0: never.
 	DeadGrace time.Duration
 	// UnhealthyGrace is how long a voter must have been SLOW, by its own report and by evidence, before another host
-	// replaces it; 0: never.
+	// replaces it; 0: never. A disk that is only slow gets longer: see graceLeft.
 	UnhealthyGrace time.Duration
 	RepairsPerDay  int // the maximum number of replacements per day without an operator
 	// CleanFor is how long an ejected host must have been healthy before it joins again. It doubles with each further
@@ -374,6 +374,9 @@ type Host struct {
 	// HealsAfter is the longest time, within the last days, for which the host's disk was SLOW before it became fast
 	// again by itself.
 	HealsAfter time.Duration
+	// Defective reports that the host's disk is not only slow: a drive reports errors, or the disk is SLOW again and
+	// again.
+	Defective bool
 	// Recovers reports that the host is SLOW or worse only because of past samples: its writes are fast again.
 	Recovers bool
 	// Strained reports that the host was WARM or worse within CommonSpan because of its disk, CPU or network.

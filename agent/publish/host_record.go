@@ -209,7 +209,7 @@ func (p *presence) confirm(ctx context.Context) {
 // setHealth sets the health state in a host's record.
 func (p *presence) setHealth(h *record.Host, r *round.Round) {
 	h.Health, h.HealthText, h.Spares, h.Recovers = r.Assessment.State.String(), "", nil, r.Assessment.Recovers
-	h.HealsAfter = r.Assessment.HealsAfter.Seconds()
+	h.HealsAfter, h.Defective = r.Assessment.HealsAfter.Seconds(), r.Assessment.Defective
 	if r.Assessment.State != health.OK && r.Assessment.State != health.Qualifying {
 		h.HealthText = string(r.Assessment.Code) // not the text, whose numbers change constantly
 		h.Spares = health.Everything.Without(r.Assessment.Gates).Names()

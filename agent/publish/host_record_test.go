@@ -11,6 +11,7 @@ import (
 	"github.com/quorumd/quorumd/agent/policy"
 	"github.com/quorumd/quorumd/agent/record"
 	"github.com/quorumd/quorumd/agent/round"
+	"github.com/quorumd/quorumd/health"
 )
 
 // A host that is about to stop its voter waits until every other voter has published its health state.
@@ -53,5 +54,17 @@ func TestOnlyAVoterWithACurrentHealthStateAnswersAHostAboutToStopItsOwn(t *testi
 		if got := p.record(r).Answers; got != want {
 			t.Errorf("%s: it answers %d, want %d", name, got, want)
 		}
+	}
+}
+
+func TestASlowHostPublishesHowItsDiskUsuallyHeals(t *testing.T) {
+	t.Parallel()
+	p := &presence{opt: Options{Now: func() time.Duration { return time.Minute }}, disk: diskrecord.New()}
+	r := &round.Round{At: time.Minute}
+	r.Assessment = health.Assessment{
+		State: health.Slow, Code: health.DiskFsyncSlow, HealsAfter: 12 * time.Minute, Defective: true, Recovers: true,
+	}
+	if h := p.record(r); h.HealsAfter != 720 || !h.Defective || !h.Recovers || h.Health != "SLOW" {
+		t.Errorf("published: %+v", h)
 	}
 }

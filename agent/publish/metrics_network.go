@@ -28,13 +28,13 @@ func networkGauges() []gauge {
 		},
 		{
 			"quorumd_voter_unhealthy_seconds",
-			"How long a voter has reported itself SLOW or worse with independent confirmation; 0 if it is not.",
+			"How long a voter has reported itself SLOW or worse with independent confirmation; 0 if it has not.",
 			[]string{"member", "name"},
 			unhealthyVoters,
 		},
 		{
 			"quorumd_network_reachable",
-			"1 if that port of a member answers this host, including large packets, or refuses the connection.",
+			"1 if that port of a member answers this host's small and large requests, or refuses the connection.",
 			labels,
 			func(_ *Metrics, r *round.Round, emit func(float64, ...string)) {
 				eachPort(r, func(port network.Port, of ...string) {

@@ -80,7 +80,7 @@ func fieldWithin(v reflect.Value, bound string, strictly bool) error {
 		return secondsWithin(v, value, strictly)
 	case []string:
 		if len(value) > maxList {
-			return fmt.Errorf("%d names, the bound is %d", len(value), maxList)
+			return fmt.Errorf("%d names; the limit is %d", len(value), maxList)
 		}
 		for i := range value {
 			if err := nameWithin(value[i]); err != nil {
@@ -115,14 +115,14 @@ func inUTC(at time.Time) (time.Time, error) {
 
 func stringWithin(v reflect.Value, s, bound string, strictly bool) error {
 	if bound == wordTag && longer(s, maxWord) {
-		return fmt.Errorf("%d bytes, the bound is %d", len(s), maxWord)
+		return fmt.Errorf("%d bytes; the limit is %d", len(s), maxWord)
 	}
 	if bound != textTag {
 		return nameWithin(s)
 	}
 	if longer(s, maxText) {
 		if strictly {
-			return fmt.Errorf("text of %d bytes, the bound is %d", len(s), maxText)
+			return fmt.Errorf("text of %d bytes; the limit is %d", len(s), maxText)
 		}
 		v.SetString(Shorten(s, maxText))
 	}
@@ -131,7 +131,7 @@ func stringWithin(v reflect.Value, s, bound string, strictly bool) error {
 
 func nameWithin(s string) error {
 	if longer(s, maxName) {
-		return fmt.Errorf("%d bytes, the bound is %d", len(s), maxName)
+		return fmt.Errorf("%d bytes; the limit is %d", len(s), maxName)
 	}
 	return nil
 }
@@ -155,7 +155,7 @@ func secondsWithin(v reflect.Value, seconds float64, strictly bool) error {
 // marked done, and the host would be taken down again and again for the other.
 func hostsWithin(v reflect.Value, hosts []RolloutHost, strictly bool) error {
 	if len(hosts) > MaxHosts {
-		return fmt.Errorf("%d hosts, the bound is %d", len(hosts), MaxHosts)
+		return fmt.Errorf("%d hosts; the limit is %d", len(hosts), MaxHosts)
 	}
 	held := append([]RolloutHost(nil), hosts...)
 	seen := make(map[string]bool, len(held))
@@ -179,7 +179,7 @@ func hostsWithin(v reflect.Value, hosts []RolloutHost, strictly bool) error {
 // reachabilityWithin applies the bounds to a copy of the list.
 func reachabilityWithin(v reflect.Value, list []Reachability, strictly bool) error {
 	if len(list) > MaxReachability {
-		return fmt.Errorf("%d members, the bound is %d", len(list), MaxReachability)
+		return fmt.Errorf("%d members; the limit is %d", len(list), MaxReachability)
 	}
 	held := slices.Clone(list)
 	for i := range held {
@@ -194,7 +194,7 @@ func reachabilityWithin(v reflect.Value, list []Reachability, strictly bool) err
 // repairsWithin applies the bounds to a copy of the list.
 func repairsWithin(v reflect.Value, repairs []Repair, strictly bool) error {
 	if len(repairs) > MaxRepairs {
-		return fmt.Errorf("%d repairs, the bound is %d", len(repairs), MaxRepairs)
+		return fmt.Errorf("%d repairs; the limit is %d", len(repairs), MaxRepairs)
 	}
 	held := slices.Clone(repairs)
 	for i := range held {
@@ -210,14 +210,14 @@ func rounded(seconds float64) float64 { return math.Round(seconds*hundredths) / 
 
 func (e Extra) within() error {
 	if len(e) > maxFields {
-		return fmt.Errorf("%d fields that this agent does not know, the bound is %d", len(e), maxFields)
+		return fmt.Errorf("%d fields unknown to this agent; the limit is %d", len(e), maxFields)
 	}
 	size := 0
 	for name, value := range e {
 		size += jsonLen(name) + len(value) + len(`"":,`)
 	}
 	if size > maxExtra {
-		return fmt.Errorf("%d bytes of fields that this agent does not know, the bound is %d", size, maxExtra)
+		return fmt.Errorf("%d bytes of fields unknown to this agent; the limit is %d", size, maxExtra)
 	}
 	return nil
 }

@@ -93,12 +93,12 @@ func TestValueAboveABoundIsNeitherWrittenNorRead(t *testing.T) {
 		"unknown fields": func() ([]byte, error) { return record.Encode(record.Op{Extra: fields(65, 1)}) },
 		"unknown bytes":  func() ([]byte, error) { return record.Encode(record.Op{Extra: fields(1, 17<<10)}) },
 	} {
-		if b, err := r(); err == nil || !strings.Contains(err.Error(), "the bound is") {
+		if b, err := r(); err == nil || !strings.Contains(err.Error(), "the limit is") {
 			t.Errorf("%s: wrote %d bytes, %v", name, len(b), err)
 		}
 	}
 	for text, want := range map[string]string{
-		`{"version":1,"hostName":"` + long + `"}`:                       "its hostName: 513 bytes, the bound is 512",
+		`{"version":1,"hostName":"` + long + `"}`:                       "its hostName: 513 bytes; the limit is 512",
 		`{"version":1,"x":"` + strings.Repeat("x", 17<<10) + `"}`:       "fields that this agent does not know",
 		`{"version":1,"x":` + strings.Repeat(`{"a":`, 40) + `1` + "}}}": "more than 32 deep",
 	} {

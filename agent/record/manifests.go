@@ -75,7 +75,7 @@ func (m Manifest) check() error {
 // manifestsWithin applies the bounds to a copy of the list.
 func manifestsWithin(v reflect.Value, manifests []Manifest, strictly bool) error {
 	if len(manifests) > MaxManifests {
-		return fmt.Errorf("%d manifests, the bound is %d", len(manifests), MaxManifests)
+		return fmt.Errorf("%d manifests; the limit is %d", len(manifests), MaxManifests)
 	}
 	held := slices.Clone(manifests)
 	for i := range held {

@@ -81,6 +81,9 @@ type Host struct {
 	// HealsAfter is the longest time in seconds for which the host's disk was SLOW in the last days before it became
 	// fast again by itself. A host that is SLOW publishes it.
 	HealsAfter float64 `json:"healsAfter,omitempty"`
+	// Defective means that the host's disk is not only SLOW: a drive reports errors, or the disk is SLOW again and
+	// again. A host that is SLOW or worse publishes it.
+	Defective bool `json:"defective,omitempty"`
 	// WriteMean is the current mean of the host's disk writes, in seconds, rounded up to half an octave. A voter
 	// publishes it while the leader is slow; zero if unknown. WritesAt is the time of the measurement according to the
 	// host's clock: a different time means a new measurement.
@@ -252,7 +255,7 @@ func Encode[T kind](r T) ([]byte, error) {
 		return nil, fmt.Errorf("cannot encode %T: %w", r, err)
 	}
 	if most := mostBytes(r); len(b) > most {
-		return nil, fmt.Errorf("cannot encode %T: %d bytes, the bound is %d", r, len(b), most)
+		return nil, fmt.Errorf("cannot encode %T: %d bytes; the limit is %d", r, len(b), most)
 	}
 	return b, nil
 }
@@ -262,7 +265,7 @@ func Encode[T kind](r T) ([]byte, error) {
 func Decode[T kind](b []byte) (T, error) {
 	var none T
 	if most := mostBytes(none); len(b) > most {
-		return none, fmt.Errorf("cannot read %T: %d bytes, the bound is %d", none, len(b), most)
+		return none, fmt.Errorf("cannot read %T: %d bytes; the limit is %d", none, len(b), most)
 	}
 	if r, ok := decodeOwn[T](b); ok {
 		return r, nil

@@ -212,7 +212,7 @@ func TestInvalidRecordIsRefusedWithTheReason(t *testing.T) {
 		`{"version":1,"memberID":"xyz"}`:     "a member ID is a hexadecimal string",
 		`{"version":1,"memberID":"10000000000000000"}`:                          "value out of range",
 		`{"version":1,"x":` + strings.Repeat("[", 20e3) + `}`:                   "more than 32 deep",
-		`{"version":1,"reason":"` + strings.Repeat("x", record.MaxBytes) + `"}`: "the bound is 65536",
+		`{"version":1,"reason":"` + strings.Repeat("x", record.MaxBytes) + `"}`: "the limit is 65536",
 	} {
 		_, err := record.Decode[record.Op]([]byte(text))
 		if err == nil || !strings.Contains(err.Error(), want) ||

@@ -43,7 +43,7 @@ func Oversized[T any](pair cluster.Pair) error {
 		if _, is := any(r).(record.Rollout); is {
 			bound = record.MaxRolloutBytes
 		}
-		return fmt.Errorf("%d bytes or more, the bound is %d", pair.Oversized, bound)
+		return fmt.Errorf("%d bytes or more; the limit is %d", pair.Oversized, bound)
 	}
 	return nil
 }

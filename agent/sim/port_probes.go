@@ -147,7 +147,8 @@ func portOf(state record.PortState) network.Port {
 	return network.Port{State: state}
 }
 
-// setResult records the result of a probe, and schedules the next one soon if the first connections fail.
+// setResult records the result of a probe. After a failure, it schedules the next probe within a second, until
+// missesUntilLost probes in a row have failed.
 func (m *probedMember) setResult(peer, client record.PortState, began time.Duration) {
 	m.busy, m.peer, m.client, m.probedAt = false, peer, client, began
 	if peer.Accepts() || client.Accepts() {

@@ -307,7 +307,7 @@ func (f *fleet) transferLeader() error {
 	}))
 }
 
-// waitChanged waits until every host that answers reports that the change is done and that no operation is in flight.
+// waitChanged waits until every host answers, and reports that the change is done and that no operation is in flight.
 func (f *fleet) waitChanged(what string, changed func(control.Status) bool) error {
 	return f.explain(f.s.until(what, changedBound, func(ctx context.Context) bool {
 		for _, h := range f.hosts {

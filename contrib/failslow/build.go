@@ -57,7 +57,7 @@ func (s *scenario) buildAt(at time.Duration, seed, group int, rng *rand.Rand, by
 	c := &cluster{limits: limits(), make: by, rng: rng, skips: quietRounds, now: at}
 	for i, name := range s.hosts {
 		h := &host{
-			name: hostName(i), index: i, family: storage(name), began: at,
+			name: hostName(i), index: i, family: storage(name), began: at, wrote: map[string]int{},
 			phase: round * time.Duration(i) / time.Duration(len(s.hosts)),
 		}
 		h.limits = h.family.thresholds()

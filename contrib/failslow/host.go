@@ -35,7 +35,8 @@ type host struct {
 	state     health.Assessment
 	publisher *diskrecord.Publisher
 	seen      seen
-	writes    int // how many times the host record was written
+	writes    int            // how many times the host record was written
+	wrote     map[string]int // how many times each part of the host record had changed
 	began     time.Duration
 
 	leadsAt time.Duration // when the host became the leader
@@ -76,6 +77,9 @@ func (h *host) look(now time.Duration, compares, asked bool, commit time.Duratio
 	h.noted = 0
 	since(&h.unfitAt, h.unfit(), now)
 	if r := recordOf(h.publisher, now, h.input.Wall, h.state, compares, asked); r != h.seen.newest() {
+		for _, field := range r.changed(h.seen.newest()) {
+			h.wrote[field]++
+		}
 		h.seen.write(r, now+commit)
 		h.writes++
 	}

@@ -21,6 +21,7 @@ type hostRecord struct {
 	qualified bool
 	recovers  bool
 	heals     time.Duration
+	defective bool
 	p99       float64
 	writeMean float64
 	writesAt  time.Time
@@ -40,7 +41,7 @@ func recordOf(p *diskrecord.Publisher, now time.Duration, wall time.Time, a heal
 	p.Set(&h, now, wall, a, diskrecord.Asked{Mean: compares, Figures: asked})
 	r := hostRecord{
 		state: a.State, qualified: a.Qualified, recovers: a.Recovers, asks: a.AsksPeers, heals: a.HealsAfter,
-		p99: h.FsyncP99, writeMean: h.WriteMean, writesAt: h.WritesAt,
+		defective: a.Defective, p99: h.FsyncP99, writeMean: h.WriteMean, writesAt: h.WritesAt,
 		p50: h.WriteP50, p90: h.WriteP90, tails: h.WriteTails, tookAt: h.FiguresAt,
 	}
 	if a.State != health.OK && a.State != health.Qualifying {
@@ -49,13 +50,36 @@ func recordOf(p *diskrecord.Publisher, now time.Duration, wall time.Time, a heal
 	return r
 }
 
-// policyHost returns the host as the policy of another host's agent sees it.
+// changed returns which parts differ from an older record.
+func (r hostRecord) changed(old hostRecord) []string {
+	var all []string
+	for _, part := range []struct {
+		name    string
+		differs bool
+	}{
+		{"health", r.state != old.state || r.code != old.code || r.ungated != old.ungated ||
+			r.qualified != old.qualified},
+		{"spell", r.recovers != old.recovers || r.heals != old.heals || r.defective != old.defective},
+		{"p99", r.p99 != old.p99},
+		{"mean", r.writeMean != old.writeMean || r.writesAt != old.writesAt},
+		{"asks", r.asks != old.asks},
+		{"figures", r.p50 != old.p50 || r.p90 != old.p90 || r.tails != old.tails || r.tookAt != old.tookAt},
+	} {
+		if part.differs {
+			all = append(all, part.name)
+		}
+	}
+	return all
+}
+
+// policyHost returns how another host's agent sees the record.
 func (s *seen) policyHost(name string, now time.Duration) policy.Host {
 	r := s.record
 	h := policy.Host{
 		ID: name, Name: name, PeerURL: peerURL(name), Role: policy.RoleVoter, Health: r.state, Ungated: r.ungated,
 		Qualified: r.qualified, Manage: true, Recovers: r.recovers, P99: seconds(r.p99),
-		AsksWrites: r.asks, HealsAfter: r.heals, Strained: s.strained > 0 && now-s.strained <= policy.CommonSpan,
+		AsksWrites: r.asks, HealsAfter: r.heals, Defective: r.defective,
+		Strained: s.strained > 0 && now-s.strained <= policy.CommonSpan,
 	}
 	if r.writeMean > 0 {
 		h.Writes.Mean, h.Writes.Age = seconds(r.writeMean), now-s.writesAt

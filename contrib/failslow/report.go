@@ -115,7 +115,8 @@ func details(w io.Writer, o outcome) {
 	if o.scenario.within > 0 {
 		fmt.Fprintf(w, "%s after %s, limit %s; ", o.code, o.detected.Round(time.Second), o.limit.Round(time.Second))
 	}
-	fmt.Fprintf(w, "%d transfers, %d replacements, %d looks\n", len(o.transfers), len(o.replaced), o.looks)
+	fmt.Fprintf(w, "%d transfers, %d replacements, %d looks, %d record writes (%v)\n", len(o.transfers),
+		len(o.replaced), o.looks, o.writes, o.wrote)
 	for _, t := range o.transfers {
 		fmt.Fprintf(w, "  %s false=%t %s\n", t.at.Round(time.Second), t.isFalse, t.text)
 	}

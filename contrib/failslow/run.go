@@ -27,7 +27,8 @@ type outcome struct {
 	code      health.Code
 	transfers []judged
 	replaced  []replacement
-	writes    int // number of writes of host records
+	writes    int            // number of writes of host records
+	wrote     map[string]int // how many times each part of the host records had changed
 	looks     int
 }
 
@@ -44,12 +45,12 @@ func play(s *scenario, seed int, healthyFor time.Duration, lives *pasts) (outcom
 	if err != nil {
 		return outcome{}, err
 	}
-	out := outcome{scenario: s, seed: seed, hosts: len(c.hosts), detected: -1}
+	out := outcome{scenario: s, seed: seed, hosts: len(c.hosts), detected: -1, wrote: map[string]int{}}
 	c.run(c.now+warmUp, nil)
 	begin := c.now
 	c.transfers, c.watched, c.replaced, c.looks = nil, nil, nil, 0
 	for _, h := range c.hosts {
-		h.writes = 0
+		h.writes, h.wrote = 0, map[string]int{}
 	}
 	out.measured = healthyFor
 	victim := c.hosts[0]
@@ -76,6 +77,9 @@ func play(s *scenario, seed int, healthyFor time.Duration, lives *pasts) (outcom
 	out.looks = c.looks
 	for _, h := range c.hosts {
 		out.writes += h.writes
+		for part, n := range h.wrote {
+			out.wrote[part] += n
+		}
 	}
 	counted := len(c.transfers)
 	out.replaced = c.replaced

@@ -206,7 +206,7 @@ func (r *Reader) noted(kind, name string) (float64, error) {
 	n, err := r.ext4(name, "errors_count")
 	if errors.Is(err, fs.ErrNotExist) {
 		if kind == "ext4" {
-			return 0, absence("the kernel does not report errors of this ext4")
+			return 0, absence("the kernel does not report errors for this ext4 file system")
 		}
 		return 0, absence("only ext4 has an error counter")
 	}

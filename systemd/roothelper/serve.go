@@ -23,7 +23,7 @@ const (
 	maxOrder = 32 << 10
 	// orderTimeout is how long a connection may take to send its order, and to receive the answer.
 	orderTimeout = 5 * time.Second
-	// maxError is so short that its answer fits even if every character is escaped.
+	// maxError is short enough that the answer fits into maxAnswer even if every character of the error is escaped.
 	maxError = maxAnswer / 8
 )
 

@@ -312,7 +312,7 @@ func requestMistakes() []Mistake {
 	}
 }
 
-// hostDownMistakes returns the mistakes about a host that is down in its operation, and about its return.
+// hostDownMistakes returns the mistakes that concern a host while its operation has it down, and its return.
 func hostDownMistakes() []Mistake {
 	return []Mistake{
 		{

@@ -91,8 +91,8 @@ const (
 // lossPlan is a plan that operators made.
 type lossPlan struct {
 	survivor uint8 // the survivor's number plus 1; 0 while the plan does not exist
-	hosts    uint8 // the hosts in the plan, a bit each
-	data     uint8 // the hosts in the plan that had data, a bit each
+	hosts    uint8 // the hosts in the plan, one bit per host
+	data     uint8 // the hosts in the plan that had data, one bit per host
 	stale    uint8 // the old cluster has served since the plan was made: its logs are longer than in the plan
 }
 
@@ -149,7 +149,7 @@ func (r QuorumLoss) reachedCluster(w *lossWorld, from int) uint8 {
 	return noCluster
 }
 
-// serving returns the clusters that serve anywhere, a bit each.
+// serving returns the clusters that serve anywhere, one bit per cluster.
 func (r QuorumLoss) serving(w *lossWorld) (all uint8) {
 	for i := range r.Voters {
 		for c := oldCluster; c <= recoveredCluster(maxPlans); c++ {

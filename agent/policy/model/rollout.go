@@ -140,7 +140,7 @@ type rolloutWorld struct {
 	state       uint8                    // the state of the rollout
 	hold        uint8                    // the rollout has yet to pause before the last member
 	decided     uint8                    // only for the checks: an operator has resumed the rollout since that pause
-	waiting     uint8                    // the hosts that wait, a bit each
+	waiting     uint8                    // the hosts that wait, one bit per host
 	resumed     uint8                    // how many times the rollout was started or resumed, according to its record
 	stretch     uint8                    // how many times it really was, even if the record was overwritten
 	queueDown   [policy.DownLength]uint8 // the queue: hosts plus 1, or 0

@@ -18,7 +18,7 @@ type rolloutObservation struct {
 	waiting     uint8
 	due         uint8
 	hold        uint8
-	upgraded    uint8 // the hosts, a bit each, whose members report the new version
+	upgraded    uint8 // the hosts whose members report the new version, one bit per host
 	leader      uint8
 	queueDown   [policy.DownLength]uint8
 	queueWriter uint8

@@ -99,7 +99,7 @@ func named() *regexp.Regexp {
 }
 
 // WithoutComments returns a YAML text without its comments, which may contain private notes. Line numbers do not
-// change. The YAML may be invalid: from an ambiguous line, it removes too much rather than too little.
+// change. The input may be invalid YAML. From an ambiguous line, too much is removed rather than too little.
 func WithoutComments(text []byte) []byte {
 	var out []byte
 	for line := range bytes.Lines(text) {

@@ -1,0 +1,119 @@
+// Copyright The quorumd Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package health
+
+import (
+	"slices"
+	"time"
+)
+
+// disagrees reports whether the disk is as fast as the other voters' and as its own past, or slower for no longer than
+// it often is at this hour: what slows the writes down is not this disk, or passes. pending reports whether that is not
+// known yet. Either way the check of fsync has a reason to ask.
+func (c *comparison) disagrees() (disagrees, pending bool) {
+	if c.usual == 0 || len(c.peers.All) < peersFewest {
+		return false, false
+	}
+	if c.habitual || c.asEver() || c.agreed() {
+		c.excused, c.doubtSince = true, 0
+		return true, false
+	}
+	if c.doubtAt = c.now; c.doubtSince == 0 {
+		c.doubtSince = c.now
+	}
+	switch {
+	case c.answered():
+		wide := c.wideSince != 0 && c.now-c.wideSince >= c.pace.wide
+		c.excused = c.p50 > 0 && !c.beyondHabit(0) && !wide && len(c.counting) >= peersFewest
+		if c.excused {
+			c.explained = c.now
+		}
+		// The comparison has a finding of its own if the writes stay slower for long enough.
+		return c.excused, !c.excused && c.p50 > 0 && !wide && c.track.State == OK && c.highest(atOnce) == nil
+	case c.askedSince != 0:
+		return false, c.now-c.askedSince < c.pace.answers
+	}
+	return false, c.now-c.doubtSince < c.pace.doubts+c.pace.answers/2
+}
+
+// asEver reports whether the disk is as fast as in the last week, also in the slowest tenth of its writes. Then its
+// writes exceed the limit because they always have, and no other voter is asked.
+func (c *comparison) asEver() bool {
+	climbs := slices.ContainsFunc(c.climbs, func(r climb) bool { return r.since != 0 })
+	return !climbs && !c.history.Young() && c.p90 > 0 && c.p90 < agreedWithin*c.usual90
+}
+
+// explain notes whether the writes are slow as they often are at this hour, and until when they were. A spell of which
+// that is true explains its slow writes after its end as well.
+func (c *comparison) explain() {
+	climbs := slices.ContainsFunc(c.climbs, func(r climb) bool { return r.since != 0 })
+	switch habitual := climbs && !c.beyondHabit(0); {
+	case habitual:
+		c.habitual = true
+	case c.habitual:
+		c.habitual = false
+		if !climbs {
+			c.explained = c.now
+		}
+	}
+}
+
+// agreed reports whether the last comparison found the disk as fast as the others, and it still is as fast as then, or
+// slower only as it often is at this hour.
+func (c *comparison) agreed() bool {
+	if c.agreedAt == 0 || c.now-c.agreedAt >= agreedLongest || c.p50 == 0 || c.beyondHabit(0) {
+		return false
+	}
+	habit := 1
+	for _, r := range c.climbs {
+		if r.since != 0 {
+			habit = r.rung
+		}
+	}
+	return c.p90 < time.Duration(agreedWithin*habit)*c.agreedP90
+}
+
+// agree notes whether the answers of the other voters confirm that the disk is as fast as theirs. The first answers may
+// differ by chance: an agreement needs answers for as long as a difference would.
+func (c *comparison) agree() {
+	switch {
+	case !c.answered() || c.p50 == 0:
+	case c.beyondHabit(0) || c.wideSince != 0 && c.now-c.wideSince >= c.pace.wide || len(c.counting) < peersFewest:
+		c.agreedAt = 0
+	case c.wideSince == 0 && c.now-c.answeredSince >= c.pace.wide:
+		if !c.agreed() {
+			c.agreedP90 = time.Duration(float64(c.p90) / max(c.ownTimes, 1))
+		}
+		c.agreedAt = c.now
+	}
+}
+
+// beyondHabit reports whether the writes have taken a multiple of the usual time for at least that time, and for longer
+// than the disk's habits explain.
+func (c *comparison) beyondHabit(hold time.Duration) bool {
+	for i := range c.climbs {
+		if r := &c.climbs[i]; r.since != 0 && c.now-r.since >= max(r.explained(c), hold) {
+			return true
+		}
+	}
+	return false
+}
+
+// widen notes since when the slowest tenth of the writes takes longer than on the other voters, while the median does
+// not.
+func (c *comparison) widen() {
+	p90 := lowerMedian(c.counting, func(p PeerWrites) time.Duration { return p.P90 })
+	switch {
+	case !c.answered():
+		c.answeredSince = 0
+	case c.answeredSince == 0:
+		c.answeredSince = c.now
+	}
+	switch {
+	case c.p90 < wideTimes*p90 || c.times >= float64(Rungs()[0]) || !c.answered():
+		c.wideSince = 0
+	case c.wideSince == 0:
+		c.wideSince = c.now
+	}
+}
