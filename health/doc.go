@@ -30,7 +30,8 @@
 // name the fixture to extend: wellMachine, someMachine and machineEdges here, kernel in sensors. This command
 // rewrites the golden lists, including quorumd-checks(7):
 //
-//	go test ./health ./health/kernellog ./agent/journalcatalog ./contrib/prometheus ./contrib/faults ./cmd/quorumctl -update
+//	go test ./health ./health/kernellog ./agent/journalcatalog -update
+//	go test ./contrib/prometheus ./contrib/faults ./cmd/quorumctl -update
 //
 // Only a check that etcd's safety depends on is vital, and UNKNOWN without data. Any other check is optional: without a
 // reading it is not available and ignored, unless its last finding was SLOW or worse. That finding stays until the next

@@ -28,8 +28,8 @@ type Assessment struct {
 	// Recovers means that the state is SLOW because of past writes only: the last minute alone would not make the disk
 	// SLOW.
 	Recovers bool
-	// HealsAfter is, for a disk that is SLOW or worse, the longest time in the last days for which it was SLOW before it
-	// became fast again by itself; 0 if that has not happened.
+	// HealsAfter is, for a disk that is SLOW or worse, the longest time in the last days for which it was SLOW before
+	// it became fast again by itself; 0 if that has not happened.
 	HealsAfter time.Duration
 	// Defective means that the disk is not only SLOW: a drive reports errors, or the disk was SLOW again and again on
 	// one of the last days.

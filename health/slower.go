@@ -99,9 +99,9 @@ const (
 	writesMaterial = 750 * time.Microsecond
 	// writesKept bounds the recent samples, and writesNeeded is how many a median needs.
 	writesKept, writesNeeded = 512, 10
-	// climbBegins is the fraction of a rung at which a climb begins, and climbStays the fraction of that below which the
-	// climb ends. Both are below 1 because a median of forty samples varies. At the lowest rung, a climb begins at the
-	// rung itself, because the daily load comes close to it.
+	// climbBegins is the fraction of a rung at which a climb begins, and climbStays the fraction of that below which
+	// the climb ends. Both are below 1 because a median of forty samples varies. At the lowest rung, a climb begins at
+	// the rung itself, because the daily load comes close to it.
 	climbStays, climbBegins = 0.85, 0.85
 	// leaveBy divides a rung: writes below the quotient are fast again.
 	leaveBy = 1.5

@@ -49,8 +49,8 @@ func (c *comparison) transitions() []rule {
 		{
 			[]State{OK},
 			Warm, DiskSlowerThanPeers,
-			fmt.Sprintf("the median of the last %s's writes has been 8 times the usual for %s, 6 times for %s, 3 times "+
-				"for %s or twice for %s, and 1.5 times as long as any such spell at this hour in the last week",
+			fmt.Sprintf("the median of the last %s's writes has been 8 times the usual for %s, 6 times for %s, 3 "+
+				"times for %s or twice for %s, and 1.5 times as long as any such spell at this hour in the last week",
 				show(c.pace.span), show(c.pace.hold(8)), show(c.pace.hold(6)), show(c.pace.hold(3)),
 				show(c.pace.hold(2))),
 			when(c.exceeds, c.measured), false,

@@ -36,7 +36,8 @@ func TestOnlyALearnersHostHasAPortForItsLearner(t *testing.T) {
 		learner + "proxy: {listen: 127.0.0.1:2381, learnerListen: 127.0.0.1:2381}\n": "proxy.listen (127.0.0.1:2381) " +
 			"and proxy.learnerListen (127.0.0.1:2381) listen on the same address and port",
 		strings.Replace(learner, "etcd:\n", "etcd:\n  runner: external\n", 1) +
-			"proxy: {learnerListen: 127.0.0.1:2379}\n": "so proxy.learnerListen (127.0.0.1:2379) must use a different " +
+			"proxy: {learnerListen: 127.0.0.1:2379}\n": "so proxy.learnerListen (127.0.0.1:2379) must use a " +
+			"different " +
 			"port",
 	} {
 		if _, err := Parse("quorumd.yaml", []byte(text)); err == nil || !strings.Contains(err.Error(), want) {

@@ -174,7 +174,7 @@ const notAccepted = "for flag -feature-gates"
 // binary without feature gates is reported for the flag.
 func (b binary) acceptsGate(ctx context.Context, gate string) (bool, error) {
 	name, value, _ := strings.Cut(gate, "=")
-	if _, err := strconv.ParseBool(value); err != nil || !isName(strings.ToLower(name)) {
+	if _, failed := strconv.ParseBool(value); failed != nil || !isName(strings.ToLower(name)) {
 		return false, nil
 	}
 	out, err := b.print(ctx, "--feature-gates="+gate)

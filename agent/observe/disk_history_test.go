@@ -84,7 +84,7 @@ func TestTheHistoryOfTheDiskIsSavedEveryTenMinutes(t *testing.T) {
 			after time.Duration
 			want  int
 		}{{0, 0}, {historyEvery - time.Second, 0}, {time.Second, 7}} {
-			time.Sleep(step.after)
+			<-time.After(step.after) // virtual time
 			j.saveHistory(t.Context())
 			synctest.Wait()
 			if got := minutesOf(t, dir); got != step.want {

@@ -18,7 +18,8 @@ import (
 func TestTheLimitOfTheNextStartIsReadAlthoughThatOfTheProcessIsUnknown(t *testing.T) {
 	t.Parallel()
 	o := &Observer{opt: Options{
-		Now: func() time.Duration { return time.Hour }, Config: config.Config{Timing: config.Timing{Interval: time.Second}},
+		Now:    func() time.Duration { return time.Hour },
+		Config: config.Config{Timing: config.Timing{Interval: time.Second}},
 		Sources: Sources{
 			MaxLearners:     func(int) (int, error) { return 0, errors.New("unreadable") },
 			NextMaxLearners: func(int) (int, string, error) { return 1, "/etc/etcd.env", nil },

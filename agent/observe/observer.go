@@ -57,8 +57,8 @@ type Sources struct {
 	EtcdSettings func(pid int) health.EtcdSettings
 	// MaxLearners returns the number of learners that the etcd with the given process ID allows. It may hang.
 	MaxLearners func(pid int) (int, error)
-	// NextMaxLearners returns the number that this etcd would allow after a restart, and where that is set; 0 if unknown.
-	// It may hang.
+	// NextMaxLearners returns the number that this etcd would allow after a restart, and where that is set; 0 if
+	// unknown. It may hang.
 	NextMaxLearners func(pid int) (limit int, from string, err error)
 	// NextEtcd checks whether etcd.nextBinary can replace the etcd with the given process ID; nil if no etcd.nextBinary
 	// is configured. It may hang.

@@ -118,7 +118,8 @@ func (o *Observer) lookAtFsyncs(ctx context.Context, r *round.Round) {
 		w.look.Refresh(ctx, o.opt.Now, syncsEvery, lookTimeout, func(ctx context.Context) (health.EtcdReading, error) {
 			at := o.opt.Now()
 			seen := o.opt.MemberMetrics(ctx, url)
-			if seen.Member != 0 && seen.Member != id { // from here, http://localhost:2379, etcd's default, is this host's member
+			// etcd's default, http://localhost:2379, leads to this host's own member
+			if seen.Member != 0 && seen.Member != id {
 				why := fmt.Sprintf("its client URL leads to member %x", seen.Member)
 				seen = health.NotAvailable[health.EtcdReading](why)
 			}

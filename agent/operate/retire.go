@@ -192,7 +192,7 @@ func (s retiredSeen) full(cannot string) error {
 			cannot+"the size of the cluster cannot be read, so it is unknown how many voters have to stay",
 			"quorumctl cluster resize N writes it again")
 	case len(s.retired) >= record.MaxRetired:
-		return refuse(control.Conflicts, control.CodeConflict, fmt.Sprintf("%s%d hosts are retired, the limit is %d",
+		return refuse(control.Conflicts, control.CodeConflict, fmt.Sprintf("%s%d hosts are retired; the limit is %d",
 			cannot, len(s.retired), record.MaxRetired),
 			"quorumctl retire lists them; for a host that is scrapped: quorumctl retire ID --undo")
 	}

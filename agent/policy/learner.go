@@ -186,9 +186,9 @@ func learnersExceedLimit(v View) (string, bool) {
 		listed), true
 }
 
-// restartLowersLimit keeps etcd from being stopped if it would not start again, because more learners are listed than it
-// would allow then. A readdress writes the configured limit; after any other work, etcd starts with the environment file
-// as it is. A machine that goes down in any case is not kept.
+// restartLowersLimit keeps etcd from being stopped if it would not start again, because more learners are listed than
+// it would allow then. A readdress writes the configured limit; after any other work, etcd starts with the environment
+// file as it is. A machine that goes down in any case is not kept.
 func restartLowersLimit(v View) (string, bool) {
 	if v.Asked == nil || v.Asked.Hurried {
 		return "", false
@@ -205,8 +205,8 @@ func restartLowersLimit(v View) (string, bool) {
 		!v.Cluster.Reachable || v.foreign() {
 		return "", false
 	}
-	return fmt.Sprintf("%d learners are listed, and %s limits the next start of etcd to --max-learners %d: etcd would not "+
-		"start again → set ETCD_MAX_LEARNERS=%d there", listed, v.Self.NextLearnersFrom, next, listed), true
+	return fmt.Sprintf("%d learners are listed, and %s limits the next start of etcd to --max-learners %d: etcd would "+
+		"not start again → set ETCD_MAX_LEARNERS=%d there", listed, v.Self.NextLearnersFrom, next, listed), true
 }
 
 // leavesFirst reports whether a voter is dead, so that it is removed before its replacement is added as a learner. It

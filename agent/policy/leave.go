@@ -192,8 +192,8 @@ func leaveAtRisk(v View) (string, bool) {
 }
 
 // aloneWithoutSnapshot reports whether the cluster is about to become one voter and there is no recent snapshot:
-// afterwards, one failed disk loses all data since the newest snapshot. It applies from three voters on, because two
-// tolerate no failure either.
+// afterwards, one failed disk loses all data since the newest snapshot. It applies to three voters or fewer, because
+// two tolerate no failure either.
 func aloneWithoutSnapshot(v View) (string, bool) {
 	voters, _ := v.Cluster.Counts()
 	fresh := v.Backup.HasSnapshot && v.Backup.Age.Abs() <= freshFor
@@ -323,7 +323,9 @@ func leaveEnds(v View, m Member) (ReasonCode, string) {
 		return JoinTimedOut, fmt.Sprintf("removal of the voter has not succeeded for %s; the limit is %s",
 			durationfmt.Seconds(v.Op.Elapsed), durationfmt.Text(v.Limits.LearnerStall))
 	}
-	if r, holds := vetoed(v, vetoCorrupt, vetoNoSpace, vetoLeaveAtRisk, vetoAloneWithoutSnapshot, vetoLastLeaves); holds {
+	if r, holds := vetoed(
+		v, vetoCorrupt, vetoNoSpace, vetoLeaveAtRisk, vetoAloneWithoutSnapshot, vetoLastLeaves,
+	); holds {
 		return r.Code, r.Text
 	}
 	return "", ""

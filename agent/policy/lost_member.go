@@ -112,7 +112,8 @@ func rejoin(v View) (Decision, bool) {
 // member. If a standby is ready, the standby becomes the voter instead of this host.
 func rejoinTarget(v View) (Role, []veto) {
 	common := slices.Concat(repairVetoes(), []veto{
-		vetoLastLeaves(), vetoOperationInFlight(), vetoLockHeld(), vetoListUnsettled(), vetoReplaceEven(), vetoLearnerVotes(),
+		vetoLastLeaves(), vetoOperationInFlight(), vetoLockHeld(), vetoListUnsettled(), vetoReplaceEven(),
+		vetoLearnerVotes(),
 	})
 	if v.standbyReady() {
 		return RoleSpare, common

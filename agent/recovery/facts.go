@@ -109,7 +109,7 @@ func ReadFacts(r io.Reader) (Facts, error) {
 		return f, errors.New("cannot read the facts: checksum mismatch, the file was changed")
 	}
 	if len(f.Manifests) > MaxManifests {
-		return f, fmt.Errorf("cannot read the facts: they list %d snapshots, the limit is %d",
+		return f, fmt.Errorf("cannot read the facts: they list %d snapshots; the limit is %d",
 			len(f.Manifests), MaxManifests)
 	}
 	if !validPlans(f.Plans) {

@@ -71,7 +71,8 @@ func newSecretHost(t *testing.T, socket string) secretHost {
 	s := secretHost{t: t, dir: t.TempDir(), socket: socket}
 	serve := func() string {
 		metrics := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-			fmt.Fprintf(w, "etcd_server_has_leader 1\netcd_debugging_mvcc_watcher_total 2\nquorumd_up{url=\"http://root:%s@n1\"} 1\nother 1\n", plantedURL)
+			fmt.Fprintf(w, "etcd_server_has_leader 1\netcd_debugging_mvcc_watcher_total 2\n"+
+				"quorumd_up{url=\"http://root:%s@n1\"} 1\nother 1\n", plantedURL)
 		}))
 		t.Cleanup(metrics.Close)
 		return metrics.URL
@@ -247,7 +248,8 @@ func TestBundleContainsNoSecret(t *testing.T) {
 	for name, want := range map[string]string{
 		"status.json": `"etcd refuses [removed]"`, "explain.txt": "STEP_FAILED", "quorumd.yaml": "name: demo",
 		"etcd-environment.txt": "ETCD_NAME=n1", "etcd-process.txt": "--experimental-auth-token [removed]",
-		"etcd-metrics.txt": "etcd_server_has_leader 1", "etcd-load.txt": "watchers: 2 (0 slow)", "quorumd-metrics.txt": "quorumd_up", "units.txt": "active",
+		"etcd-metrics.txt": "etcd_server_has_leader 1", "etcd-load.txt": "watchers: 2 (0 slow)",
+		"quorumd-metrics.txt": "quorumd_up", "units.txt": "active",
 		"journal-etcd.txt": "done", "journal-quorumd.txt": "the store refuses [removed] of [removed]",
 		"kernel.txt": "/proc/loadavg", "etcd-version.txt": "3.6.0", "history.json": "[",
 		"certificates.txt": "peer.crt: CN=n1,", "CONTENTS.txt": "secrets removed",

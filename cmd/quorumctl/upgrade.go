@@ -156,7 +156,8 @@ const (
 	rollBack     = "roll the upgraded hosts back"
 )
 
-// abortUpgrade aborts the upgrade and, if the request names a command, rolls it back. If dry is set, it only shows that.
+// abortUpgrade aborts the upgrade and, if the request names a command, rolls it back. If dry is set, it only shows
+// that.
 func (a *app) abortUpgrade(ctx context.Context, req control.RolloutRequest, dry bool) error {
 	s, err := a.status(ctx, abortUpgrade)
 	switch {

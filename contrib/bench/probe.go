@@ -38,8 +38,8 @@ type probeLoad struct {
 	longer      time.Duration
 }
 
-// probes returns rows for several loads: the duration of an fsync depends on what else loads the disk and on how much was
-// written before it. Most small writes go to an existing block; a large one also makes the file system commit its
+// probes returns rows for several loads: the duration of an fsync depends on what else loads the disk and on how much
+// was written before it. Most small writes go to an existing block; a large one also makes the file system commit its
 // journal, and the disk flush its cache twice. Each call takes about 0.1 ms outside the disk, and more if the CPU was
 // idle before. That matters on a fast disk and not on a slow one, so each load also has a row in which each sync takes
 // probeSlow longer.

@@ -41,7 +41,7 @@ func encode(doc any) (*document, error) {
 		return nil, fmt.Errorf("cannot encode the answer: %w", err)
 	}
 	if b.Len() > control.MaxAnswer {
-		return nil, fmt.Errorf("cannot send the answer: %d bytes, the limit is %d", b.Len(), control.MaxAnswer)
+		return nil, fmt.Errorf("cannot send the answer: %d bytes; the limit is %d", b.Len(), control.MaxAnswer)
 	}
 	return &document{b.Bytes()}, nil
 }

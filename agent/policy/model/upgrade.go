@@ -60,8 +60,8 @@ func (w *world) judgeUpgrade(c choice) breach {
 	return fine
 }
 
-// awaitsDecision reports whether a member may have to stay in this scope until an operator has decided about the upgrade,
-// so that a liveness run begins with that decision.
+// awaitsDecision reports whether a member may have to stay in this scope until an operator has decided about the
+// upgrade, so that a liveness run begins with that decision.
 func (m *machine) awaitsDecision() bool {
 	return m.Retirements+m.ResizeTo+m.Removals > 0 || m.Repair || m.Unhealthy || m.faults&Swap != 0
 }

@@ -70,7 +70,7 @@ const (
 const (
 	idle    uint8 = iota
 	decided       // the agent has decided on a step but not begun it
-	sent          // a call is in flight: a membership change before its deadline, or an unfenced call of a host operation
+	sent          // a call is in flight: a membership change before its deadline, or one of a host operation, unfenced
 )
 
 // host is a host with its agent, its unit and its state in etcd. Instead of numbers that only grow, such as member IDs
@@ -148,7 +148,7 @@ type world struct {
 	stable         uint8 // the settle time has passed since the last change of the member list
 	learnerMoved   uint8 // the joining learner has applied an entry since its agent's last round
 	sinceWrite     uint8 // the record was written since the learner last progressed: 1 just now, 2 long enough ago
-	idleTime       uint8 // for how long no operation has been in flight: 1 the cool-down, 2 longer than any queued host waits
+	idleTime       uint8 // no operation has been in flight for: 1 the cool-down, 2 longer than any queued host waits
 	learnerStalled uint8 // the learner has not progressed for longer than its limit
 
 	lock          int8  // the host that holds the lock, or -1

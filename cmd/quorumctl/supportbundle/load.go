@@ -28,7 +28,8 @@ func etcdLoad(metrics func(context.Context) ([]byte, error)) func(context.Contex
 func loadMetrics() []string {
 	return []string{
 		"etcd_debugging_mvcc_", "etcd_debugging_lease_", "etcd_debugging_server_lease_", "etcd_mvcc_",
-		"etcd_network_client_grpc_", "etcd_server_slow_", "grpc_server_msg_received_total", "grpc_server_msg_sent_total",
+		"etcd_network_client_grpc_", "etcd_server_slow_", "grpc_server_msg_received_total",
+		"grpc_server_msg_sent_total",
 	}
 }
 
@@ -59,8 +60,9 @@ func loadText(m map[string]float64) ([]byte, error) {
 		n("etcd_debugging_mvcc_slow_watcher_total"), n("etcd_debugging_mvcc_watch_stream_total"),
 		n("etcd_debugging_mvcc_pending_events_total"))
 	granted, revoked := m["etcd_debugging_lease_granted_total"], m["etcd_debugging_lease_revoked_total"]
-	line("leases: %s granted and %s revoked or expired since etcd started, a difference of %s; this member found %s expired",
-		grouped(granted), grouped(revoked), grouped(granted-revoked), n("etcd_debugging_server_lease_expired_total"))
+	line("leases: %s granted and %s revoked or expired since etcd started, a difference of %s",
+		grouped(granted), grouped(revoked), grouped(granted-revoked))
+	line("leases that this member found expired: %s", n("etcd_debugging_server_lease_expired_total"))
 	line("requests: %s received, %s on average; %s sent, %s on average",
 		n("grpc_server_msg_received_total"), average(m, "received"), n("grpc_server_msg_sent_total"),
 		average(m, "sent"))
