@@ -174,7 +174,7 @@ const notAccepted = "for flag -feature-gates"
 // binary without feature gates is reported for the flag.
 func (b binary) acceptsGate(ctx context.Context, gate string) (bool, error) {
 	name, value, _ := strings.Cut(gate, "=")
-	if _, failed := strconv.ParseBool(value); failed != nil || !isName(strings.ToLower(name)) {
+	if !isBool(value) || !isName(strings.ToLower(name)) {
 		return false, nil
 	}
 	out, err := b.print(ctx, "--feature-gates="+gate)
@@ -182,6 +182,11 @@ func (b binary) acceptsGate(ctx context.Context, gate string) (bool, error) {
 		return false, err
 	}
 	return !strings.Contains(string(out), notAccepted), nil
+}
+
+func isBool(s string) bool {
+	_, err := strconv.ParseBool(s)
+	return err == nil
 }
 
 // isName reports whether a string may be the name of a flag.

@@ -96,7 +96,6 @@ func Run(ctx context.Context, opt Options) error {
 	}
 	defer parts.close()
 	parts.recovery.Fetch = fetchCommand(conf, opt.Config)
-
 	metrics, err := etcdmetrics.New(metricsURL(conf.Etcd), parts.etcd.TLS)
 	if err != nil {
 		return err
@@ -119,7 +118,8 @@ func Run(ctx context.Context, opt Options) error {
 			Certificates: certificates.New(certificateFiles(conf), parts.etcd.TLS, wall).Read,
 			EtcdSettings: etcdSettings(conf.Etcd).Read, MaxLearners: etcdSettings(conf.Etcd).MaxLearners,
 			NextMaxLearners: etcdSettings(conf.Etcd).NextMaxLearners,
-			NextEtcd:        nextEtcd(conf.Etcd), PeerFiles: etcdSettings(conf.Etcd).PeerFiles, PeerTLS: peerTLS(conf, opt),
+			NextEtcd:        nextEtcd(conf.Etcd), PeerFiles: etcdSettings(conf.Etcd).PeerFiles,
+			PeerTLS:     peerTLS(conf, opt),
 			EtcdMetrics: metrics.Read, MemberMetrics: memberMetrics(parts.etcd),
 			BlockProgress: parts.blocks.Progress, Readings: readings(conf.Etcd, sensors.New(), boots),
 			ExternalChecks: openChecks(conf.Checks, log), Network: prober,
