@@ -45,7 +45,8 @@ type Device struct {
 	// Errors counts the commands that timed out, as SCSI reports them. For a member device of a RAID array, the number
 	// also includes failed reads.
 	Errors Figure `json:"-"`
-	// Traffic is the I/O that the device has completed; the device at the top of the chain reports it too.
+	// Traffic is the I/O that the device has completed. Leaves have it, and so does the device at the top of the chain,
+	// unless that is a partition.
 	Traffic Traffic `json:"-"`
 }
 

@@ -23,7 +23,7 @@ const (
 // checkThrottling is the check of CPUs throttled for heat.
 var checkThrottling = advice{
 	name: "throttling", component: Machine,
-	source: "core_throttle_count and package_throttle_count, the mean of all CPUs",
+	source: "the larger of core_throttle_count and package_throttle_count, the mean of all CPUs",
 	limit:  Limit{Of: "thermal throttlings", Unit: "an hour", Enter: throttleLimit},
 	code:   Throttled,
 	title:  "The CPUs are thermally throttled.",

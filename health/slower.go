@@ -69,7 +69,7 @@ type comparison struct {
 // climb records how long writes have taken at least rung times the usual time.
 type climb struct {
 	rung  int
-	since time.Duration // beginning, moved forward by times without samples; 0 if writes are faster
+	since time.Duration // when the climb began, moved forward by gaps without samples; 0 if writes are faster
 	began time.Time
 	gap   time.Duration // how long samples have been missing
 

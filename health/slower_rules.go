@@ -138,7 +138,8 @@ func (c *comparison) measured() string {
 	return text + "; at this hour that did not happen in the last week"
 }
 
-// timesOthers returns the multiple of the other voters' time, as text; empty if they have not published it.
+// timesOthers returns how many times as long as the other voters' this disk's writes take, as text; empty if those have
+// published no times.
 func (c *comparison) timesOthers() string {
 	others := c.others()
 	if others == 0 {

@@ -85,7 +85,7 @@ func listed(list io.Reader, addresses []string) bool {
 	return false
 }
 
-// kernelAddress parses an address of the kernel's list: words in the machine's byte order, and a port.
+// kernelAddress parses an address from the kernel's list of sockets: words in the machine's byte order, and a port.
 func kernelAddress(text string) (netip.AddrPort, bool) {
 	host, port, _ := strings.Cut(text, ":")
 	raw, err := hex.DecodeString(host)

@@ -73,7 +73,7 @@ func (m Manifest) check(name string) error {
 	case err != nil || len(sum) != 32:
 		return errors.New("its checksum is invalid")
 	case m.Size <= 0 || m.StoredSize <= 0 || m.Revision < 0 || m.Keys < 0:
-		return errors.New("its sizes are invalid")
+		return errors.New("its sizes, revision or number of keys are invalid")
 	}
 	return nil
 }

@@ -162,7 +162,7 @@ func (p *pages) visit(at uint64) error {
 	}
 	kind, count := le16(head[8:]), int(le16(head[10:]))
 	if kind != branchPage && kind != leafPage || kind == branchPage && count == 0 {
-		return fmt.Errorf("page %d is neither a branch nor a leaf", at)
+		return fmt.Errorf("page %d is neither a leaf nor a branch with elements", at)
 	}
 	if headerBytes+elementBytes*int64(count) > size {
 		return fmt.Errorf("page %d has %d elements in %d bytes", at, count, size)

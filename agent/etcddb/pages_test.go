@@ -147,7 +147,7 @@ func TestDatabaseWithEndlessPagesIsAnErrorAndNotWalked(t *testing.T) {
 		}, "65535 elements"},
 		"a branch without elements": {func(t *testing.T, text []byte) {
 			binary.LittleEndian.PutUint16(find(t, text, branchPage)[10:], 0)
-		}, "neither a branch nor a leaf"},
+		}, "neither a leaf nor a branch with elements"},
 		"a value beyond its page": {func(t *testing.T, text []byte) {
 			put32(find(t, text, leafPage)[headerBytes+12:], 1<<30)
 		}, "ends beyond the page"},

@@ -34,7 +34,7 @@ import (
 	"github.com/quorumd/quorumd/agent/control"
 )
 
-// Options are the parts of a Server.
+// Options configure a Server.
 type Options struct {
 	Listen string // host and port, on the loopback interface
 	Host   control.Maintainer

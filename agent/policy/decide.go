@@ -58,7 +58,7 @@ func decideAllowed(v View) Decision {
 	if d.Step.Kind == StepNone {
 		return d
 	}
-	if d.Step.Kind.Info().Led { // such a step is decided from this host's own member's view, including its pause
+	if d.Step.Kind.Info().Led { // the view of this host's own member decides such a step, and has its own pause
 		v = v.leading()
 	}
 	switch {

@@ -165,8 +165,8 @@ func learnerPlacesTaken(v View) (string, bool) {
 	default:
 		return "", false
 	}
-	return fmt.Sprintf("no spare can join or replace a voter: besides the permanent learners (%s), --max-learners "+
-		"must be at least %d, and the same on every member: %s", firstNames(permanent), need, why), true
+	return fmt.Sprintf("no spare can join or replace a voter: to leave room for one more learner than the permanent "+
+		"ones (%s), --max-learners must be at least %d, and the same on every member: %s", firstNames(permanent), need, why), true
 }
 
 // learnersExceedLimit reports whether more learners are listed than this host's configuration allows: etcd would not
@@ -188,7 +188,7 @@ func learnersExceedLimit(v View) (string, bool) {
 
 // restartLowersLimit keeps etcd from being stopped if it would not start again, because more learners are listed than
 // it would allow then. A readdress writes the configured limit; after any other work, etcd starts with the environment
-// file as it is. A machine that goes down in any case is not kept.
+// file as it is. It does not keep etcd running on a machine that goes down anyway.
 func restartLowersLimit(v View) (string, bool) {
 	if v.Asked == nil || v.Asked.Hurried {
 		return "", false

@@ -17,7 +17,7 @@ func TestAStandbyThatBecomesAPermanentLearnerReportsThatItTakesTheOnlyPlace(t *t
 	}{
 		"etcd's default": {
 			func(v *View) { limited(v, 1) },
-			"besides the permanent learners (n9), --max-learners must be at least 2, and the same on every " +
+			"one more learner than the permanent ones (n9), --max-learners must be at least 2, and the same on every " +
 				"member: 1 on n1",
 		},
 		"a place is left":    {func(*View) {}, ""},

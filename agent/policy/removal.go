@@ -21,7 +21,7 @@ type Removal struct {
 	Name       string // the member's name, for messages
 	By, Reason string
 	Live       bool // the voter may be removed even if it answers
-	Expired    bool // the removal no longer begins
+	Expired    bool // it is too late for the removal to begin
 	Begun      bool // its operation has begun, or may have begun; it does not begin twice
 	// Retires is the ID of the host whose retirement the removal belongs to, and AskedFor the time since the request.
 	Retires  string

@@ -164,8 +164,8 @@ func compact(v View, m Member, inUse int64) Decision {
 		return wait(EtcdNoSpace, "%s, and a compaction has not changed that: delete keys, or raise "+
 			"--quota-backend-bytes", live)
 	case v.Space.Keep == 0:
-		return wait(FreeingSpace, "a compaction keeps the revisions of space.retain, and this agent has not run for "+
-			"that long: %s", live)
+		return wait(FreeingSpace, "a compaction keeps the revisions of the last space.retain, and this agent has "+
+			"not been running for that long: %s", live)
 	}
 	return do(Step{Kind: StepCompact, Revision: v.Space.Keep, Why: live})
 }

@@ -196,7 +196,7 @@ func (a *app) followSnapshot(ctx context.Context, started control.SnapshotJob) (
 	return job, errors.Join(err, p.end())
 }
 
-// jobText describes the activity of a job. A progress with a goal is shown separately.
+// jobText describes the activity of a job. Progress towards a known total is shown separately.
 func jobText(j control.SnapshotJob) string {
 	if j.Progress != nil {
 		return "reading and writing"

@@ -6,10 +6,10 @@
 // processes on loopback.
 //
 // A row is declared in rows.go: what it measures, the units, the plain way and quorumd's way. The output is a table;
-// with -json it also writes a file, and -compare compares two such files. Measured writes also go to a bystander etcd,
-// which has no other load: its gaps are caused by the machine.
+// with -json it also writes a file, and -compare compares two such files. While writes are measured, a load
+// of the same rate also runs against a bystander etcd that does nothing else: gaps there are caused by the machine.
 //
-// quorumd runs with its default times or, with -quick, with the demo's times. Two things differ from a real host: a
+// quorumd runs with its default times or, with -quick, with the demo's times. The settings differ from a real host's: a
 // disk qualifies with 30 writes instead of 3000, and the limits on its fsync are loose, because many processes share
 // one disk here. The disks of joining hosts are in memory if there is room: on a shared disk the copy of a database
 // would slow down its source, which does not happen if each host has its own.

@@ -101,7 +101,7 @@ func (h histogram) since(earlier histogram) histogram {
 	return later
 }
 
-// withBounds returns the histogram without the buckets whose bounds the other histogram does not have.
+// withBounds returns the histogram with only those buckets whose bounds the other histogram also has.
 func (h histogram) withBounds(other histogram) histogram {
 	return histogram{slices.DeleteFunc(slices.Clone(h.buckets), func(b bucket) bool {
 		return !slices.ContainsFunc(other.buckets, func(o bucket) bool { return o.upTo == b.upTo })

@@ -75,7 +75,7 @@ func inTheWay(mark, pid string) error {
 	if pid != "" {
 		who, end = "a demo, process "+pid+",", end+", or: kill "+pid
 	}
-	return fmt.Errorf("cannot start: %s runs in %s already; %s", who, filepath.Dir(mark), end)
+	return fmt.Errorf("cannot start: %s is already running in %s; %s", who, filepath.Dir(mark), end)
 }
 
 // stop ends all processes of the hosts, including those that an earlier run has left.

@@ -34,7 +34,7 @@ func TestASecondDemoIsRefusedAndNamesTheProcessOfTheFirst(t *testing.T) {
 		t.Fatal(err)
 	}
 	err := second.claim()
-	if want := fmt.Sprintf("process %d, runs in %s already", os.Getpid(), first.dir); err == nil ||
+	if want := fmt.Sprintf("process %d, is already running in %s", os.Getpid(), first.dir); err == nil ||
 		!strings.Contains(err.Error(), want) {
 		t.Errorf("got %v, want %q", err, want)
 	}

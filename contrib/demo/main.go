@@ -30,7 +30,7 @@ func main() {
 	var d demo
 	flag.StringVar(&d.quorumd, "quorumd", "bin/quorumd", "the agent")
 	flag.StringVar(&d.etcd, "etcd", "", "the etcd server")
-	flag.StringVar(&d.faultfs, "faultfs", "", "the file system with faults, for -slow")
+	flag.StringVar(&d.faultfs, "faultfs", "", "the fault-injecting file system, for -slow")
 	flag.StringVar(&d.dir, "dir", "", "working directory; emptied at the start and removed at the end")
 	flag.StringVar(&d.slow, "slow", "", "give this host a slow disk: n1 to n4")
 	flag.BoolVar(&d.once, "once", false, "exit once the target is reached")

@@ -171,7 +171,7 @@ func (p *power) rename(from, to string, act func() syscall.Errno) syscall.Errno 
 	}, act)
 }
 
-// write runs an operation that changes the length of a file, or length bytes of it from the given offset.
+// write runs an operation that changes the size of a file, or up to length bytes of it from the offset at.
 func (p *power) write(fd int, at, length int64, act func() syscall.Errno) syscall.Errno {
 	if p == nil {
 		return act()

@@ -11,7 +11,7 @@ import (
 	"github.com/quorumd/quorumd/health"
 )
 
-// name is a block device's name in the kernel.
+// name matches the kernel's name of a block device.
 const name = `([0-9A-Za-z][0-9A-Za-z!_.-]{0,31})`
 
 // kind is a type of kernel message. Each such message increments one counter of a device.

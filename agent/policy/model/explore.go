@@ -31,7 +31,7 @@ type Scenario struct {
 	// Retirements is the maximum number of hosts that operators retire one after another, and whose retirement they
 	// undo.
 	Retirements int
-	// Successor lets operators name the host that replaces the retired one, instead of retiring without a name.
+	// Successor lets operators name the host that replaces the retired one, instead of leaving the choice open.
 	Successor   bool
 	Transfers   int          // the maximum number of leadership transfers that operators request
 	Repair      bool         // dead voters are replaced

@@ -52,7 +52,7 @@ func TestATraceNamesActorsActionsAndViews(t *testing.T) {
 		story := m.Explore(t.Context()).Breach.Trace
 		at := 0
 		for _, want := range []string{
-			"at first    A=voter:up  B=spare  C=spare",
+			"initially   A=voter:up  B=spare  C=spare",
 			"C observes (A voter live; lock free) and decides: take-lock",
 			"C begins: take-lock", "C=spare,has-lock  lock=C", "fault: C's agent is stopped (SIGSTOP)",
 			"the lease of C's lock ends at the server",

@@ -26,7 +26,7 @@ func (x *explorer) trace(f candidate) *Breach {
 	m := newMachine(x.sc, x.workers[0].rules)
 	w := x.sc.initial()
 	var b strings.Builder
-	fmt.Fprintf(&b, "     at first    %s\n", w.text())
+	fmt.Fprintf(&b, "     initially   %s\n", w.text())
 	n := 0
 	write := func(e event, before, after *world) {
 		n++

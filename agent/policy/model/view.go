@@ -242,7 +242,7 @@ func (s *observation) view(target policy.Target, r rank) policy.View {
 	}
 	v.Cluster, v.HostsFresh = s.clusterView(), true
 	v.Retired = s.retiredView()
-	// 1 is between the cool-down and the time that a queued host waits for those before it.
+	// 1 is longer than the cool-down, and shorter than a queued host waits for the hosts ahead of it.
 	v.IdleFor = [...]time.Duration{0, 90 * time.Second, ages}[s.idleTime]
 	v.Hosts = s.hostsView(r)
 	v.Self.Conflict = policy.Conflict(v)

@@ -74,7 +74,7 @@ func write(ctx context.Context, o Options, n int, said func(took time.Duration, 
 		dir := filepath.Join(o.Dir, fmt.Sprintf(".quorumctl-qualify-%d-%d", os.Getpid(), i))
 		probe, err := disk.StartProbe(disk.Options{Command: o.Child, Dir: dir, Target: o.Dir, Exam: true})
 		if err != nil {
-			return w.run, nil, cannot("check the limits of memory and processes", "examine the disk: %v", err)
+			return w.run, nil, cannot("check the memory and process limits", "examine the disk: %v", err)
 		}
 		w.probes, w.dirs = append(w.probes, probe), append(w.dirs, dir)
 	}

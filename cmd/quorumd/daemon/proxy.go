@@ -126,7 +126,7 @@ func proxyPorts(conf config.Config, most int, set func(string), log *slog.Logger
 func connections() (int, error) {
 	var limit unix.Rlimit
 	if err := unix.Getrlimit(unix.RLIMIT_NOFILE, &limit); err != nil {
-		return 0, fmt.Errorf("cannot read the limit of open files: %w", err)
+		return 0, fmt.Errorf("cannot read the open-file limit: %w", err)
 	}
 	const enough = 1 << 20
 	most := (int(min(limit.Cur, enough)) - spareFiles) / 2

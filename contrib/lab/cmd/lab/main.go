@@ -138,7 +138,7 @@ func (s settings) up(ctx context.Context) error {
 	}
 }
 
-const welcome = `The hosts are up, quorumd runs on each in mode manage, and there is no cluster yet.
+const welcome = `The hosts are up, quorumd runs on each in manage mode, and there is no cluster yet.
     make lab-shell HOST=n1                a shell; then: quorumctl bootstrap --yes; quorumctl status --watch
     make lab-do DO="off n2"               all commands: make lab-do
     make lab-down                         end the lab
