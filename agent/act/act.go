@@ -81,7 +81,7 @@ type Actor struct {
 	ways map[policy.StepKind]way
 
 	defrag    defragmentation
-	claimSent time.Duration // when the last claim of a right to free space was sent
+	claimSent time.Duration // when the last claim of a permit to free space was sent
 
 	renewed time.Duration    // when the lock was last renewed
 	running *task            // a step that outlived its own round
@@ -232,7 +232,7 @@ func (a *Actor) finished(t *task, err error) round.Completion {
 	}
 	a.stepping(step, true)
 	switch {
-	case errors.Is(err, lock.ErrTaken) && step.Kind == policy.StepTakeLock, errors.Is(err, errRightTaken):
+	case errors.Is(err, lock.ErrTaken) && step.Kind == policy.StepTakeLock, errors.Is(err, errPermitTaken):
 		c.Unsaid = true // not logged: another agent was first
 		return c
 	case err != nil:

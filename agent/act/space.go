@@ -48,7 +48,7 @@ func (d *defragmentation) start(member uint64, now func() time.Duration, f func(
 	if d.member != 0 {
 		return fmt.Errorf("member %x is still defragmenting its database", d.member)
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), policy.RightTaken-policy.RightValid)
+	ctx, cancel := context.WithTimeout(context.Background(), policy.PermitTaken-policy.PermitValid)
 	d.member, d.cancel = member, cancel
 	go func() {
 		defer cancel()
@@ -69,53 +69,53 @@ func (d *defragmentation) stop() {
 	}
 }
 
-// errRightTaken means that this agent was too late to claim a right to free space.
-var errRightTaken = errors.New("another agent has claimed the right to free space, or has taken the lock")
+// errPermitTaken means that this agent was too late to claim a permit to free space.
+var errPermitTaken = errors.New("another agent has claimed the permit to free space, or has taken the lock")
 
-// writeRights writes the missing rights to free space.
-func (a *Actor) writeRights(ctx context.Context, _ *task) error {
-	for n := 1; n <= policy.MaxRights; n++ {
-		key := a.keys.Right(n)
+// writePermits writes the missing permits to free space.
+func (a *Actor) writePermits(ctx context.Context, _ *task) error {
+	for n := 1; n <= policy.MaxPermits; n++ {
+		key := a.keys.Permit(n)
 		if _, err := a.opt.Etcd.Txn(ctx, []clientv3.Cmp{clientv3.Compare(clientv3.CreateRevision(key), "=", 0)},
-			clientv3.OpPut(key, record.RightUnclaimed)); err != nil {
+			clientv3.OpPut(key, record.PermitUnclaimed)); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// claimRight deletes the first right that is left, if no agent holds the lock. After an error it is unknown whether the
-// key was deleted: then this agent has no right, and the next one can be claimed later.
-func (a *Actor) claimRight(ctx context.Context, t *task) error {
-	rights := t.on.Rights
-	if len(rights) == 0 {
-		return errors.New("no right to free space is left")
+// claimPermit deletes the first permit that is left, if no agent holds the lock. After an error it is unknown whether the
+// key was deleted: then this agent has no permit, and the next one can be claimed later.
+func (a *Actor) claimPermit(ctx context.Context, t *task) error {
+	permits := t.on.Permits
+	if len(permits) == 0 {
+		return errors.New("no permit to free space is left")
 	}
-	first := rights[0]
+	first := permits[0]
 	answer, err := a.opt.Etcd.Txn(ctx, []clientv3.Cmp{
 		clientv3.Compare(clientv3.CreateRevision(a.keys.Lock()), "=", 0),
-		clientv3.Compare(clientv3.ModRevision(a.keys.Right(first.Number)), "=", first.At),
-	}, clientv3.OpDelete(a.keys.Right(first.Number)))
+		clientv3.Compare(clientv3.ModRevision(a.keys.Permit(first.Number)), "=", first.At),
+	}, clientv3.OpDelete(a.keys.Permit(first.Number)))
 	switch {
 	case err != nil:
 		return err
 	case !answer.Succeeded:
-		return errRightTaken
+		return errPermitTaken
 	}
 	return nil
 }
 
-// rightSent records when this agent claimed the right: the right is valid from then on, not from etcd's answer.
-func (a *Actor) rightSent(*task) { a.claimSent = a.opt.Now() }
+// permitSent records when this agent claimed the permit: the permit is valid from then on, not from etcd's answer.
+func (a *Actor) permitSent(*task) { a.claimSent = a.opt.Now() }
 
-func (a *Actor) rightClaimed(*task) { a.did.Right = round.Stamp{Is: true, At: a.claimSent} }
+func (a *Actor) permitClaimed(*task) { a.did.Permit = round.Stamp{Is: true, At: a.claimSent} }
 
-// mayFreeSpace returns an error unless this agent holds the lock or a right that is still valid.
+// mayFreeSpace returns an error unless this agent holds the lock or a permit that is still valid.
 func (a *Actor) mayFreeSpace(_ context.Context, t *task) error {
 	if a.opt.Space == nil {
 		return errors.New("this agent cannot free space")
 	}
-	if a.lock.MayAct() || t.on.Did.Right.Age(a.opt.Now()) < policy.RightValid {
+	if a.lock.MayAct() || t.on.Did.Permit.Age(a.opt.Now()) < policy.PermitValid {
 		return nil
 	}
 	return lock.ErrLost

@@ -62,8 +62,8 @@ func (a *Actor) table() []way {
 		{kind: policy.StepBeginReplace, do: a.beginReplace},
 		{kind: policy.StepBeginLeave, do: a.beginLeave},
 
-		{kind: policy.StepWriteRights, do: a.writeRights, unsaid: true},
-		{kind: policy.StepClaimRight, do: a.claimRight, begins: a.rightSent, done: a.rightClaimed},
+		{kind: policy.StepWritePermits, do: a.writePermits, unsaid: true},
+		{kind: policy.StepClaimPermit, do: a.claimPermit, begins: a.permitSent, done: a.permitClaimed},
 		{kind: policy.StepCompact, first: a.mayFreeSpace, do: a.compact, done: a.compacted},
 		{kind: policy.StepLeadElsewhere, first: a.mayFreeSpace, do: a.leadElsewhere},
 		{kind: policy.StepDefragmentOnline, first: a.mayFreeSpace, do: a.defragmentOnline},

@@ -373,8 +373,9 @@ const (
 // Space configures what an agent does when etcd's databases fill up.
 type Space struct {
 	// After a NOSPACE alarm etcd rejects every write. alert: quorumd reports it. remediate: in mode manage, one agent
-	// removes old revisions if the live data needs it, defragments the databases that are over their quota while etcd
-	// runs, one at a time, and disarms the alarm. It needs etcd 3.6, and the root role if etcd has authentication on.
+	// compacts old revisions if the data in use is too large for a defragmentation to help, defragments each database
+	// above 90 % of its quota while etcd runs, one at a time, and disarms the alarm. It needs etcd 3.6 and, if etcd's
+	// authentication is enabled, the role root.
 	NoSpace NoSpace `yaml:"noSpace" default:"alert" oneOf:"alert remediate"`
 
 	// How much history of the keys a compaction after a NOSPACE alarm keeps. A client that continues a watch from an
@@ -394,7 +395,7 @@ type Repair struct {
 	// unhealthy one is removed. A voter is unhealthy when it reports SLOW for this long (STALLED or FAILED for a
 	// minute) and there is other evidence: its etcd's own fsync times, its lag, or a hanging disk without
 	// linearizable reads. A disk that is only SLOW, on a voter that keeps up, gets six times this long, because most
-	// become fast again by themselves. At least 30s. off: report it, and replace nothing.
+	// become fast again by themselves. SLOW must last 90 s longer than these times. At least 30s. off: report it, and replace nothing.
 	Unhealthy Grace `yaml:"unhealthy" default:"off"`
 
 	// How many voters may be replaced automatically within 24 hours.

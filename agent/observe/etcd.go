@@ -66,7 +66,7 @@ func (o *Observer) askEtcd(ctx context.Context, r *round.Round, want look) {
 			r.Denied, r.Problem = true, cluster.DeniedText(err, o.opt.Etcd.User(), o.keys.Prefix())
 		}
 		r.Hosts, r.Op, r.Lock, r.Pause, r.Queue, r.Rollout, r.Repairs = nil, nil, nil, nil, nil, nil, nil
-		r.Recovered, r.Backup, r.RestoreTest, r.Size, r.Retired, r.Rights = nil, nil, nil, nil, nil, nil
+		r.Recovered, r.Backup, r.RestoreTest, r.Size, r.Retired, r.Permits = nil, nil, nil, nil, nil, nil
 		r.OpAt, r.LockAt, r.QueueAt, r.RolloutAt, r.RepairsAt, r.SizeAt, r.Unreadable = 0, 0, 0, 0, 0, 0, nil
 		if !want.list { // drop the carried-over member list as well
 			r.Listed, r.Membership = false, cluster.Membership{}

@@ -29,8 +29,8 @@ func (o *Observer) parseRecords(r *round.Round, found cluster.Range, want look) 
 			o.parseRelease(r, pair)
 		case strings.HasPrefix(pair.Key, o.keys.Retirements()):
 			o.parseRetired(r, pair)
-		case strings.HasPrefix(pair.Key, o.keys.Rights()):
-			o.parseRight(r, pair)
+		case strings.HasPrefix(pair.Key, o.keys.Permits()):
+			o.parsePermit(r, pair)
 		case pair.Key == o.keys.Lock():
 			kind, r.LockAt = policy.RecordLock, pair.CreateRevision
 			if r.Lock, err = o.parsed.lock.of(pair); err != nil {
@@ -124,11 +124,11 @@ func (o *Observer) parseRetired(r *round.Round, pair cluster.Pair) {
 	r.Retired = append(r.Retired, retired)
 }
 
-// parseRight adds an unclaimed right to free space to the round. Its value does not matter.
-func (o *Observer) parseRight(r *round.Round, pair cluster.Pair) {
-	for n := 1; n <= policy.MaxRights; n++ {
-		if pair.Key == o.keys.Right(n) {
-			r.Rights = append(r.Rights, round.Right{Number: n, At: pair.ModRevision})
+// parsePermit adds an unclaimed permit to free space to the round. Its value does not matter.
+func (o *Observer) parsePermit(r *round.Round, pair cluster.Pair) {
+	for n := 1; n <= policy.MaxPermits; n++ {
+		if pair.Key == o.keys.Permit(n) {
+			r.Permits = append(r.Permits, round.Permit{Number: n, At: pair.ModRevision})
 		}
 	}
 }

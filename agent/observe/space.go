@@ -42,14 +42,14 @@ func (s *spaceTracker) keep(now, retain time.Duration) int64 {
 	return s.marks[0].revision
 }
 
-// spaceOf returns what this host knows about freeing space. It runs after members, which reads the alarms. A right
+// spaceOf returns what this host knows about freeing space. It runs after members, which reads the alarms. A permit
 // and a compaction count only for the alarm during which this agent claimed or made them.
 func (b *Builder) spaceOf(v *policy.View, r *round.Round) policy.Space {
 	c, roomy := b.config.Space, v.Cluster.Roomy
 	b.space.observe(r.At, c.Retain, r.Revision)
 	s := policy.Space{
-		Remediate: c.NoSpace == config.NoSpaceRemediate, Rights: len(r.Rights),
-		RightsFor: b.since.Of(carried+"rights", strconv.Itoa(len(r.Rights)), r.At, r.Number),
+		Remediate: c.NoSpace == config.NoSpaceRemediate, Permits: len(r.Permits),
+		PermitsFor: b.since.Of(carried+"permits", strconv.Itoa(len(r.Permits)), r.At, r.Number),
 		Keep:      b.space.keep(r.At, c.Retain), Compacted: policy.Never, Defragmenting: r.Did.Defragmenting,
 	}
 	since := b.since.Of(carried+"no space", strconv.FormatBool(roomy), r.At, r.Number)
@@ -57,8 +57,8 @@ func (b *Builder) spaceOf(v *policy.View, r *round.Round) policy.Space {
 		s.RoomyFor = since
 		return s
 	}
-	if age := r.Did.Right.Age(r.At); age <= since {
-		s.Mine = max(0, policy.RightValid-age)
+	if age := r.Did.Permit.Age(r.At); age <= since {
+		s.Mine = max(0, policy.PermitValid-age)
 	}
 	if age := r.Did.Compacted.Age(r.At); age <= since {
 		s.Compacted, s.Kept, s.Tried = age, r.Did.Kept, r.Did.Defragmented.Age(r.At) < age

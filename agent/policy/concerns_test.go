@@ -24,7 +24,7 @@ func TestAnOperationPrecedesADeadVoterAndThatPrecedesTheClusterSize(t *testing.T
 		"another host's operation",
 		"leadership transfer on request",
 		"single-member cluster made by default", "etcd of this host's member",
-		"CORRUPT alarm", "NOSPACE alarm", "rights to free space",
+		"CORRUPT alarm", "NOSPACE alarm", "permits to free space",
 		"leftover learners", "lost standby", "this host's member without data",
 		"replacement of a dead or unhealthy voter", "join",
 	}

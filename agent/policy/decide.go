@@ -305,7 +305,7 @@ func concerns() []concern {
 		{"etcd of this host's member", ownUnit},
 		{"CORRUPT alarm", corruption},
 		{"NOSPACE alarm", fullDatabase},
-		{"rights to free space", writeRights},
+		{"permits to free space", writePermits},
 		{"leftover learners", leftover},
 		{"lost standby", removeLostStandby},
 		{"this host's member without data", rejoin},

@@ -206,7 +206,7 @@ func restartLowersLimit(v View) (string, bool) {
 		return "", false
 	}
 	return fmt.Sprintf("%d learners are listed, and %s limits the next start of etcd to --max-learners %d: etcd would "+
-		"not start again → set ETCD_MAX_LEARNERS=%d there", listed, v.Self.NextLearnersFrom, next, listed), true
+		"not start again → set it there to the value of the other members, at least %d", listed, v.Self.NextLearnersFrom, next, listed), true
 }
 
 // leavesFirst reports whether a voter is dead, so that it is removed before its replacement is added as a learner. It

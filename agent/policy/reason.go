@@ -557,8 +557,8 @@ func plannedReasons() []ReasonInfo {
 				"resize",
 		},
 		{
-			UpgradeHeld, "an upgrade to the next minor version pauses before the last member, which also stays until " +
-				"then",
+			UpgradeHeld, "an upgrade pauses before the last member with the old version; until an operator resumes " +
+				"or aborts it, that member is not removed either",
 			"quorumctl upgrade resume continues, and then no member can be rolled back; quorumctl upgrade abort " +
 				"--command NAME --reason '<why>' rolls the upgraded hosts back",
 		},

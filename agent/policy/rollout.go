@@ -211,8 +211,8 @@ func RolloutHosts(all []RolloutHost, named []string, w Work, version string) ([]
 func againstExternal(h RolloutHost, version string) *Refusal {
 	does, hint := "stops it", "restart it with that program, one host at a time: quorumctl maintenance on"
 	if version != "" {
-		does, hint = "upgrades it", "upgrade it with that program, such as kubeadm, one host at a time: quorumctl "+
-			"maintenance on"
+		does, hint = "upgrades it", "upgrade it with the tool that manages it, such as kubeadm, one host at a time: "+
+			"quorumctl maintenance on"
 	}
 	return conflicts(EtcdExternal, "another program, such as a kubelet, runs etcd on "+h.Name+", so only that program "+
 		does, hint+"; or let quorumd stop and start it with your programs in /etc/quorumd/hooks/etcd.d")

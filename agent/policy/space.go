@@ -17,21 +17,21 @@ import (
 // and online, and then disarms the alarm.
 //
 // The holder of the lock may free space, and its operation waits meanwhile. If no agent holds the lock, an agent claims
-// a right: a key that was written before the alarm. etcd still accepts a transaction that only deletes, so exactly one
-// agent can delete the key. The right ends after RightValid. RightTaken after a right was claimed, another agent may
+// a permit: a key that was written before the alarm. etcd still accepts a transaction that only deletes, so exactly one
+// agent can delete the key. The permit ends after PermitValid. PermitTaken after a permit was claimed, another agent may
 // claim the next one.
 
 const (
-	// MaxRights is how many agents may try, one after another, to free space for one alarm.
-	MaxRights = 3
-	// RightValid is for how long an agent acts under the right that it claimed.
-	RightValid = 10 * time.Minute
-	// RightTaken is when the next right may be claimed. The difference to RightValid allows for a defragmentation that
-	// began just before the right ended.
-	RightTaken = 25 * time.Minute
-	// rightSettle is for how long there must have been no alarm before agents write new rights: by then every agent has
-	// seen that the alarm is over, and has forgotten its right.
-	rightSettle = time.Minute
+	// MaxPermits is how many agents may try, one after another, to free space for one alarm.
+	MaxPermits = 3
+	// PermitValid is for how long an agent acts under the permit that it claimed.
+	PermitValid = 10 * time.Minute
+	// PermitTaken is when the next permit may be claimed. The difference to PermitValid allows for a defragmentation that
+	// began just before the permit ended.
+	PermitTaken = 25 * time.Minute
+	// permitSettle is for how long there must have been no alarm before agents write new permits: by then every agent has
+	// seen that the alarm is over, and has forgotten its permit.
+	permitSettle = time.Minute
 	// overPercent of its quota is where a database is too large to disarm the alarm: etcd would soon raise it again.
 	overPercent = 90
 	// livePercent of its quota is where the data in use is too large for a defragmentation to help.
@@ -43,10 +43,10 @@ const (
 // Space is what this host knows about freeing space.
 type Space struct {
 	Remediate bool          // the configuration lets agents free space after a NOSPACE alarm
-	Rights    int           // unclaimed rights in etcd, at most MaxRights
-	RightsFor time.Duration // for how long this agent has observed this number
+	Permits    int           // unclaimed permits in etcd, at most MaxPermits
+	PermitsFor time.Duration // for how long this agent has observed this number
 	RoomyFor  time.Duration // for how long this agent has observed that there is no NOSPACE alarm
-	Mine      time.Duration // for how long this agent's own right is still valid; 0 if it has none
+	Mine      time.Duration // for how long this agent's own permit is still valid; 0 if it has none
 	// Keep is the oldest revision that a compaction must keep: the current one of space.retain ago. 0 if this agent has
 	// not run for that long.
 	Keep      int64
@@ -75,7 +75,7 @@ func freeSpace(v View) (Decision, bool) {
 		return Decision{}, false
 	}
 	if v.Space.Mine == 0 && !v.Lock.Mine {
-		return claimRight(v)
+		return claimPermit(v)
 	}
 	if id := v.Space.Defragmenting; id != 0 {
 		m, _ := v.memberByID(id)
@@ -115,24 +115,24 @@ func liveData(members []Member) int64 {
 	return live
 }
 
-// claimRight claims a right to free space, unless another agent may be freeing space.
-func claimRight(v View) (Decision, bool) {
-	if text := rightAwaited(v); text != "" || !v.HostsFresh || v.Health.Hangs {
+// claimPermit claims a permit to free space, unless another agent may be freeing space.
+func claimPermit(v View) (Decision, bool) {
+	if text := permitAwaited(v); text != "" || !v.HostsFresh || v.Health.Hangs {
 		return Decision{}, false
 	}
-	return do(Step{Kind: StepClaimRight, Why: v.Cluster.Alarms}), true
+	return do(Step{Kind: StepClaimPermit, Why: v.Cluster.Alarms}), true
 }
 
-// rightAwaited returns why this agent may not claim a right to free space now; empty if it may.
-func rightAwaited(v View) string {
-	switch left := RightTaken - v.Space.RightsFor; {
+// permitAwaited returns why this agent may not claim a permit to free space now; empty if it may.
+func permitAwaited(v View) string {
+	switch left := PermitTaken - v.Space.PermitsFor; {
 	case v.Lock.Held:
 		return "only the holder of the lock may free space: " + v.holderName()
-	case v.Space.Rights == 0:
-		return fmt.Sprintf("no right to free space is left: %d attempts have failed, or the alarm was older than "+
-			"space.noSpace: remediate", MaxRights)
-	case v.Space.Rights < MaxRights && left > 0:
-		return "another agent has claimed the right to free space; the next one may try in " +
+	case v.Space.Permits == 0:
+		return fmt.Sprintf("no permit is left: %d agents have tried, or space.noSpace was set after the alarm; free "+
+			"space by hand", MaxPermits)
+	case v.Space.Permits < MaxPermits && left > 0:
+		return "another agent has claimed the permit to free space; the next one may try in " +
 			durationfmt.Seconds(left)
 	}
 	return ""
@@ -146,8 +146,8 @@ func databases(v View) (members []Member, unknown string) {
 		case !m.Live:
 			continue
 		case m.Database.Quota <= 0:
-			return nil, "the quota of member " + m.label() + " is unknown, because etcd reports it only since 3.6: " +
-				"free space by hand"
+			return nil, "the quota of member " + m.label() + " is unknown, because a member's status contains it " +
+				"only since etcd 3.6: free space by hand"
 		}
 		members = append(members, m)
 	}
@@ -195,20 +195,20 @@ func defragmentOnline(v View, over []Member) Decision {
 	})
 }
 
-// writeRights writes the rights that the next NOSPACE alarm needs.
-func writeRights(v View) (Decision, bool) {
+// writePermits writes the permits that the next NOSPACE alarm needs.
+func writePermits(v View) (Decision, bool) {
 	s := v.Space
 	if !s.Remediate || v.Self.Mode != Manage || !v.HostsFresh || !v.Cluster.Reachable || v.foreign() ||
-		s.Rights >= MaxRights || s.RoomyFor < rightSettle || v.Failed.Kind == StepWriteRights || v.Pause != nil {
+		s.Permits >= MaxPermits || s.RoomyFor < permitSettle || v.Failed.Kind == StepWritePermits || v.Pause != nil {
 		return Decision{}, false
 	}
-	return do(Step{Kind: StepWriteRights, Why: "so that one agent can free space after a NOSPACE alarm"}), true
+	return do(Step{Kind: StepWritePermits, Why: "so that one agent can free space after a NOSPACE alarm"}), true
 }
 
 // mayDefragment returns a member that may be defragmenting its database, for an agent that has died or lost the lock:
-// such a member answers no reads. RightTaken is longer than a defragmentation may take.
+// such a member answers no reads. PermitTaken is longer than a defragmentation may take.
 func (v View) mayDefragment() (Member, bool) {
-	i := slices.IndexFunc(v.Cluster.Members, func(m Member) bool { return !m.Live && m.DownFor < RightTaken })
+	i := slices.IndexFunc(v.Cluster.Members, func(m Member) bool { return !m.Live && m.DownFor < PermitTaken })
 	if i < 0 {
 		return Member{}, false
 	}
@@ -230,7 +230,7 @@ func (v View) holderName() string {
 func fullDatabase(v View) (Decision, bool) {
 	d, holds := awaitDisarm(v, vetoNoSpace)
 	if holds && v.Space.Remediate && v.Self.Mode == Manage && v.Pause == nil {
-		if text := rightAwaited(v); text != "" {
+		if text := permitAwaited(v); text != "" {
 			d.Reasons = append(d.Reasons, Reason{EtcdNoSpace, text})
 		}
 	}

@@ -21,14 +21,14 @@ func fullView() View {
 		m.Database = Database{Size: 100 << 20, InUse: 50 << 20, Quota: 100 << 20}
 	}
 	v.Space = Space{
-		Remediate: true, Rights: MaxRights, RightsFor: time.Hour, Compacted: Never, Keep: 700,
+		Remediate: true, Permits: MaxPermits, PermitsFor: time.Hour, Compacted: Never, Keep: 700,
 	}
 	return v
 }
 
-// rightful lets this agent have a right.
-func rightful(v *View) {
-	v.Space.Rights, v.Space.RightsFor, v.Space.Mine = MaxRights-1, time.Second, time.Minute
+// permitted lets this agent have a permit.
+func permitted(v *View) {
+	v.Space.Permits, v.Space.PermitsFor, v.Space.Mine = MaxPermits-1, time.Second, time.Minute
 }
 
 // live lets the live data fill the quotas.
@@ -50,10 +50,10 @@ func roomyAgain(v *View) {
 	}
 }
 
-func TestOneAgentClaimsTheRightToFreeSpace(t *testing.T) {
+func TestOneAgentClaimsThePermitToFreeSpace(t *testing.T) {
 	t.Parallel()
 	play(t, fullView, []scene{
-		{"an agent claims the first right", nil, StepClaimRight, ""},
+		{"an agent claims the first permit", nil, StepClaimPermit, ""},
 		{"not if an operator has to free space", func(v *View) { v.Space.Remediate = false }, StepNone, EtcdNoSpace},
 		{"nor in mode observe", func(v *View) { v.Self.Mode = Observe }, StepNone, EtcdNoSpace},
 		{"nor during a pause", func(v *View) { v.Pause = &Pause{By: "ann"} }, StepNone, Paused},
@@ -61,13 +61,13 @@ func TestOneAgentClaimsTheRightToFreeSpace(t *testing.T) {
 		{"nor while another agent holds the lock", func(v *View) {
 			v.Lock = Lock{Known: true, Held: true, Holder: "n2", Token: 9}
 		}, StepNone, EtcdNoSpace},
-		{"nor while another agent may have a right", func(v *View) {
-			v.Space.Rights, v.Space.RightsFor = 2, RightTaken-time.Second
+		{"nor while another agent may have a permit", func(v *View) {
+			v.Space.Permits, v.Space.PermitsFor = 2, PermitTaken-time.Second
 		}, StepNone, EtcdNoSpace},
-		{"the next right can be claimed later", func(v *View) {
-			v.Space.Rights, v.Space.RightsFor = 2, RightTaken
-		}, StepClaimRight, ""},
-		{"no right is left", func(v *View) { v.Space.Rights = 0 }, StepNone, EtcdNoSpace},
+		{"the next permit can be claimed later", func(v *View) {
+			v.Space.Permits, v.Space.PermitsFor = 2, PermitTaken
+		}, StepClaimPermit, ""},
+		{"no permit is left", func(v *View) { v.Space.Permits = 0 }, StepNone, EtcdNoSpace},
 		{"not while the disk hangs", func(v *View) { v.Health.Hangs = true }, StepNone, EtcdNoSpace},
 		{"a lock without an operation is released first", func(v *View) {
 			holds(v)
@@ -76,20 +76,20 @@ func TestOneAgentClaimsTheRightToFreeSpace(t *testing.T) {
 	})
 }
 
-func TestAnAgentWithTheRightFreesSpaceMemberByMember(t *testing.T) {
+func TestAnAgentWithThePermitFreesSpaceMemberByMember(t *testing.T) {
 	t.Parallel()
 	play(t, func() View {
 		v := fullView()
-		rightful(&v)
+		permitted(&v)
 		return v
 	}, []scene{
 		{"a follower is defragmented first", nil, StepDefragmentOnline, ""},
 		{"one at a time", func(v *View) { v.Space.Defragmenting = 2 }, StepNone, FreeingSpace},
 		{"also if another agent began it", func(v *View) {
-			v.Cluster.Members[2].Live, v.Cluster.Members[2].DownFor = false, RightTaken-time.Second
+			v.Cluster.Members[2].Live, v.Cluster.Members[2].DownFor = false, PermitTaken-time.Second
 		}, StepNone, EtcdNoSpace},
 		{"but a member that is down for long does not", func(v *View) {
-			v.Cluster.Members[2].Live, v.Cluster.Members[2].DownFor = false, RightTaken
+			v.Cluster.Members[2].Live, v.Cluster.Members[2].DownFor = false, PermitTaken
 		}, StepDefragmentOnline, ""},
 		{"the leader transfers its leadership first", func(v *View) {
 			roomyAgain(v)
@@ -133,7 +133,7 @@ func TestAnAgentWithTheRightFreesSpaceMemberByMember(t *testing.T) {
 		{"a voter that does not answer has no say", func(v *View) {
 			roomyAgain(v)
 			v.Cluster.Members[2].Live, v.Cluster.Members[2].Database = false, Database{}
-			v.Cluster.Members[2].DownFor = RightTaken
+			v.Cluster.Members[2].DownFor = PermitTaken
 		}, StepDisarmNoSpace, ""},
 		{"not while members' data may differ", differ, StepNone, EtcdCorrupt},
 	})
@@ -147,29 +147,29 @@ func TestTheHolderOfTheLockFreesSpaceBeforeItsOperationContinues(t *testing.T) {
 		v.Asked = &Asked{Request: Request{Work: WorkMaintenance, Begun: true}}
 		return v
 	}, []scene{
-		{"it needs no right", func(v *View) { v.Space.Rights = 0 }, StepDefragmentOnline, ""},
+		{"it needs no permit", func(v *View) { v.Space.Permits = 0 }, StepDefragmentOnline, ""},
 		{"but if it has stopped etcd, its operation continues first", func(v *View) {
 			v.Asked.Stopped, v.Unit.State = true, UnitInactive
 		}, StepSetPhase, ""},
 	})
 }
 
-func TestRightsAreWrittenBeforeTheyAreNeeded(t *testing.T) {
+func TestPermitsAreWrittenBeforeTheyAreNeeded(t *testing.T) {
 	t.Parallel()
 	play(t, func() View {
 		v := fullView()
 		v.Cluster.Roomy, v.Cluster.Alarms = true, ""
-		v.Space.Rights, v.Space.RoomyFor = 0, time.Hour
+		v.Space.Permits, v.Space.RoomyFor = 0, time.Hour
 		return v
 	}, []scene{
-		{"all of them are missing", nil, StepWriteRights, ""},
-		{"one is missing", func(v *View) { v.Space.Rights = MaxRights - 1 }, StepWriteRights, ""},
-		{"none is missing", func(v *View) { v.Space.Rights = MaxRights }, StepNone, Idle},
+		{"all of them are missing", nil, StepWritePermits, ""},
+		{"one is missing", func(v *View) { v.Space.Permits = MaxPermits - 1 }, StepWritePermits, ""},
+		{"none is missing", func(v *View) { v.Space.Permits = MaxPermits }, StepNone, Idle},
 		{"an agent may not have seen that the alarm is over", func(v *View) {
-			v.Space.RoomyFor = rightSettle - time.Second
+			v.Space.RoomyFor = permitSettle - time.Second
 		}, StepNone, Idle},
 		{"a failure is not repeated", func(v *View) {
-			v.Failed = FailedStep{Kind: StepWriteRights, Text: "permission denied"}
+			v.Failed = FailedStep{Kind: StepWritePermits, Text: "permission denied"}
 		}, StepNone, Idle},
 	})
 }

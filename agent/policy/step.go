@@ -49,8 +49,8 @@ const (
 	StepBeginReplace       StepKind = "begin-replace"
 	StepBeginLeave         StepKind = "begin-leave"
 	StepUpdateMember       StepKind = "update-member"
-	StepClaimRight         StepKind = "claim-right"
-	StepWriteRights        StepKind = "write-rights"
+	StepClaimPermit         StepKind = "claim-permit"
+	StepWritePermits        StepKind = "write-permits"
 	StepCompact            StepKind = "compact"
 	StepLeadElsewhere      StepKind = "lead-elsewhere"
 	StepDefragmentOnline   StepKind = "defragment-online"
@@ -135,8 +135,8 @@ func Steps() []StepInfo {
 		{Kind: StepBeginLeave, Locked: true, Calls: quick, Doing: "recording that this host's voter leaves the " +
 			"cluster"},
 		{Kind: StepUpdateMember, Locked: true, Calls: member, Doing: "registering this member's new peer URL"},
-		{Kind: StepClaimRight, Calls: quick, Doing: "claiming the right to free space"},
-		{Kind: StepWriteRights, Calls: quick, Doing: "writing the rights to free space after a NOSPACE alarm"},
+		{Kind: StepClaimPermit, Calls: quick, Doing: "claiming the permit to free space"},
+		{Kind: StepWritePermits, Calls: quick, Doing: "writing the permits to free space after a NOSPACE alarm"},
 		{Kind: StepCompact, Calls: quick, Doing: "compacting the history of the keys"},
 		{
 			Kind: StepLeadElsewhere, Calls: member,

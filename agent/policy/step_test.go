@@ -48,8 +48,8 @@ func declaredSteps() []StepInfo {
 		{Kind: StepBeginReplace, Locked: true, Calls: 2, Doing: "recording that this host replaces a voter"},
 		{Kind: StepBeginLeave, Locked: true, Calls: 2, Doing: "recording that this host's voter leaves the cluster"},
 		{Kind: StepUpdateMember, Locked: true, Calls: 3, Doing: "registering this member's new peer URL"},
-		{Kind: StepClaimRight, Calls: 2, Doing: "claiming the right to free space"},
-		{Kind: StepWriteRights, Calls: 2, Doing: "writing the rights to free space after a NOSPACE alarm"},
+		{Kind: StepClaimPermit, Calls: 2, Doing: "claiming the permit to free space"},
+		{Kind: StepWritePermits, Calls: 2, Doing: "writing the permits to free space after a NOSPACE alarm"},
 		{Kind: StepCompact, Calls: 2, Doing: "compacting the history of the keys"},
 		{
 			Kind: StepLeadElsewhere, Calls: 3,

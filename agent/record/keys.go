@@ -60,7 +60,7 @@ func (k Keys) State() (start, end string) { return k.Hosts(), k.prefix[:len(k.pr
 func (k Keys) Cluster() []string {
 	return []string{
 		k.Lock(), k.Op(), k.Ended(), k.Pause(), k.Queue(), k.Rollout(), k.Repairs(), k.Recovered(), k.Backup(),
-		k.RestoreTest(), k.Size(), k.Right(1), k.Right(2), k.Right(3),
+		k.RestoreTest(), k.Size(), k.Permit(1), k.Permit(2), k.Permit(3),
 	}
 }
 

@@ -5,12 +5,12 @@ package record
 
 import "strconv"
 
-// Rights returns the prefix of the rights to free space.
-func (k Keys) Rights() string { return k.prefix + "space-right/" }
+// Permits returns the prefix of the permits to free space.
+func (k Keys) Permits() string { return k.prefix + "space-permit/" }
 
-// Right returns the key of the nth right to free space, counted from 1. An agent claims a right by deleting its key,
+// Permit returns the key of the nth permit to free space, counted from 1. An agent claims a permit by deleting its key,
 // which etcd accepts even when a NOSPACE alarm makes it reject all other writes.
-func (k Keys) Right(n int) string { return k.Rights() + strconv.Itoa(n) }
+func (k Keys) Permit(n int) string { return k.Permits() + strconv.Itoa(n) }
 
-// RightUnclaimed is the value of such a key. Only the key matters.
-const RightUnclaimed = "unclaimed"
+// PermitUnclaimed is the value of such a key. Only the key matters.
+const PermitUnclaimed = "unclaimed"

@@ -27,7 +27,7 @@ type ActorState struct {
 	Launched                    Stamp // the last run of programs that this process started
 	// the environment last written for the unit; nil if none; must not be changed
 	Environment      map[string]string
-	Right, Compacted Stamp  // last right to free space claimed, last compaction
+	Permit, Compacted Stamp  // last permit to free space claimed, last compaction
 	Defragmented     Stamp  // when an online defragmentation last ended
 	Kept             int64  // the oldest revision that the last compaction kept
 	Defragmenting    uint64 // the member that this process lets defragment its database online; 0 if there is none

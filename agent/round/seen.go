@@ -48,15 +48,15 @@ type ClusterState struct {
 	RestoreTest *record.RestoreTest
 	Size        *record.Size // the size recorded by an operator's resize; nil if there is none
 	SizeAt      int64        // modification revision of the size
-	Rights      []Right      // the unclaimed rights to free space, sorted by number
+	Permits      []Permit      // the unclaimed permits to free space, sorted by number
 	Released    Released
 	Retired     []Retired // sorted by host ID
 	Revision    int64     // etcd's revision when the records were read
 	Unreadable  []policy.Unreadable
 }
 
-// Right is an unclaimed right to free space.
-type Right struct {
+// Permit is an unclaimed permit to free space.
+type Permit struct {
 	Number int
 	At     int64 // modification revision of its key
 }

@@ -24,15 +24,15 @@ import (
 const remedied = 5 * time.Minute
 
 // remediating makes a cluster of three voters with a quota of 24 MiB, whose agents free space after a NOSPACE alarm. It
-// returns once the rights for that are written, and the agents know a revision that is old enough.
+// returns once the permits for that are written, and the agents know a revision that is old enough.
 func remediating(t *testing.T) *world {
 	t.Helper()
 	w := allVoters(t, worldOptions{hosts: 3, voters: 3, set: map[string]string{
 		"etcd.environment": `{ETCD_QUOTA_BACKEND_BYTES: "25165824"}`,
 		"space.noSpace":    "remediate", "space.retain": "1m",
 	}})
-	w.within(remedied, "the rights to free space are written", func() bool {
-		return !w.absent(w.keys().Right(policy.MaxRights))
+	w.within(remedied, "the permits to free space are written", func() bool {
+		return !w.absent(w.keys().Permit(policy.MaxPermits))
 	})
 	return w
 }
@@ -89,7 +89,7 @@ func TestAnAgentFreesSpaceWhenOldRevisionsFillTheDatabases(t *testing.T) {
 			t.Errorf("the database of %s still has %d MiB, %v", h.Options.Name, s.DbSize>>20, err)
 		}
 	}
-	w.within(remedied, "the rights are complete again", func() bool { return !w.absent(w.keys().Right(1)) })
+	w.within(remedied, "the permits are complete again", func() bool { return !w.absent(w.keys().Permit(1)) })
 	if !w.has(3, 0) {
 		t.Error("not all voters are left")
 	}
@@ -106,8 +106,8 @@ func TestTheHostOfAnOperationFreesSpaceAndThenFinishes(t *testing.T) {
 	})
 	w.writeUntilFull(func(int) string { return "/filler" })
 	w.within(remedied, "etcd accepts writes again", w.acceptsWrites)
-	if w.absent(w.keys().Right(1)) {
-		t.Error("an agent has claimed a right, although another one holds the lock")
+	if w.absent(w.keys().Permit(1)) {
+		t.Error("an agent has claimed a permit, although another one holds the lock")
 	}
 	holder.endMaintenance()
 	w.within(formation, "the maintenance has ended", func() bool { return w.absent(w.keys().Op()) })

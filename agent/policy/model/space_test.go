@@ -11,7 +11,7 @@ import (
 )
 
 // explore returns the first broken promise with its trace, or an empty string, and the number of states. It also finds
-// worlds from which no course of events without faults ends the alarm, although a right is left.
+// worlds from which no course of events without faults ends the alarm, although a permit is left.
 func (s spaceScope) explore() (string, int) {
 	type edge struct {
 		from  int
@@ -45,7 +45,7 @@ func (s spaceScope) explore() (string, int) {
 	}
 	ends, queue := make([]bool, len(all)), []int{}
 	for i, w := range all {
-		if w.done() || w.alarm && w.rights == 0 {
+		if w.done() || w.alarm && w.permits == 0 {
 			ends[i], queue = true, append(queue, i)
 		}
 	}
@@ -81,16 +81,16 @@ func TestOneAgentAtATimeFreesSpaceInAnyOrderOfEvents(t *testing.T) {
 func TestEveryMistakeInFreeingSpaceBreaksItsPromise(t *testing.T) {
 	t.Parallel()
 	for mistake, promise := range map[string]string{
-		"the next right is claimed at once":              "one agent at a time may free space",
+		"the next permit is claimed at once":              "one agent at a time may free space",
 		"a defragmentation for another agent is ignored": "one member at a time is defragmented",
-		"the claim does not compare the lock":            "no right counts besides the lock",
-		"the claim does not compare the right":           "one agent at a time may free space",
+		"the claim does not compare the lock":            "no permit counts besides the lock",
+		"the claim does not compare the permit":           "one agent at a time may free space",
 		"the sizes are ignored":                          "the alarm is disarmed only when every database has space",
 		"the leader is an ordinary member":               "the leader is defragmented last",
 		"live data is defragmented":                      "no defragmentation that cannot help",
 		"the CORRUPT alarm is ignored":                   "no agent frees space while members hold different data",
-		"every agent has a right":                        "only the agent that may free space",
-		"rights are not written again":                   "every alarm ends",
+		"every agent has a permit":                        "only the agent that may free space",
+		"permits are not written again":                   "every alarm ends",
 		"the history is not kept":                        "every alarm ends",
 	} {
 		t.Run(mistake, func(t *testing.T) {

@@ -16,12 +16,12 @@ const spaceHosts = 3
 // spaceHost is one of these hosts.
 type spaceHost struct {
 	down      bool // its agent
-	right     bool // its agent has claimed a right, which is still valid
-	waited    bool // its agent has observed the number of rights for longer than another agent's right is valid
+	permit     bool // its agent has claimed a permit, which is still valid
+	waited    bool // its agent has observed the number of permits for longer than another agent's permit is valid
 	tried     bool // a database has been defragmented since
 	compacted bool // its agent has compacted the keys
-	claims    bool // its agent is about to claim a right
-	late      bool // the rights have changed since it decided that
+	claims    bool // its agent is about to claim a permit
+	late      bool // the permits have changed since it decided that
 	awaits    int  // the member whose defragmentation its agent awaits, or -1
 }
 
@@ -31,7 +31,7 @@ type spaceWorld struct {
 	over    [spaceHosts]bool // the database is over its quota
 	alarm   bool
 	live    bool // the live data is so large that a defragmentation does not help
-	rights  int  // unclaimed
+	permits  int  // unclaimed
 	leader  int
 	lock    int  // the holder, or -1; it carries out an operation
 	corrupt bool // etcd has raised the CORRUPT alarm
@@ -49,7 +49,7 @@ type spaceScope struct {
 
 func (s spaceScope) initial() spaceWorld {
 	w := spaceWorld{
-		alarm: true, over: [spaceHosts]bool{true, true, true}, live: s.live, rights: policy.MaxRights, lock: -1,
+		alarm: true, over: [spaceHosts]bool{true, true, true}, live: s.live, permits: policy.MaxPermits, lock: -1,
 	}
 	for h := range w.hosts {
 		w.hosts[h].awaits = -1
@@ -81,8 +81,8 @@ func (s spaceScope) view(w *spaceWorld, h int) policy.View {
 		},
 		HostsFresh: true, Lock: policy.Lock{Known: true, Token: tokenNow},
 		Space: policy.Space{
-			Remediate: true, Rights: w.rights, RightsFor: long(bit(me.waited)), RoomyFor: long(bit(!w.alarm)),
-			Mine: long(bit(me.right)), Keep: 1, Compacted: policy.Never, Defragmenting: memberOrNone(me.awaits),
+			Remediate: true, Permits: w.permits, PermitsFor: long(bit(me.waited)), RoomyFor: long(bit(!w.alarm)),
+			Mine: long(bit(me.permit)), Keep: 1, Compacted: policy.Never, Defragmenting: memberOrNone(me.awaits),
 		},
 	}
 	if me.compacted {
@@ -138,8 +138,8 @@ func (s spaceScope) change(v *policy.View) {
 		if !v.Cluster.Roomy {
 			eachMember(v, func(m *policy.Member) { m.Live = true })
 		}
-	case "the next right is claimed at once":
-		v.Space.RightsFor = ages
+	case "the next permit is claimed at once":
+		v.Space.PermitsFor = ages
 	case "a held lock is ignored":
 		if !v.Lock.Mine {
 			v.Lock.Held = false
@@ -152,9 +152,9 @@ func (s spaceScope) change(v *policy.View) {
 		eachMember(v, func(m *policy.Member) { m.Database.InUse = 0 })
 	case "the CORRUPT alarm is ignored":
 		v.Cluster.Intact = true
-	case "every agent has a right":
+	case "every agent has a permit":
 		v.Space.Mine = ages
-	case "rights are not written again":
+	case "permits are not written again":
 		v.Space.RoomyFor = 0
 	case "the history is not kept":
 		v.Space.Keep = 0
@@ -164,13 +164,13 @@ func (s spaceScope) change(v *policy.View) {
 // act lets a host's agent take one step.
 func (s spaceScope) act(w *spaceWorld, h int) {
 	d, g := policy.Decide(s.view(w, h)), &w.hosts[h]
-	may := g.right || w.lock == h
+	may := g.permit || w.lock == h
 	switch d.Step.Kind {
-	case policy.StepClaimRight:
+	case policy.StepClaimPermit:
 		g.claims = true
-	case policy.StepWriteRights:
+	case policy.StepWritePermits:
 		if !w.alarm {
-			w.counted(policy.MaxRights)
+			w.counted(policy.MaxPermits)
 			w.observed() // there has been no alarm for a minute
 		}
 	case policy.StepCompact:
@@ -194,34 +194,34 @@ func (s spaceScope) act(w *spaceWorld, h int) {
 	}
 }
 
-// claimed lets the transaction of an agent delete a right. Another agent may have claimed it, or taken the lock.
+// claimed lets the transaction of an agent delete a permit. Another agent may have claimed it, or taken the lock.
 func (s spaceScope) claimed(w *spaceWorld, h int) {
-	late := w.hosts[h].late && s.mistake != "the claim does not compare the right"
+	late := w.hosts[h].late && s.mistake != "the claim does not compare the permit"
 	held := w.lock >= 0 && s.mistake != "the claim does not compare the lock"
 	w.hosts[h].claims, w.hosts[h].late = false, false
-	if late || held || w.rights == 0 {
+	if late || held || w.permits == 0 {
 		return
 	}
 	for i, g := range w.hosts {
-		w.breaks(i != h && g.right, "one agent at a time may free space")
-		w.breaks(w.lock == i && i != h, "no right counts besides the lock")
+		w.breaks(i != h && g.permit, "one agent at a time may free space")
+		w.breaks(w.lock == i && i != h, "no permit counts besides the lock")
 	}
-	w.hosts[h].right = true
-	w.counted(w.rights - 1)
+	w.hosts[h].permit = true
+	w.counted(w.permits - 1)
 }
 
-// counted changes the number of rights, which every agent then observes.
-func (w *spaceWorld) counted(rights int) {
-	w.rights = rights
+// counted changes the number of permits, which every agent then observes.
+func (w *spaceWorld) counted(permits int) {
+	w.permits = permits
 	for i := range w.hosts {
 		w.hosts[i].waited, w.hosts[i].late = false, w.hosts[i].claims
 	}
 }
 
-// observed lets every agent see that the alarm is over: its right and its compaction no longer count.
+// observed lets every agent see that the alarm is over: its permit and its compaction no longer count.
 func (w *spaceWorld) observed() {
 	for i := range w.hosts {
-		w.hosts[i].right, w.hosts[i].compacted, w.hosts[i].tried = false, false, false
+		w.hosts[i].permit, w.hosts[i].compacted, w.hosts[i].tried = false, false, false
 	}
 }
 
@@ -281,9 +281,9 @@ func (s spaceScope) successors(w spaceWorld) (next []spaceWorld, events []string
 			add("the operation of "+name+" ends", func(n *spaceWorld) { n.lock = -1 })
 		}
 	}
-	add("a right ends", func(n *spaceWorld) { // all defragmentations that began under it have a time limit
+	add("a permit ends", func(n *spaceWorld) { // all defragmentations that began under it have a time limit
 		for h := range n.hosts {
-			if n.hosts[h].right = false; n.lock != h {
+			if n.hosts[h].permit = false; n.lock != h {
 				n.hosts[h].awaits = -1
 			}
 			n.hosts[h].waited = !n.hosts[h].down
@@ -315,7 +315,7 @@ func (s spaceScope) faultsOf(w *spaceWorld, add func(string, func(*spaceWorld)))
 	if !w.corrupt {
 		fault("etcd raises the CORRUPT alarm", func(n *spaceWorld) { n.corrupt = true })
 	}
-	if !w.alarm && w.rights == policy.MaxRights {
+	if !w.alarm && w.permits == policy.MaxPermits {
 		fault("clients fill the databases again", func(n *spaceWorld) {
 			n.alarm, n.over, n.live = true, [spaceHosts]bool{true, true, true}, s.live
 		})
@@ -328,7 +328,7 @@ func (s spaceScope) faultsOf(w *spaceWorld, add func(string, func(*spaceWorld)))
 	}
 }
 
-// done reports whether etcd accepts writes, and the rights for the next alarm exist.
+// done reports whether etcd accepts writes, and the permits for the next alarm exist.
 func (w *spaceWorld) done() bool {
-	return !w.alarm && w.over == [spaceHosts]bool{} && w.rights == policy.MaxRights
+	return !w.alarm && w.over == [spaceHosts]bool{} && w.permits == policy.MaxPermits
 }

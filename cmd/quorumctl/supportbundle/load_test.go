@@ -30,8 +30,8 @@ etcd_mvcc_db_total_size_in_use_in_bytes not-a-number
 	const want = `watchers: 12,345 (3,000 slow) on 7 streams; 0 events are pending
 leases: 1,500,000 granted and 500,000 revoked or expired since etcd started, a difference of 1,000,000
 leases that this member found expired: 20
-requests: 1,000 received, 2,048 bytes on average; 0 sent, 0 bytes on average
-slow: 4 requests were applied slowly, 0 reads waited for the leader
+messages: 1,000 received, 2,048 bytes on average; 0 sent, 0 bytes on average
+slow: 4 requests were applied slowly, 0 linearizable reads were slow or timed out
 database: 1,000 keys, 1,048,576 bytes, 0 in use
 `
 	read := func(text string, err error) (string, error) {
