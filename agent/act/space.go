@@ -7,11 +7,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 
 	clientv3 "go.etcd.io/etcd/client/v3"
 
+	"github.com/quorumd/quorumd/agent/cluster"
 	"github.com/quorumd/quorumd/agent/lock"
 	"github.com/quorumd/quorumd/agent/policy"
 	"github.com/quorumd/quorumd/agent/record"
@@ -25,37 +27,39 @@ type Space interface {
 	DisarmNoSpace(ctx context.Context) error
 }
 
-// defragmentation is the online defragmentation that this agent has started last. It may take longer than a step, so it
-// runs in the background.
+// defragmentation runs online defragmentations, one at a time. One may take longer than a step, so it runs in the
+// background.
 type defragmentation struct {
 	mu     sync.Mutex
 	member uint64 // 0 if none runs
 	cancel context.CancelFunc
-	ended  round.Stamp
+	ended  []round.Defragmented // the last one of each member
 }
 
-// state returns the member that is defragmenting its database, 0 if none is, and when the last defragmentation ended.
-func (d *defragmentation) state() (uint64, round.Stamp) {
+// state returns the member that is defragmenting its database, 0 if none is, and how the last ones of members ended.
+func (d *defragmentation) state() (uint64, []round.Defragmented) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	return d.member, d.ended
+	return d.member, slices.Clone(d.ended)
 }
 
 // start calls f for a member in the background, unless a call for another member has not returned.
-func (d *defragmentation) start(member uint64, now func() time.Duration, f func(context.Context)) error {
+func (d *defragmentation) start(member uint64, now func() time.Duration, f func(context.Context) error) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if d.member != 0 {
 		return fmt.Errorf("member %x is still defragmenting its database", d.member)
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), policy.PermitTaken-policy.PermitValid)
+	ctx, cancel := context.WithTimeout(context.Background(), policy.DefragmentMax)
 	d.member, d.cancel = member, cancel
 	go func() {
 		defer cancel()
-		f(ctx)
+		err := f(ctx)
 		d.mu.Lock()
 		defer d.mu.Unlock()
-		d.member, d.ended = 0, round.Stamp{Is: true, At: now()}
+		d.member = 0
+		d.ended = slices.DeleteFunc(d.ended, func(e round.Defragmented) bool { return e.MemberID == member })
+		d.ended = append(d.ended, round.Defragmented{MemberID: member, At: now(), Err: err})
 	}()
 	return nil
 }
@@ -110,15 +114,22 @@ func (a *Actor) permitSent(*task) { a.claimSent = a.opt.Now() }
 
 func (a *Actor) permitClaimed(*task) { a.did.Permit = round.Stamp{Is: true, At: a.claimSent} }
 
-// mayFreeSpace returns an error unless this agent holds the lock or a permit that is still valid.
-func (a *Actor) mayFreeSpace(_ context.Context, t *task) error {
+// mayFreeSpace returns an error unless this agent holds the lock or, if no agent does, a permit that is still valid.
+func (a *Actor) mayFreeSpace(ctx context.Context, t *task) error {
 	if a.opt.Space == nil {
 		return errors.New("this agent cannot free space")
 	}
-	if a.lock.MayAct() || t.on.Did.Permit.Age(a.opt.Now()) < policy.PermitValid {
+	if a.lock.MayAct() {
 		return nil
 	}
-	return lock.ErrLost
+	found, err := a.opt.Etcd.Read(ctx, cluster.Span{Start: a.keys.Lock()})
+	switch {
+	case err != nil:
+		return err
+	case len(found.Pairs) > 0, t.on.Did.Permit.Age(a.opt.Now()) >= policy.PermitValid:
+		return lock.ErrLost
+	}
+	return nil
 }
 
 func (a *Actor) compact(ctx context.Context, t *task) error {
@@ -141,13 +152,15 @@ func (a *Actor) defragmentOnline(_ context.Context, t *task) error {
 	if !ok || len(m.ClientURLs) == 0 {
 		return fmt.Errorf("cannot defragment the database of member %x: it has no client URL", t.step.MemberID)
 	}
-	return a.defrag.start(m.ID, a.opt.Now, func(ctx context.Context) {
+	return a.defrag.start(m.ID, a.opt.Now, func(ctx context.Context) error {
 		began := a.opt.Now()
-		if err := a.opt.Space.Defragment(ctx, m.ClientURLs[0]); err != nil {
+		err := a.opt.Space.Defragment(ctx, m.ClientURLs[0])
+		if err != nil {
 			a.log.Warn("online defragmentation failed", "member", m.Name, "error", err)
-			return
+			return err
 		}
 		a.log.Info("online defragmentation done", "member", m.Name, "elapsed", a.opt.Now()-began)
+		return nil
 	})
 }
 

@@ -379,7 +379,7 @@ type Space struct {
 	NoSpace NoSpace `yaml:"noSpace" default:"alert" oneOf:"alert remediate"`
 
 	// How much history of the keys a compaction after a NOSPACE alarm keeps. A client that continues a watch from an
-	// older revision has to read all its keys again. At least 1m.
+	// older revision has to read all its keys again. From 1m to 10m.
 	Retain time.Duration `yaml:"retain" default:"10m" min:"1m"`
 }
 

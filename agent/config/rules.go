@@ -23,7 +23,7 @@ type rule struct {
 // checkRules reports every violated rule. It skips a rule if one of its keys has a problem of its own.
 func (d *decoder) checkRules(c *Config) {
 	for _, r := range slices.Concat(d.timingRules(&c.Timing), d.diskRules(&c.Disk), maintenanceRules(&c.Maintenance),
-		d.checksRules(&c.Checks), d.repairRules(c), d.backupRules(&c.Backup), bootstrapRules(c),
+		d.checksRules(&c.Checks), d.repairRules(c), d.spaceRules(&c.Space), d.backupRules(&c.Backup), bootstrapRules(c),
 		d.urlRules(c), d.pathRules(c)) {
 		unusable := slices.ContainsFunc(r.keys, func(path string) bool { return d.bad[path] })
 		if r.holds || unusable {
@@ -201,6 +201,19 @@ const minGrace = 30 * time.Second
 
 // maxCleanFor is the longest time that the policy makes an ejected host wait before it may join again.
 const maxCleanFor = 24 * time.Hour
+
+// maxRetain leaves an agent that may free space time to wait for old revisions and to act; see policy.PermitValid.
+const maxRetain = 10 * time.Minute
+
+// spaceRules require that a compaction is possible while an agent may free space.
+func (d *decoder) spaceRules(s *Space) []rule {
+	return []rule{{
+		[]string{"space.retain"},
+		s.Retain <= maxRetain,
+		d.show("space.retain", s.Retain) + " must be at most " + durationfmt.Parseable(maxRetain) +
+			", because an agent frees space for a limited time; lower it",
+	}}
+}
 
 // repairRules require that no host counts as dead too soon or stays ejected forever.
 func (d *decoder) repairRules(c *Config) []rule {

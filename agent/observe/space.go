@@ -4,6 +4,7 @@
 package observe
 
 import (
+	"fmt"
 	"strconv"
 	"time"
 
@@ -21,11 +22,20 @@ type revisionMark struct {
 	revision int64
 }
 
-// spaceTracker remembers which revision etcd had when, so that a compaction keeps the history of space.retain.
-type spaceTracker struct{ marks []revisionMark }
+// spaceTracker remembers which revision etcd had when, so that a compaction keeps the history of space.retain. It also
+// remembers when this agent last did not observe the cluster for so long that an alarm may have ended unnoticed.
+type spaceTracker struct {
+	marks    []revisionMark
+	at       time.Duration // of the last observation
+	gapEnded time.Duration
+}
 
 // observe adds the current revision if the last one is old enough, and drops those that are no longer needed.
 func (s *spaceTracker) observe(now, retain time.Duration, revision int64) {
+	if now-s.at >= policy.PermitSettle {
+		s.gapEnded = now
+	}
+	s.at = now
 	if n := len(s.marks); n == 0 || now-s.marks[n-1].at >= retain/marksKept {
 		s.marks = append(s.marks, revisionMark{now, revision})
 	}
@@ -42,26 +52,68 @@ func (s *spaceTracker) keep(now, retain time.Duration) int64 {
 	return s.marks[0].revision
 }
 
-// spaceOf returns what this host knows about freeing space. It runs after members, which reads the alarms. A permit
-// and a compaction count only for the alarm during which this agent claimed or made them.
+// The names of durations that last while this agent's defragmentation keeps members from answering; see bridgeSpace.
+const (
+	noSpaceSince = carried + "no space"
+	permitsSince = carried + "permits"
+	silentSince  = carried + "silent/"
+)
+
+// bridgeSpace keeps the durations about an alarm over rounds without an answer, as long as this agent lets a member
+// defragment its database: a single voter does not answer meanwhile.
+func (b *Builder) bridgeSpace(r *round.Round) {
+	if r.Did.Defragmenting == 0 {
+		return
+	}
+	b.space.at = r.At
+	for _, name := range []string{noSpaceSince, permitsSince} {
+		b.since.bridge(name, r.At-policy.DefragmentMax, r.Number)
+	}
+}
+
+// spaceOf returns what this host knows about freeing space. It runs after members, which reads the alarms. A permit, a
+// compaction and a defragmentation count only for the alarm during which this agent claimed or made them.
 func (b *Builder) spaceOf(v *policy.View, r *round.Round) policy.Space {
 	c, roomy := b.config.Space, v.Cluster.Roomy
 	b.space.observe(r.At, c.Retain, r.Revision)
 	s := policy.Space{
 		Remediate: c.NoSpace == config.NoSpaceRemediate, Permits: len(r.Permits),
-		PermitsFor: b.since.Of(carried+"permits", strconv.Itoa(len(r.Permits)), r.At, r.Number),
-		Keep:      b.space.keep(r.At, c.Retain), Compacted: policy.Never, Defragmenting: r.Did.Defragmenting,
+		PermitsFor: b.since.Of(permitsSince, strconv.Itoa(len(r.Permits)), r.At, r.Number),
+		Keep:       b.space.keep(r.At, c.Retain), Compacted: policy.Never, Defragmenting: r.Did.Defragmenting,
 	}
-	since := b.since.Of(carried+"no space", strconv.FormatBool(roomy), r.At, r.Number)
+	for i := range v.Cluster.Members {
+		m := &v.Cluster.Members[i]
+		name := fmt.Sprintf("%s%x", silentSince, m.ID)
+		if since := b.since.Of(name, strconv.FormatBool(m.Live), r.At, r.Number); !m.Live {
+			m.SilentFor = since
+		}
+	}
+	since := b.since.Of(noSpaceSince, strconv.FormatBool(roomy), r.At, r.Number)
 	if roomy {
 		s.RoomyFor = since
 		return s
 	}
+	since = min(since, r.At-b.space.gapEnded)
 	if age := r.Did.Permit.Age(r.At); age <= since {
 		s.Mine = max(0, policy.PermitValid-age)
 	}
 	if age := r.Did.Compacted.Age(r.At); age <= since {
-		s.Compacted, s.Kept, s.Tried = age, r.Did.Kept, r.Did.Defragmented.Age(r.At) < age
+		s.Compacted, s.Kept = age, r.Did.Kept
+	}
+	for _, d := range r.Did.Defragmented {
+		age := r.At - d.At
+		switch {
+		case age > min(since, s.Compacted):
+			continue
+		case d.At >= r.StatusesAt: // its effect has not been read yet
+			s.Defragmenting = d.MemberID
+			continue
+		}
+		attempt := policy.DefragAttempt{MemberID: d.MemberID}
+		if d.Err != nil {
+			attempt.Failed = d.Err.Error()
+		}
+		s.Attempts = append(s.Attempts, attempt)
 	}
 	return s
 }

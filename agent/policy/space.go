@@ -24,14 +24,15 @@ import (
 const (
 	// MaxPermits is how many agents may try, one after another, to free space for one alarm.
 	MaxPermits = 3
-	// PermitValid is for how long an agent acts under the permit that it claimed.
-	PermitValid = 10 * time.Minute
-	// PermitTaken is when the next permit may be claimed. The difference to PermitValid allows for a defragmentation that
-	// began just before the permit ended.
-	PermitTaken = 25 * time.Minute
-	// permitSettle is for how long there must have been no alarm before agents write new permits: by then every agent has
-	// seen that the alarm is over, and has forgotten its permit.
-	permitSettle = time.Minute
+	// PermitValid is for how long an agent acts under the permit that it claimed: longer than space.retain may be.
+	PermitValid = 20 * time.Minute
+	// DefragmentMax is the longest time that an agent waits for an online defragmentation.
+	DefragmentMax = 15 * time.Minute
+	// PermitTaken is when the next permit may be claimed.
+	PermitTaken = PermitValid + DefragmentMax
+	// PermitSettle is for how long there must have been no alarm before agents write new permits. By then every agent
+	// has seen that the alarm is over, or has not looked for so long that its permit no longer counts.
+	PermitSettle = time.Minute
 	// overPercent of its quota is where a database is too large to disarm the alarm: etcd would soon raise it again.
 	overPercent = 90
 	// livePercent of its quota is where the data in use is too large for a defragmentation to help.
@@ -42,25 +43,36 @@ const (
 
 // Space is what this host knows about freeing space.
 type Space struct {
-	Remediate bool          // the configuration lets agents free space after a NOSPACE alarm
+	Remediate  bool          // the configuration lets agents free space after a NOSPACE alarm
 	Permits    int           // unclaimed permits in etcd, at most MaxPermits
 	PermitsFor time.Duration // for how long this agent has observed this number
-	RoomyFor  time.Duration // for how long this agent has observed that there is no NOSPACE alarm
-	Mine      time.Duration // for how long this agent's own permit is still valid; 0 if it has none
+	RoomyFor   time.Duration // for how long this agent has observed that there is no NOSPACE alarm
+	Mine       time.Duration // for how long this agent's own permit is still valid; 0 if it has none
 	// Keep is the oldest revision that a compaction must keep: the current one of space.retain ago. 0 if this agent has
 	// not run for that long.
 	Keep      int64
 	Compacted time.Duration // since this agent last compacted the keys for this alarm; or Never
-	// Tried reports that a database has been defragmented since then.
-	Tried bool
-	Kept  int64 // the oldest revision that this compaction kept; 0 if there was none
+	Kept      int64         // the oldest revision that this compaction kept; 0 if there was none
+	// Attempts are the online defragmentations for this alarm that have ended since this compaction.
+	Attempts []DefragAttempt
 	// Defragmenting is the member that this agent has asked to defragment its database and that has not finished; 0 if
 	// there is none.
 	Defragmenting uint64
 }
 
-// Over reports whether a database is too large to disarm the alarm.
-func (d Database) Over() bool { return d.Quota > 0 && d.Size*100 >= d.Quota*overPercent }
+// DefragAttempt is an online defragmentation that has ended.
+type DefragAttempt struct {
+	MemberID uint64
+	Failed   string // its error; empty if it succeeded
+}
+
+// Over reports whether a database is too large to disarm the alarm. A member without a quota never is.
+func (d Database) Over() bool { return d.exceeds(d.Size, overPercent) }
+
+// exceeds reports whether a number of bytes is at least that part of the quota.
+func (d Database) exceeds(bytes, percent int64) bool {
+	return d.Quota > 0 && bytes >= d.Quota/100*percent
+}
 
 // freeSpace ends a NOSPACE alarm, if this agent may.
 func freeSpace(v View) (Decision, bool) {
@@ -68,66 +80,101 @@ func freeSpace(v View) (Decision, bool) {
 		!v.Cluster.Intact {
 		return Decision{}, false
 	}
-	if v.Asked != nil && v.Asked.Stopped { // the operation first starts the etcd that it has stopped
+	switch {
+	case v.Lock.Mine && v.Op == nil:
+		return do(Step{Kind: StepReleaseLock, Why: "no operation begins during a NOSPACE alarm"}), true
+	case v.Lock.Held && !v.Lock.Mine:
 		return Decision{}, false
-	}
-	if v.Lock.Mine && v.Op == nil { // the lock is released first, because it serves for nothing
-		return Decision{}, false
-	}
-	if v.Space.Mine == 0 && !v.Lock.Mine {
+	case v.Space.Mine == 0 && !v.Lock.Mine:
 		return claimPermit(v)
 	}
+	return orOwnStart(v, remedy(v)), true
+}
+
+// orOwnStart returns the step that starts this host's etcd instead of a decision that only waits.
+func orOwnStart(v View, d Decision) Decision {
+	if d.Step.Kind != StepNone {
+		return d
+	}
+	for _, part := range []func(View) (Decision, bool){ownOperation, ownUnit} {
+		own, decided := part(v)
+		if starts := own.Step.Kind == StepStartUnit || own.Step.Kind == StepWriteEnv; decided && starts {
+			own.Reasons = append(own.Reasons, d.Reasons...)
+			return own
+		}
+	}
+	return d
+}
+
+// remedy returns the next step that frees space, or why there is none.
+func remedy(v View) Decision {
 	if id := v.Space.Defragmenting; id != 0 {
 		m, _ := v.memberByID(id)
-		return wait(FreeingSpace, "member %s is defragmenting its database", m.label()), true
+		return wait(FreeingSpace, "member %s is defragmenting its database", m.label())
 	}
 	if m, may := v.mayDefragment(); may {
 		return wait(EtcdNoSpace, "member %s has not answered for %s, and may be defragmenting its database: only one "+
-			"member does that at a time", m.label(), durationfmt.Seconds(m.DownFor)), true
+			"member does that at a time", m.label(), durationfmt.Seconds(m.SilentFor))
 	}
-	members, why := databases(v)
-	if why != "" {
-		return wait(EtcdNoSpace, "%s", why), true
+	var over []Member
+	for _, m := range v.Cluster.Members {
+		switch { // if a member that does not answer is over its quota when it returns, it raises the alarm again
+		case m.Live && m.Database.Quota == 0:
+			return wait(EtcdNoSpace, "the quota of member %s is unknown, because a member's status contains it only "+
+				"since etcd 3.6: free space by hand", m.label())
+		case m.Live && m.Database.Over():
+			over = append(over, m)
+		}
 	}
-	over := slices.DeleteFunc(members, func(m Member) bool { return !m.Database.Over() })
 	if len(over) == 0 {
 		return do(Step{
 			Kind: StepDisarmNoSpace,
 			Why:  fmt.Sprintf("every database is below %d %% of its quota", overPercent),
-		}), true
+		})
 	}
-	live := liveData(members)
-	i := slices.IndexFunc(over, func(m Member) bool { return live*100 >= m.Database.Quota*livePercent })
-	if i >= 0 && (v.Space.Tried || v.Space.Compacted < compactSettle || v.Space.Compacted == Never) {
-		return compact(v, over[i], live), true
+	live, known := v.liveData()
+	i := slices.IndexFunc(over, func(m Member) bool { return known && m.Database.exceeds(live, livePercent) })
+	if i >= 0 && (len(v.Space.Attempts) > 0 || v.Space.Compacted < compactSettle || v.Space.Compacted == Never) {
+		return compact(v, over[i], live)
 	}
-	return defragmentOnline(v, over), true
+	return defragmentOnline(v, over)
 }
 
-// liveData returns the smallest number of bytes in use, because all members hold the same keys. A member counts what a
-// compaction has released as in use until it writes again, which the alarm prevents: only a defragmentation shows what
-// is really in use.
-func liveData(members []Member) int64 {
-	live := members[0].Database.InUse
-	for _, m := range members {
-		live = min(live, m.Database.InUse)
+// liveData returns the smallest number of bytes in use by a voter that has caught up, because all members hold the same
+// keys. A member counts what a compaction has released as in use until it writes again, which the alarm prevents: only a
+// defragmentation shows what is really in use.
+func (v View) liveData() (live int64, known bool) {
+	for m := range v.Cluster.voters() {
+		d := m.Database
+		if !m.Live || !m.LagKnown || m.Lag > v.Limits.PromoteLag || d.InUse <= 0 || d.InUse > d.Size {
+			continue
+		}
+		if !known || d.InUse < live {
+			live, known = d.InUse, true
+		}
 	}
-	return live
+	return live, known
 }
 
-// claimPermit claims a permit to free space, unless another agent may be freeing space.
+// claimPermit claims a permit to free space, unless another agent may be freeing space, or this one could not.
 func claimPermit(v View) (Decision, bool) {
-	if text := permitAwaited(v); text != "" || !v.HostsFresh || v.Health.Hangs {
+	next := remedy(v)
+	useful := next.Step.Kind != StepNone || next.Reasons[0].Code == FreeingSpace
+	if permitAwaited(v) != "" || !useful || !v.HostsFresh || v.Health.Hangs || v.Self.Conflict != "" {
 		return Decision{}, false
 	}
 	return do(Step{Kind: StepClaimPermit, Why: v.Cluster.Alarms}), true
 }
 
-// permitAwaited returns why this agent may not claim a permit to free space now; empty if it may.
+// permitAwaited returns why this agent may not claim a permit to free space now; empty if it may. Only the agents of
+// voters claim one, because they read the cluster state in every round.
 func permitAwaited(v View) string {
+	m, listed := v.member()
 	switch left := PermitTaken - v.Space.PermitsFor; {
 	case v.Lock.Held:
 		return "only the holder of the lock may free space: " + v.holderName()
+	case !listed || m.Learner:
+		return "only the agent of a voter may free space"
 	case v.Space.Permits == 0:
 		return fmt.Sprintf("no permit is left: %d agents have tried, or space.noSpace was set after the alarm; free "+
 			"space by hand", MaxPermits)
@@ -138,23 +185,7 @@ func permitAwaited(v View) string {
 	return ""
 }
 
-// databases returns the members with their databases, or why it is unknown whether all of them have space. A voter that
-// does not answer has no say: if it is over its quota when it returns, it raises the alarm again.
-func databases(v View) (members []Member, unknown string) {
-	for _, m := range v.Cluster.Members {
-		switch {
-		case !m.Live:
-			continue
-		case m.Database.Quota <= 0:
-			return nil, "the quota of member " + m.label() + " is unknown, because a member's status contains it " +
-				"only since etcd 3.6: free space by hand"
-		}
-		members = append(members, m)
-	}
-	return members, ""
-}
-
-// compact removes old revisions, because the live data of a member is too large for a defragmentation to help.
+// compact removes old revisions, because the live data is too large for a defragmentation to help.
 func compact(v View, m Member, inUse int64) Decision {
 	live := fmt.Sprintf("%s in use, and the quota of member %s is %s", MiB(inUse), m.label(), MiB(m.Database.Quota))
 	switch {
@@ -170,17 +201,34 @@ func compact(v View, m Member, inUse int64) Decision {
 	return do(Step{Kind: StepCompact, Revision: v.Space.Keep, Why: live})
 }
 
-// defragmentOnline defragments the next database. The leader comes last, and transfers its leadership first, because a
-// leader answers no renewal of a lease during a defragmentation.
+// defragmentOnline defragments the next database, each one once. The leader comes last, and transfers its leadership
+// first, because a leader answers no renewal of a lease during a defragmentation.
 func defragmentOnline(v View, over []Member) Decision {
+	tried := func(m Member) (DefragAttempt, bool) {
+		i := slices.IndexFunc(v.Space.Attempts, func(a DefragAttempt) bool { return a.MemberID == m.ID })
+		if i < 0 {
+			return DefragAttempt{}, false
+		}
+		return v.Space.Attempts[i], true
+	}
+	for _, m := range over {
+		switch attempt, was := tried(m); {
+		case was && attempt.Failed != "":
+			return wait(StepFailed, "cannot defragment the database of member %s: %s", m.label(), attempt.Failed)
+		case was:
+			return wait(EtcdNoSpace, "the database of member %s is too large even after a defragmentation: %s of a "+
+				"quota of %s; raise --quota-backend-bytes", m.label(), MiB(m.Database.Size), MiB(m.Database.Quota))
+		}
+	}
 	next := over[0]
 	if i := slices.IndexFunc(over, func(m Member) bool { return !m.Leader }); i >= 0 {
 		next = over[i]
 	}
 	if next.Leader {
 		for m := range v.Cluster.voters() {
-			if m.Leader || !m.Live || m.Database.Over() || v.againstLeader(m) != nil ||
-				v.Failed.Kind == StepLeadElsewhere {
+			alarmed := m
+			alarmed.Errors = false // every member's status reports the alarm
+			if m.Leader || !m.Live || m.Database.Over() || v.againstLeader(alarmed) != nil {
 				continue
 			}
 			return do(Step{
@@ -199,20 +247,22 @@ func defragmentOnline(v View, over []Member) Decision {
 func writePermits(v View) (Decision, bool) {
 	s := v.Space
 	if !s.Remediate || v.Self.Mode != Manage || !v.HostsFresh || !v.Cluster.Reachable || v.foreign() ||
-		s.Permits >= MaxPermits || s.RoomyFor < permitSettle || v.Failed.Kind == StepWritePermits || v.Pause != nil {
+		s.Permits >= MaxPermits || s.RoomyFor < PermitSettle || v.Failed.Kind == StepWritePermits && v.Failed.Denied || v.Pause != nil {
 		return Decision{}, false
 	}
 	return do(Step{Kind: StepWritePermits, Why: "so that one agent can free space after a NOSPACE alarm"}), true
 }
 
-// mayDefragment returns a member that may be defragmenting its database, for an agent that has died or lost the lock:
-// such a member answers no reads. PermitTaken is longer than a defragmentation may take.
+// mayDefragment returns a member that may be defragmenting its database, for an agent that has died or lost the lock: a
+// voter that does so answers no reads. A learner may do so unnoticed, which costs no quorum.
 func (v View) mayDefragment() (Member, bool) {
-	i := slices.IndexFunc(v.Cluster.Members, func(m Member) bool { return !m.Live && m.DownFor < PermitTaken })
-	if i < 0 {
-		return Member{}, false
+	for _, m := range v.Cluster.Members {
+		stopped := m.PeerURL == v.Self.PeerURL && !unitRuns(v)
+		if !m.Live && !stopped && m.SilentFor < PermitTaken {
+			return m, true
+		}
 	}
-	return v.Cluster.Members[i], true
+	return Member{}, false
 }
 
 // holderName returns the name of the host that holds the lock.
@@ -232,6 +282,8 @@ func fullDatabase(v View) (Decision, bool) {
 	if holds && v.Space.Remediate && v.Self.Mode == Manage && v.Pause == nil {
 		if text := permitAwaited(v); text != "" {
 			d.Reasons = append(d.Reasons, Reason{EtcdNoSpace, text})
+		} else {
+			d.Reasons = append(d.Reasons, remedy(v).Reasons...)
 		}
 	}
 	return d, holds

@@ -18,7 +18,7 @@ func fullView() View {
 	for i := range v.Cluster.Members {
 		m := &v.Cluster.Members[i]
 		m.Learner, m.ThinksLearner = false, false
-		m.Database = Database{Size: 100 << 20, InUse: 50 << 20, Quota: 100 << 20}
+		m.Database, m.Errors = Database{Size: 100 << 20, InUse: 50 << 20, Quota: 100 << 20}, true
 	}
 	v.Space = Space{
 		Remediate: true, Permits: MaxPermits, PermitsFor: time.Hour, Compacted: Never, Keep: 700,
@@ -69,6 +69,9 @@ func TestOneAgentClaimsThePermitToFreeSpace(t *testing.T) {
 		}, StepClaimPermit, ""},
 		{"no permit is left", func(v *View) { v.Space.Permits = 0 }, StepNone, EtcdNoSpace},
 		{"not while the disk hangs", func(v *View) { v.Health.Hangs = true }, StepNone, EtcdNoSpace},
+		{"nor if it could do nothing", func(v *View) {
+			v.Cluster.Members[2].Database.Quota = 0
+		}, StepNone, EtcdNoSpace},
 		{"a lock without an operation is released first", func(v *View) {
 			holds(v)
 			v.Op = nil
@@ -86,10 +89,10 @@ func TestAnAgentWithThePermitFreesSpaceMemberByMember(t *testing.T) {
 		{"a follower is defragmented first", nil, StepDefragmentOnline, ""},
 		{"one at a time", func(v *View) { v.Space.Defragmenting = 2 }, StepNone, FreeingSpace},
 		{"also if another agent began it", func(v *View) {
-			v.Cluster.Members[2].Live, v.Cluster.Members[2].DownFor = false, PermitTaken-time.Second
+			v.Cluster.Members[2].Live, v.Cluster.Members[2].SilentFor = false, PermitTaken-time.Second
 		}, StepNone, EtcdNoSpace},
 		{"but a member that is down for long does not", func(v *View) {
-			v.Cluster.Members[2].Live, v.Cluster.Members[2].DownFor = false, PermitTaken
+			v.Cluster.Members[2].Live, v.Cluster.Members[2].SilentFor = false, PermitTaken
 		}, StepDefragmentOnline, ""},
 		{"the leader transfers its leadership first", func(v *View) {
 			roomyAgain(v)
@@ -98,8 +101,35 @@ func TestAnAgentWithThePermitFreesSpaceMemberByMember(t *testing.T) {
 		{"unless no other voter may lead", func(v *View) {
 			roomyAgain(v)
 			v.Cluster.Members[0].Database.Size = 100 << 20
-			v.Failed = FailedStep{Kind: StepLeadElsewhere, Text: "no answer"}
+			v.Hosts = v.Hosts[:1]
 		}, StepDefragmentOnline, ""},
+		{"a smaller quota counts for its own member", func(v *View) {
+			live(v)
+			v.Cluster.Members[0].Database.Quota, v.Cluster.Members[2].Database.Quota = 200<<20, 200<<20
+		}, StepCompact, ""},
+		{"a failed defragmentation is not repeated", func(v *View) {
+			v.Space.Attempts = []DefragAttempt{{MemberID: 2, Failed: "no space left on device"}}
+		}, StepNone, StepFailed},
+		{"nor one without an effect", func(v *View) {
+			v.Space.Attempts = []DefragAttempt{{MemberID: 2}}
+		}, StepNone, EtcdNoSpace},
+		{"a member without a quota is never too large", func(v *View) {
+			roomyAgain(v)
+			v.Cluster.Members[2].Database.Quota = -1
+		}, StepDisarmNoSpace, ""},
+		{"a learner's database does not show what is in use", func(v *View) {
+			live(v)
+			m := &v.Cluster.Members[2]
+			m.Learner, m.ThinksLearner, m.Database.Size, m.Database.InUse = true, true, 1<<20, 1<<20
+		}, StepCompact, ""},
+		{"this host's own etcd is started first", func(v *View) {
+			v.Unit.State, v.Unit.SinceStart = UnitFailed, Never
+			v.Cluster.Members[0].Live, v.Cluster.Members[0].Leader = false, false
+			v.Cluster.Members[1].Live, v.Cluster.Members[1].SilentFor = false, time.Second
+		}, StepStartUnit, ""},
+		{"another agent that took the lock is not disturbed", func(v *View) {
+			v.Lock = Lock{Known: true, Held: true, Holder: "n2", Token: 9}
+		}, StepNone, EtcdNoSpace},
 		{"then the alarm is disarmed", roomyAgain, StepDisarmNoSpace, ""},
 		{"live data needs a compaction", live, StepCompact, ""},
 		{"which keeps the history of space.retain", func(v *View) {
@@ -117,15 +147,18 @@ func TestAnAgentWithThePermitFreesSpaceMemberByMember(t *testing.T) {
 		{"a smaller database shows that the others have free space", func(v *View) {
 			live(v)
 			v.Cluster.Members[1].Database = Database{Size: 20 << 20, InUse: 20 << 20, Quota: 100 << 20}
-			v.Space.Compacted, v.Space.Kept, v.Space.Tried = compactSettle, v.Space.Keep, true
+			v.Space.Compacted, v.Space.Kept = compactSettle, v.Space.Keep
+			v.Space.Attempts = []DefragAttempt{{MemberID: 2}}
 		}, StepDefragmentOnline, ""},
 		{"if it did not help, an operator has to decide", func(v *View) {
 			live(v)
-			v.Space.Compacted, v.Space.Kept, v.Space.Tried = compactSettle, v.Space.Keep, true
+			v.Space.Compacted, v.Space.Kept = compactSettle, v.Space.Keep
+			v.Space.Attempts = []DefragAttempt{{MemberID: 2}}
 		}, StepNone, EtcdNoSpace},
 		{"unless more history is old enough now", func(v *View) {
 			live(v)
-			v.Space.Compacted, v.Space.Kept, v.Space.Tried = compactSettle, v.Space.Keep-1, true
+			v.Space.Compacted, v.Space.Kept = compactSettle, v.Space.Keep-1
+			v.Space.Attempts = []DefragAttempt{{MemberID: 2}}
 		}, StepCompact, ""},
 		{"etcd 3.5 does not report its quota", func(v *View) {
 			v.Cluster.Members[2].Database.Quota = 0
@@ -133,7 +166,7 @@ func TestAnAgentWithThePermitFreesSpaceMemberByMember(t *testing.T) {
 		{"a voter that does not answer has no say", func(v *View) {
 			roomyAgain(v)
 			v.Cluster.Members[2].Live, v.Cluster.Members[2].Database = false, Database{}
-			v.Cluster.Members[2].DownFor = PermitTaken
+			v.Cluster.Members[2].SilentFor = PermitTaken
 		}, StepDisarmNoSpace, ""},
 		{"not while members' data may differ", differ, StepNone, EtcdCorrupt},
 	})
@@ -148,9 +181,11 @@ func TestTheHolderOfTheLockFreesSpaceBeforeItsOperationContinues(t *testing.T) {
 		return v
 	}, []scene{
 		{"it needs no permit", func(v *View) { v.Space.Permits = 0 }, StepDefragmentOnline, ""},
-		{"but if it has stopped etcd, its operation continues first", func(v *View) {
+		{"also while its own etcd is stopped", func(v *View) {
 			v.Asked.Stopped, v.Unit.State = true, UnitInactive
-		}, StepSetPhase, ""},
+			v.Cluster.Members[0].Live, v.Cluster.Members[0].Leader, v.Cluster.Members[2].Leader = false, false, true
+			v.Op.Phase = PhaseDown
+		}, StepDefragmentOnline, ""},
 	})
 }
 
@@ -166,11 +201,14 @@ func TestPermitsAreWrittenBeforeTheyAreNeeded(t *testing.T) {
 		{"one is missing", func(v *View) { v.Space.Permits = MaxPermits - 1 }, StepWritePermits, ""},
 		{"none is missing", func(v *View) { v.Space.Permits = MaxPermits }, StepNone, Idle},
 		{"an agent may not have seen that the alarm is over", func(v *View) {
-			v.Space.RoomyFor = permitSettle - time.Second
+			v.Space.RoomyFor = PermitSettle - time.Second
 		}, StepNone, Idle},
-		{"a failure is not repeated", func(v *View) {
-			v.Failed = FailedStep{Kind: StepWritePermits, Text: "permission denied"}
+		{"a missing permission is not tried again", func(v *View) {
+			v.Failed = FailedStep{Kind: StepWritePermits, Text: "permission denied", Denied: true}
 		}, StepNone, Idle},
+		{"unless it may pass", func(v *View) {
+			v.Failed = FailedStep{Kind: StepWritePermits, Text: "no answer in time"}
+		}, StepWritePermits, ""},
 	})
 }
 

@@ -49,8 +49,8 @@ const (
 	StepBeginReplace       StepKind = "begin-replace"
 	StepBeginLeave         StepKind = "begin-leave"
 	StepUpdateMember       StepKind = "update-member"
-	StepClaimPermit         StepKind = "claim-permit"
-	StepWritePermits        StepKind = "write-permits"
+	StepClaimPermit        StepKind = "claim-permit"
+	StepWritePermits       StepKind = "write-permits"
 	StepCompact            StepKind = "compact"
 	StepLeadElsewhere      StepKind = "lead-elsewhere"
 	StepDefragmentOnline   StepKind = "defragment-online"
@@ -137,13 +137,13 @@ func Steps() []StepInfo {
 		{Kind: StepUpdateMember, Locked: true, Calls: member, Doing: "registering this member's new peer URL"},
 		{Kind: StepClaimPermit, Calls: quick, Doing: "claiming the permit to free space"},
 		{Kind: StepWritePermits, Calls: quick, Doing: "writing the permits to free space after a NOSPACE alarm"},
-		{Kind: StepCompact, Calls: quick, Doing: "compacting the history of the keys"},
+		{Kind: StepCompact, Calls: member, Doing: "compacting the history of the keys"},
 		{
 			Kind: StepLeadElsewhere, Calls: member,
 			Doing: "transferring leadership, so that the leader's database can be defragmented",
 		},
 		{Kind: StepDefragmentOnline, Calls: quick, Doing: "starting to defragment the database of a member online"},
-		{Kind: StepDisarmNoSpace, Calls: quick, Doing: "disarming the NOSPACE alarm"},
+		{Kind: StepDisarmNoSpace, Calls: orders, Doing: "disarming the NOSPACE alarm"},
 		{
 			Kind: StepStopForRecovery, Drives: true, Calls: orders, Guard: GuardSet,
 			Doing: "stopping etcd for the recovery",

@@ -297,7 +297,9 @@ type Member struct {
 	LagKnown      bool
 	RTT           time.Duration // the round-trip time of the deciding host's last request to the member; 0 if unknown
 	Errors        bool          // its status reports errors
-	Database      Database      // its size as last reported
+	Database      Database      // the size of its database, as last reported
+	// SilentFor is for how long the member has not answered, also across short gaps of this agent; 0 if it has.
+	SilentFor time.Duration
 	// Standby reports that the learner's host publishes it as a standby or a permanent learner that is not joining. For
 	// this host's own learner, the note on this host's disk counts instead of its host record, which any etcd client
 	// could write.

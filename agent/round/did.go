@@ -26,11 +26,19 @@ type ActorState struct {
 	Copied                      Stamp // last time this process started to copy the survivor's data
 	Launched                    Stamp // the last run of programs that this process started
 	// the environment last written for the unit; nil if none; must not be changed
-	Environment      map[string]string
+	Environment       map[string]string
 	Permit, Compacted Stamp  // last permit to free space claimed, last compaction
-	Defragmented     Stamp  // when an online defragmentation last ended
-	Kept             int64  // the oldest revision that the last compaction kept
-	Defragmenting    uint64 // the member that this process lets defragment its database online; 0 if there is none
+	Kept              int64  // the oldest revision that the last compaction kept
+	Defragmenting     uint64 // the member that this process lets defragment its database online; 0 if there is none
+	// the last online defragmentation of each member, which this process has requested
+	Defragmented []Defragmented
+}
+
+// Defragmented is an online defragmentation that has ended, with its error if it failed.
+type Defragmented struct {
+	MemberID uint64
+	At       time.Duration
+	Err      error
 }
 
 // ValidFor returns how much longer the lock is certainly held.

@@ -48,7 +48,7 @@ type ClusterState struct {
 	RestoreTest *record.RestoreTest
 	Size        *record.Size // the size recorded by an operator's resize; nil if there is none
 	SizeAt      int64        // modification revision of the size
-	Permits      []Permit      // the unclaimed permits to free space, sorted by number
+	Permits     []Permit     // the unclaimed permits to free space, sorted by number
 	Released    Released
 	Retired     []Retired // sorted by host ID
 	Revision    int64     // etcd's revision when the records were read

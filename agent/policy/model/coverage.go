@@ -50,7 +50,7 @@ func Steps() map[policy.StepKind]string {
 		policy.StepBeginRemoval: Explored, policy.StepRemoveMember: Explored,
 		policy.StepBeginReplace: Explored, policy.StepBeginLeave: Explored,
 		policy.StepUpdateMember: readdresses,
-		policy.StepClaimPermit:   freesSpace, policy.StepWritePermits: freesSpace, policy.StepCompact: freesSpace,
+		policy.StepClaimPermit:  freesSpace, policy.StepWritePermits: freesSpace, policy.StepCompact: freesSpace,
 		policy.StepLeadElsewhere: freesSpace, policy.StepDefragmentOnline: freesSpace,
 		policy.StepDisarmNoSpace:   freesSpace,
 		policy.StepStopForRecovery: recovers, policy.StepCopyData: recovers, policy.StepPlaceCopy: recovers,

@@ -15,14 +15,14 @@ const spaceHosts = 3
 
 // spaceHost is one of these hosts.
 type spaceHost struct {
-	down      bool // its agent
-	permit     bool // its agent has claimed a permit, which is still valid
-	waited    bool // its agent has observed the number of permits for longer than another agent's permit is valid
-	tried     bool // a database has been defragmented since
-	compacted bool // its agent has compacted the keys
-	claims    bool // its agent is about to claim a permit
-	late      bool // the permits have changed since it decided that
-	awaits    int  // the member whose defragmentation its agent awaits, or -1
+	down      bool             // its agent
+	permit    bool             // its agent has claimed a permit, which is still valid
+	waited    bool             // its agent has observed the number of permits for longer than another agent's permit is valid
+	tried     [spaceHosts]bool // the databases that have been defragmented since
+	compacted bool             // its agent has compacted the keys
+	claims    bool             // its agent is about to claim a permit
+	late      bool             // the permits have changed since it decided that
+	awaits    int              // the member whose defragmentation its agent awaits, or -1
 }
 
 // spaceWorld is one state.
@@ -31,7 +31,7 @@ type spaceWorld struct {
 	over    [spaceHosts]bool // the database is over its quota
 	alarm   bool
 	live    bool // the live data is so large that a defragmentation does not help
-	permits  int  // unclaimed
+	permits int  // unclaimed
 	leader  int
 	lock    int  // the holder, or -1; it carries out an operation
 	corrupt bool // etcd has raised the CORRUPT alarm
@@ -86,12 +86,17 @@ func (s spaceScope) view(w *spaceWorld, h int) policy.View {
 		},
 	}
 	if me.compacted {
-		v.Space.Compacted, v.Space.Tried = time.Hour, me.tried
+		v.Space.Compacted = time.Hour
+	}
+	for i, tried := range me.tried {
+		if tried {
+			v.Space.Attempts = append(v.Space.Attempts, policy.DefragAttempt{MemberID: memberID(i)})
+		}
 	}
 	for i, g := range w.hosts {
 		m := policy.Member{
 			ID: memberID(i), Name: hostName(i), PeerURL: hostName(i), Live: true, Leader: i == w.leader,
-			Version: etcdVersion(), LagKnown: true, LiveFor: ages, SteadyFor: ages,
+			Version: etcdVersion(), LagKnown: true, LiveFor: ages, SteadyFor: ages, Errors: w.alarm,
 			Database: policy.Database{Size: 50, InUse: 40, Quota: 100},
 		}
 		for _, other := range w.hosts {
@@ -174,7 +179,7 @@ func (s spaceScope) act(w *spaceWorld, h int) {
 			w.observed() // there has been no alarm for a minute
 		}
 	case policy.StepCompact:
-		g.compacted, g.tried, w.live = true, false, false
+		g.compacted, g.tried, w.live = true, [spaceHosts]bool{}, false
 		w.breaks(!may, "only the agent that may free space compacts")
 	case policy.StepLeadElsewhere:
 		w.leader = int(d.Step.MemberID) - 1
@@ -221,7 +226,15 @@ func (w *spaceWorld) counted(permits int) {
 // observed lets every agent see that the alarm is over: its permit and its compaction no longer count.
 func (w *spaceWorld) observed() {
 	for i := range w.hosts {
-		w.hosts[i].permit, w.hosts[i].compacted, w.hosts[i].tried = false, false, false
+		w.hosts[i].permit, w.hosts[i].compacted, w.hosts[i].tried = false, false, [spaceHosts]bool{}
+	}
+}
+
+// raised begins a new alarm, for which no earlier defragmentation counts.
+func (w *spaceWorld) raised() {
+	w.alarm = true
+	for i := range w.hosts {
+		w.hosts[i].tried = [spaceHosts]bool{}
 	}
 }
 
@@ -254,12 +267,12 @@ func (s spaceScope) successors(w spaceWorld) (next []spaceWorld, events []string
 		if g.awaits >= 0 {
 			add("the defragmentation that "+name+" awaits is done", func(n *spaceWorld) {
 				n.over[g.awaits] = n.live
-				n.hosts[h].awaits, n.hosts[h].tried = -1, n.hosts[h].compacted
+				n.hosts[h].awaits, n.hosts[h].tried[g.awaits] = -1, true
 			})
 		}
 		if g.compacted {
 			add("more history of "+name+" is old enough", func(n *spaceWorld) {
-				n.hosts[h].compacted, n.hosts[h].tried = false, false
+				n.hosts[h].compacted, n.hosts[h].tried = false, [spaceHosts]bool{}
 			})
 		}
 		if g.down {
@@ -293,7 +306,7 @@ func (s spaceScope) successors(w spaceWorld) (next []spaceWorld, events []string
 		add("an operator disarms the CORRUPT alarm", func(n *spaceWorld) { n.corrupt = false })
 	}
 	if !w.alarm && w.over != [spaceHosts]bool{} {
-		add("etcd raises the NOSPACE alarm again", func(n *spaceWorld) { n.alarm = true })
+		add("etcd raises the NOSPACE alarm again", func(n *spaceWorld) { n.raised() })
 	}
 	if w.faults < s.faults {
 		s.faultsOf(&w, add)
@@ -317,7 +330,8 @@ func (s spaceScope) faultsOf(w *spaceWorld, add func(string, func(*spaceWorld)))
 	}
 	if !w.alarm && w.permits == policy.MaxPermits {
 		fault("clients fill the databases again", func(n *spaceWorld) {
-			n.alarm, n.over, n.live = true, [spaceHosts]bool{true, true, true}, s.live
+			n.over, n.live = [spaceHosts]bool{true, true, true}, s.live
+			n.raised()
 		})
 	}
 	if w.alarm {
