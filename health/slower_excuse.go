@@ -44,8 +44,8 @@ func (c *comparison) asEver() bool {
 	return !climbs && !c.history.Young() && c.p90 > 0 && c.p90 < agreedWithin*c.usual90
 }
 
-// explain notes whether the writes are slow as they often are at this hour, and until when they were. A spell of which
-// that is true explains its slow writes after its end as well.
+// explain records whether the writes are slow in a way that is usual at this hour, and until when they were. A usual
+// spell also explains its slow writes after it has ended.
 func (c *comparison) explain() {
 	climbs := slices.ContainsFunc(c.climbs, func(r climb) bool { return r.since != 0 })
 	switch habitual := climbs && !c.beyondHabit(0); {

@@ -393,9 +393,10 @@ type Repair struct {
 
 	// A standby or spare replaces a voter that has been unhealthy for this long, but becomes a voter before the
 	// unhealthy one is removed. A voter is unhealthy when it reports SLOW for this long (STALLED or FAILED for a
-	// minute) and there is other evidence: its etcd's own fsync times, its lag, or a hanging disk without
-	// linearizable reads. A disk that is only SLOW, on a voter that keeps up, gets six times this long, because most
-	// become fast again by themselves. SLOW must last 90 s longer than these times. At least 30s. off: report it, and replace nothing.
+	// minute) and there is other evidence: its etcd's own fsync times, its lag, or a hanging disk without linearizable
+	// reads. A disk that is only SLOW, on a voter that keeps up, gets six times this long, because most become fast
+	// again by themselves. SLOW must last 90 s longer than these times. At least 30s. off: report it, and replace
+	// nothing.
 	Unhealthy Grace `yaml:"unhealthy" default:"off"`
 
 	// How many voters may be replaced automatically within 24 hours.

@@ -37,7 +37,7 @@ func TestAProxyThatCannotStartReportsWhyAndWhetherToRetry(t *testing.T) {
 		proxy, says string
 		code        int
 	}{
-		{"", "proxy.listen in ", exitConfig},
+		{"", "proxy.learnerListen is set in ", exitConfig},
 		{"host: {role: learner}\nproxy: {learnerListen: '" + taken.Addr().String() + "'}\n", "set another " +
 			"proxy.learnerListen", exitUnavailable},
 		{"proxy: {listen: '0.0.0.0:2379'}\n", "must be a loopback address", exitConfig},
