@@ -88,8 +88,8 @@ func (a *Actor) writePermits(ctx context.Context, _ *task) error {
 	return nil
 }
 
-// claimPermit deletes the first permit that is left, if no agent holds the lock. After an error it is unknown whether the
-// key was deleted: then this agent has no permit, and the next one can be claimed later.
+// claimPermit deletes the first permit that is left, if no agent holds the lock. After an error it is unknown whether
+// the key was deleted: then this agent has no permit, and the next one can be claimed later.
 func (a *Actor) claimPermit(ctx context.Context, t *task) error {
 	permits := t.on.Permits
 	if len(permits) == 0 {

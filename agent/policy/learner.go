@@ -166,7 +166,8 @@ func learnerPlacesTaken(v View) (string, bool) {
 		return "", false
 	}
 	return fmt.Sprintf("no spare can join or replace a voter: to leave room for one more learner than the permanent "+
-		"ones (%s), --max-learners must be at least %d, and the same on every member: %s", firstNames(permanent), need, why), true
+		"ones (%s), --max-learners must be at least %d, and the same on every member: %s",
+		firstNames(permanent), need, why), true
 }
 
 // learnersExceedLimit reports whether more learners are listed than this host's configuration allows: etcd would not
@@ -206,7 +207,8 @@ func restartLowersLimit(v View) (string, bool) {
 		return "", false
 	}
 	return fmt.Sprintf("%d learners are listed, and %s limits the next start of etcd to --max-learners %d: etcd would "+
-		"not start again → set it there to the value of the other members, at least %d", listed, v.Self.NextLearnersFrom, next, listed), true
+		"not start again → set it there to the value of the other members, at least %d",
+		listed, v.Self.NextLearnersFrom, next, listed), true
 }
 
 // leavesFirst reports whether a voter is dead, so that it is removed before its replacement is added as a learner. It

@@ -18,8 +18,8 @@ import (
 //
 // The holder of the lock may free space, and its operation waits meanwhile. If no agent holds the lock, an agent claims
 // a permit: a key that was written before the alarm. etcd still accepts a transaction that only deletes, so exactly one
-// agent can delete the key. The permit ends after PermitValid. PermitTaken after a permit was claimed, another agent may
-// claim the next one.
+// agent can delete the key. The permit ends after PermitValid. PermitTaken after a permit was claimed, another agent
+// may claim the next one.
 
 const (
 	// MaxPermits is how many agents may try, one after another, to free space for one alarm.
@@ -141,8 +141,8 @@ func remedy(v View) Decision {
 }
 
 // liveData returns the smallest number of bytes in use by a voter that has caught up, because all members hold the same
-// keys. A member counts what a compaction has released as in use until it writes again, which the alarm prevents: only a
-// defragmentation shows what is really in use.
+// keys. A member counts what a compaction has released as in use until it writes again, which the alarm prevents: only
+// a defragmentation shows what is really in use.
 func (v View) liveData() (live int64, known bool) {
 	for m := range v.Cluster.voters() {
 		d := m.Database
@@ -247,7 +247,8 @@ func defragmentOnline(v View, over []Member) Decision {
 func writePermits(v View) (Decision, bool) {
 	s := v.Space
 	if !s.Remediate || v.Self.Mode != Manage || !v.HostsFresh || !v.Cluster.Reachable || v.foreign() ||
-		s.Permits >= MaxPermits || s.RoomyFor < PermitSettle || v.Failed.Kind == StepWritePermits && v.Failed.Denied || v.Pause != nil {
+		s.Permits >= MaxPermits || s.RoomyFor < PermitSettle || v.Pause != nil ||
+		v.Failed.Kind == StepWritePermits && v.Failed.Denied {
 		return Decision{}, false
 	}
 	return do(Step{Kind: StepWritePermits, Why: "so that one agent can free space after a NOSPACE alarm"}), true

@@ -30,8 +30,8 @@ func (a *app) supportBundleCommand() *cobra.Command {
 		Short:   "Create a support bundle: one archive about this host",
 		Long: "Collect what quorumd, etcd, systemd and the kernel report about this host, and what the other hosts\n" +
 			"have published, in one compressed archive. Known secrets are removed, but review the archive before\n" +
-			"you send it. It works without quorumd and etcd: missing parts are listed, and the exit status is 69. Run\n" +
-			"it as root to include every file.",
+			"you send it. It works without quorumd and etcd: missing parts are listed, and the exit status is\n" +
+			"69. Run it as root to include every file.",
 		Example: examples("quorumctl support-bundle", "quorumctl support-bundle --out /tmp/n1.tar.gz"),
 		Args:    cobra.NoArgs,
 		RunE:    func(cmd *cobra.Command, _ []string) error { return a.supportBundle(cmd.Context(), out, file) },
@@ -95,7 +95,8 @@ func (a *app) showBundle(out string, files []supportbundle.File, unread []string
 			strings.Join(unread, ", "), warn})
 	}
 	missing := supportbundle.Missing(files)
-	p.line("wrote %s: %d files. Known secrets are removed, but review it before you send it.", out, len(files)+1-missing)
+	p.line("wrote %s: %d files. Known secrets are removed, but review it before you send it.", out,
+		len(files)+1-missing)
 	if err := a.write([]byte(p.String())); err != nil {
 		return err
 	}

@@ -19,8 +19,8 @@ import (
 
 // A cluster changes its CA in three steps: all hosts trust both CAs, all use certificates of the new CA, and all trust
 // only the new CA. All hosts can connect to each other during and after each step. etcd reads its trusted CAs at
-// startup, so the first and the last step need a restart of etcd on every host. Until the last step is complete, the rotation can be
-// reversed: the old CA becomes the target, and the hosts continue from their current step.
+// startup, so the first and the last step need a restart of etcd on every host. Until the last step is complete, the
+// rotation can be reversed: the old CA becomes the target, and the hosts continue from their current step.
 const (
 	stepBoth    = 1 // the hosts start to trust both CAs
 	stepLeaves  = 2 // the hosts get certificates of the new CA

@@ -66,7 +66,8 @@ func loadText(m map[string]float64) ([]byte, error) {
 	line("messages: %s received, %s on average; %s sent, %s on average",
 		n("grpc_server_msg_received_total"), average(m, "received"), n("grpc_server_msg_sent_total"),
 		average(m, "sent"))
-	line("slow: %s requests were applied slowly, %s linearizable reads were slow or timed out", n("etcd_server_slow_apply_total"),
+	line("slow: %s requests were applied slowly, %s linearizable reads were slow or timed out",
+		n("etcd_server_slow_apply_total"),
 		n("etcd_server_slow_read_indexes_total"))
 	line("database: %s keys, %s bytes, %s in use", n("etcd_debugging_mvcc_keys_total"),
 		n("etcd_mvcc_db_total_size_in_bytes"), n("etcd_mvcc_db_total_size_in_use_in_bytes"))

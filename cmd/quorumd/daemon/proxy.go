@@ -53,8 +53,8 @@ func Proxy(ctx context.Context, path string, log *slog.Logger) error {
 		return err
 	}
 	if conf.Proxy == (config.Proxy{}) {
-		return exitError{exitConfig, fmt.Errorf("cannot forward: neither proxy.listen nor proxy.learnerListen is set in "+
-			"%s; set proxy.listen, for example to 127.0.0.1:2379, or disable quorumd-proxy.service", path)}
+		return exitError{exitConfig, fmt.Errorf("cannot forward: neither proxy.listen nor proxy.learnerListen is set "+
+			"in %s; set proxy.listen, for example to 127.0.0.1:2379, or disable quorumd-proxy.service", path)}
 	}
 	most, err := connections()
 	if err != nil {
