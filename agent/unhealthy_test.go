@@ -19,8 +19,12 @@ import (
 	"github.com/quorumd/quorumd/health"
 )
 
-// unhealthyFleetGrace is the grace period of an unhealthy voter in these tests.
-const unhealthyFleetGrace = 10 * time.Minute
+// unhealthyFleetGrace is the grace period of an unhealthy voter in these tests, and slowFleetGrace the longer one of a
+// voter that is only slow.
+const (
+	unhealthyFleetGrace = 10 * time.Minute
+	slowFleetGrace      = 6 * unhealthyFleetGrace
+)
 
 // fsyncCount is the fsync count of a host's etcd: five a second.
 type fsyncCount struct {
@@ -107,7 +111,7 @@ func TestAForgedHostRecordRemovesNoHealthyVoter(t *testing.T) {
 				defer f.close()
 				f.spareReady()
 				f.forgeRecord("v3", func(h *record.Host) { h.Health, h.HealthText = state.String(), "DISK_FSYNC_SLOW" })
-				f.pass(unhealthyFleetGrace + 5*time.Minute)
+				f.pass(slowFleetGrace + 5*time.Minute)
 				if v := f.voters(); !slices.Equal(v, []string{"v1", "v2", "v3"}) {
 					t.Fatalf("the voters are %v: one forged record has removed a healthy voter", v)
 				}
@@ -150,9 +154,9 @@ func TestAPermanentlySlowVoterIsReplacedSoonAfterTheGracePeriod(t *testing.T) {
 		defer f.close()
 		f.spareReady()
 		f.slows("v3", 154*time.Millisecond)
-		took := f.until(unhealthyFleetGrace+5*time.Minute, "the spare votes in place of v3", func() bool {
+		took := f.until(slowFleetGrace+5*time.Minute, "the spare votes in place of v3", func() bool {
 			return slices.Equal(f.voters(), []string{"v1", "v2", "s0000"})
 		})
-		t.Logf("it took %s with a grace period of %s", took, unhealthyFleetGrace)
+		t.Logf("it took %s with a grace period of %s", took, slowFleetGrace)
 	})
 }

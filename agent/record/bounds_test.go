@@ -99,7 +99,7 @@ func TestValueAboveABoundIsNeitherWrittenNorRead(t *testing.T) {
 	}
 	for text, want := range map[string]string{
 		`{"version":1,"hostName":"` + long + `"}`:                       "its hostName: 513 bytes; the limit is 512",
-		`{"version":1,"x":"` + strings.Repeat("x", 17<<10) + `"}`:       "fields that this agent does not know",
+		`{"version":1,"x":"` + strings.Repeat("x", 17<<10) + `"}`:       "fields unknown to this agent",
 		`{"version":1,"x":` + strings.Repeat(`{"a":`, 40) + `1` + "}}}": "more than 32 deep",
 	} {
 		if _, err := record.Decode[record.Op]([]byte(text)); err == nil || !strings.Contains(err.Error(), want) {

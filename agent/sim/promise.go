@@ -135,6 +135,9 @@ func withoutLock(kind policy.StepKind) bool {
 	switch kind {
 	case policy.StepTakeLock, policy.StepReleaseLock, policy.StepWriteEnv, policy.StepStartUnit, policy.StepStopUnit,
 		policy.StepFinishBootstrap, policy.StepLeaderStepsDown,
+		// during a NOSPACE alarm, no agent can take the lock
+		policy.StepClaimPermit, policy.StepWritePermits, policy.StepCompact, policy.StepLeadElsewhere,
+		policy.StepDefragmentOnline, policy.StepDisarmNoSpace,
 		policy.StepStopForRecovery, policy.StepCopyData, policy.StepPlaceCopy, policy.StepLayAside,
 		policy.StepEndRecovery: // during a recovery, no etcd can hold a lock
 		return true
