@@ -103,7 +103,7 @@ func (b *Builder) spaceOf(v *policy.View, r *round.Round) policy.Space {
 	for _, d := range r.Did.Defragmented {
 		age := r.At - d.At
 		switch {
-		case age > min(since, s.Compacted):
+		case age > min(since, s.Compacted, policy.DefragmentAgain):
 			continue
 		case d.At >= r.StatusesAt: // its effect has not been read yet
 			s.Defragmenting = d.MemberID

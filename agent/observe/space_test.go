@@ -89,7 +89,10 @@ func TestTheOutcomeOfADefragmentationCountsOnceItsEffectIsRead(t *testing.T) {
 	if len(s.Attempts) != 1 || s.Attempts[0].Failed != "no space left on device" || s.Defragmenting != 0 {
 		t.Errorf("%+v", s)
 	}
-	did.Compacted = stamp(a.at)
+	if s := a.look(policy.DefragmentAgain, false, did); len(s.Attempts) != 0 {
+		t.Errorf("an old attempt counts: %+v", s.Attempts)
+	}
+	did.Defragmented[0].At, did.Compacted = a.at-time.Second, stamp(a.at)
 	if s := a.look(time.Second, false, did); len(s.Attempts) != 0 {
 		t.Errorf("an attempt from before a compaction counts: %+v", s.Attempts)
 	}

@@ -28,6 +28,8 @@ const (
 	PermitValid = 20 * time.Minute
 	// DefragmentMax is the longest time that an agent waits for an online defragmentation.
 	DefragmentMax = 15 * time.Minute
+	// DefragmentAgain is when a defragmentation that failed or had no effect is tried again: keys may have been deleted.
+	DefragmentAgain = 5 * time.Minute
 	// PermitTaken is when the next permit may be claimed.
 	PermitTaken = PermitValid + DefragmentMax
 	// PermitSettle is for how long there must have been no alarm before agents write new permits. By then every agent
@@ -53,7 +55,8 @@ type Space struct {
 	Keep      int64
 	Compacted time.Duration // since this agent last compacted the keys for this alarm; or Never
 	Kept      int64         // the oldest revision that this compaction kept; 0 if there was none
-	// Attempts are the online defragmentations for this alarm that have ended since this compaction.
+	// Attempts are the online defragmentations for this alarm that have ended since this compaction, within
+	// DefragmentAgain.
 	Attempts []DefragAttempt
 	// Defragmenting is the member that this agent has asked to defragment its database and that has not finished; 0 if
 	// there is none.
@@ -201,8 +204,8 @@ func compact(v View, m Member, inUse int64) Decision {
 	return do(Step{Kind: StepCompact, Revision: v.Space.Keep, Why: live})
 }
 
-// defragmentOnline defragments the next database, each one once. The leader comes last, and transfers its leadership
-// first, because a leader answers no renewal of a lease during a defragmentation.
+// defragmentOnline defragments the next database that was not defragmented lately. The leader comes last, and transfers
+// its leadership first, because a leader answers no renewal of a lease during a defragmentation.
 func defragmentOnline(v View, over []Member) Decision {
 	tried := func(m Member) (DefragAttempt, bool) {
 		i := slices.IndexFunc(v.Space.Attempts, func(a DefragAttempt) bool { return a.MemberID == m.ID })

@@ -270,6 +270,11 @@ func (s spaceScope) successors(w spaceWorld) (next []spaceWorld, events []string
 				n.hosts[h].awaits, n.hosts[h].tried[g.awaits] = -1, true
 			})
 		}
+		if g.tried != [spaceHosts]bool{} {
+			add("the defragmentations by "+name+" are old", func(n *spaceWorld) {
+				n.hosts[h].tried = [spaceHosts]bool{}
+			})
+		}
 		if g.compacted {
 			add("more history of "+name+" is old enough", func(n *spaceWorld) {
 				n.hosts[h].compacted, n.hosts[h].tried = false, [spaceHosts]bool{}
