@@ -28,7 +28,8 @@ const (
 	PermitValid = 20 * time.Minute
 	// DefragmentMax is the longest time that an agent waits for an online defragmentation.
 	DefragmentMax = 15 * time.Minute
-	// DefragmentAgain is when a defragmentation that failed or had no effect is tried again: keys may have been deleted.
+	// DefragmentAgain is when a defragmentation that failed or had no effect is tried again: keys may have been
+	// deleted.
 	DefragmentAgain = 5 * time.Minute
 	// PermitTaken is when the next permit may be claimed.
 	PermitTaken = PermitValid + DefragmentMax
