@@ -44,7 +44,7 @@ type Options struct {
 	Machine Machine
 	// Hooks run before and after an operation; nil if there are none.
 	Hooks hooks.Programs
-	Space act.Space // nil if the agent cannot free space
+	Space *cluster.Client // frees space after a NOSPACE alarm; nil if the agent cannot
 	// DeleteOldDatabase deletes the database from before a defragmentation; nil if the agent cannot defragment.
 	DeleteOldDatabase func(ctx context.Context) error
 	// Snapshots runs the snapshot jobs; nil if no store is configured.

@@ -60,7 +60,7 @@ func (s *slowAsPeers) present() string {
 	switch {
 	case !c.answered() && c.habitual:
 		return text + "; slower than usual, but for no longer than usual at this hour"
-	case !c.answered() && c.asEver():
+	case !c.answered() && c.likeLastWeek():
 		return text + "; as fast as in the last week"
 	case !c.answered():
 		return text + fmt.Sprintf("; as fast as the other voters' when compared %s ago", show(c.now-c.agreedAt))

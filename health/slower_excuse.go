@@ -8,14 +8,14 @@ import (
 	"time"
 )
 
-// disagrees reports whether the disk is as fast as the other voters' and as its own past, or slower for no longer than
-// it often is at this hour: what slows the writes down is not this disk, or passes. pending reports whether that is not
-// known yet. Either way the check of fsync has a reason to ask.
+// disagrees reports whether this disk is not the cause of slow writes: it is as fast as the other voters' disks or as
+// in its own past, or it has been slower for no longer than usual at this hour. pending means that this is not known
+// yet. Unless the disk's own past already answers, every call counts as a need of the fsync check for a comparison.
 func (c *comparison) disagrees() (disagrees, pending bool) {
 	if c.usual == 0 || len(c.peers.All) < peersFewest {
 		return false, false
 	}
-	if c.habitual || c.asEver() || c.agreed() {
+	if c.habitual || c.likeLastWeek() || c.agreed() {
 		c.excused, c.doubtSince = true, 0
 		return true, false
 	}
@@ -29,7 +29,7 @@ func (c *comparison) disagrees() (disagrees, pending bool) {
 		if c.excused {
 			c.explained = c.now
 		}
-		// The comparison has a finding of its own if the writes stay slower for long enough.
+		// Still pending: if writes stay slow for long enough, the comparison has a finding of its own.
 		return c.excused, !c.excused && c.p50 > 0 && !wide && c.track.State == OK && c.highest(atOnce) == nil
 	case c.askedSince != 0:
 		return false, c.now-c.askedSince < c.pace.answers
@@ -37,9 +37,9 @@ func (c *comparison) disagrees() (disagrees, pending bool) {
 	return false, c.now-c.doubtSince < c.pace.doubts+c.pace.answers/2
 }
 
-// asEver reports whether the disk is as fast as in the last week, also in the slowest tenth of its writes. Then its
-// writes exceed the limit because they always have, and no other voter is asked.
-func (c *comparison) asEver() bool {
+// likeLastWeek reports whether the disk is as fast as in the last week, also in the slowest tenth of its writes. Then
+// its writes exceed the limit because they always have, and this host asks no other voter.
+func (c *comparison) likeLastWeek() bool {
 	climbs := slices.ContainsFunc(c.climbs, func(r climb) bool { return r.since != 0 })
 	return !climbs && !c.history.Young() && c.p90 > 0 && c.p90 < agreedWithin*c.usual90
 }
@@ -59,8 +59,8 @@ func (c *comparison) explain() {
 	}
 }
 
-// agreed reports whether the last comparison found the disk as fast as the others, and it still is as fast as then, or
-// slower only as it often is at this hour.
+// agreed reports whether the last comparison found the disk as fast as the other voters', and the disk is still about
+// as fast as it was then, apart from slowness that is usual at this hour.
 func (c *comparison) agreed() bool {
 	if c.agreedAt == 0 || c.now-c.agreedAt >= agreedLongest || c.p50 == 0 || c.beyondHabit(0) {
 		return false
@@ -74,8 +74,8 @@ func (c *comparison) agreed() bool {
 	return c.p90 < time.Duration(agreedWithin*habit)*c.agreedP90
 }
 
-// agree notes whether the answers of the other voters confirm that the disk is as fast as theirs. The first answers may
-// differ by chance: an agreement needs answers for as long as a difference would.
+// agree records whether the other voters' answers confirm that the disk is as fast as theirs. An agreement needs
+// answers for as long as a difference does, because the first answers may match by chance.
 func (c *comparison) agree() {
 	switch {
 	case !c.answered() || c.p50 == 0:
@@ -89,8 +89,8 @@ func (c *comparison) agree() {
 	}
 }
 
-// beyondHabit reports whether the writes have taken a multiple of the usual time for at least that time, and for longer
-// than the disk's habits explain.
+// beyondHabit reports whether writes have taken a multiple of the usual time for at least hold, and for longer than the
+// disk's habits explain.
 func (c *comparison) beyondHabit(hold time.Duration) bool {
 	for i := range c.climbs {
 		if r := &c.climbs[i]; r.since != 0 && c.now-r.since >= max(r.explained(c), hold) {
@@ -100,8 +100,7 @@ func (c *comparison) beyondHabit(hold time.Duration) bool {
 	return false
 }
 
-// widen notes since when the slowest tenth of the writes takes longer than on the other voters, while the median does
-// not.
+// widen updates answeredSince and wideSince.
 func (c *comparison) widen() {
 	p90 := lowerMedian(c.counting, func(p PeerWrites) time.Duration { return p.P90 })
 	switch {

@@ -54,7 +54,9 @@ type Options struct {
 	// machine.
 	Reboot func(ctx context.Context) error
 	Hooks  hooks.Programs // nil if there are none
-	Space  Space          // nil if the agent cannot free space
+	// Space frees space after a NOSPACE alarm; nil if the agent cannot. Its methods are not part of Etcd, which the
+	// simulation implements as well.
+	Space *cluster.Client
 	// DeleteOldDatabase deletes the database from before a defragmentation; nil if the agent cannot defragment.
 	DeleteOldDatabase func(ctx context.Context) error
 

@@ -10,8 +10,6 @@ import (
 	"testing"
 	"time"
 
-	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
-
 	"github.com/quorumd/quorumd/agent/cluster"
 	"github.com/quorumd/quorumd/agent/config"
 	"github.com/quorumd/quorumd/agent/hoststate"
@@ -54,7 +52,7 @@ func newBench(t *testing.T) *bench {
 	t.Cleanup(func() { _ = store.Close() })
 	b := &bench{t: t, member: member, store: store, probe: &hangingProbe{}, now: testNow}
 	opt := options(t, hoststate.HostFiles{})
-	opt.Etcd, opt.Probe = store, b.probe
+	opt.Etcd, opt.Space, opt.Probe = store, store, b.probe
 	opt.Now = func() time.Duration { return b.now }
 	opt.Config.Timing = config.Timing{
 		CallTimeout: 10 * time.Second, Interval: time.Minute, LockTTL: 2 * time.Minute, RenewGiveUp: time.Minute,
@@ -156,13 +154,7 @@ func TestStepThatFailsForLackOfSpaceIsMarked(t *testing.T) {
 	b := newBench(t)
 	b.must(policy.Step{Kind: policy.StepTakeLock})
 	b.must(policy.Step{Kind: policy.StepBeginJoin, Target: policy.RoleVoter})
-	client, err := b.member.Client()
-	must(t, err)
-	defer client.Close()
-	_, err = pb.NewMaintenanceClient(client.ActiveConnection()).Alarm(t.Context(), &pb.AlarmRequest{
-		Action: pb.AlarmRequest_ACTIVATE, Alarm: pb.AlarmType_NOSPACE, MemberID: 1,
-	})
-	must(t, err)
+	b.raiseNoSpace()
 	for _, s := range []policy.Step{
 		{Kind: policy.StepSetPhase, Phase: policy.PhaseAdded},
 		{Kind: policy.StepRollBack, Outcome: policy.JoinTimedOut},

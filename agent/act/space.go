@@ -20,13 +20,6 @@ import (
 	"github.com/quorumd/quorumd/agent/round"
 )
 
-// Space frees space in the databases of a cluster that rejects writes; see [cluster.Client].
-type Space interface {
-	Compact(ctx context.Context, revision int64) error
-	Defragment(ctx context.Context, endpoint string) error
-	DisarmNoSpace(ctx context.Context) error
-}
-
 // defragmentation runs online defragmentations, one at a time. One may take longer than a step, so it runs in the
 // background.
 type defragmentation struct {

@@ -340,13 +340,20 @@ func send[T any](ctx context.Context, c *Client, call func(context.Context, *cli
 func once[T any](ctx context.Context, c *Client, endpoint string,
 	call func(context.Context, *clientv3.Client) (T, error),
 ) (T, error) {
+	ctx, cancel := context.WithTimeout(ctx, c.opt.CallTimeout)
+	defer cancel()
+	return unbounded(ctx, c, endpoint, call)
+}
+
+// unbounded is once without a time limit of its own: only ctx bounds the call.
+func unbounded[T any](ctx context.Context, c *Client, endpoint string,
+	call func(context.Context, *clientv3.Client) (T, error),
+) (T, error) {
 	var none T
 	conn, err := c.conn(endpoint)
 	if err != nil {
 		return none, err
 	}
-	ctx, cancel := context.WithTimeout(ctx, c.opt.CallTimeout)
-	defer cancel()
 	before := c.token.now()
 	value, err := call(ctx, conn)
 	if c.opt.Login.User != "" && needsNewToken(err, before) { // the call has changed nothing

@@ -34,22 +34,14 @@ const defragPoll = 500 * time.Millisecond
 // read or write of a client meanwhile. After a failed call the member may continue, so Defragment returns only once the
 // member answers a read again. Only ctx bounds it.
 func (c *Client) Defragment(ctx context.Context, endpoint string) error {
-	conn, err := c.conn(endpoint)
-	if err != nil {
-		return err
-	}
-	before := c.token.now()
-	// the etcd client's own Defragment would open a connection for every call
-	call := func() error {
-		_, err := pb.NewMaintenanceClient(conn.ActiveConnection()).Defragment(ctx, &pb.DefragmentRequest{})
-		return clientv3.ContextError(ctx, err)
-	}
-	if err = call(); c.opt.Login.User != "" && needsNewToken(err, before) { // so it has changed nothing
-		if err = c.authenticate(ctx, before); err == nil {
-			err = call()
-		}
-	}
-	if err = readable(err); err == nil || Denied(err) {
+	_, err := unbounded(ctx, c, endpoint, func(ctx context.Context,
+		conn *clientv3.Client,
+	) (*pb.DefragmentResponse, error) {
+		// the etcd client's own Defragment would open a connection for every call
+		answer, err := pb.NewMaintenanceClient(conn.ActiveConnection()).Defragment(ctx, &pb.DefragmentRequest{})
+		return answer, clientv3.ContextError(ctx, err)
+	})
+	if err == nil || Denied(err) {
 		return err
 	}
 	for !c.reads(ctx, endpoint) {

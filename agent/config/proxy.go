@@ -11,12 +11,10 @@ import (
 // ProxyOn returns the key of a port of the proxy, its address, and the first of the URLs that already occupies it. All
 // are empty if there is none.
 func (c Config) ProxyOn(urls []string) (key, listen, url string) {
-	for _, port := range [][2]string{
-		{"proxy.listen", c.Proxy.Listen}, {"proxy.learnerListen", c.Proxy.LearnerListen},
-	} {
-		i := slices.IndexFunc(urls, func(url string) bool { return overlap(address(url), port[1]) })
+	for _, port := range c.Proxy.ports() {
+		i := slices.IndexFunc(urls, func(url string) bool { return overlap(address(url), port.listen) })
 		if i >= 0 {
-			return port[0], port[1], urls[i]
+			return port.key, port.listen, urls[i]
 		}
 	}
 	return "", "", ""
@@ -28,17 +26,22 @@ func (c Config) ProxyOn(urls []string) (key, listen, url string) {
 func (d *decoder) externalRules(c *Config) (rules []rule) {
 	const listen, from = "etcd.listenClientURL", "etcd.clientURL"
 	_, etcdPort, _ := net.SplitHostPort(address(c.Etcd.ClientURL))
-	for _, own := range [][2]string{
-		{"proxy.listen", c.Proxy.Listen}, {"proxy.learnerListen", c.Proxy.LearnerListen},
-	} {
-		_, port, _ := net.SplitHostPort(own[1])
+	for _, own := range c.Proxy.ports() {
+		_, port, _ := net.SplitHostPort(own.listen)
 		rules = append(rules, rule{
-			[]string{own[0], from, "etcd.runner"},
+			[]string{own.key, from, "etcd.runner"},
 			c.Etcd.Runner != RunnerExternal || d.setAt[listen] > 0 || port == "" || port != etcdPort,
 			"etcd.runner is external, and that etcd may also listen on the loopback address besides " +
-				d.show(from, c.Etcd.ClientURL) + ", as kubeadm does, so " + d.show(own[0], own[1]) +
+				d.show(from, c.Etcd.ClientURL) + ", as kubeadm does, so " + d.show(own.key, own.listen) +
 				" must use a different port; or set " + listen + " to etcd's address, if it listens on only one",
 		})
 	}
 	return rules
+}
+
+// proxyPort is a port of the proxy, with the key that sets it.
+type proxyPort struct{ key, listen string }
+
+func (p Proxy) ports() []proxyPort {
+	return []proxyPort{{"proxy.listen", p.Listen}, {"proxy.learnerListen", p.LearnerListen}}
 }

@@ -4,10 +4,6 @@
 package model
 
 import (
-	"fmt"
-	"slices"
-	"strings"
-
 	"github.com/quorumd/quorumd/agent/policy"
 )
 
@@ -299,58 +295,13 @@ func (s readdressScope) faultsOf(w *readdressWorld, h int, add func(string, func
 	}
 }
 
-// explore returns the first broken promise with its trace, or an empty string, and the number of states. It also finds
-// worlds from which no course of events without faults ends with every host done.
+// explore explores the worlds; after a release, operators repair what is left.
 func (s readdressScope) explore() (string, int) {
 	s.cache = map[readdressSeen]policy.Decision{}
-	type edge struct {
-		from  int
-		event string
-	}
-	first := s.initial()
-	all, number, came := []readdressWorld{first}, map[readdressWorld]int{first: 0}, []edge{{-1, ""}}
-	var before [][]int // predecessors without a fault
-	trace := func(i int) string {
-		var lines []string
-		for ; came[i].from >= 0; i = came[i].from {
-			lines = append(lines, came[i].event)
-		}
-		slices.Reverse(lines)
-		return strings.Join(lines, "\n")
-	}
-	before = append(before, nil)
-	for i := 0; i < len(all); i++ {
-		next, events := s.successors(all[i])
-		for k, n := range next {
-			at, known := number[n]
-			if !known {
-				at = len(all)
-				all, number[n], came = append(all, n), at, append(came, edge{i, events[k]})
-				before = append(before, nil)
-			}
-			if n.breach != "" {
-				return n.breach + "\n" + trace(at), len(all)
-			}
-			if n.faults == all[i].faults {
-				before[at] = append(before[at], i)
-			}
-		}
-	}
-	ends, queue := make([]bool, len(all)), []int{}
-	for i, w := range all {
-		if w.op < 0 && w.quiet() || w.released { // after a release, operators repair what is left
-			ends[i], queue = true, append(queue, i)
-		}
-	}
-	for ; len(queue) > 0; queue = queue[1:] {
-		for _, p := range before[queue[0]] {
-			if !ends[p] {
-				ends[p], queue = true, append(queue, p)
-			}
-		}
-	}
-	if i := slices.Index(ends, false); i >= 0 {
-		return fmt.Sprintf("every request ends\n%s\n%+v", trace(i), all[i]), len(all)
-	}
-	return "", len(all)
+	return worlds[readdressWorld]{
+		first: s.initial(), successors: s.successors, liveness: "every request ends",
+		breach: func(w readdressWorld) string { return w.breach },
+		faults: func(w readdressWorld) int { return w.faults },
+		ends:   func(w readdressWorld) bool { return w.op < 0 && w.quiet() || w.released },
+	}.explore()
 }

@@ -4,62 +4,19 @@
 package model
 
 import (
-	"fmt"
 	"slices"
 	"strings"
 	"testing"
 )
 
-// explore returns the first broken promise with its trace, or an empty string, and the number of states. It also finds
-// worlds from which no course of events without faults ends the alarm, although a permit is left.
+// explore explores the worlds. Without a permit, an operator has to end the alarm.
 func (s spaceScope) explore() (string, int) {
-	type edge struct {
-		from  int
-		event string
-	}
-	all, came, before := []spaceWorld{s.initial()}, []edge{{-1, ""}}, [][]int{nil}
-	number := map[spaceWorld]int{all[0]: 0}
-	trace := func(i int) string {
-		var lines []string
-		for ; came[i].from >= 0; i = came[i].from {
-			lines = append(lines, came[i].event)
-		}
-		slices.Reverse(lines)
-		return strings.Join(lines, "\n")
-	}
-	for i := 0; i < len(all); i++ {
-		next, events := s.successors(all[i])
-		for k, n := range next {
-			at, known := number[n]
-			if !known {
-				at, number[n] = len(all), len(all)
-				all, came, before = append(all, n), append(came, edge{i, events[k]}), append(before, nil)
-			}
-			if n.breach != "" {
-				return n.breach + "\n" + trace(at), len(all)
-			}
-			if n.faults == all[i].faults {
-				before[at] = append(before[at], i)
-			}
-		}
-	}
-	ends, queue := make([]bool, len(all)), []int{}
-	for i, w := range all {
-		if w.done() || w.alarm && w.permits == 0 {
-			ends[i], queue = true, append(queue, i)
-		}
-	}
-	for ; len(queue) > 0; queue = queue[1:] {
-		for _, p := range before[queue[0]] {
-			if !ends[p] {
-				ends[p], queue = true, append(queue, p)
-			}
-		}
-	}
-	if i := slices.Index(ends, false); i >= 0 {
-		return fmt.Sprintf("every alarm ends\n%s\n%+v", trace(i), all[i]), len(all)
-	}
-	return "", len(all)
+	return worlds[spaceWorld]{
+		first: s.initial(), successors: s.successors, liveness: "every alarm ends",
+		breach: func(w spaceWorld) string { return w.breach },
+		faults: func(w spaceWorld) int { return w.faults },
+		ends:   func(w spaceWorld) bool { return w.done() || w.alarm && w.permits == 0 },
+	}.explore()
 }
 
 func TestOneAgentAtATimeFreesSpaceInAnyOrderOfEvents(t *testing.T) {

@@ -8,8 +8,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strconv"
-	"strings"
+	"math"
+
+	"github.com/dustin/go-humanize"
+	"github.com/prometheus/common/expfmt"
+	"github.com/prometheus/common/model"
 )
 
 // etcdLoad reads what clients do to etcd from its metrics, in sentences: leaks of watches and leases, slow watchers and
@@ -20,7 +23,11 @@ func etcdLoad(metrics func(context.Context) ([]byte, error)) func(context.Contex
 		if err != nil {
 			return nil, err
 		}
-		return loadText(sums(text))
+		all, err := sums(text)
+		if err != nil {
+			return nil, err
+		}
+		return loadText(all)
 	}
 }
 
@@ -34,19 +41,19 @@ func loadMetrics() []string {
 }
 
 // sums returns the sum of each metric over its labels.
-func sums(text []byte) map[string]float64 {
+func sums(text []byte) (map[string]float64, error) {
+	parser := expfmt.NewTextParser(model.UTF8Validation)
+	families, err := parser.TextToMetricFamilies(bytes.NewReader(text))
+	if err != nil {
+		return nil, fmt.Errorf("cannot read etcd's metrics: %w", err)
+	}
 	all := map[string]float64{}
-	for line := range bytes.Lines(text) {
-		series, value, _ := strings.Cut(strings.TrimSpace(string(line)), " ")
-		if i := strings.LastIndexByte(series, '}'); i < 0 && strings.Contains(series, "{") {
-			continue // a space in a label, which none of these metrics has
-		}
-		name, _, _ := strings.Cut(series, "{")
-		if v, err := strconv.ParseFloat(value, 64); err == nil {
-			all[name] += v
+	for name, family := range families {
+		for _, m := range family.Metric {
+			all[name] += m.GetCounter().GetValue() + m.GetGauge().GetValue() + m.GetUntyped().GetValue()
 		}
 	}
-	return all
+	return all, nil
 }
 
 func loadText(m map[string]float64) ([]byte, error) {
@@ -67,8 +74,7 @@ func loadText(m map[string]float64) ([]byte, error) {
 		n("grpc_server_msg_received_total"), average(m, "received"), n("grpc_server_msg_sent_total"),
 		average(m, "sent"))
 	line("slow: %s requests were applied slowly, %s linearizable reads were slow or timed out",
-		n("etcd_server_slow_apply_total"),
-		n("etcd_server_slow_read_indexes_total"))
+		n("etcd_server_slow_apply_total"), n("etcd_server_slow_read_indexes_total"))
 	line("database: %s keys, %s bytes, %s in use", n("etcd_debugging_mvcc_keys_total"),
 		n("etcd_mvcc_db_total_size_in_bytes"), n("etcd_mvcc_db_total_size_in_use_in_bytes"))
 	return out.Bytes(), nil
@@ -83,15 +89,5 @@ func average(m map[string]float64, direction string) string {
 	return grouped(m["etcd_network_client_grpc_"+direction+"_bytes_total"]/count) + " bytes"
 }
 
-// grouped returns a number with thousands separated by commas, such as 12,345.
-func grouped(v float64) string {
-	text := strconv.FormatFloat(v, 'f', 0, 64)
-	sign := ""
-	if strings.HasPrefix(text, "-") {
-		sign, text = "-", text[1:]
-	}
-	for i := len(text) - 3; i > 0; i -= 3 {
-		text = text[:i] + "," + text[i:]
-	}
-	return sign + text
-}
+// grouped returns a number, rounded, with commas between its thousands, such as 12,345.
+func grouped(v float64) string { return humanize.Commaf(math.Round(v)) }

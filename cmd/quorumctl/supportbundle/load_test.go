@@ -25,7 +25,6 @@ etcd_network_client_grpc_received_bytes_total 2.048e+06
 etcd_server_slow_apply_total 4
 etcd_debugging_mvcc_keys_total 1000
 etcd_mvcc_db_total_size_in_bytes 1.048576e+06
-etcd_mvcc_db_total_size_in_use_in_bytes not-a-number
 `
 	const want = `watchers: 12,345 (3,000 slow) on 7 streams; 0 events are pending
 leases: 1,500,000 granted and 500,000 revoked or expired since etcd started, a difference of 1,000,000
@@ -43,6 +42,9 @@ database: 1,000 keys, 1,048,576 bytes, 0 in use
 	}
 	if got, err := read("quorumd_up 1\n", nil); err == nil {
 		t.Errorf("of another program: %s", got)
+	}
+	if got, err := read(metrics+"etcd_mvcc_db_total_size_in_use_in_bytes not-a-number\n", nil); err == nil {
+		t.Errorf("not metrics: %s", got)
 	}
 	if got, err := read("", errors.New("no answer")); err == nil || !strings.Contains(err.Error(), "no answer") {
 		t.Errorf("without an answer: %s, %v", got, err)

@@ -1,0 +1,77 @@
+// Copyright The quorumd Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package model
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// worlds are the states of a small world of its own, apart from the scopes of the model.
+type worlds[W comparable] struct {
+	first      W
+	successors func(W) (next []W, events []string) // the worlds after each possible event
+	breach     func(W) string                      // the promise that the last event broke, or an empty string
+	faults     func(W) int                         // the number of faults so far
+	ends       func(W) bool                        // nothing more has to happen
+	liveness   string                              // the promise that every world can come to such an end
+}
+
+// explore returns the first broken promise with its trace, or an empty string, and the number of states. It also finds
+// worlds from which no course of events without faults comes to an end.
+func (s worlds[W]) explore() (string, int) {
+	type edge struct {
+		from  int
+		event string
+	}
+	all, number, came := []W{s.first}, map[W]int{s.first: 0}, []edge{{-1, ""}}
+	before := [][]int{nil} // predecessors without a fault
+	trace := func(i int) string {
+		var lines []string
+		for ; came[i].from >= 0; i = came[i].from {
+			lines = append(lines, came[i].event)
+		}
+		slices.Reverse(lines)
+		return strings.Join(lines, "\n")
+	}
+	for i := 0; i < len(all); i++ {
+		next, events := s.successors(all[i])
+		for k, n := range next {
+			at, known := number[n]
+			if !known {
+				at, number[n] = len(all), len(all)
+				all, came, before = append(all, n), append(came, edge{i, events[k]}), append(before, nil)
+			}
+			if promise := s.breach(n); promise != "" {
+				return promise + "\n" + trace(at), len(all)
+			}
+			if s.faults(n) == s.faults(all[i]) {
+				before[at] = append(before[at], i)
+			}
+		}
+	}
+	if i := slices.Index(reaching(all, before, s.ends), false); i >= 0 {
+		return fmt.Sprintf("%s\n%s\n%+v", s.liveness, trace(i), all[i]), len(all)
+	}
+	return "", len(all)
+}
+
+// reaching reports for each world whether some course of events leads from it to an end.
+func reaching[W any](all []W, before [][]int, end func(W) bool) []bool {
+	ends, queue := make([]bool, len(all)), []int{}
+	for i, w := range all {
+		if end(w) {
+			ends[i], queue = true, append(queue, i)
+		}
+	}
+	for ; len(queue) > 0; queue = queue[1:] {
+		for _, p := range before[queue[0]] {
+			if !ends[p] {
+				ends[p], queue = true, append(queue, p)
+			}
+		}
+	}
+	return ends
+}
