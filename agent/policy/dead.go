@@ -325,7 +325,7 @@ func (v View) repairBlocked(setting string, grace time.Duration) string {
 	case v.Pause != nil:
 		return "the cluster is paused by " + v.Pause.By
 	case v.Op != nil:
-		return fmt.Sprintf("the %s of %s must end first", v.Op.Kind, v.Op.HostName)
+		return "the " + v.Op.label() + " must end first"
 	case v.blocksAll():
 		return "a record in etcd cannot be read"
 	}

@@ -4,6 +4,7 @@
 package policy
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"time"
@@ -59,6 +60,7 @@ const KindReplace = "replace"
 type operation struct {
 	kind   string
 	noun   string    // its name in messages
+	byHost bool      // its host acts on another member
 	phases []OpPhase // the phases of its record, in order
 	// carry continues the operation on its own host, from any point.
 	carry func(View) Decision
@@ -180,6 +182,17 @@ func (op *Op) info() operation {
 	return o
 }
 
+// noun returns what messages call the operation: the kind itself if this version does not know it.
+func (op *Op) noun() string { return cmp.Or(op.info().noun, op.Kind) }
+
+// label names the operation with its host: "cycle of n2", "replacement by n4".
+func (op *Op) label() string {
+	if op.info().byHost {
+		return op.noun() + " by " + op.HostName
+	}
+	return op.noun() + " of " + op.HostName
+}
+
 // removesMember reports whether the operation removes that member for good.
 func (op *Op) removesMember(m Member) bool {
 	out := op.info().removes
@@ -240,7 +253,7 @@ func othersOperation(v View) (Decision, bool) {
 		return Decision{}, false
 	}
 	if o.ownerOnly != nil && o.ownerOnly(v) {
-		return Decision{Step: Step{Kind: StepReleaseLock, Why: "a " + o.noun + " of " + op.HostName + " is in flight"}},
+		return Decision{Step: Step{Kind: StepReleaseLock, Why: "a " + op.label() + " is in flight"}},
 			v.Lock.Mine
 	}
 	if !v.Lock.Mine {
@@ -251,7 +264,7 @@ func othersOperation(v View) (Decision, bool) {
 		if v.Op.OrphanedFor < v.Limits.OrphanGrace+time.Duration(turn)*v.Limits.LockTTL {
 			return Decision{}, false
 		}
-		return do(Step{Kind: StepTakeLock, Why: "to roll back the " + o.noun + " of " + op.HostName +
+		return do(Step{Kind: StepTakeLock, Why: "to roll back the " + op.label() +
 			", whose agent is gone"}), true
 	}
 	// another host wrote the record although this host held the lock

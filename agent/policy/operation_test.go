@@ -65,7 +65,7 @@ func TestKindsOfOperationsDifferOnlyByTheirDeclarations(t *testing.T) {
 		KindCycle:   {takesDown: true, title: "cycle of n1 for reboot"},
 		KindLeave:   {out: 7, title: "leave of voter n1"},
 		KindRemove:  {removes: true, out: 7, title: "removal of member n3 (c0ffee) by n1"},
-		KindReplace: {out: 8, title: "replace of n1 as n3"},
+		KindReplace: {out: 8, title: "replacement by n1 as n3"},
 		"later":     {title: "later of n1 as n3"},
 	}
 	for _, kind := range Kinds() {

@@ -319,7 +319,7 @@ func operationInFlight(v View) (string, bool) {
 		h, found := unrecordedOperation(v)
 		return h.Name + " reports an operation of its own, but etcd has no record of it", found
 	}
-	text := fmt.Sprintf("%s of %s is in phase %s", v.Op.Kind, v.Op.HostName, v.Op.Phase)
+	text := fmt.Sprintf("%s is in phase %s", v.Op.label(), v.Op.Phase)
 	if v.Op.Overdue {
 		text += ", and has exceeded its announced duration"
 	}

@@ -53,7 +53,7 @@ func whyLeaving(v View, m Member) string {
 	h, present := v.hostOf(m)
 	switch {
 	case v.Op.removesMember(m):
-		return fmt.Sprintf("is being removed (%s)", v.Op.Kind)
+		return fmt.Sprintf("is being removed (%s)", v.Op.noun())
 	case v.Op.info().down && present && h.ID == v.Op.Host && !v.Op.back():
 		return "is taken down"
 	}

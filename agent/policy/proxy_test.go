@@ -60,12 +60,12 @@ func TestTheProxyUsesLiveAndHealthyVotersThatAreNotTakenDown(t *testing.T) {
 		"one is removed": {
 			func(v *View) { v.Op = &Op{Kind: KindRemove, Host: "id-n2", MemberID: 1} },
 			[]bool{unused, used, used},
-			"is being removed (remove)",
+			"is being removed (removal)",
 		},
 		"one is replaced": {
 			func(v *View) { v.Op = &Op{Kind: KindReplace, Host: "id-n4", Replaces: 1} },
 			[]bool{unused, used, used},
-			"is being removed (replace)",
+			"is being removed (replacement)",
 		},
 		"all are unhealthy": {
 			func(v *View) {

@@ -257,6 +257,7 @@ func removals() operation {
 	return operation{
 		kind:    KindRemove,
 		noun:    "removal",
+		byHost:  true,
 		phases:  []OpPhase{PhaseBegun, PhaseRemoving},
 		removes: func(op *Op) uint64 { return op.MemberID },
 		title: func(t OperationTitle) string {

@@ -4,6 +4,7 @@
 package policy
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -300,6 +301,7 @@ func replaces() operation {
 	return operation{
 		kind:          KindReplace,
 		noun:          "replacement",
+		byHost:        true,
 		phases:        []OpPhase{PhaseBegun, PhaseRemoving, PhaseAdded, PhaseStarted, PhasePromoted, PhaseRollback},
 		awaitsRecords: []OpPhase{PhaseBegun, PhaseRemoving},
 		joins:         true,
@@ -322,7 +324,7 @@ func replaceTitle(t OperationTitle) string {
 	case string(RoleSpare):
 		return "removal of its own member, whose data was lost, by " + t.HostName
 	}
-	return joinTitle(t)
+	return fmt.Sprintf("replacement by %s as %s", t.HostName, cmp.Or(t.Target, "member"))
 }
 
 // carryReplace continues this host's replacement from any point.

@@ -63,7 +63,7 @@ func operationRecorded(v View) (string, bool) {
 	if v.Op == nil {
 		return "", false
 	}
-	return fmt.Sprintf("%s of %s is in phase %s", v.Op.Kind, v.Op.HostName, v.Op.Phase), true
+	return fmt.Sprintf("%s is in phase %s", v.Op.label(), v.Op.Phase), true
 }
 
 // transferWaits returns why leadership is not transferred to a voter on request now, and whether there is a reason.

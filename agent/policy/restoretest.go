@@ -131,7 +131,7 @@ func noteRestoreTest(v View) RestoreTestNote {
 func (v View) endRestoreTest() string {
 	switch {
 	case v.Op != nil && v.Op.Host == v.Self.ID:
-		return fmt.Sprintf("this host is in an operation (%s)", v.Op.Kind)
+		return fmt.Sprintf("this host is in an operation (%s)", v.Op.noun())
 	case v.Spool.Testing && !v.hasRestoreTestRoom():
 		return fmt.Sprintf("%d MiB are left free on this host's disk", v.Spool.Free>>20)
 	}

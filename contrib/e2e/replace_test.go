@@ -58,7 +58,7 @@ func (w *world) repairOf(h *host) string {
 		w.t.Fatal(err)
 	}
 	for _, l := range lines {
-		if l.Kind == "operation" && strings.HasPrefix(l.Text, "replace of "+h.Options.Name+" ") {
+		if l.Kind == "operation" && strings.HasPrefix(l.Text, "replacement by "+h.Options.Name+" ") {
 			return l.Code + ": " + l.Text
 		}
 	}
@@ -89,7 +89,7 @@ func TestTheStandbyReplacesADeadFollowerWhichReturnsAsTheStandby(t *testing.T) {
 				"n4 step begin-replace recording that this host replaces a voter as voter: in place of n3",
 				"n4 step remove-member removing a member for good: in place of n3",
 				"n4 step promote promoting the learner to voter",
-				"n4 op JOINED replace of n4 as voter has ended",
+				"n4 op JOINED replacement by n4 as voter has ended",
 				"n3 step move-data-aside moving the old data directory aside: it belongs to member",
 				"n3 op JOINED join of n3 as standby has ended",
 			)

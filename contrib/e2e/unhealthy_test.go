@@ -148,7 +148,7 @@ func (s *unhealthyWorld) checkStepOrder(want ...policy.StepKind) {
 	var steps []string
 	ended := ""
 	for _, l := range lines {
-		if steps = append(steps, l.Code); l.Kind == "operation" && strings.HasPrefix(l.Text, "replace of n4 ") {
+		if steps = append(steps, l.Code); l.Kind == "operation" && strings.HasPrefix(l.Text, "replacement by n4 ") {
 			ended = l.Code + ": " + l.Text
 		}
 		if len(want) > 0 && l.Code == string(want[0]) && l.Outcome == record.StepOK {
