@@ -152,6 +152,49 @@ func TestTheReadmeIsShort(t *testing.T) {
 	}
 }
 
+// cells returns the cells of each row of a page's table with this heading, by the row's first cell and then by column.
+func cells(page, heading string) map[string]map[string]string {
+	_, section, _ := strings.Cut(page, "\n"+heading+"\n")
+	rows := map[string]map[string]string{}
+	var columns []string
+	for line := range strings.Lines(section) {
+		row := strings.Split(strings.Trim(line, "|\n"), "|")
+		for i := range row {
+			row[i] = strings.TrimSpace(row[i])
+		}
+		switch {
+		case strings.HasPrefix(line, "#"):
+			return rows
+		case !strings.HasPrefix(line, "|") || strings.HasPrefix(line, "|--"):
+		case columns == nil:
+			columns = row
+		default:
+			rows[row[0]] = map[string]string{}
+			for i, cell := range row[1:] {
+				rows[row[0]][columns[i+1]] = cell
+			}
+		}
+	}
+	return rows
+}
+
+func TestTheReadmeComparesAsThePageAboutAlternatives(t *testing.T) {
+	t.Parallel()
+	all := pages(t)
+	whole := cells(all["contrib/docs/alternatives.md"], "## Comparison")
+	short := cells(all["README.md"], "## Comparison")
+	if len(short) < 5 {
+		t.Fatalf("README.md compares only %d rows", len(short))
+	}
+	for row, columns := range short {
+		for column, cell := range columns {
+			if want, has := whole[row][column]; !has || cell != want {
+				t.Errorf("README.md has %q for %s in row %q, and alternatives.md %q", cell, column, row, want)
+			}
+		}
+	}
+}
+
 func TestPicturesAreSmall(t *testing.T) {
 	t.Parallel()
 	files, err := filepath.Glob("*.[ps][nv]g")
