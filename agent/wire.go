@@ -44,7 +44,8 @@ type Options struct {
 	Machine Machine
 	// Hooks run before and after an operation; nil if there are none.
 	Hooks hooks.Programs
-	Space *cluster.Client // frees space after a NOSPACE alarm; nil if the agent cannot
+	// Maintenance frees space after a NOSPACE alarm, and enables etcd's downgrade job; nil if the agent cannot.
+	Maintenance *cluster.Client
 	// DeleteOldDatabase deletes the database from before a defragmentation; nil if the agent cannot defragment.
 	DeleteOldDatabase func(ctx context.Context) error
 	// Snapshots runs the snapshot jobs; nil if no store is configured.
@@ -116,7 +117,7 @@ func New(opt Options) (*Agent, error) {
 	acts := act.Options{
 		Config: c, BootID: opt.BootID, Etcd: opt.Etcd, Unit: opt.Unit, Probe: opt.Probe,
 		MoveDataAside: opt.Data.MoveAside, Recovery: opt.Recovery, Hooks: opt.Hooks, Files: files,
-		DeleteOldDatabase: opt.DeleteOldDatabase, Space: opt.Space,
+		DeleteOldDatabase: opt.DeleteOldDatabase, Maintenance: opt.Maintenance,
 		Line:       a.publisher.Journal().Line,
 		ForgetData: a.observer.ForgetData, ForgetBinary: a.observer.ForgetBinary,
 		Now: opt.Now, Wall: opt.Wall, Logger: opt.Logger, Stepping: opt.Stepping,

@@ -54,9 +54,9 @@ type Options struct {
 	// machine.
 	Reboot func(ctx context.Context) error
 	Hooks  hooks.Programs // nil if there are none
-	// Space frees space after a NOSPACE alarm; nil if the agent cannot. Its methods are not part of Etcd, which the
-	// simulation implements as well.
-	Space *cluster.Client
+	// Maintenance frees space after a NOSPACE alarm, and enables etcd's downgrade job; nil if the agent cannot. Its
+	// methods are not part of Etcd, which the simulation implements as well.
+	Maintenance *cluster.Client
 	// DeleteOldDatabase deletes the database from before a defragmentation; nil if the agent cannot defragment.
 	DeleteOldDatabase func(ctx context.Context) error
 

@@ -52,7 +52,7 @@ func newBench(t *testing.T) *bench {
 	t.Cleanup(func() { _ = store.Close() })
 	b := &bench{t: t, member: member, store: store, probe: &hangingProbe{}, now: testNow}
 	opt := options(t, hoststate.HostFiles{})
-	opt.Etcd, opt.Space, opt.Probe = store, store, b.probe
+	opt.Etcd, opt.Maintenance, opt.Probe = store, store, b.probe
 	opt.Now = func() time.Duration { return b.now }
 	opt.Config.Timing = config.Timing{
 		CallTimeout: 10 * time.Second, Interval: time.Minute, LockTTL: 2 * time.Minute, RenewGiveUp: time.Minute,

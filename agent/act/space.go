@@ -109,7 +109,7 @@ func (a *Actor) permitClaimed(*task) { a.did.Permit = round.Stamp{Is: true, At: 
 
 // mayFreeSpace returns an error unless this agent holds the lock or, if no agent does, a permit that is still valid.
 func (a *Actor) mayFreeSpace(ctx context.Context, t *task) error {
-	if a.opt.Space == nil {
+	if a.opt.Maintenance == nil {
 		return errors.New("this agent cannot free space")
 	}
 	if a.lock.MayAct() {
@@ -126,7 +126,7 @@ func (a *Actor) mayFreeSpace(ctx context.Context, t *task) error {
 }
 
 func (a *Actor) compact(ctx context.Context, t *task) error {
-	return a.opt.Space.Compact(ctx, t.step.Revision)
+	return a.opt.Maintenance.Compact(ctx, t.step.Revision)
 }
 
 func (a *Actor) compacted(t *task) { a.did.Compacted, a.did.Kept = a.now(), t.step.Revision }
@@ -147,7 +147,7 @@ func (a *Actor) defragmentOnline(_ context.Context, t *task) error {
 	}
 	return a.defrag.start(m.ID, a.opt.Now, func(ctx context.Context) error {
 		began := a.opt.Now()
-		err := a.opt.Space.Defragment(ctx, m.ClientURLs[0])
+		err := a.opt.Maintenance.Defragment(ctx, m.ClientURLs[0])
 		if err != nil {
 			a.log.Warn("online defragmentation failed", "member", m.Name, "error", err)
 			return err
@@ -158,5 +158,5 @@ func (a *Actor) defragmentOnline(_ context.Context, t *task) error {
 }
 
 func (a *Actor) disarmNoSpace(ctx context.Context, _ *task) error {
-	return a.opt.Space.DisarmNoSpace(ctx)
+	return a.opt.Maintenance.DisarmNoSpace(ctx)
 }

@@ -67,6 +67,8 @@ func (a *Actor) table() []way {
 		{kind: policy.StepCompact, first: a.mayFreeSpace, do: a.compact, done: a.compacted},
 		{kind: policy.StepLeadElsewhere, first: a.mayFreeSpace, do: a.leadElsewhere},
 		{kind: policy.StepDefragmentOnline, first: a.mayFreeSpace, do: a.defragmentOnline},
+		{kind: policy.StepEnableDowngrade, do: a.enableDowngrade},
+		{kind: policy.StepCancelDowngrade, do: a.cancelDowngrade},
 		{kind: policy.StepDisarmNoSpace, first: a.mayFreeSpace, do: a.disarmNoSpace},
 
 		{kind: policy.StepStopForRecovery, do: a.stopUnit},

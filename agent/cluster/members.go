@@ -106,7 +106,9 @@ type Status struct {
 	Applied      uint64
 	Learner      bool
 	Version      string
-	DBSize       int64 // size of its database, in bytes
+	Storage      string // the version of its database's layout, such as "3.6.0"; empty before etcd 3.6
+	Downgrade    string // the target of the cluster's downgrade job, such as "3.6.0"; empty if none is enabled
+	DBSize       int64  // size of its database, in bytes
 	DBInUse      int64
 	DBQuota      int64 // 0 before etcd 3.6
 	Errors       []string
@@ -157,7 +159,12 @@ func (c *Client) answer(ctx context.Context, m Member) Status {
 	if err != nil {
 		return Status{Err: err}
 	}
+	target := ""
+	if s.DowngradeInfo.GetEnabled() {
+		target = cmp.Or(s.DowngradeInfo.GetTargetVersion(), "unknown")
+	}
 	return Status{
+		Storage: s.StorageVersion, Downgrade: target,
 		MemberID: s.Header.GetMemberId(), ClusterID: s.Header.GetClusterId(), Leader: s.Leader, Term: s.RaftTerm,
 		Index: s.RaftIndex, Applied: s.RaftAppliedIndex, Learner: s.IsLearner, Version: s.Version,
 		DBSize: s.DbSize, DBInUse: s.DbSizeInUse, DBQuota: s.DbSizeQuota, Errors: s.Errors, RTT: time.Since(began),

@@ -29,6 +29,8 @@ type RolloutRequest struct {
 	WithoutSnapshot bool `json:"withoutSnapshot,omitempty"`
 	// if version is a newer minor version: do not pause before the last member
 	NoHold bool `json:"noHold,omitempty"`
+	// lower the cluster version to that of version, which is of the preceding minor version: see etcd's downgrade job
+	Downgrade bool `json:"downgrade,omitempty"`
 	// for defrag: also defragment hosts on which that frees little space
 	Force bool `json:"force,omitempty"`
 	// only check the request, and return the rollout that would start
@@ -53,10 +55,12 @@ type Rollout struct {
 	State   string      `json:"state"`
 	Text    string      `json:"text,omitempty"` // why it is in that state
 	// Hold reports that the rollout has yet to pause before the last member with an older minor version of etcd.
-	Hold    bool          `json:"hold,omitempty"`
-	Started time.Time     `json:"started"`
-	Hosts   []RolloutHost `json:"hosts"`
-	DryRun  bool          `json:"dryRun,omitempty"` // nothing was started
+	Hold bool `json:"hold,omitempty"`
+	// Downgrade reports that the rollout lowers the cluster version, with etcd's downgrade job.
+	Downgrade bool          `json:"downgrade,omitempty"`
+	Started   time.Time     `json:"started"`
+	Hosts     []RolloutHost `json:"hosts"`
+	DryRun    bool          `json:"dryRun,omitempty"` // nothing was started
 	// only in a dry run of a readdress or defragmentation: the steps of the rollout, in order
 	Steps []policy.PlanStep `json:"steps,omitempty"`
 	// only in a dry run for all hosts: the members whose hosts are left out because their quorumd does not report

@@ -67,6 +67,13 @@ func (l *Lock) write(ctx context.Context, op record.Op, seen int64, also ...Extr
 		append([]clientv3.Op{clientv3.OpPut(l.opt.Keys.Op(), string(value))}, then...)...)
 }
 
+// Write replaces other records under the lock. It returns ErrTaken if one of them has changed, or if there is an
+// operation.
+func (l *Lock) Write(ctx context.Context, also ...Extra) error {
+	conditions, then := replaced(also)
+	return l.commit(ctx, "write a record next to", 0, conditions, then...)
+}
+
 func (l *Lock) commit(ctx context.Context, verb string, seen int64, more []clientv3.Cmp, then ...clientv3.Op) error {
 	token := l.Token()
 	if token == 0 || !l.MayAct() {

@@ -221,6 +221,9 @@ func (b *Builder) members(v *policy.View, r *round.Round) {
 			leader, term = s.Leader, s.Term
 		}
 		v.Cluster.DBSize = max(v.Cluster.DBSize, uint64(max(0, s.DBSize)))
+		if s.Downgrade != "" {
+			v.Cluster.Job = policy.DowngradeJob{Enabled: true, Target: b.version(s.Downgrade)}
+		}
 	}
 	v.Cluster.Intact, v.Cluster.Roomy, v.Cluster.Alarms = alarmsOf(r)
 	head, listed := r.Statuses[leader]
@@ -230,6 +233,7 @@ func (b *Builder) members(v *policy.View, r *round.Round) {
 		member := policy.Member{
 			ID: m.ID, Name: m.Name, PeerURL: firstOf(m.PeerURLs), Learner: m.Learner,
 			Leader: m.ID == leader, ThinksLearner: s.Learner, Version: b.version(s.Version), RTT: s.RTT,
+			Storage:  b.version(s.Storage),
 			Live:     s.Err == nil && s.MemberID == m.ID && s.Leader != 0 && (m.Learner || serves(r, s)),
 			Errors:   len(s.Errors) > 0,
 			Database: policy.Database{Size: s.DBSize, InUse: s.DBInUse, Quota: s.DBQuota},

@@ -69,6 +69,7 @@ func rolloutOf(r *round.Round) *policy.Rollout {
 		ID: r.Rollout.ID, Work: policy.Work(r.Rollout.Work), Runs: r.Rollout.State == record.RolloutRunning,
 		Over:    r.Rollout.State == record.RolloutDone || r.Rollout.State == record.RolloutAborted,
 		Upgrade: r.Rollout.Etcd, WithoutSnapshot: r.Rollout.Bare, Raises: r.Rollout.Raises, Hold: r.Rollout.Hold,
+		Downgrade: r.Rollout.Downgrade, Job: r.Rollout.DowngradeJob,
 		Began:   max(0, r.Wall.Sub(r.Rollout.Began())),
 		Waiting: r.Rollout.Waiting(), Due: r.LastRequest == nil || !r.LastRequest.Had(*r.Rollout),
 	}

@@ -58,7 +58,7 @@ func (o *Operator) StartRollout(ctx context.Context, req control.RolloutRequest,
 	}
 	rollout := record.Rollout{
 		ID: strings.ToLower(rand.Text()[:8]), Work: string(req.Work), Command: req.Command, Etcd: req.Version,
-		Bare: req.WithoutSnapshot, Raises: raises, Hold: raises && !req.NoHold,
+		Bare: req.WithoutSnapshot, Raises: raises, Hold: raises && !req.NoHold, Downgrade: req.Downgrade,
 		Reason: req.Reason, By: by, Started: o.opt.Wall().UTC(),
 	}
 	rollout.Since = rollout.Started
@@ -103,6 +103,9 @@ func (o *Operator) raisesVersion(cannot string, req control.RolloutRequest) (boo
 	if r == nil {
 		return false, refuse(control.Conflicts, control.CodeConflict, cannot+"the members have not answered yet",
 			"try again when the cluster has a quorum")
+	}
+	if req.Downgrade {
+		return false, refused(cannot, policy.AgainstDowngrade(r.View, req.Version))
 	}
 	against := policy.AgainstUpgrade(r.View, req.Work, req.Version)
 	return policy.RaisesVersion(r.View, req.Version), refused(cannot, against)
@@ -155,6 +158,8 @@ func (o *Operator) rolloutPreview(would record.Rollout, chosen []policy.RolloutH
 	switch {
 	case out.Work == policy.WorkReaddress:
 		out.Steps = policy.ReaddressPlan(r.View, chosen)
+	case out.Downgrade:
+		out.Steps = policy.DowngradePlan(r.View, chosen, out.Version)
 	case out.Work == policy.WorkCommand && out.Version != "":
 		out.Steps = policy.UpgradePlan(r.View, chosen, out.Version, would.Hold)
 	case out.Work == policy.WorkDefrag:

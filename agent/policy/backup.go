@@ -193,7 +193,11 @@ func snapshotFirst(v View) (string, bool) {
 			next = cmp.Or(h.Name, h.ID)
 		}
 	}
-	before := fmt.Sprintf("before etcd on %s is upgraded to %s", next, r.Upgrade)
+	change := "upgraded"
+	if r.Downgrade {
+		change = "downgraded"
+	}
+	before := fmt.Sprintf("before etcd on %s is %s to %s", next, change, r.Upgrade)
 	from, why := v.backupSource()
 	if why != "" {
 		return fmt.Sprintf("a snapshot is needed %s, but no host can take one: %s", before, why), true

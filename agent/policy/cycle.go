@@ -396,7 +396,7 @@ func stoppedWithoutOperation(v View) Decision {
 // stopMember stops the member's etcd, after the operator's hooks and a leadership transfer.
 func stopMember(v View, m Member) Decision {
 	if r, holds := vetoed(v, vetoOperationInFlight, vetoCommonCause, vetoQuorumAtRisk, vetoLearnerUnsettled,
-		vetoPeerTLSMissing, vetoLowersLimit); holds {
+		vetoPeerTLSMissing, vetoLowersLimit, vetoDowngradeAwaited); holds {
 		// etcd is untouched, so other hosts may go first
 		if v.Op.Phase == PhaseBegun && v.Asked.Before.State != HooksRunning && !v.Asked.Stopped && !urlUpdated(v) {
 			return do(Step{Kind: StepEndOp, Outcome: r.Code, Why: r.Text})

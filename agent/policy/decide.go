@@ -298,6 +298,7 @@ func concerns() []concern {
 		{"leadership transfer from an unhealthy leader", stepDown},
 		{"requested member removal", removal},
 		{"surplus voter of a smaller cluster", leave},
+		{"etcd's downgrade job of a rollout", downgradeJob},
 		{"this host's request", cycle},
 		{"another host's operation", othersOperation},
 		{"leadership transfer on request", requestedTransfer},

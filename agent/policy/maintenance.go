@@ -211,6 +211,7 @@ func cycleVetoes() []veto {
 		vetoQuorumAtRisk(),
 		vetoLearnerUnsettled(),
 		vetoNotSettled(),
+		vetoDowngradeAwaited(),
 		vetoCycleQueued(),
 	}
 }

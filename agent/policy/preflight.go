@@ -51,6 +51,7 @@ func hostVetoes() []veto {
 		vetoVersionUnsafe(),
 		vetoVersionIncompatible(),
 		vetoVersionUntested(),
+		vetoDowngradeEnabled(),
 		vetoHealthUnknown(),
 		vetoNotQualified(),
 		vetoHealthBad(),

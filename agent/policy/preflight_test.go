@@ -32,6 +32,7 @@ func TestTheVetoesOfAHostAreCheckedInOrder(t *testing.T) {
 			{VersionUnsafe, true},
 			{VersionIncompatible, true},
 			{VersionUntested, true},
+			{DowngradeEnabled, false},
 			{HealthUnknown, true},
 			{NotQualified, true},
 			{HealthBad, true},
@@ -71,6 +72,7 @@ func TestTheVetoesOfAHostAreCheckedInOrder(t *testing.T) {
 			{QuorumAtRisk, false},
 			{LearnerUnsettled, false},
 			{Settling, false},
+			{DowngradeAwaited, false},
 			{CycleQueued, false},
 		}},
 		"from removing a member": {removalVetoes(), []vetoEntry{

@@ -110,6 +110,8 @@ const (
 	RestoreTestFailed        ReasonCode = "RESTORE_TEST_FAILED"
 	SnapshotFirst            ReasonCode = "SNAPSHOT_FIRST"
 	UpgradeHeld              ReasonCode = "UPGRADE_HELD"
+	DowngradeAwaited         ReasonCode = "DOWNGRADE_AWAITED"
+	DowngradeEnabled         ReasonCode = "DOWNGRADE_ENABLED"
 	Ejected                  ReasonCode = "EJECTED"
 	TooManyVoters            ReasonCode = "TOO_MANY_VOTERS"
 	SizeDiffers              ReasonCode = "SIZE_DIFFERS"
@@ -561,6 +563,15 @@ func plannedReasons() []ReasonInfo {
 				"or aborts it, that member is not removed either",
 			"quorumctl upgrade resume continues, and then no member can be rolled back; quorumctl upgrade abort " +
 				"--command NAME --reason '<why>' rolls the upgraded hosts back",
+		},
+		{
+			DowngradeAwaited, "before its etcd is replaced, this host waits until every member is ready for the older " +
+				"version", "",
+		},
+		{
+			DowngradeEnabled, "etcd's downgrade job is enabled: until it has ended, no new member can start",
+			"quorumctl upgrade status shows what the downgrade waits for; quorumctl upgrade abort cancels it; " +
+				"etcdctl downgrade cancel cancels one that quorumd has not enabled",
 		},
 		{
 			StandbysDiffer, "cluster.standbys differs between hosts; only a host with 1 becomes the standby",

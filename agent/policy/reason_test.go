@@ -29,7 +29,7 @@ func TestEveryReasonIsDeclared(t *testing.T) {
 		OperationRejected, Joined, ClusterExists, Starting, MemberDown, MemberLost, StepFailed, QuorumAtRisk,
 		LearnerUnsettled, CycleQueued, InMaintenance, MaintenanceOverdue, RebootAwaited, HealthAwaited,
 		LeadershipNotTransferred, LeaderSlow, HookRunning, HookFailed, CommandRunning, CommandFailed, Stopping,
-		Defragmenting, DefragFailed, FreeingSpace,
+		Defragmenting, DefragFailed, FreeingSpace, DowngradeAwaited, DowngradeEnabled,
 		Returning, NotBack,
 		Cycled, Cancelled, Recalled, RecordUnreadable, MemberLive, Removed, RepairLimitReached, VoterDead,
 		VoterUnhealthy,

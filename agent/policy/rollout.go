@@ -24,6 +24,8 @@ type Rollout struct {
 	Began           time.Duration // since the rollout was started or last resumed
 	Over            bool          // the rollout is aborted or done
 	Raises          bool          // the rollout ends with the point of no return
+	Downgrade       bool          // the rollout lowers the cluster version to that of Upgrade
+	Job             bool          // quorumd has enabled etcd's downgrade job for this rollout, and has not cancelled it
 }
 
 // CountedInRollout reports whether a rollout counts a finished request as done, so that it does not take the host down

@@ -55,6 +55,8 @@ const (
 	StepLeadElsewhere      StepKind = "lead-elsewhere"
 	StepDefragmentOnline   StepKind = "defragment-online"
 	StepDisarmNoSpace      StepKind = "disarm-no-space"
+	StepEnableDowngrade    StepKind = "enable-downgrade"
+	StepCancelDowngrade    StepKind = "cancel-downgrade"
 )
 
 // StepInfo declares a kind of step.
@@ -144,6 +146,8 @@ func Steps() []StepInfo {
 		},
 		{Kind: StepDefragmentOnline, Calls: quick, Doing: "starting to defragment the database of a member online"},
 		{Kind: StepDisarmNoSpace, Calls: orders, Doing: "disarming the NOSPACE alarm"},
+		{Kind: StepEnableDowngrade, Locked: true, Calls: member, Doing: "enabling etcd's downgrade job"},
+		{Kind: StepCancelDowngrade, Locked: true, Calls: member, Doing: "cancelling etcd's downgrade job"},
 		{
 			Kind: StepStopForRecovery, Drives: true, Calls: orders, Guard: GuardSet,
 			Doing: "stopping etcd for the recovery",
@@ -182,6 +186,7 @@ type Step struct {
 	MemberID uint64
 	Guard    StartGuard // how the start guard changes before the step begins
 	Revision int64      // compact: the oldest revision to keep
+	Version  string     // enable-downgrade: the minor version to lower the cluster version to, such as "3.6"
 	Outcome  ReasonCode
 	Why      string // for logs and the history
 }

@@ -57,6 +57,8 @@ func declaredSteps() []StepInfo {
 		},
 		{Kind: StepDefragmentOnline, Calls: 2, Doing: "starting to defragment the database of a member online"},
 		{Kind: StepDisarmNoSpace, Calls: 4, Doing: "disarming the NOSPACE alarm"},
+		{Kind: StepEnableDowngrade, Locked: true, Calls: 3, Doing: "enabling etcd's downgrade job"},
+		{Kind: StepCancelDowngrade, Locked: true, Calls: 3, Doing: "cancelling etcd's downgrade job"},
 		{Kind: StepStopForRecovery, Drives: true, Calls: 4, Guard: GuardSet, Doing: "stopping etcd for the recovery"},
 		{Kind: StepCopyData, Calls: 2, Guard: GuardSet, Doing: "starting to copy the survivor's data"},
 		{Kind: StepPlaceCopy, Calls: 4, Doing: "moving the old data aside and the copy into place"},

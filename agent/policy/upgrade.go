@@ -25,14 +25,15 @@ type NextEtcd struct {
 }
 
 // againstNext returns why a host is not prepared for a version, or nil. A host without etcd.nextBinary is not checked,
-// nor is a rollout that stays within a minor version or goes back: it may repair the host.
+// nor is a rollout that stays within a minor version. One that goes back is checked only if etcd.nextBinary is that
+// version: it may repair the host.
 func againstNext(h RolloutHost, version string) *Refusal {
 	const fix = "correct it on that host, then systemctl reload quorumd there; a flag of the running etcd counts " +
 		"until etcd restarts without it"
 	problem, remedy, _ := strings.Cut(h.Next.Problem, " → ")
 	to, is := ParseVersion(version), ParseVersion(h.Etcd)
 	switch {
-	case h.Next == NextEtcd{} || !is.minor().Less(to.minor()):
+	case h.Next == NextEtcd{} || is.minor() == to.minor() || to.Less(is) && h.Next.Version != version:
 		return nil
 	case h.Next.Version != version && h.Next.Version != "":
 		return conflicts("", "etcd.nextBinary on "+h.Name+" is etcd "+h.Next.Version+", not "+version, fix)
@@ -51,8 +52,13 @@ func floorOf(minor int64) int64 {
 // minor returns the version without its patch.
 func (v Version) minor() Version { return Version{Major: v.Major, Minor: v.Minor} }
 
-// minorText returns the minor version as text, such as "3.6".
-func (v Version) minorText() string { return fmt.Sprintf("%d.%d", v.Major, v.Minor) }
+// minorText returns the minor version as text, such as "3.6", or "unknown".
+func (v Version) minorText() string {
+	if !v.Known() {
+		return v.String()
+	}
+	return fmt.Sprintf("%d.%d", v.Major, v.Minor)
+}
 
 // AgainstUpgrade returns why etcd may not be rolled out in this version, or nil. A version that cannot be parsed is not
 // checked. A rollout within a minor version, and one that goes back, may repair a cluster: only an upgrade requires
@@ -87,7 +93,7 @@ func AgainstUpgrade(v View, w Work, version string) *Refusal {
 			return refusal
 		}
 	}
-	return againstUnready(v)
+	return againstUnready(v, "upgrade")
 }
 
 // againstJump returns why a member may not be upgraded to a version in one go, or nil.
@@ -109,14 +115,14 @@ func againstJump(m Member, to Version) *Refusal {
 	return nil
 }
 
-// againstUnready returns why the cluster is not ready for an upgrade to the next minor version, or nil.
-func againstUnready(v View) *Refusal {
-	const wait = "quorumctl status; start the upgrade when every member is healthy"
+// againstUnready returns why the cluster is not ready for an upgrade or downgrade to another minor version, or nil.
+func againstUnready(v View, what string) *Refusal {
+	wait := "quorumctl status; start the " + what + " when every member is healthy"
 	for _, m := range v.Cluster.Members {
 		h, present := v.hostOf(m)
 		switch {
 		case !m.answers():
-			return conflicts("", m.label()+" does not answer, so the upgrade could not be completed",
+			return conflicts("", m.label()+" does not answer, so the "+what+" could not be completed",
 				"start its etcd, or quorumctl member remove "+m.label()+" --reason '<why>'")
 		case m.Errors:
 			return conflicts("", "etcd on "+m.label()+" reports errors", wait)
@@ -146,7 +152,7 @@ func againstRollback(v View, to Version) *Refusal {
 	}
 	return conflicts(VersionIncompatible, "no member runs etcd "+to.minorText()+" any more, so the cluster version "+
 		"has been raised, and etcd "+to.minorText()+" does not start",
-		"etcdctl downgrade prepares etcd's own downgrade, which quorumd does not support")
+		"quorumctl upgrade downgrade "+to.String()+" --command NAME --reason '<why>'")
 }
 
 // answers reports whether the member has answered with its version.

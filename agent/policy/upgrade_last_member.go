@@ -16,7 +16,7 @@ import "fmt"
 // unknown if none will. A member without a known version may run the new one.
 func lastOfUpgrade(v View, m Member, joined Version) (why string, ok bool) {
 	r := v.Rollout
-	if r == nil || r.Over || v.foreign() {
+	if r == nil || r.Over || r.Downgrade || v.foreign() {
 		return "", false
 	}
 	to := ParseVersion(r.Upgrade).minor()

@@ -147,6 +147,8 @@ func vetoRestoreTestOverdue() veto  { return veto{RestoreTestOverdue, false, res
 func vetoRestoreTestFailed() veto   { return veto{RestoreTestFailed, false, restoreTestFailed} }
 func vetoSnapshotFirst() veto       { return veto{SnapshotFirst, false, snapshotFirst} }
 func vetoUpgradeHeld() veto         { return veto{UpgradeHeld, false, upgradeHeld} }
+func vetoDowngradeAwaited() veto    { return veto{DowngradeAwaited, false, downgradeAwaited} }
+func vetoDowngradeEnabled() veto    { return veto{DowngradeEnabled, false, downgradeEnabled} }
 func vetoLastLeaves() veto          { return veto{UpgradeHeld, false, lastLeaves} }
 func vetoLastRemoved() veto         { return veto{UpgradeHeld, false, lastRemoved} }
 func vetoLastReplaced() veto        { return veto{UpgradeHeld, false, lastReplaced} }

@@ -267,6 +267,7 @@ type Cluster struct {
 	// Intact reports that no answering member raises the CORRUPT alarm, and Roomy that none raises NOSPACE.
 	Intact, Roomy bool
 	Alarms        string // the alarms and the members that raise them, as text
+	Job           DowngradeJob
 	// Led reports that this is the view of this host's own member, which leads. Then a voter is live if it follows this
 	// leader. Such a view serves only to decide about a leadership transfer.
 	Led        bool
@@ -293,7 +294,8 @@ type Member struct {
 	// ThinksLearner reports that the member itself claims to be a learner, which may lag behind the member list.
 	ThinksLearner bool
 	Version       Version
-	Lag           uint64 // raft entries behind the leader
+	Storage       Version // the version of its database's layout; unknown before etcd 3.6
+	Lag           uint64  // raft entries behind the leader
 	LagKnown      bool
 	RTT           time.Duration // the round-trip time of the deciding host's last request to the member; 0 if unknown
 	Errors        bool          // its status reports errors

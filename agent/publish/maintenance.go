@@ -53,7 +53,7 @@ func (p *Publisher) removalStatus(r *round.Round) (*control.Removal, *control.Re
 func RolloutOf(r record.Rollout, op *record.Op) control.Rollout {
 	out := control.Rollout{
 		ID: r.ID, Work: policy.Work(r.Work), Command: r.Command, Version: r.Etcd, Reason: r.Reason, By: r.By,
-		State: r.State, Text: r.Text, Hold: r.Hold, Started: r.Started,
+		State: r.State, Text: r.Text, Hold: r.Hold, Downgrade: r.Downgrade, Started: r.Started,
 	}
 	for _, h := range r.Hosts {
 		host := control.RolloutHost{ID: h.ID, Name: h.Name, State: h.State, Seconds: h.Seconds, TurnSeconds: h.Turn}

@@ -20,14 +20,18 @@ type Rollout struct {
 	Etcd    string `json:"etcd,omitempty"`    // the version that etcd must report afterwards; empty: any
 	Bare    bool   `json:"withoutSnapshot,omitempty"`
 	// the rollout has yet to pause before the last member with an older minor version
-	Hold    bool      `json:"hold,omitempty"`
-	Raises  bool      `json:"raises,omitempty"` // the rollout ends with the point of no return
-	Reason  string    `json:"reason" bound:"text"`
-	By      string    `json:"by"`
-	State   string    `json:"state"`
-	Text    string    `json:"text,omitempty" bound:"text"` // why the rollout is in that state
-	Started time.Time `json:"started"`
-	Since   time.Time `json:"since,omitzero"` // when the rollout last started, resumed, or finished a host
+	Hold   bool `json:"hold,omitempty"`
+	Raises bool `json:"raises,omitempty"` // the rollout ends with the point of no return
+	// the rollout lowers the cluster version to that of Etcd
+	Downgrade bool `json:"downgrade,omitempty"`
+	// quorumd is about to enable, or has enabled, etcd's downgrade job for this rollout, and has not cancelled it
+	DowngradeJob bool      `json:"downgradeJob,omitempty"`
+	Reason       string    `json:"reason" bound:"text"`
+	By           string    `json:"by"`
+	State        string    `json:"state"`
+	Text         string    `json:"text,omitempty" bound:"text"` // why the rollout is in that state
+	Started      time.Time `json:"started"`
+	Since        time.Time `json:"since,omitzero"` // when the rollout last started, resumed, or finished a host
 	// Resumed is how many times an operator has resumed the rollout. A host compares it to detect a record that is
 	// older than its own operation.
 	Resumed   int           `json:"resumed,omitempty"`

@@ -29,7 +29,7 @@ func (a *app) upgradeCommand() *cobra.Command {
 			"Resume an upgrade that is paused, or that has stopped because a host did not come back with the new\n"+
 				"version. If it is paused before the last member, no member can be rolled back once that one is\n"+
 				"upgraded."),
-		a.upgradeAbortCommand(),
+		a.upgradeAbortCommand(), a.downgradeCommand(),
 	)
 }
 
@@ -125,8 +125,9 @@ func (a *app) upgradeAbortCommand() *cobra.Command {
 	cmd := a.prints(&cobra.Command{
 		Use:   "abort [--command NAME --reason TEXT]",
 		Short: "Abort the upgrade; with --command, roll it back",
-		Long: "Abort the upgrade: no further host goes down, and it cannot be resumed. A host that is down comes\n" +
-			"back. Without --command the upgraded hosts keep the new version. With --command, then start a rollout\n" +
+		Long: "Abort the upgrade or downgrade: no further host goes down, and it cannot be resumed. A host that is\n" +
+			"down comes back. quorumd cancels etcd's downgrade job if it has enabled the job for a downgrade.\n" +
+			"Without --command the upgraded hosts keep the new version. With --command, then start a rollout\n" +
 			"that brings them back to the version of the oldest member: the program installs that version while\n" +
 			"etcd is stopped. This is possible until the last member runs the new version. With --dry-run, show\n" +
 			"the steps and change nothing.",
@@ -167,6 +168,11 @@ func (a *app) abortUpgrade(ctx context.Context, req control.RolloutRequest, dry 
 		return &failure{
 			code: exitFault, message: "cannot " + abortUpgrade + ": the last rollout is no upgrade",
 			hint: "quorumctl rollout status",
+		}
+	case s.Rollout.Downgrade && req.Command != "":
+		return &failure{
+			code: exitFault, message: "cannot " + rollBack + ": the last rollout is a downgrade",
+			hint: "quorumctl upgrade abort; then quorumctl upgrade start VERSION --command NAME --reason '<why>'",
 		}
 	}
 	if req.Command != "" { // first, so that nothing is aborted in vain

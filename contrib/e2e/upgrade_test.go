@@ -19,16 +19,16 @@ import (
 	"github.com/quorumd/quorumd/contrib/testbed/tempdir"
 )
 
-// upgradeWorld makes a world of three voters with this version of etcd, and with one command per version that installs
-// it: "etcd-v37" replaces the binary by the one of 3.7.
+// upgradeWorld makes a world of three voters with this version of etcd, and a fourth host that does not run yet. One
+// command per version installs it: "etcd-v37" replaces the binary by the one of 3.7.
 func upgradeWorld(t *testing.T, version string, others ...string) *world {
 	t.Helper()
-	w := newWorld(t, worldOptions{hosts: 3, voters: 3, each: func(_ int, o *testbed.HostOptions) {
+	w := newWorld(t, worldOptions{hosts: 4, voters: 3, each: func(_ int, o *testbed.HostOptions) {
 		o.Etcd = filepath.Join(t.TempDir(), "etcd")
 		must(t, os.Symlink(testbed.Etcd(t, version), o.Etcd))
 		o.Set["maintenance.hooks"], o.Set["maintenance.hookTimeout"] = filepath.Join(o.Dir, "hooks"), "20s"
 	}})
-	w.start()
+	w.start(w.hosts[:3]...)
 	w.bootstrap()
 	w.within(2*formation, "there are 3 voters", func() bool { return w.has(3, 0) })
 	w.waitRolesAgree()
@@ -44,10 +44,10 @@ func upgradeWorld(t *testing.T, version string, others ...string) *world {
 // installs returns the name of the command that installs a minor version, such as "etcd-v37".
 func installs(version string) string { return "etcd-" + strings.ReplaceAll(version, ".", "") }
 
-// minors returns the minor version that each member reports.
+// minors returns the minor version of each member in the order of the hosts, as each host reports its own.
 func (w *world) minors() string {
 	var all []string
-	for _, h := range w.hosts {
+	for _, h := range w.hosts[:3] {
 		s, ok := h.status()
 		if !ok {
 			return ""

@@ -93,6 +93,10 @@ func validateRollout(r *control.RolloutRequest) error {
 	if r.Force && r.Work != policy.WorkDefrag {
 		return badRequest("leave force out", "%s: force is not possible with %s", cannot, r.Work)
 	}
+	if r.Downgrade && (r.Work != policy.WorkCommand || r.Version == "" || len(r.Hosts) > 0) {
+		return badRequest("set work to command, name the command and the version, and leave hosts out",
+			"%s: a downgrade runs a command on all hosts to reach a version", cannot)
+	}
 	if r.AfterAbort && !r.DryRun {
 		return badRequest("set dryRun, or leave afterAbort out and abort the ongoing rollout first",
 			"%s: afterAbort is possible only with dryRun", cannot)

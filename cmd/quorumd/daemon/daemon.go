@@ -111,7 +111,7 @@ func Run(ctx context.Context, opt Options) error {
 		Config: conf, Instance: parts.instance, BootID: parts.bootID, Version: opt.Version,
 		Etcd: parts.etcd, Unit: parts.unit, Probe: parts.probe, Data: parts.data, Recovery: parts.recovery,
 		Hold: startGuardOf(conf, orders), Machine: machine(conf, log), Hooks: programs,
-		DeleteOldDatabase: programs.Clean, Space: parts.etcd,
+		DeleteOldDatabase: programs.Clean, Maintenance: parts.etcd,
 		Snapshots: openSnapshots(conf, opt.Config, log),
 		Sources: observe.Sources{
 			EtcdVersion: binaryVersion(conf.Etcd), Discovery: discovered(conf.Cluster, parts.etcd),

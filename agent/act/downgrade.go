@@ -1,0 +1,57 @@
+// Copyright The quorumd Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package act
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/quorumd/quorumd/agent/lock"
+	"github.com/quorumd/quorumd/agent/record"
+)
+
+// errNoDowngrade means that this agent cannot reach etcd's downgrade API.
+var errNoDowngrade = errors.New("this agent cannot enable or cancel etcd's downgrade job")
+
+// enableDowngrade enables etcd's downgrade job for the rollout. The rollout's record notes that first, so that the job
+// is cancelled even if this agent dies.
+func (a *Actor) enableDowngrade(ctx context.Context, t *task) error {
+	if a.opt.Maintenance == nil {
+		return errNoDowngrade
+	}
+	if err := a.noteDowngradeJob(ctx, t, true); err != nil {
+		return err
+	}
+	if !a.lock.MayAct() {
+		return lock.ErrLost
+	}
+	return a.opt.Maintenance.EnableDowngrade(ctx, t.step.Version)
+}
+
+// cancelDowngrade cancels etcd's downgrade job, and notes that it is no longer this rollout's.
+func (a *Actor) cancelDowngrade(ctx context.Context, t *task) error {
+	if a.opt.Maintenance == nil {
+		return errNoDowngrade
+	}
+	if err := a.opt.Maintenance.CancelDowngrade(ctx); err != nil {
+		return err
+	}
+	return a.noteDowngradeJob(ctx, t, false)
+}
+
+// noteDowngradeJob writes to the rollout's record whether quorumd has enabled the job. It returns an error if the
+// record has changed since it was read: an operator may have aborted the rollout.
+func (a *Actor) noteDowngradeJob(ctx context.Context, t *task, enabled bool) error {
+	if t.on.Rollout == nil {
+		return errors.New("there is no rollout")
+	}
+	next := *t.on.Rollout
+	next.DowngradeJob = enabled
+	value, err := record.Encode(next)
+	if err != nil {
+		return fmt.Errorf("cannot note the downgrade job: %w", err)
+	}
+	return a.lock.Write(ctx, lock.Extra{Key: a.keys.Rollout(), At: t.on.RolloutAt, Value: value})
+}

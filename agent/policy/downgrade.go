@@ -1,0 +1,207 @@
+// Copyright The quorumd Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package policy
+
+import (
+	"fmt"
+	"slices"
+)
+
+// A downgrade is a rollout to the preceding minor version of etcd, after the cluster version has been raised. An etcd of
+// that version starts only while etcd's own downgrade job is enabled, and once every member has lowered the storage
+// version of its database. So the host that goes down first enables the job, and each host waits for all storage
+// versions before its etcd is stopped. etcd ends the job a few seconds after the last member runs the older version.
+// While the job is enabled, etcd lets no new member start. If an operator aborts the rollout, an agent cancels the job.
+// As long as a member runs the older version, the cluster version stays lowered even without the job.
+
+// DowngradeJob is etcd's downgrade job, as the members report it.
+type DowngradeJob struct {
+	Enabled bool
+	Target  Version // the minor version to which it lowers the cluster version; unknown if it cannot be parsed
+}
+
+// lowers reports whether the job lowers the cluster version to that of a minor version.
+func (j DowngradeJob) lowers(to Version) bool {
+	return j.Enabled && j.Target.Known() && j.Target.minor() == to.minor()
+}
+
+// after returns the next minor version.
+func (v Version) after() Version { return Version{Major: v.Major, Minor: v.Minor + 1} }
+
+// AgainstDowngrade returns why etcd may not be downgraded to this version, or nil. A downgrade starts only if every
+// member answers, is healthy and has an agent that will take it down: otherwise the job could not end, and no host
+// could join.
+func AgainstDowngrade(v View, version string) *Refusal {
+	to := ParseVersion(version)
+	switch {
+	case !to.Known():
+		return &Refusal{Wrong, "", version + " is not a version", "name a patch version, such as 3.6.16"}
+	case !v.Limits.AllowUnsafe && !to.Safe():
+		return conflicts(VersionUnsafe, "etcd "+to.String()+" has known faults in membership changes",
+			"choose the newest patch of "+to.minorText())
+	case v.Op != nil:
+		return conflicts("", "an operation of "+v.Op.HostName+" is in flight",
+			"wait until it has ended: quorumctl operation show")
+	case v.Cluster.Job.Enabled && !v.Cluster.Job.lowers(to):
+		return conflicts("", "etcd's downgrade job to "+v.Cluster.Job.Target.String()+" is enabled",
+			"etcdctl downgrade cancel ends it")
+	}
+	for _, m := range v.Cluster.Members {
+		switch is := m.Version.minor(); {
+		case !m.answers() || is == to.minor():
+		case is != to.minor().after():
+			return conflicts(VersionIncompatible, fmt.Sprintf("%s runs etcd %s, and etcd is downgraded one minor "+
+				"version at a time", m.label(), m.Version), "downgrade to "+is.before().minorText()+" first")
+		}
+		if h, present := v.hostOf(m); !present || !h.Manage {
+			return conflicts("", "no quorumd that may act runs on the host of "+m.label()+
+				", so the downgrade could not be completed", "set mode: manage there, and start quorumd")
+		}
+	}
+	if refusal := againstUnready(v, "downgrade"); refusal != nil {
+		return refusal
+	}
+	if len(v.newerThan(to)) == 0 {
+		return conflicts("", "no member runs a newer minor version than "+to.minorText(),
+			"quorumctl upgrade start changes the patch")
+	}
+	return nil
+}
+
+// newerThan returns the members that are not known to run at most that minor version.
+func (v View) newerThan(to Version) (newer []Member) {
+	for _, m := range v.Cluster.Members {
+		if !m.Version.Known() || to.minor().Less(m.Version.minor()) {
+			newer = append(newer, m)
+		}
+	}
+	return newer
+}
+
+// downgradeVetoes returns the vetoes against enabling or cancelling etcd's downgrade job.
+func downgradeVetoes() []veto {
+	return []veto{vetoHostConflict(), vetoOperationRecorded(), vetoOperationInFlight(), vetoLockHeld()}
+}
+
+// downgradeJob enables etcd's downgrade job before the first host of a downgrade goes down, and cancels it after the
+// downgrade was aborted. It cancels no job that quorumd has not enabled.
+func downgradeJob(v View) (Decision, bool) {
+	r := v.Rollout
+	if r == nil || !r.Downgrade || !v.Cluster.Reachable || v.foreign() || len(against(v, downgradeVetoes())) > 0 {
+		return Decision{}, false
+	}
+	to := ParseVersion(r.Upgrade)
+	step := Step{Why: "to etcd " + to.minorText()}
+	switch {
+	case len(v.newerThan(to)) == 0: // etcd ends the job
+		return Decision{}, false
+	case r.Over && r.Job && v.Cluster.Job.lowers(to):
+		step.Kind = StepCancelDowngrade
+	case r.Runs && !v.lowered(to) && !v.Cluster.Job.Enabled && v.Asked != nil && v.Asked.Rollout == r.ID && mayEnableDowngrade(v):
+		step.Kind, step.Version = StepEnableDowngrade, to.minorText()
+	default:
+		return Decision{}, false
+	}
+	if !v.Lock.Mine {
+		return do(Step{Kind: StepTakeLock, Why: "for etcd's downgrade job " + step.Why}), true
+	}
+	return do(step), true
+}
+
+// lowered reports whether the cluster version is to.minor(), or becomes so.
+func (v View) lowered(to Version) bool {
+	return v.Cluster.Job.lowers(to) || slices.ContainsFunc(v.Cluster.Members, func(m Member) bool {
+		return m.answers() && m.Version.minor() == to.minor()
+	})
+}
+
+// mayEnableDowngrade reports whether the cluster is ready for the job: every member answers, has the storage version of
+// its etcd, no learner is about to join, and no change is recent.
+func mayEnableDowngrade(v View) bool {
+	for _, m := range v.Cluster.Members {
+		if m.Storage.Known() && m.Storage.minor() != m.Version.minor() { // a cancelled job is not undone yet
+			return false
+		}
+	}
+	for m := range v.Cluster.passing() {
+		if !m.Standby {
+			return false
+		}
+	}
+	_, settling := listUnsettled(v)
+	return againstUnready(v, "downgrade") == nil && !settling
+}
+
+// downgradeAwaited returns why this host's member is not taken down for a downgrade yet: the older etcd would not start.
+func downgradeAwaited(v View) (string, bool) {
+	r := v.Rollout
+	if r == nil || !r.Downgrade || v.Asked == nil || v.Asked.Rollout != r.ID || v.foreign() {
+		return "", false
+	}
+	to := ParseVersion(r.Upgrade)
+	own, listed := v.member()
+	if !listed || own.Version.Known() && !to.minor().Less(own.Version.minor()) {
+		return "", false
+	}
+	if !v.lowered(to) {
+		text := "etcd's downgrade to " + to.minorText() + " is not enabled yet"
+		if r := againstUnready(v, "downgrade"); r != nil {
+			text += ": " + r.Text
+		}
+		return text, true
+	}
+	newer := v.newerThan(to)
+	i := slices.IndexFunc(newer, func(m Member) bool { return m.Storage.minor() != to.minor() })
+	if i < 0 {
+		return "", false
+	}
+	return fmt.Sprintf("etcd %s starts only when the storage version of every member is %s, and that of %s is %s",
+		to.minorText(), to.minorText(), newer[i].label(), newer[i].Storage.minorText()), true
+}
+
+// downgradeEnabled reports whether etcd's downgrade job keeps this host from becoming a member.
+func downgradeEnabled(v View) (string, bool) {
+	if _, listed := v.member(); listed || !v.Cluster.Job.Enabled {
+		return "", false
+	}
+	return "etcd's downgrade to " + v.Cluster.Job.Target.minorText() + " is enabled, and no new member can start " +
+		"until it has ended", true
+}
+
+// DowngradePlan returns the steps of a downgrade if nothing fails: see UpgradePlan.
+func DowngradePlan(v View, hosts []RolloutHost, version string) (steps []PlanStep) {
+	to := ParseVersion(version)
+	job := v.Cluster.Job.Enabled
+	if !v.lowered(to) {
+		job = true
+		steps = append(steps, v.planStep("etcd's downgrade job to "+to.minorText()+" is enabled; until it has ended, "+
+			"no host can join"))
+	}
+	steps = append(steps, v.planStep("quorumd waits until the storage version of every member is "+to.minorText()))
+	v.Cluster.Members = slices.Clone(v.Cluster.Members)
+	steps = append(steps, planned(v, hosts, func(h RolloutHost, add func(string)) {
+		i := slices.IndexFunc(v.Cluster.Members, func(m Member) bool { return m.PeerURL == h.PeerURL })
+		switch {
+		case h.Skipped:
+			return
+		case i < 0:
+			add(h.Name + ": the command runs; the host has no member")
+			return
+		}
+		is := v.Cluster.Members[i].Version
+		v.Cluster.Members[i].Version = to
+		leaderMoves(v, h, add)
+		add(fmt.Sprintf("%s: etcd %s stops, the command runs, and etcd starts as %s", h.Name, is, to))
+	})...)
+	if job {
+		steps = append(steps, v.planStep("etcd ends the downgrade job within seconds, and hosts can join again"))
+	}
+	return steps
+}
+
+// planStep returns a step of a plan that takes no host down.
+func (v View) planStep(text string) PlanStep {
+	voters, live := v.Cluster.Counts()
+	return PlanStep{Text: text, Voters: voters, Tolerance: Tolerance(voters, live)}
+}
