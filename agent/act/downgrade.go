@@ -30,13 +30,16 @@ func (a *Actor) enableDowngrade(ctx context.Context, t *task) error {
 	return a.opt.Maintenance.EnableDowngrade(ctx, t.step.Version)
 }
 
-// cancelDowngrade cancels etcd's downgrade job, and notes that it is no longer this rollout's.
+// cancelDowngrade cancels etcd's downgrade job. If none was enabled, it notes that a later one is not the rollout's.
 func (a *Actor) cancelDowngrade(ctx context.Context, t *task) error {
 	if a.opt.Maintenance == nil {
 		return errNoDowngrade
 	}
 	if err := a.opt.Maintenance.CancelDowngrade(ctx); err != nil {
 		return err
+	}
+	if t.on.View.Cluster.Job.Enabled {
+		return nil
 	}
 	return a.noteDowngradeJob(ctx, t, false)
 }

@@ -176,6 +176,9 @@ func (b *Builder) etcd(v *policy.View, r, before *round.Round) {
 	v.Op = b.operation(r)
 	b.requestedOperation(v, r)
 	v.Rollout = rolloutOf(r)
+	if since := b.since.Of("rollout", strconv.FormatInt(r.RolloutAt, 10), r.At, r.Number); v.Rollout != nil {
+		v.Rollout.UnchangedFor = since
+	}
 	v.Space = b.spaceOf(v, r)
 	v.PlaceFreeFor = b.since.truth("free", r.OpAt == 0 && r.Lock == nil && policy.PlaceFree(*v), r.At, r.Number)
 }
@@ -222,9 +225,11 @@ func (b *Builder) members(v *policy.View, r *round.Round) {
 		}
 		v.Cluster.DBSize = max(v.Cluster.DBSize, uint64(max(0, s.DBSize)))
 		if s.Downgrade != "" {
-			v.Cluster.Job = policy.DowngradeJob{Enabled: true, Target: b.version(s.Downgrade)}
+			v.Cluster.Job.Enabled, v.Cluster.Job.Target = true, b.version(s.Downgrade)
 		}
 	}
+	job := &v.Cluster.Job
+	job.For = b.since.Of("downgrade", fmt.Sprint(job.Enabled, job.Target), r.At, r.Number)
 	v.Cluster.Intact, v.Cluster.Roomy, v.Cluster.Alarms = alarmsOf(r)
 	head, listed := r.Statuses[leader]
 	headKnown := listed && head.Err == nil && head.Leader == leader

@@ -405,7 +405,8 @@ func stopMember(v View, m Member) Decision {
 		// have not tolerated this host's loss for a long time, so that a join or replacement may be needed. Ending the
 		// operation from a later phase is not safe, because an end whose answer is lost could take effect after etcd is
 		// stopped. So the operation first returns to its first phase, which invalidates such a call.
-		lasting := r.Code == QuorumAtRisk || r.Code == PeerTLSMissing || r.Code == LearnerLimit
+		lasting := r.Code == QuorumAtRisk || r.Code == PeerTLSMissing || r.Code == LearnerLimit ||
+			r.Code == DowngradeAwaited
 		inTheWay := r.Code == OperationInFlight || lasting && v.Op.WrittenFor > v.Limits.TransferTimeout
 		switch {
 		case v.Op.Phase == PhaseBegun || !inTheWay || commandMayRun(v):

@@ -6,6 +6,9 @@ package policy
 import (
 	"fmt"
 	"slices"
+	"time"
+
+	"github.com/quorumd/quorumd/agent/durationfmt"
 )
 
 // A downgrade is a rollout to the preceding minor version of etcd, after the cluster version has been raised. An etcd of
@@ -19,7 +22,16 @@ import (
 type DowngradeJob struct {
 	Enabled bool
 	Target  Version // the minor version to which it lowers the cluster version; unknown if it cannot be parsed
+	// For is for how long this agent has observed that the job is enabled or that none is, without a gap.
+	For time.Duration
 }
+
+// lowersWithin is how long etcd takes, at most, to lower the cluster version after the job was enabled, if every member
+// answers: its leader compares their versions every four seconds (etcd 3.6 and 3.7). No status shows the cluster version.
+const lowersWithin = 15 * time.Second
+
+// callsEnd is the time after which no call of an agent that has died can enable the job any more.
+const callsEnd = time.Minute
 
 // lowers reports whether the job lowers the cluster version to that of a minor version.
 func (j DowngradeJob) lowers(to Version) bool {
@@ -85,19 +97,20 @@ func downgradeVetoes() []veto {
 }
 
 // downgradeJob enables etcd's downgrade job before the first host of a downgrade goes down, and cancels it after the
-// downgrade was aborted. It cancels no job that quorumd has not enabled.
+// downgrade was aborted. It cancels no job that quorumd has not enabled. A call to enable the job may take effect late,
+// so the job counts as quorumd's until none has been enabled for a while; the last cancellation notes that.
 func downgradeJob(v View) (Decision, bool) {
 	r := v.Rollout
 	if r == nil || !r.Downgrade || !v.Cluster.Reachable || v.foreign() || len(against(v, downgradeVetoes())) > 0 {
 		return Decision{}, false
 	}
 	to := ParseVersion(r.Upgrade)
-	step := Step{Why: "to etcd " + to.minorText()}
+	step, off := Step{Why: "to etcd " + to.minorText()}, min(r.UnchangedFor, v.Cluster.Job.For)
 	switch {
+	case r.Over && r.Job && (v.Cluster.Job.lowers(to) || !v.Cluster.Job.Enabled && off >= callsEnd):
+		step.Kind = StepCancelDowngrade
 	case len(v.newerThan(to)) == 0: // etcd ends the job
 		return Decision{}, false
-	case r.Over && r.Job && v.Cluster.Job.lowers(to):
-		step.Kind = StepCancelDowngrade
 	case r.Runs && !v.lowered(to) && !v.Cluster.Job.Enabled && v.Asked != nil && v.Asked.Rollout == r.ID && mayEnableDowngrade(v):
 		step.Kind, step.Version = StepEnableDowngrade, to.minorText()
 	default:
@@ -151,6 +164,10 @@ func downgradeAwaited(v View) (string, bool) {
 		}
 		return text, true
 	}
+	if left := v.loweredIn(to); left > 0 {
+		return fmt.Sprintf("etcd lowers the cluster version to %s, which takes up to %s while every member answers",
+			to.minorText(), durationfmt.Seconds(left)), true
+	}
 	newer := v.newerThan(to)
 	i := slices.IndexFunc(newer, func(m Member) bool { return m.Storage.minor() != to.minor() })
 	if i < 0 {
@@ -158,6 +175,19 @@ func downgradeAwaited(v View) (string, bool) {
 	}
 	return fmt.Sprintf("etcd %s starts only when the storage version of every member is %s, and that of %s is %s",
 		to.minorText(), to.minorText(), newer[i].label(), newer[i].Storage.minorText()), true
+}
+
+// loweredIn returns how long it may take until the cluster version is lowered; 0 if a member already runs the older
+// version.
+func (v View) loweredIn(to Version) time.Duration {
+	since := v.Cluster.Job.For
+	for _, m := range v.Cluster.Members {
+		if m.answers() && m.Version.minor() == to.minor() {
+			return 0
+		}
+		since = min(since, m.LiveFor)
+	}
+	return max(0, lowersWithin-since)
 }
 
 // downgradeEnabled reports whether etcd's downgrade job keeps this host from becoming a member.

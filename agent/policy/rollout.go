@@ -25,7 +25,9 @@ type Rollout struct {
 	Over            bool          // the rollout is aborted or done
 	Raises          bool          // the rollout ends with the point of no return
 	Downgrade       bool          // the rollout lowers the cluster version to that of Upgrade
-	Job             bool          // quorumd has enabled etcd's downgrade job for this rollout, and has not cancelled it
+	// UnchangedFor is for how long this agent has observed that the rollout's record does not change.
+	UnchangedFor time.Duration
+	Job          bool // quorumd has enabled etcd's downgrade job for this rollout, and has not cancelled it
 }
 
 // CountedInRollout reports whether a rollout counts a finished request as done, so that it does not take the host down
