@@ -31,6 +31,7 @@ const (
 	recovers      = "explored: by quorum_loss.go; no other step of the policy may occur during a recovery"
 	readdresses   = "explored: by readdress_test.go, in separate worlds; here no URL changes"
 	freesSpace    = "explored: by space_test.go, in separate worlds; here no agent may free space"
+	downgrades    = "explored: by downgrade_test.go, in separate worlds; here no etcd is downgraded"
 	bootstrapOnce = "constant: a bootstrap is requested once, and only without a cluster"
 )
 
@@ -52,7 +53,8 @@ func Steps() map[policy.StepKind]string {
 		policy.StepUpdateMember: readdresses,
 		policy.StepClaimPermit:  freesSpace, policy.StepWritePermits: freesSpace, policy.StepCompact: freesSpace,
 		policy.StepLeadElsewhere: freesSpace, policy.StepDefragmentOnline: freesSpace,
-		policy.StepDisarmNoSpace:   freesSpace,
+		policy.StepDisarmNoSpace: freesSpace, policy.StepEnableDowngrade: downgrades,
+		policy.StepCancelDowngrade: downgrades,
 		policy.StepStopForRecovery: recovers, policy.StepCopyData: recovers, policy.StepPlaceCopy: recovers,
 		policy.StepLayAside: recovers, policy.StepEndRecovery: recovers,
 	}
@@ -109,5 +111,6 @@ func Reasons() map[policy.ReasonCode]string {
 		policy.BackupOld:       noBackup, policy.BackupFailed: noBackup,
 		policy.RestoreTestOverdue: noBackup, policy.RestoreTestFailed: noBackup,
 		policy.SnapshotFirst: noBackup, policy.UpgradeHeld: Explored, policy.BootstrapWaiting: noList,
+		policy.DowngradeAwaited: downgrades, policy.DowngradeEnabled: downgrades,
 	}
 }
