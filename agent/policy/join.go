@@ -160,14 +160,6 @@ func addLearner(v View) Decision {
 	return do(Step{Kind: StepAddLearner})
 }
 
-func unitRuns(v View) bool {
-	switch v.Unit.State {
-	case UnitActive, UnitActivating, UnitDeactivating:
-		return true
-	}
-	return false
-}
-
 // moveAside moves old data aside, because a new member must not start with that data. It deletes nothing.
 func moveAside(v View) Decision {
 	if r, holds := vetoed(v, vetoDataUnusable); holds {
