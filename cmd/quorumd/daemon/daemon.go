@@ -17,7 +17,6 @@ import (
 	"runtime/debug"
 	"slices"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/prometheus/common/version"
@@ -417,21 +416,4 @@ func openUnit(conf config.Config, orders *roothelper.Client, hooks *hooks.Launch
 		Name: "etcd", Argv: []string{conf.Etcd.Binary}, Dir: conf.Paths.State,
 		LogFile: conf.Etcd.LogFile, StopTimeout: conf.Etcd.StopTimeout, Logger: log,
 	})
-}
-
-// readiness returns a function for the end of a round. It notifies systemd that the loop is alive and, after the first
-// round, that the agent is ready.
-func readiness(notifier *systemd.Notifier, log *slog.Logger) func(policy.Decision, health.Assessment) {
-	var once sync.Once
-	return func(d policy.Decision, v health.Assessment) {
-		text := fmt.Sprintf("%s, health %s", d.Role, v.State)
-		if len(d.Reasons) > 0 {
-			text += ": " + string(d.Reasons[0].Code) + ", " + d.Reasons[0].Text
-		}
-		err := errors.Join(notifier.Status(text), notifier.Watchdog())
-		once.Do(func() { err = errors.Join(err, notifier.Ready()) })
-		if err != nil {
-			log.Debug("cannot notify systemd", "error", err)
-		}
-	}
 }

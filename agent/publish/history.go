@@ -192,6 +192,9 @@ func (j *Journal) count() int {
 	return j.n
 }
 
+// trimEvery is how often the history is trimmed while no operation ends.
+const trimEvery = 10 * time.Minute
+
 // Trim deletes the oldest lines if there are too many. It is called at the end of an operation, and after many new
 // lines.
 func (j *Journal) Trim(ctx context.Context) {
