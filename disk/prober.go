@@ -83,13 +83,14 @@ func settleIn(stderr io.Writer) {
 	}
 }
 
-// lockMemory locks the pages that the process has touched into memory. Others are left alone (MCL_ONFAULT): loading the
-// whole program and all address space that the runtime reserves would cost much more than it gains.
+// lockMemory locks the pages that the process has touched into memory. Other pages stay unlocked (MCL_ONFAULT): loading
+// the whole program and all address space that the runtime reserves would cost much more than it gains.
 func lockMemory() error {
 	flags := unix.MCL_CURRENT | unix.MCL_ONFAULT
 	var limit unix.Rlimit
 	if err := unix.Getrlimit(unix.RLIMIT_MEMLOCK, &limit); err == nil && limit.Cur == unix.RLIM_INFINITY {
-		// Only without a limit: with one, a later allocation would fail instead of just staying unlocked.
+		// Lock future pages only if there is no limit. With a limit, a later allocation would fail instead of staying
+		// unlocked.
 		flags |= unix.MCL_FUTURE
 	}
 	return unix.Mlockall(flags)

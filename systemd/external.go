@@ -43,7 +43,7 @@ type ExternalOptions struct {
 	// program still runs, there is no limit for opening them.
 	Settle          time.Duration
 	EnvironmentFile string
-	// Orders has root write the environment file; nil: this process writes it.
+	// Orders lets root write the environment file. If it is nil, this process writes the file.
 	Orders interface {
 		SetEnvironment(ctx context.Context, vars map[string]string) error
 	}

@@ -20,7 +20,7 @@ const (
 	propertyGet     = "org.freedesktop.DBus.Properties.Get"
 )
 
-// LogindOptions are how to reach logind. All are optional.
+// LogindOptions configure the connection to logind. All fields are optional.
 type LogindOptions struct {
 	// Dial connects to the bus; nil for godbus.ConnectSystemBus. The returned connection must not outlive ctx.
 	Dial func(ctx context.Context) (*godbus.Conn, error)

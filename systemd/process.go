@@ -157,7 +157,7 @@ func (p *Process) Restart(ctx context.Context) error {
 	})
 }
 
-// SetEnvironment makes vars, and nothing else, the environment on top of Env, from the next start on. It writes
+// SetEnvironment adds vars to Env from the next start on, in place of the variables of an earlier call. It writes
 // <Dir>/<Name>.env in the form of systemd's EnvironmentFile=, and refuses the same values.
 func (p *Process) SetEnvironment(_ context.Context, vars map[string]string) error {
 	if err := writeEnvironment(p.env, vars); err != nil {

@@ -82,15 +82,15 @@ func (p *Process) spawn(token string) (pid int, err error) {
 	defer log.Close() // the child has its own copy
 	cmd := exec.Cmd{
 		Path: program, Args: p.o.Argv, Env: env, Dir: "/", Stdout: log, Stderr: log,
-		// A session of its own, and no parent-death signal: it must outlive the agent.
+		// A session of its own, and no parent-death signal: the program must outlive the agent.
 		SysProcAttr: &syscall.SysProcAttr{Setsid: true},
 	}
 	if err := cmd.Start(); err != nil {
 		return 0, fmt.Errorf("cannot run %s: %w: check that it is a program for this machine", program, err)
 	}
 	pid = cmd.Process.Pid
-	// findEnd reaps it by its number, which cannot be reused before that. Release frees only what the runtime holds; it
-	// cannot fail for a process just started.
+	// findEnd reaps the child by its PID, which cannot be reused before that. Release frees only what the runtime
+	// holds; it cannot fail for a process just started.
 	_ = cmd.Process.Release()
 	return pid, nil
 }

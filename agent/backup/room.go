@@ -13,7 +13,8 @@ import (
 )
 
 const (
-	// spare is the minimum that stays free next to a copy of the database: etcd preallocates 64 MB for its log.
+	// spare is the minimum number of bytes that stay free next to a copy of the database: etcd preallocates 64 MB for
+	// its log.
 	spare = 128 << 20
 	// spareMost limits the reserve on a large file system, which is a tenth of it.
 	spareMost = 1 << 30

@@ -90,7 +90,7 @@ const (
 // The host that answers, the members, and hosts that are not OK are listed first.
 type Omitted struct {
 	Hosts int `json:"hosts"`
-	NotOK int `json:"notOK"` // how many of these have a health state other than OK
+	NotOK int `json:"notOK"` // how many of the omitted hosts have a health state other than OK
 }
 
 // Lock is the lock that permits one host to change the cluster.

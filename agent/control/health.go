@@ -42,7 +42,7 @@ type Device struct {
 	// Errors counts commands that the device has not answered in time since boot and, for a leg of a RAID array, also
 	// read errors. It is absent if the kernel does not count them.
 	Errors *uint64 `json:"errors,omitempty"`
-	// FlushSeconds is the mean time of its flushes since boot.
+	// FlushSeconds is the mean duration of the device's flushes since boot.
 	FlushSeconds float64 `json:"flushSeconds,omitempty"`
 	// Array is the state of a RAID array.
 	Array *health.Array `json:"array,omitempty"`

@@ -41,7 +41,7 @@ type SnapshotJob struct {
 	Ended      *time.Time       `json:"ended,omitempty"`
 	Bytes      int64            `json:"bytes"`              // bytes read and written so far
 	Progress   *policy.Progress `json:"progress,omitempty"` // set while the job runs, if the total is known
-	Serving    bool             `json:"serving,omitempty"`  // an etcd serves it for at most 10 min; time left unknown
+	Serving    bool             `json:"serving,omitempty"`  // etcd is serving it, for 10 min at most; time left unknown
 	Error      string           `json:"error,omitempty"`
 
 	Snapshots []Snapshot `json:"snapshots"` // snapshots that were listed, saved, verified, tested or removed

@@ -58,7 +58,7 @@ type Result struct {
 	Seconds float64 `json:"seconds"` // duration
 }
 
-// phase is a point of a compaction, for tests.
+// phase is a point in a compaction at which tests intervene.
 type phase string
 
 const (
@@ -166,7 +166,7 @@ func (d directory) continued() (bool, error) {
 		return open, err
 	}
 	contains, err := d.index(database)
-	if err != nil { // in that case, only the original may be complete
+	if err != nil { // the new file may be incomplete, the original is not
 		return false, err
 	}
 	original, err := d.index(OldName)
@@ -299,7 +299,7 @@ func (d directory) openSource() (opened, error) {
 	return o, err
 }
 
-// openDB opens a database of the directory, and checks that reading it ends.
+// openDB opens a database of the directory, and checks that a walk of its pages ends.
 func (d directory) openDB(name string) (o opened, err error) {
 	o.db, err = bbolt.Open(d.name(name), 0, &bbolt.Options{
 		ReadOnly: true, Timeout: lockWait,

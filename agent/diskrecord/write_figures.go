@@ -22,7 +22,8 @@ const (
 	// varies more.
 	figuresChange, figuresP90Change = 1.6, 2.1
 	// Figures are published at most figuresBudget times in a row, the first answer included, and once more after each
-	// figuresRefill. If all voters share a load, all of them ask, and a record that asks may be forged.
+	// figuresRefill. The limit is needed because all voters request figures if they share a load, and because a
+	// requesting record may be forged.
 	figuresBudget = 6
 	figuresRefill = 20 * time.Minute
 )

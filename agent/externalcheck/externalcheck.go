@@ -88,7 +88,7 @@ func Open(opt Options) *Runner {
 	for _, name := range namesIn(opt) {
 		code := health.ExternalCheckCode(name)
 		if other, taken := codes[code]; taken {
-			opt.Logger.Warn("external check skipped: its name is too close to another's",
+			opt.Logger.Warn("external check skipped: its name yields the same code as another's",
 				"name", name, "other", other)
 			continue
 		}

@@ -42,8 +42,8 @@ type Runner struct {
 	Timeout  time.Duration // the limit for each program, except a command
 	Command  time.Duration // the limit for a command
 	Output   io.Writer     // receives the programs' output
-	// Trust returns why a program must not run, for example because a user other than root could have changed it; nil
-	// means no such check.
+	// Trust returns why a program must not run, for example because a user other than root could have changed it; if
+	// Trust is nil, programs are not checked.
 	Trust  func(program string) error
 	Logger *slog.Logger
 }

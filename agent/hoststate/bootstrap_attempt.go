@@ -47,7 +47,7 @@ func (f *State) commit(next BootstrapAttempt) error {
 	case f.Bootstrap() != nil:
 		return errors.New("cannot join a bootstrap attempt: this host creates a cluster itself")
 	case was != BootstrapAttempt{}:
-		return fmt.Errorf("cannot join a bootstrap attempt: %s names another", f.BootstrapAttemptPath())
+		return fmt.Errorf("cannot join a bootstrap attempt: %s names another attempt", f.BootstrapAttemptPath())
 	}
 	if err := writeJSON(f.disk, f.BootstrapAttemptPath(), next, true); err != nil {
 		return err

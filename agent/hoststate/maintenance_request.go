@@ -33,7 +33,7 @@ type Completion struct {
 	By      string
 	At      time.Time
 	Rolling *record.Rollout // the rollout in progress, if any
-	Waives  bool            // do not wait for the hooks that run afterwards and have failed
+	Waives  bool            // do not wait for failed hooks in after.d
 }
 
 // Finish applies an operator's statement that the request is done, unless it is refused. A request whose operation has

@@ -174,7 +174,7 @@ func (f *State) markRequest(mark func(k *Request)) error {
 	})
 }
 
-// CommandRun returns the run of what runs while etcd is down: a command's program, or a defragmentation.
+// CommandRun returns the run that takes place while etcd is down: of a command's program, or of a defragmentation.
 func (k *Request) CommandRun() hooks.Run {
 	when := hooks.Command
 	if k.Work == policy.WorkDefrag {

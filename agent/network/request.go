@@ -35,7 +35,7 @@ type result struct {
 	took        time.Duration // the time to connect
 	large       bool          // the request was larger than a packet
 	certRefused bool
-	unsure      bool // it did not connect, and this host or DNS may be the cause
+	unsure      bool // the probe did not connect, and this host or DNS may be the cause
 
 	sent, resent uint64 // TCP segments; both 0 if the kernel does not report them
 }

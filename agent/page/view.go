@@ -54,10 +54,10 @@ type view struct {
 	Network *network
 
 	Events    []eventRow
-	EventNote string // says that there are none, or that newer ones are missing
+	EventNote string // reports that there are no events, or that newer ones are missing
 
 	Certs      []certRow // the certificates that are due for renewal
-	OtherCerts string    // counts those that are not due
+	OtherCerts string    // counts the certificates that are not due
 
 	FleetLock, Version string
 }

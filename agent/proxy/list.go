@@ -79,7 +79,7 @@ func Parse(text []byte) (List, error) {
 		seen[v.Address], used = true, used || v.Use
 	}
 	if !used {
-		return List{}, errors.New("it names no voter to use")
+		return List{}, errors.New("it names no voter that should be used")
 	}
 	return l, nil
 }

@@ -4,7 +4,8 @@
 // Package proxy relays the TCP connections of local clients to etcd's voters, on hosts without a member. It runs in a
 // process of its own (quorumd proxy) and inspects no bytes: TLS runs between the client and etcd.
 //
-// A second one, without a list, relays connections to this host's permanent learner alone, for serializable reads.
+// A second proxy process, which has no list, relays connections to this host's permanent learner alone, for
+// serializable reads.
 //
 // It promises:
 //   - Wanted voters only. The agent selects them (policy.ProxyTargets) and writes them to a file. The proxy first tries

@@ -175,7 +175,7 @@ func (j *Journal) Store(ctx context.Context, revision int64) {
 	j.pending = slices.DeleteFunc(j.pending, func(p pendingLine) bool { return tried[p.key] })
 }
 
-// repeats reports whether this host's last line is the same.
+// repeats reports whether this host's last line has the same content.
 func (j *Journal) repeats(e Entry) bool {
 	j.mu.Lock()
 	defer j.mu.Unlock()

@@ -8,7 +8,8 @@
 // meaning.
 //
 // Times in records are wall-clock times for display. Because hosts' clocks may be wrong, agents decide by how long they
-// themselves have observed a condition. Only the repair counts for today and for 30 days depend on recorded times.
+// themselves have observed a condition. The exceptions are the counts of repairs in the last day and the last 30 days,
+// which depend on recorded times.
 package record
 
 import (
@@ -41,18 +42,19 @@ type Host struct {
 	PeerURL   string `json:"peerURL"`
 	// the configured peer URL, if the member list has a different URL for the host's member
 	NewPeerURL string `json:"newPeerURL,omitempty"`
-	// the same for the client URL
+	// the configured client URL, if the member list has a different URL for the host's member
 	NewClientURL string `json:"newClientURL,omitempty"`
-	// PeerTLS reports whether its running etcd has a peer certificate, its key and a trusted CA, as configured: "ready"
-	// or "none"; empty if unknown.
+	// PeerTLS reports whether the host's running etcd has a peer certificate, its key and a trusted CA, as configured:
+	// "ready" or "none"; empty if unknown.
 	PeerTLS string `json:"peerTLS,omitempty"`
-	// PeerTLSProblem is why etcd cannot serve https to other members with the configured files, if the peer URL is to
-	// become https.
+	// PeerTLSProblem is why the host's etcd cannot serve https to other members with the configured files, if the peer
+	// URL is to become https.
 	PeerTLSProblem string `json:"peerTLSProblem,omitempty" bound:"text"`
-	// NextEtcd is the version of etcd.nextBinary, and NextEtcdProblem why it cannot replace the running etcd.
+	// NextEtcd is the version of etcd.nextBinary, and NextEtcdProblem is why that version cannot replace the running
+	// etcd.
 	NextEtcd        string `json:"nextEtcd,omitempty"`
 	NextEtcdProblem string `json:"nextEtcdProblem,omitempty" bound:"text"`
-	External        bool   `json:"external,omitempty"` // another program, such as a kubelet, starts and stops its etcd
+	External        bool   `json:"external,omitempty"` // another program starts and stops the host's etcd
 	// Unreached is why the host does not reach a member that the operation in flight asks about.
 	Unreached    string   `json:"unreached,omitempty" bound:"text"`
 	Mode         string   `json:"mode"`
@@ -69,8 +71,8 @@ type Host struct {
 	NoStandbys   bool     `json:"noStandbys,omitempty"`  // the host is configured with cluster.standbys: 0
 	Disks        []string `json:"disks,omitempty"`       // the identities of the disks below etcd's data, hashed
 	FsyncP99     float64  `json:"fsyncP99,omitempty"`    // seconds, rounded up to a power of two of 0.125 ms
-	Wants        string   `json:"wants,omitempty"`       // the work of its maintenance request
-	// the time of the request, in milliseconds since 1970 by the host's wall clock; it only orders requests
+	Wants        string   `json:"wants,omitempty"`       // the work of the host's maintenance request
+	// when maintenance was requested, in milliseconds since 1970 by the host's wall clock; it only orders requests
 	AskedAt int64 `json:"askedAt,omitempty"`
 	// the code of the reason why the host does not go next; empty if it is ready
 	Waiting string `json:"waiting,omitempty"`
@@ -166,9 +168,9 @@ type Pause struct {
 	Extra   Extra     `json:"-"`
 }
 
-// Queue names the spares that join first when a member is missing, so that the others need not check whether they are
-// next. It is only a hint, and no agent acts on it alone. A voter's agent writes it under its own host record's lease,
-// so that it ends with that agent and another one takes over.
+// Queue names the spares that join first when a member is missing, so that the other spares need not check whether they
+// are next. It is only a hint, and no agent acts on it alone. A voter's agent writes it under its own host record's
+// lease, so that it ends with that agent and another one takes over.
 type Queue struct {
 	Version int      `json:"version"`
 	Hosts   int      `json:"hosts"`          // number of present hosts, rounded up to a power of two

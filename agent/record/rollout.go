@@ -31,7 +31,7 @@ type Rollout struct {
 	// Resumed is how many times an operator has resumed the rollout. A host compares it to detect a record that is
 	// older than its own operation.
 	Resumed   int           `json:"resumed,omitempty"`
-	ResumedAt time.Time     `json:"resumedAt,omitzero"` // when an operator last resumed it
+	ResumedAt time.Time     `json:"resumedAt,omitzero"` // when an operator last resumed the rollout
 	Hosts     []RolloutHost `json:"hosts"`
 	Extra     Extra         `json:"-"`
 }
@@ -62,7 +62,7 @@ const (
 	HostSkipped = "skipped" // the host already runs the version of the rollout
 )
 
-// Began returns when it was started or last resumed.
+// Began returns when the rollout was started or last resumed.
 func (r Rollout) Began() time.Time {
 	if r.ResumedAt.After(r.Started) {
 		return r.ResumedAt

@@ -89,7 +89,7 @@ func (h Handler) Prepare(ctx context.Context) {
 		h.Logger.Warn("shutting down without permission; no vote is lost", why...)
 		return
 	case stopping(status):
-		h.Logger.Warn("shutting down while etcd still stops; systemd completes the stop",
+		h.Logger.Warn("shutting down while etcd is still stopping; systemd completes the stop",
 			why...)
 		return
 	}

@@ -8,7 +8,7 @@
 //
 //	agent ── Client ── socket ──► Serve, in a unit of root's ── does ──► one thing
 //
-// An order has the name of one agent of this host, and one word for what to do. Everything else is in that agent's
+// An order contains the name of an agent on this host and one word for the action. Everything else is in that agent's
 // configuration, which belongs to root. The package promises:
 //
 //   - Every field of an order is checked by length and pattern, on both sides, before anything is done.

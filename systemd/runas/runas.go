@@ -45,7 +45,7 @@ const (
 
 // Request describes the child to run.
 type Request struct {
-	Agent string   `json:"agent"` // the name of its configuration, which defines what the child may touch
+	Agent string   `json:"agent"` // the name of the agent's configuration, which defines what the child may access
 	Args  []string `json:"args"`  // arguments of the child, the hidden command first
 }
 

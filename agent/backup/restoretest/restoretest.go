@@ -80,7 +80,7 @@ func run(ctx context.Context, store backup.Source, m backup.Manifest, etcd strin
 		progress = func(int64) {}
 	}
 	if o.Remains != nil {
-		o.Remains(-1) // the time that etcd needs to read is unknown
+		o.Remains(-1) // how long etcd takes to read the database is unknown
 	}
 	return serve(ctx, dir, etcd, held, m, progress)
 }
