@@ -74,7 +74,7 @@ func settleIn(stderr io.Writer) {
 	// a second, idle thread, Go's runtime would watch the first for as long as a write takes, which costs more than the
 	// probe.
 	runtime.GOMAXPROCS(1)
-	// Started through /proc/self/exe it would show up as "exe".
+	// The child is started through /proc/self/exe, so its name would be "exe".
 	_ = os.WriteFile("/proc/self/comm", []byte("quorumd-probe"), 0)
 	if err := lockMemory(); err != nil {
 		fmt.Fprintf(stderr,

@@ -44,7 +44,7 @@ type Sample struct {
 const (
 	OpNone    = ""                  // nothing in flight
 	OpOpen    = "open directory"    // creating the directory, opening the lock file
-	OpLock    = "lock"              // flock on it
+	OpLock    = "lock"              // flock on the lock file
 	OpDevice  = "compare device"    // stat of the directory and of the target
 	OpUsage   = "statfs"            // free space
 	OpPrepare = "direct prepare"    // writing or opening the file of LaneDirect

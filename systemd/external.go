@@ -59,7 +59,7 @@ type External struct {
 
 	mu     sync.Mutex
 	state  State         // state at the last check; Unknown before the first
-	since  time.Duration // start of that state, since boot; 0 if the change was not observed
+	since  time.Duration // when the service entered state, since boot; 0 if the change was not observed
 	seenUp time.Duration // when the service was last observed running, since boot
 	born   time.Duration
 }

@@ -43,7 +43,7 @@ type ProcessOptions struct {
 	LogFile string
 	// StopTimeout is how long after SIGTERM the process group gets SIGKILL; 0 for 30 s.
 	StopTimeout time.Duration
-	// Logger logs the few important events; nil for slog.Default.
+	// Logger logs important events; nil for slog.Default.
 	Logger *slog.Logger
 }
 

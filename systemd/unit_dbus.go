@@ -35,7 +35,7 @@ type Options struct {
 	Orders Orders
 	// Dial connects to systemd; nil for the system bus.
 	Dial DialFunc
-	// Logger logs the few important events; nil for slog.Default.
+	// Logger logs important events; nil for slog.Default.
 	Logger *slog.Logger
 }
 
@@ -57,7 +57,7 @@ type Service struct {
 	bus             *bus
 
 	mu      sync.Mutex
-	job     *queuedJob // the last job queued by this Service, nil once its result is known
+	job     *queuedJob // the last job queued by this Service; nil once its result is known
 	lastJob string
 }
 

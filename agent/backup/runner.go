@@ -49,7 +49,7 @@ type Job struct {
 	Kind    string
 	By      string
 	Started time.Time
-	Ended   time.Time // zero while it runs
+	Ended   time.Time // zero while the job runs
 	Bytes   int64     // bytes read and written so far
 	All     int64     // expected total of Bytes; 0 while it is unknown, -1 if it cannot be known
 	Err     error

@@ -55,7 +55,7 @@ func (o Options) remains(n int64) {
 // How many times a save reads the database, for the expected total of the progress.
 const (
 	inspections = 2
-	storings    = 2 // once to write it, and once to read it back
+	storings    = 2 // once to write the snapshot, once to read it back
 )
 
 // Save saves a snapshot to the store and returns its manifest. It returns no error only if the stored bytes were read

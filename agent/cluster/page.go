@@ -35,7 +35,7 @@ const (
 // changes.
 type skipped struct {
 	first, last string
-	found       []Pair // without their values
+	found       []Pair // the skipped keys, without values
 	until       time.Time
 }
 

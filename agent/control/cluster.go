@@ -64,7 +64,7 @@ type HostRecord struct {
 	Version     string   `json:"version"`
 	EtcdVersion string   `json:"etcdVersion,omitempty"`
 	MemberID    string   `json:"memberID,omitempty"`
-	AgeSeconds  *float64 `json:"ageSeconds,omitempty"` // seconds since its record was last read
+	AgeSeconds  *float64 `json:"ageSeconds,omitempty"` // seconds since the host's record was last read
 	// SilentSeconds is how long the host may have been down although its record has not expired: its member does not
 	// answer or, without a member, the record's renewals are overdue. The record's lease bounds it.
 	SilentSeconds *float64 `json:"silentSeconds,omitempty"`
@@ -104,7 +104,7 @@ type Lock struct {
 // Op is the operation in flight.
 type Op struct {
 	Kind     string `json:"kind"` // join, replace, cycle, remove or leave
-	Host     string `json:"host"` // the host that it changes, or that received the request to remove a member
+	Host     string `json:"host"` // the operated host, or the host that received the request for a removal
 	HostName string `json:"hostName"`
 	// voter or standby for a join, the member's name for a removal
 	Target   string    `json:"target,omitempty"`
@@ -115,7 +115,7 @@ type Op struct {
 	Reason   string    `json:"reason,omitempty"`
 	By       string    `json:"by,omitempty"`
 	Progress string    `json:"progress,omitempty"` // progress as text, such as "applied 8000 of 9000 entries"
-	// Interruptible means that its host calls the work off and returns if the cluster needs its vote.
+	// Interruptible means that the host calls the work off and returns if the cluster needs its vote.
 	Interruptible bool `json:"interruptible,omitempty"`
 	Orphaned      bool `json:"orphaned"` // the operation's host no longer holds the lock
 }

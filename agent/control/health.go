@@ -30,7 +30,7 @@ type Health struct {
 
 // Certificate is an observed certificate.
 type Certificate struct {
-	Of    string    `json:"of"`   // own, ca, or member for one that a member presents to clients or peers
+	Of    string    `json:"of"`   // own, ca, or member: presented by a member to clients or peers
 	Name  string    `json:"name"` // the file, or the host and port that presents it
 	Until time.Time `json:"until"`
 	State string    `json:"state"` // OK, or WARM or SLOW if the certificate must be reissued

@@ -25,8 +25,8 @@ type TransferRequest struct {
 // restart forgets it.
 type RequestedTransfer struct {
 	MemberID record.MemberID `json:"memberID"` // the voter that will become the leader
-	Name     string          `json:"name"`     // name of that voter, for display
-	From     string          `json:"from"`     // the voter that led when it was requested; empty if none did
+	Name     string          `json:"name"`     // name of the voter that will become the leader
+	From     string          `json:"from"`     // the leader at the time of the request; empty if there was none
 	Reason   string          `json:"reason,omitempty"`
 	By       string          `json:"by"`
 	Since    time.Time       `json:"since"`
@@ -46,7 +46,7 @@ type Transfer struct {
 // TransferStanding is a requested leadership transfer and what it waits for.
 type TransferStanding struct {
 	RequestedTransfer
-	Code policy.ReasonCode `json:"code"` // code of the reason why it waits
+	Code policy.ReasonCode `json:"code"` // code of the reason why the transfer waits
 	Text string            `json:"text"`
 }
 
@@ -54,7 +54,7 @@ type TransferStanding struct {
 type TransferEnd struct {
 	RequestedTransfer
 	Ended time.Time `json:"ended"`
-	// empty if the voter leads; otherwise the code of the reason why it ended
+	// empty if the voter leads; otherwise the code of the reason why the transfer ended
 	Code policy.ReasonCode `json:"code,omitempty"`
 	Text string            `json:"text"`
 }

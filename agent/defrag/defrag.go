@@ -228,7 +228,7 @@ func compact(ctx context.Context, dataDir string, progress *child.Progress, at f
 	defer source.close()
 	at(phaseBegun)
 	r = Result{Before: source.size, InUse: source.inUse}
-	progress.Expect(2 * r.InUse) // once to write it, and once to read it again
+	progress.Expect(2 * r.InUse) // once to write the new database, and once to read it again
 	if err := d.hasRoom(r.InUse); err != nil {
 		return Result{}, err
 	}
@@ -246,7 +246,7 @@ func compact(ctx context.Context, dataDir string, progress *child.Progress, at f
 	if err != nil {
 		return Result{}, fmt.Errorf("cannot verify the new database: %w", err)
 	}
-	defer copied.close() // until it is closed, an etcd that has opened the new file waits for its lock
+	defer copied.close() // an etcd that has opened the new file waits for this to release its lock
 	progress.Add(r.InUse)
 	at(phaseVerified)
 	if err := ctx.Err(); err != nil {

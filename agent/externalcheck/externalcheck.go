@@ -70,7 +70,7 @@ type Runner struct {
 // program is an external check. The mutex protects the fields below it, which describe the newest run.
 type program struct {
 	name, path string
-	child      []string // command line of the child that executes it
+	child      []string // command line of the child that executes the program
 	kill       func(group int)
 	skipped    bool // the program is listed but never runs
 

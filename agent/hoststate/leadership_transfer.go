@@ -20,7 +20,7 @@ type Transfers struct {
 // Transfer is an operator's request to transfer leadership.
 type Transfer struct {
 	control.RequestedTransfer
-	Deadline time.Duration // when it expires, since boot
+	Deadline time.Duration // when the request expires, since boot
 }
 
 // At converts the request to the policy's input at that time since boot.

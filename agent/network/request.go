@@ -57,7 +57,7 @@ func parseTarget(address string) (target, bool) {
 
 // requester sends one request at a time.
 type requester struct {
-	tls    func() *tls.Config // nil, or returns nil: no certificate
+	tls    func() *tls.Config // nil or returns nil if there is no certificate
 	answer time.Duration      // timeout for the answer
 }
 

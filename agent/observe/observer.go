@@ -123,7 +123,7 @@ type Observer struct {
 	pace  pace
 	in    round.Input // the input of the current round
 
-	before  *round.Round // the round that was published last
+	before  *round.Round // the previous round, as published
 	reached *round.Round // the last round in which the cluster was reachable
 	// otherNames are the cluster names of other hosts in this etcd, as read at namesAt.
 	otherNames []string

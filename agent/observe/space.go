@@ -22,11 +22,12 @@ type revisionMark struct {
 	revision int64
 }
 
-// spaceTracker remembers which revision etcd had when, so that a compaction keeps the history of space.retain. It also
-// remembers when this agent last did not observe the cluster for so long that an alarm may have ended unnoticed.
+// spaceTracker remembers which revision etcd had at which time, so that a compaction keeps the history of space.retain.
+// It also remembers the end of the last gap in this agent's observations that was long enough for an alarm to end
+// unnoticed.
 type spaceTracker struct {
 	marks    []revisionMark
-	at       time.Duration // of the last observation
+	at       time.Duration // time of the last observation
 	gapEnded time.Duration
 }
 

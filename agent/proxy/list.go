@@ -38,9 +38,9 @@ type List struct {
 type Voter struct {
 	Member  string `json:"member"` // ID of the voter, hexadecimal
 	Name    string `json:"name"`
-	Address string `json:"address"` // host and port of its client URL
+	Address string `json:"address"` // host and port of the voter's client URL
 	Use     bool   `json:"use"`
-	Why     string `json:"why,omitempty"` // why it should not be used, for the operator
+	Why     string `json:"why,omitempty"` // why the voter should not be used, for the operator
 }
 
 // Encode returns the list as JSON.

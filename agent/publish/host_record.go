@@ -30,10 +30,10 @@ type presence struct {
 	opt  Options
 	keys record.Keys
 	log  *slog.Logger
-	// 0 if there is none; other keys that expire with this agent may be attached to the lease
+	// 0 without a lease; other keys that expire with this agent may be attached to it
 	lease        clientv3.LeaseID
 	written      record.Host
-	writtenAt    int64 // the revision of that record
+	writtenAt    int64 // the revision at which the record was written
 	renewed      time.Duration
 	reachability reachability
 	disk         *diskrecord.Publisher

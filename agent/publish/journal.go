@@ -36,7 +36,7 @@ type Journal struct {
 type lastRead struct {
 	at    time.Duration
 	limit int
-	n     int // how many lines this host had written at that time
+	n     int // how many lines this host had written at the time of the read
 	lines []control.HistoryLine
 }
 

@@ -11,7 +11,7 @@ type Backup struct {
 
 	Name     string    `json:"name,omitempty"` // name of the newest saved snapshot
 	Saved    time.Time `json:"saved,omitzero"`
-	Host     string    `json:"host,omitempty"` // the name of the host whose agent saved it
+	Host     string    `json:"host,omitempty"` // the name of the host whose agent saved the snapshot
 	Revision int64     `json:"revision,omitempty"`
 	Size     int64     `json:"size,omitempty"` // size of the database, in bytes
 	// ManifestSHA256 is the SHA-256 of its manifest as stored, in hexadecimal.

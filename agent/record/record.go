@@ -136,7 +136,7 @@ type Op struct {
 	// the work of a cycle: maintenance, restart, reboot, command, readdress or defrag
 	Work     string    `json:"work,omitempty"`
 	Phase    string    `json:"phase"`
-	Token    int64     `json:"token"` // create revision of the lock under which it was last advanced
+	Token    int64     `json:"token"` // create revision of the lock under which the operation was last advanced
 	BootID   string    `json:"bootID,omitempty"`
 	MemberID MemberID  `json:"memberID,omitempty"`
 	Replaces MemberID  `json:"replaces,omitempty"` // the member that a replacement replaces

@@ -70,7 +70,7 @@ type Facts struct {
 	Etcd    string          `json:"etcd,omitempty"` // version; empty if unknown
 	Taken   time.Time       `json:"taken"`
 	Quorum  bool            `json:"quorum"`              // this host's agent reaches a quorum
-	Lost    time.Time       `json:"quorumLost,omitzero"` // when the agent last reached a quorum; zero if it never did
+	Lost    time.Time       `json:"quorumLost,omitzero"` // when the agent last reached a quorum; zero: never
 	Log     Log             `json:"log"`
 	Members []Member        `json:"members,omitempty"` // the last member list that the agent read
 	Known   record.MemberID `json:"knownClusterID,omitzero"`
@@ -83,8 +83,8 @@ type Facts struct {
 // AppliedPlan is a plan that was applied on a host.
 type AppliedPlan struct {
 	ID       string    `json:"id"`
-	Survivor string    `json:"survivor"`          // its name
-	GivenUp  bool      `json:"givenUp,omitempty"` // the plan was abandoned on this host; otherwise it is in force
+	Survivor string    `json:"survivor"`          // name of the survivor
+	GivenUp  bool      `json:"givenUp,omitempty"` // the plan was abandoned on this host; otherwise the plan is in force
 	At       time.Time `json:"at"`                // when the plan was applied
 }
 

@@ -24,7 +24,7 @@ type Snapshot struct {
 
 	Size   int64           `json:"size"`     // size of the database with its checksum, in bytes
 	SHA256 string          `json:"sha256"`   // hash of the stored object, or of the file
-	Origin string          `json:"origin"`   // evidence that it is the snapshot that was saved
+	Origin string          `json:"origin"`   // text about whether this is the snapshot that was saved
 	Member record.MemberID `json:"memberID"` // ID of the only member of the new cluster
 }
 

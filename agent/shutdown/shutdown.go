@@ -26,7 +26,7 @@ const (
 	// pollInterval is the time between two reads of the status. A read is cheap.
 	pollInterval = 25 * time.Millisecond
 	// displayTime is how long terminals can show a message before the shutdown ends their sessions. logind's time limit
-	// leaves that much: see systemd.Shutdown.
+	// leaves enough time for that: see systemd.Shutdown.
 	displayTime = 300 * time.Millisecond
 	// endTimeout limits the cancellation of the request, which writes one small file.
 	endTimeout = 5 * time.Second

@@ -35,7 +35,7 @@ const (
 	SetEnvironment = "environment" // write the environment of etcd's unit
 	HoldBack       = "hold"        // set the start guard of etcd's unit
 	LetGo          = "release"     // remove the start guard
-	Start          = "start"       // etcd's unit
+	Start          = "start"       // start etcd's unit
 	Stop           = "stop"
 	Restart        = "restart"
 	RunHooks       = "hooks" // run the operator's programs
