@@ -120,7 +120,7 @@ type inhibitor struct {
 	limit    time.Duration
 	lock     *os.File           // while the lock is open, logind waits
 	cancel   context.CancelFunc // ends a preparation in progress; nil if there is none
-	prepared chan struct{}      // a preparation has returned
+	prepared chan struct{}      // receives a value when a preparation has returned
 }
 
 func (i *inhibitor) subscribe(ctx context.Context) error {

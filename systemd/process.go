@@ -66,7 +66,7 @@ type Process struct {
 	env   string // path of the environment file
 	log   *slog.Logger
 
-	life context.Context // ends with Close
+	life context.Context // ends when Close is called
 	end  context.CancelFunc
 	kick chan struct{} // wakes the driver
 	done chan struct{} // closed when the driver has ended
@@ -147,7 +147,7 @@ func (p *Process) Stop(ctx context.Context) error {
 	return p.act(ctx, "stop", func(r *record) error { return p.beginStop(r, "stop") })
 }
 
-// Restart stops the process, and starts it once the old one is gone. If it is not running, it is started.
+// Restart stops the process, and starts it once the old one is gone. If the process is not running, Restart starts it.
 func (p *Process) Restart(ctx context.Context) error {
 	return p.act(ctx, "restart", func(r *record) error {
 		if r.State == Active || r.State == Deactivating {

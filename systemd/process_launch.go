@@ -21,9 +21,9 @@ import (
 // maxLog is the size above which a log file is rotated at a start.
 const maxLog = 16 << 20
 
-// launch starts the program. The record has the token before the child exists, and its PID right after, so that the
-// child of an agent that was killed in between can be found. If processes of an earlier group are left, launch stops
-// them first and queues the start.
+// launch starts the program. It records the token before the child exists, and the child's PID right after its
+// start, so that the child of an agent that was killed in between can be found. If processes of an earlier group are
+// left, launch stops them first and queues the start.
 func (p *Process) launch(r *record) error {
 	left, err := anyLeft(r)
 	if err != nil {

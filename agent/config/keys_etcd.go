@@ -115,7 +115,7 @@ type EtcdTLS struct {
 	Key string `yaml:"key" default:"" example:"/etc/quorumd/tls/server.key" is:"path"`
 
 	// CAs of the other members, PEM. Every certificate from these CAs opens etcd's peer port, where etcd's
-	// authentication does not apply. With the CA of the clients, every client can open it.
+	// authentication does not apply. If this is also the CA of the clients, every client can connect to that port.
 	PeerCA string `yaml:"peerCA" derived:"same as ca" example:"/etc/quorumd/tls/peer-ca.crt" is:"path"`
 
 	// Certificate for the other members, as server and as client, PEM. It must be valid for the host of peerURL.

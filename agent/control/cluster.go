@@ -41,8 +41,8 @@ type Member struct {
 	Role       policy.Role `json:"role"` // voter or learner
 	Leader     bool        `json:"leader"`
 	Live       bool        `json:"live"`
-	// DownSeconds is how long this host has observed the member as not live. It is absent if the member is live or
-	// could not be queried.
+	// DownSeconds is for how long this host has observed that the member is not live. It is absent if the member is
+	// live or could not be queried.
 	DownSeconds *float64 `json:"downSeconds,omitempty"`
 
 	Version string  `json:"version,omitempty"`

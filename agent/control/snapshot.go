@@ -77,7 +77,7 @@ type Snapshot struct {
 type Backup struct {
 	Name     string     `json:"name,omitempty"`  // name of the last saved snapshot
 	Saved    *time.Time `json:"saved,omitempty"` // when the last saved snapshot was taken
-	Host     string     `json:"host,omitempty"`  // the host that saved it
+	Host     string     `json:"host,omitempty"`  // the host that saved the last snapshot
 	Revision int64      `json:"revision,omitempty"`
 	Size     int64      `json:"size,omitempty"` // size of the database, in bytes
 

@@ -130,7 +130,7 @@ func (f *State) changeRequest(change func(k *Request) (next *Request, end *End))
 	return nil
 }
 
-// Maintenance returns the request for operators. The caller adds what it has observed of its operation.
+// Maintenance returns the request for operators. The caller adds the observed state of the request's operation.
 func (k *Request) Maintenance() control.Maintenance {
 	return control.Maintenance{
 		Work: k.Work, Command: k.Program, Reason: k.Reason, By: k.By, Since: k.Since, Until: k.Until(),

@@ -151,9 +151,10 @@ func (o *Observer) askNext(ctx context.Context, r *round.Round) {
 	}
 }
 
-// askClock compares the wall clock with those of the voters, in the background. A resting host compares only in the
-// rounds in which it reads from etcd. Jitter spreads these rounds, so hosts that were started together do not all
-// compare at once. When a host becomes attentive, its last result stays valid until it has had time to compare again.
+// askClock compares the wall clock with those of the voters, in the background. A resting host (see pace) compares only
+// in the rounds in which it reads from etcd. Jitter spreads these rounds, so hosts that were started together do not
+// all compare at once. When a host becomes attentive, its last result stays valid until it has had time to compare
+// again.
 func (o *Observer) askClock(ctx context.Context, r *round.Round) {
 	if !r.Reachable {
 		return

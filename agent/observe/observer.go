@@ -86,7 +86,7 @@ type Sources struct {
 	Spool func() (policy.Spool, error)
 }
 
-// Options are the parts of an observer.
+// Options are the configuration and dependencies of an Observer.
 type Options struct {
 	Config           config.Config
 	Instance, BootID string
@@ -228,8 +228,8 @@ func (o *Observer) build(r *round.Round) {
 }
 
 // Done stores a finished round for the next one. The loop calls it before any other goroutine may read the round. In a
-// large fleet the host records amount to megabytes, so a resting host drops those it does not need, and reads them
-// again minutes later.
+// large fleet the host records amount to megabytes, so a resting host (see pace) drops those it does not need, and
+// reads them again minutes later.
 func (o *Observer) Done(r *round.Round) {
 	if kept := o.kept(r); len(kept) < len(r.Hosts) {
 		r.Hosts = kept

@@ -136,7 +136,7 @@ func (b *Builder) View(r, before *round.Round) policy.View {
 	} else { // a short gap does not restart the durations after which a member counts as dead
 		b.since.carry(r.At-round.Blink*c.Timing.Interval, r.Number)
 		b.bridgeSpace(r)
-		if v.Health.Healthy() { // a short gap does not end a healthy period either: a resting host reads etcd rarely
+		if v.Health.Healthy() { // a short gap does not end a healthy period: a spare reads etcd rarely
 			b.since.bridge(cleanStretch, r.At-wellIntervals*c.Timing.Interval, r.Number)
 		}
 	}

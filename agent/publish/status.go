@@ -17,7 +17,7 @@ import (
 )
 
 // Status returns the state of the last completed round. It does not block. If the cluster state is old, which is normal
-// on a resting host in a large fleet, it makes the next round query etcd.
+// on a spare in a large fleet, it makes the next round query etcd.
 func (p *Publisher) Status() control.Status {
 	if reached := p.reached.Load(); reached != nil &&
 		p.opt.Now()-reached.StatusesAt > round.Blink*p.opt.Config.Timing.Interval {

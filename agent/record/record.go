@@ -249,7 +249,7 @@ func Encode[T kind](r T) ([]byte, error) {
 	b, err := compact(r)
 	if err == nil && len(*extra) > 0 {
 		all := maps.Clone(*extra)
-		if err = json.Unmarshal(b, &all); err == nil { // known fields win
+		if err = json.Unmarshal(b, &all); err == nil { // known fields replace extra ones
 			b, err = compact(all)
 		}
 	}

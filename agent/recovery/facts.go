@@ -67,7 +67,7 @@ type Facts struct {
 	DataDir string          `json:"dataDir"`
 	Boot    string          `json:"bootID"`
 	Quorumd string          `json:"quorumd"`
-	Etcd    string          `json:"etcd,omitempty"` // version; empty if unknown
+	Etcd    string          `json:"etcd,omitempty"` // version of etcd; empty if unknown
 	Taken   time.Time       `json:"taken"`
 	Quorum  bool            `json:"quorum"`              // this host's agent reaches a quorum
 	Lost    time.Time       `json:"quorumLost,omitzero"` // when the agent last reached a quorum; zero: never

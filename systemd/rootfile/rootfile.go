@@ -106,7 +106,7 @@ func (t Tree) Write(path string, data []byte, mode fs.FileMode) (err error) {
 	return dir.Sync()
 }
 
-// Remove removes a file durably; a missing one is fine.
+// Remove removes a file durably; a missing file is not an error.
 func (t Tree) Remove(path string) error {
 	dir, err := t.openDir(filepath.Dir(path), true)
 	if err != nil {

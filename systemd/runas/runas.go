@@ -37,7 +37,7 @@ const (
 	maxRequest = 64 << 10
 	// maxFiles are stdin, stdout, stderr and the page of the disk probe.
 	maxFiles = 4
-	// writeTimeout bounds each write to the other side, which reads without delay.
+	// writeTimeout bounds each write to the other side, which normally reads without delay.
 	writeTimeout = 5 * time.Second
 	// requestTimeout is how long a connection may take to send its request.
 	requestTimeout = 10 * time.Second

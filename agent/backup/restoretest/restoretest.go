@@ -38,8 +38,8 @@ const (
 )
 
 // Run restores the snapshot with that manifest into a throw-away data directory in the spool, has the etcd binary at
-// the given path serve it, and returns that etcd's version. It takes as long as it takes to read the snapshot and to
-// start an etcd on it.
+// the given path serve it, and returns that etcd's version. It takes as long as reading the snapshot and starting an
+// etcd on it.
 func Run(ctx context.Context, store backup.Source, m backup.Manifest, etcd string, o backup.Options) (string, error) {
 	version, err := run(ctx, store, m, etcd, o, "/")
 	if err != nil {
