@@ -124,8 +124,8 @@ func newProber(page *page, set settings) (*prober, error) {
 	return p, nil
 }
 
-// claimed wraps an operation: it claims the directory before, and releases it after a failure, so that the next claim
-// checks everything again.
+// claimed wraps an operation: it claims the directory before the operation, and releases it after a failure, so that
+// the next claim checks everything again.
 func (p *prober) claimed(act func() error) func() error {
 	return func() error {
 		if err := p.place.claim(); err != nil {

@@ -69,7 +69,8 @@ func OpenDirectory(dir, cluster string) (*Directory, error) {
 	return &Directory{root: root, path: filepath.Join(dir, cluster), shared: shared, space: SpaceOf}, nil
 }
 
-// makeIn creates the directory of a cluster if it is missing, with its parent's group if that is shared.
+// makeIn creates the directory of a cluster if it is missing. If the parent directory is shared, the new directory gets
+// its group and is shared, too.
 func makeIn(top *os.Root, cluster string, shared bool) error {
 	mode := os.FileMode(privateDir)
 	if shared {

@@ -58,8 +58,8 @@ const (
 	storings    = 2 // once to write the snapshot, once to read it back
 )
 
-// Save saves a snapshot to the store and returns its manifest. It returns no error only if the stored bytes were read
-// back and are identical to the written ones.
+// Save saves a snapshot to the store and returns its manifest. It succeeds only if the stored bytes were read back and
+// are identical to the written ones.
 func Save(ctx context.Context, store Store, from Stream, o Options) (Manifest, error) {
 	m, err := save(ctx, store, from, o)
 	if err != nil {

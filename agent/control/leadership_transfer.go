@@ -21,8 +21,8 @@ type TransferRequest struct {
 	DryRun bool `json:"dryRun,omitempty"`
 }
 
-// RequestedTransfer is a leadership transfer as requested of this host. This host's quorumd keeps it in memory: a
-// restart forgets it.
+// RequestedTransfer is a leadership transfer as requested of this host. quorumd on this host keeps it only in memory,
+// so a restart of quorumd forgets it.
 type RequestedTransfer struct {
 	MemberID record.MemberID `json:"memberID"` // the voter that will become the leader
 	Name     string          `json:"name"`     // name of the voter that will become the leader
@@ -50,7 +50,7 @@ type TransferStanding struct {
 	Text string            `json:"text"`
 }
 
-// TransferEnd is the end of the last leadership transfer requested of this host since its quorumd started.
+// TransferEnd is the end of the last leadership transfer requested of this host since quorumd was started on it.
 type TransferEnd struct {
 	RequestedTransfer
 	Ended time.Time `json:"ended"`

@@ -39,7 +39,7 @@ type Retired struct {
 	By        string    `json:"by,omitempty"`
 	Reason    string    `json:"reason,omitempty"`
 	Since     time.Time `json:"since,omitzero"`
-	// Member is the role of its member, voter or learner; absent once the member is removed
+	// Member is the role of the host's member, voter or learner; absent once the member is removed
 	Member policy.Role `json:"member,omitempty"`
 	State  string      `json:"state"` // leaves, left or unreadable
 }

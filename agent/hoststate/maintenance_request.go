@@ -10,8 +10,8 @@ import (
 	"github.com/quorumd/quorumd/agent/record"
 )
 
-// Ask records next as this host's request, or renews the pending request. It is refused if the pending request
-// conflicts.
+// Ask records next as this host's request, or renews the pending request. It refuses next if next conflicts with the
+// pending request.
 func (f *State) Ask(next Request) (refused *policy.Refusal, err error) {
 	err = f.changeRequest(func(k *Request) (*Request, *End) {
 		if k == nil {

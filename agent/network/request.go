@@ -142,7 +142,8 @@ func segments(conn net.Conn) (sent, resent uint64) {
 	return 1 + uint64(info.Data_segs_out), uint64(info.Total_retrans)
 }
 
-// isTimeout reports whether an error means that the peer did not answer. A peer that closes the connection did.
+// isTimeout reports whether an error means that the peer did not answer. A peer that closes the connection has
+// answered.
 func isTimeout(err error) bool {
 	return errors.Is(err, os.ErrDeadlineExceeded) || errors.Is(err, context.DeadlineExceeded) ||
 		errors.Is(err, syscall.ETIMEDOUT) || errors.Is(err, syscall.EHOSTUNREACH)

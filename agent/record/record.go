@@ -35,7 +35,7 @@ type Host struct {
 	ID      string `json:"id"`
 	Name    string `json:"name"`
 	Domain  string `json:"domain,omitempty"`
-	// the same for all processes of the host's agent until the host reboots; detects two hosts with one ID
+	// ID of the host's agent, the same for all its processes until the host reboots; reveals two hosts with one ID
 	Instance  string `json:"instance"`
 	BootID    string `json:"bootID"`
 	ClientURL string `json:"clientURL"`
@@ -86,17 +86,18 @@ type Host struct {
 	// Defective means that the host's disk is not only SLOW: a drive reports errors, or the disk is SLOW again and
 	// again. A host that is SLOW or worse publishes it.
 	Defective bool `json:"defective,omitempty"`
-	// WriteMean is the current mean of the host's disk writes, in seconds, rounded up to half an octave. A voter
-	// publishes it while the leader is slow; zero if unknown. WritesAt is the time of the measurement according to the
-	// host's clock: a different time means a new measurement.
+	// WriteMean is the current mean of the host's disk writes, in seconds, rounded up to 1 µs times a power of √2. A
+	// voter publishes it while the leader is slow; zero if unknown. WritesAt is the time of the measurement according
+	// to the host's clock: a different time means a new measurement.
 	WriteMean float64   `json:"writeMean,omitempty"`
 	WritesAt  time.Time `json:"writesAt,omitzero"`
 	// AsksWrites means that the other voters should publish the figures below: the host's writes take longer than its
 	// own past explains, or exceed etcd's limit.
 	AsksWrites bool `json:"asksWrites,omitempty"`
-	// WriteP50 and WriteP90 are the median and the 90th percentile of the newest writes, in seconds, rounded to a
-	// quarter of an octave, and WriteTails is the number of slow episodes in the last two hours. A voter publishes them
-	// while another voter asks; zero if unknown. FiguresAt is the time of the measurement by the host's clock.
+	// WriteP50 and WriteP90 are the median and the 90th percentile of the newest writes, in seconds, rounded to 1 µs
+	// times a power of the fourth root of two, and WriteTails is the number of slow episodes in the last two hours. A
+	// voter publishes them while another voter asks; zero if unknown. FiguresAt is the time of the measurement by the
+	// host's clock.
 	WriteP50   float64   `json:"writeP50,omitempty"`
 	WriteP90   float64   `json:"writeP90,omitempty"`
 	WriteTails int       `json:"writeTails,omitempty"`
@@ -200,7 +201,7 @@ type Line struct {
 	Text    string    `json:"text" bound:"text"`
 	// Operation is the kind of the operation that the line ends; empty on any other line.
 	Operation string `json:"operation,omitempty"`
-	// Outcome is the result: StepOK or StepError of a step, the end code of an operation. It is empty on other lines.
+	// Outcome is the result: StepOK or StepError for a step, the end code for an operation. It is empty on other lines.
 	Outcome string `json:"outcome,omitempty"`
 	Extra   Extra  `json:"-"`
 }
