@@ -27,7 +27,7 @@ type Backup struct {
 // Saving is a host's claim to a snapshot job. Its lease frees the claim if the agent dies.
 type Saving struct {
 	Version int       `json:"version"`
-	Host    string    `json:"host"` // its name
+	Host    string    `json:"host"` // name of the host
 	Since   time.Time `json:"since"`
 	Extra   Extra     `json:"-"`
 }

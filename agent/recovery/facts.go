@@ -62,7 +62,7 @@ type Facts struct {
 	Version int             `json:"version"`
 	HostID  string          `json:"hostID"`
 	Host    string          `json:"host"`
-	Cluster string          `json:"cluster"` // its name
+	Cluster string          `json:"cluster"` // name of the cluster
 	PeerURL string          `json:"peerURL"`
 	DataDir string          `json:"dataDir"`
 	Boot    string          `json:"bootID"`
