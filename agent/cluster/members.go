@@ -106,7 +106,7 @@ type Status struct {
 	Applied      uint64
 	Learner      bool
 	Version      string
-	DBSize       int64 // size of its database, in bytes
+	DBSize       int64 // size of the member's database, in bytes
 	DBInUse      int64
 	DBQuota      int64 // 0 before etcd 3.6
 	Errors       []string

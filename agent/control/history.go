@@ -30,7 +30,7 @@ var ErrNotNewest = errors.New("no voter answers: these are the lines that quorum
 type HistoryLine struct {
 	Revision int64     `json:"revision"` // etcd's revision of the line
 	Time     time.Time `json:"time"`
-	Host     string    `json:"host"` // the host that wrote it
+	Host     string    `json:"host"` // the host that wrote the line
 	HostName string    `json:"hostName"`
 	Kind     string    `json:"kind"` // step, refusal or op
 	Code     string    `json:"code"`

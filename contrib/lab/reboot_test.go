@@ -141,7 +141,7 @@ func (f *fleet) checkSimultaneousReboot(voters []*lab.Host) {
 			log.mustFind("quorumd", "shutting down without permission; no vote is lost")
 			continue
 		}
-		if _, stops := log.find("quorumd", "shutting down while etcd still stops"); stops {
+		if _, stops := log.find("quorumd", "shutting down while etcd is still stopping"); stops {
 			continue // the host before it was back so soon that its own operation had begun
 		}
 		if e := log.mustFind("quorumd", shutdownWarning); e.priority != "0" {
