@@ -30,7 +30,7 @@ func certificateEdges() []edge {
 		{"a certificate is expired or not yet valid", left(1), left(0)},
 		{"a certificate expires within 7 days", left(7 * day), left(7*day - 1)},
 		{"a certificate expires within 30 days", left(30 * day), left(30*day - 1)},
-		{"no certificate is that close", left(7*day - 1), left(30 * day)},
+		{"no certificate meets the condition", left(7*day - 1), left(30 * day)},
 	}
 }
 

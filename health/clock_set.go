@@ -20,7 +20,7 @@ const (
 const (
 	clockStep     = 0.5 // seconds
 	clockSpan     = time.Hour
-	clockSettled  = 10 * time.Minute // time after the boot until which a clock without a battery may still be set
+	clockSettled  = 10 * time.Minute // how long after the boot a clock without a battery may be set
 	clockUnstable = time.Minute
 )
 

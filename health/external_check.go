@@ -30,7 +30,7 @@ type ExternalCheckReading struct {
 	Absent  string
 	Figures []ExternalCheckFigure
 	Took    time.Duration
-	Hung    bool // the program was killed but has not ended
+	Hung    bool // the program was killed but has not exited
 }
 
 // ExternalCheckFigure is one number measured by an external check.

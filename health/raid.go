@@ -25,7 +25,7 @@ type Array struct {
 	// "reshape"; empty if unknown. A check reads all member devices, monthly on most systems; it does not mean that
 	// anything is wrong.
 	Doing  string  `json:"doing,omitempty"`
-	Done   float64 `json:"done,omitempty"` // progress of that, from 0 to 1
+	Done   float64 `json:"done,omitempty"` // progress of Doing, from 0 to 1
 	Broken bool    `json:"-"`              // more member devices are missing than the array can work without
 	// Absent is why the state of the array is unknown, as a stable text; empty if the state is known.
 	Absent string `json:"-"`

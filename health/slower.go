@@ -29,7 +29,7 @@ type comparison struct {
 	wall     time.Time
 	peers    PeerWritesReading
 	young    []PeerWrites // recent figures published by the other voters
-	counting []PeerWrites // those of them that count: see believed
+	counting []PeerWrites // the part of young that counts: see believed
 
 	recent   samples // judged samples within pace.span
 	p50, p90 time.Duration

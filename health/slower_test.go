@@ -95,7 +95,7 @@ func comparisonEdges() []edge {
 			func(b *bench) { b.each(time.Second, 11*ms) },
 		},
 		{
-			"that does not hold",
+			"at most 1 % of the writes are too slow, or",
 			func(b *bench) {
 				b.j.checks[5].evidence.(*slowAsPeers).lastBad = b.now
 				b.each(5*time.Minute-time.Second, quiet)

@@ -112,7 +112,8 @@ func keys(path string) (names []string, gates string, err error) {
 		return nil, "", fmt.Errorf("%s: %w", path, err)
 	}
 	top := map[string]yaml.Node{}
-	if yaml.Unmarshal(text, &top) != nil { // a wrapped error would quote the file where other hosts can read it
+	// The error is not wrapped: it may quote the file, and other hosts can read this message.
+	if yaml.Unmarshal(text, &top) != nil {
 		return nil, "", fmt.Errorf("%s is not a YAML file of settings", path)
 	}
 	return slices.DeleteFunc(slices.Sorted(maps.Keys(top)), func(key string) bool {

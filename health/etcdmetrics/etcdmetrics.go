@@ -82,7 +82,7 @@ func (r *Reader) read(ctx context.Context) (health.EtcdReading, error) {
 	return Parse(answer.Body)
 }
 
-// refusal is an error text for operators, as a stable text.
+// refusal is an error whose text is stable and meant for operators.
 type refusal string
 
 func (r refusal) Error() string { return string(r) }
