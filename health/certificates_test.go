@@ -8,7 +8,8 @@ import (
 	"time"
 )
 
-// certificatesWith returns two certificates of one year: one with half of it left, and one with this left.
+// certificatesWith returns two certificates that are valid for a year: one with half a year left, and one with the
+// given time left.
 func certificatesWith(left time.Duration) CertificateReading {
 	at := time.Date(2026, time.November, 22, 18, 30, 0, 0, time.UTC)
 	of := func(name string, left time.Duration) Certificate {

@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// someDevices returns random readings of the devices. Counters hold what they grow by.
+// someDevices returns random readings of the devices. Their counters are increments.
 func someDevices(chance func(percent int) bool) DevicesReading {
 	d := wellDevices()
 	d.Chain[1].Errors.Value = 0
@@ -26,7 +26,7 @@ func someDevices(chance func(percent int) bool) DevicesReading {
 	if chance(10) {
 		d.FileSystem.Errors.Value = 3
 	}
-	if chance(80) { // often, because the finding takes five minutes
+	if chance(80) { // likely, because the finding needs five such minutes
 		d.FileSystem.Unsafe = "nobarrier"
 	}
 	if chance(10) {

@@ -25,8 +25,8 @@ type DiscoveryReading struct {
 	Set, Asked bool
 	// Failed is why there is no usable answer, as a stable text.
 	Failed string
-	// Endpoints is the number of usable endpoints in the last answer, Members the number of members in etcd's list. Each
-	// is 0 if unknown.
+	// Endpoints is the number of usable endpoints in the last answer, Members the number of members in etcd's list.
+	// Each is 0 if unknown.
 	Endpoints, Members int
 }
 

@@ -33,7 +33,7 @@
 //	go test ./health ./health/kernellog ./agent/journalcatalog -update
 //	go test ./contrib/prometheus ./contrib/faults ./cmd/quorumctl -update
 //
-// Only a check that etcd's safety depends on is vital, and its state is UNKNOWN without data. Any other check is optional: without a
-// reading it is not available and ignored, unless its last finding was SLOW or worse. That finding stays until the next
-// reading, except for external checks, which may never report again.
+// Only a check that etcd's safety depends on is vital, and its state is UNKNOWN without data. Any other check is
+// optional: without a reading it is not available and ignored, unless its last finding was SLOW or worse. That finding
+// stays until the next reading, except for external checks, which may never report again.
 package health

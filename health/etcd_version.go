@@ -56,7 +56,7 @@ var checkVersion = advice{
 }
 
 // belowFloor returns how many patch releases a version is behind the first one with all known fixes (1 if its minor
-// version receives no more fixes), and the comparison as text.
+// version is no longer maintained), and the comparison as text.
 func belowFloor(version string) (Figure, string) {
 	var major, minor, patch int
 	if n, err := fmt.Sscanf(version, "%d.%d.%d", &major, &minor, &patch); err != nil || n < 3 {

@@ -39,10 +39,10 @@ type fault struct {
 	row       int // the fault's row in the table
 	name      string
 	does      func()
-	from      time.Time // when it begins, if not with the call of does
+	from      time.Time // when the fault begins; zero if does injects it at once
 	notified  []string
 	inhibited []string
-	may       []string // may notify too, depending on what clients do
+	may       []string // alerts that may notify too, depending on what clients do
 }
 
 // act is a fault and the alerts that followed it.

@@ -41,7 +41,8 @@ const (
 	// CAYears is the lifetime of a CA.
 	CAYears = 10
 	// LeafDays is the default lifetime of a host's certificates. An operator copies each bundle to its host, so
-	// certificates that last only days would be impractical. Half a year limits the use of a stolen key, and checks warn in the last month.
+	// certificates that last only days would be impractical. Half a year limits the use of a stolen key, and checks
+	// warn in the last month.
 	LeafDays = 180
 	// MaxLeafDays is the longest lifetime that may be requested.
 	MaxLeafDays = 365
