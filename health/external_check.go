@@ -133,7 +133,8 @@ func (p *externalCheck) take(in Input) {
 	}
 }
 
-// absent returns "" once the check has been silent for too long, so that a rule can end the finding.
+// absent returns why the check is silent, but "" once it has been silent for too long, so that a rule can end the
+// finding.
 func (p *externalCheck) absent() string {
 	if p.forgotten() {
 		return ""
