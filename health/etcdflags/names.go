@@ -29,7 +29,8 @@ type Names struct {
 }
 
 // Names returns the names of all settings of the running etcd with that process ID, and of the settings with which etcd
-// will be started next. It returns an error if a source cannot be read, because then some would be missing.
+// will be started next. It returns an error if a source cannot be read, because then some would be missing,
+// unless the source is the environment of another user's process.
 func (r Reader) Names(pid int) (Names, error) {
 	proc, err := procfs.NewFS(cmp.Or(r.Proc, procfs.DefaultMountPoint))
 	if err != nil {

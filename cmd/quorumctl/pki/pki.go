@@ -82,7 +82,7 @@ func refused(remedy, format string, args ...any) error {
 	return &Error{Text: fmt.Sprintf(format, args...), Remedy: remedy}
 }
 
-// mistyped refuses an argument.
+// mistyped returns the refusal of an invalid argument.
 func mistyped(remedy, format string, args ...any) error {
 	return &Error{Text: fmt.Sprintf(format, args...), Remedy: remedy, Argument: true}
 }
