@@ -21,8 +21,8 @@ const (
 
 // canary detects CPU starvation: it sleeps for 10 ms at a time and adds up how late it wakes. It runs only from shortly
 // before an operation until its end, because it would otherwise account for most of the probe's cost. An operation of
-// less than 10 ms ends before the canary wakes; for such an operation, the delay of the prober's own sleep before it
-// counts.
+// less than 10 ms ends before the canary wakes. For such an operation, the canary uses how late the prober woke from
+// its sleep just before the operation.
 type canary struct {
 	timer *time.Timer
 	armed atomic.Bool
@@ -32,7 +32,7 @@ type canary struct {
 
 func newCanary() *canary {
 	c := &canary{}
-	c.timer = time.AfterFunc(canaryPeriod, c.woken) // there is nothing to watch yet
+	c.timer = time.AfterFunc(canaryPeriod, c.woken) // the first wake has no effect: the canary is not armed
 	return c
 }
 

@@ -14,11 +14,11 @@ import (
 // processes share: the time since boot, without suspend. Go's own monotonic readings cannot be compared between
 // processes.
 //
-// It makes the system call without notifying Go's scheduler: reading a clock never blocks, and the notifications would
-// be a large part of the cost of a process that is awake for a few microseconds at a time.
+// Monotonic makes the system call without notifying Go's scheduler: reading a clock never blocks, and the notifications
+// would be a large part of the cost of a process that is awake for a few microseconds at a time.
 func Monotonic() time.Duration {
 	var now unix.Timespec
-	// It cannot fail: the clock always exists and the address is ours.
+	// The call cannot fail: the clock always exists, and the address is valid.
 	_, _, _ = unix.RawSyscall(unix.SYS_CLOCK_GETTIME, unix.CLOCK_MONOTONIC, uintptr(unsafe.Pointer(&now)), 0)
 	return time.Duration(now.Nano())
 }

@@ -11,23 +11,24 @@
 //   - The parent never touches the measured disk, not even with stat. A thread stuck in the kernel cannot be killed and
 //     keeps the resources of its process, so everything that may get stuck happens in the child, which holds nothing
 //     but its own files.
-//   - A hanging operation is reported while it hangs. Before the child begins an operation, it records it in shared
-//     memory, and the parent calculates its age from the clock. This needs no response from the child.
+//   - A hanging operation is reported while it hangs. Before the child begins an operation, it records the start in
+//     shared memory, from which the parent calculates the operation's age. This needs no response from the child.
 //   - At most one operation is in flight, so at most one thread is ever stuck. A hanging child is never replaced. A
-//     dead one is replaced after a backoff of 1 s, which doubles up to 1 min.
+//     dead child is replaced after a backoff of 1 s, which doubles up to 1 min.
 //   - No call of the parent waits for the child. [Probe.Close] returns after about 2 s.
-//   - An error is a reading like any other. The child reports it and tries again; it never stops because of one.
+//   - An error is a reading like any other. The child reports it, tries again, and never stops because of an error.
 //
 // # The two lanes
 //
 // [LaneDirect], once a second: 4096 bytes at a rotating place of a file of 1 MiB that was written completely once,
-// bypassing the page cache and with O_DSYNC: one write and one flush of the device, no journal commit. It measures the
-// device and hardly anything else. Once a minute the last written block is read back and compared.
+// bypassing the page cache and with O_DSYNC. Each turn causes one write and one flush of the device and no journal
+// commit, so the lane measures the device and hardly anything else. Once a minute the last written block is read back
+// and compared.
 //
 // [LaneWAL], every 10 s: 2300 bytes appended to a preallocated file, then fdatasync, as etcd does for its write-ahead
 // log. Turning allocated space into written space needs a journal commit and a second flush, which the direct lane does
-// not cause. In a burst, it writes up to 50 times a second; that is for the qualifying run of a machine without a
-// voter.
+// not cause. In a burst, the lane writes up to 50 times a second; bursts are for the qualifying run of a machine
+// without a voter.
 //
 // Latency is CLOCK_MONOTONIC around the system calls alone. In the WAL lane it is the latency of the slower of the two
 // calls: normally the fdatasync, as etcd counts it (etcd_disk_wal_fsync_duration_seconds). Opening, allocating,
@@ -43,7 +44,7 @@
 // after the usual time, so that three operations soon show whether the disk stays slow. Then the lane rests ten times
 // as long as all three took.
 //
-// # What it costs
+// # Cost
 //
 // On the disk: 1 MiB for LaneDirect, 4 MiB for LaneWAL (8 MiB while it replaces its file), and an empty lock file. The
 // files remain when the probe ends, and the next probe reuses them.

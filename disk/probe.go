@@ -172,7 +172,7 @@ func (p *Probe) inFlight() (age time.Duration, op string) {
 	if code == opNone {
 		return 0, OpNone
 	}
-	// The clock is read after the page: an age is never negative.
+	// The clock is read after the page, so the age is never negative.
 	return Monotonic() - since, code.String()
 }
 

@@ -29,7 +29,7 @@ type directLane struct {
 	block    []byte
 
 	seq      uint64 // sequence number of the last written block; it also determines the block's place
-	intact   bool   // the write of that block succeeded
+	intact   bool   // the write of the last block succeeded
 	verified time.Duration
 }
 

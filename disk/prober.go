@@ -74,7 +74,7 @@ func settleIn(stderr io.Writer) {
 	// a second, idle thread, Go's runtime would watch the first for as long as a write takes, which costs more than the
 	// probe.
 	runtime.GOMAXPROCS(1)
-	// Started through /proc/self/exe it would show up as "exe".
+	// The child is started through /proc/self/exe, so its name would be "exe".
 	_ = os.WriteFile("/proc/self/comm", []byte("quorumd-probe"), 0)
 	if err := lockMemory(); err != nil {
 		fmt.Fprintf(stderr,
@@ -83,13 +83,14 @@ func settleIn(stderr io.Writer) {
 	}
 }
 
-// lockMemory locks the pages that the process has touched into memory. Others are left alone (MCL_ONFAULT): loading the
-// whole program and all address space that the runtime reserves would cost much more than it gains.
+// lockMemory locks the pages that the process has touched into memory. Other pages stay unlocked (MCL_ONFAULT): loading
+// the whole program and all address space that the runtime reserves would cost much more than it gains.
 func lockMemory() error {
 	flags := unix.MCL_CURRENT | unix.MCL_ONFAULT
 	var limit unix.Rlimit
 	if err := unix.Getrlimit(unix.RLIMIT_MEMLOCK, &limit); err == nil && limit.Cur == unix.RLIM_INFINITY {
-		// Only without a limit: with one, a later allocation would fail instead of just staying unlocked.
+		// Lock future pages only if there is no limit. With a limit, a later allocation would fail instead of staying
+		// unlocked.
 		flags |= unix.MCL_FUTURE
 	}
 	return unix.Mlockall(flags)
@@ -123,8 +124,8 @@ func newProber(page *page, set settings) (*prober, error) {
 	return p, nil
 }
 
-// claimed wraps an operation: it claims the directory before, and releases it after a failure, so that the next claim
-// checks everything again.
+// claimed wraps an operation: it claims the directory before the operation, and releases it after a failure, so that
+// the next claim checks everything again.
 func (p *prober) claimed(act func() error) func() error {
 	return func() error {
 		if err := p.place.claim(); err != nil {

@@ -30,13 +30,13 @@ func (l Lane) String() string {
 // Sample is one write that became durable, or failed to.
 type Sample struct {
 	Lane Lane
-	// End is when it was completed, on the clock of [Monotonic].
+	// End is when the write completed or failed, on the clock of [Monotonic].
 	End time.Duration
 	// Latency is the time spent in the write; in LaneWAL, the time of the slower call, write or sync.
 	Latency time.Duration
 	// Contaminated means CPU starvation during the write: the latency says little about the disk.
 	Contaminated bool
-	// Errno is 0 for a successful write. The latency of a failed one is no measure of the disk.
+	// Errno is 0 for a successful write. The latency of a failed write does not measure the disk.
 	Errno syscall.Errno
 }
 
@@ -44,7 +44,7 @@ type Sample struct {
 const (
 	OpNone    = ""                  // nothing in flight
 	OpOpen    = "open directory"    // creating the directory, opening the lock file
-	OpLock    = "lock"              // flock on it
+	OpLock    = "lock"              // flock on the lock file
 	OpDevice  = "compare device"    // stat of the directory and of the target
 	OpUsage   = "statfs"            // free space
 	OpPrepare = "direct prepare"    // writing or opening the file of LaneDirect
@@ -80,7 +80,7 @@ func (o opCode) String() string {
 
 // Reading is the state of the probe at one moment.
 type Reading struct {
-	// Samples are those completed since the previous reading, oldest first.
+	// Samples are the writes completed since the previous reading, oldest first.
 	Samples []Sample
 	// Lost counts the samples since the previous reading that were not fetched in time. It takes more than a minute of
 	// full burst without a reading to lose one.
@@ -114,9 +114,9 @@ type Reading struct {
 // Usage is the space of the probe's file system, in bytes and inodes.
 type Usage struct {
 	Total uint64
-	Free  uint64 // available to ordinary users, without the file system's reserve
-	// Inodes is how many files it can have, and InodesFree how many more can be created; both 0 if there is no such
-	// limit.
+	Free  uint64 // available to users other than root, without the file system's reserve
+	// Inodes is how many files the file system can have, and InodesFree is how many more can be created; both are 0 if
+	// there is no such limit.
 	Inodes, InodesFree uint64
 	Age                time.Duration
 }
@@ -130,7 +130,7 @@ type Failure struct {
 	Age    time.Duration
 	Count  uint64 // number of failures since the probe was started, including this one
 	Dir    string // the probe directory
-	Target string // the path whose file system it must share
+	Target string // the path that must be on the same file system
 }
 
 // Error returns what failed and what to do about it.

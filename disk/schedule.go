@@ -57,7 +57,8 @@ func (t *turn) due() time.Duration {
 	return t.ended + rest
 }
 
-// settle updates the rest that the disk is owed.
+// settle updates the rest that is still due after slow operations: took is the duration of the last turn, rested is the
+// rest before it.
 func (t *turn) settle(rested, took time.Duration) {
 	if t.owed = max(0, t.owed-rested/restFactor); t.owed == 0 {
 		t.unpaid = 0

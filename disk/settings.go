@@ -14,7 +14,7 @@ import (
 	"time"
 )
 
-// Options are what [StartProbe] measures, and how often. Zero means the default, if the field has one.
+// Options configure what [StartProbe] measures, and how often. A field that is zero has its default, if it has one.
 type Options struct {
 	// Command starts the child, for instance {"/proc/self/exe", "probe-disk"}: a program that calls [ChildMain] with
 	// the arguments that follow.
@@ -26,21 +26,22 @@ type Options struct {
 	// repeats this check at every UsageInterval.
 	Target string
 
-	// DirectInterval is the rest between two turns of LaneDirect: 1 s, not less than 200 ms. All rests vary by ±10 %.
+	// DirectInterval is the rest between two turns of LaneDirect. The default is 1 s, the minimum 200 ms. All rests
+	// vary by ±10 %.
 	DirectInterval time.Duration
-	// WALInterval is the rest between two turns of LaneWAL outside a burst: 10 s, not less than 200 ms.
+	// WALInterval is the rest between two turns of LaneWAL outside a burst. The default is 10 s, the minimum 200 ms.
 	WALInterval time.Duration
-	// BurstRate is the number of writes per second of LaneWAL in a burst: 50, which is also the maximum. It sets the
-	// rest between two writes, so the actual rate is a little lower, because of the latency and the resolution of
-	// timers.
+	// BurstRate is the number of writes per second of LaneWAL in a burst. The default is 50, which is also the maximum.
+	// It sets the rest between two writes, so the actual rate is a little lower, because of the latency and the
+	// resolution of timers.
 	BurstRate int
-	// VerifyInterval is how often the last written block is read back: 1 min, not less than 200 ms.
+	// VerifyInterval is how often the last written block is read back. The default is 1 min, the minimum 200 ms.
 	VerifyInterval time.Duration
-	// UsageInterval is how often free space and device are checked: 30 s, not less than 200 ms.
+	// UsageInterval is how often free space and device are checked. The default is 30 s, the minimum 200 ms.
 	UsageInterval time.Duration
 
-	// Exam makes it an examination, for a disk that is not in use yet: LaneWAL alone, one write after the other without
-	// a rest, and the child removes its files and Dir when it ends.
+	// Exam makes the probe an examination, for a disk that is not in use yet: LaneWAL alone, one write after the other
+	// without a rest, and the child removes its files and Dir when it ends.
 	Exam bool
 
 	// Logger logs when children start and end, and their output. It may be nil.
@@ -125,7 +126,7 @@ func parseSettings(args []string, stderr io.Writer) (settings, error) {
 	flags := flag.NewFlagSet("probe-disk", flag.ContinueOnError)
 	flags.SetOutput(stderr)
 	flags.StringVar(&s.dir, "dir", "", "`directory` for the probe's files")
-	flags.StringVar(&s.target, "target", "", "`path` whose file system the directory must share")
+	flags.StringVar(&s.target, "target", "", "`path` on the file system to measure, which is also the directory's")
 	flags.DurationVar(&s.direct, "direct-interval", 0, "pause between direct writes")
 	flags.DurationVar(&s.wal, "wal-interval", 0, "pause between WAL writes")
 	flags.DurationVar(&s.verify, "verify-interval", 0, "pause between read-backs")

@@ -22,7 +22,7 @@ type advice struct {
 	code                   Code
 	title, meaning, remedy string
 
-	// measure returns new evidence: that of grows, exceeds, lists or errorCounts, or the check's own.
+	// measure returns new evidence: the result of grows, exceeds, lists or errorCounts, or a type of the check's own.
 	measure func(advice, *track) evidence
 }
 

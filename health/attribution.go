@@ -52,10 +52,10 @@ const (
 	othersBusy    = 80       // percent of the time
 	lanesSpan     = 5 * time.Minute
 	lanesKept     = 1024
-	fewestWrites  = 20  // samples of the WAL lane that any conclusion needs
-	fewestDirect  = 100 // samples of the direct lane that a p99 needs
+	fewestWrites  = 20  // minimum number of samples of the WAL lane for any conclusion
+	fewestDirect  = 100 // minimum number of samples of the direct lane for a p99
 	stolenMuch    = 10  // percent
-	fewestTicks   = 1   // ticks of all CPUs that a share needs
+	fewestTicks   = 1   // minimum number of ticks, over all CPUs, for a percentage
 
 	// slowByItself is a flush time that only the drive explains, not CPU starvation: a drive reports completion by an
 	// interrupt, which does not wait to be scheduled.
@@ -71,15 +71,15 @@ type facts struct {
 	stolen  float64       // percentage of CPU time that the hypervisor gave to other machines
 	waited  float64       // percentage of the time in which a process waited for a CPU
 	arrays  []Array
-	leaves  []work // I/O of the leaves within the span
+	leaves  []work // I/O of the leaves within factsSpan
 	// I/O of the leaves between the last two readings; if a write hangs, the last reading was taken after it began
 	lately []work
 	unseen bool      // a write hangs, and the drives have not been read since it began
 	halted string    // the device of the chain that is suspended
-	etcd   Histogram // etcd's own fsyncs within the span
+	etcd   Histogram // etcd's own fsyncs within factsSpan
 }
 
-// work is the I/O of a drive within the span.
+// work is the I/O of a drive within a span.
 type work struct {
 	name     string
 	span     time.Duration

@@ -10,8 +10,8 @@ import (
 	"time"
 )
 
-// working runs a machine for a while: each second, a write of either lane takes that long; every ten seconds the kernel
-// reports what the drive has done.
+// working runs a machine for span: each second, the write of each lane takes the given time; every ten seconds the
+// kernel reports what the drive has done.
 func (b *bench) working(span, wal, direct time.Duration, did func(*Traffic)) {
 	traffic := b.devices.Chain[1].Traffic
 	traffic.Known = true
@@ -21,7 +21,8 @@ func (b *bench) working(span, wal, direct time.Duration, did func(*Traffic)) {
 		b.sample(LaneWAL, wal)
 		did(&traffic)
 		if i%10 == 9 {
-			b.devices.At, b.devices.Chain = b.now, slices.Clone(b.devices.Chain) // the next reading must not change it
+			// a copy, because the judge keeps the last reading
+			b.devices.At, b.devices.Chain = b.now, slices.Clone(b.devices.Chain)
 			b.devices.Chain[1].Traffic = traffic
 		}
 		b.look()

@@ -86,7 +86,7 @@ func declareCertificates() declaration {
 				},
 				{
 					CertificateExpiresSoon, Etcd, Slow, "A certificate expires within days.",
-					"It should have been renewed by now, so its renewal does not work. After it expires, " +
+					"It should have been renewed by now, so its renewal is not working. After it expires, " +
 						"connections that use it are refused.",
 					remedy,
 				},
@@ -158,7 +158,7 @@ func (c *certificates) absent() string {
 	return cmp.Or(c.seen.Absent, notYet)
 }
 
-// worst returns the most urgent certificates, the one that expires first at the front.
+// worst returns the highest urgency and the certificates that have it, in the order in which they expire.
 func (c *certificates) worst() (most urgency, which []Certificate) {
 	for _, one := range c.seen.All {
 		switch u := one.urgency(); {
@@ -236,18 +236,18 @@ func (c *certificates) transitions() []rule {
 		{
 			[]State{OK, Warm},
 			Slow, CertificateExpiresSoon,
-			fmt.Sprintf("a certificate expires within %d days and a tenth of its lifetime"+
+			fmt.Sprintf("a certificate expires within %d days and within a tenth of its lifetime"+
 				"", certificateSoon), when(endsSoon), false,
 		},
 		{
 			[]State{OK},
 			Warm, CertificateExpires,
-			fmt.Sprintf("a certificate expires within %d days and a quarter of its lifetime"+
+			fmt.Sprintf("a certificate expires within %d days and within a quarter of its lifetime"+
 				"", certificateEnds), when(ends), false,
 		},
 		{
 			[]State{Warm, Slow},
-			OK, "", "no certificate is that close to its expiry",
+			OK, "", "no certificate meets the condition of the finding any longer",
 			func() (string, bool) {
 				most, _ := c.worst()
 				return c.text(), most < map[Code]urgency{

@@ -8,7 +8,8 @@ import (
 	"time"
 )
 
-// certificatesWith returns two certificates of one year: one with half of it left, and one with this left.
+// certificatesWith returns two certificates that are valid for a year: one with half a year left, and one with the
+// given time left.
 func certificatesWith(left time.Duration) CertificateReading {
 	at := time.Date(2026, time.November, 22, 18, 30, 0, 0, time.UTC)
 	of := func(name string, left time.Duration) Certificate {
@@ -30,7 +31,7 @@ func certificateEdges() []edge {
 		{"a certificate is expired or not yet valid", left(1), left(0)},
 		{"a certificate expires within 7 days", left(7 * day), left(7*day - 1)},
 		{"a certificate expires within 30 days", left(30 * day), left(30*day - 1)},
-		{"no certificate is that close", left(7*day - 1), left(30 * day)},
+		{"no certificate meets the condition", left(7*day - 1), left(30 * day)},
 	}
 }
 

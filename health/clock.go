@@ -4,11 +4,16 @@
 package health
 
 import (
+	"cmp"
+	"slices"
 	"time"
 )
 
-// ClockUnsynchronised is the code of the check of the wall clock.
-const ClockUnsynchronised Code = "CLOCK_UNSYNCHRONISED"
+// The codes of the checks of the wall clock's error and of the clock source.
+const (
+	ClockUnsynchronised Code = "CLOCK_UNSYNCHRONISED"
+	ClockSourceSlow     Code = "CLOCK_SOURCE_SLOW"
+)
 
 // Every second without a correction, the kernel adds half a millisecond to the clock's maximum error (MAXFREQ of 500
 // ppm): after half an hour without a time server's answer it exceeds one second. At 16 s the kernel treats the clock as
@@ -16,6 +21,7 @@ const ClockUnsynchronised Code = "CLOCK_UNSYNCHRONISED"
 const (
 	clockError, clockErrorLeave = 1.0, 0.5 // seconds
 	clockFor                    = 10 * time.Minute
+	clockSourceFor              = time.Minute
 )
 
 // checkClock is the check of the wall clock. It only advises: etcd does not depend on the wall clock, and a
@@ -32,4 +38,33 @@ var checkClock = advice{
 		"that it reaches its servers",
 	measure: exceeds(clockFor, time.Minute, func(in Input) Figure { return in.Machine.ClockError },
 		says("maximum clock error %.1f s, limit %.0f s")),
+}
+
+// checkClockSource is the check of the kernel's clock source.
+var checkClockSource = advice{
+	name: "clock-source", component: Machine,
+	source: "current_clocksource of the kernel",
+	limit:  Limit{Of: "slow clock sources", Unit: "in use"},
+	code:   ClockSourceSlow,
+	title:  "The kernel uses a slow clock source.",
+	meaning: "The kernel marked the CPU's own counter (TSC) as unreliable. Every read of the clock now takes a " +
+		"microsecond or more, and etcd reads it often.",
+	remedy: "check 'journalctl -k -g clocksource' for the cause; reboot, or try a newer firmware or kernel",
+	measure: lists(clockSourceFor, clockSourceFor, listed{
+		bad:  "the kernel uses a slow clock source",
+		well: "the kernel uses a fast clock source",
+		missing: func(in Input) string {
+			if in.Machine.ClockSource != "" {
+				return ""
+			}
+			return cmp.Or(in.Machine.Booted.absent(), "the kernel does not report its clock source")
+		},
+		look: func(in Input, _ bool) []string {
+			source := in.Machine.ClockSource
+			if !slices.Contains([]string{"hpet", "acpi_pm", "pit", "jiffies", "refined-jiffies"}, source) {
+				return nil
+			}
+			return []string{"clock source " + source}
+		},
+	}),
 }

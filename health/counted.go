@@ -111,7 +111,7 @@ func (c *counted) transitions() []rule {
 			[]State{Warm},
 			OK, "", fmt.Sprintf("%s at most %.10g in %s", c.limit.Of, c.limit.Leave, show(c.span)),
 			when(func() bool { return !c.limit.beyond(c.kept.sum(), true) }, c.text),
-			false, // not a recovery that doubles: a whole span without growth is long enough
+			false, // recovery time does not double: a whole span without growth is long enough
 		},
 	}
 }

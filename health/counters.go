@@ -12,7 +12,7 @@ import (
 )
 
 // counters is the evidence of a check of several error counters. The check has a finding while one of them has grown
-// within a span. The counts at the first reading are ignored.
+// within the span. The counts at the first reading are ignored.
 type counters struct {
 	plain
 
@@ -21,7 +21,7 @@ type counters struct {
 	over      string // the span as text, such as "a day"
 	bad, well string
 	missing   func(Input) string   // why there are no counters to read; "" if there are some
-	partly    func(Input) []string // what is unknown although the rest is known; may be nil
+	partly    func(Input) []string // items without a reading while others have one; may be nil
 	look      func(Input) []counter
 
 	why    string
@@ -88,7 +88,7 @@ func (e *counters) transitions() []rule {
 			[]State{Warm},
 			OK, "", e.well + " in " + show(e.span),
 			func() (string, bool) { return e.text(), len(e.found) == 0 },
-			false, // not a recovery that doubles: a whole span without growth is long enough
+			false, // recovery time does not double: a whole span without growth is long enough
 		},
 	}
 }

@@ -31,7 +31,7 @@ func declareCPU(t Thresholds) declaration {
 			Problems: []Problem{
 				{
 					CPUStarved, Machine, Warm, "CPU starvation.",
-					"The probe was not scheduled in time, so those samples are discarded: they say nothing about " +
+					"The probe was not scheduled in time, so its late samples are discarded: they say nothing about " +
 						"the disk. etcd waits for the CPU in the same way.",
 					"check 'top' and /proc/pressure/cpu; move other workloads off this host or lower their priority",
 				},
@@ -51,7 +51,7 @@ type cpu struct {
 	limit   Limit
 	track   *track
 	recent  samples
-	began   time.Duration // beginning of the current samples, which have no gap of a minute
+	began   time.Duration // when the current series of samples began; a gap of a minute starts a new series
 	lastBad time.Duration
 }
 

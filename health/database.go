@@ -15,7 +15,7 @@ import (
 const DatabaseSpaceLow Code = "DATABASE_SPACE_LOW"
 
 // DatabaseReading is the last reading of the file system of etcd's database, if the WAL is on a different one. The
-// probe covers the file system of the WAL. The zero value means that both are on the same one, and is ignored.
+// probe covers the file system of the WAL. The zero value means that both are on the same file system.
 type DatabaseReading struct {
 	// Apart means that the database is on a separate file system. If Absent is set, that is assumed.
 	Apart bool
@@ -113,7 +113,7 @@ type place struct {
 	of string // which part of etcd's data is on it
 }
 
-// places returns all places. A device below both file systems is listed only for the log's.
+// places returns all places. A device below both file systems is listed only for the file system of the WAL.
 func (in Input) places() []place {
 	if !in.Database.apart() {
 		return []place{{in.Devices, "etcd's data"}}

@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// someDatabase returns a random reading of the database's file system, for a machine whose WAL has its own.
+// someDatabase returns a random reading of the database's file system, for a machine whose WAL is on a separate one.
 func someDatabase(chance func(percent int) bool) DatabaseReading {
 	d := wellDatabase()
 	if chance(30) {

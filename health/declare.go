@@ -109,8 +109,8 @@ type declaration struct {
 	gather func(*track) evidence
 }
 
-// declarations returns all checks. The first one provides the text while nothing is wrong. A check that another one
-// names in Behind must come before it.
+// declarations returns all checks. The first one provides the text while nothing is wrong. A check must come after
+// all checks that its Behind names.
 func declarations(t Thresholds, c *comparison) []declaration {
 	all := []declaration{
 		declareFsync(t, c), declareSpace(t), declareCPU(t), declareDatabaseSpace(t), declareSlower(c),

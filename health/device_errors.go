@@ -40,7 +40,7 @@ var checkDeviceErrors = advice{
 	}),
 }
 
-// uncounted returns why no device of a place has error counters; empty if one has.
+// uncounted returns why no device of a place has error counters; empty if at least one device has them.
 func (p place) uncounted() string {
 	if why := p.absent(); why != "" || len(p.counted()) > 0 {
 		return why

@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// someDevices returns random readings of the devices. Counters hold what they grow by.
+// someDevices returns random readings of the devices. Their counters are increments.
 func someDevices(chance func(percent int) bool) DevicesReading {
 	d := wellDevices()
 	d.Chain[1].Errors.Value = 0
@@ -26,7 +26,7 @@ func someDevices(chance func(percent int) bool) DevicesReading {
 	if chance(10) {
 		d.FileSystem.Errors.Value = 3
 	}
-	if chance(80) { // often, because the finding takes five minutes
+	if chance(80) { // likely, because the finding needs five such minutes
 		d.FileSystem.Unsafe = "nobarrier"
 	}
 	if chance(10) {
@@ -75,8 +75,8 @@ func deviceEdges() []edge {
 		{"the file system has recorded no error", then(set(noted, second), gone), set(nothing, second)},
 		{"an array is degraded", set(nothing, minute), set(lacking, second)},
 		{"no array is degraded", then(set(lacking, second), gone), set(nothing, second)},
-		{"an array resyncs", set(resync, minute-second), set(nothing, second)},
-		{"no array resyncs", then(set(resync, second), gone), set(nothing, second)},
+		{"an array is resyncing", set(resync, minute-second), set(nothing, second)},
+		{"no array is resyncing", then(set(resync, second), gone), set(nothing, second)},
 		{"free inodes below 5 %", then(set(left(50), minute), set(left(49), minute-second)), set(nothing, second)},
 		{"free inodes at least 7 %", then(set(left(69), minute), set(left(70), minute-second)), set(nothing, second)},
 		{"writes may be acknowledged early", set(unsafe, 5*minute-second), set(nothing, second)},

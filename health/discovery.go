@@ -21,12 +21,12 @@ const (
 // DiscoveryReading is the last answer of endpoint discovery. The zero value means that discovery is not configured, so
 // there is nothing to check.
 type DiscoveryReading struct {
-	// Set means that cluster.discovery is configured, and Asked that there has been an answer or a timeout.
+	// Set means that cluster.discovery is configured, and Asked that discovery has answered or timed out.
 	Set, Asked bool
 	// Failed is why there is no usable answer, as a stable text.
 	Failed string
-	// Endpoints is the number of usable endpoints in the last answer, Members the number of members in etcd's list; 0
-	// if unknown.
+	// Endpoints is the number of usable endpoints in the last answer, Members the number of members in etcd's list.
+	// Each is 0 if unknown.
 	Endpoints, Members int
 }
 

@@ -17,7 +17,7 @@
 //     WARM.
 //   - A disk is Qualified only after a qualifying run over writes like etcd's, and only while it stays OK or WARM.
 //   - A disk leaves FAILED after a full qualifying run without an error, once etcd has been restarted. [Judge.Reset]
-//     ends any FAILED, and so does a reboot if [Judge.Snapshot] is kept in a directory that a reboot empties.
+//     ends FAILED at once, and so does a reboot if [Judge.Snapshot] is kept in a directory that a reboot empties.
 //
 // What a state permits is decided elsewhere.
 //
@@ -33,7 +33,7 @@
 //	go test ./health ./health/kernellog ./agent/journalcatalog -update
 //	go test ./contrib/prometheus ./contrib/faults ./cmd/quorumctl -update
 //
-// Only a check that etcd's safety depends on is vital, and UNKNOWN without data. Any other check is optional: without a
-// reading it is not available and ignored, unless its last finding was SLOW or worse. That finding stays until the next
-// reading, except for external checks, which may never report again.
+// Only a check that etcd's safety depends on is vital, and its state is UNKNOWN without data. Any other check is
+// optional: without a reading it is not available and ignored, unless its last finding was SLOW or worse. That finding
+// stays until the next reading, except for external checks, which may never report again.
 package health

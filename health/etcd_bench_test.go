@@ -34,14 +34,14 @@ func wellEtcd() localEtcd {
 	}}
 }
 
-// asked queries the simulated etcd if a reading is due. etcd has written 1000 times since the last one.
+// asked queries the simulated etcd if a reading is due. etcd has written 1000 times since the last reading.
 func (m *localEtcd) asked(now time.Duration) {
 	if !m.WALFsync.Known || now-m.At < metricsEvery {
 		return
 	}
 	m.At = now
 	for h, bucket := range map[*Histogram]int{&m.WALFsync: m.fsyncs, &m.BackendCommit: m.commits} {
-		h.Counts = slices.Clone(h.Counts) // the judge keeps the others
+		h.Counts = slices.Clone(h.Counts) // a copy, because the judge keeps the previous reading
 		h.Counts[bucket] += 1000
 	}
 }
@@ -232,7 +232,7 @@ func quotaEdges() []edge {
 	}
 }
 
-// weather changes etcd at random. Counters hold what they grow by.
+// weather changes etcd at random. Its counters are increments.
 func (m *localEtcd) weather(chance func(percent int) bool) {
 	m.fsyncs, m.commits = 0, 0
 	if chance(30) {

@@ -108,7 +108,7 @@ func TestARestartedEtcdIsNotBlamedForThePreviousOne(t *testing.T) {
 		t.Fatal("its slow fsyncs are not found")
 	}
 	b.etcd = wellEtcd()
-	b.etcd.LeaderChanges = known(1) // it was 4
+	b.etcd.LeaderChanges = known(1) // the counter was 4 before etcd restarted
 	b.each(20*time.Minute, ms)
 	if len(b.result.Findings) > 0 {
 		t.Errorf("the findings are %+v", b.result.Findings)
@@ -176,7 +176,7 @@ func TestFewWritesOfEtcdAreNeitherHealthyNorUnhealthy(t *testing.T) {
 	h := wellEtcd().WALFsync
 	for at := time.Duration(0); at <= 2*etcdWritesSpan; at += 30 * time.Second {
 		h.Counts = append([]uint64{}, h.Counts...)
-		h.Counts[over32ms] += 29 // 290 in the span, 319 at its ends
+		h.Counts[over32ms] += 29 // 290 in a span, or 319 if both of its ends count
 		f, _ := slowest(&k, at, h)
 		if f.Known || at > etcdWritesSpan && !strings.Contains(f.Absent, "too few writes") {
 			t.Errorf("after %s: %+v", at, f)

@@ -55,7 +55,8 @@ var checkVersion = advice{
 	},
 }
 
-// belowFloor returns how many releases a version is behind the one with all known fixes, and a text about that.
+// belowFloor returns how many patch releases a version is behind the first one with all known fixes (1 if its minor
+// version is no longer maintained), and the comparison as text.
 func belowFloor(version string) (Figure, string) {
 	var major, minor, patch int
 	if n, err := fmt.Sscanf(version, "%d.%d.%d", &major, &minor, &patch); err != nil || n < 3 {

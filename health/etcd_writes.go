@@ -17,7 +17,7 @@ const (
 
 // The limits of the p99 of etcd's writes. The buckets of etcd's histograms end at 1, 2, 4, 8, 16, 32 ms and so on. The
 // limits are the first bounds beyond the 10 and 25 ms in etcd's hardware guide. Fewer than 300 writes in a span are too
-// few for a p99. A single burst is over before the finding begins.
+// few for a p99. A finding begins only after ten minutes, by which time a single burst is over.
 const (
 	etcdFsync, etcdFsyncLeave   = 16, 8  // ms
 	etcdCommit, etcdCommitLeave = 32, 16 // ms

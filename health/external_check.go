@@ -30,7 +30,7 @@ type ExternalCheckReading struct {
 	Absent  string
 	Figures []ExternalCheckFigure
 	Took    time.Duration
-	Hung    bool // the program was killed but has not ended
+	Hung    bool // the program was killed but has not exited
 }
 
 // ExternalCheckFigure is one number measured by an external check.
@@ -133,7 +133,8 @@ func (p *externalCheck) take(in Input) {
 	}
 }
 
-// absent returns "" once the check has been silent for too long, so that a rule can end the finding.
+// absent returns why the check is silent, but "" once it has been silent for too long, so that a rule can end the
+// finding.
 func (p *externalCheck) absent() string {
 	if p.forgotten() {
 		return ""

@@ -24,7 +24,7 @@ func plugged(t *testing.T) *bench {
 	return b
 }
 
-// externalCheckSays lets an external check report the same for a minute, every ten seconds.
+// externalCheckSays lets an external check report the same result every ten seconds for a minute.
 func (b *bench) externalCheckSays(name string, s State, text string) {
 	i := slices.IndexFunc(b.externalChecks, func(r ExternalCheckReading) bool { return r.Name == name })
 	if i < 0 {

@@ -58,8 +58,8 @@ type fsync struct {
 	wasWarm   bool // the disk was WARM before its samples stopped
 }
 
-// fsyncRecovers is how long no sign of SLOW may hold before a SLOW disk recovers. It can be short, because each sign
-// itself covers the last minute.
+// fsyncRecovers is how long a SLOW disk must not look SLOW before its slow spell counts as over. It can be short,
+// because each look covers the last minute.
 const fsyncRecovers = 30 * time.Second
 
 // samplesKept bounds the samples kept for the rules, in case the window is small and the probe is fast.

@@ -274,7 +274,7 @@ func TestAStallIsFoundWhileItLastsAndEndsAsSlow(t *testing.T) {
 	b.each(15*time.Minute-time.Second, ms)
 	b.want(Slow)
 	b.each(time.Second, ms)
-	b.want(Qualifying) // over WARM: it has no member, and is not qualified any more
+	b.want(Qualifying) // not WARM: the host has no member, and its disk is no longer qualified
 }
 
 func TestAStallThatReturnsAnErrorIsOver(t *testing.T) {

@@ -28,8 +28,8 @@ type listed struct {
 	why    string
 	silent []string // items without a reading
 	found  []string
-	lasted int           // how many items were unhealthy for long enough
-	rose   time.Duration // when the number of unhealthy items last was at most lasted
+	lasted int           // how many items have been unhealthy for badFor
+	rose   time.Duration // when at most lasted items were last unhealthy
 }
 
 // listedMost is the maximum number of items in a list.

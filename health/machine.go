@@ -37,7 +37,7 @@ type MachineReading struct {
 	// Processor is the time of all CPUs since the boot, and the part that the hypervisor has given to other machines.
 	Processor Part
 	// Boots is how many times the machine was booted within BootLoopSpan, and BootsUnexpected how many boots within
-	// UnexpectedSpan came without a prior stop of the agent.
+	// UnexpectedSpan were not preceded by a stop of the agent.
 	Boots, BootsUnexpected Figure
 	// At is the time of the reading.
 	At time.Duration

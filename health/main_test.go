@@ -99,8 +99,8 @@ func peersAt(latency time.Duration, tails int) PeerWritesReading {
 	return r
 }
 
-// historyOf returns a week in which all writes took that long, with so many slow episodes a day. Their slowest tenth is
-// so fast that it excuses nothing.
+// historyOf returns a week in which all writes took that long, with that many slow episodes a day. Their slowest tenth
+// is so fast that it excuses nothing.
 func historyOf(median time.Duration, tails int) History {
 	var h History
 	for day := range HistoryDays {

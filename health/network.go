@@ -51,8 +51,8 @@ const (
 	networkBad = 90 * time.Second
 	// networkWell is how long a path must work before the finding ends, which is time for six answers in a row.
 	networkWell = time.Minute
-	// observersAgree is how many hosts must fail to reach a host before that counts without a report of the host
-	// itself.
+	// observersAgree is how many hosts must fail to reach a host for a finding if that host does not report whether it
+	// reaches them.
 	observersAgree = 2
 )
 

@@ -44,7 +44,7 @@ func TestACutConnectionIsFoundAfterAWhileByTheHostsConcerned(t *testing.T) {
 		"n1>n3 lost":         "NETWORK_ONE_WAY n1 cannot reach n3, but n3 reaches n1",
 		"n3>n1 lost":         "NETWORK_ONE_WAY n3 cannot reach n1, but n1 reaches n3",
 		"n1>n3 lost,n3>n1 ?": "", // n3 reports nothing, and n1 may be wrong
-		"n2>n3 lost":         "", // it concerns others
+		"n2>n3 lost":         "", // other hosts report it
 		"n2>n3 large":        "",
 		"n1>n2 large": "NETWORK_LARGE_PACKETS_LOST " +
 			"large packets are lost from n1 to n2; small ones get through",

@@ -44,8 +44,8 @@ const (
 	// peersOldest is the maximum age of a peer's measurement. A voter that is asked publishes again when the
 	// measurement changes, and otherwise every 30 minutes; its record expires with its agent.
 	peersOldest = 45 * time.Minute
-	// peersApart limits how many times faster one of two other voters may be than both the other one and this host's
-	// usual time.
+	// peersApart limits how many times faster one of two other voters may be than both the second one and this
+	// host's usual time.
 	peersApart = 8
 	// writeLongest bounds a published latency; a longer one is refused.
 	writeLongest = time.Hour
@@ -69,8 +69,8 @@ func (r PeerWritesReading) young(oldest time.Duration) []PeerWrites {
 	return young
 }
 
-// believed returns the published figures that count. Of two, it drops one that is far below both the other one and this
-// host's usual time.
+// believed returns the published figures that count. Of two figures, it drops the lower one if that is far below both
+// the higher one and this host's usual time.
 func believed(young []PeerWrites, usual time.Duration) []PeerWrites {
 	if len(young) != peersFewest || usual == 0 {
 		return young

@@ -72,7 +72,7 @@ func (e *peerLosses) look(r PeersReading, bad bool) (all []string) {
 		to.Of += max(0, c.Segments.Of-was.Of)
 		to.Among += max(0, c.Segments.Among-was.Among)
 	}
-	e.by = kept // an address without traffic has left the cluster, or other checks report its absence
+	e.by = kept // an address without a connection has left the cluster, or other checks report its absence
 	for address, to := range kept {
 		to.over.take(r.At, to.Part)
 		if share := to.over.share(lossFewest); e.limit.beyond(share, bad) {

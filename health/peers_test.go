@@ -27,7 +27,7 @@ func TestRetransmissionsToAPeerAreFoundInMinutes(t *testing.T) {
 	const before = 1e6 // ignored
 	for i := range 120 {
 		sent := 10 * float64(i)
-		b.sends(to(1, before+0.05*sent, before+sent), to(2, 0, 5)) // little traffic on the other
+		b.sends(to(1, before+0.05*sent, before+sent), to(2, 0, 5)) // little traffic on the second connection
 		b.each(time.Second, ms)
 		if i == 50 && len(b.result.Findings) > 0 {
 			t.Errorf("found after 500 segments: %+v", b.result.Findings)

@@ -38,8 +38,8 @@ var checkIOPressure = advice{
 	limit:  Limit{Of: "time stalled on disk I/O", Unit: "%", Enter: waited, Leave: waitedLeave},
 	code:   IOPressure,
 	title:  "The machine is stalled on disk I/O.",
-	meaning: "Nearly all the time no process runs because all active processes wait for a disk, which may be etcd's " +
-		"or not.",
+	meaning: "Nearly all the time no process runs because all active processes wait for a disk, possibly " +
+		"etcd's.",
 	remedy: "check 'iostat -x' for the disk and 'iotop' for the writers; move them to another host or another time",
 	measure: exceeds(waitedFor, waitedFor, func(in Input) Figure { return in.Machine.DiskWaited },
 		says("all processes stalled on disk I/O for %.0f %% of the last minute, limit %.0f %%")),

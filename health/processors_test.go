@@ -20,7 +20,7 @@ func processorEdges() []edge {
 		}
 	}
 	then := func(first, second func(*bench)) func(*bench) { return func(b *bench) { first(b); second(b) } }
-	anHour := func(b *bench) { b.now += time.Hour - time.Second; b.look() } // less the second of the next step
+	anHour := func(b *bench) { b.now += time.Hour - time.Second; b.look() } // the next step adds the missing second
 	type change = func(m *MachineReading)
 	nothing := func(*MachineReading) {}
 	waits := func(percent float64) change { return func(m *MachineReading) { m.ProcessorWaited = known(percent) } }
@@ -86,7 +86,7 @@ func TestAClockStepIsFoundWithItsSize(t *testing.T) {
 	b.reborn()
 	b.each(time.Second, ms)
 	b.findsOnly(ClockStepped, "the clock was stepped 2 times in the last hour, limit 0")
-	b.machine.Booted.Value += 0.01 // the steps are never this small
+	b.machine.Booted.Value += 0.01 // too small a change to be a step
 	b.pass(time.Hour, ms)
 	if len(b.result.Findings) > 0 {
 		t.Errorf("after an hour: %+v", b.result.Findings)

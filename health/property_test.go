@@ -12,7 +12,7 @@ import (
 	"time"
 )
 
-// weather is the random state of a machine for some seconds. Counters hold what they grow by.
+// weather is the random state of a machine for some seconds. Its counters are increments.
 type weather struct {
 	latency      func() time.Duration
 	contaminated float64 // share of samples
@@ -25,7 +25,7 @@ type weather struct {
 	machine      MachineReading
 	devices      DevicesReading
 	database     DatabaseReading
-	links        LinkReading // counters hold what they grow by
+	links        LinkReading // its counters are increments
 	discovery    DiscoveryReading
 	shared       SharedReading
 	inodesFree   uint64
@@ -73,7 +73,7 @@ func someWeather(r *rand.Rand) weather {
 		w.shared = onMachine()
 	}
 	w.discovery = wellDiscovery()
-	if chance(85) { // often, because the finding takes five minutes
+	if chance(85) { // likely, because the finding needs five such minutes
 		w.discovery.Failed = "the name server does not answer"
 	}
 	if chance(10) {
@@ -90,7 +90,7 @@ func someWeather(r *rand.Rand) weather {
 	return w
 }
 
-// someMachine returns random readings of the rest of the machine. Counters hold what they grow by.
+// someMachine returns random readings of the rest of the machine. Their counters are increments.
 func someMachine(chance func(percent int) bool) MachineReading {
 	m := wellMachine()
 	m.ProcessesKilled.Value, m.MemoryCorrected.Value = 0, 0
@@ -110,7 +110,7 @@ func someMachine(chance func(percent int) bool) MachineReading {
 	if chance(3) {
 		m.MemoryUncorrected.Value = 1
 	}
-	if chance(90) { // often, because the finding takes ten minutes
+	if chance(90) { // likely, because the finding needs ten such minutes
 		m.ClockError.Value = 20
 	}
 	if chance(10) {
@@ -122,7 +122,7 @@ func someMachine(chance func(percent int) bool) MachineReading {
 	if chance(5) {
 		m.MachineChecks.Value, m.Boots.Value, m.BootsUnexpected.Value = 1, 4, 1
 	}
-	if chance(85) { // often, because the finding takes five minutes
+	if chance(85) { // likely, because the finding needs five such minutes
 		m.ProcessorWaited.Value, m.DiskWaited.Value = 90, 95
 	}
 	if chance(10) {

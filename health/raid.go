@@ -25,7 +25,7 @@ type Array struct {
 	// "reshape"; empty if unknown. A check reads all member devices, monthly on most systems; it does not mean that
 	// anything is wrong.
 	Doing  string  `json:"doing,omitempty"`
-	Done   float64 `json:"done,omitempty"` // progress of that, from 0 to 1
+	Done   float64 `json:"done,omitempty"` // progress of Doing, from 0 to 1
 	Broken bool    `json:"-"`              // more member devices are missing than the array can work without
 	// Absent is why the state of the array is unknown, as a stable text; empty if the state is known.
 	Absent string `json:"-"`
@@ -66,7 +66,7 @@ var checkResync = advice{
 	meaning: "The host went down without stopping the array, or the array is new or being reshaped. Until " +
 		"the resync ends, its member devices differ and writes are slower.",
 	remedy:  "none: it ends by itself; 'cat /proc/mdstat' shows the progress",
-	measure: lists(time.Minute, time.Minute, eachArray("an array resyncs", "no array resyncs", Array.resyncing)),
+	measure: lists(time.Minute, time.Minute, eachArray("an array is resyncing", "no array is resyncing", Array.resyncing)),
 }
 
 // eachArray returns the evidence of a check that lists the arrays below etcd's data for which wrong returns a text.

@@ -22,7 +22,7 @@ type edge struct {
 // quiet is a latency that is neither good nor bad, so that no rule holds because of it.
 const quiet = 6 * ms
 
-// TestEveryRuleHoldsFromItsLimitOn walks each rule from each of its states. Before, there were 100 s of quiet.
+// TestEveryRuleHoldsFromItsLimitOn walks each rule from each of its states, after 100 s of quiet.
 func TestEveryRuleHoldsFromItsLimitOn(t *testing.T) {
 	t.Parallel()
 	all := slices.Concat(hangEdges(), dataEdges(), runEdges(), latencyEdges(), spaceEdges(), cpuEdges(),
@@ -118,11 +118,11 @@ func hangEdges() []edge {
 		{
 			"the operation returned",
 			func(b *bench) {
-				b.sample(LaneDirect, ms) // it was completed when the other began to hang
+				b.sample(LaneDirect, ms) // completed when the other write began to hang
 				b.look()
 				b.now++
 				b.sample(LaneDirect, 2*time.Second)
-				hang(b, time.Second+1, 0) // the next hangs as well
+				hang(b, time.Second+1, 0) // the next write hangs as well
 			},
 			func(b *bench) { hang(b, time.Second, 0) },
 		},
@@ -270,7 +270,7 @@ func latencyEdges() []edge {
 		{
 			"the slow score reaches 100",
 			func(b *bench) {
-				for range 12 { // the first ends a round that had begun without; 1.5^11 is 86
+				for range 12 { // the first call ends a round that had begun without slow writes; 1.5^11 is 86
 					round(b)
 				}
 			},

@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// after returns the score after so many rounds of ten writes, some of them slow.
+// after returns the score after that many rounds of ten writes, each with the given number of slow writes.
 func (s *score) after(rounds, slow int) float64 {
 	for range rounds {
 		for i := range 10 {

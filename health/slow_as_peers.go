@@ -18,7 +18,7 @@ func declareSlowAsPeers(t Thresholds, c *comparison) declaration {
 			Of: "one write in a hundred", Unit: "s", Enter: t.FsyncWarm.Seconds(), Leave: t.FsyncWarm.Seconds(),
 		},
 		code:  DiskSlowAsPeers,
-		title: "The disk is slower than recommended for etcd, and no slower than usual and than other voters' disks.",
+		title: "The disk is slower than recommended for etcd, but no slower than usual or than other voters' disks.",
 		meaning: "More than 1 % of the writes are slower than etcd's hardware guide allows, and the other voters' " +
 			"writes take as long. Another leader would not be faster.",
 		remedy: "check the load of the cluster and of the storage that the voters share; use faster disks",
@@ -74,5 +74,6 @@ func (s *slowAsPeers) present() string {
 func (s *slowAsPeers) text() string { return s.currentText(s.present()) }
 
 func (s *slowAsPeers) transitions() []rule {
-	return s.rules("more than 1 % of the writes are too slow, as on the other voters", "that does not hold", s.present)
+	return s.rules("more than 1 % of the writes are too slow, as on the other voters",
+		"at most 1 % of the writes are too slow, or this disk is slower than the others", s.present)
 }

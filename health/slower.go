@@ -29,7 +29,7 @@ type comparison struct {
 	wall     time.Time
 	peers    PeerWritesReading
 	young    []PeerWrites // recent figures published by the other voters
-	counting []PeerWrites // those of them that count: see believed
+	counting []PeerWrites // the part of young that counts: see believed
 
 	recent   samples // judged samples within pace.span
 	p50, p90 time.Duration
@@ -38,7 +38,7 @@ type comparison struct {
 	times    float64       // current median as a multiple of the usual time; 0 if unknown or immaterial
 	ownTimes float64       // the same multiple, of this disk's own past only
 	climbs   []climb       // by rung
-	// wideSince is when the 90th percentile, but not the median, became longer than on the other voters; 0 if it is not
+	// wideSince is when the 90th percentile, but not the median, became a multiple of the other voters'; 0 if it is not
 	wideSince time.Duration
 	// answeredSince is the time since which enough other voters have continuously published; 0 if too few do
 	answeredSince time.Duration
@@ -112,7 +112,7 @@ const (
 	// have and as usual.
 	tailsFewest, tailsTimes = 8, 4
 	tailsKept               = 128
-	// agreedLongest is how long the other voters' answers count while the disk stays as fast as in its own past.
+	// agreedLongest is how long the other voters' answers count while the disk stays about as fast as it was then.
 	agreedLongest = 24 * time.Hour
 	// agreedWithin is the multiple of agreedP90 from which a disk must be compared again.
 	agreedWithin = 2
@@ -245,8 +245,9 @@ func (c *comparison) others() time.Duration {
 // answered reports whether enough other voters have published how long their writes take.
 func (c *comparison) answered() bool { return len(c.young) >= peersFewest }
 
-// follow updates a climb. A climb that ends by itself is added to the history as a habit. While there are too few
-// samples, as under CPU starvation, a climb neither continues nor ends, until pace.gap has passed.
+// follow updates a climb. A climb that ends by itself is added to the history, as a habit or as a finding that ended by
+// itself. While there are too few samples, as under CPU starvation, a climb neither continues nor ends, until pace.gap
+// has passed.
 func (r *climb) follow(c *comparison) {
 	begins := r.begins()
 	if r.since != 0 && c.p50 == 0 {
@@ -361,8 +362,8 @@ func (c *comparison) othersTails() int {
 	return lowerMedian(c.counting, func(p PeerWrites) int { return p.Tails })
 }
 
-// ill reports whether there is a finding about slow writes. If so, nothing is learned, because a fault must not become
-// the disk's habit.
+// ill reports whether there is a finding about slow writes. If so, its writes and its spells do not count as usual,
+// because a fault must not become the disk's habit.
 func (c *comparison) ill() bool {
 	return c.track.State == Warm || c.disk.State == Slow || c.disk.State == Stalled || c.disk.State == Failed
 }
@@ -378,7 +379,7 @@ func (c *comparison) learn(devices DevicesReading) {
 	c.identify(devices)
 	c.learned()
 	c.minuteAt = c.now
-	// Learn nothing while the other voters are being asked, because the current writes may turn out to be a finding.
+	// Learn nothing shortly before a finding, because the current writes may cause it.
 	if c.p50 > 0 && !c.ill() && c.highest(c.asksBefore) == nil {
 		c.history.Add(c.wall, c.p50, c.p90)
 	}

@@ -10,7 +10,7 @@ import (
 
 // disagrees reports whether this disk is not the cause of slow writes: it is as fast as the other voters' disks or as
 // in its own past, or it has been slower for no longer than usual at this hour. pending means that this is not known
-// yet. Unless the disk's own past already answers, every call counts as a need of the fsync check for a comparison.
+// yet. Unless the disk's own past already settles it, each call records that the fsync check needs a comparison.
 func (c *comparison) disagrees() (disagrees, pending bool) {
 	if c.usual == 0 || len(c.peers.All) < peersFewest {
 		return false, false
@@ -37,7 +37,7 @@ func (c *comparison) disagrees() (disagrees, pending bool) {
 	return false, c.now-c.doubtSince < c.pace.doubts+c.pace.answers/2
 }
 
-// likeLastWeek reports whether the disk is as fast as in the last week, also in the slowest tenth of its writes. Then
+// likeLastWeek reports whether the disk is as fast as in the last week, even in the slowest tenth of its writes. Then
 // its writes exceed the limit because they always have, and this host asks no other voter.
 func (c *comparison) likeLastWeek() bool {
 	climbs := slices.ContainsFunc(c.climbs, func(r climb) bool { return r.since != 0 })

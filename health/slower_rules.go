@@ -27,7 +27,7 @@ func declareSlower(c *comparison) declaration {
 			},
 			Problems: []Problem{{
 				DiskSlowerThanPeers, Disk, Warm,
-				"The disk is slower than the other voters' disks and than its own past.",
+				"The disk is slower than the other voters' disks and slower than it used to be.",
 				"All voters write the same entries, and this disk has been faster, so neither the workload nor the " +
 					"model of the disk explains it. While this member leads, every write waits for this disk.",
 				"check 'iostat -x 1' for other writers, 'smartctl -x' for wear and throttling, and the RAID " +
@@ -104,8 +104,8 @@ func (c *comparison) entered(from State) {
 	}
 }
 
-// absent returns why there is nothing to compare. That no voter publishes while no host asks is normal, so it is not a
-// reason.
+// absent returns why there is nothing to compare. It returns no reason if no voter publishes because no host asks,
+// which is normal.
 func (c *comparison) absent() string {
 	switch {
 	case !c.peers.Known:
@@ -138,7 +138,7 @@ func (c *comparison) measured() string {
 	return text + "; at this hour that did not happen in the last week"
 }
 
-// timesOthers returns how many times as long as the other voters' this disk's writes take, as text; empty if those have
+// timesOthers returns how many times as long as the other voters' this disk's writes take, as text; empty if they have
 // published no times.
 func (c *comparison) timesOthers() string {
 	others := c.others()

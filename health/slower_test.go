@@ -10,7 +10,8 @@ import (
 	"time"
 )
 
-// compared returns a member whose writes took the given time for a week, with two other voters whose writes do now.
+// compared returns a member whose writes have taken the given time for a week, with two other voters whose writes take
+// the same time.
 func compared(t testing.TB, usual time.Duration) *bench {
 	t.Helper()
 	b := newBench(t, DefaultThresholds())
@@ -95,7 +96,7 @@ func comparisonEdges() []edge {
 			func(b *bench) { b.each(time.Second, 11*ms) },
 		},
 		{
-			"that does not hold",
+			"at most 1 % of the writes are too slow, or",
 			func(b *bench) {
 				b.j.checks[5].evidence.(*slowAsPeers).lastBad = b.now
 				b.each(5*time.Minute-time.Second, quiet)

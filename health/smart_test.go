@@ -69,7 +69,7 @@ func someHardware(chance func(percent int) bool) HardwareReading {
 	if chance(10) {
 		h.Logged.All[0].Resets = 3
 	}
-	if chance(80) { // often, because the finding takes five minutes
+	if chance(80) { // likely, because the finding needs five such minutes
 		h.Time.SinceUpdate = 3 * time.Hour
 	}
 	if chance(10) {

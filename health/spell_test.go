@@ -52,7 +52,7 @@ func TestARecoveringFindingKeepsTheTextOfTheFault(t *testing.T) {
 		if got := b.found(code); got != how.text+", until just now" {
 			t.Errorf("recovering: %q", got)
 		}
-		b.reborn() // and it has not been seen since
+		b.reborn() // the bad reading was before the restart
 		b.each(10*time.Second, ms)
 		if got := b.found(code); got != how.text+", until just now" {
 			t.Errorf("after a restart: %q", got)

@@ -55,7 +55,7 @@ func (s State) MarshalText() ([]byte, error) {
 // UnmarshalText reads the name. Any other text, such as a state of a newer version, is Unknown: a client must still be
 // able to show the rest of the document.
 func (s *State) UnmarshalText(text []byte) error {
-	*s, _ = ParseState(string(text)) // Unknown with an error
+	*s, _ = ParseState(string(text)) // on an error, ParseState returns Unknown
 	return nil
 }
 

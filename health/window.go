@@ -23,7 +23,7 @@ type moment struct {
 // windowKept bounds the number of readings. If they come too often for that, a new reading replaces the newest one.
 const windowKept = 64
 
-// take adds a reading if it is new. If a counter has decreased, take restarts the window.
+// take adds a reading. An unknown reading, or a counter that has decreased, restarts the window.
 func (w *window) take(at time.Duration, p Part) {
 	if !p.Known {
 		w.all = nil

@@ -6,7 +6,7 @@
 //   - The same sources, version and SOURCE_DATE_EPOCH give the same bytes.
 //   - Install, upgrade, removal and purge leave a running etcd alone: the same process, no failed write.
 //   - quorumd runs as its own user, without any capability. polkit lets it delay a shutdown and,
-//     by a rule that root installs, reboot the machine, and nothing else; etcd's user accesses etcd's files.
+//     by a rule that root installs, reboot the machine, and nothing else. Processes of etcd's user access etcd's files.
 //   - A root helper does what only root may do. It accepts a few orders from quorumd, and takes everything else from
 //     root's configuration. No process of root, including systemd, opens, follows, copies or runs a file that
 //     quorumd can write.

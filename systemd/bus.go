@@ -76,8 +76,8 @@ func (b *bus) connect(ctx context.Context) error {
 		return nil
 	}
 	b.drop()
-	// The connection lives longer than this call, so it gets a context of its own; this call's end cancels it only
-	// while dialling.
+	// The connection lives longer than this call, so it gets a context of its own; the end of this call cancels that
+	// context only while dialling.
 	life, end := context.WithCancel(context.Background())
 	stop := context.AfterFunc(ctx, end)
 	conn, err := b.dial(life)

@@ -18,15 +18,15 @@ import (
 	"github.com/quorumd/quorumd/disk/atomicfile"
 )
 
-// environmentHeader is the first line of every environment file we write. It must not end in a backslash: older systemd
-// then reads the next line as part of the comment.
+// environmentHeader is the first line of every environment file that quorumd writes. It must not end in a backslash:
+// older systemd then reads the next line as part of the comment.
 const environmentHeader = "# Written by quorumd. Changes made by hand are lost when it writes again.\n"
 
 // maxAssignment is how long one NAME=value may be: the kernel's MAX_ARG_STRLEN, 32 pages, including the final NUL. A
 // longer one makes every exec fail with "argument list too long".
 const maxAssignment = 32*4096 - 1
 
-// writeEnvironment replaces the file at path by vars, unless it already has them.
+// writeEnvironment replaces the content of the file at path with vars, unless the file already contains exactly these.
 func writeEnvironment(path string, vars map[string]string) error {
 	text, err := formatEnvironment(vars)
 	if err != nil {
@@ -50,8 +50,8 @@ func readEnvironment(path string) (map[string]string, error) {
 	return parseEnvironment(string(text))
 }
 
-// formatEnvironment formats vars as systemd's EnvironmentFile= reads them, sorted, in double quotes. Inside those, all
-// versions of systemd treat a backslash before each of "\`$ as an escape and every other character literally.
+// formatEnvironment formats vars as systemd's EnvironmentFile= reads them, sorted, in double quotes. Inside the quotes,
+// all versions of systemd treat a backslash before each of "\`$ as an escape and every other character literally.
 func formatEnvironment(vars map[string]string) ([]byte, error) {
 	var b bytes.Buffer
 	b.WriteString(environmentHeader)

@@ -15,16 +15,17 @@ import (
 
 // Errors that callers can test for with errors.Is. Returned errors add what was attempted, the cause, and the remedy.
 var (
-	// ErrNotInstalled: there is no such unit or program, the unit is masked, or its unit file is invalid.
+	// ErrNotInstalled means that there is no such unit or program, that the unit is masked, or that its unit file is
+	// invalid.
 	ErrNotInstalled = errors.New("not installed")
-	// ErrNotPermitted: polkit, the bus or the file system refused the request.
+	// ErrNotPermitted means that polkit, the bus or the file system refused the request.
 	ErrNotPermitted = errors.New("not permitted")
-	// ErrUnavailable: systemd, the bus or the run directory's lock did not answer in time. Trying again may help; the
-	// request may still take effect.
+	// ErrUnavailable means that systemd, the bus or the run directory's lock did not answer in time. Trying again may
+	// help; the request may still take effect.
 	ErrUnavailable = errors.New("not available")
-	// ErrEnvironmentUnused: the unit does not read the environment file, so writing it would have no effect.
+	// ErrEnvironmentUnused means that the unit does not read the environment file, so writing it would have no effect.
 	ErrEnvironmentUnused = errors.New("environment file not used")
-	// ErrClosed: the value was closed.
+	// ErrClosed means that the value was closed.
 	ErrClosed = errors.New("closed")
 )
 
@@ -50,8 +51,8 @@ func explainBus(doing, unit string, err error) error {
 		"check that it is running: \"systemctl status dbus\"", doing, ErrUnavailable, err)
 }
 
-// explainReply does the same for an error that the bus or systemd returned. The names are from org.freedesktop.DBus and
-// from systemd's bus-common-errors.h.
+// explainReply turns an error that the bus or systemd returned into one that wraps a sentinel and ends with the remedy.
+// The names are from org.freedesktop.DBus and from systemd's bus-common-errors.h.
 func explainReply(doing, unit string, e godbus.Error) error {
 	name := strings.TrimPrefix(strings.TrimPrefix(e.Name, "org.freedesktop.DBus.Error."), "org.freedesktop.")
 	// each error below continues after this text

@@ -43,7 +43,7 @@ type ExternalOptions struct {
 	// program still runs, there is no limit for opening them.
 	Settle          time.Duration
 	EnvironmentFile string
-	// Orders has root write the environment file; nil: this process writes it.
+	// Orders lets root write the environment file. If it is nil, this process writes the file.
 	Orders interface {
 		SetEnvironment(ctx context.Context, vars map[string]string) error
 	}
@@ -59,7 +59,7 @@ type External struct {
 
 	mu     sync.Mutex
 	state  State         // state at the last check; Unknown before the first
-	since  time.Duration // start of that state, since boot; 0 if the change was not observed
+	since  time.Duration // when the service entered state, since boot; 0 if the change was not observed
 	seenUp time.Duration // when the service was last observed running, since boot
 	born   time.Duration
 }
@@ -127,8 +127,8 @@ func (e *External) judge(st *Status, up bool, last ProgramRun, now time.Duration
 // Start runs the operator's program that starts the service. While that program runs, Start does nothing.
 func (e *External) Start(ctx context.Context) error { return e.run(ctx, "start") }
 
-// Stop runs the operator's program that stops the service. While that program runs, and while the service still
-// stops, Stop does nothing.
+// Stop runs the operator's program that stops the service. While that program runs, and while the service is still
+// stopping, Stop does nothing.
 func (e *External) Stop(ctx context.Context) error { return e.run(ctx, "stop") }
 
 // Restart only stops the service. The caller starts the service once it is down.

@@ -44,8 +44,8 @@ type Shutdown interface {
 //
 // Calls of s never overlap.
 //
-// Without logind it only logs a line and retries periodically. It takes the lock again when logind or the bus was
-// restarted.
+// Without logind it only logs a line and retries periodically. After a restart of logind or the bus, Inhibit takes the
+// lock again.
 func (l *Logind) Inhibit(ctx context.Context, s Shutdown) {
 	var logged string
 	wait := l.retry
@@ -120,7 +120,7 @@ type inhibitor struct {
 	limit    time.Duration
 	lock     *os.File           // while the lock is open, logind waits
 	cancel   context.CancelFunc // ends a preparation in progress; nil if there is none
-	prepared chan struct{}      // a preparation has returned
+	prepared chan struct{}      // receives a value when a preparation has returned
 }
 
 func (i *inhibitor) subscribe(ctx context.Context) error {

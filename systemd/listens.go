@@ -35,7 +35,7 @@ func listens(ctx context.Context, addresses []string) (bool, error) {
 	for _, list := range []string{"/proc/net/tcp", "/proc/net/tcp6"} {
 		f, err := os.Open(list)
 		if err != nil {
-			continue // no IPv6, or no list: they are dialled
+			continue // no IPv6, or no list: listens dials the addresses
 		}
 		found := listed(io.LimitReader(f, mostSockets), addresses)
 		f.Close()

@@ -23,8 +23,8 @@ const LevelEmergency = slog.LevelError + 8
 const codeKey = "code"
 
 // LogHandler returns the log handler of a program that logs to its standard error. If systemd has connected that to the
-// journal, each line goes there with its priority, its attribute "code" as the field QUORUMD_CODE, and the result of
-// messageID for it as MESSAGE_ID. Otherwise, or if that fails, it is written as slog's text.
+// journal, each line goes there with its priority, its attribute "code" as the field QUORUMD_CODE, and the ID that
+// messageID returns for the code as MESSAGE_ID. Otherwise, or if that fails, the line is written as slog's text.
 func LogHandler(stderr io.Writer, level slog.Leveler, messageID func(code string) string) slog.Handler {
 	text := slog.NewTextHandler(stderr, &slog.HandlerOptions{Level: level})
 	if is, err := journal.StderrIsJournalStream(); err != nil || !is {

@@ -20,16 +20,16 @@ const (
 	propertyGet     = "org.freedesktop.DBus.Properties.Get"
 )
 
-// LogindOptions are how to reach logind. All are optional.
+// LogindOptions configure the connection to logind. All fields are optional.
 type LogindOptions struct {
 	// Dial connects to the bus; nil for godbus.ConnectSystemBus. The returned connection must not outlive ctx.
 	Dial func(ctx context.Context) (*godbus.Conn, error)
-	// Logger logs the few important events; nil for slog.Default.
+	// Logger logs important events; nil for slog.Default.
 	Logger *slog.Logger
 }
 
-// Logind is systemd-logind, which reboots machines and can be made to wait a moment before it does. Safe for concurrent
-// use.
+// Logind is a client of systemd-logind, which reboots machines, and which an inhibitor lock can delay. Safe for
+// concurrent use.
 type Logind struct {
 	dial  func(ctx context.Context) (*godbus.Conn, error)
 	log   *slog.Logger

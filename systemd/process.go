@@ -43,7 +43,7 @@ type ProcessOptions struct {
 	LogFile string
 	// StopTimeout is how long after SIGTERM the process group gets SIGKILL; 0 for 30 s.
 	StopTimeout time.Duration
-	// Logger logs the few important events; nil for slog.Default.
+	// Logger logs important events; nil for slog.Default.
 	Logger *slog.Logger
 }
 
@@ -66,7 +66,7 @@ type Process struct {
 	env   string // path of the environment file
 	log   *slog.Logger
 
-	life context.Context // ends with Close
+	life context.Context // ends when Close is called
 	end  context.CancelFunc
 	kick chan struct{} // wakes the driver
 	done chan struct{} // closed when the driver has ended
@@ -147,7 +147,7 @@ func (p *Process) Stop(ctx context.Context) error {
 	return p.act(ctx, "stop", func(r *record) error { return p.beginStop(r, "stop") })
 }
 
-// Restart stops the process, and starts it once the old one is gone. If it is not running, it is started.
+// Restart stops the process, and starts it once the old one is gone. If the process is not running, Restart starts it.
 func (p *Process) Restart(ctx context.Context) error {
 	return p.act(ctx, "restart", func(r *record) error {
 		if r.State == Active || r.State == Deactivating {
@@ -157,7 +157,7 @@ func (p *Process) Restart(ctx context.Context) error {
 	})
 }
 
-// SetEnvironment makes vars, and nothing else, the environment on top of Env, from the next start on. It writes
+// SetEnvironment adds vars to Env from the next start on, in place of the variables of an earlier call. It writes
 // <Dir>/<Name>.env in the form of systemd's EnvironmentFile=, and refuses the same values.
 func (p *Process) SetEnvironment(_ context.Context, vars map[string]string) error {
 	if err := writeEnvironment(p.env, vars); err != nil {

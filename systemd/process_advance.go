@@ -121,8 +121,8 @@ func (p *Process) beginStop(r *record, job string) error {
 	return p.continueStop(r)
 }
 
-// continueStop continues a stop: SIGTERM, SIGKILL after the deadline, or the next step once nothing is left of the
-// process group.
+// continueStop continues a stop: it sends SIGTERM, sends SIGKILL after the deadline, or completes the stop once nothing
+// is left of the process group.
 func (p *Process) continueStop(r *record) error {
 	now, err := clock(unix.CLOCK_BOOTTIME)
 	if err != nil {
@@ -141,7 +141,7 @@ func (p *Process) continueStop(r *record) error {
 		}
 		r.Terminated = true
 	case now >= r.StopDeadline:
-		// On every check, because a member may have been forked while the group was signalled.
+		// Kill the group on every check, because a member may have been forked while the group was signalled.
 		if err := killGroup(r); err != nil {
 			return err
 		}

@@ -25,8 +25,8 @@ type end struct {
 	signal   string
 }
 
-// findEnd returns how the record's main process ended; nil if it has not. If it is our child, it is reaped, which is
-// the only way to learn how it ended.
+// findEnd returns how the record's main process ended; nil if it has not. If the process is a child of this agent,
+// findEnd reaps it, which is the only way to learn how it ended.
 func findEnd(r *record) (*end, error) {
 	stat, err := statOf(r.PID)
 	if err != nil {
@@ -150,7 +150,7 @@ func findTagged(token string, accept func(procfs.ProcStat) bool) (*procfs.ProcSt
 		if err != nil || stat.PID <= 1 || isDead(&stat) || !accept(stat) {
 			continue // the process may be gone by now; init never belongs to quorumd
 		}
-		// The environment of another user's process is unreadable, and the process is not ours.
+		// The environment of another user's process is unreadable, so the process is not the one wanted.
 		if env, err := proc.Environ(); err == nil && slices.Contains(env, tokenVariable+"="+token) {
 			return &stat, nil
 		}

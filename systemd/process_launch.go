@@ -21,9 +21,9 @@ import (
 // maxLog is the size above which a log file is rotated at a start.
 const maxLog = 16 << 20
 
-// launch starts the program. The record has the token before the child exists, and its PID right after, so that the
-// child of an agent that was killed in between can be found. If processes of an earlier group are left, launch stops
-// them first and queues the start.
+// launch starts the program. It records the token before the child exists, and the child's PID right after its
+// start, so that the child of an agent that was killed in between can be found. If processes of an earlier group are
+// left, launch stops them first and queues the start.
 func (p *Process) launch(r *record) error {
 	left, err := anyLeft(r)
 	if err != nil {
@@ -82,15 +82,15 @@ func (p *Process) spawn(token string) (pid int, err error) {
 	defer log.Close() // the child has its own copy
 	cmd := exec.Cmd{
 		Path: program, Args: p.o.Argv, Env: env, Dir: "/", Stdout: log, Stderr: log,
-		// A session of its own, and no parent-death signal: it must outlive the agent.
+		// A session of its own, and no parent-death signal: the program must outlive the agent.
 		SysProcAttr: &syscall.SysProcAttr{Setsid: true},
 	}
 	if err := cmd.Start(); err != nil {
 		return 0, fmt.Errorf("cannot run %s: %w: check that it is a program for this machine", program, err)
 	}
 	pid = cmd.Process.Pid
-	// findEnd reaps it by its number, which cannot be reused before that. Release frees only what the runtime holds; it
-	// cannot fail for a process just started.
+	// findEnd reaps the child by its PID, which cannot be reused before that. Release frees only what the runtime
+	// holds; it cannot fail for a process just started.
 	_ = cmd.Process.Release()
 	return pid, nil
 }

@@ -73,8 +73,8 @@ func (r *record) status(now time.Duration) Status {
 	return st
 }
 
-// withRecord runs f with the record while no other agent and no other goroutine can, and saves the changes, even if f
-// fails: how a process ended, for example, can be learned only once.
+// withRecord runs f on the record under a lock that excludes other agents and other goroutines. It saves the changes
+// even if f fails, because some facts, such as how a process ended, can be learned only once.
 func (p *Process) withRecord(ctx context.Context, f func(*record) error) error {
 	if p.life.Err() != nil {
 		return ErrClosed

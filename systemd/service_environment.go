@@ -12,8 +12,8 @@ import (
 	sddbus "github.com/coreos/go-systemd/v22/dbus"
 )
 
-// SetEnvironment makes vars, and nothing else, the content of the unit's environment file. The unit sees it at its next
-// start. The file is written only if systemd reports that the unit reads it; otherwise the error is
+// SetEnvironment replaces the content of the unit's environment file with vars. The change takes effect when the unit
+// starts next. The file is written only if systemd reports that the unit reads it; otherwise the error is
 // ErrEnvironmentUnused and shows the drop-in to add. Values with line breaks, control characters or bytes that are not
 // UTF-8 are refused. A value is never part of an error.
 func (s *Service) SetEnvironment(ctx context.Context, vars map[string]string) error {

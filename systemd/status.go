@@ -31,7 +31,7 @@ type State int
 // The states. A unit that did not stop in time and was killed is Failed under systemd and Inactive under Process; both
 // have the Result "timeout".
 const (
-	Unknown      State = iota // not known, the zero value; never to be read as Inactive
+	Unknown      State = iota // unknown, the zero value; must not be treated as Inactive
 	Inactive                  // not running, as intended
 	Activating                // being started, or waiting to be restarted by systemd
 	Active                    // running

@@ -31,11 +31,11 @@ type Options struct {
 	// EnvironmentFile is the absolute path of the file that SetEnvironment writes and the unit reads through
 	// EnvironmentFile=. Without one SetEnvironment and Environment return errors.
 	EnvironmentFile string
-	// Orders makes all changes with the necessary privileges; nil: the Service makes them itself.
+	// Orders makes all changes with the necessary privileges. If it is nil, the Service makes them itself.
 	Orders Orders
 	// Dial connects to systemd; nil for the system bus.
 	Dial DialFunc
-	// Logger logs the few important events; nil for slog.Default.
+	// Logger logs important events; nil for slog.Default.
 	Logger *slog.Logger
 }
 
@@ -57,7 +57,7 @@ type Service struct {
 	bus             *bus
 
 	mu      sync.Mutex
-	job     *queuedJob // the last job queued by this Service, nil once its result is known
+	job     *queuedJob // the last job queued by this Service; nil once its result is known
 	lastJob string
 }
 
@@ -164,9 +164,9 @@ func (s *Service) queue(ctx context.Context, verb string, again bool, enqueue qu
 	return explainBus(verb+" "+s.unit, s.unit, err)
 }
 
-// settleJob takes the result of our job if it has arrived, or drops the job if its result cannot arrive any more. It
-// returns the job still pending and the result of the last one. pending is systemd's current job for the unit, dialed
-// the connection that reported it.
+// settleJob takes the result of this Service's job if it has arrived, or drops the job if its result can no longer
+// arrive. It returns the job still pending and the result of the last one. pending is systemd's current job for the
+// unit, and dialed is the number of the connection that reported it.
 func (s *Service) settleJob(pending string, dialed int, now time.Time) (job, lastJob string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -36,7 +36,7 @@ func (u Units) Command(ctx context.Context, name string) ([]string, error) {
 	return args, nil
 }
 
-// Environment returns what the unit itself sets, as NAME=value: not the contents of its environment files.
+// Environment returns the variables that the unit itself sets, as NAME=value, without those from its environment files.
 func (u Units) Environment(ctx context.Context, name string) ([]string, error) {
 	p, err := u.look(ctx, name)
 	if err != nil {

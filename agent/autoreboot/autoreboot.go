@@ -6,7 +6,7 @@
 // It promises:
 //   - It only requests a reboot. The policy decides when it begins, as for every request.
 //   - It requests a reboot only inside a window, outside of blackouts and without a veto. It cancels its request if the
-//     operation has not begun and this is no longer true, or the reboot is no longer required.
+//     operation has not begun and these conditions no longer hold, or if the reboot is no longer required.
 //   - An automatic reboot begins at least a day after the previous boot.
 package autoreboot
 

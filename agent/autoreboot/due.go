@@ -19,8 +19,8 @@ type candidate struct {
 	Open     bool          // a window is open
 	Opens    time.Time     // when the next window opens; zero if none opens soon
 	Asked    bool          // maintenance of the host is requested or in progress
-	Own      bool          // this package requested that maintenance
-	Waiting  bool          // that maintenance has not begun
+	Own      bool          // the maintenance was requested by this package
+	Waiting  bool          // the maintenance was requested and has not begun
 }
 
 // action is the result of a decision about an automatic reboot.

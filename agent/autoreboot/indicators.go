@@ -29,7 +29,7 @@ const (
 
 // Indicators are the files and the program that show whether a host requires a reboot, or must not be rebooted.
 type Indicators struct {
-	Child    []string // command line of the child that executes the program, whose disk may hang
+	Child    []string // command line of a child process that runs the program, because the program's disk may hang
 	Sentinel string   // file that Debian's packages create; a second file with the suffix .pkgs lists them
 	Query    string   // program on RPM systems that reports whether a reboot is required; may be missing
 	Veto     string   // directory in which any file is a veto
@@ -53,8 +53,8 @@ func (s Indicators) Required(ctx context.Context) (string, error) {
 	return s.query(ctx)
 }
 
-// query runs the package manager's program. Exit code 1 means that a reboot is required, but also any failure, so the
-// output must confirm it.
+// query runs the package manager's program. Exit code 1 means either that a reboot is required or that the program
+// failed, so the output must confirm a required reboot.
 func (s Indicators) query(ctx context.Context) (string, error) {
 	ctx, cancel := context.WithTimeout(ctx, queryTimeout)
 	defer cancel()
@@ -93,7 +93,7 @@ func (s Indicators) Vetoed() string {
 	}
 	for _, entry := range entries {
 		if name := entry.Name(); !strings.HasPrefix(name, ".") && !strings.HasSuffix(name, "~") {
-			lines, _ := readLines(filepath.Join(s.Veto, name), 1) // a veto needs no reason
+			lines, _ := readLines(filepath.Join(s.Veto, name), 1) // the file may be empty
 			return strings.TrimSuffix(printable(name)+": "+strings.Join(lines, ""), ": ")
 		}
 	}
@@ -120,7 +120,7 @@ func readLines(path string, n int) ([]string, error) {
 	return lines, nil
 }
 
-// printable returns one short printable line.
+// printable returns a text as one line of at most maxLine printable characters.
 func printable(text string) string {
 	text = strings.Map(func(r rune) rune {
 		if !unicode.IsPrint(r) {

@@ -12,8 +12,8 @@ import (
 
 // Window is a span of hours on some days of the week, such as "Mon..Fri 02:00-04:00 Europe/Berlin".
 type Window struct {
-	days     [7]bool // weekdays on which it begins, by time.Weekday
-	from, to int     // minutes since midnight; if to <= from, it ends on the next day
+	days     [7]bool // weekdays on which the window begins, by time.Weekday
+	from, to int     // minutes since midnight; if to <= from, the window ends on the next day
 	zone     *time.Location
 }
 

@@ -13,8 +13,8 @@ import (
 // piece is the number of bytes that are submitted to the disk at a time.
 const piece = 4 << 20
 
-// behind writes a file with at most two pieces waiting for the disk. Otherwise the kernel writes all dirty pages in one
-// go at the end, and an fsync of etcd on the same disk waits for all of them.
+// behind writes a file with at most two pieces waiting for the disk. Without this limit the kernel would write all
+// dirty pages at once at the end, and etcd's next fsync on the same disk would wait for all of them.
 type behind struct {
 	file *os.File
 	// forget drops written pages from the page cache: later reads come from the disk.

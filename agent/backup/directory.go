@@ -35,10 +35,10 @@ type Directory struct {
 }
 
 // OpenDirectory opens the store of a cluster below dir. The directory must exist, so that no snapshot is written below
-// a mount point without its mount; only the cluster's own directory is created in it. Both directories must belong to
-// the user of this process or root, and no other user may write there. If quorumd's user has a different ID on each
-// host, a group shares the directory: a group of this process, which may write there and owns what is created in it
-// (mode 2770).
+// a mount point whose file system is not mounted; only the cluster's own directory is created in it. Both directories
+// must belong to the user of this process or root, and no other user may write there. If quorumd's user has a different
+// ID on each host, a group shares the directory: a group of this process, which may write there and owns what is
+// created in it (mode 2770).
 func OpenDirectory(dir, cluster string) (*Directory, error) {
 	cannot := func(err error) error { return fmt.Errorf("cannot use the directory %s: %w", dir, err) }
 	if !filepath.IsLocal(cluster) || strings.ContainsRune(cluster, filepath.Separator) {
@@ -69,7 +69,8 @@ func OpenDirectory(dir, cluster string) (*Directory, error) {
 	return &Directory{root: root, path: filepath.Join(dir, cluster), shared: shared, space: SpaceOf}, nil
 }
 
-// makeIn creates the directory of a cluster if it is missing, with its parent's group if that is shared.
+// makeIn creates the directory of a cluster if it is missing. If the parent directory is shared, the new directory gets
+// its group and is shared, too.
 func makeIn(top *os.Root, cluster string, shared bool) error {
 	mode := os.FileMode(privateDir)
 	if shared {
@@ -170,7 +171,7 @@ func (d *Directory) List(ctx context.Context) ([]Object, error) {
 		}
 		for _, entry := range entries {
 			info, err := entry.Info()
-			if errors.Is(err, fs.ErrNotExist) { // another agent has just removed it
+			if errors.Is(err, fs.ErrNotExist) { // another agent has just removed the file
 				continue
 			}
 			if err != nil {

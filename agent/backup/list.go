@@ -15,7 +15,7 @@ import (
 // Listing is the content of a store.
 type Listing struct {
 	// Snapshots are sorted newest first, by revision, then by time. A rebuilt cluster starts with small revisions, so
-	// those of the cluster that took the last snapshot come first.
+	// the snapshots of the cluster that saved the last one come first.
 	Snapshots []Snapshot
 	Orphans   []Object // data without a manifest, manifests without data, and incomplete files
 	Unread    []Unread // manifests that cannot be read
@@ -27,8 +27,8 @@ type Unread struct {
 	Err  error
 }
 
-// List reads all manifests of a store. It skips objects that this package did not write. It calls progress with the
-// maximum size of each manifest, in bytes; progress may be nil.
+// List reads all manifests of a store. It skips objects that this package did not write. After each manifest it calls
+// progress with the maximum size of a manifest, in bytes; progress may be nil.
 func List(ctx context.Context, store Source, progress func(int64)) (Listing, error) {
 	if progress == nil {
 		progress = func(int64) {}

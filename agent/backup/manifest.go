@@ -31,14 +31,14 @@ var ErrNoSnapshot = errors.New("no such snapshot")
 // Manifest describes a snapshot.
 type Manifest struct {
 	Version int    `json:"version"`
-	Name    string `json:"name"` // name of both objects, without their extensions
+	Name    string `json:"name"` // name of the snapshot's two objects, without extensions
 
 	Cluster     string    `json:"cluster"`     // the cluster's name in quorumd
 	ClusterID   string    `json:"clusterID"`   // the cluster's ID in etcd, in hexadecimal
 	Member      string    `json:"member"`      // ID of the member that sent the snapshot, in hexadecimal
 	Host        string    `json:"host"`        // name of the host that saved the snapshot
-	EtcdVersion string    `json:"etcdVersion"` // version of that member
-	TakenAt     time.Time `json:"takenAt"`     // according to that host's clock
+	EtcdVersion string    `json:"etcdVersion"` // etcd version of the member
+	TakenAt     time.Time `json:"takenAt"`     // by the clock of the host
 
 	record.Contents
 

@@ -17,7 +17,7 @@ type Outcome struct {
 	// Snapshots depend on the job: all snapshots in the store, the snapshot that was saved, verified or restored, or
 	// the removed snapshots.
 	Snapshots []Snapshot `json:"snapshots,omitempty"`
-	// Orphans are objects that belong to no snapshot; after a prune, those that it removed.
+	// Orphans are objects that belong to no snapshot. After a prune, they are the orphans that the prune removed.
 	Orphans []Object `json:"orphans,omitempty"`
 	Unread  []string `json:"unread,omitempty"` // unreadable manifests, with the reason
 	// Served is the version of the etcd that served the tested snapshot.

@@ -13,9 +13,10 @@ import (
 )
 
 const (
-	// spare is the minimum that stays free next to a copy of the database: etcd preallocates 64 MB for its log.
+	// spare is the minimum number of bytes that stay free next to a copy of the database: etcd preallocates 64 MB for
+	// its log.
 	spare = 128 << 20
-	// spareMost limits the reserve on a large file system, which is a tenth of it.
+	// spareMost limits the reserve, which is a tenth of the file system, on a large file system.
 	spareMost = 1 << 30
 	// lookEvery is how many bytes are written between two checks of the free space, which other processes use too.
 	lookEvery = 16 << 20

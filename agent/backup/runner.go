@@ -33,7 +33,8 @@ type Runner struct {
 	Command  []string // command line of the child, without the job
 	Patience time.Duration
 	Wall     func() time.Time
-	// Tidy removes leftovers of a failed job after its process has ended. The next job waits for it. It may be nil.
+	// Tidy removes leftovers of a failed job after its process has ended. The next job waits for Tidy to return. Tidy
+	// may be nil.
 	Tidy func()
 
 	mu  sync.Mutex
@@ -49,7 +50,7 @@ type Job struct {
 	Kind    string
 	By      string
 	Started time.Time
-	Ended   time.Time // zero while it runs
+	Ended   time.Time // zero while the job runs
 	Bytes   int64     // bytes read and written so far
 	All     int64     // expected total of Bytes; 0 while it is unknown, -1 if it cannot be known
 	Err     error
@@ -102,7 +103,7 @@ func (r *Runner) run(ctx context.Context, cancel context.CancelCauseFunc, args [
 	}()
 	e, gone := r.watch(ctx, cancel, ends)
 	r.mu.Lock()
-	// No other job has started meanwhile, as alive was true.
+	// No other job has started in the meantime, because alive was true.
 	r.job.Ended, r.job.Err, r.job.Outcome = r.Wall(), e.err, e.outcome
 	job := r.job
 	tidy := e.err != nil && r.Tidy != nil

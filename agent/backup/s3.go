@@ -40,7 +40,7 @@ type S3Options struct {
 	Bucket      string   // must exist
 	Prefix      string   // prefix of all object names, before the cluster's name; may be empty
 	Cluster     string
-	Region      string // if empty, the store is asked
+	Region      string // if empty, the client asks the store
 	Credentials string // path of the file with the keys
 	CA          string // path of the CA certificates; if empty, the system's CAs
 }
@@ -153,7 +153,7 @@ func (s *S3) Put(ctx context.Context, name string, content io.Reader) error {
 	if err != nil {
 		again, cancel := context.WithTimeout(context.WithoutCancel(ctx), abandon)
 		defer cancel()
-		_ = s.client.RemoveIncompleteUpload(again, s.bucket, s.prefix+name) // fails if there are none
+		_ = s.client.RemoveIncompleteUpload(again, s.bucket, s.prefix+name) // fails if the upload left no parts
 		return s.explain(err)
 	}
 	return nil

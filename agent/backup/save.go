@@ -52,14 +52,14 @@ func (o Options) remains(n int64) {
 	}
 }
 
-// These constants state how many times a database is read: to inspect it, and to store it.
+// How many times a save reads the database, for the expected total of the progress.
 const (
 	inspections = 2
-	storings    = 2 // once to write it, and once to read it back
+	storings    = 2 // once to write the snapshot, once to read it back
 )
 
-// Save saves a snapshot to the store and returns its manifest. It returns no error only if the stored bytes were read
-// back and are identical to the written ones.
+// Save saves a snapshot to the store and returns its manifest. It succeeds only if the stored bytes were read back and
+// are identical to the written ones.
 func Save(ctx context.Context, store Store, from Stream, o Options) (Manifest, error) {
 	m, err := save(ctx, store, from, o)
 	if err != nil {
@@ -92,7 +92,7 @@ func save(ctx context.Context, store Store, from Stream, o Options) (Manifest, e
 	_, _ = rand.Read(random) // never fails
 	m.Name = fmt.Sprintf("%s%x", m.namePrefix(), random)
 	if !nameOf.MatchString(m.Name) {
-		return Manifest{}, fmt.Errorf("%.300q cannot be the name of an object: the host's name is in it", m.Name)
+		return Manifest{}, fmt.Errorf("%.300q cannot be an object's name, because of the host's name in it", m.Name)
 	}
 	if err := put(ctx, store, &m, database, o); err != nil {
 		// The cleanup has its own time limit, because the context may have ended.

@@ -48,7 +48,7 @@ type document struct {
 	Phase        string `json:"phase,omitempty"`
 }
 
-// Host is a listed host.
+// Host is an entry of bootstrap.hosts.
 type Host struct{ Name, URL string }
 
 // Options configure an Exchange.

@@ -35,10 +35,10 @@ const (
 	crashed    = 2 // exit code of the Go runtime after a panic or a fatal error
 )
 
-// line is one line of a child's output.
+// line is one line of a child's output: its progress, its result or its error.
 type line struct {
-	Done   int64           `json:"done"`          // bytes so far
-	All    int64           `json:"all,omitempty"` // total, as far as known; -1 if it cannot be known
+	Done   int64           `json:"done"`          // bytes processed so far
+	All    int64           `json:"all,omitempty"` // expected final Done; 0 while unknown, -1 if unknowable
 	Result json.RawMessage `json:"result,omitempty"`
 	Error  string          `json:"error,omitempty"`
 }
@@ -75,7 +75,7 @@ func (p *Progress) line() line {
 // Main calls do in the child, and writes progress and result to stdout. It ends do's context when the parent no longer
 // reads them. It also returns do's error.
 func Main[T any](ctx context.Context, stdout io.Writer, do func(context.Context, *Progress) (T, error)) error {
-	signal.Ignore(syscall.SIGPIPE) // do must complete or clean up if the parent has ended
+	signal.Ignore(syscall.SIGPIPE) // a write after the parent has ended must not kill do, which completes or cleans up
 	progress, lines := &Progress{}, json.NewEncoder(stdout)
 	ctx, cancel := context.WithCancel(ctx)
 	var reporting sync.WaitGroup
@@ -131,7 +131,7 @@ func Run(command *exec.Cmd, limit int, progress func(done, all int64), result an
 		return fmt.Errorf("%w: %s", err, printable(string(first)))
 	case failed:
 		return errors.New(text.String())
-	case err != nil && !errors.Is(err, exec.ErrWaitDelay): // another process had a pipe open, or the input never ended
+	case err != nil && !errors.Is(err, exec.ErrWaitDelay): // a pipe stayed open
 		return err
 	case len(out.line) > 0:
 		return errors.New("the child's output is incomplete: its last line has no end")
@@ -146,7 +146,7 @@ func Run(command *exec.Cmd, limit int, progress func(done, all int64), result an
 
 // output receives a child's output: it passes on the progress, and keeps the result.
 type output struct {
-	limit    int // bytes of a line
+	limit    int // maximum bytes of a line
 	progress func(done, all int64)
 	kill     func()
 	line     []byte // an incomplete line

@@ -40,8 +40,8 @@ func tokenRejected(err error) bool {
 		isEtcd(err, rpctypes.ErrAuthOldRevision)
 }
 
-// needsNewToken reports whether to repeat a call, which failed with err and the token used, with a new token. Without a
-// token, etcd applies the permissions of the user that the client certificate names.
+// needsNewToken reports whether a call that failed with err should be repeated with a new token. used is the token of
+// the failed call. Without a token, etcd applies the permissions of the user that the client certificate names.
 func needsNewToken(err error, used string) bool {
 	return tokenRejected(err) || used == "" && code(err) == codes.PermissionDenied
 }

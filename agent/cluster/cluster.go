@@ -253,7 +253,7 @@ func (c *Client) setVoters(urls []string, foreign bool) {
 	kept := c.allKnownLocked()
 	for url, conn := range c.conns {
 		if !slices.Contains(urls, url) && !slices.Contains(kept, url) {
-			_ = conn.Close() // a removed member
+			_ = conn.Close() // the connection leads to a removed member
 			delete(c.conns, url)
 		}
 	}

@@ -10,7 +10,8 @@ import (
 	"github.com/quorumd/quorumd/agent/lock"
 )
 
-// Etcd is the cluster, as the agent uses it. *Client is the real one; the simulation has its own.
+// Etcd is the agent's interface to the cluster. *Client implements it with a real etcd; the simulation has an
+// implementation of its own.
 type Etcd interface {
 	// SetClusterID sets the cluster that this host belongs to, so that the member list of another cluster does not
 	// replace its own; 0 if unknown.

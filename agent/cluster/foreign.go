@@ -15,7 +15,7 @@ var ErrForeignCluster = errors.New("the endpoints belong to another cluster")
 // home describes this host's cluster.
 type home struct {
 	id      uint64          // 0: unknown, so any cluster that answers counts as this host's
-	voters  []string        // client URLs of the voters in its last member list
+	voters  []string        // client URLs of the voters in the cluster's last member list
 	foreign bool            // the last member list is another cluster's: writes are refused
 	logged  map[uint64]bool // other clusters that have been logged
 }

@@ -87,7 +87,7 @@ func keepAlive(ctx context.Context, conn *clientv3.Client, id clientv3.LeaseID) 
 	if stream.CloseSend() == nil {
 		late := time.AfterFunc(closeTimeout, cancel)
 		defer late.Stop()
-		_, _ = stream.Recv() // the end of the stream
+		_, _ = stream.Recv() // wait for the end of the stream
 	}
 	if answer.GetTTL() <= 0 {
 		return 0, rpctypes.ErrLeaseNotFound

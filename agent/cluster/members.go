@@ -108,7 +108,7 @@ type Status struct {
 	Version      string
 	Storage      string // the version of its database's layout, such as "3.6.0"; empty before etcd 3.6
 	Downgrade    string // the target of the cluster's downgrade job, such as "3.6.0"; empty if none is enabled
-	DBSize       int64  // size of its database, in bytes
+	DBSize       int64  // size of the member's database, in bytes
 	DBInUse      int64
 	DBQuota      int64 // 0 before etcd 3.6
 	Errors       []string

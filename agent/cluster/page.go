@@ -35,7 +35,7 @@ const (
 // changes.
 type skipped struct {
 	first, last string
-	found       []Pair // without their values
+	found       []Pair // the skipped keys, without values
 	until       time.Time
 }
 
@@ -308,8 +308,8 @@ func tooLarge(err error) bool {
 func compacted(err error) bool { return errors.Is(rpctypes.Error(err), rpctypes.ErrCompacted) }
 
 // ReadLast returns the last limit pairs of a prefix, the last key first. If each key is the prefix followed by 16
-// hexadecimal digits that encode a number up to the current revision, ReadLast reads few other keys. etcd itself would
-// read all keys to sort them.
+// hexadecimal digits that encode a number up to the current revision, ReadLast reads few keys that it does not return.
+// etcd itself would read all keys to sort them.
 func (c *Client) ReadLast(ctx context.Context, prefix string, limit int64) (Range, error) {
 	r := &reading{c: c}
 	end := clientv3.GetPrefixRangeEnd(prefix)

@@ -126,7 +126,7 @@ func (c *Client) Diagnose(ctx context.Context, endpoint string) error {
 	if err != nil {
 		return readable(err)
 	}
-	defer conn.Close() // nothing was written
+	defer conn.Close() // an error does not matter: nothing was written
 	if u.Scheme != "https" {
 		return nil
 	}

@@ -59,7 +59,7 @@ func (e Errors) Error() string {
 	return strings.Join(lines, "\n")
 }
 
-// Dated separates the problems that end when a certificate is renewed from the others.
+// Dated returns the problems that a renewed certificate solves without a restart, and the other problems.
 func (e Errors) Dated() (dated, others Errors) {
 	for _, p := range e {
 		if p.Dated {

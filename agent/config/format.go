@@ -204,7 +204,8 @@ func parseSocket(s string) (string, error) {
 	return parsePath(s)
 }
 
-// checkUnit accepts the name of a systemd service (systemd.unit(5): at most 255 of letters, digits and :-_.\@).
+// checkUnit accepts the name of a systemd service (systemd.unit(5): at most 255 letters, digits and characters of
+// :-_.\@).
 func checkUnit(s string) error {
 	name, ok := strings.CutSuffix(s, ".service")
 	if !ok || name == "" || len(s) > 255 || strings.ContainsFunc(name, func(r rune) bool {

@@ -139,7 +139,8 @@ type Bootstrap struct {
 	// a host's place can falsely report that host as new: use https if you do not trust the network.
 	Hosts []string `yaml:"hosts" default:"" is:"namedURL"`
 
-	// Address on which this host answers the others. It serves nothing else, and metrics.allow does not apply to it.
+	// Address on which this host answers the others. Nothing else is served on it, and metrics.allow does not apply to
+	// it.
 	Listen string `yaml:"listen" derived:"the port of this host's URL in hosts" example:"" is:"hostport"`
 }
 
@@ -338,7 +339,7 @@ type Maintenance struct {
 	// commands.d run when requested by name, while etcd is down.
 	Hooks string `yaml:"hooks" default:"/etc/quorumd/hooks" is:"path"`
 
-	// Time limit of each of these programs. Then it is killed and counts as failed.
+	// Time limit of each of these programs. A program that takes longer is killed and counts as failed.
 	HookTimeout time.Duration `yaml:"hookTimeout" default:"5m"`
 
 	// Time limit of a program in commands.d.

@@ -10,10 +10,10 @@ type Backup struct {
 	// Maximum age of the newest snapshot before the next one is taken. off: only quorumctl snapshot save takes one.
 	Every Grace `yaml:"every" default:"off"`
 
-	// Maximum age of the last restore test. A host fetches the newest snapshot, serves it from a separate etcd that
-	// no client can reach, compares all keys with what was saved, and removes it. The best host is a spare, then a
-	// standby, then a voter that does not lead. It needs free space below paths.state: twice the database, or four
-	// times on the disk of a member's data. off: only on quorumctl snapshot test-restore.
+	// Maximum age of the last restore test. A host fetches the newest snapshot, serves it from a separate etcd that no
+	// client can reach, compares all keys with what was saved, and then deletes its copy. The best host is a spare,
+	// then a standby, then a voter that does not lead. It needs free space below paths.state: twice the database, or
+	// four times on the disk of a member's data. off: only on quorumctl snapshot test-restore.
 	RestoreTest Grace `yaml:"restoreTest" default:"off"`
 
 	// Hours in which snapshots are taken, as in maintenance.windows. Empty: at any time.

@@ -37,9 +37,9 @@ type Etcd struct {
 	Binary string `yaml:"binary" default:"/usr/bin/etcd" is:"path"`
 
 	// Path of the etcd binary of the next version, such as /opt/etcd-3.7/etcd. quorumd runs it only to print its
-	// version and to find settings of the running etcd that it does not know; quorumctl upgrade is refused if there
-	// are any. quorumd does not install it. Its user must be able to execute it, and only root or that user may be
-	// able to write it or a directory above it. Remove this key after the upgrade.
+	// version and to find settings of the running etcd that the next version does not support; quorumctl upgrade is
+	// refused if there are any. quorumd does not install it. Its user must be able to execute it, and only root or that
+	// user may be able to write it or a directory above it. Remove this key after the upgrade.
 	NextBinary string `yaml:"nextBinary" default:"" is:"path"`
 
 	// Data directory of etcd. quorumd never deletes it. It is moved aside when a member has to start with empty
@@ -115,7 +115,7 @@ type EtcdTLS struct {
 	Key string `yaml:"key" default:"" example:"/etc/quorumd/tls/server.key" is:"path"`
 
 	// CAs of the other members, PEM. Every certificate from these CAs opens etcd's peer port, where etcd's
-	// authentication does not apply. With the CA of the clients, every client can open it.
+	// authentication does not apply. If this is also the CA of the clients, every client can connect to that port.
 	PeerCA string `yaml:"peerCA" derived:"same as ca" example:"/etc/quorumd/tls/peer-ca.crt" is:"path"`
 
 	// Certificate for the other members, as server and as client, PEM. It must be valid for the host of peerURL.

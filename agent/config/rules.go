@@ -85,7 +85,7 @@ func (d *decoder) timingRules(t *Timing) []rule {
 			keys("callTimeout", "stepMargin", "renewEvery", "lockTTL"),
 			3*t.CallTimeout+t.StepMargin+t.RenewEvery <= t.LockTTL/10*9,
 			"three times " + call + ", " + margin + " and " + renew + " together must be at most nine tenths of " +
-				ttl + ", so that a step fits into the lock; raise lockTTL or lower the others",
+				ttl + ", so that a step ends before the lock expires; raise lockTTL or lower the others",
 		},
 		{
 			keys("interval", "renewEvery"), t.Interval <= t.RenewEvery,
@@ -202,7 +202,8 @@ const minGrace = 30 * time.Second
 // maxCleanFor is the longest time that the policy makes an ejected host wait before it may join again.
 const maxCleanFor = 24 * time.Hour
 
-// maxRetain leaves an agent that may free space time to wait for old revisions and to act; see policy.PermitValid.
+// maxRetain is the maximum of space.retain. An agent may free space only for a limited time, in which it has to wait
+// until revisions are this old, and then act; see policy.PermitValid.
 const maxRetain = 10 * time.Minute
 
 // spaceRules require that a compaction is possible while an agent may free space.
@@ -230,7 +231,7 @@ func (d *decoder) repairRules(c *Config) []rule {
 		d.show(
 			"repair.unhealthy", c.Repair.Unhealthy,
 		) + " must be off, or at least " + durationfmt.Parseable(minGrace) +
-			", because a short load does not make a disk unhealthy; raise it",
+			", because a short burst of load does not make a disk unhealthy; raise it",
 	}, {
 		[]string{"repair.cleanFor"},
 		c.Repair.CleanFor <= maxCleanFor,

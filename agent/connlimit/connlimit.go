@@ -53,7 +53,7 @@ type Listener struct {
 	groups   map[netip.Prefix]int // open connections by network of Allow; without Allow, one entry
 	all      int
 	rejected int       // connections rejected since the last log line
-	logged   time.Time // time of that line
+	logged   time.Time // time of the last log line
 }
 
 // Listen listens on a TCP address.
@@ -211,7 +211,7 @@ func (l *Listener) logRejected(remote net.Addr, why string) {
 // Times limit how long a client may take.
 type Times struct {
 	Header time.Duration // from connecting to the end of a request's header
-	Read   time.Duration // to the end of its body
+	Read   time.Duration // from connecting to the end of a request's body
 	Write  time.Duration // from the end of the header to the end of the answer
 	Idle   time.Duration // between two requests
 }

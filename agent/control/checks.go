@@ -21,12 +21,12 @@ type Check struct {
 	Name      string           `json:"name"`
 	Component health.Component `json:"component"`
 	Source    string           `json:"source"` // what is measured
-	Effect    string           `json:"effect"` // what its findings mean, as text
-	Vital     bool             `json:"vital"`  // without its reading the health state is UNKNOWN
-	Gates     []string         `json:"gates"`  // what its findings block: joins, leadership, maintenance
+	Effect    string           `json:"effect"` // what the check's findings mean, as text
+	Vital     bool             `json:"vital"`  // without this check's reading, the health state is UNKNOWN
+	Gates     []string         `json:"gates"`  // what the check's findings block: joins, leadership, maintenance
 	Limits    []Limit          `json:"limits"`
 	Rules     []health.Rule    `json:"rules"`
-	Codes     []Code           `json:"codes"`             // the codes of its possible findings
+	Codes     []Code           `json:"codes"`             // the codes of the check's possible findings
 	Runbook   string           `json:"runbook,omitempty"` // a section of runbooks.md
 
 	State string      `json:"state,omitempty"` // UNKNOWN to FAILED; empty before the first measurement

@@ -227,8 +227,9 @@ func (c *Client) do(ctx context.Context, method, path string, body, into any) er
 var errSilent = errors.New("no answer")
 
 // exchange sends a request and reads the answer. The request expects "100 Continue", which the server sends before it
-// calls its backend. So exchange detects a hanging daemon within the patience, and a working one has the whole timeout.
-// It reads the answer even if the write fails: a server that refuses a connection answers and closes without reading.
+// calls its backend. So exchange detects a hanging daemon after c.patience, while a working daemon has the whole
+// timeout. It reads the answer even if the write fails: a server that refuses a connection answers and closes without
+// reading.
 func (c *Client) exchange(ctx context.Context, conn net.Conn, req *http.Request) (*http.Response, error) {
 	req.Close = true
 	req.Header.Set("Expect", "100-continue")
@@ -338,7 +339,7 @@ func (c *Client) unreachable(err error) *Error {
 	return e
 }
 
-// unanswered returns the error for a connection that failed, or timed out, before the whole answer.
+// unanswered returns the error for a connection that failed, or timed out, before the whole answer had arrived.
 func (c *Client) unanswered(err error) *Error {
 	e := &Error{
 		Code: CodeUnreachable, Err: err,

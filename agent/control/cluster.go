@@ -41,8 +41,8 @@ type Member struct {
 	Role       policy.Role `json:"role"` // voter or learner
 	Leader     bool        `json:"leader"`
 	Live       bool        `json:"live"`
-	// DownSeconds is how long this host has observed the member as not live. It is absent if the member is live or
-	// could not be queried.
+	// DownSeconds is for how long this host has observed that the member is not live. It is absent if the member is
+	// live or could not be queried.
 	DownSeconds *float64 `json:"downSeconds,omitempty"`
 
 	Version string  `json:"version,omitempty"`
@@ -64,7 +64,7 @@ type HostRecord struct {
 	Version     string   `json:"version"`
 	EtcdVersion string   `json:"etcdVersion,omitempty"`
 	MemberID    string   `json:"memberID,omitempty"`
-	AgeSeconds  *float64 `json:"ageSeconds,omitempty"` // seconds since its record was last read
+	AgeSeconds  *float64 `json:"ageSeconds,omitempty"` // seconds since the host's record was last read
 	// SilentSeconds is how long the host may have been down although its record has not expired: its member does not
 	// answer or, without a member, the record's renewals are overdue. The record's lease bounds it.
 	SilentSeconds *float64 `json:"silentSeconds,omitempty"`
@@ -90,7 +90,7 @@ const (
 // The host that answers, the members, and hosts that are not OK are listed first.
 type Omitted struct {
 	Hosts int `json:"hosts"`
-	NotOK int `json:"notOK"` // how many of these have a health state other than OK
+	NotOK int `json:"notOK"` // how many of the omitted hosts have a health state other than OK
 }
 
 // Lock is the lock that permits one host to change the cluster.
@@ -104,7 +104,7 @@ type Lock struct {
 // Op is the operation in flight.
 type Op struct {
 	Kind     string `json:"kind"` // join, replace, cycle, remove or leave
-	Host     string `json:"host"` // the host that it changes, or that received the request to remove a member
+	Host     string `json:"host"` // the operated host, or the host that received the request for a removal
 	HostName string `json:"hostName"`
 	// voter or standby for a join, the member's name for a removal
 	Target   string    `json:"target,omitempty"`
@@ -115,7 +115,7 @@ type Op struct {
 	Reason   string    `json:"reason,omitempty"`
 	By       string    `json:"by,omitempty"`
 	Progress string    `json:"progress,omitempty"` // progress as text, such as "applied 8000 of 9000 entries"
-	// Interruptible means that its host calls the work off and returns if the cluster needs its vote.
+	// Interruptible means that the host calls the work off and returns if the cluster needs its vote.
 	Interruptible bool `json:"interruptible,omitempty"`
 	Orphaned      bool `json:"orphaned"` // the operation's host no longer holds the lock
 }

@@ -9,7 +9,7 @@ const (
 	CodeNotPermitted = "NOT_PERMITTED" // the caller may not do this
 	CodeNotFound     = "NOT_FOUND"     // no such path or method
 	CodeTooLarge     = "TOO_LARGE"     // the body is over the limit
-	CodeConflict     = "CONFLICT"      // the host is not in the expected state
+	CodeConflict     = "CONFLICT"      // the host or the cluster is not in the expected state
 	CodeNotPaused    = "NOT_PAUSED"    // there is no pause to end
 	CodeBusy         = "BUSY"          // too many requests at once
 	CodeTimeout      = "TIMEOUT"       // no answer in time

@@ -30,7 +30,7 @@ type Health struct {
 
 // Certificate is an observed certificate.
 type Certificate struct {
-	Of    string    `json:"of"`   // own, ca, or member for one that a member presents to clients or peers
+	Of    string    `json:"of"`   // own, ca, or member: presented by a member to clients or peers
 	Name  string    `json:"name"` // the file, or the host and port that presents it
 	Until time.Time `json:"until"`
 	State string    `json:"state"` // OK, or WARM or SLOW if the certificate must be reissued
@@ -42,7 +42,7 @@ type Device struct {
 	// Errors counts commands that the device has not answered in time since boot and, for a leg of a RAID array, also
 	// read errors. It is absent if the kernel does not count them.
 	Errors *uint64 `json:"errors,omitempty"`
-	// FlushSeconds is the mean time of its flushes since boot.
+	// FlushSeconds is the mean duration of the device's flushes since boot.
 	FlushSeconds float64 `json:"flushSeconds,omitempty"`
 	// Array is the state of a RAID array.
 	Array *health.Array `json:"array,omitempty"`

@@ -30,9 +30,9 @@ var ErrNotNewest = errors.New("no voter answers: these are the lines that quorum
 type HistoryLine struct {
 	Revision int64     `json:"revision"` // etcd's revision of the line
 	Time     time.Time `json:"time"`
-	Host     string    `json:"host"` // the host that wrote it
+	Host     string    `json:"host"` // the host that wrote the line
 	HostName string    `json:"hostName"`
-	Kind     string    `json:"kind"` // step, refusal or op
+	Kind     string    `json:"kind"` // step, refusal, operation or operator
 	Code     string    `json:"code"`
 	Text     string    `json:"text"`
 	// Operation is the kind of an ended operation: join, replace, cycle, remove or leave; otherwise absent.

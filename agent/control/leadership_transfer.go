@@ -21,12 +21,12 @@ type TransferRequest struct {
 	DryRun bool `json:"dryRun,omitempty"`
 }
 
-// RequestedTransfer is a leadership transfer as requested of this host. This host's quorumd keeps it in memory: a
-// restart forgets it.
+// RequestedTransfer is a leadership transfer as requested of this host. quorumd on this host keeps it only in memory,
+// so a restart of quorumd forgets it.
 type RequestedTransfer struct {
 	MemberID record.MemberID `json:"memberID"` // the voter that will become the leader
-	Name     string          `json:"name"`     // name of that voter, for display
-	From     string          `json:"from"`     // the voter that led when it was requested; empty if none did
+	Name     string          `json:"name"`     // name of the voter that will become the leader
+	From     string          `json:"from"`     // the leader at the time of the request; empty if there was none
 	Reason   string          `json:"reason,omitempty"`
 	By       string          `json:"by"`
 	Since    time.Time       `json:"since"`
@@ -46,15 +46,15 @@ type Transfer struct {
 // TransferStanding is a requested leadership transfer and what it waits for.
 type TransferStanding struct {
 	RequestedTransfer
-	Code policy.ReasonCode `json:"code"` // code of the reason why it waits
+	Code policy.ReasonCode `json:"code"` // code of the reason why the transfer waits
 	Text string            `json:"text"`
 }
 
-// TransferEnd is the end of the last leadership transfer requested of this host since its quorumd started.
+// TransferEnd is the end of the last leadership transfer requested of this host since quorumd was started on it.
 type TransferEnd struct {
 	RequestedTransfer
 	Ended time.Time `json:"ended"`
-	// empty if the voter leads; otherwise the code of the reason why it ended
+	// empty if the voter leads; otherwise the code of the reason why the transfer ended
 	Code policy.ReasonCode `json:"code,omitempty"`
 	Text string            `json:"text"`
 }

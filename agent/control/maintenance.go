@@ -22,7 +22,7 @@ type MaintenanceRequest struct {
 	Work policy.Work `json:"work"`
 	// with policy.WorkCommand: the name of the program in commands.d of the hooks directory
 	Command string `json:"command,omitempty"`
-	Reason  string `json:"reason"` // required, one line
+	Reason  string `json:"reason"` // why; required, one line
 	// MinMaintenance to MaxMaintenance, DefaultMaintenance if absent; afterwards it is overdue, which only raises an
 	// alert
 	For Duration `json:"for,omitempty"`
@@ -34,7 +34,8 @@ type MaintenanceRequest struct {
 	External bool `json:"external,omitempty"`
 	// only check the request, and return the maintenance that would start
 	DryRun bool `json:"dryRun,omitempty"`
-	// with External: the machine goes down within seconds, whatever quorumd answers; only its own host sets this
+	// with External: the machine goes down within seconds, whatever quorumd answers; only quorumd on that machine sets
+	// this
 	Hurried bool `json:"-"`
 }
 
@@ -45,7 +46,7 @@ type Maintenance struct {
 	Reason      string      `json:"reason"`
 	By          string      `json:"by"`
 	Since       time.Time   `json:"since"`          // time of the request
-	Until       time.Time   `json:"until,omitzero"` // when it becomes overdue
+	Until       time.Time   `json:"until,omitzero"` // when the maintenance becomes overdue
 	Overdue     bool        `json:"overdue"`
 	KeepRunning bool        `json:"keepRunning"`
 	External    bool        `json:"external"`
@@ -64,7 +65,7 @@ type Maintenance struct {
 type MaintenanceEnd struct {
 	Work   policy.Work       `json:"work"`
 	Reason string            `json:"reason"`
-	By     string            `json:"by"` // who requested it
+	By     string            `json:"by"` // who requested the maintenance
 	Since  time.Time         `json:"since"`
 	Ended  time.Time         `json:"ended"`
 	Code   policy.ReasonCode `json:"code"` // CYCLED, CANCELLED, RECALLED, or the code of another reason why it ended

@@ -27,7 +27,7 @@ type Recovery struct {
 	New     record.MemberID `json:"newClusterID"`
 	By      string          `json:"by"`
 	Since   time.Time       `json:"since"`
-	GivenUp string          `json:"givenUp,omitempty"` // who abandoned it
+	GivenUp string          `json:"givenUp,omitempty"` // who abandoned the plan
 	Done    bool            `json:"done,omitempty"`    // the plan had already succeeded
 }
 

@@ -41,7 +41,7 @@ type Resize struct {
 	Revision   int64  `json:"revision"`       // revision of the size's record in etcd; 0 if there is no record
 	// how many more voters may fail without losing quorum; below 0 if there is no quorum now
 	FaultTolerance int               `json:"faultTolerance"`
-	Steps          []policy.PlanStep `json:"steps"` // remaining steps, in order; empty if the cluster has its size
+	Steps          []policy.PlanStep `json:"steps"` // remaining steps, in order; empty if there are none
 	Warnings       []string          `json:"warnings"`
 	Unchanged      bool              `json:"unchanged,omitempty"` // the cluster had already been resized to that size
 	DryRun         bool              `json:"dryRun,omitempty"`    // nothing was recorded

@@ -12,7 +12,7 @@ import (
 // RetireRequest requests that a host leave the cluster for good, or that its retirement be undone.
 type RetireRequest struct {
 	Host string `json:"host"` // name or ID of the host
-	// name or ID of the host that replaces its voter; if empty, the best-ranked host
+	// name or ID of the host that replaces the retired host's voter; if empty, the best-ranked host
 	Successor string `json:"successor,omitempty"`
 	Reason    string `json:"reason,omitempty"` // one line; required unless Undo is set
 	Undo      bool   `json:"undo,omitempty"`   // let the host join again
@@ -34,12 +34,12 @@ type Retired struct {
 	ID      string `json:"id"`
 	Name    string `json:"name,omitempty"`
 	PeerURL string `json:"peerURL,omitempty"`
-	// Successor is the name of the host that an operator has named to replace it; absent if any host may
+	// Successor is the name of the host that an operator has named to replace the retired host; absent if any host may
 	Successor string    `json:"successor,omitempty"`
 	By        string    `json:"by,omitempty"`
 	Reason    string    `json:"reason,omitempty"`
 	Since     time.Time `json:"since,omitzero"`
-	// Member is the role of its member, voter or learner; absent once that is removed
+	// Member is the role of the host's member, voter or learner; absent once the member is removed
 	Member policy.Role `json:"member,omitempty"`
 	State  string      `json:"state"` // leaves, left or unreadable
 }

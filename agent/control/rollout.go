@@ -29,13 +29,13 @@ type RolloutRequest struct {
 	WithoutSnapshot bool `json:"withoutSnapshot,omitempty"`
 	// if version is a newer minor version: do not pause before the last member
 	NoHold bool `json:"noHold,omitempty"`
-	// lower the cluster version to that of version, which is of the preceding minor version: see etcd's downgrade job
+	// lower the cluster version, with etcd's downgrade job; version is then of the preceding minor version
 	Downgrade bool `json:"downgrade,omitempty"`
-	// for defrag: also defragment hosts on which that frees little space
+	// for defrag: include hosts on which defragmentation frees little space
 	Force bool `json:"force,omitempty"`
 	// only check the request, and return the rollout that would start
 	DryRun bool `json:"dryRun,omitempty"`
-	// with DryRun: what would start once the ongoing rollout is aborted
+	// with DryRun: return what would start if the ongoing rollout were aborted
 	AfterAbort bool `json:"afterAbort,omitempty"`
 }
 
@@ -53,7 +53,7 @@ type Rollout struct {
 	Reason  string      `json:"reason"`
 	By      string      `json:"by"`
 	State   string      `json:"state"`
-	Text    string      `json:"text,omitempty"` // why it is in that state
+	Text    string      `json:"text,omitempty"` // why the rollout is in that state
 	// Hold reports that the rollout has yet to pause before the last member with an older minor version of etcd.
 	Hold bool `json:"hold,omitempty"`
 	// Downgrade reports that the rollout lowers the cluster version, with etcd's downgrade job.
@@ -63,7 +63,7 @@ type Rollout struct {
 	DryRun    bool          `json:"dryRun,omitempty"` // nothing was started
 	// only in a dry run of a readdress or defragmentation: the steps of the rollout, in order
 	Steps []policy.PlanStep `json:"steps,omitempty"`
-	// only in a dry run for all hosts: the members whose hosts are left out because their quorumd does not report
+	// only in a dry run for all hosts: the members whose hosts are left out because quorumd there does not report
 	Absent []string `json:"absent,omitempty"`
 	// only in a dry run with a version: the hosts without etcd.nextBinary, on which etcd's settings are not checked
 	Unchecked []string `json:"unchecked,omitempty"`
@@ -74,7 +74,8 @@ type RolloutHost struct {
 	ID    string `json:"id"`
 	Name  string `json:"name"`
 	State string `json:"state"`
-	// only in a dry run of a defragmentation: its member's database, and why it would or would not be defragmented
+	// only in a dry run of a defragmentation: the database of the host's member, and why it would or would not be
+	// defragmented
 	Database *policy.Database `json:"database,omitempty"`
 	Text     string           `json:"text,omitempty"`
 	Seconds  float64          `json:"seconds,omitempty"` // duration of the work, once the host is done

@@ -41,7 +41,7 @@ type SnapshotJob struct {
 	Ended      *time.Time       `json:"ended,omitempty"`
 	Bytes      int64            `json:"bytes"`              // bytes read and written so far
 	Progress   *policy.Progress `json:"progress,omitempty"` // set while the job runs, if the total is known
-	Serving    bool             `json:"serving,omitempty"`  // an etcd serves it for at most 10 min; time left unknown
+	Serving    bool             `json:"serving,omitempty"`  // etcd is serving it, for 10 min at most; time left unknown
 	Error      string           `json:"error,omitempty"`
 
 	Snapshots []Snapshot `json:"snapshots"` // snapshots that were listed, saved, verified, tested or removed
@@ -76,12 +76,12 @@ type Snapshot struct {
 // Backup holds the results of the cluster's last snapshots.
 type Backup struct {
 	Name     string     `json:"name,omitempty"`  // name of the last saved snapshot
-	Saved    *time.Time `json:"saved,omitempty"` // when that snapshot was taken
-	Host     string     `json:"host,omitempty"`  // the host that took that snapshot
+	Saved    *time.Time `json:"saved,omitempty"` // when the last saved snapshot was taken
+	Host     string     `json:"host,omitempty"`  // the host that saved the last snapshot
 	Revision int64      `json:"revision,omitempty"`
 	Size     int64      `json:"size,omitempty"` // size of the database, in bytes
 
-	Failed     *time.Time `json:"failed,omitempty"` // the last failed attempt after that snapshot
+	Failed     *time.Time `json:"failed,omitempty"` // the last failed attempt since the last saved snapshot
 	FailedHost string     `json:"failedHost,omitempty"`
 	Cause      string     `json:"cause,omitempty"`
 
@@ -93,14 +93,14 @@ type Backup struct {
 // RestoreTest holds the results of the cluster's last restore tests.
 type RestoreTest struct {
 	Name          string     `json:"name,omitempty"`          // name of the last successfully tested snapshot
-	RestoreTested *time.Time `json:"restoreTested,omitempty"` // time of that test
-	Host          string     `json:"host,omitempty"`          // the host that tested it
+	RestoreTested *time.Time `json:"restoreTested,omitempty"` // time of the last successful test
+	Host          string     `json:"host,omitempty"`          // the host that ran the last successful test
 	Revision      int64      `json:"revision,omitempty"`
 	Keys          int64      `json:"keys,omitempty"`
-	Etcd          string     `json:"etcdVersion,omitempty"` // version of the etcd that served it
+	Etcd          string     `json:"etcdVersion,omitempty"` // version of the etcd that served the snapshot
 	TookSeconds   float64    `json:"tookSeconds,omitempty"`
 
-	Failed     *time.Time `json:"failed,omitempty"` // the last failed attempt after that test
+	Failed     *time.Time `json:"failed,omitempty"` // the last failed attempt since the last successful test
 	FailedHost string     `json:"failedHost,omitempty"`
 	Cause      string     `json:"cause,omitempty"`
 

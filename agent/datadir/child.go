@@ -21,7 +21,7 @@ const (
 	MoveAsideCommand = "move-data-aside"
 )
 
-// maxLine limits a line of a child's output, in bytes: the child runs as etcd's user.
+// maxLine limits a line of a child's output, in bytes, because the child runs as etcd's user and is not trusted.
 const maxLine = 1 << 20
 
 // Dir is a data directory accessed through child processes.

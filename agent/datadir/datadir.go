@@ -31,7 +31,7 @@ type Contents struct {
 	Problem   string `json:"problem,omitempty"` // why the data cannot be read
 	// Mount lists the mount points of both directories, or of their future parents; empty if unknown.
 	Mount string `json:"mount,omitempty"`
-	// free bytes for etcd on its file system; -1 if unknown
+	// bytes that etcd can still use on the file system of its data; -1 if unknown
 	Free int64 `json:"free"`
 }
 
@@ -188,11 +188,11 @@ func MoveAside(dataDir, walDir string, now time.Time) ([]string, error) {
 		return nil, err
 	}
 	if db != nil {
-		defer db.Close() // releases its lock, after the move
+		defer db.Close() // releases the lock on the database, after the move
 	}
 	stamp := ".quorumd-" + now.UTC().Format("20060102T150405.000Z")
 	var moved []string
-	var parents []string // their entries may have changed, in this attempt or an earlier one
+	var parents []string // directories to sync: this or an earlier attempt may have changed their entries
 	for _, dir := range []string{filepath.Join(dataDir, "member"), walDir} {
 		if dir == "" || strings.HasPrefix(dir, filepath.Join(dataDir, "member")+string(filepath.Separator)) {
 			continue

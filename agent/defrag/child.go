@@ -20,10 +20,10 @@ import (
 	"github.com/quorumd/quorumd/agent/hooks"
 )
 
-// maxLine limits a line of a child's output, in bytes: the child runs as etcd's user.
+// maxLine limits a line of a child's output, in bytes, because the child runs as etcd's user and is not trusted.
 const maxLine = 1 << 20
 
-// title names the work in texts, where a hook's program would be named.
+// title names the work in results, in place of a hook's program.
 const title = "defragmentation"
 
 // Programs runs defragmentations through child processes, and everything else as the embedded Programs. A
@@ -79,7 +79,7 @@ func (p *Programs) unknown(run hooks.Run) (hooks.Result, error) {
 	if err := unix.ClockGettime(unix.CLOCK_BOOTTIME, &now); err != nil {
 		return hooks.Result{}, fmt.Errorf("cannot read the clock: %w", err)
 	}
-	started := run.Until > hooks.BeginWithin // Until is a real deadline only after the start was recorded
+	started := run.Until > hooks.BeginWithin // before the start is recorded, Until is at most BeginWithin
 	if started && time.Duration(now.Nano()) > run.Until {
 		return hooks.Result{
 			State: hooks.Failed, Hook: title, Text: "quorumd was restarted during the defragmentation",

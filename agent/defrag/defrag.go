@@ -58,7 +58,7 @@ type Result struct {
 	Seconds float64 `json:"seconds"` // duration
 }
 
-// phase is a point of a compaction, for tests.
+// phase is a point in a compaction at which tests intervene.
 type phase string
 
 const (
@@ -166,7 +166,7 @@ func (d directory) continued() (bool, error) {
 		return open, err
 	}
 	contains, err := d.index(database)
-	if err != nil { // in that case, only the original may be complete
+	if err != nil { // the new file may be incomplete, the original is not
 		return false, err
 	}
 	original, err := d.index(OldName)
@@ -228,7 +228,7 @@ func compact(ctx context.Context, dataDir string, progress *child.Progress, at f
 	defer source.close()
 	at(phaseBegun)
 	r = Result{Before: source.size, InUse: source.inUse}
-	progress.Expect(2 * r.InUse) // once to write it, and once to read it again
+	progress.Expect(2 * r.InUse) // once to write the new database, and once to read it again
 	if err := d.hasRoom(r.InUse); err != nil {
 		return Result{}, err
 	}
@@ -246,7 +246,7 @@ func compact(ctx context.Context, dataDir string, progress *child.Progress, at f
 	if err != nil {
 		return Result{}, fmt.Errorf("cannot verify the new database: %w", err)
 	}
-	defer copied.close() // until it is closed, an etcd that has opened the new file waits for its lock
+	defer copied.close() // an etcd that has opened the new file waits for this to release its lock
 	progress.Add(r.InUse)
 	at(phaseVerified)
 	if err := ctx.Err(); err != nil {
@@ -299,7 +299,7 @@ func (d directory) openSource() (opened, error) {
 	return o, err
 }
 
-// openDB opens a database of the directory, and checks that reading it ends.
+// openDB opens a database of the directory, and checks that a walk of its pages ends.
 func (d directory) openDB(name string) (o opened, err error) {
 	o.db, err = bbolt.Open(d.name(name), 0, &bbolt.Options{
 		ReadOnly: true, Timeout: lockWait,

@@ -5,8 +5,8 @@
 // a write to etcd, so the package promises:
 //
 //   - A figure is rounded, and changes only by more than chance explains.
-//   - What only other hosts need is published while one of them asks, and rarely, however often a record asks: that
-//     record may be forged.
+//   - Measurements that only other hosts need are published only while another host's record requests them. They are
+//     published rarely, however often a record requests them, because that record may be forged.
 package diskrecord
 
 import (
@@ -18,10 +18,10 @@ import (
 	"github.com/quorumd/quorumd/health"
 )
 
-// Asked states which measurements other hosts need now.
+// Asked states which measurements other hosts request now.
 type Asked struct {
-	Mean    bool // the mean of this host's writes, while the leader is slow
-	Figures bool // the median, 90th percentile and slow episodes of these writes, to compare disks
+	Mean    bool // the mean duration of this host's writes; requested while the leader is slow
+	Figures bool // median, 90th percentile and slow episodes of these writes; requested to compare disks
 }
 
 // Publisher holds the measurements that the record shows.

@@ -18,7 +18,7 @@ const p99Every = time.Hour
 type fsyncP99 struct {
 	level float64 // seconds; 0 if none is published
 	at    time.Duration
-	state health.State // the health state at that time
+	state health.State // the health state when level was published
 }
 
 // steady returns the p99 to publish. It keeps the last value unless the disk has become clearly faster or slower and

@@ -18,11 +18,12 @@ const (
 	figuresEvery = 30 * time.Minute
 	// figuresSoonest is the minimum time before changed figures are published.
 	figuresSoonest = 10 * time.Second
-	// figuresChange is the factor by which the median must have changed: more than chance explains. The 90th percentile
-	// varies more.
+	// figuresChange is the factor by which the median must change before the figures count as changed; a smaller change
+	// may be chance. The 90th percentile varies more.
 	figuresChange, figuresP90Change = 1.6, 2.1
 	// Figures are published at most figuresBudget times in a row, the first answer included, and once more after each
-	// figuresRefill. If all voters share a load, all of them ask, and a record that asks may be forged.
+	// figuresRefill. The limit is needed because all voters request figures if they share a load, and because a
+	// requesting record may be forged.
 	figuresBudget = 6
 	figuresRefill = 20 * time.Minute
 )

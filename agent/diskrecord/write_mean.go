@@ -42,7 +42,7 @@ func (w *writeMean) set(h *record.Host, now time.Duration, wall time.Time, write
 	}
 	age := now - w.at
 	level := halfOctave(writes.Most)
-	// The published level is an upper bound, except for what chance explains.
+	// The published level is an upper bound. A mean that exceeds it by up to 20 % may be chance.
 	changed := writes.Most.Seconds() > 1.2*w.level || level < 0.6*w.level
 	due := w.at == 0 || age >= meanEvery || changed && age >= meanSoonest
 	if due && mayPublish(w.budget, now) {

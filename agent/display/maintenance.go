@@ -15,7 +15,7 @@ import (
 func MaintenanceState(m control.Maintenance) Styled {
 	switch m.State {
 	case policy.RequestWaiting:
-		return Styled{"waits for its turn", Warn}
+		return Styled{"is waiting for its turn", Warn}
 	case policy.RequestStopping:
 		return Styled{"is being taken down", Warn}
 	case policy.RequestReturning:
@@ -31,11 +31,11 @@ func MaintenanceState(m control.Maintenance) Styled {
 		case m.Work == policy.WorkReboot && m.External:
 			return Styled{"safe to reboot: etcd is stopped", Good}
 		case m.Work == policy.WorkReboot:
-			return Styled{"reboots: etcd is stopped", Good}
+			return Styled{"is rebooting: etcd is stopped", Good}
 		}
 		return Styled{"safe to touch: etcd is stopped until the maintenance ends", Good}
 	case policy.RequestWorking:
-		return Styled{"runs the command: etcd is stopped", Good}
+		return Styled{"is running the command: etcd is stopped", Good}
 	}
 	return Styled{Text: string(m.State)}
 }

@@ -51,7 +51,7 @@ func RolloutState(r control.Rollout) Styled {
 	return Styled{Text: r.State}
 }
 
-// ChangedBy returns who paused or aborted a rollout; "" in any other state.
+// ChangedBy returns who paused or aborted a rollout, or why, after a space; "" in any other state.
 func ChangedBy(r control.Rollout) string {
 	if r.State != record.RolloutPaused && r.State != record.RolloutAborted {
 		return ""

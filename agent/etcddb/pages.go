@@ -41,7 +41,7 @@ type pages struct {
 	file     io.ReaderAt
 	pageSize int64
 	high     uint64   // ID of the first page after the last one in use
-	seen     []uint64 // one bit per page
+	seen     []uint64 // one bit per page, set once the page was reached
 	next     []uint64 // children of the checked pages
 }
 
@@ -81,7 +81,7 @@ func InUse(file io.ReaderAt, size int64, pageSize int) (int64, error) {
 			}
 		}
 	}
-	used := 2 // the meta pages
+	used := 2 // the two meta pages
 	for _, word := range p.seen {
 		used += bits.OnesCount64(word)
 	}

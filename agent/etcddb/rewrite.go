@@ -33,8 +33,8 @@ func Forget(tx *bbolt.Tx) error {
 	return errors.Join(meta.Delete([]byte(ConsistentIndex)), meta.Delete([]byte(Term)), meta.Delete([]byte(ConfState)))
 }
 
-// FirstLog returns the log of a new cluster that has one entry, which adds its only member, like the log that etcd
-// creates.
+// FirstLog returns the log of a new cluster. Like the log that etcd creates, it has one entry, which adds the only
+// member.
 func FirstLog(member uint64, name, peerURL string) (*raftpb.HardState, *raftpb.Entry, error) {
 	who, err := json.Marshal(struct { // etcd's format of a member
 		ID       uint64   `json:"id"`

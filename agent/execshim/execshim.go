@@ -120,8 +120,8 @@ func Exec(args []string, find func(path string) (string, error)) error {
 func execute(args []string, status io.StringWriter, find func(path string) (string, error)) error {
 	// A hung child should be recognizable. Through /proc/self/exe, its name would be "exe".
 	_ = os.WriteFile("/proc/self/comm", []byte("quorumd-launch"), 0)
-	// The child sets no limit on processes: it would count all threads of this user, including the agent's, and a
-	// program that cannot fork might report CRITICAL. The agent's unit has a limit for all of them.
+	// The child sets no limit on processes. Such a limit would count all threads of this user, including the agent's,
+	// and a program that cannot fork might report CRITICAL. The agent's unit has a limit for all of them.
 	if err := unix.Setrlimit(unix.RLIMIT_CORE, &unix.Rlimit{}); err != nil {
 		return err
 	}

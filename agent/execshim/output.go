@@ -18,7 +18,7 @@ const (
 )
 
 // ErrTooLong means that a program prints more than [Output] accepts.
-var ErrTooLong = errors.New("it prints too much")
+var ErrTooLong = errors.New("its output is too long")
 
 // Output runs a program with an empty environment, and returns what it prints on stdout and stderr, and the status with
 // which it ends; -1 if a signal has ended it. child is the command line of the agent's own binary that calls [Main].

@@ -70,7 +70,7 @@ type Runner struct {
 // program is an external check. The mutex protects the fields below it, which describe the newest run.
 type program struct {
 	name, path string
-	child      []string // command line of the child that executes it
+	child      []string // command line of the child that executes the program
 	kill       func(group int)
 	skipped    bool // the program is listed but never runs
 
@@ -88,7 +88,7 @@ func Open(opt Options) *Runner {
 	for _, name := range namesIn(opt) {
 		code := health.ExternalCheckCode(name)
 		if other, taken := codes[code]; taken {
-			opt.Logger.Warn("external check skipped: its name is too close to another's",
+			opt.Logger.Warn("external check skipped: its name yields the same code as another's",
 				"name", name, "other", other)
 			continue
 		}

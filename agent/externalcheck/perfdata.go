@@ -50,7 +50,7 @@ func parse(out []byte) (text string, figures []health.ExternalCheckFigure) {
 }
 
 // label splits a text into the label at its beginning and the text after its "=". A quoted label may contain blanks;
-// doubled quotes in it stand for one quote.
+// two quotes in the label stand for one.
 func label(text string) (name, behind string, found bool) {
 	if !strings.HasPrefix(text, "'") {
 		name, behind, found = strings.Cut(text, "=")

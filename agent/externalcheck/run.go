@@ -59,8 +59,8 @@ func Output(ctx context.Context, child []string, path string, timeout time.Durat
 	return text, nil
 }
 
-// execute runs the program and returns its exit code, negative after a signal, and its output; or absent, the reason
-// why it has neither.
+// execute runs the program and returns its exit code, negative after a signal, and its output. If it has neither,
+// absent is the reason.
 func (p *program) execute(ctx context.Context, timeout time.Duration, late func()) (code int, text []byte,
 	absent string,
 ) {
@@ -81,7 +81,7 @@ func (p *program) execute(ctx context.Context, timeout time.Duration, late func(
 	stop := context.AfterFunc(ctx, func() { p.kill(group) })
 	await(group)
 	inTime := stop()
-	killGroup(group) // the remaining processes; the kernel does not reuse the ID before Wait returns
+	killGroup(group) // kills the remaining processes; the kernel does not reuse the ID before Wait returns
 	err := cmd.Wait()
 	refused, is := errors.AsType[execshim.RefusedError](err)
 	switch state := cmd.ProcessState; {

@@ -55,7 +55,8 @@ type key struct {
 }
 
 // KeyOwner returns the user that should own the client key: service, the user of the unit that reads the configuration.
-// If service is empty, it is me if quorumd runs etcd as a child process, as in a demo, and DefaultUser otherwise.
+// If service is empty, the owner is me if quorumd runs etcd as a child process, as in a demo, and DefaultUser
+// otherwise.
 func KeyOwner(c config.Config, service, me string) string {
 	if service == "" && c.Etcd.Runner != config.RunnerProcess {
 		return DefaultUser

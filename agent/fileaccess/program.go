@@ -18,7 +18,7 @@ const maxLinks = 20
 // Foreign is a file or directory through which another user can replace a program.
 type Foreign struct {
 	Path, Who string // Who is "user alice" or "every user on this host"
-	Remedy    string // the command that corrects it
+	Remedy    string // the command that takes this access away
 }
 
 // ProgramWriters returns the first file or directory on the way to a program that a user other than root and the user

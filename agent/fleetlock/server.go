@@ -42,7 +42,7 @@ type Options struct {
 }
 
 const (
-	maxBody  = 4 << 10 // bytes; a request is about a hundred
+	maxBody  = 4 << 10 // bytes; a request has about 100
 	maxWaits = 16      // concurrent requests; each host has one reboot agent
 	// maxConnections applies to all users of the host together, as they share the loopback address.
 	maxConnections = 2 * maxWaits

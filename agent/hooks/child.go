@@ -18,7 +18,7 @@ func AsChild(requests string, command func(when string) []string) Launch {
 			return err
 		}
 		argv := command(run.When)
-		c := exec.Command(argv[0], argv[1:]...) // no context: it must outlive the agent
+		c := exec.Command(argv[0], argv[1:]...) // no context: the child must outlive the agent
 		c.Stdout, c.Stderr = os.Stderr, os.Stderr
 		c.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
 		if err := c.Start(); err != nil {

@@ -121,7 +121,7 @@ func (l *Launcher) outcomeOf(run Run) (Result, error) {
 }
 
 // look checks whether a runner is running before it reads the outcome. In the opposite order, a run that ends in
-// between would seem killed.
+// between would appear to have been killed.
 func (l *Launcher) look(run Run) (o outcome, running bool, err error) {
 	if running, err = locked(l.outcomes, run.When); err == nil {
 		err = read(outcomePath(l.outcomes, run.When), &o)

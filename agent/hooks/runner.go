@@ -42,8 +42,8 @@ type Runner struct {
 	Timeout  time.Duration // the limit for each program, except a command
 	Command  time.Duration // the limit for a command
 	Output   io.Writer     // receives the programs' output
-	// Trust returns why a program must not run, for example because a user other than root could have changed it; nil
-	// means no such check.
+	// Trust returns why a program must not run, for example because a user other than root could have changed it; if
+	// Trust is nil, programs are not checked.
 	Trust  func(program string) error
 	Logger *slog.Logger
 }
@@ -60,7 +60,7 @@ func (r Runner) Run(ctx context.Context, when string) error {
 	}
 	held, err := lock(r.Outcomes, when)
 	if errors.Is(err, unix.EAGAIN) || errors.Is(err, unix.EACCES) {
-		return nil // another runner runs them already
+		return nil // another runner is already running the programs
 	}
 	if err != nil {
 		return fmt.Errorf("cannot run hooks: %w", err)
@@ -144,7 +144,7 @@ func (r Runner) runOne(ctx context.Context, program, when string, w request) str
 	c.WaitDelay = killGrace + time.Second
 	err := c.Run()
 	if ctx.Err() != nil && c.Process != nil {
-		_ = unix.Kill(-c.Process.Pid, unix.SIGKILL) // kills its remaining children
+		_ = unix.Kill(-c.Process.Pid, unix.SIGKILL) // kills the program's remaining children
 	}
 	switch {
 	case errors.Is(ctx.Err(), context.DeadlineExceeded):

@@ -19,7 +19,7 @@ const (
 // boot is one boot of this machine that the agent has seen.
 type boot struct {
 	ID string    `json:"id"`
-	At time.Time `json:"at"` // when it booted, according to the wall clock at that time
+	At time.Time `json:"at"` // when the machine booted, according to the wall clock at that time
 	// Ended reports that the agent exited cleanly, as it does on an orderly shutdown. If it is false for an earlier
 	// boot, the machine went down without a signal to the agent.
 	Ended bool `json:"ended,omitempty"`

@@ -17,7 +17,7 @@ const attemptName = "bootstrap-attempt.json"
 // BootstrapAttempt is a bootstrap attempt as stored in that file.
 type BootstrapAttempt struct {
 	List    string `json:"list"`    // the digest of the list of hosts
-	Attempt string `json:"attempt"` // the random name given by the attempt's first host
+	Attempt string `json:"attempt"` // the attempt's random name, chosen by its first host
 	Own     bool   `json:"own"`     // this is the first host, which may bootstrap the cluster
 }
 
@@ -47,7 +47,7 @@ func (f *State) commit(next BootstrapAttempt) error {
 	case f.Bootstrap() != nil:
 		return errors.New("cannot join a bootstrap attempt: this host creates a cluster itself")
 	case was != BootstrapAttempt{}:
-		return fmt.Errorf("cannot join a bootstrap attempt: %s names another", f.BootstrapAttemptPath())
+		return fmt.Errorf("cannot join a bootstrap attempt: %s names another attempt", f.BootstrapAttemptPath())
 	}
 	if err := writeJSON(f.disk, f.BootstrapAttemptPath(), next, true); err != nil {
 		return err

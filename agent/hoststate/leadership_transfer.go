@@ -10,8 +10,8 @@ import (
 	"github.com/quorumd/quorumd/agent/policy"
 )
 
-// Transfers is the leadership transfer that this host was asked for, and how the last one ended. It is in memory only,
-// so a restart of the agent forgets it: the request is short-lived, and losing it leaves nothing behind.
+// Transfers holds the leadership transfer requested of this host, and how the last one ended. It is in memory only, so
+// a restart of the agent forgets it. That is harmless, because the request expires soon anyway.
 type Transfers struct {
 	Transfer *Transfer
 	Last     *control.TransferEnd
@@ -20,7 +20,7 @@ type Transfers struct {
 // Transfer is an operator's request to transfer leadership.
 type Transfer struct {
 	control.RequestedTransfer
-	Deadline time.Duration // when it expires, since boot
+	Deadline time.Duration // when the request expires, since boot
 }
 
 // At converts the request to the policy's input at that time since boot.

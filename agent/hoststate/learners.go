@@ -7,11 +7,11 @@ import "path/filepath"
 
 // learnersName is the file in the state directory with the permanent learners. A host record in etcd expires when its
 // agent cannot reach the cluster, for example while the link to a distant site is down. The learner there must not be
-// removed for that.
+// removed for that reason.
 const learnersName = "learners.json"
 
-// NoteLearners records the permanent learners: for each member ID the number of learners to which its process limits
-// the cluster, or -1 if that is unknown. The map must not be changed afterwards.
+// NoteLearners records the permanent learners: for each member ID the maximum number of learners that its etcd process
+// allows, or -1 if that is unknown. The map must not be changed afterwards.
 func (f *State) NoteLearners(of map[uint64]int) error {
 	defer f.writes()()
 	file := make(map[ID]int, len(of))

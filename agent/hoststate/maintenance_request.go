@@ -10,8 +10,8 @@ import (
 	"github.com/quorumd/quorumd/agent/record"
 )
 
-// Ask records next as this host's request, or renews the pending request. It is refused if the pending request
-// conflicts.
+// Ask records next as this host's request, or renews the pending request. It refuses next if next conflicts with the
+// pending request.
 func (f *State) Ask(next Request) (refused *policy.Refusal, err error) {
 	err = f.changeRequest(func(k *Request) (*Request, *End) {
 		if k == nil {
@@ -33,7 +33,7 @@ type Completion struct {
 	By      string
 	At      time.Time
 	Rolling *record.Rollout // the rollout in progress, if any
-	Waives  bool            // do not wait for the hooks that run afterwards and have failed
+	Waives  bool            // do not wait for failed hooks in after.d
 }
 
 // Finish applies an operator's statement that the request is done, unless it is refused. A request whose operation has

@@ -7,7 +7,7 @@ import "time"
 
 // Noted is what this host's disk records about the host's past.
 type Noted struct {
-	Cluster, Member  uint64 // the last membership
+	Cluster, Member  uint64 // IDs of this host's last cluster and member
 	LastCluster      uint64 // the cluster that last answered
 	Standby          uint64 // this host's learner, if it is a standby
 	Lost             uint64 // the member that this host gave up because its data is gone

@@ -17,7 +17,7 @@ import (
 
 const recoveryName = "recovery.json"
 
-// Recoveries is the recovery plan in force on this host, and how the last one ended. It is stored in the state
+// Recoveries holds the recovery plan in force on this host, and how the last plan ended. It is stored in the state
 // directory.
 type Recoveries struct {
 	Recovery *Recovery            `json:"recovery,omitempty"`

@@ -15,8 +15,8 @@ import (
 
 const removalName = "removal.json"
 
-// Removals is the removal that this host was asked to carry out, and how the last one ended. It is stored in the state
-// directory, so that it survives a restart of the agent.
+// Removals holds the removal requested of this host, and how the last one ended. It is stored in the state directory,
+// so that it survives a restart of the agent.
 type Removals struct {
 	Removal *Removal            `json:"removal,omitempty"`
 	Last    *control.RemovalEnd `json:"last,omitempty"`

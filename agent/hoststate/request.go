@@ -29,23 +29,23 @@ type Request struct {
 	policy.Request
 
 	Since          time.Time     `json:"since"`
-	For            time.Duration `json:"for"` // overdue this long after its operation begins; 0 if never
+	For            time.Duration `json:"for"` // overdue this long after its beginning; 0: no limit
 	Rollout        string        `json:"rollout,omitempty"`
-	RolloutResumed int           `json:"rolloutResumed,omitempty"` // how often that rollout had been resumed; see End
+	RolloutResumed int           `json:"rolloutResumed,omitempty"` // resumptions of the rollout; see End
 
 	// State of a command's program. Its start is recorded before the program is started: its result is in a directory
 	// that a reboot clears, so without the record a program that was running when the machine lost power would run
 	// again.
 
 	RanText string        `json:"ranText,omitempty"` // for display
-	RanIn   string        `json:"ranIn,omitempty"`   // the boot during which it was started
-	RanAt   time.Duration `json:"ranAt,omitempty"`   // start time, since that boot
+	RanIn   string        `json:"ranIn,omitempty"`   // the boot during which the program was started
+	RanAt   time.Duration `json:"ranAt,omitempty"`   // start time of the program, since that boot
 
-	AskedIn string        `json:"askedIn,omitempty"` // the boot during which it was requested
-	BootID  string        `json:"bootID,omitempty"`  // the boot in which its operation began, if it has
+	AskedIn string        `json:"askedIn,omitempty"` // the boot during which the request was made
+	BootID  string        `json:"bootID,omitempty"`  // the boot in which the request's operation began, if it has begun
 	Began   time.Time     `json:"began,omitzero"`    // when the operation began, in wall-clock time
 	Clock   time.Duration `json:"clock,omitempty"`   // when the operation began, in time since boot
-	Cluster ID            `json:"cluster,omitzero"`  // the cluster in which its operation began
+	Cluster ID            `json:"cluster,omitzero"`  // the cluster in which the operation began
 }
 
 // End is how a request ended.
@@ -130,7 +130,7 @@ func (f *State) changeRequest(change func(k *Request) (next *Request, end *End))
 	return nil
 }
 
-// Maintenance returns the request for operators. The caller adds what it has observed of its operation.
+// Maintenance returns the request for operators. The caller adds the observed state of the request's operation.
 func (k *Request) Maintenance() control.Maintenance {
 	return control.Maintenance{
 		Work: k.Work, Command: k.Program, Reason: k.Reason, By: k.By, Since: k.Since, Until: k.Until(),
@@ -174,7 +174,7 @@ func (f *State) markRequest(mark func(k *Request)) error {
 	})
 }
 
-// CommandRun returns the run of what runs while etcd is down: a command's program, or a defragmentation.
+// CommandRun returns the run that takes place while etcd is down: of a command's program, or of a defragmentation.
 func (k *Request) CommandRun() hooks.Run {
 	when := hooks.Command
 	if k.Work == policy.WorkDefrag {

@@ -6,7 +6,7 @@
 //
 // It promises that no other package writes these files; that changes are written one at a time and never read
 // half-written; that no reader waits for the disk, where a write may hang; and that what must survive a reboot is on
-// disk before readers see it. Other packages decide what to do with it.
+// disk before readers see it. Other packages decide how to use this state.
 package hoststate
 
 import (

@@ -32,7 +32,7 @@ type portProbe struct {
 	failures     int             // probes in a row without an answer
 
 	missed   int           // probes in a row without a connection
-	missedAt time.Duration // when the first of these probes began
+	missedAt time.Duration // when the first of the probes counted in missed began
 	lookedAt time.Duration // when the last conclusive probe began
 
 	probing     bool

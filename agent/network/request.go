@@ -35,7 +35,7 @@ type result struct {
 	took        time.Duration // the time to connect
 	large       bool          // the request was larger than a packet
 	certRefused bool
-	unsure      bool // it did not connect, and this host or DNS may be the cause
+	unsure      bool // the probe did not connect, and this host or DNS may be the cause
 
 	sent, resent uint64 // TCP segments; both 0 if the kernel does not report them
 }
@@ -57,7 +57,7 @@ func parseTarget(address string) (target, bool) {
 
 // requester sends one request at a time.
 type requester struct {
-	tls    func() *tls.Config // nil, or returns nil: no certificate
+	tls    func() *tls.Config // nil or returns nil if there is no certificate
 	answer time.Duration      // timeout for the answer
 }
 
@@ -142,7 +142,8 @@ func segments(conn net.Conn) (sent, resent uint64) {
 	return 1 + uint64(info.Data_segs_out), uint64(info.Total_retrans)
 }
 
-// isTimeout reports whether an error means that the peer did not answer. A peer that closes the connection did.
+// isTimeout reports whether an error means that the peer did not answer. A peer that closes the connection has
+// answered.
 func isTimeout(err error) bool {
 	return errors.Is(err, os.ErrDeadlineExceeded) || errors.Is(err, context.DeadlineExceeded) ||
 		errors.Is(err, syscall.ETIMEDOUT) || errors.Is(err, syscall.EHOSTUNREACH)

@@ -25,7 +25,7 @@ func environment(c config.Config, r *round.Round, v *policy.View) map[string]str
 }
 
 // initialCluster lists all members by peer URL, including this host. etcd compares the URLs and ignores the names of
-// other members, but it merges members with equal names. Each member is therefore named by its ID.
+// other members, but it merges members with equal names. Each other member is therefore named by its ID.
 func initialCluster(c config.Config, r *round.Round) string {
 	own, _ := r.OwnMember(r.Membership, c.Etcd.PeerURL)
 	var parts []string

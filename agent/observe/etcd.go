@@ -14,8 +14,8 @@ import (
 	"github.com/quorumd/quorumd/agent/round"
 )
 
-// hostsKept is the fleet size up to which a resting host keeps all host records until it next reads them. In a larger
-// fleet it keeps only the records it needs.
+// hostsKept is the fleet size up to which a resting host (see pace) keeps all host records until it next reads them. In
+// a larger fleet it keeps only the records it needs.
 const hostsKept = 200
 
 // lookAtEtcd reads from etcd what is due, and carries over the rest from the previous round.

@@ -57,7 +57,7 @@ func (o *Observer) lookAtSpool(ctx context.Context, r *round.Round) {
 // etcd binary to read its version.
 const calmShare = 12
 
-// calm reports whether this host has no pending request and the cluster no operation.
+// calm reports whether this host has no pending request and the cluster has no operation in flight.
 func calm(r *round.Round) bool {
 	return r.Request == nil && r.Op == nil && r.Bootstrap == nil && r.Removal == nil && r.Transfer == nil &&
 		r.Recovery == nil
@@ -85,14 +85,15 @@ func (o *Observer) askVersion(ctx context.Context, r *round.Round) {
 	r.Binary = found(&o.binary, r.At, maxAge*every)
 }
 
-// learnerLimit is the number of learners to which a process of etcd limits the cluster, and the next one would.
+// learnerLimit holds the maximum number of learners that the running etcd process allows, and the maximum after a
+// restart.
 type learnerLimit struct {
 	pid, limit int
 	next       round.NextLimit
 }
 
-// askMaxLearners reads, in the background, the number of learners to which the running etcd limits the cluster. A
-// process keeps its limit, so the answer counts as long as that process runs.
+// askMaxLearners reads, in the background, the maximum number of learners that the running etcd allows. A process keeps
+// its limit, so the answer is valid as long as that process runs.
 func (o *Observer) askMaxLearners(ctx context.Context, r *round.Round) {
 	if o.opt.MaxLearners == nil || r.UnitErr != nil || stateOfUnit(r) != policy.UnitActive {
 		o.limit.Forget()
@@ -150,9 +151,10 @@ func (o *Observer) askNext(ctx context.Context, r *round.Round) {
 	}
 }
 
-// askClock compares the wall clock with those of the voters, in the background. A resting host compares only in the
-// rounds in which it reads from etcd. Jitter spreads these rounds, so hosts that were started together do not all
-// compare at once. When a host becomes attentive, its last result stays valid until it has had time to compare again.
+// askClock compares the wall clock with those of the voters, in the background. A resting host (see pace) compares only
+// in the rounds in which it reads from etcd. Jitter spreads these rounds, so hosts that were started together do not
+// all compare at once. When a host becomes attentive, its last result stays valid until it has had time to compare
+// again.
 func (o *Observer) askClock(ctx context.Context, r *round.Round) {
 	if !r.Reachable {
 		return

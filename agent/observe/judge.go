@@ -40,7 +40,7 @@ type judge struct {
 	saved     time.Duration
 	unsaved   bool
 	completed uint64        // flushes that the block device had completed at the last reading
-	progress  time.Duration // when completed last changed while our own write was in flight
+	progress  time.Duration // when completed last changed while a write of the probe was in flight
 	etcd      poll.Poller[health.EtcdReading]
 	peers     peers
 	writes    peerWrites
@@ -191,8 +191,8 @@ func (j *judge) reading(from disk.Reading) health.DiskReading {
 	return out
 }
 
-// lastCompletion returns when the block device last completed a flush while our own write was in flight. A device that
-// completes flushes does not hang.
+// lastCompletion returns when the block device last completed a flush while a write of the probe was in flight. A
+// device that completes flushes does not hang.
 func (j *judge) lastCompletion(from disk.Reading, now time.Duration) time.Duration {
 	if j.opt.BlockProgress == nil || from.Device == 0 {
 		return 0

@@ -20,7 +20,7 @@ const (
 )
 
 // lookAtRenewals reads from etcd, in the background, how long ago the hosts without a member renewed their records.
-// Without a member, only a missing renewal shows that such a host is gone. A resting host reads nothing.
+// Without a member, only a missing renewal shows that such a host is gone. A resting host (see pace) reads nothing.
 func (o *Observer) lookAtRenewals(ctx context.Context, r *round.Round) {
 	if o.opt.SinceRenewal == nil || !o.pace.attends || !r.Reachable {
 		return

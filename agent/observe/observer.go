@@ -86,7 +86,7 @@ type Sources struct {
 	Spool func() (policy.Spool, error)
 }
 
-// Options are the parts of an observer.
+// Options are the configuration and dependencies of an Observer.
 type Options struct {
 	Config           config.Config
 	Instance, BootID string
@@ -123,7 +123,7 @@ type Observer struct {
 	pace  pace
 	in    round.Input // the input of the current round
 
-	before  *round.Round // the round that was published last
+	before  *round.Round // the previous round, as published
 	reached *round.Round // the last round in which the cluster was reachable
 	// otherNames are the cluster names of other hosts in this etcd, as read at namesAt.
 	otherNames []string
@@ -228,8 +228,8 @@ func (o *Observer) build(r *round.Round) {
 }
 
 // Done stores a finished round for the next one. The loop calls it before any other goroutine may read the round. In a
-// large fleet the host records amount to megabytes, so a resting host drops those it does not need, and reads them
-// again minutes later.
+// large fleet the host records amount to megabytes, so a resting host (see pace) drops those it does not need, and
+// reads them again minutes later.
 func (o *Observer) Done(r *round.Round) {
 	if kept := o.kept(r); len(kept) < len(r.Hosts) {
 		r.Hosts = kept

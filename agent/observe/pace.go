@@ -45,7 +45,7 @@ type Pace struct {
 	RestFrom  int // fleet size up to which resting hosts read in every round
 	RestMost  int // maximum intervals between two rounds that read
 	Resting   int // host records that a resting host reads per interval, on average
-	Attentive int // the same for an attentive host
+	Attentive int // host records that an attentive host reads per interval, on average
 	Guided    int // fleet size up to which a maintained join queue does not reduce these rates
 }
 
@@ -60,12 +60,12 @@ func UsualPace() Pace {
 
 // look selects what a round reads from etcd.
 type look struct {
-	etcd    bool     // the records that concern every host, and this host's own
-	list    bool     // the member list
-	members bool     // the status of every member
-	hosts   bool     // the records of all hosts
-	behind  []string // otherwise the records of the hosts with these IDs
-	count   bool     // how many hosts there are
+	etcd    bool     // read the records that concern every host, and this host's own
+	list    bool     // read the member list
+	members bool     // ask every member for its status
+	hosts   bool     // read the records of all hosts
+	behind  []string // without hosts: read the records of the hosts with these IDs
+	count   bool     // count the host records
 }
 
 // due returns what this round reads. hurry is set if something waits for a current cluster state; quiet is the result

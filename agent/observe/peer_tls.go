@@ -35,8 +35,8 @@ type processFiles struct {
 	files config.PeerFiles
 }
 
-// askPeerTLS reads, in the background, with which peer certificate the running etcd was started. A process keeps it, so
-// the answer counts as long as that process runs.
+// askPeerTLS reads, in the background, with which peer certificate the running etcd was started. A process keeps its
+// certificate, so the answer is valid as long as that process runs.
 func (o *Observer) askPeerTLS(ctx context.Context, r *round.Round) {
 	if o.opt.PeerFiles == nil || r.UnitErr != nil || stateOfUnit(r) != policy.UnitActive {
 		o.process.Forget()

@@ -57,9 +57,9 @@ func (p *peerWrites) read(r *round.Round, self string, own record.MemberID, now 
 	return p.aged(now)
 }
 
-// chosen returns the record that counts for a member. Of several, all but one are forged or outdated: the one that
-// counted before stays, otherwise the one with the member's name. So another record changes nothing, and it neither
-// adds a voice nor silences one.
+// chosen returns the record that counts for a member. If several records name the same member, all but one are forged
+// or outdated. The record that counted before still counts, otherwise the one with the member's name. So an additional
+// record has no effect: it neither adds evidence nor suppresses any.
 func (p *peerWrites) chosen(of []record.Host, name string) record.Host {
 	best := of[0]
 	for _, h := range of[1:] {

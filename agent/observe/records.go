@@ -159,8 +159,8 @@ func (o *Observer) parseHost(r *round.Round, hosts []record.Host, pair cluster.P
 	return append(hosts, h)
 }
 
-// remember keeps the decoded host records for the next round, because most do not change. A resting host in a large
-// fleet reads them rarely and keeps none.
+// remember keeps the decoded host records for the next round, because most do not change. A resting host (see pace) in
+// a large fleet reads them rarely and keeps none.
 func (o *Observer) remember(pairs []cluster.Pair, hosts []record.Host) {
 	if len(o.decoded) == len(hosts) && !slices.ContainsFunc(pairs, func(p cluster.Pair) bool {
 		_, known := o.decoded[p.ModRevision]

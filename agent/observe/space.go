@@ -16,17 +16,18 @@ import (
 // marksKept is the number of revisions that an agent remembers within space.retain.
 const marksKept = 20
 
-// revisionMark is the revision of the store at a time.
+// revisionMark is a revision of the store with the time at which it was current.
 type revisionMark struct {
 	at       time.Duration
 	revision int64
 }
 
-// spaceTracker remembers which revision etcd had when, so that a compaction keeps the history of space.retain. It also
-// remembers when this agent last did not observe the cluster for so long that an alarm may have ended unnoticed.
+// spaceTracker remembers which revision etcd had at which time, so that a compaction keeps the history of space.retain.
+// It also remembers the end of the last gap in this agent's observations that was long enough for an alarm to end
+// unnoticed.
 type spaceTracker struct {
 	marks    []revisionMark
-	at       time.Duration // of the last observation
+	at       time.Duration // time of the last observation
 	gapEnded time.Duration
 }
 
@@ -39,7 +40,7 @@ func (s *spaceTracker) observe(now, retain time.Duration, revision int64) {
 	if n := len(s.marks); n == 0 || now-s.marks[n-1].at >= retain/marksKept {
 		s.marks = append(s.marks, revisionMark{now, revision})
 	}
-	for len(s.marks) > 1 && now-s.marks[1].at >= retain { // the first one is not the newest that is old enough
+	for len(s.marks) > 1 && now-s.marks[1].at >= retain { // a newer mark is old enough as well
 		s.marks = s.marks[1:]
 	}
 }
@@ -105,7 +106,7 @@ func (b *Builder) spaceOf(v *policy.View, r *round.Round) policy.Space {
 		switch {
 		case age > min(since, s.Compacted, policy.DefragmentAgain):
 			continue
-		case d.At >= r.StatusesAt: // its effect has not been read yet
+		case d.At >= r.StatusesAt: // the statuses are older than the defragmentation
 			s.Defragmenting = d.MemberID
 			continue
 		}

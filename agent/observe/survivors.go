@@ -48,9 +48,9 @@ func (o *Observer) askSurvivors(ctx context.Context, r *round.Round) error {
 	return errors.New(enumerate(runs, "answers", "answer") + "; " + enumerate(silent, "does not", "do not"))
 }
 
-// leaderless adds the voters of this host's own cluster that answer and have no leader, if this host is a voter and
-// they show that there is no quorum. One member with a leader is enough to contradict them: the others may be cut off
-// from it.
+// leaderless records in the view which voters of this host's own cluster answer but have no leader, if this host is a
+// voter and those voters show that there is no quorum. If a single member has a leader, leaderless records none: the
+// other members may merely be cut off from that leader.
 func (b *Builder) leaderless(v *policy.View, r *round.Round) {
 	var names []string
 	led, voters, votes := false, 0, false

@@ -92,7 +92,8 @@ func slowSyncs(own *health.Recent, seen health.EtcdReading, limit time.Duration)
 }
 
 // lookAtFsyncs reads the metrics of voters with unhealthy host records. It uses the client URLs from the member list,
-// which is independent of those records. A resting host reads none, because it decides on no replacement.
+// which is independent of those records. A resting host (see pace) reads none, because it never decides on a
+// replacement.
 func (o *Observer) lookAtFsyncs(ctx context.Context, r *round.Round) {
 	if o.opt.MemberMetrics == nil || !o.pace.attends {
 		o.witnesses = nil

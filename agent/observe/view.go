@@ -35,7 +35,7 @@ type Builder struct {
 	ledAt    time.Duration // when this host's leading member was last asked
 	// builder of the leader's view; nil if this host's member was never asked as the leader
 	led     *Builder
-	judged  bool                     // the health state was known at some time since this host read about its ejection
+	judged  bool                     // the health state was known once since this host read of its ejection
 	strains map[string]time.Duration // when a host was last WARM or worse because of disk, CPU or network, by host ID
 	space   spaceTracker
 }
@@ -136,7 +136,7 @@ func (b *Builder) View(r, before *round.Round) policy.View {
 	} else { // a short gap does not restart the durations after which a member counts as dead
 		b.since.carry(r.At-round.Blink*c.Timing.Interval, r.Number)
 		b.bridgeSpace(r)
-		if v.Health.Healthy() { // a short gap does not end a healthy period either: a resting host reads etcd rarely
+		if v.Health.Healthy() { // a short gap does not end a healthy period: a spare reads etcd rarely
 			b.since.bridge(cleanStretch, r.At-wellIntervals*c.Timing.Interval, r.Number)
 		}
 	}

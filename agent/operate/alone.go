@@ -20,8 +20,8 @@ import (
 // place is an agent's cluster-wide claim on a snapshot job or a restore test.
 type place struct {
 	key    string
-	cannot string // how an error of the job begins
-	does   string // what the holder does
+	cannot string // beginning of the job's error messages
+	does   string // what the holder of the claim is doing, for messages
 }
 
 const (

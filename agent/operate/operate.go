@@ -34,7 +34,7 @@ import (
 	"github.com/quorumd/quorumd/health"
 )
 
-// Options are the parts of an Operator.
+// Options are the configuration and dependencies of an Operator.
 type Options struct {
 	Config config.Config // complete: host.name and host.id are set
 	BootID string

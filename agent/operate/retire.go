@@ -161,7 +161,7 @@ func (s retiredSeen) find(v policy.View, name, cannot string) (round.Retired, er
 	}
 	slices.Sort(ids)
 	switch len(ids) {
-	case 0: // the policy refuses to retire it
+	case 0: // the policy refuses to retire an unknown host
 		return round.Retired{Host: name, Retired: record.Retired{Name: name}}, nil
 	case 1:
 		return found[ids[0]], nil

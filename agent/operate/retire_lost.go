@@ -75,7 +75,7 @@ func (o *Operator) retireLost(ctx context.Context, r *round.Round, seen retiredS
 // the host's member if it is listed. An earlier retirement keeps the fields that this version does not know.
 func (s retiredSeen) lost(v policy.View, name string) (host round.Retired, m policy.Member, listed bool) {
 	op := v.Op
-	if op == nil || op.Host != name && op.HostName != name { // the policy refuses it
+	if op == nil || op.Host != name && op.HostName != name { // the policy refuses this host
 		return round.Retired{Host: name, Retired: record.Retired{Name: name}}, policy.Member{}, false
 	}
 	host = round.Retired{Host: op.Host}

@@ -22,7 +22,7 @@ import (
 type Snapshots interface {
 	Start(ctx context.Context, kind, by string, args []string, done func(backup.Job)) (backup.Job, error)
 	Job() backup.Job
-	// End ends the running job if it is of that kind.
+	// End ends the running job if it is of that kind, with why as the reason.
 	End(kind, why string)
 }
 

@@ -17,7 +17,7 @@ import (
 // to highest. A minute without a measurement is a gap.
 type chart struct {
 	Width, Height int
-	Step          int // the width of a minute
+	Step          int // width of a minute on the x axis
 	Grid          []gridLine
 	Limit         float64  // y coordinate of the limit; 0 if there is none
 	Max, Median   []string // SVG points, one polyline per stretch without a gap

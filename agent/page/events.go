@@ -25,7 +25,7 @@ const (
 type history struct {
 	lines []control.HistoryLine
 	err   error     // the error of the last read
-	at    time.Time // when the lines were read; zero if they never were
+	at    time.Time // when the lines were read; zero before the first read
 }
 
 // historyReader reads the history for the page. Only one read runs at a time: while etcd hangs, the page shows the last

@@ -18,15 +18,15 @@ import (
 
 const (
 	refresh      = 5   // seconds after which the browser reloads the page
-	mostRows     = 60  // hosts with a row
-	mostWays     = 15  // columns and rows of the connectivity table
-	mostMessages = 30  // reasons and findings
+	mostRows     = 60  // maximum number of hosts with a row
+	mostWays     = 15  // maximum number of columns and rows of the connectivity table
+	mostMessages = 30  // maximum number of reasons and findings
 	mostCerts    = 40  // certificates
-	mostRunes    = 400 // runes of any text
-	mostCell     = 60  // runes of a table cell
-	mostEvents   = 10  // lines of the history
+	mostRunes    = 400 // maximum number of runes of any text
+	mostCell     = 60  // maximum number of runes of a table cell
+	mostEvents   = 10  // maximum number of lines of the history
 
-	mostEventRunes = 200 // runes of the text of a history line
+	mostEventRunes = 200 // maximum number of runes of the text of a history line
 )
 
 // view is the content of the page, from top to bottom.
@@ -37,7 +37,7 @@ type view struct {
 
 	Cluster string
 	First   display.Styled // fault tolerance
-	Lines   []display.Line // about the cluster
+	Lines   []display.Line // lines about the cluster
 	Doing   []display.Line
 	Time    string
 
@@ -54,10 +54,10 @@ type view struct {
 	Network *network
 
 	Events    []eventRow
-	EventNote string // says that there are none, or that newer ones are missing
+	EventNote string // reports that there are no events, or that newer ones are missing
 
 	Certs      []certRow // the certificates that are due for renewal
-	OtherCerts string    // counts those that are not due
+	OtherCerts string    // counts the certificates that are not due
 
 	FleetLock, Version string
 }

@@ -43,9 +43,9 @@ const (
 	check   = "check"
 	request = "request"
 
-	maxRelayed = 256 << 10 // bytes, most of them certificates
-	maxAnswer  = 16 << 10  // bytes of the answer to the request
-	maxLine    = 16 << 10  // bytes of a line of the child's output
+	maxRelayed = 256 << 10 // maximum bytes in each direction, mostly certificates
+	maxAnswer  = 16 << 10  // maximum bytes of the answer to the request
+	maxLine    = 16 << 10  // maximum bytes of a line of the child's output
 	// requestBound limits a test in a child whose agent is gone.
 	requestBound = 10 * time.Second
 )

@@ -110,33 +110,6 @@ func AgainstBootstrap(v View, dataDir, seenPath string) *Refusal {
 	return nil
 }
 
-// startLater waits between two starts of etcd. If the last start step failed, its error is the reason rather than
-// etcd's earlier exit.
-func startLater(v View, format string, args ...any) Decision {
-	if v.Failed.Kind == StepStartUnit {
-		return wait(StepFailed, "%s", v.Failed.Text)
-	}
-	d := wait(Starting, format, args...)
-	if text, older := incompatibleText(v); older { // the likely cause, unless it is the last member of an upgrade
-		d.Reasons = append(d.Reasons, Reason{VersionIncompatible, text})
-	}
-	return d
-}
-
-// bringUp starts etcd and waits for it.
-func bringUp(v View) Decision {
-	switch v.Unit.State {
-	case UnitInactive, UnitFailed:
-		if v.Unit.SinceStart < v.Limits.StartRetry {
-			return startLater(v, "etcd exited; it is restarted soon: %s", v.Unit.Detail)
-		}
-		return do(Step{Kind: StepStartUnit})
-	case UnitUnknown, UnitMissing:
-		return blockedBy(v, vetoUnitUnusable)
-	}
-	return wait(Starting, "etcd is %s", v.Unit.State)
-}
-
 // BootstrapAttempt is this host's view of a bootstrap by the hosts in bootstrap.hosts, according to its disk and their
 // answers. The zero value means that no hosts are listed.
 //
@@ -405,32 +378,6 @@ func (b BootstrapAttempt) objection(a BootstrapAnswer) string {
 	}
 	return ""
 }
-
-// Environment names the environment that etcd starts with.
-type Environment uint8
-
-// The environments. The zero value creates no cluster.
-const (
-	EnvironmentListed Environment = iota // names all members of the cluster that this host joins or belongs to
-	EnvironmentNew                       // creates a new cluster of this host alone
-	EnvironmentAlone                     // continues the single-member cluster in this host's data
-)
-
-// EnvironmentOf returns the environment to start etcd with. A recovery from a snapshot takes precedence: its data
-// exists before etcd starts, and if that data is lost later, etcd must not create an empty cluster instead.
-func EnvironmentOf(v View) Environment {
-	switch {
-	case v.Recovery != nil && v.Recovery.Snapshot:
-		return EnvironmentAlone
-	case v.Bootstrap.Requested && !v.Cluster.Reachable:
-		return EnvironmentNew
-	}
-	return EnvironmentListed
-}
-
-// MakesNewCluster reports whether an etcd that starts now creates a new cluster: an operator requested one, and no
-// cluster answers.
-func MakesNewCluster(v View) bool { return EnvironmentOf(v) == EnvironmentNew && !v.Cluster.Listed }
 
 // AgainstAutomaticBootstrap returns why an etcd may run at another endpoint, or nil if it is certain that none does.
 // others yields each endpoint with the result of connecting to it, which is nil if the connection was accepted. Every

@@ -103,12 +103,6 @@ func reportDenied(reasons []Reason) {
 	}
 }
 
-// comesBack reports whether a step starts an etcd that this agent has stopped. A pause does not keep such a member
-// down.
-func comesBack(v View, s Step) bool {
-	return s.Kind == StepStartUnit && v.Asked != nil && v.Asked.Stopped
-}
-
 // withhold moves the step to Would, and puts the reason in front of all others.
 func withhold(d Decision, r Reason) Decision {
 	d.Would, d.Step = d.Step, Step{}
@@ -201,62 +195,6 @@ func roleOf(v View) Role {
 	return RoleSpare // also for a host whose learner never started and belongs to no join
 }
 
-// ownUnit keeps the etcd of a member running, and stops the etcd of a removed member.
-func ownUnit(v View) (Decision, bool) {
-	if v.Data.State != DataMember || v.foreign() || (v.Cluster.Reachable && v.Data.ClusterID != v.Cluster.ID) {
-		return Decision{}, false // the data belongs to a different cluster; join reports that
-	}
-	if v.Cluster.Reachable && !v.listed(v.Data.MemberID) {
-		return stopRemoved(v)
-	}
-	if m, _ := v.member(); v.gaveUp(m) && !unitRuns(v) { // the member stays given up even if its disk is back
-		return Decision{}, false
-	}
-	if !v.Cluster.Reachable && (v.Cluster.ExpectedID != v.Data.ClusterID || v.Self.MemberID != v.Data.MemberID) {
-		// The member may have been removed: together with other removed members, it could form the old quorum.
-		return wait(NoQuorum, "%s; the data directory is not known to belong to a current member",
-			v.unreachable()), true
-	}
-	down := v.Unit.State == UnitFailed || v.Unit.State == UnitInactive
-	if down && v.Asked != nil && v.Asked.Stopped {
-		return stoppedWithoutOperation(v), true
-	}
-	switch v.Unit.State {
-	case UnitFailed:
-		return startAgain(v), true
-	case UnitInactive:
-		if !v.Self.Drives { // how etcd ended is unknown: only report that the member does not answer
-			return Decision{}, false
-		}
-		return stopped(v), true
-	case UnitActivating:
-		return wait(Starting, "etcd is starting"), true
-	}
-	return Decision{}, false
-}
-
-// stopped waits after a clean exit of etcd: an operator stopped it, or it exited with status 0 or 1 because its member
-// was removed. While no voter answers, the two look alike.
-func stopped(v View) Decision {
-	d := wait(UnitStopped, "etcd was stopped cleanly")
-	if !v.Cluster.Reachable {
-		d.Reasons[0].Text += ", or exited because its member was removed"
-		d.Reasons = append(d.Reasons, waitForCluster(v).Reasons...)
-	}
-	return d
-}
-
-// stopRemoved stops an etcd whose member is no longer in the list. The data must have been read after the list changed
-// and after etcd started, because a host that was added again has another member ID.
-func stopRemoved(v View) (Decision, bool) {
-	running := v.Unit.State == UnitActive || v.Unit.State == UnitActivating
-	if !running || v.Data.Age >= min(v.Cluster.StableFor, v.Unit.Since) {
-		return Decision{}, false
-	}
-	return do(Step{Kind: StepStopUnit, Why: fmt.Sprintf("member %x was removed from the cluster", v.Data.MemberID)}),
-		true
-}
-
 // listed reports whether the member list holds a member.
 func (v View) listed(id uint64) bool {
 	for _, m := range v.Cluster.Members {
@@ -265,18 +203,6 @@ func (v View) listed(id uint64) bool {
 		}
 	}
 	return false
-}
-
-// startAgain starts the failed etcd of a member. It needs no lock: a returning member does not lower the fault
-// tolerance.
-func startAgain(v View) Decision {
-	if r, holds := vetoed(v, vetoVersionUnknown, vetoVersionIncompatible); holds {
-		return Decision{Reasons: []Reason{r}}
-	}
-	if left := v.Limits.StartRetry - v.Unit.SinceStart; left > 0 {
-		return startLater(v, "etcd failed; it is restarted in %s", durationfmt.Tenths(left))
-	}
-	return do(Step{Kind: StepStartUnit, Why: "it has failed: " + v.Unit.Detail})
 }
 
 // concern is a situation that a host may have to handle.
@@ -332,24 +258,6 @@ type Notes struct {
 	Join     JoinNote
 	Repair   bool // with the step, record one more replacement and which voter it replaces
 	Recovery RecoveryNote
-}
-
-// ownMemberDown returns why this host's member does not answer.
-func ownMemberDown(v View, m Member) Decision {
-	if !v.Self.Drives && v.Self.Conflict == "" {
-		return wait(MemberDown, "%s; member %s does not answer", v.externalReason().Text, m.label())
-	}
-	if r, holds := vetoed(v, vetoHostConflict, vetoDataUnusable); holds {
-		return Decision{Reasons: []Reason{r}}
-	}
-	if text, gone := dataGone(v, m); gone {
-		return wait(MemberLost, "%s", text)
-	}
-	if r, holds := vetoed(v, vetoUnitUnusable); holds {
-		return Decision{Reasons: []Reason{r}}
-	}
-	return wait(MemberDown, "the unit is %s, the data directory is %s, and member %s does not answer", v.Unit.State,
-		v.Data.State, m.label())
 }
 
 // dataGone reports whether this host's member can never come back, because its data is gone from this host, and returns

@@ -133,32 +133,6 @@ func giveUp(v View, m Member, listed bool) (ReasonCode, string) {
 	return "", ""
 }
 
-// steady reports whether a member answers and has caught up with the leader. In an idle cluster, the index of a steady
-// member does not move.
-func steady(v View, m Member) bool {
-	return m.Live && m.LagKnown && m.Lag <= v.Limits.PromoteLag
-}
-
-// missedWrite reports whether a learner has not applied the last write of the operation record, although it has had
-// enough time.
-func missedWrite(v View, m Member) bool {
-	return v.Op.WrittenFor > v.Limits.Settle && v.Op.WrittenFor < m.StillFor
-}
-
-// confirmFollows takes the step then once the learner has applied a write in this round. In an idle cluster, a learner
-// that is cut off looks caught up: neither index moves, and the learner answers clients without noticing that its
-// leader is gone. Therefore confirmFollows first rewrites the operation record, which the learner must apply.
-func confirmFollows(v View, m Member, then Step) Decision {
-	switch {
-	case m.StillFor == 0:
-		return do(then)
-	case v.Op.WrittenFor < m.StillFor:
-		return wait(LearnerNotSteady, "it has not applied a write from %s ago",
-			durationfmt.Tenths(v.Op.WrittenFor))
-	}
-	return do(Step{Kind: StepSetPhase, Phase: v.Op.Phase, MemberID: m.ID, Why: "to check whether the learner follows"})
-}
-
 // addLearner adds this host to the member list.
 func addLearner(v View) Decision {
 	if r, holds := vetoed(v, vetoUnitUnusable); holds {
@@ -186,14 +160,6 @@ func addLearner(v View) Decision {
 	return do(Step{Kind: StepAddLearner})
 }
 
-func unitRuns(v View) bool {
-	switch v.Unit.State {
-	case UnitActive, UnitActivating, UnitDeactivating:
-		return true
-	}
-	return false
-}
-
 // moveAside moves old data aside, because a new member must not start with that data. It deletes nothing.
 func moveAside(v View) Decision {
 	if r, holds := vetoed(v, vetoDataUnusable); holds {
@@ -204,80 +170,6 @@ func moveAside(v View) Decision {
 		why = "it belongs to an etcd that exited before it was a member"
 	}
 	return do(Step{Kind: StepMoveDataAside, Why: why})
-}
-
-// followLearner starts the learner's etcd and follows it until it may be promoted.
-func followLearner(v View, m Member) Decision {
-	if v.Op.MemberID != m.ID && !m.Standby {
-		return do(Step{Kind: StepSetPhase, Phase: PhaseAdded, MemberID: m.ID})
-	}
-	stale := v.Data.State == DataRemains || (v.Data.State == DataMember && v.Data.MemberID != m.ID)
-	if !unitRuns(v) {
-		// An incompatible version could crash the leader.
-		if r, holds := vetoed(v, vetoUnitUnusable, vetoVersionUnknown, vetoVersionIncompatible); holds {
-			return Decision{Reasons: []Reason{r}}
-		}
-		switch {
-		case v.Data.State == DataUnknown || v.Data.State == DataUnreadable:
-			return blockedBy(v, vetoDataUnusable)
-		case stale:
-			return moveAside(v)
-		case !v.Unit.EnvReady && v.Data.State == DataEmpty:
-			return do(Step{Kind: StepWriteEnv})
-		}
-		return bringUp(v)
-	}
-	who, repairDue := v.outgoing()
-	switch {
-	case m.Name == "" || !m.Live:
-		return wait(LearnerNotStarted, "etcd runs, but does not serve yet; %s without progress",
-			durationfmt.Seconds(m.StalledFor))
-	case v.Op.Phase != PhaseStarted:
-		return do(Step{Kind: StepSetPhase, Phase: PhaseStarted, MemberID: m.ID})
-	case v.Op.Target == RoleLearner && repairDue:
-		return do(Step{
-			Kind: StepEndOp, Outcome: Joined,
-			Why: who.label() + " is to be replaced first; the learner stays and continues to catch up",
-		})
-	case !steady(v, m):
-		return wait(LearnerBehind, "%d entries behind the leader, limit %d", m.Lag, v.Limits.PromoteLag)
-	case m.SteadyFor < v.Limits.SteadyLag || m.LiveFor < v.Limits.PromoteStable:
-		return wait(LearnerNotSteady, "caught up for %s of %s, up for %s of %s",
-			durationfmt.Seconds(m.SteadyFor), durationfmt.Text(v.Limits.SteadyLag), durationfmt.Seconds(m.LiveFor),
-			durationfmt.Text(v.Limits.PromoteStable))
-	case v.Op.Target != RoleVoter || !v.votersMissing():
-		return confirmFollows(v, m, Step{
-			Kind: StepEndOp, Outcome: Joined, Why: "it has caught up, and stays a learner",
-		})
-	}
-	return promote(v, m)
-}
-
-// votersMissing reports whether there are fewer voters than configured, not counting those to be removed.
-func (v View) votersMissing() bool {
-	voters, _ := v.Cluster.Counts()
-	return voters-v.leaving()-v.retiring() < v.Target.Voters
-}
-
-// promote makes the learner a voter unless a veto applies. etcd itself would promote a learner that is dead, or that
-// is a tenth of the log behind.
-func promote(v View, m Member) Decision {
-	if r, holds := vetoed(v, vetoHostConflict, vetoCorrupt, vetoNoSpace, vetoHealthUnknown, vetoHealthBad,
-		vetoVersionIncompatible, vetoClockSkew, vetoCommonCause, vetoVoterNotLive, vetoEvenVoters); holds {
-		return Decision{Reasons: []Reason{r}}
-	}
-	if m.Errors {
-		return wait(LearnerNotSteady, "the learner reports errors")
-	}
-	// a standby may replace a voter that was removed just now
-	if v.Cluster.StableFor < v.Limits.Settle && !m.Standby {
-		return wait(Settling, "the membership changed %s ago",
-			durationfmt.Tenths(v.Cluster.StableFor))
-	}
-	if v.Self.MemberID != m.ID { // during a loss of quorum, this host starts only a member that its disk records
-		return wait(LearnerNotSteady, "this host has not recorded on its disk yet that it is member %x", m.ID)
-	}
-	return confirmFollows(v, m, Step{Kind: StepPromote, MemberID: m.ID})
 }
 
 // finishJoin ends the join once the new voter serves, and reports itself as a voter.

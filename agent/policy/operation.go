@@ -5,7 +5,6 @@ package policy
 
 import (
 	"cmp"
-	"fmt"
 	"slices"
 	"time"
 )
@@ -319,50 +318,3 @@ func recordAgain(v View) Decision {
 	}
 	return Decision{Reasons: []Reason{reason}}
 }
-
-// etcd keeps an alarm until an operator disarms it, and each member reports all alarms. CORRUPT does not show which
-// member's data is wrong: a removal could drop the correct copy, and a new member could receive a wrong one. At its
-// quota, etcd rejects writes, including the records of new operations.
-
-func vetoCorrupt() veto { return veto{EtcdCorrupt, false, corrupt} }
-func vetoNoSpace() veto { return veto{EtcdNoSpace, false, noSpace} }
-
-func corrupt(v View) (string, bool) {
-	return fmt.Sprintf("%s: members hold different data, and which is correct is unknown; until the alarm is disarmed "+
-			"no host joins, no member is removed and no healthy voter is taken down", v.Cluster.Alarms),
-		v.Cluster.Reachable && !v.foreign() && !v.Cluster.Intact
-}
-
-func noSpace(v View) (string, bool) {
-	return fmt.Sprintf("%s: etcd rejects writes, its largest database is %d MiB (limit: "+
-			"--quota-backend-bytes); no host joins until space is freed and the alarm is disarmed", v.Cluster.Alarms,
-			v.Cluster.DBSize>>20),
-		v.Cluster.Reachable && !v.foreign() && !v.Cluster.Roomy
-}
-
-// refusedAsFull returns why etcd refused a step that writes. An operation in flight retries its steps despite an alarm,
-// and etcd may refuse a write before the members report the alarm.
-func refusedAsFull(v View) Reason {
-	if r, holds := vetoNoSpace().reason(v); holds {
-		return r
-	}
-	return Reason{EtcdNoSpace, v.Failed.Text}
-}
-
-// corruption blocks all later concerns while the CORRUPT alarm is raised.
-func corruption(v View) (Decision, bool) { return awaitDisarm(v, vetoCorrupt) }
-
-// awaitDisarm waits until an operator disarms the alarm. If the cluster is also paused, that is the first reason.
-func awaitDisarm(v View, by func() veto) (Decision, bool) {
-	r, holds := by().reason(v)
-	if !holds {
-		return Decision{}, false
-	}
-	if p := v.Pause; p != nil {
-		return Decision{Reasons: []Reason{paused(p), r}}, true
-	}
-	return Decision{Reasons: []Reason{r}}, true
-}
-
-// paused returns the reason for a pause.
-func paused(p *Pause) Reason { return Reason{Paused, fmt.Sprintf("by %s: %s", p.By, p.Reason)} }

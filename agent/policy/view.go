@@ -438,8 +438,3 @@ type Op struct {
 	OrphanedFor time.Duration // for how long its host has not held the lock
 	WrittenFor  time.Duration // for how long its record has not changed
 }
-
-// Pause is a pause of the whole cluster.
-type Pause struct {
-	By, Reason string
-}

@@ -81,7 +81,7 @@ func newLink(l *loop, client, voter *net.TCPConn, ended func()) (*link, error) {
 	k.voter = end{link: k, other: &k.client, fd: -1}
 	err := errors.Join(k.client.take(client), k.voter.take(voter))
 	if err != nil {
-		_, _ = unix.Close(k.client.fd), unix.Close(k.voter.fd) // -1 if take failed
+		_, _ = unix.Close(k.client.fd), unix.Close(k.voter.fd) // fd is -1 if take failed
 		return nil, fmt.Errorf("cannot adopt a connection: %w", err)
 	}
 	return k, nil

@@ -38,9 +38,9 @@ type List struct {
 type Voter struct {
 	Member  string `json:"member"` // ID of the voter, hexadecimal
 	Name    string `json:"name"`
-	Address string `json:"address"` // host and port of its client URL
+	Address string `json:"address"` // host and port of the voter's client URL
 	Use     bool   `json:"use"`
-	Why     string `json:"why,omitempty"` // why it should not be used, for the operator
+	Why     string `json:"why,omitempty"` // why the voter should not be used, for the operator
 }
 
 // Encode returns the list as JSON.
@@ -79,7 +79,7 @@ func Parse(text []byte) (List, error) {
 		seen[v.Address], used = true, used || v.Use
 	}
 	if !used {
-		return List{}, errors.New("it names no voter to use")
+		return List{}, errors.New("it names no voter that should be used")
 	}
 	return l, nil
 }

@@ -259,7 +259,7 @@ func (l *loop) halfClose(e *end) {
 func (l *loop) add(k *link) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.closed || k.closed { // the table may have closed it already, and another link may use its descriptor numbers
+	if l.closed || k.closed { // the link may be closed already, and its descriptor numbers reused
 		return os.ErrClosed
 	}
 	for _, e := range []*end{&k.client, &k.voter} {

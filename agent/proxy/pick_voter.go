@@ -10,7 +10,7 @@ import (
 
 // candidate is a voter considered for a new connection.
 type candidate struct {
-	use    bool // the agent wants it to be used
+	use    bool // the agent wants this voter to be used
 	failed bool // the voter recently refused a connection
 	open   int  // number of connections from this host
 }

@@ -4,7 +4,8 @@
 // Package proxy relays the TCP connections of local clients to etcd's voters, on hosts without a member. It runs in a
 // process of its own (quorumd proxy) and inspects no bytes: TLS runs between the client and etcd.
 //
-// A second one, without a list, relays connections to this host's permanent learner alone, for serializable reads.
+// A second proxy process, which has no list, relays connections to this host's permanent learner alone, for
+// serializable reads.
 //
 // It promises:
 //   - Wanted voters only. The agent selects them (policy.ProxyTargets) and writes them to a file. The proxy first tries
@@ -34,7 +35,7 @@ import (
 const (
 	attemptBound = 2 * time.Second // timeout for one voter to accept a connection
 	searchBound  = 5 * time.Second // timeout for all attempts on behalf of one client
-	avoidFor     = 5 * time.Second // how long a voter that refused a connection is tried last
+	avoidFor     = 5 * time.Second // for how long a voter that refused a connection is tried only after the others
 	// staleAfter is the age from which a list counts as old. The agent writes the list every 30 seconds.
 	staleAfter  = 5 * time.Minute
 	followEvery = time.Second

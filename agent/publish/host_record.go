@@ -30,10 +30,10 @@ type presence struct {
 	opt  Options
 	keys record.Keys
 	log  *slog.Logger
-	// 0 if there is none; other keys that expire with this agent may be attached to the lease
+	// 0 without a lease; other keys that expire with this agent may be attached to it
 	lease        clientv3.LeaseID
 	written      record.Host
-	writtenAt    int64 // the revision of that record
+	writtenAt    int64 // the revision at which the record was written
 	renewed      time.Duration
 	reachability reachability
 	disk         *diskrecord.Publisher
@@ -198,10 +198,10 @@ func (p *presence) confirm(ctx context.Context) {
 	if err != nil || len(found.Pairs) != 1 {
 		return
 	}
-	pair := found.Pairs[0] // a record with this lease is this agent's own
+	pair := found.Pairs[0] // with this agent's lease, the record is this agent's own
 	if found, err := record.Decode[record.Host](pair.Value); err == nil && pair.Lease == int64(p.lease) &&
 		pair.ModRevision > p.writtenAt {
-		found.Version = 0 // as in a record that has not been encoded yet
+		found.Version = 0 // encoding sets the version
 		p.written, p.writtenAt = found, pair.ModRevision
 	}
 }

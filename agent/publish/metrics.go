@@ -51,7 +51,7 @@ func NewMetrics(probe disk.Prober, now func() time.Duration) *Metrics {
 			Name: "quorumd_steps_total", Help: "Steps attempted, by step and result.",
 		}, []string{"step", "result"}),
 		refusals: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "quorumd_refusals_total", Help: "How many times a reason became the first one for doing nothing.",
+			Name: "quorumd_refusals_total", Help: "How often a reason became the main reason for taking no step.",
 		}, []string{"reason"}),
 		operations: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "quorumd_operations_total", Help: "Operations ended by this agent, by outcome.",
@@ -231,7 +231,7 @@ func turnGauges() []gauge {
 		},
 		{
 			"quorumd_reason",
-			"1 for the main reason why this host does nothing, and for everything else that needs an operator.",
+			"1 for the main reason why this host takes no step, and for each reason that needs an operator.",
 			[]string{"reason"},
 			readReason,
 		},
@@ -265,7 +265,7 @@ func clusterGauges() []gauge {
 			readResting,
 		},
 		{
-			"quorumd_cluster_voters", "Voters of the cluster, all and live ones.",
+			"quorumd_cluster_voters", "Voters of the cluster: all of them, and the live ones.",
 			[]string{"state"},
 			readVoters,
 		},

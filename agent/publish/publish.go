@@ -23,7 +23,7 @@ import (
 // Options are the configuration and dependencies of a Publisher.
 type Options struct {
 	Config   config.Config // complete: host.name and host.id are set
-	Instance string        // complete: host.name and host.id are set
+	Instance string        // ID of this agent, the same until the host reboots
 	BootID   string
 	Version  string // of quorumd
 

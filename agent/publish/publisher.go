@@ -34,7 +34,7 @@ type Publisher struct {
 
 	current atomic.Pointer[round.Round]
 	reached atomic.Pointer[round.Round] // the last round in which the cluster was reachable
-	shown   bell                        // rings for each new one
+	shown   bell                        // rings when a round is shown
 }
 
 // New returns a Publisher that has published nothing yet.

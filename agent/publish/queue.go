@@ -5,16 +5,12 @@ package publish
 
 import (
 	"context"
-	"time"
 
 	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"github.com/quorumd/quorumd/agent/record"
 	"github.com/quorumd/quorumd/agent/round"
 )
-
-// trimEvery is how often the history is trimmed while no operation ends.
-const trimEvery = 10 * time.Minute
 
 // keepQueue writes the join queue when it changes, on the host that maintains it.
 func (p *Publisher) keepQueue(ctx context.Context, r *round.Round) {

@@ -17,7 +17,7 @@ import (
 )
 
 // Status returns the state of the last completed round. It does not block. If the cluster state is old, which is normal
-// on a resting host in a large fleet, it makes the next round query etcd.
+// on a spare in a large fleet, it makes the next round query etcd.
 func (p *Publisher) Status() control.Status {
 	if reached := p.reached.Load(); reached != nil &&
 		p.opt.Now()-reached.StatusesAt > round.Blink*p.opt.Config.Timing.Interval {
@@ -73,7 +73,7 @@ func (p *Publisher) ClusterState() control.Status {
 		s.Maintenance = &m
 	}
 	s.Cluster = p.clusterStatus(s.Cluster, r)
-	if reached := p.reached.Load(); reached != nil { // what was last read from etcd
+	if reached := p.reached.Load(); reached != nil { // the rest was last read from etcd in that round
 		s.Hosts = hostsStatus(reached, (p.opt.Now() - reached.HostsAt).Seconds(), p.opt.Config.Timing.HostRecordTTL)
 		markFormer(s.Hosts, c.Host.ID, reached)
 		ownRow(s.Hosts, c.Host.ID, r)
@@ -272,7 +272,7 @@ func ownRow(hosts []control.HostRecord, id string, now *round.Round) {
 		}
 		h.Sees, h.SilentSeconds = seenNow(now), nil
 		h.Health, h.HealthText = now.Assessment.State.String(), string(now.Assessment.Code)
-		if now.View.Cluster.Reachable { // otherwise keep what was last read
+		if now.View.Cluster.Reachable { // otherwise keep the values last read from etcd
 			h.Role, h.Waiting = now.Decision.Role, string(now.Decision.Waiting)
 		}
 	}

@@ -11,7 +11,7 @@ type Backup struct {
 
 	Name     string    `json:"name,omitempty"` // name of the newest saved snapshot
 	Saved    time.Time `json:"saved,omitzero"`
-	Host     string    `json:"host,omitempty"` // the name of the host whose agent saved it
+	Host     string    `json:"host,omitempty"` // the name of the host whose agent saved the snapshot
 	Revision int64     `json:"revision,omitempty"`
 	Size     int64     `json:"size,omitempty"` // size of the database, in bytes
 	// ManifestSHA256 is the SHA-256 of its manifest as stored, in hexadecimal.
@@ -27,7 +27,7 @@ type Backup struct {
 // Saving is a host's claim to a snapshot job. Its lease frees the claim if the agent dies.
 type Saving struct {
 	Version int       `json:"version"`
-	Host    string    `json:"host"` // its name
+	Host    string    `json:"host"` // name of the host
 	Since   time.Time `json:"since"`
 	Extra   Extra     `json:"-"`
 }

@@ -37,7 +37,7 @@ const (
 	cutMark    = "…"       // appended to a shortened text
 	textTag    = "text"    // marks a field as a text for operators: `bound:"text"`
 	wordTag    = "word"    // marks a field as a keyword
-	hundredths = 100.0     // precision of seconds
+	hundredths = 100.0     // units per second to which durations are rounded
 	dayOfHours = 24 * 3600 // in seconds; every time zone is closer to UTC than a day
 )
 

@@ -16,7 +16,7 @@ type Size struct {
 	// WithoutSnapshot lets the cluster become one voter without a recent snapshot.
 	WithoutSnapshot bool      `json:"withoutSnapshot,omitempty"`
 	By              string    `json:"by"`
-	Host            string    `json:"host"` // the name of the host whose agent recorded it
+	Host            string    `json:"host"` // the name of the host whose agent recorded the size
 	Reason          string    `json:"reason" bound:"text"`
 	Since           time.Time `json:"since"`
 	Extra           Extra     `json:"-"`

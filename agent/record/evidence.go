@@ -16,7 +16,7 @@ type SnapshotEvidence struct {
 	// not) or unproven (this host has no record of it).
 	Origin     Origin     `json:"origin,omitempty"`
 	RecordedAt *time.Time `json:"recordedAt,omitempty"` // when the hash of the manifest was recorded
-	RecordedBy string     `json:"recordedBy,omitempty"` // name of the host that recorded it
+	RecordedBy string     `json:"recordedBy,omitempty"` // name of the host that recorded the hash
 }
 
 // Origin describes whether an agent saved a snapshot. Integrity does not prove it: anyone with write access to the

@@ -31,7 +31,7 @@ func (k Keys) Lock() string { return k.prefix + "lock" }
 func (k Keys) Op() string { return k.prefix + "op" }
 
 // Ended returns the key of the history line that ended the last operation. A host that has not polled in the meantime
-// learns from it that there was an operation.
+// learns from this key that there was an operation.
 func (k Keys) Ended() string { return k.prefix + "op-ended" }
 
 // Pause returns the key of the cluster-wide pause.

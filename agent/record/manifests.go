@@ -25,7 +25,7 @@ type Manifest struct {
 	Name   string    `json:"name"`   // name of the snapshot
 	SHA256 string    `json:"sha256"` // hash of the stored manifest, in hexadecimal
 	Saved  time.Time `json:"saved"`
-	Host   string    `json:"host"` // the name of the host whose agent saved it
+	Host   string    `json:"host"` // the name of the host whose agent saved the snapshot
 }
 
 // Bounds of the recorded manifests.

@@ -45,8 +45,9 @@ type Reachability struct {
 	Link string `json:"link,omitempty" bound:"word"`
 	// Domain is, for a lost member, the last failure domain of its host that this host has observed itself.
 	Domain string `json:"domain,omitempty"`
-	// Learner is, for a lost permanent learner, the number of learners to which its process limits the cluster, as this
-	// host last read it, or -1 if that is unknown. Hosts that have never read its record rely on it.
+	// Learner is, for a lost permanent learner, the maximum number of learners that its etcd process allows, as this
+	// host last read it, or -1 if that is unknown. Hosts that have never read the learner's host record rely on this
+	// field.
 	Learner int `json:"learner,omitempty"`
 	// For is how long the host has reported this unchanged, as observed by the agent that read it. It is not stored.
 	For time.Duration `json:"-"`

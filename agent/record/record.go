@@ -8,7 +8,8 @@
 // meaning.
 //
 // Times in records are wall-clock times for display. Because hosts' clocks may be wrong, agents decide by how long they
-// themselves have observed a condition. Only the repair counts for today and for 30 days depend on recorded times.
+// themselves have observed a condition. The exceptions are the counts of repairs in the last day and the last 30 days,
+// which depend on recorded times.
 package record
 
 import (
@@ -34,25 +35,26 @@ type Host struct {
 	ID      string `json:"id"`
 	Name    string `json:"name"`
 	Domain  string `json:"domain,omitempty"`
-	// the same for all processes of the host's agent until the host reboots; detects two hosts with one ID
+	// ID of the host's agent, the same for all its processes until the host reboots; reveals two hosts with one ID
 	Instance  string `json:"instance"`
 	BootID    string `json:"bootID"`
 	ClientURL string `json:"clientURL"`
 	PeerURL   string `json:"peerURL"`
 	// the configured peer URL, if the member list has a different URL for the host's member
 	NewPeerURL string `json:"newPeerURL,omitempty"`
-	// the same for the client URL
+	// the configured client URL, if the member list has a different URL for the host's member
 	NewClientURL string `json:"newClientURL,omitempty"`
-	// PeerTLS reports whether its running etcd has a peer certificate, its key and a trusted CA, as configured: "ready"
-	// or "none"; empty if unknown.
+	// PeerTLS reports whether the host's running etcd has a peer certificate, its key and a trusted CA, as configured:
+	// "ready" or "none"; empty if unknown.
 	PeerTLS string `json:"peerTLS,omitempty"`
-	// PeerTLSProblem is why etcd cannot serve https to other members with the configured files, if the peer URL is to
-	// become https.
+	// PeerTLSProblem is why the host's etcd cannot serve https to other members with the configured files, if the peer
+	// URL is to become https.
 	PeerTLSProblem string `json:"peerTLSProblem,omitempty" bound:"text"`
-	// NextEtcd is the version of etcd.nextBinary, and NextEtcdProblem why it cannot replace the running etcd.
+	// NextEtcd is the version of etcd.nextBinary, and NextEtcdProblem is why that version cannot replace the running
+	// etcd.
 	NextEtcd        string `json:"nextEtcd,omitempty"`
 	NextEtcdProblem string `json:"nextEtcdProblem,omitempty" bound:"text"`
-	External        bool   `json:"external,omitempty"` // another program, such as a kubelet, starts and stops its etcd
+	External        bool   `json:"external,omitempty"` // another program starts and stops the host's etcd
 	// Unreached is why the host does not reach a member that the operation in flight asks about.
 	Unreached    string   `json:"unreached,omitempty" bound:"text"`
 	Mode         string   `json:"mode"`
@@ -69,8 +71,8 @@ type Host struct {
 	NoStandbys   bool     `json:"noStandbys,omitempty"`  // the host is configured with cluster.standbys: 0
 	Disks        []string `json:"disks,omitempty"`       // the identities of the disks below etcd's data, hashed
 	FsyncP99     float64  `json:"fsyncP99,omitempty"`    // seconds, rounded up to a power of two of 0.125 ms
-	Wants        string   `json:"wants,omitempty"`       // the work of its maintenance request
-	// the time of the request, in milliseconds since 1970 by the host's wall clock; it only orders requests
+	Wants        string   `json:"wants,omitempty"`       // the work of the host's maintenance request
+	// when maintenance was requested, in milliseconds since 1970 by the host's wall clock; it only orders requests
 	AskedAt int64 `json:"askedAt,omitempty"`
 	// the code of the reason why the host does not go next; empty if it is ready
 	Waiting string `json:"waiting,omitempty"`
@@ -84,17 +86,18 @@ type Host struct {
 	// Defective means that the host's disk is not only SLOW: a drive reports errors, or the disk is SLOW again and
 	// again. A host that is SLOW or worse publishes it.
 	Defective bool `json:"defective,omitempty"`
-	// WriteMean is the current mean of the host's disk writes, in seconds, rounded up to half an octave. A voter
-	// publishes it while the leader is slow; zero if unknown. WritesAt is the time of the measurement according to the
-	// host's clock: a different time means a new measurement.
+	// WriteMean is the current mean of the host's disk writes, in seconds, rounded up to 1 µs times a power of √2. A
+	// voter publishes it while the leader is slow; zero if unknown. WritesAt is the time of the measurement according
+	// to the host's clock: a different time means a new measurement.
 	WriteMean float64   `json:"writeMean,omitempty"`
 	WritesAt  time.Time `json:"writesAt,omitzero"`
 	// AsksWrites means that the other voters should publish the figures below: the host's writes take longer than its
 	// own past explains, or exceed etcd's limit.
 	AsksWrites bool `json:"asksWrites,omitempty"`
-	// WriteP50 and WriteP90 are the median and the 90th percentile of the newest writes, in seconds, rounded to a
-	// quarter of an octave, and WriteTails is the number of slow episodes in the last two hours. A voter publishes them
-	// while another voter asks; zero if unknown. FiguresAt is the time of the measurement by the host's clock.
+	// WriteP50 and WriteP90 are the median and the 90th percentile of the newest writes, in seconds, rounded to 1 µs
+	// times a power of the fourth root of two, and WriteTails is the number of slow episodes in the last two hours. A
+	// voter publishes them while another voter asks; zero if unknown. FiguresAt is the time of the measurement by the
+	// host's clock.
 	WriteP50   float64   `json:"writeP50,omitempty"`
 	WriteP90   float64   `json:"writeP90,omitempty"`
 	WriteTails int       `json:"writeTails,omitempty"`
@@ -134,7 +137,7 @@ type Op struct {
 	// the work of a cycle: maintenance, restart, reboot, command, readdress or defrag
 	Work     string    `json:"work,omitempty"`
 	Phase    string    `json:"phase"`
-	Token    int64     `json:"token"` // create revision of the lock under which it was last advanced
+	Token    int64     `json:"token"` // create revision of the lock under which the operation was last advanced
 	BootID   string    `json:"bootID,omitempty"`
 	MemberID MemberID  `json:"memberID,omitempty"`
 	Replaces MemberID  `json:"replaces,omitempty"` // the member that a replacement replaces
@@ -166,9 +169,9 @@ type Pause struct {
 	Extra   Extra     `json:"-"`
 }
 
-// Queue names the spares that join first when a member is missing, so that the others need not check whether they are
-// next. It is only a hint, and no agent acts on it alone. A voter's agent writes it under its own host record's lease,
-// so that it ends with that agent and another one takes over.
+// Queue names the spares that join first when a member is missing, so that the other spares need not check whether they
+// are next. It is only a hint, and no agent acts on it alone. A voter's agent writes it under its own host record's
+// lease, so that it ends with that agent and another one takes over.
 type Queue struct {
 	Version int      `json:"version"`
 	Hosts   int      `json:"hosts"`          // number of present hosts, rounded up to a power of two
@@ -198,7 +201,7 @@ type Line struct {
 	Text    string    `json:"text" bound:"text"`
 	// Operation is the kind of the operation that the line ends; empty on any other line.
 	Operation string `json:"operation,omitempty"`
-	// Outcome is the result: StepOK or StepError of a step, the end code of an operation. It is empty on other lines.
+	// Outcome is the result: StepOK or StepError for a step, the end code for an operation. It is empty on other lines.
 	Outcome string `json:"outcome,omitempty"`
 	Extra   Extra  `json:"-"`
 }
@@ -247,7 +250,7 @@ func Encode[T kind](r T) ([]byte, error) {
 	b, err := compact(r)
 	if err == nil && len(*extra) > 0 {
 		all := maps.Clone(*extra)
-		if err = json.Unmarshal(b, &all); err == nil { // known fields win
+		if err = json.Unmarshal(b, &all); err == nil { // known fields replace extra ones
 			b, err = compact(all)
 		}
 	}

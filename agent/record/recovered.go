@@ -9,7 +9,7 @@ import "time"
 // cluster's data and reaches this cluster learns from this record that its data is obsolete.
 type Recovered struct {
 	Version int       `json:"version"`
-	Plan    string    `json:"plan"` // its ID
+	Plan    string    `json:"plan"` // ID of the recovery plan
 	Old     MemberID  `json:"oldClusterID"`
 	New     MemberID  `json:"newClusterID"`
 	Host    string    `json:"host"` // the name of the survivor

@@ -12,7 +12,7 @@ type RestoreTest struct {
 
 	Name          string    `json:"name,omitempty"`         // name of the last snapshot that passed
 	RestoreTested time.Time `json:"restoreTested,omitzero"` // when the snapshot passed
-	Host          string    `json:"host,omitempty"`         // the name of the host whose agent tested it
+	Host          string    `json:"host,omitempty"`         // the name of the host whose agent ran the test
 	Revision      int64     `json:"revision,omitempty"`
 	Keys          int64     `json:"keys,omitempty"`
 	Etcd          string    `json:"etcd,omitempty"` // version of the etcd that served the snapshot

@@ -26,7 +26,7 @@ type Retired struct {
 
 // Successor is a host that an operator has named to replace a retired one.
 type Successor struct {
-	Host    string `json:"host"` // its ID
+	Host    string `json:"host"` // ID of the host
 	Name    string `json:"name"`
 	PeerURL string `json:"peerURL"`
 }

@@ -17,7 +17,7 @@ type Rollout struct {
 	ID      string `json:"id"`
 	Work    string `json:"work"`              // restart, reboot, command, readdress or defrag
 	Command string `json:"command,omitempty"` // the name of a program that every host has
-	Etcd    string `json:"etcd,omitempty"`    // the version that etcd must report afterwards; empty: any
+	Etcd    string `json:"etcd,omitempty"`    // the version that etcd must report after the work; empty: any
 	Bare    bool   `json:"withoutSnapshot,omitempty"`
 	// the rollout has yet to pause before the last member with an older minor version
 	Hold   bool `json:"hold,omitempty"`
@@ -32,10 +32,10 @@ type Rollout struct {
 	Text         string    `json:"text,omitempty" bound:"text"` // why the rollout is in that state
 	Started      time.Time `json:"started"`
 	Since        time.Time `json:"since,omitzero"` // when the rollout last started, resumed, or finished a host
-	// Resumed is how many times an operator has resumed the rollout. A host compares it to detect a record that is
-	// older than its own operation.
+	// Resumed is how many times an operator has resumed the rollout. A host compares the number to detect a record that
+	// is older than its own operation.
 	Resumed   int           `json:"resumed,omitempty"`
-	ResumedAt time.Time     `json:"resumedAt,omitzero"` // when an operator last resumed it
+	ResumedAt time.Time     `json:"resumedAt,omitzero"` // when an operator last resumed the rollout
 	Hosts     []RolloutHost `json:"hosts"`
 	Extra     Extra         `json:"-"`
 }
@@ -53,7 +53,7 @@ type RolloutHost struct {
 // The states of a rollout. Only a running one takes further hosts down.
 const (
 	RolloutRunning = "running"
-	RolloutPaused  = "paused"  // no further host begins until it is resumed
+	RolloutPaused  = "paused"  // no further host begins until an operator resumes the rollout
 	RolloutAborted = "aborted" // an operator has aborted the rollout: no further host begins
 	RolloutStopped = "stopped" // a host did not come back; Text is the reason
 	RolloutDone    = "done"
@@ -66,7 +66,7 @@ const (
 	HostSkipped = "skipped" // the host already runs the version of the rollout
 )
 
-// Began returns when it was started or last resumed.
+// Began returns when the rollout was started or last resumed.
 func (r Rollout) Began() time.Time {
 	if r.ResumedAt.After(r.Started) {
 		return r.ResumedAt

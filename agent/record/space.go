@@ -12,5 +12,5 @@ func (k Keys) Permits() string { return k.prefix + "space-permit/" }
 // which etcd accepts even when a NOSPACE alarm makes it reject all other writes.
 func (k Keys) Permit(n int) string { return k.Permits() + strconv.Itoa(n) }
 
-// PermitUnclaimed is the value of such a key. Only the key matters.
+// PermitUnclaimed is the value of a permit. Agents ignore the value: only the key matters.
 const PermitUnclaimed = "unclaimed"

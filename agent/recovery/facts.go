@@ -62,15 +62,15 @@ type Facts struct {
 	Version int             `json:"version"`
 	HostID  string          `json:"hostID"`
 	Host    string          `json:"host"`
-	Cluster string          `json:"cluster"` // its name
+	Cluster string          `json:"cluster"` // name of the cluster
 	PeerURL string          `json:"peerURL"`
 	DataDir string          `json:"dataDir"`
 	Boot    string          `json:"bootID"`
 	Quorumd string          `json:"quorumd"`
-	Etcd    string          `json:"etcd,omitempty"` // version; empty if unknown
+	Etcd    string          `json:"etcd,omitempty"` // version of etcd; empty if unknown
 	Taken   time.Time       `json:"taken"`
 	Quorum  bool            `json:"quorum"`              // this host's agent reaches a quorum
-	Lost    time.Time       `json:"quorumLost,omitzero"` // when the agent last reached a quorum; zero if it never did
+	Lost    time.Time       `json:"quorumLost,omitzero"` // when the agent last reached a quorum; zero: never
 	Log     Log             `json:"log"`
 	Members []Member        `json:"members,omitempty"` // the last member list that the agent read
 	Known   record.MemberID `json:"knownClusterID,omitzero"`
@@ -83,8 +83,8 @@ type Facts struct {
 // AppliedPlan is a plan that was applied on a host.
 type AppliedPlan struct {
 	ID       string    `json:"id"`
-	Survivor string    `json:"survivor"`          // its name
-	GivenUp  bool      `json:"givenUp,omitempty"` // the plan was abandoned on this host; otherwise it is in force
+	Survivor string    `json:"survivor"`          // name of the survivor
+	GivenUp  bool      `json:"givenUp,omitempty"` // the plan was abandoned on this host; otherwise the plan is in force
 	At       time.Time `json:"at"`                // when the plan was applied
 }
 

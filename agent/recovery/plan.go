@@ -27,7 +27,7 @@ type Result struct {
 type Plan struct {
 	Version  int             `json:"version"`
 	ID       string          `json:"id"`
-	Cluster  string          `json:"cluster"` // its name
+	Cluster  string          `json:"cluster"` // name of the cluster
 	Made     time.Time       `json:"made"`
 	Old      record.MemberID `json:"oldClusterID"`
 	New      record.MemberID `json:"newClusterID"`

@@ -15,8 +15,8 @@ import (
 
 // Snapshot identifies the snapshot to make a cluster from if no host has usable data.
 type Snapshot struct {
-	Name    string          `json:"name,omitempty"` // name in the store that the host is configured with, or
-	File    string          `json:"file,omitempty"` // path on that host
+	Name    string          `json:"name,omitempty"` // name in the host's store; empty if File is set
+	File    string          `json:"file,omitempty"` // path on the host; empty if Name is set
 	Taken   time.Time       `json:"takenAt,omitzero"`
 	Cluster record.MemberID `json:"clusterID,omitzero"` // ID of the saved cluster; 0 if unknown
 
@@ -24,7 +24,7 @@ type Snapshot struct {
 
 	Size   int64           `json:"size"`     // size of the database with its checksum, in bytes
 	SHA256 string          `json:"sha256"`   // hash of the stored object, or of the file
-	Origin string          `json:"origin"`   // evidence that it is the snapshot that was saved
+	Origin string          `json:"origin"`   // text about whether this is the snapshot that was saved
 	Member record.MemberID `json:"memberID"` // ID of the only member of the new cluster
 }
 

@@ -26,7 +26,7 @@ const (
 	// pollInterval is the time between two reads of the status. A read is cheap.
 	pollInterval = 25 * time.Millisecond
 	// displayTime is how long terminals can show a message before the shutdown ends their sessions. logind's time limit
-	// leaves that much: see systemd.Shutdown.
+	// leaves enough time for that: see systemd.Shutdown.
 	displayTime = 300 * time.Millisecond
 	// endTimeout limits the cancellation of the request, which writes one small file.
 	endTimeout = 5 * time.Second
@@ -89,7 +89,7 @@ func (h Handler) Prepare(ctx context.Context) {
 		h.Logger.Warn("shutting down without permission; no vote is lost", why...)
 		return
 	case stopping(status):
-		h.Logger.Warn("shutting down while etcd still stops; systemd completes the stop",
+		h.Logger.Warn("shutting down while etcd is still stopping; systemd completes the stop",
 			why...)
 		return
 	}

@@ -102,7 +102,7 @@ func cut(text string, most int) string {
 	return text[:fits(text, most-1)] + "…"
 }
 
-// bounded reports whether tables have at most the width of a line.
+// bounded reports whether tables must fit into the width of a line.
 func (p *page) bounded() bool { return !p.piped && !p.wide }
 
 // lastCell returns the lines of a cell of the last column.

@@ -166,7 +166,7 @@ func (a *app) abortUpgrade(ctx context.Context, req control.RolloutRequest, dry 
 		return err
 	case s.Rollout == nil || s.Rollout.Version == "":
 		return &failure{
-			code: exitFault, message: "cannot " + abortUpgrade + ": the last rollout is no upgrade",
+			code: exitFault, message: "cannot " + abortUpgrade + ": the last rollout is not an upgrade",
 			hint: "quorumctl rollout status",
 		}
 	case s.Rollout.Downgrade && req.Command != "":
@@ -175,7 +175,8 @@ func (a *app) abortUpgrade(ctx context.Context, req control.RolloutRequest, dry 
 			hint: "quorumctl upgrade abort; then quorumctl upgrade start VERSION --command NAME --reason '<why>'",
 		}
 	}
-	if req.Command != "" { // first, so that nothing is aborted in vain
+	// Check the rollback first: if it is impossible, the upgrade must not be aborted.
+	if req.Command != "" {
 		if req.Version, err = rollbackVersion(s); err != nil {
 			return err
 		}

@@ -60,7 +60,7 @@ func (a *app) waitCommand() *cobra.Command {
 			"  ready      quorumd answers and reaches the cluster\n" +
 			"  voter      this host is a voter\n" +
 			"  member     this host is a voter or a standby\n" +
-			"  health=OK  the health state is OK; other states likewise\n" +
+			"  health=OK  the health state is OK (name any other state the same way)\n" +
 			"Exits 75 on timeout.",
 		Example: examples("quorumctl wait --for voter", "quorumctl wait --for health=OK --timeout 2m"),
 		Args:    cobra.NoArgs,

@@ -98,8 +98,8 @@ func proxyCommand(code *int) *cobra.Command {
 	command := &cobra.Command{
 		Use: "proxy", Short: "forward this host's etcd clients to the voters", Args: cobra.NoArgs,
 		RunE: func(command *cobra.Command, _ []string) error {
-			// Up to two threads copy data. Everything else gets a Go processor of its own, because a thread that finds
-			// none free after a system call has to wait.
+			// Up to two threads copy data. One more Go processor serves everything else, because a thread that finds
+			// no free processor after a system call has to wait.
 			runtime.GOMAXPROCS(min(2, runtime.GOMAXPROCS(0)) + 1)
 			log := slog.New(systemd.LogHandler(os.Stderr, slog.LevelInfo, journalcatalog.ID))
 			err := daemon.Proxy(command.Context(), config, log)

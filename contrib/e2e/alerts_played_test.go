@@ -39,10 +39,10 @@ type fault struct {
 	row       int // the fault's row in the table
 	name      string
 	does      func()
-	from      time.Time // when it begins, if not with the call of does
+	from      time.Time // when the fault begins; zero if does injects it at once
 	notified  []string
 	inhibited []string
-	may       []string // may notify too, depending on what clients do
+	may       []string // alerts that may notify too, depending on what clients do
 }
 
 // act is a fault and the alerts that followed it.
@@ -385,14 +385,14 @@ const playedHead = `# Alert tests: faults and the alerts they raise
 
 This table shows which alerts fire for each fault on a real cluster: agents, etcd, Debian's Prometheus and
 Alertmanager, with the rules and the ` + "`alertmanager.yaml`" + ` from the packages. ` + "`make test-alerts UPDATE=1`" + `
-plays the faults and writes this page. ` + "`make test-alerts`" + ` fails if any other alert fires, or if one is missing.
+injects the faults and writes this page. ` + "`make test-alerts`" + ` fails if any other alert fires, or if one is missing.
 
 - *for* is how long the rule waits as shipped; *for, in the test* is its shorter wait in the test.
 - *fires after* is the time from the fault until Alertmanager notifies, with the shorter waits.
 - *resolved after* is the time from the repair until no alert is left.
 
 Prometheus scrapes and evaluates the rules every second. The rules whose names begin with ` + "`etcd`" + ` are from
-etcd's mixin. In the test they, too, look back over seconds instead of minutes. For a slow disk they may also report
+etcd's mixin. In the test, etcd's rules also look back over seconds instead of minutes. For a slow disk they may report
 slow or failed client calls, depending on which members the clients ask.
 
 | fault | alert | severity | for | for, in the test | fires after | resolved after |

@@ -93,7 +93,7 @@ func TestAListedHostWithDataKeepsTheOthersFromBootstrapping(t *testing.T) {
 	defer cancel()
 	must(t, before.WaitReady(ctx))
 	must(t, before.Terminate())
-	_ = before.Wait(ctx) // the error is its signal
+	_ = before.Wait(ctx) // the error reports the signal that ended it
 
 	w.start()
 	w.eventually("n1 reports which host has data", func() bool {

@@ -92,7 +92,7 @@ func (w *world) watchDown() (end func()) {
 			for _, h := range w.hosts {
 				conn, err := (&net.Dialer{Timeout: callTimeout}).DialContext(ctx, "tcp", address(h.Options.ClientURL))
 				if err == nil {
-					_ = conn.Close() // the connection was not used
+					_ = conn.Close() // no data was sent, so none can be lost
 				} else if errors.Is(err, syscall.ECONNREFUSED) {
 					down = append(down, h.Options.Name)
 				}
@@ -405,7 +405,7 @@ func TestCrashTestsCoverEveryCycleStep(t *testing.T) {
 		policy.StepBeginRemoval, policy.StepRemoveMember, // see removal_test.go
 		policy.StepRecordAgain,     // see intruder_test.go
 		policy.StepBeginReplace,    // see replace_crash_test.go
-		policy.StepLeaderStepsDown, // it has no later step: see slow_leader_test.go
+		policy.StepLeaderStepsDown, // no step follows it: see slow_leader_test.go
 	)
 	for _, info := range policy.Steps() {
 		struck := slices.ContainsFunc(slices.Concat(cycleSteps(policy.WorkMaintenance),

@@ -20,7 +20,7 @@ func threeVoters(t *testing.T, proxied bool) *world {
 	w.start()
 	w.bootstrap()
 	w.eventually("there are three voters", func() bool { return w.has(3, 0) })
-	w.waitRolesAgree() // the last join has ended: for a long time only its own agent may end it
+	w.waitRolesAgree() // wait until the last join has ended: for a long time, only the joining host's agent may end it
 	return w
 }
 

@@ -31,7 +31,7 @@ const etcdMixin = "../../.cache/prometheus/etcd-mixin.json"
 // shortenEtcdWaits shortens the minutes in etcd's rules (waits and ranges) to seconds. A rate needs several scrapes.
 func shortenEtcdWaits(t *testing.T, rules string) string {
 	t.Helper()
-	const least, most = 3 * time.Second, 5 * time.Second // the range of a wait
+	const least, most = 3 * time.Second, 5 * time.Second // the limits of a shortened wait
 	shortened := func(text string) time.Duration {
 		long, err := time.ParseDuration(text)
 		if err != nil {

@@ -42,7 +42,7 @@ type write struct {
 }
 
 // newDisk returns a disk whose first write is due at the given time. habit is the random source of the disk's own
-// properties, rng that of its writes.
+// properties, and rng the random source of its writes.
 func newDisk(f family, own []*spells, habit, rng *rand.Rand, at time.Duration) *disk {
 	d := &disk{family: f, rng: rng, spells: own, minute: -1, scale: 1}
 	d.body = float64(f.median) * math.Exp(0.05*habit.NormFloat64())

@@ -61,7 +61,7 @@ type spells struct {
 }
 
 // newSpells returns the occurrences of a spell. habit is the random source of the time, mean length and mean factor,
-// rng that of the variation between occurrences.
+// and rng the random source of the variation between occurrences.
 func newSpells(s spell, habit, rng *rand.Rand) *spells {
 	out := &spells{spell: s, rng: rng}
 	out.phase = time.Duration(habit.Float64() * float64(s.every))

@@ -82,7 +82,7 @@ func TestNetworkFaultsAreFoundInTime(t *testing.T) {
 			if !s.ready(s.hosts[0]) {
 				t.Error("a host is not a voter, or a connection does not work")
 			}
-			row.Text = "every way answers"
+			row.Text = "every path answers"
 			made.add(t, i, row, f.within, s.hosts[0], "")
 		})
 	}

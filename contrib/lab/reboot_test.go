@@ -141,8 +141,8 @@ func (f *fleet) checkSimultaneousReboot(voters []*lab.Host) {
 			log.mustFind("quorumd", "shutting down without permission; no vote is lost")
 			continue
 		}
-		if _, stops := log.find("quorumd", "shutting down while etcd still stops"); stops {
-			continue // the host before it was back so soon that its own operation had begun
+		if _, stops := log.find("quorumd", "shutting down while etcd is still stopping"); stops {
+			continue // the previous host was back so soon that the operation of this one had begun
 		}
 		if e := log.mustFind("quorumd", shutdownWarning); e.priority != "0" {
 			f.t.Errorf("the journal of %s has %q with priority %q", h.Name, e.text, e.priority)

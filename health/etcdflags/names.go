@@ -29,7 +29,8 @@ type Names struct {
 }
 
 // Names returns the names of all settings of the running etcd with that process ID, and of the settings with which etcd
-// will be started next. It returns an error if a source cannot be read, because then some would be missing.
+// will be started next. It returns an error if a source cannot be read, because then some would be missing,
+// unless the source is the environment of another user's process.
 func (r Reader) Names(pid int) (Names, error) {
 	proc, err := procfs.NewFS(cmp.Or(r.Proc, procfs.DefaultMountPoint))
 	if err != nil {
@@ -112,7 +113,8 @@ func keys(path string) (names []string, gates string, err error) {
 		return nil, "", fmt.Errorf("%s: %w", path, err)
 	}
 	top := map[string]yaml.Node{}
-	if yaml.Unmarshal(text, &top) != nil { // a wrapped error would quote the file where other hosts can read it
+	// The error is not wrapped: it may quote the file, and other hosts can read this message.
+	if yaml.Unmarshal(text, &top) != nil {
 		return nil, "", fmt.Errorf("%s is not a YAML file of settings", path)
 	}
 	return slices.DeleteFunc(slices.Sorted(maps.Keys(top)), func(key string) bool {

@@ -82,12 +82,13 @@ func (r *Reader) read(ctx context.Context) (health.EtcdReading, error) {
 	return Parse(answer.Body)
 }
 
-// refusal is an error text for operators, as a stable text.
+// refusal is an error whose text is stable and meant for operators.
 type refusal string
 
 func (r refusal) Error() string { return string(r) }
 
-// inWords returns the reason for a missing reading, without details that change from one reading to the next.
+// inWords returns the reason for a missing reading, worded so that "at URL" can follow. It contains no details that
+// change from one reading to the next.
 func inWords(err error) string {
 	var known refusal
 	var errno syscall.Errno
@@ -99,7 +100,7 @@ func inWords(err error) string {
 	case errors.Is(err, context.DeadlineExceeded), errors.Is(err, os.ErrDeadlineExceeded):
 		return "etcd timed out"
 	case errors.As(err, &expired) && expired.Reason == x509.Expired:
-		return "the certificate of etcd has expired, or the clock of this host is wrong,"
+		return "the certificate of etcd has expired (or the clock of this host is wrong)"
 	case errors.As(err, &untrusted):
 		return "this host does not trust etcd's certificate"
 	case errors.As(err, &errno):

@@ -111,7 +111,7 @@ func TestMissingOrImpossibleMetricsAreAbsentAndNotZero(t *testing.T) {
 			}
 			r, err := Parse(strings.NewReader(spoilt))
 			if err != nil {
-				return // no part of it is used
+				return // the whole answer is rejected
 			}
 			if known, why := c.of(r); known || !strings.Contains(why, c.why) {
 				t.Errorf("known %v, why %q; want why: %s", known, why, c.why)

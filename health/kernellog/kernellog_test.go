@@ -27,7 +27,7 @@ var update = flag.Bool("update", false, "rewrite the golden file")
 // log is a log with one record per read, like the kernel's.
 type log struct {
 	records []string
-	fails   error // at the end, or instead of an empty record
+	fails   error // returned after the last record, or instead of an empty record
 }
 
 func (l *log) Read(into []byte) (int, error) {
@@ -204,7 +204,7 @@ func TestTheReasonForAnUnreadableLogReachesTheAgentAndIsLoggedOnce(t *testing.T)
 	if got, _ := b.publishes(broken); got.Absent != "cannot read the kernel log: invalid argument" {
 		t.Errorf("%+v", got)
 	}
-	b.publishes(func() (io.ReadCloser, error) { // it has counted what it will read again
+	b.publishes(func() (io.ReadCloser, error) { // the next call reads both records again, and must not count them twice
 		return &log{records: []string{says(4, "sda"), says(5, "sda")}, fails: unix.EINVAL}, nil
 	})
 	got, news = b.publishes(of(says(4, "sda"), says(5, "sda")))

@@ -13,8 +13,8 @@ import (
 	"github.com/quorumd/quorumd/health"
 )
 
-// The answers of chrony 4.3 of Debian 12: with a source, fifteen seconds after that was lost; with only its own clock;
-// and without any.
+// The answers of chrony 4.3 of Debian 12: fifteen seconds after its source was lost, with only its own clock, and
+// without a source.
 const (
 	chronyLost = "06020000002100050000000000000000af8b042b00000000000000007f0000017f000001000000000000000000000000" +
 		"00010000000b0000000000006b05730b114b552fdd7d7afbcf71a324d8b9af89f4c46a5bed2a76fdfc83e1f4e0c3fdcf" +

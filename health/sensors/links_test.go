@@ -17,7 +17,7 @@ import (
 	"github.com/quorumd/quorumd/health"
 )
 
-// etcdsAddress is that of the fixtures.
+// etcdsAddress is the address of etcd's peer URL in the fixtures.
 const etcdsAddress = "192.0.2.1"
 
 // vlanOnBond are the files of a VLAN on a bond of two ports; the second has no link.

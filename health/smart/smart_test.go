@@ -227,7 +227,7 @@ func TestASilentDriveIsSkippedAndNotAskedAgainMeanwhile(t *testing.T) {
 	if !got.Known || got.All[0].Absent != errHangs.Error() || got.All[1].Absent != "" {
 		t.Errorf("the agent reads %+v", got)
 	}
-	// Its sleep still holds the lock, as a smartctl does that hangs in the kernel.
+	// The sleep of the script still holds the lock, as does a smartctl that hangs in the kernel.
 	began := time.Now()
 	if _, err := a.smartctl(t.Context(), "sda"); err == nil || time.Since(began) > a.each {
 		t.Errorf("asked again: %v after %s", err, time.Since(began))

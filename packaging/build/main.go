@@ -61,7 +61,7 @@ func run(ctx context.Context, args []string) error {
 	flags.StringVar(&j.nfpm, "nfpm", "", "`path` of nfpm")
 	flags.StringVar(&j.md2man, "md2man", "", "`path` of go-md2man")
 	flags.StringVar(&arches, "arch", "amd64,arm64", "architectures")
-	flags.StringVar(&of, "package", "quorumd", "what to package: quorumd or etcd (etcd's version is its module's)")
+	flags.StringVar(&of, "package", "quorumd", "what to package: quorumd or etcd (with the version of its Go module)")
 	flags.StringVar(&formats, "format", "deb,rpm", "formats")
 	if err := flags.Parse(args); err != nil {
 		return err

@@ -6,7 +6,7 @@
 // Files that root, systemd or etcd's user act on must not be where a less privileged user can write: such a user could
 // put a symbolic link to another file there, a pipe that hangs the reader, or replace a whole directory. So every
 // directory of the path is opened beneath the previous one without following links, must belong to root, and must be
-// writable only for root. The same applies to the file. Nothing blocks, and reads are bounded.
+// writable only by root. The same applies to the file. Nothing blocks, and reads are bounded.
 package rootfile
 
 import (
@@ -106,7 +106,7 @@ func (t Tree) Write(path string, data []byte, mode fs.FileMode) (err error) {
 	return dir.Sync()
 }
 
-// Remove removes a file durably; a missing one is fine.
+// Remove removes a file durably; a missing file is not an error.
 func (t Tree) Remove(path string) error {
 	dir, err := t.openDir(filepath.Dir(path), true)
 	if err != nil {

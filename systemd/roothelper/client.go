@@ -22,7 +22,7 @@ const answerTimeout = 10 * time.Second
 // Client sends the orders of one agent.
 type Client struct {
 	Socket string
-	Agent  string // the name of its configuration
+	Agent  string // the name of the agent's configuration
 }
 
 // SetEnvironment sets the variables with which etcd's unit starts from now on.

@@ -8,7 +8,7 @@
 //
 //	agent ── Client ── socket ──► Serve, in a unit of root's ── does ──► one thing
 //
-// An order has the name of one agent of this host, and one word for what to do. Everything else is in that agent's
+// An order contains the name of an agent on this host and one word for the action. Everything else is in that agent's
 // configuration, which belongs to root. The package promises:
 //
 //   - Every field of an order is checked by length and pattern, on both sides, before anything is done.
@@ -35,7 +35,7 @@ const (
 	SetEnvironment = "environment" // write the environment of etcd's unit
 	HoldBack       = "hold"        // set the start guard of etcd's unit
 	LetGo          = "release"     // remove the start guard
-	Start          = "start"       // etcd's unit
+	Start          = "start"       // start etcd's unit
 	Stop           = "stop"
 	Restart        = "restart"
 	RunHooks       = "hooks" // run the operator's programs

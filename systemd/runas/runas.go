@@ -37,7 +37,7 @@ const (
 	maxRequest = 64 << 10
 	// maxFiles are stdin, stdout, stderr and the page of the disk probe.
 	maxFiles = 4
-	// writeTimeout bounds each write to the other side, which reads without delay.
+	// writeTimeout bounds each write to the other side, which normally reads without delay.
 	writeTimeout = 5 * time.Second
 	// requestTimeout is how long a connection may take to send its request.
 	requestTimeout = 10 * time.Second
@@ -45,7 +45,7 @@ const (
 
 // Request describes the child to run.
 type Request struct {
-	Agent string   `json:"agent"` // the name of its configuration, which defines what the child may touch
+	Agent string   `json:"agent"` // the name of the agent's configuration, which defines what the child may access
 	Args  []string `json:"args"`  // arguments of the child, the hidden command first
 }
 

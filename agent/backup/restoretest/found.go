@@ -21,7 +21,7 @@ import (
 
 const (
 	memberName = "restoreTest"
-	// nowhere is the member's advertised address. Nothing dials it, as the member is alone.
+	// nowhere is the member's advertised address. No process dials it, because the member is alone.
 	nowhere = "http://127.0.0.1:1"
 )
 

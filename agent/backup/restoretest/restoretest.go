@@ -38,8 +38,8 @@ const (
 )
 
 // Run restores the snapshot with that manifest into a throw-away data directory in the spool, has the etcd binary at
-// the given path serve it, and returns that etcd's version. It takes as long as it takes to read the snapshot and to
-// start an etcd on it.
+// the given path serve it, and returns that etcd's version. It takes as long as reading the snapshot and starting an
+// etcd on it.
 func Run(ctx context.Context, store backup.Source, m backup.Manifest, etcd string, o backup.Options) (string, error) {
 	version, err := run(ctx, store, m, etcd, o, "/")
 	if err != nil {
@@ -80,7 +80,7 @@ func run(ctx context.Context, store backup.Source, m backup.Manifest, etcd strin
 		progress = func(int64) {}
 	}
 	if o.Remains != nil {
-		o.Remains(-1) // the time that etcd needs to read is unknown
+		o.Remains(-1) // how long etcd takes to read the database is unknown
 	}
 	return serve(ctx, dir, etcd, held, m, progress)
 }

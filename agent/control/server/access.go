@@ -28,8 +28,8 @@ const (
 type rules struct {
 	self  uint32 // the daemon's own user
 	group string // as configured
-	gid   uint32 // ID of that group, if known
-	known bool   // the group exists
+	gid   uint32 // ID of the group, if known is set
+	known bool   // the group exists on this host
 	users map[uint32]string
 }
 
@@ -102,7 +102,7 @@ func eachAccount(file string, f func(name string, id uint32)) error {
 	defer in.Close()
 	const most = 4 << 20
 	lines := bufio.NewScanner(io.LimitReader(in, most))
-	lines.Buffer(nil, most) // a group line holds all its members
+	lines.Buffer(nil, most) // the line of a group lists all its members
 	for lines.Scan() {
 		fields := strings.Split(lines.Text(), ":")
 		if len(fields) < 3 || fields[0] == "" {

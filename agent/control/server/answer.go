@@ -157,7 +157,7 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request) {
 			s.opt.Logger.Error("cannot encode a response", "path", r.URL.Path, "error", err)
 		}
 		answer = refusal(err)
-		body, sent, _ = s.prepare(answer.body, transit, p.uid) // cannot fail: it is small and has only strings
+		body, sent, _ = s.prepare(answer.body, transit, p.uid) // cannot fail: body is a small document of strings
 	}
 	defer sent()
 	h := w.Header()

@@ -88,7 +88,7 @@ func freePath(socket string) error {
 	switch {
 	case errors.Is(err, unix.ECONNREFUSED): // no process listens
 		return os.Remove(socket)
-	case errors.Is(err, fs.ErrNotExist): // its process has just removed it
+	case errors.Is(err, fs.ErrNotExist): // the other process has just removed the socket
 		return nil
 	case errors.Is(err, unix.EAGAIN), err == nil && pid == 0: // EAGAIN: a live process whose queue is full
 		return fmt.Errorf("%w by another process: stop it, or choose another socket", ErrServed)

@@ -82,7 +82,7 @@ func peerGroups(fd uintptr) ([]uint32, error) {
 		switch {
 		case errno == 0:
 			return groups[:size/4], nil
-		case errno == unix.ERANGE && size/4 > uint32(len(groups)) && size/4 <= most: // size is the required size
+		case errno == unix.ERANGE && size/4 > uint32(len(groups)) && size/4 <= most: // the kernel has set size
 			groups = make([]uint32, size/4)
 		default:
 			return nil, errno

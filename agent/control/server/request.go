@@ -16,10 +16,10 @@ import (
 	"github.com/quorumd/quorumd/agent/durationfmt"
 )
 
-// bodyText describes the body of one route: how it is refused, and the limits of its duration, if it has one.
+// bodyText describes the body of one route: the texts of its errors, and the limits of its duration, if it has one.
 type bodyText struct {
-	cannot   string // start of the message
-	hint     string // shows a valid body
+	cannot   string // beginning of the error message
+	hint     string // text that shows a valid body
 	duration bounds
 }
 

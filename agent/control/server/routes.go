@@ -189,8 +189,8 @@ func (s *Server) deleteMute(r request) (response, error) {
 	return response{http.StatusOK, control.Done{By: r.by}}, err
 }
 
-// postRecoveryFacts changes nothing, but a child process reads the whole log for it: only users who may change things
-// may request that.
+// postRecoveryFacts changes nothing. But a child process reads the whole log to answer it, so only users who may change
+// things may call it.
 func (s *Server) postRecoveryFacts(r request) (response, error) {
 	facts, err := s.opt.Backend.RecoveryFacts(r.ctx)
 	return response{http.StatusOK, facts}, err

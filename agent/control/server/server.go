@@ -26,10 +26,10 @@ type Options struct {
 
 // limits bound the resources of callers. They are fields so that tests need not wait.
 type limits struct {
-	body     int64         // maximum bytes of a request's body, and roughly of its header
+	body     int64         // maximum bytes of a request's body, and about the maximum of its header
 	plan     int64         // maximum bytes of a recovery plan
 	header   time.Duration // from connecting to the end of the header
-	read     time.Duration // to the end of the body
+	read     time.Duration // from connecting to the end of the body
 	backend  time.Duration // how long the backend may take to answer
 	settle   time.Duration // how long a change may take to appear in the status; part of backend
 	write    time.Duration // from the end of the header to the end of the answer
@@ -154,7 +154,7 @@ func (s *Server) Serve(ctx context.Context) error {
 	grace, cancel := context.WithTimeout(context.WithoutCancel(ctx), s.limits.shutdown)
 	defer cancel()
 	if srv.Shutdown(grace) != nil {
-		srv.Close() // the remaining requests have had their time
+		srv.Close() // the remaining requests have exceeded the time for shutdown
 	}
 	<-ended //nolint:errcheck // Serve always returns an error after Shutdown or Close
 	return nil

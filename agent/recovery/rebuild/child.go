@@ -38,7 +38,7 @@ const (
 	// maxReadTime is how long reading the log may take. Its result is reused for resultLifetime.
 	maxReadTime    = 10 * time.Minute
 	resultLifetime = 10 * time.Second
-	// maxLine limits a line of a child's output, in bytes: the child runs as etcd's user.
+	// maxLine limits a line of a child's output, in bytes, because the child runs as etcd's user and is not trusted.
 	maxLine = 1 << 20
 	// outputWait is how long to wait for the output of a killed fetch.
 	outputWait = 500 * time.Millisecond

@@ -36,7 +36,7 @@ import (
 // Place is where a member's data is.
 type Place struct {
 	DataDir string
-	WALDir  string // empty if it is in the data directory
+	WALDir  string // empty if the WAL is in the data directory
 }
 
 func (p Place) member() string   { return filepath.Join(p.DataDir, "member") }

@@ -71,7 +71,7 @@ func receive(ctx context.Context, path string, s *recovery.Snapshot, from io.Rea
 	defer func() { err = errors.Join(err, out.Close()) }()
 	sum := sha256.New()
 	from = io.TeeReader(io.LimitReader(from, s.Size+1), sum)
-	progress.Expect(3 * s.Size) // the database is read twice more, to inspect it
+	progress.Expect(3 * s.Size) // an inspection reads the database twice more
 	size, err := etcddb.Receive(ctx, out, from, progress.Add)
 	if err != nil {
 		return err

@@ -40,8 +40,9 @@ import (
 const (
 	// CAYears is the lifetime of a CA.
 	CAYears = 10
-	// LeafDays is the default lifetime of a host's certificates. An operator copies each bundle to its host, so days
-	// would be impractical. Half a year limits the use of a stolen key, and checks warn in the last month.
+	// LeafDays is the default lifetime of a host's certificates. An operator copies each bundle to its host, so
+	// certificates that last only days would be impractical. Half a year limits the use of a stolen key, and checks
+	// warn in the last month.
 	LeafDays = 180
 	// MaxLeafDays is the longest lifetime that may be requested.
 	MaxLeafDays = 365
@@ -81,7 +82,7 @@ func refused(remedy, format string, args ...any) error {
 	return &Error{Text: fmt.Sprintf(format, args...), Remedy: remedy}
 }
 
-// mistyped refuses an argument.
+// mistyped returns the refusal of an invalid argument.
 func mistyped(remedy, format string, args ...any) error {
 	return &Error{Text: fmt.Sprintf(format, args...), Remedy: remedy, Argument: true}
 }

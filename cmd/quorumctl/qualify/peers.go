@@ -154,7 +154,7 @@ func (r *Report) judgePeer(p Peer) {
 	const (
 		down = "start the server, or name a port on which one listens"
 		path = "check the firewall, the route and the cable"
-		slow = "set --heartbeat-interval to that and --election-timeout to ten times that, on all members"
+		slow = "set --heartbeat-interval to that time and --election-timeout to ten times as much, on all members"
 		mtu  = "use the same MTU along the whole path, and allow ICMP 'fragmentation needed'"
 	)
 	name := "network to " + p.Address

@@ -37,8 +37,8 @@ const parseMemory = 384 << 20
 // parseTime limits the CPU time of such a child. A database of 8 GiB takes minutes.
 const parseTime = 2 * time.Hour
 
-// deleteBytes is the progress that a deleted object counts as, in bytes. Deleting one object at a time is fast enough
-// to count as progress of the job.
+// deleteBytes is how many bytes of progress the deletion of one object counts as, so that a prune job that deletes one
+// object after another is not ended as stuck.
 const deleteBytes = 1 << 20
 
 // runBackup runs one snapshot job. Its arguments are the path of the configuration, the job, and the arguments of the
@@ -54,7 +54,7 @@ func runBackup(args []string, stdout io.Writer) error {
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM, syscall.SIGINT)
 	defer stop()
 	if args[1] == fetchJob {
-		return runFetch(ctx, args[0], args[2:], stdout) // at normal priority: etcd is down until the fetch is done
+		return runFetch(ctx, args[0], args[2:], stdout) // keep normal priority: etcd is down until the fetch is done
 	}
 	limits := etcddb.Limits{Memory: parseMemory, CPU: parseTime}
 	confine := limits.Confine

@@ -12,7 +12,7 @@ import (
 	"github.com/quorumd/quorumd/health"
 )
 
-// bootsWithin is how long a stopping agent waits until its record of the stop request is on the disk.
+// bootsWithin is how long a stopping agent waits for its record of the stop request to reach the disk.
 const bootsWithin = time.Second
 
 // boots records the boots of this machine for the health checks.
@@ -21,7 +21,7 @@ type boots struct {
 	wall  func() time.Time
 }
 
-// openBoots opens the record of boots. In the background, it records that the agent runs.
+// openBoots opens the record of boots. In the background, it records that the agent is running.
 func openBoots(state, bootID string, wall func() time.Time, log *slog.Logger) boots {
 	b := boots{hoststate.OpenBoots(hoststate.HostFiles{}, state, bootID, wall().Add(-sinceBoot())), wall}
 	go func() {

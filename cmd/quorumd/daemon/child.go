@@ -139,8 +139,8 @@ func sendRunAs(args []string) (int, error) {
 }
 
 // allowRunAs returns an error unless an agent may run this command as etcd's user. A compromised
-// agent reaches only the directories that root's configuration names, and may write to them only if that configuration
-// says mode: manage.
+// agent reaches only the directories that root's configuration names, and may change etcd's data in them only if that
+// configuration says mode: manage.
 func allowRunAs(files rootfile.Tree, configs string, r runas.Request) error {
 	conf, err := trustedConfig(files, configs, r.Agent)
 	if err != nil {

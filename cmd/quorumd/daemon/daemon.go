@@ -17,7 +17,6 @@ import (
 	"runtime/debug"
 	"slices"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/prometheus/common/version"
@@ -234,7 +233,7 @@ func nextEtcd(e config.Etcd) func(context.Context, int) (policy.NextEtcd, error)
 		switch {
 		case err != nil:
 			return policy.NextEtcd{}, fmt.Errorf("cannot check who can write etcd.nextBinary: %w", err)
-		case foreign != nil: // it is not run
+		case foreign != nil:
 			return policy.NextEtcd{Problem: fmt.Sprintf("is not run, because %s can write %s → %s; then systemctl "+
 				"reload quorumd", foreign.Who, foreign.Path, foreign.Remedy)}, nil
 		}
@@ -280,7 +279,7 @@ func loadConfig(path string, log *slog.Logger) (config.Config, error) {
 		return conf, err
 	}
 	owner := fileaccess.CurrentUser()
-	if os.Geteuid() == 0 { // run manually as root: the advised owner must be the user of the service
+	if os.Geteuid() == 0 { // an operator runs quorumd by hand: the remedy must name the user of the service as owner
 		owner = fileaccess.KeyOwner(conf, fileaccess.ServiceUser(context.Background(), path), owner)
 	}
 	for _, problem := range append(fileaccess.CheckKey(conf, owner), dated...) {
@@ -302,7 +301,7 @@ func checkFiles(conf config.Config) (dated []config.Problem, err error) {
 	problems, _ := errors.AsType[config.Errors](conf.CheckFiles())
 	dated, others := problems.Dated()
 	for _, of := range conf.EtcdDates() {
-		// no duplicates: CheckFiles has reported etcd's files if this user can read them
+		// CheckFiles has already reported those of etcd's files that this user can read
 		if !slices.Contains(dated, of) {
 			dated = append(dated, of)
 		}
@@ -417,21 +416,4 @@ func openUnit(conf config.Config, orders *roothelper.Client, hooks *hooks.Launch
 		Name: "etcd", Argv: []string{conf.Etcd.Binary}, Dir: conf.Paths.State,
 		LogFile: conf.Etcd.LogFile, StopTimeout: conf.Etcd.StopTimeout, Logger: log,
 	})
-}
-
-// readiness returns a function for the end of a round. It notifies systemd that the loop is alive and, after the first
-// round, that the agent is ready.
-func readiness(notifier *systemd.Notifier, log *slog.Logger) func(policy.Decision, health.Assessment) {
-	var once sync.Once
-	return func(d policy.Decision, v health.Assessment) {
-		text := fmt.Sprintf("%s, health %s", d.Role, v.State)
-		if len(d.Reasons) > 0 {
-			text += ": " + string(d.Reasons[0].Code) + ", " + d.Reasons[0].Text
-		}
-		err := errors.Join(notifier.Status(text), notifier.Watchdog())
-		once.Do(func() { err = errors.Join(err, notifier.Ready()) })
-		if err != nil {
-			log.Debug("cannot notify systemd", "error", err)
-		}
-	}
 }

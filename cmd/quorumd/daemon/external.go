@@ -36,7 +36,7 @@ func openExternal(conf config.Config, orders *roothelper.Client, launcher *hooks
 // listener on the client port may be the proxy, but a listener on the peer port is always etcd.
 func portsOf(e config.Etcd) (all []string) {
 	for _, text := range []string{e.ListenPeerURL, e.ListenClientURL} {
-		text, _, _ = strings.Cut(text, ",") // the list is an http URL and an https URL of the same address
+		text, _, _ = strings.Cut(text, ",") // a list consists of an http URL and an https URL with the same address
 		u, err := url.Parse(text)
 		if err != nil {
 			continue // impossible: the configuration has been validated

@@ -42,8 +42,8 @@ func readings(e config.Etcd, kernel *sensors.Reader, booted boots) []observe.Sou
 			func(in *health.Input) *health.DevicesReading { return &in.Devices }, kernel.Devices),
 		observe.Reading(hardwareEvery, "drive health data is out of date",
 			func(in *health.Input) *health.HardwareReading { return &in.Hardware }, recorded),
-		// This is a separate reading, because a hung drive may block its temperature sensor, and just then the drive's
-		// other readings are needed.
+		// This is a separate reading, because a hung drive may block its temperature sensor while the drive's other
+		// readings are needed most.
 		observe.Reading(hardwareEvery, "sensor readings are out of date",
 			func(in *health.Input) *health.Several[health.Sensor] { return &in.Hardware.Sensors },
 			func(context.Context) health.Several[health.Sensor] { return sensors.New().Sensors() }),
@@ -51,7 +51,7 @@ func readings(e config.Etcd, kernel *sensors.Reader, booted boots) []observe.Sou
 	if e.WALDir != "" {
 		all = append(all, observe.DeviceReading(kernelEvery, "the file system of etcd's database does not respond",
 			func(in *health.Input) *health.DatabaseReading {
-				in.Database.Apart = true // assumed until the first reading
+				in.Database.Apart = true // until the first reading, assume a separate file system
 				return &in.Database
 			},
 			func(log uint64) health.DatabaseReading { return kernel.Database(e.DataDir, log) }))

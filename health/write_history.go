@@ -190,12 +190,13 @@ func (h *History) Median() (time.Duration, bool) {
 	return h.middle(func(d Day) map[int]int { return d.Minutes })
 }
 
-// P90 is the same for the slowest tenth of the writes.
+// P90 is like Median, for the 90th percentile of a minute's writes.
 func (h *History) P90() (time.Duration, bool) {
 	return h.middle(func(d Day) map[int]int { return d.Tenths })
 }
 
-// middle returns the median of what the minutes of all days measured.
+// middle returns the median over the minutes of all days, and whether there are enough. of returns the minutes of a
+// day, by bucket.
 func (h *History) middle(of func(Day) map[int]int) (time.Duration, bool) {
 	var all [buckets]int
 	total := 0

@@ -4,24 +4,18 @@
 package health
 
 import (
-	"cmp"
 	"fmt"
 	"math"
-	"slices"
 	"time"
 )
 
-// The codes of the checks of steps of the wall clock and of its source.
-const (
-	ClockStepped    Code = "CLOCK_STEPPED"
-	ClockSourceSlow Code = "CLOCK_SOURCE_SLOW"
-)
+// ClockStepped is the code of the check of steps of the wall clock.
+const ClockStepped Code = "CLOCK_STEPPED"
 
 const (
-	clockStep     = 0.5 // seconds
-	clockSpan     = time.Hour
-	clockSettled  = 10 * time.Minute // time after the boot until which a clock without a battery may still be set
-	clockUnstable = time.Minute
+	clockStep    = 0.5 // seconds
+	clockSpan    = time.Hour
+	clockSettled = 10 * time.Minute // time after the boot until which a clock without a battery may still be set
 )
 
 // checkSteps is the check of a wall clock that is stepped rather than slewed.
@@ -78,33 +72,4 @@ func (s *steps) last() string {
 		return ""
 	}
 	return fmt.Sprintf(", last by %+.1f s", s.by)
-}
-
-// checkClockSource is the check of the kernel's clock source.
-var checkClockSource = advice{
-	name: "clock-source", component: Machine,
-	source: "current_clocksource of the kernel",
-	limit:  Limit{Of: "slow clock sources", Unit: "in use"},
-	code:   ClockSourceSlow,
-	title:  "The kernel uses a slow clock source.",
-	meaning: "The kernel marked the CPU's own counter (TSC) as unreliable. Every read of the clock now takes a " +
-		"microsecond or more, and etcd reads it often.",
-	remedy: "check 'journalctl -k -g clocksource' for the cause; reboot, or try a newer firmware or kernel",
-	measure: lists(clockUnstable, clockUnstable, listed{
-		bad:  "the kernel uses a slow clock source",
-		well: "the kernel uses a fast clock source",
-		missing: func(in Input) string {
-			if in.Machine.ClockSource != "" {
-				return ""
-			}
-			return cmp.Or(in.Machine.Booted.absent(), "the kernel does not report its clock source")
-		},
-		look: func(in Input, _ bool) []string {
-			source := in.Machine.ClockSource
-			if !slices.Contains([]string{"hpet", "acpi_pm", "pit", "jiffies", "refined-jiffies"}, source) {
-				return nil
-			}
-			return []string{"clock source " + source}
-		},
-	}),
 }

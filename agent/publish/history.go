@@ -36,7 +36,7 @@ type Journal struct {
 type lastRead struct {
 	at    time.Duration
 	limit int
-	n     int // how many lines this host had written at that time
+	n     int // how many lines this host had written at the time of the read
 	lines []control.HistoryLine
 }
 
@@ -175,7 +175,7 @@ func (j *Journal) Store(ctx context.Context, revision int64) {
 	j.pending = slices.DeleteFunc(j.pending, func(p pendingLine) bool { return tried[p.key] })
 }
 
-// repeats reports whether this host's last line is the same.
+// repeats reports whether this host's last line has the same content.
 func (j *Journal) repeats(e Entry) bool {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -191,6 +191,9 @@ func (j *Journal) count() int {
 	defer j.mu.Unlock()
 	return j.n
 }
+
+// trimEvery is how often the history is trimmed while no operation ends.
+const trimEvery = 10 * time.Minute
 
 // Trim deletes the oldest lines if there are too many. It is called at the end of an operation, and after many new
 // lines.
