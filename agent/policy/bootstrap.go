@@ -36,7 +36,7 @@ func bootstrap(v View) (Decision, bool) {
 		if r, holds := vetoed(v, vetoVersionUnknown, vetoVersionUnsafe); holds {
 			return Decision{Reasons: []Reason{r}}, true
 		}
-		// an operator stopped etcd: after a crash the unit is failed, and after a reboot it has not run
+		// an operator stopped etcd: after a crash the unit would be failed, and after a reboot it would not have run
 		if v.Unit.State == UnitInactive && v.Unit.Ran {
 			return stopped(v), true
 		}
@@ -117,7 +117,7 @@ func startLater(v View, format string, args ...any) Decision {
 		return wait(StepFailed, "%s", v.Failed.Text)
 	}
 	d := wait(Starting, format, args...)
-	if text, older := incompatibleText(v); older { // the likely cause, unless it is the last member of an upgrade
+	if text, older := incompatibleText(v); older { // the likely cause, except for the last member of an upgrade
 		d.Reasons = append(d.Reasons, Reason{VersionIncompatible, text})
 	}
 	return d

@@ -269,7 +269,7 @@ func promote(v View, m Member) Decision {
 	if m.Errors {
 		return wait(LearnerNotSteady, "the learner reports errors")
 	}
-	// a standby may replace a voter that was removed just now
+	// a standby does not wait: it may replace a voter that was just removed
 	if v.Cluster.StableFor < v.Limits.Settle && !m.Standby {
 		return wait(Settling, "the membership changed %s ago",
 			durationfmt.Tenths(v.Cluster.StableFor))
@@ -287,7 +287,7 @@ func finishJoin(v View, m Member) Decision {
 		if v.Data.State != DataMember || v.Data.MemberID != m.ID {
 			return wait(DataUnusable, "member %x votes, but the data directory is %s", m.ID, orUnknown(v.Data.State))
 		}
-		if v.Unit.State == UnitInactive { // an operator stopped it: it ran when it was promoted
+		if v.Unit.State == UnitInactive { // an operator stopped etcd: it ran when the learner was promoted
 			return leaveStopped(v, m)
 		}
 		if r, holds := vetoed(v, vetoUnitUnusable, vetoVersionUnknown, vetoVersionIncompatible); holds {

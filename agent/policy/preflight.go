@@ -430,7 +430,7 @@ func selfReady(v View) bool { return roleOf(v) == RoleJoining || waiting(v) == "
 
 func evenVoters(v View) (string, bool) {
 	target, place := joinTarget(v)
-	keeps := v.Op.joins() && v.Op.info().removes != nil && v.Op.Host == v.Self.ID // a replacement keeps the number
+	keeps := v.Op.joins() && v.Op.info().removes != nil && v.Op.Host == v.Self.ID // the number of voters stays
 	if !place || target != RoleVoter || keeps {
 		return "", false
 	}

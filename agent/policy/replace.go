@@ -242,7 +242,7 @@ func notNext(v View) (string, bool) {
 		return "other hosts go first", true
 	}
 	who, found := v.outgoing()
-	if k, kept := v.keptVoter(who.Member, v.Self.ID); found && who.Live && kept { // if it dies, any host replaces it
+	if k, kept := v.keptVoter(who.Member, v.Self.ID); found && who.Live && kept { // a dead voter's place is not kept
 		return v.keptText(k), true
 	}
 	list := candidates(v, RoleVoter, selfReady(v))

@@ -326,7 +326,7 @@ type Request struct {
 	Interruptible bool `json:"interruptible,omitempty"`
 
 	Ended   bool `json:"ended,omitempty"`   // an operator has ended the request, or its operation is about to end
-	Waived  bool `json:"waived,omitempty"`  // an operator ended it although the hooks that run afterwards had failed
+	Waived  bool `json:"waived,omitempty"`  // an operator has waived the failed hooks that run once etcd is back
 	Seen    bool `json:"seen,omitempty"`    // the request's operation was observed in etcd, and is in flight
 	Stopped bool `json:"stopped,omitempty"` // this agent has stopped etcd for the request, and has not started it since
 	// Recalled is why the agent has called the work off; empty if it has not.

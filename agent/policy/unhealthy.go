@@ -98,8 +98,8 @@ func (v View) reportedUnhealthy(m Member) (s UnhealthyVoter, why string) {
 	return s, ""
 }
 
-// passingTimes is how many times the grace period a disk gets that is only slow. Most such disks become fast again by
-// themselves: a full write cache, a RAID check, a learning battery and a backup take less than an hour.
+// passingTimes is the factor by which the grace period is longer for a disk that is only slow. Most such disks become
+// fast again by themselves: a full write cache, a RAID check, a learning battery and a backup take less than an hour.
 const passingTimes = 6
 
 // graceLeft returns for how much longer a host's health state must last before its voter may be replaced. A disk that

@@ -44,7 +44,7 @@ func runExternalEtcds(w *world, length time.Duration) (operations int) {
 		busy := false
 		for _, h := range w.hosts {
 			o.tend(h)
-			busy = busy || h.maintenanceRequested || o.workingOn[h] || !h.unit.running // only the runner starts it
+			busy = busy || h.maintenanceRequested || o.workingOn[h] || !h.unit.running // only the runner starts etcd
 		}
 		w.mu.Unlock()
 		if w.now() >= end && !busy {

@@ -284,7 +284,7 @@ type forgetsClusterID struct{ hoststate.Files }
 
 func (f forgetsClusterID) Write(path string, data []byte, durable bool) error {
 	if strings.HasSuffix(path, "/seen.json") {
-		return errDisk // the write must fail, or else the agent would take the ID for written
+		return errDisk // the write must fail, or else the agent would assume that the ID is on disk
 	}
 	return f.Files.Write(path, data, durable)
 }

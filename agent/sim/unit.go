@@ -162,14 +162,14 @@ func (u *unit) firstStart() bool {
 		contact = contact || (o.host != u.host && o.host.unit.ready() && w.linked(u.host, o.host))
 	}
 	if !contact {
-		u.exit(failed, "exit-code") // cannot fetch cluster info
+		u.exit(failed, "exit-code") // "cannot fetch cluster info from peer urls"
 		return false
 	}
 	if m == nil || !m.learner || !u.envMatches() {
 		if u.host.data.member == 0 {
 			u.host.data.leftovers = true
 		}
-		u.exit(failed, "exit-code") // member count is unequal
+		u.exit(failed, "exit-code") // "member count is unequal"
 		return false
 	}
 	u.host.data.setMember(e.clusterID, m.id)

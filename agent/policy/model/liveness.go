@@ -156,7 +156,7 @@ func (m *machine) runUntilQuiescent(w *world, e ending) breach {
 		}
 		path = append(path, mark)
 		moved := m.pass(w)
-		loops := slices.Contains(path, endingHash(w, e)) // such as a unit that fails at every start
+		loops := slices.Contains(path, endingHash(w, e)) // a loop, such as a unit that fails at every start
 		if (!moved || loops) && !m.advanceTime(w) && !moved {
 			if found := m.judgeQuiescent(w, e); found != fine {
 				return found
