@@ -228,7 +228,7 @@ func untouched(v View) bool {
 // run again since this operation stopped it, or this operation has not stopped it.
 func stoppedByOperator(v View) bool {
 	switch a := v.Asked; {
-	case a == nil || a.Work == WorkRestart: // without a request it is unknown; a restart leaves no etcd stopped
+	case a == nil || a.Work == WorkRestart: // without a request, the cause is unknown; a restart leaves no etcd stopped
 		return true
 	case a.Work.info().operatorEnds:
 		return !a.Stopped

@@ -85,7 +85,7 @@ func against(v View, list []veto) []Reason {
 }
 
 // waiting returns the first of this host's own reasons not to act next, or an empty code if the host is ready. A voter
-// has already joined, so only its own request can make it wait.
+// has already joined, so only an identity conflict or its own request can make it wait.
 func waiting(v View) ReasonCode {
 	voter := roleOf(v) == RoleVoter
 	for _, veto := range vetoes() {

@@ -376,8 +376,8 @@ func joinAsExtra(v View, m Member, listed bool) Decision {
 }
 
 // completeReplace removes the voter that this host has replaced, after transferring its leadership. This host votes by
-// then, so the other voter is removed even if it has recovered, provided that there is a surplus voter. It stays if it
-// has recovered and a third voter is dead or unhealthy: a later operation then removes that one instead.
+// then, so the other voter is removed even if it has recovered, provided that there is a surplus voter. The other voter
+// stays if it has recovered and a third voter is dead or unhealthy: a later operation then removes the third one.
 func completeReplace(v View, m, who Member) Decision {
 	if v.Op.Phase != PhaseRemoving {
 		if d := finishJoin(v, m); d.Step.Kind != StepEndOp || m.DownFor > v.Limits.LearnerStall {
