@@ -58,7 +58,7 @@ func (d *defragmentation) start(member uint64, now func() time.Duration, f func(
 	return nil
 }
 
-// stop ends the call, so that the agent can exit. The member may continue.
+// stop ends the call, so that the agent can exit. The member may continue to defragment its database.
 func (d *defragmentation) stop() {
 	d.mu.Lock()
 	defer d.mu.Unlock()

@@ -248,7 +248,7 @@ func automaticBootstrap(v View) (Decision, bool) {
 	}
 	if v.BootstrapAttempt.OnRequest {
 		text := v.BootstrapAttempt.clusterElsewhere("")
-		return wait(BootstrapWaiting, "%s; this host joins it when it answers", text), text != ""
+		return wait(BootstrapWaiting, "%s; this host joins that cluster when it answers", text), text != ""
 	}
 	_, text := advanceAttempt(v)
 	return wait(BootstrapWaiting, "%s", text), true

@@ -36,8 +36,8 @@ func (r *Round) Answering() (n int) {
 }
 
 // AnswersNow reports whether this host's observations of the member to be replaced are newer than the record in etcd
-// that asks for them. Without such a record or an operation it returns true. If a new peer URL is to be verified, it
-// reports whether this host reaches that member.
+// that asks for them. Without such a record or an operation it returns true. In a readdress, it reports whether this
+// host reaches the members that the operation asks about.
 func (r *Round) AnswersNow() bool {
 	if r.AskedSince == 0 || r.Op == nil {
 		return true
