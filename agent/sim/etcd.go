@@ -45,7 +45,7 @@ type member struct {
 	learner        bool
 	removed        bool
 	upSince        time.Duration // when the member's process last started to take part in raft
-	applied        uint64        // the revision applied at appliedAt
+	applied        uint64        // the log index applied at appliedAt
 	term           uint64        // term of the last leader that the member followed
 	appliedAt      time.Duration
 	follows        bool          // the member leads, or follows the leader

@@ -18,7 +18,7 @@ import (
 // downUntil has passed, and stops an etcd to work on it once the agent reports that this is safe.
 type externalRunner struct {
 	w          *world
-	downUntil  map[*host]time.Duration // how long a crashed or stopped etcd stays down
+	downUntil  map[*host]time.Duration // until when a crashed or stopped etcd stays down
 	workingOn  map[*host]bool          // hosts on which work is in progress
 	operations int
 }

@@ -289,7 +289,7 @@ func (f forgetsClusterID) Write(path string, data []byte, durable bool) error {
 	return f.Files.Write(path, data, durable)
 }
 
-// wrongMemberID returns another member's ID while a condition holds.
+// wrongMemberID misreads the member ID in the data while a condition holds.
 type wrongMemberID struct {
 	agent.DataDir
 	when func() bool
