@@ -42,7 +42,8 @@ func (m *machine) endings() []ending {
 }
 
 // checkLiveness checks the runs from a state. If all faults are healed, the agents must reach the target, whether or
-// not late calls land. If no fault is healed, they must still end a join.
+// not late calls land. If no fault is healed, they must still end joins and removals, and bring back a host that the
+// cluster needs.
 func (m *machine) checkLiveness(from *world) breach {
 	m.inOrder = true
 	defer func() { m.inOrder, m.staysTardy = false, false }()
