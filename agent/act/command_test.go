@@ -105,7 +105,7 @@ func (d *fullDisk) Write(path string, data []byte, sync bool) error {
 type startedUnit struct {
 	systemd.Unit
 	starts int
-	err    error // returned when its environment is written
+	err    error // SetEnvironment returns this error
 }
 
 func (u *startedUnit) Start(context.Context) error { u.starts++; return nil }

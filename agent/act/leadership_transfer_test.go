@@ -45,7 +45,7 @@ func TestLeaderIsAskedToTransferLeadershipAndEachAttemptCounts(t *testing.T) {
 		{ID: 3, PeerURLs: []string{"http://n3"}, ClientURLs: []string{"http://c3"}},
 	}
 	for n, err := range []error{nil, errors.New("no")} {
-		if n == 1 { // the shared records could not be read
+		if n == 1 { // only this host's own member could be read
 			r.Led, r.Membership = &round.ClusterState{Membership: r.Membership}, cluster.Membership{}
 		}
 		etcd.err = err

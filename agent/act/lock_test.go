@@ -30,7 +30,7 @@ type bench struct {
 	store  *cluster.Client
 	probe  *hangingProbe
 	now    time.Duration   // moved by the test only
-	counts policy.JoinNote // how the policy counts the next step as an attempt to join
+	counts policy.JoinNote // the JoinNote that the policy decides with the next step
 }
 
 // hangingProbe is a probe whose current write has been in flight for a given time.

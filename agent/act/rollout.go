@@ -48,7 +48,7 @@ func (a *Actor) rolledOut(r *round.Round, step policy.Step) []lock.Extra {
 	case end.Stopped != "":
 		next.State, next.Text = record.RolloutStopped, end.Stopped
 	default:
-		return nil // the request stays, so the rollout does too
+		return nil // the host's request stays, so the rollout does not move on
 	}
 	value, err := record.Encode(next)
 	if err != nil {

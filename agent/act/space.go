@@ -20,16 +20,17 @@ import (
 	"github.com/quorumd/quorumd/agent/round"
 )
 
-// defragmentation runs online defragmentations, one at a time. One may take longer than a step, so it runs in the
-// background.
+// defragmentation runs online defragmentations, one at a time. A defragmentation may take longer than a step, so it
+// runs in the background.
 type defragmentation struct {
 	mu     sync.Mutex
 	member uint64 // 0 if none runs
 	cancel context.CancelFunc
-	ended  []round.Defragmented // the last one of each member
+	ended  []round.Defragmented // the last defragmentation of each member
 }
 
-// state returns the member that is defragmenting its database, 0 if none is, and how the last ones of members ended.
+// state returns the member that is defragmenting its database, 0 if none is, and how the last defragmentation of each
+// member ended.
 func (d *defragmentation) state() (uint64, []round.Defragmented) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -57,7 +58,7 @@ func (d *defragmentation) start(member uint64, now func() time.Duration, f func(
 	return nil
 }
 
-// stop ends the call, so that the agent can exit. The member may continue.
+// stop ends the call, so that the agent can exit. The member may continue to defragment its database.
 func (d *defragmentation) stop() {
 	d.mu.Lock()
 	defer d.mu.Unlock()

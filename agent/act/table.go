@@ -31,7 +31,7 @@ func (a *Actor) table() []way {
 		{kind: policy.StepReleaseLock, do: a.releaseLock, unsaid: true},
 		{kind: policy.StepSetPhase, do: a.setPhase},
 		{kind: policy.StepRollBack, do: a.rollBack},
-		{kind: policy.StepEndOp, do: a.endOp, unsaid: true}, // the operation's last history line reports it
+		{kind: policy.StepEndOp, do: a.endOp, unsaid: true}, // the history line that ends the operation reports success
 
 		{kind: policy.StepBeginJoin, do: a.beginJoin},
 		{kind: policy.StepMoveDataAside, do: a.moveDataAside},

@@ -27,13 +27,13 @@ import (
 
 const (
 	trialTTL    = 2 * time.Second
-	trialMargin = 0 // the lock must keep its promises without it
+	trialMargin = 0 // the lock must keep its promises without a margin
 	renewEvery  = trialTTL / 6
 )
 
 // holder holds the lock in one trial, under one of two rules.
 type holder interface {
-	// mayAct reports whether the holder may act. At most one holder may at any time: this is tested.
+	// mayAct reports whether the holder may act. The tests check that at most one holder may act at any time.
 	mayAct() bool
 	// late returns how many renewals were answered after the lease had expired.
 	late() int

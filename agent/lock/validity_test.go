@@ -138,7 +138,7 @@ func TestDelayedRenewalNeverExtendsTheValidityBeyondItsSending(t *testing.T) {
 func TestServersTTLCounts(t *testing.T) {
 	t.Parallel()
 	virtual(t, func(t *testing.T, l *lock.Lock, s *slowStore) {
-		s.ttl = 45 // it may choose a longer one
+		s.ttl = 45 // the server may choose a longer TTL
 		if err := l.Take(t.Context(), 0); err != nil {
 			t.Fatal(err)
 		}

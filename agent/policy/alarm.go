@@ -13,8 +13,8 @@ func vetoCorrupt() veto { return veto{EtcdCorrupt, false, corrupt} }
 func vetoNoSpace() veto { return veto{EtcdNoSpace, false, noSpace} }
 
 func corrupt(v View) (string, bool) {
-	return fmt.Sprintf("%s: members hold different data, and which is correct is unknown; until the alarm is disarmed "+
-			"no host joins, no member is removed and no healthy voter is taken down", v.Cluster.Alarms),
+	return fmt.Sprintf("%s: members hold different data, and it is unknown which is correct; until the alarm is "+
+			"disarmed no host joins, no member is removed and no healthy voter is taken down", v.Cluster.Alarms),
 		v.Cluster.Reachable && !v.foreign() && !v.Cluster.Intact
 }
 

@@ -17,7 +17,7 @@ import (
 type Backup struct {
 	HasStore    bool           // this host's configuration names a backup store
 	Every       time.Duration  // the interval; 0: no automatic snapshots
-	Spread      time.Duration  // less than a tenth of Every, from the cluster name, so that clusters take turns
+	Spread      time.Duration  // snapshots are due this much before Every, so that clusters with one store take turns
 	WindowOpen  bool           // the configured windows allow a snapshot now
 	HasSnapshot bool           // a snapshot exists
 	Age         time.Duration  // time since the newest snapshot, by wall clocks, or since this agent's first round
@@ -37,7 +37,7 @@ type BackupFailure struct {
 type BackupNote struct {
 	Take   bool          // this host takes a snapshot now
 	Member uint64        // the member from which it is taken
-	By     string        // the host that takes the next one; empty if none can
+	By     string        // the host that takes the next snapshot; empty if none can
 	Due    time.Duration // time until the next snapshot; 0 or less if it is due
 	Text   string        // when the next snapshot is due and which host takes it, or why none is taken
 }

@@ -36,7 +36,7 @@ func bootstrap(v View) (Decision, bool) {
 		if r, holds := vetoed(v, vetoVersionUnknown, vetoVersionUnsafe); holds {
 			return Decision{Reasons: []Reason{r}}, true
 		}
-		// an operator stopped etcd: after a crash the unit is failed, and after a reboot it has not run
+		// an operator stopped etcd: after a crash the unit would be failed, and after a reboot it would not have run
 		if v.Unit.State == UnitInactive && v.Unit.Ran {
 			return stopped(v), true
 		}
@@ -221,7 +221,7 @@ func automaticBootstrap(v View) (Decision, bool) {
 	}
 	if v.BootstrapAttempt.OnRequest {
 		text := v.BootstrapAttempt.clusterElsewhere("")
-		return wait(BootstrapWaiting, "%s; this host joins it when it answers", text), text != ""
+		return wait(BootstrapWaiting, "%s; this host joins that cluster when it answers", text), text != ""
 	}
 	_, text := advanceAttempt(v)
 	return wait(BootstrapWaiting, "%s", text), true

@@ -108,7 +108,7 @@ func TestAnOutageCountsOnlyBeyondThePlannedWork(t *testing.T) {
 		want         bool
 	}{
 		{3, 2, false},
-		{3, 1, false}, // contradicts a linearizable read: a member without a leader is the evidence
+		{3, 1, false}, // impossible after a linearizable read; NoQuorumWithout covers the loss of the quorum
 		{5, 4, false},
 		{5, 3, true},
 		{5, 2, false},

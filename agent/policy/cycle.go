@@ -105,7 +105,7 @@ func safeToTouch(v View) Decision {
 	switch {
 	case busy && a.Command.State == HooksDue:
 		return do(Step{Kind: StepEndOp, Outcome: UnitBusy, Why: stranger})
-	case v.Op.Phase != PhaseDown || a.RecordDiffers: // the record shows other hosts when the work is overdue
+	case v.Op.Phase != PhaseDown || a.RecordDiffers: // other hosts read in the record when the work is overdue
 		return do(Step{Kind: StepSetPhase, Phase: PhaseDown, MemberID: v.Op.MemberID})
 	case a.Work == WorkReboot && !a.External && a.RebootFor > v.Limits.TransferTimeout:
 		return do(Step{Kind: StepReboot, Why: a.Reason})
@@ -228,7 +228,7 @@ func untouched(v View) bool {
 // run again since this operation stopped it, or this operation has not stopped it.
 func stoppedByOperator(v View) bool {
 	switch a := v.Asked; {
-	case a == nil || a.Work == WorkRestart: // without a request it is unknown; a restart leaves no etcd stopped
+	case a == nil || a.Work == WorkRestart: // without a request, the cause is unknown; a restart leaves no etcd stopped
 		return true
 	case a.Work.info().operatorEnds:
 		return !a.Stopped

@@ -212,7 +212,7 @@ func TestADeadVoterIsNamedWithItsReportersAndItsReplacement(t *testing.T) {
 		"another voter is unhealthy": {
 			func(v *View) { v.Hosts[1].Health = health.Slow }, VoterDead,
 			dead + "another host may replace it after 10m, but: 2 voters look unhealthy or dead together, " +
-				"in more than one failure domain: n2 is SLOW, n3 does not answer",
+				"and are not all the voters of one failure domain: n2 is SLOW, n3 does not answer",
 		},
 		"one voter reaches it": {
 			func(v *View) { markReached(&v.Hosts[1].Sees[0]) }, VoterNotLive,

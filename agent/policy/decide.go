@@ -58,7 +58,7 @@ func decideAllowed(v View) Decision {
 	if d.Step.Kind == StepNone {
 		return d
 	}
-	if d.Step.Kind.Info().Led { // the view of this host's own member decides such a step, and has its own pause
+	if d.Step.Kind.Info().Led { // the step follows from the view of this host's own member, pause included
 		v = v.leading()
 	}
 	switch {

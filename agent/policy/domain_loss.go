@@ -11,9 +11,9 @@ import (
 	"strings"
 )
 
-// DomainLoss names the failure domain whose loss costs the quorum, and its voters; empty if there is none. It counts
-// only the voters that are live now. A domain with a single live voter is left out, because the fault tolerance covers
-// it. Hosts without a known failure domain belong to none.
+// DomainLoss returns, as text, the failure domain whose loss costs the quorum, with its voters; empty if there is none.
+// It counts only the voters that are live now. A domain with a single live voter is left out, because the fault
+// tolerance covers it. Hosts without a known failure domain belong to none.
 func DomainLoss(v View) string {
 	type share struct {
 		domain string

@@ -300,7 +300,7 @@ func strayRemains(all []HostRemains, _ RecoveryChoice) (text, about string) {
 		}
 		strays = append(strays, r.Host)
 	}
-	if len(strays) == 0 || len(strays) == 1 && unlisted == 1 { // one host alone proves nothing
+	if len(strays) == 0 || len(strays) == 1 && unlisted == 1 { // a single unlisted host proves nothing
 		return "", ""
 	}
 	return fmt.Sprintf("on %s etcd was started without settings and created a single-member cluster (member %x, %s), "+
@@ -308,7 +308,7 @@ func strayRemains(all []HostRemains, _ RecoveryChoice) (text, about string) {
 		all[0].Cluster), strings.Join(strays, ", ")
 }
 
-// FirstStart is what the start guard, as root, reads when systemd is about to start etcd's unit, whether or not an
+// FirstStart holds what the start guard reads, as root, when systemd is about to start etcd's unit, whether or not an
 // agent runs.
 type FirstStart struct {
 	// Manages reports that a valid agent configuration names this unit and sets mode: manage.

@@ -179,7 +179,7 @@ func finishJoin(v View, m Member) Decision {
 		if v.Data.State != DataMember || v.Data.MemberID != m.ID {
 			return wait(DataUnusable, "member %x votes, but the data directory is %s", m.ID, orUnknown(v.Data.State))
 		}
-		if v.Unit.State == UnitInactive { // an operator stopped it: it ran when it was promoted
+		if v.Unit.State == UnitInactive { // an operator stopped etcd: it ran when the learner was promoted
 			return leaveStopped(v, m)
 		}
 		if r, holds := vetoed(v, vetoUnitUnusable, vetoVersionUnknown, vetoVersionIncompatible); holds {

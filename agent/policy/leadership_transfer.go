@@ -25,11 +25,12 @@ import (
 // need longer to publish their health states.
 //
 // A leader whose only problem is slow writes transfers leadership only to a voter with clearly better writes: at least
-// 1.5 times faster by their mean, median or 90th percentile, or with at most a third as many slow episodes, and not
-// clearly slower by another of these. Smaller differences mean nothing, because a finding covers several minutes and
-// two disks of the same model differ by chance. A voter with an unknown or old measurement is no target. If the
-// leader's writes hang or fail, or no read returns through it in time, nothing is compared: such a leader serves no
-// client, no measurement can be exchanged through it, and any voter that published OK is better.
+// 1.5 times faster by their mean, median or 90th percentile, or with at most a third as many slow episodes. In
+// addition, its mean must not be higher, and its 90th percentile not clearly higher. Smaller differences mean nothing,
+// because a finding covers several minutes and two disks of the same model differ by chance. A voter with an unknown or
+// old measurement is no target. If the leader's writes hang or fail, or no read returns through it in time, nothing is
+// compared: such a leader serves no client, no measurement can be exchanged through it, and any voter that published OK
+// is better.
 //
 // Leadership does not circulate: it only moves from an unhealthy host to a healthy one, and the wait doubles with each
 // further transfer in a row. After a failed attempt, which moved no leadership, the next one follows sooner, and each
@@ -256,7 +257,7 @@ func (v View) notBetter(m Member) string {
 }
 
 // writesOldest is the maximum age of a host's write measurement. While the leader is slow, a host publishes a changed
-// one at once, and an unchanged one every ten minutes.
+// measurement at once, and an unchanged one every ten minutes.
 const writesOldest = 15 * time.Minute
 
 // comparesWrites reports whether slow writes alone keep this host from leading, and it still serves.
@@ -290,7 +291,7 @@ func (v View) notFaster(h Host) string {
 	case known && h.Writes.Mean > v.Health.Writes:
 		return why
 	case faster(own.P90, other.P90):
-		return fmt.Sprintf("takes up to %s for nine writes in ten, and this host %s", durationfmt.Text(other.P90),
+		return fmt.Sprintf("takes up to %s for nine of ten writes, and this host %s", durationfmt.Text(other.P90),
 			durationfmt.Text(own.P90))
 	case faster(other.P50, own.P50), faster(other.P90, own.P90),
 		own.Tails >= tailsCompared && own.Tails >= 3*other.Tails:
@@ -317,8 +318,8 @@ func (v View) meanNotFaster(h Host) string {
 		return "measured its writes too long ago, " + durationfmt.Seconds(other.Age)
 	case own-other.Mean < other.Mean/2:
 		const shown = 10 * time.Microsecond
-		return fmt.Sprintf("takes up to %s for a write, and this host %s", durationfmt.Text(other.Mean.Round(shown)),
-			durationfmt.Text(own.Round(shown)))
+		return fmt.Sprintf("takes %s for a write on average, and this host %s",
+			durationfmt.Text(other.Mean.Round(shown)), durationfmt.Text(own.Round(shown)))
 	}
 	return ""
 }

@@ -222,7 +222,7 @@ func (v View) nextToLeave() string {
 			return text
 		}
 	}
-	for m := range v.Cluster.voters() { // a doubt that keeps the first voter from leaving keeps all others, too
+	for m := range v.Cluster.voters() { // a doubt that holds back the first voter holds back all others, too
 		if doubt := v.notProven(m, health.Maintenance); doubt != "" && m.PeerURL != list[0].PeerURL {
 			return fmt.Sprintf("%s leaves next, but voter %s %s", list[0].Name, m.label(), doubt)
 		}

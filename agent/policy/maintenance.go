@@ -216,8 +216,8 @@ func cycleVetoes() []veto {
 	}
 }
 
-// restartOfStopped keeps a restart or a command from starting an etcd that an operator has stopped, because the
-// operator may be working on it.
+// restartOfStopped keeps work that the agent does by itself, such as a restart, from starting an etcd that an operator
+// has stopped, because the operator may be working on it.
 func restartOfStopped(v View) (string, bool) {
 	_, listed := v.member()
 	if !listed || !v.Asked.Work.info().automatic || v.Asked.Stopped || v.Unit.State != UnitInactive {
@@ -242,7 +242,7 @@ func nonMemberEtcdRuns(v View) (string, bool) {
 	return "etcd is " + string(v.Unit.State) + " here, but does not run a member that can be stopped cleanly", true
 }
 
-// neverStarted reports whether a member is a learner that has never served. Its host does not count as a member's.
+// neverStarted reports whether a member is a learner that has never served. Its host counts as a host without a member.
 func neverStarted(m Member) bool { return m.Learner && m.Name == "" }
 
 func memberUnitUnusable(v View) (string, bool) {
@@ -362,7 +362,7 @@ func queued(v View) []Host {
 // and the IDs of the hosts whose records it reads then. Only the next host in the queue observes earlier, so that its
 // operation begins within a second after the previous one ends. The next host is the first in the queue, or the second
 // if the first is in its operation, or has just ended it and may not have published that yet. While the membership
-// settles, it observes when the settle time ends.
+// settles, the next host observes when the settle time ends.
 func lookAgain(v View, code ReasonCode) (after time.Duration, behind []string) {
 	line := queued(v)
 	own := slices.IndexFunc(line, func(h Host) bool { return h.ID == v.Self.ID })

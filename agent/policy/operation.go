@@ -50,7 +50,7 @@ const KindRemove = "remove"
 const KindLeave = "leave"
 
 // KindReplace is the kind of operation that replaces a dead or unhealthy voter: a join whose record names the member to
-// remove. The operation's host is the one that joins.
+// remove. The operation's host is the one that joins, or a voter's host that removes a surplus voter.
 const KindReplace = "replace"
 
 // operation declares a kind of operation. To add one, declare it in a file of its own, list it below, and let concerns
@@ -240,8 +240,8 @@ func underLock(v View, why string) (Decision, bool) {
 	return Decision{}, false
 }
 
-// othersOperation lets a voter's agent end another host's operation whose agent is gone. It takes no other step in
-// another host's operation.
+// othersOperation lets a voter's agent end the operation of another host whose agent is gone. The voter's agent takes
+// no other step in such an operation.
 func othersOperation(v View) (Decision, bool) {
 	op := v.Op
 	if op == nil || op.Host == v.Self.ID || !v.Cluster.Reachable || v.foreign() {

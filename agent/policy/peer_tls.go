@@ -36,9 +36,9 @@ type PeerFiles struct {
 func ChecksPeerFiles(s Self) bool { return secured(s.NewPeerURL) && !secured(s.PeerURL) }
 
 // RequestsPeers reports whether a host sends test requests to the https members that an operation asks about.
-// configured reports whether its configuration has a peer certificate; peerURL is its member's. If the URL is https
-// and no certificate is configured, etcd's own unit names one that quorumd does not know. Such a cluster uses https
-// already, so etcd's own connections are proof enough.
+// configured reports whether its configuration has a peer certificate; peerURL is the URL of its member. If the URL is
+// https and no certificate is configured, etcd's own unit names one that quorumd does not know. Such a cluster uses
+// https already, so etcd's own connections are proof enough.
 func RequestsPeers(configured bool, peerURL string) bool { return configured || !secured(peerURL) }
 
 // PeerTLSProblem returns why this host's etcd cannot use https between members as configured, or that this is unknown

@@ -29,7 +29,7 @@ func (c Cluster) passing() iter.Seq[Member] {
 }
 
 // learnerLast reports whether this host, which is to become a permanent learner, waits for voters and standbys: they
-// join first, and a voter that is to be replaced is replaced first (giveUp rolls back a join that has just begun then).
+// join first, and a voter that is to be replaced is replaced first (giveUp then rolls back a join that has just begun).
 func learnerLast(v View) (string, bool) {
 	if target, place := joinTarget(v); !place || target != RoleLearner {
 		return "", false

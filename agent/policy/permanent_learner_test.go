@@ -202,7 +202,7 @@ func TestNoHostWaitsForAStandbyThatIsNotToBeOne(t *testing.T) {
 	if text, differ := standbysDiffer(v); !differ || text != want {
 		t.Errorf("%q, %t", text, differ)
 	}
-	v.Hosts = append(v.Hosts, ready("n6", RoleSpare)) // it becomes the standby, although n5 ranks first
+	v.Hosts = append(v.Hosts, ready("n6", RoleSpare)) // n6 becomes the standby, although n5 ranks first
 	v.Self.ID, v.Self.Name, v.Self.PeerURL, v.Self.Learner = "n6", "n6", peerPrefix+"n6", false
 	v.PlaceFreeFor = 0
 	if d := Decide(v); d.Step.Kind != StepTakeLock {
@@ -329,7 +329,7 @@ func TestADeadVoterIsReplacedNextToAPermanentLearner(t *testing.T) {
 	base := func() View {
 		v := deadView()
 		withPermanent(&v)
-		v.Cluster.Members[2].MaxLearners = 0 // its host has no record any more
+		v.Cluster.Members[2].MaxLearners = 0 // its host no longer has a record
 		v.Hosts[len(v.Hosts)-1].Sees = v.Hosts[0].Sees
 		return v
 	}

@@ -86,7 +86,7 @@ func against(v View, list []veto) []Reason {
 }
 
 // waiting returns the first of this host's own reasons not to act next, or an empty code if the host is ready. A voter
-// has already joined, so only its own request can make it wait.
+// has already joined, so only an identity conflict or its own request can make it wait.
 func waiting(v View) ReasonCode {
 	voter := roleOf(v) == RoleVoter
 	for _, veto := range vetoes() {
@@ -431,7 +431,7 @@ func selfReady(v View) bool { return roleOf(v) == RoleJoining || waiting(v) == "
 
 func evenVoters(v View) (string, bool) {
 	target, place := joinTarget(v)
-	keeps := v.Op.joins() && v.Op.info().removes != nil && v.Op.Host == v.Self.ID // a replacement keeps the number
+	keeps := v.Op.joins() && v.Op.info().removes != nil && v.Op.Host == v.Self.ID // the number of voters stays
 	if !place || target != RoleVoter || keeps {
 		return "", false
 	}

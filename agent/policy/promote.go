@@ -68,7 +68,7 @@ func promote(v View, m Member) Decision {
 	if m.Errors {
 		return wait(LearnerNotSteady, "the learner reports errors")
 	}
-	// a standby may replace a voter that was removed just now
+	// a standby does not wait: it may replace a voter that was just removed
 	if v.Cluster.StableFor < v.Limits.Settle && !m.Standby {
 		return wait(Settling, "the membership changed %s ago",
 			durationfmt.Tenths(v.Cluster.StableFor))

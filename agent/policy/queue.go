@@ -39,7 +39,7 @@ type QueueNote struct {
 // noteQueue returns the new queue on the host that maintains it: the first voter whose agent is present. Two hosts may
 // maintain it without harm, since the queue only names the hosts that read in every round. While a voter does not
 // answer, no host can join, and the named hosts report that they are not ready. If they were replaced in the queue
-// then, it would name every host of the fleet, one after another.
+// then, the queue would name every host of the fleet, one after another.
 func noteQueue(v View, role Role) QueueNote {
 	if !v.HostsFresh || v.foreign() || !keepsQueue(v, role) {
 		return QueueNote{}

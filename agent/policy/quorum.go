@@ -162,7 +162,7 @@ func spareText(voters int) string {
 	case 2:
 		return "two voters tolerate no failure"
 	}
-	return fmt.Sprintf("%d voters are an even number: wait until it is odd", voters)
+	return fmt.Sprintf("%d is an even number of voters: wait until it is odd", voters)
 }
 
 // mayGrow reports whether a voter may be added. target is the configured number of voters, and ready the number of

@@ -47,7 +47,7 @@ func TestWhyVotersTolerateNoFailure(t *testing.T) {
 	for voters, want := range map[int]string{
 		1: "it is the only voter: without it there is no cluster",
 		2: "two voters tolerate no failure",
-		4: "4 voters are an even number: wait until it is odd",
+		4: "4 is an even number of voters: wait until it is odd",
 	} {
 		if got := spareText(voters); got != want {
 			t.Errorf("the text for %d voters is %q, want %q", voters, got, want)

@@ -220,10 +220,10 @@ func urlUnverified(v View) string {
 	}
 	switch {
 	case len(silent) > 0:
-		return "waiting until " + joinNames(silent) + " reports a connection to " + v.Self.PeerURL +
+		return "waiting for " + joinNames(silent) + " to report a connection to " + v.Self.PeerURL +
 			" and that both ports of this host are open" + why
 	case len(absent) > 0:
-		return "no quorumd reports whether " + joinNames(absent) + " is connected to " + v.Self.PeerURL
+		return "no quorumd reports a connection of " + joinNames(absent) + " to " + v.Self.PeerURL
 	}
 	return ""
 }

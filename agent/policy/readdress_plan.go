@@ -28,7 +28,8 @@ func ReaddressPlan(v View, hosts []RolloutHost) (steps []PlanStep) {
 	})
 }
 
-// planned returns the steps that each host adds, in the order of a rollout. They change no member.
+// planned calls each for every host, in the order of a rollout, and returns the steps that these calls add. None of
+// them changes a member.
 func planned(v View, hosts []RolloutHost, each func(h RolloutHost, add func(text string))) (steps []PlanStep) {
 	rank := func(h RolloutHost) int {
 		i := slices.IndexFunc(v.Hosts, func(o Host) bool { return o.ID == h.ID })
@@ -49,7 +50,7 @@ func planned(v View, hosts []RolloutHost, each func(h RolloutHost, add func(text
 	return steps
 }
 
-// leaderMoves adds the step that the host of the leader begins with.
+// leaderMoves adds the leadership transfer with which the leader's host begins.
 func leaderMoves(v View, h RolloutHost, add func(string)) {
 	for m := range v.Cluster.voters() {
 		if m.PeerURL == h.PeerURL && m.Leader {

@@ -81,7 +81,7 @@ func (f fleet) agents(decide func(View) Decision) ([]fleet, error) {
 	for i := range f.hosts {
 		s := f.seen(i)
 		if !s.planned && !f.late(i) {
-			continue // it waits for operators or is done; see package model
+			continue // the host waits for operators or is done; see package model
 		}
 		v := s.view()
 		if !s.planned {

@@ -139,7 +139,7 @@ func AgainstRemovals(v View) *Refusal {
 }
 
 // AgainstRemoval returns why this host rejects a removal, or nil. It rejects a removal at once if waiting would not
-// help: the member is this host's own, the voter answers, the others would have no quorum without it, or a snapshot is
+// help: the member is this host's own, the voter answers, the removal would put the quorum at risk, or a snapshot is
 // required first and the operator has not waived it.
 func AgainstRemoval(v View, r Removal, withoutSnapshot bool) *Refusal {
 	if m, _ := v.memberByID(r.MemberID); m.PeerURL == v.Self.PeerURL {
@@ -346,8 +346,9 @@ func MemberNamed(v View, name string, removed bool) (Member, *Refusal) {
 	return Member{}, &Refusal{NoSuch, "", "no member has that name or ID", there}
 }
 
-// surplus reports whether there are more voters than configured and none is removed automatically: a replaced voter
-// became healthy again before it was removed. No record shows which voter to remove, and only an operator removes a
+// surplus reports whether all voters are live and there are more than the size of the cluster. Either the next voter is
+// about to leave, because the cluster was resized or a host was retired, or a replaced voter became healthy again
+// before it was removed. In the latter case no record shows which voter to remove, and only an operator removes a
 // healthy voter. A voter that is down or unhealthy is reported instead.
 func surplus(v View) (string, bool) {
 	voters, live := v.Cluster.Counts()

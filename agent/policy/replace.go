@@ -158,8 +158,8 @@ func (v View) severalImpaired(countWarm bool) (string, bool) {
 	if domain != "" && !spread && !shared {
 		return "", false
 	}
-	return fmt.Sprintf("%d voters look unhealthy or dead together, in more than one failure domain: %s", len(impaired),
-		strings.Join(names[:min(len(names), mostNamed)], ", ")), true
+	return fmt.Sprintf("%d voters look unhealthy or dead together, and are not all the voters of one failure "+
+		"domain: %s", len(impaired), strings.Join(names[:min(len(names), mostNamed)], ", ")), true
 }
 
 // replaceAtRisk reports whether the remaining voters are too few or not all known to be healthy. The replaced voter and
@@ -243,7 +243,7 @@ func notNext(v View) (string, bool) {
 		return "other hosts go first", true
 	}
 	who, found := v.outgoing()
-	if k, kept := v.keptVoter(who.Member, v.Self.ID); found && who.Live && kept { // if it dies, any host replaces it
+	if k, kept := v.keptVoter(who.Member, v.Self.ID); found && who.Live && kept { // a dead voter's place is not kept
 		return v.keptText(k), true
 	}
 	list := candidates(v, RoleVoter, selfReady(v))
@@ -371,8 +371,8 @@ func carryReplace(v View) Decision {
 }
 
 // abortReason returns why the voter to be replaced is not removed, if there is a reason. It is checked in every round
-// until the voter is gone. Once the removal may have reached etcd, conditions that are likely to pass do not end it,
-// and [removeDead] waits.
+// until the voter is gone. Once the removal may have reached etcd, conditions that are likely to pass do not end the
+// operation, and [removeDead] waits.
 func abortReason(v View) (ReasonCode, string) {
 	if v.Limits.DeadGrace == 0 && v.Limits.UnhealthyGrace == 0 || v.Op.Target != RoleVoter {
 		return OperationRejected, "this host's configuration does not allow this replacement"
@@ -427,8 +427,8 @@ func replacesEarly(v View) (string, bool) {
 		durationfmt.Text(v.Limits.DeadGrace)), true
 }
 
-// removeDead removes the dead voter. Every live voter's host must have reported on it after the operation was recorded,
-// and again before the removal is sent to etcd.
+// removeDead removes the dead voter. Every other voter's host must have reported on the dead voter after the operation
+// was recorded, and again before the removal is sent to etcd.
 func removeDead(v View, dead Member) Decision {
 	// These conditions may pass: the others tolerate no removal now, or this host may not replace the voter.
 	// abortReason limits the wait.

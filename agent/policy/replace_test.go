@@ -26,7 +26,8 @@ func standbyOfDead() View {
 	return v
 }
 
-// replacing puts this host's replacement of n3 in flight. All voters have answered its question about n3.
+// replacing puts this host's replacement of n3 in flight. All other voters' hosts have reported on n3 since the record
+// was written.
 func replacing(base func() View, phase OpPhase) func() View {
 	return func() View {
 		v := base()
@@ -39,7 +40,7 @@ func replacing(base func() View, phase OpPhase) func() View {
 			v.Op.PeerURL = v.Self.PeerURL
 		}
 		for i := range v.Hosts {
-			v.Hosts[i].Answered = v.Hosts[i].ID != v.Self.ID // this host asks, so only the others answer
+			v.Hosts[i].Answered = v.Hosts[i].ID != v.Self.ID // the other hosts report to this one
 		}
 		return v
 	}

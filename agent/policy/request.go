@@ -281,8 +281,8 @@ func (s Request) EtcdStarted() Request {
 	return s
 }
 
-// StartsProgram records that the command's program is about to be started, unless it was before; valid is false if the
-// request has ended.
+// StartsProgram records that the command's program is about to be started, unless it was started before; valid is false
+// if the request has ended.
 func (s Request) StartsProgram() (next Request, valid bool) {
 	if !s.Ended && s.Ran == HooksNone {
 		s.Ran = HooksRunning
@@ -304,7 +304,7 @@ func (s Request) OperationEnds() Request {
 }
 
 // GivenUp records that the operation is about to end, and that the request waits for a new one. Otherwise, if the agent
-// crashed after the operation's record is deleted, the missing record would look like a release.
+// crashed after the operation's record was deleted, the missing record would look like a release.
 func (s Request) GivenUp() Request {
 	s.Seen, s.Begun, s.Recalled = false, false, ""
 	return s
@@ -326,7 +326,7 @@ type Request struct {
 	Interruptible bool `json:"interruptible,omitempty"`
 
 	Ended   bool `json:"ended,omitempty"`   // an operator has ended the request, or its operation is about to end
-	Waived  bool `json:"waived,omitempty"`  // an operator ended it although the hooks that run afterwards had failed
+	Waived  bool `json:"waived,omitempty"`  // an operator has waived the failed hooks that run once etcd is back
 	Seen    bool `json:"seen,omitempty"`    // the request's operation was observed in etcd, and is in flight
 	Stopped bool `json:"stopped,omitempty"` // this agent has stopped etcd for the request, and has not started it since
 	// Recalled is why the agent has called the work off; empty if it has not.

@@ -27,7 +27,7 @@ type Size struct {
 // IsSize reports whether a cluster may have that number of voters: it is odd and at most [MaxVoters].
 func IsSize(voters int) bool { return voters%2 == 1 && voters >= 1 && voters <= MaxVoters }
 
-// SizeOf returns the size that counts, given the configured one and the recorded one, which is nil if there is none. If
+// SizeOf returns the size in effect, given the configured one and the recorded one, which is nil if there is none. If
 // the record cannot be read or has no valid size, the cluster keeps its number of voters.
 func SizeOf(configured Target, recorded *Size, unreadable bool, c Cluster) Target {
 	t := configured
@@ -58,7 +58,7 @@ func AgainstResize(v View, voters int, withoutSnapshot bool) *Refusal {
 	wrong := func(text, hint string) *Refusal { return &Refusal{Wrong, "", text, hint} }
 	switch {
 	case voters < 1 || voters > MaxVoters:
-		return wrong(fmt.Sprintf("%d voters are not between 1 and %d", voters, MaxVoters),
+		return wrong(fmt.Sprintf("%d voters: the number must be between 1 and %d", voters, MaxVoters),
 			"1, 3, 5 or 7 voters are usual")
 	case voters%2 == 0:
 		return wrong(fmt.Sprintf("%d voters tolerate only as many failures as %d", voters, voters-1),

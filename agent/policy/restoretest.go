@@ -261,7 +261,7 @@ func (v View) againstRestoreTest(h Host) string {
 	return ""
 }
 
-// whyNoRestoreTest returns why each host runs no restore test.
+// whyNoRestoreTest returns, for each host, why it runs no restore test.
 func (v View) whyNoRestoreTest() string {
 	var all []string
 	for _, h := range v.Hosts[:min(len(v.Hosts), mostUnfit)] {

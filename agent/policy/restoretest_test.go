@@ -294,7 +294,7 @@ func TestARestoreTestEndsOnAHostInAnOperation(t *testing.T) {
 		"this host joins":                   {&Op{Kind: KindJoin, Host: "n5"}, "this host is in an operation (join)"},
 		"this host is in its own operation": {&Op{Kind: KindCycle, Host: "n5"}, "this host is in an operation (cycle)"},
 	} {
-		for _, every := range []time.Duration{0, 24 * time.Hour} { // 0: requested by an operator only
+		for _, every := range []time.Duration{0, 24 * time.Hour} { // 0: only operators request tests
 			v := restoreTestView()
 			v.Op, v.Backup.RestoreTest.Every = c.op, every
 			if n := noteRestoreTest(v); n.End != c.end || n.End != "" && n.Run {

@@ -107,7 +107,7 @@ func withoutLost(v View, lost Member) View {
 	v.Cluster.Members = slices.DeleteFunc(slices.Clone(v.Cluster.Members), func(m Member) bool {
 		return m.ID == lost.ID
 	})
-	if voters, live := v.Cluster.Counts(); voters > live { // the others wait for a second one
+	if voters, live := v.Cluster.Counts(); voters > live { // another voter is down, too, and hosts still wait for it
 		return v
 	}
 	for i := range v.Hosts {

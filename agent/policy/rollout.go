@@ -21,7 +21,7 @@ type Rollout struct {
 	Upgrade         string        // the etcd version to reach; empty if the rollout is not an upgrade
 	WithoutSnapshot bool          // an operator waived the snapshot
 	Hold            bool          // the rollout has yet to pause before the last member with an older minor version
-	Began           time.Duration // since the rollout was started or last resumed
+	Began           time.Duration // time since the rollout was started or last resumed
 	Over            bool          // the rollout is aborted or done
 	Raises          bool          // the rollout ends with the point of no return
 	Downgrade       bool          // the rollout lowers the cluster version to that of Upgrade

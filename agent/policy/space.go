@@ -28,17 +28,17 @@ const (
 	PermitValid = 20 * time.Minute
 	// DefragmentMax is the longest time that an agent waits for an online defragmentation.
 	DefragmentMax = 15 * time.Minute
-	// DefragmentAgain is when a defragmentation that failed or had no effect is tried again: keys may have been
-	// deleted.
+	// DefragmentAgain is the time after which a defragmentation that failed or had no effect is tried again: by then,
+	// keys may have been deleted.
 	DefragmentAgain = 5 * time.Minute
-	// PermitTaken is when the next permit may be claimed.
+	// PermitTaken is the time after a claim from which the next permit may be claimed.
 	PermitTaken = PermitValid + DefragmentMax
 	// PermitSettle is for how long there must have been no alarm before agents write new permits. By then every agent
 	// has seen that the alarm is over, or has not looked for so long that its permit no longer counts.
 	PermitSettle = time.Minute
-	// overPercent of its quota is where a database is too large to disarm the alarm: etcd would soon raise it again.
+	// A database of at least overPercent of its quota is too large to disarm the alarm: etcd would soon raise it again.
 	overPercent = 90
-	// livePercent of its quota is where the data in use is too large for a defragmentation to help.
+	// If the data in use is at least livePercent of the quota, a defragmentation does not help.
 	livePercent = 80
 	// compactSettle is how long the members may take to remove what a compaction has released.
 	compactSettle = time.Minute
@@ -54,7 +54,7 @@ type Space struct {
 	// Keep is the oldest revision that a compaction must keep: the current one of space.retain ago. 0 if this agent has
 	// not run for that long.
 	Keep      int64
-	Compacted time.Duration // since this agent last compacted the keys for this alarm; or Never
+	Compacted time.Duration // time since this agent last compacted the keys for this alarm, or Never
 	Kept      int64         // the oldest revision that this compaction kept; 0 if there was none
 	// Attempts are the online defragmentations for this alarm that have ended since this compaction, within
 	// DefragmentAgain.
@@ -124,8 +124,8 @@ func remedy(v View) Decision {
 	for _, m := range v.Cluster.Members {
 		switch { // if a member that does not answer is over its quota when it returns, it raises the alarm again
 		case m.Live && m.Database.Quota == 0:
-			return wait(EtcdNoSpace, "the quota of member %s is unknown, because a member's status contains it only "+
-				"since etcd 3.6: free space by hand", m.label())
+			return wait(EtcdNoSpace, "the quota of member %s is unknown, because only etcd 3.6 and newer report it: "+
+				"free space by hand", m.label())
 		case m.Live && m.Database.Over():
 			over = append(over, m)
 		}

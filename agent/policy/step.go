@@ -79,9 +79,10 @@ type StepInfo struct {
 	Doing  string // what the agent does, worded to follow "quorumd is "
 }
 
-// The numbers of calls. Writing a record takes one call, and one to confirm the lock; a membership change also lists
-// the members before and after it. etcd answers a change that it cannot commit only after 7 s. Steps do not wait for
-// that answer, since the next round reads the outcome anyway.
+// The numbers of calls, not counting the one that confirms the lock. A record is written in one call and the lock is
+// taken in two. A membership change takes three, because the members are listed before and after it. etcd answers a
+// change that it cannot commit only after 7 s. Steps do not wait for that answer, since the next round reads the
+// outcome anyway.
 const (
 	quick  = 2
 	member = 3

@@ -61,7 +61,7 @@ func TestSurplusVotersAreReportedIfNoHostRemovesOne(t *testing.T) {
 	if d := Decide(fourVoters()); d.Reasons[0].Code != TooManyVoters || d.Step.Kind != StepNone {
 		t.Errorf("at rest it is not the first reason: %+v", d)
 	}
-	other := fourVoters() // a reason with precedence turns it into a caution
+	other := fourVoters() // behind a reason with precedence, TooManyVoters is reported as a caution
 	other.Health = Health{State: health.OK}
 	other.Unit.NotAtBoot = true
 	if d := Decide(other); !slices.ContainsFunc(d.Reasons, func(r Reason) bool { return r.Code == TooManyVoters }) {

@@ -98,8 +98,8 @@ func (v View) reportedUnhealthy(m Member) (s UnhealthyVoter, why string) {
 	return s, ""
 }
 
-// passingTimes is how many times the grace period a disk gets that is only slow. Most such disks become fast again by
-// themselves: a full write cache, a RAID check, a learning battery and a backup take less than an hour.
+// passingTimes is the factor by which the grace period is longer for a disk that is only slow. Most such disks become
+// fast again by themselves: a full write cache, a RAID check, a learning battery and a backup take less than an hour.
 const passingTimes = 6
 
 // graceLeft returns for how much longer a host's health state must last before its voter may be replaced. A disk that
@@ -376,8 +376,8 @@ func joinAsExtra(v View, m Member, listed bool) Decision {
 }
 
 // completeReplace removes the voter that this host has replaced, after transferring its leadership. This host votes by
-// then, so the other voter is removed even if it has recovered, provided that there is a surplus voter. It stays if it
-// has recovered and a third voter is dead or unhealthy: a later operation then removes that one instead.
+// then, so the other voter is removed even if it has recovered, provided that there is a surplus voter. The other voter
+// stays if it has recovered and a third voter is dead or unhealthy: a later operation then removes the third one.
 func completeReplace(v View, m, who Member) Decision {
 	if v.Op.Phase != PhaseRemoving {
 		if d := finishJoin(v, m); d.Step.Kind != StepEndOp || m.DownFor > v.Limits.LearnerStall {

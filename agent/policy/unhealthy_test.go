@@ -192,8 +192,8 @@ func TestAnUnhealthyVoterIsNamedWithTheEvidenceAndItsReplacement(t *testing.T) {
 		},
 		"another member is unhealthy": {
 			func(v *View) { v.Hosts[1].Health = health.Slow },
-			says + "another host may replace it, but: 2 voters look unhealthy or dead together, in more than " +
-				"one failure domain: n2 is SLOW, n3 is SLOW",
+			says + "another host may replace it, but: 2 voters look unhealthy or dead together, and are not all " +
+				"the voters of one failure domain: n2 is SLOW, n3 is SLOW",
 		},
 		"the daily limit is reached": {
 			func(v *View) { v.Repairs, v.Limits.RepairsPerDay = 2, 2 },

@@ -116,7 +116,7 @@ func startLater(v View, format string, args ...any) Decision {
 		return wait(StepFailed, "%s", v.Failed.Text)
 	}
 	d := wait(Starting, format, args...)
-	if text, older := incompatibleText(v); older { // the likely cause, unless it is the last member of an upgrade
+	if text, older := incompatibleText(v); older { // the likely cause, except for the last member of an upgrade
 		d.Reasons = append(d.Reasons, Reason{VersionIncompatible, text})
 	}
 	return d

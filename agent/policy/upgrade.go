@@ -62,8 +62,8 @@ func (v Version) minorText() string {
 
 // AgainstUpgrade returns why etcd may not be rolled out in this version, or nil. A version that cannot be parsed is not
 // checked. A rollout within a minor version, and one that goes back, may repair a cluster: only an upgrade requires
-// every member to answer and to be healthy. None starts while a host is taken down, because its operation may install
-// yet another version.
+// every member to answer and to be healthy. No rollout of a program starts while a host is taken down, because that
+// host's operation may install yet another version.
 func AgainstUpgrade(v View, w Work, version string) *Refusal {
 	to := ParseVersion(version)
 	if op := v.Op; op != nil && op.info().down && w.RunsProgram() {
@@ -77,7 +77,7 @@ func AgainstUpgrade(v View, w Work, version string) *Refusal {
 		return to.minor().Less(m.Version.minor())
 	})
 	switch {
-	case back && !rises: // even to a version with known faults, because the members ran it before the upgrade
+	case back && !rises: // allowed even if the version has known faults, because the members ran it before the upgrade
 		return againstRollback(v, to)
 	case !v.Limits.AllowUnsafe && !to.Tested():
 		return conflicts(VersionUntested, fmt.Sprintf("quorumd is tested with etcd up to %s, not with %s",

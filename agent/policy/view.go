@@ -185,7 +185,7 @@ type Unit struct {
 	Detail     string        // explains State, such as an exit code or why the state is unknown
 }
 
-// Never is a duration that has not begun.
+// Never is the time since an event that has not happened.
 const Never = time.Duration(1<<63 - 1)
 
 // DataState is the type of content in the data directory.

@@ -36,8 +36,8 @@ func (r *Round) Answering() (n int) {
 }
 
 // AnswersNow reports whether this host's observations of the member to be replaced are newer than the record in etcd
-// that asks for them. Without such a record or an operation it returns true. If a new peer URL is to be verified, it
-// reports whether this host reaches that member.
+// that asks for them. Without such a record or an operation it returns true. In a readdress, it reports whether this
+// host reaches the members that the operation asks about.
 func (r *Round) AnswersNow() bool {
 	if r.AskedSince == 0 || r.Op == nil {
 		return true
@@ -81,9 +81,9 @@ func (r *Round) reaches(member uint64) bool {
 		r.PeerRequests.Answered(SecuredURLs(m), r.AskedSince)
 }
 
-// OwnMember returns this host's member in a list: the one that its data belong to, if this host's disk records it as
-// its own, or else the one with its configured peer URL. While the data are unknown, the recorded member counts. Data
-// alone prove nothing: they may be a copy of another host's.
+// OwnMember returns this host's member in a list: the one that its data belongs to, if this host's disk records it as
+// its own, or else the one with its configured peer URL. While the data is unknown, the recorded member counts. Data
+// alone proves nothing: it may be a copy of another host's.
 func (r *Round) OwnMember(list cluster.Membership, peerURL string) (cluster.Member, bool) {
 	d := policy.Data{State: policy.DataUnknown}
 	switch found := r.Data.Value; {
@@ -106,8 +106,8 @@ func (r *Round) OwnMember(list cluster.Membership, peerURL string) (cluster.Memb
 	return list.Recognize(id, peerURL)
 }
 
-// Reachability returns how this host reaches a member according to its probes, with the time since which a lost member
-// is lost by this host's wall clock.
+// Reachability returns how this host reaches a member according to its probes, and since when a lost member has been
+// lost, by this host's wall clock.
 func (r *Round) Reachability(m network.Reading) record.Reachability {
 	to := record.Reachability{MemberID: record.MemberID(m.Member), Peer: m.Peer.State, Client: m.Client.State}
 	if m.Lost {

@@ -32,8 +32,8 @@ func (p PeerRequests) Answered(urls []string, since time.Duration) bool {
 	return true
 }
 
-// PeersAsked returns the members to which the operation in flight asks whether this host's etcd is connected. own is
-// this host's member.
+// PeersAsked returns the members that the operation in flight asks about: whether this host's etcd is connected to
+// them. own is this host's member.
 func (r *Round) PeersAsked(own uint64) (members []cluster.Member) {
 	if !r.AsksConnections() {
 		return nil
@@ -48,7 +48,8 @@ func (r *Round) PeersAsked(own uint64) (members []cluster.Member) {
 }
 
 // Unreached returns why this host does not reach a member that the operation in flight asks about, according to the
-// requests that this host has sent since; empty if all were answered, or if none was sent.
+// requests that this host has sent since it saw the operation's record; empty if all were answered, or if none was
+// sent.
 func (r *Round) Unreached(own uint64) string {
 	if r.AskedSince == 0 || r.PeerRequests.At <= r.AskedSince {
 		return ""

@@ -61,7 +61,7 @@ type Round struct {
 	Renewals HostState[map[string]time.Duration]
 	Clock    HostState[time.Duration]
 	Programs Programs
-	// Fsyncs are the counters of unhealthy voters' etcds, by member ID, as this host has read them.
+	// Fsyncs are the fsync metrics of unhealthy voters' etcds, by member ID, as this host has read them.
 	Fsyncs      map[uint64]policy.Fsyncs
 	FellSilent  bool              // a member that answered in the previous round did not answer in this one
 	ProbeEvery  time.Duration     // how often this host checks a member

@@ -185,7 +185,7 @@ type data struct {
 // belongsTo reports whether the data is that member's.
 func (d *data) belongsTo(m *member) bool { return d.member == m.id && d.cluster == m.etcd.clusterID }
 
-// setMember makes the directory the data of a member.
+// setMember makes the directory hold the data of a member.
 func (d *data) setMember(cluster, member uint64) {
 	d.cluster, d.member, d.leftovers = cluster, member, false
 	if d.members == nil {

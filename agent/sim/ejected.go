@@ -36,7 +36,7 @@ func (p *promises) checkEjectedWait(by *process) {
 	o, was := p.ejections[by.host]
 	early := p.w.plan.timing().LearnerStall + p.staleness()
 	if since := p.w.now() - o.at; was && since < p.cleanFor(o.times)-early {
-		p.breach("P2", by.host, fmt.Sprintf("it joins %s after it was ejected, ejection number %d",
+		p.breach("P2", by.host, fmt.Sprintf("it joins only %s after ejection number %d",
 			since.Round(time.Second), o.times))
 	}
 }

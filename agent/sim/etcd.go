@@ -45,7 +45,7 @@ type member struct {
 	learner        bool
 	removed        bool
 	upSince        time.Duration // when the member's process last started to take part in raft
-	applied        uint64        // the revision applied at appliedAt
+	applied        uint64        // the log index applied at appliedAt
 	term           uint64        // term of the last leader that the member followed
 	appliedAt      time.Duration
 	follows        bool          // the member leads, or follows the leader
@@ -54,8 +54,8 @@ type member struct {
 	promotedAt     time.Duration
 	downAt         time.Duration // when the member last stopped serving; 0 while it serves
 	upAt           time.Duration // when the member last began to serve
-	// reachedAt is the time since which other serving voters have reached its ports without a break, 0 if none does;
-	// reachedTo is when one last did.
+	// reachedAt is when other serving voters began to reach its ports without a break; 0 if none reaches them.
+	// reachedTo is when one last reached them.
 	reachedAt, reachedTo time.Duration
 	received             map[uint64]time.Duration // when the member last received a message, by sender
 	urlAt                time.Duration            // when its peer URL changed, if it was reachable before

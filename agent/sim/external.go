@@ -18,7 +18,7 @@ import (
 // downUntil has passed, and stops an etcd to work on it once the agent reports that this is safe.
 type externalRunner struct {
 	w          *world
-	downUntil  map[*host]time.Duration // how long a crashed or stopped etcd stays down
+	downUntil  map[*host]time.Duration // until when a crashed or stopped etcd stays down
 	workingOn  map[*host]bool          // hosts on which work is in progress
 	operations int
 }
@@ -44,7 +44,7 @@ func runExternalEtcds(w *world, length time.Duration) (operations int) {
 		busy := false
 		for _, h := range w.hosts {
 			o.tend(h)
-			busy = busy || h.maintenanceRequested || o.workingOn[h] || !h.unit.running // only the runner starts it
+			busy = busy || h.maintenanceRequested || o.workingOn[h] || !h.unit.running // only the runner starts etcd
 		}
 		w.mu.Unlock()
 		if w.now() >= end && !busy {

@@ -47,7 +47,7 @@ type host struct {
 	trap                 trap
 	maintenanceRequested bool // a request is pending until an agent has accepted its end
 	program              program
-	workedOn             bool // an operator works on it and relies on its etcd staying down
+	workedOn             bool // an operator works on the host and relies on its etcd staying down
 	interruptible        bool // the host's maintenance may be called off
 	dataCopy             *dataCopy
 	stoppedForPlan       string // ID of the last recovery plan for which etcd was stopped and must not start again

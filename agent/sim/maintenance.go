@@ -245,7 +245,7 @@ func (p *promises) worksOn(h *host) policy.Work {
 // its host.
 func (p *promises) checkStartDuringWork(h *host) {
 	switch {
-	case !h.workedOn || !h.unit.takenDown || p.worksOn(h) != policy.WorkMaintenance: // it ended, and other work began
+	case !h.workedOn || !h.unit.takenDown || p.worksOn(h) != policy.WorkMaintenance: // other work began
 	case h.interruptible:
 		p.checkCalledOff(h)
 	default:

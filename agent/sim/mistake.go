@@ -284,12 +284,12 @@ type forgetsClusterID struct{ hoststate.Files }
 
 func (f forgetsClusterID) Write(path string, data []byte, durable bool) error {
 	if strings.HasSuffix(path, "/seen.json") {
-		return errDisk // the write must fail, or else the agent would take the ID for written
+		return errDisk // the write must fail, or else the agent would assume that the ID is on disk
 	}
 	return f.Files.Write(path, data, durable)
 }
 
-// wrongMemberID returns another member's ID while a condition holds.
+// wrongMemberID misreads the member ID in the data while a condition holds.
 type wrongMemberID struct {
 	agent.DataDir
 	when func() bool

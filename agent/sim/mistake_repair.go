@@ -33,7 +33,7 @@ func repairMistakes() []Mistake {
 			parts: func(p *process, opt *agent.Options) { opt.Etcd = &unreachableAsDead{Etcd: opt.Etcd, p: p} },
 		},
 		{
-			Name: "the grace time of a dead voter is 60 s", Promise: "P2", Text: "after being dead for only",
+			Name: "the grace period of a dead voter is 60 s", Promise: "P2", Text: "after being dead for only",
 			trouble: dies(1), config: func(c *config.Config) { c.Repair.Dead = config.Grace(time.Minute) },
 		},
 		{
@@ -72,7 +72,7 @@ func repairMistakes() []Mistake {
 func unhealthyMistakes() []Mistake {
 	return []Mistake{
 		{
-			Name: "the grace time of an unhealthy voter is 30 s", Promise: "P2", Text: "it has been unhealthy for only",
+			Name: "an unhealthy voter's grace period is 30 s", Promise: "P2", Text: "it has been unhealthy for only",
 			unhealthy: 20 * time.Minute, trouble: func(w *world) { w.makeSlowForGood(w.anyFollower().host) },
 			config: func(c *config.Config) { c.Repair.Unhealthy = config.Grace(30 * time.Second) },
 		},

@@ -26,7 +26,7 @@ type plan struct {
 	Timing        string        // the timing section of the configuration
 	Intruders     bool          // another client writes below quorumd's prefix
 	Dead          time.Duration // the grace period of a dead voter; 0: hosts do not die for good
-	Unhealthy     time.Duration // the grace period of an unhealthy voter, with Dead; 0: it is not replaced
+	Unhealthy     time.Duration // the grace period of an unhealthy voter, only if Dead is set; 0: it is not replaced
 	PerDay        int           // maximum number of replacements per day
 	LostAt        time.Duration // when quorum is lost for good; 0: never
 	LateVoter     bool          // a voter that was believed lost returns with its data
@@ -169,7 +169,7 @@ func (p plan) String() string {
 		lost = fmt.Sprintf(", quorum is lost after %s, one of the lost voters returns: %v", p.LostAt, p.LateVoter)
 	}
 	if p.Resizes {
-		lost += ", it is resized"
+		lost += ", the cluster is resized"
 	}
 	if p.Learner {
 		lost += ", the last host is to be a permanent learner"

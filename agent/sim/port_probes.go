@@ -28,7 +28,7 @@ type probedMember struct {
 	peer     record.PortState
 	client   record.PortState
 	missed   int // consecutive probes in which a port did not accept a connection
-	silent   int // consecutive probes in which neither did
+	silent   int // consecutive probes in which neither port accepted one
 	missedAt time.Duration
 	silentAt time.Duration
 	probedAt time.Duration

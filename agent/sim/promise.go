@@ -247,7 +247,7 @@ func (p *promises) checkOpWrite(by *process, value []byte) {
 		grace := w.plan.timing().OrphanGrace
 		if orphaned := p.orphanedFor(); orphaned < grace-w.plan.timing().Interval {
 			p.breach("P1", by.host,
-				fmt.Sprintf("the operation of %s is adopted after %s without its lock, the grace period is %s",
+				fmt.Sprintf("the operation of %s is adopted after %s without its lock; the grace period is %s",
 					before.HostName, orphaned, grace))
 		}
 	}

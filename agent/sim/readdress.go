@@ -199,7 +199,8 @@ func (w *world) readdressBack() {
 	voters, by := len(w.etcd.voters()), w.hosts[i]
 	if op := w.promises.currentOp(); op != nil && op.Work == string(policy.WorkReaddress) && voters%2 == 0 &&
 		op.Phase == string(policy.PhaseBegun) && w.now()-w.promises.opSince > time.Hour {
-		w.releaseOp(by) // its etcd was restarted by hand, so the host waits for the others instead of ending it
+		// after a manual restart of its etcd, the host waits for the others instead of ending its operation
+		w.releaseOp(by)
 		return
 	}
 	if len(differ) == 0 {
@@ -227,7 +228,8 @@ func (w *world) rolloutInTheWay(voters int) bool {
 		return false
 	}
 	r, err := record.Decode[record.Rollout](kv.Value)
-	waits := r.Work != string(policy.WorkReaddress) || voters < 3 || voters%2 == 0 // its hosts have a conflict
+	// the hosts of other rollouts wait while a configured peer URL conflicts with the registered one
+	waits := r.Work != string(policy.WorkReaddress) || voters < 3 || voters%2 == 0
 	return err == nil && (r.State == record.RolloutPaused || r.State == record.RolloutRunning && waits)
 }
 

@@ -39,7 +39,7 @@ func (w *world) killForGood(h *host) {
 	case !h.powered || h.maintenanceRequested || h.disk.chronic || w.memberLostForGood() != nil || left < w.plan.Voters:
 		return
 	case m != nil && m.learner && left < w.plan.Voters+w.plan.Standbys:
-		return // agents remove it only once another standby is ready
+		return // agents remove a lost standby only once another host is ready to become one
 	case op != nil && op.Host == h.config.Host.ID: // a host lost in maintenance needs an operator
 		return
 	}

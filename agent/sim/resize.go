@@ -89,8 +89,8 @@ func (w *world) resize(h *host, voters int) {
 	})
 }
 
-// loseInMaintenance lets an operator request maintenance of a host. If the host is down for it after a while, it loses
-// its power, and an operator retires it as lost. In the end it comes back all the same.
+// loseInMaintenance lets an operator request maintenance of a host. If the operation is in flight after a while, the
+// host loses its power, and an operator retires it as lost. In the end the host comes back all the same.
 func loseInMaintenance(w *world, h *host, d time.Duration) (end func()) {
 	by := w.hosts[w.faults.IntN(len(w.hosts))]
 	endMaintenance := w.requestMaintenance(h, control.MaintenanceRequest{Work: policy.WorkMaintenance})
@@ -194,8 +194,8 @@ func (p *promises) retires() bool {
 	return false
 }
 
-// checkLeave checks the removal of a voter by its own host when it is applied, because the cluster was resized: there
-// are more voters than the size, the others are up, and the operation is this host's.
+// checkLeave checks a leave when the removal of its voter is applied: the operation is the voter's own host's, there
+// are more voters than the size, and the others are up.
 func (p *promises) checkLeave(by *process, m *member, after time.Duration) {
 	op := p.currentOp()
 	if op == nil || op.Kind != policy.KindLeave || p.overtaken(after) || p.justIntruded() {
@@ -239,7 +239,7 @@ func resizeMistakes() []Mistake {
 	}
 }
 
-// misreadSize reads every size as 3.
+// misreadSize reads a recorded size of 5 as 3.
 type misreadSize struct{ cluster.Etcd }
 
 func (d *misreadSize) Read(ctx context.Context, spans ...cluster.Span) (cluster.Range, error) {

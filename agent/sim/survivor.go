@@ -121,7 +121,7 @@ func (s *survivorData) endCopy(work recovery.Work) {
 	case again && (!own || m.applied == work.Index): // the data was already moved aside, or is unchanged
 		s.state.Complete = true
 	case !own || m.applied != work.Index || m.term != work.Term:
-		s.state.Error = fmt.Sprintf("the data differ from the plan: last entry %d, not %d", h.appliedIndex(),
+		s.state.Error = fmt.Sprintf("the data differs from the plan: last entry %d, not %d", h.appliedIndex(),
 			work.Index)
 	default:
 		s.state.Complete = true

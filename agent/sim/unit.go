@@ -22,14 +22,14 @@ type unit struct {
 	since        time.Duration
 	result       string
 	running      bool // the process exists
-	ranSinceBoot bool // if false, systemd reports no time of a stop
+	ranSinceBoot bool // the unit has run since boot; if not, systemd reports no time of its last change
 	frozen       bool // the process was sent SIGSTOP
 	env          map[string]string
 	// number of starts and exits; an event with an older number is from an earlier process and is ignored
 	starts         int
 	listens        string // the peer URL at which the process listens, or did
 	busHangs       bool
-	byOperator     bool // an operator has stopped it
+	byOperator     bool // an operator has stopped the unit
 	startAfterStop bool // start the unit as soon as it has stopped
 	takenDown      bool // an operation of its host stopped the unit, or found it stopped; the operation will start it
 	byAgent        bool // the host's agent started the process
@@ -162,14 +162,14 @@ func (u *unit) firstStart() bool {
 		contact = contact || (o.host != u.host && o.host.unit.ready() && w.linked(u.host, o.host))
 	}
 	if !contact {
-		u.exit(failed, "exit-code") // cannot fetch cluster info
+		u.exit(failed, "exit-code") // "cannot fetch cluster info from peer urls"
 		return false
 	}
 	if m == nil || !m.learner || !u.envMatches() {
 		if u.host.data.member == 0 {
 			u.host.data.leftovers = true
 		}
-		u.exit(failed, "exit-code") // member count is unequal
+		u.exit(failed, "exit-code") // "member count is unequal"
 		return false
 	}
 	u.host.data.setMember(e.clusterID, m.id)

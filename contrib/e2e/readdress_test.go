@@ -182,7 +182,7 @@ func TestAReaddressWaitsUntilTheNewURLIsReachedOrIsUndone(t *testing.T) {
 	if refused := w.hosts[0].readdress("n2", "n3"); refused != "" {
 		t.Fatal(refused)
 	}
-	const waits = "reports a connection to"
+	const waits = "to report a connection to"
 	w.within(2*formation, "n2 waits for the other hosts", func() bool {
 		return n2.reports(policy.Returning, waits) || n2.reports(policy.NotBack, waits)
 	})

@@ -338,7 +338,7 @@ func (w *world) put(h int, step uint8, gone bool) {
 	case rollBackLeft:
 		w.op, w.opHost, w.opLeft, w.opPhase, w.opID, w.opBoot, w.opOld = 1, w.hosts[h].target, 1, phaseRollback, id, 1,
 			0
-		w.opStandby = w.hosts[w.opHost].named // a learner that has started was a standby, and is lost
+		w.opStandby = w.hosts[w.opHost].named // a started learner without a join is a standby that was lost
 	case beginCycle, beginAgain, setBegun, setReady, setDown, setBack, endCycle, endKeep:
 		w.putCycle(h, step)
 	case beginRemoval, setRemoving, endRemoval:

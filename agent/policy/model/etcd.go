@@ -139,7 +139,8 @@ func (w *world) seesAll(i int) bool {
 	return w.allServe() && (others == 0 || w.hosts[i].blind == 0)
 }
 
-// learnerAt returns the host of the learner that is not a permanent one, or -1; the permanent one's while it joins.
+// learnerAt returns the host of the learner that is not permanent, or of the permanent one while it joins; -1 if there
+// is neither.
 func (w *world) learnerAt() int {
 	for i := range w.n {
 		if w.hosts[i].list == learner && (!w.isPermanent(i) || w.joining(i)) {

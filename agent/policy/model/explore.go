@@ -41,11 +41,11 @@ type Scenario struct {
 	External    bool         // an external manager runs etcd, and stops it when a host is reported safe to stop
 	Defrag      bool         // a command is a defragmentation, which deletes the old database at its end
 	Learner     LearnerScope // the state of the last host's permanent learner at the start
-	MaxLearners uint8        // the limit on learners as every host is configured, at most 3; 0 is etcd's default, 1
+	MaxLearners uint8        // the limit on learners that every host configures, at most 3; 0 is etcd's default, 1
 	Lowered     bool         // the first host's etcd has the limit 1 until an operator restarts it
-	NextLimit   uint8        // the limit on learners of every etcd's next start; 0: unknown
+	NextLimit   uint8        // the limit on learners with which every etcd starts next; 0: unknown
 	Unwilling   bool         // the second host is configured without standbys
-	Upgrade     bool         // an upgrade is paused before the first host's member, which runs the older version
+	Upgrade     bool         // an upgrade is paused: only the first host's member still runs the older version
 	Founders    int          // the number of hosts with a bootstrap request if there are no voters; 0 means 1
 	// Liveness checks from every state whether the cluster reaches its target and becomes quiescent.
 	Liveness bool

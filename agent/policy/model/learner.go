@@ -8,7 +8,7 @@ import "github.com/quorumd/quorumd/agent/policy"
 // learnerState is the host that is configured to have a permanent learner, and the limits on learners.
 type learnerState struct {
 	permanent uint8 // the host with the permanent learner, plus 1; 0 if there is none
-	limit     uint8 // --max-learners as every host is configured
+	limit     uint8 // the --max-learners that every host configures
 	lowered   uint8 // the host whose running etcd still has the limit 1, plus 1; 0 if there is none
 	unwilling uint8 // the host that is configured without standbys, plus 1; 0 if there is none
 }
@@ -103,8 +103,8 @@ func (w *world) limitBlocks(h int) bool {
 	return false
 }
 
-// limitNeeded returns the limit that host h needs to become a learner next to a permanent one, or as one: one place for
-// others, and for every standby if it is to be permanent.
+// limitNeeded returns the smallest limit with which host h may become a learner next to a permanent one, or become a
+// permanent one itself. There must be a place for one more learner and, if h is to be permanent, for every standby.
 func (w *world) limitNeeded(h int) uint8 {
 	need := uint8(1)
 	for i := range w.n {

@@ -42,7 +42,8 @@ func (m *machine) endings() []ending {
 }
 
 // checkLiveness checks the runs from a state. If all faults are healed, the agents must reach the target, whether or
-// not late calls land. If no fault is healed, they must still end a join.
+// not late calls land. If no fault is healed, they must still end joins and removals, and bring back a host that the
+// cluster needs.
 func (m *machine) checkLiveness(from *world) breach {
 	m.inOrder = true
 	defer func() { m.inOrder, m.staysTardy = false, false }()
@@ -156,7 +157,7 @@ func (m *machine) runUntilQuiescent(w *world, e ending) breach {
 		}
 		path = append(path, mark)
 		moved := m.pass(w)
-		loops := slices.Contains(path, endingHash(w, e)) // such as a unit that fails at every start
+		loops := slices.Contains(path, endingHash(w, e)) // a loop, such as a unit that fails at every start
 		if (!moved || loops) && !m.advanceTime(w) && !moved {
 			if found := m.judgeQuiescent(w, e); found != fine {
 				return found

@@ -23,7 +23,7 @@ func nextToLearner(hosts, voters int, class Faults) func(sc *Scenario) {
 	}
 }
 
-// also returns a scope with a further change.
+// also returns a function that sets up a scope and then changes it further.
 func also(scope, change func(sc *Scenario)) func(sc *Scenario) {
 	return func(sc *Scenario) {
 		scope(sc)

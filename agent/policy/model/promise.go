@@ -141,7 +141,7 @@ func promises() map[breach]promise {
 	return all
 }
 
-// generalPromises are all promises except those about replacements.
+// generalPromises are the promises that no other file of this package declares.
 var generalPromises = map[breach]promise{
 	twoHolders:        {"P1", "two agents believe that they hold the lock"},
 	twoChanges:        {"P1", "two membership changes are in flight at once"},

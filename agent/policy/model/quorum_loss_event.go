@@ -163,7 +163,7 @@ func (m *lossMachine) act(w *lossWorld, i int) []lossWorld {
 // place replaces the old data with the copy. A crash may interrupt it between any two of its actions.
 func (m *lossMachine) place(to *lossWorld, i int, stands bool) []lossWorld {
 	h := &to.hosts[i]
-	placedBefore := h.plan != 0 && h.data == recoveredCluster(h.plan) // the cluster only has to be recorded
+	placedBefore := h.plan != 0 && h.data == recoveredCluster(h.plan) // only the record is missing
 	if !stands || h.copyOf != h.plan || h.runs != 0 && !placedBefore {
 		return []lossWorld{*to}
 	}

@@ -36,15 +36,15 @@ type readdressHost struct {
 	sent                    bool                 // the update is in flight
 	sentURL                 uint8                // the URL that the update registers
 	unverified              bool                 // its URL was updated, and not all others have connected since
-	by                      [readdressHosts]bool // the members that have
+	by                      [readdressHosts]bool // the members that have connected since
 	verified                uint8                // the last URL at which all others have connected
 	certificates
 }
 
 // certificates are those of a host in the worlds in which the new URLs are https.
 type certificates struct {
-	process, configured bool // the running etcd has one; the configuration has one
-	unfit               bool // it is not valid for the host's address
+	process, configured bool // the running etcd has a certificate; the configuration names one
+	unfit               bool // the configured certificate is not valid for the host's address
 }
 
 // readdressWorld is one state.
@@ -54,8 +54,8 @@ type readdressWorld struct {
 	lock   int // the holder, or -1
 	op     int // the host of the operation, or -1
 	phase  policy.OpPhase
-	opURL  uint8 // the URL that was registered when it began
-	served bool  // its member has served for as long as it must
+	opURL  uint8 // the URL that was registered when the operation began
+	served bool  // its member has served for the required time
 	owned  bool  // the record has the token of the current lock
 	old    bool  // the record has not changed for longer than every limit
 	// restarted means that etcd of the operation's host has started since the operation began.
@@ -67,7 +67,7 @@ type readdressWorld struct {
 
 // readdressScope limits the events to explore, and may seed a mistake.
 type readdressScope struct {
-	changed int // how many hosts have another URL in their configuration, and a request
+	changed int // the number of hosts with a changed URL in their configuration and a request for a readdress
 	faults  int
 	mistake string
 	// https makes every new URL an https one. At first, the running etcd of the last host has no certificate, although

@@ -226,7 +226,7 @@ func (b *bench) retryUntil(bound time.Duration, ask func(ctx context.Context) er
 	}
 }
 
-// voterToAsk returns a running voter, if possible another one than i.
+// voterToAsk returns a running voter, if possible one other than i.
 func (b *bench) voterToAsk(i int) int {
 	found := -1
 	for g := range b.w.n {

@@ -78,7 +78,7 @@ func (b *bench) replaceWhilePaused(sleeper, before, after int) {
 	}
 	add(before)
 	b.must(b.retryUntil(b.patience, func(ctx context.Context) error { // the leader must not be paused
-		if _, err := b.list(ctx, sleeper); err != nil { // by a linearizable read, so the voter has applied the addition
+		if _, err := b.list(ctx, sleeper); err != nil { // a linearizable read: the voter has applied the addition
 			return err
 		}
 		s, err := b.conn(sleeper).Status(ctx, b.hosts[sleeper].client)

@@ -21,7 +21,7 @@ import (
 
 // learnerClaim is a world of three voters, A to C, and the permanent learner D. E is added as a second learner.
 type learnerClaim struct {
-	limit   uint8 // of every running etcd
+	limit   uint8 // the limit on learners of every running etcd
 	lowered uint8 // the voter whose limit is 1 instead, plus 1; 0 if there is none
 }
 
@@ -40,7 +40,7 @@ func (c learnerClaim) world() *world {
 type learnerBench struct {
 	*testing.T
 	c    *testbed.Cluster
-	peer string // of E, which never starts
+	peer string // the peer URL of E, which never starts
 }
 
 func newLearnerBench(t *testing.T, claim learnerClaim) *learnerBench {

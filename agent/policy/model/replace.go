@@ -19,10 +19,10 @@ type replacementState struct {
 	// this for the grace period.
 	witness uint8 // 1: if it does not answer, it hangs; 2: if it does not answer, it is too slow
 
-	opReplace uint8 // the operation is a replacement; opStandby then means that its host was a standby when it began
+	opReplace uint8 // the operation is a replacement; opStandby means that its host began as a standby
 	rpTarget  uint8 // the host that is replaced
 	rpGone    uint8 // the replaced host's member has left the list
-	opVotes   uint8 // the operation's host was a voter when it began, so no host joins
+	opVotes   uint8 // the operation's host began as a voter, so no host joins
 	// opReported: every voter has reported again since the record was written or, for an aborted replacement, no call
 	// to etcd can be applied any more.
 	opReported uint8

@@ -20,8 +20,8 @@ func (s *observation) confirmedUnhealthy(i int) uint8 {
 // still votes.
 const tardy = 2
 
-// onlyTardyIsDown reports whether the replaced voter is the only one that does not answer, is too slow to, and is not
-// needed for a quorum after its replacement has become a voter.
+// onlyTardyIsDown reports whether the replaced voter is the only one that does not answer, and is merely too slow to
+// answer. In addition, the other voters and the replacement must be a quorum without it.
 func (w *world) onlyTardyIsDown() bool {
 	who := int(w.rpTarget)
 	if w.opReplace == 0 || w.rpGone != 0 || w.witness != tardy || !w.isUnhealthy(who) {

@@ -104,7 +104,7 @@ func (m *machine) requestEvent(w *world, k kind, i int, arg uint8) bool {
 func (m *machine) noteRequest(w *world, i int, c choice) {
 	h := &w.hosts[i]
 	switch c.request {
-	case policy.RequestStays, policy.RequestEnding, policy.RequestRetried: // recordOnDisk handles the last two
+	case policy.RequestStays, policy.RequestEnding, policy.RequestRetried: // recordOnDisk writes the last two changes
 	case policy.RequestSeen: // a request renewed since the operation was recorded copies the record, too
 		s := h.standing()
 		if !s.Begun {

@@ -60,7 +60,7 @@ func (m *machine) requestTransfer(w *world, by int, to uint8) bool {
 	return true
 }
 
-// forgetTransfer ends the request if that host's agent has received it: it is only in memory.
+// forgetTransfer ends the request if that host's agent has received it, because the agent keeps it only in memory.
 func (w *world) forgetTransfer(i int) {
 	if int(w.trHost) == i {
 		w.trRequested = 0

@@ -83,7 +83,7 @@ const clearsSuccessor = maxHosts + 1
 
 // retire applies an operator's request to retire a host, or to undo that. It is refused if too few hosts would be left.
 // A host that is down in maintenance is retired as lost, which releases its operation. With arg, the operator names
-// host arg-1 as its successor, or clears that.
+// host arg-1 as its successor, or clears the successor.
 func (m *machine) retire(w *world, i int, arg uint8) bool {
 	if w.retires >= 2*uint8(m.Retirements) || !w.quorum() {
 		return false

@@ -265,7 +265,7 @@ func (m *rolloutMachine) act(w *rolloutWorld, i int, cut uint8) (found rolloutBr
 func (m *rolloutMachine) begin(w *rolloutWorld, i int, step, cut uint8) {
 	h := &w.hosts[i]
 	if step == rolloutBegin {
-		if h.work == noWork { // an operator has just cancelled it
+		if h.work == noWork { // an operator has just cancelled the request
 			return
 		}
 		h.begun, h.restarted, h.begunIn = begunNow, 0, w.stretch
@@ -287,7 +287,7 @@ func (m *rolloutMachine) stop(w *rolloutWorld, i int, step, cut uint8) (found ro
 		if h.pending != policy.RequestStays { // both writes go to the same file, in order
 			m.write(w, i)
 		}
-		if h.work == noWork || h.ended != 0 { // an operator has just cancelled it
+		if h.work == noWork || h.ended != 0 { // an operator has just cancelled the request
 			return 0
 		}
 		h.stopped = 1

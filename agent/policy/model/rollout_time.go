@@ -66,8 +66,8 @@ func (m *rolloutMachine) failures(w *rolloutWorld, i int, add rolloutAdder) {
 		}
 		to.opWritten()
 	})
-	// This may happen at any time, even during another host's operation. A host detects an old record by its number of
-	// resumes.
+	// The rollout record may be overwritten at any time, even during another host's operation. A host detects an old
+	// record by its number of resumes.
 	for old := max(w.resumed, 2) - 1; old <= w.resumed; old++ {
 		fault(fmt.Sprintf("has the rollout record overwritten with an older one, resumed %d", old),
 			w.waiting>>i&1 == 0, func(to *rolloutWorld, _ *rolloutHost) {

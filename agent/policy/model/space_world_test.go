@@ -15,13 +15,13 @@ const spaceHosts = 3
 
 // spaceHost is one of these hosts.
 type spaceHost struct {
-	down      bool             // its agent
+	down      bool             // its agent does not run
 	permit    bool             // its agent has claimed a permit, which is still valid
 	waited    bool             // its agent has observed this number of permits for longer than one is valid
-	tried     [spaceHosts]bool // the databases that have been defragmented since
+	tried     [spaceHosts]bool // the databases that have been defragmented since the alarm or the compaction
 	compacted bool             // its agent has compacted the keys
 	claims    bool             // its agent is about to claim a permit
-	late      bool             // the permits have changed since it decided that
+	late      bool             // the permits have changed since the agent decided to claim one
 	awaits    int              // the member whose defragmentation its agent awaits, or -1
 }
 
@@ -31,7 +31,7 @@ type spaceWorld struct {
 	over    [spaceHosts]bool // the database is over its quota
 	alarm   bool
 	live    bool // the live data is so large that a defragmentation does not help
-	permits int  // unclaimed
+	permits int  // the number of unclaimed permits
 	leader  int
 	lock    int  // the holder, or -1; it carries out an operation
 	corrupt bool // etcd has raised the CORRUPT alarm

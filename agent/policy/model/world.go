@@ -163,12 +163,12 @@ type world struct {
 	opID      uint8 // the member in the record: 0 not known yet, 1 the listed member of opHost, 2 a removed one
 	opToken   uint8 // the operation record has the current token of the lock
 	opBoot    uint8 // the operation's host has not rebooted
-	opOld     uint8 // the operation has exceeded its limit; a host operation: 1 not written for long, 2 for longer
+	opOld     uint8 // the operation has exceeded its limit; if a host operation, not written for long (1) or longer (2)
 	orphan    uint8 // the operation has been without its lock for the grace period
 
 	opCycle     uint8 // the operation is a host operation; opStandby, opID and orphan have no meaning then
 	opRestarted uint8 // its host's etcd has been started since it began; also set if the record was deleted
-	servedLong  uint8 // its host's etcd has served for as long as it must
+	servedLong  uint8 // its host's etcd has served for the required time
 
 	requests uint8 // number of host operations requested so far
 

@@ -191,7 +191,7 @@ func (s *Store) Txn(in *pb.TxnRequest) (*pb.TxnResponse, error) {
 	}
 	for _, op := range ops {
 		switch op := op.Request.(type) {
-		case *pb.RequestOp_RequestRange: // reads the state before the transaction: no transaction reads its own writes
+		case *pb.RequestOp_RequestRange: // reads the state before the transaction, because none reads its own writes
 			answer, err := s.Range(op.RequestRange)
 			if err != nil {
 				return nil, err
