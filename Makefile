@@ -112,7 +112,8 @@ RACE_LARGE  := $(LONG_FLEETS)|TestTheNextHostInTheQueueKeepsObservingAllOthers|T
 	TestAScrapeIsCheapAndQueriesNothingAtAnyFleetSize|$\
 	TestPageOfTenThousandHostsIsSmallAndShowsUnhealthyHosts
 # Tests that take a minute each on an idle machine, too long for a newcomer: CI runs them in a separate step.
-MORE        := TestThePolicyKeepsItsPromisesInSmallScopes|$\
+MORE        := TestNoEtcdIsStoppedForADowngradeBeforeTheOlderOneCanStart|TestEveryMistakeInADowngradeBreaksItsPromise|$\
+	TestThePolicyKeepsItsPromisesInSmallScopes|$\
 	TestEveryMistakeBreaksItsPromise|TestForgottenDetailsDecideNothing|$\
 	TestAnEventAndItsOperationHaveTheSameEffectOnEtcd|$\
 	TestAClusterIsRecoveredFromQuorumLossOnlyByAPlan|$\

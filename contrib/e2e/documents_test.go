@@ -193,6 +193,13 @@ func ranElsewhere() map[string]otherTest {
 		`upgrade abort --command reinstall-etcd --reason "slower than before"`: {
 			upgraded, "upgrade abort --command reinstall-etcd --reason slow",
 		},
+		`upgrade abort`: {upgraded, "upgrade abort"},
+		`upgrade downgrade 3.6.16 --command reinstall-etcd --reason "slower than before" --dry-run`: {
+			upgraded, "upgrade downgrade 3.6.16 --command reinstall-etcd --reason slow --dry-run",
+		},
+		`upgrade downgrade 3.6.16 --command reinstall-etcd --reason "slower than before" --yes`: {
+			upgraded, "upgrade downgrade 3.6.16 --command reinstall-etcd --reason slow --yes",
+		},
 		`readdress --all --reason 'new subnet' --dry-run`: {
 			readdressed, "readdress --all --dry-run --reason",
 		},
