@@ -24,7 +24,7 @@ func TestMatrixDowngrade(t *testing.T) {
 			t.Skipf("without etcd %s", v)
 		}
 	}
-	w := upgradeWorld(t, chain[0], chain[1:]...)
+	w := upgradeWorld(t, 4, chain[0], chain[1:]...)
 	n1 := w.hosts[0]
 	load := w.load()
 	all := func(version string) {

@@ -19,11 +19,11 @@ import (
 	"github.com/quorumd/quorumd/contrib/testbed/tempdir"
 )
 
-// upgradeWorld makes a world of three voters with this version of etcd, and a fourth host that does not run yet. One
-// command per version installs it: "etcd-v37" replaces the binary by the one of 3.7.
-func upgradeWorld(t *testing.T, version string, others ...string) *world {
+// upgradeWorld makes a world of three voters with this version of etcd; any further hosts do not run yet. One command
+// per version installs it: "etcd-v37" replaces the binary by the one of 3.7.
+func upgradeWorld(t *testing.T, hosts int, version string, others ...string) *world {
 	t.Helper()
-	w := newWorld(t, worldOptions{hosts: 4, voters: 3, each: func(_ int, o *testbed.HostOptions) {
+	w := newWorld(t, worldOptions{hosts: hosts, voters: 3, each: func(_ int, o *testbed.HostOptions) {
 		o.Etcd = filepath.Join(t.TempDir(), "etcd")
 		must(t, os.Symlink(testbed.Etcd(t, version), o.Etcd))
 		o.Set["maintenance.hooks"], o.Set["maintenance.hookTimeout"] = filepath.Join(o.Dir, "hooks"), "20s"
@@ -54,7 +54,7 @@ func (w *world) minors() string {
 		}
 		for _, m := range s.Cluster.Members {
 			if m.Name == h.Options.Name {
-				all = append(all, strings.Join(strings.SplitN(m.Version, ".", 3)[:2], "."))
+				all = append(all, strings.Join(strings.SplitN(m.Version+"..", ".", 3)[:2], "."))
 			}
 		}
 	}
@@ -78,7 +78,7 @@ func TestMatrixUpgrade(t *testing.T) {
 // upgradeBackAndForth upgrades a cluster up to the pause before its last member, takes it back, and upgrades it again
 // to the end.
 func upgradeBackAndForth(t *testing.T, old, next string) {
-	w := upgradeWorld(t, old, next)
+	w := upgradeWorld(t, 3, old, next)
 	n1 := w.hosts[0]
 	from, to := etcdVersion(t, old), etcdVersion(t, next)
 	older, newer := strings.TrimPrefix(old, "v"), strings.TrimPrefix(next, "v")
