@@ -85,7 +85,7 @@ func TestAgentsDefragmentTheirOwnMembers(t *testing.T) {
 			w := allVoters(t, worldOptions{hosts: 3, voters: 3, set: c.set})
 			w.fillTo(c.percent)
 			began, load := time.Now(), w.retrying(20)
-			w.within(remedied, "every agent has defragmented its own member", func() bool {
+			w.within(2*remedied, "every agent has defragmented its own member", func() bool {
 				for _, h := range w.hosts {
 					if !h.defragmentedItself() {
 						return false
