@@ -384,9 +384,9 @@ const (
 type Space struct {
 	// After a NOSPACE alarm etcd rejects every write. alert: quorumd reports it. remediate: in mode manage, each agent
 	// defragments its own member before that, as a maintenance, when the database has reached 90 % of its quota and
-	// enough of it is free. After an alarm, one agent compacts old revisions if the data in use is too large for a defragmentation to help, defragments each database
-	// above 90 % of its quota while etcd runs, one at a time, and disarms the alarm. It needs etcd 3.6 and, if etcd's
-	// authentication is enabled, the role root.
+	// 32 MiB of it are free. After an alarm, one agent compacts old revisions if the data in use is too large for a
+	// defragmentation to help, defragments each database above 90 % of its quota while etcd runs, one at a time, and
+	// disarms the alarm. It needs etcd 3.6 and, if etcd's authentication is enabled, the role root.
 	NoSpace NoSpace `yaml:"noSpace" default:"alert" oneOf:"alert remediate"`
 
 	// How much history of the keys a compaction after a NOSPACE alarm keeps. A client that continues a watch from an

@@ -192,8 +192,8 @@ func maintenanceRules(c *Config) []rule {
 	return []rule{{
 		[]string{"maintenance.windows", "space.defrag"},
 		c.Space.Defrag != DefragWindows || len(m.Windows) > 0,
-		"maintenance.windows is empty, but space.defrag is windows; add a window, such as \"Mon..Fri 02:00-04:00\", or " +
-			"set space.defrag: off",
+		"maintenance.windows is empty, but space.defrag is windows; add a window, such as \"Mon..Fri 02:00-04:00\", " +
+			"or set space.defrag: off",
 	}, {
 		[]string{"maintenance.windows", "maintenance.autoReboot"},
 		!m.AutoReboot || len(m.Windows) > 0,

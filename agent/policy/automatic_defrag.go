@@ -9,9 +9,9 @@ import (
 )
 
 // If the configuration allows it, an agent requests the defragmentation of its own member. Such a request differs from
-// an operator's only in its origin: it waits in the same queue, under the same vetoes and the same lock. The agent makes
-// the request only when the operation could begin at once, so that it delays nobody else's, and withdraws a request that
-// has not begun when its occasion has passed.
+// an operator's only in its origin: it waits in the same queue, under the same vetoes and the same lock. The agent
+// makes the request only when the operation could begin at once, so that it delays no other request, and withdraws a
+// request that has not begun when its occasion has passed.
 
 const (
 	// defragSpare is the free space, in bytes, that a defragmentation needs in addition to the data in use.
@@ -19,8 +19,8 @@ const (
 	// defragDueFor is for how long a defragmentation must have been due before the agent requests it: one odd answer of
 	// a member takes no host down.
 	defragDueFor = time.Minute
-	// leaderDefragDueFor is how long a leader waits at most for other voters whose databases are worth it as well: if it
-	// goes last, its leadership is transferred only once.
+	// leaderDefragDueFor is how long a leader waits at most for other voters whose databases are worth it as well: if
+	// it goes last, its leadership is transferred only once.
 	leaderDefragDueFor = 15 * time.Minute
 	// defragEvery is the minimum time between the end of a request for a defragmentation and the agent's next request;
 	// defragFullEvery replaces it close to the quota. It counts however the request ended, so that the agent neither
@@ -46,8 +46,8 @@ type defragOccasion struct {
 	text    string
 }
 
-// defragOccasions returns the occasions in order of precedence. Close to the quota, the restart of one member costs less
-// than the NOSPACE alarm would.
+// defragOccasions returns the occasions in order of precedence. Close to the quota, the restart of one member costs
+// less than the NOSPACE alarm would.
 func defragOccasions() []defragOccasion {
 	return []defragOccasion{
 		{

@@ -120,11 +120,13 @@ func TestAnAgentRequestsTheDefragmentationOfItsOwnMemberWhenItIsWorthIt(t *testi
 	}
 }
 
-func shut(v *View)       { v.Space.Automatic.Shut = "no maintenance window is open" }
+func shut(v *View) { v.Space.Automatic.Shut = "no maintenance window is open" }
+
 func remediates(v *View) { v.Space.Automatic.Windows, v.Space.Remediate = false, true }
 func rolling(v *View) {
 	v.Rollout = &Rollout{ID: "r", Work: WorkRestart, Runs: true, Waiting: []string{"n1"}}
 }
+
 func ended(ago time.Duration) func(v *View) {
 	return func(v *View) { v.Space.Automatic.Ended = ago }
 }
@@ -171,16 +173,20 @@ func TestAnOperatorsRequestReplacesTheAgentsOwn(t *testing.T) {
 
 func TestDifferentQuotasOfLiveVotersAreReported(t *testing.T) {
 	t.Parallel()
-	const want = "the quota of voter n3 is 1024 MiB, and that of voter n1 is 2048 MiB: the smaller one limits the cluster"
+	const want = "the quota of voter n3 is 1024 MiB, and that of voter n1 is 2048 MiB: the smaller one limits the " +
+		"cluster"
+	third := func(change func(m *Member)) func(v *View) {
+		return func(v *View) { change(&v.Cluster.Members[2]) }
+	}
 	for name, c := range map[string]struct {
 		want   string
 		change func(v *View)
 	}{
-		"equal":                           {"", func(*View) {}},
-		"one is smaller":                  {want, func(v *View) { v.Cluster.Members[2].Database.Quota = 1024 * mib }},
-		"its voter is not live":           {"", func(v *View) { m := &v.Cluster.Members[2]; m.Database.Quota, m.Live = 1, false }},
-		"it is unknown":                   {"", func(v *View) { v.Cluster.Members[2].Database.Quota = 0 }},
-		"a learner raises no alarm first": {"", func(v *View) { m := &v.Cluster.Members[2]; m.Database.Quota, m.Learner = 1, true }},
+		"equal":                 {"", func(*View) {}},
+		"one is smaller":        {want, third(func(m *Member) { m.Database.Quota = 1024 * mib })},
+		"its voter is not live": {"", third(func(m *Member) { m.Database.Quota, m.Live = 1, false })},
+		"it is unknown":         {"", third(func(m *Member) { m.Database.Quota = 0 })},
+		"a learner's":           {"", third(func(m *Member) { m.Database.Quota, m.Learner = 1, true })},
 	} {
 		v := fragmentedView()
 		c.change(&v)

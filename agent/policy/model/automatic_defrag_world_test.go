@@ -253,7 +253,8 @@ func (s defragScope) successors(w defragWorld) (next []defragWorld, events []str
 		name := hostName(h)
 		if g.down {
 			add("the agent of "+name+" starts", func(n *defragWorld) {
-				n.hosts[h].down, n.hosts[h].forgotten = false, s.mistake == "a restarted agent has forgotten the last one"
+				n.hosts[h].down = false
+				n.hosts[h].forgotten = s.mistake == "a restarted agent has forgotten the last one"
 			})
 			continue
 		}
