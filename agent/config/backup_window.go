@@ -12,7 +12,26 @@ import (
 
 // Open reports whether snapshots may be saved at that time.
 func (b Backup) Open(at time.Time) bool {
-	return len(b.Windows) == 0 || slices.ContainsFunc(b.Windows, func(text string) bool {
+	return len(b.Windows) == 0 || open(b.Windows, at)
+}
+
+// Shut returns why the host may not be taken down automatically at that time: a blackout, or no open window. It returns
+// an empty string if it may.
+func (m Maintenance) Shut(at time.Time) string {
+	for _, text := range m.Blackouts {
+		if b, err := autoreboot.ParseBlackout(text); err == nil && b.Contains(at) { // the configuration is valid
+			return "there is a blackout: " + text
+		}
+	}
+	if !open(m.Windows, at) {
+		return "no maintenance window is open"
+	}
+	return ""
+}
+
+// open reports whether one of the windows is open at that time.
+func open(windows []string, at time.Time) bool {
+	return slices.ContainsFunc(windows, func(text string) bool {
 		w, err := autoreboot.ParseWindow(text)
 		return err == nil && w.Contains(at) // the configuration is valid
 	})

@@ -72,7 +72,7 @@ func TestShortestFileGetsEveryDefault(t *testing.T) {
 			Windows: []string{"daily 02:00-05:00"}, Veto: "/etc/quorumd/veto.d",
 		},
 		Repair:  Repair{PerDay: 2, CleanFor: 10 * time.Minute},
-		Space:   Space{NoSpace: NoSpaceAlert, Retain: 10 * time.Minute},
+		Space:   Space{NoSpace: NoSpaceAlert, Retain: 10 * time.Minute, Defrag: DefragOff},
 		Backup:  Backup{Rate: 64 << 20, Keep: BackupKeep{Count: 7, Age: 168 * time.Hour}},
 		Control: Control{Socket: "/run/quorumd/control.sock", Group: "quorumd-admin"},
 		Metrics: Metrics{Listen: "127.0.0.1:9379"},
@@ -165,7 +165,7 @@ maintenance:
   blackouts: [2026-11-27, 12-20..01-06 Europe/Berlin]
   veto: /v
 repair: {dead: 15m, unhealthy: 20m, maxPerDay: 3, cleanFor: 1h}
-space: {noSpace: remediate, retain: 5m}
+space: {noSpace: remediate, retain: 5m, defrag: windows}
 backup:
   every: 6h
   rate: 16MiB
@@ -245,7 +245,7 @@ func TestEveryKeyIsRead(t *testing.T) {
 		Repair: Repair{
 			Dead: Grace(15 * time.Minute), Unhealthy: Grace(20 * time.Minute), PerDay: 3, CleanFor: time.Hour,
 		},
-		Space: Space{NoSpace: NoSpaceRemediate, Retain: 5 * time.Minute},
+		Space: Space{NoSpace: NoSpaceRemediate, Retain: 5 * time.Minute, Defrag: DefragWindows},
 		Backup: Backup{
 			Every: Grace(6 * time.Hour), Windows: []string{"daily 20:00-06:00"},
 			Rate: 16 << 20, Keep: BackupKeep{Count: 9, Age: 48 * time.Hour},

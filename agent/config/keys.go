@@ -349,12 +349,12 @@ type Maintenance struct {
 	// if that is installed. At most once a day.
 	AutoReboot bool `yaml:"autoReboot" default:"false"`
 
-	// When autoReboot may request one: days, hours and optionally a time zone, such as "Mon..Fri 02:00-04:00
-	// Europe/Berlin". The default zone is the machine's own. A window that ends before it begins ends on the next
-	// day.
+	// When autoReboot may request one, and space.defrag a defragmentation: days, hours and optionally a time zone, such
+	// as "Mon..Fri 02:00-04:00 Europe/Berlin". The default zone is the machine's own. A window that ends before it
+	// begins ends on the next day.
 	Windows []string `yaml:"windows" default:"daily 02:00-05:00" is:"window"`
 
-	// Days on which autoReboot requests none: dates or ranges, with a year or for every year, such as "2026-11-27" and
+	// Days on which neither requests one: dates or ranges, with a year or for every year, such as "2026-11-27" and
 	// "12-20..01-06".
 	Blackouts []string `yaml:"blackouts" default:"" is:"blackout"`
 
@@ -371,17 +371,32 @@ const (
 	NoSpaceRemediate NoSpace = "remediate"
 )
 
+// Defrag is when an agent defragments the database of its own member by itself.
+type Defrag string
+
+// The values of Defrag.
+const (
+	DefragOff     Defrag = "off"
+	DefragWindows Defrag = "windows"
+)
+
 // Space configures what an agent does when etcd's databases fill up.
 type Space struct {
-	// After a NOSPACE alarm etcd rejects every write. alert: quorumd reports it. remediate: in mode manage, one agent
-	// compacts old revisions if the data in use is too large for a defragmentation to help, defragments each database
-	// above 90 % of its quota while etcd runs, one at a time, and disarms the alarm. It needs etcd 3.6 and, if etcd's
-	// authentication is enabled, the role root.
+	// After a NOSPACE alarm etcd rejects every write. alert: quorumd reports it. remediate: in mode manage, each agent
+	// defragments its own member before that, as a maintenance, when the database has reached 90 % of its quota and
+	// 32 MiB of it are free. After an alarm, one agent compacts old revisions if the data in use is too large for a
+	// defragmentation to help, defragments each database above 90 % of its quota while etcd runs, one at a time, and
+	// disarms the alarm. It needs etcd 3.6 and, if etcd's authentication is enabled, the role root.
 	NoSpace NoSpace `yaml:"noSpace" default:"alert" oneOf:"alert remediate"`
 
 	// How much history of the keys a compaction after a NOSPACE alarm keeps. A client that continues a watch from an
 	// older revision has to read all its keys again. From 1m to 10m.
 	Retain time.Duration `yaml:"retain" default:"10m" min:"1m"`
+
+	// windows: in mode manage, each agent requests the defragmentation of its own member when 200 MiB and 40 % of the
+	// file are free, or 32 MiB if the file has reached 80 % of its quota. It does so in maintenance.windows, outside of
+	// maintenance.blackouts, at most once a day; at 90 % of the quota at any time, at most once an hour. off: never.
+	Defrag Defrag `yaml:"defrag" default:"off" oneOf:"off windows"`
 }
 
 // Repair configures when another host replaces a voter.

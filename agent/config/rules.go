@@ -22,7 +22,7 @@ type rule struct {
 
 // checkRules reports every violated rule. It skips a rule if one of its keys has a problem of its own.
 func (d *decoder) checkRules(c *Config) {
-	for _, r := range slices.Concat(d.timingRules(&c.Timing), d.diskRules(&c.Disk), maintenanceRules(&c.Maintenance),
+	for _, r := range slices.Concat(d.timingRules(&c.Timing), d.diskRules(&c.Disk), maintenanceRules(c),
 		d.checksRules(&c.Checks), d.repairRules(c), d.spaceRules(&c.Space), d.backupRules(&c.Backup), bootstrapRules(c),
 		d.urlRules(c), d.pathRules(c)) {
 		unusable := slices.ContainsFunc(r.keys, func(path string) bool { return d.bad[path] })
@@ -186,9 +186,15 @@ func (d *decoder) diskRules(k *Disk) []rule {
 	})
 }
 
-// maintenanceRules require a window if quorumd may request reboots automatically.
-func maintenanceRules(m *Maintenance) []rule {
+// maintenanceRules require a window if quorumd may request reboots or defragmentations automatically.
+func maintenanceRules(c *Config) []rule {
+	m := &c.Maintenance
 	return []rule{{
+		[]string{"maintenance.windows", "space.defrag"},
+		c.Space.Defrag != DefragWindows || len(m.Windows) > 0,
+		"maintenance.windows is empty, but space.defrag is windows; add a window, such as \"Mon..Fri 02:00-04:00\", " +
+			"or set space.defrag: off",
+	}, {
 		[]string{"maintenance.windows", "maintenance.autoReboot"},
 		!m.AutoReboot || len(m.Windows) > 0,
 		"maintenance.windows is empty, but maintenance.autoReboot is true and requests a reboot only in a window; " +

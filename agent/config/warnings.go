@@ -50,6 +50,9 @@ func warnings(c *Config) []string {
 		w = append(w, "maintenance.autoReboot has no effect: it requires mode manage "+
 			"and etcd.runner systemd or external")
 	}
+	if c.Space.Defrag == DefragWindows && c.Mode != ModeManage {
+		w = append(w, "space.defrag has no effect: it requires mode manage")
+	}
 	if host, _, _ := net.SplitHostPort(c.Metrics.Listen); len(c.Metrics.Allow) == 0 && !isLoopback(host) {
 		w = append(w, fmt.Sprintf("metrics.listen (%s) is reachable from other hosts and metrics.allow is empty: "+
 			"connections from other hosts are closed → set metrics.allow, or use 127.0.0.1", c.Metrics.Listen))

@@ -17,6 +17,7 @@ type Noted struct {
 	HealthyPeriod    HealthyPeriod     // the healthy period of an ejected host
 	BootstrapAttempt BootstrapAttempt  // the bootstrap attempt that this host is committed to
 	Domains          map[uint64]string // the failure domain of each member's host, by member ID; must not be changed
+	DefragEnded      time.Time         // when the last request for a defragmentation ended; zero if none has
 	Learners         map[uint64]int    // the permanent learners' limits, by member ID; must not be changed
 }
 
@@ -30,7 +31,7 @@ func (f *State) Noted(bootID string, now, base time.Duration) Noted {
 	n.Cluster, n.Member = f.Membership()
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	n.Learners = f.learners
+	n.Learners, n.DefragEnded = f.learners, f.ask.DefragEnded
 	n.Domains, n.Lost, n.Mount = f.domains, uint64(f.cluster.Lost), f.cluster.Mount
 	return n
 }

@@ -64,13 +64,23 @@ func (f *State) StandingEnds(of *Request, code policy.ReasonCode, text string, a
 	})
 }
 
-// TakeTurn records a rollout's request as this host's request, unless the host already has one.
+// TakeTurn records a request that the agent makes, for a rollout or by itself, unless the host already has one.
 func (f *State) TakeTurn(next *Request) error {
 	return f.changeRequest(func(k *Request) (*Request, *End) {
 		if k != nil {
 			return k, nil
 		}
 		return next, nil
+	})
+}
+
+// Withdraw deletes that request, if this exact request is still current. It leaves no record of an end.
+func (f *State) Withdraw(of *Request) error {
+	return f.changeRequest(func(k *Request) (*Request, *End) {
+		if k == nil || *k != *of {
+			return k, nil
+		}
+		return nil, nil
 	})
 }
 

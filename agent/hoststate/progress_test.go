@@ -142,6 +142,35 @@ func TestOperationSeenAndStandingEndsApplyToExactlyOneRequest(t *testing.T) {
 	}
 }
 
+func TestAWithdrawnRequestLeavesNoEndAndAnEndedDefragmentationItsTime(t *testing.T) {
+	t.Parallel()
+	k := Request{Request: policy.Request{Work: policy.WorkDefrag, Automatic: true}, Since: time.Unix(1, 0).UTC()}
+	changed := k
+	changed.For = time.Hour
+	f := asked(t, &changed)
+	must(t, f.Withdraw(&k))
+	is(t, f, changed)
+	must(t, f.Withdraw(&changed))
+	if now, last := f.Asked(); now != nil || last != nil || !f.Noted("", 0, 0).DefragEnded.IsZero() {
+		t.Fatalf("what is asked is %+v, and what ended %+v", now, last)
+	}
+	at := time.Unix(3, 0)
+	for _, work := range []policy.Work{policy.WorkDefrag, policy.WorkRestart} {
+		next := k
+		next.Work = work
+		must(t, f.TakeTurn(&next))
+		must(t, f.EndRequest(policy.DefragFailed, "x", at))
+		if got := f.Noted("", 0, 0).DefragEnded; !got.Equal(time.Unix(3, 0)) {
+			t.Fatalf("after a %s, the last defragmentation ended at %v", work, got)
+		}
+		at = at.Add(time.Hour)
+	}
+	again, err := Open(HostFiles{}, f.state, f.runtime, nil)
+	if must(t, err); !again.Noted("", 0, 0).DefragEnded.Equal(time.Unix(3, 0)) {
+		t.Error("the next agent does not know when the last defragmentation ended")
+	}
+}
+
 func TestARolloutRequestsAHostOnlyIfNothingElseIsRequested(t *testing.T) {
 	t.Parallel()
 	first, second := Request{Rollout: "x", Since: time.Unix(1, 0).UTC()}, Request{Rollout: "y"}

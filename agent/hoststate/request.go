@@ -22,6 +22,8 @@ const requestName = "maintenance.json"
 type requestFile struct {
 	Ask  *Request `json:"ask,omitempty"`
 	Last *End     `json:"last,omitempty"`
+	// DefragEnded is when the last request for a defragmentation ended, however it did.
+	DefragEnded time.Time `json:"defragEnded,omitzero"`
 }
 
 // Request is a request to take this host down and bring it back, as stored on disk.
@@ -116,6 +118,9 @@ func (f *State) changeRequest(change func(k *Request) (next *Request, end *End))
 	next, end := change(copied)
 	if end != nil {
 		file.Last = end
+		if end.Work == policy.WorkDefrag {
+			file.DefragEnded = end.Ended
+		}
 	}
 	if next == nil && file.Ask == nil && end == nil || next != nil && file.Ask != nil && *next == *file.Ask {
 		return nil

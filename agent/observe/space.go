@@ -82,6 +82,7 @@ func (b *Builder) spaceOf(v *policy.View, r *round.Round) policy.Space {
 		PermitsFor: b.since.Of(permitsSince, strconv.Itoa(len(r.Permits)), r.At, r.Number),
 		Keep:       b.space.keep(r.At, c.Retain), Compacted: policy.Never, Defragmenting: r.Did.Defragmenting,
 	}
+	s.Automatic = b.automaticDefrag(r)
 	for i := range v.Cluster.Members {
 		m := &v.Cluster.Members[i]
 		name := fmt.Sprintf("%s%x", silentSince, m.ID)
@@ -117,4 +118,17 @@ func (b *Builder) spaceOf(v *policy.View, r *round.Round) policy.Space {
 		s.Attempts = append(s.Attempts, attempt)
 	}
 	return s
+}
+
+// automaticDefrag returns what this host knows about requesting the defragmentation of its own member. If the wall clock
+// was set back, the last one counts as long ago.
+func (b *Builder) automaticDefrag(r *round.Round) policy.AutomaticDefrag {
+	out := policy.AutomaticDefrag{Windows: b.config.Space.Defrag == config.DefragWindows, Ended: policy.Never}
+	if out.Windows {
+		out.Shut = b.config.Maintenance.Shut(r.Wall)
+	}
+	if age := r.Wall.Sub(r.Noted.DefragEnded); !r.Noted.DefragEnded.IsZero() && age >= 0 {
+		out.Ended = age
+	}
+	return out
 }

@@ -97,3 +97,30 @@ func TestTheOutcomeOfADefragmentationCountsOnceItsEffectIsRead(t *testing.T) {
 		t.Errorf("an attempt from before a compaction counts: %+v", s.Attempts)
 	}
 }
+
+func TestAnAgentKnowsWhetherItMayRequestADefragmentationAndWhenTheLastOneEnded(t *testing.T) {
+	t.Parallel()
+	now := time.Date(2026, 11, 29, 3, 0, 0, 0, time.UTC)
+	for name, c := range map[string]struct {
+		when  config.Defrag
+		from  string
+		ended time.Time
+		want  policy.AutomaticDefrag
+	}{
+		"never": {config.DefragOff, "02:00", time.Time{}, policy.AutomaticDefrag{Ended: policy.Never}},
+		"now":   {config.DefragWindows, "02:00", now.Add(-time.Hour), policy.AutomaticDefrag{Windows: true, Ended: time.Hour}},
+		"closed": {config.DefragWindows, "04:00", time.Time{}, policy.AutomaticDefrag{
+			Windows: true, Shut: "no maintenance window is open", Ended: policy.Never,
+		}},
+		"the clock was set back": {config.DefragOff, "02:00", now.Add(1), policy.AutomaticDefrag{Ended: policy.Never}},
+	} {
+		b := &Builder{config: config.Config{
+			Space:       config.Space{Defrag: c.when},
+			Maintenance: config.Maintenance{Windows: []string{"daily " + c.from + "-05:00 UTC"}},
+		}}
+		r := &round.Round{Wall: now}
+		if r.Noted.DefragEnded = c.ended; b.automaticDefrag(r) != c.want {
+			t.Errorf("%s: %+v, want %+v", name, b.automaticDefrag(r), c.want)
+		}
+	}
+}

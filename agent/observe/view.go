@@ -180,6 +180,7 @@ func (b *Builder) etcd(v *policy.View, r, before *round.Round) {
 		v.Rollout.UnchangedFor = since
 	}
 	v.Space = b.spaceOf(v, r)
+	v.Space.Automatic.DueFor = b.since.truth("defragmentation due", policy.DefragDue(*v), r.At, r.Number)
 	v.PlaceFreeFor = b.since.truth("free", r.OpAt == 0 && r.Lock == nil && policy.PlaceFree(*v), r.At, r.Number)
 }
 

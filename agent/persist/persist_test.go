@@ -252,6 +252,29 @@ func TestHostRequestsItsPartOfARolloutOnceAndStartsARound(t *testing.T) {
 	})
 }
 
+func TestAgentRequestsADefragmentationAndWithdrawsIt(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(t)
+		r := b.round()
+		r.Decision.Notes.Request = policy.RequestNote{Change: policy.RequestDefrag, Text: "300 MiB of 600 MiB is free"}
+		b.keep(r)
+		k, _ := b.files.Asked()
+		if k == nil || k.Work != policy.WorkDefrag || !k.Automatic || k.By != "quorumd" || k.AskedIn != "boot-1" ||
+			k.For <= 0 || k.Reason != "300 MiB of 600 MiB is free" || b.woken != 1 {
+			t.Fatalf("the request is %+v, and the loop was woken %d times", k, b.woken)
+		}
+		time.Sleep(noteEvery) //nolint:forbidigo // virtual time
+		next := b.round()
+		next.Request = k
+		next.Decision.Notes.Request = policy.RequestNote{Change: policy.RequestWithdrawn}
+		b.keep(next)
+		if now, last := b.files.Asked(); now != nil || last != nil {
+			t.Errorf("after the withdrawal the request is %+v, and %+v ended", now, last)
+		}
+	})
+}
+
 func TestEndIsNotRecordedForARequestThatWasChangedMeanwhile(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -17,10 +17,12 @@ import (
 func (k *Persister) noteRequest(ctx context.Context, r *round.Round) {
 	switch note := r.Decision.Notes.Request; note.Change { //exhaustive:enforce
 	case policy.RequestStays, policy.RequestEnding, policy.RequestRetried: // the steps themselves record the last two
-	case policy.RequestSeen, policy.RequestEnds, policy.RequestRecalled:
+	case policy.RequestSeen, policy.RequestEnds, policy.RequestRecalled, policy.RequestWithdrawn:
 		k.noteAsked(ctx, r, note)
 	case policy.RequestTurn:
 		k.takeTurn(ctx, r)
+	case policy.RequestDefrag:
+		k.requestDefrag(ctx, r, note.Text)
 	case policy.RequestAgain:
 		k.stopUnended(ctx, r)
 	case policy.RequestHeld:
@@ -53,6 +55,12 @@ func (k *Persister) noteAsked(ctx context.Context, r *round.Round, note policy.R
 			k.log.Warn("work called off: the cluster needs this host's vote", "work", asked.Work, "by", asked.By,
 				"cause", note.Text)
 			return nil
+		case policy.RequestWithdrawn:
+			if err := k.files.Withdraw(asked); err != nil {
+				return err
+			}
+			k.log.Info("request for a defragmentation withdrawn: its occasion has passed", "reason", asked.Reason)
+			return nil
 		}
 		return k.files.OperationSeen(asked, hoststate.Beginning{
 			BootID: op.BootID, At: op.Started, Clock: op.Clock, Cluster: in,
@@ -70,6 +78,27 @@ func (k *Persister) takeTurn(ctx context.Context, r *round.Round) {
 		k.opt.Wake()
 		return err
 	})
+}
+
+// byAgent is the requester of a request that the agent makes by itself.
+const byAgent = "quorumd"
+
+// requestDefrag records this agent's own request for the defragmentation of its member. It writes in the background
+// because the disk may hang.
+func (k *Persister) requestDefrag(ctx context.Context, r *round.Round, why string) {
+	request := &hoststate.Request{
+		Request: policy.Request{Work: policy.WorkDefrag, Reason: why, By: byAgent, Automatic: true},
+		Since:   r.Wall.UTC(), AskedIn: k.opt.BootID, For: control.DefaultMaintenance,
+	}
+	k.note(ctx, &k.request, "defragmentation", "cannot save this host's request for a defragmentation",
+		func(context.Context) error {
+			if err := k.files.TakeTurn(request); err != nil {
+				return err
+			}
+			k.log.Info("defragmentation requested", "reason", why)
+			k.opt.Wake()
+			return nil
+		})
 }
 
 // requestOf returns this host's request for a rollout. The request has the default time limit, so that an operation

@@ -170,7 +170,7 @@ func cycle(v View) (Decision, bool) {
 	if v.Asked.RecordDeleted {
 		return recordAgain(v), true
 	}
-	if v.Asked.Over || halted(v) {
+	if v.Asked.Over || halted(v) || withdrawn(v) {
 		return Decision{}, false
 	}
 	reasons := against(v, cycleVetoes())

@@ -126,6 +126,7 @@ func TestTheVetoesOfAHostAreCheckedInOrder(t *testing.T) {
 			{TooManyVoters, false},
 			{SizeDiffers, false},
 			{StandbysDiffer, false},
+			{QuotasDiffer, false},
 			{ClientURLDiffers, true},
 			{HostRetired, true},
 			{StandbyLost, false},

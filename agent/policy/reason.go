@@ -116,6 +116,7 @@ const (
 	TooManyVoters            ReasonCode = "TOO_MANY_VOTERS"
 	SizeDiffers              ReasonCode = "SIZE_DIFFERS"
 	StandbysDiffer           ReasonCode = "STANDBYS_DIFFER"
+	QuotasDiffer             ReasonCode = "QUOTAS_DIFFER"
 	HostRetired              ReasonCode = "HOST_RETIRED"
 	ClientURLDiffers         ReasonCode = "CLIENT_URL_DIFFERS"
 	Recovering               ReasonCode = "RECOVERING"

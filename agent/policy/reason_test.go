@@ -34,7 +34,7 @@ func TestEveryReasonIsDeclared(t *testing.T) {
 		Cycled, Cancelled, Recalled, RecordUnreadable, MemberLive, Removed, RepairLimitReached, VoterDead,
 		VoterUnhealthy,
 		VoterSuspect,
-		StandbyLost, TooManyVoters, SizeDiffers, StandbysDiffer, HostRetired, ClientURLDiffers,
+		StandbyLost, TooManyVoters, SizeDiffers, StandbysDiffer, QuotasDiffer, HostRetired, ClientURLDiffers,
 		Recovering, Recovered, RecoveryGivenUp, QuorumRestored,
 		BackupOld, BackupFailed,
 		RestoreTestOverdue, RestoreTestFailed, SnapshotFirst, BootstrapWaiting, UpgradeHeld,

@@ -10,16 +10,18 @@ type RequestChange uint8
 
 // The changes. The zero value leaves the request as it is.
 const (
-	RequestStays    RequestChange = iota
-	RequestSeen                   // record on disk that the request's operation is in flight
-	RequestEnds                   // delete the request
-	RequestEnding                 // delete the request together with the step, which ends the request's operation
-	RequestRetried                // keep the request, although the step ends its operation
-	RequestTurn                   // a rollout has reached this host: make a request
-	RequestAgain                  // a rollout has reached this host a second time: stop the rollout
-	RequestHeld                   // an upgrade has reached the last member: pause the rollout
-	RequestTooNew                 // a rollout has reached this host, but this agent does not know the rollout's work
-	RequestRecalled               // record on disk that the request's work is called off
+	RequestStays     RequestChange = iota
+	RequestSeen                    // record on disk that the request's operation is in flight
+	RequestEnds                    // delete the request
+	RequestEnding                  // delete the request together with the step, which ends the request's operation
+	RequestRetried                 // keep the request, although the step ends its operation
+	RequestTurn                    // a rollout has reached this host: make a request
+	RequestAgain                   // a rollout has reached this host a second time: stop the rollout
+	RequestHeld                    // an upgrade has reached the last member: pause the rollout
+	RequestTooNew                  // a rollout has reached this host, but this agent does not know the rollout's work
+	RequestRecalled                // record on disk that the request's work is called off
+	RequestDefrag                  // request the defragmentation of this host's own member
+	RequestWithdrawn               // delete this agent's own request, whose occasion has passed
 )
 
 // RequestNote is a change of this host's request on its disk.
@@ -46,7 +48,10 @@ func noteRequest(v View, step Step) RequestNote {
 	}
 	a := v.Asked
 	if a == nil {
-		return rolloutTurn(v)
+		if turn := rolloutTurn(v); turn.Change != RequestStays {
+			return turn
+		}
+		return automaticDefrag(v)
 	}
 	own := v.Op != nil && v.Op.Host == v.Self.ID
 	m, listed := v.member()
@@ -75,6 +80,8 @@ func noteRequest(v View, step Step) RequestNote {
 		return RequestNote{Change: RequestHeld, Text: why}
 	case halted(v) && !v.cannotRead(RecordRollout): // an unreadable rollout may continue later
 		return ends(Cancelled, "the rollout that requested it does not continue")
+	case withdrawn(v):
+		return RequestNote{Change: RequestWithdrawn}
 	}
 	return RequestNote{}
 }
@@ -215,7 +222,7 @@ func (s Request) Renewed(request Request) (Request, *Refusal) {
 			"try again without --interruptible, or end it first: quorumctl maintenance off")
 	}
 	s.Hurried, s.Reason = s.Hurried || request.Hurried, request.Reason
-	s.Interruptible = request.Interruptible
+	s.Interruptible, s.Automatic = request.Interruptible, s.Automatic && request.Automatic
 	return s, nil
 }
 
@@ -333,6 +340,8 @@ type Request struct {
 	Recalled string `json:"recalled,omitempty"`
 	// Ran is the recorded state of a command's program: running, done or failed; empty before it was started.
 	Ran HookState `json:"ran,omitempty"`
+	// Automatic reports that this agent requested a defragmentation by itself.
+	Automatic bool `json:"automatic,omitempty"`
 	// OldDeleted reports that the database from before a defragmentation was deleted.
 	OldDeleted bool `json:"oldDeleted,omitempty"`
 

@@ -62,6 +62,7 @@ type Space struct {
 	// Defragmenting is the member that this agent has asked to defragment its database and that has not finished; 0 if
 	// there is none.
 	Defragmenting uint64
+	Automatic     AutomaticDefrag
 }
 
 // DefragAttempt is an online defragmentation that has ended.
@@ -295,5 +296,14 @@ func fullDatabase(v View) (Decision, bool) {
 }
 
 func spaceReasons() []ReasonInfo {
-	return []ReasonInfo{{FreeingSpace, "this host frees space, so that etcd accepts writes again", ""}}
+	return []ReasonInfo{
+		{FreeingSpace, "this host frees space, so that etcd accepts writes again", ""},
+		{
+			QuotasDiffer,
+			"the voters have different quotas for their databases; the voter with the smallest one raises the alarm " +
+				"NOSPACE first, and then no member accepts writes",
+			"set the same ETCD_QUOTA_BACKEND_BYTES in etcd.environment on every host and reload quorumd, then " +
+				"quorumctl rollout start restart --reason '<why>'",
+		},
+	}
 }

@@ -159,6 +159,7 @@ func vetoOperationRecorded() veto   { return veto{OperationInFlight, false, oper
 func vetoRetired() veto             { return veto{HostRetired, true, retired} }
 func vetoSizeDiffers() veto         { return veto{SizeDiffers, false, sizeDiffers} }
 func vetoStandbysDiffer() veto      { return veto{StandbysDiffer, false, standbysDiffer} }
+func vetoQuotasDiffer() veto        { return veto{QuotasDiffer, false, quotasDiffer} }
 func vetoClientURLDiffers() veto    { return veto{ClientURLDiffers, true, clientURLDiffers} }
 func vetoAloneWithoutSnapshot() veto {
 	return veto{SnapshotFirst, false, aloneWithoutSnapshot}
@@ -280,6 +281,7 @@ func cautions() []veto {
 		vetoSurplus(),
 		vetoSizeDiffers(),
 		vetoStandbysDiffer(),
+		vetoQuotasDiffer(),
 		vetoClientURLDiffers(),
 		vetoRetired(),
 		vetoStandbyLost(),

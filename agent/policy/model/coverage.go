@@ -13,6 +13,7 @@ const Explored = "explored"
 const (
 	oneVersion    = "constant: all run the same safe version of etcd"
 	enoughSpace   = "constant: there is enough space"
+	oneQuota      = "constant: all members have the same quota"
 	noConflict    = "constant: IDs, names and peer URLs are unique"
 	oneCluster    = "constant: endpoints and data belong to one cluster"
 	qualified     = "constant: every host is qualified"
@@ -105,6 +106,7 @@ func Reasons() map[policy.ReasonCode]string {
 		policy.VoterUnhealthy: Explored, policy.VoterSuspect: Explored, policy.StandbyLost: Explored,
 		policy.TooManyVoters: Explored, policy.SizeDiffers: Explored, policy.HostRetired: Explored,
 		policy.StandbysDiffer:   Explored,
+		policy.QuotasDiffer:     oneQuota,
 		policy.ClientURLDiffers: readdresses,
 		policy.Recovering:       recovers, policy.Recovered: recovers, policy.QuorumRestored: recovers,
 		policy.RecoveryGivenUp: recovers,
