@@ -66,7 +66,8 @@ var checkResync = advice{
 	meaning: "The host went down without stopping the array, or the array is new or being reshaped. Until " +
 		"the resync ends, its member devices differ and writes are slower.",
 	remedy:  "none: it ends by itself; 'cat /proc/mdstat' shows the progress",
-	measure: lists(time.Minute, time.Minute, eachArray("an array is resyncing", "no array is resyncing", Array.resyncing)),
+	measure: lists(time.Minute, time.Minute,
+		eachArray("an array is resyncing", "no array is resyncing", Array.resyncing)),
 }
 
 // eachArray returns the evidence of a check that lists the arrays below etcd's data for which wrong returns a text.

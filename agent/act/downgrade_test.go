@@ -22,7 +22,7 @@ func (b *bench) rolls() *round.Round {
 	r := b.permits()
 	found, err := b.store.Read(b.t.Context(), cluster.Span{Start: b.keys.Rollout()})
 	must(b.t, err)
-	rollout, err := record.Decode[record.Rollout]([]byte(found.Pairs[0].Value))
+	rollout, err := record.Decode[record.Rollout](found.Pairs[0].Value)
 	must(b.t, err)
 	r.Rollout, r.RolloutAt = &rollout, found.Pairs[0].ModRevision
 	for _, s := range b.store.Answers(b.t.Context(), r.Membership.Members) {

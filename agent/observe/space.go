@@ -120,8 +120,8 @@ func (b *Builder) spaceOf(v *policy.View, r *round.Round) policy.Space {
 	return s
 }
 
-// automaticDefrag returns what this host knows about requesting the defragmentation of its own member. If the wall clock
-// was set back, the last one counts as long ago.
+// automaticDefrag returns what this host knows about requesting the defragmentation of its own member. If the wall
+// clock was set back, the last one counts as long ago.
 func (b *Builder) automaticDefrag(r *round.Round) policy.AutomaticDefrag {
 	out := policy.AutomaticDefrag{Windows: b.config.Space.Defrag == config.DefragWindows, Ended: policy.Never}
 	if out.Windows {

@@ -108,7 +108,9 @@ func TestAnAgentKnowsWhetherItMayRequestADefragmentationAndWhenTheLastOneEnded(t
 		want  policy.AutomaticDefrag
 	}{
 		"never": {config.DefragOff, "02:00", time.Time{}, policy.AutomaticDefrag{Ended: policy.Never}},
-		"now":   {config.DefragWindows, "02:00", now.Add(-time.Hour), policy.AutomaticDefrag{Windows: true, Ended: time.Hour}},
+		"now": {
+			config.DefragWindows, "02:00", now.Add(-time.Hour), policy.AutomaticDefrag{Windows: true, Ended: time.Hour},
+		},
 		"closed": {config.DefragWindows, "04:00", time.Time{}, policy.AutomaticDefrag{
 			Windows: true, Shut: "no maintenance window is open", Ended: policy.Never,
 		}},

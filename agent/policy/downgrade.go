@@ -11,9 +11,9 @@ import (
 	"github.com/quorumd/quorumd/agent/durationfmt"
 )
 
-// A downgrade is a rollout to the preceding minor version of etcd, after the cluster version has been raised. An etcd of
-// that version starts only while etcd's own downgrade job is enabled, and once every member has lowered the storage
-// version of its database. So the host that goes down first enables the job, and each host waits for all storage
+// A downgrade is a rollout to the preceding minor version of etcd after the cluster version has been raised. An etcd of
+// that version starts only if etcd's own downgrade job has lowered the cluster version and the storage version of every
+// member's database. So the host that goes down first enables the job, and each host waits for all storage
 // versions before its etcd is stopped. etcd ends the job a few seconds after the last member runs the older version.
 // While the job is enabled, etcd lets no new member start. If an operator aborts the rollout, an agent cancels the job.
 // As long as a member runs the older version, the cluster version stays lowered even without the job.
@@ -27,7 +27,8 @@ type DowngradeJob struct {
 }
 
 // lowersWithin is how long etcd takes, at most, to lower the cluster version after the job was enabled, if every member
-// answers: its leader compares their versions every four seconds (etcd 3.6 and 3.7). No status shows the cluster version.
+// answers: its leader compares their versions every four seconds (etcd 3.6 and 3.7). A member's status does not contain
+// the cluster version.
 const lowersWithin = 15 * time.Second
 
 // callsEnd is the time after which no call of an agent that has died can enable the job any more.
@@ -111,7 +112,8 @@ func downgradeJob(v View) (Decision, bool) {
 		step.Kind = StepCancelDowngrade
 	case len(v.newerThan(to)) == 0: // etcd ends the job
 		return Decision{}, false
-	case r.Runs && !v.lowered(to) && !v.Cluster.Job.Enabled && v.Asked != nil && v.Asked.Rollout == r.ID && mayEnableDowngrade(v):
+	case r.Runs && !v.lowered(to) && !v.Cluster.Job.Enabled && v.Asked != nil && v.Asked.Rollout == r.ID &&
+		mayEnableDowngrade(v):
 		step.Kind, step.Version = StepEnableDowngrade, to.minorText()
 	default:
 		return Decision{}, false
@@ -146,7 +148,8 @@ func mayEnableDowngrade(v View) bool {
 	return againstUnready(v, "downgrade") == nil && !settling
 }
 
-// downgradeAwaited returns why this host's member is not taken down for a downgrade yet: the older etcd would not start.
+// downgradeAwaited returns why this host's member is not taken down for a downgrade yet: the older etcd would not
+// start.
 func downgradeAwaited(v View) (string, bool) {
 	r := v.Rollout
 	if r == nil || !r.Downgrade || v.Asked == nil || v.Asked.Rollout != r.ID || v.foreign() {

@@ -39,22 +39,40 @@ func TestADowngradeStartsOnlyIfEveryMemberCanFollow(t *testing.T) {
 		change func(*View)
 		want   string // a part of the refusal; empty if it may start
 	}{
-		"to the preceding minor version":     {"3.6.16", nil, ""},
-		"by two minor versions":              {"3.5.35", nil, "n1 runs etcd 3.7.3, and etcd is downgraded one minor"},
-		"to the same minor version":          {"3.7.2", nil, "no member runs a newer minor version than 3.7"},
-		"to a newer version":                 {"3.8.0", nil, "known faults"},
-		"to a version with known faults":     {"3.6.4", nil, "known faults"},
-		"to something else":                  {"vendor", nil, "is not a version"},
-		"a member runs the older one":        {"3.6.16", member(1, func(m *Member) { m.Version = oldest }), ""},
-		"a member does not answer":           {"3.6.16", member(1, func(m *Member) { m.Live = false }), "n2 does not answer"},
-		"a member reports errors":            {"3.6.16", member(1, func(m *Member) { m.Errors = true }), "reports errors"},
-		"a host is unhealthy":                {"3.6.16", func(v *View) { v.Hosts[1].Health = health.Slow }, "is SLOW"},
-		"an agent only observes":             {"3.6.16", func(v *View) { v.Hosts[1].Manage = false }, "no quorumd that may act"},
-		"an agent is gone":                   {"3.6.16", func(v *View) { v.Hosts = v.Hosts[:2] }, "no quorumd that may act"},
-		"an operation is in flight":          {"3.6.16", func(v *View) { v.Op = &Op{HostName: "n4"} }, "of n4 is in flight"},
-		"an operator has enabled the job":    {"3.6.16", func(v *View) { v.Cluster.Job = jobTo("3.6.0") }, ""},
-		"the job has another target":         {"3.6.16", func(v *View) { v.Cluster.Job = jobTo("3.5.0") }, "job to 3.5.0"},
-		"the job's target cannot be parsed":  {"3.6.16", func(v *View) { v.Cluster.Job = jobTo("vendor") }, "job to unknown"},
+		"to the preceding minor version": {"3.6.16", nil, ""},
+		"by two minor versions": {
+			"3.5.35", nil, "n1 runs etcd 3.7.3, and etcd is downgraded one minor",
+		},
+		"to the same minor version":      {"3.7.2", nil, "no member runs a newer minor version than 3.7"},
+		"to a newer version":             {"3.8.0", nil, "known faults"},
+		"to a version with known faults": {"3.6.4", nil, "known faults"},
+		"to something else":              {"vendor", nil, "is not a version"},
+		"a member runs the older one":    {"3.6.16", member(1, func(m *Member) { m.Version = oldest }), ""},
+		"a member does not answer": {
+			"3.6.16", member(1, func(m *Member) { m.Live = false }), "n2 does not answer",
+		},
+		"a member reports errors": {
+			"3.6.16", member(1, func(m *Member) { m.Errors = true }), "reports errors",
+		},
+		"a host is unhealthy": {
+			"3.6.16", func(v *View) { v.Hosts[1].Health = health.Slow }, "is SLOW",
+		},
+		"an agent only observes": {
+			"3.6.16", func(v *View) { v.Hosts[1].Manage = false }, "no quorumd that may act",
+		},
+		"an agent is gone": {
+			"3.6.16", func(v *View) { v.Hosts = v.Hosts[:2] }, "no quorumd that may act",
+		},
+		"an operation is in flight": {
+			"3.6.16", func(v *View) { v.Op = &Op{HostName: "n4"} }, "of n4 is in flight",
+		},
+		"an operator has enabled the job": {"3.6.16", func(v *View) { v.Cluster.Job = jobTo("3.6.0") }, ""},
+		"the job has another target": {
+			"3.6.16", func(v *View) { v.Cluster.Job = jobTo("3.5.0") }, "job to 3.5.0",
+		},
+		"the job's target cannot be parsed": {
+			"3.6.16", func(v *View) { v.Cluster.Job = jobTo("vendor") }, "job to unknown",
+		},
 		"an alarm is raised":                 {"3.6.16", func(v *View) { v.Cluster.Alarms = "NOSPACE" }, "NOSPACE"},
 		"untested and unsafe are both bound": {"3.4.40", nil, "known faults"},
 	} {
@@ -143,32 +161,58 @@ func TestTheJobIsEnabledOnceAndCancelledOnlyIfItIsQuorumds(t *testing.T) {
 		change func(*View)
 		want   StepKind
 	}{
-		"before the first host":             {enables, StepEnableDowngrade},
-		"the job is enabled":                {func(*View) {}, StepNone},
-		"another host is next":              {with(enables, func(v *View) { v.Asked = nil }), StepNone},
-		"the rollout is paused":             {with(enables, func(v *View) { v.Rollout.Runs = false }), StepNone},
-		"a member does not answer":          {with(enables, func(v *View) { v.Cluster.Members[1].Live = false }), StepNone},
-		"a cancelled job is not undone yet": {with(enables, func(v *View) { v.Cluster.Members[1].Storage = oldest }), StepNone},
-		"a learner is about to join":        {with(enables, oldLearner), StepNone},
-		"the member list has just changed":  {with(enables, func(v *View) { v.Cluster.StableFor = 0 }), StepNone},
-		"an operation is in flight":         {with(enables, func(v *View) { v.Op = &Op{Kind: KindJoin, Host: "n4"} }), StepNone},
-		"another agent holds the lock":      {with(enables, func(v *View) { v.Lock.Mine = false }), StepNone},
-		"a member is downgraded already":    {with(enables, func(v *View) { v.Cluster.Members[1].Version = oldest }), StepNone},
-		"aborted":                           {over, StepCancelDowngrade},
+		"before the first host": {enables, StepEnableDowngrade},
+		"the job is enabled":    {func(*View) {}, StepNone},
+		"another host is next":  {with(enables, func(v *View) { v.Asked = nil }), StepNone},
+		"the rollout is paused": {with(enables, func(v *View) { v.Rollout.Runs = false }), StepNone},
+		"a member does not answer": {
+			with(enables, func(v *View) { v.Cluster.Members[1].Live = false }), StepNone,
+		},
+		"a cancelled job is not undone yet": {
+			with(enables, func(v *View) { v.Cluster.Members[1].Storage = oldest }), StepNone,
+		},
+		"a learner is about to join":       {with(enables, oldLearner), StepNone},
+		"the member list has just changed": {with(enables, func(v *View) { v.Cluster.StableFor = 0 }), StepNone},
+		"an operation is in flight": {
+			with(enables, func(v *View) { v.Op = &Op{Kind: KindJoin, Host: "n4"} }), StepNone,
+		},
+		"another agent holds the lock": {with(enables, func(v *View) { v.Lock.Mine = false }), StepNone},
+		"a member is downgraded already": {
+			with(enables, func(v *View) { v.Cluster.Members[1].Version = oldest }), StepNone,
+		},
+		"aborted": {over, StepCancelDowngrade},
 		"aborted, and the job was enabled by an operator": {
 			with(over, func(v *View) { v.Rollout.Job = false }), StepNone,
 		},
-		"aborted, and the job has another target": {with(over, func(v *View) { v.Cluster.Job = jobTo("3.5.0") }), StepNone},
-		"aborted, while a host is down":           {with(over, func(v *View) { v.Op = &Op{Kind: KindCycle, Host: "n2"} }), StepNone},
-		"aborted, no job for long":                {with(over, noJob), StepCancelDowngrade},
-		"aborted, no job for a moment":            {with(over, noJob, func(v *View) { v.Cluster.Job.For = 0 }), StepNone},
-		"aborted a moment ago, no job for long":   {with(over, noJob, func(v *View) { v.Rollout.UnchangedFor = 0 }), StepNone},
-		"an ordinary rollout":                     {with(enables, func(v *View) { v.Rollout.Downgrade = false }), StepNone},
-		"the endpoints belong to another cluster": {with(enables, func(v *View) { v.Cluster.ExpectedID = 99 }), StepNone},
-		"no voter answers":                        {with(enables, func(v *View) { v.Cluster.Reachable = false }), StepNone},
+		"aborted, and the job has another target": {
+			with(over, func(v *View) { v.Cluster.Job = jobTo("3.5.0") }), StepNone,
+		},
+		"aborted, while a host is down": {
+			with(over, func(v *View) { v.Op = &Op{Kind: KindCycle, Host: "n2"} }), StepNone,
+		},
+		"aborted, no job for long": {with(over, noJob), StepCancelDowngrade},
+		"aborted, no job for a moment": {
+			with(over, noJob, func(v *View) { v.Cluster.Job.For = 0 }), StepNone,
+		},
+		"aborted a moment ago, no job for long": {
+			with(over, noJob, func(v *View) { v.Rollout.UnchangedFor = 0 }), StepNone,
+		},
+		"an ordinary rollout": {
+			with(enables, func(v *View) { v.Rollout.Downgrade = false }), StepNone,
+		},
+		"the endpoints belong to another cluster": {
+			with(enables, func(v *View) { v.Cluster.ExpectedID = 99 }), StepNone,
+		},
+		"no voter answers": {
+			with(enables, func(v *View) { v.Cluster.Reachable = false }), StepNone,
+		},
 		"etcd ends the job itself after the last": {func(v *View) { everyVersion(v, oldest) }, StepNone},
-		"done, with a member that is still newer": {with(over, func(v *View) { v.Cluster.Members[0].Version = oldest }), StepCancelDowngrade},
-		"done, and the job has not ended yet":     {with(over, func(v *View) { everyVersion(v, oldest) }), StepCancelDowngrade},
+		"done, with a member that is still newer": {
+			with(over, func(v *View) { v.Cluster.Members[0].Version = oldest }), StepCancelDowngrade,
+		},
+		"done, and the job has not ended yet": {
+			with(over, func(v *View) { everyVersion(v, oldest) }), StepCancelDowngrade,
+		},
 	} {
 		v := downgradeView()
 		v.Lock = Lock{Known: true, Held: true, Mine: true, Holder: "n1", Token: 7, ValidFor: time.Hour}

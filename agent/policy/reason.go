@@ -566,8 +566,8 @@ func plannedReasons() []ReasonInfo {
 				"--command NAME --reason '<why>' rolls the upgraded hosts back",
 		},
 		{
-			DowngradeAwaited, "before its etcd is replaced, this host waits until every member is ready for the older " +
-				"version", "",
+			DowngradeAwaited, "before its etcd is replaced, this host waits until every member is ready for the " +
+				"older version", "",
 		},
 		{
 			DowngradeEnabled, "etcd's downgrade job is enabled: until it has ended, no new member can start",

@@ -42,8 +42,8 @@ func TestMatrixDowngrade(t *testing.T) {
 	for _, next := range chain[1:] {
 		to := etcdVersion(t, next)
 		w.eventually("the plan names the job and the host's step", func() bool {
-			plan := unwrapped(me().ctl(n1, "upgrade", "downgrade", to, "--command", installs(next), "--reason", "a test",
-				"--dry-run").output)
+			plan := unwrapped(me().ctl(n1, "upgrade", "downgrade", to, "--command", installs(next), "--reason",
+				"a test", "--dry-run").output)
 			return strings.Contains(plan, "downgrade job to "+strings.TrimPrefix(next, "v")) &&
 				strings.Contains(plan, "etcd starts as "+to) && strings.Contains(plan, "hosts can join again")
 		})
@@ -87,7 +87,9 @@ func (w *world) abortDowngrade(t *testing.T, next string) {
 	spare := w.hosts[3]
 	spare.set("cluster.standbys", "1")
 	w.start(spare)
-	w.eventually("the spare reports why it does not join", func() bool { return spare.hasReason(policy.DowngradeEnabled) })
+	w.eventually("the spare reports why it does not join", func() bool {
+		return spare.hasReason(policy.DowngradeEnabled)
+	})
 	spare.stop()
 	me().ctl(n1, "upgrade", "abort", "--command", "fails", "--reason", "back").check(t, "no way back by a command",
 		exitConflict, "the last rollout is a downgrade")

@@ -5,7 +5,6 @@ package model
 
 import (
 	"slices"
-
 	"time"
 
 	"github.com/quorumd/quorumd/agent/policy"
@@ -87,8 +86,8 @@ func (s downgradeScope) view(w *downgradeWorld, h int) policy.View {
 	me, name := w.hosts[h], hostName(h)
 	v := policy.View{
 		Self: policy.Self{
-			ID: name, Name: name, PeerURL: "http://" + name + ":2380", Mode: policy.Manage, Drives: true, Etcd: newMinor,
-			DataMount: mount, MemberID: memberID(h), ClusterID: clusterID,
+			ID: name, Name: name, PeerURL: "http://" + name + ":2380", Mode: policy.Manage, Drives: true,
+			Etcd: newMinor, DataMount: mount, MemberID: memberID(h), ClusterID: clusterID,
 		},
 		Target: policy.Target{Voters: downgradeHosts, Configured: downgradeHosts}, Limits: limits(), IdleFor: ages,
 		Unit: policy.Unit{State: policy.UnitInactive, Since: ages, Ran: true, EnvReady: true, SinceStart: policy.Never},
@@ -164,8 +163,8 @@ func (s downgradeScope) view(w *downgradeWorld, h int) policy.View {
 func (s downgradeScope) addHost(v *policy.View, w *downgradeWorld, h, i int) {
 	g := &w.hosts[i]
 	m := policy.Member{
-		ID: memberID(i), Name: hostName(i), PeerURL: "http://" + hostName(i) + ":2380", Live: g.runs, Leader: g.runs && i == w.leader,
-		Version: newMinor, Storage: minorOf(newMinor), LagKnown: g.runs, LiveFor: long(bit(g.runs)),
+		ID: memberID(i), Name: hostName(i), PeerURL: "http://" + hostName(i) + ":2380", Live: g.runs,
+		Leader: g.runs && i == w.leader, Version: newMinor, Storage: minorOf(newMinor), LagKnown: g.runs, LiveFor: long(bit(g.runs)),
 		SteadyFor: long(bit(g.runs)),
 	}
 	if g.old {
@@ -456,7 +455,9 @@ func (s downgradeScope) etcdEvents(w *downgradeWorld, add func(string, func(*dow
 	}
 	for h, g := range w.hosts {
 		if g.runs && !g.old && g.lowered != w.lower {
-			add("the storage version of "+hostName(h)+" follows", func(n *downgradeWorld) { n.hosts[h].lowered = n.lower })
+			add("the storage version of "+hostName(h)+" follows", func(n *downgradeWorld) {
+				n.hosts[h].lowered = n.lower
+			})
 		}
 	}
 }
@@ -467,7 +468,9 @@ func (s downgradeScope) faultsOf(w *downgradeWorld, h int, add func(string, func
 		add(text, func(n *downgradeWorld) { n.faults++; change(n) })
 	}
 	if !g.agentDown {
-		fault("the agent of "+name+" crashes", func(n *downgradeWorld) { n.hosts[h].agentDown, n.hosts[h].answered = true, false })
+		fault("the agent of "+name+" crashes", func(n *downgradeWorld) {
+			n.hosts[h].agentDown, n.hosts[h].answered = true, false
+		})
 	}
 	if g.runs && w.running() == downgradeHosts {
 		fault("etcd of "+name+" crashes", func(n *downgradeWorld) { n.stops(h) })
@@ -483,7 +486,8 @@ func (s downgradeScope) faultsOf(w *downgradeWorld, h int, add func(string, func
 // ended reports whether the downgrade is over or waits for an operator, and has left no job of quorumd.
 func (w downgradeWorld) ended() bool {
 	over := w.state == policy.RolloutAborted || w.state == policy.RolloutDone
-	return w.op < 0 && w.running() == downgradeHosts && (w.state == policy.RolloutStopped || over && (!w.job || w.others))
+	over = over && (!w.job || w.others)
+	return w.op < 0 && w.running() == downgradeHosts && (w.state == policy.RolloutStopped || over)
 }
 
 // explore explores the worlds.
