@@ -65,7 +65,7 @@ var checkResync = advice{
 	title:  "A RAID array under etcd's data is resyncing.",
 	meaning: "The host went down without stopping the array, or the array is new or being reshaped. Until " +
 		"the resync ends, its member devices differ and writes are slower.",
-	remedy:  "none: it ends by itself; 'cat /proc/mdstat' shows the progress",
+	remedy: "none: it ends by itself; 'cat /proc/mdstat' shows the progress",
 	measure: lists(time.Minute, time.Minute,
 		eachArray("an array is resyncing", "no array is resyncing", Array.resyncing)),
 }

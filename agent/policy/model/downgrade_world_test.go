@@ -164,7 +164,8 @@ func (s downgradeScope) addHost(v *policy.View, w *downgradeWorld, h, i int) {
 	g := &w.hosts[i]
 	m := policy.Member{
 		ID: memberID(i), Name: hostName(i), PeerURL: "http://" + hostName(i) + ":2380", Live: g.runs,
-		Leader: g.runs && i == w.leader, Version: newMinor, Storage: minorOf(newMinor), LagKnown: g.runs, LiveFor: long(bit(g.runs)),
+		Leader: g.runs && i == w.leader, Version: newMinor, Storage: minorOf(newMinor), LagKnown: g.runs,
+		LiveFor:   long(bit(g.runs)),
 		SteadyFor: long(bit(g.runs)),
 	}
 	if g.old {
