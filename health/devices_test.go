@@ -212,7 +212,7 @@ func TestSilentDevicesAreNeitherHealthyNorUnhealthy(t *testing.T) {
 	for _, a := range b.result.NotAvailable {
 		names = append(names, a.Check)
 	}
-	if got := strings.Join(names, " "); got != "readonly damage inodes raid device-errors kernel-log durability" {
+	if got := strings.Join(names, " "); got != "capacitor readonly damage inodes raid device-errors kernel-log durability" {
 		t.Errorf("not available: %s", got)
 	}
 	if b.result.State != OK || len(b.result.Findings) > 0 {

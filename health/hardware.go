@@ -50,7 +50,18 @@ type Drive struct {
 	Used       *int `json:"used,omitempty"`
 	// Errors are the drive's counters of failed reads and writes.
 	Errors []DriveErrors `json:"errors,omitempty"`
+	// Capacitor is the drive's own test of the capacitors that complete its writes after a power cut. NVMe drives report
+	// a failure in Warnings instead.
+	Capacitor *CapacitorTest `json:"capacitor,omitempty"`
 }
+
+// CapacitorTest is the result of a SATA drive's test: the capacitors have failed if the value is not above the threshold.
+type CapacitorTest struct {
+	Value     int `json:"value"`
+	Threshold int `json:"threshold"`
+}
+
+func (c CapacitorTest) failed() bool { return c.Value <= c.Threshold }
 
 // DriveErrors is one counter of a drive over its whole life.
 type DriveErrors struct {

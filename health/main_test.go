@@ -143,7 +143,7 @@ func wellDevices() DevicesReading {
 	return DevicesReading{
 		Chain: []Device{
 			{Name: "md0", Kind: "raid", On: []string{"sda", "sdb"}},
-			{Name: "sda", Kind: "disk", Errors: known(2)},
+			{Name: "sda", Kind: "disk", Errors: known(2), AttachedTo: []string{"nvme0"}},
 			{Name: "sdb", Kind: "disk", Errors: known(0)},
 		},
 		Arrays:     []Array{{Name: "md0", Level: "raid1", Doing: "idle"}},

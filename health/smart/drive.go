@@ -35,8 +35,11 @@ type output struct {
 	} `json:"nvme_smart_health_information_log"`
 	ATA *struct {
 		Table []struct {
-			ID  int `json:"id"`
-			Raw struct {
+			ID        int    `json:"id"`
+			Name      string `json:"name"`
+			Value     *int   `json:"value"`
+			Threshold *int   `json:"thresh"`
+			Raw       struct {
 				Value *uint64 `json:"value"`
 			} `json:"raw"`
 		} `json:"table"`
@@ -96,6 +99,10 @@ func parseDrive(name string, said []byte) health.Drive {
 			if of := attribute(a.ID); of != "" {
 				add(&d, of, a.Raw.Value)
 			}
+			// Vendors use attribute 175 for other values, too: only this name, from smartctl's database, is the test.
+			if a.ID == 175 && a.Name == "Power_Loss_Cap_Test" && a.Value != nil && a.Threshold != nil {
+				d.Capacitor = &health.CapacitorTest{Value: *a.Value, Threshold: *a.Threshold}
+			}
 		}
 	}
 	add(&d, "grown defects", o.Grown)
@@ -144,7 +151,7 @@ func add(d *health.Drive, of string, n *uint64) {
 	}
 }
 
-// tidy shortens the texts, which come from the maker of the drive, and drops impossible percentages.
+// tidy shortens the texts, which come from the maker of the drive, and drops impossible numbers.
 func tidy(d *health.Drive) {
 	for _, text := range []*string{&d.Name, &d.Model, &d.Serial, &d.Absent} {
 		*text = strings.TrimSpace(strings.Map(func(r rune) rune {
@@ -166,5 +173,9 @@ func tidy(d *health.Drive) {
 		if p := *percent; p != nil && (*p < 0 || *p > 255) { // the log stores the percentage in one byte
 			*percent = nil
 		}
+	}
+	// An attribute is one byte, 1 to 253 if it is valid. Threshold 0 means that it never counts as failed.
+	if c := d.Capacitor; c != nil && (c.Value < 1 || c.Value > 253 || c.Threshold < 1 || c.Threshold > 253) {
+		d.Capacitor = nil
 	}
 }
