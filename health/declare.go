@@ -132,7 +132,7 @@ func declarations(t Thresholds, c *comparison) []declaration {
 	all = append(all, declareQuota())
 	add(checkAlarm, checkSizeApart,
 		checkReadOnly, checkDamage, checkInodes, checkRAID, checkResync, checkDeviceErrors, checkLogged,
-		checkDurability,
+		checkFlushes, checkDurability,
 		checkPartition, checkOneWay, checkLargeLost,
 		checkLink, checkLinkSpeed, checkFlaps, checkLinkErrors, checkLossy, checkRetransmissions, checkDiscovery)
 	return append(all, declareExternalChecks(t)...)

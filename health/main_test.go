@@ -56,6 +56,7 @@ type bench struct {
 	links          LinkReading
 	discovery      DiscoveryReading
 	shared         SharedReading
+	protected      bool
 	peers          PeerWritesReading
 	wall           time.Time // at the first reading
 	pending        []Sample
@@ -188,6 +189,7 @@ func (b *bench) look() []Change {
 		Links:          b.links,
 		Discovery:      b.discovery,
 		Shared:         b.shared,
+		Protected:      b.protected,
 		Peers:          b.peers,
 		Wall:           b.wall.Add(b.now),
 	}

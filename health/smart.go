@@ -65,7 +65,9 @@ var checkFailing = advice{
 // drives selects the drives that a check is about, and returns why it cannot check them; empty if it can.
 type drives func(Input) ([]Drive, string)
 
-func everyDrive(in Input) ([]Drive, string) { return in.Hardware.Drives.All, in.Hardware.Drives.absent() }
+func everyDrive(in Input) ([]Drive, string) {
+	return in.Hardware.Drives.All, in.Hardware.Drives.absent()
+}
 
 // etcdDrives selects the drives under etcd's data. reports reports whether a drive reports what is needed, which what
 // names.
