@@ -25,7 +25,8 @@ var checkCapacitor = advice{
 	measure: func(a advice, at *track) evidence {
 		return lists(0, drivesFor, eachDrive("the capacitors of a drive under etcd's data have failed",
 			"no drive under etcd's data reports failed capacitors",
-			etcdDrives("whether its capacitors work", Drive.testsCapacitor), capacitorFailed))(a, at)
+			reporting(etcdDrives, Drive.testsCapacitor,
+				"no drive under etcd's data reports whether its capacitors work"), capacitorFailed))(a, at)
 	},
 }
 

@@ -121,7 +121,7 @@ func declarations(t Thresholds, c *comparison) []declaration {
 			all = append(all, a.declare())
 		}
 	}
-	add(checkFailing, checkCapacitor, checkWear, checkDriveErrors, checkHeat, checkAlarms,
+	add(checkFailing, checkCapacitor, checkWear, checkFirmware, checkFirmwareSoon, checkDriveErrors, checkHeat, checkAlarms,
 		checkMemory, checkPressure, checkKills, checkModules)
 	all = append(all, declareBroken())
 	add(checkTimeSource, checkClock, checkSteps, checkClockSource, checkThrottling, checkMachineChecks, checkShared,

@@ -48,7 +48,7 @@ var checkFlushes = advice{
 	}),
 }
 
-// unflushed lists the settings that disable flushes. A drive whose own test shows that its capacitors work needs none.
+// unflushed lists the settings that disable flushes. A drive needs none if its own test shows that its capacitors work.
 func (p place) unflushed(drives []Drive) (wrong []string) {
 	unprotected := false
 	for _, leaf := range p.Chain {

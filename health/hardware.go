@@ -36,6 +36,9 @@ type Drive struct {
 	Name   string `json:"name"` // the kernel's name, such as nvme0 or sda
 	Model  string `json:"model,omitempty"`
 	Serial string `json:"serial,omitempty"`
+	// Firmware is the revision of its firmware, and Hours is for how many hours it has been powered on.
+	Firmware string `json:"firmware,omitempty"`
+	Hours    *int   `json:"hours,omitempty"`
 	// Absent is why the drive reports nothing.
 	Absent string `json:"absent,omitempty"`
 	// Failed means that the drive's own health assessment has failed.

@@ -69,29 +69,32 @@ func everyDrive(in Input) ([]Drive, string) {
 	return in.Hardware.Drives.All, in.Hardware.Drives.absent()
 }
 
-// etcdDrives selects the drives under etcd's data. reports reports whether a drive reports what is needed, which what
-// names.
-func etcdDrives(what string, reports func(Drive) bool) drives {
+// etcdDrives selects the drives under etcd's data.
+func etcdDrives(in Input) (all []Drive, why string) {
+	if why := cmp.Or(in.missing(place.absent), in.Hardware.Drives.absent()); why != "" {
+		return nil, why
+	}
+	for _, d := range in.Hardware.Drives.All {
+		if in.holdsData(d) {
+			all = append(all, d)
+		}
+	}
+	return all, ""
+}
+
+// reporting selects the same drives, provided that one of them reports what is needed. none says that none does.
+func reporting(of drives, reports func(Drive) bool, none string) drives {
 	return func(in Input) ([]Drive, string) {
-		if why := cmp.Or(in.missing(place.absent), in.Hardware.Drives.absent()); why != "" {
-			return nil, why
+		all, why := of(in)
+		if why != "" || slices.ContainsFunc(all, func(d Drive) bool { return d.Absent == "" && reports(d) }) {
+			return all, why
 		}
-		var all []Drive
-		for _, d := range in.Hardware.Drives.All {
-			if in.holdsData(d) {
-				all = append(all, d)
-			}
-		}
-		why := "no drive under etcd's data reports " + what
 		for _, d := range all {
-			if d.Absent == "" && reports(d) {
-				return all, ""
-			}
 			if d.Absent != "" {
-				why = d.silence()
+				return all, d.silence()
 			}
 		}
-		return all, why
+		return all, none
 	}
 }
 

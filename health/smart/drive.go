@@ -4,6 +4,7 @@
 package smart
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"strings"
@@ -20,9 +21,14 @@ type output struct {
 			Severity string `json:"severity"`
 		} `json:"messages"`
 	} `json:"smartctl"`
-	Model  string `json:"model_name"`
-	SCSI   string `json:"scsi_model_name"`
-	Serial string `json:"serial_number"`
+	Model    string `json:"model_name"`
+	SCSI     string `json:"scsi_model_name"`
+	Serial   string `json:"serial_number"`
+	Firmware string `json:"firmware_version"`
+	Revision string `json:"scsi_revision"`
+	On       struct {
+		Hours *int `json:"hours"`
+	} `json:"power_on_time"`
 	Status *struct {
 		Passed *bool `json:"passed"`
 	} `json:"smart_status"`
@@ -73,10 +79,7 @@ func parseDrive(name string, said []byte) health.Drive {
 		d.Absent = "cannot parse the output of smartctl: " + reason(err)
 		return d
 	}
-	d.Model, d.Serial = o.Model, o.Serial
-	if d.Model == "" {
-		d.Model = o.SCSI
-	}
+	d.Model, d.Serial, d.Firmware, d.Hours = cmp.Or(o.Model, o.SCSI), o.Serial, cmp.Or(o.Firmware, o.Revision), o.On.Hours
 	judged := o.Status != nil && o.Status.Passed != nil
 	if d.Warns = o.NVMe != nil && o.NVMe.Warnings != nil; !judged && !d.Warns {
 		d.Absent = refusal(o)
@@ -153,7 +156,7 @@ func add(d *health.Drive, of string, n *uint64) {
 
 // tidy shortens the texts, which come from the maker of the drive, and drops impossible numbers.
 func tidy(d *health.Drive) {
-	for _, text := range []*string{&d.Name, &d.Model, &d.Serial, &d.Absent} {
+	for _, text := range []*string{&d.Name, &d.Model, &d.Serial, &d.Firmware, &d.Absent} {
 		*text = strings.TrimSpace(strings.Map(func(r rune) rune {
 			if !unicode.IsPrint(r) {
 				return -1
@@ -173,6 +176,10 @@ func tidy(d *health.Drive) {
 		if p := *percent; p != nil && (*p < 0 || *p > 255) { // the log stores the percentage in one byte
 			*percent = nil
 		}
+	}
+	const century = 100 * 366 * 24
+	if h := d.Hours; h != nil && (*h < 0 || *h > century) {
+		d.Hours = nil
 	}
 	// An attribute is one byte, 1 to 253 if it is valid. Threshold 0 means that it never counts as failed.
 	if c := d.Capacitor; c != nil && (c.Value < 1 || c.Value > 253 || c.Threshold < 1 || c.Threshold > 253) {

@@ -36,7 +36,7 @@ func TestOutputOfSmartctlIsParsed(t *testing.T) {
 	t.Parallel()
 	for file, want := range map[string]health.Drive{
 		"nvme.json": {
-			Name: "x", Model: "EXAMPLE DC 960", Serial: "EX0001", Failed: true, Warns: true, Warnings: 17,
+			Name: "x", Model: "EXAMPLE DC 960", Serial: "EX0001", Firmware: "1.0", Failed: true, Warns: true, Warnings: 17,
 			Spare: percent(8), SpareLimit: percent(10), Used: percent(103),
 			Errors: []health.DriveErrors{{Of: "media errors", N: 12}},
 		},
@@ -49,7 +49,8 @@ func TestOutputOfSmartctlIsParsed(t *testing.T) {
 			},
 		},
 		"scsi.json": {
-			Name: "x", Model: "EXAMPLE SAS", Serial: "EX0003", Used: percent(3), Errors: []health.DriveErrors{
+			Name: "x", Model: "EXAMPLE SAS", Serial: "EX0003", Firmware: "HPD3", Hours: percent(31000),
+			Used: percent(3), Errors: []health.DriveErrors{
 				{Of: "grown defects", N: 4}, {Of: "uncorrectable errors", N: 3},
 			},
 		},
