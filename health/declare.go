@@ -123,7 +123,7 @@ func declarations(t Thresholds, c *comparison) []declaration {
 	}
 	add(checkFailing, checkCapacitor, checkWear, checkFirmware, checkFirmwareSoon, checkDriveErrors, checkHeat, checkAlarms,
 		checkMemory, checkPressure, checkKills, checkModules)
-	all = append(all, declareBroken())
+	all = append(all, declareBroken(), declareWearOut(c))
 	add(checkTimeSource, checkClock, checkSteps, checkClockSource, checkThrottling, checkMachineChecks, checkShared,
 		checkHung, checkBootLoop, checkUnexpectedReboot, checkCPUPressure, checkIOPressure)
 	all = append(all, declareCertificates())

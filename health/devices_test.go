@@ -218,7 +218,8 @@ func TestSilentDevicesAreNeitherHealthyNorUnhealthy(t *testing.T) {
 	for _, a := range b.result.NotAvailable {
 		names = append(names, a.Check)
 	}
-	const want = "capacitor firmware-soon readonly damage inodes raid device-errors kernel-log flushes durability"
+	const want = "capacitor firmware-soon wear-out readonly damage inodes raid device-errors kernel-log flushes " +
+		"durability"
 	if got := strings.Join(names, " "); got != want {
 		t.Errorf("not available: %s", got)
 	}

@@ -54,7 +54,10 @@ type output struct {
 	Errors map[string]struct {
 		Uncorrected *uint64 `json:"total_uncorrected_errors"`
 	} `json:"scsi_error_counter_log"`
-	Used *int `json:"scsi_percentage_used_endurance_indicator"`
+	Used      *int `json:"scsi_percentage_used_endurance_indicator"`
+	Endurance struct {
+		Used *int `json:"current_percent"`
+	} `json:"endurance_used"` // of any drive, since smartctl 7.5
 }
 
 // attribute returns the name of an ATA drive's counter, if it counts errors of the medium. Most other counters are
@@ -94,9 +97,7 @@ func parseDrive(name string, said []byte) health.Drive {
 		d.Spare, d.SpareLimit, d.Used = n.Spare, n.SpareLimit, n.Used
 		add(&d, "media errors", n.Errors)
 	}
-	if o.Used != nil {
-		d.Used = o.Used
-	}
+	d.Used = cmp.Or(d.Used, o.Used, o.Endurance.Used)
 	if o.ATA != nil {
 		for _, a := range o.ATA.Table {
 			if of := attribute(a.ID); of != "" {

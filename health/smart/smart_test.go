@@ -41,7 +41,7 @@ func TestOutputOfSmartctlIsParsed(t *testing.T) {
 			Errors: []health.DriveErrors{{Of: "media errors", N: 12}},
 		},
 		"ata.json": {
-			Name: "x", Model: "EXAMPLE HDD", Serial: "EX0002",
+			Name: "x", Model: "EXAMPLE HDD", Serial: "EX0002", Used: percent(12), Hours: percent(4),
 			Capacitor: &health.CapacitorTest{Value: 4, Threshold: 10}, Errors: []health.DriveErrors{
 				{Of: "reallocated sectors", N: 16},
 				{Of: "uncorrectable errors", N: 3},
