@@ -121,7 +121,8 @@ func declarations(t Thresholds, c *comparison) []declaration {
 			all = append(all, a.declare())
 		}
 	}
-	add(checkFailing, checkCapacitor, checkWear, checkFirmware, checkFirmwareSoon, checkDriveErrors, checkHeat, checkAlarms,
+	add(checkFailing, checkCapacitor, checkWear, checkFirmware, checkFirmwareSoon, checkThrottled,
+		checkLanes, checkPCIErrors, checkDriveErrors, checkHeat, checkAlarms,
 		checkMemory, checkPressure, checkKills, checkModules)
 	all = append(all, declareBroken(), declareWearOut(c))
 	add(checkTimeSource, checkClock, checkSteps, checkClockSource, checkThrottling, checkMachineChecks, checkShared,

@@ -35,6 +35,13 @@ func someDevices(chance func(percent int) bool) DevicesReading {
 	if chance(10) {
 		d.Chain[1].Errors.Value = 2
 	}
+	if chance(50) { // often, because the finding takes a minute
+		d.Chain[1].PCI.Lanes = 1
+	}
+	d.Chain[1].PCI.Uncorrected.Value = 0
+	if chance(10) {
+		d.Chain[1].PCI.Uncorrected.Value = 2
+	}
 	if chance(10) {
 		return NotAvailable[DevicesReading]("the kernel does not tell")
 	}
@@ -45,6 +52,7 @@ func someDevices(chance func(percent int) bool) DevicesReading {
 func (d DevicesReading) grown(before DevicesReading) DevicesReading {
 	if len(d.Chain) > 1 && len(before.Chain) > 1 {
 		d.Chain[1].Errors.Value += before.Chain[1].Errors.Value
+		d.Chain[1].PCI.Uncorrected.Value += before.Chain[1].PCI.Uncorrected.Value
 	}
 	return d
 }
@@ -218,8 +226,8 @@ func TestSilentDevicesAreNeitherHealthyNorUnhealthy(t *testing.T) {
 	for _, a := range b.result.NotAvailable {
 		names = append(names, a.Check)
 	}
-	const want = "capacitor firmware-soon wear-out readonly damage inodes raid device-errors kernel-log flushes " +
-		"durability"
+	const want = "capacitor firmware-soon drive-throttling pci-lanes pci-errors wear-out readonly damage inodes raid " +
+		"device-errors kernel-log flushes durability"
 	if got := strings.Join(names, " "); got != want {
 		t.Errorf("not available: %s", got)
 	}

@@ -53,6 +53,8 @@ type Drive struct {
 	Used       *int `json:"used,omitempty"`
 	// Errors are the drive's counters of failed reads and writes.
 	Errors []DriveErrors `json:"errors,omitempty"`
+	// HotMinutes is for how many minutes the drive was above its temperature limits, over its whole life.
+	HotMinutes *int `json:"hotMinutes,omitempty"`
 	// Capacitor is the drive's own test of the capacitors that complete its writes after a power cut. NVMe drives report
 	// a failure in Warnings instead.
 	Capacitor *CapacitorTest `json:"capacitor,omitempty"`

@@ -144,7 +144,12 @@ func wellDevices() DevicesReading {
 	return DevicesReading{
 		Chain: []Device{
 			{Name: "md0", Kind: "raid", On: []string{"sda", "sdb"}},
-			{Name: "sda", Kind: "disk", Errors: known(2), AttachedTo: []string{"nvme0"}},
+			{
+				Name: "sda", Kind: "disk", Errors: known(2), AttachedTo: []string{"nvme0"},
+				PCI: PCIDevice{
+					Address: "0000:02:00.0", Lanes: 4, MostLanes: 4, Corrected: known(40), Uncorrected: known(1),
+				},
+			},
 			{Name: "sdb", Kind: "disk", Errors: known(0)},
 		},
 		Arrays:     []Array{{Name: "md0", Level: "raid1", Doing: "idle"}},

@@ -17,7 +17,7 @@ func percent(n int) *int { return &n }
 func wellDrive() Drive {
 	return Drive{
 		Name: "nvme0", Model: "M", Serial: "S1", Firmware: "1", Hours: percent(9000), Warns: true, Spare: percent(100), SpareLimit: percent(10),
-		Used:   percent(4),
+		Used: percent(4), HotMinutes: percent(30),
 		Errors: []DriveErrors{{"media errors", 2}},
 	}
 }
@@ -55,6 +55,9 @@ func someHardware(chance func(percent int) bool) HardwareReading {
 	d := &h.Drives.All[0]
 	if chance(10) {
 		d.Warnings = 1 << 4
+	}
+	if chance(10) {
+		d.HotMinutes = percent(31)
 	}
 	if chance(10) {
 		doomed(24)(d)

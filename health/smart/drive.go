@@ -38,6 +38,8 @@ type output struct {
 		SpareLimit *int    `json:"available_spare_threshold"`
 		Used       *int    `json:"percentage_used"`
 		Errors     *uint64 `json:"media_errors"`
+		Warm       *int    `json:"warning_temp_time"`
+		Hot        *int    `json:"critical_comp_time"`
 	} `json:"nvme_smart_health_information_log"`
 	ATA *struct {
 		Table []struct {
@@ -96,6 +98,10 @@ func parseDrive(name string, said []byte) health.Drive {
 	if n := o.NVMe; n != nil {
 		d.Spare, d.SpareLimit, d.Used = n.Spare, n.SpareLimit, n.Used
 		add(&d, "media errors", n.Errors)
+		if n.Warm != nil || n.Hot != nil {
+			minutes := value(n.Warm) + value(n.Hot)
+			d.HotMinutes = &minutes
+		}
 	}
 	d.Used = cmp.Or(d.Used, o.Used, o.Endurance.Used)
 	if o.ATA != nil {
@@ -117,6 +123,13 @@ func parseDrive(name string, said []byte) health.Drive {
 	}
 	tidy(&d)
 	return d
+}
+
+func value(n *int) int {
+	if n == nil {
+		return 0
+	}
+	return *n
 }
 
 // reason returns a JSON error without its offset, which changes.
@@ -181,6 +194,9 @@ func tidy(d *health.Drive) {
 	const century = 100 * 366 * 24
 	if h := d.Hours; h != nil && (*h < 0 || *h > century) {
 		d.Hours = nil
+	}
+	if m := d.HotMinutes; m != nil && (*m < 0 || *m > century*60) {
+		d.HotMinutes = nil
 	}
 	// An attribute is one byte, 1 to 253 if it is valid. Threshold 0 means that it never counts as failed.
 	if c := d.Capacitor; c != nil && (c.Value < 1 || c.Value > 253 || c.Threshold < 1 || c.Threshold > 253) {
