@@ -59,9 +59,11 @@ const firmwareSource = "model, firmware revision and power-on hours from " + sma
 var checkFirmware = advice{
 	name: "firmware", component: Machine, behind: []string{"smart"},
 	source: firmwareSource,
-	limit:  Limit{Of: "power-on hours left", Unit: "hours", Enter: firmwareAdvises, Leave: firmwareAdvises, Below: true},
-	code:   FirmwareDefect,
-	title:  "The firmware of a drive makes it fail within months.",
+	limit: Limit{
+		Of: "power-on hours left", Unit: "hours", Enter: firmwareAdvises, Leave: firmwareAdvises, Below: true,
+	},
+	code:  FirmwareDefect,
+	title: "The firmware of a drive makes it fail within months.",
 	meaning: "At a certain number of power-on hours the drive fails, and its data is lost. Drives that were put into " +
 		"service together fail together, and they may be those of several voters.",
 	remedy: "install the fixed firmware on one host at a time, after 'quorumctl maintenance on --reason …'",
@@ -89,8 +91,8 @@ var checkFirmwareSoon = advice{
 	meaning: "At a certain number of power-on hours the drive fails, and its data is lost. Drives that were put into " +
 		"service together fail together, and they may be those of several voters. A host without a voter does not " +
 		"become one.",
-	remedy: "install the fixed firmware now, on one host at a time, after 'quorumctl maintenance on --reason …'; save a " +
-		"snapshot first ('quorumctl snapshot save')",
+	remedy: "install the fixed firmware now, on one host at a time, after 'quorumctl maintenance on --reason …'; save " +
+		"a snapshot first ('quorumctl snapshot save')",
 	measure: func(a advice, at *track) evidence {
 		return lists(0, drivesFor, eachDrive(
 			"the firmware of a drive under etcd's data makes it fail within 7 days of operation",
@@ -134,10 +136,10 @@ func (d Drive) defect(within int) string {
 		if left > within {
 			return ""
 		}
-		age = fmt.Sprintf("in %d days of operation", left/24)
+		age = fmt.Sprintf("in %d days of operation, limit %d days", left/24, within/24)
 	} else if within < firmwareAdvises {
 		return ""
 	}
-	return fmt.Sprintf("its firmware %s makes it fail at %d power-on hours, %s; fixed in %s%d (%s; known defects as of "+
-		"%s)", d.Firmware, of.ends, age, of.prefix, of.fixed, of.advisory, firmwareDefectsAsOf)
+	return fmt.Sprintf("its firmware %s makes it fail at %d power-on hours, %s; fixed in %s%d (%s; known defects as "+
+		"of %s)", d.Firmware, of.ends, age, of.prefix, of.fixed, of.advisory, firmwareDefectsAsOf)
 }

@@ -51,13 +51,23 @@ func TestFirmwareThatMakesADriveFailIsFoundByExactModelAndRevision(t *testing.T)
 		code  Code
 		want  string
 	}{
-		"90 days ahead": {is("HP VO0480JFDGT", "HPD3", 30608), FirmwareDefect, ends + "in 90 days of operation" + fixed},
+		"90 days ahead": {
+			is("HP VO0480JFDGT", "HPD3", 30608), FirmwareDefect,
+			ends + "in 90 days of operation, limit 90 days" + fixed,
+		},
 		"91 days ahead": {is("HP VO0480JFDGT", "HPD3", 30607), "", ""},
-		"a week ahead":  {is("VO0480JFDGT", "HPD3", 32600), FirmwareDefectSoon, ends + "in 7 days of operation" + fixed},
-		"already past":  {is("VO0480JFDGT", "HPD3", 32800), FirmwareDefectSoon, ends + "in 0 days of operation" + fixed},
+		"a week ahead": {
+			is("VO0480JFDGT", "HPD3", 32600), FirmwareDefectSoon,
+			ends + "in 7 days of operation, limit 7 days" + fixed,
+		},
+		"already past": {
+			is("VO0480JFDGT", "HPD3", 32800), FirmwareDefectSoon,
+			ends + "in 0 days of operation, limit 7 days" + fixed,
+		},
 		"a week ahead, not under etcd's data": {
 			func(d *Drive) { is("VO0480JFDGT", "HPD3", 32600)(d); d.Name = "nvme9" }, FirmwareDefect,
-			"nvme9 (S1): its firmware HPD3 makes it fail at 32768 power-on hours, in 7 days of operation" + fixed,
+			"nvme9 (S1): its firmware HPD3 makes it fail at 32768 power-on hours, in 7 days of operation, " +
+				"limit 90 days" + fixed,
 		},
 		"age unknown": {
 			func(d *Drive) { d.Model, d.Firmware, d.Hours = "HPE VO0480JFDGT", "HPD3", nil }, FirmwareDefect,
@@ -65,8 +75,8 @@ func TestFirmwareThatMakesADriveFailIsFoundByExactModelAndRevision(t *testing.T)
 		},
 		"the other advisory": {
 			is("HPE EK0800JVYPN", "HPD6", 39000), FirmwareDefect,
-			"nvme0 (S1): its firmware HPD6 makes it fail at 40000 power-on hours, in 41 days of operation; fixed in HPD7 " +
-				"(HPE a00097382; known defects as of 2020-03-20)",
+			"nvme0 (S1): its firmware HPD6 makes it fail at 40000 power-on hours, in 41 days of operation, " +
+				"limit 90 days; fixed in HPD7 (HPE a00097382; known defects as of 2020-03-20)",
 		},
 		"fixed":              {is("HP VO0480JFDGT", "HPD8", 32600), "", ""},
 		"fixed, two digits":  {is("HP VO0480JFDGT", "HPD10", 32600), "", ""},

@@ -16,10 +16,12 @@ func TestDisabledFlushesPreventAJoinUnlessTheCacheIsProtected(t *testing.T) {
 		return func(b *bench) {
 			b.hardware.Drives.All = nil
 			for _, name := range names {
-				b.hardware.Drives.All = append(b.hardware.Drives.All, Drive{Name: name, Capacitor: &CapacitorTest{90, 10}})
+				d := Drive{Name: name, Capacitor: &CapacitorTest{90, 10}}
+				b.hardware.Drives.All = append(b.hardware.Drives.All, d)
 			}
 		}
 	}
+	vouched := func(b *bench) { b.protected = true }
 	const mount = "the ext4 of etcd's data is mounted with nobarrier, which disables flushes"
 	const drive = "sda has a write cache that the kernel does not flush (queue/write_cache)"
 	for what, c := range map[string]struct {
@@ -38,7 +40,7 @@ func TestDisabledFlushesPreventAJoinUnlessTheCacheIsProtected(t *testing.T) {
 		"capacitors of both drives":              {[]func(*bench){noFlush, tested("sda", "sdb")}, ""},
 		"capacitors of only one drive":           {[]func(*bench){noFlush, tested("sda")}, mount},
 		"capacitors of a drive elsewhere":        {[]func(*bench){forced, tested("sdz")}, drive},
-		"an operator vouches for the protection": {[]func(*bench){noFlush, forced, func(b *bench) { b.protected = true }}, ""},
+		"an operator vouches for the protection": {[]func(*bench){noFlush, forced, vouched}, ""},
 	} {
 		t.Run(what, func(t *testing.T) {
 			t.Parallel()

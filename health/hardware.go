@@ -55,12 +55,13 @@ type Drive struct {
 	Errors []DriveErrors `json:"errors,omitempty"`
 	// HotMinutes is for how many minutes the drive was above its temperature limits, over its whole life.
 	HotMinutes *int `json:"hotMinutes,omitempty"`
-	// Capacitor is the drive's own test of the capacitors that complete its writes after a power cut. NVMe drives report
-	// a failure in Warnings instead.
+	// Capacitor is the drive's own test of the capacitors that complete its writes after a power cut. NVMe drives
+	// report a failure in Warnings instead.
 	Capacitor *CapacitorTest `json:"capacitor,omitempty"`
 }
 
-// CapacitorTest is the result of a SATA drive's test: the capacitors have failed if the value is not above the threshold.
+// CapacitorTest is the result of a SATA drive's test: the capacitors have failed if the value is not above the
+// threshold.
 type CapacitorTest struct {
 	Value     int `json:"value"`
 	Threshold int `json:"threshold"`

@@ -23,15 +23,15 @@ const (
 // checkLanes is the check that the links use all lanes. It ignores their speed, which power management reduces.
 var checkLanes = advice{
 	name: "pci-lanes", component: Machine,
-	source: "current_link_width and max_link_width of the PCI Express devices of the drives under etcd's data, and of " +
-		"the ports that they are connected to",
+	source: "current_link_width and max_link_width of the PCI Express devices of the drives under etcd's data, and " +
+		"of the ports that they are connected to",
 	limit: Limit{Of: "links with fewer lanes than both ends support", Unit: "links"},
 	code:  PCILanesMissing,
 	title: "A drive under etcd's data is connected with fewer PCIe lanes than it could use.",
 	meaning: "Some lanes failed when the link was trained, often because of a dirty or loose contact. The drive is " +
 		"slower, and the link may fail.",
-	remedy: "check 'lspci -vv -s ADDRESS' (LnkSta); take the host down, reseat the drive, its cable or riser, and check " +
-		"how the firmware of the machine divides the lanes of the slot",
+	remedy: "check 'lspci -vv -s ADDRESS' (LnkSta); take the host down, reseat the drive, its cable or riser, and " +
+		"check how the firmware of the machine divides the lanes of the slot",
 	measure: lists(time.Minute, time.Minute, listed{
 		bad:  "a link has fewer lanes than both ends support",
 		well: "every link has all its lanes",

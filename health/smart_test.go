@@ -16,7 +16,8 @@ func percent(n int) *int { return &n }
 // wellDrive is a healthy NVMe drive with a few old errors.
 func wellDrive() Drive {
 	return Drive{
-		Name: "nvme0", Model: "M", Serial: "S1", Firmware: "1", Hours: percent(9000), Warns: true, Spare: percent(100), SpareLimit: percent(10),
+		Name: "nvme0", Model: "M", Serial: "S1", Firmware: "1", Hours: percent(9000), Warns: true,
+		Spare: percent(100), SpareLimit: percent(10),
 		Used: percent(4), HotMinutes: percent(30),
 		Errors: []DriveErrors{{"media errors", 2}},
 	}

@@ -6,16 +6,16 @@ package health
 // DriveThrottled is the code of the check of the time that drives spent above their temperature limits.
 const DriveThrottled Code = "DRIVE_THROTTLED"
 
-// checkThrottled is the check of the time that the drives under etcd's data spent above their temperature limits. Unlike
-// checkHeat it finds what happened between two readings. The minutes at the first reading are ignored.
+// checkThrottled is the check of the time that the drives under etcd's data spent above their temperature limits.
+// Unlike checkHeat it finds what happened between two readings. The minutes at the first reading are ignored.
 var checkThrottled = advice{
 	name: "drive-throttling", component: Machine, behind: []string{"smart"},
 	source: "warning and critical temperature time of NVMe drives, from " + smartSource,
 	limit:  Limit{Of: "minutes above the drive's own temperature limits", Unit: "a day"},
 	code:   DriveThrottled,
 	title:  "A drive under etcd's data was too hot.",
-	meaning: "Above its own temperature limits it throttles itself, which makes writes slower, and above the critical " +
-		"one it may shut down.",
+	meaning: "Above its own temperature limits it throttles itself, which makes writes slower, and above the " +
+		"critical one it may shut down.",
 	remedy: "check fans, filters, the air inlet and the heat sink of the drive; 'sensors' lists all temperatures",
 	measure: errorCounts(counters{
 		span: day,

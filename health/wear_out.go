@@ -18,7 +18,8 @@ const (
 	wearAdvises = 90      // days of operation until the rated endurance is used up
 	wearSpan    = 30 * 24 // power-on hours
 	wearShort   = 3 * 24  // power-on hours; steps within less time are rather a correction by the drive
-	// wearSteps is how many steps of the used percentage a rate needs after the first one, which begins the measurement.
+	// wearSteps is how many steps of the used percentage a rate needs after the first one, which begins the
+	// measurement.
 	wearSteps = 3
 	wearKept  = 32 // steps per drive
 )
@@ -51,11 +52,14 @@ func declareWearOut(c *comparison) declaration {
 		title: "A drive under etcd's data wears out within months.",
 		meaning: "At the present rate its rated endurance is used up soon. It then works for a while; in the end it " +
 			"rejects writes.",
-		remedy: "plan its replacement; 'iotop -ao' shows which programs write, and 'smartctl -A /dev/NAME' how worn it is",
+		remedy: "plan its replacement; 'iotop -ao' shows which programs write, and 'smartctl -A /dev/NAME' how " +
+			"worn it is",
 		measure: func(a advice, at *track) evidence {
-			return lists(0, drivesFor, eachDrive("the rated endurance of a drive under etcd's data is used up within 90 days",
+			return lists(0, drivesFor, eachDrive(
+				"the rated endurance of a drive under etcd's data is used up within 90 days",
 				"no drive under etcd's data uses up its rated endurance within 90 days",
-				reporting(etcdDrives, Drive.wears, "no drive under etcd's data reports its wear and its power-on hours"),
+				reporting(etcdDrives, Drive.wears,
+					"no drive under etcd's data reports its wear and its power-on hours"),
 				func(in Input, d Drive) string {
 					if !d.wears() {
 						return ""

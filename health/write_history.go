@@ -13,8 +13,9 @@ import (
 )
 
 // History is what a host has learned about its own writes in the last days: how long they usually take, and for how
-// long they have been slower, by the hour of the day; and how fast they wear the drives. Unlike a [Judge.Snapshot] it stays valid after a reboot, so the
-// caller keeps it in a directory that survives reboots. The zero value is an empty history.
+// long they have been slower, by the hour of the day; and how fast the drives wear. Unlike a [Judge.Snapshot] it stays
+// valid after a reboot, so the caller keeps it in a directory that survives reboots. The zero value is an empty
+// history.
 //
 // It does not rely on a correct clock: a day ends only when the wall clock shows another date and the day has enough
 // measurements. So a clock that jumps neither discards days nor adds empty ones.

@@ -84,7 +84,8 @@ func parseDrive(name string, said []byte) health.Drive {
 		d.Absent = "cannot parse the output of smartctl: " + reason(err)
 		return d
 	}
-	d.Model, d.Serial, d.Firmware, d.Hours = cmp.Or(o.Model, o.SCSI), o.Serial, cmp.Or(o.Firmware, o.Revision), o.On.Hours
+	d.Model, d.Serial = cmp.Or(o.Model, o.SCSI), o.Serial
+	d.Firmware, d.Hours = cmp.Or(o.Firmware, o.Revision), o.On.Hours
 	judged := o.Status != nil && o.Status.Passed != nil
 	if d.Warns = o.NVMe != nil && o.NVMe.Warnings != nil; !judged && !d.Warns {
 		d.Absent = refusal(o)

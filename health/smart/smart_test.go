@@ -36,7 +36,8 @@ func TestOutputOfSmartctlIsParsed(t *testing.T) {
 	t.Parallel()
 	for file, want := range map[string]health.Drive{
 		"nvme.json": {
-			Name: "x", Model: "EXAMPLE DC 960", Serial: "EX0001", Firmware: "1.0", Failed: true, Warns: true, Warnings: 17,
+			Name: "x", Model: "EXAMPLE DC 960", Serial: "EX0001", Firmware: "1.0",
+			Failed: true, Warns: true, Warnings: 17,
 			Spare: percent(8), SpareLimit: percent(10), Used: percent(103), HotMinutes: percent(9),
 			Errors: []health.DriveErrors{{Of: "media errors", N: 12}},
 		},
