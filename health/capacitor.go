@@ -20,7 +20,8 @@ var checkCapacitor = advice{
 	code:  CapacitorFailed,
 	title: "The power-loss protection of a drive under etcd's data has failed.",
 	meaning: "A power cut loses writes that the drive has acknowledged, unless it now flushes each one, which is " +
-		"slow. A member that forgets writes breaks the cluster's guarantees. A host without a voter does not become one.",
+		"slow. A member that forgets writes breaks the cluster's guarantees. A host without a voter does not become " +
+		"one.",
 	remedy: "check 'smartctl -x /dev/NAME'; replace the drive, on a voter after " +
 		"'quorumctl maintenance on --reason …'",
 	measure: func(a advice, at *track) evidence {

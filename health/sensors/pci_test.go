@@ -5,7 +5,6 @@ package sensors
 
 import (
 	"maps"
-	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -17,12 +16,14 @@ import (
 const (
 	portDir = "sys/devices/pci0000:00/0000:00:1d.0/"
 	nvmeDir = portDir + "0000:02:00.0/"
+
+	nvmeLink = "-> ../../devices/pci0000:00/0000:00:1d.0/0000:02:00.0/nvme/nvme0/nvme0n1"
 )
 
 // nvmeOnPCI are the files of an NVMe drive with an uncorrected error, in a slot with all its lanes.
 func nvmeOnPCI() map[string]string {
 	return map[string]string{
-		"sys/dev/block/259:0":                            "-> ../.." + strings.TrimPrefix(nvmeDir, "sys") + "nvme/nvme0/nvme0n1",
+		"sys/dev/block/259:0":                            nvmeLink,
 		nvmeDir + "nvme/nvme0/nvme0n1/queue/write_cache": "write back\n",
 		nvmeDir + "current_link_width":                   "2\n",
 		nvmeDir + "max_link_width":                       "4\n",
