@@ -81,10 +81,10 @@ func TestADriveWithSeveralControllersHasTheLinkOfTheFirst(t *testing.T) {
 	delete(files, nvmeDir+"nvme/nvme0/nvme0n1/queue/write_cache")
 	files["sys/dev/block/259:0"] = "-> ../../devices/virtual/nvme-subsystem/nvme-subsys0/nvme0n1"
 	files["sys/devices/virtual/nvme-subsystem/nvme-subsys0/nvme0n1/queue/write_cache"] = "write back\n"
-	files["sys/devices/virtual/nvme-subsystem/nvme-subsys0/nvme0"] =
-		"-> ../../../pci0000:00/0000:00:1d.0/0000:02:00.0/nvme/nvme0"
+	const controller = "pci0000:00/0000:00:1d.0/0000:02:00.0/nvme/nvme0"
+	files["sys/devices/virtual/nvme-subsystem/nvme-subsys0/nvme0"] = "-> ../../../" + controller
 	files[nvmeDir+"nvme/nvme0/model"] = "M\n"
-	files["sys/class/nvme/nvme0"] = "-> ../../devices/pci0000:00/0000:00:1d.0/0000:02:00.0/nvme/nvme0"
+	files["sys/class/nvme/nvme0"] = "-> ../../devices/" + controller
 	got := of(t, linked(t, files).Devices(unix.Mkdev(259, 0)), "nvme0n1").PCI
 	if got.Address != "0000:02:00.0" || got.Lanes != 2 {
 		t.Errorf("got %+v", got)
