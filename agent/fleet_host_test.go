@@ -46,6 +46,7 @@ type fleetHost struct {
 	sensors        func() health.MachineReading
 	externalChecks observe.ExternalChecks
 	config         string // in addition to the common configuration
+	protectedCache bool
 	devices        func(device uint64) health.DevicesReading
 	metrics        func(ctx context.Context) health.EtcdReading
 	// database observes the file system of etcd's database; nil if it is also the WAL's
@@ -65,6 +66,7 @@ func (h *fleetHost) boot(id string) {
 	if err != nil {
 		f.t.Fatal(err)
 	}
+	c.Disk.ProtectedCache = h.protectedCache
 	h.agent, err = New(Options{
 		Config: c, Instance: id, BootID: id, Version: "test",
 		Etcd: f.etcd.of(name), Unit: h, Probe: (*fleetProbe)(h), Data: (*fleetData)(h), Files: (*fleetFiles)(h),

@@ -300,3 +300,31 @@ func TestAHangingSensorDoesNotHideItsDrivesFindings(t *testing.T) {
 		close(end)
 	})
 }
+
+func TestDisabledFlushesAreReportedUnlessAnOperatorVouchesForTheCache(t *testing.T) {
+	t.Parallel()
+	for _, protected := range []bool{false, true} {
+		synctest.Test(t, func(t *testing.T) {
+			f := newFleet(t, 0, observe.UsualPace())
+			defer f.close()
+			h := &fleetHost{
+				f: f, name: "s1", files: map[string][]byte{}, protectedCache: protected,
+				devices: func(uint64) health.DevicesReading {
+					return health.DevicesReading{
+						Chain:      []health.Device{{Name: "sda", Kind: "disk"}},
+						FileSystem: health.FileSystem{Type: "ext4", Unsafe: "nobarrier"},
+					}
+				},
+			}
+			f.hosts[h.name] = h
+			h.boot("boot-s1")
+			f.pass(time.Minute)
+			found := slices.ContainsFunc(h.agent.Status().Health.Findings, func(f control.Finding) bool {
+				return f.Code == string(health.FlushesDisabled)
+			})
+			if found == protected {
+				t.Errorf("protected %t: found %t", protected, found)
+			}
+		})
+	}
+}

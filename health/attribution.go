@@ -351,10 +351,24 @@ func (w *circumstances) attributed(v *Assessment) {
 		switch f.Code {
 		case DiskFsyncWarm, DiskFsyncSlow, DiskUnfit, DiskStalled:
 			f.Cause, f.Why = attribute(w.facts(v.Figures, f.Code == DiskStalled))
+			if f.Cause == CauseDevice {
+				f.Why += v.hindered()
+			}
 		case EtcdFsyncSlow:
 			f.Cause, f.Why = w.etcdAlone(v.Figures)
 		}
 	}
+}
+
+// hindered lists what hinders the drives under etcd's data, according to other findings.
+func (v *Assessment) hindered() (text string) {
+	for _, f := range v.Findings {
+		switch f.Code {
+		case DriveThrottled, PCILanesMissing, PCIErrors:
+			text += "; " + f.Text
+		}
+	}
+	return text
 }
 
 // etcdAlone returns the cause of slow writes of etcd while the probe's writes are fast.

@@ -31,10 +31,12 @@ type counters struct {
 	kept   map[string]growth // growth of each counter, by its key
 }
 
-// counter is one error counter: its key, its owner, what it counts, and its value.
+// counter is one error counter: its key, its owner, what it counts, its value, and the growth within the span that is
+// not a finding.
 type counter struct {
 	key, title, of string
 	value          float64
+	tolerated      float64
 }
 
 // countersKept bounds how many counters are remembered.
@@ -60,9 +62,10 @@ func (e *counters) read(in Input) {
 		}
 		k.take(in.Now, c.value)
 		e.kept[c.key] = k
-		if n := k.sum(); n > 0 {
+		if n := k.sum(); n > c.tolerated {
 			e.grown += n
-			e.found = append(e.found, fmt.Sprintf("%s: %.0f more %s in %s, limit 0", c.title, n, c.of, e.over))
+			e.found = append(e.found, fmt.Sprintf("%s: %.0f more %s in %s, limit %.0f", c.title, n, c.of, e.over,
+				c.tolerated))
 		}
 	}
 }

@@ -93,7 +93,7 @@ func TestAFaultUnderEtcdsDatabaseIsFoundWhileItsLogIsHealthy(t *testing.T) {
 			"sdc: 1 more I/O errors in the kernel log in a day, limit 0",
 		},
 		"no barriers": {
-			func(b *bench) { b.database.Devices.FileSystem.Unsafe = "nobarrier" }, DurabilityDoubtful,
+			func(b *bench) { b.database.Devices.FileSystem.Unsafe = "nobarrier" }, FlushesDisabled,
 			"the ext4 of etcd's database is mounted with nobarrier, which disables flushes",
 		},
 		"in memory": {

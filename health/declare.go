@@ -121,9 +121,10 @@ func declarations(t Thresholds, c *comparison) []declaration {
 			all = append(all, a.declare())
 		}
 	}
-	add(checkFailing, checkWear, checkDriveErrors, checkHeat, checkAlarms,
+	add(checkFailing, checkCapacitor, checkWear, checkFirmware, checkFirmwareSoon, checkThrottled,
+		checkLanes, checkPCIErrors, checkDriveErrors, checkHeat, checkAlarms,
 		checkMemory, checkPressure, checkKills, checkModules)
-	all = append(all, declareBroken())
+	all = append(all, declareBroken(), declareWearOut(c))
 	add(checkTimeSource, checkClock, checkSteps, checkClockSource, checkThrottling, checkMachineChecks, checkShared,
 		checkHung, checkBootLoop, checkUnexpectedReboot, checkCPUPressure, checkIOPressure)
 	all = append(all, declareCertificates())
@@ -132,7 +133,7 @@ func declarations(t Thresholds, c *comparison) []declaration {
 	all = append(all, declareQuota())
 	add(checkAlarm, checkSizeApart,
 		checkReadOnly, checkDamage, checkInodes, checkRAID, checkResync, checkDeviceErrors, checkLogged,
-		checkDurability,
+		checkFlushes, checkDurability,
 		checkPartition, checkOneWay, checkLargeLost,
 		checkLink, checkLinkSpeed, checkFlaps, checkLinkErrors, checkLossy, checkRetransmissions, checkDiscovery)
 	return append(all, declareExternalChecks(t)...)

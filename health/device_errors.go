@@ -53,7 +53,7 @@ func (d DevicesReading) counted() (all []counter) {
 	for _, device := range d.Chain {
 		if device.Errors.Known {
 			all = append(all, counter{
-				device.Name + "/" + device.Serial, device.Name, "timeouts and read errors", device.Errors.Value,
+				device.Name + "/" + device.Serial, device.Name, "timeouts and read errors", device.Errors.Value, 0,
 			})
 		}
 	}

@@ -45,9 +45,20 @@ type Device struct {
 	// Errors counts the commands that timed out, as SCSI reports them. For a member device of a RAID array, the number
 	// also includes failed reads.
 	Errors Figure `json:"-"`
+	// PCI is the PCI Express device that connects the leaf: an NVMe drive itself, or the controller of others.
+	PCI PCIDevice `json:"-"`
 	// Traffic is the I/O that the device has completed. Leaves have it, and so does the device at the top of the chain,
 	// unless that is a partition.
 	Traffic Traffic `json:"-"`
+}
+
+// PCIDevice is what the kernel reports about a PCI Express device.
+type PCIDevice struct {
+	Address string // such as 0000:02:00.0
+	// Lanes is how many lanes its link uses, and MostLanes how many both ends of the link support; 0 if unknown.
+	Lanes, MostLanes int
+	// Corrected and Uncorrected count its errors since the boot (AER).
+	Corrected, Uncorrected Figure
 }
 
 // Traffic counts the I/O of a device since the device appeared. It is valid only if Known is set.

@@ -27,10 +27,20 @@ func someDevices(chance func(percent int) bool) DevicesReading {
 		d.FileSystem.Errors.Value = 3
 	}
 	if chance(80) { // likely, because the finding needs five such minutes
+		d.FileSystem.Type = "tmpfs"
+	}
+	if chance(10) {
 		d.FileSystem.Unsafe = "nobarrier"
 	}
 	if chance(10) {
 		d.Chain[1].Errors.Value = 2
+	}
+	if chance(50) { // often, because the finding takes a minute
+		d.Chain[1].PCI.Lanes = 1
+	}
+	d.Chain[1].PCI.Uncorrected.Value = 0
+	if chance(10) {
+		d.Chain[1].PCI.Uncorrected.Value = 2
 	}
 	if chance(10) {
 		return NotAvailable[DevicesReading]("the kernel does not tell")
@@ -42,6 +52,7 @@ func someDevices(chance func(percent int) bool) DevicesReading {
 func (d DevicesReading) grown(before DevicesReading) DevicesReading {
 	if len(d.Chain) > 1 && len(before.Chain) > 1 {
 		d.Chain[1].Errors.Value += before.Chain[1].Errors.Value
+		d.Chain[1].PCI.Uncorrected.Value += before.Chain[1].PCI.Uncorrected.Value
 	}
 	return d
 }
@@ -64,6 +75,7 @@ func deviceEdges() []edge {
 	lacking := func(b *bench) { b.devices.Arrays = []Array{{Name: "md0", Level: "raid1", Missing: 1}} }
 	resync := func(b *bench) { b.devices.Arrays = []Array{{Name: "md0", Level: "raid1", Doing: "resync"}} }
 	unsafe := func(b *bench) { b.devices.FileSystem.Unsafe = "nobarrier" }
+	memory := func(b *bench) { b.devices.FileSystem.Type = "tmpfs" }
 	failing := func(b *bench) { b.devices.Chain[1].Errors.Value++ }
 	left := func(n uint64) func(*bench) { return func(b *bench) { b.next.InodesFree = n } }
 	const second, minute = time.Second, time.Minute
@@ -79,10 +91,12 @@ func deviceEdges() []edge {
 		{"no array is resyncing", then(set(resync, second), gone), set(nothing, second)},
 		{"free inodes below 5 %", then(set(left(50), minute), set(left(49), minute-second)), set(nothing, second)},
 		{"free inodes at least 7 %", then(set(left(69), minute), set(left(70), minute-second)), set(nothing, second)},
-		{"writes may be acknowledged early", set(unsafe, 5*minute-second), set(nothing, second)},
+		{"flushes are disabled for etcd's data", set(nothing, minute), set(unsafe, second)},
+		{"no setting disables flushes", then(set(unsafe, second), gone), set(nothing, second)},
+		{"writes may be acknowledged early", set(memory, 5*minute-second), set(nothing, second)},
 		{
 			"no sign of early acknowledgement",
-			then(set(unsafe, second), then(set(well, 5*minute-second), nothing)), set(nothing, second),
+			then(set(memory, second), then(set(well, 5*minute-second), nothing)), set(nothing, second),
 		},
 		{"a device reports new errors", set(nothing, minute), set(failing, second)},
 		{
@@ -212,7 +226,9 @@ func TestSilentDevicesAreNeitherHealthyNorUnhealthy(t *testing.T) {
 	for _, a := range b.result.NotAvailable {
 		names = append(names, a.Check)
 	}
-	if got := strings.Join(names, " "); got != "readonly damage inodes raid device-errors kernel-log durability" {
+	const want = "capacitor firmware-soon drive-throttling pci-lanes pci-errors wear-out readonly damage inodes raid " +
+		"device-errors kernel-log flushes durability"
+	if got := strings.Join(names, " "); got != want {
 		t.Errorf("not available: %s", got)
 	}
 	if b.result.State != OK || len(b.result.Findings) > 0 {

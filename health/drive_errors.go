@@ -36,7 +36,7 @@ func countedByDrives(drives []Drive) (all []counter) {
 			continue
 		}
 		for _, e := range d.Errors {
-			all = append(all, counter{d.Name + "/" + d.Serial + "/" + e.Of, d.title(), e.Of, float64(e.N)})
+			all = append(all, counter{d.Name + "/" + d.Serial + "/" + e.Of, d.title(), e.Of, float64(e.N), 0})
 		}
 	}
 	return all

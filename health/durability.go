@@ -5,7 +5,6 @@ package health
 
 import (
 	"fmt"
-	"strings"
 	"time"
 )
 
@@ -20,10 +19,10 @@ const (
 )
 
 // checkDurability is the check that a device acknowledges writes only once they are durable. Its finding is only a
-// suspicion, because only a power cut can prove it.
+// suspicion, because only a power cut can prove it. For what proves it, see checkFlushes.
 var checkDurability = advice{
 	name: "durability", component: Disk,
-	source: "the options of the file system, the cache modes of the drives under etcd's data, and the median " +
+	source: "the type of the file system, the type and cache mode of the drives under etcd's data, and the median " +
 		"latency of the probe's direct writes",
 	limit: Limit{
 		Of: "median write latency of a drive that must flush its cache", Unit: "s",
@@ -34,9 +33,8 @@ var checkDurability = advice{
 	title: "Writes may be acknowledged before they are durable.",
 	meaning: "A power cut may then undo writes that etcd has confirmed. A member that forgets writes breaks " +
 		"the cluster's guarantees, and nothing detects it beforehand.",
-	remedy: "mount without nobarrier, write 'write back' to queue/write_cache, and use neither a RAM disk " +
-		"nor the cache mode 'unsafe' of a virtual machine. If a battery or capacitors protect the " +
-		"cache, acknowledge the finding with 'quorumctl health mute DURABILITY_DOUBTFUL'",
+	remedy: "use neither a RAM disk nor the cache mode 'unsafe' of a virtual machine. If a battery or capacitors " +
+		"protect the cache, acknowledge the finding with 'quorumctl health mute DURABILITY_DOUBTFUL'",
 	measure: func(a advice, at *track) evidence {
 		var direct samples
 		unknown := func(p place) string {
@@ -73,18 +71,12 @@ func (p place) durability(direct samples) (wrong []string) {
 	if p.FileSystem.inMemory() {
 		return []string{p.of + " is on " + p.FileSystem.Type + ": it is in memory and lost on power loss"}
 	}
-	if p.FileSystem.Unsafe != "" {
-		wrong = append(wrong, fmt.Sprintf("the %s of %s is mounted with %s, which disables flushes",
-			p.FileSystem.Type, p.of, p.FileSystem.Unsafe))
-	}
 	flushed := true
 	for _, leaf := range p.Chain {
 		switch {
 		case !leaf.Leaf():
 		case leaf.Kind == "memory":
 			wrong = append(wrong, leaf.Name+" is in memory and lost on power loss")
-		case leaf.Cache == "write through" && strings.HasPrefix(leaf.OwnCache, "write back"):
-			wrong = append(wrong, leaf.Name+" has a write cache that the kernel does not flush (queue/write_cache)")
 		}
 		flushed = flushed && (!leaf.Leaf() || leaf.Cache == "write back")
 	}

@@ -26,18 +26,6 @@ func TestADeviceThatMayAcknowledgeEarlyIsFoundWithTheReason(t *testing.T) {
 		"as fast, cache mode unknown": {
 			func(d *DevicesReading) { d.Chain[2].Cache = "" }, 9 * time.Microsecond, "",
 		},
-		"a mount that flushes nothing": {
-			func(d *DevicesReading) { d.FileSystem.Unsafe = "nobarrier" }, ms,
-			"the ext4 of etcd's data is mounted with nobarrier",
-		},
-		"a kernel set not to flush": {
-			func(d *DevicesReading) { d.Chain[1].Cache, d.Chain[1].OwnCache = "write through", "write back" }, ms,
-			"sda has a write cache that the kernel does not flush",
-		},
-		"a drive that has no cache": {
-			func(d *DevicesReading) { d.Chain[1].Cache, d.Chain[1].OwnCache = "write through", "write through" },
-			ms, "",
-		},
 		"a disk in memory": {func(d *DevicesReading) { d.Chain[1].Kind = "memory" }, ms, "sda is in memory"},
 	} {
 		t.Run(what, func(t *testing.T) {

@@ -36,6 +36,9 @@ type Drive struct {
 	Name   string `json:"name"` // the kernel's name, such as nvme0 or sda
 	Model  string `json:"model,omitempty"`
 	Serial string `json:"serial,omitempty"`
+	// Firmware is the revision of its firmware, and Hours is for how many hours it has been powered on.
+	Firmware string `json:"firmware,omitempty"`
+	Hours    *int   `json:"hours,omitempty"`
 	// Absent is why the drive reports nothing.
 	Absent string `json:"absent,omitempty"`
 	// Failed means that the drive's own health assessment has failed.
@@ -50,7 +53,21 @@ type Drive struct {
 	Used       *int `json:"used,omitempty"`
 	// Errors are the drive's counters of failed reads and writes.
 	Errors []DriveErrors `json:"errors,omitempty"`
+	// HotMinutes is for how many minutes the drive was above its temperature limits, over its whole life.
+	HotMinutes *int `json:"hotMinutes,omitempty"`
+	// Capacitor is the drive's own test of the capacitors that complete its writes after a power cut. NVMe drives
+	// report a failure in Warnings instead.
+	Capacitor *CapacitorTest `json:"capacitor,omitempty"`
 }
+
+// CapacitorTest is the result of a SATA drive's test: the capacitors have failed if the value is not above the
+// threshold.
+type CapacitorTest struct {
+	Value     int `json:"value"`
+	Threshold int `json:"threshold"`
+}
+
+func (c CapacitorTest) failed() bool { return c.Value <= c.Threshold }
 
 // DriveErrors is one counter of a drive over its whole life.
 type DriveErrors struct {

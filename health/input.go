@@ -34,6 +34,9 @@ type Input struct {
 	Links LinkReading
 	// Discovery is the last answer of endpoint discovery.
 	Discovery DiscoveryReading
+	// Protected means that, according to the operator, a battery or capacitors protect the write caches under etcd's
+	// data.
+	Protected bool
 	// Shared is where the other voters run.
 	Shared SharedReading
 	// Network is which hosts can reach each other, as far as they have reported that.

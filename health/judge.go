@@ -190,18 +190,19 @@ func (j *Judge) assess() Assessment {
 	v := Assessment{
 		State: OK, Findings: j.findings(), Checks: j.standings(), Figures: Figures{Devices: j.devices},
 	}
-	missing := map[string]string{}
+	missing := map[string][]string{} // by check
 	for _, c := range j.checks {
 		c.report(&v)
 		why := c.absent()
-		missing[c.Name] = why
-		said := slices.ContainsFunc(c.Behind, func(cause string) bool { return missing[cause] == why })
+		missing[c.Name] = append(missing[c.Name], why)
+		said := slices.ContainsFunc(c.Behind, func(cause string) bool { return slices.Contains(missing[cause], why) })
 		if why != "" && !said {
 			v.NotAvailable = append(v.NotAvailable, Absence{c.Name, c.Component, why})
 		}
 		if partly, is := c.evidence.(interface{ unknown() []string }); is {
 			for _, what := range partly.unknown() {
 				v.NotAvailable = append(v.NotAvailable, Absence{c.Name, c.Component, what})
+				missing[c.Name] = append(missing[c.Name], what)
 			}
 		}
 	}

@@ -69,9 +69,9 @@ func (d DevicesReading) logged(all []LoggedErrors) (counters []counter) {
 		}
 		key := device.Name + "/" + device.Serial + "/"
 		counters = append(counters,
-			counter{key + "errors", device.Name, "I/O errors in the kernel log", float64(sum.Errors)},
-			counter{key + "resets", device.Name, "timeouts and resets in the kernel log", float64(sum.Resets)},
-			counter{key + "files", device.Name, "file system errors in the kernel log", float64(sum.FileSystem)})
+			counter{key + "errors", device.Name, "I/O errors in the kernel log", float64(sum.Errors), 0},
+			counter{key + "resets", device.Name, "timeouts and resets in the kernel log", float64(sum.Resets), 0},
+			counter{key + "files", device.Name, "file system errors in the kernel log", float64(sum.FileSystem), 0})
 	}
 	return counters
 }

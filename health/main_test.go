@@ -56,6 +56,7 @@ type bench struct {
 	links          LinkReading
 	discovery      DiscoveryReading
 	shared         SharedReading
+	protected      bool
 	peers          PeerWritesReading
 	wall           time.Time // at the first reading
 	pending        []Sample
@@ -143,7 +144,12 @@ func wellDevices() DevicesReading {
 	return DevicesReading{
 		Chain: []Device{
 			{Name: "md0", Kind: "raid", On: []string{"sda", "sdb"}},
-			{Name: "sda", Kind: "disk", Errors: known(2)},
+			{
+				Name: "sda", Kind: "disk", Errors: known(2), AttachedTo: []string{"nvme0"},
+				PCI: PCIDevice{
+					Address: "0000:02:00.0", Lanes: 4, MostLanes: 4, Corrected: known(40), Uncorrected: known(1),
+				},
+			},
 			{Name: "sdb", Kind: "disk", Errors: known(0)},
 		},
 		Arrays:     []Array{{Name: "md0", Level: "raid1", Doing: "idle"}},
@@ -188,6 +194,7 @@ func (b *bench) look() []Change {
 		Links:          b.links,
 		Discovery:      b.discovery,
 		Shared:         b.shared,
+		Protected:      b.protected,
 		Peers:          b.peers,
 		Wall:           b.wall.Add(b.now),
 	}

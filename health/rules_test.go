@@ -26,7 +26,8 @@ const quiet = 6 * ms
 func TestEveryRuleHoldsFromItsLimitOn(t *testing.T) {
 	t.Parallel()
 	all := slices.Concat(hangEdges(), dataEdges(), runEdges(), latencyEdges(), spaceEdges(), cpuEdges(),
-		machineEdges(), processorEdges(), linkEdges(), etcdEdges(), deviceEdges(), driveEdges(), loggedEdges(),
+		machineEdges(), processorEdges(), linkEdges(), etcdEdges(), deviceEdges(), driveEdges(),
+		firmwareEdges(), wearEdges(), hinderedEdges(), loggedEdges(),
 		timeEdges(), networkEdges(), discoveryEdges(), databaseEdges(), sharedEdges(),
 		comparisonEdges())
 	j, err := New(DefaultThresholds())

@@ -423,7 +423,7 @@ func (c *comparison) report(v *Assessment) {
 
 // ofDefect reports whether a finding means that a drive is breaking.
 func (f Finding) ofDefect() bool {
-	return f.Code == DriveFailing || f.Code == DriveErrorsGrown || f.Code == DeviceErrors
+	return f.Code == DriveFailing || f.Code == CapacitorFailed || f.Code == DriveErrorsGrown || f.Code == DeviceErrors
 }
 
 // History returns what the judge has learned about the disk; the caller stores it.

@@ -25,15 +25,19 @@ const (
 	cooler      = 5   // degrees below its limit at which a drive no longer counts as overheated
 )
 
-// warningHeat is the critical-warning bit for the temperature. checkHeat reports it, and checkFailing the other bits.
-const warningHeat = 1 << 1
+// The critical-warning bits that other checks than checkFailing report: the temperature (checkHeat), and failed
+// capacitors of a drive under etcd's data (checkCapacitor).
+const (
+	warningHeat      = 1 << 1
+	warningCapacitor = 1 << 4
+)
 
 // warnings returns the meaning of each bit of the critical warnings, in the order of the bits.
 func warnings() []string {
 	return []string{
 		"its spare blocks are running out", "it is too hot or too cold", "its reliability is degraded",
 		"it is read-only",
-		"its capacitor has failed: a power cut loses writes", "its persistent memory is unreliable",
+		"its capacitors have failed: a power cut loses writes", "its persistent memory is unreliable",
 	}
 }
 
@@ -47,34 +51,92 @@ var checkFailing = advice{
 	code:   DriveFailing,
 	title:  "A drive reports that it is failing.",
 	meaning: "The drive reports failure or a critical warning, and fails more often than drives that do " +
-		"not. A drive whose capacitor has failed loses acknowledged writes.",
+		"not.",
 	remedy: "check 'smartctl -x /dev/NAME'; take the host down with 'quorumctl maintenance on --reason …' " +
 		"and replace the drive",
 	measure: func(a advice, at *track) evidence {
 		l := eachDrive("a drive reports failure or a critical warning",
-			"no drive reports failure or a critical warning", failing)
+			"no drive reports failure or a critical warning", everyDrive, failing)
 		l.partly = silentDrives
 		return lists(0, drivesFor, l)(a, at)
 	},
 }
 
-// eachDrive returns the evidence of a check that lists the drives for which look returns a text. A drive that no longer
-// answers keeps its last text, because silence is not a recovery.
-func eachDrive(bad, well string, look func(Drive) string) listed {
+// drives selects the drives that a check is about, and returns why it cannot check them; empty if it can.
+type drives func(Input) ([]Drive, string)
+
+func everyDrive(in Input) ([]Drive, string) {
+	return in.Hardware.Drives.All, in.Hardware.Drives.absent()
+}
+
+// etcdDrives selects the drives under etcd's data.
+func etcdDrives(in Input) (all []Drive, why string) {
+	if why := cmp.Or(in.missing(place.absent), in.Hardware.Drives.absent()); why != "" {
+		return nil, why
+	}
+	for _, d := range in.Hardware.Drives.All {
+		if in.holdsData(d) {
+			all = append(all, d)
+		}
+	}
+	return all, ""
+}
+
+// reporting selects the same drives, provided that one of them reports what is needed. none says that none does.
+func reporting(of drives, reports func(Drive) bool, none string) drives {
+	return func(in Input) ([]Drive, string) {
+		all, why := of(in)
+		if why != "" || slices.ContainsFunc(all, func(d Drive) bool { return d.Absent == "" && reports(d) }) {
+			return all, why
+		}
+		for _, d := range all {
+			if d.Absent != "" {
+				return all, d.silence()
+			}
+		}
+		return all, none
+	}
+}
+
+// holdsData reports whether a drive is one of those under etcd's data.
+func (in Input) holdsData(drive Drive) bool {
+	for _, p := range in.places() {
+		if slices.ContainsFunc(p.Chain, drive.is) {
+			return true
+		}
+	}
+	return false
+}
+
+// is reports whether the drive is this device of the kernel. An NVMe drive reports as its controller.
+func (d Drive) is(device Device) bool {
+	return device.Leaf() && (device.Name == d.Name || slices.Contains(device.AttachedTo, d.Name))
+}
+
+// eachDrive returns the evidence of a check that lists the selected drives for which look returns a text. A drive that
+// no longer answers keeps its last text, because silence is not a recovery.
+func eachDrive(bad, well string, of drives, look func(Input, Drive) string) listed {
 	last := map[string]string{}
 	return listed{
 		bad: bad, well: well,
-		missing: func(in Input) string { return in.Hardware.Drives.absent() },
+		missing: func(in Input) string {
+			all, why := of(in)
+			if slices.ContainsFunc(all, func(d Drive) bool { return d.Absent != "" && last[d.Name] != "" }) {
+				return ""
+			}
+			return why
+		},
 		look: func(in Input, _ bool) (found []string) {
 			before := last
 			last = map[string]string{}
-			for _, d := range in.Hardware.Drives.All {
+			all, _ := of(in)
+			for _, d := range all {
 				if d.Absent != "" {
 					if what := before[d.Name]; what != "" {
 						last[d.Name] = what
 						found = append(found, what+", and the drive no longer responds")
 					}
-				} else if what := look(d); what != "" {
+				} else if what := look(in, d); what != "" {
 					last[d.Name] = d.title() + ": " + what
 					found = append(found, last[d.Name])
 				}
@@ -88,7 +150,7 @@ func eachDrive(bad, well string, look func(Drive) string) listed {
 func silentDrives(in Input) (all []string) {
 	for _, d := range in.Hardware.Drives.All {
 		if d.Absent != "" {
-			all = append(all, d.Name+": "+d.Absent)
+			all = append(all, d.silence())
 		}
 	}
 	if more := len(all) - listedMost; more > 0 {
@@ -97,11 +159,18 @@ func silentDrives(in Input) (all []string) {
 	return all
 }
 
+// silence is why a drive reports nothing.
+func (d Drive) silence() string { return d.Name + ": " + d.Absent }
+
 // failing describes every failure and critical warning that a drive reports.
-func failing(d Drive) string {
+func failing(in Input, d Drive) string {
+	reported := d.Warnings &^ warningHeat
+	if in.holdsData(d) {
+		reported &^= warningCapacitor
+	}
 	var said []string
 	for bit, what := range warnings() {
-		if d.Warnings&^warningHeat&(1<<bit) != 0 {
+		if reported&(1<<bit) != 0 {
 			said = append(said, what)
 		}
 	}
@@ -109,7 +178,7 @@ func failing(d Drive) string {
 		return fmt.Sprintf("%s (critical warning 0x%02x, limit 0)", strings.Join(said, " and "), d.Warnings)
 	}
 	switch {
-	case d.Warnings&^warningHeat != 0:
+	case reported != 0:
 		return fmt.Sprintf("unknown warning (critical warning 0x%02x, limit 0)",
 			d.Warnings)
 	case d.Failed && d.Warnings == 0: // an overheated NVMe drive reports FAILED, too
@@ -134,12 +203,12 @@ var checkWear = advice{
 	measure: func(a advice, at *track) evidence {
 		return lists(0, drivesFor, eachDrive(
 			"a drive's spare blocks are below its own threshold, or its rated endurance is used up",
-			"every drive has spare blocks and rated endurance left", worn))(a, at)
+			"every drive has spare blocks and rated endurance left", everyDrive, worn))(a, at)
 	},
 }
 
 // worn describes how worn a drive is.
-func worn(d Drive) string {
+func worn(_ Input, d Drive) string {
 	switch {
 	case d.Spare != nil && d.SpareLimit != nil && *d.Spare < *d.SpareLimit:
 		return fmt.Sprintf("%d %% of its spare blocks are left, limit %d %%", *d.Spare, *d.SpareLimit)

@@ -16,8 +16,9 @@ func percent(n int) *int { return &n }
 // wellDrive is a healthy NVMe drive with a few old errors.
 func wellDrive() Drive {
 	return Drive{
-		Name: "nvme0", Model: "M", Serial: "S1", Warns: true, Spare: percent(100), SpareLimit: percent(10),
-		Used:   percent(4),
+		Name: "nvme0", Model: "M", Serial: "S1", Firmware: "1", Hours: percent(9000), Warns: true,
+		Spare: percent(100), SpareLimit: percent(10),
+		Used: percent(4), HotMinutes: percent(30),
 		Errors: []DriveErrors{{"media errors", 2}},
 	}
 }
@@ -55,6 +56,15 @@ func someHardware(chance func(percent int) bool) HardwareReading {
 	d := &h.Drives.All[0]
 	if chance(10) {
 		d.Warnings = 1 << 4
+	}
+	if chance(10) {
+		d.HotMinutes = percent(31)
+	}
+	if chance(10) {
+		doomed(24)(d)
+	}
+	if chance(10) {
+		doomed(80 * 24)(d)
 	}
 	if chance(10) {
 		d.Used = percent(101)
@@ -101,6 +111,15 @@ func driveEdges() []edge {
 			"no drive reports failure or a",
 			then(set(warned, second), set(well, drivesFor-second)), set(well, second),
 		},
+		{
+			"the capacitors of a drive", set(warned, minute),
+			set(driven(func(d *Drive) { d.Warnings = warningCapacitor }), second),
+		},
+		{
+			"no drive under etcd's data reports failed capacitors",
+			then(set(driven(func(d *Drive) { d.Warnings = warningCapacitor }), second), set(well, drivesFor-second)),
+			set(well, second),
+		},
 		{"a drive's spare blocks", set(used(99), minute), set(used(100), second)},
 		{"every drive has spare blocks", then(set(used(100), second), set(well, drivesFor-second)), set(well, second)},
 		{"a drive reports new errors", set(well, minute), set(grown, second)},
@@ -141,9 +160,9 @@ func TestAFaultOfADriveIsNamedWithItsNumberAndLimit(t *testing.T) {
 			func(d *Drive) { d.Warnings, d.Failed = 0x0e, true }, DriveFailing,
 			"nvme0 (S1): its reliability is degraded and it is read-only (critical warning 0x0e, limit 0)",
 		},
-		"its capacitor failed": {
-			func(d *Drive) { d.Warnings = 16 }, DriveFailing,
-			"nvme0 (S1): its capacitor has failed: a power cut loses writes (critical warning 0x10, limit 0)",
+		"its capacitors failed, not under etcd's data": {
+			func(d *Drive) { d.Name, d.Warnings = "nvme9", 16 }, DriveFailing,
+			"nvme9 (S1): its capacitors have failed: a power cut loses writes (critical warning 0x10, limit 0)",
 		},
 		"its self-assessment failed": {
 			func(d *Drive) { d.Failed = true }, DriveFailing, "nvme0 (S1): its SMART self-assessment is FAILED",
@@ -253,7 +272,9 @@ func TestAnUnknownTemperatureIsNotAvailable(t *testing.T) {
 		"one without a limit": {{Of: "sda", Drive: true, Celsius: 99}, wellHardware().Sensors.All[1]},
 	} {
 		b := withChecks(t)
-		b.hardware = driven(func(d *Drive) { d.Name, d.Warns = "sda", false })
+		b.hardware = driven(func(d *Drive) {
+			d.Name, d.Warns, d.Capacitor = "sda", false, &CapacitorTest{100, 10}
+		})
 		b.hardware.Sensors.All = sensors
 		b.each(2*time.Minute, ms)
 		b.finds()

@@ -13,8 +13,9 @@ import (
 )
 
 // History is what a host has learned about its own writes in the last days: how long they usually take, and for how
-// long they have been slower, by the hour of the day. Unlike a [Judge.Snapshot] it stays valid after a reboot, so the
-// caller keeps it in a directory that survives reboots. The zero value is an empty history.
+// long they have been slower, by the hour of the day; and how fast the drives wear. Unlike a [Judge.Snapshot] it stays
+// valid after a reboot, so the caller keeps it in a directory that survives reboots. The zero value is an empty
+// history.
 //
 // It does not rely on a correct clock: a day ends only when the wall clock shows another date and the day has enough
 // measurements. So a clock that jumps neither discards days nor adds empty ones.
@@ -23,6 +24,8 @@ type History struct {
 	// Disks are the identities of the disks that the history is about; empty if unknown.
 	Disks []string `json:"disks,omitempty"`
 	Days  []Day    `json:"days,omitempty"` // at most [HistoryDays] days, oldest first; the last one is today
+	// Wear is how the drives of the disks wear; at most [MaxDisks] drives.
+	Wear []DriveWear `json:"wear,omitempty"`
 }
 
 // Day is one day of a [History].
@@ -331,6 +334,14 @@ func (h *History) check() error {
 	}
 	if len(h.Disks) > MaxDisks || slices.ContainsFunc(h.Disks, func(id string) bool { return len(id) > diskMost }) {
 		return errors.New("its disks have impossible identities")
+	}
+	if len(h.Wear) > MaxDisks {
+		return fmt.Errorf("it has the wear of %d drives; the limit is %d", len(h.Wear), MaxDisks)
+	}
+	for _, w := range h.Wear {
+		if err := w.check(); err != nil {
+			return err
+		}
 	}
 	if len(h.Days) > HistoryDays {
 		return fmt.Errorf("it has %d days; the limit is %d", len(h.Days), HistoryDays)

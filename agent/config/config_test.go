@@ -130,6 +130,7 @@ disk:
   stall: 2s
   fail: 1m
   starved: 30
+  protectedCache: true
   minFree: 512MiB
   window: 50
 timing:
@@ -220,7 +221,8 @@ func TestEveryKeyIsRead(t *testing.T) {
 			ProbeDir: "/wal/.quorumd-probe", DirectInterval: 500 * time.Millisecond, WALInterval: 5 * time.Second,
 			QualifySamples: 100, QualifyRate: 20,
 			FsyncWarm: 20 * time.Millisecond, FsyncSlow: 200 * time.Millisecond, FsyncClear: 10 * time.Millisecond,
-			Stall: 2 * time.Second, Fail: time.Minute, Starved: 30, MinFree: 512 << 20, Window: 50,
+			Stall: 2 * time.Second, Fail: time.Minute, Starved: 30, ProtectedCache: true,
+			MinFree: 512 << 20, Window: 50,
 		},
 		Timing: Timing{
 			Interval: 250 * time.Millisecond, CallTimeout: time.Second, LockTTL: 5 * time.Second,

@@ -240,6 +240,10 @@ type Disk struct {
 	// The host is WARM if CPU starvation spoils more than this percentage of a minute's fsyncs. 100: never.
 	Starved int `yaml:"starved" default:"20" unit:"%" min:"1" max:"100"`
 
+	// true: a battery or capacitors protect the write caches under etcd's data. A disk whose flushes are disabled
+	// (nobarrier, or 'write through' in queue/write_cache) then does not keep this host from joining.
+	ProtectedCache bool `yaml:"protectedCache" default:"false"`
+
 	// Free space that a join requires on the file system of the data directory, even if the database is small.
 	MinFree Size `yaml:"minFree" default:"1GiB"`
 

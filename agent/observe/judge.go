@@ -105,6 +105,7 @@ func (j *judge) observe(ctx context.Context, r *round.Round, member bool) health
 	}
 	in := health.Input{
 		Now: j.now(), Member: member, Disk: j.reading(r.Reading), Etcd: j.local(ctx, r), Network: j.network(r),
+		Protected: j.opt.Config.Disk.ProtectedCache,
 		Shared:    sharedReading(r, j.opt.Config.Host, j.opt.BootID),
 		Discovery: j.discovered(r), ExternalChecks: r.ExternalChecks, Peers: j.peerWrites(r), Wall: r.Wall,
 	}

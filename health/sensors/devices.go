@@ -39,6 +39,7 @@ func (r *Reader) Devices(device uint64) health.DevicesReading {
 		}
 		if d.Leaf() {
 			d.Errors = timeouts(dirs[i])
+			d.PCI = r.pci(dirs[i], d.AttachedTo)
 		}
 		if d.Leaf() || i == 0 && d.Kind != "partition" {
 			d.Traffic = r.traffic(d.Name)

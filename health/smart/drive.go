@@ -4,6 +4,7 @@
 package smart
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"strings"
@@ -20,9 +21,14 @@ type output struct {
 			Severity string `json:"severity"`
 		} `json:"messages"`
 	} `json:"smartctl"`
-	Model  string `json:"model_name"`
-	SCSI   string `json:"scsi_model_name"`
-	Serial string `json:"serial_number"`
+	Model    string `json:"model_name"`
+	SCSI     string `json:"scsi_model_name"`
+	Serial   string `json:"serial_number"`
+	Firmware string `json:"firmware_version"`
+	Revision string `json:"scsi_revision"`
+	On       struct {
+		Hours *int `json:"hours"`
+	} `json:"power_on_time"`
 	Status *struct {
 		Passed *bool `json:"passed"`
 	} `json:"smart_status"`
@@ -32,11 +38,16 @@ type output struct {
 		SpareLimit *int    `json:"available_spare_threshold"`
 		Used       *int    `json:"percentage_used"`
 		Errors     *uint64 `json:"media_errors"`
+		Warm       *int    `json:"warning_temp_time"`
+		Hot        *int    `json:"critical_comp_time"`
 	} `json:"nvme_smart_health_information_log"`
 	ATA *struct {
 		Table []struct {
-			ID  int `json:"id"`
-			Raw struct {
+			ID        int    `json:"id"`
+			Name      string `json:"name"`
+			Value     *int   `json:"value"`
+			Threshold *int   `json:"thresh"`
+			Raw       struct {
 				Value *uint64 `json:"value"`
 			} `json:"raw"`
 		} `json:"table"`
@@ -45,7 +56,10 @@ type output struct {
 	Errors map[string]struct {
 		Uncorrected *uint64 `json:"total_uncorrected_errors"`
 	} `json:"scsi_error_counter_log"`
-	Used *int `json:"scsi_percentage_used_endurance_indicator"`
+	Used      *int `json:"scsi_percentage_used_endurance_indicator"`
+	Endurance struct {
+		Used *int `json:"current_percent"`
+	} `json:"endurance_used"` // of any drive, since smartctl 7.5
 }
 
 // attribute returns the name of an ATA drive's counter, if it counts errors of the medium. Most other counters are
@@ -70,10 +84,8 @@ func parseDrive(name string, said []byte) health.Drive {
 		d.Absent = "cannot parse the output of smartctl: " + reason(err)
 		return d
 	}
-	d.Model, d.Serial = o.Model, o.Serial
-	if d.Model == "" {
-		d.Model = o.SCSI
-	}
+	d.Model, d.Serial = cmp.Or(o.Model, o.SCSI), o.Serial
+	d.Firmware, d.Hours = cmp.Or(o.Firmware, o.Revision), o.On.Hours
 	judged := o.Status != nil && o.Status.Passed != nil
 	if d.Warns = o.NVMe != nil && o.NVMe.Warnings != nil; !judged && !d.Warns {
 		d.Absent = refusal(o)
@@ -87,14 +99,20 @@ func parseDrive(name string, said []byte) health.Drive {
 	if n := o.NVMe; n != nil {
 		d.Spare, d.SpareLimit, d.Used = n.Spare, n.SpareLimit, n.Used
 		add(&d, "media errors", n.Errors)
+		if n.Warm != nil || n.Hot != nil {
+			minutes := value(n.Warm) + value(n.Hot)
+			d.HotMinutes = &minutes
+		}
 	}
-	if o.Used != nil {
-		d.Used = o.Used
-	}
+	d.Used = cmp.Or(d.Used, o.Used, o.Endurance.Used)
 	if o.ATA != nil {
 		for _, a := range o.ATA.Table {
 			if of := attribute(a.ID); of != "" {
 				add(&d, of, a.Raw.Value)
+			}
+			// Vendors use attribute 175 for other values, too: only this name, from smartctl's database, is the test.
+			if a.ID == 175 && a.Name == "Power_Loss_Cap_Test" && a.Value != nil && a.Threshold != nil {
+				d.Capacitor = &health.CapacitorTest{Value: *a.Value, Threshold: *a.Threshold}
 			}
 		}
 	}
@@ -106,6 +124,13 @@ func parseDrive(name string, said []byte) health.Drive {
 	}
 	tidy(&d)
 	return d
+}
+
+func value(n *int) int {
+	if n == nil {
+		return 0
+	}
+	return *n
 }
 
 // reason returns a JSON error without its offset, which changes.
@@ -144,9 +169,9 @@ func add(d *health.Drive, of string, n *uint64) {
 	}
 }
 
-// tidy shortens the texts, which come from the maker of the drive, and drops impossible percentages.
+// tidy shortens the texts, which come from the maker of the drive, and drops impossible numbers.
 func tidy(d *health.Drive) {
-	for _, text := range []*string{&d.Name, &d.Model, &d.Serial, &d.Absent} {
+	for _, text := range []*string{&d.Name, &d.Model, &d.Serial, &d.Firmware, &d.Absent} {
 		*text = strings.TrimSpace(strings.Map(func(r rune) rune {
 			if !unicode.IsPrint(r) {
 				return -1
@@ -166,5 +191,16 @@ func tidy(d *health.Drive) {
 		if p := *percent; p != nil && (*p < 0 || *p > 255) { // the log stores the percentage in one byte
 			*percent = nil
 		}
+	}
+	const century = 100 * 366 * 24
+	if h := d.Hours; h != nil && (*h < 0 || *h > century) {
+		d.Hours = nil
+	}
+	if m := d.HotMinutes; m != nil && (*m < 0 || *m > century*60) {
+		d.HotMinutes = nil
+	}
+	// An attribute is one byte, 1 to 253 if it is valid. Threshold 0 means that it never counts as failed.
+	if c := d.Capacitor; c != nil && (c.Value < 1 || c.Value > 253 || c.Threshold < 1 || c.Threshold > 253) {
+		d.Capacitor = nil
 	}
 }

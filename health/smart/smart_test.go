@@ -36,19 +36,22 @@ func TestOutputOfSmartctlIsParsed(t *testing.T) {
 	t.Parallel()
 	for file, want := range map[string]health.Drive{
 		"nvme.json": {
-			Name: "x", Model: "EXAMPLE DC 960", Serial: "EX0001", Failed: true, Warns: true, Warnings: 17,
-			Spare: percent(8), SpareLimit: percent(10), Used: percent(103),
+			Name: "x", Model: "EXAMPLE DC 960", Serial: "EX0001", Firmware: "1.0",
+			Failed: true, Warns: true, Warnings: 17,
+			Spare: percent(8), SpareLimit: percent(10), Used: percent(103), HotMinutes: percent(9),
 			Errors: []health.DriveErrors{{Of: "media errors", N: 12}},
 		},
 		"ata.json": {
-			Name: "x", Model: "EXAMPLE HDD", Serial: "EX0002", Errors: []health.DriveErrors{
+			Name: "x", Model: "EXAMPLE HDD", Serial: "EX0002", Used: percent(12), Hours: percent(4),
+			Capacitor: &health.CapacitorTest{Value: 4, Threshold: 10}, Errors: []health.DriveErrors{
 				{Of: "reallocated sectors", N: 16},
 				{Of: "uncorrectable errors", N: 3},
 				{Of: "unreadable sectors", N: 1},
 			},
 		},
 		"scsi.json": {
-			Name: "x", Model: "EXAMPLE SAS", Serial: "EX0003", Used: percent(3), Errors: []health.DriveErrors{
+			Name: "x", Model: "EXAMPLE SAS", Serial: "EX0003", Firmware: "HPD3", Hours: percent(31000),
+			Used: percent(3), Errors: []health.DriveErrors{
 				{Of: "grown defects", N: 4}, {Of: "uncorrectable errors", N: 3},
 			},
 		},
