@@ -223,13 +223,11 @@ func restartOfStopped(v View) (string, bool) {
 	if !listed || !v.Asked.Work.info().automatic || v.Asked.Stopped || v.Unit.State != UnitInactive {
 		return "", false
 	}
+	what := string(v.Asked.Work)
 	if v.Asked.Work == WorkDefrag {
-		return "etcd was stopped cleanly; the defragmentation begins once etcd is started again", true
+		what = "defragmentation"
 	}
-	if v.Asked.Work.RunsProgram() {
-		return "etcd was stopped cleanly; the command runs once etcd is started again", true
-	}
-	return "etcd was stopped cleanly; the restart waits until it is started again", true
+	return "etcd was stopped cleanly; the " + what + " begins once etcd is started again", true
 }
 
 // nonMemberEtcdRuns keeps a command from running next to an etcd that cannot be stopped cleanly as this host's member:

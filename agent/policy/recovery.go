@@ -315,8 +315,12 @@ func planRefusals() []planRefusal {
 			return unless(!p.Now.Quorum, "%s sees a quorum, so there is nothing to recover", p.Now.Host)
 		}},
 		{"too old", func(p OfferedPlan) string {
-			return unless(p.Age <= MaxPlanAge && p.Age >= -MaxClockAhead, "it was made %s ago; the limit is %s",
-				durationfmt.Seconds(p.Age), durationfmt.Text(MaxPlanAge))
+			return unless(p.Age <= MaxPlanAge, "it was made %s ago; the limit is %s", durationfmt.Seconds(p.Age),
+				durationfmt.Text(MaxPlanAge))
+		}},
+		{"from the future", func(p OfferedPlan) string {
+			return unless(p.Age >= -MaxClockAhead, "by this host's clock it will be made in %s; compare the clocks of "+
+				"the hosts", durationfmt.Seconds(-p.Age))
 		}},
 		{"another host", func(p OfferedPlan) string {
 			return unless(p.Own.HostID == p.Now.HostID, "the facts are of %s (%s), but this host is %s (%s)",
