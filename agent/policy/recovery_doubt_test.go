@@ -204,6 +204,7 @@ func TestAPlanIsRefusedForEveryDeclaredReason(t *testing.T) {
 		"a host outside the plan": func(p *OfferedPlan) { p.Own = nil },
 		"a quorum is seen":        func(p *OfferedPlan) { p.Now.Quorum = true },
 		"too old":                 func(p *OfferedPlan) { p.Age = MaxPlanAge + time.Second },
+		"from the future":         func(p *OfferedPlan) { p.Age = -MaxClockAhead - time.Second },
 		"another host":            func(p *OfferedPlan) { p.Now.HostID = "id-n9" },
 		"another cluster's facts": func(p *OfferedPlan) { p.Own.Cluster = "other" },
 		"other data":              func(p *OfferedPlan) { p.Now.MemberID = 9 },
