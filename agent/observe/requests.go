@@ -18,7 +18,7 @@ import (
 // Intervals of the requests to the local member. After one without an answer, the next one follows at once.
 const (
 	requestsLeading   = 10 * time.Second
-	requestsFollowing = time.Minute
+	requestsFollowing = 30 * time.Second
 	// requestTimeout is longer than an election and than any answer of a member that is merely slow.
 	requestTimeout = 3 * time.Second
 	// requestLate is how much later than its timeout a request may end. If it ends even later, the agent was paused, and
