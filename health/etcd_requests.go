@@ -121,12 +121,12 @@ func (q *requests) stalledText() string {
 	if s.Writes {
 		what = "write"
 	}
-	others := fmt.Sprintf("the other voters answer (%d, limit %d)", s.Others, s.Needed)
-	if s.Others < s.Needed {
-		others = fmt.Sprintf("%s of the other voters is known to serve without it, limit %d", plural(s.Others, "one"), s.Needed)
+	serve := fmt.Sprintf("%d other voters serve", s.Others)
+	if s.Others == 1 {
+		serve = "1 other voter serves"
 	}
-	return fmt.Sprintf("no %s through %s's etcd has finished for %s (%s, limit %d); %s", what, s.Host,
-		show(s.For.Truncate(time.Second)), plural(s.Hung, "request"), requestsHung, others)
+	return fmt.Sprintf("a %s through %s's etcd has not finished for %s (%s in a row, limit %d); %s without it, limit %d",
+		what, s.Host, show(s.For.Truncate(time.Second)), plural(s.Hung, "request"), requestsHung, serve, s.Needed)
 }
 
 // stalls reports whether the member hangs while the others do not. The others must be a quorum without it: otherwise
