@@ -54,8 +54,8 @@ func declareRequests() declaration {
 			Limits: []Limit{limit},
 			Problems: []Problem{{
 				EtcdStalled, Etcd, Stalled, "The local member does not answer requests, and the other voters do.",
-				"Its disk hangs, or etcd itself does. As the leader it may still send heartbeats: then no other member " +
-					"takes over by itself, and its clients get no answer.",
+				"Its disk hangs, or etcd itself does. As the leader it may still send heartbeats: then no other " +
+					"member takes over by itself, and its clients get no answer.",
 				"check 'journalctl -u etcd', and 'journalctl -k' for resets and timeouts of the disk; a " +
 					"defragmentation ends by itself",
 			}},
@@ -125,8 +125,9 @@ func (q *requests) stalledText() string {
 	if s.Others == 1 {
 		serve = "1 other voter serves"
 	}
-	return fmt.Sprintf("a %s through %s's etcd has not finished for %s (%s in a row, limit %d); %s without it, limit %d",
-		what, s.Host, show(s.For.Truncate(time.Second)), plural(s.Hung, "request"), requestsHung, serve, s.Needed)
+	return fmt.Sprintf("a %s through %s's etcd has not finished for %s (%s in a row, limit %d); %s without it, "+
+		"limit %d", what, s.Host, show(s.For.Truncate(time.Second)), plural(s.Hung, "request"), requestsHung, serve,
+		s.Needed)
 }
 
 // stalls reports whether the member hangs while the others do not. The others must be a quorum without it: otherwise

@@ -69,9 +69,10 @@ func TestAHungMemberIsStalledAndOnlyLosesLeadership(t *testing.T) {
 		v.OnlySlowWrites(Leadership) {
 		t.Errorf("got %+v", v)
 	}
-	b.etcd.Requests = RequestsReading{Absent: "etcd refuses a request: no space"}
+	const refused = "etcd refuses a request: no space"
+	b.etcd.Requests = RequestsReading{Absent: refused}
 	b.look()
-	if v := b.result; v.State != Stalled || !strings.HasSuffix(v.Text, "etcd refuses a request: no space, so this may be stale") {
+	if v := b.result; v.State != Stalled || !strings.HasSuffix(v.Text, refused+", so this may be stale") {
 		t.Errorf("without a result: %+v", v)
 	}
 }
@@ -192,8 +193,9 @@ func TestTheTextNamesTheRequestThatHangs(t *testing.T) {
 	r := unanswered(3, 1)
 	r.Writes = false
 	q := &requests{track: &track{}, seen: r}
-	if got, want := q.text(), "a linearizable read through n2's etcd has not finished for 12 s (3 requests in a row, limit 2); "+
-		"1 other voter serves without it, limit 2"; got != want {
+	const want = "a linearizable read through n2's etcd has not finished for 12 s (3 requests in a row, limit 2); 1 " +
+		"other voter serves without it, limit 2"
+	if got := q.text(); got != want {
 		t.Errorf("got  %s\nwant %s", got, want)
 	}
 	q.seen = unanswered(0, 0)

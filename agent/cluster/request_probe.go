@@ -14,7 +14,9 @@ import (
 
 // ProbeRead makes a linearizable read through the member at a client URL. Only ctx limits its duration.
 func (c *Client) ProbeRead(ctx context.Context, endpoint, key string) error {
-	_, err := unbounded(ctx, c, endpoint, func(ctx context.Context, conn *clientv3.Client) (*clientv3.GetResponse, error) {
+	_, err := unbounded(ctx, c, endpoint, func(ctx context.Context,
+		conn *clientv3.Client,
+	) (*clientv3.GetResponse, error) {
 		return conn.Get(ctx, key, clientv3.WithCountOnly())
 	})
 	return err
@@ -27,7 +29,9 @@ func (c *Client) ProbeRead(ctx context.Context, endpoint, key string) error {
 // no new revision, no event for watchers and nothing for a compaction to collect. A deletion needs no space, so etcd
 // accepts the transaction at its quota as well, and the transaction never raises an alarm.
 func (c *Client) ProbeWrite(ctx context.Context, endpoint, key string) error {
-	_, err := unbounded(ctx, c, endpoint, func(ctx context.Context, conn *clientv3.Client) (*clientv3.TxnResponse, error) {
+	_, err := unbounded(ctx, c, endpoint, func(ctx context.Context,
+		conn *clientv3.Client,
+	) (*clientv3.TxnResponse, error) {
 		return conn.Txn(ctx).If(clientv3.Compare(clientv3.Version(key), "<", 0)).Then(clientv3.OpDelete(key)).Commit()
 	})
 	return err

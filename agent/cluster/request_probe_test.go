@@ -78,7 +78,10 @@ func TestOnlySilenceCountsAsUnanswered(t *testing.T) {
 	}
 	must(t, c.ProbeWrite(within(t), url, probed))
 	must(t, etcd.Members[0].Pause())
-	for what, call := range map[string]func(context.Context, string, string) error{"read": c.ProbeRead, "write": c.ProbeWrite} {
+	calls := map[string]func(ctx context.Context, endpoint, key string) error{
+		"read": c.ProbeRead, "write": c.ProbeWrite,
+	}
+	for what, call := range calls {
 		if err := call(short(), url, probed); !cluster.Unanswered(err) {
 			t.Errorf("%s of a paused member: %v", what, err)
 		}

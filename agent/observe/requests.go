@@ -21,8 +21,8 @@ const (
 	requestsFollowing = 30 * time.Second
 	// requestTimeout is longer than an election and than any answer of a member that is merely slow.
 	requestTimeout = 3 * time.Second
-	// requestLate is how much later than its timeout a request may end. If it ends even later, the agent was paused, and
-	// the answer may have arrived in the meantime.
+	// requestLate is how much later than its timeout a request may end. If it ends even later, the agent was paused,
+	// and the answer may have arrived in the meantime.
 	requestLate = time.Second
 	// requestsProven is for how long an etcd must have run before it counts without an answer since its start: until
 	// then it may be installing a snapshot.

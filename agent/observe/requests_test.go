@@ -59,12 +59,14 @@ func TestARequestCountsAsHungOnlyIfNothingElseExplainsTheSilence(t *testing.T) {
 	hung := func(at time.Duration, members map[uint64]cluster.Status) requestResult {
 		return requestResult{began: at, read: time.Millisecond, writes: true, took: 3 * s, err: late, members: members}
 	}
-	noRead := func(p requestResult) requestResult { p.read, p.writes = 0, false; return p }
-	silent := func(id uint64) func() map[uint64]cluster.Status {
-		return func() map[uint64]cluster.Status {
-			return changed(applied(10, 11, 11), id, func(s *cluster.Status) { *s = cluster.Status{Err: errors.New("no answer in time")} })
-		}
+	twice := func(members map[uint64]cluster.Status) []requestResult {
+		return []requestResult{hung(s, members), hung(4*s, members)}
 	}
+	with := func(id uint64, change func(s *cluster.Status)) []requestResult {
+		return []requestResult{hung(s, changed(applied(10, 11, 11), id, change))}
+	}
+	noRead := func(p requestResult) requestResult { p.read, p.writes = 0, false; return p }
+	silent := func(s *cluster.Status) { *s = cluster.Status{Err: errors.New("no answer in time")} }
 	for name, c := range map[string]struct {
 		probes         []requestResult
 		hung, others   int
@@ -73,40 +75,42 @@ func TestARequestCountsAsHungOnlyIfNothingElseExplainsTheSilence(t *testing.T) {
 		provenBySystem bool
 	}{
 		"one hung write":       {probes: []requestResult{hung(s, applied(10, 11, 11))}, hung: 1, others: 2},
-		"two hung writes":      {probes: []requestResult{hung(s, applied(10, 11, 11)), hung(4*s, applied(10, 12, 12))}, hung: 2, others: 2},
+		"two hung writes":      {probes: twice(applied(10, 11, 11)), hung: 2, others: 2},
 		"a hung read":          {probes: []requestResult{noRead(hung(s, applied(10, 11, 11)))}, hung: 1, others: 2},
-		"no status of its own": {probes: []requestResult{hung(s, silent(1)()), hung(4*s, silent(1)())}, hung: 2, others: 2},
+		"no status of its own": {probes: twice(changed(applied(10, 11, 11), 1, silent)), hung: 2, others: 2},
 		"an answer in between": {
-			probes: []requestResult{hung(s, applied(10, 11, 11)), {began: 4 * s, read: 1, write: 1}, hung(7*s, applied(10, 11, 11))},
-			hung:   1, others: 2,
+			probes: []requestResult{
+				hung(s, applied(10, 11, 11)), {began: 4 * s, read: 1, write: 1}, hung(7*s, applied(10, 11, 11)),
+			},
+			hung: 1, others: 2,
 		},
 		"the others wait as well": {
-			probes: []requestResult{hung(s, applied(10, 10, 10)), hung(4*s, applied(10, 10, 10))}, hung: 2, others: 0,
+			probes: twice(applied(10, 10, 10)), hung: 2, others: 0,
 		},
 		"another voter is silent": {
-			probes: []requestResult{hung(s, silent(2)()), hung(4*s, silent(3)())}, hung: 2, others: 1,
+			probes: twice(changed(applied(10, 11, 11), 2, silent)), hung: 2, others: 1,
 		},
 		"another voter has no quorum": {
-			probes: []requestResult{hung(s, changed(applied(10, 11, 11), 2, func(s *cluster.Status) { s.Linearizable = false }))},
+			probes: with(2, func(s *cluster.Status) { s.Linearizable = false }),
 			hung:   1, others: 1,
 		},
 		"another member answers for a voter": {
-			probes: []requestResult{hung(s, changed(applied(10, 11, 11), 2, func(s *cluster.Status) { s.MemberID = 3 }))},
+			probes: with(2, func(s *cluster.Status) { s.MemberID = 3 }),
 			hung:   1, others: 1,
 		},
 		"a member of another cluster answers": {
-			probes: []requestResult{hung(s, changed(applied(10, 11, 11), 2, func(s *cluster.Status) { s.ClusterID = 8 }))},
+			probes: with(2, func(s *cluster.Status) { s.ClusterID = 8 }),
 			hung:   1, others: 1,
 		},
 		"it is slow, and applies entries": {
 			probes: []requestResult{hung(s, applied(10, 20, 20)), hung(4*s, applied(12, 30, 30))}, hung: 1, others: 2,
 		},
 		"it has no leader": {
-			probes: []requestResult{hung(s, changed(applied(10, 11, 11), 1, func(s *cluster.Status) { s.Leader = 0 }))},
+			probes: with(1, func(s *cluster.Status) { s.Leader = 0 }),
 			absent: "the local member has no leader",
 		},
 		"its URL leads elsewhere": {
-			probes: []requestResult{hung(s, changed(applied(10, 11, 11), 1, func(s *cluster.Status) { s.MemberID = 2 }))},
+			probes: with(1, func(s *cluster.Status) { s.MemberID = 2 }),
 			absent: "the member's client URL leads to another member",
 		},
 		"the agent was paused": {
@@ -131,7 +135,9 @@ func TestARequestCountsAsHungOnlyIfNothingElseExplainsTheSilence(t *testing.T) {
 			absent: "etcd refuses a request: etcdserver: no leader",
 		},
 		"a read that was late": {
-			probes: []requestResult{noRead(hung(s, changed(applied(10, 11, 11), 1, func(s *cluster.Status) { s.Linearizable = true })))},
+			probes: []requestResult{
+				noRead(with(1, func(s *cluster.Status) { s.Linearizable = true })[0]),
+			},
 		},
 		"it has just started, and installs a snapshot": {
 			probes: []requestResult{noRead(hung(s, applied(0, 11, 11)))}, neverAnswered: true,
@@ -171,7 +177,8 @@ func (e *sleepy) request(ctx context.Context, count *atomic.Int32) error {
 	return nil
 }
 
-func (e *sleepy) ProbeRead(ctx context.Context, _, _ string) error  { return e.request(ctx, &e.reads) }
+func (e *sleepy) ProbeRead(ctx context.Context, _, _ string) error { return e.request(ctx, &e.reads) }
+
 func (e *sleepy) ProbeWrite(ctx context.Context, _, _ string) error { return e.request(ctx, &e.writes) }
 
 func (e *sleepy) Statuses(context.Context, []cluster.Member) map[uint64]cluster.Status {
@@ -195,7 +202,7 @@ func TestOnlyALeaderWritesAndAHungRequestIsRepeatedAtOnce(t *testing.T) {
 		watch := func(span time.Duration, unit policy.UnitState) (seen health.RequestsReading) {
 			for range span / time.Second {
 				seen = j.requests(t.Context(), r, unit)
-				time.Sleep(time.Second)
+				<-time.After(time.Second)
 			}
 			return seen
 		}

@@ -35,13 +35,13 @@ func TestAnUnhealthyStateCountsFromWhenItWasFirstSeen(t *testing.T) {
 		{81, "SLOW", "", true, "b", -1, -1},
 		{91, "SLOW", "", false, "b", 0, -1},
 		{95, "STALLED", health.DiskStalled, false, "b", 4, 0},
-		{97, "STALLED", health.EtcdStalled, false, "b", 6, -1}, // its etcd answers nothing, and no disk hangs
+		{97, "STALLED", health.EtcdStalled, false, "b", 6, -1}, // its disk does not hang
 		{101, "OF A LATER VERSION", "", false, "b", -1, -1},
 	} {
 		r := quiet(uint64(i)+1, time.Duration(c.at)*time.Second)
 		r.Hosts[2] = record.Host{
-			ID: "id-n3", Name: "n3", PeerURL: "http://p3", Instance: c.instance, Health: c.health, HealthText: string(c.code),
-			Recovers: c.recovers,
+			ID: "id-n3", Name: "n3", PeerURL: "http://p3", Instance: c.instance, Health: c.health,
+			HealthText: string(c.code), Recovers: c.recovers,
 		}
 		got := b.View(r, nil).Hosts[2].UnhealthySince
 		since := func(s int) time.Duration {

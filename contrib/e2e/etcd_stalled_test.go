@@ -15,8 +15,8 @@ import (
 )
 
 // TestALeaderWhoseDatabaseDiskHangsTransfersLeadership hangs only the syncs of etcd's database. The log is still
-// written, so the leader keeps sending heartbeats, and the fsync probe finds nothing. First, while the leader's agent is
-// down, the test shows that etcd keeps that leader.
+// written, so the leader keeps sending heartbeats, and the fsync probe finds nothing. First, while the leader's agent
+// is down, the test shows that etcd keeps that leader.
 func TestALeaderWhoseDatabaseDiskHangsTransfersLeadership(t *testing.T) {
 	t.Parallel()
 	w, disk := newStallingWorld(t)

@@ -25,8 +25,11 @@ const requestLooks = 4
 
 func requestOutcomes() []requestOutcome {
 	return []requestOutcome{
-		{proves: true}, {},
-		{hangs: true, proves: true}, {hangs: true, proves: true, others: 1}, {hangs: true, proves: true, others: 2},
+		{proves: true},
+		{},
+		{hangs: true, proves: true},
+		{hangs: true, proves: true, others: 1},
+		{hangs: true, proves: true, others: 2},
 	}
 }
 
