@@ -152,6 +152,8 @@ func (q *requests) take(p requestResult, host string, proven bool) {
 		out.Write = known(p.write.Seconds())
 	}
 	switch {
+	case p.err == nil && !p.writes:
+		out.Write = health.Figure{} // it does not lead
 	case p.err == nil:
 	case !cluster.Unanswered(p.err):
 		if why := "etcd refuses a request: " + p.err.Error(); p.writes {
@@ -190,7 +192,7 @@ func (q *requests) count(p requestResult, self cluster.Status) int {
 }
 
 // serving returns how many other voters answer a linearizable read and have applied entries that the local member has
-// not. If they have applied no more, the local member may wait for them. If the local member returns no status, only
+// not. If they have not, the local member may wait for them. If the local member returns no status, only
 // the reads count: a status needs no other member.
 func (q *requests) serving(p requestResult, self cluster.Status) (others int) {
 	for _, m := range q.list.Members {
