@@ -41,6 +41,8 @@ type EtcdReading struct {
 	Process EtcdProcess
 	// Settings are the flags of the local etcd.
 	Settings EtcdSettings
+	// Requests is how the local member answers requests of the agent.
+	Requests RequestsReading
 	// Certificates are the certificates that connections to etcd depend on, as last read.
 	Certificates CertificateReading
 }

@@ -29,7 +29,7 @@ func wellEtcd() localEtcd {
 		SlowApplies: known(20), HeartbeatFailures: known(2),
 		DBSize: known(1.2 * (1 << 30)), DBInUse: known(1 << 30), Quota: known(2 << 30),
 		Alarms: known(0), OwnSize: known(1.2 * (1 << 30)), SmallestSize: known(1 << 30),
-		Version: "3.6.16", FarthestRTT: known(0.004), Settings: EtcdSettings{Known: true},
+		Version: "3.6.16", FarthestRTT: known(0.004), Settings: EtcdSettings{Known: true}, Requests: answering(),
 		Certificates: certificatesWith(90 * day),
 	}}
 }
@@ -255,6 +255,10 @@ func (m *localEtcd) weather(chance func(percent int) bool) {
 		if chance(10) {
 			m.Certificates = certificatesWith(left)
 		}
+	}
+	m.Requests = answering()
+	if chance(5) {
+		m.Requests = unanswered(2, 2)
 	}
 	m.Version, m.Settings, m.HasLeader = "3.6.16", EtcdSettings{Known: true}, known(1)
 	if chance(10) {

@@ -29,6 +29,8 @@ type Figures struct {
 	GatherDone, GatherNeed int
 	// Devices are the block devices below etcd's data.
 	Devices DevicesReading
+	// Requests is how the local member answers requests of the agent.
+	Requests RequestsReading
 	// Certificates are the certificates that were last read; do not modify them.
 	Certificates []Certificate
 }

@@ -98,6 +98,13 @@ func TestAUserWhoMayUseThePrefixAloneIsDeniedTheRest(t *testing.T) {
 			if _, err := c.Read(within(t), cluster.Span{Start: prefix, End: "/quorumd/demo0"}); err != nil {
 				t.Errorf("its own records: %v", err)
 			}
+			url := etcd.Endpoints()[0]
+			if err := c.ProbeWrite(within(t), url, prefix+"request"); err != nil {
+				t.Errorf("a probe write to its own prefix: %v", err)
+			}
+			if err := c.ProbeWrite(within(t), url, "/quorumd"); !cluster.Denied(err) || cluster.Unanswered(err) {
+				t.Errorf("a probe write outside: %v", err)
+			}
 			if _, err := c.Read(within(t), cluster.Span{Start: "/quorumd"}); !cluster.Denied(err) {
 				t.Errorf("keys outside: %v", err)
 			}

@@ -44,6 +44,7 @@ type judge struct {
 	etcd      poll.Poller[health.EtcdReading]
 	peers     peers
 	writes    peerWrites
+	asks      requests
 	learned   history
 }
 

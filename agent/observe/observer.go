@@ -82,6 +82,8 @@ type Sources struct {
 	Network Network
 	// SinceRenewal returns the time since a lease in etcd was last renewed.
 	SinceRenewal func(ctx context.Context, lease int64) (time.Duration, error)
+	// Requests makes requests through the local member.
+	Requests Requester
 	// Spool returns the state of the directory for restore tests. It may hang.
 	Spool func() (policy.Spool, error)
 }

@@ -12,7 +12,7 @@ func (o *Observer) hung() (n int) {
 	for _, l := range []interface{ Hung(now time.Duration) bool }{
 		&o.clock, &o.binary, &o.data, &o.spool, &o.renewed, &o.limit, &o.process,
 		&o.files, &o.peers,
-		&j.shown, &j.etcd,
+		&j.shown, &j.etcd, &j.asks.look,
 	} {
 		if l.Hung(o.opt.Now()) {
 			n++

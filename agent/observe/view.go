@@ -219,11 +219,8 @@ func (b *Builder) size(v *policy.View, r *round.Round) policy.Target {
 // members builds the view's members from the list and the answers. It runs after records, because a pause stops the
 // clocks of learners.
 func (b *Builder) members(v *policy.View, r *round.Round) {
-	var leader, term uint64
+	leader := leaderOf(r.Statuses)
 	for _, s := range r.Statuses {
-		if s.Err == nil && s.Leader != 0 && s.Term >= term {
-			leader, term = s.Leader, s.Term
-		}
 		v.Cluster.DBSize = max(v.Cluster.DBSize, uint64(max(0, s.DBSize)))
 		if s.Downgrade != "" {
 			v.Cluster.Job.Enabled, v.Cluster.Job.Target = true, b.version(s.Downgrade)

@@ -47,8 +47,14 @@ func (b *Builder) unhealthySince(r *round.Round, h record.Host, state health.Sta
 	}
 	return policy.UnhealthySince{
 		For:      since("sick", policy.Unhealthy(state) && !h.Recovers),
-		HangsFor: since("hangs", state == health.Stalled || state == health.Failed),
+		HangsFor: since("hangs", diskHangs(h, state)),
 	}
+}
+
+// diskHangs reports whether a host reports that its disk hangs or has failed. An etcd that answers no request is no
+// reason to replace its voter: a defragmentation looks the same, and ends by itself.
+func diskHangs(h record.Host, state health.State) bool {
+	return state == health.Failed || state == health.Stalled && health.Code(h.HealthText) != health.EtcdStalled
 }
 
 // writes builds the view of how long a host's writes take. The age counts from the moment at which this agent first saw

@@ -9,6 +9,7 @@ import (
 
 	"github.com/quorumd/quorumd/agent/policy"
 	"github.com/quorumd/quorumd/agent/record"
+	"github.com/quorumd/quorumd/health"
 )
 
 func TestAnUnhealthyStateCountsFromWhenItWasFirstSeen(t *testing.T) {
@@ -17,26 +18,30 @@ func TestAnUnhealthyStateCountsFromWhenItWasFirstSeen(t *testing.T) {
 	for i, c := range []struct {
 		at        int // all times are in seconds
 		health    string
+		code      health.Code
 		recovers  bool
 		instance  string
 		unhealthy int // -1: it is not
 		hangs     int
 	}{
-		{1, "SLOW", false, "a", 0, -1},
-		{11, "SLOW", false, "a", 10, -1},
-		{21, "STALLED", false, "a", 20, 0},
-		{31, "FAILED", false, "a", 30, 10},
-		{41, "SLOW", false, "a", 40, -1},
-		{51, "WARM", false, "a", -1, -1},
-		{61, "SLOW", false, "a", 0, -1},
-		{71, "SLOW", false, "b", 0, -1}, // reported by another agent
-		{81, "SLOW", true, "b", -1, -1},
-		{91, "SLOW", false, "b", 0, -1},
-		{101, "OF A LATER VERSION", false, "b", -1, -1},
+		{1, "SLOW", "", false, "a", 0, -1},
+		{11, "SLOW", "", false, "a", 10, -1},
+		{21, "STALLED", "", false, "a", 20, 0},
+		{31, "FAILED", "", false, "a", 30, 10},
+		{41, "SLOW", "", false, "a", 40, -1},
+		{51, "WARM", "", false, "a", -1, -1},
+		{61, "SLOW", "", false, "a", 0, -1},
+		{71, "SLOW", "", false, "b", 0, -1}, // reported by another agent
+		{81, "SLOW", "", true, "b", -1, -1},
+		{91, "SLOW", "", false, "b", 0, -1},
+		{95, "STALLED", health.DiskStalled, false, "b", 4, 0},
+		{97, "STALLED", health.EtcdStalled, false, "b", 6, -1}, // its disk does not hang
+		{101, "OF A LATER VERSION", "", false, "b", -1, -1},
 	} {
 		r := quiet(uint64(i)+1, time.Duration(c.at)*time.Second)
 		r.Hosts[2] = record.Host{
-			ID: "id-n3", Name: "n3", PeerURL: "http://p3", Instance: c.instance, Health: c.health, Recovers: c.recovers,
+			ID: "id-n3", Name: "n3", PeerURL: "http://p3", Instance: c.instance, Health: c.health,
+			HealthText: string(c.code), Recovers: c.recovers,
 		}
 		got := b.View(r, nil).Hosts[2].UnhealthySince
 		since := func(s int) time.Duration {

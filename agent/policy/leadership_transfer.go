@@ -28,9 +28,9 @@ import (
 // 1.5 times faster by their mean, median or 90th percentile, or with at most a third as many slow episodes. In
 // addition, its mean must not be higher, and its 90th percentile not clearly higher. Smaller differences mean nothing,
 // because a finding covers several minutes and two disks of the same model differ by chance. A voter with an unknown or
-// old measurement is no target. If the leader's writes hang or fail, or no read returns through it in time, nothing is
-// compared: such a leader serves no client, no measurement can be exchanged through it, and any voter that published OK
-// is better.
+// old measurement is no target. If the leader's writes hang or fail, its etcd answers no request, or no read returns
+// through it in time, nothing is compared: such a leader serves no client, no measurement can be exchanged through it,
+// and any voter that published OK is better.
 //
 // Leadership does not circulate: it only moves from an unhealthy host to a healthy one, and the wait doubles with each
 // further transfer in a row. After a failed attempt, which moved no leadership, the next one follows sooner, and each
@@ -265,7 +265,7 @@ func (v View) comparesWrites() bool {
 	return v.Health.SlowWrites && !hangs(v.Health.State) && !v.Cluster.Unread
 }
 
-// hangs reports whether a health state means that the disk completes no writes.
+// hangs reports whether a health state means that the disk completes no writes, or that etcd answers no requests.
 func hangs(s health.State) bool { return s == health.Stalled || s == health.Failed }
 
 // figuresOldest is the maximum age of a host's write figures. A host publishes changed ones at once, and unchanged ones

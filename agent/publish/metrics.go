@@ -105,7 +105,7 @@ type gauge struct {
 // gauges declares all gauges. If a value is unknown, its series is absent rather than zero.
 func gauges() []gauge {
 	return slices.Concat(hostGauges(), externalCheckGauges(), turnGauges(), clusterGauges(), backupGauges(),
-		restoreGauges(), networkGauges())
+		restoreGauges(), networkGauges(), requestGauges())
 }
 
 // hostGauges are the metrics of this agent and this host.

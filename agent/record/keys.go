@@ -27,6 +27,9 @@ func (k Keys) Hosts() string { return k.prefix + "hosts/" }
 // Lock returns the key of the lock.
 func (k Keys) Lock() string { return k.prefix + "lock" }
 
+// Request returns the key that requests to the local member name. It never exists.
+func (k Keys) Request() string { return k.prefix + "request" }
+
 // Op returns the key of the operation in flight.
 func (k Keys) Op() string { return k.prefix + "op" }
 

@@ -122,7 +122,7 @@ func Run(ctx context.Context, opt Options) error {
 			EtcdMetrics: metrics.Read, MemberMetrics: memberMetrics(parts.etcd),
 			BlockProgress: parts.blocks.Progress, Readings: readings(conf.Etcd, sensors.New(), boots),
 			ExternalChecks: openChecks(conf.Checks, log), Network: prober,
-			SinceRenewal: parts.etcd.SinceRenewal, Spool: spoolReader(conf),
+			SinceRenewal: parts.etcd.SinceRenewal, Requests: parts.etcd, Spool: spoolReader(conf),
 		},
 		Now: sinceBoot, Wall: wall, Logger: log,
 		Stepping: opt.Stepping, Rounded: readiness(notifier, log),
