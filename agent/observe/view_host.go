@@ -133,9 +133,10 @@ func (b *Builder) health(r *round.Round) policy.Health {
 		Ungated:    health.Everything.Without(r.Assessment.Gates),
 		SlowWrites: r.Assessment.OnlySlowWrites(health.Leadership),
 		FastAgain:  !r.Assessment.SlowNow,
+		Habitual:   r.Assessment.Habitual,
 		Writes:     r.Assessment.Writes.Least,
 		Figures: policy.WriteFigures{
-			P50: r.Assessment.Writes.P50, P90: r.Assessment.Writes.P90, Tails: r.Assessment.Writes.Tails,
+			P50: r.Assessment.Writes.P50, P90: r.Assessment.Writes.LeastP90, Tails: r.Assessment.Writes.LeastTails,
 		},
 	}
 }

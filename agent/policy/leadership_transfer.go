@@ -158,7 +158,8 @@ func leadsBadly(v View) bool {
 
 // UnfitToLead reports whether a host with that health state should not lead.
 func UnfitToLead(h Health) bool {
-	return (h.State == health.Warm || Unhealthy(h.State)) && h.blocks(health.Leadership)
+	usual := h.Habitual && h.SlowWrites && !hangs(h.State)
+	return (h.State == health.Warm || Unhealthy(h.State)) && h.blocks(health.Leadership) && !usual
 }
 
 // leaderText describes this host as a leader, with its health state.
@@ -333,7 +334,7 @@ func PublishesWrites(v View) bool {
 	}
 	for other := range v.Cluster.voters() {
 		h, present := v.hostOf(other)
-		if other.Leader && present && (h.Health == health.Warm || Unhealthy(h.Health)) {
+		if other.Leader && present && (h.Health == health.Warm || Unhealthy(h.Health)) && !h.Recovers {
 			return blocks(h.Health, h.Ungated, health.Leadership)
 		}
 	}

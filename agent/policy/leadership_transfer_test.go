@@ -169,10 +169,11 @@ func TestAVoterPublishesItsWritesWhileTheLeaderIsUnhealthy(t *testing.T) {
 		change    func(v *View)
 		publishes bool
 	}{
-		"the leader is WARM":   {func(*View) {}, true},
-		"the leader is SLOW":   {func(v *View) { v.Hosts[1].Health = health.Slow }, true},
-		"the leader is OK":     {func(v *View) { v.Hosts[1].Health = health.OK }, false},
-		"the leader is spared": {func(v *View) { v.Hosts[1].Ungated = health.Leadership }, false},
+		"the leader is WARM":                 {func(*View) {}, true},
+		"the leader is SLOW":                 {func(v *View) { v.Hosts[1].Health = health.Slow }, true},
+		"the leader is OK":                   {func(v *View) { v.Hosts[1].Health = health.OK }, false},
+		"the leader's writes are fast again": {func(v *View) { v.Hosts[1].Recovers = true }, false},
+		"the leader is spared":               {func(v *View) { v.Hosts[1].Ungated = health.Leadership }, false},
 		"the leader's host has no record": {func(v *View) {
 			v.Hosts = []Host{v.Hosts[0], v.Hosts[2]}
 		}, false},
@@ -197,6 +198,15 @@ func TestAnUnhealthyLeaderTransfersLeadership(t *testing.T) {
 		{"not for a finding that spares the leadership", func(v *View) {
 			v.Health.Ungated = health.Leadership
 		}, StepNone, Idle},
+		{"not for slow writes that are usual at this hour", func(v *View) {
+			v.Health.SlowWrites, v.Health.Habitual = true, true
+		}, StepNone, Idle},
+		{"in spite of a habit if the writes hang", func(v *View) {
+			v.Health.State, v.Health.SlowWrites, v.Health.Habitual = health.Stalled, true, true
+		}, StepLeaderStepsDown, ""},
+		{"in spite of a habit if there is another finding", func(v *View) {
+			v.Health.SlowWrites, v.Health.Habitual = false, true
+		}, StepLeaderStepsDown, ""},
 		{"not if another voter leads", func(v *View) {
 			v.Cluster.Members[0].Leader, v.Cluster.Members[1].Leader = false, true
 		}, StepNone, Idle},

@@ -231,9 +231,11 @@ type Health struct {
 	SlowWrites bool
 	// FastAgain reports that the writes are fast again, although the health state has not improved yet.
 	FastAgain bool
-	Writes    time.Duration // the current mean write time: the lowest of several windows; 0 if unknown
-	Figures   WriteFigures
-	Text      string // the reason for the state, with the measured value and its limit
+	// Habitual reports that the disk's own past explains the slow writes: they are usual at this hour.
+	Habitual bool
+	Writes   time.Duration // the current mean write time: the lowest of several windows; 0 if unknown
+	Figures  WriteFigures
+	Text     string // the reason for the state, with the measured value and its limit
 }
 
 // Clock compares this host's wall clock with the voters'.

@@ -28,6 +28,7 @@ const (
 	leaderWithoutReads
 	leaderNoneFaster   // no other voter publishes faster writes
 	leaderNoneMeasured // no other voter publishes measurements
+	leaderInHabit      // the other voters are faster, but the leader's disk is as slow as usual at this hour
 	viewpoints
 )
 
@@ -36,6 +37,7 @@ const (
 	faster uint8 = iota
 	equal
 	unpublished
+	fasterThanHabit // faster than this host, whose own past explains its slow writes
 )
 
 // The mean times of a write on a slow and on a fast disk.
@@ -52,15 +54,19 @@ func (s *observation) setViewpoint(how uint8) {
 		s.writes = equal
 	case leaderNoneMeasured:
 		s.writes = unpublished
+	case leaderInHabit:
+		s.writes = fasterThanHabit
 	}
 }
 
-// comparesWrites reports whether the viewpoint differs from leader only in the measurements of the other voters.
-func comparesWrites(how uint8) bool { return how == leaderNoneFaster || how == leaderNoneMeasured }
+// comparesWrites reports whether the viewpoint differs from leader only in what is known about the writes.
+func comparesWrites(how uint8) bool {
+	return how == leaderNoneFaster || how == leaderNoneMeasured || how == leaderInHabit
+}
 
 // writesOf returns the write measurements that a host publishes.
 func (s *observation) writesOf(i int) policy.Writes {
-	mean := [...]time.Duration{faster: quickMean, equal: slowMean, unpublished: 0}[s.writes]
+	mean := [...]time.Duration{faster: quickMean, equal: slowMean, unpublished: 0, fasterThanHabit: quickMean}[s.writes]
 	if i == int(s.self) {
 		mean = 0
 	}
@@ -104,13 +110,16 @@ func (w *world) judgeStepDown(h, to int) breach {
 	return fine
 }
 
-// judgeComparison checks that a slow leader transfers leadership only to a voter with faster writes. If no read returns
-// in time, the leader has no measurements to compare.
+// judgeComparison checks that a slow leader transfers leadership only to a voter with faster writes, and not while its
+// disk is as slow as usual at this hour. If no read returns in time, the leader has no measurements to compare.
 func judgeComparison(s *observation, c choice) breach {
-	if c.step == stepDown && s.noReads == 0 && s.writes != faster {
-		return steppedDownToSlower
+	switch {
+	case c.step != stepDown || s.noReads != 0 || s.writes == faster:
+		return fine
+	case s.writes == fasterThanHabit:
+		return steppedDownInHabit
 	}
-	return fine
+	return steppedDownToSlower
 }
 
 // others changes what a view shows about the other hosts.
@@ -152,7 +161,12 @@ func slowLeaderMistakes() []Mistake {
 		{
 			Name: "a slow leader does not compare measurements", breach: steppedDownToSlower,
 			scope: clusterWith(2, 2, 1, HealthChange),
-			rules: seeing(func(v *policy.View) { v.Health.SlowWrites = false }),
+			rules: seeing(func(v *policy.View) { v.Health.SlowWrites = v.Health.SlowWrites && v.Health.Habitual }),
+		},
+		{
+			Name:   "a leader transfers leadership although its disk is as slow as usual at this hour",
+			breach: steppedDownInHabit, scope: clusterWith(2, 2, 1, HealthChange),
+			rules: seeing(func(v *policy.View) { v.Health.Habitual = false }),
 		},
 	}
 }
