@@ -109,7 +109,7 @@ func (f *fsync) read(in Input) {
 func (f *fsync) followSlow() {
 	_, slow := f.slowNow()
 	switch {
-	case slow || f.disk.InFlight >= f.limits.FsyncSlow:
+	case slow || f.disk.InFlight >= f.limits.outlier():
 		if f.healed {
 			f.slowSince, f.slowBegan, f.healed = f.now, f.compared.wall, false
 		}

@@ -129,7 +129,7 @@ func newComparison(t Thresholds) *comparison {
 	part := float64(min(t.Window, 300)) / 300
 	scaled := func(d time.Duration) time.Duration { return time.Duration(float64(d) * part) }
 	c := &comparison{limits: t, track: &track{}, disk: &track{}, pace: comparisonPace{
-		span: max(scaled(40*time.Second), 20*t.DirectInterval), asks: scaled(15 * time.Second),
+		span: max(scaled(40*time.Second), 20*t.DirectInterval), asks: scaled(8 * time.Second),
 		answers: max(scaled(30*time.Second), 10*time.Second), lingers: scaled(3 * time.Minute),
 		doubts: scaled(time.Minute), gap: scaled(5 * time.Minute),
 		well: scaled(5 * time.Minute), afterwards: t.pace().sharp + fsyncRecovers, wide: scaled(2 * time.Minute), youngHold: scaled(10 * time.Minute),
@@ -337,7 +337,8 @@ func (c *comparison) asksBefore(rung int) time.Duration {
 	return min(c.pace.asks, 2*c.pace.hold(rung)/3)
 }
 
-// ask updates whether this host asks the other voters how long their writes take. Within a spell the host begins to ask
+// ask updates whether this host asks the other voters how long their writes take. It need not while another voter asks,
+// because then all voters publish, also the one that asks. Within a spell the host begins to ask
 // once, and continues while its writes take longer than its own past explains.
 func (c *comparison) ask() {
 	if c.doubtSince != 0 && c.now-c.doubtAt >= c.pace.doubts {
@@ -347,7 +348,7 @@ func (c *comparison) ask() {
 	switch {
 	case c.highest(c.asksBefore) != nil, c.tailing(0), doubted, c.track.State == Warm:
 		c.reasonAt = c.now
-		if c.askedSince == 0 && c.asked.AllowN(time.Unix(0, int64(c.now)), 1) {
+		if c.askedSince == 0 && !c.answered() && c.asked.AllowN(time.Unix(0, int64(c.now)), 1) {
 			c.askedSince = c.now
 		}
 	case c.askedSince != 0 && c.ownTimes >= climbStays*float64(Rungs()[0]):

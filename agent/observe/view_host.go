@@ -220,7 +220,7 @@ func (b *Builder) leadershipTransfers(v *policy.View, r *round.Round) policy.Lea
 	}
 	return policy.LeadershipTransfers{
 		LeadsFor: b.since.truth("leads", leads, r.At, r.Number),
-		UnfitFor: b.since.truth("keeps from leading", policy.UnfitToLead(v.Health), r.At, r.Number),
+		UnfitFor: b.since.truth("keeps from leading", policy.UnfitNow(v.Health), r.At, r.Number),
 		LastFor:  min(r.Did.SteppedDown.Age(r.At), b.since.Of("looks", "", r.At, r.Number)),
 		InRow:    r.Did.SteppedDownInRow,
 	}

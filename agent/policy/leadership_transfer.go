@@ -39,7 +39,7 @@ import (
 // LeadershipTransfers is this agent's view of its own member's leadership, and of the transfers that it has requested.
 type LeadershipTransfers struct {
 	LeadsFor time.Duration // how long this host's member has led without a break; 0 if it does not lead
-	UnfitFor time.Duration // how long the host's health state has ruled out leading without a break; 0 if it does not
+	UnfitFor time.Duration // how long UnfitNow has held without a break; 0 if it does not
 	LastFor  time.Duration // time since this agent last requested a transfer; if it never has, since its first round
 	InRow    int           // how many transfers this agent has requested in a row: see NextInRow
 }
@@ -162,6 +162,11 @@ func UnfitToLead(h Health) bool {
 	return (h.State == health.Warm || Unhealthy(h.State)) && h.blocks(health.Leadership) && !usual
 }
 
+// UnfitNow reports whether a host should not lead for another reason than writes that are fast again.
+func UnfitNow(h Health) bool {
+	return UnfitToLead(h) && (!h.SlowWrites || !h.FastAgain || hangs(h.State))
+}
+
 // leaderText describes this host as a leader, with its health state.
 func (v View) leaderText() string {
 	return fmt.Sprintf("%s leads and is %s (%s)", v.Self.Name, v.Health.State, v.Health.Text)
@@ -236,6 +241,10 @@ func (v View) tooSoonFor() time.Duration {
 	g, others := v.LeadershipTransfers, v.Limits.Settle
 	if v.Cluster.Unread {
 		others = max(others, v.Limits.HealthDelay)
+	}
+	if v.comparesWrites() && v.Health.For > g.UnfitFor+v.Limits.Settle {
+		// The state dates from an earlier slow spell, after which the writes were fast again.
+		others = max(others, v.Limits.TransferInterval)
 	}
 	return max(g.pace(v.Limits)-g.LastFor, v.Limits.Settle-g.LeadsFor, others-g.UnfitFor)
 }

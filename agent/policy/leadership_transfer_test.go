@@ -201,6 +201,14 @@ func TestAnUnhealthyLeaderTransfersLeadership(t *testing.T) {
 		{"not for slow writes that are usual at this hour", func(v *View) {
 			v.Health.SlowWrites, v.Health.Habitual = true, true
 		}, StepNone, Idle},
+		{"not yet if its writes have just become slow again", func(v *View) {
+			v.Health.SlowWrites, v.Health.For = true, time.Hour
+			v.LeadershipTransfers.UnfitFor = v.Limits.TransferInterval - time.Second
+		}, StepNone, LeaderSlow},
+		{"once its writes have been slow again for a minute", func(v *View) {
+			v.Health.SlowWrites, v.Health.For = true, time.Hour
+			v.LeadershipTransfers.UnfitFor = v.Limits.TransferInterval
+		}, StepLeaderStepsDown, ""},
 		{"in spite of a habit if the writes hang", func(v *View) {
 			v.Health.State, v.Health.SlowWrites, v.Health.Habitual = health.Stalled, true, true
 		}, StepLeaderStepsDown, ""},
