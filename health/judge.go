@@ -40,6 +40,8 @@ type Assessment struct {
 	// Habitual means that the disk is WARM or SLOW because of a spell that its own past explains: at this hour its
 	// writes usually take as long, for as long as now. No past explains that a tenth of the writes is very slow.
 	Habitual bool
+	// AsUsual means that the newest writes take about as long as in the last week, apart from the slowest tenth.
+	AsUsual bool
 	// Writes is how long writes to the disk take now.
 	Writes Writes
 	// AsksPeers means that the other voters should publish how long their writes take.

@@ -337,8 +337,7 @@ func (c *comparison) asksBefore(rung int) time.Duration {
 	return min(c.pace.asks, 2*c.pace.hold(rung)/3)
 }
 
-// ask updates whether this host asks the other voters how long their writes take. It need not while another voter asks,
-// because then all voters publish, also the one that asks. Within a spell the host begins to ask
+// ask updates whether this host asks the other voters how long their writes take. Within a spell the host begins to ask
 // once, and continues while its writes take longer than its own past explains.
 func (c *comparison) ask() {
 	if c.doubtSince != 0 && c.now-c.doubtAt >= c.pace.doubts {
@@ -348,7 +347,7 @@ func (c *comparison) ask() {
 	switch {
 	case c.highest(c.asksBefore) != nil, c.tailing(0), doubted, c.track.State == Warm:
 		c.reasonAt = c.now
-		if c.askedSince == 0 && !c.answered() && c.asked.AllowN(time.Unix(0, int64(c.now)), 1) {
+		if c.askedSince == 0 && c.asked.AllowN(time.Unix(0, int64(c.now)), 1) {
 			c.askedSince = c.now
 		}
 	case c.askedSince != 0 && c.ownTimes >= climbStays*float64(Rungs()[0]):
@@ -420,6 +419,7 @@ func (c *comparison) learnTail() {
 func (c *comparison) report(v *Assessment) {
 	v.Writes.P50, v.Writes.P90, v.Writes.Tails = c.p50, c.p90, len(c.episodes)
 	v.Writes.LeastP90 = min(v.Writes.LeastP90, c.p90)
+	v.AsUsual = c.asUsual(v.Writes.LeastP90)
 	if c.tailed || c.tailing(c.othersTails()) {
 		v.Writes.LeastTails = len(c.episodes)
 	}

@@ -40,6 +40,12 @@ func (c *comparison) likeLastWeek() bool {
 	return !c.climbing() && !c.history.Young() && c.p90 > 0 && c.p90 < agreedWithin*c.usual90
 }
 
+// asUsual reports whether the median and this 90th percentile are about as in the last week.
+func (c *comparison) asUsual(p90 time.Duration) bool {
+	return c.p50 > 0 && !c.history.Young() && float64(c.p50) < leaveBy*float64(c.usual) && p90 > 0 &&
+		p90 < agreedWithin*c.usual90
+}
+
 // explain records whether the writes are slow in a way that is usual at this hour, and until when they were. A usual
 // spell also explains its slow writes after it has ended.
 func (c *comparison) explain() {

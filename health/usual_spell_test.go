@@ -101,6 +101,32 @@ func TestOnlyUnusuallyManySlowEpisodesAreCompared(t *testing.T) {
 	}
 }
 
+func TestADiskIsAsUsualUnlessItsMedianOrItsSlowestTenthIsSlower(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		young  bool
+		own    []time.Duration
+		expect bool
+	}{
+		"three slow writes in a row":           {false, []time.Duration{ms}, true},
+		"a median twice as long":               {false, []time.Duration{2 * ms}, false},
+		"one slow write in seven":              {false, tenthSlow(ms), false},
+		"nothing but a past that is too short": {true, []time.Duration{ms}, false},
+	} {
+		b := compared(t, ms)
+		for day := range b.j.compared.history.Days {
+			b.j.compared.history.Days[day].Tenths = map[int]int{bucketOf(2 * ms): dayFewest}
+		}
+		if c.young {
+			b.j.compared.history.Days = b.j.compared.history.Days[1:]
+		}
+		b.answering(6*time.Minute, ms, c.own...)
+		if b.each(3*time.Second, 150*ms); b.disk() == OK || b.result.AsUsual != c.expect {
+			t.Errorf("%s: %s, as usual: %t", name, b.disk(), b.result.AsUsual)
+		}
+	}
+}
+
 func TestAWarmDiskRecoversOnceItsWritesHaveBeenFastForMinutes(t *testing.T) {
 	t.Parallel()
 	b := compared(t, ms)
@@ -117,21 +143,6 @@ func TestAWarmDiskRecoversOnceItsWritesHaveBeenFastForMinutes(t *testing.T) {
 	}
 	if b.each(time.Minute, 8*ms); b.result.Recovers {
 		t.Error("it recovers while its writes are slow again")
-	}
-}
-
-func TestAHostDoesNotAskWhileAnotherVoterDoes(t *testing.T) {
-	t.Parallel()
-	b := compared(t, ms) // both other voters publish, because one of them asks
-	if b.each(30*time.Second, 4*ms); b.result.AsksPeers {
-		t.Error("it asks although the other voters publish")
-	}
-	if _, found := b.untilSlower(time.Minute, 4*ms); !found || b.result.AsksPeers {
-		t.Errorf("found: %t, asks: %t", found, b.result.AsksPeers)
-	}
-	b.peers = peersAt(0, 0)
-	if b.each(2*time.Second, 4*ms); !b.result.AsksPeers {
-		t.Error("it does not ask although the other voters no longer publish")
 	}
 }
 

@@ -134,6 +134,7 @@ func (b *Builder) health(r *round.Round) policy.Health {
 		SlowWrites: r.Assessment.OnlySlowWrites(health.Leadership),
 		FastAgain:  !r.Assessment.SlowNow,
 		Habitual:   r.Assessment.Habitual,
+		AsUsual:    r.Assessment.AsUsual,
 		Writes:     r.Assessment.Writes.Least,
 		Figures: policy.WriteFigures{
 			P50: r.Assessment.Writes.P50, P90: r.Assessment.Writes.LeastP90, Tails: r.Assessment.Writes.LeastTails,

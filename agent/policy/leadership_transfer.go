@@ -209,7 +209,7 @@ func noneBetter(v View) (string, bool) {
 		}
 		text := v.notBetter(m)
 		if h, _ := v.hostOf(m); text == v.notFaster(h) {
-			none = ", and no other voter is at least 1.5 times faster: "
+			none = fmt.Sprintf(", and no other voter is at least %.10g times faster: ", v.Health.margin())
 		}
 		why = append(why, m.label()+" "+text)
 	}
@@ -300,10 +300,10 @@ func (v View) notFaster(h Host) string {
 	switch {
 	case known && h.Writes.Mean > v.Health.Writes:
 		return why
-	case faster(own.P90, other.P90):
+	case faster(own.P90, other.P90, 1.5):
 		return fmt.Sprintf("takes up to %s for nine of ten writes, and this host %s", durationfmt.Text(other.P90),
 			durationfmt.Text(own.P90))
-	case faster(other.P50, own.P50), faster(other.P90, own.P90),
+	case faster(other.P50, own.P50, v.Health.margin()), faster(other.P90, own.P90, v.Health.margin()),
 		own.Tails >= tailsCompared && own.Tails >= 3*other.Tails:
 		return ""
 	}
@@ -313,8 +313,19 @@ func (v View) notFaster(h Host) string {
 // tailsCompared is the minimum number of slow episodes on this host before they are compared with another host's.
 const tailsCompared = 6
 
-// faster reports whether one write time is at least 1.5 times shorter than another.
-func faster(one, other time.Duration) bool { return other-one >= one/2 && one > 0 }
+// margin returns how many times faster than this host's a voter's writes must be. A few slow writes on a disk that is
+// otherwise as fast as usual show nothing about it, so the voter must then be better by far.
+func (h Health) margin() float64 {
+	if h.AsUsual {
+		return 3
+	}
+	return 1.5
+}
+
+// faster reports whether one write time is shorter than another by at least that factor.
+func faster(one, other time.Duration, times float64) bool {
+	return one > 0 && float64(other) >= times*float64(one)
+}
 
 // meanNotFaster returns why a host's mean write time does not count as shorter than this host's; empty if it does.
 func (v View) meanNotFaster(h Host) string {
@@ -326,7 +337,7 @@ func (v View) meanNotFaster(h Host) string {
 		return "has published no write measurements"
 	case other.Age > writesOldest:
 		return "measured its writes too long ago, " + durationfmt.Seconds(other.Age)
-	case own-other.Mean < other.Mean/2:
+	case !faster(other.Mean, own, v.Health.margin()):
 		const shown = 10 * time.Microsecond
 		return fmt.Sprintf("takes %s for a write on average, and this host %s",
 			durationfmt.Text(other.Mean.Round(shown)), durationfmt.Text(own.Round(shown)))

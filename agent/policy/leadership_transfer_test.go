@@ -52,6 +52,13 @@ func TestASlowLeaderTransfersLeadershipOnlyToAVoterThatMeasures1point5TimesBette
 				{"they are 1.5 times better", nil, StepLeaderStepsDown, ""},
 				{"they are a little less than 1.5 times better", both(Writes{Mean: 6*ms + 1}), StepNone, none},
 				{"they are as slow", both(Writes{Mean: 9 * ms}), StepNone, none},
+				{"they are 1.5 times better, but this disk is as fast as usual", func(v *View) {
+					v.Health.AsUsual = true
+				}, StepNone, none},
+				{"they are three times better than this disk, which is as fast as usual", func(v *View) {
+					v.Health.AsUsual = true
+					both(Writes{Mean: 3 * ms})(v)
+				}, StepLeaderStepsDown, ""},
 				{"they are slower", both(Writes{Mean: 30 * ms}), StepNone, none},
 				{"their measurements are unknown", both(Writes{}), StepNone, none},
 				{"their measurements are old", both(Writes{Mean: ms, Age: writesOldest + 1}), StepNone, none},

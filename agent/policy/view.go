@@ -233,9 +233,11 @@ type Health struct {
 	FastAgain bool
 	// Habitual reports that the disk's own past explains the slow writes: they are usual at this hour.
 	Habitual bool
-	Writes   time.Duration // the current mean write time: the lowest of several windows; 0 if unknown
-	Figures  WriteFigures
-	Text     string // the reason for the state, with the measured value and its limit
+	// AsUsual reports that the writes now take about as long as in the last week, apart from rare ones.
+	AsUsual bool
+	Writes  time.Duration // the current mean write time: the lowest of several windows; 0 if unknown
+	Figures WriteFigures
+	Text    string // the reason for the state, with the measured value and its limit
 }
 
 // Clock compares this host's wall clock with the voters'.

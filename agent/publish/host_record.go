@@ -265,10 +265,10 @@ func (p *presence) record(r *round.Round) record.Host {
 		h.Disks = seen.Identities()
 	}
 	p.setHealth(&h, r)
-	h.AsksWrites = r.Assessment.AsksPeers && policy.IsVoter(v)
 	p.disk.Set(&h, r.At, r.Wall, r.Assessment, diskrecord.Asked{
-		Mean: policy.PublishesWrites(v), Figures: h.AsksWrites || policy.PublishesWriteFigures(v),
+		Mean: policy.PublishesWrites(v), Figures: policy.PublishesWriteFigures(v),
 	})
+	h.AsksWrites = r.Assessment.AsksPeers && policy.IsVoter(v)
 	return h
 }
 

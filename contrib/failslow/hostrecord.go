@@ -38,7 +38,7 @@ func recordOf(p *diskrecord.Publisher, now time.Duration, wall time.Time, a heal
 	compares, asked bool,
 ) hostRecord {
 	var h record.Host
-	p.Set(&h, now, wall, a, diskrecord.Asked{Mean: compares, Figures: asked || a.AsksPeers})
+	p.Set(&h, now, wall, a, diskrecord.Asked{Mean: compares, Figures: asked})
 	r := hostRecord{
 		state: a.State, qualified: a.Qualified, recovers: a.Recovers, asks: a.AsksPeers, heals: a.HealsAfter,
 		defective: a.Defective, p99: h.FsyncP99, writeMean: h.WriteMean, writesAt: h.WritesAt,

@@ -29,6 +29,7 @@ const (
 	leaderNoneFaster   // no other voter publishes faster writes
 	leaderNoneMeasured // no other voter publishes measurements
 	leaderInHabit      // the other voters are faster, but the leader's disk is as slow as usual at this hour
+	leaderAsUsual      // the other voters are a little faster, as they always are
 	viewpoints
 )
 
@@ -38,6 +39,7 @@ const (
 	equal
 	unpublished
 	fasterThanHabit // faster than this host, whose own past explains its slow writes
+	fasterAsUsual   // faster than this host, which is as fast as usual apart from rare writes
 )
 
 // The mean times of a write on a slow and on a fast disk.
@@ -56,17 +58,25 @@ func (s *observation) setViewpoint(how uint8) {
 		s.writes = unpublished
 	case leaderInHabit:
 		s.writes = fasterThanHabit
+	case leaderAsUsual:
+		s.writes = fasterAsUsual
 	}
 }
 
 // comparesWrites reports whether the viewpoint differs from leader only in what is known about the writes.
 func comparesWrites(how uint8) bool {
-	return how == leaderNoneFaster || how == leaderNoneMeasured || how == leaderInHabit
+	return how == leaderNoneFaster || how == leaderNoneMeasured || how == leaderInHabit || how == leaderAsUsual
 }
 
 // writesOf returns the write measurements that a host publishes.
 func (s *observation) writesOf(i int) policy.Writes {
-	mean := [...]time.Duration{faster: quickMean, equal: slowMean, unpublished: 0, fasterThanHabit: quickMean}[s.writes]
+	mean := quickMean
+	switch s.writes {
+	case equal:
+		mean = slowMean
+	case unpublished:
+		mean = 0
+	}
 	if i == int(s.self) {
 		mean = 0
 	}
@@ -116,7 +126,7 @@ func judgeComparison(s *observation, c choice) breach {
 	switch {
 	case c.step != stepDown || s.noReads != 0 || s.writes == faster:
 		return fine
-	case s.writes == fasterThanHabit:
+	case s.writes == fasterThanHabit, s.writes == fasterAsUsual:
 		return steppedDownInHabit
 	}
 	return steppedDownToSlower
@@ -167,6 +177,11 @@ func slowLeaderMistakes() []Mistake {
 			Name:   "a leader transfers leadership although its disk is as slow as usual at this hour",
 			breach: steppedDownInHabit, scope: clusterWith(2, 2, 1, HealthChange),
 			rules: seeing(func(v *policy.View) { v.Health.Habitual = false }),
+		},
+		{
+			Name:   "a leader transfers leadership although its disk is a little slower than the others, as always",
+			breach: steppedDownInHabit, scope: clusterWith(2, 2, 1, HealthChange),
+			rules: seeing(func(v *policy.View) { v.Health.AsUsual = false }),
 		},
 	}
 }

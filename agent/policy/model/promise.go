@@ -189,7 +189,7 @@ var generalPromises = map[breach]promise{
 	steppedDownToSlower: {"P6", "a leader with slow writes transfers leadership to a voter not known to be faster"},
 	steppedDownInHabit: {
 		"P6",
-		"a leader transfers leadership because of slow writes that are usual at this hour",
+		"a leader transfers leadership because of slow writes that are usual",
 	},
 	steppedDownToTaken: {
 		"P1",
