@@ -62,8 +62,8 @@ type fsync struct {
 // because each look covers the last minute.
 const fsyncRecovers = 30 * time.Second
 
-// warmRecovers is the same for a WARM disk. It is longer, because each change is a write to etcd, and all that depends on
-// it is how often other hosts publish their writes.
+// warmRecovers is the same for a WARM disk. It is longer, because each change is a write to etcd, and all that depends
+// on it is how often other hosts publish their writes.
 const warmRecovers = 5 * time.Minute
 
 // samplesKept bounds the samples kept for the rules, in case the window is small and the probe is fast.

@@ -132,7 +132,8 @@ func newComparison(t Thresholds) *comparison {
 		span: max(scaled(40*time.Second), 20*t.DirectInterval), asks: scaled(8 * time.Second),
 		answers: max(scaled(30*time.Second), 10*time.Second), lingers: scaled(3 * time.Minute),
 		doubts: scaled(time.Minute), gap: scaled(5 * time.Minute),
-		well: scaled(5 * time.Minute), afterwards: t.pace().sharp + fsyncRecovers, wide: scaled(2 * time.Minute), youngHold: scaled(10 * time.Minute),
+		well: scaled(5 * time.Minute), afterwards: t.pace().sharp + fsyncRecovers, wide: scaled(2 * time.Minute),
+		youngHold: scaled(10 * time.Minute),
 		tails:     scaled(2 * time.Hour),
 		tailsWell: scaled(30 * time.Minute), episode: scaled(10 * time.Second), scale: part,
 	}}

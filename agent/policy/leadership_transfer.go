@@ -27,10 +27,11 @@ import (
 // A leader whose only problem is slow writes transfers leadership only to a voter with clearly better writes: at least
 // 1.5 times faster by their mean, median or 90th percentile, or with at most a third as many slow episodes. In
 // addition, its mean must not be higher, and its 90th percentile not clearly higher. Smaller differences mean nothing,
-// because a finding covers several minutes and two disks of the same model differ by chance. A voter with an unknown or
-// old measurement is no target. If the leader's writes hang or fail, or no read returns through it in time, nothing is
-// compared: such a leader serves no client, no measurement can be exchanged through it, and any voter that published OK
-// is better.
+// because a finding covers several minutes and two disks of the same model differ by chance. While the leader's disk is
+// as fast as usual except for a few writes, the target must be three times faster. A spell that is usual at this hour
+// moves no leadership at all. A voter with an unknown or old measurement is no target. If the leader's writes hang or
+// fail, or no read returns through it in time, nothing is compared: such a leader serves no client, no measurement can
+// be exchanged through it, and any voter that published OK is better.
 //
 // Leadership does not circulate: it only moves from an unhealthy host to a healthy one, and the wait doubles with each
 // further transfer in a row. After a failed attempt, which moved no leadership, the next one follows sooner, and each
@@ -156,7 +157,8 @@ func leadsBadly(v View) bool {
 	return v.Cluster.Reachable && !v.foreign() && listed && m.Leader && !m.Learner && UnfitToLead(v.Health)
 }
 
-// UnfitToLead reports whether a host with that health state should not lead.
+// UnfitToLead reports whether a host with that health state should not lead. Slow writes that are usual at this hour do
+// not rule that out, unless writes hang.
 func UnfitToLead(h Health) bool {
 	usual := h.Habitual && h.SlowWrites && !hangs(h.State)
 	return (h.State == health.Warm || Unhealthy(h.State)) && h.blocks(health.Leadership) && !usual
@@ -346,7 +348,7 @@ func (v View) meanNotFaster(h Host) string {
 }
 
 // PublishesWrites reports whether this host publishes how long its writes take: it is a voter, and another host leads
-// although its health state rules that out.
+// although its health state rules that out, unless the leader's writes are fast again.
 func PublishesWrites(v View) bool {
 	m, listed := v.member()
 	if !listed || m.Learner || m.Leader {

@@ -385,7 +385,7 @@ type Host struct {
 	// Defective reports that the host's disk is not only slow: a drive reports errors, or the disk is SLOW again and
 	// again.
 	Defective bool
-	// Recovers reports that the host is SLOW or worse only because of past samples: its writes are fast again.
+	// Recovers reports that the host is WARM or worse only because of past samples: its writes are fast again.
 	Recovers bool
 	// Strained reports that the host was WARM or worse within CommonSpan because of its disk, CPU or network.
 	Strained     bool

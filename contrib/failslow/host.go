@@ -62,7 +62,8 @@ func (h *host) unfit() bool { return policy.UnfitToLead(h.policyHealth()) }
 func (h *host) policyHealth() policy.Health {
 	a := h.state
 	return policy.Health{
-		State: a.State, For: h.input.Now - a.Since, Qualified: a.Qualified, Text: a.Text, Ungated: health.Everything.Without(a.Gates),
+		State: a.State, For: h.input.Now - a.Since, Qualified: a.Qualified, Text: a.Text,
+		Ungated:    health.Everything.Without(a.Gates),
 		Hangs:      h.input.Disk.InFlight > h.limits.Stall,
 		SlowWrites: a.OnlySlowWrites(health.Leadership), FastAgain: !a.SlowNow, Habitual: a.Habitual, AsUsual: a.AsUsual,
 		Writes:  a.Writes.Least,
