@@ -49,6 +49,8 @@ func (f *fsync) report(v *Assessment) {
 	v.Qualified = f.qualified
 	v.Writes = f.writes()
 	v.Recovers = f.track.Code == DiskFsyncSlow && f.now-f.slowAt >= fsyncRecovers
+	newest := f.recent.since(f.now - max(f.pace.newest, writesFewest*f.limits.DirectInterval))
+	v.Urgent = len(newest) > 0 && 2*newest.over(f.limits.FsyncSlow) >= len(newest)
 	if f.track.State == Warm || f.track.State == Slow {
 		_, trips := f.tripped()
 		v.SlowNow = trips || f.track.State == Slow && !v.Recovers

@@ -96,7 +96,7 @@ func TestOnlyUnusuallyManySlowEpisodesAreCompared(t *testing.T) {
 			b.each(time.Minute, ms)
 		}
 		if w := b.result.Writes; w.Tails != tailsFewest || (w.LeastTails == w.Tails) != counts {
-			t.Errorf("%d a day are usual: %d episodes, of which %d are compared", usual, w.Tails, w.LeastTails)
+			t.Errorf("%d a day are usual: %d episodes, %d compared", usual, w.Tails, w.LeastTails)
 		}
 	}
 }
@@ -123,6 +123,22 @@ func TestADiskIsAsUsualUnlessItsMedianOrItsSlowestTenthIsSlower(t *testing.T) {
 		b.answering(6*time.Minute, ms, c.own...)
 		if b.each(3*time.Second, 150*ms); b.disk() == OK || b.result.AsUsual != c.expect {
 			t.Errorf("%s: %s, as usual: %t", name, b.disk(), b.result.AsUsual)
+		}
+	}
+}
+
+func TestItIsUrgentWhileHalfOfTheNewestWritesTakeAHeartbeat(t *testing.T) {
+	t.Parallel()
+	b := compared(t, ms)
+	for _, c := range []struct {
+		span, latency time.Duration
+		urgent        bool
+	}{
+		{20 * time.Second, 99 * ms, false}, {9 * time.Second, 120 * ms, false}, {12 * time.Second, 120 * ms, true},
+		{9 * time.Second, ms, true}, {12 * time.Second, ms, false},
+	} {
+		if b.each(c.span, c.latency); b.result.Urgent != c.urgent {
+			t.Errorf("after %s of writes that take %s: urgent: %t", c.span, c.latency, b.result.Urgent)
 		}
 	}
 }

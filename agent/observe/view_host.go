@@ -134,6 +134,7 @@ func (b *Builder) health(r *round.Round) policy.Health {
 		SlowWrites: r.Assessment.OnlySlowWrites(health.Leadership),
 		FastAgain:  !r.Assessment.SlowNow,
 		Habitual:   r.Assessment.Habitual,
+		Urgent:     r.Assessment.Urgent,
 		AsUsual:    r.Assessment.AsUsual,
 		Writes:     r.Assessment.Writes.Least,
 		Figures: policy.WriteFigures{

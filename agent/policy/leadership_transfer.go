@@ -244,9 +244,8 @@ func (v View) tooSoonFor() time.Duration {
 	if v.Cluster.Unread {
 		others = max(others, v.Limits.HealthDelay)
 	}
-	if v.comparesWrites() && v.Health.For > g.UnfitFor+v.Limits.Settle {
-		// The state dates from an earlier slow spell, after which the writes were fast again.
-		others = max(others, v.Limits.TransferInterval)
+	if v.comparesWrites() && !v.Health.Urgent {
+		others = max(others, v.Limits.TransferInterval) // most such spells soon end by themselves
 	}
 	return max(g.pace(v.Limits)-g.LastFor, v.Limits.Settle-g.LeadsFor, others-g.UnfitFor)
 }

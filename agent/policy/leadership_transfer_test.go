@@ -19,7 +19,7 @@ func slowLeader() View {
 	v.Hosts[0].Health = health.Slow
 	v.Hosts[1].P99, v.Hosts[2].P99 = 3*time.Millisecond, 2*time.Millisecond
 	v.LeadershipTransfers = LeadershipTransfers{LeadsFor: time.Hour, UnfitFor: time.Hour, LastFor: time.Hour}
-	v.Health.SlowWrites, v.Health.Writes = true, 9*time.Millisecond
+	v.Health.SlowWrites, v.Health.Writes, v.Health.Urgent = true, 9*time.Millisecond, true
 	v.Hosts[1].Writes, v.Hosts[2].Writes = Writes{Mean: 6 * time.Millisecond}, Writes{Mean: 6 * time.Millisecond}
 	return v
 }
@@ -208,12 +208,12 @@ func TestAnUnhealthyLeaderTransfersLeadership(t *testing.T) {
 		{"not for slow writes that are usual at this hour", func(v *View) {
 			v.Health.SlowWrites, v.Health.Habitual = true, true
 		}, StepNone, Idle},
-		{"not yet if its writes have just become slow again", func(v *View) {
-			v.Health.SlowWrites, v.Health.For = true, time.Hour
+		{"not within a minute if its writes take less than a heartbeat", func(v *View) {
+			v.Health.SlowWrites, v.Health.Urgent = true, false
 			v.LeadershipTransfers.UnfitFor = v.Limits.TransferInterval - time.Second
 		}, StepNone, LeaderSlow},
-		{"once its writes have been slow again for a minute", func(v *View) {
-			v.Health.SlowWrites, v.Health.For = true, time.Hour
+		{"after a minute of writes that take less than a heartbeat", func(v *View) {
+			v.Health.SlowWrites, v.Health.Urgent = true, false
 			v.LeadershipTransfers.UnfitFor = v.Limits.TransferInterval
 		}, StepLeaderStepsDown, ""},
 		{"in spite of a habit if the writes hang", func(v *View) {

@@ -233,6 +233,8 @@ type Health struct {
 	FastAgain bool
 	// Habitual reports that the disk's own past explains the slow writes: they are usual at this hour.
 	Habitual bool
+	// Urgent reports that most of the newest writes take so long that clients notice at once.
+	Urgent bool
 	// AsUsual reports that the writes now take about as long as in the last week, apart from rare ones.
 	AsUsual bool
 	Writes  time.Duration // the current mean write time: the lowest of several windows; 0 if unknown

@@ -62,11 +62,11 @@ func (h *host) unfit() bool { return policy.UnfitToLead(h.policyHealth()) }
 func (h *host) policyHealth() policy.Health {
 	a := h.state
 	return policy.Health{
-		State: a.State, For: h.input.Now - a.Since, Qualified: a.Qualified, Text: a.Text,
+		State: a.State, Qualified: a.Qualified, Text: a.Text,
 		Ungated:    health.Everything.Without(a.Gates),
 		Hangs:      h.input.Disk.InFlight > h.limits.Stall,
 		SlowWrites: a.OnlySlowWrites(health.Leadership), FastAgain: !a.SlowNow,
-		Habitual: a.Habitual, AsUsual: a.AsUsual,
+		Habitual: a.Habitual, AsUsual: a.AsUsual, Urgent: a.Urgent,
 		Writes:  a.Writes.Least,
 		Figures: policy.WriteFigures{P50: a.Writes.P50, P90: a.Writes.LeastP90, Tails: a.Writes.LeastTails},
 	}
