@@ -50,7 +50,8 @@ func (f *fsync) report(v *Assessment) {
 	v.Writes = f.writes()
 	v.Recovers = f.track.Code == DiskFsyncSlow && f.now-f.slowAt >= fsyncRecovers
 	newest := f.recent.since(f.now - max(f.pace.newest, writesFewest*f.limits.DirectInterval))
-	v.Urgent = len(newest) > 0 && 2*newest.over(f.limits.FsyncSlow) >= len(newest)
+	noticed := max(f.limits.FsyncWarm, urgentTimes*f.compared.usual)
+	v.Urgent = len(newest) > 0 && 2*newest.over(noticed) >= len(newest)
 	if f.track.State == Warm || f.track.State == Slow {
 		_, trips := f.tripped()
 		v.SlowNow = trips || f.track.State == Slow && !v.Recovers

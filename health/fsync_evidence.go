@@ -66,6 +66,9 @@ const fsyncRecovers = 30 * time.Second
 // on it is how often other hosts publish their writes.
 const warmRecovers = 5 * time.Minute
 
+// urgentTimes is the multiple of the usual write time from which clients notice the difference at once.
+const urgentTimes = 2
+
 // samplesKept bounds the samples kept for the rules, in case the window is small and the probe is fast.
 const samplesKept = 1 << 16
 

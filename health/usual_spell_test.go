@@ -127,19 +127,26 @@ func TestADiskIsAsUsualUnlessItsMedianOrItsSlowestTenthIsSlower(t *testing.T) {
 	}
 }
 
-func TestItIsUrgentWhileHalfOfTheNewestWritesTakeAHeartbeat(t *testing.T) {
+func TestItIsUrgentWhileHalfOfTheNewestWritesAreNoticeablySlow(t *testing.T) {
 	t.Parallel()
 	b := compared(t, ms)
 	for _, c := range []struct {
 		span, latency time.Duration
 		urgent        bool
 	}{
-		{20 * time.Second, 99 * ms, false}, {9 * time.Second, 120 * ms, false}, {12 * time.Second, 120 * ms, true},
+		{20 * time.Second, 9 * ms, false}, {9 * time.Second, 12 * ms, false}, {12 * time.Second, 12 * ms, true},
 		{9 * time.Second, ms, true}, {12 * time.Second, ms, false},
 	} {
 		if b.each(c.span, c.latency); b.result.Urgent != c.urgent {
 			t.Errorf("after %s of writes that take %s: urgent: %t", c.span, c.latency, b.result.Urgent)
 		}
+	}
+	hdd := compared(t, 14*ms)
+	if hdd.each(time.Minute, 26*ms); hdd.result.Urgent {
+		t.Error("an HDD that is less than twice as slow as usual is urgent")
+	}
+	if hdd.each(time.Minute, 30*ms); !hdd.result.Urgent {
+		t.Error("an HDD that is more than twice as slow as usual is not urgent")
 	}
 }
 

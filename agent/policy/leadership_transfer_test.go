@@ -208,11 +208,11 @@ func TestAnUnhealthyLeaderTransfersLeadership(t *testing.T) {
 		{"not for slow writes that are usual at this hour", func(v *View) {
 			v.Health.SlowWrites, v.Health.Habitual = true, true
 		}, StepNone, Idle},
-		{"not within a minute if its writes take less than a heartbeat", func(v *View) {
+		{"not within a minute if it is not urgent", func(v *View) {
 			v.Health.SlowWrites, v.Health.Urgent = true, false
 			v.LeadershipTransfers.UnfitFor = v.Limits.TransferInterval - time.Second
 		}, StepNone, LeaderSlow},
-		{"after a minute of writes that take less than a heartbeat", func(v *View) {
+		{"after a minute even if it is not urgent", func(v *View) {
 			v.Health.SlowWrites, v.Health.Urgent = true, false
 			v.LeadershipTransfers.UnfitFor = v.Limits.TransferInterval
 		}, StepLeaderStepsDown, ""},
