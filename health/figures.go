@@ -51,9 +51,13 @@ func (f *fsync) report(v *Assessment) {
 	v.Qualified = f.qualified
 	v.Writes = f.writes()
 	v.Recovers = f.track.Code == DiskFsyncSlow && f.now-f.slowAt >= fsyncRecovers
+	newest := f.recent.since(f.now - max(f.pace.newest, writesFewest*f.limits.DirectInterval))
+	noticed := max(f.limits.FsyncWarm, urgentTimes*f.compared.usual)
+	v.Urgent = len(newest) > 0 && 2*newest.over(noticed) >= len(newest)
 	if f.track.State == Warm || f.track.State == Slow {
 		_, trips := f.tripped()
 		v.SlowNow = trips || f.track.State == Slow && !v.Recovers
+		v.Habitual = f.compared.usualSpell() && f.compared.p90 < f.limits.outlier()
 	}
 	to := &v.Figures
 	to.WAL, to.Direct = f.laneFigures(f.lanes[LaneWAL], f.sorted[LaneWAL]),

@@ -62,6 +62,13 @@ type fsync struct {
 // because each look covers the last minute.
 const fsyncRecovers = 30 * time.Second
 
+// warmRecovers is the same for a WARM disk. It is longer, because each change is a write to etcd, and all that depends
+// on it is how often other hosts publish their writes.
+const warmRecovers = 5 * time.Minute
+
+// urgentTimes is the multiple of the usual write time from which clients notice the difference at once.
+const urgentTimes = 2
+
 // samplesKept bounds the samples kept for the rules, in case the window is small and the probe is fast.
 const samplesKept = 1 << 16
 
@@ -105,7 +112,7 @@ func (f *fsync) read(in Input) {
 func (f *fsync) followSlow() {
 	_, slow := f.slowNow()
 	switch {
-	case slow || f.disk.InFlight >= f.limits.FsyncSlow:
+	case slow || f.disk.InFlight >= f.limits.outlier():
 		if f.healed {
 			f.slowSince, f.slowBegan, f.healed = f.now, f.compared.wall, false
 		}

@@ -25,8 +25,8 @@ type Assessment struct {
 	Remedy string
 	// Qualified means that the disk has passed a qualifying run and has been OK or WARM since.
 	Qualified bool
-	// Recovers means that the state is SLOW because of past writes only: the last minute alone would not make the disk
-	// SLOW.
+	// Recovers means that the state is WARM or SLOW because of past writes only: the newest writes alone would not
+	// cause a finding.
 	Recovers bool
 	// HealsAfter is, for a disk that is SLOW or worse, the longest time in the last days for which it was SLOW before
 	// it became fast again by itself; 0 if that has not happened.
@@ -37,6 +37,14 @@ type Assessment struct {
 	// SlowNow means that the newest writes alone would cause a finding about slow writes. If it is false, such a
 	// finding only waits until it may end.
 	SlowNow bool
+	// Habitual means that the disk is WARM or SLOW because of a spell that its own past explains: at this hour its
+	// writes usually take as long, for as long as now. No past explains that a tenth of the writes is very slow.
+	Habitual bool
+	// Urgent means that at least half of the writes of the last 20 s took longer than [Thresholds.FsyncWarm], and longer
+	// than twice the usual time.
+	Urgent bool
+	// AsUsual means that the newest writes take about as long as in the last week, apart from the slowest tenth.
+	AsUsual bool
 	// Writes is how long writes to the disk take now.
 	Writes Writes
 	// AsksPeers means that the other voters should publish how long their writes take.
@@ -94,6 +102,7 @@ type Judge struct {
 	compared *comparison
 
 	now           time.Duration
+	slowAt        time.Duration // when the newest writes alone were last slow: see SlowNow
 	newest        time.Duration // when the newest sample was completed
 	devices       DevicesReading
 	circumstances circumstances
@@ -217,6 +226,12 @@ func (j *Judge) assess() Assessment {
 			v.Gates |= f.Gates
 			v.Recovers = v.Recovers && (f.Gates == Nothing || f.Code == DiskFsyncSlow || Slow.WorseThan(f.State))
 		}
+	}
+	if v.SlowNow {
+		j.slowAt = j.now
+	}
+	if v.State == Warm {
+		v.Recovers = v.OnlySlowWrites(Leadership) && j.now-j.slowAt >= warmRecovers
 	}
 	if v.State != j.state {
 		j.state, j.since = v.State, j.now

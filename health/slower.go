@@ -58,6 +58,7 @@ type comparison struct {
 	doubtAt    time.Duration // when the fsync check last needed a comparison
 	excused    bool          // the comparison showed that this disk is not the cause
 	habitual   bool          // the disk's habits explain the current spell
+	habitualAt time.Duration // when the disk's habits last explained a spell; 0 if never
 	explained  time.Duration // end of the slow writes that the comparison or the disk's habits explain
 	// when the other voters' answers last showed that this disk is as fast as theirs; 0 if they have not
 	agreedAt  time.Duration
@@ -79,19 +80,20 @@ type climb struct {
 
 // comparisonPace holds the durations that a comparison uses.
 type comparisonPace struct {
-	span      time.Duration // span of the recent writes
-	asks      time.Duration // how long before a finding the host begins to ask, at most
-	answers   time.Duration // how long the other voters may take to answer
-	lingers   time.Duration // how long a host continues to ask after its last reason
-	doubts    time.Duration // how long the fsync check must need a comparison before the host asks
-	gap       time.Duration // how long a climb survives without samples
-	well      time.Duration // how long writes must be fast before the finding ends
-	wide      time.Duration // how long the 90th percentile must exceed the other voters'
-	youngHold time.Duration // the shortest spell that counts while the history is young
-	tails     time.Duration // span in which slow episodes are counted
-	tailsWell time.Duration // how long no slow write may occur before the finding ends
-	episode   time.Duration // slow writes that are closer together count as one episode
-	scale     float64
+	span       time.Duration // span of the recent writes
+	asks       time.Duration // how long before a finding the host begins to ask, at most
+	answers    time.Duration // how long the other voters may take to answer
+	lingers    time.Duration // how long a host continues to ask after its last reason
+	doubts     time.Duration // how long the fsync check must need a comparison before the host asks
+	gap        time.Duration // how long a climb survives without samples
+	well       time.Duration // how long writes must be fast before the finding ends
+	afterwards time.Duration // how long a spell that has ended can still make the disk SLOW
+	wide       time.Duration // how long the 90th percentile must exceed the other voters'
+	youngHold  time.Duration // the shortest spell that counts while the history is young
+	tails      time.Duration // span in which slow episodes are counted
+	tailsWell  time.Duration // how long no slow write may occur before the finding ends
+	episode    time.Duration // slow writes that are closer together count as one episode
+	scale      float64
 }
 
 const (
@@ -127,10 +129,11 @@ func newComparison(t Thresholds) *comparison {
 	part := float64(min(t.Window, 300)) / 300
 	scaled := func(d time.Duration) time.Duration { return time.Duration(float64(d) * part) }
 	c := &comparison{limits: t, track: &track{}, disk: &track{}, pace: comparisonPace{
-		span: max(scaled(40*time.Second), 20*t.DirectInterval), asks: scaled(15 * time.Second),
+		span: max(scaled(40*time.Second), 20*t.DirectInterval), asks: scaled(8 * time.Second),
 		answers: max(scaled(30*time.Second), 10*time.Second), lingers: scaled(3 * time.Minute),
 		doubts: scaled(time.Minute), gap: scaled(5 * time.Minute),
-		well: scaled(5 * time.Minute), wide: scaled(2 * time.Minute), youngHold: scaled(10 * time.Minute),
+		well: scaled(5 * time.Minute), afterwards: t.pace().sharp + fsyncRecovers, wide: scaled(2 * time.Minute),
+		youngHold: scaled(10 * time.Minute),
 		tails:     scaled(2 * time.Hour),
 		tailsWell: scaled(30 * time.Minute), episode: scaled(10 * time.Second), scale: part,
 	}}
@@ -199,7 +202,7 @@ func (c *comparison) take(all []Sample) {
 		}
 		c.recent = append(c.recent, s)
 		if s.Latency > c.limits.FsyncSlow {
-			if c.lastSlow == 0 || s.End-c.lastSlow >= c.pace.episode {
+			if !c.climbing() && (c.lastSlow == 0 || s.End-c.lastSlow >= c.pace.episode) {
 				c.episodes = append(c.episodes, s.End)
 				c.learnTail()
 			}
@@ -325,6 +328,11 @@ func (c *comparison) highest(lead func(rung int) time.Duration) *climb {
 
 func atOnce(int) time.Duration { return 0 }
 
+// climbing reports whether the median is a multiple of the usual time.
+func (c *comparison) climbing() bool {
+	return slices.ContainsFunc(c.climbs, func(r climb) bool { return r.since != 0 })
+}
+
 // asksBefore returns how long before a finding the other voters are asked.
 func (c *comparison) asksBefore(rung int) time.Duration {
 	return min(c.pace.asks, 2*c.pace.hold(rung)/3)
@@ -411,6 +419,11 @@ func (c *comparison) learnTail() {
 // report adds how long writes take, and whether this host asks.
 func (c *comparison) report(v *Assessment) {
 	v.Writes.P50, v.Writes.P90, v.Writes.Tails = c.p50, c.p90, len(c.episodes)
+	v.Writes.LeastP90 = min(v.Writes.LeastP90, c.p90)
+	v.AsUsual = c.asUsual(v.Writes.LeastP90)
+	if c.tailed || c.tailing(c.othersTails()) {
+		v.Writes.LeastTails = len(c.episodes)
+	}
 	v.AsksPeers = c.askedSince != 0
 	if c.disk.State == Slow || c.disk.State == Stalled || c.disk.State == Failed {
 		v.HealsAfter = c.history.LongestSlow()

@@ -3,10 +3,7 @@
 
 package health
 
-import (
-	"slices"
-	"time"
-)
+import "time"
 
 // disagrees reports whether this disk is not the cause of slow writes: it is as fast as the other voters' disks or as
 // in its own past, or it has been slower for no longer than usual at this hour. pending means that this is not known
@@ -40,23 +37,34 @@ func (c *comparison) disagrees() (disagrees, pending bool) {
 // likeLastWeek reports whether the disk is as fast as in the last week, even in the slowest tenth of its writes. Then
 // its writes exceed the limit because they always have, and this host asks no other voter.
 func (c *comparison) likeLastWeek() bool {
-	climbs := slices.ContainsFunc(c.climbs, func(r climb) bool { return r.since != 0 })
-	return !climbs && !c.history.Young() && c.p90 > 0 && c.p90 < agreedWithin*c.usual90
+	return !c.climbing() && !c.history.Young() && c.p90 > 0 && c.p90 < agreedWithin*c.usual90
+}
+
+// asUsual reports whether the median and this 90th percentile are about as in the last week.
+func (c *comparison) asUsual(p90 time.Duration) bool {
+	return c.p50 > 0 && !c.history.Young() && float64(c.p50) < leaveBy*float64(c.usual) && p90 > 0 &&
+		p90 < agreedWithin*c.usual90
 }
 
 // explain records whether the writes are slow in a way that is usual at this hour, and until when they were. A usual
 // spell also explains its slow writes after it has ended.
 func (c *comparison) explain() {
-	climbs := slices.ContainsFunc(c.climbs, func(r climb) bool { return r.since != 0 })
+	climbs := c.climbing()
 	switch habitual := climbs && !c.beyondHabit(0); {
 	case habitual:
-		c.habitual = true
+		c.habitual, c.habitualAt = true, c.now
 	case c.habitual:
 		c.habitual = false
 		if !climbs {
 			c.explained = c.now
 		}
 	}
+}
+
+// usualSpell reports whether the newest slow writes belong to a spell that is usual at this hour. It also covers the
+// time after the spell in which the signs of SLOW still include its writes.
+func (c *comparison) usualSpell() bool {
+	return c.habitualAt != 0 && c.now-c.habitualAt < c.pace.afterwards && !c.beyondHabit(0)
 }
 
 // agreed reports whether the last comparison found the disk as fast as the other voters', and the disk is still about

@@ -269,6 +269,7 @@ func TestSlowEpisodesThatNoOtherVoterHasAreFound(t *testing.T) {
 func TestAHostAsksOnlyBeyondItsHabit(t *testing.T) {
 	t.Parallel()
 	b := compared(t, ms)
+	b.peers = peersAt(0, 0)
 	if b.result.AsksPeers {
 		t.Error("it asks at rest")
 	}

@@ -259,7 +259,7 @@ func (h *History) scheduled(hour, rung int) time.Duration {
 			longest, days = max(longest, that), days+1
 		}
 	}
-	if days < scheduleDays {
+	if days < min(scheduleDays, max(1, len(h.Days)-1)) {
 		return 0
 	}
 	return time.Duration(longest) * time.Second

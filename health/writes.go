@@ -15,8 +15,14 @@ type Writes struct {
 	Least, Most time.Duration
 	// P50 and P90 are the median and the 90th percentile of the last 40 s; both 0 if unknown.
 	P50, P90 time.Duration
+	// LeastP90 is the lower 90th percentile of the last 40 s and of the last five minutes. After a slow write the probe
+	// rests, so a few slow writes can be a tenth of those of the last 40 s. It is 0 if unknown, or without a finding
+	// about slow writes.
+	LeastP90 time.Duration
 	// Tails is the number of episodes of slow writes in the last two hours.
 	Tails int
+	// LeastTails is Tails if that is unusual for this disk, otherwise 0.
+	LeastTails int
 }
 
 // Known reports whether there are enough samples.
@@ -34,6 +40,9 @@ func (f *fsync) writes() Writes {
 	}
 	a, b := short.mean(), long.mean()
 	w := Writes{Least: min(a, b), Most: max(a, b)}
+	if f.track.State != OK || f.compared.track.State != OK {
+		w.LeastP90 = long.spread().at(900)
+	}
 	newest := f.recent.since(f.now - max(f.pace.newest, writesFewest*f.limits.DirectInterval))
 	for _, part := range []samples{newest, long[:max(0, len(long)-len(newest))]} {
 		if len(part) >= writesFewest {

@@ -12,7 +12,7 @@ import (
 
 // p99Every is how often the disk's published p99 may change. It only ranks hosts, and the p99 of a busy disk changes
 // from minute to minute.
-const p99Every = time.Hour
+const p99Every = 4 * time.Hour
 
 // fsyncP99 is the disk's p99, as last published.
 type fsyncP99 struct {

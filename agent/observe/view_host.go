@@ -133,9 +133,12 @@ func (b *Builder) health(r *round.Round) policy.Health {
 		Ungated:    health.Everything.Without(r.Assessment.Gates),
 		SlowWrites: r.Assessment.OnlySlowWrites(health.Leadership),
 		FastAgain:  !r.Assessment.SlowNow,
+		Habitual:   r.Assessment.Habitual,
+		Urgent:     r.Assessment.Urgent,
+		AsUsual:    r.Assessment.AsUsual,
 		Writes:     r.Assessment.Writes.Least,
 		Figures: policy.WriteFigures{
-			P50: r.Assessment.Writes.P50, P90: r.Assessment.Writes.P90, Tails: r.Assessment.Writes.Tails,
+			P50: r.Assessment.Writes.P50, P90: r.Assessment.Writes.LeastP90, Tails: r.Assessment.Writes.LeastTails,
 		},
 	}
 }
@@ -219,7 +222,7 @@ func (b *Builder) leadershipTransfers(v *policy.View, r *round.Round) policy.Lea
 	}
 	return policy.LeadershipTransfers{
 		LeadsFor: b.since.truth("leads", leads, r.At, r.Number),
-		UnfitFor: b.since.truth("keeps from leading", policy.UnfitToLead(v.Health), r.At, r.Number),
+		UnfitFor: b.since.truth("keeps from leading", policy.UnfitNow(v.Health), r.At, r.Number),
 		LastFor:  min(r.Did.SteppedDown.Age(r.At), b.since.Of("looks", "", r.At, r.Number)),
 		InRow:    r.Did.SteppedDownInRow,
 	}

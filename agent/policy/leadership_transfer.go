@@ -27,10 +27,11 @@ import (
 // A leader whose only problem is slow writes transfers leadership only to a voter with clearly better writes: at least
 // 1.5 times faster by their mean, median or 90th percentile, or with at most a third as many slow episodes. In
 // addition, its mean must not be higher, and its 90th percentile not clearly higher. Smaller differences mean nothing,
-// because a finding covers several minutes and two disks of the same model differ by chance. A voter with an unknown or
-// old measurement is no target. If the leader's writes hang or fail, its etcd answers no request, or no read returns
-// through it in time, nothing is compared: such a leader serves no client, no measurement can be exchanged through it,
-// and any voter that published OK is better.
+// because a finding covers several minutes and two disks of the same model differ by chance. While the leader's disk is
+// as fast as usual except for a few writes, the target must be three times faster. A spell that is usual at this hour
+// moves no leadership at all. A voter with an unknown or old measurement is no target. If the leader's writes hang or
+// fail, its etcd answers no request, or no read returns through it in time, nothing is compared: such a leader serves no
+// client, no measurement can be exchanged through it, and any voter that published OK is better.
 //
 // Leadership does not circulate: it only moves from an unhealthy host to a healthy one, and the wait doubles with each
 // further transfer in a row. After a failed attempt, which moved no leadership, the next one follows sooner, and each
@@ -39,7 +40,7 @@ import (
 // LeadershipTransfers is this agent's view of its own member's leadership, and of the transfers that it has requested.
 type LeadershipTransfers struct {
 	LeadsFor time.Duration // how long this host's member has led without a break; 0 if it does not lead
-	UnfitFor time.Duration // how long the host's health state has ruled out leading without a break; 0 if it does not
+	UnfitFor time.Duration // how long UnfitNow has held without a break; 0 if it does not
 	LastFor  time.Duration // time since this agent last requested a transfer; if it never has, since its first round
 	InRow    int           // how many transfers this agent has requested in a row: see NextInRow
 }
@@ -156,9 +157,16 @@ func leadsBadly(v View) bool {
 	return v.Cluster.Reachable && !v.foreign() && listed && m.Leader && !m.Learner && UnfitToLead(v.Health)
 }
 
-// UnfitToLead reports whether a host with that health state should not lead.
+// UnfitToLead reports whether a host with that health state should not lead. Slow writes that are usual at this hour do
+// not rule that out, unless writes hang.
 func UnfitToLead(h Health) bool {
-	return (h.State == health.Warm || Unhealthy(h.State)) && h.blocks(health.Leadership)
+	usual := h.Habitual && h.SlowWrites && !hangs(h.State)
+	return (h.State == health.Warm || Unhealthy(h.State)) && h.blocks(health.Leadership) && !usual
+}
+
+// UnfitNow reports whether a host should not lead for another reason than writes that are fast again.
+func UnfitNow(h Health) bool {
+	return UnfitToLead(h) && (!h.SlowWrites || !h.FastAgain || hangs(h.State))
 }
 
 // leaderText describes this host as a leader, with its health state.
@@ -203,7 +211,7 @@ func noneBetter(v View) (string, bool) {
 		}
 		text := v.notBetter(m)
 		if h, _ := v.hostOf(m); text == v.notFaster(h) {
-			none = ", and no other voter is at least 1.5 times faster: "
+			none = fmt.Sprintf(", and no other voter is at least %.10g times faster: ", v.Health.margin())
 		}
 		why = append(why, m.label()+" "+text)
 	}
@@ -235,6 +243,9 @@ func (v View) tooSoonFor() time.Duration {
 	g, others := v.LeadershipTransfers, v.Limits.Settle
 	if v.Cluster.Unread {
 		others = max(others, v.Limits.HealthDelay)
+	}
+	if v.comparesWrites() && !v.Health.Urgent {
+		others = max(others, v.Limits.TransferInterval) // most such spells soon end by themselves
 	}
 	return max(g.pace(v.Limits)-g.LastFor, v.Limits.Settle-g.LeadsFor, others-g.UnfitFor)
 }
@@ -290,10 +301,10 @@ func (v View) notFaster(h Host) string {
 	switch {
 	case known && h.Writes.Mean > v.Health.Writes:
 		return why
-	case faster(own.P90, other.P90):
+	case faster(own.P90, other.P90, 1.5):
 		return fmt.Sprintf("takes up to %s for nine of ten writes, and this host %s", durationfmt.Text(other.P90),
 			durationfmt.Text(own.P90))
-	case faster(other.P50, own.P50), faster(other.P90, own.P90),
+	case faster(other.P50, own.P50, v.Health.margin()), faster(other.P90, own.P90, v.Health.margin()),
 		own.Tails >= tailsCompared && own.Tails >= 3*other.Tails:
 		return ""
 	}
@@ -303,8 +314,19 @@ func (v View) notFaster(h Host) string {
 // tailsCompared is the minimum number of slow episodes on this host before they are compared with another host's.
 const tailsCompared = 6
 
-// faster reports whether one write time is at least 1.5 times shorter than another.
-func faster(one, other time.Duration) bool { return other-one >= one/2 && one > 0 }
+// margin returns how many times faster than this host's a voter's writes must be. A few slow writes on a disk that is
+// otherwise as fast as usual show nothing about it, so the voter must then be better by far.
+func (h Health) margin() float64 {
+	if h.AsUsual {
+		return 3
+	}
+	return 1.5
+}
+
+// faster reports whether one write time is shorter than another by at least that factor.
+func faster(one, other time.Duration, times float64) bool {
+	return one > 0 && float64(other) >= times*float64(one)
+}
 
 // meanNotFaster returns why a host's mean write time does not count as shorter than this host's; empty if it does.
 func (v View) meanNotFaster(h Host) string {
@@ -316,7 +338,7 @@ func (v View) meanNotFaster(h Host) string {
 		return "has published no write measurements"
 	case other.Age > writesOldest:
 		return "measured its writes too long ago, " + durationfmt.Seconds(other.Age)
-	case own-other.Mean < other.Mean/2:
+	case !faster(other.Mean, own, v.Health.margin()):
 		const shown = 10 * time.Microsecond
 		return fmt.Sprintf("takes %s for a write on average, and this host %s",
 			durationfmt.Text(other.Mean.Round(shown)), durationfmt.Text(own.Round(shown)))
@@ -325,7 +347,7 @@ func (v View) meanNotFaster(h Host) string {
 }
 
 // PublishesWrites reports whether this host publishes how long its writes take: it is a voter, and another host leads
-// although its health state rules that out.
+// although its health state rules that out, unless the leader's writes are fast again.
 func PublishesWrites(v View) bool {
 	m, listed := v.member()
 	if !listed || m.Learner || m.Leader {
@@ -333,7 +355,7 @@ func PublishesWrites(v View) bool {
 	}
 	for other := range v.Cluster.voters() {
 		h, present := v.hostOf(other)
-		if other.Leader && present && (h.Health == health.Warm || Unhealthy(h.Health)) {
+		if other.Leader && present && (h.Health == health.Warm || Unhealthy(h.Health)) && !h.Recovers {
 			return blocks(h.Health, h.Ungated, health.Leadership)
 		}
 	}

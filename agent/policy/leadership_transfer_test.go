@@ -19,7 +19,7 @@ func slowLeader() View {
 	v.Hosts[0].Health = health.Slow
 	v.Hosts[1].P99, v.Hosts[2].P99 = 3*time.Millisecond, 2*time.Millisecond
 	v.LeadershipTransfers = LeadershipTransfers{LeadsFor: time.Hour, UnfitFor: time.Hour, LastFor: time.Hour}
-	v.Health.SlowWrites, v.Health.Writes = true, 9*time.Millisecond
+	v.Health.SlowWrites, v.Health.Writes, v.Health.Urgent = true, 9*time.Millisecond, true
 	v.Hosts[1].Writes, v.Hosts[2].Writes = Writes{Mean: 6 * time.Millisecond}, Writes{Mean: 6 * time.Millisecond}
 	return v
 }
@@ -52,6 +52,13 @@ func TestASlowLeaderTransfersLeadershipOnlyToAVoterThatMeasures1point5TimesBette
 				{"they are 1.5 times better", nil, StepLeaderStepsDown, ""},
 				{"they are a little less than 1.5 times better", both(Writes{Mean: 6*ms + 1}), StepNone, none},
 				{"they are as slow", both(Writes{Mean: 9 * ms}), StepNone, none},
+				{"they are 1.5 times better, but this disk is as fast as usual", func(v *View) {
+					v.Health.AsUsual = true
+				}, StepNone, none},
+				{"they are three times better than this disk, which is as fast as usual", func(v *View) {
+					v.Health.AsUsual = true
+					both(Writes{Mean: 3 * ms})(v)
+				}, StepLeaderStepsDown, ""},
 				{"they are slower", both(Writes{Mean: 30 * ms}), StepNone, none},
 				{"their measurements are unknown", both(Writes{}), StepNone, none},
 				{"their measurements are old", both(Writes{Mean: ms, Age: writesOldest + 1}), StepNone, none},
@@ -169,10 +176,11 @@ func TestAVoterPublishesItsWritesWhileTheLeaderIsUnhealthy(t *testing.T) {
 		change    func(v *View)
 		publishes bool
 	}{
-		"the leader is WARM":   {func(*View) {}, true},
-		"the leader is SLOW":   {func(v *View) { v.Hosts[1].Health = health.Slow }, true},
-		"the leader is OK":     {func(v *View) { v.Hosts[1].Health = health.OK }, false},
-		"the leader is spared": {func(v *View) { v.Hosts[1].Ungated = health.Leadership }, false},
+		"the leader is WARM":                 {func(*View) {}, true},
+		"the leader is SLOW":                 {func(v *View) { v.Hosts[1].Health = health.Slow }, true},
+		"the leader is OK":                   {func(v *View) { v.Hosts[1].Health = health.OK }, false},
+		"the leader's writes are fast again": {func(v *View) { v.Hosts[1].Recovers = true }, false},
+		"the leader is spared":               {func(v *View) { v.Hosts[1].Ungated = health.Leadership }, false},
 		"the leader's host has no record": {func(v *View) {
 			v.Hosts = []Host{v.Hosts[0], v.Hosts[2]}
 		}, false},
@@ -197,6 +205,23 @@ func TestAnUnhealthyLeaderTransfersLeadership(t *testing.T) {
 		{"not for a finding that spares the leadership", func(v *View) {
 			v.Health.Ungated = health.Leadership
 		}, StepNone, Idle},
+		{"not for slow writes that are usual at this hour", func(v *View) {
+			v.Health.SlowWrites, v.Health.Habitual = true, true
+		}, StepNone, Idle},
+		{"not within a minute if it is not urgent", func(v *View) {
+			v.Health.SlowWrites, v.Health.Urgent = true, false
+			v.LeadershipTransfers.UnfitFor = v.Limits.TransferInterval - time.Second
+		}, StepNone, LeaderSlow},
+		{"after a minute even if it is not urgent", func(v *View) {
+			v.Health.SlowWrites, v.Health.Urgent = true, false
+			v.LeadershipTransfers.UnfitFor = v.Limits.TransferInterval
+		}, StepLeaderStepsDown, ""},
+		{"in spite of a habit if the writes hang", func(v *View) {
+			v.Health.State, v.Health.SlowWrites, v.Health.Habitual = health.Stalled, true, true
+		}, StepLeaderStepsDown, ""},
+		{"in spite of a habit if there is another finding", func(v *View) {
+			v.Health.SlowWrites, v.Health.Habitual = false, true
+		}, StepLeaderStepsDown, ""},
 		{"not if another voter leads", func(v *View) {
 			v.Cluster.Members[0].Leader, v.Cluster.Members[1].Leader = false, true
 		}, StepNone, Idle},

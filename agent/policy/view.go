@@ -231,9 +231,15 @@ type Health struct {
 	SlowWrites bool
 	// FastAgain reports that the writes are fast again, although the health state has not improved yet.
 	FastAgain bool
-	Writes    time.Duration // the current mean write time: the lowest of several windows; 0 if unknown
-	Figures   WriteFigures
-	Text      string // the reason for the state, with the measured value and its limit
+	// Habitual reports that the disk's own past explains the slow writes: they are usual at this hour.
+	Habitual bool
+	// Urgent reports that most of the newest writes take so long that clients notice at once.
+	Urgent bool
+	// AsUsual reports that the writes now take about as long as in the last week, apart from rare ones.
+	AsUsual bool
+	Writes  time.Duration // the current mean write time: the lowest of several windows; 0 if unknown
+	Figures WriteFigures
+	Text    string // the reason for the state, with the measured value and its limit
 }
 
 // Clock compares this host's wall clock with the voters'.
@@ -381,7 +387,7 @@ type Host struct {
 	// Defective reports that the host's disk is not only slow: a drive reports errors, or the disk is SLOW again and
 	// again.
 	Defective bool
-	// Recovers reports that the host is SLOW or worse only because of past samples: its writes are fast again.
+	// Recovers reports that the host is WARM or worse only because of past samples: its writes are fast again.
 	Recovers bool
 	// Strained reports that the host was WARM or worse within CommonSpan because of its disk, CPU or network.
 	Strained     bool

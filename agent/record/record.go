@@ -78,7 +78,7 @@ type Host struct {
 	Waiting string `json:"waiting,omitempty"`
 	// for a voter: the revision of another host's operation record that this host last read
 	Answers int64 `json:"answers,omitempty"`
-	// Recovers means that the host is SLOW only because of past measurements: its writes are fast again.
+	// Recovers means that the host is WARM or SLOW only because of past measurements: its writes are fast again.
 	Recovers bool `json:"recovers,omitempty"`
 	// HealsAfter is the longest time in seconds for which the host's disk was SLOW in the last days before it became
 	// fast again by itself. A host that is SLOW publishes it.

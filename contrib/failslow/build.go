@@ -101,7 +101,7 @@ func (s *scenario) equip(c *cluster, h *host, seed, group int) error {
 		return err
 	}
 	h.disk = newDisk(h.family, own, habit, rng, c.now)
-	h.state, h.unfitAt, h.busyUntil, h.sign, h.noted = health.Assessment{}, 0, 0, 0, 0
+	h.state, h.unfitAt, h.unfitNowAt, h.busyUntil, h.sign, h.noted = health.Assessment{}, 0, 0, 0, 0, 0
 	h.seen, h.publisher, h.witness, h.input = seen{}, diskrecord.New(), witness{}, health.Input{}
 	return nil
 }

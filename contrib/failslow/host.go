@@ -41,8 +41,10 @@ type host struct {
 
 	leadsAt time.Duration // when the host became the leader
 	unfitAt time.Duration // when the host's health state began to rule out leading; 0 if it does not
-	stepped time.Duration // when the host last transferred leadership
-	inRow   int
+	// when it began to rule out leading without writes that are fast again; 0 if it does not
+	unfitNowAt time.Duration
+	stepped    time.Duration // when the host last transferred leadership
+	inRow      int
 
 	sign      uint64 // one bit for each of the newest samples, set if the write took longer than usual
 	noted     int    // number of the disk's current samples that are already in sign
@@ -60,10 +62,13 @@ func (h *host) unfit() bool { return policy.UnfitToLead(h.policyHealth()) }
 func (h *host) policyHealth() policy.Health {
 	a := h.state
 	return policy.Health{
-		State: a.State, Qualified: a.Qualified, Text: a.Text, Ungated: health.Everything.Without(a.Gates),
+		State: a.State, Qualified: a.Qualified, Text: a.Text,
+		Ungated:    health.Everything.Without(a.Gates),
 		Hangs:      h.input.Disk.InFlight > h.limits.Stall,
-		SlowWrites: a.OnlySlowWrites(health.Leadership), FastAgain: !a.SlowNow, Writes: a.Writes.Least,
-		Figures: policy.WriteFigures{P50: a.Writes.P50, P90: a.Writes.P90, Tails: a.Writes.Tails},
+		SlowWrites: a.OnlySlowWrites(health.Leadership), FastAgain: !a.SlowNow,
+		Habitual: a.Habitual, AsUsual: a.AsUsual, Urgent: a.Urgent,
+		Writes:  a.Writes.Least,
+		Figures: policy.WriteFigures{P50: a.Writes.P50, P90: a.Writes.LeastP90, Tails: a.Writes.LeastTails},
 	}
 }
 
@@ -76,6 +81,7 @@ func (h *host) look(now time.Duration, compares, asked bool, commit time.Duratio
 	h.disk.forget()
 	h.noted = 0
 	since(&h.unfitAt, h.unfit(), now)
+	since(&h.unfitNowAt, policy.UnfitNow(h.policyHealth()), now)
 	if r := recordOf(h.publisher, now, h.input.Wall, h.state, compares, asked); r != h.seen.newest() {
 		for _, field := range r.changed(h.seen.newest()) {
 			h.wrote[field]++

@@ -72,8 +72,8 @@ func (c *cluster) asVoter(h *host, now time.Duration) policy.View {
 	if h.index == c.leader {
 		v.LeadershipTransfers.LeadsFor = max(1, now-h.leadsAt)
 	}
-	if h.unfitAt > 0 {
-		v.LeadershipTransfers.UnfitFor = max(1, now-h.unfitAt)
+	if h.unfitNowAt > 0 {
+		v.LeadershipTransfers.UnfitFor = max(1, now-h.unfitNowAt)
 	}
 	return v
 }

@@ -28,6 +28,8 @@ const (
 	leaderWithoutReads
 	leaderNoneFaster   // no other voter publishes faster writes
 	leaderNoneMeasured // no other voter publishes measurements
+	leaderInHabit      // the other voters are faster, but the leader's disk is as slow as usual at this hour
+	leaderAsUsual      // the other voters are a little faster, as they always are
 	viewpoints
 )
 
@@ -36,6 +38,8 @@ const (
 	faster uint8 = iota
 	equal
 	unpublished
+	fasterThanHabit // faster than this host, whose own past explains its slow writes
+	fasterAsUsual   // faster than this host, which is as fast as usual apart from rare writes
 )
 
 // The mean times of a write on a slow and on a fast disk.
@@ -52,15 +56,27 @@ func (s *observation) setViewpoint(how uint8) {
 		s.writes = equal
 	case leaderNoneMeasured:
 		s.writes = unpublished
+	case leaderInHabit:
+		s.writes = fasterThanHabit
+	case leaderAsUsual:
+		s.writes = fasterAsUsual
 	}
 }
 
-// comparesWrites reports whether the viewpoint differs from leader only in the measurements of the other voters.
-func comparesWrites(how uint8) bool { return how == leaderNoneFaster || how == leaderNoneMeasured }
+// comparesWrites reports whether the viewpoint differs from leader only in what is known about the writes.
+func comparesWrites(how uint8) bool {
+	return how == leaderNoneFaster || how == leaderNoneMeasured || how == leaderInHabit || how == leaderAsUsual
+}
 
 // writesOf returns the write measurements that a host publishes.
 func (s *observation) writesOf(i int) policy.Writes {
-	mean := [...]time.Duration{faster: quickMean, equal: slowMean, unpublished: 0}[s.writes]
+	mean := quickMean
+	switch s.writes {
+	case equal:
+		mean = slowMean
+	case unpublished:
+		mean = 0
+	}
 	if i == int(s.self) {
 		mean = 0
 	}
@@ -104,13 +120,16 @@ func (w *world) judgeStepDown(h, to int) breach {
 	return fine
 }
 
-// judgeComparison checks that a slow leader transfers leadership only to a voter with faster writes. If no read returns
-// in time, the leader has no measurements to compare.
+// judgeComparison checks that a slow leader transfers leadership only to a voter with faster writes, and not while its
+// disk is as slow as usual at this hour. If no read returns in time, the leader has no measurements to compare.
 func judgeComparison(s *observation, c choice) breach {
-	if c.step == stepDown && s.noReads == 0 && s.writes != faster {
-		return steppedDownToSlower
+	switch {
+	case c.step != stepDown || s.noReads != 0 || s.writes == faster:
+		return fine
+	case s.writes == fasterThanHabit, s.writes == fasterAsUsual:
+		return steppedDownInHabit
 	}
-	return fine
+	return steppedDownToSlower
 }
 
 // others changes what a view shows about the other hosts.
@@ -152,7 +171,17 @@ func slowLeaderMistakes() []Mistake {
 		{
 			Name: "a slow leader does not compare measurements", breach: steppedDownToSlower,
 			scope: clusterWith(2, 2, 1, HealthChange),
-			rules: seeing(func(v *policy.View) { v.Health.SlowWrites = false }),
+			rules: seeing(func(v *policy.View) { v.Health.SlowWrites = v.Health.SlowWrites && v.Health.Habitual }),
+		},
+		{
+			Name:   "a leader transfers leadership although its disk is as slow as usual at this hour",
+			breach: steppedDownInHabit, scope: clusterWith(2, 2, 1, HealthChange),
+			rules: seeing(func(v *policy.View) { v.Health.Habitual = false }),
+		},
+		{
+			Name:   "a leader transfers leadership although its disk is a little slower than the others, as always",
+			breach: steppedDownInHabit, scope: clusterWith(2, 2, 1, HealthChange),
+			rules: seeing(func(v *policy.View) { v.Health.AsUsual = false }),
 		},
 	}
 }

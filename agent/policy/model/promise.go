@@ -51,6 +51,7 @@ const (
 	steppedDownToDead
 	steppedDownToWorse
 	steppedDownToSlower
+	steppedDownInHabit
 	steppedDownToTaken
 	cycleTouched
 	stoppedWithoutOp
@@ -186,6 +187,10 @@ var generalPromises = map[breach]promise{
 	steppedDownToDead:   {"P2", "leadership is transferred to a voter that does not serve"},
 	steppedDownToWorse:  {"P6", "leadership is transferred to a host that is not known to be healthy"},
 	steppedDownToSlower: {"P6", "a leader with slow writes transfers leadership to a voter not known to be faster"},
+	steppedDownInHabit: {
+		"P6",
+		"a leader transfers leadership because of slow writes that are usual",
+	},
 	steppedDownToTaken: {
 		"P1",
 		"leadership is transferred to a host with an operation or removal, pending or running",

@@ -201,7 +201,8 @@ func (s *observation) view(target policy.Target, r rank) policy.View {
 		Cluster:   policy.Cluster{Reachable: s.reachable != 0},
 	}
 	if s.health == slow {
-		v.Health.SlowWrites, v.Health.Writes = true, slowMean
+		v.Health.SlowWrites, v.Health.Writes, v.Health.Habitual = true, slowMean, s.writes == fasterThanHabit
+		v.Health.AsUsual = s.writes == fasterAsUsual
 		v.Health.Figures = policy.WriteFigures{P50: slowMean, P90: slowMean}
 	}
 	v.Unit.EnvReady = s.env == environment(v)
