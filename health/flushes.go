@@ -25,7 +25,7 @@ var checkFlushes = advice{
 	code:  FlushesDisabled,
 	title: "Flushes are disabled for etcd's data.",
 	meaning: "A power cut loses writes that etcd has confirmed. A member that forgets writes breaks the cluster's " +
-		"guarantees. A host without a voter does not become one.",
+		"guarantees. While this lasts, a host without a voter does not get one.",
 	remedy: "mount without nobarrier ('mount -o remount,barrier=1 DIR'); write 'write back' to " +
 		"/sys/block/NAME/queue/write_cache. If a battery or capacitors protect the cache, set " +
 		"disk.protectedCache: true and reload quorumd",

@@ -81,6 +81,7 @@ func turn(rollout record.Rollout, now time.Time) time.Duration {
 func unended(r record.Rollout, host int, why error) []byte {
 	short := record.Rollout{
 		ID: r.ID, Work: r.Work, By: r.By, State: record.RolloutStopped, Started: r.Started, Since: r.Since,
+		Etcd: r.Etcd, Downgrade: r.Downgrade, DowngradeJob: r.DowngradeJob,
 		Resumed: r.Resumed,
 		Text: fmt.Sprintf("the progress could not be saved after host %s; the rollout has %d hosts: %v",
 			r.Hosts[host].Name, len(r.Hosts), why),

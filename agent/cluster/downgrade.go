@@ -5,8 +5,10 @@ package cluster
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
+	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 	clientv3 "go.etcd.io/etcd/client/v3"
 )
 
@@ -23,9 +25,10 @@ func (c *Client) EnableDowngrade(ctx context.Context, minor string) error {
 	return nil
 }
 
-// CancelDowngrade cancels etcd's downgrade job. It succeeds if none is enabled.
+// CancelDowngrade cancels etcd's downgrade job. It succeeds if none is enabled; only etcd 3.5 reports that as an error.
 func (c *Client) CancelDowngrade(ctx context.Context) error {
-	if err := c.downgrade(ctx, clientv3.DowngradeCancel, ""); err != nil {
+	err := c.downgrade(ctx, clientv3.DowngradeCancel, "")
+	if err != nil && !errors.Is(rpctypes.Error(err), rpctypes.ErrNoInflightDowngrade) {
 		return fmt.Errorf("cannot cancel the downgrade: %w", err)
 	}
 	return nil

@@ -36,8 +36,8 @@ type Config struct {
 	// The etcd cluster this host belongs to.
 	Cluster Cluster `yaml:"cluster"`
 
-	// Hosts that ask each other once, before the cluster is created. Without this section quorumctl bootstrap asks
-	// no other host. It must be the same on all hosts.
+	// Hosts that confirm to each other, before the cluster is created, that they never had one. Without this section
+	// quorumctl bootstrap asks no other host. It must be the same on all hosts.
 	Bootstrap Bootstrap `yaml:"bootstrap"`
 
 	// The etcd member of this host and how it is run.

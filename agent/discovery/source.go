@@ -25,16 +25,13 @@ func SRV(resolver *net.Resolver, domain, scheme string) Source {
 	}
 	return func(ctx context.Context) ([]string, error) {
 		_, records, err := resolver.LookupSRV(ctx, service, "tcp", domain)
-		if len(records) == 0 && err != nil {
+		if err != nil { // LookupSRV may return some valid records with an error; a partial list is not used
 			return nil, fmt.Errorf("SRV records of _%s._tcp.%s: %w", service, domain, err)
 		}
 		var found []string
-		for _, r := range records { // with an error, some records may still be valid
+		for _, r := range records {
 			found = append(found, scheme+"://"+net.JoinHostPort(strings.TrimSuffix(r.Target, "."),
 				strconv.Itoa(int(r.Port))))
-		}
-		if err != nil {
-			return nil, fmt.Errorf("SRV records of _%s._tcp.%s: %w", service, domain, err)
 		}
 		return found, nil
 	}

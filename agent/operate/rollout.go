@@ -43,6 +43,10 @@ func (o *Operator) StartRollout(ctx context.Context, req control.RolloutRequest,
 	if err != nil {
 		return control.Rollout{}, err
 	}
+	keeps, err := o.keepsJob(cannot, found, req)
+	if err != nil {
+		return control.Rollout{}, err
+	}
 	hosts, err := o.opt.Etcd.Read(ctx, cluster.Span{Start: o.keys.Hosts(), End: o.keys.Lock()})
 	if err != nil {
 		return control.Rollout{}, o.refuseCall(cannot, err, "try again when the cluster has a quorum")
@@ -59,7 +63,8 @@ func (o *Operator) StartRollout(ctx context.Context, req control.RolloutRequest,
 	rollout := record.Rollout{
 		ID: strings.ToLower(rand.Text()[:8]), Work: string(req.Work), Command: req.Command, Etcd: req.Version,
 		Bare: req.WithoutSnapshot, Raises: raises, Hold: raises && !req.NoHold, Downgrade: req.Downgrade,
-		Reason: req.Reason, By: by, Started: o.opt.Wall().UTC(),
+		DowngradeJob: keeps,
+		Reason:       req.Reason, By: by, Started: o.opt.Wall().UTC(),
 	}
 	rollout.Since = rollout.Started
 	chosen, err := rolloutHosts(hosts, o.keys.Hosts(), req, o.running())
@@ -109,6 +114,24 @@ func (o *Operator) raisesVersion(cannot string, req control.RolloutRequest) (boo
 	}
 	against := policy.AgainstUpgrade(r.View, req.Work, req.Version)
 	return policy.RaisesVersion(r.View, req.Version), refused(cannot, against)
+}
+
+// keepsJob reports whether a new rollout continues with etcd's downgrade job that the last rollout has enabled. It returns
+// an error if that job must be cancelled first: only the last rollout's record notes that it is quorumd's.
+func (o *Operator) keepsJob(cannot string, last *record.Rollout, req control.RolloutRequest) (bool, error) {
+	if last == nil || !last.DowngradeJob || req.DryRun && req.AfterAbort {
+		return false, nil
+	}
+	r := o.opt.Rounds.Reached()
+	if r == nil {
+		return false, refuse(control.Conflicts, control.CodeConflict, cannot+"the members have not answered yet",
+			"try again when the cluster has a quorum")
+	}
+	against, keeps := policy.AgainstJobLeft(r.View, policy.Rollout{
+		Upgrade: last.Etcd, Downgrade: last.Downgrade, Job: true,
+		Over: last.State == record.RolloutAborted || last.State == record.RolloutDone,
+	}, req.Version, req.Downgrade)
+	return keeps, refused(cannot, against)
 }
 
 // rolloutHosts returns the hosts of a new rollout, chosen from those with a host record.

@@ -27,6 +27,8 @@ const (
 	// repeats a failed defragmentation at once nor overrules an operator who has cancelled one.
 	defragEvery     = 24 * time.Hour
 	defragFullEvery = time.Hour
+	// roomyPercent of the quota is what a defragmentation close to the quota must get below: it would soon be due again.
+	roomyPercent = 85
 )
 
 // AutomaticDefrag is what decides, besides the sizes, whether this host requests the defragmentation of its own member.
@@ -52,8 +54,10 @@ func defragOccasions() []defragOccasion {
 	return []defragOccasion{
 		{
 			allowed: func(v View) bool { return v.Space.Automatic.Windows || v.Space.Remediate },
-			worth:   func(d Database) bool { return d.Over() && d.Free() >= fullBytes },
-			every:   defragFullEvery, text: fmt.Sprintf("the database has reached %d %% of its quota", overPercent),
+			worth: func(d Database) bool {
+				return d.Over() && d.Free() >= fullBytes && !d.exceeds(d.InUse, roomyPercent)
+			},
+			every: defragFullEvery, text: fmt.Sprintf("the database has reached %d %% of its quota", overPercent),
 		},
 		{
 			allowed: func(v View) bool {
@@ -67,13 +71,15 @@ func defragOccasions() []defragOccasion {
 }
 
 // defragOccasion returns the first occasion to defragment this host's member, if the last request ended long enough ago
-// for it. If the data in use fills the quota, there is none: only deleted keys or a larger quota would help.
+// for it. If the data in use fills the quota, there is none: only deleted keys or a larger quota would help. There is
+// none either while another minor version of etcd is installed than the one that runs: the restart would be an upgrade.
 func (v View) defragOccasion(ended time.Duration) (o defragOccasion, found bool) {
 	m, listed := v.member()
 	d := m.Database
 	switch {
 	case v.Self.Mode != Manage || !v.Cluster.Reachable || v.foreign() || !v.Cluster.Roomy || !v.Cluster.Intact,
 		!listed || !m.Live || d.InUse <= 0 || d.InUse > d.Size || d.exceeds(d.InUse, overPercent),
+		!v.Self.Etcd.Known() || v.Self.Etcd.minor() != m.Version.minor(),
 		!v.Data.FreeKnown || v.Data.Free < uint64(d.InUse)+defragSpare:
 		return defragOccasion{}, false
 	}

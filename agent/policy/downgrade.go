@@ -12,7 +12,7 @@ import (
 )
 
 // A downgrade is a rollout to the preceding minor version of etcd after the cluster version has been raised. An etcd of
-// that version starts only if etcd's own downgrade job has lowered the cluster version and the storage version of every
+// that version starts only once etcd's own downgrade job has lowered the cluster version and the storage version of every
 // member's database. So the host that goes down first enables the job, and each host waits for all storage
 // versions before its etcd is stopped. etcd ends the job a few seconds after the last member runs the older version.
 // While the job is enabled, etcd lets no new member start. If an operator aborts the rollout, an agent cancels the job.
@@ -50,6 +50,9 @@ func AgainstDowngrade(v View, version string) *Refusal {
 	switch {
 	case !to.Known():
 		return &Refusal{Wrong, "", version + " is not a version", "name a patch version, such as 3.6.16"}
+	case to.minor().Less(Version{Major: 3, Minor: 5}): // the job exists since 3.6
+		return conflicts(VersionIncompatible, "etcd cannot be downgraded to "+to.minorText(),
+			"downgrade to 3.5 at most")
 	case !v.Limits.AllowUnsafe && !to.Safe():
 		return conflicts(VersionUnsafe, "etcd "+to.String()+" has known faults in membership changes",
 			"choose the newest patch of "+to.minorText())
@@ -75,6 +78,10 @@ func AgainstDowngrade(v View, version string) *Refusal {
 	if refusal := againstUnready(v, "downgrade"); refusal != nil {
 		return refusal
 	}
+	if voters, live := v.Cluster.Counts(); !mayStop(voters, live-1) {
+		return conflicts(QuorumAtRisk, spareText(voters)+", so no host would be taken down",
+			"quorumctl cluster resize 3")
+	}
 	if len(v.newerThan(to)) == 0 {
 		return conflicts("", "no member runs a newer minor version than "+to.minorText(),
 			"quorumctl upgrade start changes the patch")
@@ -99,7 +106,8 @@ func downgradeVetoes() []veto {
 
 // downgradeJob enables etcd's downgrade job before the first host of a downgrade goes down, and cancels it after the
 // downgrade was aborted. It cancels no job that quorumd has not enabled. A call to enable the job may take effect late,
-// so the job counts as quorumd's until none has been enabled for a while; the last cancellation notes that.
+// so the job counts as quorumd's until none has been enabled for a while; the last cancellation notes that. After a call
+// that etcd has refused, the lock is released before the next one.
 func downgradeJob(v View) (Decision, bool) {
 	r := v.Rollout
 	if r == nil || !r.Downgrade || !v.Cluster.Reachable || v.foreign() || len(against(v, downgradeVetoes())) > 0 {
@@ -108,17 +116,20 @@ func downgradeJob(v View) (Decision, bool) {
 	to := ParseVersion(r.Upgrade)
 	step, off := Step{Why: "to etcd " + to.minorText()}, min(r.UnchangedFor, v.Cluster.Job.For)
 	switch {
-	case r.Over && r.Job && (v.Cluster.Job.lowers(to) || !v.Cluster.Job.Enabled && off >= callsEnd):
-		step.Kind = StepCancelDowngrade
 	case len(v.newerThan(to)) == 0: // etcd ends the job
 		return Decision{}, false
+	case r.Over && r.Job && (v.Cluster.Job.lowers(to) || !v.Cluster.Job.Enabled && off >= callsEnd):
+		step.Kind = StepCancelDowngrade
 	case r.Runs && !v.lowered(to) && !v.Cluster.Job.Enabled && v.Asked != nil && v.Asked.Rollout == r.ID &&
-		mayEnableDowngrade(v):
+		againstEnabling(v) == "":
 		step.Kind, step.Version = StepEnableDowngrade, to.minorText()
 	default:
 		return Decision{}, false
 	}
-	if !v.Lock.Mine {
+	switch {
+	case v.Lock.Mine && v.Failed.Kind == step.Kind:
+		return wait(StepFailed, "%s", v.Failed.Text), true
+	case !v.Lock.Mine:
 		return do(Step{Kind: StepTakeLock, Why: "for etcd's downgrade job " + step.Why}), true
 	}
 	return do(step), true
@@ -131,21 +142,32 @@ func (v View) lowered(to Version) bool {
 	})
 }
 
-// mayEnableDowngrade reports whether the cluster is ready for the job: every member answers, has the storage version of
-// its etcd, no learner is about to join, and no change is recent.
-func mayEnableDowngrade(v View) bool {
-	for _, m := range v.Cluster.Members {
-		if m.Storage.Known() && m.Storage.minor() != m.Version.minor() { // a cancelled job is not undone yet
-			return false
-		}
+// againstEnabling returns why the downgrade job is not enabled yet; empty if it may be: every member answers and is
+// healthy, has the storage version of its etcd, no learner is about to join, and this host could be taken down.
+func againstEnabling(v View) string {
+	if r := againstUnready(v, "downgrade"); r != nil {
+		return r.Text
 	}
 	for m := range v.Cluster.passing() {
 		if !m.Standby {
-			return false
+			return m.label() + " is a learner that joins"
 		}
 	}
-	_, settling := listUnsettled(v)
-	return againstUnready(v, "downgrade") == nil && !settling
+	for _, m := range v.Cluster.Members {
+		if m.Storage.Known() && m.Storage.minor() != m.Version.minor() { // a cancelled job is not undone yet
+			return "the storage version of " + m.label() + " is " + m.Storage.minorText() + ", and its etcd is " +
+				m.Version.String()
+		}
+	}
+	for _, veto := range cycleVetoes() {
+		if veto.code == DowngradeAwaited { // it asks this function
+			continue
+		}
+		if r, holds := veto.reason(v); holds {
+			return r.Text
+		}
+	}
+	return ""
 }
 
 // downgradeAwaited returns why this host's member is not taken down for a downgrade yet: the older etcd would not
@@ -162,8 +184,8 @@ func downgradeAwaited(v View) (string, bool) {
 	}
 	if !v.lowered(to) {
 		text := "etcd's downgrade to " + to.minorText() + " is not enabled yet"
-		if r := againstUnready(v, "downgrade"); r != nil {
-			text += ": " + r.Text
+		if why := againstEnabling(v); why != "" {
+			text += ": " + why
 		}
 		return text, true
 	}
@@ -193,13 +215,53 @@ func (v View) loweredIn(to Version) time.Duration {
 	return max(0, lowersWithin-since)
 }
 
+// joinsShut reports whether etcd's downgrade job keeps every new member from starting. Members of etcd 3.5 do not report
+// the job, so that one that quorumd has enabled counts until every member is known to be downgraded.
+func joinsShut(v View) (string, bool) {
+	target, r := v.Cluster.Job.Target, v.Rollout
+	if !v.Cluster.Job.Enabled {
+		if r == nil || !r.Downgrade || !r.Job || r.Over || len(v.newerThan(ParseVersion(r.Upgrade))) == 0 {
+			return "", false
+		}
+		target = ParseVersion(r.Upgrade)
+	}
+	return "etcd's downgrade to " + target.minorText() + " is enabled, and no new member can start until it has ended",
+		true
+}
+
 // downgradeEnabled reports whether etcd's downgrade job keeps this host from becoming a member.
 func downgradeEnabled(v View) (string, bool) {
-	if _, listed := v.member(); listed || !v.Cluster.Job.Enabled {
+	if _, listed := v.member(); listed {
 		return "", false
 	}
-	return "etcd's downgrade to " + v.Cluster.Job.Target.minorText() + " is enabled, and no new member can start " +
-		"until it has ended", true
+	return joinsShut(v)
+}
+
+// downgradeLeft reports whether etcd's downgrade job is enabled although no downgrade runs.
+func downgradeLeft(v View) (string, bool) {
+	if r := v.Rollout; r != nil && r.Downgrade && r.Runs && v.Cluster.Job.lowers(ParseVersion(r.Upgrade)) {
+		return "", false
+	}
+	text, shut := joinsShut(v)
+	return text + "; no downgrade runs", shut && v.Cluster.Job.Enabled && !v.foreign()
+}
+
+// AgainstJobLeft returns why a rollout may not start while the last rollout's record notes that quorumd has enabled
+// etcd's downgrade job, or nil. keeps reports that the new rollout is a downgrade to the same minor version: it
+// continues with that job.
+func AgainstJobLeft(v View, last Rollout, version string, downgrade bool) (refusal *Refusal, keeps bool) {
+	from, to := ParseVersion(last.Upgrade), ParseVersion(version)
+	switch {
+	case !last.Job || len(v.newerThan(from)) == 0 && !v.Cluster.Job.Enabled:
+		return nil, false
+	case downgrade && to.Known() && from.minor() == to.minor():
+		return nil, true
+	case last.Over:
+		return &Refusal{NotNow, DowngradeEnabled, "etcd's downgrade job of the last rollout is being cancelled",
+			"try again in a minute"}, false
+	}
+	return conflicts(DowngradeEnabled, "the last rollout has enabled etcd's downgrade job",
+		"quorumctl upgrade abort cancels it"), false
 }
 
 // DowngradePlan returns the steps of a downgrade if nothing fails: see UpgradePlan.

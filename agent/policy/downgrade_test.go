@@ -73,8 +73,14 @@ func TestADowngradeStartsOnlyIfEveryMemberCanFollow(t *testing.T) {
 		"the job's target cannot be parsed": {
 			"3.6.16", func(v *View) { v.Cluster.Job = jobTo("vendor") }, "job to unknown",
 		},
-		"an alarm is raised":                 {"3.6.16", func(v *View) { v.Cluster.Alarms = "NOSPACE" }, "NOSPACE"},
-		"untested and unsafe are both bound": {"3.4.40", nil, "known faults"},
+		"an alarm is raised":              {"3.6.16", func(v *View) { v.Cluster.Alarms = "NOSPACE" }, "NOSPACE"},
+		"from 3.5, which has no such job": {"3.4.40", nil, "cannot be downgraded to 3.4"},
+		"two voters":                      {"3.6.16", func(v *View) { v.Cluster.Members = v.Cluster.Members[:2] }, "two voters"},
+		"four voters": {
+			"3.6.16", func(v *View) {
+				v.Cluster.Members = append(v.Cluster.Members, v.Cluster.Members[2])
+			}, "even number",
+		},
 	} {
 		v := managedView("3.7.3")
 		if c.change != nil {
@@ -210,8 +216,10 @@ func TestTheJobIsEnabledOnceAndCancelledOnlyIfItIsQuorumds(t *testing.T) {
 		"done, with a member that is still newer": {
 			with(over, func(v *View) { v.Cluster.Members[0].Version = oldest }), StepCancelDowngrade,
 		},
-		"done, and the job has not ended yet": {
-			with(over, func(v *View) { everyVersion(v, oldest) }), StepCancelDowngrade,
+		"done, and the job has not ended yet": {with(over, func(v *View) { everyVersion(v, oldest) }), StepNone},
+		"done long ago, no job":               {with(over, noJob, func(v *View) { everyVersion(v, oldest) }), StepNone},
+		"two voters, of which none may stop": {
+			with(enables, func(v *View) { v.Cluster.Members = v.Cluster.Members[:2] }), StepNone,
 		},
 	} {
 		v := downgradeView()
@@ -227,6 +235,94 @@ func TestTheJobIsEnabledOnceAndCancelledOnlyIfItIsQuorumds(t *testing.T) {
 				t.Errorf("%s: without the lock, the step is %q", name, d.Step.Kind)
 			}
 		}
+	}
+}
+
+func TestTheLockIsReleasedAfterEtcdHasRefusedTheJob(t *testing.T) {
+	t.Parallel()
+	v := downgradeView()
+	v.Rollout.Runs, v.Rollout.Over, v.Rollout.Job = false, true, true
+	v.Lock = Lock{Known: true, Held: true, Mine: true, Holder: "n1", Token: 7, ValidFor: time.Hour}
+	v.Asked, v.Failed = nil, FailedStep{Kind: StepCancelDowngrade, Text: "refused"}
+	if d := Decide(v); d.Step.Kind != StepReleaseLock {
+		t.Errorf("the step is %q", d.Step.Kind)
+	}
+}
+
+func TestAJobThatIsLeftIsReportedByEveryHostAndBlocksUpgrades(t *testing.T) {
+	t.Parallel()
+	running := downgradeView()
+	if text, left := downgradeLeft(running); left {
+		t.Errorf("while the downgrade runs: %s", text)
+	}
+	for name, change := range map[string]func(*View){
+		"it has stopped":      func(v *View) { v.Rollout.Runs = false },
+		"there is no rollout": func(v *View) { v.Rollout = nil },
+		"another one runs":    func(v *View) { v.Rollout.Downgrade = false },
+	} {
+		v := downgradeView()
+		change(&v)
+		if r := Decide(v).Reasons; !hasCode(r, DowngradeEnabled) {
+			t.Errorf("%s: the reasons are %v", name, r)
+		}
+	}
+	v := managedView("3.6.16")
+	v.Cluster.Job = jobTo("3.5.0")
+	if r := AgainstUpgrade(v, WorkCommand, "3.7.3"); r == nil || r.Code != DowngradeEnabled {
+		t.Errorf("an upgrade while the job is enabled: %v", r)
+	}
+}
+
+func TestANewRolloutKeepsOrAwaitsTheLastOnesJob(t *testing.T) {
+	t.Parallel()
+	last := Rollout{Upgrade: "3.6.16", Downgrade: true, Job: true}
+	over := last
+	over.Over = true
+	for name, c := range map[string]struct {
+		last      Rollout
+		version   string
+		downgrade bool
+		change    func(*View)
+		refused   string
+		keeps     bool
+	}{
+		"the same downgrade again":           {last, "3.6.17", true, nil, "", true},
+		"another downgrade":                  {last, "3.5.35", true, nil, "has enabled etcd's downgrade job", false},
+		"an upgrade":                         {last, "3.7.3", false, nil, "has enabled etcd's downgrade job", false},
+		"a reboot":                           {last, "", false, nil, "has enabled etcd's downgrade job", false},
+		"a reboot after the abort":           {over, "", false, nil, "is being cancelled", false},
+		"the same downgrade after the abort": {over, "3.6.16", true, nil, "", true},
+		"without a job of the last rollout":  {Rollout{Upgrade: "3.6.16"}, "", false, nil, "", false},
+		"the last downgrade is done, and no job": {over, "3.5.35", true, func(v *View) {
+			everyVersion(v, oldest)
+			v.Cluster.Job = DowngradeJob{}
+		}, "", false},
+	} {
+		v := downgradeView()
+		if c.change != nil {
+			c.change(&v)
+		}
+		refusal, keeps := AgainstJobLeft(v, c.last, c.version, c.downgrade)
+		if keeps != c.keeps || (refusal != nil) != (c.refused != "") ||
+			refusal != nil && !strings.Contains(refusal.Text, c.refused) {
+			t.Errorf("%s: keeps %t, refused %v", name, keeps, refusal)
+		}
+	}
+}
+
+func TestMembersOf35HideTheJobSoQuorumdsNoteCounts(t *testing.T) {
+	t.Parallel()
+	v := downgradeView()
+	v.Cluster.Job = DowngradeJob{For: time.Hour}
+	v.Rollout.Upgrade, v.Rollout.Job = "3.5.35", true
+	everyVersion(&v, ParseVersion("3.5.35"))
+	v.Cluster.Members[2].Version = Version{} // it is down, and runs 3.6
+	if _, shut := joinsShut(v); !shut {
+		t.Error("hosts may join")
+	}
+	everyVersion(&v, ParseVersion("3.5.35"))
+	if text, shut := joinsShut(v); shut {
+		t.Errorf("every member is downgraded: %s", text)
 	}
 }
 

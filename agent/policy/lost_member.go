@@ -119,7 +119,7 @@ func rejoinTarget(v View) (Role, []veto) {
 		return RoleSpare, common
 	}
 	return RoleVoter, slices.Concat(common, hostVetoes(), []veto{
-		vetoRetired(), vetoLearnerPresent(), vetoLearnerLimit(),
+		vetoJoinsShut(), vetoRetired(), vetoLearnerPresent(), vetoLearnerLimit(),
 	})
 }
 

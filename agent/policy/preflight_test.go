@@ -127,6 +127,7 @@ func TestTheVetoesOfAHostAreCheckedInOrder(t *testing.T) {
 			{SizeDiffers, false},
 			{StandbysDiffer, false},
 			{QuotasDiffer, false},
+			{DowngradeEnabled, false},
 			{ClientURLDiffers, true},
 			{HostRetired, true},
 			{StandbyLost, false},

@@ -73,8 +73,8 @@ type RemovalNote struct {
 }
 
 // noteRemoval ends the request when the member is no longer listed, when the operation has ended and the member is
-// still listed, or when the request expires before the operation has begun. While the operation's state is unknown, the
-// request stays.
+// still listed, when the retirement that it belongs to was undone, or when the request expires before the operation has
+// begun. While the operation's state is unknown, the request stays.
 func noteRemoval(v View) RemovalNote {
 	r := v.Removal
 	switch {

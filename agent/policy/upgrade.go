@@ -87,6 +87,9 @@ func AgainstUpgrade(v View, w Work, version string) *Refusal {
 			"choose the newest patch of "+to.minorText())
 	case !rises:
 		return nil
+	case v.Cluster.Job.Enabled:
+		return conflicts(DowngradeEnabled, "etcd's downgrade to "+v.Cluster.Job.Target.minorText()+" is enabled",
+			"quorumctl upgrade abort cancels one that quorumd has enabled, etcdctl downgrade cancel any other")
 	}
 	for _, m := range v.Cluster.Members {
 		if refusal := againstJump(m, to); refusal != nil {

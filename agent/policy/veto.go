@@ -148,6 +148,8 @@ func vetoRestoreTestFailed() veto   { return veto{RestoreTestFailed, false, rest
 func vetoSnapshotFirst() veto       { return veto{SnapshotFirst, false, snapshotFirst} }
 func vetoUpgradeHeld() veto         { return veto{UpgradeHeld, false, upgradeHeld} }
 func vetoDowngradeAwaited() veto    { return veto{DowngradeAwaited, false, downgradeAwaited} }
+func vetoDowngradeLeft() veto       { return veto{DowngradeEnabled, false, downgradeLeft} }
+func vetoJoinsShut() veto           { return veto{DowngradeEnabled, false, joinsShut} }
 func vetoDowngradeEnabled() veto    { return veto{DowngradeEnabled, false, downgradeEnabled} }
 func vetoLastLeaves() veto          { return veto{UpgradeHeld, false, lastLeaves} }
 func vetoLastRemoved() veto         { return veto{UpgradeHeld, false, lastRemoved} }
@@ -282,6 +284,7 @@ func cautions() []veto {
 		vetoSizeDiffers(),
 		vetoStandbysDiffer(),
 		vetoQuotasDiffer(),
+		vetoDowngradeLeft(),
 		vetoClientURLDiffers(),
 		vetoRetired(),
 		vetoStandbyLost(),

@@ -94,6 +94,7 @@ func (r Rollout) Room() (most int, err error) {
 	largest.Since = time.Date(9999, 12, 31, 23, 59, 59, 999_999_999, time.UTC)
 	largest.ResumedAt = largest.Since
 	largest.Resumed = math.MaxInt
+	largest.DowngradeJob = true
 	largest.Hosts = slices.Clone(r.Hosts)
 	for i := range largest.Hosts {
 		h := &largest.Hosts[i]

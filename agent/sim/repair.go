@@ -40,7 +40,7 @@ func (w *world) killForGood(h *host) {
 		return
 	case m != nil && m.learner && left < w.plan.Voters+w.plan.Standbys:
 		return // agents remove a lost standby only once another host is ready to become one
-	case op != nil && op.Host == h.config.Host.ID: // a host lost in maintenance needs an operator
+	case op != nil && op.Host == h.config.Host.ID: // a host that is lost during its own operation may need an operator
 		return
 	}
 	w.counts.Died++

@@ -69,7 +69,7 @@ func exitCode(e *control.Error) int {
 	case control.CodeBadRequest, control.CodeTooLarge:
 		return exitUsage
 	}
-	switch e.Status { // for codes that the backend defines
+	switch e.Status { // any other code
 	case 400:
 		return exitUsage
 	case 403:

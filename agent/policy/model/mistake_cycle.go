@@ -251,7 +251,7 @@ func takenForReleased() rules {
 func requestMistakes() []Mistake {
 	return []Mistake{
 		{
-			Name: "a request is dropped when its record is deleted", breach: requestDropped,
+			Name: "a request is dropped when its operation's record is deleted", breach: requestDropped,
 			scope: oneRequest(3, 1, Forgery), rules: takenForReleased(),
 		},
 		{
