@@ -35,34 +35,6 @@ func say(format string, args ...any) Line {
 	return slices.DeleteFunc(line, func(w Styled) bool { return w.Text == "" })
 }
 
-// Cluster returns how many more failures the cluster survives, or why that is unknown.
-func Cluster(c control.Cluster) []Line {
-	lines := []Line{say("%s · %s · %s%s%s", Styled{c.Name, Strong}, Voters(c), Tolerance(c), Standbys(c),
-		After(" · etcd ", c.Version))}
-	if c.ID == "" {
-		lines = []Line{say("%s · no cluster in view", Styled{c.Name, Strong})}
-	}
-	if c.DomainLoss != "" {
-		lines = append(lines, say("%s", Styled{c.DomainLoss, Warn}))
-	}
-	if c.Reachable || c.ID == "" && c.Error == "" {
-		return lines
-	}
-	what := "etcd has no quorum: "
-	if Unreachable(c) {
-		what = "etcd does not answer: "
-	}
-	lines = append(lines, say("%s", Styled{what + cmp.Or(c.Error, "no cause is known"), Bad}))
-	if c.AgeSeconds != nil && c.ID != "" {
-		but := "information"
-		if !Unreachable(c) {
-			but = "reachability is live; other information"
-		}
-		lines = append(lines, say("%s about the cluster is %s old", but, Age(c.AgeSeconds)))
-	}
-	return lines
-}
-
 // CurrentWork returns the pause, the operation in flight, and the operators' requests for this host and the cluster.
 func CurrentWork(s control.Status) []Line {
 	var lines []Line

@@ -218,7 +218,7 @@ func TestTheJobIsEnabledOnceAndCancelledOnlyIfItIsQuorumds(t *testing.T) {
 		},
 		"done, and the job has not ended yet": {with(over, func(v *View) { everyVersion(v, oldest) }), StepNone},
 		"done long ago, no job":               {with(over, noJob, func(v *View) { everyVersion(v, oldest) }), StepNone},
-		"two voters, of which none may stop": {
+		"two voters: neither may stop": {
 			with(enables, func(v *View) { v.Cluster.Members = v.Cluster.Members[:2] }), StepNone,
 		},
 	} {
@@ -273,7 +273,7 @@ func TestAJobThatIsLeftIsReportedByEveryHostAndBlocksUpgrades(t *testing.T) {
 	}
 }
 
-func TestANewRolloutKeepsOrAwaitsTheLastOnesJob(t *testing.T) {
+func TestTheNextRolloutKeepsOrAwaitsTheLastOnesJob(t *testing.T) {
 	t.Parallel()
 	last := Rollout{Upgrade: "3.6.16", Downgrade: true, Job: true}
 	over := last

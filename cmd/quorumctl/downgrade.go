@@ -22,9 +22,9 @@ func (a *app) downgradeCommand() *cobra.Command {
 			"etcd is stopped on one host after another, the leader last, and the program\n" +
 			"/etc/quorumd/hooks/commands.d/NAME installs the older version as root.\n\n" +
 			"It starts only if every member answers, is healthy, and has a quorumd in mode manage. Until every\n" +
-			"member runs the older version, no host can join the cluster, so no dead member is replaced. quorumctl\n" +
-			"upgrade status shows the progress. quorumctl upgrade abort stops the downgrade and cancels etcd's\n" +
-			"job; hosts that were downgraded keep the older version.\n\n" +
+			"member runs the older version, also while the downgrade is paused, no host can join the cluster.\n" +
+			"quorumctl upgrade status shows the progress. quorumctl upgrade abort stops the downgrade and cancels\n" +
+			"etcd's job; hosts that were downgraded keep the older version.\n\n" +
 			"With --wait, show the progress until the downgrade is over. The exit status is 0 if every host is\n" +
 			"done, 70 if it has stopped or was aborted, and 75 if --wait timed out; the downgrade then continues.",
 		Example: examples("quorumctl upgrade downgrade 3.6.16 --command reinstall-etcd --reason 'too slow' --dry-run",
