@@ -128,8 +128,8 @@ func (w *DriveWear) wearsOut(hours int) string {
 	if days > wearAdvises {
 		return ""
 	}
-	return fmt.Sprintf("%d %% of its rated endurance is used, %d %% more than %d days of operation ago; at this rate "+
-		"all of it in %d days, limit %d days", w.Used, grown, span/24, days, wearAdvises)
+	return fmt.Sprintf("%d %% of its rated endurance is used, %d %% more than %d days of operation ago; at this rate, "+
+		"all of it will be used in %d days, limit %d days", w.Used, grown, span/24, days, wearAdvises)
 }
 
 // check returns an error if the numbers are impossible.

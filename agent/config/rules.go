@@ -128,7 +128,7 @@ func (d *decoder) timingRules(t *Timing) []rule {
 		{
 			keys("joinBackoff"), t.JoinBackoff <= MaxJoinBackoff,
 			show("joinBackoff", t.JoinBackoff) + " must be at most " + durationfmt.Parseable(MaxJoinBackoff) +
-				", because it stops doubling there; lower it",
+				", because the wait, which doubles each time, stops growing there; lower it",
 		},
 		{
 			keys("lockTTL"), t.LockTTL >= 2*time.Second && t.LockTTL%time.Second == 0,
@@ -242,7 +242,7 @@ func (d *decoder) repairRules(c *Config) []rule {
 		[]string{"repair.cleanFor"},
 		c.Repair.CleanFor <= maxCleanFor,
 		d.show("repair.cleanFor", c.Repair.CleanFor) + " must be at most " + durationfmt.Parseable(maxCleanFor) +
-			", because it stops doubling there; lower it",
+			", because the wait, which doubles each time, stops growing there; lower it",
 	}}
 }
 

@@ -426,7 +426,7 @@ func (d directory) exchange(source, copied opened, at func(phase)) error {
 	return errors.Join(why, err, os.Rename(d.name(OldName), d.name(database)), d.sync())
 }
 
-// is reports whether a name of the directory is the given file.
+// is reports whether a name in the directory refers to the given file.
 func (d directory) is(name string, file *os.File) (bool, error) {
 	named, err := os.Lstat(d.name(name))
 	if err != nil {

@@ -23,8 +23,8 @@ const (
 	// certRefusedEvery is how often to probe a port that refuses this host's certificate, for example a peer port with
 	// a separate CA: etcd logs every attempt.
 	certRefusedEvery = time.Minute
-	// perHost, multiplied by the number of hosts in the fleet, is the minimum interval of a spare: all spares together
-	// probe a member at most ten times per second, regardless of their number.
+	// perHost, multiplied by the number of hosts in the fleet, is the minimum interval between probes of a spare that
+	// is not next in the join queue: all such spares together probe a member at most ten times per second.
 	perHost = 100 * time.Millisecond
 )
 

@@ -35,8 +35,8 @@ func (b *Builder) strained(r *round.Round, h record.Host, state health.State) bo
 	return was && r.At-at <= policy.CommonSpan
 }
 
-// unhealthySince returns for how long a host has reported that it is unhealthy, and that its disk hangs. Both durations
-// start over if the agent on that host restarts.
+// unhealthySince returns for how long a host has reported that it is unhealthy, and for how long that it is STALLED or
+// FAILED. Both durations start over if the agent on that host restarts.
 func (b *Builder) unhealthySince(r *round.Round, h record.Host, state health.State) policy.UnhealthySince {
 	since := func(what string, holds bool) time.Duration {
 		name := carried + "host/" + h.ID + "/" + what

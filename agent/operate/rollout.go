@@ -116,8 +116,8 @@ func (o *Operator) raisesVersion(cannot string, req control.RolloutRequest) (boo
 	return policy.RaisesVersion(r.View, req.Version), refused(cannot, against)
 }
 
-// keepsJob reports whether a new rollout continues with etcd's downgrade job that the last rollout has enabled. It returns
-// an error if that job must be cancelled first: only the last rollout's record notes that it is quorumd's.
+// keepsJob reports whether a new rollout continues with etcd's downgrade job that the last rollout has enabled. It
+// returns an error if that job must be cancelled first: only the last rollout's record notes that it is quorumd's.
 func (o *Operator) keepsJob(cannot string, last *record.Rollout, req control.RolloutRequest) (bool, error) {
 	if last == nil || !last.DowngradeJob || req.DryRun && req.AfterAbort {
 		return false, nil

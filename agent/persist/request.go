@@ -59,7 +59,8 @@ func (k *Persister) noteAsked(ctx context.Context, r *round.Round, note policy.R
 			if err := k.files.Withdraw(asked); err != nil {
 				return err
 			}
-			k.log.Info("request for a defragmentation withdrawn: the reason for it no longer holds", "reason", asked.Reason)
+			k.log.Info("request for a defragmentation withdrawn: the reason for it no longer holds",
+				"reason", asked.Reason)
 			return nil
 		}
 		return k.files.OperationSeen(asked, hoststate.Beginning{

@@ -27,7 +27,8 @@ const (
 	// repeats a failed defragmentation at once nor overrules an operator who has cancelled one.
 	defragEvery     = 24 * time.Hour
 	defragFullEvery = time.Hour
-	// roomyPercent of the quota is what a defragmentation close to the quota must get below: it would soon be due again.
+	// roomyPercent of the quota is what a defragmentation close to the quota must get below: otherwise another one
+	// would soon be due.
 	roomyPercent = 85
 )
 

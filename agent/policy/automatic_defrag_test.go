@@ -81,12 +81,12 @@ func TestAnAgentRequestsTheDefragmentationOfItsOwnMemberWhenItIsWorthIt(t *testi
 		"an agent that may do neither requests nothing": {false, []func(v *View){full, remediates, func(v *View) {
 			v.Space.Remediate = false
 		}}},
-		"the data in use fills the quota":         {false, []func(v *View){sized(2000, 1844)}},
-		"it would soon be due again":              {false, []func(v *View){sized(1900, 1750), shut}},
+		"the data in use fills the quota": {false, []func(v *View){sized(2000, 1844)}},
+		"it would soon be due again":      {false, []func(v *View){sized(1900, 1750), shut}},
 		"a newer minor version is installed": {false, []func(v *View){full, func(v *View) {
 			v.Self.Etcd = Version{Major: 3, Minor: 7, Patch: 3}
 		}}},
-		"the installed version is unknown": {false, []func(v *View){full, func(v *View) { v.Self.Etcd = Version{} }}},
+		"the installed version is unknown":        {false, []func(v *View){full, func(v *View) { v.Self.Etcd = Version{} }}},
 		"the size is unknown":                     {false, []func(v *View){sized(0, 0)}},
 		"the part in use is unknown":              {false, []func(v *View){sized(800, 0)}},
 		"the part in use is larger than the file": {false, []func(v *View){sized(2000, 2001)}},

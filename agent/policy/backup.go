@@ -176,8 +176,8 @@ func burden(m Member, h Host) int {
 const freshFor = time.Hour
 
 // snapshotFirst reports whether a rollout to a different etcd version waits for a snapshot: the newest one may be an
-// hour old when the rollout is started or resumed, because an upgrade may have been paused for days. Until a
-// downgrade has ended, and after a failed one, only a snapshot brings the data back to an older etcd. An operator may start the rollout without one. Repairs
+// hour old when the rollout is started or resumed, because an upgrade may have been paused for days. If an upgrade or a
+// downgrade damages the data, only a snapshot brings it back. An operator may start the rollout without one. Repairs
 // never wait.
 func snapshotFirst(v View) (string, bool) {
 	r := v.Rollout

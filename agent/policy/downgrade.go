@@ -12,8 +12,8 @@ import (
 )
 
 // A downgrade is a rollout to the preceding minor version of etcd after the cluster version has been raised. An etcd of
-// that version starts only once etcd's own downgrade job has lowered the cluster version and the storage version of every
-// member's database. So the host that goes down first enables the job, and each host waits for all storage
+// that version starts only once etcd's own downgrade job has lowered the cluster version and the storage version of
+// every member's database. So the host that goes down first enables the job, and each host waits for all storage
 // versions before its etcd is stopped. etcd ends the job a few seconds after the last member runs the older version.
 // While the job is enabled, etcd lets no new member start. If an operator aborts the rollout, an agent cancels the job.
 // As long as a member runs the older version, the cluster version stays lowered even without the job.
@@ -106,8 +106,8 @@ func downgradeVetoes() []veto {
 
 // downgradeJob enables etcd's downgrade job before the first host of a downgrade goes down, and cancels it after the
 // downgrade was aborted. It cancels no job that quorumd has not enabled. A call to enable the job may take effect late,
-// so the job counts as quorumd's until none has been enabled for a while; the last cancellation notes that. After a call
-// that etcd has refused, the lock is released before the next one.
+// so the job counts as quorumd's until none has been enabled for a while; the last cancellation notes that. After a
+// call that etcd has refused, the lock is released before the next one.
 func downgradeJob(v View) (Decision, bool) {
 	r := v.Rollout
 	if r == nil || !r.Downgrade || !v.Cluster.Reachable || v.foreign() || len(against(v, downgradeVetoes())) > 0 {
@@ -215,8 +215,8 @@ func (v View) loweredIn(to Version) time.Duration {
 	return max(0, lowersWithin-since)
 }
 
-// joinsShut reports whether etcd's downgrade job keeps every new member from starting. Members of etcd 3.5 do not report
-// the job, so that one that quorumd has enabled counts until every member is known to be downgraded.
+// joinsShut reports whether etcd's downgrade job keeps every new member from starting. Members of etcd 3.5 do not
+// report the job, so one that quorumd has enabled counts until every member is known to be downgraded.
 func joinsShut(v View) (string, bool) {
 	target, r := v.Cluster.Job.Target, v.Rollout
 	if !v.Cluster.Job.Enabled {
@@ -257,8 +257,10 @@ func AgainstJobLeft(v View, last Rollout, version string, downgrade bool) (refus
 	case downgrade && to.Known() && from.minor() == to.minor():
 		return nil, true
 	case last.Over:
-		return &Refusal{NotNow, DowngradeEnabled, "etcd's downgrade job of the last rollout is being cancelled",
-			"try again in a minute"}, false
+		return &Refusal{
+			NotNow, DowngradeEnabled, "etcd's downgrade job of the last rollout is being cancelled",
+			"try again in a minute",
+		}, false
 	}
 	return conflicts(DowngradeEnabled, "the last rollout has enabled etcd's downgrade job",
 		"quorumctl upgrade abort cancels it"), false

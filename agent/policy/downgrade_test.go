@@ -75,7 +75,9 @@ func TestADowngradeStartsOnlyIfEveryMemberCanFollow(t *testing.T) {
 		},
 		"an alarm is raised":              {"3.6.16", func(v *View) { v.Cluster.Alarms = "NOSPACE" }, "NOSPACE"},
 		"from 3.5, which has no such job": {"3.4.40", nil, "cannot be downgraded to 3.4"},
-		"two voters":                      {"3.6.16", func(v *View) { v.Cluster.Members = v.Cluster.Members[:2] }, "two voters"},
+		"two voters": {
+			"3.6.16", func(v *View) { v.Cluster.Members = v.Cluster.Members[:2] }, "two voters",
+		},
 		"four voters": {
 			"3.6.16", func(v *View) {
 				v.Cluster.Members = append(v.Cluster.Members, v.Cluster.Members[2])

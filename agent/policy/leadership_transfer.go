@@ -30,8 +30,8 @@ import (
 // because a finding covers several minutes and two disks of the same model differ by chance. While the leader's disk is
 // as fast as usual except for a few writes, the target must be three times faster. A spell that is usual at this hour
 // moves no leadership at all. A voter with an unknown or old measurement is no target. If the leader's writes hang or
-// fail, its etcd answers no request, or no read returns through it in time, nothing is compared: such a leader serves no
-// client, no measurement can be exchanged through it, and any voter that published OK is better.
+// fail, its etcd answers no request, or no read returns through it in time, nothing is compared: such a leader serves
+// no client, no measurement can be exchanged through it, and any voter that published OK is better.
 //
 // Leadership does not circulate: it only moves from an unhealthy host to a healthy one, and the wait doubles with each
 // further transfer in a row. After a failed attempt, which moved no leadership, the next one follows sooner, and each

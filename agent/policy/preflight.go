@@ -94,7 +94,8 @@ func waiting(v View) ReasonCode {
 			veto.code) {
 			continue
 		}
-		// no host waits for a resting host; and a voter that awaits its replacement must not block that replacement
+		// a voter that does not answer keeps no host from being ready that is far back in the join queue, and must
+		// not block its own replacement
 		if !veto.own || veto.code == VoterNotLive && (v.Resting || v.awaitsRepair()) {
 			continue
 		}

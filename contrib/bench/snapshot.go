@@ -46,7 +46,7 @@ func snapshots() []row {
 				name: where.group + "/" + size.name,
 				about: "a database of this size is saved from the standby of three voters, under 200 writes/s: " +
 					where.about,
-				plainly: "the clients without a snapshot, measured in alternation with the clients during one",
+				plainly: "the clients while no snapshot is taken, measured alternately with the clients while one is",
 				ours: "quorumctl snapshot save to a directory; memory of the agent that takes the snapshot and " +
 					"of its child; " + where.about,
 				figures: []figure{

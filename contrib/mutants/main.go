@@ -28,7 +28,7 @@ func main() {
 	var o options
 	flag.StringVar(&o.dir, "package", "agent/policy", "directory of the package to change")
 	flag.StringVar(&o.tests, "tests", "./agent/policy ./agent/policy/model",
-		"packages whose tests to run, the fastest first")
+		"packages whose tests are run, fastest first")
 	flag.StringVar(&o.known, "known", "contrib/mutants/equivalent.txt",
 		"file of equivalent mutants, with reasons")
 	flag.StringVar(&o.only, "only", "", "only mutants whose name this regular expression matches")

@@ -106,8 +106,8 @@ func newServer(opt Options, lim limits) *Server {
 func (s *Server) Listen() error {
 	r, err := readRules(s.opt.Group, "/etc/group", "/etc/passwd")
 	if err != nil {
-		s.opt.Logger.Warn("cannot read all of /etc/passwd and /etc/group; users may be shown by UID, and members of the control group may be refused",
-			"error", err)
+		s.opt.Logger.Warn("cannot read all of /etc/passwd and /etc/group; users may be shown by UID, and members of "+
+			"the control group may be refused", "error", err)
 	} else if s.opt.Group != "" && !r.known {
 		s.opt.Logger.Info("control group does not exist; only root can make changes", "group", s.opt.Group)
 	}

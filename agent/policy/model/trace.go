@@ -152,7 +152,7 @@ func (m *machine) text(e event, w *world) string {
 	case evRaised:
 		return "an operator restarts etcd with the configured limit on learners"
 	case evLowered:
-		return fmt.Sprintf("an operator restarts the etcd of %s with the limit 1 on learners", n)
+		return fmt.Sprintf("an operator restarts the etcd of %s with a limit of one learner", n)
 	case evResize:
 		if w.resized != 0 {
 			return "an operator resizes the cluster back"
