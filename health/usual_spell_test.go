@@ -134,8 +134,11 @@ func TestItIsUrgentWhileHalfOfTheNewestWritesAreNoticeablySlow(t *testing.T) {
 		span, latency time.Duration
 		urgent        bool
 	}{
-		{20 * time.Second, 9 * ms, false}, {9 * time.Second, 12 * ms, false}, {12 * time.Second, 12 * ms, true},
-		{9 * time.Second, ms, true}, {12 * time.Second, ms, false},
+		{20 * time.Second, 9 * ms, false},
+		{9 * time.Second, 12 * ms, false},
+		{12 * time.Second, 12 * ms, true},
+		{9 * time.Second, ms, true},
+		{12 * time.Second, ms, false},
 	} {
 		if b.each(c.span, c.latency); b.result.Urgent != c.urgent {
 			t.Errorf("after %s of writes that take %s: urgent: %t", c.span, c.latency, b.result.Urgent)

@@ -86,7 +86,9 @@ func TestAnAgentRequestsTheDefragmentationOfItsOwnMemberWhenItIsWorthIt(t *testi
 		"a newer minor version is installed": {false, []func(v *View){full, func(v *View) {
 			v.Self.Etcd = Version{Major: 3, Minor: 7, Patch: 3}
 		}}},
-		"the installed version is unknown":        {false, []func(v *View){full, func(v *View) { v.Self.Etcd = Version{} }}},
+		"the installed version is unknown": {false, []func(v *View){full, func(v *View) {
+			v.Self.Etcd = Version{}
+		}}},
 		"the size is unknown":                     {false, []func(v *View){sized(0, 0)}},
 		"the part in use is unknown":              {false, []func(v *View){sized(800, 0)}},
 		"the part in use is larger than the file": {false, []func(v *View){sized(2000, 2001)}},

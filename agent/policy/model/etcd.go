@@ -150,7 +150,8 @@ func (w *world) learnerAt() int {
 	return -1
 }
 
-// add applies a MemberAddAsLearner. A late call is subject only to the checks that every member makes when it applies the entry.
+// add applies a MemberAddAsLearner. A late call is subject only to the checks that every member makes when it applies
+// the entry.
 func (w *world) add(i int, late bool) {
 	if w.refusesAdd(i, late) != accepted {
 		return
