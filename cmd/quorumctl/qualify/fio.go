@@ -127,8 +127,8 @@ func inTime(run func() ([]byte, error), bound time.Duration) ([]byte, error) {
 	}
 }
 
-// runFio runs fio in a directory and returns its output. It interrupts fio after length+grace or when ctx ends, and kills
-// it after grace again. It signals the process group, because fio works in child processes.
+// runFio runs fio in a directory and returns its output. It interrupts fio after length+grace or when ctx ends, and
+// kills it after grace again. It signals the process group, because fio works in child processes.
 func runFio(ctx context.Context, path, dir string, length, grace time.Duration) ([]byte, error) {
 	at, err := fioPlace(dir)
 	if err != nil {
