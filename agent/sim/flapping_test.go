@@ -88,7 +88,7 @@ func TestAnEjectedHostThatRejoinsAtOnceIsFound(t *testing.T) {
 		Mistake: Mistake{config: func(c *config.Config) { c.Repair.CleanFor = 0 }},
 		trouble: func(w *world, _ time.Duration) { w.away(w.hosts[0], 15*time.Minute) },
 	})
-	if r.Breach == nil || !strings.Contains(r.Breach.Text, "after it was ejected") {
+	if r.Breach == nil || !strings.Contains(r.Breach.Text, "after ejection number") {
 		t.Errorf("breach: %v", r.Breach)
 	}
 }
