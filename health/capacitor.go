@@ -19,9 +19,9 @@ var checkCapacitor = advice{
 	limit: Limit{Of: "drives under etcd's data whose capacitors have failed", Unit: "drives"},
 	code:  CapacitorFailed,
 	title: "The power-loss protection of a drive under etcd's data has failed.",
-	meaning: "A power cut loses writes that the drive has acknowledged, unless it now flushes each one, which is " +
-		"slow. A member that forgets writes breaks the cluster's guarantees. A host without a voter does not become " +
-		"one.",
+	meaning: "In a power cut the drive loses writes that it has acknowledged, unless it has fallen back to flushing " +
+		"each one, which is slow. A member that forgets writes breaks the cluster's guarantees. While this lasts, " +
+		"a host that is not a voter does not become one.",
 	remedy: "check 'smartctl -x /dev/NAME'; replace the drive, on a voter after " +
 		"'quorumctl maintenance on --reason …'",
 	measure: func(a advice, at *track) evidence {

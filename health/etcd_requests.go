@@ -103,12 +103,17 @@ func (q *requests) absent() string {
 	return q.why()
 }
 
-func (q *requests) report(v *Assessment) { v.Figures.Requests = q.seen }
+func (q *requests) report(v *Assessment) {
+	v.Figures.Requests, v.Answers = q.seen, q.seen.Known && q.seen.Hung == 0
+}
 
 func (q *requests) text() string {
 	switch s := q.seen; {
 	case !s.Known:
 		return q.why()
+	case s.Hung == 0 && q.track.State == Stalled:
+		return fmt.Sprintf("the local member has answered all requests for %s, limit %s",
+			show((q.now - q.hung).Truncate(time.Second)), show(requestsWell))
 	case s.Hung == 0:
 		return "the local member answers requests"
 	}
@@ -125,9 +130,8 @@ func (q *requests) stalledText() string {
 	if s.Others == 1 {
 		serve = "1 other voter serves"
 	}
-	return fmt.Sprintf("a %s through %s's etcd has not finished for %s (%s in a row, limit %d); %s without it, "+
-		"limit %d", what, s.Host, show(s.For.Truncate(time.Second)), plural(s.Hung, "request"), requestsHung, serve,
-		s.Needed)
+	return fmt.Sprintf("%s's etcd has answered no request for %s (%s in a row, the last a %s); %s without it, and %d "+
+		"must", s.Host, show(s.For.Truncate(time.Second)), plural(s.Hung, "request"), what, serve, s.Needed)
 }
 
 // stalls reports whether the member hangs while the others do not. The others must be a quorum without it: otherwise
@@ -165,7 +169,7 @@ func (q *requests) transitions() []rule {
 			[]State{Stalled},
 			OK, "", "the local member answers all requests for " + show(requestsWell),
 			when(func() bool {
-				return q.seen.Known && q.now-q.hung >= q.track.patience(OK, requestsWell, q.now)
+				return q.seen.Known && q.now-q.hung >= requestsWell
 			}, q.text), true,
 		},
 	}

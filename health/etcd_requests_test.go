@@ -63,11 +63,20 @@ func TestAHungMemberIsStalledAndOnlyLosesLeadership(t *testing.T) {
 	b := withChecks(t)
 	b.etcd.Requests = unanswered(2, 2)
 	b.look()
-	const want = "a write through n2's etcd has not finished for 12 s (2 requests in a row, limit 2); 2 other voters " +
-		"serve without it, limit 2"
+	const want = "n2's etcd has answered no request for 12 s (2 requests in a row, the last a write); 2 other voters " +
+		"serve without it, and 2 must"
 	if v := b.result; v.State != Stalled || v.Code != EtcdStalled || v.Text != want || v.Gates != Leadership ||
 		v.OnlySlowWrites(Leadership) {
 		t.Errorf("got %+v", v)
+	}
+	if !b.result.OnlyStalledRequests(Leadership) || b.result.Answers {
+		t.Errorf("while it hangs: %+v", b.result)
+	}
+	b.etcd.Requests = answering()
+	b.look()
+	if v := b.result; v.State != Stalled || !v.Answers || !v.OnlyStalledRequests(Leadership) ||
+		!strings.Contains(v.Text, "has answered all requests for ") {
+		t.Errorf("once it answers: %+v", v)
 	}
 	const refused = "etcd refuses a request: no space"
 	b.etcd.Requests = RequestsReading{Absent: refused}
@@ -193,8 +202,8 @@ func TestTheTextNamesTheRequestThatHangs(t *testing.T) {
 	r := unanswered(3, 1)
 	r.Writes = false
 	q := &requests{track: &track{}, seen: r}
-	const want = "a linearizable read through n2's etcd has not finished for 12 s (3 requests in a row, limit 2); 1 " +
-		"other voter serves without it, limit 2"
+	const want = "n2's etcd has answered no request for 12 s (3 requests in a row, the last a linearizable read); 1 " +
+		"other voter serves without it, and 2 must"
 	if got := q.text(); got != want {
 		t.Errorf("got  %s\nwant %s", got, want)
 	}

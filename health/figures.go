@@ -57,7 +57,8 @@ func (f *fsync) report(v *Assessment) {
 	if f.track.State == Warm || f.track.State == Slow {
 		_, trips := f.tripped()
 		v.SlowNow = trips || f.track.State == Slow && !v.Recovers
-		v.Habitual = f.compared.usualSpell() && f.compared.p90 < f.limits.outlier()
+		v.Habitual = f.compared.usualSpell() && f.compared.p90 < min(f.limits.outlier(), habitualMost) &&
+			float64(f.compared.p50) < leaveBy*float64(highestRung*f.compared.usual)
 	}
 	to := &v.Figures
 	to.WAL, to.Direct = f.laneFigures(f.lanes[LaneWAL], f.sorted[LaneWAL]),

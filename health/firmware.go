@@ -89,8 +89,8 @@ var checkFirmwareSoon = advice{
 	code:   FirmwareDefectSoon,
 	title:  "The firmware of a drive under etcd's data makes it fail within days.",
 	meaning: "At a certain number of power-on hours the drive fails, and its data is lost. Drives that were put into " +
-		"service together fail together, and they may be those of several voters. A host without a voter does not " +
-		"become one.",
+		"service together fail together, and they may be those of several voters. While this lasts, a host that " +
+		"is not a voter does not become one.",
 	remedy: "install the fixed firmware now, on one host at a time, after 'quorumctl maintenance on --reason …'; " +
 		"save a snapshot first ('quorumctl snapshot save')",
 	measure: func(a advice, at *track) evidence {

@@ -25,10 +25,10 @@ var checkFlushes = advice{
 	code:  FlushesDisabled,
 	title: "Flushes are disabled for etcd's data.",
 	meaning: "A power cut loses writes that etcd has confirmed. A member that forgets writes breaks the cluster's " +
-		"guarantees. While this lasts, a host without a voter does not get one.",
-	remedy: "mount without nobarrier ('mount -o remount,barrier=1 DIR'); write 'write back' to " +
-		"/sys/block/NAME/queue/write_cache. If a battery or capacitors protect the cache, set " +
-		"disk.protectedCache: true and reload quorumd",
+		"guarantees. While this lasts, a host that is not a voter does not become one.",
+	remedy: "remove nobarrier or barrier=0 from /etc/fstab, and remount ('mount -o remount,barrier DIR'); or write " +
+		"'write back' to /sys/block/NAME/queue/write_cache, at every boot with a udev rule. If a battery or " +
+		"capacitors protect the cache, set disk.protectedCache: true and reload quorumd",
 	measure: lists(0, time.Minute, listed{
 		bad:  "flushes are disabled for etcd's data",
 		well: "no setting disables flushes for etcd's data",

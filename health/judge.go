@@ -40,6 +40,8 @@ type Assessment struct {
 	// Habitual means that the disk is WARM or SLOW because of a spell that its own past explains: at this hour its
 	// writes usually take as long, for as long as now. No past explains that a tenth of the writes is very slow.
 	Habitual bool
+	// Answers means that etcd has answered the newest request through the local member.
+	Answers bool
 	// Urgent means that at least half of the writes of the last 20 s took longer than [Thresholds.FsyncWarm], and
 	// longer than twice the usual time.
 	Urgent bool

@@ -191,7 +191,7 @@ func (c *comparison) recall(memory []byte, at, now time.Duration) error {
 	if err := strictly(memory, &m); err != nil {
 		return err
 	}
-	possible := m.Rung >= 0 && m.Rung <= 32 && len(m.Episodes) <= tailsKept
+	possible := m.Rung >= 0 && m.Rung <= highestRung && len(m.Episodes) <= tailsKept
 	if !possible || !past(at, append(m.Episodes, m.Since, m.LastSlow)...) {
 		return errImpossible
 	}

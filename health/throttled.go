@@ -14,8 +14,8 @@ var checkThrottled = advice{
 	limit:  Limit{Of: "minutes above the drive's own temperature limits", Unit: "a day"},
 	code:   DriveThrottled,
 	title:  "A drive under etcd's data was too hot.",
-	meaning: "Above its own temperature limits it throttles itself, which makes writes slower, and above the " +
-		"critical one it may shut down.",
+	meaning: "Above its warning temperature a drive may throttle itself, which makes writes slower. Above its " +
+		"critical temperature it may also shut down.",
 	remedy: "check fans, filters, the air inlet and the heat sink of the drive; 'sensors' lists all temperatures",
 	measure: errorCounts(counters{
 		span: day,

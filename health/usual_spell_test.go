@@ -53,6 +53,14 @@ func TestASlowSpellThatThePastDoesNotExplainIsNotHabitual(t *testing.T) {
 			t.Errorf("%s: habitual", name)
 		}
 	}
+	worst := compared(t, ms)
+	for _, rung := range Rungs() {
+		worst.j.compared.history.AddSpell(worst.wall.Add(worst.now), rung, 30*time.Minute)
+	}
+	worst.j.compared.learned()
+	if worst.each(5*time.Minute, 400*ms); worst.result.Habitual {
+		t.Error("a habit of 32 times explains 400 times")
+	}
 	b := compared(t, 14*ms)
 	if b.each(5*time.Minute, 115*ms); b.result.Habitual || b.disk() != Slow {
 		t.Errorf("without such a habit: %s, habitual: %t", b.disk(), b.result.Habitual)

@@ -50,8 +50,8 @@ func declareWearOut(c *comparison) declaration {
 		},
 		code:  DriveWearsOut,
 		title: "A drive under etcd's data wears out within months.",
-		meaning: "At the present rate its rated endurance is used up soon. It then works for a while; in the end it " +
-			"rejects writes.",
+		meaning: "At the present rate its rated endurance is used up soon. A drive may outlast it, but may also " +
+			"reject writes at any time after it.",
 		remedy: "plan its replacement; 'iotop -ao' shows which programs write, and 'smartctl -A /dev/NAME' how " +
 			"worn it is",
 		measure: func(a advice, at *track) evidence {
@@ -128,8 +128,8 @@ func (w *DriveWear) wearsOut(hours int) string {
 	if days > wearAdvises {
 		return ""
 	}
-	return fmt.Sprintf("%d %% of its rated endurance is used, %d %% more than %d days of operation ago; at this rate, "+
-		"all of it will be used in %d days, limit %d days", w.Used, grown, span/24, days, wearAdvises)
+	return fmt.Sprintf("%d %% of its rated endurance is used, %d percentage points more than %d days of operation "+
+		"ago; at this rate, all of it will be used in %d days, limit %d days", w.Used, grown, span/24, days, wearAdvises)
 }
 
 // check returns an error if the numbers are impossible.

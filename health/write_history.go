@@ -77,7 +77,14 @@ const (
 )
 
 // Rungs are the multiples of the usual write time that a [History] distinguishes.
-func Rungs() []int { return []int{2, 3, 4, 6, 8, 12, 16, 24, 32} }
+func Rungs() []int { return []int{2, 3, 4, 6, 8, 12, 16, 24, highestRung} }
+
+const (
+	// highestRung is the highest multiple that a habit may reach: no past explains clearly slower writes.
+	highestRung = 32
+	// habitualMost is the time from which no past explains that the slowest tenth of the writes takes so long.
+	habitualMost = 500 * time.Millisecond
+)
 
 // Add adds the median and the 90th percentile of a minute's writes.
 func (h *History) Add(at time.Time, median, p90 time.Duration) {

@@ -3,7 +3,10 @@
 
 package health
 
-import "time"
+import (
+	"slices"
+	"time"
+)
 
 // Writes describes how long the probe's writes take now, mainly by their mean, because that is how long clients of a
 // leader wait. A median hides slow writes, and the slowest write of a minute is a matter of chance. There are means of
@@ -55,12 +58,20 @@ func (f *fsync) writes() Writes {
 // OnlySlowWrites reports whether there are findings with the given gate, and all of them are about slow writes, not
 // about writes that hang or fail.
 func (v Assessment) OnlySlowWrites(what Gate) bool {
+	return v.only(what, DiskFsyncWarm, DiskFsyncSlow, DiskSlowerThanPeers)
+}
+
+// OnlyStalledRequests reports whether there is a finding with the given gate, and it is that etcd answers no requests.
+func (v Assessment) OnlyStalledRequests(what Gate) bool { return v.only(what, EtcdStalled) }
+
+// only reports whether there are findings with the given gate, and all of them have one of these codes.
+func (v Assessment) only(what Gate, codes ...Code) bool {
 	found := false
 	for _, f := range v.Findings {
 		if f.Gates&what == 0 {
 			continue
 		}
-		if f.Code != DiskFsyncWarm && f.Code != DiskFsyncSlow && f.Code != DiskSlowerThanPeers {
+		if !slices.Contains(codes, f.Code) {
 			return false
 		}
 		found = true

@@ -52,7 +52,7 @@ func AgainstDowngrade(v View, version string) *Refusal {
 		return &Refusal{Wrong, "", version + " is not a version", "name a patch version, such as 3.6.16"}
 	case to.minor().Less(Version{Major: 3, Minor: 5}): // the job exists since 3.6
 		return conflicts(VersionIncompatible, "etcd cannot be downgraded to "+to.minorText(),
-			"downgrade to 3.5 at most")
+			"3.5 is the oldest version to which it can be")
 	case !v.Limits.AllowUnsafe && !to.Safe():
 		return conflicts(VersionUnsafe, "etcd "+to.String()+" has known faults in membership changes",
 			"choose the newest patch of "+to.minorText())
@@ -71,7 +71,7 @@ func AgainstDowngrade(v View, version string) *Refusal {
 				"version at a time", m.label(), m.Version), "downgrade to "+is.before().minorText()+" first")
 		}
 		if h, present := v.hostOf(m); !present || !h.Manage {
-			return conflicts("", "no quorumd that may act runs on the host of "+m.label()+
+			return conflicts("", "quorumd does not run in mode manage on the host of "+m.label()+
 				", so the downgrade could not be completed", "set mode: manage there, and start quorumd")
 		}
 	}
@@ -150,7 +150,7 @@ func againstEnabling(v View) string {
 	}
 	for m := range v.Cluster.passing() {
 		if !m.Standby {
-			return m.label() + " is a learner that joins"
+			return m.label() + " is a learner that is still joining"
 		}
 	}
 	for _, m := range v.Cluster.Members {
@@ -190,7 +190,7 @@ func downgradeAwaited(v View) (string, bool) {
 		return text, true
 	}
 	if left := v.loweredIn(to); left > 0 {
-		return fmt.Sprintf("etcd lowers the cluster version to %s, which takes up to %s while every member answers",
+		return fmt.Sprintf("etcd is lowering the cluster version to %s: up to %s more, if every member answers",
 			to.minorText(), durationfmt.Seconds(left)), true
 	}
 	newer := v.newerThan(to)

@@ -58,10 +58,10 @@ func TestADowngradeStartsOnlyIfEveryMemberCanFollow(t *testing.T) {
 			"3.6.16", func(v *View) { v.Hosts[1].Health = health.Slow }, "is SLOW",
 		},
 		"an agent only observes": {
-			"3.6.16", func(v *View) { v.Hosts[1].Manage = false }, "no quorumd that may act",
+			"3.6.16", func(v *View) { v.Hosts[1].Manage = false }, "does not run in mode manage",
 		},
 		"an agent is gone": {
-			"3.6.16", func(v *View) { v.Hosts = v.Hosts[:2] }, "no quorumd that may act",
+			"3.6.16", func(v *View) { v.Hosts = v.Hosts[:2] }, "does not run in mode manage",
 		},
 		"an operation is in flight": {
 			"3.6.16", func(v *View) { v.Op = &Op{HostName: "n4"} }, "of n4 is in flight",
@@ -129,8 +129,8 @@ func TestAHostIsTakenDownForADowngradeOnlyWhenTheOlderEtcdCanStart(t *testing.T)
 	}{
 		"every member is ready":         {func(*View) {}, ""},
 		"no job is enabled":             {noJob, "is not enabled yet"},
-		"the job was enabled just now":  {func(v *View) { v.Cluster.Job.For = 5 * time.Second }, "takes up to 10s"},
-		"a member answered just now":    {func(v *View) { v.Cluster.Members[2].LiveFor = 0 }, "takes up to 15s"},
+		"the job was enabled just now":  {func(v *View) { v.Cluster.Job.For = 5 * time.Second }, "up to 10s more"},
+		"a member answered just now":    {func(v *View) { v.Cluster.Members[2].LiveFor = 0 }, "up to 15s more"},
 		"a storage version is newer":    {storage(1, "3.7.0"), "that of n2 is 3.7"},
 		"a storage version is unknown":  {storage(1, ""), "that of n2 is unknown"},
 		"the job has another target":    {func(v *View) { v.Cluster.Job = jobTo("3.5.0") }, "is not enabled yet"},

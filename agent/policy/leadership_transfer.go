@@ -158,10 +158,10 @@ func leadsBadly(v View) bool {
 }
 
 // UnfitToLead reports whether a host with that health state should not lead. Slow writes that are usual at this hour do
-// not rule that out, unless writes hang.
+// not rule that out, unless writes hang. Nor does an etcd that answers requests again: a transfer would come too late.
 func UnfitToLead(h Health) bool {
 	usual := h.Habitual && h.SlowWrites && !hangs(h.State)
-	return (h.State == health.Warm || Unhealthy(h.State)) && h.blocks(health.Leadership) && !usual
+	return (h.State == health.Warm || Unhealthy(h.State)) && h.blocks(health.Leadership) && !usual && !h.AnswersAgain
 }
 
 // UnfitNow reports whether a host should not lead for another reason than writes that are fast again.

@@ -143,6 +143,19 @@ func TestALeaderWhoseWritesAreFastAgainKeepsLeading(t *testing.T) {
 	}
 }
 
+func TestALeaderWhoseEtcdAnswersAgainKeepsLeading(t *testing.T) {
+	t.Parallel()
+	v := slowLeader()
+	v.Health.State, v.Hosts[0].Health, v.Health.SlowWrites = health.Stalled, health.Stalled, false
+	if d := Decide(v); d.Step.Kind != StepLeaderStepsDown {
+		t.Fatalf("while it hangs: %+v", d)
+	}
+	v.Health.AnswersAgain = true
+	if d := Decide(v); d.Step.Kind != StepNone || UnfitNow(v.Health) {
+		t.Errorf("once it answers: %+v", d)
+	}
+}
+
 func TestAVoterPublishesFiguresWhileAnotherVoterAsks(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {

@@ -231,6 +231,8 @@ type Health struct {
 	SlowWrites bool
 	// FastAgain reports that the writes are fast again, although the health state has not improved yet.
 	FastAgain bool
+	// AnswersAgain reports that only ETCD_STALLED keeps this host from leading, and that etcd answers requests again.
+	AnswersAgain bool
 	// Habitual reports that the disk's own past explains the slow writes: they are usual at this hour.
 	Habitual bool
 	// Urgent reports that most of the newest writes take so long that clients notice at once.

@@ -95,7 +95,7 @@ func (a *app) operationReleaseCommand() *cobra.Command {
 	var req control.ReleaseRequest
 	cmd := a.prints(&cobra.Command{
 		Use:   "release --force --reason TEXT",
-		Short: "Release an operation so that the next one can begin",
+		Short: "Release the operation of a host that is off or repaired",
 		Long: "Delete the record of the current operation, so that the next one can begin. Make sure first that its\n" +
 			"host is powered off or repaired: a host that does not respond may still continue its operation.",
 		Example: examples("quorumctl operation show",

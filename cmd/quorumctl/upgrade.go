@@ -125,12 +125,12 @@ func (a *app) upgradeAbortCommand() *cobra.Command {
 	cmd := a.prints(&cobra.Command{
 		Use:   "abort [--command NAME --reason TEXT]",
 		Short: "Abort the upgrade; with --command, roll it back",
-		Long: "Abort the upgrade or downgrade: no further host's turn comes, and it cannot be resumed. A host whose\n" +
-			"turn has come continues and comes back. quorumd cancels etcd's downgrade job if quorumd has\n" +
+		Long: "Abort the upgrade or downgrade: no further host is taken down, and it cannot be resumed. A host that\n" +
+			"is already in its turn finishes it. quorumd cancels etcd's downgrade job if quorumd has\n" +
 			"enabled it.\n" +
-			"Without --command the upgraded hosts keep the new version. With --command, then start a rollout\n" +
-			"that brings them back to the version of the oldest member: the program installs that version while\n" +
-			"etcd is stopped. This is possible until the last member runs the new version. With --dry-run, show\n" +
+			"Without --command the upgraded hosts keep the new version. After an upgrade, --command then starts\n" +
+			"a rollout that brings them back to the version of the oldest member: the program installs that\n" +
+			"version while etcd is stopped. This is possible until the last member runs the new version. With --dry-run, show\n" +
 			"the steps and change nothing.",
 		Example: examples("quorumctl upgrade abort",
 			"quorumctl upgrade abort --command reinstall-etcd --reason 'too slow' --dry-run",
