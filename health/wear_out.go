@@ -129,7 +129,8 @@ func (w *DriveWear) wearsOut(hours int) string {
 		return ""
 	}
 	return fmt.Sprintf("%d %% of its rated endurance is used, %d percentage points more than %d days of operation "+
-		"ago; at this rate, all of it will be used in %d days, limit %d days", w.Used, grown, span/24, days, wearAdvises)
+		"ago; at this rate, all of it will be used in %d days, limit %d days",
+		w.Used, grown, span/24, days, wearAdvises)
 }
 
 // check returns an error if the numbers are impossible.

@@ -50,8 +50,8 @@ func wearEdges() []edge {
 
 func TestADriveThatWearsOutWithinMonthsIsFoundAtTheRateOfTheLastMonth(t *testing.T) {
 	t.Parallel()
-	const soon = "nvme0 (W1): 91 % of its rated endurance is used, 3 percentage points more than 30 days of operation " +
-		"ago; at this rate, all of it will be used in 90 days, limit 90 days"
+	const soon = "nvme0 (W1): 91 % of its rated endurance is used, 3 percentage points more than 30 days of " +
+		"operation ago; at this rate, all of it will be used in 90 days, limit 90 days"
 	for what, c := range map[string]struct {
 		lives func(*bench)
 		want  string

@@ -130,8 +130,8 @@ func (a *app) upgradeAbortCommand() *cobra.Command {
 			"enabled it.\n" +
 			"Without --command the upgraded hosts keep the new version. After an upgrade, --command then starts\n" +
 			"a rollout that brings them back to the version of the oldest member: the program installs that\n" +
-			"version while etcd is stopped. This is possible until the last member runs the new version. With --dry-run, show\n" +
-			"the steps and change nothing.",
+			"version while etcd is stopped. This is possible until the last member runs the new version. With\n" +
+			"--dry-run, show the steps and change nothing.",
 		Example: examples("quorumctl upgrade abort",
 			"quorumctl upgrade abort --command reinstall-etcd --reason 'too slow' --dry-run",
 			"quorumctl upgrade abort --command reinstall-etcd --reason 'too slow'"),
