@@ -155,7 +155,7 @@ func (q *requests) transitions() []rule {
 		{
 			[]State{Stalled},
 			OK, "", "etcd was started again, or does not run",
-			func() (string, bool) { return "the etcd that did not answer has ended", q.restarted() }, true,
+			func() (string, bool) { return "the etcd that did not answer has ended", q.restarted() }, false,
 		},
 		{[]State{Stalled}, OK, "", "the requests prove nothing for " + show(requestsSilent), q.silent, false},
 		{
@@ -170,7 +170,7 @@ func (q *requests) transitions() []rule {
 			OK, "", "the local member answers all requests for " + show(requestsWell),
 			when(func() bool {
 				return q.seen.Known && q.now-q.hung >= requestsWell
-			}, q.text), true,
+			}, q.text), false, // recovery time does not double: hosts whose etcd hangs at times would never lead
 		},
 	}
 }

@@ -50,17 +50,21 @@ var checkFlushes = advice{
 
 // unflushed lists the settings that disable flushes. A drive needs none if its own test shows that its capacitors work.
 func (p place) unflushed(drives []Drive) (wrong []string) {
-	unprotected := false
+	leaves, protected := 0, 0
 	for _, leaf := range p.Chain {
-		if !leaf.Leaf() || slices.ContainsFunc(drives, func(d Drive) bool { return d.is(leaf) && d.protected() }) {
+		if !leaf.Leaf() {
 			continue
 		}
-		unprotected = true
+		leaves++
+		if slices.ContainsFunc(drives, func(d Drive) bool { return d.is(leaf) && d.protected() }) {
+			protected++
+			continue
+		}
 		if leaf.Cache == "write through" && strings.HasPrefix(leaf.OwnCache, "write back") {
 			wrong = append(wrong, leaf.Name+" has a write cache that the kernel does not flush (queue/write_cache)")
 		}
 	}
-	if p.FileSystem.Unsafe != "" && unprotected {
+	if p.FileSystem.Unsafe != "" && (leaves == 0 || protected < leaves) {
 		wrong = append(wrong, fmt.Sprintf("the %s of %s is mounted with %s, which disables flushes",
 			p.FileSystem.Type, p.of, p.FileSystem.Unsafe))
 	}

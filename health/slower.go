@@ -298,11 +298,15 @@ func (r *climb) needs(c *comparison) time.Duration {
 	return max(hold, r.explained(c))
 }
 
-// explained returns how long a spell the disk's habits at this hour explain. It caches the result, which changes only
-// with the hour or the history.
+// explained returns how long a spell the disk's habits explain, at the hour in which this one began. It caches the
+// result, which changes only with that hour or the history.
 func (r *climb) explained(c *comparison) time.Duration {
-	if hour := c.wall.UTC().Hour() + 1; hour != r.habitHour {
-		r.habit, r.habitHour = time.Duration(habitTimes*float64(c.history.Longest(c.wall, r.rung))), hour
+	began := c.wall
+	if r.since != 0 {
+		began = r.began
+	}
+	if hour := began.UTC().Hour() + 1; hour != r.habitHour {
+		r.habit, r.habitHour = time.Duration(habitTimes*float64(c.history.Longest(began, r.rung))), hour
 	}
 	return r.habit
 }

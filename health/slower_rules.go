@@ -132,7 +132,7 @@ func (c *comparison) measured() string {
 	}
 	text := fmt.Sprintf("%s writes take %s%.2g× as long as its own in the last week (%s now, %s then), for %s", whose,
 		c.timesOthers(), float64(c.p50)/float64(max(c.usual, 1)), show(c.p50), show(c.usual), show(c.now-since))
-	if longest := c.history.Longest(c.wall, rung); longest > 0 {
+	if longest := c.history.Longest(c.wall.Add(since-c.now), rung); longest > 0 {
 		return text + fmt.Sprintf("; at this hour that never lasted over %s", show(longest))
 	}
 	return text + "; at this hour that did not happen in the last week"

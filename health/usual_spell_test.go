@@ -40,6 +40,24 @@ func TestAUsualSpellIsHabitualUntilItsSlowWritesNoLongerCount(t *testing.T) {
 	}
 }
 
+func TestASpellIsUsualAtTheHourInWhichItBegan(t *testing.T) {
+	t.Parallel()
+	b := compared(t, 14*ms)
+	early := b.wall.Add(b.now).Truncate(time.Hour).Add(10 * time.Minute)
+	b.wall = early.Add(-b.now) // the spell begins early in its hour, and lasts into the second one after it
+	for _, rung := range Rungs() {
+		if rung <= 8 {
+			for day := range 3 {
+				addSpell(&b.j.compared.history.Days[day].Found, early.Add(-50*time.Minute), rung, 110*time.Minute)
+			}
+		}
+	}
+	b.j.compared.learned()
+	if b.each(115*time.Minute, 115*ms); !b.result.Habitual {
+		t.Errorf("in its second hour: %s, habitual: %t", b.disk(), b.result.Habitual)
+	}
+}
+
 func TestASlowSpellThatThePastDoesNotExplainIsNotHabitual(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct{ span, latency time.Duration }{

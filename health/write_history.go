@@ -254,10 +254,15 @@ func lowerRung(rung int) int {
 }
 
 // scheduled returns the longest spell of a scheduled job that runs at the given hour, one hour before or one hour
-// after; 0 if there is none.
+// after; 0 if there is none. In the first days it must have run on every complete day: today's spell alone shows no
+// schedule.
 func (h *History) scheduled(hour, rung int) time.Duration {
 	longest, days := 0, 0
-	for _, d := range h.Days {
+	counting, complete := h.Days, len(h.Days)-1
+	if complete < scheduleDays {
+		counting = h.Days[:max(0, complete)]
+	}
+	for _, d := range counting {
 		if len(d.Found) == 0 || len(d.Found) > scheduleHours {
 			continue
 		}
@@ -266,7 +271,7 @@ func (h *History) scheduled(hour, rung int) time.Duration {
 			longest, days = max(longest, that), days+1
 		}
 	}
-	if days < min(scheduleDays, max(1, len(h.Days)-1)) {
+	if days < min(scheduleDays, complete) {
 		return 0
 	}
 	return time.Duration(longest) * time.Second

@@ -90,6 +90,24 @@ func TestAFindingThatRecursAtOneHourIsAScheduledJob(t *testing.T) {
 	}
 }
 
+func TestTodaysOwnFindingIsNoScheduledJob(t *testing.T) {
+	t.Parallel()
+	at := time.Date(2026, 11, 16, 3, 0, 0, 0, time.UTC)
+	for complete := range 3 {
+		h := History{Days: make([]Day, complete+1)}
+		addSpell(&h.Days[complete].Found, at, 8, 30*time.Minute)
+		if got := h.Longest(at, 8); got != 0 {
+			t.Errorf("after %d complete days: %s", complete, got)
+		}
+		for i := range complete {
+			addSpell(&h.Days[i].Found, at, 8, 20*time.Minute)
+		}
+		if got := h.Longest(at, 8); complete > 0 && got != 20*time.Minute {
+			t.Errorf("after %d complete days with such findings: %s", complete, got)
+		}
+	}
+}
+
 func TestAClockThatJumpsForgetsNoDay(t *testing.T) {
 	t.Parallel()
 	h := historyOf(ms, 0)

@@ -11,7 +11,7 @@ import (
 // If the configuration allows it, an agent requests the defragmentation of its own member. Such a request differs from
 // an operator's only in its origin: it waits in the same queue, under the same vetoes and the same lock. The agent
 // makes the request only when the operation could begin at once, so that it delays no other request, and withdraws a
-// request that has not begun when its occasion has passed.
+// request that has not begun when its trigger no longer applies.
 
 const (
 	// defragSpare is the free space, in bytes, that a defragmentation needs in addition to the data in use.
@@ -41,18 +41,18 @@ type AutomaticDefrag struct {
 	DueFor time.Duration // for how long a defragmentation has been due: see DefragDue
 }
 
-// defragOccasion declares a situation in which an agent requests the defragmentation of its own member.
-type defragOccasion struct {
+// defragTrigger declares a situation in which an agent requests the defragmentation of its own member.
+type defragTrigger struct {
 	allowed func(v View) bool     // the configuration and the time allow it
 	worth   func(d Database) bool // it frees enough space
 	every   time.Duration         // the minimum time since the last request ended
 	text    string
 }
 
-// defragOccasions returns the occasions in order of precedence. Close to the quota, the restart of one member costs
+// defragTriggers returns the triggers in order of precedence. Close to the quota, the restart of one member costs
 // less than the NOSPACE alarm would.
-func defragOccasions() []defragOccasion {
-	return []defragOccasion{
+func defragTriggers() []defragTrigger {
+	return []defragTrigger{
 		{
 			allowed: func(v View) bool { return v.Space.Automatic.Windows || v.Space.Remediate },
 			worth: func(d Database) bool {
@@ -71,10 +71,10 @@ func defragOccasions() []defragOccasion {
 	}
 }
 
-// defragOccasion returns the first occasion to defragment this host's member, if the last request ended long enough ago
+// defragTrigger returns the first trigger to defragment this host's member, if the last request ended long enough ago
 // for it. If the data in use fills the quota, there is none: only deleted keys or a larger quota would help. There is
 // none either while another minor version of etcd is installed than the one that runs: the restart would be an upgrade.
-func (v View) defragOccasion(ended time.Duration) (o defragOccasion, found bool) {
+func (v View) defragTrigger(ended time.Duration) (o defragTrigger, found bool) {
 	m, listed := v.member()
 	d := m.Database
 	switch {
@@ -82,25 +82,25 @@ func (v View) defragOccasion(ended time.Duration) (o defragOccasion, found bool)
 		!listed || !m.Live || d.InUse <= 0 || d.InUse > d.Size || d.exceeds(d.InUse, overPercent),
 		!v.Self.Etcd.Known() || v.Self.Etcd.minor() != m.Version.minor(),
 		!v.Data.FreeKnown || v.Data.Free < uint64(d.InUse)+defragSpare:
-		return defragOccasion{}, false
+		return defragTrigger{}, false
 	}
-	for _, o := range defragOccasions() {
+	for _, o := range defragTriggers() {
 		if o.allowed(v) && o.worth(d) && ended >= o.every {
 			return o, true
 		}
 	}
-	return defragOccasion{}, false
+	return defragTrigger{}, false
 }
 
 // DefragDue reports whether a defragmentation of this host's member is due that no one has requested.
 func DefragDue(v View) bool {
-	_, due := v.defragOccasion(v.Space.Automatic.Ended)
+	_, due := v.defragTrigger(v.Space.Automatic.Ended)
 	return due && v.Asked == nil
 }
 
 // automaticDefrag requests the defragmentation of this host's member if it is due and could begin now.
 func automaticDefrag(v View) RequestNote {
-	o, due := v.defragOccasion(v.Space.Automatic.Ended)
+	o, due := v.defragTrigger(v.Space.Automatic.Ended)
 	if !due || v.Space.Automatic.DueFor < v.defragPatience() || !v.HostsFresh || v.Pause != nil ||
 		v.cannotRead(RecordPause) || v.cannotRead(RecordRollout) || v.cannotRead(RecordLock) {
 		return RequestNote{}
@@ -130,12 +130,12 @@ func (v View) defragPatience() time.Duration {
 }
 
 // withdrawn reports whether this agent requested the defragmentation by itself, its operation has not begun, and the
-// occasion has passed. Then the host is not taken down, even before its disk records that the request is withdrawn.
+// trigger no longer applies. Then the host is not taken down, even before its disk records that the request is withdrawn.
 func withdrawn(v View) bool {
 	if v.Asked == nil || !v.Asked.Automatic || !notBegun(v) {
 		return false
 	}
-	_, found := v.defragOccasion(Never)
+	_, found := v.defragTrigger(Never)
 	return !found
 }
 

@@ -138,7 +138,7 @@ func ended(ago time.Duration) func(v *View) {
 	return func(v *View) { v.Space.Automatic.Ended = ago }
 }
 
-func TestARequestForADefragmentationIsWithdrawnWhenItsOccasionHasPassed(t *testing.T) {
+func TestARequestForADefragmentationIsWithdrawnWhenItsTriggerNoLongerApplies(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		want   bool

@@ -80,7 +80,7 @@ func AgainstDowngrade(v View, version string) *Refusal {
 	}
 	if voters, live := v.Cluster.Counts(); !mayStop(voters, live-1) {
 		return conflicts(QuorumAtRisk, spareText(voters)+", so no host would be taken down",
-			"quorumctl cluster resize 3")
+			"quorumctl cluster resize changes the number of voters: it must be odd, and at least 3")
 	}
 	if len(v.newerThan(to)) == 0 {
 		return conflicts("", "no member runs a newer minor version than "+to.minorText(),
@@ -276,29 +276,10 @@ func DowngradePlan(v View, hosts []RolloutHost, version string) (steps []PlanSte
 			"no host can join"))
 	}
 	steps = append(steps, v.planStep("quorumd waits until the storage version of every member is "+to.minorText()))
-	v.Cluster.Members = slices.Clone(v.Cluster.Members)
-	steps = append(steps, planned(v, hosts, func(h RolloutHost, add func(string)) {
-		i := slices.IndexFunc(v.Cluster.Members, func(m Member) bool { return m.PeerURL == h.PeerURL })
-		switch {
-		case h.Skipped:
-			return
-		case i < 0:
-			add(h.Name + ": the command runs; the host has no member")
-			return
-		}
-		is := v.Cluster.Members[i].Version
-		v.Cluster.Members[i].Version = to
-		leaderMoves(v, h, add)
-		add(fmt.Sprintf("%s: etcd %s stops, the command runs, and etcd starts as %s", h.Name, is, to))
-	})...)
+	nothing := func(View, Version, func(string)) {}
+	steps = append(steps, versionSteps(v, hosts, to, nothing, nothing)...)
 	if job {
 		steps = append(steps, v.planStep("etcd ends the downgrade job within seconds, and hosts can join again"))
 	}
 	return steps
-}
-
-// planStep returns a step of a plan that takes no host down.
-func (v View) planStep(text string) PlanStep {
-	voters, live := v.Cluster.Counts()
-	return PlanStep{Text: text, Voters: voters, Tolerance: Tolerance(voters, live)}
 }

@@ -41,11 +41,8 @@ func planned(v View, hosts []RolloutHost, each func(h RolloutHost, add func(text
 	order := slices.SortedStableFunc(slices.Values(hosts), func(a, b RolloutHost) int {
 		return cmp.Or(cmp.Compare(rank(a), rank(b)), cmp.Compare(a.Name, b.Name))
 	})
-	voters, live := v.Cluster.Counts()
 	for _, h := range order {
-		each(h, func(text string) {
-			steps = append(steps, PlanStep{Text: text, Voters: voters, Tolerance: Tolerance(voters, live)})
-		})
+		each(h, func(text string) { steps = append(steps, v.planStep(text)) })
 	}
 	return steps
 }

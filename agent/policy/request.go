@@ -21,7 +21,7 @@ const (
 	RequestTooNew                  // a rollout has reached this host, but this agent does not know the rollout's work
 	RequestRecalled                // record on disk that the request's work is called off
 	RequestDefrag                  // request the defragmentation of this host's own member
-	RequestWithdrawn               // delete this agent's own request, whose occasion has passed
+	RequestWithdrawn               // delete this agent's own request, whose trigger no longer applies
 )
 
 // RequestNote is a change of this host's request on its disk.

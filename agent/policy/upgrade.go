@@ -177,9 +177,35 @@ func RaisesVersion(v View, version string) bool { return v.raises(ParseVersion(v
 // fault tolerance of a step is the one after it; while etcd of a voter is stopped, it is one less.
 func UpgradePlan(v View, hosts []RolloutHost, version string, hold bool) (steps []PlanStep) {
 	to := ParseVersion(version)
-	v.Cluster.Members = slices.Clone(v.Cluster.Members)
 	raises := v.raises(to)
-	steps = planned(v, hosts, func(h RolloutHost, add func(string)) {
+	before := func(v View, was Version, add func(string)) {
+		if hold && raises && !v.raises(to) {
+			add(fmt.Sprintf("the rollout pauses; up to this point every host can be rolled back to etcd %s; "+
+				"quorumctl upgrade resume continues", was.minorText()))
+		}
+	}
+	after := func(v View, _ Version, add func(string)) {
+		if raises && !v.raises(to) {
+			add("the cluster version becomes " + to.minorText() + " within seconds: no member can be rolled back")
+			raises = false
+		}
+	}
+	steps = versionSteps(v, hosts, to, before, after)
+	if raises {
+		steps = append(steps, v.planStep("the cluster version is not raised: other members still run an etcd older "+
+			"than "+to.minorText()))
+	}
+	return steps
+}
+
+// versionSteps returns the steps in which the members get another version, host by host in the order of a rollout.
+// before and after add the steps around those of a host, in the view in which its member has the version; was is the
+// one that it had.
+func versionSteps(v View, hosts []RolloutHost, to Version,
+	before, after func(v View, was Version, add func(string)),
+) []PlanStep {
+	v.Cluster.Members = slices.Clone(v.Cluster.Members)
+	return planned(v, hosts, func(h RolloutHost, add func(string)) {
 		i := slices.IndexFunc(v.Cluster.Members, func(m Member) bool { return m.PeerURL == h.PeerURL })
 		switch {
 		case h.Skipped:
@@ -188,29 +214,13 @@ func UpgradePlan(v View, hosts []RolloutHost, version string, hold bool) (steps 
 			add(h.Name + ": the command runs; the host has no member")
 			return
 		}
-		m := v.Cluster.Members[i]
+		was := v.Cluster.Members[i].Version
 		v.Cluster.Members[i].Version = to
-		last := raises && !v.raises(to)
-		if last && hold {
-			add(fmt.Sprintf("the rollout pauses; up to this point every host can be rolled back to etcd %s; "+
-				"quorumctl upgrade resume continues", m.Version.minorText()))
-		}
+		before(v, was, add)
 		leaderMoves(v, h, add)
-		add(fmt.Sprintf("%s: etcd %s stops, the command runs, and etcd starts as %s", h.Name, m.Version, to))
-		if last {
-			add("the cluster version becomes " + to.minorText() + " within seconds: no member can be rolled back")
-			raises = false
-		}
+		add(fmt.Sprintf("%s: etcd %s stops, the command runs, and etcd starts as %s", h.Name, was, to))
+		after(v, was, add)
 	})
-	if raises {
-		voters, live := v.Cluster.Counts()
-		steps = append(steps, PlanStep{
-			Text: fmt.Sprintf("the cluster version is not raised: other members still run an etcd older than %s",
-				to.minorText()),
-			Voters: voters, Tolerance: Tolerance(voters, live),
-		})
-	}
-	return steps
 }
 
 // lastToUpgrade returns why an upgrade does not take this host down yet, because its member is the last one with the

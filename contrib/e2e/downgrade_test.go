@@ -21,7 +21,7 @@ func TestMatrixDowngrade(t *testing.T) {
 	chain := []string{"v3.7", "v3.6", "v3.5"}
 	for _, v := range chain {
 		if !slices.Contains(versions(), v) {
-			t.Skipf("without etcd %s", v)
+			t.Skipf("needs etcd %s in QUORUMD_ETCD_VERSIONS, which make test-matrix sets", v)
 		}
 	}
 	w := upgradeWorld(t, 4, chain[0], chain[1:]...)

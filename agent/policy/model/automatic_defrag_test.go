@@ -18,7 +18,7 @@ func (s defragScope) explore() (string, int) {
 	}.explore()
 }
 
-func TestAgentsRequestDefragmentationsOnlyOnTheirOccasionsInAnyOrderOfEvents(t *testing.T) {
+func TestAgentsRequestDefragmentationsOnlyWhenATriggerAppliesInAnyOrderOfEvents(t *testing.T) {
 	t.Parallel()
 	for _, s := range []defragScope{
 		{files: [defragHosts]fileState{fragmented, nearlyFull, compact}, faults: 2},
@@ -40,7 +40,7 @@ func TestEveryMistakeInRequestingDefragmentationsBreaksItsPromise(t *testing.T) 
 		"the time of the last one is ignored":           "not again too soon",
 		"a restarted agent has forgotten the last one":  "not again too soon",
 		"the data in use is ignored":                    "nothing is requested that frees too little",
-		"a request outlasts its window":                 "none begins after its occasion",
+		"a request outlasts its window":                 "none begins once its trigger no longer applies",
 		"another host's lock and operation are ignored": "one member at a time is down",
 		"hosts in the queue are ignored":                "no request while another host waits",
 		"the lock is never free":                        "every worthwhile defragmentation is done",

@@ -82,26 +82,7 @@ func (s defragScope) initial() defragWorld {
 }
 
 func (s defragScope) view(w *defragWorld, h int) policy.View {
-	me, name := w.hosts[h], hostName(h)
-	v := policy.View{
-		Self: policy.Self{
-			ID: name, Name: name, PeerURL: name, Mode: policy.Manage, Drives: true, Etcd: etcdVersion(),
-			DataMount: mount, MemberID: memberID(h), ClusterID: clusterID,
-		},
-		Target: policy.Target{Voters: defragHosts, Configured: defragHosts}, Limits: limits(), IdleFor: ages,
-		Unit: policy.Unit{State: policy.UnitActive, Since: ages, Ran: true, EnvReady: true, SinceStart: policy.Never},
-		Data: policy.Data{
-			State: policy.DataMember, ClusterID: clusterID, MemberID: memberID(h), Free: 1 << 40, FreeKnown: true,
-			Mount: mount,
-		},
-		Health: policy.Health{State: health.OK, Qualified: true}, Clock: policy.Clock{Known: true},
-		Bootstrap: policy.Bootstrap{Done: true, Listed: true, LastCluster: clusterID},
-		Cluster: policy.Cluster{
-			Reachable: true, Listed: true, Fresh: true, ID: clusterID, ExpectedID: clusterID, StableFor: ages,
-			DBSize: 1 << 20, Intact: true, Roomy: true,
-		},
-		HostsFresh: true, Lock: policy.Lock{Known: true, Token: tokenNow},
-	}
+	me, v := w.hosts[h], voterView(h, defragHosts)
 	v.Space.Automatic = policy.AutomaticDefrag{
 		Windows: true, DueFor: long(bit(me.due)), Ended: [...]time.Duration{ages, 2 * time.Hour, 0}[me.ended],
 	}
@@ -183,11 +164,11 @@ func (s defragScope) change(v *policy.View) {
 func (s defragScope) act(w *defragWorld, h int) {
 	g := &w.hosts[h]
 	d := policy.Decide(s.view(w, h))
-	occasion := g.file == nearlyFull || g.file == fragmented && w.open
+	trigger := g.file == nearlyFull || g.file == fragmented && w.open
 	switch d.Notes.Request.Change {
 	case policy.RequestDefrag:
-		w.breaks(!occasion && g.file != fragmented, "nothing is requested that frees too little")
-		w.breaks(!occasion, "only in a window, or at 90 % of the quota")
+		w.breaks(!trigger && g.file != fragmented, "nothing is requested that frees too little")
+		w.breaks(!trigger, "only in a window, or at 90 % of the quota")
 		w.breaks(g.ended == momentsAgo || g.ended == hoursAgo && g.file != nearlyFull, "not again too soon")
 		for i, other := range w.hosts {
 			w.breaks(i != h && !other.down && other.asked, "no request while another host waits")
@@ -205,7 +186,7 @@ func (s defragScope) act(w *defragWorld, h int) {
 		w.lock = -1
 	case policy.StepBeginCycle:
 		w.breaks(w.op >= 0 || w.lock != h, "one member at a time is down")
-		w.breaks(!occasion, "none begins after its occasion")
+		w.breaks(!trigger, "none begins once its trigger no longer applies")
 		w.op = h
 	}
 }

@@ -83,22 +83,8 @@ func (w *downgradeWorld) running() (n int) {
 func (w *downgradeWorld) starts(h int) bool { return !w.hosts[h].old || w.lower && w.hosts[h].lowered }
 
 func (s downgradeScope) view(w *downgradeWorld, h int) policy.View {
-	me, name := w.hosts[h], hostName(h)
-	v := policy.View{
-		Self: policy.Self{
-			ID: name, Name: name, PeerURL: "http://" + name + ":2380", Mode: policy.Manage, Drives: true,
-			Etcd: newMinor, DataMount: mount, MemberID: memberID(h), ClusterID: clusterID,
-		},
-		Target: policy.Target{Voters: downgradeHosts, Configured: downgradeHosts}, Limits: limits(), IdleFor: ages,
-		Unit: policy.Unit{State: policy.UnitInactive, Since: ages, Ran: true, EnvReady: true, SinceStart: policy.Never},
-		Data: policy.Data{
-			State: policy.DataMember, ClusterID: clusterID, MemberID: memberID(h), Free: 1 << 40, FreeKnown: true,
-			Mount: mount,
-		},
-		Health: policy.Health{State: health.OK, Qualified: true}, Clock: policy.Clock{Known: true},
-		Bootstrap: policy.Bootstrap{Done: true, Listed: true, LastCluster: clusterID},
-		Cluster:   policy.Cluster{ExpectedID: clusterID},
-	}
+	me, v := w.hosts[h], voterView(h, downgradeHosts)
+	v.Self.Etcd, v.Unit.State = newMinor, policy.UnitInactive
 	if me.old {
 		v.Self.Etcd = oldMinor
 	}
@@ -112,19 +98,13 @@ func (s downgradeScope) view(w *downgradeWorld, h int) policy.View {
 		v.Asked = &asked
 	}
 	if w.running() < 2 {
-		v.Cluster.Error = "no voter answers"
-		return v
-	}
-	v.Cluster = policy.Cluster{
-		Reachable: true, Listed: true, Fresh: true, ID: clusterID, ExpectedID: clusterID, StableFor: ages,
-		DBSize: 1 << 20, Intact: true, Roomy: true,
+		return withoutQuorum(v)
 	}
 	if w.job {
 		v.Cluster.Job = policy.DowngradeJob{Enabled: true, Target: minorOf(oldMinor), For: long(bit(w.long))}
 	} else {
 		v.Cluster.Job.For = long(bit(w.off))
 	}
-	v.HostsFresh, v.Lock = true, policy.Lock{Known: true, Token: tokenNow}
 	for i := range w.hosts {
 		s.addHost(&v, w, h, i)
 	}
@@ -163,10 +143,9 @@ func (s downgradeScope) view(w *downgradeWorld, h int) policy.View {
 func (s downgradeScope) addHost(v *policy.View, w *downgradeWorld, h, i int) {
 	g := &w.hosts[i]
 	m := policy.Member{
-		ID: memberID(i), Name: hostName(i), PeerURL: "http://" + hostName(i) + ":2380", Live: g.runs,
-		Leader: g.runs && i == w.leader, Version: newMinor, Storage: minorOf(newMinor), LagKnown: g.runs,
-		LiveFor:   long(bit(g.runs)),
-		SteadyFor: long(bit(g.runs)),
+		ID: memberID(i), Name: hostName(i), PeerURL: hostName(i), Live: g.runs, Leader: g.runs && i == w.leader,
+		Version: newMinor, Storage: minorOf(newMinor), LagKnown: g.runs,
+		LiveFor: long(bit(g.runs)), SteadyFor: long(bit(g.runs)),
 	}
 	if g.old {
 		m.Version = oldMinor

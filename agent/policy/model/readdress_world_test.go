@@ -114,26 +114,9 @@ func (w *readdressWorld) leads() int {
 }
 
 func (s readdressScope) view(w *readdressWorld, h int) policy.View {
-	me, name := w.hosts[h], hostName(h)
+	me, v := w.hosts[h], voterView(h, readdressHosts)
 	quorum := w.running() >= 2
-	v := policy.View{
-		Self: policy.Self{
-			ID: name, Name: name, PeerURL: s.url(h, me.reg), Mode: policy.Manage, Drives: true,
-			Etcd: etcdVersion(), DataMount: mount, MemberID: memberID(h), ClusterID: clusterID,
-		},
-		Target: policy.Target{Voters: readdressHosts, Configured: readdressHosts}, Limits: limits(), IdleFor: ages,
-		Unit: policy.Unit{
-			State: policy.UnitInactive, Since: ages, Ran: true, EnvReady: me.envReady,
-			SinceStart: policy.Never,
-		},
-		Data: policy.Data{
-			State: policy.DataMember, ClusterID: clusterID, MemberID: memberID(h), Free: 1 << 40, FreeKnown: true,
-			Mount: mount,
-		},
-		Health: policy.Health{State: health.OK, Qualified: true}, Clock: policy.Clock{Known: true},
-		Bootstrap: policy.Bootstrap{Done: true, Listed: true, LastCluster: clusterID},
-		Cluster:   policy.Cluster{ExpectedID: clusterID},
-	}
+	v.Self.PeerURL, v.Unit.State, v.Unit.EnvReady = s.url(h, me.reg), policy.UnitInactive, me.envReady
 	if me.runs {
 		v.Unit.State = policy.UnitActive
 	}
@@ -146,8 +129,7 @@ func (s readdressScope) view(w *readdressWorld, h int) policy.View {
 		v.Asked = &asked
 	}
 	if !quorum {
-		v.Cluster.Error = "no voter answers"
-		return v
+		return withoutQuorum(v)
 	}
 	v.Self.PeerFiles = policy.PeerFiles{Configured: me.configured, Checked: true}
 	if me.unfit {
@@ -156,11 +138,6 @@ func (s readdressScope) view(w *readdressWorld, h int) policy.View {
 	if me.conf != me.reg {
 		v.Self.NewPeerURL = s.url(h, me.conf)
 	}
-	v.Cluster = policy.Cluster{
-		Reachable: true, Listed: true, Fresh: true, ID: clusterID, ExpectedID: clusterID, StableFor: ages,
-		DBSize: 1 << 20, Intact: true, Roomy: true,
-	}
-	v.HostsFresh, v.Lock = true, policy.Lock{Known: true, Token: tokenNow}
 	for i := range w.hosts {
 		g := &w.hosts[i]
 		m := policy.Member{

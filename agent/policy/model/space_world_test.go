@@ -61,29 +61,11 @@ func (s spaceScope) initial() spaceWorld {
 }
 
 func (s spaceScope) view(w *spaceWorld, h int) policy.View {
-	me, name := w.hosts[h], hostName(h)
-	v := policy.View{
-		Self: policy.Self{
-			ID: name, Name: name, PeerURL: hostName(h), Mode: policy.Manage, Drives: true, Etcd: etcdVersion(),
-			DataMount: mount, MemberID: memberID(h), ClusterID: clusterID,
-		},
-		Target: policy.Target{Voters: spaceHosts, Configured: spaceHosts}, Limits: limits(), IdleFor: ages,
-		Unit: policy.Unit{State: policy.UnitActive, Since: ages, Ran: true, EnvReady: true, SinceStart: policy.Never},
-		Data: policy.Data{
-			State: policy.DataMember, ClusterID: clusterID, MemberID: memberID(h), Free: 1 << 40, FreeKnown: true,
-			Mount: mount,
-		},
-		Health: policy.Health{State: health.OK, Qualified: true}, Clock: policy.Clock{Known: true},
-		Bootstrap: policy.Bootstrap{Done: true, Listed: true, LastCluster: clusterID},
-		Cluster: policy.Cluster{
-			Reachable: true, Listed: true, Fresh: true, ID: clusterID, ExpectedID: clusterID, StableFor: ages,
-			DBSize: 1 << 20, Intact: !w.corrupt, Roomy: !w.alarm,
-		},
-		HostsFresh: true, Lock: policy.Lock{Known: true, Token: tokenNow},
-		Space: policy.Space{
-			Remediate: true, Permits: w.permits, PermitsFor: long(bit(me.waited)), RoomyFor: long(bit(!w.alarm)),
-			Mine: long(bit(me.permit)), Keep: 1, Compacted: policy.Never, Defragmenting: memberOrNone(me.awaits),
-		},
+	me, v := w.hosts[h], voterView(h, spaceHosts)
+	v.Cluster.Intact, v.Cluster.Roomy = !w.corrupt, !w.alarm
+	v.Space = policy.Space{
+		Remediate: true, Permits: w.permits, PermitsFor: long(bit(me.waited)), RoomyFor: long(bit(!w.alarm)),
+		Mine: long(bit(me.permit)), Keep: 1, Compacted: policy.Never, Defragmenting: memberOrNone(me.awaits),
 	}
 	if me.compacted {
 		v.Space.Compacted = time.Hour

@@ -7,7 +7,42 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+
+	"github.com/quorumd/quorumd/agent/policy"
+	"github.com/quorumd/quorumd/health"
 )
+
+// voterView returns the view of host h, a voter of a cluster with that many voters in which nothing is wrong. The worlds
+// add the members and the hosts, and change what differs.
+func voterView(h, voters int) policy.View {
+	name := hostName(h)
+	return policy.View{
+		Self: policy.Self{
+			ID: name, Name: name, PeerURL: name, Mode: policy.Manage, Drives: true, Etcd: etcdVersion(),
+			DataMount: mount, MemberID: memberID(h), ClusterID: clusterID,
+		},
+		Target: policy.Target{Voters: voters, Configured: voters}, Limits: limits(), IdleFor: ages,
+		Unit: policy.Unit{State: policy.UnitActive, Since: ages, Ran: true, EnvReady: true, SinceStart: policy.Never},
+		Data: policy.Data{
+			State: policy.DataMember, ClusterID: clusterID, MemberID: memberID(h), Free: 1 << 40, FreeKnown: true,
+			Mount: mount,
+		},
+		Health: policy.Health{State: health.OK, Qualified: true}, Clock: policy.Clock{Known: true},
+		Bootstrap: policy.Bootstrap{Done: true, Listed: true, LastCluster: clusterID},
+		Cluster: policy.Cluster{
+			Reachable: true, Listed: true, Fresh: true, ID: clusterID, ExpectedID: clusterID, StableFor: ages,
+			DBSize: 1 << 20, Intact: true, Roomy: true,
+		},
+		HostsFresh: true, Lock: policy.Lock{Known: true, Token: tokenNow},
+	}
+}
+
+// withoutQuorum returns the view if no voter answers.
+func withoutQuorum(v policy.View) policy.View {
+	v.Cluster = policy.Cluster{ExpectedID: clusterID, Error: "no voter answers"}
+	v.HostsFresh, v.Lock = false, policy.Lock{}
+	return v
+}
 
 // worlds are the states of a small world of its own, apart from the scopes of the model.
 type worlds[W comparable] struct {
