@@ -21,6 +21,7 @@ func TestDisabledFlushesPreventAJoinUnlessTheCacheIsProtected(t *testing.T) {
 			}
 		}
 	}
+	unnamed := func(b *bench) { b.devices.Chain = b.devices.Chain[:1] }
 	vouched := func(b *bench) { b.protected = true }
 	const mount = "the ext4 of etcd's data is mounted with nobarrier, which disables flushes"
 	const drive = "sda has a write cache that the kernel does not flush (queue/write_cache)"
@@ -39,7 +40,7 @@ func TestDisabledFlushesPreventAJoinUnlessTheCacheIsProtected(t *testing.T) {
 		"capacitors that pass their test":        {[]func(*bench){forced, tested("sda")}, ""},
 		"capacitors of both drives":              {[]func(*bench){noFlush, tested("sda", "sdb")}, ""},
 		"capacitors of only one drive":           {[]func(*bench){noFlush, tested("sda")}, mount},
-		"a drive that the kernel does not name":  {[]func(*bench){noFlush, func(b *bench) { b.devices.Chain = b.devices.Chain[:1] }}, mount},
+		"a drive that the kernel does not name":  {[]func(*bench){noFlush, unnamed}, mount},
 		"capacitors of a drive elsewhere":        {[]func(*bench){forced, tested("sdz")}, drive},
 		"an operator vouches for the protection": {[]func(*bench){noFlush, forced, vouched}, ""},
 	} {

@@ -130,7 +130,8 @@ func (v View) defragPatience() time.Duration {
 }
 
 // withdrawn reports whether this agent requested the defragmentation by itself, its operation has not begun, and the
-// trigger no longer applies. Then the host is not taken down, even before its disk records that the request is withdrawn.
+// trigger no longer applies. Then the host is not taken down, even before its disk records that the request is
+// withdrawn.
 func withdrawn(v View) bool {
 	if v.Asked == nil || !v.Asked.Automatic || !notBegun(v) {
 		return false

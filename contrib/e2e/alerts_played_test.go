@@ -384,8 +384,9 @@ func waitingRules(t *testing.T) map[string]waitingRule {
 const playedHead = `# Alert tests: faults and the alerts they raise
 
 This table shows which alerts fire for each fault on a real cluster: agents, etcd, Debian's Prometheus and
-Alertmanager, with the rules and the ` + "`alertmanager.yaml`" + ` from the packages. ` + "`make test-alerts UPDATE=1`" + `
-injects the faults and writes this page. ` + "`make test-alerts`" + ` fails if another alert fires, or if one is missing.
+Alertmanager, with the rules and the ` + "`alertmanager.yaml`" + ` from the packages.
+` + "`make test-alerts UPDATE=1`" + ` injects the faults and writes this page. ` + "`make test-alerts`" + `
+fails if another alert fires, or if one is missing.
 
 - *for* is how long the rule waits as shipped; *for, in the test* is its shorter wait in the test.
 - *fires after* is the time from the fault until Alertmanager notifies, with the shorter waits.

@@ -12,8 +12,8 @@ import (
 	"github.com/quorumd/quorumd/health"
 )
 
-// voterView returns the view of host h, a voter of a cluster with that many voters in which nothing is wrong. The worlds
-// add the members and the hosts, and change what differs.
+// voterView returns the view of host h, a voter of a cluster with that many voters in which nothing is wrong. The
+// worlds add the members and the hosts, and change what differs.
 func voterView(h, voters int) policy.View {
 	name := hostName(h)
 	return policy.View{
