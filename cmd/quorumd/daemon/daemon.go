@@ -125,7 +125,7 @@ func Run(ctx context.Context, opt Options) error {
 			SinceRenewal: parts.etcd.SinceRenewal, Requests: parts.etcd, Spool: spoolReader(conf),
 		},
 		Now: sinceBoot, Wall: wall, Logger: log,
-		Stepping: opt.Stepping, Rounded: readiness(notifier, log),
+		Stepping: opt.Stepping, Rounded: notifySystemd(notifier, log),
 	}
 	if exchange != nil { // a nil pointer in the interface would not compare equal to nil
 		options.BootstrapAnswers = exchange

@@ -14,9 +14,9 @@ import (
 	"github.com/quorumd/quorumd/systemd"
 )
 
-// readiness returns a function for the end of a round. It notifies systemd that the loop is alive and, after the first
-// round, that the agent is ready.
-func readiness(notifier *systemd.Notifier, log *slog.Logger) func(policy.Decision, health.Assessment) {
+// notifySystemd returns a function for the end of a round. It notifies systemd that the loop is alive and, after the
+// first round, that the agent is ready.
+func notifySystemd(notifier *systemd.Notifier, log *slog.Logger) func(policy.Decision, health.Assessment) {
 	var once sync.Once
 	return func(d policy.Decision, v health.Assessment) {
 		text := fmt.Sprintf("%s, health %s", d.Role, v.State)
