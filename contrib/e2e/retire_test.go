@@ -73,17 +73,24 @@ func votersAndSpares(t *testing.T, spares int) *world {
 	w.start()
 	w.bootstrap()
 	w.within(3*formation, "three vote", func() bool { return w.has(3, 0) && !w.busy() })
-	w.hosts[0].observes("n1 sees three live voters", 3)
-	_, others := w.split()
-	for _, spare := range others {
-		w.eventually(spare.Options.Name+" is ready to join", func() bool {
-			s, ok := w.hosts[0].status()
-			return ok && slices.ContainsFunc(s.Hosts, func(h control.HostRecord) bool {
-				return h.Name == spare.Options.Name && h.Role == policy.RoleSpare && h.Rank > 0
-			})
-		})
-	}
+	w.observesReadySpares(3, spares)
 	return w
+}
+
+// observesReadySpares waits until n1 observes that many live voters, and that many spares that are ready to join.
+func (w *world) observesReadySpares(voters, spares int) {
+	w.t.Helper()
+	w.hosts[0].observes("n1 observes all voters", voters)
+	w.eventually("the spares are ready to join", func() bool {
+		s, ok := w.hosts[0].status()
+		ready := 0
+		for _, h := range s.Hosts {
+			if h.Role == policy.RoleSpare && h.Rank > 0 {
+				ready++
+			}
+		}
+		return ok && ready == spares
+	})
 }
 
 // split returns the hosts that vote, the leader first, and the others.

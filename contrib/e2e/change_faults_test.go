@@ -1,0 +1,258 @@
+// Copyright The quorumd Authors
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build nightly
+
+package e2e
+
+import (
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/quorumd/quorumd/agent/control"
+	"github.com/quorumd/quorumd/agent/policy"
+	"github.com/quorumd/quorumd/agent/record"
+	"github.com/quorumd/quorumd/contrib/testbed"
+)
+
+// plannedChange is a change that operators ask for.
+type plannedChange struct {
+	name           string
+	voters, spares int // before the change
+	after          int // voters after the change
+	steps          []string
+	// prepare makes the change possible. It returns the hosts that may take the steps, and how to ask for the change.
+	prepare func(w *world) (actors []*host, ask func())
+	// undo asks the host for the opposite. An answer that it is too late is fine.
+	undo func(w *world, by *host)
+	// undone is the number of voters after an undo; 0 if it is after.
+	undone int
+	// complete reports whether the change, or its undoing, has ended; nil if the number of voters shows it.
+	complete func(w *world) bool
+}
+
+// joining are the steps with which a host becomes a voter, and leaving those with which a voter leaves.
+var (
+	joining = []string{"begin-join", "add-learner", "start-unit", "promote"}
+	leaving = []string{"begin-leave", "set-phase/removing", "remove-member"}
+)
+
+func plannedChanges() []plannedChange {
+	return []plannedChange{
+		{
+			name: "three voters become five", voters: 3, spares: 2, after: 5, undone: 3, steps: joining,
+			prepare: func(w *world) ([]*host, func()) {
+				voters, spares := w.split()
+				return spares, func() { voters[0].mustResize(control.ResizeRequest{Voters: 5}) }
+			},
+			undo: undoResize(3),
+		},
+		{
+			name: "five voters become three", voters: 5, after: 3, undone: 5, steps: leaving,
+			prepare: func(w *world) ([]*host, func()) {
+				return w.hosts, func() { w.hosts[0].mustResize(control.ResizeRequest{Voters: 3}) }
+			},
+			undo: undoResize(5),
+		},
+		{
+			name: "the leader is retired", voters: 3, spares: 1, after: 3, steps: slices.Concat(joining, leaving),
+			prepare: func(w *world) ([]*host, func()) {
+				voters, spares := w.split()
+				return []*host{voters[0], spares[0]}, func() { voters[1].mustRetire(voters[0].Options.Name) }
+			},
+			undo: func(_ *world, by *host) {
+				s, ok := by.status()
+				if ok && len(s.Retired) > 0 {
+					_, _ = by.retire(control.RetireRequest{Host: s.Retired[0].Name, Undo: true})
+				}
+			},
+			complete: func(w *world) bool {
+				s, ok := w.hosts[1].status()
+				return ok && !slices.ContainsFunc(s.Retired, func(r control.Retired) bool {
+					return r.State != control.RetiredLeft
+				})
+			},
+		},
+		{
+			name: "a peer URL changes", voters: 3, after: 3,
+			steps:   []string{"begin-cycle", "update-member", "take-down", "write-environment", "start-unit"},
+			prepare: prepareReaddress,
+			undo:    func(_ *world, by *host) { _ = by.setRollout(record.RolloutAborted) },
+			complete: func(w *world) bool {
+				ended := w.hosts[0].rolloutIs(record.RolloutDone) || w.hosts[0].rolloutIs(record.RolloutAborted)
+				return ended && w.connected() == nil
+			},
+		},
+	}
+}
+
+func undoResize(voters int) func(w *world, by *host) {
+	return func(_ *world, by *host) { _, _ = by.resize(control.ResizeRequest{Voters: voters}) }
+}
+
+// prepareReaddress configures another URL for a follower: that of a second proxy in front of the same port.
+func prepareReaddress(w *world) ([]*host, func()) {
+	voters, _ := w.split()
+	h, by := voters[1], voters[0]
+	h.peerProxy = testbed.NewProxy(w.t, address(h.Options.ListenPeerURL))
+	h.stop()
+	h.Options.PeerURL = "http://" + h.peerProxy.Addr()
+	must(w.t, h.WriteConfig())
+	w.start(h)
+	w.eventually("the host reports the changed URL", func() bool {
+		return h.reports(policy.HostConflict, "readdress "+h.Options.Name)
+	})
+	return []*host{h}, func() {
+		if refused := by.readdress(h.Options.Name); refused != "" {
+			w.t.Fatal(refused)
+		}
+	}
+}
+
+// setRollout pauses, resumes or aborts the rollout. It returns the reason if the request is refused.
+func (h *host) setRollout(state string) string {
+	h.w.t.Helper()
+	_, refused := ask(h, state, h.Client.SetRollout)
+	return refused
+}
+
+// changeFault is a fault while the agent of one host, actor, has just taken a step of a change. by is a voter that
+// takes no part in it.
+type changeFault struct {
+	what           string
+	strike, repair func(w *world, actor, by *host)
+}
+
+func changeFaults(c plannedChange) []changeFault {
+	nothing := func(*world, *host, *host) {}
+	starts := func(w *world, h *host) {
+		if !h.running {
+			w.start(h)
+		}
+	}
+	refuse := func(h *host, yes bool) {
+		h.peerProxy.Set(testbed.Faults{Refuse: yes})
+		h.peerProxy.Reset()
+	}
+	return []changeFault{
+		{
+			"the agent is killed",
+			func(_ *world, actor, _ *host) { actor.kill() },
+			func(w *world, actor, _ *host) { starts(w, actor) },
+		},
+		{
+			"the host loses power",
+			func(_ *world, actor, _ *host) { actor.cutPowerOff() },
+			func(w *world, actor, _ *host) { starts(w, actor) },
+		},
+		{
+			"no member reaches the host's etcd",
+			func(_ *world, actor, _ *host) { refuse(actor, true) },
+			func(_ *world, actor, _ *host) { refuse(actor, false) },
+		},
+		{
+			"another voter loses power",
+			func(_ *world, _, by *host) { by.cutPowerOff() },
+			func(w *world, _, by *host) { starts(w, by) },
+		},
+		{
+			"an operator undoes the change",
+			func(w *world, _, by *host) { c.undo(w, by) },
+			nothing,
+		},
+		{
+			"an operator asks for a restart of another host",
+			func(_ *world, _, by *host) { by.requestWork(policy.WorkRestart) },
+			func(w *world, _, by *host) {
+				w.within(4*formation, "the restart has ended", func() bool { return by.maintenance() == "" })
+			},
+		},
+	}
+}
+
+// TestAPlannedChangeEndsAfterAnyFaultAtAnyStep checks that the cluster reaches the new state unattended, or the old one
+// if the change was undone, that nothing is left over, and that all accesses of clients are linearizable.
+func TestAPlannedChangeEndsAfterAnyFaultAtAnyStep(t *testing.T) {
+	t.Parallel()
+	for _, c := range plannedChanges() {
+		for _, step := range c.steps {
+			for _, f := range changeFaults(c) {
+				t.Run(strings.Join([]string{c.name, "after " + step, f.what}, "/"), func(t *testing.T) {
+					t.Parallel()
+					changeDuringFault(t, c, step, f)
+				})
+			}
+		}
+	}
+}
+
+func changeDuringFault(t *testing.T, c plannedChange, step string, f changeFault) {
+	t.Helper()
+	w := newWorld(t, worldOptions{hosts: c.voters + c.spares, voters: c.voters, proxied: true})
+	w.start()
+	w.bootstrap()
+	w.within(time.Duration(c.voters)*formation, "all voters serve", func() bool {
+		return w.has(c.voters, 0) && !w.busy()
+	})
+	w.waitRolesAgree()
+	w.observesReadySpares(c.voters, c.spares)
+	actors, askFor := c.prepare(w)
+	for _, h := range actors {
+		h.stopAt("after " + step)
+	}
+	registers, err := testbed.StartRegisters(t.Context(), w.listening())
+	must(t, err)
+	defer registers.Close()
+	askFor()
+	w.within(4*formation, "an agent has stopped after "+step, func() bool {
+		return slices.ContainsFunc(actors, (*host).stopped)
+	})
+	actor := actors[slices.IndexFunc(actors, (*host).stopped)]
+	by := w.bystander(actor)
+	t.Logf("%s has stopped after %s: %s (%s)", actor.Options.Name, step, f.what, by.Options.Name)
+	f.strike(w, actor, by)
+	for _, h := range actors {
+		h.resume()
+	}
+	w.never(struckFor, "another voter is removed", func() bool { return w.expelled([]*host{by}) })
+	f.repair(w, actor, by)
+
+	began := time.Now()
+	w.within(8*formation, "the cluster has reached its new or its old state", func() bool {
+		return (w.has(c.after, 0) || c.undone > 0 && strings.Contains(f.what, "undoes") && w.has(c.undone, 0)) &&
+			!w.busy() && (c.complete == nil || c.complete(w))
+	})
+	w.waitRolesAgree()
+	t.Logf("reached %s after the fault", time.Since(began).Round(100*time.Millisecond))
+	voters := c.after
+	if !w.has(voters, 0) {
+		voters = c.undone
+	}
+	w.verify(voters, 0)
+	w.checkHeld()
+	if c.after >= c.voters && w.expelled([]*host{by}) {
+		t.Errorf("%s, which has no part in the change, was removed", by.Options.Name)
+	}
+	for _, h := range w.hosts {
+		if state := h.maintenance(); state != "" {
+			t.Errorf("a request of %s is left: %s", h.Options.Name, state)
+		}
+	}
+	w.linearizable(registers)
+}
+
+// bystander returns a voter that takes no part in the change: it neither acts nor leaves.
+func (w *world) bystander(actor *host) *host {
+	w.t.Helper()
+	for _, h := range w.hosts {
+		s, ok := h.status()
+		leaves := slices.ContainsFunc(s.Retired, func(r control.Retired) bool { return r.Name == h.Options.Name })
+		if ok && h != actor && !leaves && s.Role == policy.RoleVoter && !h.stopped() {
+			return h
+		}
+	}
+	w.t.Fatal("there is no other voter")
+	return nil
+}
