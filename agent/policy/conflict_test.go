@@ -67,7 +67,7 @@ func TestAHostReportsAnotherHostWithItsIdentity(t *testing.T) {
 		},
 		"a member has its name, and another peer URL": {
 			func(v *View) { v.Cluster.Members[1].Name = "n3" },
-			"a member with this host's name has another peer URL, " + peerPrefix + "n2",
+			"a member with this host's name has a different peer URL, " + peerPrefix + "n2",
 		},
 		"its member is registered as it is configured": {
 			func(v *View) {

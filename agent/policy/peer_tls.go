@@ -25,7 +25,7 @@ const (
 	PeerTLSReady   PeerTLS = "ready"
 )
 
-// PeerFiles is what is known about the files that are configured for https between members.
+// PeerFiles is the observed state of the files that are configured for https between members.
 type PeerFiles struct {
 	Configured bool   // a certificate, its key and a CA are configured
 	Checked    bool   // the files were recently read as etcd's user
@@ -37,13 +37,13 @@ func ChecksPeerFiles(s Self) bool { return secured(s.NewPeerURL) && !secured(s.P
 
 // RequestsPeers reports whether a host sends test requests to the https members that an operation asks about.
 // configured reports whether its configuration has a peer certificate; peerURL is the URL of its member. If the URL is
-// https and no certificate is configured, etcd's own unit names one that quorumd does not know. Such a cluster uses
-// https already, so etcd's own connections are proof enough.
+// https and no certificate is configured, etcd's unit names one that quorumd's configuration does not. Such a cluster
+// uses https already, so etcd's own connections are proof enough.
 func RequestsPeers(configured bool, peerURL string) bool { return configured || !secured(peerURL) }
 
-// PeerTLSProblem returns why this host's etcd cannot use https between members as configured, or that this is unknown
-// yet, as right after a restart of the agent; empty if it can, or if that does not matter. The files are checked only
-// before the URL becomes https: they never block the way back.
+// PeerTLSProblem returns why this host's etcd cannot use https between members as configured, or that this has not been
+// checked yet, as right after a restart of the agent; empty if it can, or if that does not matter. The files are
+// checked only before the URL becomes https: they never block the way back.
 func PeerTLSProblem(v View) string {
 	const set = " → set etcd.tls in quorumd.yaml, and reload quorumd"
 	f := v.Self.PeerFiles
@@ -132,7 +132,7 @@ func againstScheme(all []RolloutHost, h RolloutHost) *Refusal {
 		}
 	}
 	if why, remedy := lacksPeerTLS(lacking, unknown); why != "" {
-		return conflicts(PeerTLSMissing, h.Name+" is to have the peer URL "+h.NewPeerURL+", but "+why, remedy)
+		return conflicts(PeerTLSMissing, "the new peer URL of "+h.Name+" is "+h.NewPeerURL+", but "+why, remedy)
 	}
 	return nil
 }

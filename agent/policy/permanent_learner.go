@@ -28,8 +28,9 @@ func (c Cluster) passing() iter.Seq[Member] {
 	}
 }
 
-// learnerLast reports whether this host, which is to become a permanent learner, waits for voters and standbys: they
-// join first, and a voter that is to be replaced is replaced first (giveUp then rolls back a join that has just begun).
+// learnerLast reports whether this host, which is to become a permanent learner, waits for voters and standbys: voters
+// and standbys join first, and a dead or unhealthy voter is replaced first. For such a replacement, giveUp rolls back a
+// join that has just begun.
 func learnerLast(v View) (string, bool) {
 	if target, place := joinTarget(v); !place || target != RoleLearner {
 		return "", false

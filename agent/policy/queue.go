@@ -21,8 +21,8 @@ const QueueLength = 3
 // one in reserve.
 const DownLength = 2
 
-// Queue names the hosts without a member that observe the cluster in every round, since they may have to act. The
-// others rest.
+// Queue names the hosts without a member that observe the cluster in every round, because they may have to act. All
+// other hosts without a member rest: see View.Resting.
 type Queue struct {
 	Hosts int      // how many hosts are present, rounded up by SizeClass
 	Next  []string // IDs of the next spares to join, best first
@@ -129,7 +129,8 @@ func (v View) isOutgoing(h Host) bool {
 	return false
 }
 
-// Next returns the IDs of at most n spares that join next, best first. Only hosts that are not spares call it.
+// Next returns the IDs of at most n spares that join next, best first. It must not be called on a spare, because it
+// uses only published readiness.
 func Next(v View, n int) []string {
 	voters, _ := v.Cluster.Counts()
 	target := RoleVoter
@@ -169,7 +170,7 @@ func askedEarlier(a, b Host) int {
 	return cmp.Or(cmp.Compare(a.AskedAt, b.AskedAt), cmp.Compare(a.ID, b.ID))
 }
 
-// betterLeader reports whether a voter is a better leader than another.
+// betterLeader reports whether voter a, on host ah, is a better leader than voter b, on host bh.
 func betterLeader(a Member, ah Host, b Member, bh Host) bool {
 	wants := func(h Host) int {
 		if h.Wants != "" {

@@ -135,7 +135,7 @@ func TestAConfigurationThatDiffersFromTheSizeIsReported(t *testing.T) {
 		}
 	}
 	want := "cluster.voters is 3 in this host's configuration, and the cluster has been resized to 5: the " +
-		"configuration only counts for a new cluster"
+		"configuration applies only to a new cluster"
 	if text, _ := sizeDiffers(v); text != want {
 		t.Errorf("it says: %s", text)
 	}

@@ -34,7 +34,7 @@ func (v View) retirement(id string) (Retired, bool) {
 	return v.Retired[i], true
 }
 
-// isRetired reports whether a host is retired, or might be: the record of its retirement cannot be read.
+// isRetired reports whether a host is retired, or might be because the record of its retirement cannot be read.
 func (v View) isRetired(id string) bool {
 	_, is := v.retirement(id)
 	return is

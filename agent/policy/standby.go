@@ -17,7 +17,7 @@ import (
 // copy of the database, so the removal waits until a spare is ready.
 
 // standbysDiffer reports whether hosts are configured with different numbers of standbys. Each host decides for itself
-// whether it becomes the standby, so only hosts with 1 do, and no host waits for another one to become it.
+// whether it becomes the standby, so only a host with 1 does, and no host waits for a host with 0 to become it.
 func standbysDiffer(v View) (string, bool) {
 	var with, without []string
 	for _, h := range v.Hosts {

@@ -99,12 +99,14 @@ func (v View) reportedUnhealthy(m Member) (s UnhealthyVoter, why string) {
 }
 
 // passingTimes is the factor by which the grace period is longer for a disk that is only slow. Most such disks become
-// fast again by themselves: a full write cache, a RAID check, a learning battery and a backup take less than an hour.
+// fast again by themselves: a full write cache, a RAID check, a battery learn cycle and a backup take less than an
+// hour.
 const passingTimes = 6
 
 // graceLeft returns for how much longer a host's health state must last before its voter may be replaced. A disk that
-// has become fast again by itself before, for example after a nightly backup, gets 1.5 times that long. A disk that is
-// only slow gets passingTimes the grace period: nothing else indicates a defect, and the voter still keeps up.
+// has become fast again by itself before, for example after a nightly backup, gets 1.5 times the longest time that this
+// took. A disk that is only slow gets passingTimes the grace period: nothing else indicates a defect, and the voter
+// still keeps up.
 func (v View) graceLeft(m Member, h Host) time.Duration {
 	grace := max(v.Limits.UnhealthyGrace, h.HealsAfter+h.HealsAfter/2)
 	if !h.Defective && v.keepsUp(m) {
