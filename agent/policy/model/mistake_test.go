@@ -46,7 +46,7 @@ func TestEveryPromiseIsBrokenByAMistake(t *testing.T) {
 func TestATraceNamesActorsActionsAndViews(t *testing.T) {
 	t.Parallel()
 	for _, m := range Mistakes() {
-		if m.Name != "validity counts from receipt" {
+		if m.Name != "the lock's validity counts from the receipt of the answer" {
 			continue
 		}
 		story := m.Explore(t.Context()).Breach.Trace

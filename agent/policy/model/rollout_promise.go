@@ -27,7 +27,7 @@ func rolloutPromises() map[rolloutBreach]promise {
 		rolloutTwoDown:        {"P1", "a rollout takes down two hosts at once"},
 		rolloutHostTwice:      {"P1", "a rollout takes a host down twice without being resumed"},
 		rolloutNotHalted:      {"P4", "a paused or finished rollout takes a host down"},
-		rolloutLeaderFirst:    {"P2", "a rollout requests the leader's operation while another available host still waits"},
+		rolloutLeaderFirst:    {"P2", "a rollout requests the leader while another available host still waits"},
 		rolloutDoneEarly:      {"P8", "a host or the rollout is recorded as done although it is not"},
 		rolloutWrongVersion:   {"P8", "a rollout continues after a host came back with the wrong version"},
 		rolloutOverwritten:    {"P1", "a rollout record overwrites a concurrent write"},
