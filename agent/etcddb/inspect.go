@@ -36,7 +36,7 @@ type change struct {
 // HashKV for the newest revision. It needs 20 to 40 bytes of memory for each key that existed since the last
 // compaction. progress receives the number of bytes read. An invalid database is an error, never a crash.
 func Inspect(ctx context.Context, file *os.File, progress func(int64)) (c record.Contents, err error) {
-	// The file is mapped, so a read error or a truncation while it is being read causes a fault.
+	// The file is memory-mapped, so a read error or a truncation during the read causes a fault.
 	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
 	defer func() {
 		if caught := recover(); caught != nil {

@@ -113,7 +113,7 @@ func TestChildsOwnFailureIsNotTheExternalChecksResult(t *testing.T) {
 		p.child = []string{"/bin/sh", "-c", "exit 2"}
 	}
 	r := b.until(ctx, "says", reported)
-	if r.Runs != 0 || r.Absent != "its child exited before it could run: exit status 2" {
+	if r.Runs != 0 || r.Absent != "the child process exited before it executed the program: exit status 2" {
 		t.Errorf("%+v", r)
 	}
 	b.settle(end)

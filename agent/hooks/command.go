@@ -16,8 +16,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// namedDirs returns the directories whose programs run one at a time, by name. The name of a command may come from
-// another host. It can only select one of the programs installed on this host.
+// namedDirs maps an occasion to its directory, from which each run selects one program by name. The name of a command
+// may come from a different host, but it can only select a program installed on this host.
 func namedDirs() map[string]string { return map[string]string{Command: "commands.d", Etcd: "etcd.d"} }
 
 // BeginWithin is how long after its request a run may take to begin. A command never starts later, so that the

@@ -69,7 +69,7 @@ func TestHalfClosedClientThatDoesNotReadIsClosedAfterTheBound(t *testing.T) {
 		return true
 	}
 	testbed.Eventually(t, bound, "the client's buffers to be full", full)
-	loop.overdue()
+	loop.resetOverdue()
 	select {
 	case <-ended:
 	case <-time.After(bound):
