@@ -176,7 +176,7 @@ func TestAStartWithoutAListenerHasFailed(t *testing.T) {
 	if st := o.is(Failed, ""); !strings.Contains(st.Result, "has not opened its ports") {
 		t.Errorf("got %+v", st)
 	}
-	o.born = o.last.At + 1 // under an agent that was not running then, it may have run meanwhile
+	o.created = o.last.At + 1 // the service may have run and stopped before this agent started
 	o.is(Inactive, "")
 }
 
