@@ -31,7 +31,7 @@ func TestRolloutEndsWithItsLastHostEvenIfPausedMeanwhile(t *testing.T) {
 			ID: "x", State: state,
 			Hosts: []record.RolloutHost{{ID: "1", State: record.HostDone}, {ID: "2", State: record.HostWaiting}},
 		}
-		also := a.rolledOut(r, policy.Step{Kind: policy.StepEndOp, Outcome: policy.Cycled})
+		also := a.rolloutWrites(r, policy.Step{Kind: policy.StepEndOp, Outcome: policy.Cycled})
 		if len(also) != 1 {
 			t.Fatalf("%s: %d writes", state, len(also))
 		}
@@ -66,7 +66,7 @@ func TestHostsTimeInARolloutStartsAtThePreviousHostsEnd(t *testing.T) {
 			ID: "x", State: record.RolloutRunning, Since: c.since,
 			Hosts: []record.RolloutHost{{ID: "2", State: record.HostWaiting}, {ID: "3", State: record.HostWaiting}},
 		}
-		also := a.rolledOut(r, policy.Step{Kind: policy.StepEndOp, Outcome: policy.Cycled})
+		also := a.rolloutWrites(r, policy.Step{Kind: policy.StepEndOp, Outcome: policy.Cycled})
 		next, err := record.Decode[record.Rollout](also[0].Value)
 		if err != nil || next.Hosts[0].Seconds != 12 || next.Hosts[0].Turn != c.want || !next.Since.Equal(r.Wall) {
 			t.Errorf("%s: %+v, %v", name, next, err)
@@ -107,7 +107,7 @@ func TestRolloutStopsIfItsEndCannotBeWritten(t *testing.T) {
 			State: record.HostWaiting,
 		})
 	}
-	also := a.rolledOut(r, policy.Step{Kind: policy.StepEndOp, Outcome: policy.Cycled})
+	also := a.rolloutWrites(r, policy.Step{Kind: policy.StepEndOp, Outcome: policy.Cycled})
 	if len(also) != 1 {
 		t.Fatalf("%d writes, and it would come to this host again", len(also))
 	}

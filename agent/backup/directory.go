@@ -236,7 +236,7 @@ func (d *Directory) write(ctx context.Context, name string, content io.Reader) e
 	if err != nil {
 		return fmt.Errorf("cannot write into %s: %w", d.path, withRemedy(err, d.path))
 	}
-	to := &behind{file: f, forget: true} // the read-back must come from the disk
+	to := &writeBehind{file: f, forget: true} // the read-back must come from the disk
 	_, err = io.Copy(to, whileWanted{ctx, content})
 	return errors.Join(err, to.sync(), f.Close())
 }

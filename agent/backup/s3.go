@@ -28,10 +28,10 @@ const partSize = 16 << 20
 // tries is how many times a request is tried if it fails for a transient reason.
 const tries = 3
 
-// maxCredentials limits a file of credentials, and maxAuthorities a file of CA certificates, in bytes.
+// maxCredentials limits a file of credentials, and maxCAs a file of CA certificates. Both are in bytes.
 const (
 	maxCredentials = 16 << 10
-	maxAuthorities = 1 << 20
+	maxCAs         = 1 << 20
 )
 
 // S3Options configure access to an S3-compatible store.
@@ -67,7 +67,7 @@ func OpenS3(o S3Options) (*S3, error) {
 	}
 	transport.MaxResponseHeaderBytes = maxHeader
 	if o.CA != "" {
-		if transport.TLSClientConfig.RootCAs, err = authorities(o.CA); err != nil {
+		if transport.TLSClientConfig.RootCAs, err = readCAs(o.CA); err != nil {
 			return nil, cannot(fmt.Errorf("CA file %s: %w", o.CA, err))
 		}
 	}
@@ -244,8 +244,8 @@ func readCredentials(path string) (key, secret string, err error) {
 	return key, secret, nil
 }
 
-func authorities(path string) (*x509.CertPool, error) {
-	text, err := smallfile.Read(path, maxAuthorities)
+func readCAs(path string) (*x509.CertPool, error) {
+	text, err := smallfile.Read(path, maxCAs)
 	if err != nil {
 		return nil, err
 	}

@@ -23,7 +23,7 @@ func Verify(ctx context.Context, store Source, m Manifest, o Options) error {
 	return database.Close()
 }
 
-// MarkRestored records in the store that a snapshot has just passed a restore test.
+// MarkRestored records in the store that a snapshot has just passed a restore test, which also verifies it.
 func MarkRestored(ctx context.Context, store Sink, m Manifest) error {
 	if err := store.Replace(ctx, m.Name+restoreTestedEnding, []byte("restore-tested\n")); err != nil {
 		return fmt.Errorf("cannot record the restore test of snapshot %s: %w", m.Name, err)

@@ -59,7 +59,7 @@ func (o Options) exposes(endpoint string) bool {
 		!strings.HasPrefix(endpoint, "https://")
 }
 
-// loginSource keeps the password that was read last.
+// loginSource keeps the last password that was read.
 type loginSource struct {
 	login Login
 

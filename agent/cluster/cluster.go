@@ -33,7 +33,7 @@ import (
 // ErrUnreachable means that no voter answered.
 var ErrUnreachable = errors.New("no voter of the cluster answers")
 
-// Keepalive of a connection: a broken connection is detected after about the sum of the two.
+// Keepalive settings. A broken connection is detected after about the sum of both.
 const (
 	keepaliveTime    = 5 * time.Second
 	keepaliveTimeout = 3 * time.Second
@@ -50,7 +50,7 @@ type Options struct {
 	Discovers bool     // discovery adds endpoints with [Client.Discovered]
 	TLS       TLSFiles // zero for http
 	Login     Login    // zero for none, or the user named in the client certificate
-	// a key that this client may read: with etcd roles, one below the client's own prefix
+	// a key that this client is permitted to read; with etcd roles, a key below the client's own prefix
 	Probe       string
 	CallTimeout time.Duration // timeout of one call to one endpoint
 	Logger      *slog.Logger
@@ -273,8 +273,8 @@ func ask[T any](ctx context.Context, c *Client, call func(context.Context, *clie
 	return askOf(ctx, c, c.endpoints(), call, nil)
 }
 
-// askOf tries these endpoints until one returns a wanted answer. If none does, it returns the first other answer. If
-// wanted is nil, any answer is wanted and a refusal ends the search; otherwise a refusal does not end it, because it
+// askOf tries the given endpoints until one returns a wanted answer. If none does, it returns the first other answer.
+// If wanted is nil, any answer is wanted and a refusal ends the search; otherwise a refusal does not end it, because it
 // may come from outside this host's cluster.
 func askOf[T any](ctx context.Context, c *Client, endpoints []string,
 	call func(context.Context, *clientv3.Client) (T, error), wanted func(T) bool,

@@ -68,7 +68,7 @@ func (c *Client) listIsForeign() bool {
 	return c.home.foreign
 }
 
-// useVoters makes the voters of a member list the endpoints from now on. It uses those of another cluster only for
+// useVoters makes the voters of a member list the endpoints from now on. Voters of another cluster are used only for
 // reads, until a member of this host's cluster answers.
 func (c *Client) useVoters(list Membership, voters []string) {
 	foreign := c.isForeign(list.ClusterID)
@@ -86,7 +86,8 @@ func (c *Client) useVoters(list Membership, voters []string) {
 	c.mu.Unlock()
 	if !logged {
 		c.opt.Logger.Warn("endpoints answer for another cluster; keeping the known voters of this host's cluster",
-			"endpoints", voters, "answers", fmt.Sprintf("%x", list.ClusterID), "belongs", fmt.Sprintf("%x", id),
+			"endpoints", voters, "cluster_id", fmt.Sprintf("%x", list.ClusterID),
+			"own_cluster_id", fmt.Sprintf("%x", id),
 			"remedy", "check why this host's cluster does not answer, and correct cluster.endpoints or "+
 				"cluster.discovery")
 	}

@@ -114,7 +114,7 @@ func (c *Client) ReleaseOp(ctx context.Context, req ReleaseRequest) (Done, error
 	return d, err
 }
 
-// RemoveMember requests that a member be removed from etcd for good, and returns the removal. The request expires after
+// RemoveMember requests the removal of a member from etcd for good, and returns the removal. The request expires after
 // DefaultRemoval unless it sets a duration.
 func (c *Client) RemoveMember(ctx context.Context, req RemovalRequest) (Removal, error) {
 	var r Removal
@@ -137,7 +137,7 @@ func (c *Client) EndMaintenance(ctx context.Context) (Done, error) {
 	return d, err
 }
 
-// StartRollout restarts or reboots one host after another, or runs a command on each.
+// StartRollout starts the requested work on one host after another, and returns the rollout.
 func (c *Client) StartRollout(ctx context.Context, req RolloutRequest) (Rollout, error) {
 	var r Rollout
 	err := c.do(ctx, http.MethodPost, "/v1/rollout", req, &r)
@@ -292,7 +292,7 @@ func (c *Client) connect(ctx context.Context) (net.Conn, error) {
 	}
 }
 
-// isRetryable reports whether a daemon that is starting explains the error.
+// isRetryable reports whether the error may be due to a daemon that is still starting.
 func isRetryable(err error) bool {
 	return errors.Is(err, fs.ErrNotExist) || errors.Is(err, unix.ECONNREFUSED) || errors.Is(err, unix.EAGAIN)
 }

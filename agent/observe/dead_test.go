@@ -80,7 +80,7 @@ func TestMemberWithASlowHeartbeatIsConnectedBetweenHeartbeats(t *testing.T) {
 	}
 }
 
-func TestAgentWithALongIntervalKnowsTheConnectionsOfTheRoundBefore(t *testing.T) {
+func TestAgentWithALongIntervalUsesTheConnectionsOfThePreviousRound(t *testing.T) {
 	t.Parallel()
 	const interval = 20 * time.Second
 	var p peers
@@ -95,7 +95,7 @@ func TestAgentWithALongIntervalKnowsTheConnectionsOfTheRoundBefore(t *testing.T)
 	}
 }
 
-func TestReachabilityCountsFromWhenItWasFirstObservedAndRestartsWhenItChanges(t *testing.T) {
+func TestReachabilityLastsSinceItWasFirstObservedAndRestartsWhenItChanges(t *testing.T) {
 	t.Parallel()
 	b := NewBuilder(hostConfig(), "boot-1", "i", false)
 	on := time.Date(2026, 11, 23, 2, 0, 0, 0, time.UTC)
@@ -115,7 +115,7 @@ func TestReachabilityCountsFromWhenItWasFirstObservedAndRestartsWhenItChanges(t 
 		t.Errorf("%+v", s)
 	}
 	again := lost
-	again.LostSince = on.Add(5 * time.Second) // it was reachable in between, but no round observed that
+	again.LostSince = on.Add(5 * time.Second) // the member was reachable in between, but no round observed that
 	if s := says(3, 12*time.Second, "a", again); !s.Lost() || s.For != 0 {
 		t.Errorf("lost again: %+v", s)
 	}
@@ -140,7 +140,7 @@ func TestReachabilityCountsFromWhenItWasFirstObservedAndRestartsWhenItChanges(t 
 	}
 }
 
-func TestAgentIsGoneSinceItsRecordIsPlusThePresenceTTL(t *testing.T) {
+func TestAgentIsGoneSinceItsRecordIsPlusItsTTL(t *testing.T) {
 	t.Parallel()
 	c := hostConfig()
 	c.Timing.HostRecordTTL = time.Minute

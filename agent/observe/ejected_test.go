@@ -14,7 +14,7 @@ import (
 	"github.com/quorumd/quorumd/health"
 )
 
-func TestCleanStretchBeginsOnceAnEjectedHostHasReadItsEjection(t *testing.T) {
+func TestHealthyPeriodBeginsOnceAnEjectedHostHasReadItsEjection(t *testing.T) {
 	t.Parallel()
 	c := hostConfig()
 	c.Etcd.PeerURL, c.Timing.Interval = "http://p4", 2*time.Second
@@ -75,7 +75,7 @@ func TestCleanStretchBeginsOnceAnEjectedHostHasReadItsEjection(t *testing.T) {
 	}
 }
 
-func TestCleanStretchContinuesAcrossARestartOfTheAgent(t *testing.T) {
+func TestHealthyPeriodContinuesAcrossARestartOfTheAgent(t *testing.T) {
 	t.Parallel()
 	c := hostConfig()
 	c.Etcd.PeerURL, c.Timing.Interval = "http://p4", 2*time.Second

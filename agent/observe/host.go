@@ -57,7 +57,7 @@ func (o *Observer) lookAtSpool(ctx context.Context, r *round.Round) {
 // etcd binary to read its version.
 const calmShare = 12
 
-// calm reports whether this host has no pending request and the cluster has no operation in flight.
+// calm reports whether this host has no pending request or recovery plan, and the cluster has no operation in flight.
 func calm(r *round.Round) bool {
 	return r.Request == nil && r.Op == nil && r.Bootstrap == nil && r.Removal == nil && r.Transfer == nil &&
 		r.Recovery == nil
@@ -68,9 +68,8 @@ func (o *Observer) serves(r *round.Round) bool {
 	return stateOfUnit(r) == policy.UnitActive && o.before != nil && stateOfData(o.before.Data) == policy.DataMember
 }
 
-// askVersion reads the version of the local etcd: from the running member, otherwise from the binary. It reads nothing
-// while an operator's command runs, because the command may replace the binary, and reads again once the command has
-// ended.
+// askVersion reads the version of the local etcd binary in the background. It reads nothing while an operator's command
+// runs, because the command may replace the binary. It reads again when the command has ended.
 func (o *Observer) askVersion(ctx context.Context, r *round.Round) {
 	every := binaryEvery * o.opt.Config.Timing.Interval
 	if o.before != nil && stateOfUnit(o.before) == policy.UnitActive && stateOfUnit(r) != policy.UnitActive {

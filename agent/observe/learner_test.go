@@ -16,7 +16,7 @@ func TestAPermanentLearnerIsReportedByItsHostOrNotedWhileItIsSilent(t *testing.T
 		return policy.Host{ID: "n1", PeerURL: "http://p1", Learner: learner, MaxLearners: limit}
 	}
 	for name, c := range map[string]struct {
-		learner   bool // the member is one
+		learner   bool // the member is a learner
 		hosts     []policy.Host
 		noted     int
 		permanent bool

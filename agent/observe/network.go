@@ -126,7 +126,7 @@ func networkReading(r *round.Round, self string) health.NetworkReading {
 	return out
 }
 
-// segments returns how many of the TCP segments sent by probes of a member were retransmitted.
+// segments returns how many of the TCP segments that probes sent to a member were retransmitted.
 func segments(s network.Reading) health.Part {
 	sent := s.Peer.Sent + s.Client.Sent
 	return health.Part{Of: float64(s.Peer.Resent + s.Client.Resent), Among: float64(sent), Known: sent > 0}

@@ -15,7 +15,7 @@ import (
 	"github.com/quorumd/quorumd/health"
 )
 
-// Intervals of the requests to the local member. After one without an answer, the next one follows at once.
+// Intervals of the requests to the local member. After an unanswered request, the next one follows immediately.
 const (
 	requestsLeading   = 10 * time.Second
 	requestsFollowing = 30 * time.Second
@@ -24,8 +24,8 @@ const (
 	// requestLate is how much later than its timeout a request may end. If it ends even later, the agent was paused,
 	// and the answer may have arrived in the meantime.
 	requestLate = time.Second
-	// requestsProven is for how long an etcd must have run before it counts without an answer since its start: until
-	// then it may be installing a snapshot.
+	// requestsProven is how long etcd must have run before its silence counts although it has not answered since its
+	// start. Until then, it may be installing a snapshot.
 	requestsProven = 10 * time.Minute
 )
 
@@ -140,7 +140,7 @@ func (j *judge) request(ctx context.Context, url, key string, leads bool, member
 	return p
 }
 
-// take evaluates a probe. proven means that the running etcd need not have answered before.
+// take evaluates a probe. If proven is set, silence counts even if the running etcd has never answered.
 func (q *requests) take(p requestResult, host string, proven bool) {
 	q.at = p.began
 	self := p.members[q.own.ID]
@@ -153,7 +153,7 @@ func (q *requests) take(p requestResult, host string, proven bool) {
 	}
 	switch {
 	case p.err == nil && !p.writes:
-		out.Write = health.Figure{} // it does not lead
+		out.Write = health.Figure{} // the member does not lead
 	case p.err == nil:
 	case !cluster.Unanswered(p.err):
 		if why := "etcd refuses a request: " + p.err.Error(); p.writes {
@@ -168,7 +168,7 @@ func (q *requests) take(p requestResult, host string, proven bool) {
 	case self.Err == nil && self.Leader == 0:
 		out.Known, out.Absent = false, "the local member has no leader"
 	case self.Err == nil && self.Linearizable && !p.writes:
-		out.Known = true // it has answered in the meantime
+		out.Known = true // the member has answered in the meantime
 	case !q.answered && !proven:
 		out.Known, out.Absent = false, "the local member has not answered since etcd was started"
 	default:

@@ -48,14 +48,14 @@ func newRealRequests(t *testing.T) *realRequests {
 	return r
 }
 
-// probe makes requests once.
+// probe makes one round of requests.
 func (r *realRequests) probe() {
 	q := &r.asks
 	url := q.own.ClientURLs[0]
 	q.take(r.judge.request(r.t.Context(), url, "/quorumd/demo/request", true, q.list.Members), "n1", false)
 }
 
-// pause pauses a number of members, other than the leader if of is false.
+// pause pauses the leader if leader is set, and otherwise the given number of other members.
 func (r *realRequests) pause(count int, leader bool) {
 	r.t.Helper()
 	for _, m := range r.etcd.Members {

@@ -16,7 +16,8 @@ import (
 	"github.com/quorumd/quorumd/health"
 )
 
-// counted returns the metrics of an etcd that has counted quick fast fsyncs, and slow fsyncs of up to 256 ms.
+// counted returns the metrics of an etcd that has counted a number of fast fsyncs, and a number of slow fsyncs of up to
+// 256 ms.
 func counted(at time.Duration, quick, slow uint64) health.EtcdReading {
 	return health.EtcdReading{At: at, WALFsync: health.Histogram{
 		Known: true, Bounds: []float64{0.001, 0.128, 0.256}, Counts: []uint64{quick, 0, slow, 0},

@@ -56,8 +56,8 @@ func (b *Builder) reportedFor(r *round.Round, host string, member record.MemberI
 	return b.since.Of(fmt.Sprintf(carried+"host/%s/sees/%x", host, uint64(member)), report, r.At, r.Number)
 }
 
-// agentGone returns for how long the agent of a member's host has been gone. It adds the TTL of the host record,
-// because the record outlives its agent by that time.
+// agentGone returns how long the agent of a member's host has been gone. It adds the TTL of the host record, because
+// the record outlives its agent by that time.
 func (b *Builder) agentGone(r *round.Round, m cluster.Member) time.Duration {
 	there := func(h record.Host) bool { return mayHold(h, m) }
 	gone := r.HostsAt != 0 && !slices.ContainsFunc(r.Hosts, there)
@@ -74,7 +74,7 @@ func mayHold(h record.Host, m cluster.Member) bool {
 	return slices.Contains(m.PeerURLs, h.PeerURL) || uint64(h.MemberID) == m.ID || m.Name != "" && h.Name == m.Name
 }
 
-// memberLost returns for how long a host has reported that its member can never come back.
+// memberLost returns how long a host has reported that its member can never come back.
 func (b *Builder) memberLost(r *round.Round, h record.Host) time.Duration {
 	if !h.MemberLost {
 		return 0

@@ -43,8 +43,9 @@ func (b *Builder) operation(r *round.Round) *policy.Op {
 	return view
 }
 
-// requestedOperation adds the operation for this host's request to the view. The operation stays recorded on this
-// host's disk until it ends here, is released, or the cluster changes.
+// requestedOperation adds to the view whether the operation for this host's request was released, and whether its
+// record was deleted or differs from the request. The operation stays recorded on this host's disk until it ends here,
+// is released, or the cluster changes.
 func (b *Builder) requestedOperation(v *policy.View, r *round.Round) {
 	k := r.Request
 	if k == nil {

@@ -107,7 +107,7 @@ func reaches(id uint64) network.Reading {
 	return network.Reading{Member: id, Peer: way, Client: way}
 }
 
-// loses returns the observation of a member that was just lost, while the states of its ports have not changed yet.
+// loses returns the observation of a member that was just lost. The states of its ports have not changed yet.
 func loses(id uint64, at time.Duration) network.Reading {
 	s := reaches(id)
 	s.Lost, s.LostAt = true, at

@@ -55,11 +55,12 @@ func (k Keys) HistoryLine(revision int64, host string, n int) string {
 	return fmt.Sprintf("%s%016x-%s-%d", k.History(), revision, host, n)
 }
 
-// State returns the range with everything but the history: one read returns all of it.
+// State returns the range of all keys except those that sort before the host records: the history and the manifests'
+// hashes.
 func (k Keys) State() (start, end string) { return k.Hosts(), k.prefix[:len(k.prefix)-1] + "0" }
 
-// Cluster returns the keys of the records that concern every host. They are read individually, so that neighbouring
-// records cost nothing.
+// Cluster returns the keys of the records that concern every host. They are read individually, so that other keys
+// between them cost nothing.
 func (k Keys) Cluster() []string {
 	return []string{
 		k.Lock(), k.Op(), k.Ended(), k.Pause(), k.Queue(), k.Rollout(), k.Repairs(), k.Recovered(), k.Backup(),

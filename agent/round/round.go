@@ -92,7 +92,7 @@ type Connections struct {
 	Active map[uint64]bool
 }
 
-// Fresh reports whether the round itself observed everything that its step is based on.
+// Fresh reports whether the round itself, not an earlier one, observed everything that its step is based on.
 func (r *Round) Fresh() bool {
 	if r.Decision.Step.Kind.Info().Led && r.Led != nil {
 		return true
@@ -100,7 +100,8 @@ func (r *Round) Fresh() bool {
 	return r.EtcdAt == r.At && (!r.Reachable || (r.StatusesAt == r.At && r.HostsAt == r.At))
 }
 
-// Looked reports whether the round has read the part of the cluster state that was reachable.
+// Looked reports whether the round itself tried to read from etcd and, if etcd was reachable, read the members'
+// statuses.
 func (r *Round) Looked() bool {
 	return r.EtcdAt == r.At && (!r.Reachable || r.StatusesAt == r.At)
 }
@@ -127,6 +128,5 @@ func (r *Round) TakesDown(host string) bool {
 // Overdue reports whether until has passed. A zero until is never overdue.
 func Overdue(until, now time.Time) bool { return !until.IsZero() && now.After(until) }
 
-// Blink is how many consecutive intervals a host may miss before its next observation starts a new stretch instead of
-// continuing the previous one.
+// Blink is the maximum number of intervals between two observations of a condition that still counts as uninterrupted.
 const Blink = 5

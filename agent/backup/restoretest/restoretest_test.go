@@ -25,7 +25,7 @@ import (
 )
 
 // restoreTestIn makes the test binary run a restore test with that store, spool and etcd.
-const restoreTestIn = "DRILL_TEST"
+const restoreTestIn = "RESTORE_TEST"
 
 func TestMain(m *testing.M) {
 	if args := strings.Split(os.Getenv(restoreTestIn), "|"); len(args) == 3 {

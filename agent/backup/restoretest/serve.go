@@ -88,7 +88,7 @@ func ask(ctx context.Context, etcd *scratchetcd.Etcd, m backup.Manifest, progres
 	if err != nil {
 		return "", err
 	}
-	defer conn.Close() //nolint:errcheck // the process on the other side is ended
+	defer conn.Close() //nolint:errcheck // the caller stops the etcd at the other end
 	tick := time.NewTicker(askEvery)
 	defer tick.Stop()
 	type answer struct {

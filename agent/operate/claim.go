@@ -17,21 +17,21 @@ import (
 	"github.com/quorumd/quorumd/agent/record"
 )
 
-// place is an agent's cluster-wide claim on a snapshot job or a restore test.
-type place struct {
+// jobClaim is the cluster-wide claim of an agent on a snapshot job or a restore test.
+type jobClaim struct {
 	key    string
 	cannot string // beginning of the job's error messages
 	does   string // what the holder of the claim is doing, for messages
 }
 
 const (
-	// placeTTL is how long a claim outlives its agent, in seconds.
-	placeTTL = 60
-	renewals = 3 // renewals within placeTTL
+	// claimTTL is how long a claim outlives its agent, in seconds.
+	claimTTL = 60
+	renewals = 3 // renewals within claimTTL
 )
 
-// alone starts a job that only one agent of the cluster may run at a time, and calls done at its end.
-func (o *Operator) alone(ctx context.Context, p place, kind, by string, args []string,
+// startExclusive starts a job that only one agent of the cluster may run at a time, and calls done at its end.
+func (o *Operator) startExclusive(ctx context.Context, p jobClaim, kind, by string, args []string,
 	done func(context.Context, backup.Job),
 ) (control.SnapshotJob, error) {
 	lease, err := o.claim(ctx, p)
@@ -45,7 +45,7 @@ func (o *Operator) alone(ctx context.Context, p place, kind, by string, args []s
 	over := make(chan struct{})
 	job, err := o.start(ctx, p.cannot, kind, by, args, func(j backup.Job) {
 		close(over)
-		again, cancel := context.WithTimeout(context.WithoutCancel(ctx), tell)
+		again, cancel := context.WithTimeout(context.WithoutCancel(ctx), reportTimeout)
 		defer cancel()
 		done(again, j)
 		o.unclaim(again, lease)
@@ -65,14 +65,14 @@ func (o *Operator) alone(ctx context.Context, p place, kind, by string, args []s
 var errFull = errors.New("etcd's database is full and rejects writes: free space, or start the job with " +
 	"quorumctl snapshot")
 
-// claim takes the claim on a job.
-func (o *Operator) claim(ctx context.Context, p place) (clientv3.LeaseID, error) {
+// claim takes the claim on a job. If another agent holds it, the error names that agent's host.
+func (o *Operator) claim(ctx context.Context, p jobClaim) (clientv3.LeaseID, error) {
 	const hint = "without a quorum it is unknown whether another host already runs this job"
 	value, err := record.Encode(record.Saving{Host: o.opt.Config.Host.Name, Since: o.opt.Wall()})
 	if err != nil {
 		return 0, err
 	}
-	lease, _, err := o.opt.Etcd.Grant(ctx, placeTTL)
+	lease, _, err := o.opt.Etcd.Grant(ctx, claimTTL)
 	if errors.Is(err, rpctypes.ErrNoSpace) {
 		return 0, errFull
 	}
@@ -103,7 +103,7 @@ func (o *Operator) claim(ctx context.Context, p place) (clientv3.LeaseID, error)
 
 // hold renews a claim until the job has ended.
 func (o *Operator) hold(ctx context.Context, lease clientv3.LeaseID, over <-chan struct{}) {
-	ticker := time.NewTicker(placeTTL * time.Second / renewals)
+	ticker := time.NewTicker(claimTTL * time.Second / renewals)
 	defer ticker.Stop()
 	for {
 		select {
@@ -128,12 +128,12 @@ func (o *Operator) unclaim(ctx context.Context, lease clientv3.LeaseID) {
 	}
 }
 
-// also returns additional conditions and operations for the transaction that changes a record.
-type also func(ctx context.Context) ([]clientv3.Cmp, []clientv3.Op, error)
+// extraWrites returns conditions and operations to add to the transaction that changes a record.
+type extraWrites func(ctx context.Context) ([]clientv3.Cmp, []clientv3.Op, error)
 
 // rewrite changes a record of job results, which another agent may change at the same time.
 func rewrite[T record.Backup | record.RestoreTest](ctx context.Context, o *Operator, key string, change func(*T),
-	more ...also,
+	more ...extraWrites,
 ) error {
 	var err error
 	for range 3 {
@@ -146,7 +146,7 @@ func rewrite[T record.Backup | record.RestoreTest](ctx context.Context, o *Opera
 }
 
 func rewriteOnce[T record.Backup | record.RestoreTest](ctx context.Context, o *Operator, key string, change func(*T),
-	more []also,
+	more []extraWrites,
 ) (done bool, err error) {
 	found, err := o.opt.Etcd.Read(ctx, cluster.Span{Start: key})
 	if err != nil {

@@ -70,7 +70,7 @@ type Retired struct {
 	Unreadable bool   // the rest could not be read: only Host and At are set
 }
 
-// Policy returns the retirement as the policy sees it.
+// Policy converts the record to the policy's type.
 func (r Retired) Policy() policy.Retired {
 	if r.Unreadable {
 		return policy.Retired{Host: r.Host, By: "an unknown operator", Reason: "the record cannot be read"}

@@ -27,10 +27,11 @@ type ActorState struct {
 	Launched                    Stamp // the last run of programs that this process started
 	// the environment last written for the unit; nil if none; must not be changed
 	Environment       map[string]string
-	Permit, Compacted Stamp  // last permit to free space claimed, last compaction
-	Kept              int64  // the oldest revision that the last compaction kept
-	Defragmenting     uint64 // the member that this process lets defragment its database online; 0 if there is none
-	// the last online defragmentation of each member, which this process has requested
+	Permit, Compacted Stamp // last permit to free space claimed, last compaction
+	Kept              int64 // the oldest revision that the last compaction kept
+	// the member whose online defragmentation, started by this process, still runs; 0 if none does
+	Defragmenting uint64
+	// the last online defragmentation of each member that this process has requested
 	Defragmented []Defragmented
 }
 

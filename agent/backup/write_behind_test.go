@@ -25,7 +25,7 @@ func TestPiecewiseFileIsWholeAndAtMostTwoPiecesBehind(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				b := &behind{file: file, forget: forget}
+				b := &writeBehind{file: file, forget: forget}
 				for rest := want; len(rest) > 0; {
 					n := min(len(rest), 100_000)
 					if _, err := b.Write(rest[:n]); err != nil {

@@ -10,12 +10,12 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// piece is the number of bytes that are submitted to the disk at a time.
+// piece is the number of bytes that are submitted to the disk at once.
 const piece = 4 << 20
 
-// behind writes a file with at most two pieces waiting for the disk. Without this limit the kernel would write all
+// writeBehind writes a file with at most two pieces waiting for the disk. Without this limit the kernel would write all
 // dirty pages at once at the end, and etcd's next fsync on the same disk would wait for all of them.
-type behind struct {
+type writeBehind struct {
 	file *os.File
 	// forget drops written pages from the page cache: later reads come from the disk.
 	forget bool
@@ -23,7 +23,7 @@ type behind struct {
 	written, begun, done int64 // bytes: written to the file, submitted to the disk, and stored there
 }
 
-func (b *behind) Write(p []byte) (int, error) {
+func (b *writeBehind) Write(p []byte) (int, error) {
 	n, err := b.file.Write(p)
 	b.written += int64(n)
 	if err == nil && b.written-b.begun >= piece {
@@ -34,7 +34,7 @@ func (b *behind) Write(p []byte) (int, error) {
 
 // push starts to write the last piece and waits for the previous one. If the kernel or file system does not support
 // that, the final sync writes everything.
-func (b *behind) push() error {
+func (b *writeBehind) push() error {
 	fd := int(b.file.Fd())
 	err := unix.SyncFileRange(fd, b.begun, b.written-b.begun, unix.SYNC_FILE_RANGE_WRITE)
 	if before := b.begun - b.done; err == nil && before > 0 {
@@ -52,7 +52,7 @@ func (b *behind) push() error {
 }
 
 // sync waits until all data is on the disk.
-func (b *behind) sync() error {
+func (b *writeBehind) sync() error {
 	err := b.file.Sync()
 	if b.forget {
 		_ = unix.Fadvise(int(b.file.Fd()), 0, 0, unix.FADV_DONTNEED)
