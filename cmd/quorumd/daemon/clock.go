@@ -14,7 +14,7 @@ import (
 func sinceBoot() time.Duration {
 	var t unix.Timespec
 	if err := unix.ClockGettime(unix.CLOCK_BOOTTIME, &t); err != nil {
-		panic(fmt.Sprintf("CLOCK_BOOTTIME: %v", err)) // impossible: Linux has this clock since 2.6.39
+		panic(fmt.Sprintf("CLOCK_BOOTTIME: %v", err)) // impossible: Linux has had this clock since 2.6.39
 	}
 	return time.Duration(t.Nano())
 }
