@@ -27,9 +27,9 @@ import (
 // parallelTests is how many tests run in parallel, each in its own lab. They wait most of the time.
 var parallelTests = flag.Int("lab.lanes", 2, "how many tests run in parallel")
 
-// standingVariable is the environment variable with the directory of the fleet that all tests share; see
+// sharedFleetVariable is the environment variable with the directory of the fleet that all tests share; see
 // formedFleetRunning.
-const standingVariable = "QUORUMD_LAB_STANDING"
+const sharedFleetVariable = "QUORUMD_LAB_SHARED_FLEET"
 
 // startOrder are the tests that start first: the test that sets up the shared fleet, then some that need no fleet, then
 // those that take longest.
@@ -134,7 +134,7 @@ func testNames() ([]string, error) {
 
 // runAlone runs one test in a separate process, and returns its output.
 func runAlone(name, shared string) ([]byte, error) {
-	runtime.LockOSThread() // the death signal comes when this thread ends
+	runtime.LockOSThread() // the kernel sends the death signal when this thread ends
 	defer runtime.UnlockOSThread()
 	args := []string{
 		"-test.run=^" + name + "$", "-test.v", "-lab.lanes=0", fmt.Sprintf("-lab.rounds=%d", *rounds),
@@ -143,7 +143,7 @@ func runAlone(name, shared string) ([]byte, error) {
 	cmd := exec.Command("/proc/self/exe", args...)
 	var output bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &output, &output
-	cmd.Env = append(os.Environ(), standingVariable+"="+shared)
+	cmd.Env = append(os.Environ(), sharedFleetVariable+"="+shared)
 	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGTERM}
 	err := cmd.Run()
 	text := output.Bytes()
@@ -153,10 +153,10 @@ func runAlone(name, shared string) ([]byte, error) {
 	return text, err
 }
 
-// standingDir returns the directory of the shared fleet, and locks it. Either the fleet exists, or the caller sets it
-// up.
-func standingDir() (dir string, done func(), err error) {
-	dir = os.Getenv(standingVariable)
+// sharedFleetDir returns the directory of the shared fleet, and locks it. If the fleet does not exist yet, the caller
+// sets it up.
+func sharedFleetDir() (dir string, done func(), err error) {
+	dir = os.Getenv(sharedFleetVariable)
 	if dir == "" {
 		dir = runDir
 	}

@@ -19,11 +19,11 @@ import (
 	"github.com/quorumd/quorumd/contrib/testbed"
 )
 
-// struckFor is how long a strike lasts: too short for another voter to count as dead.
-const struckFor = 5 * time.Second
+// faultDuration is how long a fault lasts: too short for a voter to count as dead.
+const faultDuration = 5 * time.Second
 
-// replaceSteps are the steps with which a spare, and those with which the standby, replaces a voter that does not
-// answer.
+// replaceSteps returns the steps with which a spare replaces a voter that does not answer, and those with which the
+// standby does.
 func replaceSteps() [][]string {
 	return [][]string{
 		{"begin-replace", "set-phase/removing", "remove-member", "add-learner", "promote"},
@@ -34,10 +34,10 @@ func replaceSteps() [][]string {
 // otherFault is a fault of another host while n4 replaces n3, which is dead or unhealthy. repair ends the fault.
 type otherFault struct {
 	what           string
-	strike, repair func(w *world)
+	inject, repair func(w *world)
 }
 
-// otherFaults are the possible faults of other hosts, and one fault of n3 itself.
+// otherFaults returns the possible faults of other hosts, and one fault of n3 itself.
 func otherFaults(n3 otherFault) []otherFault {
 	dies := func(what string, i int) otherFault {
 		return otherFault{what, func(w *world) { w.hosts[i].cutPowerOff() }, func(w *world) { w.start(w.hosts[i]) }}
@@ -78,9 +78,9 @@ func (h *host) cutPowerOff() {
 // removed.
 func (f otherFault) injectDuring(w *world) {
 	w.t.Helper()
-	f.strike(w)
+	f.inject(w)
 	w.hosts[3].resume()
-	w.never(struckFor, "a working host is removed", func() bool { return w.expelled(w.hosts[:2]) })
+	w.never(faultDuration, "a working host is removed", func() bool { return w.expelled(w.hosts[:2]) })
 	f.repair(w)
 }
 
@@ -92,7 +92,7 @@ func (w *world) checkHeld() {
 			continue
 		}
 		listed, _ := w.is(h)
-		w.eventually(fmt.Sprintf("etcd is held back on %s: %v", h.Options.Name, !listed), func() bool {
+		w.eventually(fmt.Sprintf("the start guard is set on %s: %v", h.Options.Name, !listed), func() bool {
 			_, err := os.Stat(filepath.Join(h.Options.Dir, "state", "etcd.hold"))
 			return errors.Is(err, fs.ErrNotExist) == listed
 		})
