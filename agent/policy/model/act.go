@@ -27,7 +27,7 @@ type rules struct {
 	renewedOutsideLoop   bool // another goroutine renews the lock of a hung control loop
 	removeBlindly        bool // a member is removed without looking it up first
 	ejectionAfterRemoval bool // the ejected host is recorded after the removal instead of before
-	lockByName           bool // an agent that starts trusts a lock with its host's name
+	lockByName           bool // an agent that starts uses a lock with its host's name as its own
 }
 
 // act begins an agent's decided step, and completes the step if it takes no time.
@@ -304,8 +304,8 @@ func (m *machine) write(w *world, h int, step uint8, token, record, gone, late b
 	return found
 }
 
-// recordWritten marks the record as changed. Late calls and paused agents do not notice that a record was created and
-// deleted; all other agents read it again.
+// recordWritten marks the record as changed. Late calls and paused agents do not detect that a record was created and
+// deleted. All other agents read the record again.
 func (w *world) recordWritten() {
 	for i := range w.n {
 		h := &w.hosts[i]

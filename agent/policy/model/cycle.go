@@ -43,8 +43,8 @@ func (m *machine) call(w *world, h int) breach {
 	return fine
 }
 
-// callLands applies a call. If fails is set, the call fails, which only a leadership transfer and a reboot can. A
-// leadership transfer changes nothing, since every voter may lead at every moment.
+// callLands applies a call. If fails is set, the call fails; only a leadership transfer and a reboot can fail. A
+// leadership transfer changes nothing, because every voter may lead at every moment.
 func (w *world) callLands(h int, fails bool) (ok bool, found breach) {
 	a := &w.hosts[h]
 	step := a.step
@@ -53,7 +53,7 @@ func (w *world) callLands(h int, fails bool) (ok bool, found breach) {
 	}
 	runs := a.unit == starting || a.unit == active
 	released := a.faulted != 0 && !w.cycles(h)
-	// A reboot is checked when it is decided: an etcd that is started after that goes down with the machine.
+	// A reboot is checked when it is decided. An etcd that is started after that goes down with the machine.
 	if !fails && runs && step != transferLeadership && step != reboot {
 		found = w.judgeLanding(h)
 	}
@@ -194,7 +194,7 @@ func (w *world) markReleased() {
 	}
 }
 
-// judgeStop checks, at the time of the view, whether the other voters keep quorum and are healthy without this one.
+// judgeStop checks, at the time of the view, whether the other voters are healthy and keep quorum without host h.
 func (w *world) judgeStop(h int, leads bool) breach {
 	a := &w.hosts[h]
 	if a.list != voter || (a.unit != starting && a.unit != active) {

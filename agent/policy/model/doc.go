@@ -15,40 +15,56 @@
 //   - Every step and every reason of the policy is listed in coverage.go with how it is modelled.
 //   - The model of etcd matches etcd. Real members run every pair of an etcd state and an operation that an exploration
 //     reaches, every change that etcd could reject there, and every write under the lock. A table of false claims shows
-//     that the comparison reports differences. # Worlds and rounds A state of the model is a world (world.go). It takes
-//     a few bytes per host (agent, unit, data and calls in flight) and a few more for etcd (lock, operation and elapsed
-//     times). An agent's round is split wherever a different event can intervene: the agent observes and decides; it
-//     confirms its lock and sends the call; the call is applied and answered, applied late, or lost. A write of the
-//     operation record is one transaction, so only its answer can be lost. A transaction cannot fence a membership
-//     change, so etcd may apply the change at any later time, subject only to etcd's checks at that time. A host's view
-//     is built only from an observation (view.go). The policy decides once for each observation, and the decision is
-//     cached. Every duration in a view is either 0 or longer than every limit or, if a decision has two limits, between
-//     them. An event changes a duration from one to the next. There is only one rule about time: the lock's lease does
-//     not expire at the server before the holder's validity has ended. # Host operations The host records its request
-//     and its progress on disk (request.go, cycle.go): operation begun, etcd stopped, start guard set. It writes each
-//     of these before it acts. The agent may crash in between, and also between an action on a unit and the record of
-//     its result. Any voter may lead in any view, so a leadership transfer that is applied late or never makes no
-//     difference. Requests are explored in every order. Promises are checked against the world at the time of the view,
-//     because an agent decides from its view alone. If an agent stops a running etcd, its view showed every other voter
-//     live and healthy, and an odd number of at least three voters. Unless a fault has occurred since, all other voters
-//     still run and the operation belongs to this host. The program of a command may succeed or fail at any time after
-//     its start, fails if its machine goes down, and may be missing. Etcd does not start while it runs, and it does not
-//     run while etcd runs. An operator resizes the cluster at any moment, and may resize it back (resize.go). A voter
-//     leaves only while all others are reported healthy and there are more voters than the size. The leader never
-//     leaves. The operation ends even if the agent of the leaving host is gone. A host that joins although the new size
-//     leaves no place for it leaves again. Operators also retire a host and undo the retirement. A different host joins
-//     before a retired voter leaves, no other voter leaves instead, and the retired host does not join. In some scopes,
-//     operators name the host that joins, and can name a different one later. Then no other host joins, even while the
-//     named one is unhealthy or its agent is gone. An ejected host (ejected.go) may join again once its agent has
-//     observed it as healthy for a while; the end of that time is an event. An unhealthy state, a cut connection or the
-//     agent's death restarts that time. The model leaves out the length of that time, and that it doubles with every
-//     ejection. # Etcd etcd_answer.go models etcd's answers to a membership change, and etcd_start.go how etcd starts.
-//     Some answers depend on facts that no world contains: etcd reports a cluster as unhealthy while connections are
-//     younger than 5 s; a new leader treats a learner that it has not contacted as not in sync; a member that is added
-//     again within a second gets the removed ID. Such a rejection is an event of its own. So is the exit of a joining
-//     etcd that received an outdated member list from a member that lags or has just started. The tests with the tag
-//     realetcd compare all this with etcd 3.5 and 3.6 along a few thousand paths. They leave out times (except those of
-//     leases), one-way partitions, and most moments at which member lists differ.
+//     that the comparison reports differences.
+//
+// # Worlds and rounds
+//
+// A state of the model is a world (world.go). It takes a few bytes per host (agent, unit, data and calls in flight) and
+// a few more for etcd (lock, operation and elapsed times). An agent's round is split wherever a different event can
+// intervene: the agent observes and decides; it confirms its lock and sends the call; the call is applied and answered,
+// applied late, or lost. A write of the operation record is one transaction, so only its answer can be lost. A
+// transaction cannot fence a membership change, so etcd may apply the change at any later time, subject only to etcd's
+// checks at that time.
+//
+// A host's view is built only from an observation (view.go). The policy decides once for each observation, and the
+// decision is cached. Every duration in a view is either 0 or longer than every limit or, if a decision has two limits,
+// between them. An event changes a duration from one to the next. There is only one rule about time: the lock's lease
+// does not expire at the server before the holder's validity has ended.
+//
+// # Host operations
+//
+// The host records its request and its progress on disk (request.go, cycle.go): operation begun, etcd stopped, start
+// guard set. It writes each of these before it acts. The agent may crash in between, and also between an action on a
+// unit and the record of its result. Any voter may lead in any view, so a leadership transfer that is applied late or
+// never makes no difference. Requests are explored in every order. Promises are checked against the world at the time
+// of the view, because an agent decides from its view alone. If an agent stops a running etcd, its view showed every
+// other voter live and healthy, and an odd number of at least three voters. Unless a fault has occurred since, all
+// other voters still run and the operation belongs to this host.
+//
+// The program of a command may succeed or fail at any time after its start, fails if its machine goes down, and may be
+// missing. Etcd does not start while the program runs, and the program does not start while etcd runs.
+//
+// An operator resizes the cluster at any moment, and may resize it back (resize.go). A voter leaves only while all
+// others are reported healthy and there are more voters than the size. The leader never leaves. The operation ends even
+// if the agent of the leaving host is gone. A host that joins although the new size leaves no place for it leaves
+// again. Operators also retire a host and undo the retirement. A different host joins before a retired voter leaves, no
+// other voter leaves instead, and the retired host does not join. In some scopes, operators name the host that joins,
+// and can name a different one later. Then no other host joins, even while the named one is unhealthy or its agent is
+// gone.
+//
+// An ejected host (ejected.go) may join again after its agent has observed it as healthy for a while; the end of that
+// time is an event. An unhealthy state, a cut connection or the agent's death restarts that time. The model leaves out
+// the length of that time, and that it doubles with every ejection.
+//
+// # Etcd
+//
+// etcd_answer.go models etcd's answers to a membership change, and etcd_start.go how etcd starts. Some answers depend
+// on facts that no world contains: etcd reports a cluster as unhealthy while connections are younger than 5 s; a new
+// leader treats a learner that it has not contacted as not in sync; a member that is added again within a second gets
+// the removed ID. Such a rejection is an event of its own. So is the exit of a joining etcd that received an outdated
+// member list from a member that lags or has just started. The tests with the tag realetcd compare all this with etcd
+// 3.5 and 3.6 along a few thousand paths. They leave out times (except those of leases), one-way partitions, and most
+// moments at which member lists differ.
 //
 // Two observations are not modelled. An etcd that was removed before it was ever ready may keep running, even after a
 // request to stop, until systemd kills it. And if one of two voters is removed and the other is killed at once, the

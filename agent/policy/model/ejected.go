@@ -5,8 +5,8 @@ package model
 
 import "github.com/quorumd/quorumd/agent/policy"
 
-// The write that allows the removal of a member also records its ejection. The host may join again once its agent has
-// observed it as healthy for long enough; the agent's death restarts that time. The model leaves out how many times a
+// The write that allows the removal of a member also records its ejection. The host may join again after its agent has
+// observed it as healthy for long enough. The agent's death restarts that time. The model leaves out how many times a
 // host was ejected, and therefore how long it waits. The ejection of a voter matters as long as its removal can still
 // be applied. If the voter returns and is replaced later, its ejection is recorded again.
 const (

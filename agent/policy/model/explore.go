@@ -68,13 +68,13 @@ const (
 	LearnerThird // the learner's host has no member at the start, and the two previous hosts are standbys
 )
 
-// Result is the result of an exploration.
+// Result holds the figures and the outcome of an exploration.
 type Result struct {
 	Scenario    Scenario
 	States      int
 	Transitions int
 	Depth       int
-	Complete    bool // the exploration reached its fixpoint: there are no further states
+	Complete    bool // the exploration found all states, so none remains to be explored
 	Breach      *Breach
 	Steps       map[policy.StepKind]bool   // the steps that the policy decided on
 	Reasons     map[policy.ReasonCode]bool // the reasons that the policy returned

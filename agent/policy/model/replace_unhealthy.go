@@ -5,8 +5,9 @@ package model
 
 import "github.com/quorumd/quorumd/agent/policy"
 
-// isUnhealthy reports whether a voter is unhealthy by its own health state and by a witness. witness marks at most one
-// voter. If several are unhealthy, agents replace them only as a whole failure domain, which the model leaves out.
+// isUnhealthy reports whether a voter is unhealthy by its own health state and by the source that witness records.
+// witness marks at most one voter. If several are unhealthy, agents replace them only as a whole failure domain, which
+// the model leaves out.
 func (w *world) isUnhealthy(i int) bool {
 	return w.witness != 0 && int(w.dead) == i+1 && w.hosts[i].health == slow && w.present(i)
 }

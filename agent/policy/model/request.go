@@ -290,8 +290,8 @@ func (w *world) finishRequests() {
 }
 
 // decidesAboutEtcd reports whether the end of the request starts an etcd that an operator has stopped in the meantime,
-// because nothing shows whether the agent or the operator stopped it. This holds until the work is done; for a restart,
-// until the operation records that etcd is back.
+// because nothing shows whether the agent or the operator stopped it. The result is true until the work is done. For a
+// restart, it is true until the operation records that etcd is back.
 func (w *world) decidesAboutEtcd(i int) bool {
 	h := &w.hosts[i]
 	if h.list == unlisted || h.work == noWork || h.work == maintenanceRunning || w.released(i) {
@@ -307,7 +307,7 @@ func (w *world) ownsOperation(i int) bool { return w.op != 0 && w.opLeft == 0 &&
 // cycles reports whether the operation takes this host down and brings it back.
 func (w *world) cycles(i int) bool { return w.opCycle != 0 && w.ownsOperation(i) }
 
-// starts starts a unit.
+// starts marks host i's unit as starting if it is down.
 func (w *world) starts(i int) {
 	h := &w.hosts[i]
 	switch h.unit {

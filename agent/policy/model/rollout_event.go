@@ -130,8 +130,8 @@ func (m *rolloutMachine) agentActs(w *rolloutWorld, i int, add rolloutAdder) {
 	}
 }
 
-// round is one round of an agent. It writes the queue at once; the step and the change of the request are in flight
-// from then on.
+// round is one round of an agent. The agent writes the queue at once. The step and the change of the request are in
+// flight from then on.
 func (m *rolloutMachine) round(w *rolloutWorld, i int) (found rolloutBreach, d policy.Decision) {
 	h := &w.hosts[i]
 	if h.hasToken != 0 && w.reaches(i) && int(w.lock) != i+1 { // the agent renews the lock first

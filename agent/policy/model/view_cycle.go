@@ -25,7 +25,7 @@ func (s *observation) cycleView(v *policy.View) {
 		v.Asked.Command = program(s.program).State()
 	}
 	switch {
-	case s.stepFailed != 0 && s.reachable == 0 && s.work == agentReboot: // the agent's memory has its attempt
+	case s.stepFailed != 0 && s.reachable == 0 && s.work == agentReboot: // the agent remembers its attempt
 		v.Asked.RebootFor = 0
 	case s.stepFailed == 0 || !s.ownCycle():
 	case s.opPhase == phaseDown:

@@ -147,7 +147,7 @@ type world struct {
 	alarm          uint8 // the alarm of the scenario is active
 	stable         uint8 // the settle time has passed since the last change of the member list
 	learnerMoved   uint8 // the joining learner has applied an entry since its agent's last round
-	sinceWrite     uint8 // the last write since the learner progressed: 1 just now, 2 before the settle time
+	sinceWrite     uint8 // the record was written after the learner progressed: 1 just now, 2 long ago
 	idleTime       uint8 // no operation has been in flight for: 1 the cool-down, 2 longer than any queued host waits
 	learnerStalled uint8 // the learner has not progressed for longer than its limit
 
@@ -163,7 +163,7 @@ type world struct {
 	opID      uint8 // the member in the record: 0 not known yet, 1 the listed member of opHost, 2 a removed one
 	opToken   uint8 // the operation record has the current token of the lock
 	opBoot    uint8 // the operation's host has not rebooted
-	opOld     uint8 // 1: the operation has exceeded its limit; 1 or 2: a host operation's record is old or older
+	opOld     uint8 // 1: the operation exceeds its limit; for a host operation, steps of its record's age
 	orphan    uint8 // the operation has been without its lock for the grace period
 
 	opCycle     uint8 // the operation is a host operation; opStandby, opID and orphan have no meaning then
