@@ -45,8 +45,8 @@ func (a *Actor) cancelDowngrade(ctx context.Context, t *task) error {
 	return a.noteDowngradeJob(ctx, t, false)
 }
 
-// noteDowngradeJob writes to the rollout's record whether quorumd has enabled the job. It returns an error if the
-// record has changed since it was read: an operator may have aborted the rollout.
+// noteDowngradeJob writes to the rollout's record whether quorumd has enabled the downgrade job. It returns an error if
+// the record has changed since it was read: an operator may have aborted the rollout.
 func (a *Actor) noteDowngradeJob(ctx context.Context, t *task, enabled bool) error {
 	if t.on.Rollout == nil {
 		return errors.New("there is no rollout")
@@ -55,7 +55,7 @@ func (a *Actor) noteDowngradeJob(ctx context.Context, t *task, enabled bool) err
 	next.DowngradeJob = enabled
 	value, err := record.Encode(next)
 	if err != nil {
-		return fmt.Errorf("cannot note the downgrade job: %w", err)
+		return fmt.Errorf("cannot record the downgrade job: %w", err)
 	}
 	return a.lock.Write(ctx, lock.Extra{Key: a.keys.Rollout(), At: t.on.RolloutAt, Value: value})
 }

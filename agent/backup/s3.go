@@ -214,8 +214,8 @@ func (s *S3) explain(err error) error {
 		return fmt.Errorf("the store refuses the keys in %s (%s): put keys there that may read, write, list and "+
 			"delete in the bucket %s", s.file, answer.Code, s.bucket)
 	case "RequestTimeTooSkewed":
-		return fmt.Errorf("the store's clock and this host's differ by too much (%s; it is %s here): correct the one "+
-			"that is wrong", answer.Code, time.Now().UTC().Format(time.RFC3339))
+		return fmt.Errorf("the store's clock and this host's differ by too much (%s; it is %s here): correct the "+
+			"wrong clock", answer.Code, time.Now().UTC().Format(time.RFC3339))
 	case "InsufficientStorage", "QuotaExceeded":
 		return fmt.Errorf("the store is full (%s): make room in the bucket %s, or keep fewer snapshots (backup.keep)",
 			answer.Code, s.bucket)
@@ -251,7 +251,7 @@ func readCAs(path string) (*x509.CertPool, error) {
 	}
 	pool := x509.NewCertPool()
 	if !pool.AppendCertsFromPEM(text) {
-		return nil, errors.New("there is no certificate in it")
+		return nil, errors.New("it contains no certificate")
 	}
 	return pool, nil
 }

@@ -73,7 +73,7 @@ func fetch(ctx context.Context, store Source, m Manifest, o Options, path string
 		var found record.Contents
 		found, err = database.inspect(ctx, o.progress())
 		if err == nil && found != m.Contents {
-			err = fmt.Errorf("%w: it contains %+v, but its manifest says %+v", ErrDamaged, found, m.Contents)
+			err = fmt.Errorf("%w: the database contains %+v, but the manifest has %+v", ErrDamaged, found, m.Contents)
 		}
 	}
 	if err != nil {

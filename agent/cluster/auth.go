@@ -25,7 +25,7 @@ type Login struct {
 }
 
 // ErrRefused means that etcd's authentication or roles do not permit the call.
-var ErrRefused = errors.New("etcd does not allow it")
+var ErrRefused = errors.New("etcd does not permit the call")
 
 // Denied reports whether etcd's users and roles forbid a call.
 func Denied(err error) bool {

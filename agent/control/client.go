@@ -315,7 +315,7 @@ func (c *Client) read(resp *http.Response, into any) error {
 		return doc.Error
 	}
 	if err := json.Unmarshal(body, into); err != nil {
-		return c.unexpected("its answer is not what quorumd sends: " + errtext.JSON(err))
+		return c.unexpected("its response is not a quorumd document: " + errtext.JSON(err))
 	}
 	return nil
 }
@@ -344,7 +344,7 @@ func (c *Client) unanswered(err error) *Error {
 	e := &Error{
 		Code: CodeUnreachable, Err: err,
 		Message: fmt.Sprintf("cannot get an answer from quorumd at %s: %v", c.socket, err),
-		Hint:    "see what it is doing: journalctl -u quorumd",
+		Hint:    "see what quorumd is doing: journalctl -u quorumd",
 	}
 	if errors.Is(err, context.DeadlineExceeded) || errors.Is(err, os.ErrDeadlineExceeded) {
 		e.Code = CodeTimeout
@@ -361,7 +361,7 @@ func (c *Client) silent(method string) *Error {
 	}
 	return &Error{
 		Code: CodeTimeout, Err: errSilent, Message: message,
-		Hint: "check if it hangs: systemctl status quorumd; journalctl -u quorumd",
+		Hint: "check whether quorumd hangs: systemctl status quorumd; journalctl -u quorumd",
 	}
 }
 

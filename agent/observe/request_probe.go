@@ -164,7 +164,7 @@ func (q *requests) take(p requestResult, host string, proven bool) {
 	case p.took > requestTimeout+requestLate:
 		out.Known, out.Absent = false, "the agent was paused during a request"
 	case self.Err == nil && self.MemberID != q.own.ID:
-		out.Known, out.Absent = false, "the member's client URL leads to another member"
+		out.Known, out.Absent = false, "the member's client URL leads to a different member"
 	case self.Err == nil && self.Leader == 0:
 		out.Known, out.Absent = false, "the local member has no leader"
 	case self.Err == nil && self.Linearizable && !p.writes:

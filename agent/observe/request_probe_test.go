@@ -111,7 +111,7 @@ func TestARequestCountsAsHungOnlyIfNothingElseExplainsTheSilence(t *testing.T) {
 		},
 		"its URL leads elsewhere": {
 			probes: with(1, func(s *cluster.Status) { s.MemberID = 2 }),
-			absent: "the member's client URL leads to another member",
+			absent: "the member's client URL leads to a different member",
 		},
 		"the agent was paused": {
 			probes: []requestResult{hung(s, applied(10, 11, 11)), func() requestResult {

@@ -98,7 +98,7 @@ func (o *Operator) claim(ctx context.Context, p jobClaim) (clientv3.LeaseID, err
 		}
 	}
 	return 0, refuse(control.Conflicts, control.CodeSnapshotRunning, p.cannot+who+" "+p.does,
-		"wait until it has finished: only one runs at a time in a cluster")
+		"wait until that job has finished: only one runs at a time in a cluster")
 }
 
 // hold renews a claim until the job has ended.

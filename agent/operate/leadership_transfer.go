@@ -30,8 +30,8 @@ func (o *Operator) TransferLeadership(ctx context.Context, req control.TransferR
 	}
 	if r.View.Resting && !r.View.HostsFresh && r.View.Cluster.Reachable {
 		return control.Transfer{}, refuse(control.NotNow, control.CodeConflict, cannot+"this host is one of many "+
-			"spares, and does not read the records of the other hosts", "ask on a voter: "+strings.Join(voterNames(r),
-			", "))
+			"spares, and does not read the records of the other hosts",
+			"run the command on a voter: "+strings.Join(voterNames(r), ", "))
 	}
 	to, against := policy.TransferTarget(r.View, req.Host)
 	if err := refused(cannot, against); err != nil {

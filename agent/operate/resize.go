@@ -131,7 +131,8 @@ func (s sizeSeen) unknownHosts(r *round.Round, cannot string) error {
 		return nil
 	}
 	return refuse(control.NotNow, control.CodeConflict, fmt.Sprintf("%sthis host is one of many spares, and does not "+
-		"read the records of %d other hosts", cannot, s.unread), "ask on a voter: "+strings.Join(voterNames(r), ", "))
+		"read the records of %d other hosts", cannot, s.unread),
+		"run the command on a voter: "+strings.Join(voterNames(r), ", "))
 }
 
 // changed returns the error for a size that another operator has changed in the meantime.

@@ -129,7 +129,7 @@ func TestAResizeIsRefusedIfTheHostsAreNotKnownOrEtcdFails(t *testing.T) {
 	h.publisher.Show(r)
 	_, err := h.Resize(t.Context(), control.ResizeRequest{Voters: 1, WithoutSnapshot: true}, "root")
 	if e, is := errors.AsType[*control.Error](err); !is || e.Kind != control.NotNow ||
-		e.Hint != "ask on a voter: h1, h2, h3" {
+		e.Hint != "run the command on a voter: h1, h2, h3" {
 		t.Errorf("on a resting host: %v", err)
 	}
 	store.hosts = 4

@@ -127,7 +127,7 @@ func (o *Operator) TakeSnapshotIfDue(ctx context.Context, r *round.Round) {
 
 // snapshotClaim is the claim of the agent that saves a snapshot.
 func (o *Operator) snapshotClaim() jobClaim {
-	return jobClaim{o.keys.Saving(), cannotSave, "is taking one"}
+	return jobClaim{o.keys.Saving(), cannotSave, "is saving one"}
 }
 
 // save saves a snapshot of a member's database, unless another agent of the cluster is saving one.

@@ -64,6 +64,6 @@ func (p *Publisher) reportTransfer(r *round.Round) {
 	if note.Code != "" {
 		code, text = string(note.Code), "leadership transfer "+text+" has ended: "+note.Text
 	}
-	p.log.Info("requested leadership transfer", "code", code, "text", text)
+	p.log.Info("leadership transfer request ended", "code", code, "text", text)
 	p.journal.Note(r.Revision, Entry{Kind: "operator", Code: code, Text: text})
 }

@@ -73,7 +73,7 @@ func run(ctx context.Context, store backup.Source, m backup.Manifest, etcd strin
 		return "", err
 	}
 	if err := newCluster(dir, database); err != nil {
-		return "", fmt.Errorf("cannot make a cluster from it: %w", err)
+		return "", fmt.Errorf("cannot create a cluster from the snapshot: %w", err)
 	}
 	progress := o.Progress
 	if progress == nil {
