@@ -220,7 +220,7 @@ func read(b []byte, name string) (policy.BootstrapAnswer, error) {
 		return none, fmt.Errorf("its answer has version %d, this quorumd supports %d", d.Version, version)
 	}
 	if d.Host != name {
-		return none, fmt.Errorf("host %.64q answers at its URL", d.Host)
+		return none, fmt.Errorf("a different host answers at its URL: %.64q", d.Host)
 	}
 	for _, text := range []string{d.Past, d.List, d.PromisedList, d.Attempt, d.Phase} {
 		if len(text) > maxText || strings.ContainsFunc(text, func(r rune) bool { return r < ' ' || r > '~' }) {

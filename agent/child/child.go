@@ -135,7 +135,7 @@ func Run(command *exec.Cmd, limit int, progress func(done, all int64), result an
 	case err != nil && !errors.Is(err, exec.ErrWaitDelay): // a pipe stayed open
 		return err
 	case len(out.line) > 0:
-		return errors.New("the child's output is incomplete: its last line has no end")
+		return errors.New("the child's output is incomplete: its last line is cut off")
 	case out.last.Result == nil:
 		return errors.New("the child ended without a result")
 	}

@@ -140,7 +140,7 @@ func each(ctx context.Context, bucket *bbolt.Bucket, seed maphash.Seed, progress
 
 func changeOf(k, v []byte, seed maphash.Seed) (change, error) {
 	if len(k) != revisionBytes && len(k) != tombstoneBytes || k[8] != '_' || RevisionOf(k) < 0 {
-		return change{}, errors.New("a revision in it is invalid")
+		return change{}, errors.New("it contains an invalid revision")
 	}
 	var name []byte
 	var err error
@@ -178,5 +178,5 @@ func nameOfKey(v []byte) ([]byte, error) {
 		}
 		v = v[n:]
 	}
-	return nil, errors.New("a key in it has no name")
+	return nil, errors.New("it contains a key without a name")
 }

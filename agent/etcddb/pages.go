@@ -123,7 +123,7 @@ func (p *pages) page(id uint64) (head []byte, size int64, err error) {
 	}
 	over := uint64(le32(head[12:]))
 	if le64(head) != id || over >= p.high-id {
-		return nil, 0, fmt.Errorf("page %d claims to be page %d with %d more", id, le64(head), over)
+		return nil, 0, fmt.Errorf("page %d has the ID %d and %d following pages", id, le64(head), over)
 	}
 	for i := id; i <= id+over; i++ {
 		if p.seen[i/64]&(1<<(i%64)) != 0 {

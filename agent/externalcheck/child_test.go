@@ -85,8 +85,8 @@ func TestLinkIsFollowedAndItsWholePathChecked(t *testing.T) {
 	}
 }
 
-// TestChildsOwnFailureIsNotTheExternalChecksResult has children that exit with the code of CRITICAL without executing
-// the program: the test binary after a failure, and a shell that does not try.
+// TestChildsOwnFailureIsNotTheExternalChecksResult uses children that exit with the code of CRITICAL without executing
+// the program: the test binary after a failure, and a shell.
 func TestChildsOwnFailureIsNotTheExternalChecksResult(t *testing.T) {
 	t.Parallel()
 	dir := scripts(t, map[string]string{

@@ -16,7 +16,7 @@ func TestAProgramBelongsToRootAloneIfNoOtherUserCanWriteItOrADirectoryAboveIt(t 
 	const everyone = "every user on this host"
 	for name, c := range map[string]struct {
 		file, dir os.FileMode
-		self      int // in addition to root; 0 for the user of the test
+		self      int // user allowed in addition to root; 0 for the user of the test
 		where     string
 		who       string
 	}{
@@ -64,7 +64,7 @@ func TestAProgramOfAnotherUserOrOfAGroupWithMembersIsForeign(t *testing.T) {
 		users:  []account{{name: "me", id: uint32(uid)}, {name: "alice", id: 4711, primary: gid}},
 		groups: []account{{name: "ops", id: gid}},
 	}
-	if gid != 0 { // root's group is root's
+	if gid != 0 { // root's group is trusted
 		if got := writer(program, info, uid, a); got == nil || got.Who != "alice, of the group ops" {
 			t.Errorf("writable by the group: %+v", got)
 		}

@@ -67,7 +67,7 @@ func New(opt Options) *Server {
 		opt: opt, wait: longestWait, slots: make(chan struct{}, maxWaits),
 		answers: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "quorumd_fleetlock_responses_total",
-			Help: "Requests of reboot agents, by kind of refusal; none if granted.",
+			Help: "Requests from reboot agents, by kind of refusal; kind none means granted.",
 		}, []string{"kind"}),
 	}
 	for _, kind := range kinds() {

@@ -101,8 +101,8 @@ func whyNotRunnable(program string) string {
 	return ""
 }
 
-// isTooLate reports whether the deadline to start a run has passed. The runner checks it after it has reported the
-// run as running: if the agent sees no such report by the deadline, it can rely on the run never starting.
+// isTooLate reports whether the deadline to start a run has passed. The runner calls it after it has reported the run
+// as Running. So if the agent finds no such report after the deadline, the run never starts.
 func isTooLate(w request) (bool, error) {
 	if w.Until == 0 {
 		return false, nil

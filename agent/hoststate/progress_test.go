@@ -11,7 +11,7 @@ import (
 	"github.com/quorumd/quorumd/agent/record"
 )
 
-// asked opens a new state directory with the request k, or with none if k is nil.
+// asked opens a new state directory with the request k, or without a request if k is nil.
 func asked(t *testing.T, k *Request) *State {
 	t.Helper()
 	dir := t.TempDir()
@@ -23,7 +23,7 @@ func asked(t *testing.T, k *Request) *State {
 	return f
 }
 
-// is checks that the current request equals want, in memory and after a restart of the agent.
+// is fails the test unless the current request equals want, in memory and after a restart of the agent.
 func is(t *testing.T, f *State, want Request) {
 	t.Helper()
 	again, err := Open(f.disk, f.state, f.runtime, nil)
@@ -134,7 +134,7 @@ func TestOperationSeenAndStandingEndsApplyToExactlyOneRequest(t *testing.T) {
 	want := changed
 	want.Seen, want.BootID, want.Began, want.Clock, want.Cluster = true, "boot-1", b.At, time.Minute, 7
 	is(t, f, want)
-	must(t, f.OperationSeen(&want, Beginning{BootID: "boot-2", At: time.Unix(9, 0)})) // the record on disk wins
+	must(t, f.OperationSeen(&want, Beginning{BootID: "boot-2", At: time.Unix(9, 0)})) // the beginning on disk is kept
 	is(t, f, want)
 	must(t, f.StandingEnds(&want, policy.Cancelled, "x", time.Unix(3, 0)))
 	if now, last := f.Asked(); now != nil || last.Code != policy.Cancelled || last.Text != "x" {

@@ -196,7 +196,7 @@ func (l *Lock) Confirm(ctx context.Context, budget, spare time.Duration) (contex
 // covers returns an error if the remaining validity is too short for the step.
 func (l *Lock) covers(need time.Duration) error {
 	if left := l.ValidFor(); left < need {
-		return fmt.Errorf("%w: %s of %s", ErrTooLate, durationfmt.Text(left.Round(time.Millisecond)),
+		return fmt.Errorf("%w: %s left, %s needed", ErrTooLate, durationfmt.Text(left.Round(time.Millisecond)),
 			durationfmt.Text(need))
 	}
 	return nil

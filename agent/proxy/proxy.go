@@ -143,8 +143,8 @@ func (f *Proxy) Serve(ctx context.Context) error {
 		if !f.table.admit(f.opt.MaxConnections) {
 			reset(client)
 			f.full.log(func(count int) {
-				f.log.Warn("connections refused: limit reached", "limit", f.opt.MaxConnections,
-					"refused", count, "remedy", "raise LimitNOFILE= of this unit: each connection needs two descriptors")
+				f.log.Warn("connections refused: limit reached", "limit", f.opt.MaxConnections, "refused", count,
+					"remedy", "raise LimitNOFILE= of this unit: each connection needs two descriptors")
 			})
 			continue
 		}

@@ -164,8 +164,8 @@ func checkSpace(p, c Place, database, log int64, free func(dir string) int64) er
 	}
 	for dir, need := range need {
 		if free := free(dir); free < need {
-			return fmt.Errorf("cannot make a copy for %s: %d bytes are free in %s, %d are needed; free space and the "+
-				"recovery continues", p.DataDir, free, dir, need)
+			return fmt.Errorf("cannot make a copy for %s: %d bytes are free in %s, %d are needed; free space, then "+
+				"the recovery continues", p.DataDir, free, dir, need)
 		}
 	}
 	return nil

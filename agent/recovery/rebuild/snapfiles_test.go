@@ -59,7 +59,7 @@ func fixture(t *testing.T, name string) Place {
 	}
 }
 
-// workOf38 returns the work that makes a cluster from a directory in testdata.
+// workOf38 returns the content of a directory in testdata, and the work to make a cluster from it.
 func workOf38(t *testing.T, p Place) (recovery.Log, recovery.Work) {
 	t.Helper()
 	l, err := Read(p)
@@ -74,7 +74,7 @@ func workOf38(t *testing.T, p Place) (recovery.Log, recovery.Work) {
 	}
 }
 
-// copies checks that the copy has the whole log, from an entry that its database contains.
+// copies makes a copy and checks that it has the whole log after an entry that its database contains.
 func copies(t *testing.T, p Place, w recovery.Work) {
 	t.Helper()
 	c := p.copyPlace(w)
