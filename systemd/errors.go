@@ -106,7 +106,7 @@ func isUnavailable(name string) bool {
 // ErrNotPermitted.
 func explainFile(doing string, err error) error {
 	if errors.Is(err, fs.ErrPermission) {
-		return fmt.Errorf("cannot %s: %w: %w: make it writable for the user the agent runs as", doing, ErrNotPermitted,
+		return fmt.Errorf("cannot %s: %w: %w: make it writable for the agent's user", doing, ErrNotPermitted,
 			err)
 	}
 	return fmt.Errorf("cannot %s: %w: check that the directory exists and has free space", doing, err)

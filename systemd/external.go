@@ -127,8 +127,8 @@ func (e *External) judge(st *Status, up bool, last ProgramRun, now time.Duration
 // Start runs the operator's program that starts the service. While that program runs, Start does nothing.
 func (e *External) Start(ctx context.Context) error { return e.run(ctx, "start") }
 
-// Stop runs the operator's program that stops the service. While that program runs, and while the service is still
-// stopping, Stop does nothing.
+// Stop runs the operator's program that stops the service. While that program runs or the service is still stopping,
+// Stop does nothing.
 func (e *External) Stop(ctx context.Context) error { return e.run(ctx, "stop") }
 
 // Restart only stops the service. The caller starts the service once it is down.

@@ -69,7 +69,7 @@ func (n *Notifier) send(message string) error {
 	err := sendDatagram(n.socket, message)
 	if err != nil {
 		return fmt.Errorf("cannot notify the service manager: %w: check that NOTIFY_SOCKET names its socket and that "+
-			"it is alive", err)
+			"it is running", err)
 	}
 	return nil
 }

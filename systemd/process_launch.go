@@ -149,7 +149,7 @@ func (p *Process) environment(token string) ([]string, error) {
 func (p *Process) openLog() (*os.File, error) {
 	if info, err := os.Stat(p.o.LogFile); err == nil && info.Size() > maxLog {
 		if err := os.Rename(p.o.LogFile, p.o.LogFile+".1"); err != nil {
-			return nil, explainFile("move the full log file away", err)
+			return nil, explainFile("rotate the log file", err)
 		}
 	}
 	f, err := os.OpenFile(p.o.LogFile, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o640)

@@ -134,7 +134,7 @@ func muteBus(t *testing.T) string {
 			if err != nil {
 				return
 			}
-			_, _ = io.Copy(io.Discard, conn) // until the other side closes
+			_, _ = io.Copy(io.Discard, conn) // until the client disconnects
 			conn.Close()
 		}
 	}()
@@ -283,7 +283,7 @@ func TestPropertiesAreConvertedToAStatus(t *testing.T) {
 	if id := (properties{"Job": []any{uint32(5), godbus.ObjectPath("/x")}}).jobID(); id != 5 {
 		t.Errorf("job %d", id)
 	}
-	// A missing property, or one of another type, must not stop the look.
+	// A missing property, or one of an unexpected type, must not cause a failure.
 	if st := (properties{"MainPID": "x", "Job": "x", "ActiveState": 3}).status(0); st.State != Unknown || st.PID != 0 {
 		t.Errorf("%+v", st)
 	}
