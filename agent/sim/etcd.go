@@ -266,8 +266,8 @@ func (e *etcd) newMember(h *host, peerURL string) *member {
 	}
 }
 
-// passesStrictCheck is etcd's check before a member is added: enough voters must have been connected to the queried
-// member for 5 s.
+// passesStrictCheck reports whether etcd's strict check passes, which etcd makes before it adds a member: enough voters
+// must have been connected to the queried member for 5 s.
 func (e *etcd) passesStrictCheck(asked *member) bool {
 	voters := e.voters()
 	if len(voters) == 1 {

@@ -103,8 +103,8 @@ func agentFaults() []fault {
 	}
 }
 
-// frozenCalls returns the calls in which agents are frozen. An agent that is frozen before it sends a change wakes with
-// an old view.
+// frozenCalls returns the calls in which agents are frozen. An agent that is frozen before it sends a change continues
+// with an old view.
 func frozenCalls() []string {
 	return []string{
 		"confirm", "confirm", "add learner", "promote", "remove learner", "remove member", "write", "grant",
