@@ -394,7 +394,7 @@ func (d directory) write(source opened) (err error) {
 	return errors.Join(dst.Sync(), dst.Close())
 }
 
-// exchange gives the original a second name, then replaces the original with the new file.
+// exchange links the original to its second name, then replaces the original with the new file.
 func (d directory) exchange(source, copied opened, at func(phase)) error {
 	if err := os.Link(d.name(database), d.name(OldName)); err != nil {
 		return err

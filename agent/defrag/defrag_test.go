@@ -52,7 +52,7 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// testDatabase creates a data directory with a database of about 6 MiB, of which 2 MiB are in use. It returns the data
+// testDatabase creates a data directory with a database of about 6 MiB, 2 MiB of it in use. It returns the data
 // directory and the path of the database.
 func testDatabase(t *testing.T) (dir, path string) {
 	t.Helper()

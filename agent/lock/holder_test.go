@@ -212,7 +212,7 @@ const (
 	asHolder    = "hold-the-lock"
 	saysHeld    = "held"
 	saysRenewal = "renewing"
-	saysReport  = "report" // followed by the time of lastActed and the number of late answers
+	saysReport  = "report" // followed by the time of lastActed and the number of answers that came late
 )
 
 func holderMain(args []string) int {

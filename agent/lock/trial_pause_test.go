@@ -120,7 +120,8 @@ func (c *child) stop(ctx context.Context) error {
 
 func (c *child) resume() error { return c.command.Process.Signal(syscall.SIGCONT) }
 
-// report ends the child, and returns the last time at which its lock was valid, and the number of late answers.
+// report ends the child, and returns the last time at which its lock was valid, and the number of answers that came
+// late.
 func (c *child) report(ctx context.Context) (last time.Duration, late int, err error) {
 	if err := c.input.Close(); err != nil {
 		return 0, 0, err
