@@ -13,8 +13,7 @@
 //     keeps running in the background, and no other step starts meanwhile.
 //   - Every step ends in exactly one Completion, which Act returns in the step's own round or in a later one.
 //
-// The package decides nothing. Did returns a copy of the actor's state: whether it holds the lock, and what it has
-// done.
+// The package decides nothing. Did returns a copy of the actor's state, including the lock.
 package act
 
 import (
@@ -123,7 +122,8 @@ func New(opt Options) *Actor {
 // context, unless the disk hangs.
 const stepGrace = 500 * time.Millisecond
 
-// Act takes the decided step. It returns a Completion if a step has ended: this one, or one from an earlier round.
+// Act takes the decided step. It returns a Completion if a step has ended, whether r or an earlier round decided that
+// step.
 func (a *Actor) Act(ctx context.Context, r *round.Round) (round.Completion, bool) {
 	step := r.Decision.Step
 	switch {

@@ -46,7 +46,7 @@ func (a *Actor) cancelDowngrade(ctx context.Context, t *task) error {
 }
 
 // noteDowngradeJob writes to the rollout's record whether quorumd has enabled the downgrade job. It returns an error if
-// the record has changed since it was read: an operator may have aborted the rollout.
+// the record has changed since it was read, because an operator may have aborted the rollout.
 func (a *Actor) noteDowngradeJob(ctx context.Context, t *task, enabled bool) error {
 	if t.on.Rollout == nil {
 		return errors.New("there is no rollout")

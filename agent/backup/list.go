@@ -93,7 +93,7 @@ func sortNewest(all []Snapshot, stored func(Snapshot) time.Time) {
 	})
 }
 
-// Remove removes a snapshot, its manifest first: if Remove fails midway, data without a manifest may remain, but no
+// Remove removes a snapshot, its manifest first. If Remove fails midway, data without a manifest may remain, but no
 // manifest without its data.
 func Remove(ctx context.Context, store Sink, m Manifest) error {
 	for _, name := range []string{

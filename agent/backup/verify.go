@@ -33,8 +33,8 @@ func MarkRestored(ctx context.Context, store Sink, m Manifest) error {
 
 // MarkVerified records in the store that a snapshot was just verified.
 func MarkVerified(ctx context.Context, store Sink, m Manifest) error {
-	// Replace the mark rather than remove it first: if the write then failed, the mark would be missing, and prune
-	// would not recognize the last verified snapshot.
+	// Replace the mark instead of removing it first. If the write failed after a removal, the mark would be missing,
+	// and prune would not recognize the last verified snapshot.
 	if err := store.Replace(ctx, m.Name+verifiedEnding, []byte("verified\n")); err != nil {
 		return fmt.Errorf("cannot record the verification of snapshot %s: %w", m.Name, err)
 	}

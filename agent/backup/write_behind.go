@@ -10,14 +10,14 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// piece is the number of bytes that are submitted to the disk at once.
+// piece is the number of bytes that are submitted to the disk together.
 const piece = 4 << 20
 
 // writeBehind writes a file with at most two pieces waiting for the disk. Without this limit the kernel would write all
-// dirty pages at once at the end, and etcd's next fsync on the same disk would wait for all of them.
+// dirty pages together at the end, and etcd's next fsync on the same disk would wait for all of them.
 type writeBehind struct {
 	file *os.File
-	// forget drops written pages from the page cache: later reads come from the disk.
+	// forget drops written pages from the page cache, so that later reads come from the disk.
 	forget bool
 
 	written, begun, done int64 // bytes: written to the file, submitted to the disk, and stored there

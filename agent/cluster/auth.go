@@ -127,7 +127,7 @@ func (t *token) GetRequestMetadata(context.Context, ...string) (map[string]strin
 // RequireTransportSecurity allows the token over http, like a password.
 func (t *token) RequireTransportSecurity() bool { return false }
 
-// authenticate replaces the current token with a new one. It does nothing if the token is no longer the one in before,
+// authenticate replaces the current token with a new one. It does nothing if the current token differs from before,
 // because another call has then replaced it.
 func (c *Client) authenticate(ctx context.Context, before string) error {
 	select {

@@ -18,8 +18,8 @@ import (
 	"google.golang.org/grpc/codes"
 )
 
-// Bounds of a read. etcd limits the number of keys in an answer, not its size, so keys are read in small pages: any
-// user with write access below quorumd's prefix can make every value as large as etcd accepts.
+// Bounds of a read. etcd limits the number of keys in an answer, not its size. Any user with write access below
+// quorumd's prefix can make every value as large as etcd accepts, so keys are read in small pages.
 const (
 	pageKeys    = 32        // maximum keys of a page
 	answerBytes = 4 << 20   // largest answer; a larger one is refused unread, and requested again in smaller pages

@@ -42,7 +42,7 @@ func readText(name string, data []byte) (text, *Problem) {
 }
 
 // checkCharacters refuses characters that YAML would refuse without a position, and line breaks that only YAML
-// recognizes: with those, line numbers would differ from an editor's.
+// recognizes, because they would make line numbers differ from an editor's.
 func (t text) checkCharacters() *Problem {
 	for i, line := range t.lines {
 		line = strings.TrimSuffix(line, "\r")
@@ -102,8 +102,8 @@ func decodeNode(d *yaml.Decoder, into *yaml.Node) (err error) {
 	return d.Decode(into)
 }
 
-// checkPlain refuses aliases, anchors and tags: one line of them can expand to a gigabyte, and no configuration needs
-// them.
+// checkPlain refuses aliases, anchors and tags, because one line of them can expand to a gigabyte, and no configuration
+// needs them.
 func (t text) checkPlain(n *yaml.Node) *Problem {
 	switch {
 	case n.Kind == yaml.AliasNode || n.Anchor != "":

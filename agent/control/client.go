@@ -227,7 +227,7 @@ func (c *Client) do(ctx context.Context, method, path string, body, into any) er
 var errSilent = errors.New("no answer")
 
 // exchange sends a request and reads the answer. The request expects "100 Continue", which the server sends before it
-// calls its backend. So exchange detects a hanging daemon after c.patience, while a working daemon has the whole
+// calls its backend. Thus exchange detects a hanging daemon after c.patience, while a working daemon has the whole
 // timeout. It reads the answer even if the write fails: a server that refuses a connection answers and closes without
 // reading.
 func (c *Client) exchange(ctx context.Context, conn net.Conn, req *http.Request) (*http.Response, error) {

@@ -27,7 +27,7 @@ type Cluster struct {
 	Standbys int   `json:"standbys"`
 	// how many more voters may fail without losing quorum; below 0 if there is no quorum now
 	FaultTolerance int `json:"faultTolerance"`
-	// the failure domain whose loss costs the quorum, as a sentence; absent if there is none
+	// a sentence that names the failure domain whose loss would cost the quorum; absent if there is none
 	DomainLoss string   `json:"domainLoss,omitempty"`
 	Members    []Member `json:"members"`
 }

@@ -65,7 +65,7 @@ type Rollout struct {
 	// only in a dry run of a readdress, a defragmentation, an upgrade or a downgrade: the steps of the rollout, in
 	// order
 	Steps []policy.PlanStep `json:"steps,omitempty"`
-	// only in a dry run for all hosts: the members whose hosts are left out because quorumd there does not report
+	// only in a dry run for all hosts: the members whose hosts are left out because they have no host record
 	Absent []string `json:"absent,omitempty"`
 	// only in a dry run with a version: the hosts without etcd.nextBinary, on which etcd's settings are not checked
 	Unchecked []string `json:"unchecked,omitempty"`
@@ -80,8 +80,8 @@ type RolloutHost struct {
 	// defragmented
 	Database *policy.Database `json:"database,omitempty"`
 	Text     string           `json:"text,omitempty"`
-	Seconds  float64          `json:"seconds,omitempty"` // duration of the work, once the host is done
-	// TurnSeconds is how long the rollout took for this host once it is done. Unlike Seconds, it includes the pause
-	// after the previous host.
+	Seconds  float64          `json:"seconds,omitempty"` // duration of the work; absent until the host is done
+	// TurnSeconds is how long the rollout took for this host; absent until the host is done. Unlike Seconds, it
+	// includes the pause after the previous host.
 	TurnSeconds float64 `json:"turnSeconds,omitempty"`
 }

@@ -110,7 +110,7 @@ func (o *Observer) askMaxLearners(ctx context.Context, r *round.Round) {
 		}
 		found.limit, err = o.opt.MaxLearners(pid)
 		if err != nil && nextErr == nil && found.next.Limit > 0 {
-			err = nil // one of the two is known; the other is 0
+			err = nil // the limit of the running process is unknown (0), and the limit after a restart is known
 		}
 		return found, err
 	})
@@ -119,8 +119,8 @@ func (o *Observer) askMaxLearners(ctx context.Context, r *round.Round) {
 	}
 }
 
-// nextEvery is the interval between two checks of etcd.nextBinary. A check runs the binary once for each of etcd's
-// settings. nextTimeout bounds one check.
+// nextEvery is the interval between two checks of etcd.nextBinary. A check runs the binary several times, once per
+// setting of etcd. nextTimeout bounds one check.
 const (
 	nextEvery   = 5 * time.Minute
 	nextTimeout = time.Minute

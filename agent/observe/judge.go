@@ -203,7 +203,7 @@ func (j *judge) lastCompletion(from disk.Reading, now time.Duration) time.Durati
 	if err != nil {
 		return 0
 	}
-	done := p.Flushes // not writes: a drive whose flush hangs may still accept writes into its cache
+	done := p.Flushes // not writes, because a drive with a hanging flush may still accept writes into its cache
 	if done != j.completed && from.InFlight != disk.OpNone {
 		j.progress = now
 	}

@@ -73,8 +73,8 @@ func (o *Observer) spans(want look) (spans []cluster.Span) {
 	return spans
 }
 
-// listPatience returns the time limit for reading the member list, in call timeouts. Every member reads it through the
-// leader: if this host's member leads and is too slow, no other member returns the list sooner.
+// listPatience returns the time limit for reading the member list, in call timeouts. Every member reads the list
+// through the leader. If this host's member leads and is too slow, no other member returns the list sooner.
 func listPatience(r *round.Round) int {
 	if r.Led != nil {
 		return 1

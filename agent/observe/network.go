@@ -114,7 +114,7 @@ func networkReading(r *round.Round, self string) health.NetworkReading {
 		add(self, s.Member, pathState(s.Peer.State, s.Client.State), segments(s))
 	}
 	for _, h := range r.Hosts {
-		// Leave out spares: there are many, and the cluster does not depend on their connectivity.
+		// Leave out spares, because there may be many, and the cluster does not depend on their connectivity.
 		if h.Name == self || names[uint64(h.MemberID)] != h.Name {
 			continue
 		}

@@ -53,9 +53,8 @@ func (p *peers) read(seen health.EtcdReading) {
 	p.at, p.of, p.beat = seen.At, seen.Peers, seen.Settings.Heartbeat()
 }
 
-// connectedFor returns for how long etcd counts as connected to a member after traffic from that member. A serving
-// member sends traffic with every heartbeat, by default ten times a second, while two answers are at least a second
-// apart.
+// connectedFor returns how long etcd counts as connected to a member after traffic from that member. A serving member
+// sends traffic with every heartbeat, by default ten times a second, while two answers are at least a second apart.
 func (p *peers) connectedFor() time.Duration {
 	return min(max(connectedLeast, 2*p.beat+askedEvery), connectedMost)
 }

@@ -178,8 +178,8 @@ func (q *requests) take(p requestResult, host string, proven bool) {
 	q.hung, q.seen = out.Hung, out
 }
 
-// count returns how many requests in a row the member has not answered. It starts over if the member has applied
-// entries in between: then it is slow, and does not hang.
+// count returns how many requests in a row the member has not answered. The count starts over if the member has applied
+// entries in between, because such a member is slow, but does not hang.
 func (q *requests) count(p requestResult, self cluster.Status) int {
 	if q.hung == 0 || self.Err == nil && q.applied != 0 && self.Applied != q.applied {
 		q.since, q.applied = p.began, self.Applied
@@ -193,7 +193,7 @@ func (q *requests) count(p requestResult, self cluster.Status) int {
 
 // serving returns how many other voters answer a linearizable read and have applied entries that the local member has
 // not. If they have not, the local member may wait for them. If the local member returns no status, only the reads
-// count: a status needs no other member.
+// count, because a status needs no other member.
 func (q *requests) serving(p requestResult, self cluster.Status) (others int) {
 	for _, m := range q.list.Members {
 		s := p.members[m.ID]

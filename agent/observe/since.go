@@ -48,7 +48,7 @@ func (s *Since) begin(name, value string, at time.Duration) {
 	s.marks[name] = mark{value: value, at: at, seen: at}
 }
 
-// Forget drops the values that were not evaluated in this round: after a gap, the duration starts over.
+// Forget drops the values that were not evaluated in this round, so that their durations start over after a gap.
 func (s *Since) Forget(round uint64) {
 	for name, m := range s.marks {
 		if m.round != round {

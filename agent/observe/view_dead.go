@@ -26,8 +26,8 @@ func (b *Builder) reachability(r *round.Round, h record.Host) (all []record.Reac
 		if _, listed := r.Membership.ByID(uint64(s.MemberID)); !listed {
 			continue
 		}
-		// The report's time and agent identify it: a report that was retracted and repeated between two rounds counts
-		// as a new one.
+		// The report's time and agent identify it, so that a report that was retracted and repeated between two rounds
+		// counts as a new report.
 		s.For = b.reportedFor(r, h.ID, s.MemberID, fmt.Sprint(h.Instance, s.LostSince.UnixMilli(), s.Link))
 		all = append(all, s)
 	}
@@ -68,8 +68,8 @@ func (b *Builder) agentGone(r *round.Round, m cluster.Member) time.Duration {
 	return since + b.config.Timing.HostRecordTTL
 }
 
-// mayHold reports whether a host may hold a member. Any match counts: a host whose record contradicts the member list
-// is alive.
+// mayHold reports whether a host may hold a member. Any match counts, because even a host with a record that
+// contradicts the member list is alive.
 func mayHold(h record.Host, m cluster.Member) bool {
 	return slices.Contains(m.PeerURLs, h.PeerURL) || uint64(h.MemberID) == m.ID || m.Name != "" && h.Name == m.Name
 }

@@ -52,7 +52,7 @@ func (b *Builder) unhealthySince(r *round.Round, h record.Host, state health.Sta
 }
 
 // diskHangs reports whether a host reports that its disk hangs or has failed. An etcd that answers no request is no
-// reason to replace its voter: a defragmentation looks the same, and ends by itself.
+// reason to replace its voter, because a defragmentation looks the same and ends by itself.
 func diskHangs(h record.Host, state health.State) bool {
 	return state == health.Failed || state == health.Stalled && health.Code(h.HealthText) != health.EtcdStalled
 }

@@ -37,7 +37,7 @@ func (o *Operator) startExclusive(ctx context.Context, p jobClaim, kind, by stri
 	lease, err := o.claim(ctx, p)
 	if errors.Is(err, errFull) && by != schedule {
 		o.opt.Logger.Warn("snapshot job runs without a cluster-wide claim: etcd's database is full", "job", kind)
-		lease, err = 0, nil // operators save a snapshot before freeing space; two jobs at once do no harm
+		lease, err = 0, nil // operators save a snapshot before they free space; two concurrent jobs do no harm
 	}
 	if err != nil {
 		return control.SnapshotJob{}, err
@@ -111,7 +111,8 @@ func (o *Operator) hold(ctx context.Context, lease clientv3.LeaseID, over <-chan
 			return
 		case <-ticker.C:
 		}
-		if _, err := o.opt.Etcd.KeepAliveOnce(ctx, lease); err != nil { // the job continues: two at once do no harm
+		// After an error the job continues, because two concurrent jobs do no harm.
+		if _, err := o.opt.Etcd.KeepAliveOnce(ctx, lease); err != nil {
 			o.opt.Logger.Warn("cannot renew the claim on the snapshot job; another host may take it over",
 				"error", err)
 		}

@@ -63,7 +63,7 @@ func (o *Operator) manifests(ctx context.Context) (record.Manifests, int64, erro
 	at := found.Pairs[0].ModRevision
 	m, err := record.Decode[record.Manifests](found.Pairs[0].Value)
 	if err != nil && !errors.Is(err, record.ErrVersion) {
-		return record.Manifests{}, at, nil // no agent wrote this record: it will be overwritten
+		return record.Manifests{}, at, nil // no agent wrote this record, so it will be overwritten
 	}
 	return m, at, err
 }

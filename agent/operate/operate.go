@@ -54,7 +54,7 @@ type Options struct {
 
 	Now    func() time.Duration // since boot, including time suspended
 	Wall   func() time.Time
-	Wake   func() // starts a round at once
+	Wake   func() // starts a round immediately
 	Logger *slog.Logger
 }
 

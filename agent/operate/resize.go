@@ -83,8 +83,8 @@ type sizeSeen struct {
 	unread int          // number of host records that the last round does not have
 }
 
-// readSize reads the recorded size, and counts the host records that the round does not have: a spare in a large fleet
-// drops most of them.
+// readSize reads the recorded size, and counts the host records that the round does not have, because a spare in a
+// large fleet drops most of them.
 func (o *Operator) readSize(ctx context.Context, r *round.Round) (sizeSeen, error) {
 	found, err := o.opt.Etcd.Read(ctx, cluster.Span{Start: o.keys.Size()},
 		cluster.Span{Start: o.keys.Hosts(), End: o.keys.Lock(), Count: true})

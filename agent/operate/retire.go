@@ -226,8 +226,9 @@ func (o *Operator) retire(ctx context.Context, v policy.View, seen retiredSeen, 
 }
 
 // retireTxn returns the conditions and the operations that record the retirement of a host. If no size of the cluster
-// is recorded, the same transaction records the present size, and retireTxn sets it in out: if the retirement is undone
-// after the replacement has joined, there is one voter too many, and a surplus voter leaves only if a size is recorded.
+// is recorded, the same transaction records the present size, and retireTxn sets it in out. The reason is that, if the
+// retirement is undone after the replacement has joined, there is one voter too many, and a surplus voter leaves only
+// if a size is recorded.
 func (o *Operator) retireTxn(v policy.View, seen retiredSeen, host round.Retired, out *control.Retirement,
 ) ([]clientv3.Cmp, []clientv3.Op, error) {
 	cannot := "cannot retire " + host.Name + ": "

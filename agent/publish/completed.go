@@ -49,7 +49,8 @@ func (j *Journal) Completed(ctx context.Context, now *round.Round, c round.Compl
 }
 
 // failsAgain reports whether this host's last line is the same failure of the same step. It ignores the step's reason,
-// which may contain times and differ in every round: such lines would push all others out of the history.
+// which may contain times and differ in every round. Otherwise the repeated lines would push all others out of the
+// history.
 func (j *Journal) failsAgain(step policy.Step, err error) bool {
 	j.mu.Lock()
 	defer j.mu.Unlock()

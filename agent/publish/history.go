@@ -192,7 +192,7 @@ func (j *Journal) count() int {
 	return j.n
 }
 
-// trimEvery is how often the history is trimmed while no operation ends.
+// trimEvery is the interval at which the history is trimmed while no operation ends.
 const trimEvery = 10 * time.Minute
 
 // Trim deletes the oldest lines if there are too many. It is called at the end of an operation, after many new lines,

@@ -30,7 +30,7 @@ type hostRecord struct {
 	opt  Options
 	keys record.Keys
 	log  *slog.Logger
-	// 0 without a lease; other keys that expire with this agent may be attached to it
+	// 0 if there is none; other keys that expire with this agent are attached to this lease, too
 	lease        clientv3.LeaseID
 	written      record.Host
 	writtenAt    int64 // the revision at which the record was written
@@ -158,7 +158,7 @@ func (p *hostRecord) publishHealth(ctx context.Context, r *round.Round) {
 }
 
 // writeHealth overwrites the record only at the revision that this agent last wrote or read. A health state that takes
-// effect late must not overwrite a newer one, or a record written once reads completed again.
+// effect late must not overwrite a newer health state, or a record that was written after reads completed again.
 func (p *hostRecord) writeHealth(ctx context.Context, r *round.Round) {
 	ctx, cancel := context.WithTimeout(ctx, p.opt.Config.Timing.CallTimeout)
 	defer cancel()
@@ -211,7 +211,7 @@ func (p *hostRecord) setHealth(h *record.Host, r *round.Round) {
 	h.Health, h.HealthText, h.Spares, h.Recovers = r.Assessment.State.String(), "", nil, r.Assessment.Recovers
 	h.HealsAfter, h.Defective = r.Assessment.HealsAfter.Seconds(), r.Assessment.Defective
 	if r.Assessment.State != health.OK && r.Assessment.State != health.Qualifying {
-		h.HealthText = string(r.Assessment.Code) // not the text, whose numbers change constantly
+		h.HealthText = string(r.Assessment.Code) // not the text, because numbers in it change constantly
 		h.Spares = health.Everything.Without(r.Assessment.Gates).Names()
 	}
 }
@@ -274,7 +274,7 @@ func (p *hostRecord) record(r *round.Round) record.Host {
 
 // asks reports whether the operation in flight waits for this host's health state. A host that is about to stop its
 // voter, or to replace a dead one, waits until all other hosts have published theirs. A round during which the machine
-// was suspended does not count: its health state may date from before the suspension.
+// was suspended does not count, because its health state may date from before the suspension.
 func (p *hostRecord) asks(r *round.Round) bool {
 	return policy.MustPublish(r.View, r.Decision.Role) && p.opt.Now()-r.At < 2*p.opt.Config.Timing.CallTimeout
 }

@@ -17,7 +17,7 @@ import (
 	"github.com/quorumd/quorumd/health"
 )
 
-// Metrics are the agent's Prometheus metrics. A scrape triggers no measurement; it only computes ages from timestamps
+// Metrics are the agent's Prometheus metrics. A scrape triggers no measurement. It only computes ages from timestamps
 // in memory.
 type Metrics struct {
 	fsync      *prometheus.HistogramVec

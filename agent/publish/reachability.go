@@ -32,7 +32,7 @@ type lost struct {
 // minProbes is the minimum number of probes between two changes of a member's published state.
 const minProbes = 6
 
-// rttEvery is how often published response times may change if nothing else does.
+// rttEvery is the minimum interval between two changes of the published response times if nothing else changes.
 const rttEvery = 10 * time.Minute
 
 // steady returns the observations to publish for a round.

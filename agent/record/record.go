@@ -144,11 +144,11 @@ type Op struct {
 	Replaces MemberID  `json:"replaces,omitempty"` // the member that a replacement replaces
 	PeerURL  string    `json:"peerURL,omitempty"`
 	Started  time.Time `json:"started"`
-	// when a cycle becomes overdue; the other hosts need this time if the operated host is silent
+	// when a cycle becomes overdue; the other hosts need this time if the operation's host is silent
 	Until time.Time `json:"until,omitzero"`
-	// the operated host calls the work off and returns if the cluster needs its vote
+	// the operation's host calls the work off and returns if the cluster needs its vote
 	Interruptible bool `json:"interruptible,omitempty"`
-	// the operated host's time since boot when the operation started; valid for BootID only
+	// the time since boot of the operation's host when the operation started; valid for BootID only
 	Clock   time.Duration `json:"clock,omitempty"`
 	Reason  string        `json:"reason,omitempty" bound:"text"`
 	Outcome string        `json:"outcome,omitempty"` // if the operation is rolled back, the end code

@@ -22,7 +22,7 @@ type Rollout struct {
 	// the rollout still pauses before the last member with an older minor version
 	Hold   bool `json:"hold,omitempty"`
 	Raises bool `json:"raises,omitempty"` // the rollout ends with the point of no return
-	// the rollout lowers the cluster version to that of Etcd
+	// the rollout lowers the cluster version to the minor version of Etcd
 	Downgrade bool `json:"downgrade,omitempty"`
 	// quorumd is about to enable, or has enabled, etcd's downgrade job for this rollout, and has not cancelled it
 	DowngradeJob bool      `json:"downgradeJob,omitempty"`

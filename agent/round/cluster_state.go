@@ -42,7 +42,7 @@ type ClusterState struct {
 	Repairs    *record.Repairs
 	RepairsAt  int64 // modification revision of the repairs
 	Recovered  *record.Recovered
-	// the cluster was recovered without this host, whose member still serves the old cluster, with quorum
+	// the cluster was recovered without this host, and this host's member still has a quorum of the old cluster
 	OldServes   bool
 	Backup      *record.Backup
 	RestoreTest *record.RestoreTest

@@ -18,7 +18,7 @@ import (
 	"github.com/quorumd/quorumd/systemd"
 )
 
-// Round is everything that one round has observed and decided. It is not changed once it is published.
+// Round is everything that one round has observed and decided. It is not changed after it is published.
 type Round struct {
 	Number       uint64
 	At           time.Duration
@@ -64,7 +64,7 @@ type Round struct {
 	// Fsyncs are the fsync metrics of unhealthy voters' etcds, by member ID, as this host has read them.
 	Fsyncs      map[uint64]policy.Fsyncs
 	FellSilent  bool              // a member that answered in the previous round did not answer in this one
-	ProbeEvery  time.Duration     // how often this host checks a member
+	ProbeEvery  time.Duration     // interval of this host's probes of a member
 	Probes      []network.Reading // what this host observes of the members
 	Connections Connections       // connections of this host's etcd to the members
 	AskedSince  time.Duration     // when this host first saw the record that asks about members; 0 if there is none

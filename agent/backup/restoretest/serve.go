@@ -28,7 +28,7 @@ const (
 	// pendingBytes is the progress, in bytes, that ask reports in each interval while it waits for etcd's answer, so
 	// that the job does not count as hung. serveBound limits the wait.
 	pendingBytes = 64 << 10
-	// serveBound is how long etcd may take to answer: it reads the database, and the disk may be slow.
+	// serveBound is how long etcd may take to answer. It reads the whole database, and the disk may be slow.
 	serveBound = 10 * time.Minute
 	stopBound  = 20 * time.Second
 )
@@ -67,8 +67,8 @@ func flags() []string {
 		"--name", memberName, "--data-dir", ".", "--unsafe-no-fsync",
 		"--advertise-client-urls", nowhere, "--initial-advertise-peer-urls", nowhere,
 		"--initial-cluster", memberName+"="+nowhere,
-		// No quota: a database above etcd's default quota would raise an alarm, even if the original cluster allows
-		// that size.
+		// No quota, because a database above etcd's default quota would raise an alarm, even if the original cluster
+		// allows that size.
 		"--quota-backend-bytes=-1",
 	)
 }

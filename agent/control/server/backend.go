@@ -32,7 +32,7 @@ type Backend interface {
 	// History returns the newest limit lines, oldest first. With ErrNotNewest, etcd may contain newer lines.
 	History(ctx context.Context, limit int) ([]control.HistoryLine, error)
 
-	// Bootstrap requests that this host bootstrap a new cluster. It returns once the request is accepted; the status
+	// Bootstrap requests that this host bootstrap a new cluster. It returns when the request is accepted; the status
 	// shows its progress.
 	Bootstrap(ctx context.Context, by string) error
 	// Pause records a pause, which stops all steps of all hosts, and returns it.
