@@ -17,7 +17,7 @@ type Units struct {
 	Dial DialFunc // nil for systemd's private socket, which needs no bus but root
 }
 
-// SystemBus connects to systemd over the system bus, as users without privileges must.
+// SystemBus connects to systemd over the system bus. Users other than root must use it.
 func SystemBus(ctx context.Context) (*sddbus.Conn, error) {
 	return sddbus.NewSystemConnectionContext(ctx)
 }

@@ -169,7 +169,7 @@ func (b *bench) settle(end func()) {
 	b.t.Error("a program is still running")
 }
 
-// alive reports whether the process exists whose ID the file contains.
+// alive reports whether the process with the ID in the file exists.
 func alive(t *testing.T, file string) bool {
 	t.Helper()
 	text, err := os.ReadFile(file)

@@ -52,7 +52,7 @@ func IsPlanID(id string) bool {
 
 // Choice holds the operator's decisions.
 type Choice struct {
-	Cluster  string   // the cluster's name, as typed
+	Cluster  string   // the cluster's name, as the operator typed it
 	Gone     []string // voters that are gone for good, by name or ID
 	KeptOff  []string // survivors of earlier plans that never start again with their data, by name
 	Survivor string   // name of the survivor; empty: the most advanced host

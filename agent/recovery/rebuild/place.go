@@ -117,7 +117,7 @@ func sizeOf(dir, ending string) (sum int64) {
 	return sum
 }
 
-// exists reports whether there may be a file at path.
+// exists reports whether there is a file at path. If that is unknown, it returns true.
 func exists(path string) bool {
 	_, err := os.Lstat(path)
 	return !errors.Is(err, fs.ErrNotExist)
