@@ -49,10 +49,10 @@ func TestHostsTimeInARolloutStartsAtThePreviousHostsEnd(t *testing.T) {
 		since time.Time
 		want  float64
 	}{
-		"with the pause between them":        {began, 70},
-		"the clock of the other was ahead":   {began.Add(time.Hour), 12},
-		"an agent that does not write it":    {time.Time{}, 12},
-		"resumed while it was on its way up": {began.Add(65 * time.Second), 12},
+		"the pause after the previous host counts":        {began, 70},
+		"the previous host's clock was ahead":             {began.Add(time.Hour), 12},
+		"the start time is not recorded":                  {time.Time{}, 12},
+		"the rollout was resumed while etcd was starting": {began.Add(65 * time.Second), 12},
 	} {
 		a := New(options(t, hoststate.HostFiles{}))
 		r := &round.Round{
@@ -83,9 +83,11 @@ func TestHostsTimeInARolloutIncludesItsReboot(t *testing.T) {
 		op   policy.Op
 		want time.Duration
 	}{
-		"in the same boot":        {policy.Op{SameBoot: true, Elapsed: 39 * time.Second}, 39 * time.Second},
-		"after a reboot":          {policy.Op{Elapsed: 5 * time.Second}, 40 * time.Second},
-		"after its clock was set": {policy.Op{Elapsed: 2 * time.Minute}, 2 * time.Minute},
+		"without a reboot": {
+			policy.Op{SameBoot: true, Elapsed: 39 * time.Second}, 39 * time.Second,
+		},
+		"after a reboot": {policy.Op{Elapsed: 5 * time.Second}, 40 * time.Second},
+		"after the clock was set forward or back": {policy.Op{Elapsed: 2 * time.Minute}, 2 * time.Minute},
 	} {
 		r.View.Op = &c.op
 		if got := took(r); got != c.want {

@@ -185,12 +185,12 @@ func TestAgentIsPresentByPeerURLMemberIDOrName(t *testing.T) {
 		host record.Host
 		gone bool
 	}{
-		"by the first URL":       {record.Host{PeerURL: "http://p3"}, false},
-		"by another URL":         {record.Host{PeerURL: "http://10.0.0.3:2380"}, false},
-		"by the member's ID":     {record.Host{PeerURL: "http://P3/", MemberID: 3}, false},
-		"by its name":            {record.Host{PeerURL: "http://P3/", Name: "n3"}, false},
-		"another host":           {record.Host{PeerURL: "http://p9", Name: "n9", MemberID: 9}, true},
-		"neither has a name yet": {record.Host{PeerURL: "http://p9"}, true},
+		"by the first URL":   {record.Host{PeerURL: "http://p3"}, false},
+		"by another URL":     {record.Host{PeerURL: "http://10.0.0.3:2380"}, false},
+		"by the member's ID": {record.Host{PeerURL: "http://P3/", MemberID: 3}, false},
+		"by its name":        {record.Host{PeerURL: "http://P3/", Name: "n3"}, false},
+		"another host":       {record.Host{PeerURL: "http://p9", Name: "n9", MemberID: 9}, true},
+		"neither the host nor the member has a name": {record.Host{PeerURL: "http://p9"}, true},
 	} {
 		b := NewBuilder(hostConfig(), "boot-1", "i", false)
 		b.config.Timing.HostRecordTTL = time.Minute

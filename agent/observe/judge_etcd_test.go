@@ -93,9 +93,11 @@ func TestMetricsAreReadEverySecondAfterAMemberFallsSilentThenLessOften(t *testin
 		at   time.Duration
 		want time.Duration
 	}{
-		"all accept connections":            {network.Reading{Member: 3}, time.Hour, metricsEvery},
-		"one accepts none":                  {missed, time.Hour + 10*time.Second, askedEvery},
-		"one has accepted none for a while": {missed, time.Hour + missedKnown + time.Second, silentEvery},
+		"all members accept connections":  {network.Reading{Member: 3}, time.Hour, metricsEvery},
+		"a member accepts no connections": {missed, time.Hour + 10*time.Second, askedEvery},
+		"a member has accepted no connections for a while": {
+			missed, time.Hour + missedKnown + time.Second, silentEvery,
+		},
 	} {
 		r := &round.Round{At: c.at, Probes: []network.Reading{c.seen}}
 		seen := health.EtcdReading{HasLeader: known(1)}

@@ -74,11 +74,11 @@ func TestOnlyAMemberThatHangsAloneCountsAsHung(t *testing.T) {
 		followers, leaders int
 		hangs              bool
 	}{
-		"all answer":             {},
-		"one follower is paused": {followers: 1},
-		"there is no quorum":     {followers: 2},
-		"only it is paused":      {leaders: 1, hangs: true},
-		"it and a follower are":  {leaders: 1, followers: 1},
+		"all answer":                           {},
+		"one follower is paused":               {followers: 1},
+		"there is no quorum":                   {followers: 2},
+		"only the leader is paused":            {leaders: 1, hangs: true},
+		"the leader and a follower are paused": {leaders: 1, followers: 1},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

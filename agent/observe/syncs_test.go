@@ -33,12 +33,12 @@ func TestEtcdFsyncsAreSlowIfMoreThanOneInAHundredWasRecently(t *testing.T) {
 	}
 	s := time.Second
 	for name, looks := range map[string][]look{
-		"counted before the first look":  {{counted(s, 0, 900), 0}, {counted(31*s, 0, 919), 0}},
-		"twenty slow ones are enough":    {{counted(s, 0, 900), 0}, {counted(31*s, 0, 920), slow}},
-		"more than half of a few":        {{counted(s, 0, 0), 0}, {counted(31*s, 9, 11), slow}},
-		"half of a few":                  {{counted(s, 0, 0), 0}, {counted(31*s, 10, 10), 0}},
-		"a hundred slow ones are enough": {{counted(s, 0, 900), 0}, {counted(31*s, 0, 1000), slow}},
-		"the same look again": {
+		"slow fsyncs before the first reading": {{counted(s, 0, 900), 0}, {counted(31*s, 0, 919), 0}},
+		"twenty slow fsyncs are enough":        {{counted(s, 0, 900), 0}, {counted(31*s, 0, 920), slow}},
+		"more than half of few fsyncs":         {{counted(s, 0, 0), 0}, {counted(31*s, 9, 11), slow}},
+		"half of few fsyncs":                   {{counted(s, 0, 0), 0}, {counted(31*s, 10, 10), 0}},
+		"a hundred slow fsyncs are enough":     {{counted(s, 0, 900), 0}, {counted(31*s, 0, 1000), slow}},
+		"the same reading again": {
 			{counted(s, 0, 0), 0},
 			{counted(31*s, 0, 100), slow},
 			{counted(31*s, 0, 100), slow},

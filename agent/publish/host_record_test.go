@@ -22,23 +22,25 @@ func TestOnlyAVoterWithACurrentHealthStateAnswersAHostAboutToStopItsOwn(t *testi
 		change  func(r *round.Round, p *hostRecord)
 		answers bool
 	}{
-		"it answers":   {func(*round.Round, *hostRecord) {}, true},
-		"no operation": {func(r *round.Round, _ *hostRecord) { r.Op = nil }, false},
-		"a host joins": {func(r *round.Round, _ *hostRecord) { r.Op.Kind = policy.KindJoin }, false},
+		"the host answers": {func(*round.Round, *hostRecord) {}, true},
+		"no operation":     {func(r *round.Round, _ *hostRecord) { r.Op = nil }, false},
+		"a host joins":     {func(r *round.Round, _ *hostRecord) { r.Op.Kind = policy.KindJoin }, false},
 		"the host is not ready yet": {func(r *round.Round, _ *hostRecord) {
 			r.Op.Phase = string(policy.PhaseBegun)
 		}, false},
 		"the host is down": {func(r *round.Round, _ *hostRecord) {
 			r.Op.Phase = string(policy.PhaseDown)
 		}, false},
-		"it is the host itself": {func(r *round.Round, _ *hostRecord) { r.Op.Host = "id-n1" }, false},
-		"it is a standby": {func(r *round.Round, _ *hostRecord) {
+		"the operation is its own": {func(r *round.Round, _ *hostRecord) { r.Op.Host = "id-n1" }, false},
+		"the answering host is a standby": {func(r *round.Round, _ *hostRecord) {
 			r.Decision.Role = policy.RoleStandby
 		}, false},
-		"it was suspended before it published": {func(r *round.Round, _ *hostRecord) {
+		"the machine was suspended before the publication": {func(r *round.Round, _ *hostRecord) {
 			r.At -= 2 * callTimeout
 		}, false},
-		"it answered an earlier one": {func(_ *round.Round, p *hostRecord) { p.written.Answers = 41 }, true},
+		"the host answered an earlier operation": {
+			func(_ *round.Round, p *hostRecord) { p.written.Answers = 41 }, true,
+		},
 	} {
 		p := &hostRecord{opt: Options{Now: func() time.Duration { return time.Minute }}, disk: diskrecord.New()}
 		p.opt.Config.Host.ID, p.opt.Config.Timing.CallTimeout = "id-n1", callTimeout

@@ -121,9 +121,9 @@ func TestAMemberOfTheGroupMayChange(t *testing.T) {
 		gid    uint32
 		groups []uint32
 	}{
-		"primary group":                    {gid: daemon},
-		"supplementary group":              {gid: 65534, groups: []uint32{4, daemon}},
-		"one of many supplementary groups": {gid: 65534, groups: many},
+		"primary group":       {gid: daemon},
+		"supplementary group": {gid: 65534, groups: []uint32{4, daemon}},
+		"a member by one of many supplementary groups": {gid: 65534, groups: many},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
