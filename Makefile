@@ -111,7 +111,7 @@ RACE_LARGE  := $(LONG_FLEETS)|TestTheNextHostInTheQueueKeepsObservingAllOthers|T
 	TestAMutedFindingIsReportedAgainAfterTheMuteHasExpired|TestAStepInALargeFleetIsDecidedOnCurrentState|$\
 	TestAScrapeIsCheapAndQueriesNothingAtAnyFleetSize|$\
 	TestPageOfTenThousandHostsIsSmallAndShowsUnhealthyHosts
-# Tests that take a minute each on an idle machine, too long for a newcomer: CI runs them in a separate step.
+# Tests that take a minute each on an idle machine, too long for make test. CI runs them in a separate step.
 MORE        := TestNoEtcdIsStoppedForADowngradeBeforeTheOlderOneCanStart|TestEveryMistakeInADowngradeBreaksItsPromise|$\
 	TestThePolicyKeepsItsPromisesInSmallScopes|$\
 	TestEveryMistakeBreaksItsPromise|TestForgottenDetailsDecideNothing|$\
