@@ -116,7 +116,7 @@ func TestUnreadableOrOutdatedDataDoesNotCountAsGone(t *testing.T) {
 		change(&v)
 		v.Data = v.Data.Mounted(v.Self)
 		if d := Decide(v); d.Notes.Self.Lost != 0 || d.Step.Outcome == MemberLost {
-			t.Errorf("%s: it gives up its member: %+v", name, d.Step)
+			t.Errorf("%s: it would give up its member: %+v", name, d.Step)
 		}
 	}
 }
@@ -131,9 +131,9 @@ func TestAnUnmountedDataDirectoryDoesNotCountAsEmpty(t *testing.T) {
 		}
 	}
 	for name, d := range map[string]Data{
-		"on the same one":      {State: DataEmpty, Mount: "/var/lib/etcd"},
-		"on an unnamed one":    {State: DataEmpty},
-		"with a member's data": {State: DataMember, Mount: "/"},
+		"on the recorded mount": {State: DataEmpty, Mount: "/var/lib/etcd"},
+		"the mount is unknown":  {State: DataEmpty},
+		"with a member's data":  {State: DataMember, Mount: "/"},
 	} {
 		if got := d.Mounted(self); got != d {
 			t.Errorf("%s: %+v", name, got)
@@ -435,7 +435,7 @@ func TestAHostWhoseWorkWasCalledOffDoesNotGiveUpItsMember(t *testing.T) {
 	}
 	v.Asked.Recalled, v.Asked.Ended = "no quorum", false
 	if v.givesUp(v.Cluster.Members[2]) {
-		t.Error("it gives up its member, although its operator may still be working on the disk")
+		t.Error("it would give up its member, although its operator may still be working on the disk")
 	}
 	v.Asked.Ended = true
 	if !v.givesUp(v.Cluster.Members[2]) {

@@ -135,7 +135,7 @@ func downgradeJob(v View) (Decision, bool) {
 	return do(step), true
 }
 
-// lowered reports whether the cluster version is to.minor(), or becomes so.
+// lowered reports whether the cluster version is that minor version, or is being lowered to it.
 func (v View) lowered(to Version) bool {
 	return v.Cluster.Job.lowers(to) || slices.ContainsFunc(v.Cluster.Members, func(m Member) bool {
 		return m.answers() && m.Version.minor() == to.minor()

@@ -314,7 +314,8 @@ func strayRemains(all []HostRemains, _ RecoveryChoice) (text, about string) {
 type FirstStart struct {
 	// Manages reports that a valid agent configuration names this unit and sets mode: manage.
 	Manages bool
-	// AgentStarts reports that the agent's unit runs or is started at boot. Then the agent decides about etcd's start.
+	// AgentStarts reports that the agent's unit runs or is started at boot. In that case the agent decides about etcd's
+	// start.
 	AgentStarts bool
 	// Decided reports that quorumd has written the unit's environment: it has begun a cluster or a join here.
 	Decided bool

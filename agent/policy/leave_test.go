@@ -191,7 +191,7 @@ func TestAVotersAgentEndsALeaveWhoseAgentIsGone(t *testing.T) {
 		},
 	})
 	play(t, orphaned, []scene{
-		{"not while a removal may be pending", func(v *View) {
+		{"a removal may be pending", func(v *View) {
 			v.Op.Phase, v.Op.Token, v.Op.WrittenFor = PhaseRollback, 7, 30*time.Second-1
 		}, StepNone, Settling},
 		{"no removal can take effect any more", func(v *View) {

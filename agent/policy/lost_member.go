@@ -13,11 +13,11 @@ import (
 )
 
 // A voter that has lost its data must not come back as the same member: it no longer has the entries that it
-// acknowledged. If the data is gone when the work on its host is over, the host gives its member up: it records that on
-// disk, ends the operation with MEMBER_LOST, and replaces its own member. It removes the member, if the other voters
-// allow that, and joins as a learner. If a standby is ready, the standby becomes the voter instead. Data is gone if the
-// file systems that held the data are mounted, were read after the work ended, and hold no member. Data on an unmounted
-// file system is not gone.
+// acknowledged. If the data is gone when the work on its host is over, the host has to give up its member: it records
+// that on disk, ends the operation with MEMBER_LOST, and replaces its own member. It removes the member, if the other
+// voters allow that, and joins as a learner. If a standby is ready, the standby becomes the voter instead. Data is gone
+// if the file systems that held the data are mounted, were read after the work ended, and hold no member. Data on an
+// unmounted file system is not gone.
 
 // onKnownMount reports whether the file systems that last held the data of this host's member are mounted.
 func (d Data) onKnownMount(self Self) bool { return self.DataMount != "" && d.Mount == self.DataMount }
@@ -46,8 +46,8 @@ func needsOnlyStart(v View) bool {
 	return v.Asked.Work == WorkRestart || v.Op != nil && v.owns(KindCycle) && workDone(v)
 }
 
-// givesUp reports whether this host now gives up its own member, which it had taken down cleanly: the work is over, and
-// a read of the data directory since then has shown that the data is gone.
+// givesUp reports whether this host has to give up its own member, which it had taken down cleanly: the work is over,
+// and a read of the data directory since then has shown that the data is gone.
 func (v View) givesUp(m Member) bool {
 	gone := v.Data.State == DataEmpty || v.Data.State == DataRemains
 	if m.Learner || m.Live || !gone || !v.Data.onKnownMount(v.Self) || v.Data.Age >= v.Unit.Since || unitRuns(v) {

@@ -10,10 +10,10 @@ import (
 )
 
 // A readdress also changes the scheme of a peer URL, on the same port, one host at a time. An etcd without a
-// certificate cannot connect to a member whose peer URL is https. That goes unnoticed at first, because the other
-// member still connects to this etcd over http. Therefore, before the first URL becomes https, the process of every
-// member must have been started with a certificate, its key and a CA; a changed configuration takes effect only at a
-// restart. On the way back to http, the certificates must stay until all URLs are http.
+// certificate cannot connect to a member whose peer URL is https. The failure goes unnoticed at first, because the
+// other member still connects to this etcd over http. Therefore, before the first URL becomes https, the process of
+// every member must have been started with a certificate, its key and a CA; a changed configuration takes effect only
+// at a restart. On the way back to http, the certificates must stay until all URLs are http.
 
 // PeerTLS reports whether a running etcd has a peer certificate, its key and a trusted CA, as its host configures them.
 type PeerTLS string
@@ -32,7 +32,8 @@ type PeerFiles struct {
 	Problem    string // why etcd cannot use the files for this host's peer URL; empty if it can
 }
 
-// ChecksPeerFiles reports whether the files matter now: this host's peer URL is to become https.
+// ChecksPeerFiles reports whether the files must be checked now, because the configuration changes this host's peer URL
+// to https.
 func ChecksPeerFiles(s Self) bool { return secured(s.NewPeerURL) && !secured(s.PeerURL) }
 
 // RequestsPeers reports whether a host sends test requests to the https members that an operation asks about.
@@ -92,7 +93,7 @@ func peerTLSMissing(v View) (string, bool) {
 	return why + " → " + remedy, why != ""
 }
 
-// toHTTP reports whether this host's peer URL is to become http.
+// toHTTP reports whether the configuration changes this host's peer URL to http.
 func (v View) toHTTP() bool { return v.Self.NewPeerURL != "" && !secured(v.Self.NewPeerURL) }
 
 // lacksPeerTLS returns why no peer URL may become https while these members' processes have no certificate, or may not

@@ -377,13 +377,13 @@ func TestAPermanentLearnerIsRecorded(t *testing.T) {
 		change func(m *Member)
 		want   bool
 	}{
-		"known":           {func(*Member) {}, false},
-		"new":             {func(m *Member) { m.NotedLearner = 0 }, true},
-		"a new limit":     {func(m *Member) { m.NotedLearner = 3 }, true},
-		"limit unknown":   {func(m *Member) { m.MaxLearners = 0 }, true},
-		"still unknown":   {func(m *Member) { m.MaxLearners, m.NotedLearner = 0, -1 }, false},
-		"not any longer":  {func(m *Member) { m.Permanent = false }, true},
-		"an ordinary one": {func(m *Member) { m.Permanent, m.NotedLearner = false, 0 }, false},
+		"known":               {func(*Member) {}, false},
+		"new":                 {func(m *Member) { m.NotedLearner = 0 }, true},
+		"a new limit":         {func(m *Member) { m.NotedLearner = 3 }, true},
+		"limit unknown":       {func(m *Member) { m.MaxLearners = 0 }, true},
+		"still unknown":       {func(m *Member) { m.MaxLearners, m.NotedLearner = 0, -1 }, false},
+		"no longer permanent": {func(m *Member) { m.Permanent = false }, true},
+		"an ordinary one":     {func(m *Member) { m.Permanent, m.NotedLearner = false, 0 }, false},
 	} {
 		v := permanentView()
 		v.Cluster.Listed, v.Cluster.Fresh = true, true

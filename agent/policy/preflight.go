@@ -383,7 +383,7 @@ func learnerPresent(v View) (string, bool) {
 }
 
 // otherLearner returns the learner that keeps the host with that peer URL from joining, and whether there is one.
-// permanent means that the host is to become a permanent learner.
+// permanent means that the host is configured as a permanent learner.
 func (v View) otherLearner(peerURL string, permanent bool) (Member, bool) {
 	standby := func(m Member) bool { return m.Standby && m.PeerURL == peerURL }
 	promotes := slices.ContainsFunc(v.Cluster.Members, standby) // the host promotes its standby and adds no learner

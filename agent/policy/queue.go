@@ -76,8 +76,8 @@ func keepsQueue(v View, role Role) bool {
 // SizeClass rounds a number of hosts up to a power of two.
 func SizeClass(n int) int { return 1 << bits.Len(uint(max(n, 1)-1)) }
 
-// candidates returns the hosts that are ready for a role, best first. It ranks by published records,
-// so that all hosts rank alike; for this host, it uses the current readiness.
+// candidates returns the hosts that are ready for a role, best first. It ranks by published records, so that all hosts
+// rank alike. For this host, it uses selfReady instead of the published readiness.
 func candidates(v View, target Role, selfReady bool) []Host {
 	voting := map[string]int{} // voters by failure domain, except those to be replaced
 	for _, h := range v.Hosts {
@@ -113,8 +113,8 @@ func candidates(v View, target Role, selfReady bool) []Host {
 	return list
 }
 
-// isOutgoing reports whether a host's voter is to be replaced. It uses the last observations, so that resting hosts
-// rank like all others.
+// isOutgoing reports whether a host's voter will be replaced. It uses the last observations, so that resting hosts rank
+// like all others.
 func (v View) isOutgoing(h Host) bool {
 	for m := range v.Cluster.voters() {
 		if m.PeerURL != h.PeerURL {

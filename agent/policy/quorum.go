@@ -130,8 +130,8 @@ func mayJoinWithSlow(voters, live int) bool {
 
 // keepsOdd reports whether a voter may be replaced, given the size of the cluster. A replacement keeps the number of
 // voters, so an even number is no worse than before. With more voters than the size, the voter is removed without a
-// replacement, which is allowed only if that makes the number odd, or if an operator has made the cluster smaller: then
-// the next voter leaves right afterwards.
+// replacement, which is allowed only if that makes the number odd, or if an operator has made the cluster smaller. In
+// the latter case the next voter leaves right afterwards.
 func keepsOdd(voters int, size Target) bool {
 	return voters <= size.Voters || voters%2 == 0 || size.Resized
 }

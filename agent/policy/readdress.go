@@ -55,8 +55,8 @@ func newURLConflict(v View) string {
 }
 
 // bringsBackAtOldURL reports whether this host's only conflict is a configured peer URL that waits for a readdress, and
-// the host's own operation is one for other work, such as maintenance. That operation continues, because only its host
-// ends it: etcd starts with the environment from before, which has the registered URL.
+// the host's own operation is for other work, such as maintenance. The operation continues, because only its host ends
+// it: etcd starts with the environment from before, which has the registered URL.
 func bringsBackAtOldURL(v View) bool {
 	return v.owns(KindCycle) && v.Op.Work != WorkReaddress && v.Self.NewPeerURL != "" &&
 		v.Self.Conflict == newURLConflict(v)
@@ -107,9 +107,9 @@ func readdresses(v View) bool {
 // back reports whether the phase is one in which etcd of a host that was taken down runs again.
 func (op *Op) back() bool { return op.Phase == PhaseBack || op.Phase == PhaseVerify }
 
-// urlUpdated reports whether this host's operation may have updated the member list. Then the member's peer URL stays
-// unverified until etcd has started with it. A second update may restore the original URL. No update is sent before
-// this host's disk records the operation.
+// urlUpdated reports whether this host's operation may have updated the member list. After an update, the member's peer
+// URL stays unverified until etcd has started with it, even if a second update has restored the original URL. No update
+// is sent before this host's disk records the operation.
 func urlUpdated(v View) bool {
 	seen := v.Asked == nil || v.Asked.Seen
 	again := seen && (v.Op.Restarted || v.Asked != nil && v.Asked.Stopped) && !v.Op.back()

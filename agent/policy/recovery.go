@@ -276,7 +276,7 @@ func gaveUp(all []HostRemains, p KnownPlan) bool {
 // MaxPlanAge is the maximum age of a plan when it is applied.
 const MaxPlanAge = 24 * time.Hour
 
-// OfferedPlan is a plan that a host is to apply.
+// OfferedPlan is a plan that an operator applies on a host.
 type OfferedPlan struct {
 	ID      string
 	Cluster string        // the cluster's name

@@ -10,8 +10,8 @@ import (
 	"time"
 )
 
-// left is the planner's input after three of five hosts are lost: the facts of the other two, of which n1 has the
-// longer log, and the operator's choices.
+// left is the planner's input after three of five hosts are lost: the facts of the other two, with the longer log on
+// n1, and the operator's choices.
 type left struct {
 	all    []HostRemains
 	choice RecoveryChoice

@@ -307,8 +307,8 @@ func carryRemoval(v View) Decision {
 	if r, holds := vetoed(v, vetoRemovesLive, vetoRemovalAtRisk, vetoLastRemoved); holds {
 		return do(Step{Kind: StepEndOp, Outcome: r.Code, Why: r.Text})
 	}
-	// An agent that has restarted since the operation began counts the voter's silence from zero. That is no reason to
-	// end the operation.
+	// An agent that has restarted since the operation began counts the voter's silence from zero. Such a restart is no
+	// reason to end the operation.
 	if r, holds := vetoed(v, vetoRemovesEarly); holds {
 		return Decision{Reasons: []Reason{r}}
 	}
@@ -322,8 +322,8 @@ func carryRemoval(v View) Decision {
 }
 
 // MemberNamed returns the member that matches a name or an ID, or a refusal if the name is ambiguous or unknown.
-// removed reports that this host has already removed a member with that name: then an unknown name is no error, and
-// MemberNamed returns no member.
+// removed reports that this host has already removed a member with that name. In that case an unknown name is no error,
+// and MemberNamed returns the zero Member.
 func MemberNamed(v View, name string, removed bool) (Member, *Refusal) {
 	var found []Member
 	var names []string

@@ -99,8 +99,8 @@ func ends(code ReasonCode, text string) RequestNote {
 }
 
 // halted reports whether a rollout requested this host's operation, the operation has not begun, and the rollout is
-// paused or over. Then the host is not taken down, even before its disk records the end of the request. The rollouts of
-// another cluster do not count.
+// paused or over. In that case the host is not taken down, even before its disk records the end of the request. The
+// rollouts of another cluster do not count.
 func halted(v View) bool {
 	a := v.Asked
 	return a != nil && a.Rollout != "" && !v.foreign() && notBegun(v) &&
@@ -374,7 +374,7 @@ func (s Request) OutlastsReboot() bool { return !s.over() && s.Work.info().outla
 
 // Gone reports what happened to an operation that was observed and is no longer recorded in etcd. The operation counts
 // as released if an operator released it or it belonged to a different cluster. Otherwise its record was deleted, and
-// the operation is still noted on this host's disk as in flight.
+// the operation is noted: it is still in flight according to this host's disk.
 func (s Request) Gone(recorded, otherCluster, releasedByOperator bool) (released, noted bool) {
 	gone := s.Seen && !recorded
 	return gone && (otherCluster || releasedByOperator), gone && !otherCluster && !releasedByOperator

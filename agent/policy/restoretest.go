@@ -310,8 +310,8 @@ func (v View) restoreTestDue() time.Duration {
 // failed test has been retried many times.
 const overdueAfter = 3
 
-// restoreTestOverdue reports whether no recent restore test passed. It does not apply if no host has the key: then the
-// alarm would never end, and the status reports the missing key.
+// restoreTestOverdue reports whether no recent restore test passed. It does not apply if no host has the key, because
+// the alarm would never end. The status reports the missing key instead.
 func restoreTestOverdue(v View) (string, bool) {
 	d := v.Backup.RestoreTest
 	if d.Every == 0 || d.Age < overdueAfter*d.Every || noteRestoreTest(v).Sealed {

@@ -187,8 +187,8 @@ func (v View) surplusVoters(m Member) int {
 }
 
 // AgainstRetire returns why an operator may not retire the host with that ID now, or nil. successor is the ID of the
-// host that is to replace it; empty if any host may. If the host is retired already, only the successor changes. An
-// operator may always clear the successor: that lets more hosts join, not fewer.
+// host that an operator has named to replace it; empty if any host may. If the host is retired already, only the
+// successor changes. An operator may always clear the successor: that lets more hosts join, not fewer.
 func AgainstRetire(v View, id, successor string) *Refusal {
 	if v.isRetired(id) && successor == "" {
 		return nil

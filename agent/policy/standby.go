@@ -57,8 +57,8 @@ func removeLostStandby(v View) (Decision, bool) {
 // cases:
 //
 //   - Its host has no agent, and no live voter's host reaches the standby (the same conditions as for a dead voter).
-//   - It reports that it is unhealthy. Then it cannot replace a voter, and prevents spares from doing so. While a voter
-//     that may come back is down, such a standby stays.
+//   - It reports that it is unhealthy. An unhealthy standby cannot replace a voter, and prevents spares from doing so.
+//     While a voter that may come back is down, such a standby stays.
 //   - It answers and makes no progress.
 //
 // A standby whose agent is present and whose etcd is down is not lost: the etcd was stopped on purpose or is about to

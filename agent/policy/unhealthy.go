@@ -119,7 +119,8 @@ func (v View) graceLeft(m Member, h Host) time.Duration {
 	return left
 }
 
-// keepsUp reports whether a voter answers reads and follows the leader, so that the others can still rely on it.
+// keepsUp reports whether a voter answers reads and follows the leader, apart from interruptions shorter than the
+// lock's TTL.
 func (v View) keepsUp(m Member) bool {
 	return (m.Live || m.DownFor < v.Limits.LockTTL) && m.BehindFor < v.Limits.LockTTL
 }
@@ -291,7 +292,8 @@ func (v View) outgoing() (outgoing, bool) {
 	return outgoing{}, false
 }
 
-// hasSurplus reports whether there is a surplus voter: then a dead or unhealthy voter is removed without a replacement.
+// hasSurplus reports whether there is a surplus voter, so that a dead or unhealthy voter is removed without a
+// replacement.
 func (v View) hasSurplus() bool {
 	voters, _ := v.Cluster.Counts()
 	return isSurplus(voters, v.Target)
@@ -422,7 +424,8 @@ func (v View) worseVoter(than Member) (Member, bool) {
 	return Member{}, false
 }
 
-// removeAsVoter removes another voter, after transferring its leadership. This host is a voter.
+// removeAsVoter removes another voter, on a host that is a voter itself. If the other voter leads, its leadership is
+// transferred first.
 func removeAsVoter(v View, who Member) Decision {
 	if r, holds := vetoed(v, vetoCorrupt, vetoSeveralDown, vetoReplaceAtRisk, vetoRepairsUnreadable); holds {
 		return Decision{Reasons: []Reason{r}}

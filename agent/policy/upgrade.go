@@ -15,8 +15,8 @@ import (
 // old one again, so the rollout pauses before that member's host, and an operator decides. Until then every member can
 // be rolled back.
 
-// NextEtcd describes etcd.nextBinary, the etcd to which a host is to be upgraded, as that host has observed it. The
-// zero value means that nothing is known.
+// NextEtcd describes etcd.nextBinary, the etcd for a host's next upgrade, as that host has observed it. The zero value
+// means that nothing is known.
 type NextEtcd struct {
 	Version string // the version that the binary reports
 	// Problem is why the binary cannot replace the running etcd, worded to follow the binary's name; empty if it can,

@@ -275,8 +275,8 @@ type Cluster struct {
 	Intact, Roomy bool
 	Alarms        string // the alarms and the members that raise them, as text
 	Job           DowngradeJob
-	// Led reports that this is the view of this host's own member, which leads. Then a voter is live if it follows this
-	// leader. Such a view serves only to decide about a leadership transfer.
+	// Led reports that this is the view of this host's own member, which leads. In this view, a voter is live if it
+	// follows this leader. The view serves only to decide about a leadership transfer.
 	Led        bool
 	Unread     bool     // only with Led: the last linearizable read failed
 	OtherNames []string // other cluster names of host records in this etcd; read while no member uses this host's name
