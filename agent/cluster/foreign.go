@@ -23,8 +23,8 @@ type home struct {
 // maxLogged bounds the other clusters that are logged.
 const maxLogged = 16
 
-// SetClusterID sets this host's cluster; 0 if unknown. Discovered or reused endpoints may lead to another
-// cluster: its member list then does not replace the voters of this host's cluster.
+// SetClusterID sets this host's cluster; 0 if unknown. Discovered or reused endpoints may lead to another cluster. The
+// member list of that cluster does not replace the voters of this host's cluster.
 func (c *Client) SetClusterID(id uint64) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

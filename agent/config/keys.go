@@ -169,7 +169,7 @@ type Cluster struct {
 	// Warn about etcd versions below the safe floor or newer than the newest tested one, instead of refusing them.
 	AllowUnsafeVersion bool `yaml:"allowUnsafeVersion" default:"false"`
 
-	// How quorumd connects to https endpoints. To use it, uncomment these lines, and see etcd.tls. "tls: {}" uses
+	// How quorumd connects to https endpoints. To use https, uncomment these lines, and see etcd.tls. "tls: {}" uses
 	// the system's CAs and no client certificate.
 	TLS *TLS `yaml:"tls"`
 }

@@ -83,10 +83,10 @@ type Etcd struct {
 	// Additional URL on which etcd serves its metrics. Empty: only on the client URL.
 	MetricsURL string `yaml:"metricsURL" default:"" is:"listenURL"`
 
-	// Files with which etcd serves https to clients and peers. To use it, uncomment these lines. Every client then
-	// needs a certificate from the CA in ca. quorumd configures etcd with them when it joins or bootstraps; etcd's
-	// user must be able to read them. 'quorumctl pki' creates them. Without this section use environment, or etcd's
-	// own unit.
+	// Files with which etcd serves https to clients and peers. To set them, uncomment these lines. Every client then
+	// needs a certificate from the CA in ca. quorumd configures etcd with them when it joins or bootstraps; etcd's user
+	// must be able to read them. 'quorumctl pki' creates them. Without this section use environment, or etcd's own
+	// unit.
 	TLS *EtcdTLS `yaml:"tls"`
 
 	// Further ETCD_* variables for etcd, such as ETCD_QUOTA_BACKEND_BYTES. With an https clientURL etcd needs

@@ -28,7 +28,7 @@ type text struct {
 	root  *yaml.Node // top-level mapping
 }
 
-// readText parses data as YAML, or returns the problem that prevents it.
+// readText parses data as YAML. If that is impossible, it returns the problem.
 func readText(name string, data []byte) (text, *Problem) {
 	if len(data) > MaxFileSize {
 		return text{}, &Problem{File: name, Message: "larger than 1 MiB; this is not a quorumd configuration"}

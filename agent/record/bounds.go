@@ -16,7 +16,7 @@ import (
 	"unicode/utf8"
 )
 
-// MaxBytes bounds a record, and MaxRolloutBytes a rollout, which lists its hosts. A host record takes about 1 KiB. No
+// MaxBytes bounds a record, and MaxRolloutBytes a rollout, which lists its hosts. A host record takes 0.5 to 1 KiB. No
 // agent writes a value above its bound.
 const (
 	MaxBytes        = 64 << 10

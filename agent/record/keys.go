@@ -27,14 +27,14 @@ func (k Keys) Hosts() string { return k.prefix + "hosts/" }
 // Lock returns the key of the lock.
 func (k Keys) Lock() string { return k.prefix + "lock" }
 
-// Request returns the key that requests to the local member name. It never exists.
+// Request returns the key in the agent's periodic requests to the local member. The key is never stored.
 func (k Keys) Request() string { return k.prefix + "request" }
 
 // Op returns the key of the operation in flight.
 func (k Keys) Op() string { return k.prefix + "op" }
 
-// Ended returns the key of the history line that ended the last operation. A host that has not polled in the meantime
-// learns from this key that there was an operation.
+// Ended returns the key of the history line that ended the last operation. A change of this key shows a host that has
+// not polled in the meantime that there was an operation.
 func (k Keys) Ended() string { return k.prefix + "op-ended" }
 
 // Pause returns the key of the cluster-wide pause.
