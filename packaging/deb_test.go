@@ -283,7 +283,7 @@ func TestWithoutPolkitEverythingButTheRebootWorks(t *testing.T) {
 	h := bareHost(t)
 	h.run("systemctl mask --now polkit.service")
 	h.bootstrap()
-	h.waitUntil(30*time.Second, "the log names what does not work", func() bool {
+	h.waitUntil(30*time.Second, "the log reports that quorumd cannot delay a shutdown", func() bool {
 		return strings.Contains(h.journal("-u quorumd"), "cannot acquire the shutdown delay lock")
 	})
 	h.run(`cd /etc/systemd/system && mkdir -p quorumd.service.d quorumd-runas.socket.d quorumd-helper.socket.d

@@ -182,7 +182,7 @@ func (i *instance) stop() {
 		_ = i.cmd.Process.Signal(unix.SIGTERM)
 		stopped := time.AfterFunc(10*time.Second, func() { _ = i.cmd.Process.Kill() })
 		if err := i.cmd.Wait(); err != nil {
-			i.t.Errorf("systemd did not end well: %v\n%s", err, i.log())
+			i.t.Errorf("systemd failed at its end: %v\n%s", err, i.log())
 		}
 		stopped.Stop()
 	}

@@ -212,8 +212,8 @@ func TestAJobIsPendingUntilItsResultIsKnown(t *testing.T) {
 	}
 	expect("another's job", "reload", 1, at, "reload", "")
 	result := queue()
-	expect("in systemd's queue", "start", 1, at, "start", "")
-	expect("out of it, the result not received yet", "", 1, at, "start", "")
+	expect("in systemd's job queue", "start", 1, at, "start", "")
+	expect("no longer in the queue, result not received yet", "", 1, at, "start", "")
 	result <- "failed"
 	expect("the result is received", "", 1, at, "", "failed")
 	expect("and stays", "", 1, at.Add(time.Hour), "", "failed")
@@ -232,7 +232,7 @@ func TestAJobIsPendingUntilItsResultIsKnown(t *testing.T) {
 	expect("pending on a new connection", "start", 2, at, "start", "")
 	expect("the result does not come over it", "", 2, at, "", "unknown")
 	queue()
-	expect("a look begun before the job was queued", "", 0, at, "start", "")
+	expect("a status query that began before the job was queued", "", 0, at, "start", "")
 }
 
 func TestPropertiesAreConvertedToAStatus(t *testing.T) {

@@ -34,10 +34,10 @@ func TestWriteFiguresArePublishedOnlyOnRequestAndRarely(t *testing.T) {
 		t.Errorf("4 ms is published as %+v", first)
 	}
 	if same := at(5*time.Minute, 6*ms, 3, true); same.FiguresAt != first.FiguresAt || same.WriteP50 != first.WriteP50 {
-		t.Errorf("half as much again is published as %g", same.WriteP50)
+		t.Errorf("an increase by half is published as %g", same.WriteP50)
 	}
 	if twice := at(6*time.Minute, 8*ms, 1, true); twice.WriteP50 < 0.007 {
-		t.Errorf("twice as much is published as %g", twice.WriteP50)
+		t.Errorf("a doubled median is published as %g", twice.WriteP50)
 	}
 	writes, last := 0, time.Time{}
 	for s := range 24 * 3600 { // a forged record requests figures forever, and the disk is erratic
@@ -58,6 +58,6 @@ func TestWriteFiguresArePublishedOnlyOnRequestAndRarely(t *testing.T) {
 		}
 	}
 	if writes > 2*most { // a publication and its removal are two writes
-		t.Errorf("%d writes a day for asks that begin again and again, want at most %d", writes, 2*most)
+		t.Errorf("%d writes a day for requests that end and begin again, want at most %d", writes, 2*most)
 	}
 }

@@ -136,10 +136,10 @@ func TestDatabaseWithEndlessPagesIsAnErrorAndNotWalked(t *testing.T) {
 		"a child that is a meta page": {func(t *testing.T, text []byte) {
 			put64(find(t, text, branchPage)[headerBytes+8:], 1)
 		}, "is out of range"},
-		"a page of another number": {func(t *testing.T, text []byte) {
+		"a page with the ID of a different page": {func(t *testing.T, text []byte) {
 			put64(find(t, text, leafPage), 3)
 		}, "has the ID 3 and"},
-		"a page with too many more": {func(t *testing.T, text []byte) {
+		"a page with too many following pages": {func(t *testing.T, text []byte) {
 			put32(find(t, text, leafPage)[12:], 1<<31)
 		}, "following pages"},
 		"a leaf with too many elements": {func(t *testing.T, text []byte) {

@@ -20,11 +20,11 @@ func TestAProgramBelongsToRootAloneIfNoOtherUserCanWriteItOrADirectoryAboveIt(t 
 		where     string
 		who       string
 	}{
-		"closed":                        {0o755, 0o755, 0, "", ""},
-		"writable by everyone":          {0o757, 0o755, 0, "bin/etcd", everyone},
-		"in a directory of everyone":    {0o755, 0o757, 0, "bin", everyone},
-		"in a directory such as /tmp":   {0o755, 0o777 | os.ModeSticky, 0, "", ""},
-		"writable by its group of none": {0o775, 0o755, 0, "", ""},
+		"closed":                      {0o755, 0o755, 0, "", ""},
+		"writable by everyone":        {0o757, 0o755, 0, "bin/etcd", everyone},
+		"in a directory of everyone":  {0o755, 0o757, 0, "bin", everyone},
+		"in a directory such as /tmp": {0o755, 0o777 | os.ModeSticky, 0, "", ""},
+		"writable by an empty group":  {0o775, 0o755, 0, "", ""},
 	} {
 		dir := tempdir.New(t)
 		bin, program := filepath.Join(dir, "bin"), filepath.Join(dir, "bin", "etcd")

@@ -28,12 +28,12 @@ func TestABootIsUnannouncedIfThePreviousAgentDidNotEnd(t *testing.T) {
 		lives            []agentRun
 		all, unannounced int
 	}{
-		"the first that is seen":            {[]agentRun{lost("a", 0)}, 1, 0},
-		"after an orderly end":              {[]agentRun{ends("a", 0), lost("b", 9)}, 2, 0},
-		"after a loss of power":             {[]agentRun{lost("a", 0), lost("b", 9)}, 2, 1},
-		"an agent that was killed is none":  {[]agentRun{lost("a", 0), lost("a", 0)}, 1, 0},
-		"one that was restarted, then lost": {[]agentRun{ends("a", 0), lost("a", 0), lost("b", 9)}, 2, 1},
-		"one of long ago does not count":    {[]agentRun{lost("a", -90), lost("b", -80), ends("c", 9)}, 1, 1},
+		"the first boot":                   {[]agentRun{lost("a", 0)}, 1, 0},
+		"a boot after a clean exit":        {[]agentRun{ends("a", 0), lost("b", 9)}, 2, 0},
+		"a boot after a loss of power":     {[]agentRun{lost("a", 0), lost("b", 9)}, 2, 1},
+		"a killed agent is no boot":        {[]agentRun{lost("a", 0), lost("a", 0)}, 1, 0},
+		"agent restarted, then power lost": {[]agentRun{ends("a", 0), lost("a", 0), lost("b", 9)}, 2, 1},
+		"earlier boots do not count":       {[]agentRun{lost("a", -90), lost("b", -80), ends("c", 9)}, 1, 1},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

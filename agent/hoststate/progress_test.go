@@ -113,7 +113,7 @@ func TestNothingIsRecordedForACancelledRequest(t *testing.T) {
 	}
 	f := asked(t, nil)
 	if k, err := f.BeginOperation(Beginning{BootID: "boot-1"}); err != nil || k != nil {
-		t.Errorf("nothing is asked, and %+v begins: %v", k, err)
+		t.Errorf("without a request, %+v begins: %v", k, err)
 	}
 	f = asked(t, &another)
 	must(t, f.ProgramEnded(&was, policy.HooksDone, ""))
@@ -138,7 +138,7 @@ func TestOperationSeenAndStandingEndsApplyToExactlyOneRequest(t *testing.T) {
 	is(t, f, want)
 	must(t, f.StandingEnds(&want, policy.Cancelled, "x", time.Unix(3, 0)))
 	if now, last := f.Asked(); now != nil || last.Code != policy.Cancelled || last.Text != "x" {
-		t.Errorf("what is asked is %+v, and what ended %+v", now, last)
+		t.Errorf("the request is %+v, the last end %+v", now, last)
 	}
 }
 
@@ -152,7 +152,7 @@ func TestAWithdrawnRequestLeavesNoEndAndAnEndedDefragmentationItsTime(t *testing
 	is(t, f, changed)
 	must(t, f.Withdraw(&changed))
 	if now, last := f.Asked(); now != nil || last != nil || !f.Noted("", 0, 0).DefragEnded.IsZero() {
-		t.Fatalf("what is asked is %+v, and what ended %+v", now, last)
+		t.Fatalf("the request is %+v, the last end %+v", now, last)
 	}
 	at := time.Unix(3, 0)
 	for _, work := range []policy.Work{policy.WorkDefrag, policy.WorkRestart} {

@@ -41,7 +41,7 @@ func TestSecondHostGetsErrTaken(t *testing.T) {
 		t.Errorf("the second: %v, token %d", err, s.b.Token())
 	}
 	if n := s.leases(); n != 1 {
-		t.Errorf("there are %d leases after one was turned away, want the holder's", n)
+		t.Errorf("there are %d leases after a refused attempt, want only the holder's", n)
 	}
 	token := s.a.Token()
 	if err := s.a.Take(within(t), 0); err != nil || s.a.Token() != token {

@@ -23,13 +23,13 @@ const (
 	// certRefusedEvery is the minimum interval for a port that refuses this host's certificate, for example a peer port
 	// with a separate CA, because etcd logs every attempt.
 	certRefusedEvery = time.Minute
-	// perHost, multiplied by the number of hosts in the fleet, is the minimum interval between probes by a spare that
-	// is not next in the join queue. All such spares together probe a member at most ten times per second.
+	// perHost, multiplied by the number of hosts in the fleet, is the minimum interval between probes by a resting
+	// host: a spare far back in the join queue. All resting hosts together probe a member at most ten times per second.
 	perHost = 100 * time.Millisecond
 )
 
-// Pace returns the interval at which a host should probe. rests means that the host is a spare that is not next in the
-// join queue. Every other host may have to act, and probes at [Every].
+// Pace returns the interval at which a host should probe. rests means that the host is a spare far back in the join
+// queue. Every other host may have to act, and probes at [Every].
 func Pace(rests bool, hosts int) time.Duration {
 	if !rests {
 		return Every

@@ -335,7 +335,7 @@ func TestPageOfTenThousandHostsIsSmallAndShowsUnhealthyHosts(t *testing.T) {
 	}
 	t.Logf("%d bytes after %s", len(got), least)
 	if len(got) > 200<<10 || least > most {
-		t.Errorf("the page has %d bytes after %s, at most 200 KiB after %s were meant", len(got), least, most)
+		t.Errorf("the page has %d bytes after %s, want at most 200 KiB after %s", len(got), least, most)
 	}
 	for _, want := range []string{
 		"spare-09999", ">SLOW<", "more hosts are not shown: ", " OK. quorumctl status lists them",
@@ -449,7 +449,7 @@ func TestTextHasEnoughContrast(t *testing.T) {
 	}
 	light, dark, both := strings.Cut(string(style), "prefers-color-scheme: dark")
 	if !both {
-		t.Fatal("there are no colours for the dark")
+		t.Fatal("there is no dark colour scheme")
 	}
 	for name, text := range map[string]string{"light": light, "dark": dark} {
 		colours := map[string]float64{}

@@ -265,9 +265,9 @@ func TestSnapshotEntryAboveTheDatabaseNeedsItsOwnDatabase(t *testing.T) {
 		}
 	}
 	is("a database up to an entry", appliedState{index: middle.GetIndex()}, middle.GetIndex())
-	is("a database behind it", appliedState{index: middle.GetIndex() - 1}, oldest.GetIndex())
-	is("a database behind all entries", appliedState{index: oldest.GetIndex() - 1}, 0)
-	is("a database open elsewhere", unreadable(), last.GetIndex())
+	is("a database just before that entry", appliedState{index: middle.GetIndex() - 1}, oldest.GetIndex())
+	is("a database before all entries", appliedState{index: oldest.GetIndex() - 1}, 0)
+	is("a database that an etcd has open", unreadable(), last.GetIndex())
 	file := func(name string) {
 		t.Helper()
 		if err := os.WriteFile(filepath.Join(p.snap(), name), []byte("x"), 0o600); err != nil {
@@ -275,10 +275,10 @@ func TestSnapshotEntryAboveTheDatabaseNeedsItsOwnDatabase(t *testing.T) {
 		}
 	}
 	before := appliedState{index: last.GetIndex(), files: true}
-	is("an etcd that needs files, and there are none", before, last.GetIndex())
+	is("an etcd that needs .snap files, without any", before, last.GetIndex())
 	file(fmt.Sprintf("%016x-%016x.snap", middle.GetTerm(), middle.GetIndex()))
-	is("an etcd that needs files", before, middle.GetIndex())
-	is("an old file, and an etcd that needs none", appliedState{index: last.GetIndex()}, last.GetIndex())
+	is("an etcd that needs .snap files", before, middle.GetIndex())
+	is("an etcd that needs no .snap file, with an old one", appliedState{index: last.GetIndex()}, last.GetIndex())
 	file(fmt.Sprintf("%016x.snap.db", last.GetIndex()))
 	is("a database that the leader has sent", appliedState{index: oldest.GetIndex()}, last.GetIndex())
 }
