@@ -103,7 +103,7 @@ $(MD2MAN): packaging/tools/go.mod
 TESTS = mkdir -p '$(CACHE)/tmp' && TMPDIR='$(CACHE)/tmp'
 
 # Tests that need minutes: large fleets, seeds of old simulated failures, faults at every step of every operation.
-LONG_FLEETS := TestAFleetAsksEtcdForLittleAtAnySize|TestSimultaneousRequestsAtARealEtcdAreServedOneByOne|$\
+LONG_FLEETS := TestAFleetSendsEtcdFewRequestsAtAnySize|TestSimultaneousRequestsAtARealEtcdAreServedOneByOne|$\
 	TestADeadVoterCostsASpareAsLittleInALargeFleet|$\
 	TestSimultaneousRequestsAreServedOneByOneInOrder|TestAQueuedRequestIsNotOverdue
 # Tests that take minutes under the race detector and exercise nothing there that smaller tests do not, or check times.
@@ -111,7 +111,7 @@ RACE_LARGE  := $(LONG_FLEETS)|TestTheNextHostInTheQueueKeepsObservingAllOthers|T
 	TestAMutedFindingIsReportedAgainAfterTheMuteHasExpired|TestAStepInALargeFleetIsDecidedOnCurrentState|$\
 	TestAScrapeIsCheapAndQueriesNothingAtAnyFleetSize|$\
 	TestPageOfTenThousandHostsIsSmallAndShowsUnhealthyHosts
-# Tests that take a minute each on an idle machine, too long for a newcomer: CI runs them in a separate step.
+# Tests that take a minute each on an idle machine, too long for make test. CI runs them in a separate step.
 MORE        := TestNoEtcdIsStoppedForADowngradeBeforeTheOlderOneCanStart|TestEveryMistakeInADowngradeBreaksItsPromise|$\
 	TestThePolicyKeepsItsPromisesInSmallScopes|$\
 	TestEveryMistakeBreaksItsPromise|TestForgottenDetailsDecideNothing|$\
@@ -267,7 +267,7 @@ else
 endif
 
 sim-fleet: ## measure the load of a fleet on etcd, idle and when a place becomes free: SPARES=2000
-	GOGC=50 $(GO) test -count=1 -timeout 3h -run AFleetAsksEtcdForLittle -v ./agent -args -fleet.spares=$(or $(SPARES),2000)
+	GOGC=50 $(GO) test -count=1 -timeout 3h -run AFleetSendsEtcdFewRequests -v ./agent -args -fleet.spares=$(or $(SPARES),2000)
 
 nightly: model-deep etcd build $(CACHE)/faultfs ## run what is too slow for every change: large scopes, 10,000 simulated hours, every mutant, the whole lab
 	$(TESTS) $(GO) test -count=1 -timeout 120m -parallel 6 -tags 'long nightly' -run '^($(NIGHTLY_E2E)|$(NIGHTLY_LONG))$$' $(E2E)

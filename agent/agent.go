@@ -9,7 +9,7 @@
 //   - Only this loop renews the lock. If the loop hangs, it loses the lock and with it the permission to act.
 //   - Nothing in the loop waits longer than its timeout. A call that may hang (on the disk, in a binary on it, in a
 //     step) runs in its own goroutine, at most one per purpose. Until it returns, the loop uses the last value.
-//   - A step starts only if it was decided on observations of its own round. A step that needs the lock (see
+//   - A step starts only if it was decided from observations of its own round. A step that needs the lock (see
 //     policy.Steps) starts only under a lock that a new transaction has confirmed and that is valid for as long as the
 //     step may take.
 //   - The load on etcd does not grow with the number of spares; see observe/pace.go and publish/queue.go.
@@ -54,7 +54,7 @@ type Agent struct {
 	taken             policy.Step // step taken by the last round, if any
 
 	wake  chan struct{}
-	hurry atomic.Bool   // a client waits for the current state of the cluster
+	hurry atomic.Bool   // the next round must query etcd
 	begun atomic.Uint64 // number of the current or last round
 }
 
@@ -70,7 +70,7 @@ func (a *Agent) Revision() uint64 { return a.publisher.Revision() }
 // ClusterState returns the same document as Status, for clients that poll: it does not make the next round query etcd.
 func (a *Agent) ClusterState() control.Status { return a.publisher.ClusterState() }
 
-// Voters returns the current list of voters for this host's proxy; ok is false if there is none, for example without a
+// Voters returns the current list of voters for this host's proxy. ok is false if there is none, for example without a
 // quorum. It does not block.
 func (a *Agent) Voters() (l proxy.List, ok bool) { return a.publisher.Voters() }
 
@@ -119,7 +119,8 @@ func (a *Agent) again() time.Duration {
 	return next
 }
 
-// leave releases the lock and deletes the host record, so that the next agent need not wait for leases to expire.
+// leave releases the lock and deletes the host record, so that the next agent does not have to wait for leases to
+// expire.
 func (a *Agent) leave(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), a.opt.Config.Timing.CallTimeout)
 	defer cancel()
@@ -137,8 +138,8 @@ func (a *Agent) Wake() {
 	}
 }
 
-// round observes, decides and acts once. It reports whether to start the next round at once, because a step has
-// succeeded that differs from the step of the previous round.
+// round observes, decides and acts once. It reports whether to start the next round at once: a step has succeeded, and
+// it differs from the step of the previous round.
 func (a *Agent) round(ctx context.Context) bool {
 	a.rounds++
 	a.begun.Store(a.rounds)
@@ -195,8 +196,8 @@ func (a *Agent) round(ctx context.Context) bool {
 	return !a.repeats(r.Decision.Step)
 }
 
-// repeats reports whether the previous round took the same step. Then the step had no visible effect, and the next
-// attempt waits for the usual interval: repeating it at once could restart etcd endlessly.
+// repeats reports whether the previous round took the same step. If so, the step had no visible effect, and the next
+// attempt waits for the usual interval. Repeating it at once could restart etcd endlessly.
 func (a *Agent) repeats(step policy.Step) bool {
 	step.Why = "" // ignored, because it may contain times
 	repeats := step == a.taken

@@ -22,7 +22,7 @@ import (
 	"github.com/quorumd/quorumd/agent/record"
 )
 
-// forbidding is an etcd whose roles permit nothing.
+// forbidding is an etcd that denies all reads and transactions.
 type forbidding struct{ *fleetClient }
 
 func (forbidding) Read(context.Context, ...cluster.Span) (cluster.Range, error) {
@@ -44,7 +44,7 @@ func (o overfull) Read(ctx context.Context, spans ...cluster.Span) (cluster.Rang
 	return found, err
 }
 
-// operatorOf returns an Operator that uses this etcd, on a host without observations.
+// operatorOf returns an Operator of a host that uses this etcd and has completed no round.
 func operatorOf(etcd cluster.Etcd) *operate.Operator {
 	c := hostConfig()
 	c.Cluster.Name = "test"

@@ -16,7 +16,7 @@ import (
 	"github.com/quorumd/quorumd/health"
 )
 
-func TestHangingEtcdMetricsDelayNothingAndCountOnceTheyArrive(t *testing.T) {
+func TestHangingEtcdMetricsDelayNothingAndCountWhenTheyArrive(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		f := newFleet(t, 0, observe.UsualPace())

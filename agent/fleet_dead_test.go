@@ -20,7 +20,7 @@ import (
 // deadFleetGrace is the grace period of a dead voter in these tests.
 const deadFleetGrace = 10 * time.Minute
 
-// fleetNetwork is a host's view of the members: no host reaches a silent one.
+// fleetNetwork simulates a host's probes of the members. No host reaches a silent member.
 type fleetNetwork struct {
 	h *fleetHost
 
@@ -137,9 +137,10 @@ func (f *fleet) costOfADeath(quiet map[string]asked) {
 	}
 }
 
-// TestAnAgentStartedAfterAVoterDiedKnowsItsDomain checks that the domain is known although the dead host's record has
-// expired. Without the domain, a second dead voter in the same failure domain would never be replaced.
-func TestAnAgentStartedAfterAVoterDiedKnowsItsDomain(t *testing.T) {
+// TestAnAgentStartedAfterAVoterDiedHasItsDomain checks that the agent obtains the failure domain of the dead voter
+// although the dead host's record has expired. Without the domain, a second dead voter in the same failure domain would
+// never be replaced.
+func TestAnAgentStartedAfterAVoterDiedHasItsDomain(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		f := newFleet(t, 4, smallPace())

@@ -43,7 +43,7 @@ type asked struct {
 	takes    int // leases granted, the first for the host record
 	statuses int
 	locked   int // writes of the lock's key
-	renewed  int // lease renewals, which are no writes: etcd's leader keeps them in memory
+	renewed  int // lease renewals, which are not writes, because etcd's leader keeps them in memory
 }
 
 func newFleetEtcd() *fleetEtcd {
@@ -134,8 +134,8 @@ func (e *fleetEtcd) leader() uint64 {
 	return e.members[0].ID
 }
 
-// agreed waits until the call's timeout if the leader is too slow to reach a quorum. The caller holds the mutex, which
-// agreed releases while it waits.
+// agreed returns true after the call's timeout if the leader is too slow to reach a quorum, and false at once
+// otherwise. The caller holds the mutex, which agreed releases while it waits.
 func (c *fleetClient) agreed() (late bool) {
 	if len(c.e.members) == 0 || !c.e.crawls[c.e.leader()] {
 		return false

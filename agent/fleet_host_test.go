@@ -37,7 +37,7 @@ type fleetHost struct {
 	hang   chan struct{} // if set, writes of files wait until it is closed
 	late   chan error    // if set, a stop of etcd returns what is sent here
 	mute   bool          // its unit does not report when it was started
-	starts int           // how often its etcd was started
+	starts int           // how many times its etcd was started
 	last   time.Duration // when the disk was last read
 	reads  int
 	slow   time.Duration // duration of a write, if it is too slow
@@ -78,7 +78,7 @@ func (h *fleetHost) boot(id string) {
 		Now: f.now, Monotonic: f.now, Wall: time.Now, Logger: slog.New(slog.DiscardHandler),
 		Stepping: func(step policy.Step, done bool) {
 			if r := h.agent.publisher.Current(); !done && !r.Fresh() {
-				f.t.Errorf("%s takes %s on what it saw in an earlier round", name, step)
+				f.t.Errorf("%s takes %s based on observations of an earlier round", name, step)
 			}
 		},
 	})

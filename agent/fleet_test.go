@@ -173,19 +173,19 @@ func (n *asked) add(d asked) {
 }
 
 // sparesFlag selects a single fleet size to measure.
-var sparesFlag = flag.Int("fleet.spares", 0, "measure a fleet with so many spares, and no other")
+var sparesFlag = flag.Int("fleet.spares", 0, "measure only a fleet with this many spares")
 
 // settled waits until the fleet rests and the queue is full.
 func (f *fleet) settled() {
 	f.t.Helper()
-	f.until(10*time.Minute, "the queue calls three spares", func() bool {
+	f.until(10*time.Minute, "three spares are in the join queue", func() bool {
 		return len(f.queue()) == policy.QueueLength
 	})
 	f.pass(max(time.Minute, time.Duration(len(f.hosts)/50)*time.Second)) // every host queries etcd a few times
 }
 
-// TestAFleetAsksEtcdForLittleAtAnySize measures a fleet at rest, and then the replacement of a removed voter.
-func TestAFleetAsksEtcdForLittleAtAnySize(t *testing.T) {
+// TestAFleetSendsEtcdFewRequestsAtAnySize measures a fleet at rest, and then the replacement of a removed voter.
+func TestAFleetSendsEtcdFewRequestsAtAnySize(t *testing.T) {
 	t.Parallel()
 	sizes := []int{5, 120, 400} // 1000 spares are in `make nightly`: they take minutes
 	if *sparesFlag != 0 {
@@ -240,8 +240,8 @@ func (f *fleet) rests() map[string]asked {
 	return f.since(before)
 }
 
-// costOfAReplacement measures the requests of a replacement. The spares that the queue calls may send as many as they
-// need; the others send as many as at rest, given in quiet.
+// costOfAReplacement measures the requests of a replacement. The spares in the join queue may send as many as they
+// need. The others send as many as at rest (quiet).
 func (f *fleet) costOfAReplacement(quiet map[string]asked) {
 	f.t.Helper()
 	spares, restSpan := len(f.hosts)-3, f.restSpan()
@@ -296,8 +296,8 @@ func (f *fleet) replaceV3() (took time.Duration, spares asked, called map[string
 	return took, spares, called
 }
 
-// In a fleet of this size even the called spares do not read all records in every round. boot checks that every step is
-// decided from observations of its own round.
+// In a fleet of this size, even the spares in the join queue do not read all records in every round. boot checks that
+// every step is decided from observations of its own round.
 func TestAStepInALargeFleetIsDecidedOnCurrentState(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -323,7 +323,7 @@ func TestTheNextVoterKeepsTheQueueAfterItsKeeperHasEnded(t *testing.T) {
 		}
 		f.until(time.Minute, "the queue is full again", func() bool { return len(f.queue()) == policy.QueueLength })
 		f.hosts[strings.TrimPrefix(f.queue()[0], "id-")].end()
-		f.until(2*time.Minute, "three running spares are called", func() bool {
+		f.until(2*time.Minute, "three running spares are in the join queue", func() bool {
 			return len(f.queue()) == policy.QueueLength
 		})
 	})
@@ -371,7 +371,7 @@ func TestAFleetWritesNothingAfterAnOutageOfEtcd(t *testing.T) {
 	})
 }
 
-func TestARestingSpareNoticesAnotherAgentWithItsID(t *testing.T) {
+func TestARestingSpareDetectsAnotherAgentWithItsID(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		f := newFleet(t, 30, smallPace())

@@ -21,7 +21,7 @@ import (
 	"github.com/quorumd/quorumd/agent/round"
 )
 
-// still returns the first voter's agent, which is not running, with its etcd.
+// still returns an agent of v1 whose loop does not run. Its etcd is empty.
 func still(t *testing.T) *Agent {
 	t.Helper()
 	f := &fleet{t: t, etcd: newFleetEtcd(), start: time.Now()}
@@ -38,8 +38,7 @@ func still(t *testing.T) *Agent {
 	return a
 }
 
-// Whatever etcd contains, the cluster counts as reachable, a decision is made, and the status is received as it was
-// sent.
+// Whatever etcd contains, the cluster counts as reachable, the policy decides, and clients can decode the status.
 func FuzzAnyContentOfEtcdCanBeShown(f *testing.F) {
 	for _, value := range strange() {
 		f.Add([]byte(value), []byte(value))

@@ -62,7 +62,7 @@ func storedLines(t *testing.T, etcd *fleetEtcd) (lines []record.Line) {
 }
 
 // The agent restarts the member that is its own endpoint, so it cannot store the line about the restart at once.
-func TestARefusedLineIsStoredInItsPlaceOnceEtcdAnswers(t *testing.T) {
+func TestARefusedLineIsStoredInItsPlaceWhenEtcdAnswers(t *testing.T) {
 	t.Parallel()
 	j, etcd := newTestJournal(t)
 	j.Write(t.Context(), 10, publish.Entry{Kind: "step", Code: "begin", Text: "begin"})

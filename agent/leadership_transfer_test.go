@@ -63,7 +63,7 @@ func TestALeaderTooSlowForReadsTransfersLeadershipWithinTwentySeconds(t *testing
 	})
 }
 
-func TestALeaderKeepsLeadingIfAllDisksAreAsSlow(t *testing.T) {
+func TestALeaderKeepsLeadingIfAllDisksAreEquallySlow(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		f := newFleet(t, 0, smallPace())

@@ -30,9 +30,9 @@ import (
 	"github.com/quorumd/quorumd/contrib/testbed"
 )
 
-// line runs many agents against one real etcd: those of its three members, and those of spares with maintenance
-// requests. Their disks and files are in memory.
-type line struct {
+// realEtcdFleet runs the agents of three members and of many spares against one real etcd. Their disks and files are in
+// memory.
+type realEtcdFleet struct {
 	t      *testing.T
 	etcd   *testbed.Cluster
 	client *clientv3.Client
@@ -41,24 +41,24 @@ type line struct {
 	ends   []func()
 }
 
-// lineHost is a host of a fleet with a real etcd.
-type lineHost struct {
+// realEtcdHost is a host of a fleet with a real etcd.
+type realEtcdHost struct {
 	*fleetHost
 	id, member uint64
 }
 
-func (h lineHost) Inspect(context.Context) (datadir.Contents, error) {
+func (h realEtcdHost) Inspect(context.Context) (datadir.Contents, error) {
 	if h.member == 0 {
 		return datadir.Contents{Empty: true, Free: 1 << 39}, nil
 	}
 	return datadir.Contents{ClusterID: h.id, MemberID: h.member, Free: 1 << 39}, nil
 }
 
-func (h lineHost) MoveAside(context.Context) ([]string, error) { return nil, nil }
+func (h realEtcdHost) MoveAside(context.Context) ([]string, error) { return nil, nil }
 
-// lineConfig has the default timings, except that there is no pause between two operations, and rounds are twice as
+// realEtcdConfig has the default timings, except that there is no pause between two operations, and rounds are twice as
 // frequent.
-const lineConfig = `
+const realEtcdConfig = `
 mode: manage
 host: {name: %[1]s, id: id-%[1]s, domain: rack-%[1]s}
 cluster: {name: test, voters: 3, standbys: 0, endpoints: [%[4]s]}
@@ -67,9 +67,10 @@ disk: {qualifySamples: 30, window: 20}
 timing: {interval: 1s, cooldown: 0s}
 `
 
-func newLine(t *testing.T, spares int) *line {
+func newRealEtcdFleet(t *testing.T, spares int) *realEtcdFleet {
 	t.Helper()
-	l := &line{t: t, etcd: testbed.StartCluster(t, 3, testbed.ClusterOptions{Extra: []string{"--unsafe-no-fsync"}})}
+	etcd := testbed.StartCluster(t, 3, testbed.ClusterOptions{Extra: []string{"--unsafe-no-fsync"}})
+	l := &realEtcdFleet{t: t, etcd: etcd}
 	l.client = l.etcd.Client(t)
 	list, err := l.client.MemberList(t.Context())
 	if err != nil {
@@ -88,9 +89,9 @@ func newLine(t *testing.T, spares int) *line {
 }
 
 // add starts a host's agent.
-func (l *line) add(f *fleet, name string, member uint64, clientURL, peerURL string) *Agent {
+func (l *realEtcdFleet) add(f *fleet, name string, member uint64, clientURL, peerURL string) *Agent {
 	l.t.Helper()
-	text := fmt.Appendf(nil, lineConfig, name, clientURL, peerURL, strings.Join(l.etcd.Endpoints(), ", "))
+	text := fmt.Appendf(nil, realEtcdConfig, name, clientURL, peerURL, strings.Join(l.etcd.Endpoints(), ", "))
 	c, err := config.Parse("test", text)
 	if err != nil {
 		l.t.Fatal(err)
@@ -107,7 +108,7 @@ func (l *line) add(f *fleet, name string, member uint64, clientURL, peerURL stri
 	f.hosts[name] = h
 	a, err := New(Options{
 		Config: c, Instance: "boot-" + name, BootID: "boot-" + name, Version: "test",
-		Etcd: etcd, Unit: h, Probe: (*fleetProbe)(h), Data: lineHost{h, l.id, member}, Files: (*fleetFiles)(h),
+		Etcd: etcd, Unit: h, Probe: (*fleetProbe)(h), Data: realEtcdHost{h, l.id, member}, Files: (*fleetFiles)(h),
 		Sources: observe.Sources{EtcdVersion: func(context.Context) (string, error) { return "3.6.16", nil }},
 		Now:     f.now, Monotonic: f.now, Wall: time.Now, Logger: log,
 	})
@@ -122,7 +123,7 @@ func (l *line) add(f *fleet, name string, member uint64, clientURL, peerURL stri
 }
 
 // close ends all agents.
-func (l *line) close() {
+func (l *realEtcdFleet) close() {
 	var wait sync.WaitGroup
 	for _, end := range l.ends {
 		wait.Go(end)
@@ -131,14 +132,14 @@ func (l *line) close() {
 }
 
 // until waits until a condition holds.
-func (l *line) until(what string, holds func() bool) {
+func (l *realEtcdFleet) until(what string, holds func() bool) {
 	l.t.Helper()
 	testbed.Eventually(l.t, 2*time.Minute, what, holds)
 }
 
-// handled returns the number of requests of each kind answered by the members, without renewals of leases: etcd's own
-// count.
-func (l *line) handled() map[string]float64 {
+// handled returns etcd's own count of the requests of each kind that the members have answered, without renewals of
+// leases.
+func (l *realEtcdFleet) handled() map[string]float64 {
 	l.t.Helper()
 	out := map[string]float64{}
 	for _, url := range l.etcd.Endpoints() {
@@ -148,7 +149,7 @@ func (l *line) handled() map[string]float64 {
 		}
 		parser := expfmt.NewTextParser(model.UTF8Validation)
 		families, err := parser.TextToMetricFamilies(answer.Body)
-		_ = answer.Body.Close() // read to its end, or not to be parsed
+		_ = answer.Body.Close() // the parser reports read errors
 		if err != nil {
 			l.t.Fatal(err)
 		}
@@ -168,7 +169,7 @@ func (l *line) handled() map[string]float64 {
 }
 
 // spent returns the requests handled since before.
-func (l *line) spent(before map[string]float64) map[string]float64 {
+func (l *realEtcdFleet) spent(before map[string]float64) map[string]float64 {
 	out := l.handled()
 	for kind := range out {
 		out[kind] -= before[kind]
@@ -176,23 +177,23 @@ func (l *line) spent(before map[string]float64) map[string]float64 {
 	return out
 }
 
-// lineTurn is one host's operation as recorded in etcd.
-type lineTurn struct {
+// timedOperation is a host's operation as recorded in etcd.
+type timedOperation struct {
 	host        string
 	began, over time.Time
 }
 
-// serve ends every operation a given time after its host is safe to touch. It returns the operations once count have
-// ended.
-func (l *line) serve(ctx context.Context, count int, hold time.Duration) (turns []lineTurn) {
+// serve ends every operation a given time after its host is safe to touch. It returns the operations when count of them
+// have ended.
+func (l *realEtcdFleet) serve(ctx context.Context, count int, hold time.Duration) (operations []timedOperation) {
 	l.t.Helper()
 	key := record.KeysFor("test").Op()
 	for answer := range l.client.Watch(ctx, key) {
 		for _, e := range answer.Events {
 			now := time.Now()
 			if e.Type == clientv3.EventTypeDelete {
-				if turns[len(turns)-1].over = now; len(turns) == count {
-					return turns
+				if operations[len(operations)-1].over = now; len(operations) == count {
+					return operations
 				}
 				continue
 			}
@@ -200,39 +201,40 @@ func (l *line) serve(ctx context.Context, count int, hold time.Duration) (turns 
 			if err != nil {
 				l.t.Error(err)
 			}
-			if len(turns) == 0 || !turns[len(turns)-1].over.IsZero() {
-				turns = append(turns, lineTurn{host: op.HostName, began: now})
+			if len(operations) == 0 || !operations[len(operations)-1].over.IsZero() {
+				operations = append(operations, timedOperation{host: op.HostName, began: now})
 			}
 			if op.Phase == string(policy.PhaseDown) {
 				time.AfterFunc(hold, func() { l.over(op.HostName) })
 			}
 		}
 	}
-	l.t.Errorf("there were %d operations, want %d", len(turns), count)
-	return turns
+	l.t.Errorf("there were %d operations, want %d", len(operations), count)
+	return operations
 }
 
 // take requests maintenance of all spares at once, serves count of them, and returns their operations and the order of
 // the requests.
-func (l *line) take(count int, hold time.Duration) (turns []lineTurn, order []string) {
+func (l *realEtcdFleet) take(count int, hold time.Duration) (operations []timedOperation, order []string) {
 	l.t.Helper()
 	ctx, cancel := context.WithTimeout(l.t.Context(), 3*time.Minute)
 	defer cancel()
 	var serving sync.WaitGroup
-	serving.Go(func() { turns = l.serve(ctx, count, hold) })
+	serving.Go(func() { operations = l.serve(ctx, count, hold) })
 	order = l.askAll()
 	serving.Wait()
 	// the first operation may begin before a slightly earlier request is published
-	for i, turn := range turns {
-		if i > 0 && turn.host != order[i] && turns[0].host == order[0] {
-			l.t.Errorf("operation %d belongs to %s, want %s: they were requested as %v", i, turn.host, order[i], order)
+	for i, operation := range operations {
+		if i > 0 && operation.host != order[i] && operations[0].host == order[0] {
+			l.t.Errorf("operation %d belongs to %s, want %s: the order of the requests is %v", i, operation.host,
+				order[i], order)
 		}
 	}
-	return turns, order
+	return operations, order
 }
 
 // atRest waits until all spares rest after their requests were cancelled.
-func (l *line) atRest() {
+func (l *realEtcdFleet) atRest() {
 	l.t.Helper()
 	for _, a := range l.spares {
 		l.over(a.opt.Config.Host.Name)
@@ -245,7 +247,7 @@ func (l *line) atRest() {
 	})
 }
 
-func (l *line) over(host string) {
+func (l *realEtcdFleet) over(host string) {
 	l.t.Helper()
 	for _, a := range l.spares {
 		if a.opt.Config.Host.Name != host {
@@ -258,7 +260,7 @@ func (l *line) over(host string) {
 }
 
 // askAll requests maintenance of all spares at once, and returns them in the order of the requests.
-func (l *line) askAll() (order []string) {
+func (l *realEtcdFleet) askAll() (order []string) {
 	l.t.Helper()
 	var wait sync.WaitGroup
 	for _, a := range l.spares {
@@ -287,27 +289,27 @@ func (l *line) askAll() (order []string) {
 	return order
 }
 
-var lineFlag = flag.Int("line.hosts", 0, "have so many hosts wait for their turn at a real etcd, and no other number")
+var realEtcdSpares = flag.Int("realetcd.spares", 0, "test a real etcd only with this many spares")
 
 // TestSimultaneousRequestsAtARealEtcdAreServedOneByOne measures with a real etcd how soon the next operation begins,
 // and how many requests that takes.
 func TestSimultaneousRequestsAtARealEtcdAreServedOneByOne(t *testing.T) {
 	t.Parallel()
 	sizes := []int{5, 20}
-	if *lineFlag != 0 {
-		sizes = []int{*lineFlag}
+	if *realEtcdSpares != 0 {
+		sizes = []int{*realEtcdSpares}
 	}
 	for _, spares := range sizes {
 		t.Run(fmt.Sprint(spares), func(t *testing.T) {
 			t.Parallel()
-			l := newLine(t, spares)
+			l := newRealEtcdFleet(t, spares)
 			defer l.close()
 			l.atRest()
 			// the next host observes the current one closely during its operation
-			turns, _ := l.take(5, 2*time.Second)
+			operations, _ := l.take(5, 2*time.Second)
 			var next []time.Duration
-			for i, turn := range turns[1:] {
-				next = append(next, turn.began.Sub(turns[i].over))
+			for i, operation := range operations[1:] {
+				next = append(next, operation.began.Sub(operations[i].over))
 			}
 			slices.Sort(next)
 			t.Logf("%d hosts: the next one follows within %d ms at the median, %d ms at most", spares,
@@ -316,7 +318,7 @@ func TestSimultaneousRequestsAtARealEtcdAreServedOneByOne(t *testing.T) {
 			if next[len(next)/2] > 6*time.Second || next[len(next)-1] > 10*time.Second {
 				t.Errorf("%d hosts: the next one follows after %s", spares, next)
 			}
-			if extra := l.costOfATurn(); extra > 130 { // twice as many if all 20 hosts observed closely
+			if extra := l.costOfAnOperation(); extra > 130 { // twice as many if all 20 hosts observed closely
 				t.Errorf("%d hosts: an operation costs %.0f requests", spares, extra)
 			}
 			events, err := testbed.Changes(t.Context(), l.client)
@@ -330,9 +332,9 @@ func TestSimultaneousRequestsAtARealEtcdAreServedOneByOne(t *testing.T) {
 	}
 }
 
-// costOfATurn returns how many more requests than at rest etcd answers for each operation, if they follow each other at
-// once.
-func (l *line) costOfATurn() (sum float64) {
+// costOfAnOperation returns how many more requests than at rest etcd answers for each operation if operations follow
+// one another at once.
+func (l *realEtcdFleet) costOfAnOperation() (sum float64) {
 	l.t.Helper()
 	count := len(l.spares)
 	l.atRest()

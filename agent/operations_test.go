@@ -48,11 +48,11 @@ func TestSimultaneousRequestsAreServedOneByOneInOrder(t *testing.T) {
 				return f.state(order[0]) == policy.RequestSafe
 			})
 			f.pass(time.Minute)
-			const turns = 4
+			const operations = 4
 			before := f.etcd.count()
 			began := time.Now()
 			var slowest time.Duration
-			for i := range turns {
+			for i := range operations {
 				f.alone(order, i)
 				f.over(order[i])
 				f.until(time.Minute, order[i]+" is back", func() bool { return f.state(order[i]) == "" })
@@ -74,22 +74,23 @@ func TestSimultaneousRequestsAreServedOneByOneInOrder(t *testing.T) {
 					watchful = append(watchful, host)
 				}
 			}
-			if most := turns + 1 + policy.DownLength; len(watchful) > most { // its host, and the called ones
+			// the hosts of the operations, and those in the queue
+			if most := operations + 1 + policy.DownLength; len(watchful) > most {
 				t.Errorf("%d spares: %d made more requests than at rest, want at most %d: %v", spares, len(watchful),
 					most, watchful)
 			}
-			extra := (float64(got.requests) - float64(rest.requests)/span.Seconds()*took.Seconds()) / turns
+			extra := (float64(got.requests) - float64(rest.requests)/span.Seconds()*took.Seconds()) / operations
 			t.Logf("%d spares: the next follows within %s, at %.0f requests of all spares more than at rest, %d "+
-				"writes; %d asked more than at rest in %d turns",
-				spares, slowest, extra, got.writes/turns, len(watchful), turns)
+				"writes; %d asked more than at rest in %d operations",
+				spares, slowest, extra, got.writes/operations, len(watchful), operations)
 			if slowest > time.Second {
 				t.Errorf("%d spares: the next one followed %s after the pause between two", spares, slowest)
 			}
 			if extra > 800 { // many times more if all 100 hosts observed closely
 				t.Errorf("%d spares: an operation costs %.0f requests", spares, extra)
 			}
-			if got.locked != turns {
-				t.Errorf("the lock was taken %d times in %d operations", got.locked, turns)
+			if got.locked != operations {
+				t.Errorf("the lock was taken %d times in %d operations", got.locked, operations)
 			}
 		})
 	}
@@ -133,7 +134,7 @@ func TestNoVoterIsStoppedOnAStaleRecordOfAnother(t *testing.T) {
 		f.pass(30 * time.Second)
 		s := v1.agent.Status()
 		if got := f.state("v1"); got != policy.RequestStopping || !v1.runs() {
-			t.Fatalf("v1 is %s, and its etcd runs: %v; the record of v2 is older than its turn", got, v1.runs())
+			t.Fatalf("v1 is %s, and its etcd runs: %v; the record of v2 is older than the operation", got, v1.runs())
 		}
 		if r := s.Reasons[0]; r.Code != string(policy.HealthAwaited) || !strings.Contains(r.Text, "v2") {
 			t.Errorf("the reason is %s: %s", r.Code, r.Text)

@@ -46,7 +46,7 @@ func TestHostsStartedTogetherDriftApart(t *testing.T) {
 		f := newFleet(t, spares, smallPace())
 		defer f.close()
 		f.settled()
-		// All query at the same moment: it has to be in the middle of a counted round.
+		// All hosts query at the same moment, which has to be in the middle of a counted round.
 		f.pass(time.Until(time.Now().Truncate(2 * time.Second).Add(3 * time.Second)))
 		most := 0
 		for range 150 {

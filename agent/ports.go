@@ -18,14 +18,14 @@ type DataDir interface {
 
 // Machine is the host itself.
 type Machine interface {
-	// Reboot requests an orderly reboot and returns once it is in progress.
+	// Reboot requests an orderly reboot and returns as soon as it is in progress.
 	Reboot(ctx context.Context) error
-	// CheckReboot returns why a reboot would be refused now.
+	// CheckReboot returns why a reboot would be refused now, or nil.
 	CheckReboot(ctx context.Context) error
 }
 
-// BootstrapExchange exchanges answers with the hosts that are to bootstrap the cluster automatically. Its methods never
-// block.
+// BootstrapExchange exchanges answers with the other hosts in bootstrap.hosts, which create the cluster together. Its
+// methods never block.
 type BootstrapExchange interface {
 	Answers() []policy.BootstrapAnswer
 	Publish(answer policy.BootstrapAnswer)

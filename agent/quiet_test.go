@@ -57,7 +57,7 @@ func TestInAQuietClusterTheMembersAreQueriedEverySecondRound(t *testing.T) {
 	})
 }
 
-func TestASilentVoterInAQuietClusterIsNoticedAtMostOneRoundLater(t *testing.T) {
+func TestASilentVoterInAQuietClusterIsDetectedAtMostOneRoundLater(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		f := quietFleet(t)

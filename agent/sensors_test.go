@@ -15,7 +15,7 @@ import (
 	"github.com/quorumd/quorumd/health"
 )
 
-func TestAHangingKernelDelaysNothingAndCountsOnceItAnswers(t *testing.T) {
+func TestAHangingKernelDelaysNothingAndCountsWhenItAnswers(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		f := newFleet(t, 0, observe.UsualPace())

@@ -53,7 +53,7 @@ func TestAForgedOperationDoesNotCostTheStandby(t *testing.T) {
 	t.Parallel()
 	for name, alive := range map[string]bool{
 		"its host ends it": true,
-		"so does another one, when that host's agent is gone": false,
+		"another host ends it if that host's agent is gone": false,
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

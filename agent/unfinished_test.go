@@ -85,7 +85,8 @@ func TestAnOldRolloutRecordTakesALaterHostDownOnlyOnce(t *testing.T) {
 }
 
 // released returns a fleet in which the operation of v2 in a rollout was released, and the rollout's first record. A
-// release in the very last step comes too late to stop the rollout: another fleet tries again.
+// release in the very last step comes too late to stop the rollout. In that case, released tries again with a new
+// fleet.
 func released(t *testing.T) (f *fleet, began string) {
 	t.Helper()
 	for {
@@ -95,7 +96,7 @@ func released(t *testing.T) (f *fleet, began string) {
 		_, err := f.hosts["v1"].agent.StartRollout(t.Context(), req, "root")
 		must(t, err)
 		began = f.etcd.get(record.KeysFor("test").Rollout())
-		// refused until it has begun, and while v1 has not observed its progress yet
+		// ReleaseOp fails until the operation has begun and v1 has observed its progress
 		f.untilEvery(100*time.Millisecond, 10*time.Minute, "the operation of v2 is released", func() bool {
 			return f.hosts["v1"].agent.ReleaseOp(t.Context(), control.ReleaseRequest{Reason: "a test"}, "root") == nil
 		})

@@ -90,7 +90,7 @@ func (f *fleet) forgeRecord(name string, change func(h *record.Host)) {
 	if err != nil {
 		f.t.Fatal(err)
 	}
-	// an earlier agent took this field for its etcd's own report
+	// earlier agents treated this field as etcd's own report
 	text := strings.Replace(string(value), `"health"`, `"etcdFsync":0.512,"health"`, 1)
 	if _, err := f.etcd.of("intruder").Txn(f.t.Context(), nil, clientv3.OpPut(key, text)); err != nil {
 		f.t.Fatal(err)

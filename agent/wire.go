@@ -50,8 +50,7 @@ type Options struct {
 	DeleteOldDatabase func(ctx context.Context) error
 	// Snapshots runs the snapshot jobs; nil if no store is configured.
 	Snapshots operate.Snapshots
-	// BootstrapAnswers exchanges answers with the hosts that are to bootstrap the cluster automatically; nil if none
-	// are listed.
+	// BootstrapAnswers exchanges answers with the other hosts in bootstrap.hosts; nil if none are listed.
 	BootstrapAnswers BootstrapExchange
 	// Sources are the agent's sources of data about the machine and etcd.
 	observe.Sources
@@ -64,11 +63,11 @@ type Options struct {
 	Logger    *slog.Logger
 	// Stepping is called before every step and after its end. It may be nil.
 	Stepping func(step policy.Step, done bool)
-	// Rounded is called after every round; it feeds the watchdog. It may be nil.
+	// Rounded is called after every round, to feed the watchdog. It may be nil.
 	Rounded func(policy.Decision, health.Assessment)
 	// Noting is called before a write to this host's disk from outside the loop, with its purpose, in the goroutine
-	// that writes. A simulation runs each write at a time of its own, so that the result does not depend on the
-	// scheduler's order. It may be nil.
+	// that writes. A simulation delays each write in it, so that the result does not depend on the scheduler's order.
+	// It may be nil.
 	Noting func(what string)
 }
 

@@ -10,12 +10,12 @@ import (
 	"syscall"
 )
 
-// blockSize is what LaneDirect writes at once. It is a multiple of the sector size of every disk etcd runs on, as
-// O_DIRECT requires, and equals the usual page size.
+// blockSize is the number of bytes that LaneDirect writes at once. It is a multiple of the sector size of every disk
+// etcd runs on, as O_DIRECT requires, and equals the usual page size.
 const blockSize = 4096
 
-// fillBlock fills a block that no disk can compress or deduplicate: the sequence number, random bytes, and CRC-32C over
-// both.
+// fillBlock fills a block with content that no disk can compress or deduplicate: the sequence number, random bytes, and
+// CRC-32C over both.
 func fillBlock(b []byte, seq uint64) {
 	binary.LittleEndian.PutUint64(b, seq)
 	fillRandom(b[8 : blockSize-4])

@@ -14,8 +14,8 @@ const (
 	// canaryLimit is how late a 10 ms timer may be before a sample counts as contaminated. An idle machine stays below
 	// 2 ms; eight busy loops on two CPUs caused 64 ms at the 99th percentile.
 	canaryLimit = 5 * time.Millisecond
-	// A sample counts as contaminated only if the wakes during its operation are late by more than 1/canaryShare of its
-	// latency in total.
+	// canaryShare limits the total lateness during an operation: a sample counts as contaminated only if it exceeds
+	// 1/canaryShare of the latency.
 	canaryShare = 4
 )
 
@@ -27,12 +27,12 @@ type canary struct {
 	timer *time.Timer
 	armed atomic.Bool
 	dozed atomic.Int64 // when the current sleep began, on Monotonic
-	late  atomic.Int64 // total lateness since the canary was armed; wakes within the limit do not count
+	late  atomic.Int64 // total lateness since the canary was armed, without wake-ups within the limit
 }
 
 func newCanary() *canary {
 	c := &canary{}
-	c.timer = time.AfterFunc(canaryPeriod, c.woken) // the first wake has no effect: the canary is not armed
+	c.timer = time.AfterFunc(canaryPeriod, c.woken) // the first wake-up has no effect, because the canary is not armed
 	return c
 }
 
@@ -69,13 +69,13 @@ func (c *canary) disarm() {
 }
 
 // contaminated reports whether CPU starvation since the canary was armed was significant for an operation of that
-// latency. During an operation of many seconds, one of hundreds of wakes is late on any machine.
+// latency. A single late wake-up is not, because one of the hundreds during a long operation is late on any machine.
 func (c *canary) contaminated(latency, now time.Duration) bool {
 	late := time.Duration(c.late.Load()) + lateness(time.Duration(c.dozed.Load()), now)
 	return late*canaryShare > max(latency, canaryShare*canaryLimit)
 }
 
-// lateness returns how much too long a sleep was; 0 within the limit.
+// lateness returns how much longer than canaryPeriod a sleep was; 0 within the limit.
 func lateness(began, now time.Duration) time.Duration {
 	if late := now - began - canaryPeriod; late > canaryLimit {
 		return late

@@ -6,7 +6,8 @@
 //
 // # The probe
 //
-// A [Probe] is a child process that makes small durable writes next to etcd's own files and measures them. It promises:
+// A [Probe] runs a child process that makes small durable writes next to etcd's own files and measures them. It
+// promises:
 //
 //   - The parent never touches the measured disk, not even with stat. A thread stuck in the kernel cannot be killed and
 //     keeps the resources of its process, so everything that may get stuck happens in the child, which holds nothing
@@ -15,13 +16,14 @@
 //     shared memory, from which the parent calculates the operation's age. This needs no response from the child.
 //   - At most one operation is in flight, so at most one thread is ever stuck. A hanging child is never replaced. A
 //     dead child is replaced after a backoff of 1 s, which doubles up to 1 min.
-//   - No call of the parent waits for the child. [Probe.Close] returns after about 2 s.
+//   - No call of the parent waits for the child, except [Probe.Close], which waits for at most about 2 s (6 s for an
+//     examination).
 //   - An error is a reading like any other. The child reports it, tries again, and never stops because of an error.
 //
 // # The two lanes
 //
-// [LaneDirect], once a second: 4096 bytes at a rotating place of a file of 1 MiB that was written completely once,
-// bypassing the page cache and with O_DSYNC. Each turn causes one write and one flush of the device and no journal
+// [LaneDirect], once a second: 4096 bytes at a rotating offset of a file of 1 MiB that was written completely once,
+// bypassing the page cache and with O_DSYNC. Each write causes one write and one flush of the device and no journal
 // commit, so the lane measures the device and hardly anything else. Once a minute the last written block is read back
 // and compared.
 //
@@ -30,19 +32,20 @@
 // not cause. In a burst, the lane writes up to 50 times a second; bursts are for the qualifying run of a machine
 // without a voter.
 //
-// Latency is CLOCK_MONOTONIC around the system calls alone. In the WAL lane it is the latency of the slower of the two
-// calls: normally the fdatasync, as etcd counts it (etcd_disk_wal_fsync_duration_seconds). Opening, allocating,
-// renaming, reading back and querying the free space are not samples, but each is visible while it is in flight. A
-// sample is marked contaminated if a 10 ms timer in the same process was more than 5 ms late meanwhile, and late by a
-// quarter of the latency in total: the cause is then CPU starvation, not the disk.
+// Latency is measured on CLOCK_MONOTONIC around the system calls alone. In the WAL lane it is the latency of the slower
+// of the two calls: normally the fdatasync, as etcd counts it (etcd_disk_wal_fsync_duration_seconds). Opening,
+// allocating, renaming, reading back and querying the free space are not samples, but each is visible while it is in
+// flight. A sample is marked contaminated if a 10 ms timer in the same process was more than 5 ms late during the
+// write, and late by more than a quarter of the latency in total. The cause of such a latency is CPU starvation, not
+// the disk.
 //
-// An examination ([Options.Exam]) uses LaneWAL alone, without rests, and leaves no files behind: it is for a disk that
-// is not in use yet.
+// An examination ([Options.Exam]) is for a disk that is not in use yet. It uses LaneWAL alone, without rests, and
+// leaves no files behind.
 //
 // An operation of more than 100 ms is followed by a rest of ten times its length, up to one minute, so that the probe
 // adds little load to a disk in trouble. The first two slow operations are an exception: the next operation follows
-// after the usual time, so that three operations soon show whether the disk stays slow. Then the lane rests ten times
-// as long as all three took.
+// after the usual time, so that three operations soon show whether the disk stays slow. After the third, the lane rests
+// ten times as long as all three took.
 //
 // # Cost
 //

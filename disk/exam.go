@@ -12,8 +12,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// exam writes to LaneWAL alone, one write after the other, until stdin ends; then it removes its files. It waits for
-// the write in flight, however long that takes; the parent kills it after examPatience.
+// exam writes to LaneWAL alone, one write after the other, until stdin ends. Then it removes its files. It waits for
+// the write in flight, however long that takes; the parent kills the child after examPatience.
 func (p *prober) exam(ctx context.Context, cancel context.CancelFunc, stdin io.Reader) int {
 	ended := make(chan struct{})
 	go func() {
@@ -36,8 +36,9 @@ func (p *prober) exam(ctx context.Context, cancel context.CancelFunc, stdin io.R
 	return 0
 }
 
-// becomeOwner switches from root to the owner of the directory: otherwise, any user who may rename its content could
-// make root follow a link. If the directory is inaccessible, the first write reports that.
+// becomeOwner switches from root to the owner of the directory. Otherwise, any user who can rename its content could
+// make root follow a link. If the directory is inaccessible, becomeOwner does nothing, and the first write reports the
+// error.
 func becomeOwner(dir string) error {
 	var stat unix.Stat_t
 	if known := unix.Stat(dir, &stat) == nil; unix.Geteuid() != 0 || !known || stat.Uid == 0 {
@@ -52,8 +53,8 @@ func becomeOwner(dir string) error {
 	return syscall.Setuid(int(stat.Uid))
 }
 
-// own creates the directory of an examination. An existing one must belong to this user, be closed to all others, and
-// not be a symbolic link.
+// own creates the directory of an examination. An existing directory must belong to this user, be closed to all others,
+// and not be a symbolic link.
 func (p *place) own() error {
 	err := uninterrupted(func() error { return unix.Mkdir(p.dir, 0o700) })
 	if err != unix.EEXIST {

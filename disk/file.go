@@ -9,8 +9,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// The calls below use x/sys/unix rather than os, so that it is certain which system calls a lane measures. They restart
-// when a signal interrupts them, which happens on FUSE.
+// The calls below use x/sys/unix rather than os, so that it is certain which system calls a lane measures. A call that
+// a signal interrupts, as happens on FUSE, is repeated.
 
 func open(path string, flags int) (fd int, err error) {
 	err = uninterrupted(func() error {

@@ -15,7 +15,7 @@ import (
 )
 
 // ErrNoBlockDevice means that a device number has no block device: tmpfs, FUSE, overlay, btrfs, ZFS and network file
-// systems have numbers of their own. Whether the device makes progress is then unknown.
+// systems have numbers of their own. Whether the device of such a file system makes progress is unknown.
 var ErrNoBlockDevice = errors.New("no block device with this number")
 
 // Progress counts the requests that a whole block device has completed since it appeared. Growth between two readings
@@ -38,7 +38,8 @@ type BlockDevices struct {
 	sys string
 }
 
-// NewBlockDevices takes the mount points of proc and sysfs; empty means /proc and /sys.
+// NewBlockDevices returns a reader of the counters. proc and sys are the mount points of proc and sysfs; empty means
+// /proc and /sys.
 func NewBlockDevices(proc, sys string) (*BlockDevices, error) {
 	if proc == "" {
 		proc = "/proc"
@@ -78,8 +79,9 @@ func (b *BlockDevices) Progress(device uint64) (Progress, error) {
 	}, nil
 }
 
-// wholeDisk returns the name at the end of the number's link: the device's directory, which is inside the disk's
-// directory if it is a partition. It runs in every round, so it reads the link without resolving every part.
+// wholeDisk returns the name of the disk with this device number. The number's link in sysfs ends in the device's
+// directory, which is inside the disk's directory if the device is a partition. The agent reads the counters in every
+// round, so wholeDisk reads the link without resolving every part.
 func (b *BlockDevices) wholeDisk(number string) (string, error) {
 	device := filepath.Join(b.sys, "dev", "block", number)
 	dir, err := os.Readlink(device)

@@ -33,14 +33,14 @@ func TestAFullWALFileIsReplaced(t *testing.T) {
 	w, set := laneSettings(t)
 	l := newWALLane(w, set)
 	defer closeFD(&l.fd)
-	turnOK(t, l.turn)
+	mustRun(t, l.run)
 	before := inode(t, l.path)
 	l.offset = walBytes - walRecord - 1 // room for one more record
-	turnOK(t, l.turn)
+	mustRun(t, l.run)
 	if inode(t, l.path) != before {
 		t.Error("the file changed before it was full")
 	}
-	turnOK(t, l.turn)
+	mustRun(t, l.run)
 	if inode(t, l.path) == before || l.offset != walRecord {
 		t.Errorf("the file did not change; the offset is %d", l.offset)
 	}
@@ -48,7 +48,7 @@ func TestAFullWALFileIsReplaced(t *testing.T) {
 		t.Errorf("the next file is left: %v", err)
 	}
 	if samples, _, _ := w.page.pull(0); len(samples) != 3 {
-		t.Errorf("%d samples, want one per turn and none for the change", len(samples))
+		t.Errorf("%d samples, want one per write and none for the change", len(samples))
 	}
 	if info, err := os.Stat(l.path); err != nil || info.Size() != walBytes {
 		t.Errorf("%v, %v", info, err)
@@ -62,7 +62,7 @@ func TestAFailedNewWALFileLeavesNothing(t *testing.T) {
 	if err := os.MkdirAll(filepath.Join(l.path, "in the way"), 0o700); err != nil {
 		t.Fatal(err)
 	}
-	if err := l.turn(); err == nil {
+	if err := l.run(); err == nil {
 		t.Fatal("a directory was replaced by a file")
 	}
 	if _, err := os.Stat(l.next); !os.IsNotExist(err) {
@@ -71,7 +71,7 @@ func TestAFailedNewWALFileLeavesNothing(t *testing.T) {
 	if err := os.RemoveAll(l.path); err != nil {
 		t.Fatal(err)
 	}
-	turnOK(t, l.turn)
+	mustRun(t, l.run)
 	closeFD(&l.fd)
 }
 
@@ -85,10 +85,10 @@ func TestTheDirectLaneRotatesThroughItsFile(t *testing.T) {
 				l := directLaneOf(t, w, set)
 				l.buffered = buffered
 				for range 3 {
-					turnOK(t, l.turn)
+					mustRun(t, l.run)
 				}
 				l.seq = directBlocks - 1
-				turnOK(t, l.turn)
+				mustRun(t, l.run)
 				if err := l.readBack(); err != nil {
 					t.Errorf("reading back: %v", err)
 				}
@@ -127,10 +127,10 @@ func TestTheDirectFileIsFilledOnlyOnce(t *testing.T) {
 	t.Parallel()
 	w, set := laneSettings(t)
 	l := directLaneOf(t, w, set)
-	turnOK(t, l.turn)
+	mustRun(t, l.run)
 	before := inode(t, l.path)
 	closeFD(&l.fd) // a lane closes its file after an error
-	turnOK(t, l.turn)
+	mustRun(t, l.run)
 	content, err := os.ReadFile(l.path)
 	if err != nil {
 		t.Fatal(err)
@@ -142,7 +142,7 @@ func TestTheDirectFileIsFilledOnlyOnce(t *testing.T) {
 	if err := os.Truncate(l.path, 17); err != nil {
 		t.Fatal(err)
 	}
-	turnOK(t, l.turn)
+	mustRun(t, l.run)
 	if info, err := os.Stat(l.path); err != nil || info.Size() != directBlocks*blockSize {
 		t.Errorf("a file that lost its blocks was not rewritten: %v, %v", info, err)
 	}
@@ -152,10 +152,10 @@ func TestAWriteThatNeverArrivedIsFound(t *testing.T) {
 	t.Parallel()
 	w, set := laneSettings(t)
 	l := directLaneOf(t, w, set)
-	turnOK(t, l.turn)
+	mustRun(t, l.run)
 	old := bytes.Clone(l.block)
 	l.seq += directBlocks - 1 // the same place, the next time round
-	turnOK(t, l.turn)
+	mustRun(t, l.run)
 	file, err := os.OpenFile(l.path, os.O_WRONLY, 0)
 	if err != nil {
 		t.Fatal(err)
@@ -165,7 +165,7 @@ func TestAWriteThatNeverArrivedIsFound(t *testing.T) {
 		t.Fatal(err)
 	}
 	l.verify = 0
-	if err := l.turn(); err != syscall.EBADMSG {
+	if err := l.run(); err != syscall.EBADMSG {
 		t.Errorf("the intact previous block: %v", err)
 	}
 }
@@ -186,9 +186,9 @@ func TestDamageInAnyPartOfABlockIsFound(t *testing.T) {
 	}
 }
 
-func turnOK(t *testing.T, turn func() error) {
+func mustRun(t *testing.T, run func() error) {
 	t.Helper()
-	if err := turn(); err != nil {
+	if err := run(); err != nil {
 		t.Fatal(err)
 	}
 }

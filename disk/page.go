@@ -15,8 +15,8 @@ import (
 )
 
 const (
-	// pageVersion changes whenever the layout of page or the meaning of a word does: an agent whose binary was replaced
-	// may start a child of the new version.
+	// pageVersion changes whenever the layout of page or the meaning of a word does, because an agent whose binary was
+	// replaced can start a child of the new version.
 	pageVersion = 0x71_70_62_00_02
 	// ringSize holds more than a minute of samples at the highest rate; a power of two.
 	ringSize  = 4096
@@ -29,7 +29,7 @@ type page struct {
 	version  atomic.Uint64
 	burst    atomic.Uint64    // written by the parent: 1 requests the burst rate
 	inflight atomic.Uint64    // start in microseconds << 8 | opCode; 0 when idle. One word, so it cannot be torn.
-	due      [2]atomic.Uint64 // time of each lane's next turn
+	due      [2]atomic.Uint64 // time of each lane's next write
 	device   atomic.Uint64    // st_dev of the probe directory; 0 if not known yet
 	direct   atomic.Uint64    // 1 while LaneDirect bypasses the page cache
 	failures atomic.Uint64
@@ -101,7 +101,7 @@ func openPage(file *os.File) (*page, error) {
 		return nil, err
 	}
 	if v := p.version.Load(); v != pageVersion {
-		return nil, fmt.Errorf("the page of the parent has version %#x, not %#x", v, uint64(pageVersion))
+		return nil, fmt.Errorf("the shared memory of the parent has version %#x, want %#x", v, uint64(pageVersion))
 	}
 	return p, nil
 }
@@ -129,7 +129,7 @@ func (p *page) current() (op opCode, since time.Duration) {
 	return opCode(word & 0xff), time.Duration(word>>8) * time.Microsecond
 }
 
-// until returns how long it is from now to the lane's next turn.
+// until returns the time from now to the lane's next write; 0 before the first write.
 func (p *page) until(lane Lane, now time.Duration) time.Duration {
 	due := p.due[lane].Load()
 	if due == 0 {

@@ -107,9 +107,9 @@ func deviceOf(path string) (uint64, error) {
 	return uint64(stat.Dev), err //nolint:unconvert // it is 32 bits wide on some architectures
 }
 
-// turn reads the free space, and checks that the target is still on the same file system: another one may have been
-// mounted since.
-func (p *place) turn() error {
+// run reads the free space, and checks that the target is still on the same file system, because a different file
+// system may have been mounted since.
+func (p *place) run() error {
 	return errors.Join(p.do(opDevice, p.compare), p.do(opUsage, p.usage))
 }
 

@@ -43,8 +43,8 @@ type Probe struct {
 	usedAt   time.Duration
 }
 
-// StartProbe starts the child and a goroutine that supervises it until [Probe.Close]. It fails if the options are wrong
-// or the command cannot be started; problems of the disk or the directory are in the readings.
+// StartProbe starts the child and a goroutine that supervises it until [Probe.Close]. It returns an error if the
+// options are wrong or the command cannot be started. Problems of the disk or the directory are in the readings.
 func StartProbe(o Options) (*Probe, error) {
 	set, err := o.settings()
 	if err != nil {
@@ -69,7 +69,7 @@ func StartProbe(o Options) (*Probe, error) {
 	return p, nil
 }
 
-// start must only be called while there is no child: the page has one writer.
+// start starts a child. It must be called only while there is no child, because the page has one writer.
 func (p *Probe) start() (*child, error) {
 	c, err := spawn(p.command, p.set.args(), p.memory, p.log)
 	if err != nil {
@@ -229,9 +229,9 @@ func (p *Probe) refresh() {
 	}
 }
 
-// Close ends the child and releases everything. A child that does not end within a second is killed. One that is stuck
-// in the kernel is left behind, and reaped when its disk operation returns. Close takes about 2 s at most; 6 s after an
-// examination, whose child removes its files first.
+// Close ends the child and releases everything. A child that does not end within a second (5 s for an examination,
+// which removes its files first) is killed. A child that is stuck in the kernel is left behind, and reaped when its
+// disk operation returns. Close takes at most about 2 s, or 6 s for an examination.
 func (p *Probe) Close() {
 	p.stopOnce.Do(func() { close(p.stop) })
 	timer := time.NewTimer(p.patience() + closeGrace)

@@ -28,7 +28,7 @@ type directLane struct {
 	buffered bool // the file system refused O_DIRECT
 	block    []byte
 
-	seq      uint64 // sequence number of the last written block; it also determines the block's place
+	seq      uint64 // sequence number of the last written block, from which its offset is calculated
 	intact   bool   // the write of the last block succeeded
 	verified time.Duration
 }
@@ -45,8 +45,8 @@ func newDirectLane(w *watched, set settings) (*directLane, error) {
 	}, nil
 }
 
-// turn writes one block. After an error the next turn opens the file again.
-func (l *directLane) turn() error {
+// run writes one block. After an error the next run opens the file again.
+func (l *directLane) run() error {
 	err := l.try()
 	if err != nil {
 		closeFD(&l.fd)

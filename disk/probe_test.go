@@ -117,7 +117,7 @@ func TestARestingLaneReportsWhenItIsDue(t *testing.T) {
 	o := options(t)
 	o.DirectInterval = time.Hour
 	f := follow(t, o)
-	f.until("the next direct turn in an hour", func() bool {
+	f.until("the next direct write in an hour", func() bool {
 		return f.last.NextDirect > 50*time.Minute && f.last.NextDirect < 70*time.Minute
 	})
 }
@@ -210,7 +210,7 @@ func TestAStoppedChildIsNoticedBetweenOperations(t *testing.T) {
 	if err := unix.Kill(f.last.PID, unix.SIGSTOP); err != nil {
 		t.Fatal(err)
 	}
-	f.until("turns overdue", func() bool { return min(f.last.NextDirect, f.last.NextWAL) < -time.Second })
+	f.until("overdue writes", func() bool { return min(f.last.NextDirect, f.last.NextWAL) < -time.Second })
 	if err := unix.Kill(f.last.PID, unix.SIGCONT); err != nil {
 		t.Fatal(err)
 	}

@@ -19,7 +19,7 @@ const (
 	walRecord = 2300
 )
 
-// walLane is LaneWAL. Like etcd it writes into space that is allocated but not yet written.
+// walLane implements LaneWAL. Like etcd it writes into space that is allocated but not yet written.
 type walLane struct {
 	*watched
 	path, next string
@@ -35,8 +35,8 @@ func newWALLane(w *watched, set settings) *walLane {
 	}
 }
 
-// turn appends one record. After an error the next turn begins a new file.
-func (l *walLane) turn() error {
+// run appends one record. After an error the next run begins a new file.
+func (l *walLane) run() error {
 	err := l.try()
 	if err != nil {
 		closeFD(&l.fd)
@@ -59,7 +59,7 @@ func (l *walLane) try() error {
 }
 
 // write appends the record, and returns how long the slower of its two calls took. On a healthy disk that is the
-// fdatasync, which etcd counts for its own log; a write that has to wait shows as well.
+// fdatasync, which etcd also counts for its own WAL. If the write itself has to wait, its duration counts.
 func (l *walLane) write() (slower time.Duration, err error) {
 	start := Monotonic()
 	if err := writeAt(l.fd, l.record, l.offset); err != nil {

@@ -19,8 +19,8 @@ import (
 const (
 	// PageFD is the file descriptor of the shared page in the child.
 	PageFD = 3
-	// longestNap bounds how late the child notices a request for a burst. Polling more often would be a large part of
-	// the probe's cost at rest.
+	// longestNap bounds how late the child notices a request for a burst. More frequent polling would be a large part
+	// of the cost of the probe at rest.
 	longestNap = time.Second
 
 	exitUsage    = 64 // EX_USAGE
@@ -39,8 +39,7 @@ func ChildMain(args []string, stdin io.Reader, stderr io.Writer) int {
 	}
 	page, err := openPage(os.NewFile(PageFD, "page"))
 	if err != nil {
-		fmt.Fprintf(stderr, "cannot probe the disk: %v; internal command: quorumd runs it itself\n",
-			err)
+		fmt.Fprintf(stderr, "cannot probe the disk: %v; only quorumd runs this command\n", err)
 		return exitSoftware
 	}
 	// The parent decides when the child ends. A signal to the whole group must not look like a crash.
@@ -49,7 +48,7 @@ func ChildMain(args []string, stdin io.Reader, stderr io.Writer) int {
 
 	if set.exam {
 		if err := becomeOwner(set.target); err != nil {
-			fmt.Fprintf(stderr, "cannot take ownership of %s: %v\n", set.target, err)
+			fmt.Fprintf(stderr, "cannot switch to the owner of %s: %v\n", set.target, err)
 			return exitSoftware
 		}
 	}
@@ -70,9 +69,9 @@ func ChildMain(args []string, stdin io.Reader, stderr io.Writer) int {
 
 // settleIn makes the process small, recognisable and resident.
 func settleIn(stderr io.Writer) {
-	// With one thread at a time, the canary runs within microseconds when the other goroutine waits for the disk. With
-	// a second, idle thread, Go's runtime would watch the first for as long as a write takes, which costs more than the
-	// probe.
+	// With one thread at a time, the canary runs within microseconds while the other goroutine waits for the disk. If
+	// there were a second, idle thread, Go's runtime would watch the first one for as long as a write takes, which
+	// costs more than the probe itself.
 	runtime.GOMAXPROCS(1)
 	// The child is started through /proc/self/exe, so its name would be "exe".
 	_ = os.WriteFile("/proc/self/comm", []byte("quorumd-probe"), 0)
@@ -100,9 +99,9 @@ func lockMemory() error {
 type prober struct {
 	*watched
 	place  *place
-	direct *turn
-	wal    *turn
-	turns  []*turn
+	direct *task
+	wal    *task
+	tasks  []*task
 }
 
 func newProber(page *page, set settings) (*prober, error) {
@@ -112,15 +111,15 @@ func newProber(page *page, set settings) (*prober, error) {
 		return nil, err
 	}
 	p := &prober{watched: w, place: newPlace(w, set)}
-	p.direct = &turn{act: p.claimed(direct.turn), interval: func(bool) time.Duration { return set.direct }}
-	p.wal = &turn{act: p.claimed(newWALLane(w, set).turn), interval: func(failed bool) time.Duration {
+	p.direct = &task{act: p.claimed(direct.run), interval: func(bool) time.Duration { return set.direct }}
+	p.wal = &task{act: p.claimed(newWALLane(w, set).run), interval: func(failed bool) time.Duration {
 		if page.burst.Load() != 0 && !failed {
 			return time.Second / time.Duration(set.burst)
 		}
 		return set.wal
 	}}
-	look := &turn{act: p.claimed(p.place.turn), interval: func(bool) time.Duration { return set.usage }}
-	p.turns = []*turn{look, p.direct, p.wal}
+	look := &task{act: p.claimed(p.place.run), interval: func(bool) time.Duration { return set.usage }}
+	p.tasks = []*task{look, p.direct, p.wal}
 	return p, nil
 }
 
@@ -141,7 +140,7 @@ func (p *prober) claimed(act func() error) func() error {
 
 func (p *prober) run(ctx context.Context) {
 	for ctx.Err() == nil {
-		next := earliest(p.turns)
+		next := earliest(p.tasks)
 		p.announce()
 		if early := next.due() - canaryPeriod - Monotonic(); early > 0 {
 			nap(ctx, min(early, longestNap))

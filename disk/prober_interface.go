@@ -10,7 +10,7 @@ import "time"
 type Prober interface {
 	// Read returns the last measurements.
 	Read() Reading
-	// InFlight returns the running system call and for how long it has been running; 0 if there is none.
+	// InFlight returns the age and the name of the operation in flight; 0 and OpNone if there is none.
 	InFlight() (age time.Duration, op string)
 	// SetBurst turns the bursts of [LaneWAL] on or off.
 	SetBurst(on bool)

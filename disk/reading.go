@@ -34,7 +34,7 @@ type Sample struct {
 	End time.Duration
 	// Latency is the time spent in the write; in LaneWAL, the time of the slower call, write or sync.
 	Latency time.Duration
-	// Contaminated means CPU starvation during the write: the latency says little about the disk.
+	// Contaminated means CPU starvation during the write: the latency is no evidence about the disk.
 	Contaminated bool
 	// Errno is 0 for a successful write. The latency of a failed write does not measure the disk.
 	Errno syscall.Errno
@@ -90,8 +90,8 @@ type Reading struct {
 	InFlight    string
 	InFlightAge time.Duration
 
-	// NextDirect and NextWAL are the times until the lane's next turn. A negative time means overdue: an operation is
-	// in flight, or the child gets no CPU time. 0 before the first turn.
+	// NextDirect and NextWAL are the times until the lane's next write. A negative time means that the write is
+	// overdue: an operation is in flight, or the child gets no CPU time. Both are 0 before the first write.
 	NextDirect, NextWAL time.Duration
 
 	// Failure is the last error of any operation since the probe was started, nil if there was none.
@@ -100,8 +100,8 @@ type Reading struct {
 	Usage *Usage
 	// Device is the device number (st_dev) of the probe directory, 0 while unknown.
 	Device uint64
-	// Direct means that LaneDirect bypasses the page cache; false if the file system refuses that, or before the first
-	// turn.
+	// Direct means that LaneDirect bypasses the page cache. It is false before the first write, and if the file system
+	// refuses O_DIRECT.
 	Direct bool
 
 	// Alive means that there is a child, stuck or not; PID is its process ID. Restarts counts the children started
@@ -124,8 +124,8 @@ type Usage struct {
 // Failure is an error of the disk, or of the path to it. errors.Is finds its Errno.
 type Failure struct {
 	Op string // one of the Op names
-	// EBADMSG: the disk returned different data from what was written; EXDEV: the directory and the target are on
-	// different file systems
+	// Errno is EBADMSG if the disk returned different data from what was written, and EXDEV if the directory and the
+	// target are on different file systems.
 	Errno  syscall.Errno
 	Age    time.Duration
 	Count  uint64 // number of failures since the probe was started, including this one
@@ -149,7 +149,7 @@ func (f *Failure) Cause() string {
 	case syscall.EXDEV:
 		return "not on the file system of " + f.Target
 	case syscall.EWOULDBLOCK:
-		return "another probe is running there"
+		return "another probe uses the directory"
 	default:
 		return f.Errno.Error()
 	}

@@ -11,24 +11,24 @@ import (
 )
 
 const (
-	// slow is the shortest operation that is followed by a rest. The rest takes restFactor times as long: each lane
+	// slow is the duration above which a rest follows an operation. The rest is restFactor times as long, so each lane
 	// uses a disk in trouble for at most a tenth of the time.
 	slow       = 100 * time.Millisecond
 	restFactor = 10
-	// restLimit bounds the rest, so that after one long stall the probe does not stop for ten times as long.
+	// restLimit bounds the rest after one long stall.
 	restLimit = time.Minute
-	// confirmations is how many slow operations are each followed by confirmRest only: this distinguishes a disk that
-	// stays slow from one that was slow once. After one more, or once they have taken longer than confirmLimit in
-	// total, the probe rests for all of them.
+	// confirmations is how many slow operations are each followed by confirmRest only, to distinguish a disk that stays
+	// slow from one that was slow once. After one more slow operation, or as soon as they have taken longer than
+	// confirmLimit in total, the probe rests for all of them.
 	confirmations = 2
 	confirmRest   = time.Second
 	confirmLimit  = 3 * time.Second
 )
 
-// turn is a recurring operation of the child.
-type turn struct {
-	// interval returns the rest between two turns as currently configured: a burst changes it while the turn is
-	// waiting.
+// task is a recurring operation of the child.
+type task struct {
+	// interval returns the rest between two runs as currently configured, because a burst changes it while the task
+	// waits.
 	interval func(failed bool) time.Duration
 	act      func() error
 
@@ -40,9 +40,9 @@ type turn struct {
 	unpaid int           // their number
 }
 
-// due returns the start of the next turn, on the clock of [Monotonic]. It counts from the end of the previous turn, so
-// turns never pile up.
-func (t *turn) due() time.Duration {
+// due returns the start of the next run, on the clock of [Monotonic]. It counts from the end of the previous run, so
+// runs never pile up.
+func (t *task) due() time.Duration {
 	if t.ended == 0 {
 		return 0
 	}
@@ -57,9 +57,9 @@ func (t *turn) due() time.Duration {
 	return t.ended + rest
 }
 
-// settle updates the rest that is still due after slow operations: took is the duration of the last turn, rested is the
-// rest before it.
-func (t *turn) settle(rested, took time.Duration) {
+// settle updates the rest that is still due after slow operations. took is the duration of the last run, and rested is
+// the rest before it.
+func (t *task) settle(rested, took time.Duration) {
 	if t.owed = max(0, t.owed-rested/restFactor); t.owed == 0 {
 		t.unpaid = 0
 	}
@@ -69,7 +69,7 @@ func (t *turn) settle(rested, took time.Duration) {
 	}
 }
 
-func (t *turn) run() {
+func (t *task) run() {
 	begun := Monotonic()
 	rested := begun - t.ended
 	t.failed = t.act() != nil
@@ -78,6 +78,6 @@ func (t *turn) run() {
 	t.jitter = 0.9 + 0.2*rand.Float64()
 }
 
-func earliest(turns []*turn) *turn {
-	return slices.MinFunc(turns, func(a, b *turn) int { return cmp.Compare(a.due(), b.due()) })
+func earliest(tasks []*task) *task {
+	return slices.MinFunc(tasks, func(a, b *task) int { return cmp.Compare(a.due(), b.due()) })
 }

@@ -53,12 +53,12 @@ func TestSlowOperationsAreFollowedByAProportionalRest(t *testing.T) {
 			[]time.Duration{time.Minute, time.Second, time.Second},
 		},
 	} {
-		turn := &turn{interval: func(bool) time.Duration { return c.interval }, jitter: 1}
+		lane := &task{interval: func(bool) time.Duration { return c.interval }, jitter: 1}
 		rested := c.interval
 		for i, took := range c.took {
-			turn.ended += rested + took
-			turn.settle(rested, took)
-			if rested = turn.due() - turn.ended; rested != c.want[i] {
+			lane.ended += rested + took
+			lane.settle(rested, took)
+			if rested = lane.due() - lane.ended; rested != c.want[i] {
 				t.Errorf("%s: rests %s after the %d. operation, want %s", c.name, rested, i+1, c.want[i])
 			}
 		}
@@ -71,7 +71,7 @@ func TestADiskInTroubleIsLeftAloneForNineTenthsOfTheTime(t *testing.T) {
 	t.Parallel()
 	for seed := range uint64(50) {
 		r := rand.New(rand.NewPCG(seed, 5))
-		turn := &turn{interval: func(bool) time.Duration { return time.Second }, jitter: 1}
+		lane := &task{interval: func(bool) time.Duration { return time.Second }, jitter: 1}
 		slowest := time.Duration(r.Int64N(int64(6*time.Second))) + slow
 		var busy, now time.Duration
 		for now < time.Hour {
@@ -80,10 +80,10 @@ func TestADiskInTroubleIsLeftAloneForNineTenthsOfTheTime(t *testing.T) {
 				took = slow + time.Duration(r.Int64N(int64(slowest)))
 				busy += took
 			}
-			rested := max(0, turn.due()-now)
+			rested := max(0, lane.due()-now)
 			now += rested + took
-			turn.settle(rested, took)
-			turn.ended = now
+			lane.settle(rested, took)
+			lane.ended = now
 		}
 		if most := now/restFactor + confirmations*confirmLimit; busy > most {
 			t.Errorf("seed %d: busy for %s of %s, at most %s", seed, busy, now, most)
@@ -93,15 +93,15 @@ func TestADiskInTroubleIsLeftAloneForNineTenthsOfTheTime(t *testing.T) {
 
 func TestRestsVaryByATenth(t *testing.T) {
 	t.Parallel()
-	turn := &turn{interval: func(bool) time.Duration { return time.Second }, act: func() error { return nil }}
-	if turn.due() != 0 {
-		t.Error("the first turn is not due at once")
+	lane := &task{interval: func(bool) time.Duration { return time.Second }, act: func() error { return nil }}
+	if lane.due() != 0 {
+		t.Error("the first run is not due at once")
 	}
 	least, most := time.Hour, time.Duration(0)
 	for range 1000 {
-		turn.run()
-		turn.took = 0 // whatever else this machine was busy with
-		rest := turn.due() - turn.ended
+		lane.run()
+		lane.took = 0 // independent of the load of this machine
+		rest := lane.due() - lane.ended
 		least, most = min(least, rest), max(most, rest)
 	}
 	if least < 900*time.Millisecond || most > 1100*time.Millisecond || most-least < 150*time.Millisecond {
@@ -125,7 +125,7 @@ func TestAFailedTurnIsNotRepeatedAtTheRateOfABurst(t *testing.T) {
 	}
 	wal.act = func() error { return nil }
 	wal.run()
-	wal.took = 0 // whatever else this machine was busy with
+	wal.took = 0 // independent of the load of this machine
 	if rest := wal.due() - wal.ended; rest < 18*time.Millisecond || rest > 22*time.Millisecond {
 		t.Errorf("rests %s in a burst", rest)
 	}
@@ -133,8 +133,8 @@ func TestAFailedTurnIsNotRepeatedAtTheRateOfABurst(t *testing.T) {
 	if rest := wal.due() - wal.ended; rest < 9*time.Second {
 		t.Errorf("rests %s once the burst is over", rest)
 	}
-	if earliest(prober.turns) == wal {
-		t.Error("the lane that has had its turn is first")
+	if earliest(prober.tasks) == wal {
+		t.Error("the lane that has just run is first")
 	}
 }
 

@@ -26,14 +26,13 @@ type Options struct {
 	// repeats this check at every UsageInterval.
 	Target string
 
-	// DirectInterval is the rest between two turns of LaneDirect. The default is 1 s, the minimum 200 ms. All rests
+	// DirectInterval is the rest between two writes of LaneDirect. The default is 1 s, the minimum 200 ms. All rests
 	// vary by ±10 %.
 	DirectInterval time.Duration
-	// WALInterval is the rest between two turns of LaneWAL outside a burst. The default is 10 s, the minimum 200 ms.
+	// WALInterval is the rest between two writes of LaneWAL outside a burst. The default is 10 s, the minimum 200 ms.
 	WALInterval time.Duration
 	// BurstRate is the number of writes per second of LaneWAL in a burst. The default is 50, which is also the maximum.
-	// It sets the rest between two writes, so the actual rate is a little lower, because of the latency and the
-	// resolution of timers.
+	// It sets the rest between two writes, so the actual rate is a little lower.
 	BurstRate int
 	// VerifyInterval is how often the last written block is read back. The default is 1 min, the minimum 200 ms.
 	VerifyInterval time.Duration
@@ -50,7 +49,7 @@ type Options struct {
 
 // The limits of the load on a disk.
 const (
-	MinInterval  = 200 * time.Millisecond // between two turns of a lane
+	MinInterval  = 200 * time.Millisecond // between two writes of a lane
 	MaxBurstRate = 50                     // writes per second
 )
 
@@ -101,8 +100,7 @@ func (s settings) check() error {
 	}{{"direct", s.direct}, {"WAL", s.wal}, {"verify", s.verify}, {"usage", s.usage}} {
 		if d.value < MinInterval {
 			wrong = append(wrong, fmt.Errorf("the %s interval %s would wear out the disk; use %s or more", d.name,
-				d.value,
-				MinInterval))
+				d.value, MinInterval))
 		}
 	}
 	if s.burst < 1 || s.burst > MaxBurstRate {
@@ -126,7 +124,7 @@ func parseSettings(args []string, stderr io.Writer) (settings, error) {
 	flags := flag.NewFlagSet("probe-disk", flag.ContinueOnError)
 	flags.SetOutput(stderr)
 	flags.StringVar(&s.dir, "dir", "", "`directory` for the probe's files")
-	flags.StringVar(&s.target, "target", "", "`path` on the file system to measure, which is also the directory's")
+	flags.StringVar(&s.target, "target", "", "`path` on the file system to measure; -dir must be on the same one")
 	flags.DurationVar(&s.direct, "direct-interval", 0, "pause between direct writes")
 	flags.DurationVar(&s.wal, "wal-interval", 0, "pause between WAL writes")
 	flags.DurationVar(&s.verify, "verify-interval", 0, "pause between read-backs")
@@ -139,8 +137,8 @@ func parseSettings(args []string, stderr io.Writer) (settings, error) {
 	return s, s.check()
 }
 
-// ChildPlace returns the two paths in the arguments of a child, as composed by [StartProbe]: the directory that it
-// writes in, and its target.
+// ChildPlace returns the two paths in the arguments of a child, as composed by [StartProbe]: Dir and Target of
+// [Options]. It returns an error if the arguments are invalid.
 func ChildPlace(args []string) (dir, target string, err error) {
 	s, err := parseSettings(args, io.Discard)
 	return s.dir, s.target, err

@@ -15,7 +15,7 @@ import (
 )
 
 const (
-	// patience is how long to wait for a child to end by itself, and once more after killing it.
+	// patience is how long to wait for a child to end by itself, and again after it was killed.
 	patience = time.Second
 	// examPatience is the same for an examination, which waits for the write in flight and then removes its files.
 	examPatience = 5 * time.Second
@@ -74,7 +74,8 @@ func (c *child) reap(said *os.File, log *slog.Logger) {
 	c.err = c.cmd.Wait()
 }
 
-// stop asks the child to end, then kills it, then leaves it to reap. It reports whether the child ended by itself.
+// stop closes the input of the child, so that it ends. If it does not end in time, stop kills it, and leaves a stuck
+// child to reap. It reports whether the child ended by itself.
 func (c *child) stop(within time.Duration) bool {
 	c.stdin.Close()
 	if c.gone(within) {

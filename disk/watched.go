@@ -9,7 +9,8 @@ import (
 	"time"
 )
 
-// watched runs the child's operations. It records each on the shared page before it begins, so that the parent sees it.
+// watched runs the child's operations. It records each operation on the shared page before it begins, so that the
+// parent can observe it.
 type watched struct {
 	page   *page
 	canary *canary

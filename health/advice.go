@@ -53,8 +53,8 @@ func exceeds(badFor, wellFor time.Duration, of func(Input) Figure, words func(fl
 ) func(advice, *track) evidence {
 	return func(a advice, at *track) evidence {
 		return &level{
-			spell: spell{code: a.code, track: at, badFor: badFor, wellFor: wellFor},
-			limit: a.limit, of: of, words: words,
+			hysteresis: hysteresis{code: a.code, track: at, badFor: badFor, wellFor: wellFor},
+			limit:      a.limit, of: of, words: words,
 		}
 	}
 }
@@ -64,7 +64,7 @@ func exceeds(badFor, wellFor time.Duration, of func(Input) Figure, words func(fl
 func lists(badFor, wellFor time.Duration, l listed) func(advice, *track) evidence {
 	return func(a advice, at *track) evidence {
 		e := l
-		e.spell = spell{code: a.code, track: at, badFor: badFor, wellFor: wellFor}
+		e.hysteresis = hysteresis{code: a.code, track: at, badFor: badFor, wellFor: wellFor}
 		return &e
 	}
 }
@@ -78,7 +78,7 @@ func errorCounts(c counters) func(advice, *track) evidence {
 	}
 }
 
-// says returns a function that formats a value and the limit.
-func says(format string) func(float64, Limit) string {
+// withLimit returns a function that formats a value and the limit.
+func withLimit(format string) func(float64, Limit) string {
 	return func(value float64, l Limit) string { return fmt.Sprintf(format, value, l.Enter) }
 }

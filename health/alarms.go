@@ -20,11 +20,11 @@ const (
 var checkAlarms = advice{
 	name: "alarms", component: Machine,
 	source: "fan, power and critical-temperature alarms of hwmon",
-	limit:  Limit{Of: "alarms", Unit: "of any sensor"},
+	limit:  Limit{Of: "sensors with an alarm", Unit: "sensors"},
 	code:   HardwareAlarm,
 	title:  "A hardware sensor raised an alarm.",
-	meaning: "A fan, a power supply or a temperature is outside its limits. The machine throttles first and " +
-		"then powers off.",
+	meaning: "A fan, a power supply or a temperature is outside its limits. The machine may throttle its CPUs, or " +
+		"power itself off.",
 	remedy: "check 'sensors' and the event log of the BMC; replace the part that raised the alarm",
 	measure: lists(alarmFor, alarmWell, listed{
 		bad:     "a sensor raises an alarm",
@@ -34,7 +34,7 @@ var checkAlarms = advice{
 	}),
 }
 
-// noAlarm returns why no alarm could be read.
+// noAlarm returns why no alarm can be read; empty if one can.
 func noAlarm(in Input) string {
 	if why := in.Hardware.Sensors.absent(); why != "" {
 		return why

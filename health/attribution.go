@@ -22,7 +22,7 @@ const (
 	CauseEtcd       Cause = "etcd"
 )
 
-// Attribution is the condition for naming a cause.
+// Attribution is a cause, with the condition under which it is reported.
 type Attribution struct {
 	Cause Cause
 	When  string
@@ -57,8 +57,8 @@ const (
 	stolenMuch    = 10  // percent
 	fewestTicks   = 1   // minimum number of ticks, over all CPUs, for a percentage
 
-	// slowByItself is a flush time that only the drive explains, not CPU starvation: a drive reports completion by an
-	// interrupt, which does not wait to be scheduled.
+	// slowByItself is the mean flush time from which a drive itself is slow. CPU starvation does not explain it,
+	// because the kernel records the end of a flush in an interrupt, which does not wait to be scheduled.
 	slowByItself = 100 * time.Millisecond
 )
 
@@ -66,16 +66,17 @@ const (
 type facts struct {
 	limit   time.Duration // limit of the latency of a write
 	stalled bool          // a write is hanging at this moment
-	lanes   [2]samples    // the probe's samples of the last five minutes
-	starved float64       // percentage of samples taken during CPU starvation
+	lanes   [2]samples    // the probe's samples of the last five minutes that are not contaminated
+	starved float64       // percentage of the last minute's samples that were taken during CPU starvation
 	stolen  float64       // percentage of CPU time that the hypervisor gave to other machines
 	waited  float64       // percentage of the time in which a process waited for a CPU
 	arrays  []Array
 	leaves  []work // I/O of the leaves within factsSpan
-	// I/O of the leaves between the last two readings; if a write hangs, the last reading was taken after it began
+	// I/O of the leaves between the last two readings. While a write hangs, it is set only if the last reading was
+	// taken after the write began.
 	lately []work
-	unseen bool      // a write hangs, and the drives have not been read since it began
-	halted string    // the device of the chain that is suspended
+	unseen bool      // a write hangs, and the drives have not been read since the write began
+	halted string    // the first suspended device of the chain; empty if none is suspended
 	etcd   Histogram // etcd's own fsyncs within factsSpan
 }
 
@@ -91,8 +92,8 @@ type work struct {
 }
 
 // attributions returns the causes in the order in which they are tried. A cause that distorts measurements comes before
-// the causes that those measurements indicate. A device that holds back writes comes first nevertheless, because such a
-// write does not wait for a CPU.
+// the causes that those measurements indicate. A suspended or hung device comes first nevertheless, because its writes
+// do not wait for a CPU.
 func attributions() []attribution {
 	declare := func(c Cause, when string, of func(facts) (string, bool)) attribution {
 		return attribution{Attribution{c, when}, of}
@@ -117,12 +118,13 @@ func attributions() []attribution {
 				return fmt.Sprintf("a process waited for a CPU for %.0f %% of the last minute", f.waited),
 					f.waited >= waited && !f.slowDrive()
 			}),
-		declare(CauseRAID, "an array is being checked, repaired, rebuilt or resynced", facts.rebuilding),
-		declare(CauseOthers, "a drive is busy for 80 % of the time with writes of 16 MiB/s or more",
+		declare(CauseRAID, "an array is being checked, repaired, rebuilt, resynced or reshaped", facts.rebuilding),
+		declare(CauseOthers, "a drive is busy for 80 % of the time or more, with writes of 16 MiB/s or more",
 			facts.crowded),
 		declare(CauseFileSystem, "a write hangs and no drive has a request in flight", facts.held),
-		declare(CauseDevice, "direct writes are slow as well", facts.slowBeneath),
-		declare(CauseFileSystem, "direct writes take less than half of the limit", facts.slowAbove),
+		declare(CauseDevice, "the p99 of direct writes exceeds the limit", facts.slowBeneath),
+		declare(CauseFileSystem, "WAL-like writes exceed the limit, and the p99 of direct writes is at most half of it",
+			facts.slowAbove),
 	}
 }
 
@@ -134,7 +136,7 @@ func attribute(f facts) (Cause, string) {
 	}
 	for _, a := range attributions() {
 		if text, holds := a.of(f); holds {
-			return a.Cause, text + f.asEtcdSees()
+			return a.Cause, text + f.etcdMeasured()
 		}
 	}
 	return "", ""
@@ -174,7 +176,7 @@ func (f facts) crowded() (string, bool) {
 
 func (f facts) held() (string, bool) {
 	idle := !slices.ContainsFunc(f.lately, func(w work) bool { return w.inFlight > 0 })
-	return "no drive under it has a request in flight", f.stalled && len(f.lately) > 0 && idle
+	return "no drive under the file system has a request in flight", f.stalled && len(f.lately) > 0 && idle
 }
 
 func (f facts) suspended() (string, bool) {
@@ -221,8 +223,8 @@ func (f facts) slowAbove() (string, bool) {
 			beneath <= f.limit/2
 }
 
-// asEtcdSees describes etcd's own measurement of its fsyncs.
-func (f facts) asEtcdSees() string {
+// etcdMeasured describes etcd's own measurement of its fsyncs; empty if there were too few.
+func (f facts) etcdMeasured() string {
 	if f.etcd.Count() < etcdWritesFewest {
 		return ""
 	}
@@ -262,7 +264,8 @@ func (w *circumstances) read(in Input) {
 	})
 }
 
-// keep adds a new reading and drops those from before the span, except the newest of them.
+// keep adds a new reading, and drops the readings from before factsSpan except the newest of them. An unknown reading
+// discards all of them.
 func keep[R any](all []R, last R, now time.Duration, of func(R) (at time.Duration, known bool)) []R {
 	at, known := of(last)
 	if !known {
@@ -303,7 +306,7 @@ func (w *circumstances) facts(v Figures, stalled bool) facts {
 	return f
 }
 
-// halted returns the name of the first suspended device: its label, if it has one.
+// halted returns the name of the first suspended device, with its label if it has one; empty if none is suspended.
 func halted(chain []Device) string {
 	for _, d := range chain {
 		switch {
@@ -371,20 +374,21 @@ func (v *Assessment) hindered() (text string) {
 	return text
 }
 
-// etcdAlone returns the cause of slow writes of etcd while the probe's writes are fast.
+// etcdAlone returns the cause of slow writes of etcd while the probe's writes are fast. If the probe's writes are slow
+// as well, it returns their cause.
 func (w *circumstances) etcdAlone(v Figures) (Cause, string) {
 	f := w.facts(v, false)
 	wal := f.lanes[LaneWAL]
 	if len(wal) < fewestWrites || wal.over(v.Limit) > 1 {
 		return attribute(f)
 	}
-	for _, a := range attributions() { // these causes slow etcd down first, because it writes more than the probe
+	for _, a := range attributions() { // these causes slow etcd down first, because etcd writes more than the probe
 		before := slices.Contains([]Cause{CauseProcessor, CauseRAID, CauseOthers}, a.Cause)
 		if text, holds := a.of(f); holds && before {
-			return a.Cause, text + f.asEtcdSees()
+			return a.Cause, text + f.etcdMeasured()
 		}
 	}
 	return CauseEtcd, fmt.Sprintf("%d of the probe's last %d writes on the same file system took longer than %s: "+
 		"etcd writes a lot, or its unit has an I/O limit", wal.over(v.Limit), len(wal), show(v.Limit)) +
-		f.asEtcdSees()
+		f.etcdMeasured()
 }

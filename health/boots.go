@@ -29,12 +29,12 @@ var checkBootLoop = advice{
 	limit:  Limit{Of: "boots", Unit: "in the last hour", Enter: bootLoopLimit, Leave: bootLoopLimit},
 	code:   BootLoop,
 	title:  "The machine keeps rebooting.",
-	meaning: "Each reboot takes its etcd down and makes it catch up afterwards. While it is down, the fault " +
+	meaning: "Each reboot stops etcd, which has to catch up afterwards. While etcd is down, the fault " +
 		"tolerance of the cluster is lower by one.",
 	remedy: "check 'journalctl --list-boots', the end of each boot, and the event log of the BMC; until the cause is " +
 		"fixed, run 'quorumctl maintenance on'",
 	measure: exceeds(0, time.Minute, func(in Input) Figure { return in.Machine.Boots },
-		says("%.0f boots in the last hour, limit %.0f")),
+		withLimit("%.0f boots in the last hour, limit %.0f")),
 }
 
 // checkUnexpectedReboot is the check of a machine that went down without a shutdown.

@@ -8,10 +8,11 @@ import "fmt"
 // CapacitorFailed is the code of the check of the power-loss protection of the drives under etcd's data.
 const CapacitorFailed Code = "DRIVE_CAPACITOR_FAILED"
 
-// checkCapacitor is the check of the capacitors that complete a drive's writes after a power cut. Such a drive still
-// works, so its finding keeps a host from joining, but removes no voter.
+// checkCapacitor is the check of the capacitors that complete a drive's writes after a power cut. A drive whose
+// capacitors have failed still works, so the finding keeps a host from joining, but removes no voter.
 //
-// It is about the machine and not about the disk, because no other host can have the same cause: see [Code.Shared].
+// Its component is Machine and not Disk, because failed capacitors have no cause in common with other hosts: see
+// [Code.Shared].
 var checkCapacitor = advice{
 	name: "capacitor", component: Machine, gates: Joins, behind: []string{"smart"},
 	source: "bit 4 of the critical warning of NVMe drives, and attribute 175 of SATA drives if smartctl names it " +
@@ -20,10 +21,10 @@ var checkCapacitor = advice{
 	code:  CapacitorFailed,
 	title: "The power-loss protection of a drive under etcd's data has failed.",
 	meaning: "In a power cut the drive loses writes that it has acknowledged, unless it has fallen back to flushing " +
-		"each one, which is slow. A member that forgets writes breaks the cluster's guarantees. While this lasts, " +
-		"a host that is not a voter does not become one.",
-	remedy: "check 'smartctl -x /dev/NAME'; replace the drive, on a voter after " +
-		"'quorumctl maintenance on --reason …'",
+		"each write, which is slow. A member that forgets writes breaks the cluster's guarantees. While the finding " +
+		"lasts, a host that is not a voter does not become one.",
+	remedy: "check 'smartctl -x /dev/NAME'; replace the drive; on a voter, run 'quorumctl maintenance on " +
+		"--reason …' first",
 	measure: func(a advice, at *track) evidence {
 		return lists(0, drivesFor, eachDrive("the capacitors of a drive under etcd's data have failed",
 			"no drive under etcd's data reports failed capacitors",
@@ -35,7 +36,7 @@ var checkCapacitor = advice{
 // testsCapacitor reports whether the drive would report failed capacitors.
 func (d Drive) testsCapacitor() bool { return d.Warns || d.Capacitor != nil }
 
-// capacitorFailed describes failed capacitors.
+// capacitorFailed describes failed capacitors; empty if they work.
 func capacitorFailed(_ Input, d Drive) string {
 	switch {
 	case d.Warnings&warningCapacitor != 0:

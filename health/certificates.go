@@ -24,7 +24,7 @@ type Certificate struct {
 	Name    string        // path of its file, or the host and port that presents it
 	Subject string        // the name to which it was issued
 	Until   time.Time     // end of its validity
-	Left    time.Duration // until then
+	Left    time.Duration // remaining validity when it was read; negative if it has expired
 	Life    time.Duration // whole period of validity
 }
 
@@ -50,11 +50,11 @@ type CertificateReading struct {
 // the time is a fraction of its lifetime.
 const (
 	certificateEnds = 30 // days
-	certificateSoon = 7
-	partEnds        = 4
+	certificateSoon = 7  // days
+	partEnds        = 4  // the lifetime is divided by it, to limit certificateEnds
+	partSoon        = 10 // the same for certificateSoon
 	// beginsAhead is how far the issuer's clock may be ahead of this host's.
 	beginsAhead = 5 * time.Minute
-	partSoon    = 10
 )
 
 // declareCertificates declares the check of how long certificates are valid. It only advises, because other checks
@@ -70,18 +70,17 @@ func declareCertificates() declaration {
 		Check: Check{
 			Name: "certificates", Component: Etcd, Gates: Nothing,
 			Source: "the files of cluster.tls, the readable ones of etcd.tls and etcd.environment, and the " +
-				"certificates " +
-				"that members present at their client and peer URLs",
+				"certificates that members present at their client and peer URLs",
 			Limits: []Limit{
 				limit("remaining validity (the limit is at most a quarter of the lifetime)", certificateEnds),
 				limit("remaining validity (the limit is at most a tenth of the lifetime)", certificateSoon),
-				limit("validity", 0),
+				limit("remaining validity", 0),
 			},
 			Problems: []Problem{
 				{
 					CertificateExpires, Etcd, Warm, "A certificate expires within weeks.",
-					"After that, connections that use it are refused. A CA certificate expires for all hosts at " +
-						"once, and so may the members' certificates.",
+					"After that, connections that use it are refused. A CA certificate expires on all hosts at " +
+						"once, and the members' certificates may do the same.",
 					remedy,
 				},
 				{
@@ -92,8 +91,7 @@ func declareCertificates() declaration {
 				},
 				{
 					CertificateInvalid, Etcd, Slow, "A certificate is expired or not yet valid.",
-					"Peers that validate it refuse the connection: members lose each other, or clients lose them. " +
-						"A wrong clock has the same effect.",
+					"Peers and clients that validate it refuse the connection. A wrong clock has the same effect.",
 					"check the clock with 'timedatectl'; then " + remedy,
 				},
 			},
@@ -236,14 +234,14 @@ func (c *certificates) transitions() []rule {
 		{
 			[]State{OK, Warm},
 			Slow, CertificateExpiresSoon,
-			fmt.Sprintf("a certificate expires within %d days and within a tenth of its lifetime"+
-				"", certificateSoon), when(endsSoon), false,
+			fmt.Sprintf("a certificate expires within %d days and within a tenth of its lifetime", certificateSoon),
+			when(endsSoon), false,
 		},
 		{
 			[]State{OK},
 			Warm, CertificateExpires,
-			fmt.Sprintf("a certificate expires within %d days and within a quarter of its lifetime"+
-				"", certificateEnds), when(ends), false,
+			fmt.Sprintf("a certificate expires within %d days and within a quarter of its lifetime", certificateEnds),
+			when(ends), false,
 		},
 		{
 			[]State{Warm, Slow},

@@ -27,7 +27,7 @@ type evidence interface {
 
 // reader consumes input.
 type reader interface {
-	// begin marks the time of the first input.
+	// begin is called before the first input, with its time.
 	begin(now time.Duration)
 	// read processes new input.
 	read(Input)
@@ -50,9 +50,10 @@ type decider interface {
 
 // keeper persists evidence across restarts of the agent.
 type keeper interface {
-	// memory returns a value for JSON, or nil.
+	// memory returns the evidence to store as JSON, or nil if there is none.
 	memory() any
-	// recall restores what memory returned at the given time.
+	// recall restores what memory returned at the time at; now is the current time. It returns an error if the memory
+	// is impossible.
 	recall(memory []byte, at, now time.Duration) error
 }
 
@@ -108,8 +109,8 @@ const (
 	stepsPerRound = 8
 )
 
-// patience returns how long a recovery to the state takes: base, doubled for every recovery in the last 24 h, at most
-// 4 h.
+// patience returns how long a recovery to the state takes: base, doubled for every recovery to that state in the last
+// 24 h, at most 4 h.
 func (t *track) patience(to State, base, now time.Duration) time.Duration {
 	for _, at := range t.Returns[to] {
 		if now-at < patienceSpan && base < patienceLimit {
@@ -136,8 +137,8 @@ func (c *check) absent() string {
 	return c.evidence.absent()
 }
 
-// settle applies rules until none holds, and returns the changes. Without a reading it returns the reason as a change,
-// once, and keeps the state.
+// settle applies rules until none holds, and returns the changes. Without a reading it keeps the state, and returns the
+// reason as a change unless that reason was the last one reported.
 func (c *check) settle(now time.Duration) []Change {
 	if why := c.absent(); why != "" {
 		if why == c.reported || why == notYet {
@@ -184,8 +185,8 @@ func (c *check) step(now time.Duration) (Change, bool) {
 	return Change{}, false
 }
 
-// finding returns the current finding, and false if there is none. A finding of SLOW or worse outlives its reading;
-// others do not.
+// finding returns the current finding, and false if there is none. While the check has no reading, only a finding of
+// SLOW or worse counts.
 func (c *check) finding() (Finding, bool) {
 	why := c.absent()
 	if c.State == OK || why != "" && Slow.WorseThan(c.State) {

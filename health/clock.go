@@ -16,8 +16,8 @@ const (
 )
 
 // Every second without a correction, the kernel adds half a millisecond to the clock's maximum error (MAXFREQ of 500
-// ppm): after half an hour without a time server's answer it exceeds one second. At 16 s the kernel treats the clock as
-// unsynchronised.
+// ppm). So the error exceeds one second after half an hour without a time server's answer. At 16 s the kernel treats
+// the clock as unsynchronised.
 const (
 	clockError, clockErrorLeave = 1.0, 0.5 // seconds
 	clockFor                    = 10 * time.Minute
@@ -33,11 +33,11 @@ var checkClock = advice{
 	code:   ClockUnsynchronised,
 	title:  "The clock is not synchronised.",
 	meaning: "The kernel has received no time correction for a while. Certificate validation, log " +
-		"timestamps and anything that compares times drift with it; etcd leases do not.",
+		"timestamps and anything that compares times drift with the clock; etcd leases do not depend on it.",
 	remedy: "check 'timedatectl' or 'chronyc tracking'; start chronyd or systemd-timesyncd and make sure " +
 		"that it reaches its servers",
 	measure: exceeds(clockFor, time.Minute, func(in Input) Figure { return in.Machine.ClockError },
-		says("maximum clock error %.1f s, limit %.0f s")),
+		withLimit("maximum clock error %.1f s, limit %.0f s")),
 }
 
 // checkClockSource is the check of the kernel's clock source.

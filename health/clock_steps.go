@@ -25,7 +25,7 @@ var checkSteps = advice{
 	limit:  Limit{Of: "clock steps", Unit: "an hour"},
 	code:   ClockStepped,
 	title:  "The clock was stepped while the machine was running.",
-	meaning: "It jumped by half a second or more. etcd leases are not affected; log timestamps, certificate " +
+	meaning: "The clock jumped by half a second or more. etcd leases are not affected; log timestamps, certificate " +
 		"validation and anything that compares times are. Repeated steps usually mean that two services set the " +
 		"clock.",
 	remedy: "check 'journalctl -u chronyd -u systemd-timesyncd' and 'chronyc tracking' for the source; let only one " +
@@ -66,7 +66,7 @@ func (s *steps) of(in Input) Figure {
 	return Figure{Value: s.n, Known: true}
 }
 
-// last describes the size of the last step; empty if the step was before the agent started.
+// last describes the size of the last step; empty if there was none since the agent started.
 func (s *steps) last() string {
 	if s.n == 0 {
 		return ""

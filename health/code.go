@@ -39,8 +39,8 @@ func Problems() []Problem {
 	return all
 }
 
-// Shared reports whether a common cause can affect several hosts at once, because the problem concerns the disk, the
-// CPU or the network.
+// Shared reports whether a common cause can affect several hosts at once, because the problem concerns the disk or the
+// network, or is CPU starvation.
 func (c Code) Shared() bool {
 	p, known := c.Problem()
 	return known && (p.Component == Disk || p.Component == Network || c == CPUStarved)

@@ -11,7 +11,7 @@ import (
 )
 
 // counted is the evidence of a check that compares the growth of a kernel counter over a span with a limit. The count
-// at the first reading is ignored, since its age is unknown.
+// at the first reading is ignored, because the time of those events is unknown.
 type counted struct {
 	plain
 
@@ -25,7 +25,7 @@ type counted struct {
 	kept   growth
 }
 
-// growth is what survives a restart of the agent.
+// growth is the recent growth of a counter. It survives a restart of the agent.
 type growth struct {
 	Seen  bool    `json:"seen,omitempty"` // whether Last is set
 	Last  float64 `json:"last,omitempty"`
@@ -111,7 +111,7 @@ func (c *counted) transitions() []rule {
 			[]State{Warm},
 			OK, "", fmt.Sprintf("%s at most %.10g in %s", c.limit.Of, c.limit.Leave, show(c.span)),
 			when(func() bool { return !c.limit.beyond(c.kept.sum(), true) }, c.text),
-			false, // recovery time does not double: a whole span without growth is long enough
+			false, // recovery time does not double, because it already takes a whole span
 		},
 	}
 }

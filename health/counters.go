@@ -24,19 +24,20 @@ type counters struct {
 	partly    func(Input) []string // items without a reading while others have one; may be nil
 	look      func(Input) []counter
 
-	why    string
-	silent []string
-	found  []string
+	why    string            // why there are no counters to read, as last returned by missing
+	silent []string          // items without a reading, as last returned by partly
+	found  []string          // counters that have grown
 	grown  float64           // growth of all counters together
 	kept   map[string]growth // growth of each counter, by its key
 }
 
-// counter is one error counter: its key, its owner, what it counts, its value, and the growth within the span that is
-// not a finding.
+// counter is one error counter.
 type counter struct {
-	key, title, of string
-	value          float64
-	tolerated      float64
+	key       string // identifies the counter across restarts of the agent
+	title     string // name of the drive or device
+	of        string // what is counted, such as "media errors"
+	value     float64
+	tolerated float64 // growth within the span up to which there is no finding
 }
 
 // countersKept bounds how many counters are remembered.
@@ -91,7 +92,7 @@ func (e *counters) transitions() []rule {
 			[]State{Warm},
 			OK, "", e.well + " in " + show(e.span),
 			func() (string, bool) { return e.text(), len(e.found) == 0 },
-			false, // recovery time does not double: a whole span without growth is long enough
+			false, // recovery time does not double, because it already takes a whole span
 		},
 	}
 }

@@ -31,8 +31,8 @@ func declareCPU(t Thresholds) declaration {
 			Problems: []Problem{
 				{
 					CPUStarved, Machine, Warm, "CPU starvation.",
-					"The probe was not scheduled in time, so its late samples are discarded: they say nothing about " +
-						"the disk. etcd waits for the CPU in the same way.",
+					"The probe was not scheduled in time, so its late samples are discarded: they are no evidence " +
+						"about the disk. etcd waits for the CPU in the same way.",
 					"check 'top' and /proc/pressure/cpu; move other workloads off this host or lower their priority",
 				},
 			},
@@ -43,7 +43,7 @@ func declareCPU(t Thresholds) declaration {
 	}
 }
 
-// cpu is the evidence on CPU starvation: how many samples of the last minute were spoiled by it.
+// cpu is the evidence on CPU starvation: how many samples of the last minute were contaminated by it.
 type cpu struct {
 	plain
 
@@ -52,7 +52,7 @@ type cpu struct {
 	track   *track
 	recent  samples
 	began   time.Duration // when the current series of samples began; a gap of a minute starts a new series
-	lastBad time.Duration
+	lastBad time.Duration // when too many samples were last contaminated, or too few were taken
 }
 
 func (c *cpu) transitions() []rule {

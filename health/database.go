@@ -33,7 +33,8 @@ type DatabaseReading struct {
 // covers the file system of the WAL.
 func declareDatabaseSpace(t Thresholds) declaration {
 	limit := Limit{
-		Of: "free", Unit: "bytes", Enter: float64(t.MinFree), Leave: float64(t.MinFree + t.MinFree/10), Below: true,
+		Of: "free space", Unit: "bytes", Enter: float64(t.MinFree), Leave: float64(t.MinFree + t.MinFree/10),
+		Below: true,
 	}
 	return declaration{
 		Check: Check{
@@ -54,8 +55,8 @@ func declareDatabaseSpace(t Thresholds) declaration {
 		gather: func(at *track) evidence {
 			var last Figure // a full disk that stops answering is still full
 			return &level{
-				spell: spell{code: DatabaseSpaceLow, track: at, wellFor: time.Minute},
-				limit: limit,
+				hysteresis: hysteresis{code: DatabaseSpaceLow, track: at, wellFor: time.Minute},
+				limit:      limit,
 				of: func(in Input) Figure {
 					if room := in.Database.room(); room.Known || !last.Known || !limit.beyond(last.Value, true) {
 						last = room
@@ -88,8 +89,9 @@ func (d DatabaseReading) room() Figure {
 	return Figure{Value: float64(d.Free), Known: true}
 }
 
-// inodes returns the lower percentage of free inodes of the two file systems, and names that file system. The figure is
-// unknown while a file system does not respond.
+// inodes returns the lower percentage of free inodes of the two file systems. The text is a suffix that names the
+// database's file system if that one is lower, otherwise empty. The figure is unknown while a file system does not
+// respond.
 func (in Input) inodes() (Figure, string) {
 	log, d := in.Disk.inodes(), in.Database
 	silent := in.Disk.Total == 0 || in.Disk.UsageAge > usageFresh
@@ -125,10 +127,10 @@ func (in Input) places() []place {
 	own.Arrays = slices.DeleteFunc(slices.Clone(own.Arrays), func(a Array) bool {
 		return slices.ContainsFunc(in.Devices.Arrays, func(o Array) bool { return o.Name == a.Name })
 	})
-	return []place{{in.Devices, "etcd's log"}, {own, "etcd's database"}}
+	return []place{{in.Devices, "etcd's WAL"}, {own, "etcd's database"}}
 }
 
-// missing returns why no place is known; empty if one is known.
+// missing returns why no place can be checked; empty if one can. The function returns that reason for one place.
 func (in Input) missing(why func(place) string) (first string) {
 	for _, p := range in.places() {
 		reason := why(p)
@@ -140,7 +142,7 @@ func (in Input) missing(why func(place) string) (first string) {
 	return first
 }
 
-// partly lists the unknown places, with the reason.
+// partly lists the places that cannot be checked, with the reason.
 func (in Input) partly(why func(place) string) (all []string) {
 	for _, p := range in.places() {
 		if reason := why(p); reason != "" {

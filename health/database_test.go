@@ -167,7 +167,7 @@ func TestAReadOnlyLogIsReportedAsTheLog(t *testing.T) {
 	b := splitBench(t)
 	b.devices.FileSystem.ReadOnly = known(1)
 	b.each(time.Minute, ms)
-	if got := b.found(FileSystemReadOnly); got != "the ext4 of etcd's log is read-only" {
+	if got := b.found(FileSystemReadOnly); got != "the ext4 file system of etcd's WAL is read-only" {
 		t.Errorf("found %q", got)
 	}
 }

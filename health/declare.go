@@ -99,7 +99,7 @@ func (l Limit) beyond(value float64, bad bool) bool {
 	return value > limit
 }
 
-// declaration is a check with its initial state.
+// declaration is a check with its initial state and its evidence.
 type declaration struct {
 	Check
 
@@ -150,7 +150,7 @@ func Checks(t Thresholds) []Check {
 	return all
 }
 
-// valid checks a declaration against those before it.
+// valid returns an error if the declaration contradicts itself or one of those before it.
 func (d declaration) valid(before []declaration) error {
 	var wrong []error
 	refuse := func(format string, args ...any) {

@@ -225,7 +225,7 @@ func TestAHarmfulFindingSurvivesAMissingReading(t *testing.T) {
 	h.celsius, h.missing = 20, noSensorText
 	b.look()
 	b.finds(heatTooHigh)
-	b.says("96 °C, limit 80 °C; there is no sensor, so this may be stale")
+	b.hasText("96 °C, limit 80 °C; there is no sensor, so this may be stale")
 	if b.result.State != Slow {
 		t.Errorf("got %s", b.result.State)
 	}

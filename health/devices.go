@@ -21,7 +21,7 @@ type DevicesReading struct {
 
 // Device is a block device. Fields that the kernel does not report are empty.
 type Device struct {
-	Name  string   `json:"name"`            // the kernel's
+	Name  string   `json:"name"`            // the kernel's name
 	Kind  string   `json:"kind"`            // disk, partition, raid, loop, memory, lvm, crypt, multipath or dm
 	Label string   `json:"label,omitempty"` // the name that an operator gave to a device of the device mapper
 	On    []string `json:"on,omitempty"`    // names of the devices directly below; none for a leaf
@@ -34,7 +34,7 @@ type Device struct {
 	Serial string `json:"serial,omitempty"`
 	WWID   string `json:"-"`                // identifies the device worldwide
 	Medium string `json:"medium,omitempty"` // rotating or solid
-	// AttachedTo names the NVMe controllers or the ATA port that the device is attached to, as the kernel's log does.
+	// AttachedTo names the NVMe controllers or the ATA port of the device, as the kernel's log does.
 	AttachedTo []string `json:"-"`
 	// Cache is "write back" if the kernel has to flush the device to make a write durable, and "write through" if the
 	// kernel relies on the device to keep acknowledged writes.
@@ -45,7 +45,7 @@ type Device struct {
 	// Errors counts the commands that timed out, as SCSI reports them. For a member device of a RAID array, the number
 	// also includes failed reads.
 	Errors Figure `json:"-"`
-	// PCI is the PCI Express device that connects the leaf: an NVMe drive itself, or the controller of others.
+	// PCI is the PCI Express device that connects the leaf: an NVMe drive itself, or the controller of another drive.
 	PCI PCIDevice `json:"-"`
 	// Traffic is the I/O that the device has completed. Leaves have it, and so does the device at the top of the chain,
 	// unless that is a partition.

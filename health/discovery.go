@@ -45,15 +45,15 @@ func (d DiscoveryReading) wrong() string {
 }
 
 // checkDiscovery is the check of cluster.discovery. It only advises: the agent keeps using endpoints that it
-// learned earlier, and no step depends on a complete answer.
+// found earlier, and no step depends on a complete answer.
 var checkDiscovery = advice{
 	name: "discovery", component: Network,
 	source: "the results of cluster.discovery, and etcd's member list",
-	limit:  Limit{Of: "members not returned", Unit: "of all"},
+	limit:  Limit{Of: "members that discovery does not return", Unit: "members"},
 	code:   DiscoveryFaulty,
 	title:  "Endpoint discovery fails or returns too few endpoints.",
 	meaning: "cluster.discovery returned nothing, timed out, was rejected, or named fewer endpoints than the cluster " +
-		"has members. This host keeps using the endpoints that it knows; a host that starts now may not find " +
+		"has members. This host keeps using the endpoints that it found earlier; a host that starts now may not find " +
 		"the cluster.",
 	remedy: "check what the name server, file or program of cluster.discovery in quorumd.yaml returns; it must " +
 		"return all members within the timeout",

@@ -8,8 +8,8 @@
 //
 //   - It is pure: no clock, no I/O, no goroutines. The same inputs yield the same states. Time is a number in [Input].
 //   - Missing data is neither healthy nor failed. UNKNOWN lasts until there are enough samples, and returns when OK,
-//     WARM or QUALIFYING outlive their data. SLOW, STALLED and FAILED stay: a bad machine does not recover by falling
-//     silent.
+//     WARM or QUALIFYING outlive their data. SLOW, STALLED and FAILED stay, because missing data is no
+//     recovery.
 //   - States get worse fast and better slowly. Every recovery doubles the time of the next one, up to 4 h, and is
 //     forgotten after 24 h.
 //   - A hanging write is judged by its age, a completed write by its latency.
@@ -19,7 +19,7 @@
 //   - A disk leaves FAILED after a full qualifying run without an error, once etcd has been restarted. [Judge.Reset]
 //     ends FAILED at once, and so does a reboot if [Judge.Snapshot] is kept in a directory that a reboot empties.
 //
-// What a state permits is decided elsewhere.
+// Package policy decides what a state permits.
 //
 // A check is one file with its test, and one name in declarations. Most are of type advice: the codes with their texts,
 // the limit, and how it is measured (grows, exceeds, lists or errorCounts). checkKills is the shortest example. A check

@@ -12,14 +12,15 @@ import (
 const DurabilityDoubtful Code = "DURABILITY_DOUBTFUL"
 
 const (
-	// No drive receives a write, flushes it to its medium and answers in less time.
+	// fastestFlush is less than any drive needs to receive a write, flush it to its medium and answer.
 	fastestFlush   = 15 * time.Microsecond
 	durabilityFor  = 5 * time.Minute
 	durabilityKept = 300 // number of writes of the direct lane to keep
 )
 
-// checkDurability is the check that a device acknowledges writes only once they are durable. Its finding is only a
-// suspicion, because only a power cut can prove it. For what proves it, see checkFlushes.
+// checkDurability is the check that a device acknowledges writes only after they are durable. Its finding is a
+// suspicion, because only a power cut would prove it. checkFlushes reports settings that are certain to disable
+// flushes.
 var checkDurability = advice{
 	name: "durability", component: Disk,
 	source: "the type of the file system, the type and cache mode of the drives under etcd's data, and the median " +

@@ -15,7 +15,8 @@ type EtcdReading struct {
 	// WALFsync is how long etcd's writes to its log took to become durable, and BackendCommit how long its writes to
 	// the database took.
 	WALFsync, BackendCommit Histogram
-	// HasLeader is 1 while the member knows a leader; LeaderChanges counts the leader changes that it has seen.
+	// HasLeader is 1 if the member has a leader, and 0 otherwise. LeaderChanges counts the leader changes that it has
+	// observed.
 	HasLeader, LeaderChanges Figure
 	// ProposalsFailed counts writes that failed to reach consensus.
 	ProposalsFailed Figure

@@ -13,12 +13,15 @@ const (
 	EtcdProposalsFail  Code = "ETCD_PROPOSALS_FAIL"
 	EtcdAppliesSlow    Code = "ETCD_APPLIES_SLOW"
 	EtcdHeartbeatsLate Code = "ETCD_HEARTBEATS_LATE"
-	etcdCountsSpan          = 15 * time.Minute
-	leaderChanges           = 3 // limit of etcd's own alerts
-	proposalsFail           = 5
-	heartbeatsLate          = 5
-	appliesSlow             = 50 // expensive reads count, too; a disk that is too slow causes hundreds
-	appliesSlowLeave        = 10
+)
+
+const (
+	etcdCountsSpan   = 15 * time.Minute
+	leaderChanges    = 3 // limit of etcd's own alerts
+	proposalsFail    = 5
+	heartbeatsLate   = 5
+	appliesSlow      = 50 // expensive reads count, too; a disk that is too slow causes hundreds
+	appliesSlowLeave = 10
 )
 
 // checkLeaders is the check of how often the leader changes.
@@ -33,7 +36,7 @@ var checkLeaders = advice{
 	remedy: "find the leader with 'quorumctl status'; run 'quorumctl health' on the hosts that have led and " +
 		"check their disks, CPUs and the network between them",
 	measure: grows(etcdCountsSpan, func(in Input) Figure { return in.Etcd.LeaderChanges },
-		says("%.0f leader changes in the last 15 min, limit %.0f")),
+		withLimit("%.0f leader changes in the last 15 min, limit %.0f")),
 }
 
 // checkProposals is the check of failed proposals.
@@ -47,7 +50,7 @@ var checkProposals = advice{
 		"first. Their clients received an error.",
 	remedy: "check 'quorumctl status' for members that are down, and 'quorumctl health' on each host",
 	measure: grows(etcdCountsSpan, func(in Input) Figure { return in.Etcd.ProposalsFailed },
-		says("%.0f proposals failed in the last 15 min, limit %.0f")),
+		withLimit("%.0f proposals failed in the last 15 min, limit %.0f")),
 }
 
 // checkApplies is the check of requests that this member applies slowly.
@@ -62,7 +65,7 @@ var checkApplies = advice{
 	remedy: "check 'journalctl -u etcd -g \"took too long\"' for the requests; if they read whole ranges, make " +
 		"their clients paginate",
 	measure: grows(etcdCountsSpan, func(in Input) Figure { return in.Etcd.SlowApplies },
-		says("%.0f requests took over 100 ms in the last 15 min, limit %.0f")),
+		withLimit("%.0f requests took over 100 ms in the last 15 min, limit %.0f")),
 }
 
 // checkHeartbeats is the check of heartbeats that a leader sends late.
@@ -73,9 +76,9 @@ var checkHeartbeats = advice{
 	code:   EtcdHeartbeatsLate,
 	title:  "The leader sends its heartbeats late.",
 	meaning: "This member leads and is too slow to send heartbeats in time. Followers that miss ten of them " +
-		"elect another leader.",
+		"elect a new leader.",
 	remedy: "check the disk with 'quorumctl health' and the CPU with 'vmstat 1'; move other workloads off this " +
 		"host",
 	measure: grows(etcdCountsSpan, func(in Input) Figure { return in.Etcd.HeartbeatFailures },
-		says("%.0f heartbeats were sent late in the last 15 min, limit %.0f")),
+		withLimit("%.0f heartbeats were sent late in the last 15 min, limit %.0f")),
 }

@@ -16,8 +16,8 @@ const (
 )
 
 const (
-	sizeApart, sizeApartLeave = 3, 2 // multiples of the smallest database of the other voters
-	sizeApartFrom             = 256 << 20
+	sizeApart, sizeApartLeave = 3, 2      // multiples of the smallest database of the other voters
+	sizeApartFrom             = 256 << 20 // bytes; a smaller database is ignored
 	sizeApartFor              = time.Hour
 )
 
@@ -25,7 +25,7 @@ const (
 var checkAlarm = advice{
 	name: "etcd-alarm", component: Etcd,
 	source: "the status of the local member",
-	limit:  Limit{Of: "alarms of etcd", Unit: "at any time"},
+	limit:  Limit{Of: "alarms of etcd", Unit: "alarms"},
 	code:   EtcdAlarm,
 	title:  "etcd raised an alarm.",
 	meaning: "With NOSPACE, etcd rejects all writes. With CORRUPT, the data of one member differs from the " +
@@ -41,8 +41,8 @@ var checkAlarm = advice{
 	}),
 }
 
-// checkSizeApart is the check of a database that is larger than the other voters' databases: it has the same content
-// and more free pages.
+// checkSizeApart is the check of a database that is larger than the other voters' databases. All of them hold the same
+// content, so a larger one has more free pages.
 var checkSizeApart = advice{
 	name: "etcd-size", component: Etcd,
 	source: "the status of each member",
@@ -50,9 +50,9 @@ var checkSizeApart = advice{
 		Of: "database size", Unit: "times the smallest other voter's", Enter: sizeApart, Leave: sizeApartLeave,
 	},
 	code:  EtcdSizeDiffers,
-	title: "The database of this member is far larger than another member's.",
-	meaning: "All members hold the same keys, so the difference is free pages. They are read, copied and " +
-		"sent all the same, and count against the quota.",
+	title: "The database of this member is far larger than another voter's.",
+	meaning: "All members hold the same keys, so the difference is free pages. etcd reads, copies and sends " +
+		"free pages as well, and they count against the quota.",
 	remedy: "run 'etcdctl --command-timeout=10m defrag' on this member only, at a quiet time: the member serves no " +
 		"requests meanwhile",
 	measure: func(a advice, at *track) evidence {
@@ -71,8 +71,8 @@ var checkSizeApart = advice{
 	},
 }
 
-// apart returns the ratio of the local database's size to that of the smallest of the other voters. It ignores small
-// databases.
+// apart returns the size of the local database divided by that of the smallest one of the other voters; 1 for a small
+// local database.
 func apart(r EtcdReading) Figure {
 	switch own, least := r.OwnSize, r.SmallestSize; {
 	case !own.Known:
@@ -86,7 +86,7 @@ func apart(r EtcdReading) Figure {
 	}
 }
 
-// reported shortens texts that another program reports.
+// reported formats the errors that etcd reports, and shortens long ones.
 func reported(texts []string) (found []string) {
 	const longest = 120
 	for _, text := range texts {

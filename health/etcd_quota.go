@@ -32,14 +32,14 @@ func declareQuota() declaration {
 	soon := Limit{
 		Of: "time until the quota is reached", Unit: "days", Enter: quotaSoon, Leave: quotaSoonLeave, Below: true,
 	}
-	const remedy = "find the keys that grow ('etcdctl get \"\" --prefix --keys-only --limit=1000') and have their " +
-		"owner delete some; then run 'etcdctl compact REVISION' and 'quorumctl defrag --all --reason TEXT'; " +
+	const remedy = "find what fills the database ('etcdctl get \"\" --prefix --keys-only --limit=1000') and have its " +
+		"owner delete keys; then run 'etcdctl compact REVISION' and 'quorumctl defrag --all --reason TEXT'; " +
 		"or raise quota-backend-bytes on all members, to at most 8 GiB"
 	return declaration{
 		Check: Check{
 			Name: "etcd-quota", Component: Etcd, Gates: Nothing,
 			Source: "etcd_mvcc_db_total_size_in_bytes, …_in_use_in_bytes and etcd_server_quota_backend_bytes" +
-				"" + etcdSource,
+				etcdSource,
 			Limits: []Limit{used, soon},
 			Problems: []Problem{
 				{
@@ -93,11 +93,11 @@ func (q *quota) absent() string {
 	return ""
 }
 
-// percent returns how much of the quota the database file takes, in percent.
+// percent returns the size of the database file in percent of the quota.
 func (q *quota) percent() float64 { return 100 * q.etcd.DBSize.Value / max(q.etcd.Quota.Value, 1) }
 
-// days forecasts in how many days the data in use will reach the quota, by linear regression. It returns false if the
-// time is unknown, or if the data does not grow.
+// days forecasts, by linear regression, in how many days the data in use will reach the quota. It returns false if
+// there are too few readings, or if the data does not grow.
 func (q *quota) days() (float64, bool) {
 	n := float64(len(q.kept))
 	if n < 3 || q.kept[len(q.kept)-1].At-q.kept[0].At < quotaLeast {

@@ -76,7 +76,7 @@ type requests struct {
 	seen    RequestsReading
 	process EtcdProcess
 	known   time.Duration // when the requests last proved anything
-	hung    time.Duration // when a request last was without an answer
+	hung    time.Duration // when a request was last unanswered, or the requests proved nothing
 }
 
 func (q *requests) read(in Input) {
@@ -92,10 +92,10 @@ func (q *requests) read(in Input) {
 	}
 }
 
-// why returns why the requests prove nothing; empty if they do.
+// why returns why the requests prove nothing; empty if they prove something.
 func (q *requests) why() string { return Figure{Known: q.seen.Known, Absent: q.seen.Absent}.absent() }
 
-// absent returns "" when a rule must end a finding without an answer.
+// absent returns why there is no reading. It returns "" while a rule has to end the finding without a reading.
 func (q *requests) absent() string {
 	if _, over := q.silent(); over || q.restarted() {
 		return ""
@@ -126,21 +126,21 @@ func (q *requests) stalledText() string {
 	if s.Writes {
 		what = "write"
 	}
-	serve := fmt.Sprintf("%d other voters serve", s.Others)
+	serve := fmt.Sprintf("%d other voters serve requests", s.Others)
 	if s.Others == 1 {
-		serve = "1 other voter serves"
+		serve = "1 other voter serves requests"
 	}
-	return fmt.Sprintf("%s's etcd has answered no request for %s (%s in a row, the last a %s); %s without it, and %d "+
-		"must", s.Host, show(s.For.Truncate(time.Second)), plural(s.Hung, "request"), what, serve, s.Needed)
+	return fmt.Sprintf("%s's etcd has answered no request for %s (%s in a row, the last one a %s); %s, quorum %d",
+		s.Host, show(s.For.Truncate(time.Second)), plural(s.Hung, "request"), what, serve, s.Needed)
 }
 
-// stalls reports whether the member hangs while the others do not. The others must be a quorum without it: otherwise
+// stalls reports whether the member hangs while the others do not. The others must be a quorum without it. Otherwise,
 // the requests may wait for the other voters, and no other leader could serve them.
 func (q *requests) stalls() bool {
 	return q.seen.Known && q.seen.Hung >= requestsHung && q.seen.Needed > 0 && q.seen.Others >= q.seen.Needed
 }
 
-// restarted reports whether the etcd that hung has ended.
+// restarted reports whether the etcd process that hung has ended.
 func (q *requests) restarted() bool {
 	return q.track.State == Stalled && q.process.startedSince(q.track.Since)
 }
@@ -155,7 +155,7 @@ func (q *requests) transitions() []rule {
 		{
 			[]State{Stalled},
 			OK, "", "etcd was started again, or does not run",
-			func() (string, bool) { return "the etcd that did not answer has ended", q.restarted() }, false,
+			func() (string, bool) { return "the etcd process that did not answer has ended", q.restarted() }, false,
 		},
 		{[]State{Stalled}, OK, "", "the requests prove nothing for " + show(requestsSilent), q.silent, false},
 		{
@@ -170,7 +170,7 @@ func (q *requests) transitions() []rule {
 			OK, "", "the local member answers all requests for " + show(requestsWell),
 			when(func() bool {
 				return q.seen.Known && q.now-q.hung >= requestsWell
-			}, q.text), false, // recovery time does not double: hosts whose etcd hangs at times would never lead
+			}, q.text), false, // recovery time does not double, or a host whose etcd hangs at times would not lead
 		},
 	}
 }

@@ -39,7 +39,7 @@ type risk struct {
 	remedy string // what to do about it
 }
 
-// risks are the settings to warn about. A snapshot-count of 0 is fine: etcd then uses its default.
+// risks returns the settings to warn about. A snapshot-count of 0 is fine, because etcd then uses its default.
 func risks() []risk {
 	is := func(want bool) func(string) bool {
 		return func(value string) bool {
@@ -93,7 +93,7 @@ func risks() []risk {
 var checkSettings = advice{
 	name: "etcd-settings", component: Etcd,
 	source:  "etcd.environment, and the command line of the local etcd",
-	limit:   Limit{Of: "risky settings", Unit: "at any time"},
+	limit:   Limit{Of: "risky settings", Unit: "settings"},
 	code:    EtcdSettingsRisky,
 	title:   "etcd runs with risky settings.",
 	meaning: "Nothing is broken yet. Each of these settings disables something that protects the cluster.",
@@ -120,7 +120,7 @@ func (s EtcdSettings) harms() (texts []string) {
 const (
 	heartbeatUsed, heartbeatUsedLeave = 50, 40 // percent
 	heartbeatFor                      = 10 * time.Minute
-	usualHeartbeat                    = 100 // ms
+	usualHeartbeat                    = 100 // ms; etcd's default
 )
 
 // checkHeartbeatSet is the check of etcd's heartbeat interval against the round-trip time to the other members.
@@ -134,7 +134,7 @@ var checkHeartbeatSet = advice{
 	code:  EtcdHeartbeatShort,
 	title: "etcd's heartbeat interval is too short for the network latency.",
 	meaning: "A heartbeat must arrive well within its interval. Otherwise members miss heartbeats whenever " +
-		"the network is a little slower, and elect another leader.",
+		"the network is a little slower, and elect a new leader.",
 	remedy: "find the slow connection with 'quorumctl network'; or set heartbeat-interval to at least two and a half " +
 		"times the round-trip time and election-timeout to ten times the interval, and make the same change on all " +
 		"hosts",
@@ -147,15 +147,14 @@ var checkHeartbeatSet = advice{
 			},
 			func(n float64, l Limit) string {
 				return fmt.Sprintf("round-trip time to the farthest voter %s, %.0f %% of the heartbeat interval "+
-					"of "+
-					"%s, limit %.0f %%", show(time.Duration(seen.FarthestRTT.Value*float64(time.Second))), n,
+					"of %s, limit %.0f %%", show(time.Duration(seen.FarthestRTT.Value*float64(time.Second))), n,
 					show(seen.Settings.Heartbeat()), l.Enter)
 			},
 		)(a, at)
 	},
 }
 
-// Heartbeat returns the configured heartbeat interval, or etcd's default if the flag is unknown.
+// Heartbeat returns the configured heartbeat interval, or etcd's default if it is not set or unknown.
 func (s EtcdSettings) Heartbeat() time.Duration {
 	if n, err := strconv.ParseUint(s.Flags["heartbeat-interval"], 10, 20); err == nil && n > 0 {
 		return time.Duration(n) * time.Millisecond

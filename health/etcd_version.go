@@ -12,8 +12,8 @@ import (
 // EtcdVersionUnsafe is the code of the check of the version of etcd.
 const EtcdVersionUnsafe Code = "ETCD_VERSION_UNSAFE"
 
-// securityFloor is the first release of a minor version without known vulnerabilities, with their identifiers and the
-// date of disclosure.
+// securityFloor is the first patch release of a minor version without known vulnerabilities. It names the newest
+// advisories that it fixes, and the date of their disclosure.
 type securityFloor struct {
 	major, minor, patch int
 	disclosed, as       string
@@ -31,7 +31,7 @@ func securityFloors() []securityFloor {
 var checkVersion = advice{
 	name: "etcd-version", component: Etcd,
 	source:  "the status of the local member",
-	limit:   Limit{Of: "patch releases behind the first fixed release", Unit: "of its minor version"},
+	limit:   Limit{Of: "patch releases behind the first fixed one of the minor version", Unit: "releases"},
 	code:    EtcdVersionUnsafe,
 	title:   "This version of etcd has known vulnerabilities.",
 	meaning: "Newer patch releases fix published security advisories. They need no data migration.",

@@ -26,8 +26,8 @@ const (
 	etcdWritesFewest            = 300
 )
 
-// checkEtcdFsync is the check of how long etcd waits for its log. It only advises: the probe decides whether the disk
-// is fit. The probe is the same on all hosts and keeps measuring when etcd hangs.
+// checkEtcdFsync is the check of how long the WAL fsyncs of etcd take. It only advises, because the probe decides
+// whether the disk is fit. The probe is the same on all hosts and keeps measuring when etcd hangs.
 var checkEtcdFsync = advice{
 	name: "etcd-fsync", component: Etcd, behind: []string{fsyncName, "cpu"},
 	source: walFsyncSource,
@@ -41,7 +41,7 @@ var checkEtcdFsync = advice{
 	measure: writes("WAL fsync", func(r EtcdReading) Histogram { return r.WALFsync }),
 }
 
-// checkEtcdCommit is the check of how long etcd waits for its database.
+// checkEtcdCommit is the check of how long the backend commits of etcd take.
 var checkEtcdCommit = advice{
 	name: "etcd-commit", component: Etcd, behind: []string{fsyncName, "cpu"},
 	source: backendCommitSource,
@@ -77,8 +77,8 @@ func writes(what string, of func(EtcdReading) Histogram) func(advice, *track) ev
 	}
 }
 
-// slowest returns the bucket that contains the p99 of the writes within the span, and its upper bound in milliseconds,
-// which is infinite for the last bucket.
+// slowest returns the upper bound, in milliseconds, of the bucket that contains the p99 of the writes within
+// etcdWritesSpan, and that bucket. The upper bound of the last bucket is infinite.
 func slowest(kept *Recent, at time.Duration, now Histogram) (Figure, Bucket) {
 	grown, over := kept.Take(at, now, etcdWritesSpan)
 	switch {
@@ -87,7 +87,7 @@ func slowest(kept *Recent, at time.Duration, now Histogram) (Figure, Bucket) {
 	case over < etcdWritesSpan:
 		return Figure{}, Bucket{} // etcd has not been read for long enough
 	case grown.Count() < etcdWritesFewest:
-		return Figure{Absent: "too few writes of etcd to judge"}, Bucket{}
+		return Figure{Absent: "etcd has made too few writes for a p99"}, Bucket{}
 	}
 	p99, _ := grown.Quantile(990)
 	if p99.Upto == 0 {

@@ -43,7 +43,8 @@ type ExternalCheckFigure struct {
 // externalCheckAgain is how many times in a row a result must occur before it counts.
 const externalCheckAgain = 2
 
-// externalCheckCalm is how long an external check must report OK before its finding clears; patience doubles that.
+// externalCheckCalm is how long an external check must report OK before its finding clears. Each recovery doubles that
+// time: see patience.
 const externalCheckCalm = time.Minute
 
 // externalCheckSilence is the number of intervals without a result after which a finding ends. Otherwise the finding of
@@ -68,10 +69,10 @@ func declareExternalChecks(t Thresholds) (all []declaration) {
 
 func declareExternalCheck(p ExternalCheck) declaration {
 	code := ExternalCheckCode(p.Name)
-	const remedy = "run it by hand as the user quorumd; ask the owner of the check what it tests"
-	problem := func(s State, said string) Problem {
+	const remedy = "run the program by hand as the user quorumd; ask the owner of the check what it tests"
+	problem := func(s State, result string) Problem {
 		return Problem{
-			code, Machine, s, "The external check " + p.Name + " reports " + said + ".",
+			code, Machine, s, "The external check " + p.Name + " reports " + result + ".",
 			"It is a program configured on this host; the finding quotes its output.", remedy,
 		}
 	}
@@ -100,7 +101,7 @@ type externalCheck struct {
 	now        time.Duration
 	lastResult time.Duration // when the check last returned a result
 	seen       ExternalCheckReading
-	said       []State // the newest results, one per run
+	results    []State // the newest results, one per run
 	begun      bool
 	lastBad    time.Duration
 }
@@ -126,15 +127,15 @@ func (p *externalCheck) take(in Input) {
 	if p.seen = in.ExternalChecks[i]; p.seen.Runs == before {
 		return
 	}
-	p.said = append(p.said, p.seen.State)
-	p.said = slices.Clone(p.said[max(0, len(p.said)-externalCheckAgain):])
+	p.results = append(p.results, p.seen.State)
+	p.results = slices.Clone(p.results[max(0, len(p.results)-externalCheckAgain):])
 	if p.seen.State != OK {
 		p.lastBad = p.now
 	}
 }
 
-// absent returns why the check is silent, but "" once it has been silent for too long, so that a rule can end the
-// finding.
+// absent returns why there is no current result. If there has been none for too long, it returns "", so that a rule can
+// end the finding.
 func (p *externalCheck) absent() string {
 	if p.forgotten() {
 		return ""
@@ -142,7 +143,7 @@ func (p *externalCheck) absent() string {
 	return p.why()
 }
 
-// why returns why the check is silent; empty if it is not.
+// why returns why there is no current result; empty if there is one.
 func (p *externalCheck) why() string {
 	if p.seen.Absent == "" && p.seen.Runs == 0 {
 		return notYet
@@ -150,7 +151,7 @@ func (p *externalCheck) why() string {
 	return p.seen.Absent
 }
 
-// forgotten reports whether the check has been silent for so long that its finding must end.
+// forgotten reports whether there has been no result for so long that the finding must end.
 func (p *externalCheck) forgotten() bool {
 	return p.track.State != OK && p.now-p.lastResult >= p.silence
 }
@@ -158,24 +159,24 @@ func (p *externalCheck) forgotten() bool {
 // entered discards the results when a finding ends, so that a new finding needs two results again.
 func (p *externalCheck) entered(State) {
 	if p.track.State == OK {
-		p.said = nil
+		p.results = nil
 	}
 }
 
 func (p *externalCheck) text() string { return p.seen.Text }
 
-// all reports whether all of the newest results are as wanted.
+// all reports whether the newest results are complete, and wanted returns true for each of them.
 func (p *externalCheck) all(wanted func(State) bool) bool {
-	for _, s := range p.said {
+	for _, s := range p.results {
 		if !wanted(s) {
 			return false
 		}
 	}
-	return len(p.said) == externalCheckAgain
+	return len(p.results) == externalCheckAgain
 }
 
 func (p *externalCheck) transitions() []rule {
-	says := func(wanted func(State) bool) func() (string, bool) {
+	newest := func(wanted func(State) bool) func() (string, bool) {
 		return func() (string, bool) { return p.text(), p.all(wanted) }
 	}
 	critical := func(s State) bool { return s == Slow }
@@ -189,11 +190,11 @@ func (p *externalCheck) transitions() []rule {
 			func() (string, bool) {
 				return fmt.Sprintf("no result for %s: %s", show(p.silence), p.why()), p.forgotten()
 			},
-			false, // ending because of silence is not a recovery
+			false, // a finding that ends without a result has not recovered
 		},
-		{[]State{OK, Warm}, Slow, p.code, "it reports CRITICAL twice in a row", says(critical), false},
-		{[]State{OK}, Warm, p.code, "it reports WARNING or CRITICAL twice in a row", says(bad), false},
-		{[]State{Slow}, Warm, p.code, "it reports WARNING twice in a row", says(warning), false},
+		{[]State{OK, Warm}, Slow, p.code, "it reports CRITICAL twice in a row", newest(critical), false},
+		{[]State{OK}, Warm, p.code, "it reports WARNING or CRITICAL twice in a row", newest(bad), false},
+		{[]State{Slow}, Warm, p.code, "it reports WARNING twice in a row", newest(warning), false},
 		{
 			[]State{Warm, Slow},
 			OK, "", "it reports OK twice in a row, and nothing else for " + show(externalCheckCalm),

@@ -36,8 +36,8 @@ type Figures struct {
 }
 
 // LaneFigures cover the newest samples of a lane, as many as [Thresholds.Window], without contaminated ones. During a
-// qualifying run, those of the WAL lane cover the run. If Count is 0, nothing was measured, and the other fields are
-// meaningless.
+// qualifying run, the figures of the WAL lane cover the run. If Count is 0, nothing was measured, and the other fields
+// are meaningless.
 type LaneFigures struct {
 	Count         int
 	P50, P99, Max time.Duration

@@ -42,5 +42,5 @@ func TestTheTableOfAQualifyingRunCoversTheRun(t *testing.T) {
 	if b.disk() != Qualifying || f.WAL.Count != f.QualifyDone || f.WAL.Count < 600 {
 		t.Errorf("%s: %d samples in the table, %d in the run", b.disk(), f.WAL.Count, f.QualifyDone)
 	}
-	b.says("fsync p99 " + show(f.WAL.P99) + " so far")
+	b.hasText("fsync p99 " + show(f.WAL.P99) + " so far")
 }

@@ -26,7 +26,7 @@ type FileSystem struct {
 	Errors    Figure
 	LastError time.Time
 	// Unsafe is the mount option that keeps the file system from flushing the device, so that acknowledged writes may
-	// be lost.
+	// be lost; empty if there is none.
 	Unsafe string
 }
 
@@ -41,7 +41,7 @@ const inodesLow, inodesLeave = 5, 7
 var checkReadOnly = advice{
 	name: "readonly", component: Disk,
 	source: "the options of the file system of etcd's data in /proc/self/mountinfo",
-	limit:  Limit{Of: "read-only file systems", Unit: "under etcd's data"},
+	limit:  Limit{Of: "read-only file systems of etcd's data", Unit: "file systems"},
 	code:   FileSystemReadOnly,
 	title:  "The file system of etcd's data is read-only.",
 	meaning: "It was mounted read-only, or the kernel remounted it after finding corruption. etcd cannot " +
@@ -58,7 +58,8 @@ var checkReadOnly = advice{
 			look: func(in Input, _ bool) (found []string) {
 				for _, p := range in.places() {
 					if p.FileSystem.ReadOnly.Value != 0 {
-						found = append(found, "the "+p.FileSystem.Type+" of "+p.of+" is read-only")
+						found = append(found, fmt.Sprintf("the %s file system of %s is read-only",
+							p.FileSystem.Type, p.of))
 					}
 				}
 				return found
@@ -98,9 +99,10 @@ var checkDamage = advice{
 	},
 }
 
-// damage describes the recorded errors, and names the etcd data on the file system.
+// damage describes the errors recorded in the file system. of is the part of etcd's data on it.
 func (s FileSystem) damage(of string) string {
-	text := fmt.Sprintf("%s of %s has recorded %s, limit 0", s.Type, of, plural(int(s.Errors.Value), "error"))
+	text := fmt.Sprintf("%s file system of %s has recorded %s, limit 0", s.Type, of,
+		plural(int(s.Errors.Value), "error"))
 	if !s.LastError.IsZero() {
 		text += ", the last on " + s.LastError.UTC().Format("2006-01-02 15:04:05Z")
 	}

@@ -17,20 +17,21 @@ const (
 )
 
 const (
-	firmwareAdvises = 90 * 24 // power-on hours before the end of the drive
+	firmwareAdvises = 90 * 24 // power-on hours before the drive fails
 	firmwareGates   = 7 * 24
 	// firmwareDefectsAsOf is the date of the newest advisory in firmwareDefects.
 	firmwareDefectsAsOf = "2020-03-20"
 )
 
-// firmwareDefect is a published defect that destroys a drive, with its data, at a number of power-on hours.
+// firmwareDefect is a published defect that makes a drive fail, and lose its data, at a certain number of power-on
+// hours.
 type firmwareDefect struct {
 	advisory string
 	models   []string
-	// Revisions are this prefix and a number. Those below fixed have the defect.
+	// A firmware revision is the prefix followed by a number. Revisions with a number below fixed have the defect.
 	prefix string
 	fixed  int
-	ends   int // power-on hours
+	ends   int // power-on hours at which the drive fails
 }
 
 // firmwareDefects returns the published defects. A drive has one only if its exact model is listed.
@@ -65,7 +66,7 @@ var checkFirmware = advice{
 	code:  FirmwareDefect,
 	title: "The firmware of a drive makes it fail within months.",
 	meaning: "At a certain number of power-on hours the drive fails, and its data is lost. Drives that were put into " +
-		"service together fail together, and they may be those of several voters.",
+		"service together fail together, possibly on the hosts of several voters.",
 	remedy: "install the fixed firmware on one host at a time, after 'quorumctl maintenance on --reason …'",
 	measure: func(a advice, at *track) evidence {
 		return lists(0, drivesFor, eachDrive("the firmware of a drive makes it fail within 90 days of operation",
@@ -89,8 +90,8 @@ var checkFirmwareSoon = advice{
 	code:   FirmwareDefectSoon,
 	title:  "The firmware of a drive under etcd's data makes it fail within days.",
 	meaning: "At a certain number of power-on hours the drive fails, and its data is lost. Drives that were put into " +
-		"service together fail together, and they may be those of several voters. While this lasts, a host that " +
-		"is not a voter does not become one.",
+		"service together fail together, possibly on the hosts of several voters. While the finding lasts, a host " +
+		"that is not a voter does not become one.",
 	remedy: "install the fixed firmware now, on one host at a time, after 'quorumctl maintenance on --reason …'; " +
 		"save a snapshot first ('quorumctl snapshot save')",
 	measure: func(a advice, at *track) evidence {
@@ -123,8 +124,9 @@ func (d Drive) known() *firmwareDefect {
 // failsSoon reports whether the firmware makes the drive fail within days.
 func (d Drive) failsSoon() bool { return d.defect(firmwareGates) != "" }
 
-// defect describes the published defect of the drive's firmware if the drive fails within so many hours. If the age
-// of the drive is unknown, it counts as a defect, but not as an urgent one.
+// defect describes the published defect of the drive's firmware if the drive fails within the given number of hours,
+// and returns "" otherwise. If the age of the drive is unknown, it returns the defect for firmwareAdvises, but not for
+// a shorter time.
 func (d Drive) defect(within int) string {
 	of := d.known()
 	if of == nil {

@@ -13,10 +13,11 @@ import (
 // FlushesDisabled is the code of the check that the kernel flushes the write caches under etcd's data.
 const FlushesDisabled Code = "FLUSHES_DISABLED"
 
-// checkFlushes is the check that the configuration lets the kernel flush the write caches under etcd's data. Unlike
-// checkDurability it is certain, so its finding keeps a host from joining. It removes no voter.
+// checkFlushes is the check that the configuration lets the kernel flush the write caches under etcd's data. Unlike the
+// suspicion of checkDurability, its finding is certain, so it keeps a host from joining. It removes no voter.
 //
-// It is about the machine and not about the disk, because no other host can have the same cause: see [Code.Shared].
+// Its component is Machine and not Disk, because a wrong setting has no cause in common with other hosts: see
+// [Code.Shared].
 var checkFlushes = advice{
 	name: "flushes", component: Machine, gates: Joins,
 	source: "the mount options of the file systems of etcd's data (/proc/self/mountinfo), and queue/write_cache and " +
@@ -25,7 +26,7 @@ var checkFlushes = advice{
 	code:  FlushesDisabled,
 	title: "Flushes are disabled for etcd's data.",
 	meaning: "A power cut loses writes that etcd has confirmed. A member that forgets writes breaks the cluster's " +
-		"guarantees. While this lasts, a host that is not a voter does not become one.",
+		"guarantees. While the finding lasts, a host that is not a voter does not become one.",
 	remedy: "remove nobarrier or barrier=0 from /etc/fstab, and remount ('mount -o remount,barrier DIR'); or write " +
 		"'write back' to /sys/block/NAME/queue/write_cache, at every boot with a udev rule. If a battery or " +
 		"capacitors protect the cache, set disk.protectedCache: true and reload quorumd",
@@ -48,7 +49,8 @@ var checkFlushes = advice{
 	}),
 }
 
-// unflushed lists the settings that disable flushes. A drive needs none if its own test shows that its capacitors work.
+// unflushed lists the settings that disable flushes. A drive does not need flushes if its own test shows that its
+// capacitors work.
 func (p place) unflushed(drives []Drive) (wrong []string) {
 	leaves, protected := 0, 0
 	for _, leaf := range p.Chain {
@@ -65,7 +67,7 @@ func (p place) unflushed(drives []Drive) (wrong []string) {
 		}
 	}
 	if p.FileSystem.Unsafe != "" && (leaves == 0 || protected < leaves) {
-		wrong = append(wrong, fmt.Sprintf("the %s of %s is mounted with %s, which disables flushes",
+		wrong = append(wrong, fmt.Sprintf("the %s file system of %s is mounted with %s, which disables flushes",
 			p.FileSystem.Type, p.of, p.FileSystem.Unsafe))
 	}
 	return wrong

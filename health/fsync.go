@@ -8,9 +8,9 @@ import (
 	"slices"
 )
 
-// transitions are the transitions between the disk's states: fast to worse, slowly to better. [Thresholds] names the
-// sources of the numbers. Three numbers have other sources: trip comes from the binomial distribution, the slow score
-// from TiKV, and the limit of direct writes for OK from Pebble.
+// transitions returns the rules of the disk's states, which get worse fast and better slowly. [Thresholds] names the
+// sources of the numbers, except three: trip comes from the binomial distribution, the slow score from TiKV, and the
+// limit of direct writes for OK from Pebble.
 func (f *fsync) transitions() []rule {
 	alive := []State{Unknown, Qualifying, OK, Warm, Slow, Stalled}
 	answering := []State{Unknown, Qualifying, OK, Warm, Slow}
@@ -35,7 +35,7 @@ func (f *fsync) transitions() []rule {
 			Slow, DiskFsyncSlow, "another write to the disk became durable in the last " + show(t.Stall),
 			f.vouchedFor, false,
 		},
-		{[]State{Failed}, Qualifying, DiskQualifying, "an operator resets it", f.repaired, false},
+		{[]State{Failed}, Qualifying, DiskQualifying, "an operator resets the health state", f.repaired, false},
 		{
 			[]State{Failed},
 			OK,
@@ -74,7 +74,7 @@ func (f *fsync) qualifyingRules() []rule {
 		},
 		{
 			[]State{OK, Warm},
-			Qualifying, DiskQualifying, "the host no longer has a member and has not passed a run",
+			Qualifying, DiskQualifying, "the host no longer has a member, and its disk has not passed a qualifying run",
 			f.unproven, false,
 		},
 		{[]State{Qualifying}, OK, "", within + ", and the latest samples show no sign of WARM", f.passes, false},

@@ -63,19 +63,19 @@ func (f *fsync) vouchedFor() (string, bool) {
 
 func (f *fsync) repaired() (string, bool) { return "reset by an operator", f.reset }
 
-// silent reports whether a sample is missing: the probe neither rests nor waits for the disk.
+// silent reports whether a sample is overdue although the probe neither rests nor waits for the disk.
 func (f *fsync) silent() bool {
 	return f.disk.InFlight == 0 && f.now-max(f.lastSample, f.due) > f.pace.silent
 }
 
-// unjudged reports whether there are no samples that can be judged.
+// unjudged reports whether there has been no uncontaminated sample for too long.
 func (f *fsync) unjudged() bool { return f.now-f.lastJudged > f.pace.unjudged }
 
 func (f *fsync) missing() (string, bool) { return f.noData(), f.silent() }
 
 func (f *fsync) blinded() (string, bool) { return f.noData(), f.unjudged() }
 
-// flows reports whether there are current samples to judge by.
+// flows reports whether there are recent uncontaminated samples.
 func (f *fsync) flows() bool { return len(f.recent) > 0 && !f.silent() && !f.unjudged() }
 
 func (f *fsync) gathering() (string, bool) { return f.gathered(), f.member && f.flows() }
@@ -115,7 +115,7 @@ func (f *fsync) fails() (string, bool) {
 	return f.unfit(), true
 }
 
-// ofMember reports whether the sign holds, the host has a member, and there are current samples to judge by.
+// ofMember returns a condition: the sign holds, the host has a member, and there are recent uncontaminated samples.
 func (f *fsync) ofMember(s sign) func() (string, bool) {
 	return func() (string, bool) {
 		measured, holds := s.holds()
@@ -167,8 +167,8 @@ func (f *fsync) steady() bool {
 	return len(direct) > 0 && direct.max() < f.limits.calm() && !tripped
 }
 
-// calmAgain reports whether the disk has been steady for long enough. The time begins with the window of samples that
-// first showed it, but not before the disk became WARM.
+// calmAgain reports whether the disk has been steady for long enough. That time starts with the window of samples that
+// first showed a steady disk, but not before the disk became WARM.
 func (f *fsync) calmAgain() (string, bool) {
 	need := f.track.patience(OK, f.pace.settle, f.now)
 	return fmt.Sprintf("for %s, not more than %d of %d writes took longer than %s", show(need),

@@ -23,10 +23,10 @@ func declareFsync(t Thresholds, c *comparison) declaration {
 			Source: "the probe: WAL-like writes (append and fdatasync, as etcd does) and direct writes (one block, " +
 				"O_DIRECT)",
 			Limits: []Limit{
-				{Of: "one write in a hundred", Unit: "s", Enter: t.FsyncWarm.Seconds(), Leave: t.FsyncClear.Seconds()},
-				{Of: "any write", Unit: "s", Enter: t.FsyncSlow.Seconds(), Leave: t.FsyncSlow.Seconds()},
-				{Of: "a write in flight", Unit: "s", Enter: t.Stall.Seconds(), Leave: t.Stall.Seconds()},
-				{Of: "a hanging write", Unit: "s", Enter: t.Fail.Seconds(), Leave: t.Fail.Seconds()},
+				{Of: "p99 of the writes", Unit: "s", Enter: t.FsyncWarm.Seconds(), Leave: t.FsyncClear.Seconds()},
+				{Of: "latency of any write", Unit: "s", Enter: t.FsyncSlow.Seconds(), Leave: t.FsyncSlow.Seconds()},
+				{Of: "age of a write in flight", Unit: "s", Enter: t.Stall.Seconds(), Leave: t.Stall.Seconds()},
+				{Of: "age of a hanging write", Unit: "s", Enter: t.Fail.Seconds(), Leave: t.Fail.Seconds()},
 			},
 			Problems: fsyncProblems(), Runbook: findingRunbook,
 		},
@@ -52,8 +52,8 @@ func fsyncProblems() []Problem {
 			DiskStalled, Disk, Stalled, "A write is hanging on the disk.",
 			"It has been in flight for longer than an election takes. etcd hangs on this disk too, and cannot be " +
 				"stopped or restarted until the write returns.",
-			"check 'journalctl -k' for resets and timeouts of the device; do not restart etcd or the agent: " +
-				"neither can exit while the write hangs",
+			"check 'journalctl -k' for resets and timeouts of the device; do not restart etcd or quorumd: their " +
+				"processes that use the disk cannot exit while the write hangs",
 		},
 		{
 			DiskFsyncSlow, Disk, Slow, "The disk is too slow for etcd.",
@@ -89,7 +89,7 @@ func fsyncProblems() []Problem {
 		},
 		{
 			DiskGathering, Disk, Unknown, "There are not enough measurements of the disk yet.",
-			"Fewer samples cannot tell a slow disk from a single slow write.",
+			"Fewer samples cannot distinguish a slow disk from a single slow write.",
 			"none; 'quorumctl health' shows the progress",
 		},
 	}

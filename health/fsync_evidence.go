@@ -26,7 +26,7 @@ type fsync struct {
 	disk   DiskReading
 	etcd   EtcdProcess
 
-	recent   samples    // judged samples of both lanes, for the rules
+	recent   samples    // judged samples, which are not contaminated, of both lanes; for the rules
 	lanes    [2]samples // judged samples of each lane, for display
 	sorted   [2]spread  // sorted latencies of lanes
 	run      samples    // judged samples of the qualifying run
@@ -40,7 +40,7 @@ type fsync struct {
 	lastJudged time.Duration // when the newest sample that is not contaminated was completed
 	due        time.Duration // end of the probe's current rest, until which no sample is overdue
 	dirty      time.Duration // when a slow write or missing data last restarted the clean time
-	// beginning of the first window since which the disk has been steady; 0 if it is not
+	// start of the first window of samples from which on the disk has been steady; 0 if it is not steady
 	calmSince time.Duration
 	slowAt    time.Duration // when the writes of the last minute last showed a SLOW disk
 	slowSince time.Duration // when the current slow spell began; one SLOW state may have several
@@ -58,15 +58,16 @@ type fsync struct {
 	wasWarm   bool // the disk was WARM before its samples stopped
 }
 
-// fsyncRecovers is how long a SLOW disk must not look SLOW before its slow spell counts as over. It can be short,
-// because each look covers the last minute.
+// fsyncRecovers is how long the last minute's writes of a SLOW disk must not meet the conditions of SLOW before its
+// slow spell counts as over. It can be short, because it adds to that minute.
 const fsyncRecovers = 30 * time.Second
 
-// warmRecovers is the same for a WARM disk. It is longer, because each change is a write to etcd, and all that depends
-// on it is how often other hosts publish their writes.
+// warmRecovers is how long a WARM disk must have no new sign of slow writes before [Assessment.Recovers] is set. It is
+// longer than fsyncRecovers, because each change of Recovers is a write to etcd.
 const warmRecovers = 5 * time.Minute
 
-// urgentTimes is the multiple of the usual write time from which clients notice the difference at once.
+// urgentTimes is the multiple of the usual write time from which slow writes are urgent, because clients notice the
+// difference at once.
 const urgentTimes = 2
 
 // samplesKept bounds the samples kept for the rules, in case the window is small and the probe is fast.
@@ -108,7 +109,7 @@ func (f *fsync) read(in Input) {
 	}
 }
 
-// followSlow notes for how long the disk is slow, and learns each spell that ends by itself.
+// followSlow tracks the slow spells of a SLOW disk, and adds each one that has ended by itself to the history.
 func (f *fsync) followSlow() {
 	_, slow := f.slowNow()
 	switch {
@@ -199,7 +200,7 @@ func (f *fsync) entered(from State) {
 		f.run, f.runs, f.leftOut = nil, nil, 0
 	}
 	if to == Qualifying && from != Qualifying || f.track.Code == DiskProbeDown {
-		f.recent = nil // samples from before a run, or from before the data ended, do not count
+		f.recent = nil // samples from before a run, or from before a gap in the data, do not count
 	}
 	if from == Failed {
 		f.reset, f.resetAt, f.score.value, f.outliers = false, f.now, scoreLeast, nil

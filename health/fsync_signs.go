@@ -8,20 +8,21 @@ import (
 	"time"
 )
 
-// sign is something that a healthy disk does not show: any one of them is enough for WARM, and none may remain for OK.
+// sign is a condition that a healthy disk does not meet. One sign is enough for WARM, and a disk with a sign does not
+// become OK.
 type sign struct {
 	when  string // the condition with its numbers, for display
 	holds func() (string, bool)
 }
 
-// The numbers of consecutive writes over a limit that show that a disk stays slow and was not slow just once. A disk's
-// internal cleanup takes two or three seconds, and no healthy disk was observed to exceed fsyncSlow three times in a
-// row.
+// These numbers of consecutive writes over a limit show that a disk stays slow and was not slow just once. The internal
+// cleanup of a disk takes two or three seconds, and no healthy disk was observed to exceed [Thresholds.FsyncSlow] three
+// times in a row.
 const (
 	warmInARow = 6
 	slowInARow = 3
-	// outliersMost is how many outliers a disk may have before it is WARM. The probe writes rarely. Still, if one write
-	// in a hundred is an outlier, their number exceeds this limit within minutes.
+	// outliersMost is how many outliers a disk may have without being WARM. Although the probe writes rarely, a disk
+	// with one outlier in a hundred writes exceeds this number within minutes.
 	outliersMost = 1
 )
 
@@ -68,8 +69,8 @@ func (f *fsync) tripped() (string, bool) {
 	return "", false
 }
 
-// often reports whether more samples are over the limit than chance explains. Fewer samples than the window suffice if
-// that many of them are over. Samples that a comparison or the disk's habits have explained do not count.
+// often reports whether more samples are over the limit than chance explains. An incomplete window is enough if it
+// already contains that many. Samples that a comparison or the disk's habits have explained do not count.
 func (f *fsync) often() (string, bool) {
 	unexplained := f.recent.since(f.compared.explained)
 	for _, n := range []int{f.limits.Window, 3 * f.limits.Window} {

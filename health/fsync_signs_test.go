@@ -50,7 +50,7 @@ func TestAnAbruptlySlowDiskIsFoundByItsFirstWrites(t *testing.T) {
 		if !slices.Equal(got, c.want) {
 			t.Errorf("after writes of %s: %s, want %s", c.took, got, c.want)
 		}
-		b.says(c.says)
+		b.hasText(c.says)
 	}
 }
 
@@ -66,7 +66,7 @@ func TestConsecutiveWritesAreOfOneLane(t *testing.T) {
 			t.Errorf("after %d writes: %s, want %s", i+1, b.disk(), want)
 		}
 	}
-	b.says("3 writes in a row took longer than 100 ms within 20 s, the slowest 120 ms; limit 2")
+	b.hasText("3 writes in a row took longer than 100 ms within 20 s, the slowest 120 ms; limit 2")
 }
 
 // A tail that is too thin for the p99 still blocks a leader's writes for an election timeout.
@@ -80,8 +80,8 @@ func TestADiskOnWhichOneWriteInAHundredHangsIsFoundWithinMinutes(t *testing.T) {
 			b.each(time.Second, map[bool]time.Duration{true: 501 * ms, false: ms}[r.IntN(100) == 0])
 		}
 		b.want(Warm)
-		b.says("2 writes took longer than 500 ms within 10 min, the slowest 501 ms; limit 1")
-		b.says("and at most 1 longer than 500 ms within 10 min (now 2)")
+		b.hasText("2 writes took longer than 500 ms within 10 min, the slowest 501 ms; limit 1")
+		b.hasText("and at most 1 longer than 500 ms within 10 min (now 2)")
 		took = append(took, b.now-began)
 	}
 	slices.Sort(took)
@@ -101,7 +101,7 @@ func TestAnOccasionallySlowDiskIsFoundByTheLongWindow(t *testing.T) {
 	b.each(44*time.Second, ms)
 	b.each(time.Second, 11*ms)
 	b.want(Warm)
-	b.says("20 of the last 900 writes took longer than 10 ms, limit 19")
+	b.hasText("20 of the last 900 writes took longer than 10 ms, limit 19")
 	b.each(320*time.Second, ms) // 300 clean ones are enough only when the long window agrees
 	b.want(OK)
 	if slices.ContainsFunc(b.changes[len(b.changes)-1:], func(c Change) bool { return c.From != Warm }) {
@@ -135,5 +135,5 @@ func TestTwoOutliersTenMinutesApartAreTooMany(t *testing.T) {
 	b.each(10*time.Minute-time.Second, quiet)
 	b.each(time.Second, 501*ms)
 	b.want(Slow)
-	b.says("2 writes took longer than 500 ms within 10 min, the slowest 501 ms; limit 1")
+	b.hasText("2 writes took longer than 500 ms within 10 min, the slowest 501 ms; limit 1")
 }

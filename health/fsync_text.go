@@ -36,7 +36,7 @@ func (f *fsync) text() string {
 	}
 }
 
-// aged adds to a text how old its data is, if the state has outlived its data.
+// aged returns a suffix with the age of the newest sample if the state has outlived its data, otherwise "".
 func (f *fsync) aged() string {
 	if !f.silent() {
 		return ""

@@ -9,8 +9,9 @@ import "math"
 const grades = 64
 
 // grade returns how bad a value is: one more for each time that it becomes twice as bad. For an upper limit, twice the
-// value is twice as bad; for a lower limit, half the value. A percentage p counts as p/(100-p), so that near 100 %,
-// half the remainder is twice as bad. A value within the limit is graded as if it were at the limit. 0 means no grade.
+// value is twice as bad. For a lower limit, half the value is twice as bad. A percentage p counts as p/(100-p), so that
+// near 100 %, half the remainder is twice as bad. A value within the limit is graded as if it were at the limit. The
+// result is at least 1, because 0 means no grade.
 func (l Limit) grade(value float64) float64 {
 	if l.Below {
 		value = min(value, l.Enter)

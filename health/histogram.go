@@ -9,13 +9,14 @@ import (
 	"time"
 )
 
-// Histogram counts events by their duration. The program that counts them starts at zero whenever it starts. The zero
-// value means not read.
+// Histogram counts events by their duration. The counts start at zero whenever the program that counts is started. The
+// zero value means not read.
 type Histogram struct {
 	// Known means that the histogram was read; otherwise Absent is the reason, as a stable text.
 	Known  bool
 	Absent string
-	// Bounds are the upper bounds of the buckets in seconds, ascending; Counts has one more, for everything above.
+	// Bounds are the upper bounds of the buckets in seconds, ascending. Counts has one element more, for everything
+	// above the last bound.
 	Bounds []float64
 	Counts []uint64
 }

@@ -39,7 +39,7 @@ type Input struct {
 	Protected bool
 	// Shared is where the other voters run.
 	Shared SharedReading
-	// Network is which hosts can reach each other, as far as they have reported that.
+	// Network is which hosts can reach each other, as far as the hosts have reported it.
 	Network NetworkReading
 	// Peers is how long the other voters' writes take, as their hosts publish it.
 	Peers PeerWritesReading
@@ -116,7 +116,7 @@ func (e *DiskError) broken() bool {
 	}
 }
 
-// refused reports whether another probe has locked the directory, perhaps a stuck probe of the previous agent.
+// refused reports whether another probe, perhaps a stuck probe of the previous agent, has locked the directory.
 func (e *DiskError) refused() bool { return e.Errno == syscall.EWOULDBLOCK }
 
 // String returns which operation failed and how.
@@ -130,7 +130,7 @@ func (e *DiskError) String() string {
 	case syscall.ENODEV, syscall.ENXIO:
 		cause = "the device disappeared"
 	case syscall.EWOULDBLOCK:
-		cause = "another probe is running or stuck there"
+		cause = "another probe, running or stuck, uses the directory"
 	case syscall.EXDEV:
 		cause = "the probe directory is not on the file system of etcd's data"
 	}

@@ -35,10 +35,10 @@ type Assessment struct {
 	// one of the last days.
 	Defective bool
 	// SlowNow means that the newest writes alone would cause a finding about slow writes. If it is false, such a
-	// finding only waits until it may end.
+	// finding continues only until its recovery time has passed.
 	SlowNow bool
-	// Habitual means that the disk is WARM or SLOW because of a spell that its own past explains: at this hour its
-	// writes usually take as long, for as long as now. No past explains that a tenth of the writes is very slow.
+	// Habitual means that the disk is WARM or SLOW because of a slow spell that is usual at this hour, according to
+	// [History]. It is false if a tenth of the writes is very slow.
 	Habitual bool
 	// Answers means that etcd has answered the newest request through the local member.
 	Answers bool

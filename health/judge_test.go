@@ -38,7 +38,7 @@ func (b *bench) warm() {
 	b.want(Warm)
 }
 
-func (b *bench) says(part string) {
+func (b *bench) hasText(part string) {
 	b.t.Helper()
 	if !strings.Contains(b.result.Text, part) {
 		b.t.Errorf("the text is %q, want %q in it", b.result.Text, part)
@@ -67,7 +67,7 @@ func TestTheFirstStateIsUnknownWithItsProgress(t *testing.T) {
 		t.Errorf("first: %+v", b.result)
 	}
 	b.each(42*time.Second, ms)
-	b.says("42 of 300 samples gathered")
+	b.hasText("42 of 300 samples gathered")
 }
 
 func TestARestingProbeIsNotSilent(t *testing.T) {
@@ -82,7 +82,7 @@ func TestARestingProbeIsNotSilent(t *testing.T) {
 	b.now++
 	b.look()
 	b.want(Unknown)
-	b.says("no sample for 25 s; one is due every 1 s")
+	b.hasText("no sample for 25 s; one is due every 1 s")
 }
 
 func TestAProbeThatCannotWriteIsSilentDespiteRetries(t *testing.T) {
@@ -94,7 +94,7 @@ func TestAProbeThatCannotWriteIsSilentDespiteRetries(t *testing.T) {
 		b.look()
 	}
 	b.want(Unknown)
-	b.says("no sample for 6 s; one is due every 1 s; wal write+sync: no space left on device")
+	b.hasText("no sample for 6 s; one is due every 1 s; wal write+sync: no space left on device")
 	b.next.Err.At = b.now - time.Second // one write fails, the next succeeds
 	b.each(300*time.Second, ms)
 	b.want(OK)
@@ -116,7 +116,7 @@ func TestSilenceReportsTheProbesError(t *testing.T) {
 	b.next.Alive, b.next.Err = false, &DiskError{"open directory", syscall.EACCES, b.now}
 	b.look()
 	b.want(Unknown)
-	b.says("no sample for 34 s; one is due every 1 s; the probe is not running; open directory: permission denied")
+	b.hasText("no sample for 34 s; one is due every 1 s; the probe is not running; open directory: permission denied")
 	if b.result.Code != DiskProbeDown || b.result.Remedy == "" {
 		t.Errorf("code %s, remedy %q", b.result.Code, b.result.Remedy)
 	}
@@ -156,7 +156,7 @@ func TestASlowDiskDoesNotRecoverWithoutData(t *testing.T) {
 		b.look()
 	}
 	b.want(Slow)
-	b.says("no sample for 60 min, so this may be stale")
+	b.hasText("no sample for 60 min, so this may be stale")
 	b.each(15*time.Minute-time.Second, ms)
 	b.want(Slow)
 	b.each(time.Second, ms)
@@ -261,11 +261,11 @@ func TestAStallIsFoundWhileItLastsAndEndsAsSlow(t *testing.T) {
 	b.next.InFlight, b.next.InFlightOp = 2*time.Second, "wal write+sync"
 	b.look()
 	b.want(Stalled)
-	b.says("wal write+sync in flight for 2 s, limit 1 s")
+	b.hasText("wal write+sync in flight for 2 s, limit 1 s")
 	b.now += 10 * time.Second
 	b.next.InFlight += 10 * time.Second
 	b.look()
-	b.says("wal write+sync in flight for 12 s, limit 1 s")
+	b.hasText("wal write+sync in flight for 12 s, limit 1 s")
 	b.now += time.Second
 	b.next.InFlight = 0
 	b.sample(LaneWAL, 12500*ms)
@@ -298,7 +298,7 @@ func TestAProbeThatVanishesDuringAStallDoesNotEndIt(t *testing.T) {
 	b.now += time.Minute
 	b.look()
 	b.want(Stalled)
-	b.says("so this may be stale")
+	b.hasText("so this may be stale")
 }
 
 // The probe of a restarted agent meets the hanging probe of its predecessor.
@@ -311,7 +311,7 @@ func TestAStallIsNotOverBecauseAnotherProbeIsRefused(t *testing.T) {
 	b.next.InFlight, b.next.Err = 0, &DiskError{"lock", syscall.EWOULDBLOCK, b.now}
 	b.look()
 	b.want(Stalled)
-	b.says("so this may be stale")
+	b.hasText("so this may be stale")
 }
 
 func TestOnlyErrorsOfABrokenDiskMeanFailed(t *testing.T) {
@@ -331,7 +331,7 @@ func TestOnlyErrorsOfABrokenDiskMeanFailed(t *testing.T) {
 	b := member(t)
 	b.next.Err = &DiskError{"direct verify", syscall.EBADMSG, b.now}
 	b.look()
-	b.says("direct verify: read back different data from what was written")
+	b.hasText("direct verify: read back different data from what was written")
 }
 
 func TestFailedLastsUntilResetAndAnOldErrorDoesNotCountAgain(t *testing.T) {
@@ -394,7 +394,7 @@ func TestSlowSamplesDuringCPUStarvationDoNotBlameTheDisk(t *testing.T) {
 	if b.result.State != Warm || b.result.Code != CPUStarved || b.result.Findings[0].Component != Machine {
 		t.Errorf("got %s %s", b.result.State, b.result.Code)
 	}
-	b.says("30 of the last 61 samples contaminated by CPU starvation, limit 20 %")
+	b.hasText("30 of the last 61 samples contaminated by CPU starvation, limit 20 %")
 }
 
 func TestTheWALLaneAloneDoesNotMakeAWarmDiskOK(t *testing.T) {
@@ -419,7 +419,7 @@ func TestFreeSpaceMayBeUnknown(t *testing.T) {
 	if b.result.State != Unknown || b.result.Code != DiskSpaceUnknown {
 		t.Errorf("got %s %s", b.result.State, b.result.Code)
 	}
-	b.says("free space unknown")
+	b.hasText("free space unknown")
 }
 
 func TestCPUStarvationEndsAtTenPercentOfTenSamples(t *testing.T) {
@@ -473,7 +473,7 @@ func TestFindingsAreWorstFirstAndTheWorstIsTheHealth(t *testing.T) {
 	if b.result.State != Warm || b.result.Code != DiskSpaceLow || b.result.Since != since {
 		t.Errorf("got %+v", b.result)
 	}
-	b.says("100 MiB free, limit 1 GiB")
+	b.hasText("100 MiB free, limit 1 GiB")
 	b.next.InFlight = 2 * time.Second
 	b.look()
 	if len(b.result.Findings) != 2 || b.result.Code != DiskStalled || b.result.Findings[1].Code != DiskSpaceLow ||

@@ -8,7 +8,7 @@ import "fmt"
 // level is the evidence of a check that compares one figure with one limit.
 type level struct {
 	plain
-	spell
+	hysteresis
 
 	limit  Limit
 	of     func(Input) Figure
@@ -24,7 +24,7 @@ func (l *level) read(in Input) {
 	if known && !well {
 		text = l.present()
 	}
-	l.see(in.Now, bad, well, text)
+	l.record(in.Now, bad, well, text)
 }
 
 func (l *level) grade() float64 { return l.limit.grade(l.figure.Value) }

@@ -47,12 +47,12 @@ type Link struct {
 	// Changes is how many times the link changed. All counters count from the boot.
 	Changes Figure
 	Packets Figure // packets received and sent
-	Errors  Figure // broken packets
+	Errors  Figure // corrupted packets
 	Lost    Figure // packets dropped because there was no buffer
 }
 
 const (
-	linkSource    = " of the interface with the address of etcd's peer URL, and of those below it"
+	linkSource    = " of the interface with the address of etcd's peer URL, and of the interfaces below it"
 	linkFor       = time.Minute
 	linkFlapSpan  = 10 * time.Minute
 	linkFlaps     = 2 // number of changes; a link that goes down and up again changes twice
@@ -75,12 +75,12 @@ func (r LinkReading) ports() []Link {
 	return slices.DeleteFunc(slices.Clone(r.Links), func(l Link) bool { return len(l.On) > 0 })
 }
 
-// checkLink is the check of interfaces without a link. Other checks find that etcd is unreachable. This check reports
-// why, and finds a port of a bond without a link, which no other check does.
+// checkLink is the check of interfaces without a link. Other checks detect that etcd is unreachable. This check reports
+// the reason, and also detects a port of a bond without a link, which no other check does.
 var checkLink = advice{
 	name: "link", component: Network,
 	source: "carrier" + linkSource + "; mii_status and ad_aggregator_id of the ports of a bond",
-	limit:  Limit{Of: "interfaces without a link", Unit: "of all"},
+	limit:  Limit{Of: "interfaces without a link", Unit: "interfaces"},
 	code:   LinkDown,
 	title:  "An interface that carries etcd's traffic has no link.",
 	meaning: "A bond with a missing port is up, but without redundancy. A single interface without a link carries " +
@@ -94,7 +94,8 @@ var checkLink = advice{
 	}),
 }
 
-// down lists the interfaces without a link, but not the interfaces above them.
+// down lists the interfaces without a link, but not the interfaces above them, and the ports outside of their bond's
+// aggregation group.
 func (r LinkReading) down() (all []string) {
 	for _, l := range r.Links {
 		bad := l.Carrier.Known && l.Carrier.Value == 0
@@ -111,7 +112,7 @@ func (r LinkReading) down() (all []string) {
 	return all
 }
 
-// withoutIt describes which interfaces a bond still uses without the given one.
+// withoutIt describes which interfaces a bond still uses without the given one; empty if there are none.
 func (r LinkReading) withoutIt(name string) string {
 	for _, above := range r.Links {
 		if above.Carrier.Value != 1 || !slices.Contains(above.On, name) {
@@ -134,7 +135,7 @@ func (r LinkReading) withoutIt(name string) string {
 var checkLinkSpeed = advice{
 	name: "link-speed", component: Network,
 	source:  "speed and duplex" + linkSource,
-	limit:   Limit{Of: "interfaces slower than their best speed", Unit: "since the boot"},
+	limit:   Limit{Of: "interfaces slower than their best speed since the boot", Unit: "interfaces"},
 	code:    LinkSlow,
 	title:   "An interface that carries etcd's traffic negotiated a lower speed.",
 	meaning: "It runs slower than before, or in half duplex. Snapshots take longer, and heartbeats queue behind them.",
@@ -143,8 +144,8 @@ var checkLinkSpeed = advice{
 	measure: func(_ advice, at *track) evidence {
 		e := &linkSpeed{best: map[string]float64{}}
 		e.listed = listed{
-			spell: spell{code: LinkSlow, track: at, badFor: linkFor, wellFor: linkFor},
-			bad:   "an interface is slower than before", well: "every interface is as fast as before",
+			hysteresis: hysteresis{code: LinkSlow, track: at, badFor: linkFor, wellFor: linkFor},
+			bad:        "an interface is slower than before", well: "every interface is as fast as before",
 			missing: e.missing, look: e.look,
 		}
 		return e
@@ -187,8 +188,8 @@ func (e *linkSpeed) look(in Input, _ bool) (all []string) {
 			continue
 		}
 		if e.best[l.Name] = max(e.best[l.Name], l.Speed.Value); l.Speed.Value < e.best[l.Name] {
-			all = append(all, fmt.Sprintf("%s runs at %.0f Mbit/s, and ran at %.0f before", l.Name, l.Speed.Value,
-				e.best[l.Name]))
+			all = append(all, fmt.Sprintf("%s runs at %.0f Mbit/s, and ran at %.0f Mbit/s before", l.Name,
+				l.Speed.Value, e.best[l.Name]))
 		}
 	}
 	return all
@@ -226,7 +227,7 @@ var checkFlaps = advice{
 	measure: func(a advice, at *track) evidence {
 		r := risen{}
 		return grows(linkFlapSpan, func(in Input) Figure { return in.Links.changes(&r) },
-			says("%.0f link changes in the last ten minutes, limit %.0f"))(a, at)
+			withLimit("%.0f link changes in the last ten minutes, limit %.0f"))(a, at)
 	},
 }
 
@@ -245,8 +246,8 @@ func (r LinkReading) changes(seen *risen) Figure {
 	return seen.figure(last)
 }
 
-// checkLinkErrors is the check of packets that arrive broken, or for which there was no buffer. The kernel's drop
-// counter is not used, because it also counts every packet that no program on this host wants.
+// checkLinkErrors is the check of packets that arrive corrupted, or for which there was no buffer. The kernel's drop
+// counter is not used, because it also counts every packet that no program on this host reads.
 var checkLinkErrors = advice{
 	name: "link-errors", component: Network,
 	source: "rx_errors, tx_errors, rx_missed_errors, rx_fifo_errors and tx_dropped" + linkSource,
@@ -272,7 +273,7 @@ var checkLinkErrors = advice{
 	},
 }
 
-// counts returns why no interface counts broken packets.
+// counts returns why no interface counts corrupted packets; empty if one does.
 func (r LinkReading) counts() string {
 	if why := r.absent(); why != "" {
 		return why

@@ -13,14 +13,14 @@ import (
 // is such an item, and lists them.
 type listed struct {
 	plain
-	spell
+	hysteresis
 
 	// look returns the unhealthy items, each with its measurement and limit. bad means that the check already has a
 	// finding; limits with hysteresis depend on that.
 	look func(in Input, bad bool) []string
-	// missing returns why there is nothing to check.
+	// missing returns why there is nothing to check; empty if there is something.
 	missing func(Input) string
-	// partly returns what is unknown, and why, although the rest can be checked; nil if that cannot happen.
+	// partly returns the items that cannot be checked, with the reason; nil if that cannot happen.
 	partly func(Input) []string
 	// bad and well describe a finding and the absence of one, for display.
 	bad, well string
@@ -29,7 +29,7 @@ type listed struct {
 	silent []string // items without a reading
 	found  []string
 	lasted int           // how many items have been unhealthy for badFor
-	rose   time.Duration // when at most lasted items were last unhealthy
+	rose   time.Duration // when the number of unhealthy items was last not above lasted
 }
 
 // listedMost is the maximum number of items in a list.
@@ -38,14 +38,14 @@ const listedMost = 3
 func (l *listed) read(in Input) {
 	l.silent = nil
 	if l.why = l.missing(in); l.why != "" {
-		l.see(in.Now, false, false, "")
+		l.record(in.Now, false, false, "")
 		return
 	}
 	if l.partly != nil {
 		l.silent = l.partly(in)
 	}
 	l.found = l.look(in, l.track.State != OK)
-	l.see(in.Now, len(l.found) > 0, len(l.found) == 0, l.present())
+	l.record(in.Now, len(l.found) > 0, len(l.found) == 0, l.present())
 	if n := len(l.found); n <= l.lasted || l.now-l.rose >= l.badFor {
 		l.lasted, l.rose = n, l.now
 	}

@@ -23,7 +23,7 @@ type LoggedErrors struct {
 }
 
 // checkLogged is the check of errors in the kernel log. It only advises, because a log line is not a measurement, and
-// the probe meets the same errors as etcd.
+// the probe gets the same errors as etcd.
 var checkLogged = advice{
 	name: "kernel-log", component: Disk,
 	source: "the kernel log, which quorumd-kernel-log.service scans every two minutes for the " +
@@ -38,8 +38,8 @@ var checkLogged = advice{
 	measure: errorCounts(counters{
 		span: loggedSpan,
 		over: "a day",
-		bad:  "the log has a new device error",
-		well: "the log has no new device error",
+		bad:  "the kernel log has a new device error",
+		well: "the kernel log has no new device error",
 		missing: func(in Input) string {
 			if why := in.Hardware.Logged.absent(); why != "" {
 				return why

@@ -13,8 +13,8 @@ const (
 	MemoryPressure Code = "MEMORY_PRESSURE"
 )
 
-// The limits of the memory. Below a tenth, the kernel drops what etcd reads from the page cache. While all processes
-// wait for memory, etcd waits, too.
+// With less than a tenth of the memory available, the kernel drops the page cache that etcd reads from. While all
+// processes wait for memory, etcd waits, too.
 const (
 	memoryLow, memoryLowLeave   = 10, 12 // percent
 	memoryFull, memoryFullLeave = 5, 2   // percent of a minute
@@ -35,7 +35,7 @@ var checkMemory = advice{
 		"database and finally kills processes, possibly etcd.",
 	remedy: "check 'ps aux --sort=-rss'; move other workloads off this host, or limit their memory",
 	measure: exceeds(memoryFor, memoryFor, func(in Input) Figure { return in.Machine.MemoryAvailable },
-		says("%.0f %% of the memory is available, limit %.0f %%")),
+		withLimit("%.0f %% of the memory is available, limit %.0f %%")),
 }
 
 // checkPressure is the check of time lost waiting for memory.
@@ -49,5 +49,5 @@ var checkPressure = advice{
 		"heartbeats during that time.",
 	remedy: "check 'vmstat 1' for swapping and 'ps aux --sort=-rss'; move other workloads off this host",
 	measure: exceeds(0, memoryFor, func(in Input) Figure { return in.Machine.MemoryStalled },
-		says("all processes stalled on memory for %.1f %% of the last minute, limit %.0f %%")),
+		withLimit("all processes stalled on memory for %.1f %% of the last minute, limit %.0f %%")),
 }

@@ -29,7 +29,7 @@ var checkModules = advice{
 	meaning: "No data was lost. Modules with many corrected errors fail more often than others.",
 	remedy:  "find the module with 'edac-util -v' or 'ras-mc-ctl --errors'; replace it",
 	measure: grows(modulesSpan, func(in Input) Figure { return in.Machine.MemoryCorrected },
-		says("%.0f corrected memory errors in the last day, limit %.0f")),
+		withLimit("%.0f corrected memory errors in the last day, limit %.0f")),
 }
 
 // declareBroken declares the check of uncorrectable memory errors. The content of such memory is wrong, and etcd would
@@ -82,7 +82,7 @@ func (u *uncorrectable) transitions() []rule {
 		},
 		{
 			[]State{Failed},
-			OK, "", "an operator resets it",
+			OK, "", "an operator resets the health state",
 			func() (string, bool) { return "reset by an operator", u.reset }, false,
 		},
 	}

@@ -9,8 +9,8 @@ import (
 	"time"
 )
 
-// Mute is an operator's decision not to be alerted for a while to a finding that only advises. It is kept in the state
-// directory and survives restarts of the agent and the machine.
+// Mute is an operator's decision not to be alerted to a finding that only advises, for a limited time. It is kept in
+// the state directory and survives restarts of the agent and the machine.
 type Mute struct {
 	Code   Code      `json:"code"`
 	State  State     `json:"state"`           // a worse state ends the mute

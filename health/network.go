@@ -49,7 +49,7 @@ const (
 	// networkBad is how long a path must fail before a finding. It exceeds the default lifetime of a host record, so
 	// that a host that is down is not reported as cut off.
 	networkBad = 90 * time.Second
-	// networkWell is how long a path must work before the finding ends, which is time for six answers in a row.
+	// networkWell is how long a path must work before the finding ends. In that time, six requests in a row succeed.
 	networkWell = time.Minute
 	// observersAgree is how many hosts must fail to reach a host for a finding if that host does not report whether it
 	// reaches them.
@@ -58,13 +58,13 @@ const (
 
 const (
 	networkSource = "what each host measures on the members' peer and client ports; see quorumctl network"
-	networkUnit   = "from or to this host"
+	networkUnit   = "connections"
 )
 
 // checkPartition is the check of hosts of the cluster that cannot reach each other.
 var checkPartition = advice{
 	name: "partition", component: Network, source: networkSource,
-	limit: Limit{Of: "unreachable hosts", Unit: networkUnit},
+	limit: Limit{Of: "failing connections from or to this host", Unit: networkUnit},
 	code:  NetworkPartition,
 	title: "Two hosts that are both up cannot reach each other.",
 	meaning: "Both reach the cluster through other hosts, but no connection between the two succeeds. The cluster " +
@@ -77,7 +77,7 @@ var checkPartition = advice{
 // checkOneWay is the check of hosts that can reach each other in only one direction.
 var checkOneWay = advice{
 	name: "one-way", component: Network, source: networkSource,
-	limit:   Limit{Of: "one-way connections", Unit: networkUnit},
+	limit:   Limit{Of: "one-way connections from or to this host", Unit: networkUnit},
 	code:    NetworkOneWay,
 	title:   "Connections between two hosts succeed in one direction only.",
 	meaning: "etcd members need both directions: each sends to the other over its own connections.",
@@ -88,7 +88,7 @@ var checkOneWay = advice{
 // checkLargeLost is the check of connections on which only small packets get through.
 var checkLargeLost = advice{
 	name: "large-packets", component: Network, source: networkSource,
-	limit: Limit{Of: "connections that lose large packets", Unit: networkUnit},
+	limit: Limit{Of: "connections from or to this host that lose large packets", Unit: networkUnit},
 	code:  NetworkLargeLost,
 	title: "Large packets are lost on a path where small ones get through.",
 	meaning: "Heartbeats arrive but log entries do not: a member looks alive and falls behind, or never receives its " +
@@ -103,14 +103,14 @@ var checkLargeLost = advice{
 func paths(wrong func(NetworkReading) []string) func(advice, *track) evidence {
 	return func(a advice, at *track) evidence {
 		return lists(networkBad, networkWell, listed{
-			bad: a.limit.Of, well: "no " + a.limit.Of + " " + networkUnit,
+			bad: a.limit.Of, well: "no " + a.limit.Of,
 			missing: func(in Input) string { return in.Network.absent() },
 			look:    func(in Input, _ bool) []string { return wrong(in.Network) },
 		})(a, at)
 	}
 }
 
-// state returns the state of the path from one host to another, as the former reports it.
+// state returns the state of the path from one host to another, as the first one reports it.
 func (n NetworkReading) state(from, to string) PathState {
 	for _, w := range n.Paths {
 		if w.From == from && w.To == to {
@@ -120,17 +120,17 @@ func (n NetworkReading) state(from, to string) PathState {
 	return PathUnknown
 }
 
-// each returns a text for each path from or to this host that is in the given state.
-func (n NetworkReading) each(state PathState, say func(from, to string) string) (said []string) {
+// each returns the text of each path from or to this host that is in the given state, without empty texts.
+func (n NetworkReading) each(state PathState, text func(from, to string) string) (all []string) {
 	for _, w := range n.Paths {
 		if w.State != state || w.From != n.Self && w.To != n.Self {
 			continue
 		}
-		if text := say(w.From, w.To); text != "" {
-			said = append(said, text)
+		if one := text(w.From, w.To); one != "" {
+			all = append(all, one)
 		}
 	}
-	return said
+	return all
 }
 
 func (n NetworkReading) oneWay() []string {
@@ -153,11 +153,11 @@ func (n NetworkReading) parted() []string {
 		}
 		switch {
 		case back == PathLost && to == n.Self:
-			return "" // the check of the path from this host reports it
+			return "" // reported for the opposite direction
 		case back == PathLost:
 			return fmt.Sprintf("%s and %s cannot reach each other, but both reach the cluster", from, to)
 		case back == PathUnknown && observers >= observersAgree:
-			return fmt.Sprintf("%d hosts including %[3]s cannot reach %[2]s, but it reaches the cluster",
+			return fmt.Sprintf("%d hosts including %[3]s cannot reach %[2]s, but %[2]s reaches the cluster",
 				observers, to, from)
 		}
 		return ""

@@ -15,15 +15,16 @@ const NetworkLossy Code = "NETWORK_LOSSY"
 
 const (
 	lossSpan   = 30 * time.Minute
-	lossFewest = 500 // segments needed for a rate; a member sends thirty a minute
+	lossFewest = 500 // segments needed for a rate
 
 	// With a real loss of 1 %, one half hour in a million exceeds the limit by chance. With 5 %, one in four hundred
 	// stays below it.
 	loss, lossLeave = 3.0, 1.5 // percent
 )
 
-// checkLossy is the check of retransmissions among the probes that this host sends to the members of other hosts. The
-// kernel's count for the whole host is weaker evidence, because most of that traffic may never leave the host.
+// checkLossy is the check of retransmissions among the probes that this host sends to the members of other hosts, and
+// on etcd's own connections to its peers. The kernel's count for the whole host is weaker evidence, because most of
+// that traffic may never leave the host.
 var checkLossy = advice{
 	name: "loss", component: Network,
 	behind: []string{"partition", "one-way", "large-packets", "link", "link-errors"},
@@ -37,7 +38,7 @@ var checkLossy = advice{
 	remedy: "compare with the connections to and between the other hosts; check 'ip -s link' on both hosts, then the " +
 		"cables and the switch between them",
 	measure: func(a advice, at *track) evidence {
-		e := &wayLosses{limit: a.limit, by: map[string]*window{}, peers: peerLosses{limit: a.limit}}
+		e := &pathLosses{limit: a.limit, by: map[string]*window{}, peers: peerLosses{limit: a.limit}}
 		return lists(time.Minute, time.Minute, listed{
 			bad:     fmt.Sprintf("over %.10g %% of the segments to a host are retransmitted", a.limit.Enter),
 			well:    fmt.Sprintf("at most %.10g %% of the segments to any host are retransmitted", a.limit.Leave),
@@ -53,14 +54,14 @@ var checkLossy = advice{
 	},
 }
 
-// wayLosses keeps the recent counts of the path to each host.
-type wayLosses struct {
+// pathLosses keeps the recent counts of the path to each host.
+type pathLosses struct {
 	limit Limit
 	by    map[string]*window
 	peers peerLosses
 }
 
-func (e *wayLosses) look(in Input, bad bool) (all []string) {
+func (e *pathLosses) look(in Input, bad bool) (all []string) {
 	own := slices.DeleteFunc(slices.Clone(in.Network.Paths), func(w Path) bool { return w.From != in.Network.Self })
 	maps.DeleteFunc(e.by, func(to string, _ *window) bool {
 		return !slices.ContainsFunc(own, func(w Path) bool { return w.To == to })

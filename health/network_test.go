@@ -160,7 +160,7 @@ func (n *NetworkReading) sends(again, among float64) {
 
 // asks lets this host probe n2 at its idle rate, with this rate of loss, until the loss is found or the time is over.
 // It returns how long that took.
-func (e *wayLosses) asks(r *rand.Rand, in *Input, lost float64, bound time.Duration) (after time.Duration, seen bool) {
+func (e *pathLosses) asks(r *rand.Rand, in *Input, lost float64, bound time.Duration) (after time.Duration, seen bool) {
 	const every, sent = 10 * time.Second, 5
 	sum := &in.Network.Paths[0].Segments
 	for ; after < bound && !seen; after += every {
@@ -180,7 +180,7 @@ func TestALossOfFivePercentIsFoundWithinHalfAnHourAndOfOnePercentNever(t *testin
 	var took []time.Duration
 	for seed := range uint64(20) {
 		r := rand.New(rand.NewPCG(seed, 5))
-		e := &wayLosses{limit: Limit{Enter: loss, Leave: lossLeave}, by: map[string]*window{}}
+		e := &pathLosses{limit: Limit{Enter: loss, Leave: lossLeave}, by: map[string]*window{}}
 		in := Input{Now: time.Hour, Network: NetworkReading{Known: true, Self: "n1", Paths: []Path{
 			{From: "n1", To: "n2", State: PathWell, Segments: Part{Among: 1, Known: true}},
 		}}}

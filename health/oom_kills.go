@@ -18,7 +18,7 @@ var checkKills = advice{
 	source:  "oom_kill of /proc/vmstat",
 	limit:   Limit{Of: "processes killed", Unit: "an hour"},
 	code:    ProcessesKilled,
-	title:   "The kernel killed processes: out of memory.",
+	title:   "The kernel killed processes because memory ran out.",
 	meaning: "The machine, or a unit with a memory limit, ran out of memory. etcd may be killed next.",
 	remedy:  "check 'journalctl -k -g oom' for the process; limit its memory or move it off this host",
 	measure: grows(killsSpan,

@@ -19,12 +19,15 @@ type PeerWritesReading struct {
 	All []PeerWrites
 }
 
-// PeerWrites contains the figures that another voter's host publishes. They may be wrong. With three or more records,
-// the lower median counts, so one wrong record neither causes nor prevents a finding. With two records, the lower
-// figure counts, unless it is more than peersApart times below both the other figure and this host's usual time. So one
-// wrong record cannot prevent a finding if the other record is right. It can cause a finding only while a load or
-// shared storage slows all voters down, and only if its figure is at least an eighth of this host's usual time.
-// Otherwise a disk that is as fast as in its own past has no finding, whatever the other hosts publish.
+// PeerWrites contains the figures that another voter's host publishes. They may be wrong, so a single record must not
+// decide.
+//
+// With three or more records, the lower median counts, so one wrong record neither causes nor prevents a finding. With
+// two records, the lower figure counts, unless it is more than peersApart times below both the other figure and this
+// host's usual time. So one wrong record cannot prevent a finding if the other record is right. It can cause a finding
+// only while a load or shared storage slows all voters down, and only if its figure is at least an eighth of this
+// host's usual time. Without such a slowdown, a disk that is as fast as in its own past has no finding, whatever the
+// other hosts publish.
 type PeerWrites struct {
 	Host string
 	// P50 and P90 are percentiles of the voter's newest writes, as in [Writes], rounded to the nearest quarter of an
@@ -69,9 +72,9 @@ func (r PeerWritesReading) young(oldest time.Duration) []PeerWrites {
 	return young
 }
 
-// believed returns the published figures that count. Of two figures, it drops the lower one if that is far below both
+// credible returns the published figures that count. Of two figures, it drops the lower one if that is far below both
 // the higher one and this host's usual time.
-func believed(young []PeerWrites, usual time.Duration) []PeerWrites {
+func credible(young []PeerWrites, usual time.Duration) []PeerWrites {
 	if len(young) != peersFewest || usual == 0 {
 		return young
 	}

@@ -78,8 +78,7 @@ func (e *peerLosses) look(r PeersReading, bad bool) (all []string) {
 		if share := to.over.share(lossFewest); e.limit.beyond(share, bad) {
 			_, sent := to.over.grown()
 			all = append(all, fmt.Sprintf("%.2g %% of %.0f segments that etcd sent to %s were retransmitted in the "+
-				"last "+
-				"five minutes, limit %.10g %%", share, sent, address, e.limit.Enter))
+				"last five minutes, limit %.10g %%", share, sent, address, e.limit.Enter))
 		}
 	}
 	slices.Sort(all)

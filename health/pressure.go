@@ -28,7 +28,7 @@ var checkCPUPressure = advice{
 		"be etcd.",
 	remedy: "check 'top'; move other workloads off this host, or lower their priority",
 	measure: exceeds(waitedFor, waitedFor, func(in Input) Figure { return in.Machine.ProcessorWaited },
-		says("a process waited for a CPU for %.0f %% of the last minute, limit %.0f %%")),
+		withLimit("a process waited for a CPU for %.0f %% of the last minute, limit %.0f %%")),
 }
 
 // checkIOPressure is the check of time in which nothing runs because all processes wait for the disks.
@@ -42,5 +42,5 @@ var checkIOPressure = advice{
 		"etcd's.",
 	remedy: "check 'iostat -x' for the disk and 'iotop' for the writers; move them to another host or another time",
 	measure: exceeds(waitedFor, waitedFor, func(in Input) Figure { return in.Machine.DiskWaited },
-		says("all processes stalled on disk I/O for %.0f %% of the last minute, limit %.0f %%")),
+		withLimit("all processes stalled on disk I/O for %.0f %% of the last minute, limit %.0f %%")),
 }

@@ -40,7 +40,7 @@ var checkThrottling = advice{
 				}
 				return r.figure(map[string]float64{"": n.Value})
 			},
-			says("%.0f thermal throttlings in the last hour, limit %.0f"),
+			withLimit("%.0f thermal throttlings in the last hour, limit %.0f"),
 		)(a, at)
 	},
 }
@@ -52,8 +52,8 @@ var checkMachineChecks = advice{
 	limit:  Limit{Of: "machine checks", Unit: "since the boot"},
 	code:   MachineCheck,
 	title:  "The CPU reported an uncorrectable hardware error.",
-	meaning: "A part, usually memory or a cache, returned wrong data. Whatever used it was lost, possibly a process; " +
-		"the next error may stop the machine.",
+	meaning: "A part, usually memory or a cache, returned wrong data. A process that used the data may have been " +
+		"killed; the next error may stop the machine.",
 	remedy: "find the part with 'ras-mc-ctl --errors' or 'journalctl -k -g mce'; replace it. A reboot clears the " +
 		"finding",
 	measure: lists(0, time.Minute, listed{
@@ -84,7 +84,7 @@ func (in Input) hung() Figure {
 	}
 }
 
-// checkHung is the check of tasks that do not run for minutes.
+// checkHung is the check of tasks that are blocked in the kernel for minutes.
 var checkHung = advice{
 	name: "hung-tasks", component: Machine,
 	source: "/proc/sys/kernel/hung_task_detect_count, or the kernel log, which quorumd-kernel-log.service " +

@@ -36,7 +36,7 @@ func TestAQualifyingRunMustBeWithinEachLimit(t *testing.T) {
 			if fits := b.disk() == OK && b.result.Qualified; fits != run.fits {
 				t.Fatalf("the run passes is %v: %s", fits, b.result.Text)
 			}
-			b.says(run.words)
+			b.hasText(run.words)
 			if !run.fits && (b.result.State != Qualifying || b.result.Code != DiskUnfit) {
 				t.Errorf("it did not pass and is %s %s", b.result.State, b.result.Code)
 			}
@@ -49,7 +49,7 @@ func TestARunThatFailedPassesOnceTheDiskHasRecovered(t *testing.T) {
 	b := newBench(t, DefaultThresholds())
 	b.each(time.Second, ms)
 	b.burst(1234, 48*ms)
-	b.says("1234 of 3000 WAL-like writes measured, fsync p99 48 ms so far, limit 10 ms")
+	b.hasText("1234 of 3000 WAL-like writes measured, fsync p99 48 ms so far, limit 10 ms")
 	if f := b.result.Figures; f.QualifyDone != 1234 || f.QualifyNeed != 3000 {
 		t.Errorf("progress is %d of %d", f.QualifyDone, f.QualifyNeed)
 	}
@@ -70,7 +70,7 @@ func TestARunWithSlowLastWritesDoesNotPass(t *testing.T) {
 	b.burst(2989, ms)
 	b.burst(11, 11*ms) // p99 of all is 1 ms, yet the latest are a sign of WARM
 	b.want(Qualifying)
-	b.says("11 of the last 300 writes took longer than 10 ms, limit 10")
+	b.hasText("11 of the last 300 writes took longer than 10 ms, limit 10")
 	b.burst(300, ms)
 	b.want(OK)
 }
@@ -84,7 +84,7 @@ func TestContaminatedSamplesDoNotCountInTheRun(t *testing.T) {
 		b.contaminated(LaneWAL, ms)
 	}
 	b.look()
-	b.says("1000 of 3000 WAL-like writes measured, fsync p99 1 ms so far, limit 10 ms; 310 discarded because of " +
+	b.hasText("1000 of 3000 WAL-like writes measured, fsync p99 1 ms so far, limit 10 ms; 310 discarded because of " +
 		"CPU starvation")
 }
 
@@ -93,7 +93,7 @@ func TestTheDirectLaneAloneDoesNotQualify(t *testing.T) {
 	b := newBench(t, DefaultThresholds())
 	b.pass(5000*time.Second, ms)
 	b.want(Qualifying)
-	b.says("0 of 3000")
+	b.hasText("0 of 3000")
 }
 
 func TestQualifiedOutlastsWarmAndNothingElse(t *testing.T) {

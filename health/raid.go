@@ -35,7 +35,7 @@ type Array struct {
 var checkRAID = advice{
 	name: "raid", component: Disk,
 	source: "degraded, array_state and sync_action of the RAID arrays under etcd's data (md)",
-	limit:  Limit{Of: "missing member devices", Unit: "in an array"},
+	limit:  Limit{Of: "missing member devices of an array", Unit: "devices"},
 	code:   RAIDDegraded,
 	title:  "A RAID array under etcd's data is degraded.",
 	meaning: "Unless the finding says that the array has failed, no data is lost. The next drive failure " +
@@ -60,7 +60,7 @@ var checkRAID = advice{
 var checkResync = advice{
 	name: "resync", component: Disk, behind: []string{"raid"},
 	source: "sync_action of the RAID arrays under etcd's data (md); a check or repair does not count",
-	limit:  Limit{Of: "resyncing arrays", Unit: "for 1 min"},
+	limit:  Limit{Of: "arrays that resync for 1 min or longer", Unit: "arrays"},
 	code:   RAIDResyncing,
 	title:  "A RAID array under etcd's data is resyncing.",
 	meaning: "The host went down without stopping the array, or the array is new or being reshaped. Until " +

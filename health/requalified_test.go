@@ -25,7 +25,7 @@ func TestAFailedDiskRecoversByACleanRunAndARestartOfEtcd(t *testing.T) {
 	b := failedNow(t)
 	b.burst(3000, ms)
 	b.want(Failed)
-	b.says("3000 of 3000 writes without an error so far; etcd has not been restarted since the error")
+	b.hasText("3000 of 3000 writes without an error so far; etcd has not been restarted since the error")
 	b.etcd.Process.Started = b.now
 	b.burst(1, ms)
 	b.want(OK)

@@ -35,6 +35,6 @@ var checkRetransmissions = advice{
 				return Figure{Absent: s.Absent}
 			}
 			return Figure{Value: w.share(resentFewest), Known: true}
-		}, says("%.2g %% of the segments of the last five minutes were retransmitted, limit %.0f %%"))(a, at)
+		}, withLimit("%.2g %% of the segments of the last five minutes were retransmitted, limit %.0f %%"))(a, at)
 	},
 }

@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// show formats a duration with three digits: 850 µs, 2.13 ms, 48 ms, 1.3 s, 34 s, 15 min.
+// show formats a duration with up to three digits: 850 µs, 2.13 ms, 48 ms, 1.3 s, 34 s, 15 min.
 func show(d time.Duration) string {
 	if d == 0 {
 		return "0 s"

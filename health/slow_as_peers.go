@@ -15,7 +15,7 @@ func declareSlowAsPeers(t Thresholds, c *comparison) declaration {
 		name: "slow-as-peers", component: Disk,
 		source: "the comparison of the check " + slowerName,
 		limit: Limit{
-			Of: "one write in a hundred", Unit: "s", Enter: t.FsyncWarm.Seconds(), Leave: t.FsyncWarm.Seconds(),
+			Of: "p99 of the writes", Unit: "s", Enter: t.FsyncWarm.Seconds(), Leave: t.FsyncWarm.Seconds(),
 		},
 		code:  DiskSlowAsPeers,
 		title: "The disk is slower than recommended for etcd, but no slower than usual or than other voters' disks.",
@@ -23,14 +23,16 @@ func declareSlowAsPeers(t Thresholds, c *comparison) declaration {
 			"writes take as long. Another leader would not be faster.",
 		remedy: "check the load of the cluster and of the storage that the voters share; use faster disks",
 		measure: func(a advice, at *track) evidence {
-			return &slowAsPeers{spell: spell{code: a.code, track: at, wellFor: t.pace().settle}, compared: c, limits: t}
+			return &slowAsPeers{
+				hysteresis: hysteresis{code: a.code, track: at, wellFor: t.pace().settle}, compared: c, limits: t,
+			}
 		},
 	}.declare()
 }
 
 type slowAsPeers struct {
 	plain
-	spell
+	hysteresis
 
 	limits   Thresholds
 	compared *comparison
@@ -44,7 +46,7 @@ func (s *slowAsPeers) read(in Input) {
 	if s.excused {
 		text = s.present()
 	}
-	s.see(in.Now, s.excused, !s.excused, text)
+	s.record(in.Now, s.excused, !s.excused, text)
 }
 
 func (s *slowAsPeers) absent() string { return s.compared.absent() }

@@ -14,6 +14,9 @@ import (
 // write time or this disk's own in the last week, whichever is longer. A workload that slows all voters down is not
 // this disk's fault, and neither is a disk that has always been slower. The rules and texts are in slower_rules.go.
 //
+// A rung is a multiple of the usual time, and a spell is a period in which writes took at least a rung times the usual
+// time: see [History]. A slow episode is a group of writes over [Thresholds.FsyncSlow].
+//
 // Normally no voter publishes its write time. A host whose writes take longer than its own past explains asks the other
 // voters to do so.
 type comparison struct {
@@ -29,7 +32,7 @@ type comparison struct {
 	wall     time.Time
 	peers    PeerWritesReading
 	young    []PeerWrites // recent figures published by the other voters
-	counting []PeerWrites // the part of young that counts: see believed
+	counting []PeerWrites // the part of young that counts: see credible
 
 	recent   samples // judged samples within pace.span
 	p50, p90 time.Duration
@@ -72,10 +75,10 @@ type climb struct {
 	rung  int
 	since time.Duration // when the climb began, moved forward by gaps without samples; 0 if writes are faster
 	began time.Time
-	gap   time.Duration // how long samples have been missing
+	gap   time.Duration // how long too few samples have been available
 
-	habit     time.Duration // how long the history explains such a spell at this hour
-	habitHour int           // hour of the day of habit, plus one; 0: not looked up yet
+	habit     time.Duration // duration up to which the history explains a spell of this rung at this hour
+	habitHour int           // hour of the day of habit, plus one; 0 if habit is not cached
 }
 
 // comparisonPace holds the durations that a comparison uses.
@@ -93,7 +96,7 @@ type comparisonPace struct {
 	tails      time.Duration // span in which slow episodes are counted
 	tailsWell  time.Duration // how long no slow write may occur before the finding ends
 	episode    time.Duration // slow writes that are closer together count as one episode
-	scale      float64
+	scale      float64       // 1 for a window of 300 samples or more, otherwise window/300
 }
 
 const (
@@ -110,8 +113,8 @@ const (
 	// habitTimes multiplies the longest spell at this hour in the last week: the history explains no spell that lasts
 	// longer than the product.
 	habitTimes = 1.5
-	// There are too many slow episodes if there are at least tailsFewest, and tailsTimes as many as the other voters
-	// have and as usual.
+	// There are too many slow episodes if there are at least tailsFewest, and at least tailsTimes as many as on the
+	// other voters and as usual.
 	tailsFewest, tailsTimes = 8, 4
 	tailsKept               = 128
 	// agreedLongest is how long the other voters' answers count while the disk stays about as fast as it was then.
@@ -168,7 +171,7 @@ func (c *comparison) observe(in Input) {
 	c.elapsed = in.Now - c.now
 	c.now, c.wall, c.peers = in.Now, in.Wall, in.Peers
 	c.young = in.Peers.young(peersOldest)
-	c.counting = believed(c.young, c.usual)
+	c.counting = credible(c.young, c.usual)
 	if c.disk.State == Qualifying {
 		c.forget() // the bursts of a qualifying run are not comparable with writes at rest
 	} else {
@@ -188,7 +191,7 @@ func (c *comparison) observe(in Input) {
 	c.learn(in.Devices)
 }
 
-// forget drops the recent samples.
+// forget drops the recent samples and slow episodes.
 func (c *comparison) forget() {
 	c.recent, c.p50, c.p90 = nil, 0, 0
 	c.episodes = nil
@@ -266,12 +269,12 @@ func (r *climb) follow(c *comparison) {
 		r.since, r.began = c.now, c.wall
 	case r.since != 0 && c.times < climbStays*begins:
 		lasted := c.now - r.since
-		// If writes are still slow for this disk's own past, the climb ended only because the other voters became slow,
-		// too. That reveals no habit of this disk.
+		// If writes are still slow compared with this disk's own past, the climb ended only because the other voters
+		// became slow, too. That shows no habit of this disk.
 		unproven := float64(c.p50) >= climbStays*begins*float64(c.usual)
 		switch {
 		case unproven:
-		case !c.ill() && lasted < r.needs(c):
+		case !c.slowWritesFound() && lasted < r.needs(c):
 			c.history.AddSpell(r.began, r.rung, lasted)
 		default:
 			c.history.AddFound(r.began, r.rung, lasted)
@@ -298,8 +301,8 @@ func (r *climb) needs(c *comparison) time.Duration {
 	return max(hold, r.explained(c))
 }
 
-// explained returns how long a spell the disk's habits explain, at the hour in which this one began. It caches the
-// result, which changes only with that hour or the history.
+// explained returns the duration up to which the history explains a spell at the hour in which the climb began. It
+// caches the result, which changes only with that hour or the history.
 func (r *climb) explained(c *comparison) time.Duration {
 	began := c.wall
 	if r.since != 0 {
@@ -337,7 +340,7 @@ func (c *comparison) climbing() bool {
 	return slices.ContainsFunc(c.climbs, func(r climb) bool { return r.since != 0 })
 }
 
-// asksBefore returns how long before a finding the other voters are asked.
+// asksBefore returns how long before a finding this host asks the other voters.
 func (c *comparison) asksBefore(rung int) time.Duration {
 	return min(c.pace.asks, 2*c.pace.hold(rung)/3)
 }
@@ -362,7 +365,8 @@ func (c *comparison) ask() {
 	}
 }
 
-// tailing reports whether there are too many slow episodes, compared with the given number and with the usual number.
+// tailing reports whether there are too many slow episodes, compared with the usual number and with the given number of
+// the other voters.
 func (c *comparison) tailing(others int) bool {
 	n := len(c.episodes)
 	return n >= tailsFewest && n >= tailsTimes*others &&
@@ -374,9 +378,9 @@ func (c *comparison) othersTails() int {
 	return lowerMedian(c.counting, func(p PeerWrites) int { return p.Tails })
 }
 
-// ill reports whether there is a finding about slow writes. If so, its writes and its spells do not count as usual,
-// because a fault must not become the disk's habit.
-func (c *comparison) ill() bool {
+// slowWritesFound reports whether there is a finding about slow writes. While there is one, writes and spells are not
+// learned as usual, because a fault must not become a habit of the disk.
+func (c *comparison) slowWritesFound() bool {
 	return c.track.State == Warm || c.disk.State == Slow || c.disk.State == Stalled || c.disk.State == Failed
 }
 
@@ -392,7 +396,7 @@ func (c *comparison) learn(devices DevicesReading) {
 	c.learned()
 	c.minuteAt = c.now
 	// Learn nothing shortly before a finding, because the current writes may cause it.
-	if c.p50 > 0 && !c.ill() && c.highest(c.asksBefore) == nil {
+	if c.p50 > 0 && !c.slowWritesFound() && c.highest(c.asksBefore) == nil {
 		c.history.Add(c.wall, c.p50, c.p90)
 	}
 	c.remember()
@@ -404,7 +408,7 @@ func (c *comparison) remember() {
 	c.usual90, _ = c.history.P90()
 }
 
-// identify starts an empty history if the disks have been replaced.
+// identify replaces the history by an empty one if the disks have been replaced.
 func (c *comparison) identify(devices DevicesReading) {
 	if len(devices.Chain) == 0 {
 		return
@@ -415,12 +419,12 @@ func (c *comparison) identify(devices DevicesReading) {
 }
 
 func (c *comparison) learnTail() {
-	if !c.ill() && !c.tailing(0) {
+	if !c.slowWritesFound() && !c.tailing(0) {
 		c.history.AddTail(c.wall)
 	}
 }
 
-// report adds how long writes take, and whether this host asks.
+// report adds how long writes take, and whether this host asks the other voters.
 func (c *comparison) report(v *Assessment) {
 	v.Writes.P50, v.Writes.P90, v.Writes.Tails = c.p50, c.p90, len(c.episodes)
 	v.Writes.LeastP90 = min(v.Writes.LeastP90, c.p90)

@@ -34,8 +34,8 @@ func (c *comparison) disagrees() (disagrees, pending bool) {
 	return false, c.now-c.doubtSince < c.pace.doubts+c.pace.answers/2
 }
 
-// likeLastWeek reports whether the disk is as fast as in the last week, even in the slowest tenth of its writes. Then
-// its writes exceed the limit because they always have, and this host asks no other voter.
+// likeLastWeek reports whether the disk is as fast as in the last week, even in the slowest tenth of its writes. In
+// that case its writes have always exceeded the limit, and this host does not ask the other voters.
 func (c *comparison) likeLastWeek() bool {
 	return !c.climbing() && !c.history.Young() && c.p90 > 0 && c.p90 < agreedWithin*c.usual90
 }
@@ -46,8 +46,8 @@ func (c *comparison) asUsual(p90 time.Duration) bool {
 		p90 < agreedWithin*c.usual90
 }
 
-// explain records whether the writes are slow in a way that is usual at this hour, and until when they were. A usual
-// spell also explains its slow writes after it has ended.
+// explain records whether the current spell is usual at this hour, and until when there was such a spell. A usual spell
+// also explains its slow writes after it has ended.
 func (c *comparison) explain() {
 	climbs := c.climbing()
 	switch habitual := climbs && !c.beyondHabit(0); {
@@ -82,8 +82,8 @@ func (c *comparison) agreed() bool {
 	return c.p90 < time.Duration(agreedWithin*habit)*c.agreedP90
 }
 
-// agree records whether the other voters' answers confirm that the disk is as fast as theirs. An agreement needs
-// answers for as long as a difference does, because the first answers may match by chance.
+// agree records whether the other voters' answers show that the disk is as fast as theirs. Like a difference, an
+// agreement needs answers for pace.wide, because the first answers may match by chance.
 func (c *comparison) agree() {
 	switch {
 	case !c.answered() || c.p50 == 0:

@@ -19,8 +19,8 @@ func declareSlower(c *comparison) declaration {
 	return declaration{
 		Check: Check{
 			Name: slowerName, Component: Disk, Gates: Joins | Leadership,
-			Source: "the probe's writes, those of the other voters as they publish them when asked, and the last " +
-				"week's",
+			Source: "the durations of the probe's writes, now and in the last week, and those that the other voters " +
+				"publish on request",
 			Limits: []Limit{
 				{Of: "median write time, as a multiple of the usual time", Unit: "×", Enter: 2, Leave: 2 / leaveBy},
 				{Of: "slow episodes in two hours", Unit: "", Enter: tailsFewest - 1, Leave: 0},
@@ -49,8 +49,8 @@ func (c *comparison) transitions() []rule {
 		{
 			[]State{OK},
 			Warm, DiskSlowerThanPeers,
-			fmt.Sprintf("the median of the last %s's writes has been 8 times the usual for %s, 6 times for %s, 3 "+
-				"times for %s or twice for %s, and 1.5 times as long as any such spell at this hour in the last week",
+			fmt.Sprintf("the median of the writes of the last %s has been 8 times the usual time for %s, 6 times for "+
+				"%s, 3 times for %s or twice for %s, and for 1.5 times as long as ever at this hour in the last week",
 				show(c.pace.span), show(c.pace.hold(8)), show(c.pace.hold(6)), show(c.pace.hold(3)),
 				show(c.pace.hold(2))),
 			when(c.exceeds, c.measured), false,
@@ -138,8 +138,8 @@ func (c *comparison) measured() string {
 	return text + "; at this hour that did not happen in the last week"
 }
 
-// timesOthers returns how many times as long as the other voters' this disk's writes take, as text; empty if they have
-// published no times.
+// timesOthers returns, as text, the median of this disk as a multiple of the other voters'; empty if too few of them
+// have published one.
 func (c *comparison) timesOthers() string {
 	others := c.others()
 	if others == 0 {

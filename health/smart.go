@@ -41,17 +41,16 @@ func warnings() []string {
 	}
 }
 
-// checkFailing is the check of what drives report about themselves. It only advises: drives that report failure may run
-// for another year, and a quarter of those that fail never reported it. The probe detects failures that would affect
-// etcd.
+// checkFailing is the check of what drives report about themselves. It only advises, because drives that report failure
+// may run for another year, and a quarter of the drives that fail do not report it beforehand. The probe detects
+// failures that would affect etcd.
 var checkFailing = advice{
 	name: "smart", component: Machine,
-	source: smartSource,
-	limit:  Limit{Of: "critical warnings or failed self-assessments", Unit: "of any drive"},
-	code:   DriveFailing,
-	title:  "A drive reports that it is failing.",
-	meaning: "The drive reports failure or a critical warning, and fails more often than drives that do " +
-		"not.",
+	source:  smartSource,
+	limit:   Limit{Of: "drives with a critical warning or a failed self-assessment", Unit: "drives"},
+	code:    DriveFailing,
+	title:   "A drive reports that it is failing.",
+	meaning: "The drive reports failure or a critical warning. Such drives fail more often than others.",
 	remedy: "check 'smartctl -x /dev/NAME'; take the host down with 'quorumctl maintenance on --reason …' " +
 		"and replace the drive",
 	measure: func(a advice, at *track) evidence {
@@ -82,7 +81,8 @@ func etcdDrives(in Input) (all []Drive, why string) {
 	return all, ""
 }
 
-// reporting selects the same drives, provided that one of them reports what is needed. none says that none does.
+// reporting selects the same drives, provided that one of them reports what is needed. none is the reason if no drive
+// reports it.
 func reporting(of drives, reports func(Drive) bool, none string) drives {
 	return func(in Input) ([]Drive, string) {
 		all, why := of(in)
@@ -108,13 +108,13 @@ func (in Input) holdsData(drive Drive) bool {
 	return false
 }
 
-// is reports whether the drive is this device of the kernel. An NVMe drive reports as its controller.
+// is reports whether the drive is this device of the kernel. An NVMe drive has the name of its controller.
 func (d Drive) is(device Device) bool {
 	return device.Leaf() && (device.Name == d.Name || slices.Contains(device.AttachedTo, d.Name))
 }
 
 // eachDrive returns the evidence of a check that lists the selected drives for which look returns a text. A drive that
-// no longer answers keeps its last text, because silence is not a recovery.
+// no longer responds keeps its last text, because missing data is no recovery.
 func eachDrive(bad, well string, of drives, look func(Input, Drive) string) listed {
 	last := map[string]string{}
 	return listed{
@@ -159,10 +159,10 @@ func silentDrives(in Input) (all []string) {
 	return all
 }
 
-// silence is why a drive reports nothing.
+// silence returns why the drive reports nothing.
 func (d Drive) silence() string { return d.Name + ": " + d.Absent }
 
-// failing describes every failure and critical warning that a drive reports.
+// failing describes every failure and critical warning that a drive reports; empty if there is none.
 func failing(in Input, d Drive) string {
 	reported := d.Warnings &^ warningHeat
 	if in.holdsData(d) {
@@ -207,7 +207,7 @@ var checkWear = advice{
 	},
 }
 
-// worn describes how worn a drive is.
+// worn describes how worn a drive is; empty if it is not worn out.
 func worn(_ Input, d Drive) string {
 	switch {
 	case d.Spare != nil && d.SpareLimit != nil && *d.Spare < *d.SpareLimit:

@@ -13,8 +13,8 @@ import (
 	"time"
 )
 
-// ErrOtherBoot means that a snapshot is from before the last boot. Its times are meaningless now. This is also how a
-// reboot clears FAILED.
+// ErrOtherBoot means that a snapshot is from before the last boot, so its times are meaningless. For the same reason, a
+// reboot ends FAILED.
 var ErrOtherBoot = errors.New("it is from before the last boot")
 
 var errImpossible = errors.New("it has impossible times")
@@ -175,7 +175,7 @@ func (j *Judge) recall(s snapshot, now time.Duration) error {
 			return r.to == was.State && r.code == was.Code
 		})
 		if !reached {
-			return fmt.Errorf("it has %s %q for %s", was.State, was.Code, c.Name)
+			return fmt.Errorf("it has the impossible state %s %q of %s", was.State, was.Code, c.Name)
 		}
 		*c.track = was
 		if memory, kept := s.of(c.Name); kept {

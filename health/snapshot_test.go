@@ -36,7 +36,7 @@ func TestARestartKeepsTheStateAndWhatBindsIt(t *testing.T) {
 		t.Errorf("a qualified disk came back as %s, qualified %v: %s", b.result.State, b.result.Qualified,
 			b.result.Text)
 	}
-	b.says("no sample since the agent started")
+	b.hasText("no sample since the agent started")
 	b.each(5*time.Second, ms)
 	b.want(OK)
 }
@@ -88,7 +88,7 @@ func TestARestartDoesNotClearFailed(t *testing.T) {
 	b.restart(24*time.Hour, DefaultThresholds())
 	b.each(time.Hour, ms)
 	b.want(Failed)
-	b.says("wal write+sync: input/output error")
+	b.hasText("wal write+sync: input/output error")
 }
 
 func TestAPauseTooLongForTheDataMakesItUnknown(t *testing.T) {

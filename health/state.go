@@ -12,7 +12,8 @@ import (
 // State is the health state of one check or of the machine. The zero value is Unknown.
 type State uint8
 
-// The states, from entering service to leaving it; [Worst] defines which is worse.
+// The states, in the order from before the first join to the failure of the machine. [State.WorseThan] defines which
+// state is worse.
 const (
 	Unknown    State = iota // no recent data: neither healthy nor failed
 	Qualifying              // in its qualifying run before the first join

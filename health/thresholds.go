@@ -15,9 +15,9 @@ type Thresholds struct {
 	// QualifySamples is how many writes of the WAL lane a qualifying run needs. 3000 clean writes are the fewest that
 	// show, at 95 %, that at most one in a thousand is slow.
 	QualifySamples int
-	// Window is how many judged samples a decision is based on, at least 20. 300 clean samples are the fewest that
-	// show, at 95 %, that at most 1 % are slow. A window below 300 shortens the times that are not settings in
-	// proportion.
+	// Window is how many judged samples, which are not contaminated, a decision is based on; at least 20. 300 clean
+	// samples are the fewest that show, at 95 %, that at most 1 % are slow. A window below 300 shortens the times that
+	// are not settings in proportion.
 	Window int
 
 	// FsyncWarm is the limit of the 99th percentile: 10 ms in etcd's guide.
@@ -32,8 +32,8 @@ type Thresholds struct {
 	// NVMe or SCSI device.
 	Fail time.Duration
 
-	// Starved is the percentage of a minute's samples spoiled by CPU starvation above which there is a finding about
-	// CPU starvation. From 1 to 100; 100 turns that finding off.
+	// Starved is the percentage of a minute's samples contaminated by CPU starvation above which there is a finding
+	// about CPU starvation. From 1 to 100; 100 turns that finding off.
 	Starved int
 
 	// MinFree is how many bytes must be free.
@@ -66,8 +66,7 @@ func (t Thresholds) check() error {
 	}
 	if t.QualifySamples < t.Window {
 		wrong = append(wrong, fmt.Errorf("qualifySamples is %d, but window is %d; make qualifySamples at "+
-			"least as large",
-			t.QualifySamples, t.Window))
+			"least as large", t.QualifySamples, t.Window))
 	}
 	limits := []struct {
 		name  string
@@ -134,7 +133,7 @@ func (t Thresholds) pace() pace {
 		newest:   scaled(20 * time.Second),
 		clean:    scaled(15 * time.Minute),
 		calm:     max(scaled(15*time.Second), 3*t.DirectInterval),
-		// long enough not to count a probe that waits for a CPU as silent
+		// long enough that a probe that waits for a CPU does not count as silent
 		silent:   max(3*t.DirectInterval+t.Stall, 5*time.Second),
 		unjudged: max(scaled(5*time.Minute), 10*t.DirectInterval),
 	}

@@ -7,7 +7,7 @@ package health
 const DriveThrottled Code = "DRIVE_THROTTLED"
 
 // checkThrottled is the check of the time that the drives under etcd's data spent above their temperature limits.
-// Unlike checkHeat it finds what happened between two readings. The minutes at the first reading are ignored.
+// Unlike checkHeat it also detects heat between two readings. The minutes at the first reading are ignored.
 var checkThrottled = advice{
 	name: "drive-throttling", component: Machine, behind: []string{"smart"},
 	source: "warning and critical temperature time of NVMe drives, from " + smartSource,

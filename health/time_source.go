@@ -24,7 +24,7 @@ type TimeSource struct {
 	Known bool
 	// Absent is why the time source is unknown, as a stable text.
 	Absent string
-	// Synchronised means that chronyd follows a clock, and Own that it is the machine's own clock.
+	// Synchronised means that chronyd follows a time source, and Own that this is the machine's own clock.
 	Synchronised, Own bool
 	// SinceUpdate is how long ago chronyd last corrected the clock after an answer of a source.
 	SinceUpdate time.Duration
@@ -55,8 +55,8 @@ var checkTimeSource = advice{
 	},
 	code:  ClockNoSource,
 	title: "chrony has no time source.",
-	meaning: "No time server that it trusts has answered for a while. The clock runs free and drifts from the other " +
-		"hosts; etcd leases do not depend on it.",
+	meaning: "No acceptable time server has answered for a while. The clock runs free and drifts from those of " +
+		"other hosts; etcd leases do not depend on it.",
 	remedy: "check 'chronyc sources -v' and 'chronyc ntpdata'; make its servers reachable (UDP port 123), or " +
 		"configure others in chrony.conf",
 	measure: lists(sourceFor, sourceWellFor, listed{

@@ -17,7 +17,7 @@ const DriveWearsOut Code = "DRIVE_WEARS_OUT"
 const (
 	wearAdvises = 90      // days of operation until the rated endurance is used up
 	wearSpan    = 30 * 24 // power-on hours
-	wearShort   = 3 * 24  // power-on hours; steps within less time are rather a correction by the drive
+	wearShort   = 3 * 24  // power-on hours; more steps in less time are likely a correction by the drive
 	// wearSteps is how many steps of the used percentage a rate needs after the first one, which begins the
 	// measurement.
 	wearSteps = 3
@@ -38,8 +38,8 @@ type WearStep struct {
 	Used  int `json:"used"`
 }
 
-// declareWearOut declares the check of how fast the drives under etcd's data wear. It learns in the history of the
-// disk, because a month is longer than a host usually runs without a reboot.
+// declareWearOut declares the check of how fast the drives under etcd's data wear. It keeps the past wear in [History],
+// because a month is longer than a host usually runs without a reboot.
 func declareWearOut(c *comparison) declaration {
 	return advice{
 		name: "wear-out", component: Machine, behind: []string{"smart", "drive-wear"},
@@ -50,8 +50,8 @@ func declareWearOut(c *comparison) declaration {
 		},
 		code:  DriveWearsOut,
 		title: "A drive under etcd's data wears out within months.",
-		meaning: "At the present rate its rated endurance is used up soon. A drive may outlast it, but may also " +
-			"reject writes at any time after it.",
+		meaning: "At the present rate its rated endurance is used up soon. Afterwards the drive may work for long, " +
+			"but it may also reject writes at any time.",
 		remedy: "plan its replacement; 'iotop -ao' shows which programs write, and 'smartctl -A /dev/NAME' how " +
 			"worn it is",
 		measure: func(a advice, at *track) evidence {
@@ -100,7 +100,7 @@ func (h *History) wear(d Drive, present []Drive) *DriveWear {
 	return &h.Wear[i]
 }
 
-// add records a reading. If a value has fallen, the drive was reset, and its past means nothing.
+// add records a reading. If a value has fallen, the drive was reset, and add discards its past.
 func (w *DriveWear) add(hours, used int) {
 	n := len(w.Steps)
 	if used < w.Used || n > 0 && hours < w.Steps[n-1].Hours {
@@ -113,8 +113,8 @@ func (w *DriveWear) add(hours, used int) {
 	w.Steps = w.Steps[max(0, len(w.Steps)-wearKept):]
 }
 
-// wearsOut describes a drive whose rated endurance will be used up soon. The rate counts from the first step, because
-// only then the exact percentage is known, and until now, so that it falls if nothing more is written.
+// wearsOut describes a drive whose rated endurance will be used up soon; empty otherwise. The rate is measured from the
+// first step, when the exact percentage was known, to now, so that it falls while the drive does not wear.
 func (w *DriveWear) wearsOut(hours int) string {
 	if len(w.Steps) <= wearSteps || w.Used >= usedMost {
 		return ""
@@ -136,12 +136,12 @@ func (w *DriveWear) wearsOut(hours int) string {
 // check returns an error if the numbers are impossible.
 func (w *DriveWear) check() error {
 	if len(w.Drive) > diskMost || len(w.Steps) > wearKept || w.Used < 0 || w.Used > 255 {
-		return errors.New("it has an impossible wear of a drive")
+		return errors.New("it has impossible wear data of a drive")
 	}
 	last := WearStep{}
 	for _, s := range w.Steps {
 		if s.Hours < last.Hours || s.Used <= last.Used || s.Used > w.Used {
-			return errors.New("it has impossible steps of a drive's wear")
+			return errors.New("it has impossible wear steps of a drive")
 		}
 		last = s
 	}

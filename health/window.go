@@ -71,8 +71,8 @@ func (r *risen) figure(now map[string]float64) Figure {
 	return Figure{Value: r.by, Known: true}
 }
 
-// share returns the growth of the part as a percentage of the growth of the whole. The whole counts as at least fewest,
-// so that a single event among a few does not weigh too much.
+// share returns the growth of the part as a percentage of the growth of the whole. A whole below fewest counts as
+// fewest, so that a single event among a few does not weigh too much.
 func (w *window) share(fewest float64) float64 {
 	of, among := w.grown()
 	return 100 * of / max(among, fewest)

@@ -13,12 +13,14 @@ import (
 )
 
 // History is what a host has learned about its own writes in the last days: how long they usually take, and for how
-// long they have been slower, by the hour of the day; and how fast the drives wear. Unlike a [Judge.Snapshot] it stays
-// valid after a reboot, so the caller keeps it in a directory that survives reboots. The zero value is an empty
-// history.
+// long they have been slower, by the hour of the day. It also contains how fast the drives wear. Unlike a
+// [Judge.Snapshot] it stays valid after a reboot, so the caller keeps it in a directory that survives reboots. The zero
+// value is an empty history.
 //
-// It does not rely on a correct clock: a day ends only when the wall clock shows another date and the day has enough
-// measurements. So a clock that jumps neither discards days nor adds empty ones.
+// A spell is a period in which writes took at least a multiple of the usual time: see [Rungs].
+//
+// A history does not rely on a correct clock: a day ends only when the wall clock shows another date and the day has
+// enough measurements. So a clock that jumps neither discards days nor adds empty ones.
 type History struct {
 	Version int `json:"version"`
 	// Disks are the identities of the disks that the history is about; empty if unknown.
@@ -39,8 +41,8 @@ type Day struct {
 	Tenths map[int]int `json:"tenths,omitempty"`
 	// Spells contains the longest spell in seconds, by the hour in UTC in which it began and by its rung: see [Rungs].
 	Spells map[int]map[int]int `json:"spells,omitempty"`
-	// Found contains the same for spells that were a finding and ended by themselves. They are a habit only if they
-	// recur: see scheduled.
+	// Found contains the same for spells that were a finding and ended by themselves. They are a habit of the disk only
+	// if they recur: see scheduled.
 	Found map[int]map[int]int `json:"found,omitempty"`
 	// Slow contains the longest time in seconds for which the disk was SLOW before it became fast again by itself, by
 	// the hour in UTC in which it became SLOW.
@@ -82,7 +84,7 @@ func Rungs() []int { return []int{2, 3, 4, 6, 8, 12, 16, 24, highestRung} }
 const (
 	// highestRung is the highest multiple that a habit may reach: no past explains clearly slower writes.
 	highestRung = 32
-	// habitualMost is the time from which no past explains that the slowest tenth of the writes takes so long.
+	// habitualMost bounds the 90th percentile of the writes that the past can explain.
 	habitualMost = 500 * time.Millisecond
 )
 
@@ -133,7 +135,7 @@ func addSpell(to *map[int]map[int]int, began time.Time, rung int, lasted time.Du
 	(*to)[hour][rung] = max((*to)[hour][rung], seconds)
 }
 
-// AddSlow adds a spell in which the disk was SLOW and became fast again by itself.
+// AddSlow adds a period in which the disk was SLOW and became fast again by itself.
 func (h *History) AddSlow(began time.Time, lasted time.Duration) {
 	if began.IsZero() || lasted <= 0 || lasted > scheduleLongest {
 		return
@@ -287,10 +289,10 @@ func (h *History) UsualTails(in time.Duration) float64 {
 	return float64(tails) * in.Minutes() / float64(max(minutes, historyReady))
 }
 
-// Young reports whether the history is too short to know the habits of a whole week.
+// Young reports whether the history covers less than a whole week.
 func (h *History) Young() bool { return len(h.Days) < HistoryDays }
 
-// today returns the day to which a measurement belongs.
+// today returns the day to which a measurement belongs, and begins a new day if necessary.
 func (h *History) today(at time.Time) *Day {
 	date := at.Unix() / (24 * 3600)
 	if n := len(h.Days); n == 0 || h.Days[n-1].Date != date && h.Days[n-1].measured() >= dayFewest {

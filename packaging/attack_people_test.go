@@ -43,16 +43,16 @@ func attackFromAdminGroup(t *testing.T, h *host) {
 		"systemctl --no-ask-password stop quorumd", "systemctl --no-ask-password start quorumd-hooks@before.service",
 		`/pk/load order "{\"word\":\"stop\",\"agent\":\"quorumd\"}"`,
 		"/usr/bin/quorumd runas /run/quorumd-runas.sock quorumd move-data-aside /var/lib/etcd/default \"\"",
-		// programs that are not root's, by every name that leads to them
+		// programs that do not belong to root, by every path that leads to them
 		"quorumctl rollout start command ../../../../tmp/evil/run --yes --reason x",
 		"quorumctl rollout start command /tmp/evil/run --yes --reason x",
 		"quorumctl rollout start command .. --yes --reason x",
 		"quorumctl rollout start command run --yes --reason x",
 		"quorumctl cycle --command ../../../../tmp/evil/run --reason x",
-		// a recovery while the cluster is healthy, from an invented plan and from a file of another user
+		// a recovery while the cluster is healthy, from an invented plan and from files of other users
 		"echo {} >/tmp/p && quorumctl recover apply /tmp/p",
 		"quorumctl recover apply /etc/shadow", "quorumctl recover apply /dev/zero",
-		// a restore from a file of the attacker's
+		// a restore from the attacker's file
 		"quorumctl recover plan --from-snapshot /tmp/evil/run --cluster prod --out /etc/quorumd/plan.json /dev/null",
 	} {
 		if out, err := h.try("cd /tmp && timeout 30 " + anna + "sh -c '" + script + "'"); err == nil {
@@ -65,7 +65,7 @@ func attackFromAdminGroup(t *testing.T, h *host) {
 	said := "$(touch /root-was-here1) `touch /root-was-here2`; touch /root-was-here3\nLD_PRELOAD=/tmp/evil/x.so"
 	h.run(`printf '%s' '` + said + `' >/tmp/reason`)
 	if out, err := h.try(anna + `sh -c 'quorumctl cycle --reason "$(cat /tmp/reason)"'`); err != nil {
-		t.Logf("the restart: %s", out) // a line break in it may be refused, too
+		t.Logf("the restart: %s", out) // the line break in the reason may also be refused
 	}
 	h.waitUntil(2*time.Minute, "the host is a voter again", func() bool {
 		out, _ := h.try("quorumctl status")
@@ -94,7 +94,7 @@ func attackListeners(t *testing.T, h *host) {
 		})
 	}
 	served("its start")
-	// 23790, 9380 and 9379, on the loopback alone: /proc/net/tcp shows them in hexadecimal
+	// 23790, 9380 and 9379, on the loopback interface alone; /proc/net/tcp shows the ports in hexadecimal
 	if open := h.run("cat /proc/net/tcp /proc/net/tcp6 | awk '$4 == \"0A\" {print $2}' | grep -E " +
 		"':(5CEE|24A4|24A3)$' | grep -v '^0100007F:' || :"); open != "" {
 		t.Errorf("other machines may connect to %s", open)
@@ -108,7 +108,7 @@ func attackListeners(t *testing.T, h *host) {
 		"mkfifo voters.json", "ln -s /etc/shadow voters.json", "mkdir voters.json", "ln -s voters.json voters.json",
 		"head -c 300000000 /dev/zero >voters.json", "echo [] >voters.json",
 	} {
-		h.run("systemctl kill -s STOP quorumd") // otherwise it writes the list again at once
+		h.run("systemctl kill -s STOP quorumd") // otherwise quorumd immediately writes the list again
 		h.run(attacker + "sh -c 'cd /run/quorumd && rm -rf voters.json && " + lay + "'")
 		served(lay)
 		h.run(attacker + "rm -rf /run/quorumd/voters.json; systemctl kill -s CONT quorumd")

@@ -12,7 +12,8 @@ import (
 	"time"
 )
 
-// attacker is user quorumd after a takeover of the agent: without a capability, and without a way to gain one.
+// attacker runs a command as user quorumd after a takeover of the agent, without capabilities and without a way to gain
+// any.
 const attacker = "setpriv --reuid=quorumd --regid=quorumd --clear-groups --no-new-privs --inh-caps=-all " +
 	"--bounding-set=-all "
 

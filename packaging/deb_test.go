@@ -18,7 +18,7 @@ import (
 	"github.com/quorumd/quorumd/agent/policy"
 )
 
-// startLoad writes to the host's etcd until it is stopped; stop returns the report of the load.
+// startLoad starts a load that writes to the host's etcd. stop ends the load and returns its report.
 func startLoad(t *testing.T, h *host) (stop func() string) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
@@ -44,7 +44,7 @@ func hostWithEtcd(t *testing.T) *host {
 	return debianWithEtcd(t, bookworm)
 }
 
-// onEachDebian runs a test on a host of each release with etcd: the interplay of systemd and polkit differs.
+// onEachDebian runs a test on a host of each release with etcd, because systemd and polkit interact differently.
 func onEachDebian(t *testing.T, do func(t *testing.T, h *host)) {
 	t.Helper()
 	t.Parallel()
@@ -123,7 +123,7 @@ func TestInstallUpgradeRemovalAndPurgeLeaveARunningEtcdAlone(t *testing.T) {
 	})
 	same("the first checks")
 
-	// A conffile that has changed here and in the package makes an upgrade ask, and fail without a terminal.
+	// If a conffile has changed both on the host and in the package, an upgrade asks, and fails without a terminal.
 	if asked := h.run("dpkg-query -W -f='${Conffiles}' quorumd"); asked != "" {
 		t.Errorf("an upgrade may ask about %s", asked)
 	}
@@ -166,7 +166,7 @@ func TestInstallUpgradeRemovalAndPurgeLeaveARunningEtcdAlone(t *testing.T) {
 	h.run("systemctl restart etcd") // the unit must be unchanged, too
 }
 
-// bareHost is a host whose etcd is installed and enabled, but has no data and does not run.
+// bareHost returns a host whose etcd is installed and enabled, but has no data and does not run.
 func bareHost(t *testing.T) *host {
 	t.Helper()
 	h := hostWithEtcd(t)
@@ -181,7 +181,7 @@ func (h *host) bare() {
 	h.configure(config("manage"))
 }
 
-// requestBootstrap tries until the agent has observed the host.
+// requestBootstrap repeats the request until the agent accepts it, which it does only after it has observed the host.
 func (h *host) requestBootstrap() {
 	h.t.Helper()
 	h.run("systemctl start quorumd")
@@ -283,7 +283,7 @@ func TestWithoutPolkitEverythingButTheRebootWorks(t *testing.T) {
 	h := bareHost(t)
 	h.run("systemctl mask --now polkit.service")
 	h.bootstrap()
-	h.waitUntil(30*time.Second, "the log names what does not work", func() bool {
+	h.waitUntil(30*time.Second, "the log reports that quorumd cannot delay a shutdown", func() bool {
 		return strings.Contains(h.journal("-u quorumd"), "cannot acquire the shutdown delay lock")
 	})
 	h.run(`cd /etc/systemd/system && mkdir -p quorumd.service.d quorumd-runas.socket.d quorumd-helper.socket.d

@@ -69,8 +69,8 @@ func TestThePackagedEtcdRunsOnlyOnceItIsStarted(t *testing.T) {
 }
 
 // TestAHostWithTheEtcdPackageIsSetUpWithTLSInFiveCommands follows the first-cluster page on one host of each release,
-// and on one with rpm: a Debian on which rpm writes the files and runs the scriptlets, without the dependencies of the
-// packages.
+// and on one with rpm. The latter is a Debian host on which rpm writes the files and runs the scriptlets, without the
+// dependencies of the packages.
 func TestAHostWithTheEtcdPackageIsSetUpWithTLSInFiveCommands(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct{ root, kind, install string }{
@@ -89,7 +89,7 @@ func setUpWithTLS(t *testing.T, root, kind, install string) {
 	t.Helper()
 	etcd, quorumd, own := built(t, "own", kind), built(t, "first", kind), built(t, "first", "amd64.deb")
 	h := bootDebian(t, root, etcd, quorumd, own)
-	h.run("mkdir -p /operator && dpkg -x /pk/" + filepath.Base(own) + " /operator/x") // a machine of the operator's
+	h.run("mkdir -p /operator && dpkg -x /pk/" + filepath.Base(own) + " /operator/x") // the operator's machine
 	h.run("cd /operator && x/usr/bin/quorumctl pki init && x/usr/bin/quorumctl pki host n1 127.0.0.1")
 
 	h.run(install + " /pk/" + filepath.Base(etcd) + " /pk/" + filepath.Base(quorumd))
@@ -97,7 +97,7 @@ func setUpWithTLS(t *testing.T, root, kind, install string) {
 		"127.0.0.1 on lo", "/usr/bin/etcd, version 3.6.", "etcd.service, disabled", "quorumd.yaml: OK",
 		"→ systemctl enable etcd", "→ systemctl enable --now quorumd", "quorumctl bootstrap --yes")
 	h.expect("ls -l /etc/quorumd/tls", "-rw-r----- 1 root etcd", "-rw-r----- 1 root quorumd")
-	as := func(user string) string { // like its unit, without supplementary groups
+	as := func(user string) string { // like the unit of that user, without supplementary groups
 		return "setpriv --reuid " + user + " --regid $(id -g " + user + ") --clear-groups "
 	}
 	for user, its := range map[string]string{"etcd": "server.key peer.key", "quorumd": "client.key", "daemon": ""} {
@@ -108,7 +108,7 @@ func setUpWithTLS(t *testing.T, root, kind, install string) {
 			}
 		}
 	}
-	// Loose limits: the rest of the test must not depend on the speed of the disk.
+	// The limits are loose, so that the rest of the test does not depend on the speed of the disk.
 	h.run("printf 'disk: {qualifySamples: 20, window: 20, fsyncWarm: 500ms, fsyncClear: 400ms, fsyncSlow: 2s, " +
 		"stall: 10s}\\n' >>/etc/quorumd/quorumd.yaml")
 	h.expect("quorumctl config check", "OK", "checked as quorumd")

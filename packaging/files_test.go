@@ -41,7 +41,7 @@ func TestTwoBuildsGiveTheSameBytes(t *testing.T) {
 
 func TestThePackagesMatchTheirListOfContents(t *testing.T) {
 	t.Parallel()
-	// Mode, owner and path; sizes and dates change with every commit.
+	// The list has mode, owner and path, but not size and date, which change with every commit.
 	var list strings.Builder
 	for _, arch := range []string{"amd64", "arm64"} {
 		for line := range strings.Lines(output(t, "dpkg-deb", "-c", built(t, "first", arch+".deb"))) {
@@ -118,7 +118,7 @@ func TestThePackagesNameEveryModuleOfTheirPrograms(t *testing.T) {
 
 func TestLintianAcceptsThePackages(t *testing.T) {
 	t.Parallel()
-	// Go stores one text after another in its programs, and a misspelling across two of them is not ours.
+	// Go stores strings without separators, so two adjacent strings can look like one misspelled word.
 	for _, arch := range []string{"amd64.deb", "arm64.deb"} {
 		out, err := exec.CommandContext(t.Context(), "lintian", "--allow-root", "--suppress-tags",
 			"spelling-error-in-binary", "--fail-on", "error,warning,info", "--display-info",
@@ -135,8 +135,8 @@ func TestRpmlintAcceptsThePackages(t *testing.T) {
 }
 
 // rpmlint fails the test if rpmlint reports anything. It unpacks with cpio, which writes files to the paths in the
-// package. nfpm's paths begin with a slash: as root, cpio would write the files to this machine, and rpmlint would not
-// find them.
+// package. nfpm's paths begin with a slash, so as root, cpio would write the files to this machine, and rpmlint would
+// not find them.
 func rpmlint(t *testing.T, packages ...string) {
 	t.Helper()
 	cpio, err := exec.LookPath("cpio")
@@ -217,7 +217,7 @@ func TestTheTemplateUnitDiffersFromTheServiceOnlyWhereItMust(t *testing.T) {
 	}
 }
 
-// TestShellScriptsParse parses them all: most run only when something is removed.
+// TestShellScriptsParse checks the syntax of all scripts, because most run only when a package is removed.
 func TestShellScriptsParse(t *testing.T) {
 	t.Parallel()
 	var scripts []string

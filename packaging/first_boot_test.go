@@ -30,7 +30,8 @@ func (h *host) exists(path string) bool {
 	return err == nil
 }
 
-// guard runs the start guard as the drop-in of etcd's unit does. It returns the output and whether etcd may not start.
+// guard runs the start guard as the drop-in of etcd's unit does. It returns the output, and reports whether the guard
+// keeps etcd from starting.
 func (h *host) guard() (said string, held bool) {
 	h.t.Helper()
 	said = h.run("quorumd guard-etcd etcd.service 2>&1; echo status $?")
@@ -39,7 +40,7 @@ func (h *host) guard() (said string, held bool) {
 
 func TestAnEmptyEtcdDoesNotStartAtTheFirstBootAndOneWithDataAlwaysDoes(t *testing.T) {
 	t.Parallel()
-	h := bareHost(t) // like an image: nothing has run on it yet
+	h := bareHost(t) // like a host that was just installed from an image
 	h.run("rm -rf /var/lib/quorumd-etcd/* /var/lib/quorumd/*; systemctl enable quorumd etcd")
 	h.reboot()
 	h.expect("journalctl --no-pager -b -u etcd", "etcd.service does not start yet: quorumd.service has not decided",
@@ -55,8 +56,8 @@ func TestAnEmptyEtcdDoesNotStartAtTheFirstBootAndOneWithDataAlwaysDoes(t *testin
 	})
 }
 
-// TestAnEtcdWithDataStartsAtEveryBoot checks the promise that etcd never depends on quorumd (P4): in every mode of
-// quorumd, and in every state of its package, no start guard exists where data is, and the next boot starts etcd.
+// TestAnEtcdWithDataStartsAtEveryBoot checks the promise that etcd never depends on quorumd (P4). In every mode of
+// quorumd and in every state of its package, a host with data has no start guard, and the next boot starts etcd.
 func TestAnEtcdWithDataStartsAtEveryBoot(t *testing.T) {
 	t.Parallel()
 	h := hostWithEtcd(t)

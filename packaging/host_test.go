@@ -21,12 +21,13 @@ import (
 
 const (
 	cgroups = "/sys/fs/cgroup"
-	// bootTimeout is many times the duration of a boot, and commandTimeout many times that of the slowest command.
+	// bootTimeout is many times the duration of a boot. commandTimeout is many times the duration of the slowest
+	// command.
 	bootTimeout    = time.Minute
 	commandTimeout = 2 * time.Minute
 )
 
-// host is a booted Debian in a container: systemd is PID 1, and its network and disk are its own.
+// host is a booted Debian in a container. systemd is PID 1, and the container has its own network and disk.
 type host struct {
 	t       *testing.T
 	root    string // its files, as seen through the supervisor
@@ -106,8 +107,8 @@ done
 	return h
 }
 
-// waitForReboot waits until the host is up again after the boot with that ID. Once all units have ended, systemd allows
-// the remaining processes 90 s to end, and another 90 s once it has killed them.
+// waitForReboot waits until the host is up again after the boot with that ID. After all units have ended, systemd waits
+// up to 90 s for the remaining processes, kills them, and waits up to 90 s again.
 func (h *host) waitForReboot(boot string) {
 	h.t.Helper()
 	h.waitUntil(3*time.Minute+bootTimeout, "the host is up again", func() bool {
@@ -149,7 +150,7 @@ func payload(boss int) int {
 
 func (h *host) end(group string) {
 	if h.pid1 != 0 {
-		_ = syscall.Kill(h.pid1, syscall.SIGKILL) // the kernel ends all that is in its namespace
+		_ = syscall.Kill(h.pid1, syscall.SIGKILL) // the kernel then kills all processes of its namespace
 	}
 	_ = h.boss.Process.Kill()
 	_ = h.boss.Wait()
@@ -187,7 +188,7 @@ func (h *host) try(script string) (string, error) {
 	return strings.TrimRight(out.String(), "\n"), err
 }
 
-// run is try for a script that must succeed.
+// run runs a script that must succeed, and returns its output.
 func (h *host) run(script string) string {
 	h.t.Helper()
 	out, err := h.try(script)
@@ -203,7 +204,7 @@ func (h *host) property(unit, name string) string {
 	return h.run("systemctl show --value -p " + name + " " + unit)
 }
 
-// expect fails the test if a script's output lacks some text.
+// expect runs a script and fails the test if the output lacks one of the texts.
 func (h *host) expect(script string, want ...string) string {
 	h.t.Helper()
 	out := h.run(script)
@@ -227,7 +228,7 @@ func (h *host) waitUntil(bound time.Duration, what string, is func() bool) {
 	}
 }
 
-// processes lists the processes of the host, as seen from outside: this works even if no command can run in it.
+// processes lists the processes of the host from outside, so it works even if no command can run in the host.
 func (h *host) processes() string {
 	space, err := os.Readlink(fmt.Sprintf("/proc/%d/ns/pid", h.pid1))
 	if err != nil {

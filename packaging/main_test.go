@@ -21,8 +21,8 @@ import (
 	"go.uber.org/zap"
 )
 
-// TestMain also runs other programs inside a host: a load on etcd, which writes one key after another and allows each
-// write a second, and a client that sends arbitrary text to the root helper.
+// TestMain also runs programs inside a host: a load on etcd that writes one key after another, with a timeout of one
+// second per write, and a client that sends arbitrary text to the root helper.
 func TestMain(m *testing.M) {
 	if len(os.Args) == 3 && os.Args[1] == "load" {
 		if err := load(os.Args[2]); err != nil {
@@ -146,7 +146,7 @@ func built(t *testing.T, build, kind string) string {
 	return found[0]
 }
 
-// etcdPackage is Debian's etcd-server, as downloaded.
+// etcdPackage returns the path of Debian's package etcd-server.
 func etcdPackage(t *testing.T) string {
 	t.Helper()
 	found, err := filepath.Glob(filepath.Join(cached(t, "etcd"), "etcd-server_*.deb"))

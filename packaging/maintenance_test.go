@@ -19,7 +19,8 @@ func watched(t *testing.T, more string) *host {
 	t.Helper()
 	h := hostWithEtcd(t)
 	h.run("mkdir -p /var/log/journal && journalctl --flush && dpkg -i /pk/first.deb")
-	// In its own mount namespace, the service would see the boot ID of the machine, which these boots do not change.
+	// In its own mount namespace, the service would read the boot ID of the machine, which a reboot of the container
+	// does not change.
 	var open strings.Builder
 	for _, setting := range []string{
 		"System", "Home", "Clock", "Hostname", "KernelLogs", "KernelModules",
@@ -67,12 +68,12 @@ func TestAManualRebootWaitsForQuorumdAndThenContinuesWithAWarning(t *testing.T) 
 			t.Errorf("no %q before the reboot in:\n%s", want, before)
 		}
 	}
-	// While the machine boots, logind may answer late; only the lines after the shutdown count.
+	// While the machine boots, logind may answer late, so only the lines after the start of the shutdown count.
 	if _, then, _ := strings.Cut(before, "machine is shutting down"); strings.Contains(then, "cannot acquire the "+
 		"shutdown delay lock") {
 		t.Errorf("the end of the bus at the shutdown is reported as a fault:\n%s", before)
 	}
-	// The lowest number is the highest priority: the journal writes it to every terminal.
+	// Priority 0 is the highest. The journal writes such lines to every terminal.
 	if loud := h.journal("-b -1 -u quorumd -p 0"); strings.Count(loud, "IS GOING DOWN AND ETCD LOSES ITS QUORUM") != 1 {
 		t.Errorf("on the terminals:\n%s", loud)
 	}
@@ -190,7 +191,7 @@ func TestWithoutLogindOneLineReportsItAndTheRestWorks(t *testing.T) {
 	h.waitUntil(30*time.Second, "the log reports it", func() bool {
 		return strings.Contains(h.journal("-u quorumd"), "cannot acquire the shutdown delay lock")
 	})
-	<-time.After(5 * time.Second) // some more attempts
+	<-time.After(5 * time.Second) // long enough for further attempts
 	if log := h.journal("-u quorumd"); strings.Count(log, "cannot acquire the shutdown delay lock") != 1 {
 		t.Errorf("the log says:\n%s", log)
 	}

@@ -64,7 +64,7 @@ func TestTheManualPageOfQuorumdHasEveryFlagAndFile(t *testing.T) {
 	}
 }
 
-// The proxy starts before etcd and quorumd and outlives both: its units depend on no other.
+// The proxy starts before etcd and quorumd and outlives both, so its units depend on no other unit.
 func TestProxyHasNoDependencies(t *testing.T) {
 	t.Parallel()
 	tie := regexp.MustCompile(`(?m)^(After|Requires|Requisite|Wants|BindsTo|PartOf|Conflicts|Upholds)=.*`)

@@ -26,7 +26,7 @@ func TestTheRPMsScriptletsMatchThoseOfTheDeb(t *testing.T) {
 		}
 	}
 
-	// --nodeps: its dependencies are installed, but Debian's packages are not in rpm's database.
+	// --nodeps is necessary because the dependencies are installed as Debian packages, which are not in rpm's database.
 	h.run("rpm -i --nodeps /pk/" + filepath.Base(first))
 	same("the install")
 	h.expect("rpm -V --nodeps quorumd; id quorumd; stat -c %U /var/lib/quorumd", "uid=", "quorumd")

@@ -69,7 +69,7 @@ func TestDocumentedCommandsOtherThanQuorumctlWork(t *testing.T) {
 		switch {
 		case strings.HasPrefix(line, "dpkg -i "):
 			typed = "cd /pk && " + typed
-		case strings.HasPrefix(line, "etcdctl user add "): // it asks for the password, twice
+		case strings.HasPrefix(line, "etcdctl user add "): // etcdctl prompts for the password twice
 			typed = "(echo secret; sleep 1; echo secret) | " + typed
 		case strings.HasPrefix(line, "curl "): // the host has no curl
 			typed = strings.Replace(line, "/run/", h.root+"/run/", 1)
@@ -78,7 +78,7 @@ func TestDocumentedCommandsOtherThanQuorumctlWork(t *testing.T) {
 				return err == nil && strings.Contains(string(shown), "quorumd_proxy_voter_used{")
 			})
 			continue
-		case strings.HasPrefix(line, "journalctl "): // there may be no line with that code yet
+		case strings.HasPrefix(line, "journalctl "): // the journal may not have a line with that code yet
 			typed += " >/root/said 2>&1 || grep -q 'No entries' /root/said"
 		case strings.HasPrefix(line, "export "):
 			typed += "; quorumctl status"
@@ -91,7 +91,7 @@ func TestDocumentedCommandsOtherThanQuorumctlWork(t *testing.T) {
 }
 
 // carryMegabytes has clients of etcd write and read many megabytes through the packaged proxy, in the sandbox of its
-// unit. The kernel carries them: the proxy itself reads only a small part.
+// unit. The kernel splices the data, so the proxy itself reads only a small part.
 func carryMegabytes(h *host, listen string) {
 	h.t.Helper()
 	h.waitUntil(30*time.Second, "the proxy accepts connections", func() bool {
@@ -108,7 +108,7 @@ func carryMegabytes(h *host, listen string) {
 	const carried = (1 + 5) * 12 * 1_000_000
 	said := h.run("sed -n 's/^rchar: //p' /proc/" + h.property("quorumd-proxy", "MainPID") + "/io")
 	read, err := strconv.Atoi(strings.TrimSpace(said))
-	if err != nil || read > carried/2 { // small pieces are copied; if splice was refused, all would be
+	if err != nil || read > carried/2 { // the proxy copies small pieces; without splice it would copy everything
 		h.t.Errorf("of %d bytes the proxy has read %q by itself", carried, said)
 	}
 	h.t.Logf("of %d bytes the proxy has read %d by itself", carried, read)

@@ -12,7 +12,7 @@ import (
 	"github.com/quorumd/quorumd/contrib/docs"
 )
 
-// typedOnAHost are the commands of the pages that are not quorumctl's, in an order in which each makes sense on one
+// typedOnAHost returns the commands of the pages other than quorumctl, in an order in which each makes sense on one
 // host. TestDocumentedCommandsOtherThanQuorumctlWork runs them, in this order.
 func typedOnAHost() []string {
 	return []string{
@@ -55,7 +55,7 @@ func typedOnAHost() []string {
 	}
 }
 
-// typedElsewhere are the other commands, each with the test file that runs it and the code in that file.
+// typedElsewhere returns the other commands, each with the test file that runs it and the code in that file.
 func typedElsewhere() []elsewhere {
 	const firstCluster, kubelet = "../contrib/lab/first_cluster_test.go", "../contrib/e2e/external_test.go"
 	return []elsewhere{

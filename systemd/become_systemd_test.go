@@ -14,8 +14,8 @@ import (
 )
 
 // becomeSystemd turns this process into a "systemd --user": it enters the control groups in args and execs. If it has
-// its own mount namespace, this machine does not run systemd; it then creates the directory by which the instance
-// detects systemd.
+// its own mount namespace, because this machine does not run systemd, it also creates the directory by which the
+// instance detects systemd.
 func becomeSystemd(args []string) int {
 	for _, group := range args {
 		pid := []byte(strconv.Itoa(os.Getpid()))

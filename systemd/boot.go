@@ -10,12 +10,12 @@ import (
 	"strings"
 )
 
-// BootID returns the name of this boot, which differs after every start of the system.
+// BootID returns an ID of the current boot, which differs after every start of the system.
 //
 // In a container, the kernel reports the boot ID of the machine. systemd-nspawn mounts its own file over it, but
 // services with their own /proc do not see that file, and other container managers mount none. A restarted container
-// would seem never to have gone down. So in a container whose first process is systemd, the name includes the start
-// time of that process, which the kernel counts from the machine's boot.
+// would seem never to have gone down. So in a container whose first process is systemd, the ID includes the start time
+// of that process, which the kernel counts from the machine's boot.
 func BootID() (string, error) { return bootID("/") }
 
 func bootID(root string) (string, error) {
@@ -33,7 +33,7 @@ func bootID(root string) (string, error) {
 		return "", fmt.Errorf("cannot determine when this container was started: %w → make process 1 visible to "+
 			"quorumd (ProtectProc=default)", err)
 	}
-	// The name of the program, in brackets, may contain anything; the start time is the 20th field after it.
+	// The name of the program, in parentheses, can contain any character. The start time is the 20th field after it.
 	const start = 20
 	fields := strings.Fields(string(stat[strings.LastIndexByte(string(stat), ')')+1:]))
 	if len(fields) < start {

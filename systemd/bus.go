@@ -14,12 +14,12 @@ import (
 // busTimeout bounds one call, including a connection attempt if needed.
 const busTimeout = 3 * time.Second
 
-// DialFunc connects to systemd. The returned connection must not outlive ctx, which is how a hanging call is cut off;
-// sddbus.NewSystemConnectionContext does that.
+// DialFunc connects to systemd. The returned connection must close when ctx ends, because that is how a hanging call is
+// interrupted. sddbus.NewSystemConnectionContext returns such a connection.
 type DialFunc func(ctx context.Context) (*sddbus.Conn, error)
 
-// bus is a connection to systemd that reconnects by itself: each call first ensures a live one. A call without an
-// answer in time closes the connection, because nothing else ends a write into the full socket of a hanging bus.
+// bus is a connection to systemd that each call restores if it is lost. A call that is not answered in time closes the
+// connection, because nothing else interrupts a write to the full socket of a hanging bus.
 type bus struct {
 	dial DialFunc
 	log  *slog.Logger
@@ -37,8 +37,8 @@ func newBus(dial DialFunc, log *slog.Logger) *bus {
 	return b
 }
 
-// call runs f with a live connection, exclusively, within busTimeout. With again set, f is run a second time on a new
-// connection if the first one turns out to be lost; f must tolerate that.
+// call runs f with a live connection, exclusively, within busTimeout. If again is true and the connection was lost,
+// call runs f a second time on a new connection. f must tolerate that.
 func (b *bus) call(ctx context.Context, again bool, f func(context.Context, *sddbus.Conn) error) error {
 	ctx, cancel := context.WithTimeout(ctx, busTimeout)
 	defer cancel()
@@ -76,8 +76,8 @@ func (b *bus) connect(ctx context.Context) error {
 		return nil
 	}
 	b.drop()
-	// The connection lives longer than this call, so it gets a context of its own; the end of this call cancels that
-	// context only while dialling.
+	// The connection outlives this call, so it gets its own context. The end of ctx cancels that context only while
+	// dialling.
 	life, end := context.WithCancel(context.Background())
 	stop := context.AfterFunc(ctx, end)
 	conn, err := b.dial(life)
@@ -115,8 +115,8 @@ func (b *bus) close() {
 	b.turn <- struct{}{}
 }
 
-// preferContext returns the context's error if that caused err: the error of a connection that was cut off only states
-// that the connection is closed.
+// preferContext returns the context's error if err is not nil and the context has ended. The error of an interrupted
+// connection only states that the connection is closed.
 func preferContext(ctx context.Context, err error) error {
 	if err != nil && ctx.Err() != nil {
 		return ctx.Err()

@@ -18,12 +18,12 @@ import (
 	"github.com/quorumd/quorumd/disk/atomicfile"
 )
 
-// environmentHeader is the first line of every environment file that quorumd writes. It must not end in a backslash:
-// older systemd then reads the next line as part of the comment.
+// environmentHeader is the first line of every environment file that quorumd writes. It must not end in a backslash,
+// because older systemd would then read the next line as part of the comment.
 const environmentHeader = "# Written by quorumd. Changes made by hand are lost when it writes again.\n"
 
-// maxAssignment is how long one NAME=value may be: the kernel's MAX_ARG_STRLEN, 32 pages, including the final NUL. A
-// longer one makes every exec fail with "argument list too long".
+// maxAssignment is the maximum length of one NAME=value in bytes: the kernel's MAX_ARG_STRLEN, 32 pages, less the final
+// NUL. A longer one makes every exec fail with "argument list too long".
 const maxAssignment = 32*4096 - 1
 
 // writeEnvironment replaces the content of the file at path with vars, unless the file already contains exactly these.
@@ -38,7 +38,7 @@ func writeEnvironment(path string, vars map[string]string) error {
 	return atomicfile.Write(path, text, 0o644, true)
 }
 
-// readEnvironment reads the file at path; a missing one has no variables.
+// readEnvironment reads the file at path. A missing file has no variables.
 func readEnvironment(path string) (map[string]string, error) {
 	text, err := os.ReadFile(path)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -65,16 +65,16 @@ func formatEnvironment(vars map[string]string) ([]byte, error) {
 	return b.Bytes(), nil
 }
 
-// checkVariable refuses a variable that systemd would ignore, leaving nothing but a line in its log. The value itself
-// is not part of the error: it may be a secret.
+// checkVariable returns an error for a variable that systemd would ignore with only a log line, or that would make the
+// exec fail. The error does not contain the value, which may be a secret.
 func checkVariable(name, value string) error {
 	if !validName(name) {
 		return fmt.Errorf("environment variable %q has no valid name: "+
 			"use letters, digits and underscores, with no digit first", name)
 	}
 	if len(name)+1+len(value) > maxAssignment {
-		return fmt.Errorf("environment variable %s is too long (%d bytes): keep it below %d", name, len(value),
-			maxAssignment)
+		return fmt.Errorf("environment variable %s is too long: its value has %d bytes, and NAME=value may have %d",
+			name, len(value), maxAssignment)
 	}
 	if !utf8.ValidString(value) {
 		return fmt.Errorf("environment variable %s is not valid UTF-8: systemd would refuse it", name)
@@ -104,7 +104,7 @@ const (
 )
 
 // parseEnvironment parses text by the rules of EnvironmentFile= in systemd.exec(5), including files written by hand:
-// comments, quotes, values over several lines. Like systemd it skips lines without "=" and variables without a valid
+// comments, quotes, values over several lines. Like systemd, it skips lines without "=" and variables without a valid
 // name.
 func parseEnvironment(text string) (map[string]string, error) {
 	if !utf8.ValidString(text) {
@@ -130,7 +130,8 @@ func parseEnvironment(text string) (map[string]string, error) {
 	}
 }
 
-// parseValue parses one value, which may be several quoted parts and a plain rest, and returns what follows.
+// parseValue parses one value, which can consist of several quoted parts and an unquoted rest. It returns the value and
+// the text after it.
 func parseValue(text string) (value, rest string) {
 	var b strings.Builder
 	for {
@@ -151,7 +152,7 @@ func parseValue(text string) (value, rest string) {
 	}
 }
 
-// parseQuoted parses up to the closing double quote and returns what follows it.
+// parseQuoted appends the text up to the closing double quote to b, and returns the text after that quote.
 func parseQuoted(b *strings.Builder, text string) (rest string) {
 	for {
 		part, found := cutAny(text, `"\`)
@@ -172,11 +173,11 @@ func parseQuoted(b *strings.Builder, text string) (rest string) {
 	}
 }
 
-// parsePlain parses an unquoted value up to the end of the line, drops trailing spaces, and moves text past it. A
-// backslash makes the next character literal, or joins two lines.
+// parsePlain parses an unquoted value up to the end of the line, drops trailing spaces, and advances text past the
+// value. A backslash makes the next character literal, or joins two lines.
 func parsePlain(text *string) string {
 	var b strings.Builder
-	keep := 0 // spaces before this length were escaped
+	keep := 0 // length of the result up to the last escaped character; trailing spaces are dropped only after it
 	for {
 		part, found := cutAny(*text, newlines+`\`)
 		b.WriteString(part)
@@ -194,7 +195,7 @@ func parsePlain(text *string) string {
 	return s[:keep] + strings.TrimRight(s[keep:], blanks)
 }
 
-// cutAny cuts text before the first of chars; rest is empty if none is found.
+// cutAny cuts text before the first character that is in chars. Without one, rest is empty.
 func cutAny(text, chars string) (before, rest string) {
 	if i := strings.IndexAny(text, chars); i >= 0 {
 		return text[:i], text[i:]

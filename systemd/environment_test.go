@@ -15,7 +15,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// oddValues are values that need quoting in one way or another.
+// oddValues returns values that need quoting.
 func oddValues() map[string]string {
 	return map[string]string{
 		"PLAIN": "n1=https://10.0.0.1:2380,n2=https://10.0.0.2:2380", "EMPTY": "", "BLANKS": "  both ends \t",
@@ -129,7 +129,7 @@ func TestVariablesThatSystemdWouldDropAreRefused(t *testing.T) {
 	}
 }
 
-// handWritten is a file as operators write it; TestTheUnitSeesAHandWrittenFileAsWeReadIt checks its values against
+// handWritten is a file as operators write it. TestTheUnitSeesAHandWrittenFileAsWeReadIt compares its values with
 // systemd's own parser.
 const handWritten = `# comment
 ; comment too

@@ -20,17 +20,18 @@ var (
 	ErrNotInstalled = errors.New("not installed")
 	// ErrNotPermitted means that polkit, the bus or the file system refused the request.
 	ErrNotPermitted = errors.New("not permitted")
-	// ErrUnavailable means that systemd, the bus or the run directory's lock did not answer in time. Trying again may
-	// help; the request may still take effect.
+	// ErrUnavailable means that systemd or the bus did not answer in time, that the state of an external service could
+	// not be determined, or that another agent holds the lock of the run directory. A retry may help. The request may
+	// still take effect.
 	ErrUnavailable = errors.New("not available")
 	// ErrEnvironmentUnused means that the unit does not read the environment file, so writing it would have no effect.
 	ErrEnvironmentUnused = errors.New("environment file not used")
-	// ErrClosed means that the value was closed.
+	// ErrClosed means that the method was called after Close.
 	ErrClosed = errors.New("closed")
 )
 
-// explainBus turns the error of a D-Bus call into one that wraps a sentinel and ends with the remedy. doing is what was
-// attempted, such as "start etcd.service".
+// explainBus adds to the error of a D-Bus call what was attempted and, if known, a sentinel and the remedy. doing is
+// the attempted action, such as "start etcd.service".
 func explainBus(doing, unit string, err error) error {
 	if err == nil {
 		return nil
@@ -51,11 +52,11 @@ func explainBus(doing, unit string, err error) error {
 		"check that it is running: \"systemctl status dbus\"", doing, ErrUnavailable, err)
 }
 
-// explainReply turns an error that the bus or systemd returned into one that wraps a sentinel and ends with the remedy.
-// The names are from org.freedesktop.DBus and from systemd's bus-common-errors.h.
+// explainReply does the same as explainBus for an error that the bus or systemd returned. The names are from
+// org.freedesktop.DBus and from systemd's bus-common-errors.h.
 func explainReply(doing, unit string, e godbus.Error) error {
 	name := strings.TrimPrefix(strings.TrimPrefix(e.Name, "org.freedesktop.DBus.Error."), "org.freedesktop.")
-	// each error below continues after this text
+	// each message below continues after the error, which must not end with a period
 	e = godbus.Error{Name: e.Name, Body: []any{strings.TrimSuffix(e.Error(), ".")}}
 	if about := e.Error(); strings.Contains(about, "polkit.service") ||
 		strings.Contains(about, "org.freedesktop.PolicyKit1") {
@@ -90,7 +91,8 @@ func explainReply(doing, unit string, e godbus.Error) error {
 	return fmt.Errorf("cannot %s: systemd answered %s: %w: see \"systemctl status %s\"", doing, e.Name, e, unit)
 }
 
-// isUnavailable reports whether the bus could not deliver the call. name is without its usual prefix.
+// isUnavailable reports whether the error of that name means that the call was not delivered or not answered. name
+// lacks the usual prefix.
 func isUnavailable(name string) bool {
 	switch name {
 	case "ServiceUnknown", "NameHasNoOwner", "NoReply", "NoServer", "Disconnected", "Timeout", "TimedOut",
@@ -100,10 +102,11 @@ func isUnavailable(name string) bool {
 	return strings.HasPrefix(name, "Spawn.")
 }
 
-// explainFile turns an error of the file system into one that wraps a sentinel, with the remedy.
+// explainFile adds to an error of the file system what was attempted, the remedy and, if access was denied,
+// ErrNotPermitted.
 func explainFile(doing string, err error) error {
 	if errors.Is(err, fs.ErrPermission) {
-		return fmt.Errorf("cannot %s: %w: %w: make it writable for the user the agent runs as", doing, ErrNotPermitted,
+		return fmt.Errorf("cannot %s: %w: %w: make it writable for the agent's user", doing, ErrNotPermitted,
 			err)
 	}
 	return fmt.Errorf("cannot %s: %w: check that the directory exists and has free space", doing, err)

@@ -91,7 +91,7 @@ func TestErrorsHaveARemedyAndASentinel(t *testing.T) {
 			}
 		}
 		if c.is != nil && !errors.Is(c.err, c.is) {
-			t.Errorf("%v is no %v", c.err, c.is)
+			t.Errorf("%v does not wrap %v", c.err, c.is)
 		}
 		fmt.Fprintln(&text, c.err)
 	}

@@ -29,7 +29,7 @@ type Programs interface {
 // ProgramRun is a run of one of the Programs.
 type ProgramRun struct {
 	Word    string        // "start" or "stop"; empty if no program was run since the boot
-	At      time.Duration // since boot, including time suspended
+	At      time.Duration // when the run started, since boot, including time in suspend
 	Running bool
 	Failed  string // why the run has failed; empty if it has not failed
 }
@@ -40,7 +40,7 @@ type ExternalOptions struct {
 	Addresses []string // addresses on which the service listens while it runs: HOST:PORT
 	Programs  Programs
 	// Settle is how long after the start of a program the service may take to open or close its ports. While the
-	// program still runs, there is no limit for opening them.
+	// program is still running, there is no limit.
 	Settle          time.Duration
 	EnvironmentFile string
 	// Orders lets root write the environment file. If it is nil, this process writes the file.
@@ -50,18 +50,18 @@ type ExternalOptions struct {
 }
 
 // External is a service that another program runs, such as a kubelet or a container engine. Its ports show its state:
-// Active if any process listens on one of them, Inactive if all refuse connections, and Unknown otherwise. How the
-// service ended is unknown.
+// Active if any process listens on one of them, Inactive if all refuse connections, and Unknown otherwise. It is Failed
+// if the start program has failed, or if no port was opened in time after a start.
 //
-// Start and Stop run the operator's Programs; without these, they return an error. Safe for concurrent use.
+// Start and Stop run the operator's Programs, and return an error if these are not available. Safe for concurrent use.
 type External struct {
 	o ExternalOptions
 
-	mu     sync.Mutex
-	state  State         // state at the last check; Unknown before the first
-	since  time.Duration // when the service entered state, since boot; 0 if the change was not observed
-	seenUp time.Duration // when the service was last observed running, since boot
-	born   time.Duration
+	mu      sync.Mutex
+	state   State         // state at the last check; Unknown before the first
+	since   time.Duration // when the service entered state, since boot; 0 if the change was not observed
+	seenUp  time.Duration // when the service was last observed running, since boot
+	created time.Duration // since boot
 }
 
 // NewExternal creates an External. It checks nothing yet.
@@ -70,7 +70,7 @@ func NewExternal(o ExternalOptions) (*External, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &External{o: o, born: now}, nil
+	return &External{o: o, created: now}, nil
 }
 
 // Status checks the ports, and the last run of a program.
@@ -118,7 +118,7 @@ func (e *External) judge(st *Status, up bool, last ProgramRun, now time.Duration
 		st.Job = "start"
 	case last.Failed != "":
 		st.State, st.LastJob, st.Result = Failed, "failed", "the start program has failed: "+last.Failed
-	case e.born <= last.At: // otherwise the service may have run, and stopped, before this agent observed it
+	case e.created <= last.At: // otherwise the service may have run and stopped before this agent started
 		st.State, st.LastJob = Failed, "timeout"
 		st.Result = fmt.Sprintf("it has not opened its ports within %s of its start", e.o.Settle)
 	}
@@ -127,8 +127,8 @@ func (e *External) judge(st *Status, up bool, last ProgramRun, now time.Duration
 // Start runs the operator's program that starts the service. While that program runs, Start does nothing.
 func (e *External) Start(ctx context.Context) error { return e.run(ctx, "start") }
 
-// Stop runs the operator's program that stops the service. While that program runs, and while the service is still
-// stopping, Stop does nothing.
+// Stop runs the operator's program that stops the service. While that program runs or the service is still stopping,
+// Stop does nothing.
 func (e *External) Stop(ctx context.Context) error { return e.run(ctx, "stop") }
 
 // Restart only stops the service. The caller starts the service once it is down.
@@ -164,7 +164,7 @@ func (e *External) run(ctx context.Context, word string) error {
 	return nil
 }
 
-// seenBefore reports whether the service has been running without a gap since before that time.
+// seenBefore reports whether the service has been running without interruption since the time at or earlier.
 func (e *External) seenBefore(at time.Duration) bool {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -182,5 +182,5 @@ func (e *External) SetEnvironment(ctx context.Context, vars map[string]string) e
 	return nil
 }
 
-// Close does nothing: there is nothing to release.
+// Close does nothing, because there is nothing to release.
 func (e *External) Close() error { return nil }

@@ -114,7 +114,7 @@ func TestProgramsStopAndStartAnExternalService(t *testing.T) {
 	if st := o.is(Active, ""); !st.ByPrograms {
 		t.Error("ByPrograms is not set")
 	}
-	for range 2 { // the second time it is in progress
+	for range 2 { // the second call finds the stop in progress
 		if err := o.Stop(t.Context()); err != nil {
 			t.Fatal(err)
 		}
@@ -124,7 +124,7 @@ func TestProgramsStopAndStartAnExternalService(t *testing.T) {
 		t.Errorf("started during a stop: %v", err)
 	}
 	o.last.Running = false
-	o.is(Active, "stop") // its program has ended, and the service takes its time
+	o.is(Active, "stop") // the stop program has ended, and the service is still stopping
 	o.down()
 	o.is(Inactive, "")
 	if err := o.Start(t.Context()); err != nil {
@@ -135,7 +135,7 @@ func TestProgramsStopAndStartAnExternalService(t *testing.T) {
 	o.up()
 	o.is(Active, "")
 	o.down()
-	o.is(Inactive, "") // another program has stopped it since
+	o.is(Inactive, "") // something else has stopped the service
 	if got := strings.Join(o.ran, " "); got != "stop start" {
 		t.Errorf("programs were run: %s", got)
 	}
@@ -176,7 +176,7 @@ func TestAStartWithoutAListenerHasFailed(t *testing.T) {
 	if st := o.is(Failed, ""); !strings.Contains(st.Result, "has not opened its ports") {
 		t.Errorf("got %+v", st)
 	}
-	o.born = o.last.At + 1 // under an agent that was not running then, it may have run meanwhile
+	o.created = o.last.At + 1 // the service may have run and stopped before this agent started
 	o.is(Inactive, "")
 }
 

@@ -18,7 +18,7 @@ const (
 	// beforeLimit is how long before logind's limit the preparation's context ends, so that there is still time to
 	// report the result.
 	beforeLimit = 500 * time.Millisecond
-	// maxRetry is the longest time until a restarted logind is noticed.
+	// maxRetry is the longest time between two attempts to take the lock.
 	maxRetry = time.Minute
 )
 
@@ -34,7 +34,7 @@ type Shutdown interface {
 	// the shutdown is cancelled, or half a second before logind stops waiting, so that there is time to report the
 	// result.
 	Prepare(ctx context.Context)
-	// Cancelled is called when a shutdown is cancelled; Prepare has returned then.
+	// Cancelled is called after a shutdown was cancelled and Prepare has returned.
 	Cancelled(ctx context.Context)
 }
 
@@ -44,7 +44,7 @@ type Shutdown interface {
 //
 // Calls of s never overlap.
 //
-// Without logind it only logs a line and retries periodically. After a restart of logind or the bus, Inhibit takes the
+// Without logind, it only logs a line and retries periodically. After a restart of logind or the bus, Inhibit takes the
 // lock again.
 func (l *Logind) Inhibit(ctx context.Context, s Shutdown) {
 	var logged string
@@ -66,7 +66,8 @@ func (l *Logind) Inhibit(ctx context.Context, s Shutdown) {
 	}
 }
 
-// inhibit is Inhibit over one connection to the bus. It returns why it ended, which is never nil.
+// inhibit does the work of Inhibit over one connection to the bus. It calls taken when it holds the lock. It returns
+// when the connection or ctx ends, and the error is never nil.
 func (l *Logind) inhibit(ctx context.Context, s Shutdown, taken func()) error {
 	// The connection outlives this call, so its context has no deadline. It does not end with ctx either; see take.
 	alive, end := context.WithCancel(context.WithoutCancel(ctx))
@@ -185,14 +186,14 @@ func (i *inhibitor) handle(ctx context.Context, signal *godbus.Signal) error {
 		return i.take(ctx)
 	case "org.freedesktop.DBus.NameOwnerChanged":
 		if owner, _ := signal.Body[len(signal.Body)-1].(string); owner == "" || i.cancel != nil {
-			return nil // while logind is away, keep the old lock: it may still count
+			return nil // keep the old lock: without logind and during a preparation, it may still be valid
 		}
 		return i.take(ctx)
 	}
 	return nil
 }
 
-// lost returns the error for a connection that has ended.
+// lost returns the error of inhibit when the connection has ended.
 func (i *inhibitor) lost() error {
 	if i.cancel != nil && i.lock == nil {
 		return errGoingDown

@@ -31,15 +31,15 @@ type instance struct {
 	units  string
 	groups []string // its control groups
 	cmd    *exec.Cmd
-	root   *sddbus.Conn // directly to systemd, for the test's own arrangements
+	root   *sddbus.Conn // connection to systemd's private socket, for the setup of the test
 }
 
 const remedy = "\ninstall the Debian packages systemd and dbus, and run the tests as root in a place where control " +
 	"groups are writable " +
 	"(or as a plain user under \"systemd-run --user --scope -p Delegate=yes\")"
 
-// newInstance starts one and waits until it answers. It fails the test if that is impossible. policy is additional XML
-// for the bus, which by default lets every user do everything.
+// newInstance starts an instance and waits until it answers. It fails the test if that is impossible. policy is
+// additional XML for the bus, which by default lets every user do everything.
 func newInstance(t *testing.T, policy string) *instance {
 	t.Helper()
 	for _, program := range []string{"/lib/systemd/systemd", "/usr/bin/dbus-daemon"} {
@@ -80,8 +80,8 @@ func (i *instance) writeBus(policy string) {
 `)
 }
 
-// makeGroups creates a control group in each hierarchy that systemd uses: a new instance would otherwise work in ours,
-// and kill what is in it.
+// makeGroups creates a control group in each hierarchy that systemd uses. Otherwise the new instance would use the
+// groups of the test, and kill the processes in them.
 func (i *instance) makeGroups() {
 	text, err := os.ReadFile("/proc/self/cgroup")
 	if err != nil {
@@ -116,8 +116,8 @@ func mountsOf(controllers string) []string {
 	return nil
 }
 
-// start runs the instance. On a machine that does not run systemd, it needs the mount namespace in which becomeSystemd
-// creates /run/systemd/system: the instance detects systemd by that directory.
+// start runs the instance. On a machine that does not run systemd, the instance needs a mount namespace in which
+// becomeSystemd creates /run/systemd/system, because it detects systemd by that directory.
 func (i *instance) start() {
 	i.t.Helper()
 	log, err := os.Create(filepath.Join(i.dir, "log"))
@@ -131,7 +131,7 @@ func (i *instance) start() {
 		roleVariable + "=systemd", "PATH=" + os.Getenv("PATH"), "HOME=" + i.dir, "XDG_RUNTIME_DIR=" + i.dir,
 		"SYSTEMD_UNIT_PATH=" + i.units + ":", "SYSTEMD_LOG_TARGET=console", "SYSTEMD_LOG_LEVEL=info",
 	}
-	// SIGTERM makes it end its units and itself, in case this test binary is killed.
+	// If this test binary is killed, SIGTERM makes the instance stop its units and exit.
 	i.cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: unix.SIGTERM}
 	if _, err := os.Stat("/run/systemd/system"); err != nil {
 		i.ownRun()
@@ -148,8 +148,7 @@ func (i *instance) start() {
 	})
 }
 
-// ownRun mounts a separate /run for the instance. Root may mount that; any other user may as the owner of a user
-// namespace.
+// ownRun mounts a separate /run for the instance. Root may mount it; any other user needs a user namespace for that.
 func (i *instance) ownRun() {
 	attr := i.cmd.SysProcAttr
 	i.cmd.Env = append(i.cmd.Env, "QUORUMD_TEST_OWN_RUN=yes")
@@ -183,7 +182,7 @@ func (i *instance) stop() {
 		_ = i.cmd.Process.Signal(unix.SIGTERM)
 		stopped := time.AfterFunc(10*time.Second, func() { _ = i.cmd.Process.Kill() })
 		if err := i.cmd.Wait(); err != nil {
-			i.t.Errorf("systemd did not end well: %v\n%s", err, i.log())
+			i.t.Errorf("systemd failed at its end: %v\n%s", err, i.log())
 		}
 		stopped.Stop()
 	}
@@ -195,7 +194,7 @@ func (i *instance) stop() {
 	}
 }
 
-// removeGroup kills what may still be in a control group, and removes it with those below.
+// removeGroup kills the processes that are still in a control group, and removes the group and those below it.
 func removeGroup(t *testing.T, group string) {
 	eventually(t, "the control group is empty and gone", func() bool {
 		var below []string

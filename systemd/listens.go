@@ -20,7 +20,7 @@ import (
 )
 
 const (
-	// dialTimeout is far longer than a connection within the host takes.
+	// dialTimeout bounds the dials of one check. A connection within the host takes far less.
 	dialTimeout = time.Second
 	// mostSockets bounds how much of the kernel's list is read, in bytes: about 100,000 sockets.
 	mostSockets = 16 << 20
@@ -28,9 +28,9 @@ const (
 )
 
 // listens reports whether any process on this host listens on one of the addresses. It reads the kernel's list first,
-// because a TLS server would log every connection that is opened and closed at once. An address that is not on the list
-// is dialled, since a container engine may forward it. listens returns an error if such an address neither accepts a
-// connection nor refuses it.
+// because a TLS server would log every connection that is closed right after it was opened. listens dials an address
+// that is not on the list, because a container engine may forward it. listens returns an error if such an address
+// neither accepts a connection nor refuses it.
 func listens(ctx context.Context, addresses []string) (bool, error) {
 	for _, list := range []string{"/proc/net/tcp", "/proc/net/tcp6"} {
 		f, err := os.Open(list)
@@ -85,7 +85,8 @@ func listed(list io.Reader, addresses []string) bool {
 	return false
 }
 
-// kernelAddress parses an address from the kernel's list of sockets: words in the machine's byte order, and a port.
+// kernelAddress parses an address from the kernel's list of sockets: hexadecimal 32-bit words in the machine's byte
+// order, a colon, and the port.
 func kernelAddress(text string) (netip.AddrPort, bool) {
 	host, port, _ := strings.Cut(text, ":")
 	raw, err := hex.DecodeString(host)

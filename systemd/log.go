@@ -15,16 +15,17 @@ import (
 	"github.com/coreos/go-systemd/v22/journal"
 )
 
-// LevelEmergency is for messages that all logged-in users must see at once: the journal writes such a line to every
+// LevelEmergency is for messages that all logged-in users must see immediately. The journal writes such a line to every
 // terminal (journald.conf(5), ForwardToWall=).
 const LevelEmergency = slog.LevelError + 8
 
-// codeKey is the attribute with the code of a line's subject.
+// codeKey is the key of the attribute whose value becomes the field QUORUMD_CODE.
 const codeKey = "code"
 
-// LogHandler returns the log handler of a program that logs to its standard error. If systemd has connected that to the
-// journal, each line goes there with its priority, its attribute "code" as the field QUORUMD_CODE, and the ID that
-// messageID returns for the code as MESSAGE_ID. Otherwise, or if that fails, the line is written as slog's text.
+// LogHandler returns the log handler of a program that logs to its standard error. If systemd has connected stderr to
+// the journal, the handler sends each line to the journal with its priority, its attribute "code" as the field
+// QUORUMD_CODE, and the ID that messageID returns for the code as MESSAGE_ID. Otherwise, or if sending fails, slog's
+// text handler writes the line to stderr.
 func LogHandler(stderr io.Writer, level slog.Leveler, messageID func(code string) string) slog.Handler {
 	text := slog.NewTextHandler(stderr, &slog.HandlerOptions{Level: level})
 	if is, err := journal.StderrIsJournalStream(); err != nil || !is {

@@ -69,7 +69,7 @@ func TestALineThatTheJournalRefusesGoesToStandardError(t *testing.T) {
 	}
 }
 
-func TestOutsideOfTheJournalTheLogIsPlainText(t *testing.T) { // $JOURNAL_STREAM is the process's
+func TestOutsideOfTheJournalTheLogIsPlainText(t *testing.T) { // not parallel, because it sets $JOURNAL_STREAM
 	for _, stream := range []string{"", "1:2", "nonsense"} {
 		t.Setenv("JOURNAL_STREAM", stream)
 		var stderr bytes.Buffer

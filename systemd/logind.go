@@ -28,7 +28,7 @@ type LogindOptions struct {
 	Logger *slog.Logger
 }
 
-// Logind is a client of systemd-logind, which reboots machines, and which an inhibitor lock can delay. Safe for
+// Logind is a client of systemd-logind. It reboots the machine, and delays a shutdown with an inhibitor lock. Safe for
 // concurrent use.
 type Logind struct {
 	dial  func(ctx context.Context) (*godbus.Conn, error)
@@ -50,9 +50,9 @@ func NewLogind(o LogindOptions) *Logind {
 	return l
 }
 
-// Reboot requests an orderly reboot of the machine. Within 3 s it returns nil once logind has accepted, or an error:
-// ErrNotPermitted, ErrUnavailable or another. It respects block locks: while an operator or a package manager holds
-// one, logind refuses.
+// Reboot requests an orderly reboot of the machine. It returns within 3 s: nil if logind has accepted the request,
+// otherwise ErrNotPermitted, ErrUnavailable or a different error. While an operator or a package manager holds a block
+// lock, logind refuses.
 func (l *Logind) Reboot(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, busTimeout)
 	defer cancel()
@@ -68,7 +68,7 @@ func (l *Logind) Reboot(ctx context.Context) error {
 // rebootRule is the command by which root lets quorumd's user reboot the machine.
 const rebootRule = "cp /usr/share/quorumd/polkit/51-quorumd-reboot.rules /etc/polkit-1/rules.d/"
 
-// CheckReboot returns why Reboot would be refused now, with the same errors; nil if it would not.
+// CheckReboot returns the error with which logind would refuse a reboot now; nil if it would accept it.
 func (l *Logind) CheckReboot(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, busTimeout)
 	defer cancel()
@@ -90,7 +90,7 @@ func (l *Logind) CheckReboot(ctx context.Context) error {
 	return nil
 }
 
-// explainLogind turns the error of a call to logind into one that wraps a sentinel and ends with the remedy.
+// explainLogind does the same as explainBus for the error of a call to logind.
 func explainLogind(doing string, err error) error {
 	reply, is := errors.AsType[godbus.Error](err)
 	if !is {

@@ -37,8 +37,8 @@ type revocable struct {
 
 func (r *revocable) Cancelled(context.Context) { close(r.calledOff) }
 
-// login is a real systemd-logind on the bus of an instance, and sees nothing else of the machine: to reboot, it lets
-// the instance start a reboot.target that does nothing.
+// login is a real systemd-logind on the bus of an instance, isolated from the machine. A reboot only starts the
+// instance's reboot.target, which does nothing.
 type login struct {
 	*instance
 	cmd  *exec.Cmd
@@ -135,7 +135,7 @@ func (g *login) locks() int {
 	return n
 }
 
-// logind returns the value under test, on the instance's bus.
+// logind returns the Logind under test, on the instance's bus.
 func (g *login) logind() *Logind {
 	l := NewLogind(LogindOptions{Dial: g.connect, Logger: slog.New(slog.NewTextHandler(&g.text, nil))})
 	l.retry = 50 * time.Millisecond
@@ -247,7 +247,7 @@ func TestTheLockIsTakenAgainWhenTheBusIsRestarted(t *testing.T) {
 	g := newLogin(t)
 	g.hold(func(context.Context) {})
 	g.halt("dbus.service")
-	_ = g.cmd.Process.Kill() // it ends without its bus
+	_ = g.cmd.Process.Kill() // logind may have ended together with its bus
 	_ = g.cmd.Wait()
 	g.run("dbus.service")
 	g.begin()

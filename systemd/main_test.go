@@ -50,7 +50,7 @@ func golden(t *testing.T, name, got string) {
 	}
 }
 
-// send signals one process, and refuses numbers that mean several.
+// send signals one process, and refuses a PID that addresses several.
 func send(t *testing.T, pid int, signal syscall.Signal) {
 	t.Helper()
 	if pid <= 1 {

@@ -19,8 +19,8 @@ import (
 // block the loop that feeds the watchdog.
 const notifyTimeout = 500 * time.Millisecond
 
-// Notifier reports the agent's state to its own service manager, by sd_notify(3). Without a service manager every
-// method does nothing and returns nil. Safe for concurrent use.
+// Notifier reports the agent's state to its own service manager, by sd_notify(3). Without a service manager, every
+// method does nothing. Safe for concurrent use.
 //
 // It uses the messages of go-systemd, but sends them itself: daemon.SdNotify blocks without a bound when the manager's
 // socket is full.
@@ -44,7 +44,7 @@ func (n *Notifier) Ready() error { return n.send(daemon.SdNotifyReady) }
 // Stopping reports that the agent is ending (STOPPING=1).
 func (n *Notifier) Stopping() error { return n.send(daemon.SdNotifyStopping) }
 
-// Reloading reports that the agent is reloading its configuration; Ready ends it (RELOADING=1).
+// Reloading reports that the agent is reloading its configuration (RELOADING=1). Ready reports the end of the reload.
 func (n *Notifier) Reloading() error {
 	var now unix.Timespec
 	if err := unix.ClockGettime(unix.CLOCK_MONOTONIC, &now); err != nil {
@@ -53,8 +53,8 @@ func (n *Notifier) Reloading() error {
 	return n.send(fmt.Sprintf("%s\nMONOTONIC_USEC=%d", daemon.SdNotifyReloading, now.Nano()/int64(time.Microsecond)))
 }
 
-// Watchdog reports that the agent is alive (WATCHDOG=1). It must be called more often than WatchdogInterval, by the
-// loop that it vouches for.
+// Watchdog reports that the agent is alive (WATCHDOG=1). The loop that the watchdog supervises must call it, at
+// intervals shorter than WatchdogInterval.
 func (n *Notifier) Watchdog() error { return n.send(daemon.SdNotifyWatchdog) }
 
 // Status sets the line of text that "systemctl status" shows (STATUS=). Line breaks become spaces.
@@ -69,7 +69,7 @@ func (n *Notifier) send(message string) error {
 	err := sendDatagram(n.socket, message)
 	if err != nil {
 		return fmt.Errorf("cannot notify the service manager: %w: check that NOTIFY_SOCKET names its socket and that "+
-			"it is alive", err)
+			"it is running", err)
 	}
 	return nil
 }
@@ -86,8 +86,8 @@ func sendDatagram(socket, message string) error {
 	return errors.Join(err, conn.Close())
 }
 
-// WatchdogInterval returns the longest time between two calls of Watchdog, from WATCHDOG_USEC and WATCHDOG_PID; 0 if
-// the service manager expects none. Half of it is a good period.
+// WatchdogInterval returns the longest allowed time between two calls of Watchdog, from WATCHDOG_USEC and WATCHDOG_PID;
+// 0 if the service manager expects none. Half of it is a good period.
 func WatchdogInterval() (time.Duration, error) {
 	interval, err := daemon.SdWatchdogEnabled(false)
 	if err != nil {

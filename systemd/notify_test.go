@@ -112,7 +112,7 @@ func TestTheWatchdogIntervalIsRead(t *testing.T) {
 		{"", "", 0, false},
 		{"30000000", "", 30 * time.Second, false},
 		{"30000000", strconv.Itoa(os.Getpid()), 30 * time.Second, false},
-		{"30000000", "1", 0, false}, // meant for another process
+		{"30000000", "1", 0, false}, // meant for a different process
 		{"soon", "", 0, true},
 		{"-1", "", 0, true},
 	} {

@@ -19,10 +19,10 @@ import (
 const (
 	// defaultStopTimeout is twice the 15 s that an etcd with open streams may need to end.
 	defaultStopTimeout = 30 * time.Second
-	// driveEvery is how often a stop or restart in progress is advanced.
+	// driveEvery is the interval at which a stop or restart in progress is advanced.
 	driveEvery = 50 * time.Millisecond
-	// jobLimit is how long after the stop deadline a start may still wait for the old process to end. After that the
-	// job ends with "timeout": the request may be outdated by then.
+	// jobLimit is how long after the stop deadline a start may still wait for the old process to end. After that, the
+	// job ends with "timeout", because the request may be outdated.
 	jobLimit = 30 * time.Second
 )
 
@@ -48,16 +48,17 @@ type ProcessOptions struct {
 }
 
 // Process runs a plain program the way systemd runs a unit: in a session of its own, with its output in a file. Safe
-// for concurrent use, also by several agents on the same Dir.
+// for concurrent use, including by several agents with the same Dir.
 //
-// The program outlives the agent. Its record is in <Dir>/<Name>.state. Any later Process with the same Dir continues
-// from there, even in the middle of a stop or restart; the process is identified by its PID, start time and boot. (If
-// systemd runs the agent, the agent's unit needs KillMode=process, otherwise systemd ends both; in a container both end
-// with the container.)
+// The program outlives the agent. Its record is in <Dir>/<Name>.state. Any later Process with the same Dir and Name
+// continues from there, even in the middle of a stop or restart. It identifies the program by PID, start time and boot.
+// If systemd runs the agent, the agent's unit needs KillMode=process, otherwise systemd ends both. In a container, both
+// end with the container.
 //
-// It is Active as soon as it runs: there is no readiness protocol. If it ends with code 0 or by SIGTERM it is Inactive,
-// as under systemd. If it ended while this agent was not its parent, how it ended is unknown, and it is Failed with
-// Result "unknown" unless Stop was called. A program that ends is never restarted automatically.
+// The program is Active as soon as it runs, because there is no readiness protocol. If it exits with code 0 or by
+// SIGTERM, it is Inactive, as under systemd. If it ended while this agent was not its parent, its exit status is
+// unknown, and it is Failed with Result "unknown" unless Stop was called. A program that ends is never restarted
+// automatically.
 type Process struct {
 	o     ProcessOptions
 	boot  string
@@ -74,7 +75,7 @@ type Process struct {
 
 var processName = regexp.MustCompile(`^[A-Za-z0-9_-][A-Za-z0-9_.-]{0,63}$`)
 
-// NewProcess checks the options and creates Dir. It starts nothing. Close must be called on it.
+// NewProcess checks the options and creates Dir. It does not start the program. The caller must call Close.
 func NewProcess(o ProcessOptions) (*Process, error) {
 	switch {
 	case !processName.MatchString(o.Name):
@@ -100,7 +101,7 @@ func NewProcess(o ProcessOptions) (*Process, error) {
 		return nil, fmt.Errorf("cannot run %s: %w", o.Name, err)
 	}
 	if err := os.MkdirAll(o.Dir, 0o755); err != nil {
-		return nil, explainFile("make the run directory of "+o.Name, err)
+		return nil, explainFile("create the run directory of "+o.Name, err)
 	}
 	p := &Process{
 		o: o, boot: boot, log: o.Logger.With("process", o.Name),
@@ -114,9 +115,9 @@ func NewProcess(o ProcessOptions) (*Process, error) {
 	return p, nil
 }
 
-// Status checks the process, and does what is due: it records how the process ended, sends SIGKILL after the deadline
-// of a stop, and starts the process again for a restart. The error is ErrUnavailable if another agent holds the lock
-// for 2 s, ErrNotPermitted, or another error if the state file is unreadable.
+// Status checks the process, and takes the steps that are due: it records how the process ended, sends SIGKILL after
+// the deadline of a stop, and starts the process again for a restart. The error is ErrUnavailable if another agent
+// holds the lock for 2 s, ErrNotPermitted if access was denied, or a different error if the state file is unreadable.
 func (p *Process) Status(ctx context.Context) (Status, error) {
 	st, err := p.look(ctx)
 	if st.Job != "" {
@@ -126,7 +127,7 @@ func (p *Process) Status(ctx context.Context) (Status, error) {
 }
 
 // Start starts the program if it is not running, and only waits for the exec. While the old process is still stopping,
-// the start is queued. The errors are ErrNotInstalled, ErrNotPermitted, ErrUnavailable or another.
+// the start is queued. The errors are ErrNotInstalled, ErrNotPermitted, ErrUnavailable or a different one.
 func (p *Process) Start(ctx context.Context) error {
 	return p.act(ctx, "start", func(r *record) error {
 		switch r.State {
@@ -141,8 +142,8 @@ func (p *Process) Start(ctx context.Context) error {
 	})
 }
 
-// Stop sends SIGTERM, and after StopTimeout SIGKILL to the whole process group. It waits for neither. A queued start is
-// cancelled. It is no error if the process is not running.
+// Stop sends SIGTERM to the process, and after StopTimeout SIGKILL to its whole process group. It does not wait for the
+// end of the process, and cancels a queued start. If the process is not running, Stop returns nil.
 func (p *Process) Stop(ctx context.Context) error {
 	return p.act(ctx, "stop", func(r *record) error { return p.beginStop(r, "stop") })
 }
@@ -158,7 +159,8 @@ func (p *Process) Restart(ctx context.Context) error {
 }
 
 // SetEnvironment adds vars to Env from the next start on, in place of the variables of an earlier call. It writes
-// <Dir>/<Name>.env in the form of systemd's EnvironmentFile=, and refuses the same values.
+// <Dir>/<Name>.env in the format of systemd's EnvironmentFile=, and refuses the values that Service.SetEnvironment
+// refuses.
 func (p *Process) SetEnvironment(_ context.Context, vars map[string]string) error {
 	if err := writeEnvironment(p.env, vars); err != nil {
 		return explainFile("set the environment of "+p.o.Name, err)
@@ -166,7 +168,7 @@ func (p *Process) SetEnvironment(_ context.Context, vars map[string]string) erro
 	return nil
 }
 
-// Environment reads what SetEnvironment wrote; nothing if it was never called.
+// Environment returns the variables that SetEnvironment wrote; none if it was never called.
 func (p *Process) Environment(context.Context) (map[string]string, error) {
 	vars, err := readEnvironment(p.env)
 	if err != nil {
@@ -175,15 +177,15 @@ func (p *Process) Environment(context.Context) (map[string]string, error) {
 	return vars, nil
 }
 
-// Close releases the program, which keeps running. The next Process on the same Dir continues a stop or restart in
-// progress. Once the agent ends, init reaps its children.
+// Close releases the program, which keeps running. The next Process with the same Dir and Name continues a stop or
+// restart in progress. After the agent has ended, init reaps the program.
 func (p *Process) Close() error {
 	p.end()
 	<-p.done
 	return nil
 }
 
-// act updates the record, runs f on it, and leaves the rest to the driver.
+// act updates the record, runs f on it, and wakes the driver if a job is pending.
 func (p *Process) act(ctx context.Context, verb string, f func(*record) error) error {
 	err := p.withRecord(ctx, func(r *record) error {
 		err := p.advance(r)
@@ -227,8 +229,7 @@ func (p *Process) wake() {
 	}
 }
 
-// drive advances stops and restarts when they are due. It keeps no state of its own: everything is in the record, so
-// that Status of a later agent can continue.
+// drive advances stops and restarts when they are due. All state is in the record, so that a later agent can continue.
 func (p *Process) drive() {
 	defer close(p.done)
 	for {

@@ -10,7 +10,7 @@ import (
 )
 
 // advance compares the record with the existing processes and takes the steps that are due. Any agent may call it at
-// any time: taking a step twice, or late, does no harm.
+// any time, because a step that is taken twice or late does no harm.
 func (p *Process) advance(r *record) error {
 	now, err := clock(unix.CLOCK_BOOTTIME)
 	if err != nil {
@@ -21,7 +21,7 @@ func (p *Process) advance(r *record) error {
 		return nil
 	}
 	if r.State == Activating {
-		if err := adoptCutShort(r); err != nil {
+		if err := adoptInterrupted(r); err != nil {
 			return err
 		}
 	}
@@ -43,8 +43,8 @@ func (p *Process) advance(r *record) error {
 	return nil
 }
 
-// lostInReboot updates a record of an earlier boot: the process is gone, and a queued job is dropped. The agent decides
-// again what to run after the boot.
+// lostInReboot updates a record of an earlier boot. The process is gone: a pending stop is done, and any other pending
+// job is cancelled. The agent decides again what to run after the boot.
 func (r *record) lostInReboot(boot string) {
 	r.BootID = boot
 	running := r.PID != 0 && !r.Ended
@@ -56,16 +56,16 @@ func (r *record) lostInReboot(boot string) {
 		r.enter(Failed, 0, "canceled")
 		r.Result = "reboot"
 	default:
-		r.Since = 0 // the old time means nothing on the new clock
+		r.Since = 0 // the clock has started again at zero
 	}
 	if running {
 		r.ExitCode, r.Signal, r.Ended = -1, "", true
 	}
 }
 
-// adoptCutShort completes a start during which the agent died: it finds the child by its token, or concludes that the
-// child was never created.
-func adoptCutShort(r *record) error {
+// adoptInterrupted completes a start that was interrupted by the end of the agent. It finds the child by its token, or
+// concludes that the child was never created.
+func adoptInterrupted(r *record) error {
 	leader, err := findLeader(r.Token)
 	if err != nil {
 		return err
@@ -85,7 +85,7 @@ func (r *record) noteEnd(e end) {
 	r.Ended, r.Result, r.ExitCode, r.Signal = true, e.result, e.exitCode, e.signal
 }
 
-// stateAfterEnd returns the state of a process that ended without having been asked to stop.
+// stateAfterEnd returns the state of a process that ended although no stop was requested.
 func (r *record) stateAfterEnd() State {
 	if r.Result == "success" {
 		return Inactive
@@ -93,8 +93,8 @@ func (r *record) stateAfterEnd() State {
 	return Failed
 }
 
-// beginStop records that the process is stopping, then sends SIGTERM. The jobs "start" and "restart" start it again
-// after that.
+// beginStop records that the process is stopping, then sends SIGTERM. If job is "start" or "restart", the process is
+// started again after the stop.
 func (p *Process) beginStop(r *record, job string) error {
 	left, err := anyLeft(r)
 	if err != nil {
@@ -121,8 +121,8 @@ func (p *Process) beginStop(r *record, job string) error {
 	return p.continueStop(r)
 }
 
-// continueStop continues a stop: it sends SIGTERM, sends SIGKILL after the deadline, or completes the stop once nothing
-// is left of the process group.
+// continueStop takes the next step of a stop: it sends SIGTERM, sends SIGKILL after the deadline, or completes the stop
+// once no process of the group is left.
 func (p *Process) continueStop(r *record) error {
 	now, err := clock(unix.CLOCK_BOOTTIME)
 	if err != nil {
@@ -157,7 +157,7 @@ func (p *Process) continueStop(r *record) error {
 	return nil
 }
 
-// finishStop settles a completed stop, and starts the process again if that is the job.
+// finishStop records a completed stop, and starts the process again if the job requires that.
 func (p *Process) finishStop(r *record) error {
 	now, err := clock(unix.CLOCK_BOOTTIME)
 	if err != nil {
@@ -168,7 +168,7 @@ func (p *Process) finishStop(r *record) error {
 	case r.Killed:
 		r.Result = "timeout"
 	case r.Result == "unknown":
-		r.Result = "success" // the process ended as requested; nothing else was observed
+		r.Result = "success" // the process ended as requested, and no other result was observed
 	}
 	result := "done"
 	lapsed := now > r.StopDeadline+jobLimit
@@ -181,7 +181,7 @@ func (p *Process) finishStop(r *record) error {
 	}
 	r.Job = job
 	if err := p.launch(r); err != nil {
-		// The caller of this start has returned long ago: Status reports the error.
+		// Start or Restart returned long ago, so this error is logged. Status reports only that the start failed.
 		p.log.Error("cannot start process after stop", "error", fmt.Sprint(err))
 	}
 	return nil

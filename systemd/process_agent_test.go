@@ -19,7 +19,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// agent is another process that manages the same child.
+// agent is a separate process that manages the same child.
 type agent struct {
 	t   *testing.T
 	cmd *exec.Cmd
@@ -98,7 +98,7 @@ func TestAKilledAgentLeavesTheProcessRunningForTheNextAgent(t *testing.T) {
 		t.Errorf("a second child was started: %+v, then %+v", st, again)
 	}
 	do(t, p.Stop)
-	// It is not our child: its end is noticed, but not how it ended.
+	// The process is not a child of this one, so its end is noticed, but its exit status is unknown.
 	if end := reaches(t, p, Inactive); end.Result != "success" || end.ExitCode != -1 || end.Signal != "" {
 		t.Errorf("after the stop: %+v", end)
 	}
@@ -147,7 +147,7 @@ func TestAZombieOfAnotherAgentIsDead(t *testing.T) {
 	t.Parallel()
 	o := options(t, "exit", "3")
 	a := startAgent(t, o)
-	a.ask("start") // and does not look again, so that the child is not reaped
+	a.ask("start") // the agent does not check again, so the child is not reaped
 	eventually(t, "the child is a zombie", func() bool {
 		stat, err := statOf(readRecord(t, o).PID)
 		return err == nil && stat != nil && isDead(stat)

@@ -18,7 +18,7 @@ import (
 // tokenVariable carries the token of a record in the environment of the process started for it.
 const tokenVariable = "QUORUMD_PROCESS"
 
-// end is how a main process ended, in the terms of Status.
+// end describes how a main process ended, in the terms of Status.
 type end struct {
 	result   string
 	exitCode int
@@ -26,7 +26,7 @@ type end struct {
 }
 
 // findEnd returns how the record's main process ended; nil if it has not. If the process is a child of this agent,
-// findEnd reaps it, which is the only way to learn how it ended.
+// findEnd reaps it, because only its parent can read the exit status.
 func findEnd(r *record) (*end, error) {
 	stat, err := statOf(r.PID)
 	if err != nil {
@@ -48,7 +48,7 @@ func findEnd(r *record) (*end, error) {
 		case errors.Is(err, unix.EINTR):
 			continue
 		case err != nil: // other code in this agent reaps all children
-			return unseen, nil //nolint:nilerr // it has ended, and how is not known
+			return unseen, nil //nolint:nilerr // the process has ended, but its exit status is unknown
 		case pid == 0:
 			return nil, nil
 		}
@@ -76,8 +76,8 @@ func endOf(ws unix.WaitStatus) *end {
 	return e
 }
 
-// anyLeft reports whether the main process or a member of its group still runs. The token identifies the members:
-// without its leader, the group's number may have been reused.
+// anyLeft reports whether the main process or a member of its group still runs. The token identifies the members,
+// because the ID of a group without its leader may have been reused.
 func anyLeft(r *record) (bool, error) {
 	if r.PID == 0 {
 		return false, nil
@@ -106,12 +106,12 @@ func terminate(r *record) error {
 	return errors.Join(ignoreGone(err, r.PID), proc.Release())
 }
 
-// killGroup sends SIGKILL to the process group. The group's number has not been reused: anyLeft has just found its
+// killGroup sends SIGKILL to the process group. The group's ID has not been reused, because anyLeft has just found the
 // leader or a member.
 func killGroup(r *record) error { return signalGroup(r.PID, unix.SIGKILL) }
 
-// signalGroup rejects the numbers that kill(2) takes for "every process" or "my own group", so that neither a bug nor a
-// corrupt state file can signal those.
+// signalGroup sends a signal to a process group. It rejects the IDs that kill(2) interprets as "every process" or "my
+// own group", which a bug or a corrupt state file could contain.
 func signalGroup(pgid int, signal syscall.Signal) error {
 	if pgid <= 1 {
 		return fmt.Errorf("cannot signal process group %d: quorumd did not start that group: remove the state file",
@@ -125,8 +125,8 @@ func ignoreGone(err error, pid int) error {
 	case err == nil, errors.Is(err, os.ErrProcessDone), errors.Is(err, unix.ESRCH):
 		return nil
 	case errors.Is(err, fs.ErrPermission):
-		return fmt.Errorf("%w: cannot signal process %d: %w: run as root, or as the user it runs as", ErrNotPermitted,
-			pid, err)
+		return fmt.Errorf("%w: cannot signal process %d: %w: run as root, or as the user of that process",
+			ErrNotPermitted, pid, err)
 	}
 	return fmt.Errorf("cannot signal process %d: %w", pid, err)
 }
@@ -150,7 +150,7 @@ func findTagged(token string, accept func(procfs.ProcStat) bool) (*procfs.ProcSt
 		if err != nil || stat.PID <= 1 || isDead(&stat) || !accept(stat) {
 			continue // the process may be gone by now; init never belongs to quorumd
 		}
-		// The environment of another user's process is unreadable, so the process is not the one wanted.
+		// If the environment is unreadable, the process belongs to a different user, so it cannot be the right one.
 		if env, err := proc.Environ(); err == nil && slices.Contains(env, tokenVariable+"="+token) {
 			return &stat, nil
 		}
@@ -174,8 +174,8 @@ func statOf(pid int) (*procfs.ProcStat, error) {
 }
 
 // isDead reports whether the process is a zombie or about to vanish, and no thread of it still runs. The main thread
-// may be a zombie long before the others, which keep files and ports open: a thread that waits for a disk does not end
-// with kill -9.
+// can be a zombie long before the other threads, which keep files and ports open: kill -9 does not end a thread that
+// waits for a disk.
 func isDead(s *procfs.ProcStat) bool {
 	return s.State == "X" || s.State == "x" || s.State == "Z" && s.NumThreads <= 1
 }

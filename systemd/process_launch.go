@@ -18,7 +18,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// maxLog is the size above which a log file is rotated at a start.
+// maxLog is the size in bytes above which a log file is rotated at a start.
 const maxLog = 16 << 20
 
 // launch starts the program. It records the token before the child exists, and the child's PID right after its
@@ -89,8 +89,8 @@ func (p *Process) spawn(token string) (pid int, err error) {
 		return 0, fmt.Errorf("cannot run %s: %w: check that it is a program for this machine", program, err)
 	}
 	pid = cmd.Process.Pid
-	// findEnd reaps the child by its PID, which cannot be reused before that. Release frees only what the runtime
-	// holds; it cannot fail for a process just started.
+	// findEnd reaps the child by its PID, which cannot be reused before that. Release frees only resources of the
+	// runtime, and cannot fail for a process that was just started.
 	_ = cmd.Process.Release()
 	return pid, nil
 }
@@ -117,8 +117,8 @@ func (p *Process) loadState() string {
 	return "loaded"
 }
 
-// environment returns Env, without the variables that are only for the agent, then the environment file, then the
-// token. Of two variables with the same name, the later one counts.
+// environment returns Env without the variables that are only for the agent, then the variables of the environment
+// file, then the token. Of two variables with the same name, the later one takes effect.
 func (p *Process) environment(token string) ([]string, error) {
 	base := p.o.Env
 	if base == nil {
@@ -149,7 +149,7 @@ func (p *Process) environment(token string) ([]string, error) {
 func (p *Process) openLog() (*os.File, error) {
 	if info, err := os.Stat(p.o.LogFile); err == nil && info.Size() > maxLog {
 		if err := os.Rename(p.o.LogFile, p.o.LogFile+".1"); err != nil {
-			return nil, explainFile("move the full log file away", err)
+			return nil, explainFile("rotate the log file", err)
 		}
 	}
 	f, err := os.OpenFile(p.o.LogFile, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o640)

@@ -94,7 +94,7 @@ func TestAFailedStartHasAReason(t *testing.T) {
 				t.Errorf("the error is %v", err)
 			}
 			if c.is != nil && !errors.Is(err, c.is) {
-				t.Errorf("%v is no %v", err, c.is)
+				t.Errorf("%v does not wrap %v", err, c.is)
 			}
 			if st := status(t, p); st.State != Failed || st.Result != "resources" || st.LastJob != "failed" ||
 				st.PID != 0 {

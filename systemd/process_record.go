@@ -24,20 +24,20 @@ const (
 	lockRetry   = 5 * time.Millisecond
 )
 
-// record is the content of the state file: everything known about the process. Times count from the boot that it names.
+// record is the content of the state file: all state of the process. Times count from the boot with the ID BootID.
 type record struct {
 	Version int           `json:"version"`
 	BootID  string        `json:"bootID"`
 	State   State         `json:"state"`
 	Since   time.Duration `json:"since"`
 
-	// The main process. The token is in its environment, and in its children's, so that they can be found if PID and
-	// StartTicks do not help.
+	// The main process. The token is in its environment and in that of its children, so that they can be found when PID
+	// and StartTicks are not enough.
 	PID        int    `json:"pid,omitempty"`
 	StartTicks uint64 `json:"startTicks,omitempty"`
 	Token      string `json:"token,omitempty"`
 
-	// How it ended, once it has.
+	// How the main process ended, if Ended is true.
 	Ended    bool   `json:"ended,omitempty"`
 	Result   string `json:"result"`
 	ExitCode int    `json:"exitCode"`
@@ -51,7 +51,7 @@ type record struct {
 	Killed       bool          `json:"killed,omitempty"`     // SIGKILL was sent
 }
 
-// enter puts the record into a state. If this ends a job, the job gets the result.
+// enter changes the state. If a job is pending and result is not empty, the job ends with that result.
 func (r *record) enter(s State, now time.Duration, result string) {
 	r.State, r.Since = s, now
 	if r.Job != "" && result != "" {
@@ -74,7 +74,7 @@ func (r *record) status(now time.Duration) Status {
 }
 
 // withRecord runs f on the record under a lock that excludes other agents and other goroutines. It saves the changes
-// even if f fails, because some facts, such as how a process ended, can be learned only once.
+// even if f fails, because some facts, such as the exit status of a process, can be read only once.
 func (p *Process) withRecord(ctx context.Context, f func(*record) error) error {
 	if p.life.Err() != nil {
 		return ErrClosed
@@ -103,7 +103,7 @@ func (p *Process) change(f func(*record) error) error {
 }
 
 // takeLock takes the lock file's flock. The kernel releases it when the agent ends, however it ends. A child that was
-// just forked keeps it until its exec. From then on its environment has the token, by which the next agent finds it.
+// just forked keeps it until its exec. From then on, the next agent finds the child by the token in its environment.
 func (p *Process) takeLock(ctx context.Context) (unlock func() error, err error) {
 	ctx, cancel := context.WithTimeout(ctx, lockTimeout)
 	defer cancel()
@@ -132,7 +132,7 @@ func (p *Process) takeLock(ctx context.Context) (unlock func() error, err error)
 	}
 }
 
-// load reads the record; without a state file, it returns the record of a process that was never started.
+// load reads the record. Without a state file, it returns the record of a process that was never started.
 func (p *Process) load() (*record, error) {
 	data, err := os.ReadFile(p.state)
 	if errors.Is(err, fs.ErrNotExist) {

@@ -55,7 +55,7 @@ func TestAReusedPIDIsNotTakenForTheProcess(t *testing.T) {
 		t.Errorf("%+v", st)
 	}
 
-	// In the middle of a stop, past its deadline, when SIGKILL for the group would be next.
+	// The forged record is in the middle of a stop and past its deadline, so SIGKILL for the group would be next.
 	forged.State, forged.Job, forged.Terminated, forged.StopDeadline = Deactivating, "stop", true, 1
 	writeRecord(t, p, forged)
 	if st := status(t, p); st.State != Inactive || st.LastJob != "done" {
@@ -65,7 +65,7 @@ func TestAReusedPIDIsNotTakenForTheProcess(t *testing.T) {
 		t.Error("the bystander was killed")
 	}
 
-	forged.StartTicks++ // to show that the start time decided
+	forged.StartTicks++ // with the right start time, the process is accepted
 	forged.State, forged.Job, forged.Terminated = Active, "", false
 	writeRecord(t, p, forged)
 	if st := status(t, p); st.State != Active || st.PID != stat.PID {

@@ -49,8 +49,8 @@ func open(t *testing.T, o ProcessOptions) *Process {
 	return p
 }
 
-// killAll ends the children with the token of the record. It finds them by itself: a bug in the code under test could
-// otherwise make it kill any process of the machine.
+// killAll ends the children with the token of the record. It does not use the code under test to find them, because a
+// bug there could make it kill any process of the machine.
 func killAll(t *testing.T, o ProcessOptions) {
 	r := readRecord(t, o)
 	if r.Token == "" {
@@ -356,7 +356,7 @@ func TestAStopReachesTheWholeProcessGroup(t *testing.T) {
 	do(t, p.Stop)
 	st := reaches(t, p, Inactive)
 	eventually(t, "the killed grandchild is dead", func() bool { return !alive(t, grandchild) })
-	// The leader ended at SIGTERM; the grandchild had to be killed.
+	// The leader ended at SIGTERM, and the grandchild had to be killed.
 	if st.Signal != "SIGTERM" || st.Result != "timeout" {
 		t.Errorf("%+v", st)
 	}

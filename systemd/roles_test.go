@@ -85,8 +85,8 @@ func playRole(role string, args []string) int {
 	return 0
 }
 
-// playNotifier is a healthy service for a while: it reports that it is ready and feeds the watchdog. On SIGHUP it stops
-// feeding.
+// playNotifier plays a service that reports that it is ready and feeds the watchdog. On SIGHUP, it stops feeding the
+// watchdog.
 func playNotifier() int {
 	n := NewNotifier()
 	interval, err := WatchdogInterval()
@@ -115,7 +115,7 @@ func loseMainThread() {
 	hold := make(chan struct{})
 	for range 64 {
 		go func() {
-			runtime.LockOSThread() // a thread each, one of them the main one
+			runtime.LockOSThread() // each goroutine gets a thread, and one of them the main thread
 			if unix.Gettid() == os.Getpid() {
 				close(lost)
 				_, _, _ = unix.RawSyscall(unix.SYS_EXIT, 0, 0, 0)
@@ -147,7 +147,7 @@ func (c agentConfig) options() ProcessOptions {
 }
 
 // playAgent carries out the verbs on its stdin, one per line, and answers each with a line. It checks the process only
-// on request, and ends with its stdin.
+// on request, and ends when its stdin is closed.
 func playAgent(config string) int {
 	var c agentConfig
 	if err := json.Unmarshal([]byte(config), &c); err != nil {

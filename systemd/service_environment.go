@@ -70,7 +70,7 @@ func FormatEnvironment(vars map[string]string) ([]byte, error) { return formatEn
 func ParseEnvironment(text string) (map[string]string, error) { return parseEnvironment(text) }
 
 // dropIn returns the drop-in that makes the unit read the file. "-" lets the unit start without the file, and "%" is
-// doubled because systemd expands specifiers there.
+// doubled because systemd expands specifiers in the path.
 func (s *Service) dropIn() string {
 	return fmt.Sprintf(`it does not read %[2]s: add this drop-in, then run "systemctl daemon-reload":
 

@@ -13,8 +13,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Status queries the unit. A missing unit is no error: it is Inactive with LoadState "not-found". The error is
-// ErrUnavailable or ErrNotPermitted; the state is Unknown then.
+// Status queries the unit. A missing unit is Inactive with LoadState "not-found", without an error. The error is
+// ErrUnavailable or ErrNotPermitted, with the state Unknown.
 func (s *Service) Status(ctx context.Context) (Status, error) {
 	var p properties
 	var pending string
@@ -67,7 +67,8 @@ func property[T any](p properties, name string) T {
 	return v
 }
 
-// status converts the properties to a Status, without the jobs. now is on the clock of systemd's monotonic time stamps.
+// status converts the properties to a Status, without the jobs. now is the time since boot by CLOCK_MONOTONIC, which
+// systemd's time stamps use.
 func (p properties) status(now time.Duration) Status {
 	st := Status{
 		State:     p.state(),
@@ -107,7 +108,7 @@ func (p properties) state() State {
 }
 
 // since returns for how long the unit has been in its state, 0 if unknown. StateChangeTimestamp would be wrong for
-// lasting states, because every reload updates it.
+// Active, Inactive and Failed, because every reload updates it.
 func (p properties) since(now time.Duration) time.Duration {
 	name := "StateChangeTimestampMonotonic"
 	switch p.state() {
@@ -123,7 +124,8 @@ func (p properties) since(now time.Duration) time.Duration {
 	return max(0, now-stamp)
 }
 
-// program returns the path of the first command of ExecStart=, a list of structs that begin with it.
+// program returns the path of the first command of ExecStart=. The property is a list of structs whose first field is
+// the path.
 func (p properties) program() string {
 	commands := property[[][]any](p, "ExecStart")
 	if len(commands) == 0 || len(commands[0]) == 0 {
@@ -144,7 +146,7 @@ func (p properties) jobID() uint32 {
 	return id
 }
 
-// signalName returns "SIGTERM" and the like, "" for 0.
+// signalName returns the name of a signal, such as "SIGTERM"; "" for 0.
 func signalName(s syscall.Signal) string {
 	if s == 0 {
 		return ""

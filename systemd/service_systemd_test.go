@@ -217,7 +217,7 @@ func TestARefusalOfTheBusIsNotPermitted(t *testing.T) {
 	if st := look(t, s); st.State != Inactive || st.LastJob != "" || st.Job != "" {
 		t.Errorf("%+v", st)
 	}
-	do(t, s.Restart) // the others are allowed
+	do(t, s.Restart) // the policy of the bus denies only StartUnit
 	settles(t, s, Active, "done")
 }
 
@@ -248,7 +248,8 @@ func TestTheEnvironmentThatOnlyTheUnitSetsIsRead(t *testing.T) {
 	u := Units{Dial: dialTo(i.bus(), true)}
 	got, err := u.Environment(t.Context(), "a.service")
 	want := []string{"ETCD_PROXY=off", "ETCD_NAME=n 1"}
-	if err != nil || len(got) < len(want) || !slices.Equal(got[len(got)-len(want):], want) { // after the test's own
+	// The variables that service sets for the test come first.
+	if err != nil || len(got) < len(want) || !slices.Equal(got[len(got)-len(want):], want) {
 		t.Errorf("%q, %v; want %q", got, err, want)
 	}
 }
@@ -274,7 +275,7 @@ func TestTheErrorHasTheDropInForAUnitThatDoesNotReadTheFile(t *testing.T) {
 	if _, err := os.Stat(i.environmentFile()); !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("it was written nevertheless: %v", err)
 	}
-	// The drop-in in the error works.
+	// The unit must work with the drop-in from the error.
 	_, dropIn, found := strings.Cut(err.Error(), "a.service.d/quorumd.conf\n")
 	if !found {
 		t.Fatalf("no drop-in in %v", err)

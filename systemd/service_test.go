@@ -134,7 +134,7 @@ func muteBus(t *testing.T) string {
 			if err != nil {
 				return
 			}
-			_, _ = io.Copy(io.Discard, conn) // until the other side closes
+			_, _ = io.Copy(io.Discard, conn) // until the client disconnects
 			conn.Close()
 		}
 	}()
@@ -212,8 +212,8 @@ func TestAJobIsPendingUntilItsResultIsKnown(t *testing.T) {
 	}
 	expect("another's job", "reload", 1, at, "reload", "")
 	result := queue()
-	expect("in systemd's queue", "start", 1, at, "start", "")
-	expect("out of it, the result not received yet", "", 1, at, "start", "")
+	expect("in systemd's job queue", "start", 1, at, "start", "")
+	expect("no longer in the queue, result not received yet", "", 1, at, "start", "")
 	result <- "failed"
 	expect("the result is received", "", 1, at, "", "failed")
 	expect("and stays", "", 1, at.Add(time.Hour), "", "failed")
@@ -232,7 +232,7 @@ func TestAJobIsPendingUntilItsResultIsKnown(t *testing.T) {
 	expect("pending on a new connection", "start", 2, at, "start", "")
 	expect("the result does not come over it", "", 2, at, "", "unknown")
 	queue()
-	expect("a look begun before the job was queued", "", 0, at, "start", "")
+	expect("a status query that began before the job was queued", "", 0, at, "start", "")
 }
 
 func TestPropertiesAreConvertedToAStatus(t *testing.T) {
@@ -283,7 +283,7 @@ func TestPropertiesAreConvertedToAStatus(t *testing.T) {
 	if id := (properties{"Job": []any{uint32(5), godbus.ObjectPath("/x")}}).jobID(); id != 5 {
 		t.Errorf("job %d", id)
 	}
-	// A missing property, or one of another type, must not stop the look.
+	// A missing property, or one of an unexpected type, must not cause a failure.
 	if st := (properties{"MainPID": "x", "Job": "x", "ActiveState": 3}).status(0); st.State != Unknown || st.PID != 0 {
 		t.Errorf("%+v", st)
 	}

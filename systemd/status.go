@@ -10,7 +10,7 @@
 // All promise:
 //
 //   - Start, Stop and Restart only queue the work and return within a few seconds. Status shows its progress: State,
-//     Job and LastJob. Each may be repeated at any time.
+//     Job and LastJob. Each can be repeated at any time.
 //   - The service never depends on the agent. An agent that ends, even by kill -9, leaves the service as it is, and the
 //     next agent finds it again.
 //   - Every call is bounded, even if the bus, systemd or another agent does not answer.
@@ -71,24 +71,25 @@ type Status struct {
 	// PID is the main process, 0 if there is none.
 	PID int
 	// Since is how long the service has been in this state, by the clock that starts at boot, which is independent of
-	// the wall clock. It is 0 if unknown: never started since boot, or forgotten. systemd forgets an inactive unit,
-	// including Result, ExitCode and Signal, once no other unit refers to it. Enabling a unit is such a reference.
+	// the wall clock. It is 0 if unknown: the service was not started since boot, or systemd has unloaded the unit.
+	// systemd unloads an inactive unit, and with it Result, ExitCode and Signal, once no other unit refers to it.
+	// Enabling a unit creates such a reference.
 	Since time.Duration
 	// Result is how the last run ended, in systemd's terms: "success", "exit-code", "signal", "core-dump", "timeout",
 	// "watchdog", "start-limit-hit", "resources" and so on; "success" while there is no problem. Process adds "unknown"
-	// (it ended while no agent watched) and "reboot" (lost with the boot it belonged to).
+	// (the process ended while the agent was not its parent) and "reboot" (a reboot ended the process).
 	Result string
 	// ExitCode is the exit code of the last main process; -1 if it has not ended, was ended by a signal, or is unknown,
 	// as with os.ProcessState.
 	ExitCode int
 	// Signal is the signal that ended the last main process, such as "SIGKILL"; "" if none or unknown.
 	Signal string
-	// Job is the pending job: "start", "stop", "restart" or another of systemd's job types; "" if none. A job queued
-	// through this value stays here until its result is known.
+	// Job is the pending job: "start", "stop", "restart" or another of systemd's job types; "" if none. A job that was
+	// queued by the same Service stays here until its result is known.
 	Job string
-	// LastJob is the result of the last job queued through this value: "done", "failed", "timeout", "canceled",
-	// "dependency", "skipped" and so on; "unknown" if its end was missed; "" if none was queued or it is still pending.
-	// Process keeps it on disk, so that the next agent sees it too.
+	// LastJob is the result of the last job queued by the same Service or Process: "done", "failed", "timeout",
+	// "canceled", "dependency", "skipped" and so on; "unknown" if its end was missed; "" if none was queued or it is
+	// still pending. Process keeps it on disk, so that the next agent reports it, too.
 	LastJob string
 	// LoadState is "loaded" if the unit can be started; otherwise "not-found", "masked", "bad-setting" or "error".
 	// Process reports only "loaded" and "not-found".
@@ -96,13 +97,13 @@ type Status struct {
 	// UnitFileState is what systemctl is-enabled prints: "enabled", "disabled", "static" and so on; empty if unknown,
 	// and under Process.
 	UnitFileState string
-	// Program is what a start runs first; empty if unknown, and under Process.
+	// Program is the path of the program that a start runs first; empty if unknown, and under Process.
 	Program string
 	// ByPrograms means, for External, that the operator's programs start and stop it.
 	ByPrograms bool
 }
 
-// NotAtBoot reports whether nothing starts the unit after a boot, although it could be enabled.
+// NotAtBoot reports whether the unit does not start after a boot, although it could be enabled.
 func (s Status) NotAtBoot() bool {
 	return slices.Contains([]string{"disabled", "linked", "linked-runtime", "enabled-runtime"}, s.UnitFileState)
 }

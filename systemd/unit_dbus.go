@@ -17,8 +17,9 @@ import (
 	sddbus "github.com/coreos/go-systemd/v22/dbus"
 )
 
-// resultGrace is how long to wait for the result of a job after systemd no longer has the job. The two come over
-// different connections, so the result may be a little late; if the bus was restarted meanwhile, it never comes.
+// resultGrace is how long to wait for the result of a job that systemd no longer lists. The result and the list arrive
+// over different connections, so the result can be a little late. If the bus was restarted in between, the result never
+// arrives.
 const resultGrace = time.Second
 
 // jobMode lets a new job replace one that contradicts it, as systemctl does.
@@ -29,7 +30,7 @@ type Options struct {
 	// Unit is the full name, such as "etcd.service".
 	Unit string
 	// EnvironmentFile is the absolute path of the file that SetEnvironment writes and the unit reads through
-	// EnvironmentFile=. Without one SetEnvironment and Environment return errors.
+	// EnvironmentFile=. If it is empty, SetEnvironment and Environment return errors.
 	EnvironmentFile string
 	// Orders makes all changes with the necessary privileges. If it is nil, the Service makes them itself.
 	Orders Orders
@@ -47,8 +48,8 @@ type Orders interface {
 	SetEnvironment(ctx context.Context, vars map[string]string) error
 }
 
-// Service is a systemd unit, driven over D-Bus. It connects at its first use, and reconnects after the bus was gone.
-// Safe for concurrent use.
+// Service is a systemd unit, driven over D-Bus. It connects at its first use, and reconnects after a loss of the
+// connection. Safe for concurrent use.
 type Service struct {
 	unit            string
 	environmentFile string
@@ -64,14 +65,14 @@ type Service struct {
 // queuedJob is a job whose result is awaited.
 type queuedJob struct {
 	verb   string
-	result chan string // systemd's result; it has room for one, so that the sender never blocks
-	dialed int         // number of the connection on which the job was queued; the result comes over no other
+	result chan string // systemd's result; buffered, so that the sender never blocks
+	dialed int         // number of the connection on which the job was queued; the result arrives only there
 	goneAt time.Time   // when systemd first reported the unit without the job
 }
 
 var unitName = regexp.MustCompile(`^[A-Za-z0-9:_.\\-]+(@[A-Za-z0-9:_.\\-]+)?\.service$`)
 
-// NewService checks the options; it does not connect yet.
+// NewService checks the options. It does not connect yet.
 func NewService(o Options) (*Service, error) {
 	if !unitName.MatchString(o.Unit) || len(o.Unit) > 255 {
 		return nil, fmt.Errorf("cannot drive unit %q: that is not a service name: write it in full, such as "+
@@ -93,19 +94,20 @@ func NewService(o Options) (*Service, error) {
 	}, nil
 }
 
-// Start queues a start job. A unit that is already active is fine. Within 3 s it returns nil once systemd has accepted
-// the job, or an error: ErrNotInstalled, ErrNotPermitted, ErrUnavailable or another.
+// Start queues a start job. If the unit is already active, that is not an error. Without Orders, Start returns within 3
+// s: nil if systemd has accepted the job, otherwise ErrNotInstalled, ErrNotPermitted, ErrUnavailable or a different
+// error.
 func (s *Service) Start(ctx context.Context) error {
 	return s.queue(ctx, "start", true, (*sddbus.Conn).StartUnitContext)
 }
 
-// Stop queues a stop job, like Start. A unit that is already inactive is fine.
+// Stop queues a stop job, like Start. If the unit is already inactive, that is not an error.
 func (s *Service) Stop(ctx context.Context) error {
 	return s.queue(ctx, "stop", true, (*sddbus.Conn).StopUnitContext)
 }
 
-// Restart queues a restart job, like Start; an inactive unit is started. If the connection breaks at that moment the
-// job is not sent again, so that there are never two restarts instead of one.
+// Restart queues a restart job, like Start. An inactive unit is started. If the connection is lost during the call,
+// Restart does not send the job again, because the unit could then restart twice.
 func (s *Service) Restart(ctx context.Context) error {
 	return s.queue(ctx, "restart", false, (*sddbus.Conn).RestartUnitContext)
 }
@@ -147,7 +149,7 @@ func (s *Service) queue(ctx context.Context, verb string, again bool, enqueue qu
 		if err := s.orders.Drive(ctx, verb); err != nil {
 			return err
 		}
-		s.log.Info("job already queued", "job", verb)
+		s.log.Info("job queued by the root helper", "job", verb)
 		return nil
 	}
 	err := s.bus.call(ctx, again, func(ctx context.Context, conn *sddbus.Conn) error {

@@ -5,8 +5,8 @@ package systemd
 
 import "context"
 
-// Unit is a local service: a systemd unit, a plain process, or a service that another program runs. Its methods only
-// queue requests: the status shows the result.
+// Unit is a local service: a systemd unit, a plain process, or a service that another program runs. Start, Stop and
+// Restart only queue requests. The status shows their result.
 type Unit interface {
 	Status(ctx context.Context) (Status, error)
 	Start(ctx context.Context) error

@@ -12,17 +12,17 @@ import (
 	sdunit "github.com/coreos/go-systemd/v22/unit"
 )
 
-// Units asks systemd about units other than the one that a Service drives.
+// Units queries systemd about units other than the one that a Service drives.
 type Units struct {
-	Dial DialFunc // nil for systemd's own socket, which only root may use and which needs no bus
+	Dial DialFunc // nil for systemd's private socket, which needs no bus but root
 }
 
-// SystemBus connects to systemd over the system bus, as users without privileges must.
+// SystemBus connects to systemd over the system bus. Users other than root must use it.
 func SystemBus(ctx context.Context) (*sddbus.Conn, error) {
 	return sddbus.NewSystemConnectionContext(ctx)
 }
 
-// Command returns the arguments of the unit's first command, as in its ExecStart=: variables are not replaced.
+// Command returns the first command of the unit's ExecStart=, the program first. Variables are not replaced.
 func (u Units) Command(ctx context.Context, name string) ([]string, error) {
 	p, err := u.look(ctx, name)
 	if err != nil {
@@ -57,8 +57,7 @@ func (p properties) starts() bool {
 	return property[string](p, "UnitFileState") == "enabled" || p.state() == Active || p.state() == Activating
 }
 
-// Mounted reports whether every mount point above path that systemd knows, from fstab(5) or a unit of its own, is
-// mounted.
+// Mounted reports whether every mount point at or above path that fstab(5) or a mount unit defines is mounted.
 func (u Units) Mounted(ctx context.Context, path string) (bool, error) {
 	for path = filepath.Clean(path); ; path = filepath.Dir(path) {
 		p, err := u.look(ctx, sdunit.UnitNamePathEscape(path)+".mount")

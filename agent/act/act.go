@@ -13,8 +13,7 @@
 //     keeps running in the background, and no other step starts meanwhile.
 //   - Every step ends in exactly one Completion, which Act returns in the step's own round or in a later one.
 //
-// The package decides nothing. Did returns a copy of the actor's state: whether it holds the lock, and what it has
-// done.
+// The package decides nothing. Did returns a copy of the actor's state, including the lock.
 package act
 
 import (
@@ -50,8 +49,8 @@ type Options struct {
 	// MoveDataAside moves the data directory's content aside. It may hang if the disk hangs.
 	MoveDataAside func(ctx context.Context) ([]string, error)
 	Recovery      recovery.Rebuilder // nil if this host's data cannot be rebuilt
-	// Reboot requests an orderly reboot, and returns once the reboot has begun; nil if the agent cannot reboot this
-	// machine.
+	// Reboot requests an orderly reboot, and returns when the reboot has begun. It is nil if the agent cannot reboot
+	// this machine.
 	Reboot func(ctx context.Context) error
 	Hooks  hooks.Programs // nil if there are none
 	// Maintenance frees space after a NOSPACE alarm, and enables etcd's downgrade job; nil if the agent cannot. Its
@@ -64,7 +63,8 @@ type Options struct {
 
 	// Line completes a history line, and returns the key to store it under.
 	Line func(revision int64, line record.Line) (string, record.Line)
-	// ForgetData and ForgetBinary are called if a step changes the data directory, or may have changed etcd's binary.
+	// ForgetData is called if a step may change the data directory, and ForgetBinary if etcd's binary may have been
+	// replaced.
 	ForgetData, ForgetBinary func()
 
 	Now    func() time.Duration // since boot, including time suspended
@@ -99,8 +99,8 @@ type task struct {
 	done  chan error
 }
 
-// lockMarginShare sets the safety margin: the lock stops being valid this fraction (one tenth) of its TTL before its
-// lease expires. The margin covers clocks that run at different rates and a process that wakes up late.
+// lockMarginShare sets the safety margin: the holder stops using the lock one tenth of the TTL before the lease
+// expires. The margin covers clocks that run at different rates and a process that wakes up late.
 const lockMarginShare = 10
 
 // New returns an Actor that has taken no step and holds no lock.
@@ -118,11 +118,12 @@ func New(opt Options) *Actor {
 	return a
 }
 
-// afterwards is how long the loop still waits for a step after the step's time limit. A step's calls end with its
+// stepGrace is how long the loop still waits for a step after the step's time limit. A step's calls end with the step's
 // context, unless the disk hangs.
-const afterwards = 500 * time.Millisecond
+const stepGrace = 500 * time.Millisecond
 
-// Act takes the decided step. It returns a Completion if a step has ended: this one, or one from an earlier round.
+// Act takes the decided step. It returns a Completion if a step has ended, whether r or an earlier round decided that
+// step.
 func (a *Actor) Act(ctx context.Context, r *round.Round) (round.Completion, bool) {
 	step := r.Decision.Step
 	switch {
@@ -131,7 +132,7 @@ func (a *Actor) Act(ctx context.Context, r *round.Round) (round.Completion, bool
 	case step.Kind == policy.StepNone:
 		return round.Completion{}, false
 	}
-	if age, limit := a.opt.Now()-r.At, a.oldest(); age > limit {
+	if age, limit := a.opt.Now()-r.At, a.maxAge(); age > limit {
 		a.log.Info("step skipped: its view is out of date",
 			"step", step.Kind, "age", age, "limit", limit)
 		return round.Completion{}, false
@@ -154,21 +155,21 @@ func (a *Actor) Act(ctx context.Context, r *round.Round) (round.Completion, bool
 		defer cancel()
 		t.done <- a.take(stepCtx, way, t)
 	}()
-	timer := time.NewTimer(bound + afterwards)
+	timer := time.NewTimer(bound + stepGrace)
 	defer timer.Stop()
 	select {
 	case err := <-t.done:
 		return a.finished(t, err), true
 	case <-timer.C:
-		a.log.Error("step timed out", "step", step.Kind, "elapsed", bound+afterwards)
+		a.log.Error("step timed out", "step", step.Kind, "elapsed", bound+stepGrace)
 		a.running = t
 		return round.Completion{}, false
 	}
 }
 
-// oldest returns the maximum age of a round's observations when a step starts: the longest time that the calls for
-// these observations can take.
-func (a *Actor) oldest() time.Duration {
+// maxAge returns the maximum age of a round's observations when a step starts: one interval, and the longest time that
+// the calls for the observations can take.
+func (a *Actor) maxAge() time.Duration {
 	t := a.opt.Config.Timing
 	return observedCalls*t.CallTimeout + t.Interval
 }
@@ -176,8 +177,8 @@ func (a *Actor) oldest() time.Duration {
 // observedCalls is the maximum number of calls between a round's first observation and its step.
 const observedCalls = 4
 
-// take does the work of a step in a goroutine outside the loop. It writes to this host's disk before it changes etcd or
-// its data, because the machine may go down at any moment.
+// take does the work of a step in a goroutine outside the loop. It writes to this host's disk before it changes the
+// cluster or etcd's data, because the machine may go down at any moment.
 func (a *Actor) take(ctx context.Context, w way, t *task) error {
 	if a.lostLock(t.step) { // the machine may have been suspended since the lock was confirmed
 		return lock.ErrLost
@@ -198,7 +199,7 @@ func (a *Actor) take(ctx context.Context, w way, t *task) error {
 	return w.do(ctx, t)
 }
 
-// lostLock reports whether a step needs the lock and no longer has it.
+// lostLock reports whether a step needs the lock and this agent no longer holds it.
 func (a *Actor) lostLock(step policy.Step) bool { return step.Kind.Info().Locked && !a.lock.MayAct() }
 
 // notBegun returns the Completion of a step that could not start.
@@ -235,7 +236,7 @@ func (a *Actor) finished(t *task, err error) round.Completion {
 	a.stepping(step, true)
 	switch {
 	case errors.Is(err, lock.ErrTaken) && step.Kind == policy.StepTakeLock, errors.Is(err, errPermitTaken):
-		c.Unsaid = true // not logged: another agent was first
+		c.Unsaid = true // neither logged nor added to the history: another agent was first
 		return c
 	case err != nil:
 		a.log.Warn("step failed", "step", step.Kind, "why", step.Why, "error", err)

@@ -66,7 +66,7 @@ func TestStepDoesNotStartFromOldObservations(t *testing.T) {
 	opt.Unit = unit
 	a := New(opt)
 	r := decided(policy.StepStartUnit, nil)
-	r.At -= a.oldest() + 1
+	r.At -= a.maxAge() + 1
 	if done, ended := a.Act(t.Context(), r); ended || unit.starts != 0 {
 		t.Errorf("etcd was started %d times; %+v, %t", unit.starts, done, ended)
 	}

@@ -34,7 +34,7 @@ func TestCommandMakesEtcdsVersionUnknownEvenIfOnlyRecorded(t *testing.T) {
 	forgotten := 0
 	opt.ForgetBinary = func() { forgotten++ }
 	if err := New(opt).runCommand(t.Context(), &task{on: &round.Round{Request: k}}); err == nil {
-		t.Error("it was started without the lock")
+		t.Error("the command was started without the lock")
 	}
 	if now, _ := opt.Files.Asked(); now.Ran != policy.HooksRunning || forgotten != 1 {
 		t.Errorf("it is recorded as %q, and the version was forgotten %d times", now.Ran, forgotten)
@@ -88,7 +88,7 @@ func commandOptions(t *testing.T, disk hoststate.Files, programs hooks.Programs)
 	return opt, k
 }
 
-// fullDisk accepts no further file once it is full.
+// fullDisk accepts no file while it is full.
 type fullDisk struct {
 	hoststate.HostFiles
 	full bool

@@ -82,8 +82,8 @@ func hooksOf(r *round.Round) hooks.Run {
 	return r.Request.HookRun(hooks.Before)
 }
 
-// moveLeader asks the leader to transfer leadership. In an operation, the leader is this host's own member, or the one
-// to be removed or replaced; for a request without an operation, it may be any member.
+// moveLeader asks the leader to transfer leadership. In an operation, the leader is this host's own member, or the
+// member to be removed or replaced. For a request without an operation, it can be any member.
 func (a *Actor) moveLeader(ctx context.Context, t *task) error {
 	r := t.on
 	m, ok := r.OwnMember(r.Membership, a.opt.Config.Etcd.PeerURL)
@@ -108,8 +108,8 @@ func leaderOf(v policy.View) uint64 {
 	return 0
 }
 
-// stepDown asks this host's own member to transfer leadership, because it leads but should not. If another member leads
-// by now, the request fails.
+// stepDown asks this host's own member to transfer leadership, because that member leads but should not. If another
+// member leads by now, the request fails.
 func (a *Actor) stepDown(ctx context.Context, t *task) error {
 	list := t.on.Membership
 	if t.on.Led != nil { // the decision was based on this list

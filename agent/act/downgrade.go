@@ -12,7 +12,7 @@ import (
 	"github.com/quorumd/quorumd/agent/record"
 )
 
-// errNoDowngrade means that this agent cannot reach etcd's downgrade API.
+// errNoDowngrade is returned if Options.Maintenance is nil.
 var errNoDowngrade = errors.New("this agent cannot enable or cancel etcd's downgrade job")
 
 // enableDowngrade enables etcd's downgrade job for the rollout. The rollout's record notes that first, so that the job
@@ -30,7 +30,8 @@ func (a *Actor) enableDowngrade(ctx context.Context, t *task) error {
 	return a.opt.Maintenance.EnableDowngrade(ctx, t.step.Version)
 }
 
-// cancelDowngrade cancels etcd's downgrade job. If none was enabled, it notes that a later one is not the rollout's.
+// cancelDowngrade cancels etcd's downgrade job. If no job was enabled, it records that a job enabled later does not
+// belong to the rollout.
 func (a *Actor) cancelDowngrade(ctx context.Context, t *task) error {
 	if a.opt.Maintenance == nil {
 		return errNoDowngrade
@@ -44,8 +45,8 @@ func (a *Actor) cancelDowngrade(ctx context.Context, t *task) error {
 	return a.noteDowngradeJob(ctx, t, false)
 }
 
-// noteDowngradeJob writes to the rollout's record whether quorumd has enabled the job. It returns an error if the
-// record has changed since it was read: an operator may have aborted the rollout.
+// noteDowngradeJob writes to the rollout's record whether quorumd has enabled the downgrade job. It returns an error if
+// the record has changed since it was read, because an operator may have aborted the rollout.
 func (a *Actor) noteDowngradeJob(ctx context.Context, t *task, enabled bool) error {
 	if t.on.Rollout == nil {
 		return errors.New("there is no rollout")
@@ -54,7 +55,7 @@ func (a *Actor) noteDowngradeJob(ctx context.Context, t *task, enabled bool) err
 	next.DowngradeJob = enabled
 	value, err := record.Encode(next)
 	if err != nil {
-		return fmt.Errorf("cannot note the downgrade job: %w", err)
+		return fmt.Errorf("cannot record the downgrade job: %w", err)
 	}
 	return a.lock.Write(ctx, lock.Extra{Key: a.keys.Rollout(), At: t.on.RolloutAt, Value: value})
 }

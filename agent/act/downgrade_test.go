@@ -16,7 +16,7 @@ import (
 	"github.com/quorumd/quorumd/agent/round"
 )
 
-// rolls returns a round with the rollout that etcd has, and whether etcd's downgrade job is enabled.
+// rolls returns a round with the rollout in etcd and the state of etcd's downgrade job.
 func (b *bench) rolls() *round.Round {
 	b.t.Helper()
 	r := b.permits()
@@ -66,8 +66,8 @@ func TestTheDowngradeJobIsNotedBeforeItIsEnabled(t *testing.T) {
 		t.Errorf("after the cancellation, the job is noted %t, enabled %t", r.Rollout.DowngradeJob,
 			r.View.Cluster.Job.Enabled)
 	}
-	must(t, b.takes(b.rolls(), cancel)) // none is enabled any more, so the last cancellation notes that
+	must(t, b.takes(b.rolls(), cancel)) // no job is enabled, so the cancellation records that
 	if b.rolls().Rollout.DowngradeJob {
-		t.Error("the job is still noted")
+		t.Error("the job is still recorded")
 	}
 }

@@ -20,7 +20,7 @@ func (a *Actor) endOp(ctx context.Context, t *task) error {
 	})
 	cycled := r.TakesDown(a.opt.Config.Host.ID)
 	ended := r.Decision.Notes.Request.Change == policy.RequestEnding
-	if cycled { // written to this host's disk before etcd
+	if cycled { // write to this host's disk before etcd
 		note := a.opt.Files.OperationGivenUp
 		if ended {
 			note = func() error { return a.opt.Files.OperationEnds(r.Rollout) }
@@ -29,7 +29,7 @@ func (a *Actor) endOp(ctx context.Context, t *task) error {
 			return err
 		}
 	}
-	if err := a.lock.End(ctx, r.OpAt, key, line, a.rolledOut(r, step)...); err != nil {
+	if err := a.lock.End(ctx, r.OpAt, key, line, a.rolloutWrites(r, step)...); err != nil {
 		return err
 	}
 	t.ended = &line

@@ -39,7 +39,7 @@ func (a *Actor) addLearner(ctx context.Context, _ *task) error {
 	return err
 }
 
-// promote asks the leader to promote the learner, because only the leader knows how far behind the learner is.
+// promote asks the leader to promote the learner, because only the leader tracks the learner's progress.
 func (a *Actor) promote(ctx context.Context, t *task) error {
 	for id, s := range t.on.Statuses {
 		if s.Err != nil || s.Leader != id {

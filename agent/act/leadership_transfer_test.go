@@ -15,7 +15,7 @@ import (
 	"github.com/quorumd/quorumd/agent/round"
 )
 
-// leading is an etcd that records requests to its leader.
+// leading is an etcd that records the requests to transfer leadership.
 type leading struct {
 	cluster.Etcd
 	url string

@@ -24,8 +24,8 @@ func (a *Actor) Did() round.ActorState {
 	return d
 }
 
-// Renew keeps a held lock alive, but not while the local disk hangs: a holder that cannot act must not block the other
-// hosts.
+// Renew keeps a held lock alive unless a step or the local disk hangs, because a holder that cannot act must not block
+// the other hosts.
 func (a *Actor) Renew(ctx context.Context) {
 	t := a.opt.Config.Timing
 	if a.lock.Token() == 0 || a.opt.Now()-a.renewed < t.RenewEvery {
@@ -53,8 +53,8 @@ func (a *Actor) Renew(ctx context.Context) {
 	a.renewed = sent
 }
 
-// Check releases the lock if a linearizable read has found another token, which means that the lock is lost although
-// its lease may still exist. It reports whether it released the lock.
+// Check releases the lock if a linearizable read has found a different token, which means that the lock is lost
+// although its lease may still exist. It reports whether it released the lock.
 func (a *Actor) Check(ctx context.Context, found int64) bool {
 	token := a.lock.Token()
 	if token == 0 || token == found {
@@ -65,7 +65,8 @@ func (a *Actor) Check(ctx context.Context, found int64) bool {
 	return true
 }
 
-// Leave releases the lock, so that the next agent need not wait for the lease to expire.
+// Leave stops a running defragmentation and releases the lock, so that the next agent need not wait for the lease to
+// expire.
 func (a *Actor) Leave(ctx context.Context) {
 	a.defrag.stop()
 	if a.lock.Token() == 0 {

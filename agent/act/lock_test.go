@@ -29,7 +29,7 @@ type bench struct {
 	member *testbed.Member
 	store  *cluster.Client
 	probe  *hangingProbe
-	now    time.Duration   // moved by the test only
+	now    time.Duration   // advanced by the test only
 	counts policy.JoinNote // the JoinNote that the policy decides with the next step
 }
 
@@ -65,7 +65,7 @@ func newBench(t *testing.T) *bench {
 	return b
 }
 
-// seen returns a round with the data from etcd that steps need.
+// seen returns a round with the data that steps need from etcd.
 func (b *bench) seen() *round.Round {
 	b.t.Helper()
 	r := &round.Round{At: b.opt.Now(), Wall: b.opt.Wall()}
@@ -195,24 +195,24 @@ func TestLockIsRenewedOnlyWhileNothingHangs(t *testing.T) {
 		return b.Did().ValidUntil > before
 	}
 	if !renewed() {
-		t.Error("it is not renewed, though nothing hangs")
+		t.Error("the lock is not renewed although nothing hangs")
 	}
 	if b.probe.age = time.Second + 1; renewed() {
-		t.Error("it is renewed while the disk hangs")
+		t.Error("the lock is renewed while the disk hangs")
 	}
 	b.probe.age = 0
 	hangs := &task{began: b.opt.Now() - time.Minute - 1}
 	if b.running = hangs; renewed() {
-		t.Error("it is renewed while a step hangs")
+		t.Error("the lock is renewed while a step hangs")
 	}
 	hangs.began = b.now
 	if !renewed() {
-		t.Error("it is not renewed while a step runs")
+		t.Error("the lock is not renewed while a step runs")
 	}
 	b.running = nil
 	b.opt.Config.Timing.RenewEvery = time.Minute
 	if renewed() {
-		t.Error("it is renewed too often")
+		t.Error("the lock is renewed too often")
 	}
 	b.Leave(t.Context())
 	if r := b.seen(); r.LockAt != 0 {

@@ -29,7 +29,8 @@ func must(t *testing.T, err error) {
 
 const testNow = time.Hour // since boot
 
-// options returns the options of an actor on a host with this disk. The actor cannot reach etcd, so it holds no lock.
+// options returns the options of an actor on a host with the given disk. The actor cannot reach etcd, so it holds no
+// lock.
 func options(t *testing.T, disk hoststate.Files) Options {
 	t.Helper()
 	dir := t.TempDir()

@@ -23,15 +23,14 @@ func (a *Actor) setPhase(ctx context.Context, t *task) error {
 	if policy.TakesDown(op.Kind) && r.Request != nil {
 		op.Until, op.Interruptible = r.Request.Until(), r.Request.Interruptible
 	}
-	also, err := a.repaired(r, op)
+	also, err := a.repairWrites(r, op)
 	if err != nil {
 		return err
 	}
 	return a.lock.Advance(ctx, op, r.OpAt, also...)
 }
 
-// rollBack records that the operation must be rolled back. For a learner without an operation, it creates the
-// operation.
+// rollBack records that the operation must be rolled back. For a learner that belongs to no operation, it creates one.
 func (a *Actor) rollBack(ctx context.Context, t *task) error {
 	r, step := t.on, t.step
 	if r.Op == nil {

@@ -32,7 +32,7 @@ func (a *Actor) copyData(_ context.Context, t *task) error {
 
 func (a *Actor) copyBegun(*task) { a.did.Copied = a.now() }
 
-// workOf returns the description of the copy that the plan requires this host to make from its data.
+// workOf describes the copy of its data that this host must make for the plan.
 func (a *Actor) workOf(t *task) recovery.Work {
 	k, c := t.on.Recovery, a.opt.Config
 	return recovery.Work{
@@ -57,7 +57,7 @@ func (a *Actor) placeCopy(ctx context.Context, t *task) error {
 }
 
 func (a *Actor) layAside(ctx context.Context, t *task) error {
-	if k := t.on.Recovery; k != nil { // nil on a host that comes back late: it has no plan
+	if k := t.on.Recovery; k != nil { // nil on a host that returns after the recovery
 		if err := a.opt.Files.BeginMoveAside(k.Plan); err != nil {
 			return err
 		}
@@ -65,14 +65,14 @@ func (a *Actor) layAside(ctx context.Context, t *task) error {
 	return a.moveDataAside(ctx, t)
 }
 
-// endRecovery ends this host's part of the plan. The survivor publishes, for late hosts, that its cluster replaces the
-// old one. Every other host with a plan records the new cluster, but no member ID yet.
+// endRecovery ends this host's part of the plan. The survivor records in etcd that its cluster replaces the old one,
+// for hosts that return later. Every other host with a plan records the new cluster on its disk, but no member ID yet.
 func (a *Actor) endRecovery(ctx context.Context, t *task) error {
 	v := t.on.View.Recovery
 	switch t.on.Decision.Notes.Recovery { //exhaustive:enforce
 	case policy.RecoveryLeavesNothing:
 	case policy.RecoveryAnnounced:
-		if err := a.tellRecovered(ctx, t); err != nil {
+		if err := a.recordRecovered(ctx, t); err != nil {
 			return err
 		}
 	case policy.RecoveryJoins:
@@ -86,7 +86,7 @@ func (a *Actor) endRecovery(ctx context.Context, t *task) error {
 	return a.opt.Files.EndRecovery(v.Plan, t.step.Outcome, t.on.Wall)
 }
 
-func (a *Actor) tellRecovered(ctx context.Context, t *task) error {
+func (a *Actor) recordRecovered(ctx context.Context, t *task) error {
 	k := t.on.Recovery
 	value, err := record.Encode(record.Recovered{
 		Plan: k.Plan, Old: k.Old, New: k.New, Host: a.opt.Config.Host.Name, By: k.By, Time: t.on.Wall,
@@ -95,9 +95,9 @@ func (a *Actor) tellRecovered(ctx context.Context, t *task) error {
 		return err
 	}
 	_, err = a.opt.Etcd.Txn(ctx, nil, clientv3.OpPut(a.keys.Recovered(), string(value)))
-	// If the old data included an alarm, the alarm stays until an operator clears it. The plan does not wait for that,
-	// because a host does nothing else while it has a plan. A late host that finds no record of the recovery waits for
-	// an operator, and loses no data.
+	// If the old data included an alarm, the alarm stays until an operator clears it. The plan does not wait for the
+	// operator, because a host does nothing else while it has a plan. A host that returns later and finds no record of
+	// the recovery waits for an operator, and loses no data.
 	if errors.Is(rpctypes.Error(err), rpctypes.ErrNoSpace) || errors.Is(rpctypes.Error(err), rpctypes.ErrCorrupt) {
 		a.log.Error("cannot record the recovery in the new cluster: an etcd alarm blocks writes; 'etcdctl alarm list' "+
 			"shows it, and 'quorumctl explain' how to clear it. Move etcd's data aside manually on every host that "+

@@ -28,7 +28,7 @@ func TestEjectedHostIsRecordedOncePerMember(t *testing.T) {
 			Replaces: replaces,
 		}
 		r.Op, r.Decision.Notes.Repair = &op, counts
-		also, err := a.repaired(r, op)
+		also, err := a.repairWrites(r, op)
 		if err != nil || len(also) > 1 {
 			t.Fatalf("%d records, %v", len(also), err)
 		}
@@ -44,7 +44,7 @@ func TestEjectedHostIsRecordedOncePerMember(t *testing.T) {
 	}
 	out := func() int { n, _ := r.Repairs.Ejections(n3, wall); return n }
 	if write(false, 7) {
-		t.Error("it is written although the policy does not count it")
+		t.Error("the replacement is recorded although the policy does not count it")
 	}
 	if !write(true, 7) || out() != 1 {
 		t.Errorf("after one ejection the record is %+v", r.Repairs)

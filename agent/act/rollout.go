@@ -14,9 +14,9 @@ import (
 	"github.com/quorumd/quorumd/agent/round"
 )
 
-// rolledOut returns the write that updates the rollout in the transaction that ends this host's operation. If the host
-// did not come back healthy, it stops the rollout.
-func (a *Actor) rolledOut(r *round.Round, step policy.Step) []lock.Extra {
+// rolloutWrites returns the write that updates the rollout in the transaction that ends this host's operation. If the
+// host did not come back healthy, the write stops the rollout.
+func (a *Actor) rolloutWrites(r *round.Round, step policy.Step) []lock.Extra {
 	k := r.Request
 	if r.Rollout == nil || k == nil || !r.TakesDown(a.opt.Config.Host.ID) ||
 		r.Rollout.ID != k.Rollout {
@@ -40,7 +40,7 @@ func (a *Actor) rolledOut(r *round.Round, step policy.Step) []lock.Extra {
 	switch {
 	case end.HostDone:
 		h.State, h.Seconds = record.HostDone, took(r).Seconds()
-		h.Turn = max(h.Seconds, turn(next, r.Wall).Seconds())
+		h.Turn = max(h.Seconds, timeAtHost(next, r.Wall).Seconds())
 		next.Since = r.Wall.UTC()
 		if end.Done {
 			next.State, next.Text = record.RolloutDone, ""
@@ -53,7 +53,7 @@ func (a *Actor) rolledOut(r *round.Round, step policy.Step) []lock.Extra {
 	value, err := record.Encode(next)
 	if err != nil {
 		a.log.Error("rollout stopped: its progress cannot be saved", "error", err)
-		value = unended(next, i, err)
+		value = stoppedRollout(next, i, err)
 	}
 	return []lock.Extra{{Key: a.keys.Rollout(), At: r.RolloutAt, Value: value}}
 }
@@ -67,18 +67,18 @@ func took(r *round.Round) time.Duration {
 	return max(r.Wall.Sub(r.Op.Started), r.View.Op.Elapsed)
 }
 
-// turn returns how long a rollout has been at its current host, or 0 if unknown. It is only for display, because the
-// hosts' clocks may differ.
-func turn(rollout record.Rollout, now time.Time) time.Duration {
+// timeAtHost returns how long a rollout has been at its current host, or 0 if unknown. The value is only for display,
+// because the hosts' clocks may differ.
+func timeAtHost(rollout record.Rollout, now time.Time) time.Duration {
 	if rollout.Since.IsZero() { // written by an agent that does not record Since
 		return 0
 	}
 	return now.Sub(rollout.Since)
 }
 
-// unended returns a stopped rollout that lists only this host. It is used if the full record is too large. The record
-// fitted when the rollout started, so another program must have enlarged it since.
-func unended(r record.Rollout, host int, why error) []byte {
+// stoppedRollout returns the record of a stopped rollout that lists only this host, for use if the full record is too
+// large. The full record fitted when the rollout started, so another program must have enlarged it since.
+func stoppedRollout(r record.Rollout, host int, why error) []byte {
 	short := record.Rollout{
 		ID: r.ID, Work: r.Work, By: r.By, State: record.RolloutStopped, Started: r.Started, Since: r.Since,
 		Etcd: r.Etcd, Downgrade: r.Downgrade, DowngradeJob: r.DowngradeJob,

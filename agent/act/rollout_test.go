@@ -31,7 +31,7 @@ func TestRolloutEndsWithItsLastHostEvenIfPausedMeanwhile(t *testing.T) {
 			ID: "x", State: state,
 			Hosts: []record.RolloutHost{{ID: "1", State: record.HostDone}, {ID: "2", State: record.HostWaiting}},
 		}
-		also := a.rolledOut(r, policy.Step{Kind: policy.StepEndOp, Outcome: policy.Cycled})
+		also := a.rolloutWrites(r, policy.Step{Kind: policy.StepEndOp, Outcome: policy.Cycled})
 		if len(also) != 1 {
 			t.Fatalf("%s: %d writes", state, len(also))
 		}
@@ -49,10 +49,10 @@ func TestHostsTimeInARolloutStartsAtThePreviousHostsEnd(t *testing.T) {
 		since time.Time
 		want  float64
 	}{
-		"with the pause between them":        {began, 70},
-		"the clock of the other was ahead":   {began.Add(time.Hour), 12},
-		"an agent that does not write it":    {time.Time{}, 12},
-		"resumed while it was on its way up": {began.Add(65 * time.Second), 12},
+		"the pause after the previous host counts":        {began, 70},
+		"the previous host's clock was ahead":             {began.Add(time.Hour), 12},
+		"the start time is not recorded":                  {time.Time{}, 12},
+		"the rollout was resumed while etcd was starting": {began.Add(65 * time.Second), 12},
 	} {
 		a := New(options(t, hoststate.HostFiles{}))
 		r := &round.Round{
@@ -66,7 +66,7 @@ func TestHostsTimeInARolloutStartsAtThePreviousHostsEnd(t *testing.T) {
 			ID: "x", State: record.RolloutRunning, Since: c.since,
 			Hosts: []record.RolloutHost{{ID: "2", State: record.HostWaiting}, {ID: "3", State: record.HostWaiting}},
 		}
-		also := a.rolledOut(r, policy.Step{Kind: policy.StepEndOp, Outcome: policy.Cycled})
+		also := a.rolloutWrites(r, policy.Step{Kind: policy.StepEndOp, Outcome: policy.Cycled})
 		next, err := record.Decode[record.Rollout](also[0].Value)
 		if err != nil || next.Hosts[0].Seconds != 12 || next.Hosts[0].Turn != c.want || !next.Since.Equal(r.Wall) {
 			t.Errorf("%s: %+v, %v", name, next, err)
@@ -83,9 +83,11 @@ func TestHostsTimeInARolloutIncludesItsReboot(t *testing.T) {
 		op   policy.Op
 		want time.Duration
 	}{
-		"in the same boot":        {policy.Op{SameBoot: true, Elapsed: 39 * time.Second}, 39 * time.Second},
-		"after a reboot":          {policy.Op{Elapsed: 5 * time.Second}, 40 * time.Second},
-		"after its clock was set": {policy.Op{Elapsed: 2 * time.Minute}, 2 * time.Minute},
+		"without a reboot": {
+			policy.Op{SameBoot: true, Elapsed: 39 * time.Second}, 39 * time.Second,
+		},
+		"after a reboot": {policy.Op{Elapsed: 5 * time.Second}, 40 * time.Second},
+		"after the clock was set forward or back": {policy.Op{Elapsed: 2 * time.Minute}, 2 * time.Minute},
 	} {
 		r.View.Op = &c.op
 		if got := took(r); got != c.want {
@@ -107,7 +109,7 @@ func TestRolloutStopsIfItsEndCannotBeWritten(t *testing.T) {
 			State: record.HostWaiting,
 		})
 	}
-	also := a.rolledOut(r, policy.Step{Kind: policy.StepEndOp, Outcome: policy.Cycled})
+	also := a.rolloutWrites(r, policy.Step{Kind: policy.StepEndOp, Outcome: policy.Cycled})
 	if len(also) != 1 {
 		t.Fatalf("%d writes, and it would come to this host again", len(also))
 	}

@@ -37,7 +37,7 @@ func (d *defragmentation) state() (uint64, []round.Defragmented) {
 	return d.member, slices.Clone(d.ended)
 }
 
-// start calls f for a member in the background, unless a call for another member has not returned.
+// start calls f for a member in the background. It returns an error if an earlier call has not returned.
 func (d *defragmentation) start(member uint64, now func() time.Duration, f func(context.Context) error) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -58,7 +58,7 @@ func (d *defragmentation) start(member uint64, now func() time.Duration, f func(
 	return nil
 }
 
-// stop ends the call, so that the agent can exit. The member may continue to defragment its database.
+// stop cancels the call, so that the agent can exit. The member may continue to defragment its database.
 func (d *defragmentation) stop() {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -82,8 +82,8 @@ func (a *Actor) writePermits(ctx context.Context, _ *task) error {
 	return nil
 }
 
-// claimPermit deletes the first permit that is left, if no agent holds the lock. After an error it is unknown whether
-// the key was deleted: then this agent has no permit, and the next one can be claimed later.
+// claimPermit deletes the first permit that is left, if no agent holds the lock. After an error, it is unknown whether
+// the key was deleted, so this agent has no permit. It can claim the next one later.
 func (a *Actor) claimPermit(ctx context.Context, t *task) error {
 	permits := t.on.Permits
 	if len(permits) == 0 {
@@ -103,7 +103,7 @@ func (a *Actor) claimPermit(ctx context.Context, t *task) error {
 	return nil
 }
 
-// permitSent records when this agent claimed the permit: the permit is valid from then on, not from etcd's answer.
+// permitSent records when this agent claimed the permit, because its validity starts then, not with etcd's answer.
 func (a *Actor) permitSent(*task) { a.claimSent = a.opt.Now() }
 
 func (a *Actor) permitClaimed(*task) { a.did.Permit = round.Stamp{Is: true, At: a.claimSent} }

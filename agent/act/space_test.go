@@ -29,7 +29,7 @@ func (b *bench) raiseNoSpace() {
 	must(b.t, err)
 }
 
-// permits returns a round with the permits that etcd has, the members, and what the actor has done.
+// permits returns a round with the permits in etcd, the members, and what the actor has done.
 func (b *bench) permits() *round.Round {
 	b.t.Helper()
 	r := b.seen()
@@ -47,7 +47,7 @@ func (b *bench) permits() *round.Round {
 	return r
 }
 
-// takes lets the actor take a step that this round has decided.
+// takes lets the actor take a step that the given round has decided.
 func (b *bench) takes(r *round.Round, s policy.Step) error {
 	b.t.Helper()
 	r.Decision.Step = s

@@ -17,7 +17,8 @@ func (a *Actor) writeEnvironment(ctx context.Context, t *task) error {
 
 func (a *Actor) environmentWritten(t *task) { a.did.Environment = t.on.Environment }
 
-// beforeStart records the outcome of a command on disk, so that a reboot cannot erase it.
+// beforeStart returns an error if a new cluster must not be created here. Otherwise it records the outcome of a command
+// on disk, so that a reboot cannot erase it.
 func (a *Actor) beforeStart(ctx context.Context, t *task) error {
 	if err := a.alone(ctx, t); err != nil {
 		return err
@@ -38,7 +39,8 @@ func (a *Actor) unitStarted(*task) { a.did.Started = a.now() }
 
 func (a *Actor) stopUnit(ctx context.Context, _ *task) error { return a.opt.Unit.Stop(ctx) }
 
-// alone returns an error if another cluster answers, before a new cluster is created on this host.
+// alone returns an error if the start of etcd would create a new cluster although an existing cluster may run at one of
+// the other endpoints.
 func (a *Actor) alone(ctx context.Context, t *task) error {
 	if !policy.MakesNewCluster(t.on.View) {
 		return nil

@@ -36,7 +36,7 @@ type Settings struct {
 	Blackouts []Blackout
 }
 
-// evaluate returns a candidate with the state of the windows and blackouts at that time.
+// evaluate returns a candidate with the state of the windows and blackouts at the given time.
 func (s Settings) evaluate(at time.Time) (now candidate) {
 	for _, b := range s.Blackouts {
 		if b.Contains(at) {
@@ -127,14 +127,14 @@ func (t *Trigger) whyRequired(ctx context.Context) string {
 // log writes a line unless it repeats the previous one. It ignores changes after the first digit of the text, which may
 // contain a duration.
 func (t *Trigger) log(level slog.Level, message, text string) {
-	if logged := message + withoutNumbers(text); logged != t.logged {
+	if logged := message + beforeDigit(text); logged != t.logged {
 		t.logged = logged
 		t.Logger.Log(context.Background(), level, message, "text", text)
 	}
 }
 
-// withoutNumbers returns the text before its first digit.
-func withoutNumbers(text string) string {
+// beforeDigit returns the text before its first digit.
+func beforeDigit(text string) string {
 	for i, r := range text {
 		if r >= '0' && r <= '9' {
 			return text[:i]

@@ -57,7 +57,7 @@ func TestSettingsApplyWindowsAndBlackouts(t *testing.T) {
 	}
 }
 
-// files has a host's files.
+// files is a directory with the files that the indicators read.
 type files struct {
 	t          *testing.T
 	dir        string
@@ -153,7 +153,7 @@ func TestAnyFileIsAVeto(t *testing.T) {
 	}
 }
 
-// host records the requests.
+// host is a simulated agent that records the requests.
 type host struct {
 	mu    sync.Mutex // the test holds it except while it waits
 	m     *control.Maintenance

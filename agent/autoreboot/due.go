@@ -32,7 +32,7 @@ const (
 	actionPending               // maintenance is requested or in progress
 	actionWait                  // a reboot is required but not allowed now
 	actionRequest               // request a reboot
-	actionCancel                // cancel the request, as it is no longer allowed or required
+	actionCancel                // cancel the request, because it is no longer allowed or required
 )
 
 // rebootsApart is the minimum time between a boot and an automatic reboot.

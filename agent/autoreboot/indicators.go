@@ -134,7 +134,7 @@ func printable(text string) string {
 	return text
 }
 
-// limited keeps the beginning of what is written to it.
+// limited keeps the first maxOutput bytes that are written to it.
 type limited struct{ strings.Builder }
 
 func (l *limited) Write(p []byte) (int, error) {

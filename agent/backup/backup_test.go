@@ -30,7 +30,7 @@ import (
 
 const bound = 30 * time.Second
 
-// etcd starts one member and returns a client for it.
+// etcd starts a cluster of one member and returns a client.
 func etcd(t *testing.T) *clientv3.Client {
 	t.Helper()
 	return clientOf(t, testbed.StartCluster(t, 1, testbed.ClusterOptions{}).Endpoints()...)
@@ -248,7 +248,7 @@ func TestSaveAndVerifyReportTheirTotal(t *testing.T) {
 		return err
 	})
 	if done, all := how.Now(); done != all {
-		t.Error("reading back is not the last that a save does")
+		t.Error("the save does not end with reading back")
 	}
 	reports("verify", func(o Options) error { return Verify(t.Context(), d, m, o) })
 }
@@ -375,13 +375,13 @@ func TestIncompleteStreamIsNotSaved(t *testing.T) {
 	}
 }
 
-// failing is a store with one faulty operation.
+// failing is a store in which one operation is faulty.
 type failing struct {
 	*Directory
 
-	after    int64 // bytes of an object that it accepts
+	after    int64 // number of bytes of an object that the store accepts
 	manifest error
-	corrupts bool // it returns bytes that differ from the written ones
+	corrupts bool // the store returns bytes that differ from the written ones
 }
 
 var errFull = errors.New("no space left on device")

@@ -187,8 +187,8 @@ func (d *Directory) List(ctx context.Context) ([]Object, error) {
 	}
 }
 
-// Put writes a file, and fails if the file system would have too little free space left: etcd may use the same file
-// system.
+// Put writes a file. It fails if the file system would have too little free space left, because etcd may use the same
+// file system.
 func (d *Directory) Put(ctx context.Context, name string, content io.Reader) error {
 	return d.put(ctx, name, &room{
 		r: content, dir: d.path, space: d.space,
@@ -236,7 +236,7 @@ func (d *Directory) write(ctx context.Context, name string, content io.Reader) e
 	if err != nil {
 		return fmt.Errorf("cannot write into %s: %w", d.path, withRemedy(err, d.path))
 	}
-	to := &behind{file: f, forget: true} // the read-back must come from the disk
+	to := &writeBehind{file: f, forget: true} // the read-back must come from the disk
 	_, err = io.Copy(to, whileWanted{ctx, content})
 	return errors.Join(err, to.sync(), f.Close())
 }

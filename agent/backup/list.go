@@ -28,7 +28,7 @@ type Unread struct {
 }
 
 // List reads all manifests of a store. It skips objects that this package did not write. After each manifest it calls
-// progress with the maximum size of a manifest, in bytes; progress may be nil.
+// progress with maxManifest, the maximum size of a manifest in bytes. progress may be nil.
 func List(ctx context.Context, store Source, progress func(int64)) (Listing, error) {
 	if progress == nil {
 		progress = func(int64) {}
@@ -93,7 +93,7 @@ func sortNewest(all []Snapshot, stored func(Snapshot) time.Time) {
 	})
 }
 
-// Remove removes a snapshot, its manifest first: if Remove fails midway, data without a manifest may remain, but no
+// Remove removes a snapshot, its manifest first. If Remove fails midway, data without a manifest may remain, but no
 // manifest without its data.
 func Remove(ctx context.Context, store Sink, m Manifest) error {
 	for _, name := range []string{

@@ -65,7 +65,7 @@ func (m Manifest) check(name string) error {
 	sum, err := hex.DecodeString(m.StoredSHA256)
 	switch {
 	case m.Version != Version:
-		return fmt.Errorf("its version is %d, and this quorumd reads %d", m.Version, Version)
+		return fmt.Errorf("its version is %d, but this quorumd reads only %d", m.Version, Version)
 	case m.Name != name:
 		return fmt.Errorf("%w: it is the manifest of %q", ErrReplaced, m.Name)
 	case !strings.HasPrefix(name, m.namePrefix()):

@@ -12,7 +12,7 @@ import (
 	"filippo.io/age"
 )
 
-// It does not run in parallel, as it measures the memory of the whole process.
+// This test does not run in parallel, because it measures the memory of the whole process.
 func TestLargeDatabaseIsSavedInLittleMemory(t *testing.T) { savesInLittleMemory(t, directory(t)) }
 
 // savesInLittleMemory streams a database from a real etcd to a store, compressed and encrypted. Meanwhile it measures

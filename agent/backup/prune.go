@@ -15,7 +15,7 @@ type Keep struct {
 	Age   time.Duration
 }
 
-// OrphanAge is how old an orphaned object must be before it is removed: until then a host may still be writing it.
+// OrphanAge is how old an orphaned object must be before it is removed. A host may still be writing a younger one.
 const OrphanAge = 24 * time.Hour
 
 // Prunable returns the snapshots that may be removed at that time, in the order given. It keeps the newest by revision

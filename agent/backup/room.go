@@ -45,7 +45,7 @@ func SpaceOf(dir string) (Space, error) {
 	return Space{Free: int64(s.Bavail) * s.Bsize, Size: int64(s.Blocks) * s.Bsize}, nil
 }
 
-// room reads data for a file in a directory, and fails when too little space is left there.
+// room is a reader of data for a file in a directory. It fails when too little space is left there.
 type room struct {
 	r      io.Reader
 	dir    string
@@ -68,8 +68,8 @@ func (r *room) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// enough compares the free space with the bytes still to be written and the reserve. The reserve is the size of
-// the database again, which etcd needs to defragment, and a tenth of the file system up to spareMost.
+// enough compares the free space with the bytes still to be written and the reserve. The reserve is a tenth of the file
+// system up to spareMost, but at least spare and the size of the database again, which etcd needs to defragment.
 func (r *room) enough() error {
 	space, err := r.space(r.dir)
 	if err != nil || space.Size <= 0 {

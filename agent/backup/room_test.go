@@ -40,9 +40,9 @@ func TestSnapshotNeedsSpaceForTwiceItsDatabase(t *testing.T) {
 	const size = 300 << 20
 	d, o := directory(t), options(t)
 	for name, host := range map[string]disk{
-		"room for one":        {size: 4 << 30, free: size + spare},
-		"a byte is missing":   {size: 4 << 30, free: 2*size + spare - 1},
-		"a tenth is not left": {size: 10 << 30, free: size + spareMost - 1},
+		"room for one":                    {size: 4 << 30, free: size + spare},
+		"a byte is missing":               {size: 4 << 30, free: 2*size + spare - 1},
+		"less than a tenth would be left": {size: 10 << 30, free: size + spareMost - 1},
 	} {
 		o.Space = host.space
 		from := &counter{}

@@ -61,7 +61,7 @@ type Job struct {
 var ErrRunning = errors.New("another snapshot job is running")
 
 // ErrEnded means that a job was stopped for another operation, and did not fail.
-var ErrEnded = errors.New("it was stopped before it was done")
+var ErrEnded = errors.New("the job was stopped before it was done")
 
 // Job returns the last job.
 func (r *Runner) Job() Job {

@@ -68,7 +68,7 @@ func childOf(kind string) func(context.Context, *child.Progress) (Outcome, error
 	}
 }
 
-// savesInto is the prefix of the job that saves a file's content into a directory by way of a spool.
+// savesInto is the prefix of the kind of a job that saves a file's content into a directory, through a spool.
 const savesInto = "save|"
 
 func saveAlone(ctx context.Context, args []string, p *child.Progress) (Outcome, error) {
@@ -88,7 +88,7 @@ func runner(patience time.Duration) *Runner {
 	return &Runner{Command: []string{os.Args[0], asChild}, Patience: patience, Wall: time.Now}
 }
 
-// runs starts a job and returns it once it has ended.
+// runs starts a job and returns it when it has ended.
 func runs(t *testing.T, r *Runner, kind string) Job {
 	t.Helper()
 	ended := make(chan Job, 1)
@@ -98,7 +98,7 @@ func runs(t *testing.T, r *Runner, kind string) Job {
 	case j := <-ended:
 		return j
 	case <-time.After(2 * bound):
-		t.Fatal("it does not end")
+		t.Fatal("the job does not end")
 		return Job{}
 	}
 }
@@ -186,7 +186,7 @@ func TestJobCanBeStoppedByKindAndIsCleanedUp(t *testing.T) {
 	case <-time.After(bound):
 		t.Error("Tidy was not called")
 	}
-	for { // until the runner has noted the end of Tidy
+	for { // until the runner has recorded the end of Tidy
 		_, err := r.Start(t.Context(), "succeed", "root", nil, func(j Job) { ended <- j })
 		if err == nil {
 			break
@@ -198,7 +198,7 @@ func TestJobCanBeStoppedByKindAndIsCleanedUp(t *testing.T) {
 	}
 }
 
-// Jobs are started again and again while others end: each done must receive its own job.
+// The test starts jobs while others end. Each call of done must receive its own job.
 func TestJobThatStartsAsAnotherEndsIsNotMistakenForIt(t *testing.T) {
 	t.Parallel()
 	r := runner(bound)
@@ -209,7 +209,7 @@ func TestJobThatStartsAsAnotherEndsIsNotMistakenForIt(t *testing.T) {
 		started, err := Job{}, ErrRunning
 		for errors.Is(err, ErrRunning) {
 			if t.Context().Err() != nil {
-				t.Fatal("the job before does not end")
+				t.Fatal("the previous job does not end")
 			}
 			started, err = r.Start(t.Context(), kind, fmt.Sprint(i), nil, func(j Job) { ended <- j })
 		}

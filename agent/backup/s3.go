@@ -28,10 +28,10 @@ const partSize = 16 << 20
 // tries is how many times a request is tried if it fails for a transient reason.
 const tries = 3
 
-// maxCredentials limits a file of credentials, and maxAuthorities a file of CA certificates, in bytes.
+// maxCredentials limits a file of credentials, and maxCAs a file of CA certificates. Both are in bytes.
 const (
 	maxCredentials = 16 << 10
-	maxAuthorities = 1 << 20
+	maxCAs         = 1 << 20
 )
 
 // S3Options configure access to an S3-compatible store.
@@ -67,7 +67,7 @@ func OpenS3(o S3Options) (*S3, error) {
 	}
 	transport.MaxResponseHeaderBytes = maxHeader
 	if o.CA != "" {
-		if transport.TLSClientConfig.RootCAs, err = authorities(o.CA); err != nil {
+		if transport.TLSClientConfig.RootCAs, err = readCAs(o.CA); err != nil {
 			return nil, cannot(fmt.Errorf("CA file %s: %w", o.CA, err))
 		}
 	}
@@ -159,7 +159,8 @@ func (s *S3) Put(ctx context.Context, name string, content io.Reader) error {
 	return nil
 }
 
-// PutIfAbsent writes an object of known length: with an unknown length, the library would not send the condition.
+// PutIfAbsent writes an object of known length, because with an unknown length the library would not send the
+// condition.
 func (s *S3) PutIfAbsent(ctx context.Context, name string, content []byte) error {
 	o := minio.PutObjectOptions{DisableMultipart: true, ContentType: "application/octet-stream"}
 	o.SetMatchETagExcept("*")
@@ -214,8 +215,8 @@ func (s *S3) explain(err error) error {
 		return fmt.Errorf("the store refuses the keys in %s (%s): put keys there that may read, write, list and "+
 			"delete in the bucket %s", s.file, answer.Code, s.bucket)
 	case "RequestTimeTooSkewed":
-		return fmt.Errorf("the store's clock and this host's differ by too much (%s; it is %s here): correct the one "+
-			"that is wrong", answer.Code, time.Now().UTC().Format(time.RFC3339))
+		return fmt.Errorf("the store's clock and this host's differ by too much (%s; it is %s here): correct the "+
+			"wrong clock", answer.Code, time.Now().UTC().Format(time.RFC3339))
 	case "InsufficientStorage", "QuotaExceeded":
 		return fmt.Errorf("the store is full (%s): make room in the bucket %s, or keep fewer snapshots (backup.keep)",
 			answer.Code, s.bucket)
@@ -244,14 +245,14 @@ func readCredentials(path string) (key, secret string, err error) {
 	return key, secret, nil
 }
 
-func authorities(path string) (*x509.CertPool, error) {
-	text, err := smallfile.Read(path, maxAuthorities)
+func readCAs(path string) (*x509.CertPool, error) {
+	text, err := smallfile.Read(path, maxCAs)
 	if err != nil {
 		return nil, err
 	}
 	pool := x509.NewCertPool()
 	if !pool.AppendCertsFromPEM(text) {
-		return nil, errors.New("there is no certificate in it")
+		return nil, errors.New("it contains no certificate")
 	}
 	return pool, nil
 }

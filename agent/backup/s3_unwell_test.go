@@ -74,7 +74,7 @@ func TestFullStoreReportsItAndKeepsItsObjects(t *testing.T) {
 	fill, err := os.Create(filepath.Join(objects, "fill"))
 	must(t, err)
 	if _, err := io.Copy(fill, rand.Reader); err == nil {
-		t.Error("it has no end")
+		t.Error("the store's file system has no limit")
 	}
 	must(t, fill.Close())
 	large := make([]byte, 9000)

@@ -56,7 +56,7 @@ func otherUser(dir string, do []string) error {
 	return nil
 }
 
-// sharedPlace returns a directory shared as administrators do, which every user can enter.
+// sharedPlace returns a directory that a group shares and that every user can enter.
 func sharedPlace(t *testing.T, gid int, mode os.FileMode) string {
 	t.Helper()
 	dir := filepath.Join(tempdir.New(t), "store")
@@ -67,7 +67,7 @@ func sharedPlace(t *testing.T, gid int, mode os.FileMode) string {
 }
 
 // TestDirectoryIsSharedByHostsWithDifferentUserIDs uses two users of one group, as if quorumd ran on two hosts that
-// mount the same directory. Only root can switch users; run by another user, that user plays both.
+// mount the same directory. Only root can switch users. Without root, the user who runs the test acts as both.
 func TestDirectoryIsSharedByHostsWithDifferentUserIDs(t *testing.T) {
 	t.Parallel()
 	const group, outside = 991, 65534

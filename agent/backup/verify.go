@@ -23,7 +23,7 @@ func Verify(ctx context.Context, store Source, m Manifest, o Options) error {
 	return database.Close()
 }
 
-// MarkRestored records in the store that a snapshot has just passed a restore test.
+// MarkRestored records in the store that a snapshot has just passed a restore test, which also verifies it.
 func MarkRestored(ctx context.Context, store Sink, m Manifest) error {
 	if err := store.Replace(ctx, m.Name+restoreTestedEnding, []byte("restore-tested\n")); err != nil {
 		return fmt.Errorf("cannot record the restore test of snapshot %s: %w", m.Name, err)
@@ -33,8 +33,8 @@ func MarkRestored(ctx context.Context, store Sink, m Manifest) error {
 
 // MarkVerified records in the store that a snapshot was just verified.
 func MarkVerified(ctx context.Context, store Sink, m Manifest) error {
-	// Replace the mark rather than remove it first: if the write then failed, the mark would be missing, and prune
-	// would not recognize the last verified snapshot.
+	// Replace the mark instead of removing it first. If the write failed after a removal, the mark would be missing,
+	// and prune would not recognize the last verified snapshot.
 	if err := store.Replace(ctx, m.Name+verifiedEnding, []byte("verified\n")); err != nil {
 		return fmt.Errorf("cannot record the verification of snapshot %s: %w", m.Name, err)
 	}
@@ -73,7 +73,7 @@ func fetch(ctx context.Context, store Source, m Manifest, o Options, path string
 		var found record.Contents
 		found, err = database.inspect(ctx, o.progress())
 		if err == nil && found != m.Contents {
-			err = fmt.Errorf("%w: it contains %+v, but its manifest says %+v", ErrDamaged, found, m.Contents)
+			err = fmt.Errorf("%w: the database contains %+v, but the manifest has %+v", ErrDamaged, found, m.Contents)
 		}
 	}
 	if err != nil {

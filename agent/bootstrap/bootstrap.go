@@ -70,7 +70,7 @@ type Exchange struct {
 	publishedAt time.Duration
 	published   bool
 	answers     map[string]answer
-	phases      uint64 // number of phase changes of own; answers to an earlier phase do not count
+	phases      uint64 // number of phase changes of own; a change invalidates all answers
 }
 
 type answer struct {
@@ -94,8 +94,8 @@ func New(opt Options) *Exchange {
 // fresh returns how long an answer is valid.
 func (p *Exchange) fresh() time.Duration { return intervals*p.opt.Interval + p.opt.Timeout }
 
-// Publish sets this host's answer. If its phase changes, Publish discards the other hosts' answers: an answer counts
-// only if it was given after this host published the new phase.
+// Publish sets this host's answer. If its phase changes, Publish discards the other hosts' answers. An answer is valid
+// only if it was requested after this host published the new phase.
 func (p *Exchange) Publish(w policy.BootstrapAnswer) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -220,7 +220,7 @@ func read(b []byte, name string) (policy.BootstrapAnswer, error) {
 		return none, fmt.Errorf("its answer has version %d, this quorumd supports %d", d.Version, version)
 	}
 	if d.Host != name {
-		return none, fmt.Errorf("host %.64q answers at its URL", d.Host)
+		return none, fmt.Errorf("a different host answers at its URL: %.64q", d.Host)
 	}
 	for _, text := range []string{d.Past, d.List, d.PromisedList, d.Attempt, d.Phase} {
 		if len(text) > maxText || strings.ContainsFunc(text, func(r rune) bool { return r < ' ' || r > '~' }) {

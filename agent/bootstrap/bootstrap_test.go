@@ -52,7 +52,7 @@ func TestInvalidAnswerIsRefused(t *testing.T) {
 	t.Parallel()
 	var now time.Duration
 	for body, want := range map[string]string{
-		`{"version":1,"host":"n2"}`: `host "n2" answers at its URL`,
+		`{"version":1,"host":"n2"}`: `a different host answers at its URL: "n2"`,
 		`{"version":2,"host":"n1"}`: "its answer has version 2",
 		`<html>`:                    "cannot be read",
 		strings.Repeat("x", 1<<20):  "longer than",
@@ -108,7 +108,7 @@ func TestAnswerFromBeforeTheRequestWasPublishedDoesNotCount(t *testing.T) {
 	}
 }
 
-// An answer in flight while the request was published belongs to the earlier phase.
+// An answer that was requested before Publish changed the phase belongs to the earlier phase.
 func TestAnswerInFlightWhileTheRequestIsPublishedDoesNotCount(t *testing.T) {
 	t.Parallel()
 	var now time.Duration

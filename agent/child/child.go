@@ -3,7 +3,8 @@
 
 // Package child runs functions of this program in child processes. A disk, a file server or a damaged file then blocks
 // or crashes only the child. The child reports on its standard output, one JSON document per line: its progress every
-// second, and its result or its error last. Text on its standard error explains a child that ended without either.
+// second, and its result or its error last. If a child ends without either, the text on its standard error explains
+// why.
 package child
 
 import (
@@ -107,9 +108,9 @@ func Main[T any](ctx context.Context, stdout io.Writer, do func(context.Context,
 }
 
 // Run starts a prepared command whose process calls [Main], waits for its end, and decodes the result into result. It
-// calls progress, which may be nil, with every report. The command's context limits the time. The error is the child's
-// own, or the text on its standard error, without control characters. After a crash or a signal, it wraps an
-// [exec.ExitError]. limit is the maximum length of a line of its output, in bytes.
+// calls progress, which may be nil, with every report. The command's context limits the time. The error contains the
+// error that the child reported, or the text on its standard error, without control characters. After a crash or a
+// signal, the error wraps an [exec.ExitError]. limit is the maximum length of a line of its output, in bytes.
 func Run(command *exec.Cmd, limit int, progress func(done, all int64), result any) error {
 	out, text := &output{limit: limit, progress: progress}, &errorText{}
 	out.kill = func() { _ = command.Process.Kill() } // the child may have ended already
@@ -134,7 +135,7 @@ func Run(command *exec.Cmd, limit int, progress func(done, all int64), result an
 	case err != nil && !errors.Is(err, exec.ErrWaitDelay): // a pipe stayed open
 		return err
 	case len(out.line) > 0:
-		return errors.New("the child's output is incomplete: its last line has no end")
+		return errors.New("the child's output is incomplete: its last line is cut off")
 	case out.last.Result == nil:
 		return errors.New("the child ended without a result")
 	}
@@ -197,7 +198,8 @@ func (e *errorText) Write(p []byte) (int, error) {
 
 func (e *errorText) String() string { return printable(string(bytes.TrimSpace(e.bytes))) }
 
-// printable drops control characters except line ends: a child may run as another user, and its text reaches terminals.
+// printable drops characters that are not printable, except line ends. A child may run as a different user, and its
+// text reaches terminals.
 func printable(text string) string {
 	return strings.Map(func(r rune) rune {
 		if r != '\n' && !unicode.IsPrint(r) {

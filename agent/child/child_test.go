@@ -70,7 +70,7 @@ func work(n int64, err error) error {
 	})
 }
 
-// run runs a child that acts, or a shell if script is not empty.
+// run runs a child of that kind, or a shell if script is not empty.
 func run(ctx context.Context, kind, script string, result any) (reports []string, err error) {
 	command := exec.CommandContext(ctx, os.Args[0], asChild, kind)
 	if script != "" {
@@ -117,7 +117,7 @@ func TestEveryFailureOfAChildIsOneError(t *testing.T) {
 	for script, want := range map[string]string{
 		"true":                                        "the child ended without a result",
 		`echo '{"done":1}'`:                           "the child ended without a result",
-		`printf '{"done":1,"result":"x"}'`:            "incomplete: its last line has no end",
+		`printf '{"done":1,"result":"x"}'`:            "incomplete: its last line is cut off",
 		`echo '{"done":'`:                             "output is damaged: unexpected end of JSON input",
 		`echo panic; sleep 1000`:                      "output is damaged: invalid character",
 		`echo '{"result":"x"}'; echo '{}'`:            "it continues after the result",
@@ -171,7 +171,7 @@ func TestChildReportsItsProgressOnceASecond(t *testing.T) {
 	})
 }
 
-// closedPipe is an output that no process reads.
+// closedPipe is an output whose reader is gone.
 type closedPipe struct{}
 
 func (closedPipe) Write([]byte) (int, error) { return 0, syscall.EPIPE }

@@ -25,7 +25,7 @@ type Login struct {
 }
 
 // ErrRefused means that etcd's authentication or roles do not permit the call.
-var ErrRefused = errors.New("etcd does not allow it")
+var ErrRefused = errors.New("etcd does not permit the call")
 
 // Denied reports whether etcd's users and roles forbid a call.
 func Denied(err error) bool {
@@ -59,7 +59,7 @@ func (o Options) exposes(endpoint string) bool {
 		!strings.HasPrefix(endpoint, "https://")
 }
 
-// loginSource keeps the password that was read last.
+// loginSource keeps the last password that was read.
 type loginSource struct {
 	login Login
 
@@ -127,7 +127,7 @@ func (t *token) GetRequestMetadata(context.Context, ...string) (map[string]strin
 // RequireTransportSecurity allows the token over http, like a password.
 func (t *token) RequireTransportSecurity() bool { return false }
 
-// authenticate replaces the current token with a new one. It does nothing if the token is no longer the one in before,
+// authenticate replaces the current token with a new one. It does nothing if the current token differs from before,
 // because another call has then replaced it.
 func (c *Client) authenticate(ctx context.Context, before string) error {
 	select {

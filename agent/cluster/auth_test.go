@@ -61,7 +61,7 @@ func withAuthOver(t *testing.T, version string, tls *testbed.CertFiles) *testbed
 	return c
 }
 
-// passwordFile writes a password file with the right mode.
+// passwordFile writes a password file with the required mode.
 func passwordFile(t *testing.T, password string) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "password")

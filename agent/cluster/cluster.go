@@ -33,7 +33,7 @@ import (
 // ErrUnreachable means that no voter answered.
 var ErrUnreachable = errors.New("no voter of the cluster answers")
 
-// Keepalive of a connection: a broken connection is detected after about the sum of the two.
+// Keepalive settings. A broken connection is detected after about the sum of both.
 const (
 	keepaliveTime    = 5 * time.Second
 	keepaliveTimeout = 3 * time.Second
@@ -50,7 +50,7 @@ type Options struct {
 	Discovers bool     // discovery adds endpoints with [Client.Discovered]
 	TLS       TLSFiles // zero for http
 	Login     Login    // zero for none, or the user named in the client certificate
-	// a key that this client may read: with etcd roles, one below the client's own prefix
+	// a key that this client is permitted to read; with etcd roles, a key below the client's own prefix
 	Probe       string
 	CallTimeout time.Duration // timeout of one call to one endpoint
 	Logger      *slog.Logger
@@ -75,8 +75,8 @@ type Client struct {
 	closed bool
 }
 
-// failures records the order in which endpoints failed: for each endpoint that has not answered since, the ever-growing
-// sequence number of its last failure.
+// failures records the order in which endpoints failed. It holds the sequence number of the last failure of each
+// endpoint that has not answered since.
 type failures struct {
 	count int
 	at    map[string]int
@@ -199,8 +199,8 @@ func (c *Client) endpoints() []string {
 	return c.orderedLocked(c.knownLocked())
 }
 
-// orderedLocked sorts endpoints: the last one that answered, then those without a failure, then the others, the oldest
-// failure first. So a caller that runs out of time tries the remaining endpoints next time.
+// orderedLocked sorts endpoints: the last endpoint that answered, then endpoints without a failure, then the others,
+// the oldest failure first. Thus a caller that runs out of time tries the remaining endpoints next time.
 func (c *Client) orderedLocked(endpoints []string) []string {
 	list := slices.Clone(endpoints)
 	rank := func(endpoint string) int {
@@ -229,8 +229,8 @@ func (c *Client) note(endpoint string, answered bool) {
 	c.failed.at[endpoint] = c.failed.count
 }
 
-// noteForeign records that an endpoint has answered, though not for this host's cluster. It is then tried before
-// endpoints that do not answer at all: otherwise a host that returns after its cluster was recovered would spend its
+// noteForeign records that an endpoint has answered, but not for this host's cluster. The endpoint is then tried before
+// endpoints that do not answer at all. Otherwise a host that returns after its cluster was recovered would spend its
 // time on dead endpoints. An endpoint that timed out counts as failed, so that slow foreign endpoints do not take up
 // every attempt.
 func (c *Client) noteForeign(endpoint string) {
@@ -273,9 +273,9 @@ func ask[T any](ctx context.Context, c *Client, call func(context.Context, *clie
 	return askOf(ctx, c, c.endpoints(), call, nil)
 }
 
-// askOf tries these endpoints until one returns a wanted answer. If none does, it returns the first other answer. If
-// wanted is nil, any answer is wanted and a refusal ends the search; otherwise a refusal does not end it, because it
-// may come from outside this host's cluster.
+// askOf tries the given endpoints until one returns a wanted answer. If none does, it returns the first other answer.
+// If wanted is nil, any answer is wanted and a refusal ends the search; otherwise a refusal does not end the search,
+// because it may come from outside this host's cluster.
 func askOf[T any](ctx context.Context, c *Client, endpoints []string,
 	call func(context.Context, *clientv3.Client) (T, error), wanted func(T) bool,
 ) (T, error) {
@@ -321,8 +321,8 @@ func askOf[T any](ctx context.Context, c *Client, endpoints []string,
 	return none, fmt.Errorf("%w: %w", ErrUnreachable, joinErrors(errs...))
 }
 
-// send makes a call that must not be repeated blindly: it tries the last endpoint that answered, once. It never calls a
-// cluster other than this host's.
+// send makes a call that must not be repeated blindly. It makes one attempt, at the first of the sorted endpoints. It
+// never calls a cluster other than this host's.
 func send[T any](ctx context.Context, c *Client, call func(context.Context, *clientv3.Client) (T, error)) (T, error) {
 	var none T
 	list := c.endpoints()

@@ -27,7 +27,7 @@ func repeatable() map[string]func(context.Context, *cluster.Client) error {
 	const noLease = clientv3.LeaseID(4711)
 	answered := func(err error) error {
 		if errors.Is(err, rpctypes.ErrLeaseNotFound) {
-			return nil // only the leader answers it
+			return nil // only the leader answers this call
 		}
 		return fmt.Errorf("got %w, want %w", err, rpctypes.ErrLeaseNotFound)
 	}
@@ -182,7 +182,7 @@ func TestLearnersAreNotUsedOnceTheMembersAreKnown(t *testing.T) {
 	}
 	c.Statuses(within(t), []cluster.Member{learner}) // its own status comes from the learner
 	if connections.Load() == 0 {
-		t.Error("no connection was counted: this test would not see one")
+		t.Error("no connection was counted, so this test cannot detect one")
 	}
 }
 

@@ -14,7 +14,7 @@ func DeniedText(err error, who, prefix string) string {
 			"configure a client certificate with a common name", err)
 	}
 	return fmt.Sprintf("etcd refuses user %[1]s (%[2]s); to allow it: etcdctl role add quorumd; etcdctl role "+
-		"grant-permission quorumd readwrite --prefix=true %[3]s; etcdctl user grant-role %[1]s quorumd; and, as only "+
-		"the root role may change members and transfer leadership: etcdctl user grant-role %[1]s root",
+		"grant-permission quorumd readwrite --prefix=true %[3]s; etcdctl user grant-role %[1]s quorumd; and, because "+
+		"only the root role may change members and transfer leadership: etcdctl user grant-role %[1]s root",
 		who, err, prefix)
 }

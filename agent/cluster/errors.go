@@ -11,7 +11,7 @@ import (
 	"google.golang.org/grpc/status"
 )
 
-// refused reports whether an error is the cluster's own answer, which another endpoint would only repeat, rather than a
+// refused reports whether an error is the cluster's own answer, which every other endpoint would repeat, and not a
 // failed connection. A learner's refusal to serve does not count, because a configured host may have a learner. The
 // error of a member that has not reached the requested revision does not count either, because another member has
 // returned that revision.

@@ -23,8 +23,8 @@ type home struct {
 // maxLogged bounds the other clusters that are logged.
 const maxLogged = 16
 
-// SetClusterID sets this host's cluster; 0 if unknown. Discovered or reused endpoints may lead to another
-// cluster: its member list then does not replace the voters of this host's cluster.
+// SetClusterID sets this host's cluster; 0 if unknown. Discovered or reused endpoints may lead to another cluster. The
+// member list of that cluster does not replace the voters of this host's cluster.
 func (c *Client) SetClusterID(id uint64) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -68,7 +68,7 @@ func (c *Client) listIsForeign() bool {
 	return c.home.foreign
 }
 
-// useVoters makes the voters of a member list the endpoints from now on. It uses those of another cluster only for
+// useVoters makes the voters of a member list the endpoints from now on. Voters of another cluster are used only for
 // reads, until a member of this host's cluster answers.
 func (c *Client) useVoters(list Membership, voters []string) {
 	foreign := c.isForeign(list.ClusterID)
@@ -86,7 +86,8 @@ func (c *Client) useVoters(list Membership, voters []string) {
 	c.mu.Unlock()
 	if !logged {
 		c.opt.Logger.Warn("endpoints answer for another cluster; keeping the known voters of this host's cluster",
-			"endpoints", voters, "answers", fmt.Sprintf("%x", list.ClusterID), "belongs", fmt.Sprintf("%x", id),
+			"endpoints", voters, "cluster_id", fmt.Sprintf("%x", list.ClusterID),
+			"own_cluster_id", fmt.Sprintf("%x", id),
 			"remedy", "check why this host's cluster does not answer, and correct cluster.endpoints or "+
 				"cluster.discovery")
 	}

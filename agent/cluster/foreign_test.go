@@ -24,9 +24,9 @@ import (
 	"github.com/quorumd/quorumd/contrib/testbed"
 )
 
-// Discovery returns endpoints of a different cluster while this host's cluster is down. The client keeps what it has
-// recorded about its own cluster, writes nothing to the other one, and logs it once. It finds this host's cluster again
-// as soon as that is back, although no configured or discovered endpoint leads to it.
+// Discovery returns endpoints of a different cluster while this host's cluster is down. The client keeps the voters of
+// its own cluster, writes nothing to the other cluster, and logs that cluster once. It finds this host's cluster again
+// as soon as a voter answers, although no configured or discovered endpoint leads to it.
 func TestAnotherClusterDoesNotReplaceThisHostsCluster(t *testing.T) {
 	t.Parallel()
 	ours, theirs := testbed.StartCluster(t, 1, quick()), testbed.StartCluster(t, 1, quick())
@@ -153,8 +153,8 @@ func must(t *testing.T, err error) {
 }
 
 // A host was off while its cluster was recovered under another ID, so no member of its own cluster is left. Dead
-// members of the recovered cluster, and endpoints known from before, must not take the time of those that answer:
-// otherwise the host would never learn of the recovery.
+// members of the recovered cluster, and endpoints known from before, must not take up the time for those that answer.
+// Otherwise the host would never detect the recovery.
 func TestEndpointsOfAnotherClusterAreTriedBeforeSilentOnes(t *testing.T) {
 	t.Parallel()
 	const patience = 100 * time.Millisecond

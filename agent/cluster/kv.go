@@ -33,7 +33,8 @@ type Range struct {
 	Rest string
 }
 
-// Txn commits then if all conditions hold. It calls one endpoint, once: after an error the result is unknown.
+// Txn commits the operations in then if all conditions hold. It calls one endpoint, once. After an error, it is unknown
+// whether the transaction was committed.
 func (c *Client) Txn(ctx context.Context, conditions []clientv3.Cmp,
 	then ...clientv3.Op,
 ) (*clientv3.TxnResponse, error) {
@@ -82,8 +83,8 @@ func keepAlive(ctx context.Context, conn *clientv3.Client, id clientv3.LeaseID) 
 	if err != nil {
 		return 0, clientv3.ContextError(ctx, err)
 	}
-	// etcd counts a stream that is cut off as failed ("Unavailable"), and its alerting rules fire on that. So close the
-	// stream cleanly. The answer has already arrived; the delay is short.
+	// etcd counts a stream that is cut off as failed ("Unavailable"), and its alerting rules fire on that. Therefore,
+	// close the stream cleanly. The answer has already arrived, and the delay is short.
 	if stream.CloseSend() == nil {
 		late := time.AfterFunc(closeTimeout, cancel)
 		defer late.Stop()
@@ -148,16 +149,16 @@ func (s Span) options() (out []clientv3.OpOption) {
 	return out
 }
 
-// Read returns all current pairs of these spans at one revision: a linearizable read. It is one request for any number
-// of spans as long as each is small; otherwise it reads page by page. It is bounded: a value over the limit is omitted,
-// and if there are too many of these, the remaining keys are left for the next read.
+// Read returns all current pairs of the spans at one revision, with a linearizable read. It is one request for any
+// number of spans as long as each is small; otherwise it reads page by page. It is bounded: a value over the limit is
+// omitted, and if there are too many of these, the remaining keys are left for the next read.
 func (c *Client) Read(ctx context.Context, spans ...Span) (Range, error) {
 	return c.readAt(ctx, "", spans)
 }
 
-// ReadAt returns all pairs of these spans in the store of the member at that endpoint, at one revision. It needs no
-// quorum, so the answer may be stale: it contains what that member has applied. The answer of a leader that a quorum
-// confirms is current. ReadAt is bounded like Read.
+// ReadAt returns all pairs of the spans in the store of the member at endpoint, at one revision. It needs no quorum, so
+// the answer may be stale: it contains what that member has applied. It is current if the member leads and a quorum
+// confirms that. ReadAt is bounded like Read.
 func (c *Client) ReadAt(ctx context.Context, endpoint string, spans ...Span) (Range, error) {
 	return c.readAt(ctx, endpoint, spans)
 }

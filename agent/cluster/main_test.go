@@ -23,7 +23,7 @@ import (
 // bound is how long a test waits at most for a call that should take less than a second.
 const bound = 30 * time.Second
 
-// patience allows for delays of a busy machine; no test fails because a call is slower.
+// patience is how long a test waits on a busy machine before it fails.
 const patience = 5 * time.Minute
 
 // Names under which the test binary is not a test but a program mistaken for etcd.
@@ -35,7 +35,7 @@ const (
 
 func TestMain(m *testing.M) {
 	if len(os.Args) > 2 && os.Args[1] == execshim.Command {
-		_ = execshim.Main(os.Args[2:]) // it has printed why it returns
+		_ = execshim.Main(os.Args[2:]) // returns only after it has printed an error
 		os.Exit(1)
 	}
 	switch filepath.Base(os.Args[0]) {
@@ -115,7 +115,7 @@ func noListener(t *testing.T) string {
 	return fmt.Sprintf("http://127.0.0.1:%d", testbed.FreePorts(t, 1)[0])
 }
 
-// learnerOptions returns the options of a member that can be started once its peer URL was added to the cluster.
+// learnerOptions returns the options of a member that can be started after its peer URL was added to the cluster.
 func learnerOptions(t *testing.T, c *testbed.Cluster) testbed.MemberOptions {
 	t.Helper()
 	ports := testbed.FreePorts(t, 2)

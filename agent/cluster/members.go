@@ -272,7 +272,7 @@ func (c *Client) UpdateMember(ctx context.Context, id uint64, peerURL string) er
 	return fmt.Errorf("cannot update member %x: etcd accepted it, but the member list shows %v", id, m.PeerURLs)
 }
 
-// MoveLeader transfers leadership from the member at leaderURL, the leader, to another voter. It returns once that
+// MoveLeader transfers leadership from the member at leaderURL, the leader, to another voter. It returns when that
 // voter leads.
 func (c *Client) MoveLeader(ctx context.Context, leaderURL string, to uint64) error {
 	_, err := once(ctx, c, leaderURL, func(ctx context.Context,
@@ -287,7 +287,8 @@ func (c *Client) MoveLeader(ctx context.Context, leaderURL string, to uint64) er
 }
 
 // RemoveMember removes a voter or a learner. It succeeds if the member is gone already. etcd refuses to remove a
-// connected voter if the others would have no quorum; otherwise the caller must check that the member may be removed.
+// connected voter if the remaining voters would have no quorum. In all other cases the caller must check that the
+// member may be removed.
 func (c *Client) RemoveMember(ctx context.Context, id uint64) error {
 	list, err := c.ownMembers(ctx)
 	if err != nil {
@@ -301,7 +302,7 @@ func (c *Client) RemoveMember(ctx context.Context, id uint64) error {
 
 // RemoveLearner removes a learner. It succeeds if the member is gone already. It refuses to remove a member that has
 // become a voter. etcd has no removal restricted to learners: a learner that becomes a voter between the check and the
-// call is removed, unless the member that serves the call finds that the others would have no quorum.
+// call is removed, unless the member that serves the call finds that the remaining voters would have no quorum.
 func (c *Client) RemoveLearner(ctx context.Context, id uint64) error {
 	list, err := c.ownMembers(ctx)
 	if err != nil {

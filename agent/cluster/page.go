@@ -18,8 +18,8 @@ import (
 	"google.golang.org/grpc/codes"
 )
 
-// Bounds of a read. etcd limits the number of keys in an answer, not its size, so keys are read in small pages: any
-// user with write access below quorumd's prefix can make every value as large as etcd accepts.
+// Bounds of a read. etcd limits the number of keys in an answer, not its size. Any user with write access below
+// quorumd's prefix can make every value as large as etcd accepts, so keys are read in small pages.
 const (
 	pageKeys    = 32        // maximum keys of a page
 	answerBytes = 4 << 20   // largest answer; a larger one is refused unread, and requested again in smaller pages
@@ -32,7 +32,7 @@ const (
 )
 
 // skipped is a range of keys that all had oversized values when last read. They are not read again until their number
-// changes.
+// changes or the entry expires.
 type skipped struct {
 	first, last string
 	found       []Pair // the skipped keys, without values
@@ -105,7 +105,7 @@ type reading struct {
 	oversize int       // skipped bytes
 	huge     bool      // the next key was read without its value, which exceeds answerBytes
 	run      []Pair    // adjacent oversized keys, without values
-	until    time.Time // when that run must be read again
+	until    time.Time // when the run must be read again
 }
 
 // add adds a pair, and omits a value over the limit. It reports whether it omitted the value.
@@ -234,7 +234,7 @@ func askAt[T any](ctx context.Context, r *reading, call func(context.Context, *c
 	return ask(ctx, r.c, call)
 }
 
-// get reads at the revision of the reading, once that is known.
+// get reads at the revision of the reading, if that is known already.
 func (r *reading) get(ctx context.Context, key string, options ...clientv3.OpOption) (*clientv3.GetResponse, error) {
 	if r.out.Revision != 0 { // the content at a revision is the same on every voter that has reached it
 		options = append(options, clientv3.WithRev(r.out.Revision))
@@ -307,9 +307,9 @@ func tooLarge(err error) bool {
 
 func compacted(err error) bool { return errors.Is(rpctypes.Error(err), rpctypes.ErrCompacted) }
 
-// ReadLast returns the last limit pairs of a prefix, the last key first. If each key is the prefix followed by 16
-// hexadecimal digits that encode a number up to the current revision, ReadLast reads few keys that it does not return.
-// etcd itself would read all keys to sort them.
+// ReadLast returns the last limit pairs of a prefix, the last key first. If each key starts with the prefix and a
+// number of 16 hexadecimal digits up to the current revision, ReadLast reads few keys that it does not return. etcd
+// itself would read all keys to sort them.
 func (c *Client) ReadLast(ctx context.Context, prefix string, limit int64) (Range, error) {
 	r := &reading{c: c}
 	end := clientv3.GetPrefixRangeEnd(prefix)

@@ -29,7 +29,7 @@ func put(t *testing.T, c *cluster.Client, key, value string) {
 	})
 }
 
-// peak returns the largest heap while do runs.
+// peak returns the maximum size of the heap while do runs.
 func peak(do func()) uint64 {
 	runtime.GC()
 	var most atomic.Uint64

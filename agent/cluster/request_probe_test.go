@@ -16,7 +16,8 @@ import (
 
 const probed = "/quorumd/demo/request"
 
-// TestAProbeWriteIsReplicatedAndChangesNothing has a key with the probe's name, which a deletion would delete.
+// TestAProbeWriteIsReplicatedAndChangesNothing stores a value under the probe's key, which a real deletion would
+// remove.
 func TestAProbeWriteIsReplicatedAndChangesNothing(t *testing.T) {
 	t.Parallel()
 	etcd := testbed.StartCluster(t, 3, quick())

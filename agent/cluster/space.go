@@ -31,8 +31,8 @@ func (c *Client) Compact(ctx context.Context, revision int64) error {
 const defragPoll = 500 * time.Millisecond
 
 // Defragment lets the member at the client URL endpoint defragment its database while it runs. The member answers no
-// read or write of a client meanwhile. After a failed call the member may continue, so Defragment returns only once the
-// member answers a read again. Only ctx bounds it.
+// read or write of a client meanwhile. After a failed call the member may continue, so Defragment then returns only
+// when the member answers a read again. Only ctx bounds it.
 func (c *Client) Defragment(ctx context.Context, endpoint string) error {
 	_, err := unbounded(ctx, c, endpoint, func(ctx context.Context,
 		conn *clientv3.Client,

@@ -139,7 +139,7 @@ func (c *Client) Diagnose(ctx context.Context, endpoint string) error {
 	if err := secured.HandshakeContext(ctx); err != nil {
 		return c.tls.withExpiry(nameSide(err))
 	}
-	// With TLS 1.3 the server refuses this host's certificate only after the handshake.
+	// With TLS 1.3, the server rejects this host's certificate only after the handshake.
 	if err := secured.SetReadDeadline(time.Now().Add(100 * time.Millisecond)); err != nil {
 		return err
 	}

@@ -38,7 +38,7 @@ func files(t *testing.T) func(testbed.CertFiles, error) cluster.TLSFiles {
 	}
 }
 
-// secured runs a member that requires client certificates of that CA.
+// secured runs a member that requires client certificates from the given CA.
 func secured(t *testing.T, ca *testbed.CA) (url string) {
 	t.Helper()
 	server, err := ca.Issue("server", testbed.CertOptions{})

@@ -12,8 +12,8 @@
 //   - Declared once. A key exists because a field of the structs in the files keys*.go declares it,
 //     with name, type, default, bounds and documentation. The default file is generated from them.
 //   - Bounded. For any input, Parse returns in bounded time and memory, and never panics.
-//   - No I/O beyond the file itself and the host name. Only Config.CheckFiles looks at the files that the configuration
-//     names, so that a configuration can be checked on another machine.
+//   - No I/O beyond the file itself and the host name. Only the methods that check files look at the files that the
+//     configuration names, so that a configuration can be checked on another machine.
 package config
 
 import (
@@ -27,7 +27,7 @@ import (
 	"strings"
 )
 
-// MaxFileSize bounds a configuration file, in bytes. A complete file with every comment is about 16 KiB.
+// MaxFileSize bounds a configuration file, in bytes. The default file has about 32 KiB.
 const MaxFileSize = 1 << 20
 
 // Load reads the configuration file at path. If the file was read and has problems, the error is Errors. Otherwise it
@@ -44,7 +44,7 @@ func Load(path string) (Config, error) {
 }
 
 // Parse reads a configuration from data. name is the file's name in errors, as in name:12. The error is always Errors,
-// sorted by line, and then the Config is empty.
+// sorted by line. With an error, the Config is empty.
 func Parse(name string, data []byte) (Config, error) {
 	return parse(name, data, os.Hostname)
 }

@@ -13,7 +13,7 @@ import (
 )
 
 // decoder fills a Config from the nodes of a file and collects the problems. It walks the nodes itself, because the
-// YAML library no longer reports unknown keys and positions once a type decodes itself.
+// YAML library reports neither unknown keys nor positions if a type decodes itself.
 type decoder struct {
 	text
 	setAt map[string]int  // key path -> line that sets it
@@ -119,7 +119,7 @@ func (d *decoder) pairs(n *yaml.Node, section reflect.Type, path string) map[str
 		switch {
 		case name.Kind != yaml.ScalarNode:
 			d.add(at, name.Line, "a key must be a plain word")
-		case !known && !d.full(): // skip the suggestion once enough problems are collected: it costs time
+		case !known && !d.full(): // no suggestion if there are too many problems: it costs time
 			d.add(at, name.Line, "unknown key; "+suggest(name.Value, path))
 		case !known:
 		case given[name.Value] != nil:

@@ -161,7 +161,7 @@ func (g *generator) section(section reflect.Type, indent string) {
 			g.WriteString(indent + "# " + strings.TrimSuffix(line, "\n") + "\n")
 		}
 		if sub, ok := k.section(); ok {
-			mark := "" // an optional section is left out
+			mark := "" // "#" for an optional section, which is commented out
 			if k.optional() {
 				mark = "#"
 			}

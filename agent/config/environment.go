@@ -64,7 +64,8 @@ func (t EtcdTLS) environment() map[string]string {
 // SingleMember returns an initial cluster with this host as its only member.
 func (c Config) SingleMember() string { return c.Host.Name + "=" + c.Etcd.PeerURL }
 
-// StartGuardFile returns the file whose presence keeps etcd's unit from starting. It is next to the environment file.
+// StartGuardFile returns the path of the file that keeps etcd's unit from starting while it exists. It is in the
+// directory of the environment file.
 func (e Etcd) StartGuardFile() string {
 	base := filepath.Base(e.EnvironmentFile)
 	return filepath.Join(filepath.Dir(e.EnvironmentFile), strings.TrimSuffix(base, ".env")+".hold")

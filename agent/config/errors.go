@@ -11,7 +11,7 @@ import (
 	"unicode"
 )
 
-// maxProblems bounds the collected problems. A file with more is probably no configuration.
+// maxProblems bounds the collected problems. A file with more is probably not a configuration file.
 const maxProblems = 100
 
 // Problem is one mistake in a configuration.
@@ -82,7 +82,7 @@ func quote(s string) string {
 	return strconv.Quote(shorten(withoutSecret(s), 60))
 }
 
-// withoutSecret cuts a text where a private key of age begins, which an operator may have pasted by mistake.
+// withoutSecret cuts a text at the beginning of an age private key, which an operator may have pasted by mistake.
 func withoutSecret(s string) string {
 	const begin = "AGE-SECRET-KEY-"
 	for i := range len(s) - len(begin) + 1 {

@@ -121,7 +121,7 @@ func TestPrivateKeyPastedByMistakeIsNotShown(t *testing.T) {
 	for _, begin := range []string{"AGE-SECRET-KEY-1", "age-secret-key-pq-1"} {
 		shown := quote(begin+"VERYSECRET") + excerpt("  encryptTo: ["+begin+"VERYSECRET]")
 		if err := checkRecipient(begin + "VERYSECRET"); err == nil {
-			t.Error("it is a recipient")
+			t.Error("a private key counts as a recipient")
 		} else {
 			shown += err.Error()
 		}

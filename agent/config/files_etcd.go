@@ -59,8 +59,8 @@ func (f PeerFiles) Check(host, name string) error {
 	return nil
 }
 
-// EtcdDates returns the certificates of etcd.tls that are not valid today, with file and date. It checks only those
-// that this process can read. etcd starts with an expired certificate, and no client can connect to it.
+// EtcdDates returns a problem for each certificate of etcd.tls that is not valid today. It checks only the certificates
+// that this process can read. etcd starts even with an expired certificate, but then no client can connect to it.
 func (c Config) EtcdDates() []Problem {
 	t := c.Etcd.TLS
 	if t == nil {

@@ -40,7 +40,7 @@ func (p pki) write(name string, data []byte) string {
 	return p.path(name)
 }
 
-// pair writes name.crt and name.key, valid between two years.
+// pair writes name.crt and name.key, valid from one year until another.
 func (p pki) pair(name string, from, until int, usage ...x509.ExtKeyUsage) (cert, key string) {
 	p.t.Helper()
 	private, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
@@ -73,7 +73,7 @@ func (p pki) read(path string) []byte {
 	return data
 }
 
-// named returns a host with an ID: not every machine has /etc/machine-id.
+// named returns a host with an ID, because not every machine has /etc/machine-id.
 func named() Host { return Host{ID: "n1"} }
 
 func with(t TLS, webConfig string) Config {
@@ -169,7 +169,8 @@ func TestUnreadableFileIsReported(t *testing.T) {
 	}
 	result := make(chan error)
 	go func() {
-		// Root may read every file, so this thread drops the privilege. It ends with the goroutine, being locked to it.
+		// Root may read every file, so this thread drops the privilege. The thread ends with the goroutine that is
+		// locked to it.
 		runtime.LockOSThread()
 		if os.Geteuid() == 0 {
 			_, _ = unix.SetfsuidRetUid(1)

@@ -49,8 +49,8 @@ type Config struct {
 	// External checks: the operator's own programs, in addition to quorumd's checks.
 	Checks Checks `yaml:"checks"`
 
-	// Internal timings. They are checked against each other; each rule is listed at the key that it limits. Most
-	// clusters need none of them.
+	// Internal timings. They are checked against each other; each rule is listed at the key that it limits. The
+	// defaults suit most clusters.
 	Timing Timing `yaml:"timing"`
 
 	// How this host is taken down for a restart, a reboot or repairs.
@@ -90,7 +90,7 @@ type Mode string
 // The modes.
 const (
 	ModeObserve Mode = "observe" // reports what it would do, changes nothing
-	ModeManage  Mode = "manage"  // acts
+	ModeManage  Mode = "manage"  // takes steps
 )
 
 // Host is the identity of this host.
@@ -125,12 +125,12 @@ const (
 
 // Bootstrap names the hosts that ask each other before the cluster is created.
 type Bootstrap struct {
-	// 0: quorumctl bootstrap creates the cluster. If hosts are listed below, the requesting host first asks all
-	// others. It creates the cluster only when each answers that it has neither a cluster nor a request for one. Of
-	// two requests, the one on the host whose name sorts first is kept.
-	// The number of hosts below: they create the cluster automatically. The host whose name sorts first creates it,
-	// and only when every listed host answers that it has no data and never had any, has the same list, and has
-	// recorded this attempt durably. The others join as usual.
+	// 0: quorumctl bootstrap creates the cluster. If hosts are listed below, the requesting host first asks all others.
+	// It creates the cluster only when each answers that it has neither a cluster nor a request for one. Of two
+	// requests, the one on the host whose name sorts first is kept. Any other value must be the number of hosts below,
+	// which then create the cluster automatically. The host whose name sorts first creates it, and only when every
+	// listed host answers that it has no data and never had any, has the same list, and has recorded this attempt
+	// durably. The others join as usual.
 	Expect int `yaml:"expect" default:"0" unit:"hosts" min:"0" max:"9"`
 
 	// The hosts that may create the cluster, including this one, each as host.name=URL. At its URL, each host's quorumd
@@ -169,7 +169,7 @@ type Cluster struct {
 	// Warn about etcd versions below the safe floor or newer than the newest tested one, instead of refusing them.
 	AllowUnsafeVersion bool `yaml:"allowUnsafeVersion" default:"false"`
 
-	// How quorumd connects to https endpoints. To use it, uncomment these lines, and see etcd.tls. "tls: {}" uses
+	// How quorumd connects to https endpoints. To use https, uncomment these lines, and see etcd.tls. "tls: {}" uses
 	// the system's CAs and no client certificate.
 	TLS *TLS `yaml:"tls"`
 }
@@ -185,14 +185,14 @@ type Discovery struct {
 	// File with one URL per line. Lines that begin with # are ignored.
 	File string `yaml:"file" default:"" is:"path"`
 
-	// Program that prints such lines and exits with 0. It runs as quorumd's own user. It must be writable only by
+	// Program that prints one URL per line and exits with 0. It runs as quorumd's own user. It must be writable only by
 	// root or that user, and so must all directories above it.
 	Program string `yaml:"program" default:"" is:"path"`
 
 	// Time between two lookups.
 	Interval time.Duration `yaml:"interval" default:"30s" min:"1s"`
 
-	// Time limit of one lookup, at most interval. A program is then killed with its process group.
+	// Time limit of one lookup, at most interval. A program that takes longer is killed with its process group.
 	Timeout time.Duration `yaml:"timeout" default:"10s" min:"1s"`
 }
 
@@ -216,7 +216,7 @@ type Disk struct {
 	// At least window.
 	QualifySamples int `yaml:"qualifySamples" default:"3000" unit:"syncs" min:"20" max:"1000000"`
 
-	// Rate of the writes in that run. Only a host without a member makes them.
+	// Rate of the writes in the qualifying run. Only a host without a member makes them.
 	QualifyRate int `yaml:"qualifyRate" default:"50" unit:"syncs per second" min:"1" max:"50"`
 
 	// A slower fsync counts against the health state OK. Six in a row, spread over 5s or more, make the disk WARM.
@@ -230,11 +230,11 @@ type Disk struct {
 	// does not flap.
 	FsyncClear time.Duration `yaml:"fsyncClear" default:"5ms"`
 
-	// An fsync in flight for longer makes the disk STALLED. More than fsyncSlow; etcd's election timeout is a good
-	// value.
+	// An fsync in flight for longer than this makes the disk STALLED. More than fsyncSlow; etcd's election timeout is a
+	// good value.
 	Stall time.Duration `yaml:"stall" default:"1s"`
 
-	// An fsync in flight for longer makes the disk FAILED. More than stall; the NVMe timeout of Linux is 30s.
+	// An fsync in flight for longer than this makes the disk FAILED. More than stall; the NVMe timeout of Linux is 30s.
 	Fail time.Duration `yaml:"fail" default:"30s"`
 
 	// The host is WARM if CPU starvation spoils more than this percentage of a minute's fsyncs. 100: never.
@@ -343,7 +343,7 @@ type Maintenance struct {
 	// commands.d run when requested by name, while etcd is down.
 	Hooks string `yaml:"hooks" default:"/etc/quorumd/hooks" is:"path"`
 
-	// Time limit of each of these programs. A program that takes longer is killed and counts as failed.
+	// Time limit of each program in before.d and after.d. A program that takes longer is killed and counts as failed.
 	HookTimeout time.Duration `yaml:"hookTimeout" default:"5m"`
 
 	// Time limit of a program in commands.d.
@@ -353,16 +353,17 @@ type Maintenance struct {
 	// if that is installed. At most once a day.
 	AutoReboot bool `yaml:"autoReboot" default:"false"`
 
-	// When autoReboot may request one, and space.defrag a defragmentation: days, hours and optionally a time zone, such
-	// as "Mon..Fri 02:00-04:00 Europe/Berlin". The default zone is the machine's own. A window that ends before it
+	// When autoReboot may request a reboot, and space.defrag a defragmentation: days, hours and optionally a time zone,
+	// such as "Mon..Fri 02:00-04:00 Europe/Berlin". The default zone is the machine's own. A window that ends before it
 	// begins ends on the next day.
 	Windows []string `yaml:"windows" default:"daily 02:00-05:00" is:"window"`
 
-	// Days on which neither requests one: dates or ranges, with a year or for every year, such as "2026-11-27" and
-	// "12-20..01-06".
+	// Days on which autoReboot requests no reboot and space.defrag no defragmentation: dates or ranges, with a year or
+	// for every year, such as "2026-11-27" and "12-20..01-06".
 	Blackouts []string `yaml:"blackouts" default:"" is:"blackout"`
 
-	// Veto directory: while it contains a file, autoReboot requests none. The file's name and first line are shown.
+	// Veto directory: while it contains a file, autoReboot requests no reboot. The file's name and first line are
+	// shown.
 	Veto string `yaml:"veto" default:"/etc/quorumd/veto.d" is:"path"`
 }
 
@@ -386,11 +387,11 @@ const (
 
 // Space configures what an agent does when etcd's databases fill up.
 type Space struct {
-	// After a NOSPACE alarm etcd rejects every write. alert: quorumd reports it. remediate: in mode manage, each agent
-	// defragments its own member before that, as a maintenance, when the database has reached 90 % of its quota and
-	// 32 MiB of it are free. After an alarm, one agent compacts old revisions if the data in use is too large for a
-	// defragmentation to help, defragments each database above 90 % of its quota while etcd runs, one at a time, and
-	// disarms the alarm. It needs etcd 3.6 and, if etcd's authentication is enabled, the role root.
+	// After a NOSPACE alarm etcd rejects every write. alert: quorumd reports it. remediate: in mode manage, before an
+	// alarm, each agent defragments its own member's database, as maintenance, when the database has reached 90 % of
+	// its quota and 32 MiB of it are free. After an alarm, one agent compacts old revisions if the data in use is too
+	// large for a defragmentation to help, defragments each database above 90 % of its quota while etcd runs, one at a
+	// time, and disarms the alarm. It needs etcd 3.6 and, if etcd's authentication is enabled, the role root.
 	NoSpace NoSpace `yaml:"noSpace" default:"alert" oneOf:"alert remediate"`
 
 	// How much history of the keys a compaction after a NOSPACE alarm keeps. A client that continues a watch from an
@@ -452,7 +453,7 @@ type Checks struct {
 	// Time between two runs of each program.
 	Interval time.Duration `yaml:"interval" default:"60s" min:"1s"`
 
-	// Time limit of each run, at most interval. The program is then killed with its process group.
+	// Time limit of each run, at most interval. A program that takes longer is killed with its process group.
 	Timeout time.Duration `yaml:"timeout" default:"10s" min:"1s"`
 
 	// Programs whose findings keep this host from becoming a member and a voter. A program that is in none of the

@@ -45,7 +45,7 @@ type BackupKeep struct {
 	// How many of the newest snapshots to keep.
 	Count int `yaml:"count" default:"7" unit:"snapshots" min:"1" max:"5000"`
 
-	// Younger snapshots are kept as well. 0s: none is kept because of its age.
+	// Snapshots younger than this are kept as well. 0s: none is kept because of its age.
 	Age time.Duration `yaml:"age" default:"168h" min:"0s"`
 }
 

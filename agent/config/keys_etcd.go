@@ -38,11 +38,11 @@ type Etcd struct {
 
 	// Path of the etcd binary of the next version, such as /opt/etcd-3.7/etcd. quorumd runs it only to print its
 	// version and to find settings of the running etcd that the next version does not support; quorumctl upgrade is
-	// refused if there are any. quorumd does not install it. Its user must be able to execute it, and only root or that
-	// user may be able to write it or a directory above it. Remove this key after the upgrade.
+	// refused if there are any. quorumd does not install it. quorumd's user must be able to execute it, and only root
+	// or that user may be able to write it or a directory above it. Remove this key after the upgrade.
 	NextBinary string `yaml:"nextBinary" default:"" is:"path"`
 
-	// Data directory of etcd. quorumd never deletes it. It is moved aside when a member has to start with empty
+	// Data directory of etcd. quorumd never deletes it. quorumd moves it aside when a member must start with empty
 	// data, so no other path in this file may be inside it.
 	DataDir string `yaml:"dataDir" default:"/var/lib/etcd/default" is:"path"`
 
@@ -63,8 +63,8 @@ type Etcd struct {
 	// quorumd reads it again when it changes.
 	PasswordFile string `yaml:"passwordFile" default:"" is:"path"`
 
-	// Send that password unencrypted to discovered http endpoints. A forged DNS answer, or a change to the file of
-	// cluster.discovery, then reveals the password.
+	// Send the password of user unencrypted to discovered http endpoints. A forged DNS answer, or a change to the file
+	// of cluster.discovery, then reveals the password.
 	AllowUnencryptedPassword bool `yaml:"allowUnencryptedPassword" default:"false"`
 
 	// URL at which clients reach the member of this host. Add it to cluster.endpoints, too.
@@ -83,10 +83,10 @@ type Etcd struct {
 	// Additional URL on which etcd serves its metrics. Empty: only on the client URL.
 	MetricsURL string `yaml:"metricsURL" default:"" is:"listenURL"`
 
-	// Files with which etcd serves https to clients and peers. To use it, uncomment these lines. Every client then
-	// needs a certificate from the CA in ca. quorumd configures etcd with them when it joins or bootstraps; etcd's
-	// user must be able to read them. 'quorumctl pki' creates them. Without this section use environment, or etcd's
-	// own unit.
+	// Files with which etcd serves https to clients and peers. To set them, uncomment these lines. Every client then
+	// needs a certificate from the CA in ca. quorumd configures etcd with them when it joins or bootstraps; etcd's user
+	// must be able to read them. 'quorumctl pki' creates them. Without this section use environment, or etcd's own
+	// unit.
 	TLS *EtcdTLS `yaml:"tls"`
 
 	// Further ETCD_* variables for etcd, such as ETCD_QUOTA_BACKEND_BYTES. With an https clientURL etcd needs

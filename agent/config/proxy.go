@@ -8,8 +8,8 @@ import (
 	"slices"
 )
 
-// ProxyOn returns the key of a port of the proxy, its address, and the first of the URLs that already occupies it. All
-// are empty if there is none.
+// ProxyOn returns the first port of the proxy that one of the URLs already uses: its key, its address and that URL. All
+// are empty if there is no conflict.
 func (c Config) ProxyOn(urls []string) (key, listen, url string) {
 	for _, port := range c.Proxy.ports() {
 		i := slices.IndexFunc(urls, func(url string) bool { return overlap(address(url), port.listen) })

@@ -14,7 +14,7 @@ func TestProxyAvoidsThePortOfAnExternalEtcd(t *testing.T) {
 	for _, text := range []string{
 		external,
 		external + "proxy: {listen: 127.0.0.1:23790}\n",
-		// the address is known
+		// the address of etcd is known
 		external + "  listenClientURL: http://192.0.2.1:2379\nproxy: {listen: 127.0.0.1:2379}\n",
 		valid + "proxy: {listen: 127.0.0.1:2379}\n",
 		learner + "proxy: {learnerListen: 127.0.0.1:2379}\n",

@@ -143,7 +143,7 @@ func (d *decoder) timingRules(t *Timing) []rule {
 	}
 }
 
-// diskRules require that the limits for a sync rise from fsyncClear to fail, and that the probe does not wear out the
+// diskRules require that the limits for an fsync rise from fsyncClear to fail, and that the probe does not wear out the
 // disk.
 func (d *decoder) diskRules(k *Disk) []rule {
 	limits := []struct {
@@ -246,10 +246,10 @@ func (d *decoder) repairRules(c *Config) []rule {
 	}}
 }
 
-// minRate is far above the rate below which a snapshot job counts as hung.
+// minRate is the minimum of backup.rate, per second. A snapshot job counts as hung only at a much lower rate.
 const minRate Size = 1 << 20
 
-// minBackupInterval leaves time to save a large database.
+// minBackupInterval is the minimum of backup.every and backup.restoreTest: it leaves time to save a large database.
 const minBackupInterval = time.Minute
 
 // backupRules require one store for snapshots, and a schedule that leaves time between them.

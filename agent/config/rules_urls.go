@@ -153,7 +153,7 @@ func httpsListeners(e Etcd) []httpsListener {
 }
 
 // etcdTLSRules require that the section is complete, and that etcd.environment does not set the same variables. A
-// listener may be http: before a peer URL becomes https, every member needs certificates.
+// listener may be http, because every member needs certificates before any peer URL becomes https.
 func (d *decoder) etcdTLSRules(e *Etcd) []rule {
 	if e.TLS == nil {
 		return nil

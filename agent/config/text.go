@@ -28,7 +28,7 @@ type text struct {
 	root  *yaml.Node // top-level mapping
 }
 
-// readText parses data as YAML, or returns the problem that prevents it.
+// readText parses data as YAML. If that is impossible, it returns the problem.
 func readText(name string, data []byte) (text, *Problem) {
 	if len(data) > MaxFileSize {
 		return text{}, &Problem{File: name, Message: "larger than 1 MiB; this is not a quorumd configuration"}
@@ -42,7 +42,7 @@ func readText(name string, data []byte) (text, *Problem) {
 }
 
 // checkCharacters refuses characters that YAML would refuse without a position, and line breaks that only YAML
-// recognizes: with those, line numbers would differ from an editor's.
+// recognizes, because they would make line numbers differ from an editor's.
 func (t text) checkCharacters() *Problem {
 	for i, line := range t.lines {
 		line = strings.TrimSuffix(line, "\r")
@@ -102,8 +102,8 @@ func decodeNode(d *yaml.Decoder, into *yaml.Node) (err error) {
 	return d.Decode(into)
 }
 
-// checkPlain refuses aliases, anchors and tags: one line of them can expand to a gigabyte, and no configuration needs
-// them.
+// checkPlain refuses aliases, anchors and tags, because one line of them can expand to a gigabyte, and no configuration
+// needs them.
 func (t text) checkPlain(n *yaml.Node) *Problem {
 	switch {
 	case n.Kind == yaml.AliasNode || n.Anchor != "":
@@ -149,8 +149,8 @@ func (t text) lineWith(s string) int {
 	return slices.IndexFunc(t.lines, func(line string) bool { return strings.Contains(line, s) }) + 1
 }
 
-// tabIndent returns the first line indented with a tab; 0 for none. It only explains a syntax error, as YAML allows
-// such lines in a few places.
+// tabIndent returns the first line indented with a tab; 0 for none. It only explains a syntax error, because YAML
+// allows such lines in a few places.
 func (t text) tabIndent() int {
 	for i, line := range t.lines {
 		indent := line[:len(line)-len(strings.TrimLeft(line, " \t"))]

@@ -4,14 +4,15 @@
 // Package connlimit limits the resources of the agent that TCP clients can use.
 //
 // It promises:
-//   - The number of open connections is limited, in total and per address. A connection over the limit is closed at
-//     once, unread. All addresses of an IPv6 /64 count as one, as one machine may own them.
+//   - The number of open connections is limited, in total and per address. A connection over the limit is closed
+//     immediately, without reading from it. All addresses of an IPv6 /64 count as one, because one machine may own
+//     them.
 //   - If networks are listed, no data is read from other addresses, and each network has reserved connections that the
 //     others cannot use.
 //   - The amount of unsent data on a connection is limited, too.
 //   - Rejected connections are logged, at most once a minute.
 //
-// The server must limit how long a connection may be silent or slow: Server returns such a server.
+// The HTTP server must limit how long a connection may be silent or slow. Server returns such a server.
 package connlimit
 
 import (
@@ -29,8 +30,9 @@ type Limits struct {
 	Total      int
 	PerAddress int
 	Allow      []netip.Prefix // addresses that may connect; if empty, all may
-	// Reserved is the number of connections reserved for each network of Allow, and all reserved connections together
-	// are at most half of Total. An address belongs to the smallest network that contains it.
+	// Reserved is the number of connections reserved for each network of Allow. All reserved connections together are
+	// at most half of Total: Listen reduces Reserved if necessary. An address belongs to the smallest network that
+	// contains it.
 	Reserved int
 }
 
@@ -175,7 +177,8 @@ func (l *Listener) networkOf(addr netip.Addr) (network netip.Prefix, allowed boo
 	return network, allowed || len(l.limits.Allow) == 0
 }
 
-// machineOf returns the addresses that one machine may own.
+// machineOf returns the block of addresses that one machine may own: the /64 of an IPv6 address, or a single IPv4
+// address.
 func machineOf(addr netip.Addr) netip.Prefix {
 	bits := addr.BitLen()
 	if addr.Is6() {

@@ -21,7 +21,7 @@ import (
 	"time"
 )
 
-// answer is as long as a scrape of a large fleet.
+// answer has the size of a scrape of a large fleet.
 var answer = bytes.Repeat([]byte("quorumd_some_metric{label=\"value\"} 1\n"), 8192)
 
 // serving starts a server with these limits on 127.0.0.1.
@@ -119,7 +119,7 @@ func TestThousandsOfIdleAndSlowCallersCostLittle(t *testing.T) { //nolint:parall
 	}
 	for range slow {
 		c := dial(t, "127.0.0.3", address)
-		// The server may have closed it already.
+		// The server may have closed the connection already.
 		_, _ = io.WriteString(c, strings.Repeat("GET /metrics HTTP/1.1\r\nHost: q\r\n\r\n", 8))
 	}
 	if err := scrape(t.Context(), "127.0.0.1", address); err != nil {
@@ -211,7 +211,7 @@ func TestSilentOrSlowClientIsDisconnected(t *testing.T) {
 			c.times(&times)
 			g, address := serving(t, Limits{Total: 8, PerAddress: 8}, times, io.Discard)
 			slow := dial(t, "127.0.0.1", address)
-			_, _ = io.WriteString(slow, c.sends) // it may be closed already
+			_, _ = io.WriteString(slow, c.sends) // the connection may be closed already
 			if name != "reading none of it" {
 				if err := slow.SetReadDeadline(time.Now().Add(20 * time.Second)); err != nil {
 					t.Fatal(err)

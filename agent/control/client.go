@@ -114,7 +114,7 @@ func (c *Client) ReleaseOp(ctx context.Context, req ReleaseRequest) (Done, error
 	return d, err
 }
 
-// RemoveMember requests that a member be removed from etcd for good, and returns the removal. The request expires after
+// RemoveMember requests the removal of a member from etcd for good, and returns the removal. The request expires after
 // DefaultRemoval unless it sets a duration.
 func (c *Client) RemoveMember(ctx context.Context, req RemovalRequest) (Removal, error) {
 	var r Removal
@@ -137,7 +137,7 @@ func (c *Client) EndMaintenance(ctx context.Context) (Done, error) {
 	return d, err
 }
 
-// StartRollout restarts or reboots one host after another, or runs a command on each.
+// StartRollout starts the requested work on one host after another, and returns the rollout.
 func (c *Client) StartRollout(ctx context.Context, req RolloutRequest) (Rollout, error) {
 	var r Rollout
 	err := c.do(ctx, http.MethodPost, "/v1/rollout", req, &r)
@@ -227,7 +227,7 @@ func (c *Client) do(ctx context.Context, method, path string, body, into any) er
 var errSilent = errors.New("no answer")
 
 // exchange sends a request and reads the answer. The request expects "100 Continue", which the server sends before it
-// calls its backend. So exchange detects a hanging daemon after c.patience, while a working daemon has the whole
+// calls its backend. Thus exchange detects a hanging daemon after c.patience, while a working daemon has the whole
 // timeout. It reads the answer even if the write fails: a server that refuses a connection answers and closes without
 // reading.
 func (c *Client) exchange(ctx context.Context, conn net.Conn, req *http.Request) (*http.Response, error) {
@@ -292,7 +292,7 @@ func (c *Client) connect(ctx context.Context) (net.Conn, error) {
 	}
 }
 
-// isRetryable reports whether a daemon that is starting explains the error.
+// isRetryable reports whether the error may be due to a daemon that is still starting.
 func isRetryable(err error) bool {
 	return errors.Is(err, fs.ErrNotExist) || errors.Is(err, unix.ECONNREFUSED) || errors.Is(err, unix.EAGAIN)
 }
@@ -315,7 +315,7 @@ func (c *Client) read(resp *http.Response, into any) error {
 		return doc.Error
 	}
 	if err := json.Unmarshal(body, into); err != nil {
-		return c.unexpected("its answer is not what quorumd sends: " + errtext.JSON(err))
+		return c.unexpected("its response is not a quorumd document: " + errtext.JSON(err))
 	}
 	return nil
 }
@@ -344,7 +344,7 @@ func (c *Client) unanswered(err error) *Error {
 	e := &Error{
 		Code: CodeUnreachable, Err: err,
 		Message: fmt.Sprintf("cannot get an answer from quorumd at %s: %v", c.socket, err),
-		Hint:    "see what it is doing: journalctl -u quorumd",
+		Hint:    "see what quorumd is doing: journalctl -u quorumd",
 	}
 	if errors.Is(err, context.DeadlineExceeded) || errors.Is(err, os.ErrDeadlineExceeded) {
 		e.Code = CodeTimeout
@@ -361,7 +361,7 @@ func (c *Client) silent(method string) *Error {
 	}
 	return &Error{
 		Code: CodeTimeout, Err: errSilent, Message: message,
-		Hint: "check if it hangs: systemctl status quorumd; journalctl -u quorumd",
+		Hint: "check whether quorumd hangs: systemctl status quorumd; journalctl -u quorumd",
 	}
 }
 

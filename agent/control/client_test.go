@@ -100,7 +100,7 @@ func TestTheClientReportsAnUnexpectedAnswer(t *testing.T) {
 		},
 		"HTML": {
 			"HTTP/1.1 200 OK\r\nConnection: close\r\n\r\n<html>", CodeInternal,
-			"not what quorumd sends",
+			"not a quorumd document",
 		},
 		"truncated answer": {"HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\n{", CodeUnreachable, "unexpected EOF"},
 		"no answer":        {"", CodeUnreachable, "cannot get an answer"},
@@ -159,7 +159,7 @@ func TestTheClientReportsADaemonThatSendsNothing(t *testing.T) {
 	c.patience, c.timeout = 100*time.Millisecond, time.Hour
 	_, err = c.Status(t.Context())
 	want := "quorumd accepted the connection at " + socket +
-		" but has not answered for 100ms; check if it hangs: systemctl status quorumd; journalctl -u quorumd"
+		" but has not answered for 100ms; check whether quorumd hangs: systemctl status quorumd; journalctl -u quorumd"
 	if codeOf(err) != CodeTimeout || err.Error() != want {
 		t.Errorf("got  %v\nwant %s", err, want)
 	}

@@ -27,7 +27,7 @@ type Cluster struct {
 	Standbys int   `json:"standbys"`
 	// how many more voters may fail without losing quorum; below 0 if there is no quorum now
 	FaultTolerance int `json:"faultTolerance"`
-	// the failure domain whose loss costs the quorum, as a sentence; absent if there is none
+	// a sentence that names the failure domain whose loss would cost the quorum; absent if there is none
 	DomainLoss string   `json:"domainLoss,omitempty"`
 	Members    []Member `json:"members"`
 }
@@ -41,8 +41,8 @@ type Member struct {
 	Role       policy.Role `json:"role"` // voter or learner
 	Leader     bool        `json:"leader"`
 	Live       bool        `json:"live"`
-	// DownSeconds is for how long this host has observed that the member is not live. It is absent if the member is
-	// live or could not be queried.
+	// DownSeconds is how long this host has observed that the member is not live. It is absent if the member is live or
+	// could not be queried.
 	DownSeconds *float64 `json:"downSeconds,omitempty"`
 
 	Version string  `json:"version,omitempty"`
@@ -104,7 +104,7 @@ type Lock struct {
 // Op is the operation in flight.
 type Op struct {
 	Kind     string `json:"kind"` // join, replace, cycle, remove or leave
-	Host     string `json:"host"` // the operated host, or the host that received the request for a removal
+	Host     string `json:"host"` // the host that is operated on, or that received the request to remove a member
 	HostName string `json:"hostName"`
 	// voter or standby for a join, the member's name for a removal
 	Target   string    `json:"target,omitempty"`

@@ -86,7 +86,7 @@ type FsyncMinute struct {
 	Count         uint64
 	MedianSeconds float64
 	MaxSeconds    float64
-	// HungSeconds is the age of the oldest write in flight at the time of the reading.
+	// HungSeconds is the maximum age of a write in flight, as observed in that minute.
 	HungSeconds float64
 }
 

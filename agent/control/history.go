@@ -26,13 +26,13 @@ type History struct {
 var ErrNotNewest = errors.New("no voter answers: these are the lines that quorumd on this host has written since its " +
 	"start")
 
-// HistoryLine is a completed step, a changed refusal, or the beginning or end of an operation.
+// HistoryLine is one line of the cluster's history.
 type HistoryLine struct {
 	Revision int64     `json:"revision"` // etcd's revision of the line
 	Time     time.Time `json:"time"`
 	Host     string    `json:"host"` // the host that wrote the line
 	HostName string    `json:"hostName"`
-	Kind     string    `json:"kind"` // step, refusal, operation or operator
+	Kind     string    `json:"kind"` // step, refusal, operation, operator or mute
 	Code     string    `json:"code"`
 	Text     string    `json:"text"`
 	// Operation is the kind of an ended operation: join, replace, cycle, remove or leave; otherwise absent.

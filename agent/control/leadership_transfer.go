@@ -21,7 +21,7 @@ type TransferRequest struct {
 	DryRun bool `json:"dryRun,omitempty"`
 }
 
-// RequestedTransfer is a leadership transfer as requested of this host. quorumd on this host keeps it only in memory,
+// RequestedTransfer is a leadership transfer as requested on this host. quorumd on this host keeps it only in memory,
 // so a restart of quorumd forgets it.
 type RequestedTransfer struct {
 	MemberID record.MemberID `json:"memberID"` // the voter that will become the leader
@@ -50,7 +50,7 @@ type TransferStanding struct {
 	Text string            `json:"text"`
 }
 
-// TransferEnd is the end of the last leadership transfer requested of this host since quorumd was started on it.
+// TransferEnd is the end of the last leadership transfer requested on this host since its quorumd was started.
 type TransferEnd struct {
 	RequestedTransfer
 	Ended time.Time `json:"ended"`

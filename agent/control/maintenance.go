@@ -54,7 +54,7 @@ type Maintenance struct {
 	Interruptible bool `json:"interruptible"`
 	// Recalled is why quorumd has called the work off and brings the host back; absent if it has not.
 	Recalled string `json:"recalled,omitempty"`
-	// ByOthers means that a program other than quorumd runs etcd, and stops etcd once that is safe.
+	// ByOthers means that a program other than quorumd runs etcd, and stops etcd when that is safe.
 	ByOthers bool                `json:"byOthers,omitempty"`
 	Rollout  string              `json:"rollout,omitempty"` // ID of the rollout that requested the work
 	State    policy.RequestState `json:"state"`

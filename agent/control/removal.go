@@ -32,12 +32,12 @@ type RemovalRequest struct {
 
 // The values of Removal.State.
 const (
-	RemovalWaiting = "waiting"  // the request is in the queue
+	RemovalWaiting = "waiting"  // the operation has not begun
 	RemovalRunning = "removing" // the operation is in flight
 	RemovalDone    = "removed"  // the member had been removed before the request
 )
 
-// RequestedRemoval is a member's removal as requested of this host.
+// RequestedRemoval is a member's removal as requested on this host.
 type RequestedRemoval struct {
 	MemberID record.MemberID `json:"memberID"`
 	Name     string          `json:"name"` // name of the member, for display
@@ -55,7 +55,7 @@ type Removal struct {
 	DryRun bool   `json:"dryRun,omitempty"` // nothing was requested
 }
 
-// RemovalEnd is the end of the last removal requested of this host.
+// RemovalEnd is the end of the last removal requested on this host.
 type RemovalEnd struct {
 	RequestedRemoval
 	Ended time.Time `json:"ended"`

@@ -24,9 +24,10 @@ type RetireRequest struct {
 
 // The values of Retired.State.
 const (
-	RetiredLeaves     = "leaves"     // the host still has a member, or is in an operation
-	RetiredLeft       = "left"       // the host can be switched off
-	RetiredUnreadable = "unreadable" // its retirement's record cannot be read: the host stays out, and its member stays
+	RetiredLeaves = "leaves" // the host still has a member, or is in an operation
+	RetiredLeft   = "left"   // the host can be switched off
+	// the record of the retirement cannot be read: the host does not join, and its member is not removed
+	RetiredUnreadable = "unreadable"
 )
 
 // Retired is a host that an operator has retired.
@@ -39,7 +40,7 @@ type Retired struct {
 	By        string    `json:"by,omitempty"`
 	Reason    string    `json:"reason,omitempty"`
 	Since     time.Time `json:"since,omitzero"`
-	// Member is the role of the host's member, voter or learner; absent once the member is removed
+	// Member is the role of the host's member, voter or learner; absent if the host has no member.
 	Member policy.Role `json:"member,omitempty"`
 	State  string      `json:"state"` // leaves, left or unreadable
 }

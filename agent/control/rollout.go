@@ -22,7 +22,8 @@ type RolloutRequest struct {
 	// with policy.WorkCommand: the name of the program in commands.d of the hooks directory
 	Command string   `json:"command,omitempty"`
 	Hosts   []string `json:"hosts,omitempty"` // names or IDs; empty for all present hosts
-	// skip hosts whose etcd reports this version; empty to skip none
+	// the version that etcd must report after the work; hosts whose etcd already reports it are skipped; empty for any
+	// version
 	Version string `json:"version,omitempty"`
 	Reason  string `json:"reason"` // required, one line
 	// if version is set: do not wait for a snapshot before the first host
@@ -54,16 +55,17 @@ type Rollout struct {
 	By      string      `json:"by"`
 	State   string      `json:"state"`
 	Text    string      `json:"text,omitempty"` // why the rollout is in that state
-	// Hold reports that the rollout has yet to pause before the last member with an older minor version of etcd.
+	// Hold reports that the rollout still pauses before the last member with an older minor version of etcd.
 	Hold bool `json:"hold,omitempty"`
 	// Downgrade reports that the rollout lowers the cluster version, with etcd's downgrade job.
 	Downgrade bool          `json:"downgrade,omitempty"`
 	Started   time.Time     `json:"started"`
 	Hosts     []RolloutHost `json:"hosts"`
 	DryRun    bool          `json:"dryRun,omitempty"` // nothing was started
-	// only in a dry run of a readdress or defragmentation: the steps of the rollout, in order
+	// only in a dry run of a readdress, a defragmentation, an upgrade or a downgrade: the steps of the rollout, in
+	// order
 	Steps []policy.PlanStep `json:"steps,omitempty"`
-	// only in a dry run for all hosts: the members whose hosts are left out because quorumd there does not report
+	// only in a dry run for all hosts: the members whose hosts are left out because they have no host record
 	Absent []string `json:"absent,omitempty"`
 	// only in a dry run with a version: the hosts without etcd.nextBinary, on which etcd's settings are not checked
 	Unchecked []string `json:"unchecked,omitempty"`
@@ -78,8 +80,8 @@ type RolloutHost struct {
 	// defragmented
 	Database *policy.Database `json:"database,omitempty"`
 	Text     string           `json:"text,omitempty"`
-	Seconds  float64          `json:"seconds,omitempty"` // duration of the work, once the host is done
-	// TurnSeconds is how long the rollout took for this host once it is done. Unlike Seconds, it includes the pause
-	// after the previous host.
+	Seconds  float64          `json:"seconds,omitempty"` // duration of the work; absent until the host is done
+	// TurnSeconds is how long the rollout took for this host; absent until the host is done. Unlike Seconds, it
+	// includes the pause after the previous host.
 	TurnSeconds float64 `json:"turnSeconds,omitempty"`
 }

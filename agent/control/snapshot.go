@@ -26,7 +26,7 @@ const CodeSnapshotRunning = "SNAPSHOT_RUNNING"
 
 // SnapshotRequest requests a snapshot job.
 type SnapshotRequest struct {
-	Do     string `json:"do"`               // SnapshotSave to SnapshotRestoreTest
+	Do     string `json:"do"`               // save, list, verify, prune or restoreTest
 	Name   string `json:"name,omitempty"`   // snapshot to verify or to test; empty for the newest
 	DryRun bool   `json:"dryRun,omitempty"` // for a prune: only list the snapshots that it would remove
 }
@@ -41,8 +41,9 @@ type SnapshotJob struct {
 	Ended      *time.Time       `json:"ended,omitempty"`
 	Bytes      int64            `json:"bytes"`              // bytes read and written so far
 	Progress   *policy.Progress `json:"progress,omitempty"` // set while the job runs, if the total is known
-	Serving    bool             `json:"serving,omitempty"`  // etcd is serving it, for 10 min at most; time left unknown
-	Error      string           `json:"error,omitempty"`
+	// an etcd is reading the snapshot of a restore test, for at most 10 min; the time left is unknown
+	Serving bool   `json:"serving,omitempty"`
+	Error   string `json:"error,omitempty"`
 
 	Snapshots []Snapshot `json:"snapshots"` // snapshots that were listed, saved, verified, tested or removed
 	Orphans   []string   `json:"orphans"`   // objects that belong to no snapshot, listed or removed

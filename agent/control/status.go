@@ -36,9 +36,9 @@ type Status struct {
 
 	Maintenance     *Maintenance    `json:"maintenance,omitempty"`     // this host's request
 	LastMaintenance *MaintenanceEnd `json:"lastMaintenance,omitempty"` // this host's last maintenance
-	Removal         *Removal        `json:"removal,omitempty"`         // the removal requested of this host
-	LastRemoval     *RemovalEnd     `json:"lastRemoval,omitempty"`     // the last removal requested of this host
-	// the leadership transfer requested of this host, and how the last one ended
+	Removal         *Removal        `json:"removal,omitempty"`         // the removal requested on this host
+	LastRemoval     *RemovalEnd     `json:"lastRemoval,omitempty"`     // the last removal requested on this host
+	// the leadership transfer requested on this host, and how the last one ended
 	Transfer     *TransferStanding `json:"leaderTransfer,omitempty"`
 	LastTransfer *TransferEnd      `json:"lastLeaderTransfer,omitempty"`
 	Recovery     *Recovery         `json:"recovery,omitempty"`     // the plan in force on this host

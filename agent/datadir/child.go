@@ -45,8 +45,8 @@ func (d Dir) MoveAside(ctx context.Context) (moved []string, err error) {
 	return moved, err
 }
 
-// run runs a child. One that hangs in the kernel exists until the disk answers: the caller waits for that outside of
-// its loop.
+// run runs a child and waits for its end. A child that hangs in the kernel ends only when the disk answers, so the
+// caller must not wait in its main loop.
 func (d Dir) run(ctx context.Context, verb string, result any) error {
 	args := slices.Concat(d.Command[1:], []string{verb, d.DataDir, d.WALDir})
 	err := child.Run(exec.CommandContext(ctx, d.Command[0], args...), maxLine, nil, result)

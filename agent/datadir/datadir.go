@@ -31,13 +31,13 @@ type Contents struct {
 	Problem   string `json:"problem,omitempty"` // why the data cannot be read
 	// Mount lists the mount points of both directories, or of their future parents; empty if unknown.
 	Mount string `json:"mount,omitempty"`
-	// bytes that etcd can still use on the file system of its data; -1 if unknown
+	// Free is the space that etcd can still use on the file system of its data, in bytes; -1 if unknown.
 	Free int64 `json:"free"`
 }
 
 // Inspect reads a data directory, and the WAL directory if it is separate. It changes nothing. Contents that are not
-// empty and have neither a member nor a problem were left by an etcd that ended during its first start: etcd creates
-// its database before its log.
+// empty and have neither a member nor a problem were left by an etcd that ended during its first start, because etcd
+// creates its database before its log.
 func Inspect(dataDir, walDir string) Contents {
 	c := withMounts(func() string { return mounts(dataDir, walDir) },
 		func() Contents { return readContents(dataDir, walDir) })
@@ -75,7 +75,7 @@ func mounts(dirs ...string) string {
 }
 
 // mountOf returns the topmost parent directory that is on the same device as the directory, which may not exist yet:
-// the mount point of its disk. A sandbox that mounts a directory over itself makes no difference.
+// the mount point of its disk. The result is the same in a sandbox that bind-mounts a directory onto itself.
 func mountOf(dir string) (string, error) {
 	var stat unix.Stat_t
 	err := unix.Stat(dir, &stat)
@@ -143,7 +143,7 @@ func readContents(dataDir, walDir string) Contents {
 	return Contents{ClusterID: cluster, MemberID: member}
 }
 
-// names lists a directory; a missing one has no entries.
+// names returns the names of a directory's entries. A missing directory has none.
 func names(dir string) ([]string, error) {
 	entries, err := os.ReadDir(dir)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -179,9 +179,9 @@ func lockDatabase(dataDir string) (*os.File, error) {
 }
 
 // MoveAside renames the member directory in the data directory, and the WAL directory if it is separate, to names that
-// end in the time. It returns the new names. The data directory itself stays where it is: its parent may belong to
-// another user. It fails while an etcd has the database open. Once it has returned without an error, a power failure
-// does not bring the old names back.
+// end in the time. It returns the new names. The data directory itself stays where it is, because its parent may belong
+// to a different user. MoveAside fails while an etcd has the database open. After it has returned without an error, a
+// power failure does not restore the old names.
 func MoveAside(dataDir, walDir string, now time.Time) ([]string, error) {
 	db, err := lockDatabase(dataDir)
 	if err != nil {

@@ -20,7 +20,7 @@ import (
 	"github.com/quorumd/quorumd/contrib/testbed"
 )
 
-// TestMain runs the tests, or is the child that inspects, moves, or hangs.
+// TestMain runs the tests, or acts as the child that inspects the data, moves it, or hangs.
 func TestMain(m *testing.M) {
 	var verb func([]string, io.Writer) error
 	switch {
@@ -71,7 +71,7 @@ func TestDataOfARealMemberNamesItsMemberAndCluster(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// While it runs, and through the child.
+	// Inspect through the child while etcd runs.
 	dir := inChild(t, filepath.Join(member.Options.Dir, "data"), "")
 	got, err := dir.Inspect(bounded(t))
 	if err != nil {
@@ -157,7 +157,7 @@ func TestMovingAsideRenamesAndNeverOverwrites(t *testing.T) {
 	if got := Inspect(data, wal); !got.Empty {
 		t.Fatalf("afterwards the directory is %+v, want empty", got)
 	}
-	// Again at the same instant: neither the moved nor the current data is overwritten.
+	// A second move at the same instant must overwrite neither the moved nor the current data.
 	write(t, filepath.Join(data, "member", "snap", "db"), "second")
 	if _, err := MoveAside(data, wal, now); err == nil {
 		t.Fatal("data moved earlier was overwritten")

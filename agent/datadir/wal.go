@@ -62,7 +62,7 @@ func parseMetadata(data []byte) (member, cluster uint64, err error) {
 		return 0, 0, err
 	}
 	if who.GetNodeID() == 0 || who.GetClusterID() == 0 {
-		return 0, 0, errors.New("it names no member or no cluster")
+		return 0, 0, errors.New("it contains no member ID or no cluster ID")
 	}
 	return who.GetNodeID(), who.GetClusterID(), nil
 }

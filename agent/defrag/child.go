@@ -23,11 +23,11 @@ import (
 // maxLine limits a line of a child's output, in bytes, because the child runs as etcd's user and is not trusted.
 const maxLine = 1 << 20
 
-// title names the work in results, in place of a hook's program.
+// title is the Hook of results, which names the program in the result of a hook.
 const title = "defragmentation"
 
-// Programs runs defragmentations through child processes, and everything else as the embedded Programs. A
-// defragmentation is a run whose occasion is [hooks.Defrag].
+// Programs runs defragmentations in child processes, and passes all other runs to the embedded Programs. A
+// defragmentation is a run with When = [hooks.Defrag].
 type Programs struct {
 	hooks.Programs
 
@@ -59,7 +59,7 @@ func (p *Programs) Start(ctx context.Context, run hooks.Run) error {
 	return nil
 }
 
-// State returns the state of a run. A defragmentation that was started by an earlier agent is unknown to this one.
+// State returns the state of a run. A defragmentation that an earlier process started has the state None or Failed.
 func (p *Programs) State(ctx context.Context, run hooks.Run) (hooks.Result, error) {
 	if run.When != hooks.Defrag {
 		return p.Programs.State(ctx, run)
@@ -123,7 +123,7 @@ func (p *Programs) run(ctx context.Context, verb string, result any) error {
 	return err
 }
 
-// String returns the result for an operator.
+// String returns the sizes and the duration as text.
 func (r Result) String() string {
 	return fmt.Sprintf("%s before, %s after, in %.1f s", mib(r.Before), mib(r.After), r.Seconds)
 }

@@ -9,7 +9,7 @@
 //   - The new file replaces the original only after it was synced, read again and compared with the original.
 //   - If an etcd that was started meanwhile has the original open after the exchange, the exchange is undone, so that
 //     no change of that etcd is lost.
-//   - Only a child process with etcd's user opens these files.
+//   - Only a child process that runs as etcd's user opens these files.
 package defrag
 
 import (
@@ -38,10 +38,10 @@ const (
 	// newName is the name of the new file before the exchange. etcd deletes files that begin with "db.tmp" when it
 	// starts.
 	newName = "db.tmp.quorumd-defrag"
-	// txBytes limits a transaction. Smaller transactions take longer, and a single transaction needs memory for the
-	// whole database.
+	// txBytes limits a transaction, in bytes. Smaller transactions take longer, and a single transaction would need
+	// memory for the whole database.
 	txBytes = 64 << 20
-	// spare is the free space to leave for etcd's log while the new file is written.
+	// spare is the free space to leave for etcd's log while the new file is written, in bytes.
 	spare = 64 << 20
 	// lockWait is how long to wait for the lock of the database, which a running etcd holds.
 	lockWait = 5 * time.Second
@@ -122,7 +122,7 @@ func Clean(dataDir string) error {
 }
 
 // clean removes the files of an earlier compaction. If that compaction was killed, an etcd that was started just before
-// may have continued with the original. Then clean puts the original back in its place.
+// may have continued with the original. In that case, clean moves the original back.
 func (d directory) clean() error {
 	if err := d.remove(newName); err != nil {
 		return err
@@ -139,9 +139,9 @@ func (d directory) clean() error {
 	return errors.Join(err, d.sync())
 }
 
-// continued reports whether an etcd has the original open although the new file has its name, or has written to the
-// original since. The clock may have been set back, so the consistent index decides: with each change, etcd stores how
-// much of its log the database contains.
+// continued reports whether an etcd has the original open although the new file has the name "db", or has written to
+// the original since the exchange. It compares consistent indexes, not file times, because the clock may have been set
+// back. The consistent index is how much of etcd's log the database contains; etcd stores it with each change.
 func (d directory) continued() (bool, error) {
 	file, err := os.OpenFile(d.name(OldName), os.O_RDONLY|unix.O_NOFOLLOW|unix.O_NONBLOCK, 0)
 	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, unix.ELOOP) {
@@ -205,7 +205,7 @@ func Compact(ctx context.Context, dataDir string, progress *child.Progress) (Res
 }
 
 func compact(ctx context.Context, dataDir string, progress *child.Progress, at func(phase)) (r Result, err error) {
-	// The files are mapped, so a read error causes a fault.
+	// The files are memory-mapped, so a read error causes a fault.
 	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
 	defer func() {
 		if caught := recover(); caught != nil {
@@ -246,7 +246,7 @@ func compact(ctx context.Context, dataDir string, progress *child.Progress, at f
 	if err != nil {
 		return Result{}, fmt.Errorf("cannot verify the new database: %w", err)
 	}
-	defer copied.close() // an etcd that has opened the new file waits for this to release its lock
+	defer copied.close() // an etcd that has opened the new file waits for the lock that this releases
 	progress.Add(r.InUse)
 	at(phaseVerified)
 	if err := ctx.Err(); err != nil {
@@ -394,7 +394,7 @@ func (d directory) write(source opened) (err error) {
 	return errors.Join(dst.Sync(), dst.Close())
 }
 
-// exchange puts the new file in the original's place, after giving the original a second name.
+// exchange links the original to its second name, then replaces the original with the new file.
 func (d directory) exchange(source, copied opened, at func(phase)) error {
 	if err := os.Link(d.name(database), d.name(OldName)); err != nil {
 		return err
@@ -450,5 +450,5 @@ func Allowed(args []string, dataDir string) bool {
 		(args[2] == compactVerb || args[2] == cleanVerb)
 }
 
-// mib returns a number of bytes as a text.
+// mib formats a number of bytes in MiB, rounded.
 func mib(n int64) string { return fmt.Sprintf("%d MiB", (n+1<<19)>>20) }

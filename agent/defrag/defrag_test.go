@@ -24,8 +24,8 @@ import (
 	"github.com/quorumd/quorumd/agent/record"
 )
 
-// TestMain also runs the test binary as a child that compacts a database. It writes each phase that it reaches to its
-// standard output, and continues when it reads a line from its standard input.
+// TestMain also runs the test binary as a child that compacts a database. The child writes each phase that it reaches
+// to its standard output, and continues when it reads a byte from its standard input.
 func TestMain(m *testing.M) {
 	if len(os.Args) == 3 && os.Args[1] == "compact-in-phases" {
 		_, err := compact(context.Background(), os.Args[2], nil, func(p phase) {
@@ -52,7 +52,7 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// testDatabase makes a data directory with a database of about 6 MiB, and 2 MiB of them in use. It returns the data
+// testDatabase creates a data directory with a database of about 6 MiB, 2 MiB of it in use. It returns the data
 // directory and the path of the database.
 func testDatabase(t *testing.T) (dir, path string) {
 	t.Helper()
@@ -180,7 +180,7 @@ func TestARunningEtcdIsNotDefragmented(t *testing.T) {
 	if err := db.Close(); err != nil {
 		t.Fatal(err)
 	}
-	file, err := os.OpenFile(path, os.O_RDWR, 0) // about to lock it
+	file, err := os.OpenFile(path, os.O_RDWR, 0) // like an etcd that is about to lock it
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -304,7 +304,8 @@ func overwrite(t *testing.T, path string, at, n int64) {
 	}
 }
 
-// The names of the files that are removed may be symbolic links of another process: their targets stay.
+// A different process may have created symbolic links under the names of the files that are removed. Their targets must
+// stay.
 func TestNoLinkIsFollowed(t *testing.T) {
 	t.Parallel()
 	dir, path := testDatabase(t)

@@ -117,7 +117,7 @@ func TestAnEtcdThatIsStartedMeanwhileKeepsItsDatabase(t *testing.T) {
 	for c.next() != phaseLinked {
 		c.goOn()
 	}
-	// like etcd, it has opened the file and waits for its lock
+	// like an etcd that has opened the file and waits for its lock
 	opened := make(chan *os.File, 1)
 	locked := make(chan *bbolt.DB, 1)
 	go func() {
@@ -168,13 +168,14 @@ func advance(t *testing.T, db *bbolt.DB, index uint64) {
 	}
 }
 
-// An etcd that was started just before the exchange, after which the compaction was killed, has the original open.
+// The compaction was killed after the exchange. An etcd that was started just before the exchange has the original
+// open.
 func TestTheCleanupKeepsTheDatabaseWithWhichEtcdHasContinued(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
-		file     string // with which etcd has continued; empty if with none
+		file     string // the file with which etcd has continued; empty if no etcd was started
 		index    uint64
-		running  bool // it still runs
+		running  bool // etcd is still running
 		original bool // the original becomes the database again
 	}{
 		"no etcd was started":              {"", 0, false, false},
@@ -192,7 +193,7 @@ func TestTheCleanupKeepsTheDatabaseWithWhichEtcdHasContinued(t *testing.T) {
 				t.Fatal(err)
 			}
 			old := filepath.Join(snapDir(dir), OldName)
-			// whatever the clock says: it may have been set back, or forward
+			// misleading file times, because the clock may have been set
 			future := time.Now().Add(time.Hour)
 			if c.original {
 				future = future.Add(-2 * time.Hour)

@@ -12,10 +12,10 @@ import (
 	"go.etcd.io/bbolt"
 )
 
-// checkEvery is the number of keys after which a comparison checks whether it should continue.
+// checkEvery is the number of keys after which a comparison checks its context.
 const checkEvery = 4096
 
-// verify opens the new file and compares every bucket and key of both databases. Equal contents have the same hash.
+// verify opens the new file and compares every bucket, key and value of both databases.
 func (d directory) verify(ctx context.Context, source opened) (copied opened, err error) {
 	if copied, err = d.openDB(newName); err != nil {
 		return copied, err

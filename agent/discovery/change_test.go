@@ -12,8 +12,8 @@ import (
 	"time"
 )
 
-// A name server changes its records between queries: Run reports each change. It reports an invalid or empty answer as
-// an error.
+// A name server changes its records between queries. Run reports each change, and an invalid or empty answer as an
+// error.
 func TestChangedServiceRecordsAreReportedAndInvalidOnesRefused(t *testing.T) {
 	t.Parallel()
 	n := newNames(t)

@@ -6,10 +6,9 @@
 //
 //   - Only one lookup runs at a time, bounded in time, bytes and count. A lookup that does not end in time is reported,
 //     and the next lookup starts only after it has ended.
-//   - An answer is accepted as a whole or not at all: it is refused if one entry is not an endpoint with the
-//     scheme of the configured endpoints.
-//   - A lookup that fails, or whose answer is empty or shorter than before, removes no endpoint. Only etcd decides who
-//     is a member; this package finds endpoints to ask.
+//   - An answer is refused as a whole if one entry is not an endpoint with the scheme of the configured endpoints.
+//   - A lookup that fails, or whose answer is empty or shorter than before, removes no endpoint. Only etcd decides
+//     which hosts are members. This package finds endpoints to query.
 package discovery
 
 import (
@@ -26,7 +25,7 @@ import (
 )
 
 const (
-	// MaxEndpoints bounds an answer.
+	// MaxEndpoints is the maximum number of endpoints in an answer.
 	MaxEndpoints = 64
 	// MaxBytes bounds the bytes read for an answer.
 	MaxBytes = 8 << 10
@@ -94,7 +93,8 @@ func (a answer) log(log *slog.Logger) {
 	log.Info("discovered endpoints", "endpoints", a.endpoints)
 }
 
-// lookup starts a lookup or waits for the pending one. It also returns the lookup if that is still pending.
+// lookup starts a lookup or waits for the pending one. The second result is the lookup if it is still pending,
+// otherwise nil.
 func lookup(ctx context.Context, opt Options, pending chan answer) (answer, chan answer) {
 	ctx, cancel := context.WithTimeout(ctx, opt.Timeout)
 	defer cancel()
@@ -122,7 +122,7 @@ func lookup(ctx context.Context, opt Options, pending chan answer) (answer, chan
 	}
 }
 
-// Accept returns an answer sorted and without duplicates, or why it is refused as a whole.
+// Accept returns the endpoints of an answer, sorted and without duplicates, or the reason why the answer is refused.
 func Accept(found []string, scheme string) ([]string, error) {
 	if len(found) == 0 {
 		return nil, errors.New("the answer is empty, which does not prove that there is no cluster")

@@ -114,7 +114,7 @@ func TestHungLookupIsReportedAndNoOtherIsStartedMeanwhile(t *testing.T) {
 		go Run(ctx, Options{
 			Source: func(context.Context) ([]string, error) {
 				if lookups++; lookups == 1 {
-					// Regardless of its context, it ends within the fourth lookup.
+					// The lookup ignores its context and ends only during the fourth interval.
 					time.Sleep(95 * time.Second) //nolint:forbidigo // virtual time
 				}
 				return []string{fmt.Sprintf("http://n%d:1", lookups)}, nil

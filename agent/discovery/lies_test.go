@@ -18,7 +18,8 @@ import (
 	"golang.org/x/net/dns/dnsmessage"
 )
 
-// hostileServer is a name server on the loopback: over UDP it truncates each answer, over TCP it sends all of it.
+// hostileServer is a name server on the loopback interface. It truncates each answer over UDP, and sends the complete
+// answer over TCP.
 type hostileServer struct {
 	udp net.PacketConn
 	tcp net.Listener
@@ -160,7 +161,7 @@ func TestHostileDNSAnswersAreRefusedWithinBounds(t *testing.T) {
 			if err == nil || !strings.Contains(err.Error(), c.want) || len(err.Error()) > 300 {
 				t.Errorf("%v, %v; want %q", found, err, c.want)
 			}
-			if grown := after.TotalAlloc - before.TotalAlloc; grown > 64<<20 { // for all concurrent tests
+			if grown := after.TotalAlloc - before.TotalAlloc; grown > 64<<20 { // of all concurrent tests
 				t.Errorf("%d MiB were allocated", grown>>20)
 			}
 		})

@@ -21,7 +21,7 @@ type target struct {
 	port uint16
 }
 
-// names is a name server on the loopback with the test's records.
+// names is a name server on the loopback interface with the test's records.
 type names struct {
 	conn    net.PacketConn
 	records atomic.Pointer[[]target] // nil: no answer

@@ -4,9 +4,9 @@
 // Package diskrecord decides which measurements of a host's disk its record in etcd shows. A change of the record is
 // a write to etcd, so the package promises:
 //
-//   - A figure is rounded, and changes only by more than chance explains.
+//   - A published figure is rounded, and changes only if the measurement has changed by more than chance explains.
 //   - Measurements that only other hosts need are published only while another host's record requests them. They are
-//     published rarely, however often a record requests them, because that record may be forged.
+//     published rarely, even if a record requests them often, because that record may be forged.
 package diskrecord
 
 import (

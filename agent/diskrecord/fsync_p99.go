@@ -10,8 +10,8 @@ import (
 	"github.com/quorumd/quorumd/health"
 )
 
-// p99Every is how often the disk's published p99 may change. It only ranks hosts, and the p99 of a busy disk changes
-// from minute to minute.
+// p99Every is the minimum interval between two changes of the published p99 in the same health state. The p99 is only
+// used to rank hosts, and that of a busy disk changes from minute to minute.
 const p99Every = 4 * time.Hour
 
 // fsyncP99 is the disk's p99, as last published.
@@ -22,8 +22,8 @@ type fsyncP99 struct {
 }
 
 // steady returns the p99 to publish. It keeps the last value unless the disk has become clearly faster or slower and
-// the last change is at least p99Every old. When the health state changes, it publishes the new value at once:
-// otherwise a SLOW disk would show the p99 from before it became SLOW. A disk that was not measured keeps its last p99.
+// the last change is at least p99Every old. After a change of the health state, it does not wait, because a SLOW disk
+// would otherwise show the p99 from before it became SLOW. A disk that was not measured keeps its last p99.
 func (p *fsyncP99) steady(now, p99 time.Duration, state health.State) float64 {
 	level := Octave(p99)
 	soon := p.level != 0 && state == p.state && now-p.at < p99Every

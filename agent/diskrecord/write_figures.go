@@ -14,12 +14,12 @@ import (
 )
 
 const (
-	// figuresEvery is how often unchanged figures are published again while another host asks for them.
+	// figuresEvery is the interval at which unchanged figures are published again while another host requests them.
 	figuresEvery = 30 * time.Minute
 	// figuresSoonest is the minimum time before changed figures are published.
 	figuresSoonest = 10 * time.Second
-	// figuresChange is the factor by which the median must change before the figures count as changed; a smaller change
-	// may be chance. The 90th percentile varies more.
+	// figuresChange and figuresP90Change are the factors by which the median and the 90th percentile must change to
+	// count as changed. Smaller changes may be chance.
 	figuresChange, figuresP90Change = 1.6, 2.1
 	// Figures are published at most figuresBudget times in a row, the first answer included, and once more after each
 	// figuresRefill. The limit is needed because all voters request figures if they share a load, and because a
@@ -33,7 +33,7 @@ type writeFigures struct {
 	at       time.Duration // since boot; 0 if none are published
 	wall     time.Time
 	p50, p90 float64 // seconds
-	tails    int
+	tails    int     // number of slow episodes
 
 	budget *rate.Limiter
 }

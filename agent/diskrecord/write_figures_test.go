@@ -34,13 +34,13 @@ func TestWriteFiguresArePublishedOnlyOnRequestAndRarely(t *testing.T) {
 		t.Errorf("4 ms is published as %+v", first)
 	}
 	if same := at(5*time.Minute, 6*ms, 3, true); same.FiguresAt != first.FiguresAt || same.WriteP50 != first.WriteP50 {
-		t.Errorf("half as much again is published as %g", same.WriteP50)
+		t.Errorf("an increase by half is published as %g", same.WriteP50)
 	}
 	if twice := at(6*time.Minute, 8*ms, 1, true); twice.WriteP50 < 0.007 {
-		t.Errorf("twice as much is published as %g", twice.WriteP50)
+		t.Errorf("a doubled median is published as %g", twice.WriteP50)
 	}
 	writes, last := 0, time.Time{}
-	for s := range 24 * 3600 { // a forged record asks for ever, and the disk is erratic
+	for s := range 24 * 3600 { // a forged record requests figures forever, and the disk is erratic
 		h := at(time.Hour+time.Duration(s)*time.Second, time.Duration(1+s%2*9)*ms, 0, true)
 		if h.FiguresAt != last {
 			writes, last = writes+1, h.FiguresAt
@@ -51,13 +51,13 @@ func TestWriteFiguresArePublishedOnlyOnRequestAndRarely(t *testing.T) {
 		t.Errorf("%d writes a day, want at most %d", writes, most)
 	}
 	writes = 0
-	for s := range 24 * 3600 { // each answer is a first one
+	for s := range 24 * 3600 { // the request ends and begins again, so each answer is a first one
 		h := at(25*time.Hour+time.Duration(s)*time.Second, 4*ms, 0, s%100 < 50)
 		if h.FiguresAt != last {
 			writes, last = writes+1, h.FiguresAt
 		}
 	}
-	if writes > 2*most { // each publication, and its removal
-		t.Errorf("%d writes a day for asks that begin again and again, want at most %d", writes, 2*most)
+	if writes > 2*most { // a publication and its removal are two writes
+		t.Errorf("%d writes a day for requests that end and begin again, want at most %d", writes, 2*most)
 	}
 }

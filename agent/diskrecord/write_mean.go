@@ -14,7 +14,8 @@ import (
 )
 
 const (
-	// meanEvery is how often an unchanged measurement is published again, because an old one is no evidence.
+	// meanEvery is the interval at which an unchanged measurement is published again, because an old one does not show
+	// the current state.
 	meanEvery = 10 * time.Minute
 	// meanSoonest is the minimum time before a changed measurement is published.
 	meanSoonest = 10 * time.Second

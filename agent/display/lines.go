@@ -19,16 +19,16 @@ import (
 // Line is the content of one line, from left to right.
 type Line []Styled
 
-// say builds a line from a format whose only verb is %s. A Styled argument keeps its tone; any other value is plain.
-func say(format string, args ...any) Line {
+// lineOf builds a line from a format whose only verb is %s. A Styled argument keeps its tone; any other value is plain.
+func lineOf(format string, args ...any) Line {
 	var line Line
 	for i, part := range strings.Split(format, "%s") {
 		if i > 0 {
-			word, isWord := args[i-1].(Styled)
-			if !isWord {
-				word = Styled{Text: fmt.Sprint(args[i-1])}
+			text, isStyled := args[i-1].(Styled)
+			if !isStyled {
+				text = Styled{Text: fmt.Sprint(args[i-1])}
 			}
-			line = append(line, word)
+			line = append(line, text)
 		}
 		line = append(line, Styled{Text: part})
 	}
@@ -49,7 +49,7 @@ func CurrentWork(s control.Status) []Line {
 }
 
 func pause(p control.Pause, now time.Time) Line {
-	return say("%s by %s until %s (%s left): %s. quorumctl resume ends it", Styled{"PAUSED", Bad},
+	return lineOf("%s by %s until %s (%s left): %s. quorumctl resume ends it", Styled{"PAUSED", Bad},
 		p.By, Timestamp(p.Until), Span(p.Until.Sub(now)), p.Reason)
 }
 
@@ -57,7 +57,7 @@ func pause(p control.Pause, now time.Time) Line {
 func Operation(op control.Op, now time.Time) Line {
 	took := Span(now.Sub(op.Started))
 	if policy.Removes(op.Kind) {
-		return say("%s of member %s, by %s: %s for %s · by %s: %s", Styled{op.Kind, Strong},
+		return lineOf("%s of member %s, by %s: %s for %s · by %s: %s", Styled{op.Kind, Strong},
 			cmp.Or(op.Target, op.MemberID), op.HostName, op.Phase, took, op.By, op.Reason)
 	}
 	progress := After(" · ", op.Progress)
@@ -67,8 +67,8 @@ func Operation(op control.Op, now time.Time) Line {
 	if op.Interruptible {
 		progress += " · interruptible"
 	}
-	return say("%s of %s%s: %s for %s%s%s", Styled{op.Kind, Strong}, op.HostName, After(" as ", op.Target), op.Phase,
-		took, patience(op, now), progress)
+	return lineOf("%s of %s%s: %s for %s%s%s", Styled{op.Kind, Strong}, op.HostName, After(" as ", op.Target), op.Phase,
+		took, timeLeft(op, now), progress)
 }
 
 // TakenDown reports whether the operation in flight, if any, shuts a host's etcd down in an orderly way and brings it
@@ -80,7 +80,7 @@ func Orphaned(op control.Op) []Line {
 	if !op.Orphaned {
 		return nil
 	}
-	return []Line{say("%s", Styled{op.HostName + " no longer holds the lock: quorumctl operation show", Bad})}
+	return []Line{lineOf("%s", Styled{op.HostName + " no longer holds the lock: quorumctl operation show", Bad})}
 }
 
 // asked returns one line for each request.
@@ -91,7 +91,7 @@ func asked(s control.Status) []Line {
 		if TakenDown(s.Op) && s.Op.Host == s.Host.ID {
 			why = "" // the operation's line shows the reason
 		}
-		lines = append(lines, say("%s of %s: %s%s%s", Styled{Work(m.Work, m.Command), Strong}, s.Host.Name,
+		lines = append(lines, lineOf("%s of %s: %s%s%s", Styled{Work(m.Work, m.Command), Strong}, s.Host.Name,
 			Styled{string(m.State), MaintenanceState(*m).Tone}, untilPart(*m, s.Time), why))
 	}
 	if s.Rollout != nil && Unfinished(*s.Rollout) {
@@ -100,7 +100,7 @@ func asked(s control.Status) []Line {
 		if r.State == record.RolloutStopped {
 			stopped = After(": ", r.Text)
 		}
-		lines = append(lines, say("rollout %s: %s%s%s, %s · by %s: %s", Styled{Work(r.Work, r.Command), Strong},
+		lines = append(lines, lineOf("rollout %s: %s%s%s, %s · by %s: %s", Styled{Work(r.Work, r.Command), Strong},
 			RolloutState(r), ChangedBy(r), stopped, Progress(r), r.By, r.Reason))
 	}
 	return lines
@@ -109,11 +109,11 @@ func asked(s control.Status) []Line {
 // Loop returns a line if the daemon answers but its loop does not run.
 func Loop(l control.Loop) []Line {
 	if l.AgeSeconds == nil {
-		return []Line{say("%s", Styled{"quorumd has just started: its first round has not ended", Warn})}
+		return []Line{lineOf("%s", Styled{"quorumd has just started: its first round has not ended", Warn})}
 	}
 	const rounds = 5 // missed rounds
 	if *l.AgeSeconds > max(rounds*l.IntervalSeconds, l.StuckAfterSeconds) {
-		return []Line{say("%s", Styled{
+		return []Line{lineOf("%s", Styled{
 			"quorumd is stuck: its loop has not run for " + Age(l.AgeSeconds) + ". journalctl -u quorumd", Bad,
 		})}
 	}

@@ -10,24 +10,25 @@ import (
 )
 
 // ReachesAll reports whether a host has checked all members with these IDs and reaches every one.
-func ReachesAll(sees []record.Reachability, members []string) bool {
+func ReachesAll(observed []record.Reachability, members []string) bool {
 	return !slices.ContainsFunc(members, func(id string) bool {
-		i := slices.IndexFunc(sees, func(s record.Reachability) bool { return s.MemberID.String() == id })
-		return i < 0 || sees[i].Lost() || sees[i].Peer != record.PortAnswers || sees[i].Client != record.PortAnswers
+		i := slices.IndexFunc(observed, func(s record.Reachability) bool { return s.MemberID.String() == id })
+		return i < 0 || observed[i].Lost() || observed[i].Peer != record.PortAnswers ||
+			observed[i].Client != record.PortAnswers
 	})
 }
 
 // Reachability describes the connection from a host to the member with ID to: the connection time if both ports answer,
 // otherwise what is wrong. from is the host's own member ID, or empty.
-func Reachability(from string, sees []record.Reachability, to string) Styled {
+func Reachability(from string, observed []record.Reachability, to string) Styled {
 	if from == to {
 		return Styled{"-", Plain}
 	}
-	i := slices.IndexFunc(sees, func(s record.Reachability) bool { return s.MemberID.String() == to })
+	i := slices.IndexFunc(observed, func(s record.Reachability) bool { return s.MemberID.String() == to })
 	if i < 0 {
 		return Styled{"not known", Plain}
 	}
-	s := sees[i]
+	s := observed[i]
 	well := func(port record.PortState) bool { // unknown does not count as a failure
 		return port == record.PortAnswers || port == record.PortUnknown
 	}

@@ -44,7 +44,7 @@ func Short(c control.Cluster) bool {
 	}))
 }
 
-// WithoutAgent returns the members without a host record: no agent runs on their hosts, or none ever did.
+// WithoutAgent returns the members without a host record. No agent runs on their hosts.
 func WithoutAgent(s control.Status) []control.Member {
 	claimed := map[string]bool{}
 	for _, h := range s.Hosts {
@@ -83,8 +83,8 @@ func Standbys(c control.Cluster) string {
 	return " · " + Count(c.Standbys, "standby", "standbys")
 }
 
-// patience returns how much time an operation has left before its limit; empty if it has no limit.
-func patience(op control.Op, now time.Time) Styled {
+// timeLeft returns how much time an operation has left before its limit; empty if it has no limit.
+func timeLeft(op control.Op, now time.Time) Styled {
 	switch {
 	case op.Deadline.IsZero():
 		return Styled{}
@@ -147,7 +147,7 @@ func HealthState(state string) Styled {
 	return Styled{state, Warn}
 }
 
-// P99 returns a host's p99. It is exact for the host that answers; other hosts publish theirs rounded up.
+// P99 returns a host's p99. For the host that serves the status, it is exact. Other hosts publish their p99 rounded up.
 func P99(h control.HostRecord, s control.Status) string {
 	if Stopped(h.Health) {
 		return "-"

@@ -20,15 +20,16 @@ type Section struct {
 	Lines []Line
 }
 
-// Cluster returns how many more failures the cluster survives, or why that is unknown.
+// Cluster returns the lines about the cluster: its voters, fault tolerance, standbys and etcd version, and why etcd
+// does not answer.
 func Cluster(c control.Cluster) []Line {
-	lines := []Line{say("%s · %s · %s%s%s", Styled{c.Name, Strong}, Voters(c), Tolerance(c), Standbys(c),
+	lines := []Line{lineOf("%s · %s · %s%s%s", Styled{c.Name, Strong}, Voters(c), Tolerance(c), Standbys(c),
 		After(" · etcd ", c.Version))}
 	if c.ID == "" {
-		lines = []Line{say("%s · no cluster in view", Styled{c.Name, Strong})}
+		lines = []Line{lineOf("%s · no cluster in view", Styled{c.Name, Strong})}
 	}
 	if c.DomainLoss != "" {
-		lines = append(lines, say("%s", Styled{c.DomainLoss, Warn}))
+		lines = append(lines, lineOf("%s", Styled{c.DomainLoss, Warn}))
 	}
 	if c.Reachable || c.ID == "" && c.Error == "" {
 		return lines
@@ -37,13 +38,13 @@ func Cluster(c control.Cluster) []Line {
 	if Unreachable(c) {
 		what = "etcd does not answer: "
 	}
-	lines = append(lines, say("%s", Styled{what + cmp.Or(c.Error, "no cause is known"), Bad}))
+	lines = append(lines, lineOf("%s", Styled{what + cmp.Or(c.Error, "no cause is known"), Bad}))
 	if c.AgeSeconds != nil && c.ID != "" {
 		but := "information"
 		if !Unreachable(c) {
 			but = "reachability is live; other information"
 		}
-		lines = append(lines, say("%s about the cluster is %s old", but, Age(c.AgeSeconds)))
+		lines = append(lines, lineOf("%s about the cluster is %s old", but, Age(c.AgeSeconds)))
 	}
 	return lines
 }
@@ -53,7 +54,7 @@ func Cluster(c control.Cluster) []Line {
 func Summary(s control.Status) []Section {
 	operation := CurrentWork(s)
 	if len(operation) == 0 && s.Cluster.Reachable {
-		operation = []Line{say("none")}
+		operation = []Line{lineOf("none")}
 	}
 	return slices.DeleteFunc([]Section{
 		{"health", hostHealth(s)},
@@ -105,7 +106,7 @@ func hostHealth(s control.Status) []Line {
 		add(by[state], HealthState(state))
 	}
 	if n := len(by["OK"]); n > 0 && len(line) == 0 {
-		return []Line{say("%s %s", Count(n, "host", "hosts"), HealthState("OK"))}
+		return []Line{lineOf("%s %s", Count(n, "host", "hosts"), HealthState("OK"))}
 	}
 	add(by["OK"], HealthState("OK"))
 	if len(line) == 0 {
@@ -167,7 +168,7 @@ func membership(s control.Status) []Line {
 	if len(parts) == 0 {
 		return nil
 	}
-	return append([]Line{say("%s", strings.Join(parts, " · "))}, resized(s.Cluster)...)
+	return append([]Line{lineOf("%s", strings.Join(parts, " · "))}, resized(s.Cluster)...)
 }
 
 // retiredHosts returns one line with the retired hosts, those that still leave first.
@@ -194,7 +195,7 @@ func retiredHosts(s control.Status) []Line {
 	if len(parts) == 0 {
 		return nil
 	}
-	return []Line{say("%s", strings.Join(parts, " · "))}
+	return []Line{lineOf("%s", strings.Join(parts, " · "))}
 }
 
 // resized returns a line with the size to which an operator has resized the cluster, unless it has that many voters.
@@ -202,6 +203,6 @@ func resized(c control.Cluster) []Line {
 	if c.Size == nil || c.Size.Voters == c.Voters {
 		return nil
 	}
-	return []Line{say("resized to %s by %s%s", Styled{fmt.Sprint(c.Size.Voters), Warn}, c.Size.By,
+	return []Line{lineOf("resized to %s by %s%s", Styled{fmt.Sprint(c.Size.Voters), Warn}, c.Size.By,
 		After(": ", c.Size.Reason))}
 }

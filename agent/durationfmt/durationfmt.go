@@ -11,7 +11,7 @@ import (
 )
 
 // Text formats a duration in its two largest units, without zero units: "250ms", "45s", "4m20s", "3h12m", "2d4h", "5m".
-// Below a minute it shows full precision: callers round first.
+// Below a minute, it shows full precision, so callers should round first.
 func Text(d time.Duration) string {
 	if d < 0 {
 		return "-" + Text(d.Abs()) // Abs also handles math.MinInt64

@@ -10,12 +10,12 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Limits bound a process that reads an untrusted file, so that it fails alone and does not exhaust the resources of its
-// unit. Mapped files, such as a database, do not count as memory: the limit is RLIMIT_DATA, because RLIMIT_AS also
-// counts address space that Go only reserves.
+// Limits bound a process that reads an untrusted file, so that only this process fails and the resources of its unit
+// are not exhausted. A zero limit is not set. Mapped files, such as a database, do not count as memory: the limit is
+// RLIMIT_DATA, because RLIMIT_AS also counts address space that Go only reserves.
 type Limits struct {
 	Memory uint64        // bytes
-	CPU    time.Duration // rounded to whole seconds
+	CPU    time.Duration // rounded down to whole seconds
 }
 
 // Confine permanently limits this process and every process that it starts.
@@ -63,8 +63,8 @@ func Unconfine(pid int) error {
 	return nil
 }
 
-// HalfOfMemory returns half of this machine's memory, in bytes, and at least 1 GiB. A process may use that much if no
-// etcd runs.
+// HalfOfMemory returns half of this machine's memory, in bytes, and at least 1 GiB: the limit for a process that runs
+// while etcd is stopped.
 func HalfOfMemory() uint64 {
 	var info unix.Sysinfo_t
 	if unix.Sysinfo(&info) != nil {

@@ -7,7 +7,7 @@ package etcddb
 
 import "testing"
 
-// The race detector alone allocates more than the limit, so that no confined process could start another.
+// The race detector alone allocates more than the limit, so a confined process could not start a child.
 func TestChildOfAConfinedProcessCanLiftTheLimits(t *testing.T) {
 	t.Parallel()
 	_, out, err := confinedChild(t, "child")

@@ -32,7 +32,7 @@ func TestMain(m *testing.M) {
 		}
 	case "time":
 		if err = limits.Confine(); err == nil {
-			for n := 0; ; n++ { // like an endless walk
+			for n := 0; ; n++ { // uses CPU time until the limit, like an endless walk
 				runtime.KeepAlive(n)
 			}
 		}
@@ -63,7 +63,7 @@ func takeGigabyte() int {
 
 // startUnconfined starts a child, lifts its limits, and lets it print them.
 func startUnconfined() int {
-	child := exec.Command(os.Args[0]) //nolint:noctx // its input ends with this process, and then it exits
+	child := exec.Command(os.Args[0]) //nolint:noctx // the child exits when this process ends
 	child.Env, child.Stdout = append(os.Environ(), childEnv+"=limits"), os.Stdout
 	in, err := child.StdinPipe()
 	if err == nil {
@@ -79,7 +79,7 @@ func startUnconfined() int {
 	return 0
 }
 
-// printLimits prints whether this process has the limits, once its input has ended.
+// printLimits waits for the end of its input, then prints whether this process has the limits.
 func printLimits() error {
 	var memory, cpu unix.Rlimit
 	_, err := io.Copy(io.Discard, os.Stdin)

@@ -36,7 +36,7 @@ type change struct {
 // HashKV for the newest revision. It needs 20 to 40 bytes of memory for each key that existed since the last
 // compaction. progress receives the number of bytes read. An invalid database is an error, never a crash.
 func Inspect(ctx context.Context, file *os.File, progress func(int64)) (c record.Contents, err error) {
-	// The file is mapped, so a read error or a truncation while it is being read causes a fault.
+	// The file is memory-mapped, so a read error or a truncation during the read causes a fault.
 	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
 	defer func() {
 		if caught := recover(); caught != nil {
@@ -140,7 +140,7 @@ func each(ctx context.Context, bucket *bbolt.Bucket, seed maphash.Seed, progress
 
 func changeOf(k, v []byte, seed maphash.Seed) (change, error) {
 	if len(k) != revisionBytes && len(k) != tombstoneBytes || k[8] != '_' || RevisionOf(k) < 0 {
-		return change{}, errors.New("a revision in it is invalid")
+		return change{}, errors.New("it contains an invalid revision")
 	}
 	var name []byte
 	var err error
@@ -178,5 +178,5 @@ func nameOfKey(v []byte) ([]byte, error) {
 		}
 		v = v[n:]
 	}
-	return nil, errors.New("a key in it has no name")
+	return nil, errors.New("it contains a key without a name")
 }

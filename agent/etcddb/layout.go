@@ -31,7 +31,8 @@ const (
 	AuthEnabled = "authEnabled"
 )
 
-// A revision in the database: main and sub revision with a separator. The revision of a deletion is longer.
+// A revision consists of the main revision, a separator and the sub revision. The revision of a deletion is one byte
+// longer.
 const (
 	revisionBytes  = 8 + 1 + 8
 	tombstoneBytes = revisionBytes + 1 // ends with 't': the key was deleted

@@ -32,7 +32,7 @@ const (
 	manyFree      = 0xFFFF // if the header has this count, the first entry is the number of free pages
 	minPageSize   = 512
 	maxPageSize   = 16 << 20
-	// maxDepth exceeds the depth of every valid database: each branch has two elements or more.
+	// maxDepth exceeds the depth of every valid database, because each branch has at least two elements.
 	maxDepth = 64
 )
 
@@ -42,12 +42,12 @@ type pages struct {
 	pageSize int64
 	high     uint64   // ID of the first page after the last one in use
 	seen     []uint64 // one bit per page, set once the page was reached
-	next     []uint64 // children of the checked pages
+	next     []uint64 // children of the pages checked so far in the current level
 }
 
-// CheckPages returns an error if bbolt's walk of the database would not end: bbolt follows references unchecked, so
-// that a page that is its own child uses up all memory. It reads each page once, and the pages of a level in the order
-// of the file: otherwise a database of some GiB would take hours on a rotating disk.
+// CheckPages returns an error if bbolt's walk of the database would not end. bbolt does not check references, so a page
+// that is its own child would exhaust the memory. CheckPages reads each page once, and the pages of a level in the
+// order of the file. In any other order, a database of some GiB would take hours on a rotating disk.
 func CheckPages(file io.ReaderAt, size int64, pageSize int) error {
 	_, err := InUse(file, size, pageSize)
 	return err
@@ -88,7 +88,7 @@ func InUse(file io.ReaderAt, size int64, pageSize int) (int64, error) {
 	return int64(used) * p.pageSize, nil
 }
 
-// meta returns the root and the list of free pages of the newest state of the database, as bbolt chooses it.
+// meta returns the root page and the freelist page of the newest valid meta page, which bbolt uses, and sets p.high.
 func (p *pages) meta(size int64) (root, free uint64, err error) {
 	var newest uint64
 	err = errors.New("no valid meta page")
@@ -123,7 +123,7 @@ func (p *pages) page(id uint64) (head []byte, size int64, err error) {
 	}
 	over := uint64(le32(head[12:]))
 	if le64(head) != id || over >= p.high-id {
-		return nil, 0, fmt.Errorf("page %d claims to be page %d with %d more", id, le64(head), over)
+		return nil, 0, fmt.Errorf("page %d has the ID %d and %d following pages", id, le64(head), over)
 	}
 	for i := id; i <= id+over; i++ {
 		if p.seen[i/64]&(1<<(i%64)) != 0 {
@@ -200,7 +200,7 @@ func (p *pages) branch(at uint64, elements []byte, size int64) error {
 	return nil
 }
 
-// child records a page that is still to be checked.
+// child records a page to check in the next level.
 func (p *pages) child(of uint64, id uint64) error {
 	if uint64(len(p.next)) >= p.high {
 		return fmt.Errorf("page %d: it has more children than there are pages", of)

@@ -28,7 +28,7 @@ func written(t testing.TB, keys, valueBytes int) []byte {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for range 2 { // so that there are free pages
+	for range 2 { // the second transaction frees pages
 		err = db.Update(func(tx *bbolt.Tx) error {
 			meta, err := tx.CreateBucketIfNotExists([]byte(Meta))
 			if err != nil {
@@ -136,12 +136,12 @@ func TestDatabaseWithEndlessPagesIsAnErrorAndNotWalked(t *testing.T) {
 		"a child that is a meta page": {func(t *testing.T, text []byte) {
 			put64(find(t, text, branchPage)[headerBytes+8:], 1)
 		}, "is out of range"},
-		"a page of another number": {func(t *testing.T, text []byte) {
+		"a page with the ID of a different page": {func(t *testing.T, text []byte) {
 			put64(find(t, text, leafPage), 3)
-		}, "claims to be page 3"},
-		"a page with too many more": {func(t *testing.T, text []byte) {
+		}, "has the ID 3 and"},
+		"a page with too many following pages": {func(t *testing.T, text []byte) {
 			put32(find(t, text, leafPage)[12:], 1<<31)
-		}, "more"},
+		}, "following pages"},
 		"a leaf with too many elements": {func(t *testing.T, text []byte) {
 			binary.LittleEndian.PutUint16(find(t, text, leafPage)[10:], 0xFFFF)
 		}, "65535 elements"},
@@ -199,7 +199,7 @@ func FuzzPages(f *testing.F) {
 		if int64(at)+8 <= int64(len(text)) {
 			binary.LittleEndian.PutUint64(text[at:], value)
 		}
-		_, _ = inspected(t, text) // it must return
+		_, _ = inspected(t, text) // must return, with or without an error
 	})
 }
 

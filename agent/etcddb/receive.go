@@ -15,7 +15,8 @@ import (
 // SumBytes is the length of the SHA-256 that follows a database sent by etcd.
 const SumBytes = sha256.Size
 
-// etcd's database consists of pages, whose size is a multiple of this. The checksum follows the last page.
+// The size of etcd's database is a multiple of sector, because the size of each page is. The checksum follows the last
+// page.
 const sector = 512
 
 // Receive writes a database from etcd's snapshot stream to its end, including the checksum there, and compares it with

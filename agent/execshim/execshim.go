@@ -88,7 +88,7 @@ func (p *Program) Wait() error {
 		return RefusedError(text)
 	}
 	why := cmp.Or(err, readErr, errors.New("exit status 0"))
-	return RefusedError(fmt.Sprintf("its child exited before it could run: %v", why))
+	return RefusedError(fmt.Sprintf("the child process exited before it executed the program: %v", why))
 }
 
 // Run starts the program and waits for its end.

@@ -74,13 +74,15 @@ func TestProgramThatNeverRanIsDistinguishedFromAFailedOne(t *testing.T) {
 	t.Parallel()
 	missing := filepath.Join(t.TempDir(), "missing")
 	for want, p := range map[string]*Program{
-		"no such file or directory":                           New(t.Context(), child(t), missing),
-		"permission denied":                                   New(t.Context(), child(t), t.TempDir()),
-		"its child exited before it could run: exit status 2": New(t.Context(), []string{"/bin/sh", "-c", "exit 2"}),
-		"its child exited before it could run: exit status 0": New(t.Context(), []string{"/bin/true"}),
-		"its child exited before it could run: signal: killed": New(t.Context(),
+		"no such file or directory": New(t.Context(), child(t), missing),
+		"permission denied":         New(t.Context(), child(t), t.TempDir()),
+		"the child process exited before it executed the program: exit status 2": New(t.Context(),
+			[]string{"/bin/sh", "-c", "exit 2"}),
+		"the child process exited before it executed the program: exit status 0": New(t.Context(),
+			[]string{"/bin/true"}),
+		"the child process exited before it executed the program: signal: killed": New(t.Context(),
 			[]string{"/bin/sh", "-c", "kill -9 $$"}),
-		"its child exited before it could run: signal: aborted": New(t.Context(),
+		"the child process exited before it executed the program: signal: aborted": New(t.Context(),
 			[]string{"/bin/sh", "-c", "kill -6 $$"}),
 	} {
 		refused, is := errors.AsType[RefusedError](p.Run())

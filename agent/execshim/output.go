@@ -13,16 +13,16 @@ import (
 const (
 	// maxOutput bounds what a program may print: the longest output, etcd's help, is about 20 KiB.
 	maxOutput = 256 << 10
-	// outputDelay is how long a program that was killed may keep its output open.
+	// outputDelay is how long a killed program may keep its output open.
 	outputDelay = time.Second
 )
 
 // ErrTooLong means that a program prints more than [Output] accepts.
 var ErrTooLong = errors.New("its output is too long")
 
-// Output runs a program with an empty environment, and returns what it prints on stdout and stderr, and the status with
-// which it ends; -1 if a signal has ended it. child is the command line of the agent's own binary that calls [Main].
-// Output may return long after the context has ended.
+// Output runs a program with an empty environment. It returns the text that the program prints on stdout and stderr,
+// and its exit status; -1 after a signal. child is the command line of the agent's own binary that calls [Main]. Output
+// may return long after the context has ended.
 func Output(ctx context.Context, child []string, args ...string) (out []byte, status int, err error) {
 	p := New(ctx, child, args...)
 	p.WaitDelay = outputDelay
@@ -41,7 +41,7 @@ func Output(ctx context.Context, child []string, args ...string) (out []byte, st
 	return printed.text, 0, err
 }
 
-// output keeps what a program prints. If that is too long, a write fails, which closes the pipe.
+// output keeps the output of a program. If it becomes too long, a write fails, which closes the pipe.
 type output struct {
 	text []byte
 	full bool

@@ -30,9 +30,9 @@ func Main(args []string, top string) error {
 	return execshim.Exec(args, func(path string) (string, error) { return resolve(path, top) })
 }
 
-// resolve follows symbolic links and returns the path of the file. It returns an error if another user could make
-// quorumd run a different program, with write access to the file or to any directory in the path below top. Links are
-// allowed because plugins are usually in /usr/lib/nagios/plugins.
+// resolve follows symbolic links and returns the path of the file. It returns an error if a user other than root and
+// quorumd's own has write access to the file or to a directory in the path below top, because that user could replace
+// the program. Links are allowed because plugins are usually in /usr/lib/nagios/plugins.
 func resolve(path, top string) (string, error) {
 	at, left := "/", components(path)
 	for links := 0; ; {
@@ -63,7 +63,7 @@ func resolve(path, top string) (string, error) {
 		if len(left) == 0 {
 			return at, checkExecutable(info)
 		}
-		// As at contains no link, cleaning ".." lexically agrees with the kernel.
+		// Because at contains no link, resolving ".." lexically has the same result as in the kernel.
 		at, left = filepath.Join(at, left[0]), left[1:]
 	}
 }
@@ -74,7 +74,7 @@ func components(path string) []string {
 }
 
 // checkOwner returns an error if other users could change the file or directory. It also refuses a world-writable
-// directory with the sticky bit: another user could create a file there after the program is removed.
+// directory with the sticky bit, because a different user could create a file there after the program is removed.
 func checkOwner(path string, info fs.FileInfo) error {
 	owner, known := info.Sys().(*syscall.Stat_t)
 	if !known || owner.Uid != 0 && int(owner.Uid) != os.Geteuid() {

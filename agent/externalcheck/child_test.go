@@ -85,8 +85,8 @@ func TestLinkIsFollowedAndItsWholePathChecked(t *testing.T) {
 	}
 }
 
-// TestChildsOwnFailureIsNotTheExternalChecksResult has children that exit with the code of CRITICAL without executing
-// the program: the test binary after a failure, and a shell that does not try.
+// TestChildsOwnFailureIsNotTheExternalChecksResult uses children that exit with the code of CRITICAL without executing
+// the program: the test binary after a failure, and a shell.
 func TestChildsOwnFailureIsNotTheExternalChecksResult(t *testing.T) {
 	t.Parallel()
 	dir := scripts(t, map[string]string{
@@ -113,7 +113,7 @@ func TestChildsOwnFailureIsNotTheExternalChecksResult(t *testing.T) {
 		p.child = []string{"/bin/sh", "-c", "exit 2"}
 	}
 	r := b.until(ctx, "says", reported)
-	if r.Runs != 0 || r.Absent != "its child exited before it could run: exit status 2" {
+	if r.Runs != 0 || r.Absent != "the child process exited before it executed the program: exit status 2" {
 		t.Errorf("%+v", r)
 	}
 	b.settle(end)

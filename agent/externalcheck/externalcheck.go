@@ -81,7 +81,7 @@ type program struct {
 	last    health.ExternalCheckReading
 }
 
-// Open reads the directory. A missing or unreadable one counts as empty.
+// Open reads the directory. A missing or unreadable directory counts as empty.
 func Open(opt Options) *Runner {
 	r := &Runner{opt: opt, slots: make(chan struct{}, maxRunning)}
 	codes, skipped := map[health.Code]string{}, []string{}
@@ -99,8 +99,8 @@ func Open(opt Options) *Runner {
 		}
 		if p.skipped = len(r.programs) >= MaxPrograms; p.skipped {
 			skipped = append(skipped, name)
-			p.last.Absent = fmt.Sprintf("not run: there are more than %d checks in %s, and those that gate run "+
-				"first", MaxPrograms, opt.Dir)
+			p.last.Absent = fmt.Sprintf("not run: there are more than %d checks in %s, and those that gate steps "+
+				"run first", MaxPrograms, opt.Dir)
 		}
 		if len(r.programs) < MaxPrograms+maxSkipped {
 			r.programs = append(r.programs, p)
@@ -134,8 +134,8 @@ func namesIn(opt Options) []string {
 	return append(slices.Compact(named), names...)
 }
 
-// entriesOf returns the entries of a directory, sorted by name. A directory with more than maxEntries is probably not
-// one for checks, and causes an error; configured programs still run.
+// entriesOf returns the entries of a directory, sorted by name. A directory with more than maxEntries entries is
+// probably not the directory of checks, and causes an error. Configured programs still run.
 func entriesOf(dir string) ([]fs.DirEntry, error) {
 	d, err := os.Open(dir)
 	if err != nil {

@@ -52,8 +52,8 @@ func scripts(t *testing.T, programs map[string]string) string {
 	return dir
 }
 
-// writeProgram creates an executable file. It does so in a separate process: otherwise a child that another test forks
-// could have the file open for writing, and the kernel would refuse to execute it.
+// writeProgram creates an executable file. It does so in a separate process. Otherwise, a child that a concurrent test
+// forks could have the file open for writing, and the kernel would refuse to execute it.
 func writeProgram(t *testing.T, path, text string) {
 	t.Helper()
 	write := exec.Command("/bin/sh", "-c", `cat >"$0" && chmod 755 "$0"`, path)
@@ -83,7 +83,7 @@ func open(t *testing.T, dir string, timeout time.Duration, named ...string) *ben
 	return b
 }
 
-// until reads the checks until a reading meets the condition.
+// until calls Read until a reading of that check meets the condition.
 func (b *bench) until(
 	ctx context.Context,
 	name string,
@@ -169,7 +169,7 @@ func (b *bench) settle(end func()) {
 	b.t.Error("a program is still running")
 }
 
-// alive reports whether the process whose ID is in the file exists.
+// alive reports whether the process with the ID in the file exists.
 func alive(t *testing.T, file string) bool {
 	t.Helper()
 	text, err := os.ReadFile(file)
@@ -224,8 +224,8 @@ func TestProcessesLeftByAnExternalCheckAreKilled(t *testing.T) {
 	b.settle(end)
 }
 
-// TestUnkillableExternalCheckIsCountedNotRepeatedAndBlocksNoOther makes kill do nothing, as for a process in
-// uninterruptible sleep.
+// TestUnkillableExternalCheckIsCountedNotRepeatedAndBlocksNoOther simulates processes in uninterruptible sleep with a
+// kill function that does nothing.
 func TestUnkillableExternalCheckIsCountedNotRepeatedAndBlocksNoOther(t *testing.T) {
 	t.Parallel()
 	pids := t.TempDir()

@@ -26,7 +26,7 @@ const (
 var valueForm = regexp.MustCompile(`^([-+]?[0-9]*\.?[0-9]+(?:[eE][-+]?[0-9]+)?)([^0-9]*)$`)
 
 // parse parses the output of a plugin: a line of text and figures after a "|", then optionally more text and more
-// figures after another "|". It skips figures that it cannot parse.
+// figures after a second "|". It skips figures that it cannot parse.
 func parse(out []byte) (text string, figures []health.ExternalCheckFigure) {
 	first, rest, _ := strings.Cut(string(out), "\n")
 	line, data, _ := strings.Cut(first, "|")

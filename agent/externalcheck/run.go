@@ -24,7 +24,7 @@ const (
 	outputDelay = time.Second
 )
 
-// output keeps the beginning of what is written to it, and discards the rest.
+// output keeps the first maxOutput bytes that are written to it, and discards the rest.
 type output struct{ text []byte }
 
 func (o *output) Write(b []byte) (int, error) {
@@ -33,7 +33,7 @@ func (o *output) Write(b []byte) (int, error) {
 }
 
 // run runs the program once and returns its result, after the program has ended. It calls late when the time limit has
-// passed or the context ends: the program may never end, and its disk may never answer.
+// passed or the context ends, because the program may never end, and its disk may never answer.
 func (p *program) run(ctx context.Context, timeout time.Duration, late func()) health.ExternalCheckReading {
 	code, text, absent := p.execute(ctx, timeout, late)
 	if absent != "" {
@@ -59,7 +59,7 @@ func Output(ctx context.Context, child []string, path string, timeout time.Durat
 	return text, nil
 }
 
-// execute runs the program and returns its exit code, negative after a signal, and its output. If it has neither,
+// execute runs the program and returns its exit code, negative after a signal, and its output. If there is no result,
 // absent is the reason.
 func (p *program) execute(ctx context.Context, timeout time.Duration, late func()) (code int, text []byte,
 	absent string,
@@ -68,7 +68,7 @@ func (p *program) execute(ctx context.Context, timeout time.Duration, late func(
 	defer cancel()
 	defer context.AfterFunc(ctx, late)()
 	var out output
-	// The command has no context of its own, as p.kill ends the whole group and not only the program.
+	// The command has no context, because p.kill ends the whole group and not only the program.
 	cmd := execshim.New(context.Background(), p.child, p.path)
 	cmd.Dir, cmd.Stdout = "/", &out
 	cmd.Env = []string{"PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", "LC_ALL=C"}

@@ -24,7 +24,7 @@ type account struct {
 	members []string // a group's members
 }
 
-// accounts are the local users and groups of this host. Those of a directory service such as LDAP are missing.
+// accounts are the local users and groups of this host. Accounts of a directory service such as LDAP are missing.
 type accounts struct {
 	users  []account
 	groups []account

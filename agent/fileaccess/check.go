@@ -24,7 +24,7 @@ import (
 	"github.com/quorumd/quorumd/agent/durationfmt"
 )
 
-// Command is the hidden subcommand of a child that checks files as another user. It must call ChildMain.
+// Command is the hidden subcommand of a child that checks files as a different user. It must call ChildMain.
 const Command = "look-at-config"
 
 const (
@@ -33,7 +33,7 @@ const (
 	configs          = "/etc/quorumd"
 	maxAnswer        = 256 << 10 // maximum bytes of the answer of a child, which runs as a user that is not trusted
 
-	// DefaultUser runs the service, unless its unit names another user.
+	// DefaultUser is the user that runs quorumd's service, unless its unit sets a different one.
 	DefaultUser = "quorumd"
 )
 
@@ -72,7 +72,7 @@ func AgentUnit(name string) string {
 	return "quorumd@" + name + ".service"
 }
 
-// EtcdUser returns the user of an etcd unit, or "etcd" if systemd does not know the unit.
+// EtcdUser returns the user of an etcd unit, or "etcd" if the unit is not loaded.
 func EtcdUser(ctx context.Context, unit string) string { return unitUser(ctx, unit, "etcd") }
 
 // unitUser returns the user of a unit, or the fallback otherwise if the unit is not loaded.
@@ -93,8 +93,8 @@ func unitUser(ctx context.Context, unit, otherwise string) string {
 	return "root" // systemd's default
 }
 
-// CheckAs returns the files of a configuration that a user cannot read or write. Only root can check as another user.
-// An error means that the check was not possible.
+// CheckAs returns the files of a configuration that a user cannot read or write. Only root can check as a different
+// user. An error means that the check was not possible.
 func CheckAs(ctx context.Context, file, user string) ([]config.Problem, error) {
 	path, err := filepath.Abs(file)
 	if err != nil {
@@ -230,8 +230,8 @@ func problemsOf(err error) []config.Problem {
 	return []config.Problem{{Message: err.Error()}}
 }
 
-// cannotWrite returns why this process cannot create files in a directory, or "". A missing directory is no problem, as
-// systemd creates it when the service starts.
+// cannotWrite returns why this process cannot create files in a directory, or "". A missing directory is not a problem,
+// because systemd creates it when the service starts.
 func cannotWrite(dir string) string {
 	err := unix.Access(dir, unix.W_OK|unix.X_OK)
 	switch {

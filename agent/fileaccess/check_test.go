@@ -18,7 +18,7 @@ import (
 	"github.com/quorumd/quorumd/agent/config"
 )
 
-// TestMain also acts as the child that checks.
+// TestMain also acts as the child that checks files.
 func TestMain(m *testing.M) {
 	if len(os.Args) > 1 && os.Args[1] == Command {
 		if err := ChildMain(os.Args[2:], os.Stdin, os.Stdout); err != nil {

@@ -22,8 +22,9 @@ const (
 	modeOthers = 0o006
 )
 
-// CheckKey returns the problems with the owner and the mode of the client key, with the command to fix them. user runs
-// quorumd. It returns nothing if it cannot access the key, for example because the key does not exist.
+// CheckKey returns the problems with the owner and the mode of the client key, with the command to fix them. user is
+// the user that runs quorumd. It returns nothing if it cannot access the key, for example because the key does not
+// exist.
 func CheckKey(c config.Config, user string) []config.Problem {
 	if c.Cluster.TLS == nil || c.Cluster.TLS.Key == "" {
 		return nil

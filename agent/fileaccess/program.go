@@ -15,7 +15,7 @@ import (
 // maxLinks bounds the symbolic links on the way to a program.
 const maxLinks = 20
 
-// Foreign is a file or directory through which another user can replace a program.
+// Foreign is a file or directory through which an unauthorized user can replace a program.
 type Foreign struct {
 	Path, Who string // Who is "user alice" or "every user on this host"
 	Remedy    string // the command that takes this access away
@@ -23,7 +23,7 @@ type Foreign struct {
 
 // ProgramWriters returns the first file or directory on the way to a program that a user other than root and the user
 // with the ID self can write; nil if there is none. It follows symbolic links, and checks the directories of each. A
-// directory with the sticky bit, such as /tmp, protects the files of others.
+// directory with the sticky bit, such as /tmp, is allowed, because only the owner of a file there can replace it.
 func ProgramWriters(path string, self int) (*Foreign, error) {
 	accounts, err := readAccounts("/etc/passwd", "/etc/group")
 	if err != nil {

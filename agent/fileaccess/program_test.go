@@ -16,15 +16,15 @@ func TestAProgramBelongsToRootAloneIfNoOtherUserCanWriteItOrADirectoryAboveIt(t 
 	const everyone = "every user on this host"
 	for name, c := range map[string]struct {
 		file, dir os.FileMode
-		self      int // in addition to root; 0 for the user of the test
+		self      int // user allowed in addition to root; 0 for the user of the test
 		where     string
 		who       string
 	}{
-		"closed":                        {0o755, 0o755, 0, "", ""},
-		"writable by everyone":          {0o757, 0o755, 0, "bin/etcd", everyone},
-		"in a directory of everyone":    {0o755, 0o757, 0, "bin", everyone},
-		"in a directory such as /tmp":   {0o755, 0o777 | os.ModeSticky, 0, "", ""},
-		"writable by its group of none": {0o775, 0o755, 0, "", ""},
+		"closed":                      {0o755, 0o755, 0, "", ""},
+		"writable by everyone":        {0o757, 0o755, 0, "bin/etcd", everyone},
+		"in a directory of everyone":  {0o755, 0o757, 0, "bin", everyone},
+		"in a directory such as /tmp": {0o755, 0o777 | os.ModeSticky, 0, "", ""},
+		"writable by an empty group":  {0o775, 0o755, 0, "", ""},
 	} {
 		dir := tempdir.New(t)
 		bin, program := filepath.Join(dir, "bin"), filepath.Join(dir, "bin", "etcd")
@@ -64,7 +64,7 @@ func TestAProgramOfAnotherUserOrOfAGroupWithMembersIsForeign(t *testing.T) {
 		users:  []account{{name: "me", id: uint32(uid)}, {name: "alice", id: 4711, primary: gid}},
 		groups: []account{{name: "ops", id: gid}},
 	}
-	if gid != 0 { // root's group is root's
+	if gid != 0 { // root's group is trusted
 		if got := writer(program, info, uid, a); got == nil || got.Who != "alice, of the group ops" {
 			t.Errorf("writable by the group: %+v", got)
 		}

@@ -391,7 +391,7 @@ func TestServerAnswersOverARealConnectionUntilItsEnd(t *testing.T) {
 	if status, text := post(preRoute); status != http.StatusOK {
 		t.Errorf("%d %s", status, text)
 	}
-	// A client that still waits when quorumd stops is refused, and has to retry.
+	// When quorumd stops, a client that still waits gets a refusal, and must retry.
 	waiting := make(chan string, 1)
 	go func() {
 		_, text := post(endRoute)

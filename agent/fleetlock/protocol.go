@@ -30,7 +30,7 @@ const (
 	kindTooLarge    = "too_large"            // the body is too large
 	kindBusy        = "busy"                 // too many requests are waiting
 	kindWaiting     = "waiting_for_turn"     // not yet; the client should retry
-	kindOtherClient = "held_by_other_client" // a client with another ID has already requested this host's reboot
+	kindOtherClient = "held_by_other_client" // a client with a different ID has already requested this host's reboot
 	kindOther       = "in_other_maintenance" // another maintenance of this host is requested or in progress
 	kindReturning   = "returning"            // the host is not back yet after the reboot
 	kindWithdrawn   = "withdrawn"            // the request was cancelled in the meantime

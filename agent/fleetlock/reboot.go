@@ -23,8 +23,8 @@ const (
 	alertAfter = time.Hour
 )
 
-// preReboot requests the maintenance, waits until the client may reboot this machine, and then returns nil. It stops
-// when ctx ends.
+// preReboot requests the maintenance, waits until the client may reboot this machine, and then returns nil. When ctx
+// ends first, it returns a refusal.
 func (s *Server) preReboot(ctx context.Context, c client) *refusal {
 	by := byPrefix + c.ID
 	m, err := s.opt.Host.RequestMaintenance(ctx, control.MaintenanceRequest{

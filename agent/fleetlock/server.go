@@ -44,7 +44,7 @@ type Options struct {
 const (
 	maxBody  = 4 << 10 // bytes; a request has about 100
 	maxWaits = 16      // concurrent requests; each host has one reboot agent
-	// maxConnections applies to all users of the host together, as they share the loopback address.
+	// maxConnections applies to all users of the host together, because they share the loopback address.
 	maxConnections = 2 * maxWaits
 	readLimit      = 10 * time.Second // for the header and the body
 	// longestWait is how long one request may wait. Zincati times out after half an hour.
@@ -67,7 +67,7 @@ func New(opt Options) *Server {
 		opt: opt, wait: longestWait, slots: make(chan struct{}, maxWaits),
 		answers: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "quorumd_fleetlock_responses_total",
-			Help: "Requests of reboot agents, by kind of refusal; none if granted.",
+			Help: "Requests from reboot agents, by kind of refusal; kind none means granted.",
 		}, []string{"kind"}),
 	}
 	for _, kind := range kinds() {

@@ -16,8 +16,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// namedDirs returns the directories whose programs run one at a time, by name. The name of a command may come from
-// another host. It can only select one of the programs installed on this host.
+// namedDirs maps an occasion to its directory, from which each run selects one program by name. The name of a command
+// may come from a different host, but it can only select a program installed on this host.
 func namedDirs() map[string]string { return map[string]string{Command: "commands.d", Etcd: "etcd.d"} }
 
 // BeginWithin is how long after its request a run may take to begin. A command never starts later, so that the
@@ -101,8 +101,8 @@ func whyNotRunnable(program string) string {
 	return ""
 }
 
-// isTooLate reports whether the deadline to start a run has passed. The runner checks it after it has reported the
-// run as running: if the agent sees no such report by the deadline, it can rely on the run never starting.
+// isTooLate reports whether the deadline to start a run has passed. The runner calls it after it has reported the run
+// as Running. So if the agent finds no such report after the deadline, the run never starts.
 func isTooLate(w request) (bool, error) {
 	if w.Until == 0 {
 		return false, nil

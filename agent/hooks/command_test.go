@@ -79,7 +79,7 @@ func TestFailedCommandReportsItsError(t *testing.T) {
 
 func TestCommandHasATimeLimitOfItsOwn(t *testing.T) {
 	t.Parallel()
-	b := newBench(t, 300*time.Millisecond) // for hooks; the limit of commands is ten times as long
+	b := newBench(t, 300*time.Millisecond) // limit of hooks; that of commands is ten times as long
 	b.program("short", `sleep 1`)
 	r := command(b, "1", "short", time.Minute)
 	b.start(r)
@@ -124,7 +124,7 @@ func TestInvalidCommandIsNeitherFoundNorRun(t *testing.T) {
 			!strings.Contains(got.Text, want) {
 			t.Errorf("%q: %+v, %v", name, got, err)
 		}
-		// The runner does not trust the agent, and checks again.
+		// The runner checks the request again, because it must not rely on the agent's check.
 		if err := write(requestPath(b.requests(), Command), 0o640,
 			request{ID: r.ID, Program: name, Until: r.Until}); err != nil {
 			t.Fatal(err)
@@ -219,7 +219,7 @@ func TestCommandMustNotBeALinkAndMustBelongToRoot(t *testing.T) {
 	}
 }
 
-// owned is the FileInfo of a file that this user owns.
+// owned is the FileInfo of a file that the user with the ID uid owns.
 type owned struct{ uid int }
 
 func (owned) Name() string       { return "x" }

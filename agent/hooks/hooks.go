@@ -10,7 +10,8 @@
 // it is a unit of its own and runs as root; otherwise it is a child of the agent.
 //
 // It promises:
-//   - Each run, identified by its ID, runs once, however many times it is started, and continues if the agent restarts.
+//   - Each run, identified by its ID, takes place once, even if it is started several times, and continues if the agent
+//     restarts.
 //   - The first failure ends the run: the remaining programs do not run. A program that exceeds its time limit is
 //     killed with its children. A program that is not executable, or that users other than its owner may write, is a
 //     failure.
@@ -69,8 +70,8 @@ type Result struct {
 }
 
 // list returns the paths of the programs to run, in order. A missing directory counts as empty. Hidden files and
-// leftovers of editors and package managers are skipped. Other files are not, even if they are not executable:
-// otherwise a forgotten chmod would go unnoticed until the program is needed.
+// leftovers of editors and package managers are skipped. A file that is not executable is not skipped, because a
+// forgotten chmod would otherwise go unnoticed until the program is needed.
 func list(dir, when, program string) ([]string, error) {
 	if named, ok := namedDirs()[when]; ok {
 		dir = filepath.Join(dir, named)

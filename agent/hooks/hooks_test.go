@@ -52,7 +52,7 @@ func playRunner(dir, timeout, when string) int {
 	return 0
 }
 
-// bench is a host with hooks.
+// bench is a simulated host with hooks.
 type bench struct {
 	t        *testing.T
 	dir      string
@@ -295,7 +295,7 @@ func TestKilledRunHasFailedAndDoesNotRunAgain(t *testing.T) {
 		}
 		target := pid
 		if name == "pid" {
-			target = -pid // the process group, which includes its sleep
+			target = -pid // the process group of the hook, which includes its sleep
 		}
 		if err := unix.Kill(target, unix.SIGKILL); err != nil {
 			t.Fatal(err)

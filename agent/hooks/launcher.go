@@ -15,8 +15,8 @@ import (
 	"github.com/quorumd/quorumd/agent/durationfmt"
 )
 
-// Launch records a request and starts a process with a Runner. It does not wait for it. A second launch of the same
-// run must have no effect.
+// Launch records a request and starts a process with a Runner. It does not wait for the end of the process. A second
+// launch of the same run must have no effect.
 type Launch func(ctx context.Context, run Run) error
 
 // Launcher starts and checks runs for the agent. Its methods may be called concurrently and wait for no program.
@@ -87,7 +87,8 @@ func (l *Launcher) State(_ context.Context, run Run) (Result, error) {
 	return l.outcomeOf(run)
 }
 
-// notStarted returns the state of a command that has not begun. If it cannot run, it has failed already.
+// notStarted returns the state of a command that has not begun. If why is not nil, the command cannot run, and the
+// state is Failed.
 func notStarted(why error, run Run) Result {
 	if why != nil {
 		return Result{State: Failed, Hook: run.Program, Text: why.Error()}
@@ -120,7 +121,7 @@ func (l *Launcher) outcomeOf(run Run) (Result, error) {
 	return Result{State: o.State, Hook: o.Hook, Text: o.Text}, nil
 }
 
-// look checks whether a runner is running before it reads the outcome. In the opposite order, a run that ends in
+// look checks whether a runner holds the lock before it reads the outcome. In the opposite order, a run that ends in
 // between would appear to have been killed.
 func (l *Launcher) look(run Run) (o outcome, running bool, err error) {
 	if running, err = locked(l.outcomes, run.When); err == nil {

@@ -54,7 +54,7 @@ func requestPath(dir, when string) string { return filepath.Join(dir, "hooks-"+w
 func outcomePath(dir, when string) string { return filepath.Join(dir, when+".json") }
 func lockPath(dir, when string) string    { return filepath.Join(dir, when+".lock") }
 
-// write replaces a record atomically. It does not sync, as a reboot clears the directory.
+// write replaces a record atomically. It does not sync, because a reboot clears the directory.
 func write(path string, mode os.FileMode, record any) error {
 	data, err := json.Marshal(record)
 	if err != nil {
@@ -63,7 +63,7 @@ func write(path string, mode os.FileMode, record any) error {
 	return atomicfile.Write(path, append(data, '\n'), mode, false)
 }
 
-// read reads a record that another user may have written: it follows no link, never blocks, and limits the size.
+// read reads a record that a different user may have written, so it follows no link, never blocks, and limits the size.
 func read(path string, record any) error {
 	f, err := os.OpenFile(path, os.O_RDONLY|unix.O_NOFOLLOW|unix.O_NONBLOCK, 0)
 	if err != nil {
@@ -112,7 +112,7 @@ func lock(dir, when string) (*os.File, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := f.Chmod(0o644); err != nil { // the agent may be another user, and the umask may exclude it
+	if err := f.Chmod(0o644); err != nil { // the agent may run as a different user, which the umask may exclude
 		f.Close()
 		return nil, err
 	}

@@ -19,7 +19,7 @@ type failuresFile struct {
 	Last   time.Duration `json:"last"` // since boot
 }
 
-// NoteJoin counts a failed join; a successful one resets the count.
+// NoteJoin counts a failed join. A successful join resets the count.
 func (f *State) NoteJoin(failed bool, bootID string, now time.Duration) error {
 	defer f.writes()()
 	next := failuresFile{BootID: bootID, Last: now}

@@ -16,7 +16,7 @@ const (
 	bootsKept = 32
 )
 
-// boot is one boot of this machine that the agent has seen.
+// boot is one boot of this machine that the agent has recorded.
 type boot struct {
 	ID string    `json:"id"`
 	At time.Time `json:"at"` // when the machine booted, according to the wall clock at that time

@@ -11,8 +11,8 @@ import (
 	"time"
 )
 
-// life is one run of the agent: the boot in which it starts, and whether it exits cleanly.
-type life struct {
+// agentRun is one run of the agent: the boot in which it starts, and whether it exits cleanly.
+type agentRun struct {
 	id   string
 	at   time.Time
 	tidy bool
@@ -22,18 +22,18 @@ func TestABootIsUnannouncedIfThePreviousAgentDidNotEnd(t *testing.T) {
 	t.Parallel()
 	noon := time.Date(2026, 11, 23, 12, 0, 0, 0, time.UTC)
 	at := func(minutes int) time.Time { return noon.Add(time.Duration(minutes) * time.Minute) }
-	ends := func(id string, minutes int) life { return life{id, at(minutes), true} }
-	lost := func(id string, minutes int) life { return life{id, at(minutes), false} }
+	ends := func(id string, minutes int) agentRun { return agentRun{id, at(minutes), true} }
+	lost := func(id string, minutes int) agentRun { return agentRun{id, at(minutes), false} }
 	for name, tc := range map[string]struct {
-		lives            []life
+		lives            []agentRun
 		all, unannounced int
 	}{
-		"the first that is seen":            {[]life{lost("a", 0)}, 1, 0},
-		"after an orderly end":              {[]life{ends("a", 0), lost("b", 9)}, 2, 0},
-		"after a loss of power":             {[]life{lost("a", 0), lost("b", 9)}, 2, 1},
-		"an agent that was killed is none":  {[]life{lost("a", 0), lost("a", 0)}, 1, 0},
-		"one that was restarted, then lost": {[]life{ends("a", 0), lost("a", 0), lost("b", 9)}, 2, 1},
-		"one of long ago does not count":    {[]life{lost("a", -90), lost("b", -80), ends("c", 9)}, 1, 1},
+		"the first boot":                   {[]agentRun{lost("a", 0)}, 1, 0},
+		"a boot after a clean exit":        {[]agentRun{ends("a", 0), lost("b", 9)}, 2, 0},
+		"a boot after a loss of power":     {[]agentRun{lost("a", 0), lost("b", 9)}, 2, 1},
+		"a killed agent is no boot":        {[]agentRun{lost("a", 0), lost("a", 0)}, 1, 0},
+		"agent restarted, then power lost": {[]agentRun{ends("a", 0), lost("a", 0), lost("b", 9)}, 2, 1},
+		"earlier boots do not count":       {[]agentRun{lost("a", -90), lost("b", -80), ends("c", 9)}, 1, 1},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -18,8 +18,8 @@ type BootstrapRequest struct {
 	By    string    `json:"by"`
 	At    time.Time `json:"at"`
 	Token string    `json:"token"` // ETCD_INITIAL_CLUSTER_TOKEN of the new cluster
-	// Decided means that no other listed host had a cluster or a request when this host asked, or that all listed hosts
-	// had agreed beforehand.
+	// Decided means that no other listed host had a cluster or a request when this host queried them, or that all
+	// listed hosts had agreed beforehand.
 	Decided bool `json:"decided,omitempty"`
 }
 

@@ -14,7 +14,7 @@ import (
 // a host commits only once.
 const attemptName = "bootstrap-attempt.json"
 
-// BootstrapAttempt is a bootstrap attempt as stored in that file.
+// BootstrapAttempt is the content of the file attemptName.
 type BootstrapAttempt struct {
 	List    string `json:"list"`    // the digest of the list of hosts
 	Attempt string `json:"attempt"` // the attempt's random name, chosen by its first host
@@ -33,8 +33,8 @@ func (f *State) BeginBootstrapAttempt(list string) error {
 	return f.commit(BootstrapAttempt{List: list, Attempt: rand.Text(), Own: true})
 }
 
-// CommitToAttempt commits this host to another host's attempt. The record is durable before readers see it.
-// It fails if this host is committed to another attempt or bootstraps a cluster itself.
+// CommitToAttempt commits this host to another host's attempt. The record is durable before BootstrapAttempt returns
+// it. It fails if this host is committed to a different attempt or bootstraps a cluster itself.
 func (f *State) CommitToAttempt(list, attempt string) error {
 	return f.commit(BootstrapAttempt{List: list, Attempt: attempt})
 }

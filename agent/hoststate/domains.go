@@ -9,9 +9,9 @@ import "path/filepath"
 // record in etcd expires when its agent dies, which is when the other hosts need the domain.
 const domainsName = "domains.json"
 
-// NoteDomains records the failure domain of each member's host; a member without an entry has no known domain. The map
-// must not be changed afterwards. If the write fails, the new domains take no effect, so no member is removed because
-// of them.
+// NoteDomains records the failure domain of each member's host. The domain of a member without an entry is unknown. The
+// map must not be changed afterwards. If the write fails, the new domains take no effect, so no member is removed
+// because of them.
 func (f *State) NoteDomains(of map[uint64]string) error {
 	defer f.writes()()
 	file := make(map[ID]string, len(of))

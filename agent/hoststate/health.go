@@ -19,13 +19,13 @@ func (f *State) SaveHealth(data []byte) error {
 	return f.disk.Write(filepath.Join(f.runtime, healthName), data, false)
 }
 
-// DiskHistory returns what an agent last saved about the disk's usual write times; the error is fs.ErrNotExist if there
-// is nothing.
+// DiskHistory returns the disk's usual write times that an agent saved last; the error is fs.ErrNotExist if there are
+// none.
 func (f *State) DiskHistory() ([]byte, error) {
 	return f.disk.Read(filepath.Join(f.state, historyName))
 }
 
-// SaveDiskHistory saves what the agent has learned about the disk's usual write times. It may hang if the disk hangs.
+// SaveDiskHistory saves the disk's usual write times. It may hang if the disk hangs.
 func (f *State) SaveDiskHistory(data []byte) error {
 	defer f.writes()()
 	return f.disk.Write(filepath.Join(f.state, historyName), append(data, '\n'), true)

@@ -16,7 +16,7 @@ const (
 	instancesKept = 4                // number of boots whose host records may not have expired yet
 )
 
-// Instance returns the agent's name, which stays the same across agent restarts until the host reboots. Another agent
+// Instance returns the agent's name, which stays the same across agent restarts until the host reboots. A second agent
 // with the same host ID has a different name.
 func Instance(runtime string) (string, error) {
 	var disk HostFiles
@@ -32,7 +32,7 @@ func Instance(runtime string) (string, error) {
 	return name, writeJSON(disk, path, name, false)
 }
 
-// Instances returns the names that this agent has had since the last few boots, newest last.
+// Instances returns the names of this agent in the last few boots, newest last.
 func (f *State) Instances() []string {
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -8,9 +8,8 @@ import (
 	"time"
 )
 
-// lastClusterName is the file in the state directory with the ID of the cluster that last answered this host. With it,
-// even a spare that was never a member knows that a cluster exists when no member runs, and does not bootstrap a second
-// one.
+// lastClusterName is the file in the state directory with the ID of the cluster that last answered this host. With this
+// file, even a spare that was never a member does not bootstrap a second cluster when no member runs.
 const lastClusterName = "seen.json"
 
 // lastClusterFile is the content of that file.

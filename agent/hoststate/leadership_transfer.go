@@ -11,7 +11,7 @@ import (
 )
 
 // Transfers holds the leadership transfer requested of this host, and how the last one ended. It is in memory only, so
-// a restart of the agent forgets it. That is harmless, because the request expires soon anyway.
+// it is lost when the agent restarts. That is harmless, because the request expires soon anyway.
 type Transfers struct {
 	Transfer *Transfer
 	Last     *control.TransferEnd
@@ -38,8 +38,8 @@ func (f *State) Transfers() (*Transfer, *control.TransferEnd) {
 	return f.transfers.Transfer, f.transfers.Last
 }
 
-// AskTransfer makes a leadership transfer the pending one. A request for the same voter renews it; one for another
-// voter is refused while it is pending at the time now.
+// AskTransfer makes k the pending leadership transfer. A request for the same voter renews the pending one. A request
+// for a different voter is refused if the pending one has not expired at the time now.
 func (f *State) AskTransfer(k Transfer, now time.Duration) *policy.Refusal {
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -55,5 +55,5 @@ func (f *State) Finish(w Completion) (refused *policy.Refusal, err error) {
 	return refused, err
 }
 
-// Unhurry records that the machine does not shut down after all, so the request queues like any other.
+// Unhurry records that the shutdown of the machine was cancelled, so the request waits like any other.
 func (f *State) Unhurry() error { return f.moves(policy.Request.Unhurried) }

@@ -70,12 +70,12 @@ func TestFinishCancelsAQueuedRequestAndEndsABegunOne(t *testing.T) {
 		gone, again  bool
 	}{
 		"it waits": {change: func(*Request) {}, gone: true},
-		"it waits, of the rollout that runs": {
+		"it waits, and the running rollout made it": {
 			change: func(k *Request) { k.Rollout = "x" },
 			done:   Completion{Rolling: rollout},
 			again:  true,
 		},
-		"it is queued by another rollout": {
+		"it waits, and a different rollout made it": {
 			change: func(k *Request) { k.Rollout = "y" },
 			done:   Completion{Rolling: rollout},
 			gone:   true,
@@ -87,13 +87,13 @@ func TestFinishCancelsAQueuedRequestAndEndsABegunOne(t *testing.T) {
 			over:   true,
 		},
 		"etcd is stopped": {change: func(k *Request) { k.Stopped = true }, over: true},
-		"the hooks afterwards have failed": {
+		"the after.d hooks have failed": {
 			change: func(k *Request) { k.Stopped = true },
 			done:   Completion{Waives: true},
 			over:   true,
 			waived: true,
 		},
-		"the hooks had failed when it was ended before": {
+		"the hooks had failed at an earlier call": {
 			change: func(k *Request) { k.Stopped, k.Waived = true, true },
 			over:   true,
 			waived: true,

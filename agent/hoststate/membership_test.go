@@ -22,11 +22,11 @@ func TestAGivenUpMemberIsRecordedUntilTheHostHasAnother(t *testing.T) {
 	must(t, f.SetLost(3))
 	n := open().Noted("", 0, 0)
 	if n.Cluster != 7 || n.Member != 3 || n.Standby != 3 || n.Lost != 3 || n.Mount != "/var/lib/etcd" {
-		t.Errorf("the disk says %+v", n)
+		t.Errorf("recorded: %+v", n)
 	}
 	must(t, f.SetMembership(7, 4))
 	n = open().Noted("", 0, 0)
 	if n.Member != 4 || n.Lost != 0 || n.Standby != 3 || n.Mount != "/var/lib/etcd" {
-		t.Errorf("as another member the disk says %+v", n)
+		t.Errorf("recorded for the new member: %+v", n)
 	}
 }

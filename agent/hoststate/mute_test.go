@@ -56,7 +56,7 @@ func TestMutesSurviveARestartAreBoundedAndEndForGood(t *testing.T) {
 	renewed := mute("C1")
 	renewed.Until = now.Add(2 * time.Hour)
 	noted(renewed)
-	must(t, f.EndMutes(over)) // the end of the mute before the renewal
+	must(t, f.EndMutes(over)) // this end belongs to the mute before its renewal
 	if hold, _ := f.Mutes(nil, now.Add(90*time.Minute)); len(hold) != 1 || hold[0] != renewed {
 		t.Errorf("a renewed mute was ended: %+v", hold)
 	}

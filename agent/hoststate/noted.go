@@ -5,7 +5,7 @@ package hoststate
 
 import "time"
 
-// Noted is what this host's disk records about the host's past.
+// Noted contains the records on this host's disk about the host's past.
 type Noted struct {
 	Cluster, Member  uint64 // IDs of this host's last cluster and member
 	LastCluster      uint64 // the cluster that last answered
@@ -21,7 +21,7 @@ type Noted struct {
 	Learners         map[uint64]int    // the permanent learners' limits, by member ID; must not be changed
 }
 
-// Noted returns what this host's disk records. base is the wait after the first failed join.
+// Noted returns the records on this host's disk. base is the wait after the first failed join.
 func (f *State) Noted(bootID string, now, base time.Duration) Noted {
 	n := Noted{
 		LastCluster: f.LastCluster(), Standby: f.Standby(), Instances: f.Instances(),

@@ -11,8 +11,8 @@ import (
 	"github.com/quorumd/quorumd/agent/record"
 )
 
-// This file records the progress of a request while its operation runs, as transitions of policy.Request. By the time
-// a transition is recorded, an operator may have cancelled the request and made another. So a transition for a given
+// This file records the progress of a request while its operation runs, as transitions of policy.Request. By the time a
+// transition is recorded, an operator may have cancelled the request and made a new one. So a transition for a given
 // request applies to that request only, and reports whether the request is still in force.
 
 // Beginning is when and where a request's operation begins.
@@ -84,8 +84,8 @@ func (f *State) Withdraw(of *Request) error {
 	})
 }
 
-// EtcdStopped records that etcd is stopped for that request, before it is stopped. It reports whether the request is
-// still in force.
+// EtcdStopped records in advance that etcd is stopped for that request. It reports whether the request is still in
+// force.
 func (f *State) EtcdStopped(of *Request) (inForce bool, err error) {
 	err = f.markRequest(func(k *Request) {
 		inForce = k.begins(of, policy.Request.StopsEtcd)
@@ -135,9 +135,9 @@ func (f *State) ProgramEnded(of *Request, how policy.HookState, text string) err
 // OldDatabaseDeleted records that the database from before a defragmentation was deleted.
 func (f *State) OldDatabaseDeleted() error { return f.moves(policy.Request.DeletesOld) }
 
-// OperationEnds records that the operation and its request end, before they do, so that a crash in between does not
-// repeat them. If the request belongs to the given rollout, it also records how many times the rollout has been
-// resumed, since an operator may have resumed it after the request.
+// OperationEnds records in advance that the operation and its request end, so that a crash in between does not repeat
+// them. If the request belongs to the given rollout, it also records how many times the rollout has been resumed, since
+// an operator may have resumed it after the request.
 func (f *State) OperationEnds(in *record.Rollout) error {
 	return f.markRequest(func(k *Request) {
 		if in != nil && in.ID == k.Rollout {
@@ -147,7 +147,7 @@ func (f *State) OperationEnds(in *record.Rollout) error {
 	})
 }
 
-// OperationGivenUp records that the operation ends with its request unfinished; a later operation will serve the
+// OperationGivenUp records that the operation ends with its request unfinished. A later operation will serve the
 // request. It is recorded before the operation ends in etcd, so that a crash in between does not look like a release by
 // an operator.
 func (f *State) OperationGivenUp() error { return f.moves(policy.Request.GivenUp) }

@@ -11,7 +11,7 @@ import (
 	"github.com/quorumd/quorumd/agent/record"
 )
 
-// asked opens a new state directory with the request k, or with none if k is nil.
+// asked opens a new state directory with the request k, or without a request if k is nil.
 func asked(t *testing.T, k *Request) *State {
 	t.Helper()
 	dir := t.TempDir()
@@ -23,7 +23,7 @@ func asked(t *testing.T, k *Request) *State {
 	return f
 }
 
-// is checks that the current request equals want, in memory and after a restart of the agent.
+// is fails the test unless the current request equals want, in memory and after a restart of the agent.
 func is(t *testing.T, f *State, want Request) {
 	t.Helper()
 	again, err := Open(f.disk, f.state, f.runtime, nil)
@@ -113,7 +113,7 @@ func TestNothingIsRecordedForACancelledRequest(t *testing.T) {
 	}
 	f := asked(t, nil)
 	if k, err := f.BeginOperation(Beginning{BootID: "boot-1"}); err != nil || k != nil {
-		t.Errorf("nothing is asked, and %+v begins: %v", k, err)
+		t.Errorf("without a request, %+v begins: %v", k, err)
 	}
 	f = asked(t, &another)
 	must(t, f.ProgramEnded(&was, policy.HooksDone, ""))
@@ -134,11 +134,11 @@ func TestOperationSeenAndStandingEndsApplyToExactlyOneRequest(t *testing.T) {
 	want := changed
 	want.Seen, want.BootID, want.Began, want.Clock, want.Cluster = true, "boot-1", b.At, time.Minute, 7
 	is(t, f, want)
-	must(t, f.OperationSeen(&want, Beginning{BootID: "boot-2", At: time.Unix(9, 0)})) // the record on disk wins
+	must(t, f.OperationSeen(&want, Beginning{BootID: "boot-2", At: time.Unix(9, 0)})) // the beginning on disk is kept
 	is(t, f, want)
 	must(t, f.StandingEnds(&want, policy.Cancelled, "x", time.Unix(3, 0)))
 	if now, last := f.Asked(); now != nil || last.Code != policy.Cancelled || last.Text != "x" {
-		t.Errorf("what is asked is %+v, and what ended %+v", now, last)
+		t.Errorf("the request is %+v, the last end %+v", now, last)
 	}
 }
 
@@ -152,7 +152,7 @@ func TestAWithdrawnRequestLeavesNoEndAndAnEndedDefragmentationItsTime(t *testing
 	is(t, f, changed)
 	must(t, f.Withdraw(&changed))
 	if now, last := f.Asked(); now != nil || last != nil || !f.Noted("", 0, 0).DefragEnded.IsZero() {
-		t.Fatalf("what is asked is %+v, and what ended %+v", now, last)
+		t.Fatalf("the request is %+v, the last end %+v", now, last)
 	}
 	at := time.Unix(3, 0)
 	for _, work := range []policy.Work{policy.WorkDefrag, policy.WorkRestart} {

@@ -65,8 +65,8 @@ func (f *State) BeginRecovery(plan Recovery) (refused *policy.Refusal, err error
 	return refused, err
 }
 
-// BeginMoveAside records that this host moves its data aside, before it does. It fails if the plan was abandoned or is
-// not the one in force.
+// BeginMoveAside records in advance that this host moves its data aside. It fails if the plan was abandoned or is not
+// the one in force.
 func (f *State) BeginMoveAside(plan string) error {
 	var refused error
 	err := f.changeRecovery(func(file *Recoveries) {

@@ -26,7 +26,7 @@ type Removals struct {
 type Removal struct {
 	control.RequestedRemoval
 	Begun bool `json:"begun,omitempty"` // its operation has begun or may have begun, so no second operation may begin
-	// Retires is the ID of the host whose retirement it belongs to; empty if it belongs to none.
+	// Retires is the ID of the host whose retirement requires this removal; empty if there is none.
 	Retires string `json:"retires,omitempty"`
 }
 
@@ -66,8 +66,8 @@ func (k *Removal) At(now time.Time) policy.Removal {
 }
 
 // AskRemoval records a removal as the pending one, or renews the pending removal of the same member, and returns the
-// result. It is refused while a removal of a different member is pending, unless that one has expired and is not
-// running. runs reports whether the operation of the pending removal is in flight.
+// result. It returns a refusal while a removal of a different member is pending, unless that removal has expired and
+// its operation is not in flight. runs reports whether the operation of the pending removal is in flight.
 func (f *State) AskRemoval(asked control.RequestedRemoval, retires string, runs bool) (k Removal,
 	refused *policy.Refusal, err error,
 ) {

@@ -22,7 +22,7 @@ const requestName = "maintenance.json"
 type requestFile struct {
 	Ask  *Request `json:"ask,omitempty"`
 	Last *End     `json:"last,omitempty"`
-	// DefragEnded is when the last request for a defragmentation ended, however it did.
+	// DefragEnded is when the last request for a defragmentation ended, with any result.
 	DefragEnded time.Time `json:"defragEnded,omitzero"`
 }
 
@@ -35,9 +35,8 @@ type Request struct {
 	Rollout        string        `json:"rollout,omitempty"`
 	RolloutResumed int           `json:"rolloutResumed,omitempty"` // resumptions of the rollout; see End
 
-	// State of a command's program. Its start is recorded before the program is started: its result is in a directory
-	// that a reboot clears, so without the record a program that was running when the machine lost power would run
-	// again.
+	// State of a command's program. The start is recorded in advance, because the result is in a directory that a
+	// reboot clears. Without the record, a program that was running when the machine lost power would run again.
 
 	RanText string        `json:"ranText,omitempty"` // for display
 	RanIn   string        `json:"ranIn,omitempty"`   // the boot during which the program was started
@@ -199,8 +198,8 @@ func (k *Request) HookRun(when string) hooks.Run {
 }
 
 // Had reports whether this host has completed its part of a rollout, even if the rollout record does not show it. The
-// record lacks it if writing the end failed, if an operator released the operation, or if an older record overwrote it.
-// When an operator resumes the rollout, Resumed is incremented and the host's part is due again.
+// record does not show it if writing the end failed, if an operator released the operation, or if an older record
+// overwrote it. When an operator resumes the rollout, Resumed is incremented and the host's part is due again.
 func (e *End) Had(r record.Rollout) bool {
 	return e.Rollout == r.ID && policy.CountedInRollout(e.RolloutResumed, r.Resumed)
 }

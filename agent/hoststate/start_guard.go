@@ -13,7 +13,7 @@ import (
 // startGuardName is the file that keeps etcd's unit from starting, through ConditionPathExists= in the unit's drop-in.
 // etcd must start after a boot even without quorumd, so its unit is enabled. But on a host without a member, an etcd
 // started by systemd would bootstrap a cluster of its own or start as a removed member. The file is in the state
-// directory unless the caller passes another start guard to Open.
+// directory unless the caller passes a different start guard to Open.
 const startGuardName = "etcd.hold"
 
 // HoldText is the content of the start guard file, for operators who find it.
@@ -54,7 +54,7 @@ type StartGuardFile struct {
 	Path  string
 }
 
-// StartGuarded returns whether the file exists, and whether that is known.
+// StartGuarded reports whether the file exists, and whether that is known.
 func (h StartGuardFile) StartGuarded() (held, known bool) {
 	_, err := h.Files.Read(h.Path)
 	return err == nil, err == nil || errors.Is(err, fs.ErrNotExist)

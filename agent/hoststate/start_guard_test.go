@@ -38,7 +38,7 @@ func TestAnUnreadableStartGuardIsUnknown(t *testing.T) {
 	for _, held := range []bool{true, false} {
 		state, runtime := t.TempDir(), t.TempDir()
 		path := filepath.Join(state, startGuardName)
-		if err := os.Symlink(path, path); err != nil { // following the symlink never ends
+		if err := os.Symlink(path, path); err != nil { // the link points to itself
 			t.Fatal(err)
 		}
 		f, err := Open(HostFiles{}, state, runtime, nil)

@@ -1,12 +1,13 @@
 // Copyright The quorumd Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package hoststate keeps what an agent must know after a restart and cannot read from etcd: a few files on its host's
-// disk.
+// Package hoststate stores the state that an agent needs after a restart and cannot read from etcd, in a few files on
+// its host's disk. Other packages decide how to use this state. It promises:
 //
-// It promises that no other package writes these files; that changes are written one at a time and never read
-// half-written; that no reader waits for the disk, where a write may hang; and that what must survive a reboot is on
-// disk before readers see it. Other packages decide how to use this state.
+//   - No other package writes these files.
+//   - Changes are written one at a time, and no reader gets a half-written change.
+//   - No reader waits for the disk, where a write may hang.
+//   - State that must survive a reboot is on disk before readers get it.
 package hoststate
 
 import (
@@ -18,11 +19,12 @@ import (
 	"github.com/quorumd/quorumd/health"
 )
 
-// State holds what an agent must know after a restart and cannot read from etcd. What must survive a reboot is in the
-// state directory: this host's requests (bootstrap, maintenance, removal, recovery, mutes), the cluster and member it
-// last belonged to, the cluster that last answered it, the names of the agent's instances, the failure domains of the
-// members, the permanent learners, the start guard, and the usual write times of the disk. The rest is in the runtime
-// directory. That directory is in memory, so access to it cannot hang, and a reboot clears it.
+// State is the state that an agent needs after a restart and cannot read from etcd. The part that must survive a reboot
+// is in the state directory: this host's requests (bootstrap, maintenance, removal, recovery, mutes), the cluster and
+// member it last belonged to, the cluster that last answered it, the names of the agent's instances, the failure
+// domains of the members, the permanent learners, the manifest hashes of the last snapshots, the start guard, and the
+// usual write times of the disk. The rest is in the runtime directory. That directory is in memory, so access to it
+// cannot hang, and a reboot clears it.
 //
 // The state directory is read once at start and written only when something changes.
 type State struct {
@@ -82,7 +84,7 @@ func Open(disk Files, state, runtime string, hold StartGuard) (*State, error) {
 		return nil, err
 	}
 	if _, err := readJSON(disk, filepath.Join(state, instancesName), &f.names); err != nil {
-		f.names = nil // a host record from before the reboot then counts as another agent's until it expires
+		f.names = nil // until it expires, a host record from before the reboot then counts as a different agent's
 	}
 	if _, err := readJSON(disk, filepath.Join(state, requestName), &f.ask); err != nil {
 		return nil, err

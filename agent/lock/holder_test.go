@@ -120,7 +120,7 @@ func (h *lockHolder) mayAct() bool { return h.MayAct() }
 func (h *lockHolder) late() int    { return int(h.lateAnswers.Load()) }
 func (h *lockHolder) close()       { h.stop() }
 
-// sessionHolder relies on the session of the etcd client.
+// sessionHolder holds the lock with the session of the etcd client.
 type sessionHolder struct {
 	client  *clientv3.Client
 	session *concurrency.Session
@@ -175,7 +175,7 @@ func (r renewals) TagRPC(ctx context.Context, _ *stats.RPCTagInfo) context.Conte
 func (r renewals) TagConn(ctx context.Context, _ *stats.ConnTagInfo) context.Context { return ctx }
 func (r renewals) HandleConn(context.Context, stats.ConnStats)                       {}
 
-// watcher asks a holder every millisecond whether it may act, and keeps the time of the last yes.
+// watcher checks every millisecond whether a holder may act, and keeps the last time at which it could.
 type watcher struct {
 	last atomic.Int64
 	stop func()
@@ -189,8 +189,8 @@ func watch(h holder) *watcher {
 		tick := time.NewTicker(time.Millisecond)
 		defer tick.Stop()
 		for ctx.Err() == nil {
-			// Read the time first. In the other order, a process paused between the two calls would be blamed for an
-			// answer from before the pause.
+			// Read the time first. In the opposite order, if the process is paused between the two calls, an answer
+			// from before the pause would get a time after it.
 			if now := boottime(); h.mayAct() {
 				w.last.Store(int64(now))
 			}
@@ -206,13 +206,13 @@ func watch(h holder) *watcher {
 
 func (w *watcher) lastActed() time.Duration { return time.Duration(w.last.Load()) }
 
-// The test binary is started again as a process that holds a lock and can be stopped by a signal. It takes a rule, an
-// endpoint, a name and a call timeout, and writes events to standard output until its standard input ends.
+// The test binary also runs as a child process that holds a lock and can be stopped by a signal. The child takes a
+// rule, an endpoint, a name and a call timeout, and writes events to standard output until its standard input ends.
 const (
 	asHolder    = "hold-the-lock"
 	saysHeld    = "held"
 	saysRenewal = "renewing"
-	saysReport  = "report" // followed by the time of lastActed and how many answers came late
+	saysReport  = "report" // followed by the time of lastActed and the number of answers that came late
 )
 
 func holderMain(args []string) int {

@@ -4,17 +4,17 @@
 // Package lock holds the leased lock, which decides which agent acts, and the operation record, which describes the
 // operation in flight. It promises:
 //
-//   - At most one agent at a time believes that it may act. Validity is counted from just before the request is sent,
-//     so it always ends before the server's lease does. A late answer, a paused process or a partition only shortens
-//     it. (The etcd client's session counts from receipt of the answer; measurements showed its validity overlapping
-//     with the next holder's.)
+//   - MayAct is true for at most one agent at a time. Validity is counted from just before the request is sent, so it
+//     always ends before the server's lease does. A late answer, a paused process or a partition only shortens it. The
+//     etcd client's session counts from the receipt of the answer, and its validity was measured to overlap with the
+//     next holder's.
 //   - The lock lives only while its owner calls Renew. No goroutine keeps a wedged owner's lock alive.
 //   - Every write to the operation record is a transaction. It fails unless the caller still holds the lock and the
 //     record is still the one that the caller read.
 //   - A lock is released by revoking its lease, never by deleting the key: a write still in flight then fails instead
 //     of leaving a key without an owner.
 //
-// The package does not know what the lock protects.
+// The package is independent of what the lock protects.
 package lock
 
 import (
@@ -70,15 +70,15 @@ type Options struct {
 	Wall func() time.Time
 }
 
-// Lock is one agent's view of the lock. The control loop calls its methods; MayAct and ValidFor may be called from
-// anywhere.
+// Lock is one agent's handle of the lock. Only the control loop calls its methods, except MayAct and ValidFor, which
+// any goroutine may call.
 type Lock struct {
 	store Store
 	opt   Options
 
 	mu         sync.Mutex
 	lease      clientv3.LeaseID
-	token      int64 // create revision of our lock key; 0 if not held
+	token      int64 // create revision of this agent's lock key; 0 if the lock is not held
 	validUntil time.Duration
 }
 
@@ -112,7 +112,7 @@ func (l *Lock) Take(ctx context.Context, seenOp int64) error {
 	if l.MayAct() {
 		return nil
 	}
-	if l.Token() != 0 { // expired by our clock, but perhaps not yet by the server's
+	if l.Token() != 0 { // expired by this host's clock, but perhaps not yet by the server's
 		return l.Renew(ctx)
 	}
 	sent := l.opt.Now()
@@ -129,7 +129,7 @@ func (l *Lock) Take(ctx context.Context, seenOp int64) error {
 		[]clientv3.Cmp{clientv3.Compare(clientv3.CreateRevision(key), "=", 0), l.opIs(seenOp)},
 		clientv3.OpPut(key, string(value), clientv3.WithLease(lease)))
 	switch {
-	case err != nil: // the transaction may still be applied, but no longer once the lease is revoked
+	case err != nil: // the transaction may still be applied, but not after the lease is revoked
 		_ = l.revoke(ctx, lease) // if this fails, the lease expires
 		return fmt.Errorf("cannot take the lock: %w", err)
 	case !answer.Succeeded:
@@ -196,14 +196,14 @@ func (l *Lock) Confirm(ctx context.Context, budget, spare time.Duration) (contex
 // covers returns an error if the remaining validity is too short for the step.
 func (l *Lock) covers(need time.Duration) error {
 	if left := l.ValidFor(); left < need {
-		return fmt.Errorf("%w: %s of %s", ErrTooLate, durationfmt.Text(left.Round(time.Millisecond)),
+		return fmt.Errorf("%w: %s left, %s needed", ErrTooLate, durationfmt.Text(left.Round(time.Millisecond)),
 			durationfmt.Text(need))
 	}
 	return nil
 }
 
-// Release releases the lock by revoking its lease. This agent no longer holds the lock from then on, whether or not
-// etcd answers.
+// Release releases the lock by revoking its lease. From then on, this agent does not hold the lock, whether or not etcd
+// answers.
 func (l *Lock) Release(ctx context.Context) error {
 	l.mu.Lock()
 	lease := l.lease
@@ -215,8 +215,8 @@ func (l *Lock) Release(ctx context.Context) error {
 	return l.revoke(ctx, lease)
 }
 
-// revoke revokes a lease even if the caller's context has ended: an orphaned key would block the next holder for the
-// whole lease.
+// revoke revokes a lease even if the caller's context has ended, because an orphaned key would block the next holder
+// until the lease expires.
 func (l *Lock) revoke(ctx context.Context, lease clientv3.LeaseID) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), revokeTimeout)
 	defer cancel()

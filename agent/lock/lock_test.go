@@ -41,7 +41,7 @@ func TestSecondHostGetsErrTaken(t *testing.T) {
 		t.Errorf("the second: %v, token %d", err, s.b.Token())
 	}
 	if n := s.leases(); n != 1 {
-		t.Errorf("there are %d leases after one was turned away, want the holder's", n)
+		t.Errorf("there are %d leases after a refused attempt, want only the holder's", n)
 	}
 	token := s.a.Token()
 	if err := s.a.Take(within(t), 0); err != nil || s.a.Token() != token {
@@ -133,7 +133,7 @@ func TestReleasedLockIsFreeAtOnce(t *testing.T) {
 	s := newBench(t)
 	s.take(s.a, 0)
 	ended, cancel := context.WithCancel(t.Context())
-	cancel() // as when the agent is stopped
+	cancel() // as when the agent stops
 	if err := s.a.Release(ended); err != nil {
 		t.Error(err)
 	}
@@ -193,7 +193,7 @@ func TestTakeWithALostAnswerLeavesNothingBehind(t *testing.T) {
 	s.take(s.b, 0)
 }
 
-// faultBeforeTxn breaks the network after the lease was granted and before the lock is taken.
+// faultBeforeTxn is a connection that breaks after the lease was granted and before the lock is taken.
 type faultBeforeTxn struct {
 	*cluster.Client
 	proxy *testbed.Proxy
@@ -236,7 +236,7 @@ func TestTimedOutTakeBlocksOthersForItsLeaseAtMost(t *testing.T) {
 			}
 			testbed.Eventually(t, bound, "the next takes it", func() bool { return s.b.Take(within(t), 0) == nil })
 			// etcd checks for expired leases twice a second.
-			if took := boottime() - failed; took > shortTTL+3*time.Second { // the rest is for a busy machine
+			if took := boottime() - failed; took > shortTTL+3*time.Second { // the remainder allows for a busy machine
 				t.Errorf("the next has waited %v for a lease of %v", took, shortTTL)
 			}
 			if _, created, _, _ := s.get(s.keys.Lock()); created != s.b.Token() {

@@ -21,7 +21,7 @@ import (
 	"github.com/quorumd/quorumd/contrib/testbed"
 )
 
-// bound is how long a test waits at most for a call that should take a few seconds.
+// bound is the maximum time that a test waits for a call that should take a few seconds.
 const bound = 30 * time.Second
 
 func TestMain(m *testing.M) {
@@ -48,8 +48,8 @@ func boottime() time.Duration {
 	return time.Duration(now.Nano())
 }
 
-// startEtcd runs one member that grants leases of a second, the shortest possible: 1.5 times the election timeout,
-// rounded up. It does not sync to the disk, as no test here depends on it.
+// startEtcd runs one member whose minimum TTL of leases is the shortest possible: one second, which is 1.5 times the
+// election timeout, rounded up. It does not sync to the disk, because no test here depends on that.
 func startEtcd(t *testing.T) *testbed.Member {
 	t.Helper()
 	return testbed.StartCluster(t, 1, testbed.ClusterOptions{
@@ -130,7 +130,7 @@ func (s *bench) take(l *lock.Lock, seenOp int64) {
 	}
 }
 
-// get reads a key; there reports whether it exists.
+// get reads a key with its create and modification revisions; there reports whether the key exists.
 func (s *bench) get(key string) (value string, created, modified int64, there bool) {
 	s.t.Helper()
 	answer, err := s.etcd.Get(within(s.t), key)
@@ -174,7 +174,8 @@ func (s *bench) leases() int {
 	return len(answer.Leases)
 }
 
-// robbed lets a take the lock and b steal it without a's knowledge, as an operator's mistake could.
+// robbed returns a bench in which a has taken the lock, and b has taken it over unnoticed because the key was deleted,
+// as by an operator's mistake.
 func robbed(t *testing.T) *bench {
 	t.Helper()
 	s := newBench(t)

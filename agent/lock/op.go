@@ -26,7 +26,7 @@ func (l *Lock) Advance(ctx context.Context, op record.Op, seen int64, also ...Ex
 	return l.write(ctx, op, seen, also...)
 }
 
-// Extra is another record to replace in the same transaction, provided that it is unchanged since revision At.
+// Extra is an additional record to replace in the same transaction, provided that it is unchanged since revision At.
 type Extra struct {
 	Key   string
 	At    int64
@@ -44,7 +44,7 @@ func (l *Lock) End(ctx context.Context, seen int64, historyKey string, line reco
 		clientv3.OpDelete(l.opt.Keys.Op()), clientv3.OpPut(historyKey, string(value)),
 		clientv3.OpPut(l.opt.Keys.Ended(), string(value)),
 	}, more...)
-	return l.commit(ctx, "end", seen, conditions, then...)
+	return l.commit(ctx, "end the operation record", seen, conditions, then...)
 }
 
 // replaced returns the conditions that the extra records are unchanged, and the operations that replace them.
@@ -63,7 +63,7 @@ func (l *Lock) write(ctx context.Context, op record.Op, seen int64, also ...Extr
 		return err
 	}
 	conditions, then := replaced(also)
-	return l.commit(ctx, "write", seen, conditions,
+	return l.commit(ctx, "write the operation record", seen, conditions,
 		append([]clientv3.Op{clientv3.OpPut(l.opt.Keys.Op(), string(value))}, then...)...)
 }
 
@@ -71,20 +71,20 @@ func (l *Lock) write(ctx context.Context, op record.Op, seen int64, also ...Extr
 // operation.
 func (l *Lock) Write(ctx context.Context, also ...Extra) error {
 	conditions, then := replaced(also)
-	return l.commit(ctx, "write a record next to", 0, conditions, then...)
+	return l.commit(ctx, "write records under the lock", 0, conditions, then...)
 }
 
-func (l *Lock) commit(ctx context.Context, verb string, seen int64, more []clientv3.Cmp, then ...clientv3.Op) error {
+func (l *Lock) commit(ctx context.Context, doing string, seen int64, more []clientv3.Cmp, then ...clientv3.Op) error {
 	token := l.Token()
 	if token == 0 || !l.MayAct() {
 		return ErrLost
 	}
 	answer, err := l.store.Txn(ctx, append([]clientv3.Cmp{l.isOurs(token), l.opIs(seen)}, more...), then...)
 	if err != nil {
-		return fmt.Errorf("cannot %s the operation record: %w", verb, err)
+		return fmt.Errorf("cannot %s: %w", doing, err)
 	}
 	if !answer.Succeeded {
-		return fmt.Errorf("cannot %s the operation record: %w", verb, ErrTaken)
+		return fmt.Errorf("cannot %s: %w", doing, ErrTaken)
 	}
 	return nil
 }

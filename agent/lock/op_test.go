@@ -71,7 +71,7 @@ func TestOrphanedOperationIsAdoptedWithTheNewToken(t *testing.T) {
 	if err := s.a.Release(within(t)); err != nil {
 		t.Fatal(err)
 	}
-	op, seen := s.op() // it has no lease and outlives the lock
+	op, seen := s.op() // the record has no lease, so it outlives the lock
 	s.take(s.b, seen)
 	if err := s.b.Advance(within(t), op, seen); err != nil {
 		t.Fatal(err)

@@ -9,8 +9,8 @@ import (
 	"time"
 )
 
-// TestTheEtcdClientsSessionOverlaps shows that the trials can fail, and why this package does not use the session: the
-// session counts its validity from the receipt of an answer.
+// TestTheEtcdClientsSessionOverlaps shows that the trials can detect an overlap. It also shows why this package does
+// not use the session, which counts its validity from the receipt of an answer.
 func TestTheEtcdClientsSessionOverlaps(t *testing.T) {
 	t.Parallel()
 	c := newCourt(t)

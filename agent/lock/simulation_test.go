@@ -20,14 +20,15 @@ import (
 	"github.com/quorumd/quorumd/agent/sim/keyspace"
 )
 
-// leaseServer expires a lease at the earliest moment allowed. Real etcd is later, which would hide an overlap.
+// leaseServer is a server that expires a lease at the earliest allowed moment. A real etcd does so later, which would
+// hide an overlap.
 type leaseServer struct {
 	mu     sync.Mutex
 	random *rand.Rand
 	store  *keyspace.Store
 }
 
-// network is one host's connection to the server: every request and every answer is delayed on its own, or lost.
+// network is one host's connection to the server: every request and every answer is delayed independently, or lost.
 type network struct {
 	pb.KVClient // nil except for Txn
 	server      *leaseServer
@@ -93,7 +94,7 @@ func (n *network) Txn(ctx context.Context, conditions []clientv3.Cmp,
 	return clientv3.NewKVFromKVClient(sent{n}, nil).Txn(ctx).If(conditions...).Then(then...).Commit()
 }
 
-// sent receives a transaction in the form in which the client's own code sends it.
+// sent receives a transaction in the form in which etcd's client sends it.
 type sent struct{ *network }
 
 func (s sent) Txn(ctx context.Context, in *pb.TxnRequest, _ ...grpc.CallOption) (*pb.TxnResponse, error) {
@@ -112,7 +113,7 @@ func (n *network) Revoke(ctx context.Context, id clientv3.LeaseID) error {
 	return rpctypes.Error(err)
 }
 
-// host is a loop like the agent's: it renews a held lock, tries to take a free one, and now and then releases it or
+// host is a loop like the agent's: it renews a held lock, tries to take a free one, and sometimes releases it or
 // pauses.
 func host(ctx context.Context, l *lock.Lock, random *rand.Rand, changed func()) {
 	for {

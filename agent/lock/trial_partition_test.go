@@ -12,11 +12,10 @@ import (
 	"github.com/quorumd/quorumd/contrib/testbed"
 )
 
-// partition is a way for a network to fail. It returns once nothing reaches etcd any more, and may fail in other ways
-// until the context ends.
+// partition makes a network fail. It returns when no request reaches etcd any longer.
 type partition func(ctx context.Context, proxy *testbed.Proxy) error
 
-// partitions are tried in turn.
+// partitions returns the partitions that the trials use in turn.
 func partitions() []partition {
 	return []partition{cutOff, answersLostFirst, answersLate, connectionsReset}
 }
@@ -26,7 +25,7 @@ func cutOff(_ context.Context, proxy *testbed.Proxy) error {
 	return nil
 }
 
-// answersLostFirst keeps renewing at the server for a while.
+// answersLostFirst first holds back only answers, so that renewals still reach etcd for a while.
 func answersLostFirst(ctx context.Context, proxy *testbed.Proxy) error {
 	proxy.Set(testbed.Faults{HoldResponses: true})
 	err := wait(ctx, randomly(0, trialTTL))

@@ -28,8 +28,8 @@ type child struct {
 	ended   chan error
 }
 
-// startHolder starts a child and waits until it has the lock. The child dies with this process, even while stopped: the
-// kernel ties it to the thread that started it, and that thread is kept.
+// startHolder starts a child and waits until it has the lock. The kernel kills the child when the thread that started
+// it ends, even while the child is stopped. So that thread is kept until this process ends.
 func startHolder(ctx context.Context, r rule, endpoint, name string, callTimeout time.Duration) (*child, error) {
 	command := exec.CommandContext(ctx, "/proc/self/exe", asHolder, string(r), endpoint, name, callTimeout.String())
 	command.Stderr = os.Stderr
@@ -120,7 +120,8 @@ func (c *child) stop(ctx context.Context) error {
 
 func (c *child) resume() error { return c.command.Process.Signal(syscall.SIGCONT) }
 
-// report ends the child, and returns when it last believed that it may act, and how many answers came late.
+// report ends the child, and returns the last time at which its lock was valid, and the number of answers that came
+// late.
 func (c *child) report(ctx context.Context) (last time.Duration, late int, err error) {
 	if err := c.input.Close(); err != nil {
 		return 0, 0, err
@@ -136,13 +137,13 @@ func (c *child) report(ctx context.Context) (last time.Duration, late int, err e
 }
 
 func (c *child) kill() {
-	_ = c.command.Process.Kill() // it may have exited
+	_ = c.command.Process.Kill() // the child may have exited already
 	for range c.lines {
 	}
 	<-c.ended
 }
 
-// pause is a way to pause a holder. It returns once the holder no longer renews.
+// pause pauses a holder, and returns when the holder no longer renews.
 type pause func(ctx context.Context, holder *child, proxy *testbed.Proxy) error
 
 func pauses() []pause { return []pause{standStill, answerWaiting, backAtTheEnd} }
@@ -158,14 +159,14 @@ func answerWaiting(ctx context.Context, holder *child, proxy *testbed.Proxy) err
 	soon, cancel := context.WithTimeout(ctx, trialTTL)
 	defer cancel()
 	if _, err := holder.until(soon, saysRenewal); err == nil {
-		_ = wait(soon, 20*time.Millisecond) // it travels to etcd and back
-	} // otherwise it has lost the lock already, on a busy machine
+		_ = wait(soon, 20*time.Millisecond) // time for the request and its answer
+	} // on a busy machine, the holder may have lost the lock already
 	err := holder.stop(ctx)
 	proxy.Set(testbed.Faults{})
 	return err
 }
 
-// backAtTheEnd resumes the holder at about the time its lease expires, for as long as a renewal takes.
+// backAtTheEnd resumes the holder at about the time when its lease expires, for the duration of a renewal.
 func backAtTheEnd(ctx context.Context, holder *child, proxy *testbed.Proxy) error {
 	if err := holder.stop(ctx); err != nil {
 		return err

@@ -27,7 +27,7 @@ const (
 	afterwards = 300 * time.Millisecond
 )
 
-// court is the etcd of many concurrent trials, each with a lock of its own.
+// court is the etcd of many concurrent trials, each with its own lock.
 type court struct {
 	address string // of etcd, host:port
 	etcd    *clientv3.Client
@@ -91,7 +91,7 @@ func (c *court) nextLock(ctx context.Context, name string) (time.Duration, error
 	}
 }
 
-// try runs a number of trials, some at a time, and returns their results, worst first.
+// try runs a number of trials, at most atATime concurrently, and returns their results, the worst first.
 func try(t *testing.T, trials, atATime int, run func(ctx context.Context, n int) (outcome, error)) []outcome {
 	t.Helper()
 	var mu sync.Mutex
@@ -154,7 +154,7 @@ func judge(t *testing.T, what string, all []outcome) {
 
 func randomly(from, to time.Duration) time.Duration { return from + rand.N(to-from) }
 
-// network starts a proxy of its own for a trial.
+// network starts a separate proxy for a trial.
 func (c *court) network() (*testbed.Proxy, error) {
 	return testbed.StartProxy("127.0.0.1:0", c.address)
 }

@@ -221,13 +221,13 @@ func TestFailedTakeRevokesItsLease(t *testing.T) {
 	virtual(t, func(t *testing.T, l *lock.Lock, s *slowStore) {
 		s.refuse = true
 		if err := l.Take(t.Context(), 0); !errors.Is(err, lock.ErrTaken) || s.revoked != 1 {
-			t.Errorf("refused: %v, %d leases given back", err, s.revoked)
+			t.Errorf("refused: %v, %d leases revoked", err, s.revoked)
 		}
 		s.txn = time.Hour
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
 		if err := l.Take(ctx, 0); !errors.Is(err, context.DeadlineExceeded) || s.revoked != 2 {
-			t.Errorf("unanswered: %v, %d leases given back", err, s.revoked)
+			t.Errorf("unanswered: %v, %d leases revoked", err, s.revoked)
 		}
 		expectValid(t, l, 0)
 	})

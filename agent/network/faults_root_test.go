@@ -24,11 +24,11 @@ import (
 const (
 	insideVariable = "QUORUMD_NETWORK_INSIDE" // set in the process with its own network namespace
 	far            = "10.99.0.2"
-	probeEvery     = time.Second // a tenth of Every: states also change in a tenth of the usual time
+	probeEvery     = time.Second // a tenth of Every, so states also change in a tenth of the usual time
 )
 
-// The test runs itself again in a new network namespace. A veth pair connects it with a real etcd in another namespace,
-// and nftables drops packets between them.
+// The test runs itself again in a new network namespace. A veth pair connects it with a real etcd in a second
+// namespace, and nftables drops packets between them.
 func TestFaultsOfARealNetworkAreDistinguished(t *testing.T) {
 	if os.Getenv(insideVariable) == "" {
 		c := exec.Command("/proc/self/exe", "-test.run=^"+t.Name()+"$", "-test.v", "-test.count=1")
@@ -143,7 +143,7 @@ func (w wire) run(command string) {
 	}
 }
 
-// drop drops matching packets at this end until heal is called; without a hook, it stops etcd instead.
+// drop drops matching packets at this end until heal is called. If hook is empty, it pauses etcd instead.
 func (w wire) drop(hook, match string) (heal func()) {
 	w.t.Helper()
 	if hook == "" {

@@ -65,7 +65,7 @@ func TestRecoveringPortThatRefusesTheCertificateIsProbedOften(t *testing.T) {
 	}
 }
 
-// etcd starts a member; if secured, it also returns the CA of its certificates.
+// etcd starts a member. If secured is true, the member uses TLS, and etcd also returns the CA of its certificates.
 func etcd(t *testing.T, secured bool) (m *testbed.Member, ca *testbed.CA) {
 	t.Helper()
 	o := testbed.ClusterOptions{Extra: []string{"--unsafe-no-fsync"}}
@@ -143,7 +143,7 @@ func TestEtcdThatRefusesTheCertificateIsReachedAndProbedRarely(t *testing.T) {
 	}
 }
 
-// listen returns a port of this test on which answer serves.
+// listen returns the address of a listener whose connections answer serves.
 func listen(t *testing.T, answer func(net.Conn)) string {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")

@@ -27,7 +27,7 @@ const (
 // portProbe holds the results for one port. The prober's lock protects it.
 type portProbe struct {
 	published    Port
-	connectTimes []time.Duration // the times of the last connections
+	connectTimes []time.Duration // the last times to connect
 	successes    int             // answers in a row
 	failures     int             // probes in a row without an answer
 

@@ -16,19 +16,20 @@ import (
 )
 
 const (
-	// Every is how often a host probes a member.
+	// Every is the interval at which a host probes a member.
 	Every = 10 * time.Second
-	// largeEvery is how often a request is larger than a packet.
+	// largeEvery is the interval between two requests that are larger than a packet.
 	largeEvery = time.Minute
-	// certRefusedEvery is how often to probe a port that refuses this host's certificate, for example a peer port with
-	// a separate CA: etcd logs every attempt.
+	// certRefusedEvery is the minimum interval for a port that refuses this host's certificate, for example a peer port
+	// with a separate CA, because etcd logs every attempt.
 	certRefusedEvery = time.Minute
-	// perHost, multiplied by the number of hosts in the fleet, is the minimum interval between probes of a spare that
-	// is not next in the join queue: all such spares together probe a member at most ten times per second.
+	// perHost, multiplied by the number of hosts in the fleet, is the minimum interval between probes by a resting
+	// host: a spare far back in the join queue. All resting hosts together probe a member at most ten times per second.
 	perHost = 100 * time.Millisecond
 )
 
-// Pace returns the interval at which a host should probe. A host that may have to act always probes at [Every].
+// Pace returns the interval at which a host should probe. rests means that the host is a spare far back in the join
+// queue. Every other host may have to act, and probes at [Every].
 func Pace(rests bool, hosts int) time.Duration {
 	if !rests {
 		return Every
@@ -43,7 +44,7 @@ type Options struct {
 	Now func() time.Duration
 }
 
-// Prober probes the members. Make it with [New] and run it once; the other methods never block.
+// Prober probes the members. Create it with [New] and call [Prober.Run] once. The other methods never block.
 type Prober struct {
 	opt      Options
 	requests requester
@@ -82,7 +83,7 @@ func (p *Prober) Watch(members []Member, every time.Duration) {
 		i := slices.IndexFunc(p.members, func(old *member) bool { return old.Member == m })
 		if i < 0 {
 			added := &member{Member: m}
-			for i := range added.ports { // all hosts see a new member at the same time, and must not probe it together
+			for i := range added.ports { // spread the probes, because all hosts observe a new member at the same time
 				added.ports[i].due = p.opt.Now() + rand.N(every)
 			}
 			next = append(next, added)
@@ -128,7 +129,7 @@ func (m *member) reading(oldest time.Duration) Reading {
 	return s
 }
 
-// ProbeNow probes at once each of a member's ports that was last probed before since.
+// ProbeNow immediately probes each of a member's ports that was last probed before since.
 func (p *Prober) ProbeNow(id uint64, since time.Duration) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -200,7 +201,7 @@ func (p *Prober) begin(ctx context.Context, running *sync.WaitGroup) time.Durati
 func (p *Prober) wait(w *portProbe) time.Duration {
 	every := p.every
 	switch {
-	// Probe rarely only while the state is steady: a change of the published state must not be delayed.
+	// Probe rarely only while the state is steady, because a change of the published state must not be delayed.
 	case w.certRefused && w.published.State == record.PortAnswers && w.failures == 0:
 		every = max(every, certRefusedEvery)
 	case w.missed > 0 && w.missed < lostAfter:
@@ -210,7 +211,8 @@ func (p *Prober) wait(w *portProbe) time.Duration {
 }
 
 // probe probes one port of a member and records the result. If the port accepts no connection, it schedules the next
-// probe earlier, also on the other port if that is probed rarely: a member is lost only if both ports fail.
+// probe earlier. If the other port refuses the certificate and so is probed rarely, it probes that port now, because a
+// member is lost only if both ports fail.
 func (p *Prober) probe(ctx context.Context, w, other *portProbe, at target, large bool, began time.Duration) {
 	found := p.requests.probe(ctx, at, large)
 	p.mu.Lock()

@@ -94,7 +94,7 @@ func (l requester) send(ctx context.Context, at target, request exchange) result
 	began := time.Now()
 	dialer := net.Dialer{
 		Timeout: connectBound, FallbackDelay: -1,
-		Control: func(string, string, syscall.RawConn) error { began = time.Now(); return nil }, // the name is resolved
+		Control: func(string, string, syscall.RawConn) error { began = time.Now(); return nil }, // after DNS
 	}
 	conn, err := dialer.DialContext(ctx, "tcp", at.address)
 	took := time.Since(began)
@@ -149,7 +149,8 @@ func isTimeout(err error) bool {
 		errors.Is(err, syscall.ETIMEDOUT) || errors.Is(err, syscall.EHOSTUNREACH)
 }
 
-// peerUnreachable reports whether the peer or the network, and certainly not this host, caused a connection to fail.
+// peerUnreachable reports whether a connection failed because of the peer or the network. It returns false if this host
+// may be the cause.
 func peerUnreachable(err error) bool {
 	_, unnamed := errors.AsType[*net.DNSError](err)
 	return !unnamed && (isTimeout(err) || errors.Is(err, syscall.ENETUNREACH) || errors.Is(err, syscall.ECONNRESET))
@@ -191,7 +192,8 @@ func (l requester) version(at target, large bool) exchange {
 		}
 		_, err := request(ctx, secured)
 		// With TLS 1.3 the server checks the certificate after the client's handshake is complete. It sends an alert
-		// and closes the connection, but data sent in the meantime resets the connection and may destroy the alert.
+		// and closes the connection, but data that the client sends in the meantime can reset the connection and so
+		// discard the alert.
 		return err != nil && !isTimeout(err), err
 	}
 }

@@ -1,12 +1,12 @@
 // Copyright The quorumd Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package nextetcd checks whether another etcd binary, to which this host is to be upgraded, accepts the settings of
-// the running one. It asks the binary itself, because no list of flags is complete: etcd's help omits some that it
-// accepts. The package promises:
+// Package nextetcd checks whether the etcd binary of a planned upgrade accepts the settings of the running etcd. It
+// runs the binary to find out, because no list of flags is complete: etcd's help omits some flags. The package
+// promises:
 //
-//   - The binary only prints: it is run with --version, without a variable, and with a value that no flag accepts. It
-//     starts no server and opens no data.
+//   - The binary only prints. It runs with --version and an empty environment, and each flag gets a value that no flag
+//     accepts. It starts no server and opens no data.
 //   - The number of settings, the output and the time are bounded. A binary that does not answer like etcd is an error.
 package nextetcd
 
@@ -41,9 +41,9 @@ const badValue = "@@bad"
 // prefix begins the names of flags for experimental features. Later versions of etcd remove these flags.
 const prefix = "experimental-"
 
-// Check asks the binary at path for its version, and whether it knows these settings. child is the command line of a
-// child process that executes the binary, because the binary's disk may hang. Check may return long after the context
-// has ended.
+// Check determines the version of the binary at path, and which of these settings it does not accept. child is the
+// command line of a child process that executes the binary, because the binary's disk may hang. Check may return long
+// after the context has ended.
 func Check(ctx context.Context, child []string, path string, names etcdflags.Names) (Result, error) {
 	if n := len(names.Flags) + len(names.Variables) + len(names.Keys) + len(names.Gates); n > maxNames {
 		return Result{}, fmt.Errorf("cannot check %s: etcd has %d settings, and at most %d can be checked", path, n,
@@ -59,7 +59,7 @@ func Check(ctx context.Context, child []string, path string, names etcdflags.Nam
 		return Result{}, fmt.Errorf("the output of %s --version is not etcd's", path)
 	}
 	for _, s := range settings(names) {
-		known, err := b.knows(ctx, s.flag)
+		known, err := b.hasFlag(ctx, s.flag)
 		if err != nil {
 			return Result{}, err
 		}
@@ -88,7 +88,7 @@ func Check(ctx context.Context, child []string, path string, names etcdflags.Nam
 // setting.
 type setting struct {
 	flag, text string
-	// converts the name of a flag to this setting's form: flag, variable or configuration key
+	// name converts the name of a flag to the form of this setting: flag, variable or configuration key.
 	name func(flag string) string
 }
 
@@ -145,7 +145,7 @@ func (b binary) remedy(ctx context.Context, s setting) (string, error) {
 	if gate := gates()[plain]; gate != "" {
 		return "add " + gate + "=<its value> to " + s.name("feature-gates"), nil
 	}
-	known, err := b.knows(ctx, plain)
+	known, err := b.hasFlag(ctx, plain)
 	switch {
 	case err != nil:
 		return "", err
@@ -155,8 +155,8 @@ func (b binary) remedy(ctx context.Context, s setting) (string, error) {
 	return "remove it", nil
 }
 
-// knows reports whether the binary knows a flag.
-func (b binary) knows(ctx context.Context, flag string) (bool, error) {
+// hasFlag reports whether the binary has a flag.
+func (b binary) hasFlag(ctx context.Context, flag string) (bool, error) {
 	if !isName(flag) {
 		return false, nil
 	}
@@ -167,11 +167,11 @@ func (b binary) knows(ctx context.Context, flag string) (bool, error) {
 	return !strings.Contains(string(out), notKnown), nil
 }
 
-// notAccepted is what a binary prints about a feature gate that it does not know, or whose value is fixed.
+// notAccepted is part of the error that etcd prints for a feature gate that is unknown or has a fixed value.
 const notAccepted = "for flag -feature-gates"
 
 // acceptsGate reports whether the binary accepts a feature gate with its value, such as InitialCorruptCheck=true. A
-// binary without feature gates is reported for the flag.
+// binary without feature gates counts as accepting it, because the flag feature-gates is already reported.
 func (b binary) acceptsGate(ctx context.Context, gate string) (bool, error) {
 	name, value, _ := strings.Cut(gate, "=")
 	if !isBool(value) || !isName(strings.ToLower(name)) {
@@ -189,7 +189,7 @@ func isBool(s string) bool {
 	return err == nil
 }
 
-// isName reports whether a string may be the name of a flag.
+// isName reports whether a string can be the name of a flag.
 func isName(s string) bool {
 	const letters = "abcdefghijklmnopqrstuvwxyz0123456789-"
 	return s != "" && len(s) <= 128 && s[0] != '-' && strings.Trim(s, letters) == ""

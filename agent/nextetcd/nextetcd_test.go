@@ -36,7 +36,7 @@ func child(t *testing.T) []string {
 	return []string{self, childVariable}
 }
 
-// fake writes a program that answers like an etcd that knows these flags.
+// fake writes a program that answers like an etcd with these flags.
 func fake(t *testing.T, flags ...string) string {
 	t.Helper()
 	script := "#!/bin/sh\ncase \"$1\" in\n"

@@ -28,13 +28,13 @@ func TestAHostBelongsToTheConfiguredNotedOrServedCluster(t *testing.T) {
 		listed uint64
 		want   uint64
 	}{
-		"nothing known":              {"", 0, active, nil, 0, 0},
-		"noted":                      {"", 5, active, of(6), 6, 5},
-		"set":                        {"7", 5, active, of(6), 6, 7},
-		"its etcd serves a cluster":  {"", 0, active, of(6), 6, 6},
-		"another one answered":       {"", 0, active, of(6), 8, 0},
-		"none answered":              {"", 0, active, of(6), 0, 0},
-		"data of one, etcd inactive": {"", 0, systemd.Status{LoadState: "loaded"}, of(6), 6, 0},
+		"nothing known": {"", 0, active, nil, 0, 0},
+		"recorded":      {"", 5, active, of(6), 6, 5},
+		"configured":    {"7", 5, active, of(6), 6, 7},
+		"the local etcd serves the listed cluster": {"", 0, active, of(6), 6, 6},
+		"a different cluster was listed":           {"", 0, active, of(6), 8, 0},
+		"no cluster was listed":                    {"", 0, active, of(6), 0, 0},
+		"etcd is inactive":                         {"", 0, systemd.Status{LoadState: "loaded"}, of(6), 6, 0},
 	} {
 		o := &Observer{before: c.before, opt: Options{Config: config.Config{Cluster: config.Cluster{ID: c.set}}}}
 		o.home.ClusterID = c.listed

@@ -80,7 +80,7 @@ func TestMemberWithASlowHeartbeatIsConnectedBetweenHeartbeats(t *testing.T) {
 	}
 }
 
-func TestAgentWithALongIntervalKnowsTheConnectionsOfTheRoundBefore(t *testing.T) {
+func TestAgentWithALongIntervalUsesTheConnectionsOfThePreviousRound(t *testing.T) {
 	t.Parallel()
 	const interval = 20 * time.Second
 	var p peers
@@ -95,7 +95,7 @@ func TestAgentWithALongIntervalKnowsTheConnectionsOfTheRoundBefore(t *testing.T)
 	}
 }
 
-func TestReachabilityCountsFromWhenItWasFirstObservedAndRestartsWhenItChanges(t *testing.T) {
+func TestReachabilityLastsSinceItWasFirstObservedAndRestartsWhenItChanges(t *testing.T) {
 	t.Parallel()
 	b := NewBuilder(hostConfig(), "boot-1", "i", false)
 	on := time.Date(2026, 11, 23, 2, 0, 0, 0, time.UTC)
@@ -115,7 +115,7 @@ func TestReachabilityCountsFromWhenItWasFirstObservedAndRestartsWhenItChanges(t 
 		t.Errorf("%+v", s)
 	}
 	again := lost
-	again.LostSince = on.Add(5 * time.Second) // it was reachable in between, but no round observed that
+	again.LostSince = on.Add(5 * time.Second) // the member was reachable in between, but no round observed that
 	if s := says(3, 12*time.Second, "a", again); !s.Lost() || s.For != 0 {
 		t.Errorf("lost again: %+v", s)
 	}
@@ -140,7 +140,7 @@ func TestReachabilityCountsFromWhenItWasFirstObservedAndRestartsWhenItChanges(t 
 	}
 }
 
-func TestAgentIsGoneSinceItsRecordIsPlusThePresenceTTL(t *testing.T) {
+func TestAgentIsGoneSinceItsRecordIsPlusItsTTL(t *testing.T) {
 	t.Parallel()
 	c := hostConfig()
 	c.Timing.HostRecordTTL = time.Minute
@@ -185,12 +185,12 @@ func TestAgentIsPresentByPeerURLMemberIDOrName(t *testing.T) {
 		host record.Host
 		gone bool
 	}{
-		"by the first URL":       {record.Host{PeerURL: "http://p3"}, false},
-		"by another URL":         {record.Host{PeerURL: "http://10.0.0.3:2380"}, false},
-		"by the member's ID":     {record.Host{PeerURL: "http://P3/", MemberID: 3}, false},
-		"by its name":            {record.Host{PeerURL: "http://P3/", Name: "n3"}, false},
-		"another host":           {record.Host{PeerURL: "http://p9", Name: "n9", MemberID: 9}, true},
-		"neither has a name yet": {record.Host{PeerURL: "http://p9"}, true},
+		"by the first URL":   {record.Host{PeerURL: "http://p3"}, false},
+		"by another URL":     {record.Host{PeerURL: "http://10.0.0.3:2380"}, false},
+		"by the member's ID": {record.Host{PeerURL: "http://P3/", MemberID: 3}, false},
+		"by its name":        {record.Host{PeerURL: "http://P3/", Name: "n3"}, false},
+		"another host":       {record.Host{PeerURL: "http://p9", Name: "n9", MemberID: 9}, true},
+		"neither the host nor the member has a name": {record.Host{PeerURL: "http://p9"}, true},
 	} {
 		b := NewBuilder(hostConfig(), "boot-1", "i", false)
 		b.config.Timing.HostRecordTTL = time.Minute

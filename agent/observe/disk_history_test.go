@@ -34,7 +34,7 @@ func learning(t *testing.T, dir string) *judge {
 	return j
 }
 
-// learned returns a history of that many measured minutes.
+// learned returns a history with the given number of measured minutes.
 func learned(minutes int) health.History {
 	var h health.History
 	for i := range minutes {
@@ -43,7 +43,7 @@ func learned(minutes int) health.History {
 	return h
 }
 
-// minutesOf returns how many minutes a new judge in a directory finds.
+// minutesOf returns how many measured minutes a new judge loads from a directory.
 func minutesOf(t *testing.T, dir string) int {
 	t.Helper()
 	data, err := learning(t, dir).health.History()

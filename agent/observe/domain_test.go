@@ -30,12 +30,20 @@ func TestDomainIsReportedByTheHostOrNotedWhileItIsSilent(t *testing.T) {
 		hosts []record.Host
 		want  []string
 	}{
-		"two report, one silent":          {reported(map[string]string{"1": "a", "2": "b"}), []string{"a", "b", "c"}},
-		"one left its domain":             {reported(map[string]string{"1": "", "2": "b"}), []string{"", "b", "c"}},
-		"all silent":                      {nil, []string{"old", "", "c"}},
-		"two report for one, differently": {also(reported(map[string]string{"1": "a"}), "b"), []string{"", "", "c"}},
-		"two report for one, the same":    {also(reported(map[string]string{"1": "a"}), "a"), []string{"a", "", "c"}},
-		"two of three agree": {
+		"two hosts report, one is silent": {
+			reported(map[string]string{"1": "a", "2": "b"}), []string{"a", "b", "c"},
+		},
+		"a host reports no domain any more": {
+			reported(map[string]string{"1": "", "2": "b"}), []string{"", "b", "c"},
+		},
+		"all hosts are silent": {nil, []string{"old", "", "c"}},
+		"two hosts contradict each other about a member": {
+			also(reported(map[string]string{"1": "a"}), "b"), []string{"", "", "c"},
+		},
+		"two hosts agree about a member": {
+			also(reported(map[string]string{"1": "a"}), "a"), []string{"a", "", "c"},
+		},
+		"two of three hosts agree about a member": {
 			also(also(reported(map[string]string{"1": "a"}), "b"), "a"), []string{"", "", "c"},
 		},
 	} {

@@ -14,7 +14,7 @@ import (
 	"github.com/quorumd/quorumd/health"
 )
 
-func TestCleanStretchBeginsOnceAnEjectedHostHasReadItsEjection(t *testing.T) {
+func TestHealthyPeriodBeginsOnceAnEjectedHostHasReadItsEjection(t *testing.T) {
 	t.Parallel()
 	c := hostConfig()
 	c.Etcd.PeerURL, c.Timing.Interval = "http://p4", 2*time.Second
@@ -43,7 +43,7 @@ func TestCleanStretchBeginsOnceAnEjectedHostHasReadItsEjection(t *testing.T) {
 			"the stretch continues", 3 * time.Minute, &once, health.OK, false,
 			policy.Ejections{Times: 1, Ago: time.Hour, HealthyFor: 2 * time.Minute},
 		},
-		{"its disk is slow", 4 * time.Minute, &once, health.Slow, false, policy.Ejections{Times: 1, Ago: time.Hour}},
+		{"the disk is slow", 4 * time.Minute, &once, health.Slow, false, policy.Ejections{Times: 1, Ago: time.Hour}},
 		{"healthy again", 5 * time.Minute, &once, health.OK, false, policy.Ejections{Times: 1, Ago: time.Hour}},
 		{"cut off", 5*time.Minute + time.Second, nil, health.OK, true, policy.Ejections{}},
 		{"for long", 8*time.Minute + 30*time.Second, nil, health.OK, true, policy.Ejections{}},
@@ -75,7 +75,7 @@ func TestCleanStretchBeginsOnceAnEjectedHostHasReadItsEjection(t *testing.T) {
 	}
 }
 
-func TestCleanStretchContinuesAcrossARestartOfTheAgent(t *testing.T) {
+func TestHealthyPeriodContinuesAcrossARestartOfTheAgent(t *testing.T) {
 	t.Parallel()
 	c := hostConfig()
 	c.Etcd.PeerURL, c.Timing.Interval = "http://p4", 2*time.Second

@@ -69,7 +69,7 @@ func TestEnvironmentAfterASnapshotRestoreMakesNoNewCluster(t *testing.T) {
 	}
 }
 
-// Only an environment that this process has written counts, because it knows no other.
+// Only an environment that this process has written counts, because the process cannot read any other.
 func TestEnvironmentIsReadyOnceThisProcessHasWrittenIt(t *testing.T) {
 	t.Parallel()
 	c := hostConfig()

@@ -94,8 +94,8 @@ func (o *Observer) askEtcd(ctx context.Context, r *round.Round, want look) {
 
 // clusterID returns the ID of the cluster that this host belongs to. Until that ID is recorded on this host, it uses
 // the cluster ID in the data directory, but only if the local etcd runs and the cluster whose members were last listed
-// has the same ID. The reason: an etcd that the distribution started may run here with the data of an unrelated
-// cluster.
+// has the same ID. Otherwise an etcd that the distribution started, with the data of an unrelated cluster, could
+// mislead this host.
 func (o *Observer) clusterID(r *round.Round) uint64 {
 	id := belongs(o.opt.Config, r)
 	if id == 0 && o.before != nil && o.before.Data.OK && stateOfUnit(r) == policy.UnitActive &&

@@ -57,7 +57,7 @@ func (o *Observer) lookAtSpool(ctx context.Context, r *round.Round) {
 // etcd binary to read its version.
 const calmShare = 12
 
-// calm reports whether this host has no pending request and the cluster has no operation in flight.
+// calm reports whether this host has no pending request or recovery plan, and the cluster has no operation in flight.
 func calm(r *round.Round) bool {
 	return r.Request == nil && r.Op == nil && r.Bootstrap == nil && r.Removal == nil && r.Transfer == nil &&
 		r.Recovery == nil
@@ -68,9 +68,8 @@ func (o *Observer) serves(r *round.Round) bool {
 	return stateOfUnit(r) == policy.UnitActive && o.before != nil && stateOfData(o.before.Data) == policy.DataMember
 }
 
-// askVersion reads the version of the local etcd: from the running member, otherwise from the binary. It reads nothing
-// while an operator's command runs, because the command may replace the binary, and reads again once the command has
-// ended.
+// askVersion reads the version of the local etcd binary in the background. It reads nothing while an operator's command
+// runs, because the command may replace the binary. It reads again when the command has ended.
 func (o *Observer) askVersion(ctx context.Context, r *round.Round) {
 	every := binaryEvery * o.opt.Config.Timing.Interval
 	if o.before != nil && stateOfUnit(o.before) == policy.UnitActive && stateOfUnit(r) != policy.UnitActive {
@@ -111,7 +110,7 @@ func (o *Observer) askMaxLearners(ctx context.Context, r *round.Round) {
 		}
 		found.limit, err = o.opt.MaxLearners(pid)
 		if err != nil && nextErr == nil && found.next.Limit > 0 {
-			err = nil // one of the two is known; the other is 0
+			err = nil // the limit of the running process is unknown (0), and the limit after a restart is known
 		}
 		return found, err
 	})
@@ -120,8 +119,8 @@ func (o *Observer) askMaxLearners(ctx context.Context, r *round.Round) {
 	}
 }
 
-// nextEvery is the interval between two checks of etcd.nextBinary. A check runs the binary once for each of etcd's
-// settings. nextTimeout bounds one check.
+// nextEvery is the interval between two checks of etcd.nextBinary. A check runs the binary several times, once per
+// setting of etcd. nextTimeout bounds one check.
 const (
 	nextEvery   = 5 * time.Minute
 	nextTimeout = time.Minute

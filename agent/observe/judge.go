@@ -172,7 +172,7 @@ func (j *judge) reading(from disk.Reading) health.DiskReading {
 	}
 	for _, s := range from.Samples {
 		if s.Errno != 0 {
-			continue // reading.Failure reports the error
+			continue // from.Failure reports the error
 		}
 		lane := health.LaneDirect
 		if s.Lane == disk.LaneWAL {
@@ -203,7 +203,7 @@ func (j *judge) lastCompletion(from disk.Reading, now time.Duration) time.Durati
 	if err != nil {
 		return 0
 	}
-	done := p.Flushes // not writes: a drive whose flush hangs may still accept writes into its cache
+	done := p.Flushes // not writes, because a drive with a hanging flush may still accept writes into its cache
 	if done != j.completed && from.InFlight != disk.OpNone {
 		j.progress = now
 	}
@@ -211,7 +211,7 @@ func (j *judge) lastCompletion(from disk.Reading, now time.Duration) time.Durati
 	return j.progress
 }
 
-// save writes the health state to disk when it has changed, and periodically.
+// save writes the health state to a file if force is set, when the state has changed, and periodically.
 func (j *judge) save(force bool) {
 	now := j.now()
 	if !force && !j.unsaved && now-j.saved < saveEvery {

@@ -34,7 +34,7 @@ func TestDatabaseSizeIsComparedWithTheSmallestOtherVoter(t *testing.T) {
 	r.Membership = cluster.Membership{Members: members}
 	r.Statuses = map[uint64]cluster.Status{
 		1: status(1, 900), 2: status(2, 400), 3: status(3, 300), 4: {Err: errors.New("no answer in time")},
-		5: status(5, 10), 6: status(7, 20), // another member answers for it
+		5: status(5, 10), 6: status(7, 20), // a different member answers at member 6's URL
 	}
 	own := r.Statuses[1]
 	own.Errors = []string{"alarm:NOSPACE"}
@@ -85,7 +85,7 @@ func TestOnlyAHostWithAMemberChecksTheCertificatesOfMembers(t *testing.T) {
 	}
 }
 
-func TestEtcdIsAskedEverySecondWhileAMemberFallsSilentThenLessOften(t *testing.T) {
+func TestMetricsAreReadEverySecondAfterAMemberFallsSilentThenLessOften(t *testing.T) {
 	t.Parallel()
 	missed := network.Reading{Member: 3, Missed: true, MissedAt: time.Hour}
 	for name, c := range map[string]struct {
@@ -93,9 +93,11 @@ func TestEtcdIsAskedEverySecondWhileAMemberFallsSilentThenLessOften(t *testing.T
 		at   time.Duration
 		want time.Duration
 	}{
-		"all accept connections":            {network.Reading{Member: 3}, time.Hour, metricsEvery},
-		"one accepts none":                  {missed, time.Hour + 10*time.Second, askedEvery},
-		"one has accepted none for a while": {missed, time.Hour + missedKnown + time.Second, silentEvery},
+		"all members accept connections":  {network.Reading{Member: 3}, time.Hour, metricsEvery},
+		"a member accepts no connections": {missed, time.Hour + 10*time.Second, askedEvery},
+		"a member has accepted no connections for a while": {
+			missed, time.Hour + missedKnown + time.Second, silentEvery,
+		},
 	} {
 		r := &round.Round{At: c.at, Probes: []network.Reading{c.seen}}
 		seen := health.EtcdReading{HasLeader: known(1)}

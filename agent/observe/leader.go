@@ -31,10 +31,10 @@ func (o *Observer) askLed(ctx context.Context, r *round.Round) {
 		return
 	}
 	ask, cancel := context.WithTimeout(ctx, c.Timing.CallTimeout)
-	said := o.opt.Etcd.Answers(ask, list.Members)
+	answers := o.opt.Etcd.Answers(ask, list.Members)
 	cancel()
-	word := said[own.ID]
-	if word.Err != nil || word.MemberID != own.ID || word.Leader != own.ID || word.ClusterID != list.ClusterID {
+	status := answers[own.ID]
+	if status.Err != nil || status.MemberID != own.ID || status.Leader != own.ID || status.ClusterID != list.ClusterID {
 		return
 	}
 	ctx, cancel = context.WithTimeout(ctx, c.Timing.CallTimeout)
@@ -46,7 +46,7 @@ func (o *Observer) askLed(ctx context.Context, r *round.Round) {
 	}
 	led := *r
 	led.ClusterState = round.ClusterState{
-		EtcdAt: r.At, Reachable: true, Listed: true, By: own.ID, Membership: list, Statuses: said, StatusesAt: r.At,
+		EtcdAt: r.At, Reachable: true, Listed: true, By: own.ID, Membership: list, Statuses: answers, StatusesAt: r.At,
 	}
 	o.parseRecords(&led, found, look{hosts: true})
 	r.Led = &led.ClusterState
@@ -73,8 +73,8 @@ func (o *Observer) spans(want look) (spans []cluster.Span) {
 	return spans
 }
 
-// listPatience returns the time limit for reading the member list, in call timeouts. Every member reads it through the
-// leader: if this host's member leads and is too slow, no other member returns the list sooner.
+// listPatience returns the time limit for reading the member list, in call timeouts. Every member reads the list
+// through the leader. If this host's member leads and is too slow, no other member returns the list sooner.
 func listPatience(r *round.Round) int {
 	if r.Led != nil {
 		return 1

@@ -16,7 +16,7 @@ func TestAPermanentLearnerIsReportedByItsHostOrNotedWhileItIsSilent(t *testing.T
 		return policy.Host{ID: "n1", PeerURL: "http://p1", Learner: learner, MaxLearners: limit}
 	}
 	for name, c := range map[string]struct {
-		learner   bool // the member is one
+		learner   bool // the member is a learner
 		hosts     []policy.Host
 		noted     int
 		permanent bool
@@ -74,14 +74,26 @@ func TestHostsThatDisagreeAboutAMemberLeaveItUnknown(t *testing.T) {
 		limit     int
 		files     policy.PeerTLS
 	}{
-		"they agree":          {[]policy.Host{old, old}, false, 1, policy.PeerTLSReady},
-		"about the learner":   {[]policy.Host{old, host(true, 1, policy.PeerTLSReady)}, true, 1, policy.PeerTLSReady},
-		"in the other order":  {[]policy.Host{host(true, 1, policy.PeerTLSReady), old}, true, 1, policy.PeerTLSReady},
-		"about the limit":     {[]policy.Host{old, host(false, 2, policy.PeerTLSReady)}, false, 0, policy.PeerTLSReady},
-		"about the files":     {[]policy.Host{old, host(false, 1, policy.PeerTLSNone)}, false, 1, ""},
-		"one of three":        {[]policy.Host{old, host(false, 2, policy.PeerTLSNone), old}, false, 0, ""},
-		"one does not know":   {[]policy.Host{host(false, 0, ""), old}, false, 0, ""},
-		"another member's is": {[]policy.Host{old, {PeerURL: "http://p2"}}, false, 1, policy.PeerTLSReady},
+		"the hosts agree": {[]policy.Host{old, old}, false, 1, policy.PeerTLSReady},
+		"they disagree about the role": {
+			[]policy.Host{old, host(true, 1, policy.PeerTLSReady)}, true, 1, policy.PeerTLSReady,
+		},
+		"they disagree about the role, in the other order": {
+			[]policy.Host{host(true, 1, policy.PeerTLSReady), old}, true, 1, policy.PeerTLSReady,
+		},
+		"they disagree about the limit": {
+			[]policy.Host{old, host(false, 2, policy.PeerTLSReady)}, false, 0, policy.PeerTLSReady,
+		},
+		"they disagree about the certificate": {
+			[]policy.Host{old, host(false, 1, policy.PeerTLSNone)}, false, 1, "",
+		},
+		"one of three hosts disagrees": {
+			[]policy.Host{old, host(false, 2, policy.PeerTLSNone), old}, false, 0, "",
+		},
+		"a host reports no limit": {[]policy.Host{host(false, 0, ""), old}, false, 0, ""},
+		"the other report is about a different member": {
+			[]policy.Host{old, {PeerURL: "http://p2"}}, false, 1, policy.PeerTLSReady,
+		},
 	} {
 		v := policy.View{Cluster: policy.Cluster{
 			Members: []policy.Member{{ID: 1, PeerURL: "http://p1", Learner: true}},

@@ -19,8 +19,8 @@ const (
 	renewalsPerTTL = 4
 )
 
-// lookAtRenewals reads from etcd, in the background, how long ago the hosts without a member renewed their records.
-// Without a member, only a missing renewal shows that such a host is gone. A resting host (see pace) reads nothing.
+// lookAtRenewals reads from etcd, in the background, how long ago the hosts without a member renewed their records. For
+// a host without a member, only a missing renewal shows that it is gone. A resting host (see pace) reads nothing.
 func (o *Observer) lookAtRenewals(ctx context.Context, r *round.Round) {
 	if o.opt.SinceRenewal == nil || !o.pace.attends || !r.Reachable {
 		return

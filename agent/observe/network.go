@@ -114,7 +114,7 @@ func networkReading(r *round.Round, self string) health.NetworkReading {
 		add(self, s.Member, pathState(s.Peer.State, s.Client.State), segments(s))
 	}
 	for _, h := range r.Hosts {
-		// Leave out spares: there are many, and the cluster does not depend on their connectivity.
+		// Leave out spares, because there may be many, and the cluster does not depend on their connectivity.
 		if h.Name == self || names[uint64(h.MemberID)] != h.Name {
 			continue
 		}
@@ -126,7 +126,7 @@ func networkReading(r *round.Round, self string) health.NetworkReading {
 	return out
 }
 
-// segments returns how many of the TCP segments sent by probes of a member were retransmitted.
+// segments returns how many of the TCP segments that probes sent to a member were retransmitted.
 func segments(s network.Reading) health.Part {
 	sent := s.Peer.Sent + s.Client.Sent
 	return health.Part{Of: float64(s.Peer.Resent + s.Client.Resent), Among: float64(sent), Known: sent > 0}

@@ -4,8 +4,8 @@
 // Package observe reads the state of etcd, the host, its disks and the operator's programs, each as often as needed,
 // and builds the view from which the policy decides. It promises:
 //
-//   - It changes no file that identifies this host, no record and no lease. It only saves the health state, and sets
-//     the rate of the probe's measurements.
+//   - It changes no file that identifies this host, no record and no lease. It only saves the health state and the
+//     disk's history, and sets the rate of the probe's measurements.
 //   - No read takes longer than its timeout. Anything that may hang runs in the background; while it hangs, its last
 //     value grows old.
 //   - Every read stores its results in the round, where other reads find them. Only the builder makes the view.
@@ -51,19 +51,20 @@ type Sources struct {
 	EtcdVersion func(ctx context.Context) (string, error)
 	// Discovery returns the last result of endpoint discovery.
 	Discovery func() health.DiscoveryReading
-	// Certificates checks the certificates that connections to etcd depend on, in files and at these URLs. It may hang.
+	// Certificates checks the certificates that connections to etcd depend on, in files and at the given URLs. It may
+	// hang.
 	Certificates func(ctx context.Context, urls []string) health.CertificateReading
 	// EtcdSettings returns the settings of the etcd with the given process ID. It may hang.
 	EtcdSettings func(pid int) health.EtcdSettings
-	// MaxLearners returns the number of learners that the etcd with the given process ID allows. It may hang.
+	// MaxLearners returns the maximum number of learners that the etcd with the given process ID allows. It may hang.
 	MaxLearners func(pid int) (int, error)
-	// NextMaxLearners returns the number that this etcd would allow after a restart, and where that is set; 0 if
-	// unknown. It may hang.
+	// NextMaxLearners returns the maximum number of learners that the same etcd would allow after a restart, and where
+	// that is set; 0 if unknown. It may hang.
 	NextMaxLearners func(pid int) (limit int, from string, err error)
 	// NextEtcd checks whether etcd.nextBinary can replace the etcd with the given process ID; nil if no etcd.nextBinary
 	// is configured. It may hang.
 	NextEtcd func(ctx context.Context, pid int) (policy.NextEtcd, error)
-	// PeerFiles returns the files of the peer certificate, its key and the trusted CA with which the etcd with the
+	// PeerFiles returns the paths of the peer certificate, its key and the trusted CA with which the etcd with the
 	// given process ID was started. It may hang.
 	PeerFiles func(pid int) ([3]string, error)
 	// PeerTLS tests the configured peer certificate; nil if none is configured.
@@ -111,7 +112,8 @@ type Options struct {
 	Monotonic func() time.Duration // the probe's clock
 	Wall      func() time.Time
 	Logger    *slog.Logger
-	// Noting is called before a write to this host's disk from outside the loop, in its goroutine. It may be nil.
+	// Noting is called before a write to this host's disk from outside the loop, in the goroutine that writes. It may
+	// be nil.
 	Noting func(what string)
 }
 
@@ -145,7 +147,7 @@ type Observer struct {
 	renewed poll.Poller[map[string]time.Duration]
 	decoded map[int64]record.Host // the host records read last, by modification revision
 	parsed  parsed                // the cluster's other records, as last read
-	rested  time.Duration         // when this host last rested
+	rested  time.Duration         // when this host was last a resting host (see pace)
 	asked   asked
 	// witnesses hold the fsync evidence from the etcds of voters with unhealthy host records, by member ID.
 	witnesses map[uint64]*witness
@@ -246,7 +248,7 @@ func (o *Observer) Done(r *round.Round) {
 	}
 }
 
-// Save writes the health state to disk when it has changed, and periodically.
+// Save writes the health state to a file if force is set, when the state has changed, and periodically.
 func (o *Observer) Save(force bool) { o.judge.save(force) }
 
 // Leave saves what a stopping agent must not lose.

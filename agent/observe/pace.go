@@ -32,7 +32,7 @@ type pace struct {
 	limits   Pace
 	size     int  // number of hosts with a record, as last known; 0 if not known yet
 	draws    int  // number of jitter values drawn
-	begun    bool // the members have been asked once
+	begun    bool // the members have been asked at least once
 	attends  bool
 	queued   bool // some voter's agent maintains the join queue
 	unasked  int  // rounds since the members were asked
@@ -68,9 +68,9 @@ type look struct {
 	count   bool     // count the host records
 }
 
-// due returns what this round reads. hurry is set if something waits for a current cluster state; quiet is the result
-// of the last decision. A resting host does not read all host records before it knows their number: a whole fleet may
-// have been started at once, before any voter's agent maintains the join queue.
+// due returns what this round reads. hurry is set if something waits for a current cluster state, and quiet if nothing
+// was in progress at the last decision. A resting host does not read all host records before their number is known,
+// because a whole fleet may have been started at once, before any voter's agent maintains the join queue.
 func (p *pace) due(now time.Duration, hurry, quiet bool) look {
 	l := look{hosts: p.begun && now >= p.hosts}
 	if l.hosts && p.size == 0 && !p.attends {

@@ -13,7 +13,7 @@ func TestARestingHostReadsRarelyWhileAHostKeepsTheQueue(t *testing.T) {
 	p := pace{interval: 2 * time.Second, host: "h", limits: UsualPace()}
 	p.learn(0, 10000)
 	if p.guide(0, true); p.hosts <= 2000*time.Second {
-		t.Errorf("it reads in %s, as if no host kept the queue", p.hosts) // by chance; the same in every run
+		t.Errorf("it reads in %s, as if no host kept the queue", p.hosts) // a pseudorandom time, the same in every run
 	}
 	if got, want := p.round(), 20000*time.Second; got != want { // all hosts together read 5000 records a second
 		t.Errorf("it reads every %s, want %s", got, want)

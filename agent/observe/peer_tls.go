@@ -15,7 +15,7 @@ import (
 
 const (
 	peerFilesEvery = 5 * time.Second // interval of the file checks while this host's peer URL is to become https
-	// interval of the requests until all members that the operation asks about have answered
+	// interval of the requests until all members in PeersAsked have answered
 	peerRequestsEvery = 2 * time.Second
 	peerRequestBound  = 3 * time.Second // timeout of the request to one member
 )
@@ -35,7 +35,7 @@ type processFiles struct {
 	files config.PeerFiles
 }
 
-// askPeerTLS reads, in the background, with which peer certificate the running etcd was started. A process keeps its
+// askPeerTLS reads, in the background, which peer certificate the running etcd was started with. A process keeps its
 // certificate, so the answer is valid as long as that process runs.
 func (o *Observer) askPeerTLS(ctx context.Context, r *round.Round) {
 	if o.opt.PeerFiles == nil || r.UnitErr != nil || stateOfUnit(r) != policy.UnitActive {
@@ -75,9 +75,8 @@ func (o *Observer) checkPeerFiles(ctx context.Context, r *round.Round) {
 	r.PeerFiles.Problem, _, r.PeerFiles.Checked = o.files.Get(o.opt.Now(), maxAge*peerFilesEvery)
 }
 
-// requestPeers sends requests, in the background, to the members about which the operation in flight asks this host, if
-// their peer URLs are https: an active connection proves nothing, because those members connect to this host's etcd as
-// well.
+// requestPeers sends requests, in the background, to the https peer URLs of the members in PeersAsked. An active
+// connection to them proves nothing, because they connect to this host's etcd as well.
 func (o *Observer) requestPeers(ctx context.Context, r *round.Round) {
 	own, _ := r.OwnMember(r.Membership, o.opt.Config.Etcd.PeerURL)
 	var urls []string

@@ -22,7 +22,7 @@ type peerWrites struct {
 	first map[record.MemberID]firstSeen
 }
 
-// firstSeen is when a measurement was first observed, and in whose record.
+// firstSeen is when a measurement was first observed, and the ID of the host in whose record.
 type firstSeen struct {
 	of, host string
 	at       time.Duration
@@ -58,8 +58,8 @@ func (p *peerWrites) read(r *round.Round, self string, own record.MemberID, now 
 }
 
 // chosen returns the record that counts for a member. If several records name the same member, all but one are forged
-// or outdated. The record that counted before still counts, otherwise the one with the member's name. So an additional
-// record has no effect: it neither adds evidence nor suppresses any.
+// or outdated. The record that counted before still counts, otherwise the one with the member's name. Thus an
+// additional record neither adds evidence nor suppresses any.
 func (p *peerWrites) chosen(of []record.Host, name string) record.Host {
 	best := of[0]
 	for _, h := range of[1:] {
@@ -99,8 +99,8 @@ func (p *peerWrites) aged(now time.Duration) health.PeerWritesReading {
 }
 
 const (
-	// historyEvery is how often the history of the disk is saved, in addition to when the agent stops. What was learned
-	// since then is lost if the host loses power.
+	// historyEvery is the interval at which the history of the disk is saved. It is also saved when the agent stops. If
+	// the host loses power, what was learned since the last save is lost.
 	historyEvery   = 10 * time.Minute
 	historyTimeout = 10 * time.Second
 	// historyStop is how long an agent that stops waits for the disk.

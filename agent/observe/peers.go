@@ -25,8 +25,8 @@ type peers struct {
 const (
 	// connectedLeast and connectedMost limit the result of connectedFor.
 	connectedLeast, connectedMost = 4 * time.Second, 30 * time.Second
-	// peersOldest is the maximum age of an answer. peersIntervals is the same in intervals of the loop, because a round
-	// sees only answers that an earlier round asked for. The larger limit applies.
+	// peersOldest is the maximum age of an answer. peersIntervals is the maximum age in intervals of the loop, because
+	// a round sees only answers that an earlier round requested. The larger limit applies.
 	peersOldest    = 20 * time.Second
 	peersIntervals = 3
 )
@@ -46,16 +46,15 @@ func (p *peers) read(seen health.EtcdReading) {
 		}
 	}
 	for id := range p.lastTraffic {
-		if _, told := seen.Peers[id]; !told {
+		if _, reported := seen.Peers[id]; !reported {
 			delete(p.lastTraffic, id)
 		}
 	}
 	p.at, p.of, p.beat = seen.At, seen.Peers, seen.Settings.Heartbeat()
 }
 
-// connectedFor returns for how long etcd counts as connected to a member after traffic from that member. A serving
-// member sends traffic with every heartbeat, by default ten times a second, while two answers are at least a second
-// apart.
+// connectedFor returns how long etcd counts as connected to a member after traffic from that member. A serving member
+// sends traffic with every heartbeat, by default ten times a second, while two answers are at least a second apart.
 func (p *peers) connectedFor() time.Duration {
 	return min(max(connectedLeast, 2*p.beat+askedEvery), connectedMost)
 }

@@ -56,9 +56,9 @@ func (b *Builder) hooks(r *round.Round, found round.HostState[hooks.Result], whe
 	return view
 }
 
-// launchedNow reports whether this agent started a run so recently that it may not be observable yet: programs run
-// outside the agent, which sees them only once they have begun. After one interval of the loop the agent may start the
-// run again, because the process that runs the programs may have ended before it reported them.
+// launchedNow reports whether this agent started a run so recently that it may not be observable yet. Programs run
+// outside the agent, which observes them only after they have begun. After one interval of the loop the agent may start
+// the run again, because the process that runs the programs may have ended before it reported them.
 func (b *Builder) launchedNow(r *round.Round, run hooks.Run) bool {
 	return r.Did.Launched.Of == run.ID && r.Did.Launched.Age(r.At) < b.config.Timing.Interval
 }

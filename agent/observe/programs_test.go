@@ -50,75 +50,75 @@ func TestAStartedCommandCountsAsRunningUntilItsEndIsKnown(t *testing.T) {
 		want     policy.HookState
 		says     string
 	}{
-		"it was not started": {
+		"not started": {
 			hoststate.Request{},
 			"boot-1", minute,
 			fakePrograms{result: nothing},
 			policy.HooksDue, "",
 		},
-		"it is missing": {
+		"the program is missing": {
 			hoststate.Request{},
 			"boot-1", minute,
 			fakePrograms{result: hooks.Result{State: hooks.Failed, Hook: "upgrade", Text: "there is none"}},
 			policy.HooksFailed,
 			"upgrade: there is none",
 		},
-		"it was not started, state unreadable": {
+		"not started, state unreadable": {
 			hoststate.Request{},
 			"boot-1", minute,
 			fakePrograms{err: errors.New("denied")},
 			policy.HooksDue, "denied",
 		},
-		"it was started and has reported nothing": {
+		"started, nothing reported yet": {
 			started, "boot-1", minute + hooks.BeginWithin,
 			fakePrograms{result: nothing},
 			policy.HooksStarting, "upgrade",
 		},
-		"its time to begin is over": {
+		"started, and the time limit for a report is over": {
 			started, "boot-1", minute + hooks.BeginWithin + 1,
 			fakePrograms{result: nothing},
 			policy.HooksFailed, "has not started",
 		},
-		"it runs": {
+		"running": {
 			started, "boot-1", 9 * minute,
 			fakePrograms{result: hooks.Result{State: hooks.Running, Hook: "upgrade"}},
 			policy.HooksRunning, "upgrade runs",
 		},
-		"it was started, state unreadable": {
+		"started, state unreadable": {
 			started, "boot-1", 9 * minute,
 			fakePrograms{err: errors.New("denied")},
 			policy.HooksRunning, "denied",
 		},
-		"its time is over, including the kill": {
+		"started, and the time limit including the kill is over": {
 			started, "boot-1",
 			31*minute + hooks.BeginWithin + hooks.EndWithin + 1,
 			fakePrograms{err: errors.New("denied")},
 			policy.HooksFailed,
 			"denied",
 		},
-		"it is done": {
+		"done": {
 			started, "boot-1", 9 * minute,
 			fakePrograms{result: hooks.Result{State: hooks.Done}},
 			policy.HooksDone, "",
 		},
-		"the machine has rebooted": {
+		"started before a reboot": {
 			started, "boot-2", minute,
 			fakePrograms{result: nothing},
 			policy.HooksFailed, "the machine rebooted",
 		},
-		"the machine has rebooted, and a file remained": {
+		"started before a reboot, and a report remained": {
 			started, "boot-2", minute,
 			fakePrograms{result: hooks.Result{State: hooks.Done}},
 			policy.HooksFailed, "is not run again",
 		},
-		"its end was noted before the reboot": {
+		"success recorded before a reboot": {
 			hoststate.Request{Request: policy.Request{Ran: policy.HooksDone}, RanIn: "boot-1"},
 			"boot-2",
 			minute,
 			fakePrograms{result: nothing},
 			policy.HooksDone, "",
 		},
-		"its failure was noted": {
+		"failure recorded": {
 			hoststate.Request{
 				Request: policy.Request{Ran: policy.HooksFailed},
 				RanText: "upgrade: exit status 7", RanIn: "boot-1",

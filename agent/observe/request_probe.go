@@ -15,7 +15,7 @@ import (
 	"github.com/quorumd/quorumd/health"
 )
 
-// Intervals of the requests to the local member. After one without an answer, the next one follows at once.
+// Intervals of the requests to the local member. After an unanswered request, the next one follows immediately.
 const (
 	requestsLeading   = 10 * time.Second
 	requestsFollowing = 30 * time.Second
@@ -24,8 +24,8 @@ const (
 	// requestLate is how much later than its timeout a request may end. If it ends even later, the agent was paused,
 	// and the answer may have arrived in the meantime.
 	requestLate = time.Second
-	// requestsProven is for how long an etcd must have run before it counts without an answer since its start: until
-	// then it may be installing a snapshot.
+	// requestsProven is how long etcd must have run before its silence counts although it has not answered since its
+	// start. Until then, it may be installing a snapshot.
 	requestsProven = 10 * time.Minute
 )
 
@@ -140,7 +140,7 @@ func (j *judge) request(ctx context.Context, url, key string, leads bool, member
 	return p
 }
 
-// take evaluates a probe. proven means that the running etcd need not have answered before.
+// take evaluates a probe. If proven is set, silence counts even if the running etcd has never answered.
 func (q *requests) take(p requestResult, host string, proven bool) {
 	q.at = p.began
 	self := p.members[q.own.ID]
@@ -153,7 +153,7 @@ func (q *requests) take(p requestResult, host string, proven bool) {
 	}
 	switch {
 	case p.err == nil && !p.writes:
-		out.Write = health.Figure{} // it does not lead
+		out.Write = health.Figure{} // the member does not lead
 	case p.err == nil:
 	case !cluster.Unanswered(p.err):
 		if why := "etcd refuses a request: " + p.err.Error(); p.writes {
@@ -164,11 +164,11 @@ func (q *requests) take(p requestResult, host string, proven bool) {
 	case p.took > requestTimeout+requestLate:
 		out.Known, out.Absent = false, "the agent was paused during a request"
 	case self.Err == nil && self.MemberID != q.own.ID:
-		out.Known, out.Absent = false, "the member's client URL leads to another member"
+		out.Known, out.Absent = false, "the member's client URL leads to a different member"
 	case self.Err == nil && self.Leader == 0:
 		out.Known, out.Absent = false, "the local member has no leader"
 	case self.Err == nil && self.Linearizable && !p.writes:
-		out.Known = true // it has answered in the meantime
+		out.Known = true // the member has answered in the meantime
 	case !q.answered && !proven:
 		out.Known, out.Absent = false, "the local member has not answered since etcd was started"
 	default:
@@ -178,8 +178,8 @@ func (q *requests) take(p requestResult, host string, proven bool) {
 	q.hung, q.seen = out.Hung, out
 }
 
-// count returns how many requests in a row the member has not answered. It starts over if the member has applied
-// entries in between: then it is slow, and does not hang.
+// count returns how many requests in a row the member has not answered. The count starts over if the member has applied
+// entries in between, because such a member is slow, but does not hang.
 func (q *requests) count(p requestResult, self cluster.Status) int {
 	if q.hung == 0 || self.Err == nil && q.applied != 0 && self.Applied != q.applied {
 		q.since, q.applied = p.began, self.Applied
@@ -192,8 +192,8 @@ func (q *requests) count(p requestResult, self cluster.Status) int {
 }
 
 // serving returns how many other voters answer a linearizable read and have applied entries that the local member has
-// not. If they have not, the local member may wait for them. If the local member returns no status, only the reads
-// count: a status needs no other member.
+// not. If no other voter has done that, the local member may be waiting for the others. If the local member returns no
+// status, only the reads count, because a status needs no other member.
 func (q *requests) serving(p requestResult, self cluster.Status) (others int) {
 	for _, m := range q.list.Members {
 		s := p.members[m.ID]

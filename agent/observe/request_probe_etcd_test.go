@@ -48,14 +48,14 @@ func newRealRequests(t *testing.T) *realRequests {
 	return r
 }
 
-// probe makes requests once.
+// probe makes one round of requests.
 func (r *realRequests) probe() {
 	q := &r.asks
 	url := q.own.ClientURLs[0]
 	q.take(r.judge.request(r.t.Context(), url, "/quorumd/demo/request", true, q.list.Members), "n1", false)
 }
 
-// pause pauses a number of members, other than the leader if of is false.
+// pause pauses the leader if leader is set, and otherwise the given number of other members.
 func (r *realRequests) pause(count int, leader bool) {
 	r.t.Helper()
 	for _, m := range r.etcd.Members {
@@ -74,11 +74,11 @@ func TestOnlyAMemberThatHangsAloneCountsAsHung(t *testing.T) {
 		followers, leaders int
 		hangs              bool
 	}{
-		"all answer":             {},
-		"one follower is paused": {followers: 1},
-		"there is no quorum":     {followers: 2},
-		"only it is paused":      {leaders: 1, hangs: true},
-		"it and a follower are":  {leaders: 1, followers: 1},
+		"all answer":                           {},
+		"one follower is paused":               {followers: 1},
+		"there is no quorum":                   {followers: 2},
+		"only the leader is paused":            {leaders: 1, hangs: true},
+		"the leader and a follower are paused": {leaders: 1, followers: 1},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -34,7 +34,7 @@ func threeVoters() cluster.Membership {
 	return list
 }
 
-// applied returns the statuses of three voters that have applied so many entries. All but the first answer reads.
+// applied returns the statuses of three voters with the given applied indexes. All but the first answer reads.
 func applied(first, second, third uint64) map[uint64]cluster.Status {
 	all := map[uint64]cluster.Status{}
 	for i, n := range []uint64{first, second, third} {
@@ -74,10 +74,16 @@ func TestARequestCountsAsHungOnlyIfNothingElseExplainsTheSilence(t *testing.T) {
 		neverAnswered  bool
 		provenBySystem bool
 	}{
-		"one hung write":       {probes: []requestResult{hung(s, applied(10, 11, 11))}, hung: 1, others: 2},
-		"two hung writes":      {probes: twice(applied(10, 11, 11)), hung: 2, others: 2},
-		"a hung read":          {probes: []requestResult{noRead(hung(s, applied(10, 11, 11)))}, hung: 1, others: 2},
-		"no status of its own": {probes: twice(changed(applied(10, 11, 11), 1, silent)), hung: 2, others: 2},
+		"one hung write": {
+			probes: []requestResult{hung(s, applied(10, 11, 11))}, hung: 1, others: 2,
+		},
+		"two hung writes": {probes: twice(applied(10, 11, 11)), hung: 2, others: 2},
+		"a hung read": {
+			probes: []requestResult{noRead(hung(s, applied(10, 11, 11)))}, hung: 1, others: 2,
+		},
+		"the local member returns no status": {
+			probes: twice(changed(applied(10, 11, 11), 1, silent)), hung: 2, others: 2,
+		},
 		"an answer in between": {
 			probes: []requestResult{
 				hung(s, applied(10, 11, 11)), {began: 4 * s, read: 1, write: 1}, hung(7*s, applied(10, 11, 11)),
@@ -102,16 +108,16 @@ func TestARequestCountsAsHungOnlyIfNothingElseExplainsTheSilence(t *testing.T) {
 			probes: with(2, func(s *cluster.Status) { s.ClusterID = 8 }),
 			hung:   1, others: 1,
 		},
-		"it is slow, and applies entries": {
+		"the local member is slow, and applies entries": {
 			probes: []requestResult{hung(s, applied(10, 20, 20)), hung(4*s, applied(12, 30, 30))}, hung: 1, others: 2,
 		},
-		"it has no leader": {
+		"the local member has no leader": {
 			probes: with(1, func(s *cluster.Status) { s.Leader = 0 }),
 			absent: "the local member has no leader",
 		},
-		"its URL leads elsewhere": {
+		"the local member's URL leads to a different member": {
 			probes: with(1, func(s *cluster.Status) { s.MemberID = 2 }),
-			absent: "the member's client URL leads to another member",
+			absent: "the member's client URL leads to a different member",
 		},
 		"the agent was paused": {
 			probes: []requestResult{hung(s, applied(10, 11, 11)), func() requestResult {
@@ -139,11 +145,11 @@ func TestARequestCountsAsHungOnlyIfNothingElseExplainsTheSilence(t *testing.T) {
 				noRead(with(1, func(s *cluster.Status) { s.Linearizable = true })[0]),
 			},
 		},
-		"it has just started, and installs a snapshot": {
+		"etcd has just started, and installs a snapshot": {
 			probes: []requestResult{noRead(hung(s, applied(0, 11, 11)))}, neverAnswered: true,
 			absent: "the local member has not answered since etcd was started",
 		},
-		"it has run for long, and this agent has not": {
+		"etcd has run for a long time, and this agent has just started": {
 			probes: []requestResult{noRead(hung(s, applied(10, 11, 11)))}, neverAnswered: true, provenBySystem: true,
 			hung: 1, others: 2,
 		},

@@ -18,10 +18,10 @@ func TestARolloutBeganWhenItWasStartedOrLastResumed(t *testing.T) {
 		resumed time.Time
 		want    time.Duration
 	}{
-		"started":                {time.Time{}, 3 * time.Hour},
-		"resumed":                {now.Add(-time.Minute), time.Minute},
-		"resumed before it":      {now.Add(-4 * time.Hour), 3 * time.Hour},
-		"resumed by a clock off": {now.Add(time.Hour), 0},
+		"started":                              {time.Time{}, 3 * time.Hour},
+		"resumed":                              {now.Add(-time.Minute), time.Minute},
+		"resumed before it":                    {now.Add(-4 * time.Hour), 3 * time.Hour},
+		"resumed by a host with a wrong clock": {now.Add(time.Hour), 0},
 	} {
 		r := &round.Round{Wall: now}
 		r.Rollout = &record.Rollout{Started: now.Add(-3 * time.Hour), ResumedAt: c.resumed}

@@ -34,7 +34,7 @@ func TestOnlyOtherHostsVotersAreCompared(t *testing.T) {
 		t.Errorf("%+v", got)
 	}
 	if got := sharedReading(r, config.Host{ID: "h1"}, "b2"); got.Voters[0].SameMachine {
-		t.Error("another kernel is the same machine")
+		t.Error("a host with a different boot ID counts as the same machine")
 	}
 	if got := sharedReading(r, config.Host{ID: "h1", AllowSharedHardware: true}, "b1"); got.Known || got.Absent == "" {
 		t.Errorf("%+v", got)

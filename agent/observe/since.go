@@ -26,7 +26,7 @@ type mark struct {
 	round uint64
 }
 
-// Of returns for how long name has had this value, including this round.
+// Of returns how long name has had this value, up to this round.
 func (s *Since) Of(name, value string, now time.Duration, round uint64) time.Duration {
 	m, ok := s.marks[name]
 	if !ok || m.value != value {
@@ -48,7 +48,7 @@ func (s *Since) begin(name, value string, at time.Duration) {
 	s.marks[name] = mark{value: value, at: at, seen: at}
 }
 
-// Forget drops the values that were not evaluated in this round: after a gap, the duration starts over.
+// Forget drops the values that were not evaluated in this round, so that their durations start over after a gap.
 func (s *Since) Forget(round uint64) {
 	for name, m := range s.marks {
 		if m.round != round {
@@ -60,7 +60,8 @@ func (s *Since) Forget(round uint64) {
 // carried is the prefix of names that survive a round without an answer from etcd.
 const carried = "carried/"
 
-// carry keeps names with the prefix carried over such a round, if they were seen since oldest.
+// carry keeps the names with the prefix carried over a round without an answer from etcd, if they were evaluated since
+// oldest.
 func (s *Since) carry(oldest time.Duration, round uint64) {
 	for name, m := range s.marks {
 		if strings.HasPrefix(name, carried) && m.seen >= oldest {
@@ -70,7 +71,7 @@ func (s *Since) carry(oldest time.Duration, round uint64) {
 	}
 }
 
-// bridge keeps one name over such a round, if it was evaluated since oldest.
+// bridge keeps one name over a round without an answer from etcd, if it was evaluated since oldest.
 func (s *Since) bridge(name string, oldest time.Duration, round uint64) {
 	if m, ok := s.marks[name]; ok && m.seen >= oldest {
 		m.round = round
@@ -78,7 +79,7 @@ func (s *Since) bridge(name string, oldest time.Duration, round uint64) {
 	}
 }
 
-// truth returns for how long a condition has been true without a gap, or 0 if it is false.
+// truth returns how long a condition has been true without a gap, or 0 if it is false.
 func (s *Since) truth(name string, holds bool, now time.Duration, round uint64) time.Duration {
 	if !holds {
 		delete(s.marks, name)

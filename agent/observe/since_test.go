@@ -10,7 +10,7 @@ import (
 	"github.com/quorumd/quorumd/agent/policy"
 )
 
-func TestAValueIsCountedFromWhenItWasFirstSeen(t *testing.T) {
+func TestAValueLastsSinceItWasFirstSeen(t *testing.T) {
 	t.Parallel()
 	s := Since{}
 	if d := s.Of("membership", "a", 100, 1); d != 0 {
@@ -22,7 +22,7 @@ func TestAValueIsCountedFromWhenItWasFirstSeen(t *testing.T) {
 	if d := s.Of("membership", "b", 140, 3); d != 0 {
 		t.Fatalf("another value is %s old", d)
 	}
-	s.Forget(4) // a round that does not ask for it
+	s.Forget(4) // a round that does not evaluate the value
 	if d := s.Of("membership", "b", 150, 5); d != 0 {
 		t.Fatalf("after a gap the value is %s old", d)
 	}

@@ -26,11 +26,14 @@ func TestTheSizeInEtcdCountsInsteadOfTheConfiguredNumber(t *testing.T) {
 		want       policy.Target
 	}{
 		{"none", nil, false, false, policy.Target{Voters: 5}},
-		{"to 1", size(1), false, false, policy.Target{Voters: 1, Resized: true}},
-		{"to 1 for a second", size(1), false, false, policy.Target{Voters: 1, Resized: true, ResizedFor: time.Second}},
+		{"resized to 1", size(1), false, false, policy.Target{Voters: 1, Resized: true}},
+		{
+			"resized to 1 a second ago",
+			size(1), false, false, policy.Target{Voters: 1, Resized: true, ResizedFor: time.Second},
+		},
 		{"etcd does not answer", nil, false, true, policy.Target{Voters: 5}},
 		{
-			"to 1, after a short gap", &record.Size{Voters: 1, WithoutSnapshot: true}, false, false,
+			"resized to 1, after a short gap", &record.Size{Voters: 1, WithoutSnapshot: true}, false, false,
 			policy.Target{Voters: 1, Resized: true, WithoutSnapshot: true, ResizedFor: 3 * time.Second},
 		},
 		{"to 7", size(7), false, false, policy.Target{Voters: 7, Resized: true}},

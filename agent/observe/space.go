@@ -60,8 +60,8 @@ const (
 	silentSince  = carried + "silent/"
 )
 
-// bridgeSpace keeps the durations about an alarm over rounds without an answer, as long as this agent lets a member
-// defragment its database: a single voter does not answer meanwhile.
+// bridgeSpace keeps the durations about an alarm over rounds without an answer while an online defragmentation by this
+// agent runs, because a single voter does not answer meanwhile.
 func (b *Builder) bridgeSpace(r *round.Round) {
 	if r.Did.Defragmenting == 0 {
 		return
@@ -72,8 +72,8 @@ func (b *Builder) bridgeSpace(r *round.Round) {
 	}
 }
 
-// spaceOf returns what this host knows about freeing space. It runs after members, which reads the alarms. A permit, a
-// compaction and a defragmentation count only for the alarm during which this agent claimed or made them.
+// spaceOf builds the view of the space in etcd's databases. It runs after members, which reads the alarms. A permit, a
+// compaction and a defragmentation count only for the alarm during which this agent claimed or requested them.
 func (b *Builder) spaceOf(v *policy.View, r *round.Round) policy.Space {
 	c, roomy := b.config.Space, v.Cluster.Roomy
 	b.space.observe(r.At, c.Retain, r.Revision)
@@ -120,8 +120,8 @@ func (b *Builder) spaceOf(v *policy.View, r *round.Round) policy.Space {
 	return s
 }
 
-// automaticDefrag returns what this host knows about requesting the defragmentation of its own member. If the wall
-// clock was set back, the last one counts as long ago.
+// automaticDefrag builds the view of automatic defragmentations of this host's own member. If the wall clock was set
+// back, the last defragmentation counts as long ago.
 func (b *Builder) automaticDefrag(r *round.Round) policy.AutomaticDefrag {
 	out := policy.AutomaticDefrag{Windows: b.config.Space.Defrag == config.DefragWindows, Ended: policy.Never}
 	if out.Windows {

@@ -26,7 +26,7 @@ func newAlarmed() *alarmed {
 	}}}, at: time.Hour}
 }
 
-// look observes the cluster after a time, at a revision that is the number of seconds.
+// look observes the cluster after a time. The revision is the number of seconds since the start.
 func (a *alarmed) look(after time.Duration, roomy bool, did round.ActorState) policy.Space {
 	a.at += after
 	a.n++

@@ -62,7 +62,7 @@ func (w *witness) take(seen health.EtcdReading, limit time.Duration) {
 	}
 }
 
-// fsyncs returns the current evidence.
+// fsyncs returns the evidence at the given time.
 func (w *witness) fsyncs(now time.Duration) policy.Fsyncs {
 	switch {
 	case w.at == 0, now-w.at > syncsOldest && w.absent != "":

@@ -16,7 +16,8 @@ import (
 	"github.com/quorumd/quorumd/health"
 )
 
-// counted returns the metrics of an etcd that has counted quick fast fsyncs, and slow fsyncs of up to 256 ms.
+// counted returns the metrics of an etcd that has counted a number of fast fsyncs, and a number of slow fsyncs of up to
+// 256 ms.
 func counted(at time.Duration, quick, slow uint64) health.EtcdReading {
 	return health.EtcdReading{At: at, WALFsync: health.Histogram{
 		Known: true, Bounds: []float64{0.001, 0.128, 0.256}, Counts: []uint64{quick, 0, slow, 0},
@@ -32,12 +33,12 @@ func TestEtcdFsyncsAreSlowIfMoreThanOneInAHundredWasRecently(t *testing.T) {
 	}
 	s := time.Second
 	for name, looks := range map[string][]look{
-		"counted before the first look":  {{counted(s, 0, 900), 0}, {counted(31*s, 0, 919), 0}},
-		"twenty slow ones are enough":    {{counted(s, 0, 900), 0}, {counted(31*s, 0, 920), slow}},
-		"more than half of a few":        {{counted(s, 0, 0), 0}, {counted(31*s, 9, 11), slow}},
-		"half of a few":                  {{counted(s, 0, 0), 0}, {counted(31*s, 10, 10), 0}},
-		"a hundred slow ones are enough": {{counted(s, 0, 900), 0}, {counted(31*s, 0, 1000), slow}},
-		"the same look again": {
+		"slow fsyncs before the first reading": {{counted(s, 0, 900), 0}, {counted(31*s, 0, 919), 0}},
+		"twenty slow fsyncs are enough":        {{counted(s, 0, 900), 0}, {counted(31*s, 0, 920), slow}},
+		"more than half of few fsyncs":         {{counted(s, 0, 0), 0}, {counted(31*s, 9, 11), slow}},
+		"half of few fsyncs":                   {{counted(s, 0, 0), 0}, {counted(31*s, 10, 10), 0}},
+		"a hundred slow fsyncs are enough":     {{counted(s, 0, 900), 0}, {counted(31*s, 0, 1000), slow}},
+		"the same reading again": {
 			{counted(s, 0, 0), 0},
 			{counted(31*s, 0, 100), slow},
 			{counted(31*s, 0, 100), slow},

@@ -31,7 +31,7 @@ const (
 	nightBegin = time.Hour // what the clock shows when the night begins
 )
 
-// nightDisk returns the duration of a write that begins at a time since the start. A nil disk is always fast.
+// nightDisk returns the duration of a write that begins at the given time since the start. A nil disk is always fast.
 type nightDisk func(at time.Duration, draw *rand.Rand) time.Duration
 
 // around draws the duration of a write around a median.
@@ -42,7 +42,7 @@ func around(median time.Duration, draw *rand.Rand) time.Duration {
 // nightVoter is a voter with its disk, its agent's judge and its etcd's counters.
 type nightVoter struct {
 	disk    nightDisk
-	draw    *rand.Rand // of its disk
+	draw    *rand.Rand // for the disk's write times
 	judge   *health.Judge
 	counted health.Histogram
 	witness witness
@@ -138,7 +138,7 @@ func (n *night) run(t *testing.T, seed uint64, disks [3]nightDisk) {
 	}
 }
 
-// ssd is a fast disk on which every write takes longer for a while.
+// ssd is a fast disk. For the given length after from, every write takes longer.
 func ssd(from, length, longer time.Duration) nightDisk {
 	return func(at time.Duration, draw *rand.Rand) time.Duration {
 		took := around(time.Millisecond, draw)

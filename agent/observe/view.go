@@ -20,8 +20,7 @@ import (
 )
 
 // Builder makes the policy's view of a round. It reads nothing itself. Between rounds it remembers since when
-// conditions have been true, and the last reports of hosts: a host that falls silent keeps its version and its standby
-// mark.
+// conditions have been true, and the last reports of hosts, so that a host that falls silent keeps its standby mark.
 type Builder struct {
 	config           config.Config
 	bootID, instance string
@@ -35,7 +34,7 @@ type Builder struct {
 	ledAt    time.Duration // when this host's leading member was last asked
 	// builder of the leader's view; nil if this host's member was never asked as the leader
 	led     *Builder
-	judged  bool                     // the health state was known once since this host read of its ejection
+	judged  bool                     // the health state has been known since this host read that it was ejected
 	strains map[string]time.Duration // when a host was last WARM or worse because of disk, CPU or network, by host ID
 	space   spaceTracker
 }
@@ -137,7 +136,7 @@ func (b *Builder) View(r, before *round.Round) policy.View {
 		b.since.carry(r.At-round.Blink*c.Timing.Interval, r.Number)
 		b.bridgeSpace(r)
 		if v.Health.Healthy() { // a short gap does not end a healthy period: a spare reads etcd rarely
-			b.since.bridge(cleanStretch, r.At-wellIntervals*c.Timing.Interval, r.Number)
+			b.since.bridge(healthyPeriod, r.At-healthyPeriodGap*c.Timing.Interval, r.Number)
 		}
 	}
 	v.Cluster.ExpectedID = belongs(c, r)
@@ -196,7 +195,7 @@ func (b *Builder) ownMember(v *policy.View, r *round.Round) {
 	}
 }
 
-// configuredSize returns the size that counts until an operator resizes the cluster.
+// configuredSize returns the size that applies until an operator resizes the cluster.
 func configuredSize(c config.Config) policy.Target {
 	return policy.Target{Voters: c.Cluster.Voters, Standbys: c.Cluster.Standbys, Configured: c.Cluster.Voters}
 }
@@ -216,8 +215,8 @@ func (b *Builder) size(v *policy.View, r *round.Round) policy.Target {
 	return policy.SizeOf(configuredSize(b.config), recorded, unreadable, v.Cluster)
 }
 
-// members builds the view's members from the list and the answers. It runs after records, because a pause stops the
-// clocks of learners.
+// members builds the view's members from the member list and the statuses. It runs after records, because a pause
+// restarts the durations of learners.
 func (b *Builder) members(v *policy.View, r *round.Round) {
 	leader := leaderOf(r.Statuses)
 	for _, s := range r.Statuses {
@@ -272,7 +271,7 @@ func (b *Builder) recent(r *round.Round) bool {
 	return r.At-r.StatusesAt <= round.Blink*b.config.Timing.Interval
 }
 
-// version returns the parsed version, usually from the cache.
+// version parses a version, or returns it from the cache.
 func (b *Builder) version(text string) policy.Version {
 	v, known := b.versions[text]
 	if !known {

@@ -26,8 +26,8 @@ func (b *Builder) reachability(r *round.Round, h record.Host) (all []record.Reac
 		if _, listed := r.Membership.ByID(uint64(s.MemberID)); !listed {
 			continue
 		}
-		// The report's time and agent identify it: a report that was retracted and repeated between two rounds counts
-		// as a new one.
+		// The report's time and agent identify it, so that a report that was retracted and repeated between two rounds
+		// counts as a new report.
 		s.For = b.reportedFor(r, h.ID, s.MemberID, fmt.Sprint(h.Instance, s.LostSince.UnixMilli(), s.Link))
 		all = append(all, s)
 	}
@@ -56,8 +56,8 @@ func (b *Builder) reportedFor(r *round.Round, host string, member record.MemberI
 	return b.since.Of(fmt.Sprintf(carried+"host/%s/sees/%x", host, uint64(member)), report, r.At, r.Number)
 }
 
-// agentGone returns for how long the agent of a member's host has been gone. It adds the TTL of the host record,
-// because the record outlives its agent by that time.
+// agentGone returns how long the agent of a member's host has been gone. It adds the TTL of the host record, because
+// the record outlives its agent by that time.
 func (b *Builder) agentGone(r *round.Round, m cluster.Member) time.Duration {
 	there := func(h record.Host) bool { return mayHold(h, m) }
 	gone := r.HostsAt != 0 && !slices.ContainsFunc(r.Hosts, there)
@@ -68,13 +68,13 @@ func (b *Builder) agentGone(r *round.Round, m cluster.Member) time.Duration {
 	return since + b.config.Timing.HostRecordTTL
 }
 
-// mayHold reports whether a host may hold a member. Any match counts: a host whose record contradicts the member list
-// is alive.
+// mayHold reports whether a host may hold a member. Any match counts, because even a host with a record that
+// contradicts the member list is alive.
 func mayHold(h record.Host, m cluster.Member) bool {
 	return slices.Contains(m.PeerURLs, h.PeerURL) || uint64(h.MemberID) == m.ID || m.Name != "" && h.Name == m.Name
 }
 
-// memberLost returns for how long a host has reported that its member can never come back.
+// memberLost returns how long a host has reported that its member can never come back.
 func (b *Builder) memberLost(r *round.Round, h record.Host) time.Duration {
 	if !h.MemberLost {
 		return 0

@@ -161,11 +161,11 @@ func (b *Builder) asked(r *round.Round) *policy.Asked {
 }
 
 const (
-	// cleanStretch is the name, in since, of the healthy period of an ejected host.
-	cleanStretch = carried + "well"
-	// wellIntervals is the number of intervals without an answer from etcd after which the healthy period ends. A host
-	// in a large fleet reads etcd once in 30 intervals, and may miss an answer.
-	wellIntervals = 90
+	// healthyPeriod is the name, in since, of the healthy period of an ejected host.
+	healthyPeriod = carried + "healthy"
+	// healthyPeriodGap is the number of intervals without an answer from etcd after which the healthy period ends. A
+	// host in a large fleet reads etcd once in 30 intervals, and may miss an answer.
+	healthyPeriodGap = 90
 )
 
 // ejections builds the view of this host's ejections. The healthy period begins when this agent has read that the host
@@ -185,12 +185,12 @@ func (b *Builder) ejections(v *policy.View, r *round.Round) policy.Ejections {
 	if v.Health.Known() {
 		first := !b.judged
 		b.judged = true
-		if first && out.RecordedFor > 0 && out.RecordedAgo <= wellIntervals*b.config.Timing.Interval {
-			b.since.begin(cleanStretch, last.Member.String(), noted.Began)
+		if first && out.RecordedFor > 0 && out.RecordedAgo <= healthyPeriodGap*b.config.Timing.Interval {
+			b.since.begin(healthyPeriod, last.Member.String(), noted.Began)
 		}
 	}
 	if v.Health.Healthy() { // another ejection restarts the period
-		out.HealthyFor = b.since.Of(cleanStretch, last.Member.String(), r.At, r.Number)
+		out.HealthyFor = b.since.Of(healthyPeriod, last.Member.String(), r.At, r.Number)
 	}
 	return out
 }
@@ -204,7 +204,7 @@ func (b *Builder) removal(r *round.Round) *policy.Removal {
 	return &out
 }
 
-// transfer builds the view of the leadership transfer that was requested of this host.
+// transfer builds the view of the leadership transfer that was requested on this host.
 func (b *Builder) transfer(r *round.Round) *policy.TransferRequest {
 	if r.Transfer == nil {
 		return nil

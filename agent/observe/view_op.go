@@ -36,15 +36,16 @@ func (b *Builder) operation(r *round.Round) *policy.Op {
 		view.Elapsed = r.At - op.Clock // measured since boot, so a restart of the agent does not matter
 	}
 	orphaned := r.Lock == nil || r.LockAt != op.Token
-	// The name includes the token: an agent on a suspended machine may have missed another host's takeover of the
-	// operation.
+	// The name includes the token, because an agent on a suspended machine may have missed another host's takeover of
+	// the operation.
 	view.OrphanedFor = b.since.truth(fmt.Sprintf("%s/orphaned of %d", name, op.Token), orphaned, r.At, r.Number)
 	view.WrittenFor = b.since.Of(name+"/written", fmt.Sprint(r.OpAt), r.At, r.Number)
 	return view
 }
 
-// requestedOperation adds the operation for this host's request to the view. The operation stays recorded on this
-// host's disk until it ends here, is released, or the cluster changes.
+// requestedOperation adds to the view whether the operation for this host's request was released, and whether its
+// record was deleted or differs from the request. The operation stays recorded on this host's disk until it ends here,
+// is released, or the cluster changes.
 func (b *Builder) requestedOperation(v *policy.View, r *round.Round) {
 	k := r.Request
 	if k == nil {

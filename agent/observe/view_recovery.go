@@ -14,7 +14,8 @@ import (
 )
 
 // recovery builds the view of the recovery plan in force on this host. Without a plan, it builds the view of a recovery
-// carried out without this host: the answering cluster has a record of replacing the cluster that this host knows.
+// that was carried out without this host, if the cluster that answers has a record of replacing the cluster recorded on
+// this host.
 func (b *Builder) recovery(r *round.Round) *policy.Recovery {
 	if k := r.Recovery; k != nil {
 		return &policy.Recovery{

@@ -37,7 +37,7 @@ func TestAMemberServesTheOldClusterOnlyWithItsQuorum(t *testing.T) {
 		}})
 	}
 	if !serves(list.Header.ClusterId) || serves(list.Header.ClusterId+1) {
-		t.Error("it has a quorum, of that cluster")
+		t.Error("the member has a quorum of the old cluster")
 	}
 	for _, m := range etcd.Members[1:] {
 		if err := m.Kill9(); err != nil {
@@ -45,12 +45,12 @@ func TestAMemberServesTheOldClusterOnlyWithItsQuorum(t *testing.T) {
 		}
 	}
 	if serves(list.Header.ClusterId) {
-		t.Error("it has no quorum")
+		t.Error("the member has no quorum")
 	}
 	if err := own.Kill9(); err != nil {
 		t.Fatal(err)
 	}
 	if serves(list.Header.ClusterId) {
-		t.Error("it is down")
+		t.Error("the member is down")
 	}
 }

@@ -18,8 +18,8 @@ func writesTook(seconds float64) time.Duration {
 	return time.Duration(min(max(seconds, 0), time.Hour.Seconds()) * float64(time.Second))
 }
 
-// strained reports whether a voter's host was recently WARM or worse from a cause that several hosts may share. It
-// knows only what this agent has observed since it started.
+// strained reports whether a voter's host was recently WARM or worse from a cause that several hosts may share. Only
+// observations of this agent since its start count.
 func (b *Builder) strained(r *round.Round, h record.Host, state health.State) bool {
 	m, listed := r.Membership.Recognize(uint64(h.MemberID), h.PeerURL)
 	if !listed || m.Learner {
@@ -35,8 +35,8 @@ func (b *Builder) strained(r *round.Round, h record.Host, state health.State) bo
 	return was && r.At-at <= policy.CommonSpan
 }
 
-// unhealthySince returns for how long a host has reported that it is unhealthy, and for how long that it is STALLED or
-// FAILED. Both durations start over if the agent on that host restarts.
+// unhealthySince returns how long a host has reported that it is unhealthy, and how long that its disk hangs or has
+// failed. Both durations start over if the agent on that host restarts.
 func (b *Builder) unhealthySince(r *round.Round, h record.Host, state health.State) policy.UnhealthySince {
 	since := func(what string, holds bool) time.Duration {
 		name := carried + "host/" + h.ID + "/" + what
@@ -46,13 +46,13 @@ func (b *Builder) unhealthySince(r *round.Round, h record.Host, state health.Sta
 		return max(1, b.since.Of(name, h.Instance, r.At, r.Number))
 	}
 	return policy.UnhealthySince{
-		For:      since("sick", policy.Unhealthy(state) && !h.Recovers),
+		For:      since("unhealthy", policy.Unhealthy(state) && !h.Recovers),
 		HangsFor: since("hangs", diskHangs(h, state)),
 	}
 }
 
 // diskHangs reports whether a host reports that its disk hangs or has failed. An etcd that answers no request is no
-// reason to replace its voter: a defragmentation looks the same, and ends by itself.
+// reason to replace its voter, because a defragmentation looks the same and ends by itself.
 func diskHangs(h record.Host, state health.State) bool {
 	return state == health.Failed || state == health.Stalled && health.Code(h.HealthText) != health.EtcdStalled
 }

@@ -12,7 +12,7 @@ import (
 	"github.com/quorumd/quorumd/health"
 )
 
-func TestAnUnhealthyStateCountsFromWhenItWasFirstSeen(t *testing.T) {
+func TestAnUnhealthyStateLastsSinceItWasFirstObserved(t *testing.T) {
 	t.Parallel()
 	b := NewBuilder(hostConfig(), "boot-1", "i", false)
 	for i, c := range []struct {
@@ -21,7 +21,7 @@ func TestAnUnhealthyStateCountsFromWhenItWasFirstSeen(t *testing.T) {
 		code      health.Code
 		recovers  bool
 		instance  string
-		unhealthy int // -1: it is not
+		unhealthy int // -1 if the host is not unhealthy
 		hangs     int
 	}{
 		{1, "SLOW", "", false, "a", 0, -1},

@@ -104,11 +104,11 @@ func TestBootstrapIsRefusedAtAnySignOfACluster(t *testing.T) {
 		kind      control.Kind
 		code      policy.ReasonCode
 	}{
-		"it only observes": {
+		"the host is in mode observe": {
 			func(v *policy.View) { v.Self.Mode = policy.Observe }, nil, control.Conflicts,
 			policy.ModeObserve,
 		},
-		"its disk is not read yet": {
+		"the data directory has not been read yet": {
 			func(v *policy.View) { v.Data.State = policy.DataUnknown }, nil, control.NotNow,
 			policy.Starting,
 		},

@@ -13,9 +13,10 @@ import (
 	"github.com/quorumd/quorumd/agent/publish"
 )
 
-// TransferLeadership records in memory a request to transfer leadership to a voter. The agent transfers it under the
-// lock once no reason prevents it; otherwise the request expires. TransferLeadership refuses a request that cannot be
-// carried out now, and requests nothing if that voter leads already. With DryRun it only returns the plan.
+// TransferLeadership records in memory a request to transfer leadership to a voter. The agent transfers leadership
+// under the lock as soon as no reason prevents it; otherwise the request expires. TransferLeadership refuses a request
+// that cannot be carried out now, and requests nothing if that voter leads already. With DryRun it only returns the
+// plan.
 func (o *Operator) TransferLeadership(ctx context.Context, req control.TransferRequest, by string) (control.Transfer,
 	error,
 ) {
@@ -29,8 +30,8 @@ func (o *Operator) TransferLeadership(ctx context.Context, req control.TransferR
 	}
 	if r.View.Resting && !r.View.HostsFresh && r.View.Cluster.Reachable {
 		return control.Transfer{}, refuse(control.NotNow, control.CodeConflict, cannot+"this host is one of many "+
-			"spares, and does not read the records of the other hosts", "ask on a voter: "+strings.Join(voterNames(r),
-			", "))
+			"spares, and does not read the records of the other hosts",
+			"run the command on a voter: "+strings.Join(voterNames(r), ", "))
 	}
 	to, against := policy.TransferTarget(r.View, req.Host)
 	if err := refused(cannot, against); err != nil {

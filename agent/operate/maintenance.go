@@ -54,22 +54,22 @@ func (o *Operator) RequestMaintenance(ctx context.Context, req control.Maintenan
 		"maintenance requested", "work", req.Work, "by", by, "reason", req.Reason, "for", time.Duration(req.For),
 	)
 	o.opt.Wake()
-	if asked, _ = o.opt.Files.Asked(); asked == nil { // cancelled in the meantime
+	if asked, _ = o.opt.Files.Asked(); asked == nil { // cancelled meanwhile
 		return control.Maintenance{}, refuse(control.Conflicts, control.CodeConflict,
 			cannot+"the request was cancelled in the meantime", "quorumctl maintenance status")
 	}
 	return o.opt.Rounds.Maintenance(r, asked), nil
 }
 
-// wouldBe returns the maintenance that RequestMaintenance would record, as if its operation began at once.
+// wouldBe returns the maintenance that RequestMaintenance would record, as if its operation began immediately.
 func wouldBe(request hoststate.Request) control.Maintenance {
 	out := request.Maintenance()
 	out.Until, out.State, out.DryRun = request.Since.Add(request.For), policy.RequestWaiting, true
 	return out
 }
 
-// EndMaintenance ends the requested maintenance. If the operation has not begun, the request is cancelled. If etcd on
-// the host is down, it is started again.
+// EndMaintenance ends the requested maintenance. If the operation has not begun, the request is cancelled. If the
+// operation has stopped etcd, etcd is started again.
 func (o *Operator) EndMaintenance(ctx context.Context, by string) error {
 	r := o.opt.Rounds.Current()
 	word := hoststate.Completion{By: by, At: o.opt.Wall()}
@@ -92,7 +92,7 @@ func (o *Operator) EndMaintenance(ctx context.Context, by string) error {
 	return nil
 }
 
-// Unhurry records that the machine's shutdown was cancelled, so that the request waits like any other.
+// Unhurry records that the machine's shutdown was cancelled, so that the reboot request waits like any other request.
 func (o *Operator) Unhurry(ctx context.Context) error {
 	return hoststate.Within(ctx, o.opt.Files.Unhurry)
 }

@@ -25,18 +25,18 @@ func TestConflictingMaintenanceRequestIsRefusedWithItsReason(t *testing.T) {
 		ask    func(*control.MaintenanceRequest)
 		says   string
 	}{
-		"its command was started": {
+		"the command was started": {
 			became: func(f *hoststate.State, k *hoststate.Request) error {
 				return f.ProgramEnded(k, policy.HooksDone, "")
 			},
 			ask:  func(*control.MaintenanceRequest) {},
 			says: "was started already",
 		},
-		"it has ended": {
+		"the operation has ended": {
 			became: func(f *hoststate.State, _ *hoststate.Request) error { return f.OperationEnds(nil) },
 			ask:    func(*control.MaintenanceRequest) {}, says: "just ending",
 		},
-		"it is for other work": {
+		"the new request is for other work": {
 			ask:  func(r *control.MaintenanceRequest) { r.Work, r.Command = policy.WorkRestart, "" },
 			says: "another command was already requested, by root: a test",
 		},

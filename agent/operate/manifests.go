@@ -16,8 +16,8 @@ import (
 	"github.com/quorumd/quorumd/agent/round"
 )
 
-// RememberSnapshots copies the hashes of manifests recorded in etcd to this host's disk, in the background. If etcd is
-// lost, they prove which snapshots were saved.
+// RememberSnapshots copies the hashes of manifests recorded in etcd to this host's disk, in the background. If etcd's
+// data is lost, these hashes prove which snapshots were saved.
 func (o *Operator) RememberSnapshots(ctx context.Context, r *round.Round) {
 	b := r.Backup
 	if b == nil || b.ManifestSHA256 == "" || r.View.Cluster.Foreign() ||
@@ -25,13 +25,13 @@ func (o *Operator) RememberSnapshots(ctx context.Context, r *round.Round) {
 		return
 	}
 	last := record.Manifest{Name: b.Name, SHA256: b.ManifestSHA256, Saved: b.Saved, Host: b.Host}
-	o.remember.Refresh(ctx, o.opt.Now, dueEvery, tell, func(ctx context.Context) (struct{}, error) {
-		return struct{}{}, o.remembers(ctx, last)
+	o.remember.Refresh(ctx, o.opt.Now, dueEvery, reportTimeout, func(ctx context.Context) (struct{}, error) {
+		return struct{}{}, o.saveManifests(ctx, last)
 	})
 }
 
-// remembers saves the manifest hashes recorded in etcd, and those in more, on this host.
-func (o *Operator) remembers(ctx context.Context, more ...record.Manifest) error {
+// saveManifests saves the manifest hashes recorded in etcd, and those in more, on this host.
+func (o *Operator) saveManifests(ctx context.Context, more ...record.Manifest) error {
 	recorded, _, err := o.manifests(ctx)
 	if err == nil {
 		more = append(recorded.Saved, more...)
@@ -51,7 +51,7 @@ func (o *Operator) refreshManifests(ctx context.Context) {
 	}
 	ctx, cancel := context.WithTimeout(ctx, o.opt.Config.Timing.CallTimeout)
 	defer cancel()
-	_ = o.remembers(ctx) // remembers logs errors
+	_ = o.saveManifests(ctx) // saveManifests logs errors
 }
 
 // manifests returns the hashes recorded in etcd, and the revision of that record.
@@ -63,14 +63,14 @@ func (o *Operator) manifests(ctx context.Context) (record.Manifests, int64, erro
 	at := found.Pairs[0].ModRevision
 	m, err := record.Decode[record.Manifests](found.Pairs[0].Value)
 	if err != nil && !errors.Is(err, record.ErrVersion) {
-		return record.Manifests{}, at, nil // no agent wrote this record: it will be overwritten
+		return record.Manifests{}, at, nil // no agent wrote this record, so it will be overwritten
 	}
 	return m, at, err
 }
 
-// recorded returns the conditions and operations that add a manifest to those in etcd, for the transaction that records
-// its snapshot.
-func (o *Operator) recorded(one record.Manifest) also {
+// addManifest returns the conditions and operations that add a manifest to those in etcd, for the transaction that
+// records its snapshot.
+func (o *Operator) addManifest(one record.Manifest) extraWrites {
 	return func(ctx context.Context) ([]clientv3.Cmp, []clientv3.Op, error) {
 		all, at, err := o.manifests(ctx)
 		if err != nil {

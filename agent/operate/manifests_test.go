@@ -51,11 +51,11 @@ func TestManifestHashIsKeptInEtcdAndOnEveryHost(t *testing.T) {
 	save := func(i int) record.Manifest {
 		s := backup.Snapshot{SnapshotEvidence: record.SnapshotEvidence{ManifestSHA256: fmt.Sprintf("%064x", i)}}
 		s.Name, s.TakenAt, s.Host = fmt.Sprintf("snapshot-%d", i), noon.Add(time.Duration(i)*time.Hour), "n1"
-		n1.saved(t.Context(), backup.Job{Outcome: backup.Outcome{Snapshots: []backup.Snapshot{s}}})
+		n1.snapshotEnded(t.Context(), backup.Job{Outcome: backup.Outcome{Snapshots: []backup.Snapshot{s}}})
 		return record.Manifest{Name: s.Name, SHA256: s.ManifestSHA256, Saved: s.TakenAt, Host: "n1"}
 	}
 	first, second := save(1), save(2)
-	n1.saved(t.Context(), backup.Job{Err: errors.New("the store does not answer")})
+	n1.snapshotEnded(t.Context(), backup.Job{Err: errors.New("the store does not answer")})
 	all, _, err := n1.manifests(t.Context())
 	if err != nil || len(all.Saved) != 2 || all.Saved[0] != first || all.Saved[1] != second {
 		t.Errorf("in etcd: %+v, %v", all.Saved, err)
@@ -80,7 +80,7 @@ func TestManifestHashIsKeptInEtcdAndOnEveryHost(t *testing.T) {
 		}
 	}
 	forged := first
-	forged.SHA256 = second.SHA256 // as an attacker could write to etcd later
+	forged.SHA256 = second.SHA256 // as an attacker could write it to etcd later
 	if err := n2.files.NoteManifests(forged); err != nil || n2.files.Manifests()[0] != first {
 		t.Errorf("the saved hash was overwritten: %+v, %v", n2.files.Manifests()[0], err)
 	}

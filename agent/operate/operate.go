@@ -54,7 +54,7 @@ type Options struct {
 
 	Now    func() time.Duration // since boot, including time suspended
 	Wall   func() time.Time
-	Wake   func() // starts a round at once
+	Wake   func() // starts a round immediately
 	Logger *slog.Logger
 }
 
@@ -137,7 +137,7 @@ func (o *Operator) refuseCall(cannot string, err error, hint string) error {
 	return refuse(control.NotNow, codeUnreachable, cannot+err.Error(), hint)
 }
 
-// refuseRead turns an error of a read into an error for the operator.
+// refuseRead turns an error of a read from etcd into an error for the operator.
 func (o *Operator) refuseRead(cannot string, err error) error {
 	if u, is := errors.AsType[*unreadable](err); is {
 		return refuse(control.Conflicts, codeUnreadable, cannot+u.Error(), u.Hint())

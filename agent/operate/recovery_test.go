@@ -28,15 +28,19 @@ func TestFactsListTheUnfinishedPlansOfAHost(t *testing.T) {
 		last    *control.RecoveryEnd
 		want    []recovery.AppliedPlan
 	}{
-		"none":            {nil, nil, nil},
-		"one is in force": {&inForce, nil, []recovery.AppliedPlan{{ID: "current", Survivor: "n1"}}},
-		"it is about to be given up": {
+		"none":               {nil, nil, nil},
+		"a plan is in force": {&inForce, nil, []recovery.AppliedPlan{{ID: "current", Survivor: "n1"}}},
+		"the plan in force is about to be abandoned": {
 			&leaving, nil, []recovery.AppliedPlan{{ID: "current", Survivor: "n1", GivenUp: true}},
 		},
-		"one was given up":    {nil, ended(policy.RecoveryGivenUp), []recovery.AppliedPlan{given}},
-		"the quorum was back": {nil, ended(policy.QuorumRestored), []recovery.AppliedPlan{given}},
-		"one was carried out": {nil, ended(policy.Recovered), nil},
-		"one after the other": {
+		"the last plan was abandoned": {
+			nil, ended(policy.RecoveryGivenUp), []recovery.AppliedPlan{given},
+		},
+		"the last plan ended because the quorum was back": {
+			nil, ended(policy.QuorumRestored), []recovery.AppliedPlan{given},
+		},
+		"the last plan was completed": {nil, ended(policy.Recovered), nil},
+		"a plan is in force, and an earlier plan was abandoned": {
 			&inForce, ended(policy.RecoveryGivenUp), []recovery.AppliedPlan{{ID: "current", Survivor: "n1"}, given},
 		},
 	} {

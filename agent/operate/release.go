@@ -113,7 +113,7 @@ func (o *Operator) releaseOrphaned(ctx context.Context, req control.ReleaseReque
 	return nil
 }
 
-// orphaned returns the operation that a host reports although its record was deleted.
+// orphaned returns an operation that its host reports although the operation record was deleted.
 func orphaned(r *round.Round) (record.Op, bool) {
 	for _, h := range r.Hosts {
 		if r.Released.InOperation(h) {
@@ -123,8 +123,8 @@ func orphaned(r *round.Round) (record.Op, bool) {
 	return record.Op{}, false
 }
 
-// releaseOf records that an operator has released an operation. Without the release record, the operation's host would
-// assume that its operation record was lost, and write it again.
+// releaseOf returns the write that records the release of an operation. Without the release record, the operation's
+// host would assume that its operation record was lost, and write it again.
 func (o *Operator) releaseOf(op record.Op, reason, by string) (clientv3.Op, error) {
 	value, err := record.Encode(record.Release{
 		Host: op.Host, Started: op.Started, Time: o.opt.Wall().UTC(), By: by, Reason: reason,
@@ -132,8 +132,9 @@ func (o *Operator) releaseOf(op record.Op, reason, by string) (clientv3.Op, erro
 	return clientv3.OpPut(o.keys.Release(op.Host), string(value)), err
 }
 
-// stopFor returns the conditions and operations that stop the rollout to which a released operation belongs. They are
-// part of the releasing transaction: the next host must not start as if the released host were back.
+// stopFor returns the conditions and operations that stop the rollout to which a released operation belongs. They
+// belong to the transaction that releases the operation, because the next host must not start as if the released host
+// were back.
 func (o *Operator) stopFor(ctx context.Context, op record.Op, by string) ([]clientv3.Cmp, []clientv3.Op, error) {
 	found, at, err := o.readRollout(ctx)
 	if _, unread := errors.AsType[*unreadable](err); unread {

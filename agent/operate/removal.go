@@ -15,8 +15,8 @@ import (
 	"github.com/quorumd/quorumd/agent/round"
 )
 
-// RemoveMember records on this host's disk that a member is to be removed. The agent removes the member under the lock
-// once no reason prevents it. RemoveMember refuses at once a request that can never be carried out. A repeated request
+// RemoveMember records a removal request on this host's disk. The agent removes the member under the lock as soon as no
+// reason prevents it. RemoveMember immediately refuses a request that can never be carried out. A repeated request
 // updates the reason and the time. With DryRun it records nothing.
 func (o *Operator) RemoveMember(ctx context.Context, req control.RemovalRequest, by string) (control.Removal, error) {
 	cannot := "cannot remove " + req.Member + ": "

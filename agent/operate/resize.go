@@ -19,8 +19,8 @@ import (
 	"github.com/quorumd/quorumd/agent/round"
 )
 
-// Resize records the size of the cluster in etcd. Then hosts join or voters leave by themselves, one at a time. With
-// DryRun it only returns the plan. It records nothing if the size is already recorded.
+// Resize records the size of the cluster in etcd. Hosts then join, or voters leave, one at a time and without further
+// requests. With DryRun it only returns the plan. It records nothing if the size is already recorded.
 func (o *Operator) Resize(ctx context.Context, req control.ResizeRequest, by string) (control.Resize, error) {
 	cannot := fmt.Sprintf("cannot resize the cluster to %d: ", req.Voters)
 	r, err := o.current(cannot)
@@ -70,7 +70,7 @@ func (o *Operator) Size(context.Context) (control.Resize, error) {
 	return control.Resize{}, o.unreached(cannot)
 }
 
-// unreached returns the error for a question that only a reachable cluster can answer.
+// unreached returns the error for a request that needs a reachable cluster.
 func (o *Operator) unreached(cannot string) error {
 	return refuse(control.NotNow, codeUnreachable, cannot+"the cluster cannot be reached from here",
 		"quorumctl explain")
@@ -80,11 +80,11 @@ func (o *Operator) unreached(cannot string) error {
 type sizeSeen struct {
 	size   *record.Size // nil if no size is recorded, or if the record cannot be read
 	at     int64        // the record's modification revision; 0 if there is no record
-	unread int          // number of host records that the last round did not hold
+	unread int          // number of host records that the last round does not have
 }
 
-// readSize reads the recorded size, and counts the host records that the round does not have: a spare in a large fleet
-// drops most of them.
+// readSize reads the recorded size, and counts the host records that the round does not have, because a spare in a
+// large fleet drops most of them.
 func (o *Operator) readSize(ctx context.Context, r *round.Round) (sizeSeen, error) {
 	found, err := o.opt.Etcd.Read(ctx, cluster.Span{Start: o.keys.Size()},
 		cluster.Span{Start: o.keys.Hosts(), End: o.keys.Lock(), Count: true})
@@ -131,7 +131,8 @@ func (s sizeSeen) unknownHosts(r *round.Round, cannot string) error {
 		return nil
 	}
 	return refuse(control.NotNow, control.CodeConflict, fmt.Sprintf("%sthis host is one of many spares, and does not "+
-		"read the records of %d other hosts", cannot, s.unread), "ask on a voter: "+strings.Join(voterNames(r), ", "))
+		"read the records of %d other hosts", cannot, s.unread),
+		"run the command on a voter: "+strings.Join(voterNames(r), ", "))
 }
 
 // changed returns the error for a size that another operator has changed in the meantime.

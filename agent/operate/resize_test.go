@@ -21,7 +21,7 @@ import (
 	"github.com/quorumd/quorumd/agent/round"
 )
 
-// sizeStore is an etcd that has the record of the size, and of that many hosts.
+// sizeStore is an etcd with the record of the size and a number of host records.
 type sizeStore struct {
 	cluster.Etcd
 
@@ -65,7 +65,7 @@ func (s *sizeStore) Txn(_ context.Context, conditions []clientv3.Cmp,
 	return &clientv3.TxnResponse{Succeeded: true, Header: &pb.ResponseHeader{Revision: s.at}}, nil
 }
 
-// threeVoters returns the round of a spare of three voters.
+// threeVoters returns the round of a spare in a cluster of three voters.
 func threeVoters() *round.Round {
 	v := policy.View{
 		Self:    policy.Self{Mode: policy.Manage, ID: "h4", PeerURL: "http://h4"},
@@ -129,7 +129,7 @@ func TestAResizeIsRefusedIfTheHostsAreNotKnownOrEtcdFails(t *testing.T) {
 	h.publisher.Show(r)
 	_, err := h.Resize(t.Context(), control.ResizeRequest{Voters: 1, WithoutSnapshot: true}, "root")
 	if e, is := errors.AsType[*control.Error](err); !is || e.Kind != control.NotNow ||
-		e.Hint != "ask on a voter: h1, h2, h3" {
+		e.Hint != "run the command on a voter: h1, h2, h3" {
 		t.Errorf("on a resting host: %v", err)
 	}
 	store.hosts = 4

@@ -15,9 +15,9 @@ import (
 	"github.com/quorumd/quorumd/agent/round"
 )
 
-// restoreTestPlace is the claim of the agent that runs a restore test.
-func (o *Operator) restoreTestPlace() place {
-	return place{o.keys.RestoreTesting(), "cannot run a restore test: ", "is running one"}
+// restoreTestClaim is the claim of the agent that runs a restore test.
+func (o *Operator) restoreTestClaim() jobClaim {
+	return jobClaim{o.keys.RestoreTesting(), "cannot run a restore test: ", "is running one"}
 }
 
 // IsRestoreTest reports whether a job is a running restore test.
@@ -49,7 +49,7 @@ func (o *Operator) TestRestoreIfDue(ctx context.Context, r *round.Round) {
 	if r.Backup != nil {
 		name = r.Backup.Name
 	}
-	o.dueRestoreTest.Refresh(ctx, o.opt.Now, dueEvery, tell, func(ctx context.Context) (struct{}, error) {
+	o.dueRestoreTest.Refresh(ctx, o.opt.Now, dueEvery, reportTimeout, func(ctx context.Context) (struct{}, error) {
 		_, err := o.testRestore(ctx, schedule, name)
 		if err != nil {
 			o.opt.Logger.Warn("cannot start the scheduled restore test", "error", err)
@@ -66,7 +66,7 @@ func (o *Operator) testRestore(ctx context.Context, by, name string) (control.Sn
 	if name != "" {
 		args = []string{name}
 	}
-	return o.alone(ctx, o.restoreTestPlace(), control.SnapshotRestoreTest, by, args, o.restoreTestEnded)
+	return o.startExclusive(ctx, o.restoreTestClaim(), control.SnapshotRestoreTest, by, args, o.restoreTestEnded)
 }
 
 // restoreTestEnded publishes the result of a restore test. A test that was stopped, or a snapshot that this host cannot

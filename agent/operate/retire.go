@@ -19,8 +19,9 @@ import (
 	"github.com/quorumd/quorumd/agent/round"
 )
 
-// Retire records in etcd that a host leaves the cluster for good, or deletes that record. The hosts then act by
-// themselves: another host joins first, if the retired one has a voter. With DryRun it only returns the plan.
+// Retire records in etcd that a host leaves the cluster for good, or deletes that record. The hosts' agents then act
+// without further requests. If the retired host has a voter, another host joins first. With DryRun it only returns the
+// plan.
 func (o *Operator) Retire(ctx context.Context, req control.RetireRequest, by string) (control.Retirement, error) {
 	cannot := "cannot retire " + req.Host + ": "
 	switch {
@@ -66,8 +67,8 @@ func (o *Operator) Retire(ctx context.Context, req control.RetireRequest, by str
 	return o.retire(ctx, v, seen, host, req, by)
 }
 
-// successor returns the host with the given name or ID, which is to replace a retired host. The policy refuses an
-// unknown host.
+// successor returns the record of a successor, given its name or ID. An unknown name is kept as it is, and the policy
+// refuses it.
 func successor(v policy.View, name, cannot string) (record.Successor, error) {
 	next := record.Successor{Host: name, Name: name}
 	found := 0
@@ -130,7 +131,7 @@ func (s retiredSeen) view(v policy.View) policy.View {
 	return v
 }
 
-// find returns the host with that name or ID, and its retirement if it is retired.
+// find returns the host with that name or ID, including its retirement if it is retired.
 func (s retiredSeen) find(v policy.View, name, cannot string) (round.Retired, error) {
 	found := map[string]round.Retired{}
 	add := func(retired round.Retired) {
@@ -225,8 +226,9 @@ func (o *Operator) retire(ctx context.Context, v policy.View, seen retiredSeen, 
 }
 
 // retireTxn returns the conditions and the operations that record the retirement of a host. If no size of the cluster
-// is recorded, the same transaction records the present size, and retireTxn sets it in out: surplus voters leave only
-// if a size is recorded, and there is one voter too many if the retirement is undone after the replacement has joined.
+// is recorded, the same transaction records the present size, and retireTxn sets it in out. The reason is that, if the
+// retirement is undone after the replacement has joined, there is one voter too many, and a surplus voter leaves only
+// if a size is recorded.
 func (o *Operator) retireTxn(v policy.View, seen retiredSeen, host round.Retired, out *control.Retirement,
 ) ([]clientv3.Cmp, []clientv3.Op, error) {
 	cannot := "cannot retire " + host.Name + ": "
@@ -256,7 +258,7 @@ func (o *Operator) retireTxn(v policy.View, seen retiredSeen, host round.Retired
 	return conditions, then, nil
 }
 
-// undoRetirement deletes the record of a retirement, if there is one.
+// undoRetirement deletes the record of a host's retirement, if the host is retired.
 func (o *Operator) undoRetirement(ctx context.Context, v policy.View, host round.Retired, req control.RetireRequest,
 	by string,
 ) (control.Retirement, error) {

@@ -117,7 +117,8 @@ func (o *Operator) raisesVersion(cannot string, req control.RolloutRequest) (boo
 }
 
 // keepsJob reports whether a new rollout continues with etcd's downgrade job that the last rollout has enabled. It
-// returns an error if that job must be cancelled first: only the last rollout's record notes that it is quorumd's.
+// returns an error if that job must be cancelled first, because only the last rollout's record shows that quorumd
+// enabled the job.
 func (o *Operator) keepsJob(cannot string, last *record.Rollout, req control.RolloutRequest) (bool, error) {
 	if last == nil || !last.DowngradeJob || req.DryRun && req.AfterAbort {
 		return false, nil
@@ -211,7 +212,7 @@ func databaseOf(s cluster.Status) policy.Database {
 	return policy.Database{Size: s.DBSize, InUse: s.DBInUse, Quota: s.DBQuota}
 }
 
-// running returns the last status of every member that has answered.
+// running returns the members' statuses from the last round in which the cluster was reachable.
 func (o *Operator) running() map[record.MemberID]cluster.Status {
 	out := map[record.MemberID]cluster.Status{}
 	if r := o.opt.Rounds.Reached(); r != nil {
@@ -222,7 +223,7 @@ func (o *Operator) running() map[record.MemberID]cluster.Status {
 	return out
 }
 
-// SetRollout resumes a rollout, or stops it before the next host.
+// SetRollout resumes, pauses or aborts a rollout. No host begins in a paused or aborted rollout.
 func (o *Operator) SetRollout(ctx context.Context, state, by string) (control.Rollout, error) {
 	const cannot = "cannot change the rollout: "
 	found, at, err := o.readRollout(ctx)

@@ -26,8 +26,8 @@ type Snapshots interface {
 	End(kind, why string)
 }
 
-// tell is the timeout for publishing the result of a job.
-const tell = 30 * time.Second
+// reportTimeout is the timeout for publishing the result of a job.
+const reportTimeout = 30 * time.Second
 
 const cannotSave = "cannot save a snapshot: "
 
@@ -109,7 +109,7 @@ func (o *Operator) TakeSnapshotIfDue(ctx context.Context, r *round.Round) {
 	if o.opt.Snapshots == nil || !n.Take {
 		return
 	}
-	o.due.Refresh(ctx, o.opt.Now, dueEvery, tell, func(ctx context.Context) (struct{}, error) {
+	o.due.Refresh(ctx, o.opt.Now, dueEvery, reportTimeout, func(ctx context.Context) (struct{}, error) {
 		_, err := o.save(ctx, schedule, n.Member, func(saved backup.Job) {
 			if saved.Err != nil {
 				return
@@ -125,24 +125,27 @@ func (o *Operator) TakeSnapshotIfDue(ctx context.Context, r *round.Round) {
 	})
 }
 
-// saving is the claim of the agent that saves a snapshot.
-func (o *Operator) saving() place { return place{o.keys.Saving(), cannotSave, "is taking one"} }
+// snapshotClaim is the claim of the agent that saves a snapshot.
+func (o *Operator) snapshotClaim() jobClaim {
+	return jobClaim{o.keys.Saving(), cannotSave, "is saving one"}
+}
 
-// save saves a snapshot from a member, unless another agent of the cluster is saving one.
+// save saves a snapshot of a member's database, unless another agent of the cluster is saving one.
 func (o *Operator) save(ctx context.Context, by string, member uint64, then func(backup.Job)) (control.SnapshotJob,
 	error,
 ) {
 	args := []string{strconv.FormatUint(member, 16)}
-	return o.alone(ctx, o.saving(), control.SnapshotSave, by, args, func(ctx context.Context, j backup.Job) {
-		o.saved(ctx, j)
+	done := func(ctx context.Context, j backup.Job) {
+		o.snapshotEnded(ctx, j)
 		if then != nil {
 			then(j)
 		}
-	})
+	}
+	return o.startExclusive(ctx, o.snapshotClaim(), control.SnapshotSave, by, args, done)
 }
 
-// saved publishes the result of a snapshot job.
-func (o *Operator) saved(ctx context.Context, j backup.Job) {
+// snapshotEnded publishes the result of a snapshot job.
+func (o *Operator) snapshotEnded(ctx context.Context, j backup.Job) {
 	if n := len(j.Outcome.Snapshots); j.Err == nil && n != 1 {
 		j.Err = fmt.Errorf("the job reported %d snapshots, want 1", n)
 	}
@@ -152,14 +155,14 @@ func (o *Operator) saved(ctx context.Context, j backup.Job) {
 	} else {
 		o.note(ctx, "SNAPSHOT_SAVED", fmt.Sprintf("snapshot %s saved by %s", j.Outcome.Snapshots[0].Name, j.By))
 	}
-	var more []also
+	var more []extraWrites
 	if j.Err == nil {
 		s := j.Outcome.Snapshots[0]
 		one := record.Manifest{
 			Name: s.Name, SHA256: s.ManifestSHA256, Saved: s.TakenAt, Host: o.opt.Config.Host.Name,
 		}
-		more = append(more, o.recorded(one))
-		_ = o.remembers(ctx, one) // remembers logs errors
+		more = append(more, o.addManifest(one))
+		_ = o.saveManifests(ctx, one) // saveManifests logs errors
 	}
 	err := rewrite(ctx, o, o.keys.Backup(), func(b *record.Backup) {
 		b.Failed, b.FailedHost, b.Cause = time.Time{}, "", ""

@@ -20,7 +20,7 @@ type chart struct {
 	Step          int // width of a minute on the x axis
 	Grid          []gridLine
 	Limit         float64  // y coordinate of the limit; 0 if there is none
-	Max, Median   []string // SVG points, one polyline per stretch without a gap
+	Max, Median   []string // SVG points, one polyline per period without a gap
 	Hung          []int    // x coordinate of each minute in which a write hung for a second or longer
 	From          string   // how long ago the first minute was
 	Text          string   // describes the chart for screen readers
@@ -41,7 +41,7 @@ const (
 	highest     = 10.0
 )
 
-// chartOf returns nil when there is nothing to draw.
+// chartOf returns the chart of these measurements, or nil if there are none or the clock was set between two of them.
 func chartOf(minutes []control.FsyncMinute, limit float64) *chart {
 	if len(minutes) == 0 {
 		return nil
@@ -49,7 +49,7 @@ func chartOf(minutes []control.FsyncMinute, limit float64) *chart {
 	first, last := minutes[0].Start, minutes[len(minutes)-1].Start
 	n := int(last.Sub(first)/time.Minute) + 1
 	if n < 1 || n > control.FsyncMinutes {
-		return nil // the clock was set between two measurements
+		return nil
 	}
 	c := &chart{
 		Width: n * minuteWidth, Height: chartHeight, Step: minuteWidth,

@@ -53,15 +53,15 @@ func (h *historyReader) current(ctx context.Context) history {
 	if h.running == nil {
 		return h.last
 	}
-	patience := time.NewTimer(historyWait)
-	defer patience.Stop()
+	timer := time.NewTimer(historyWait)
+	defer timer.Stop()
 	select {
 	case got := <-h.running:
 		if got.err != nil && !errors.Is(got.err, control.ErrNotNewest) {
 			got.lines, got.at = h.last.lines, h.last.at
 		}
 		h.last, h.running = got, nil
-	case <-patience.C:
+	case <-timer.C:
 	}
 	return h.last
 }

@@ -26,7 +26,7 @@ func eventsIn(text string) string {
 	return text
 }
 
-// talkative is a source whose history returns more lines than the page asks for.
+// talkative is a source whose history returns more lines than requested.
 type talkative struct{ seen }
 
 func (s talkative) History(context.Context, int) ([]control.HistoryLine, error) {
@@ -35,7 +35,7 @@ func (s talkative) History(context.Context, int) ([]control.HistoryLine, error) 
 
 func TestTenNewestEventsAreShownNewestFirst(t *testing.T) {
 	t.Parallel()
-	s := story(t, "steady")
+	s := statusOf(t, "steady")
 	of := talkative{seen{status: s}}
 	for i := range 1000 {
 		of.lines = append(of.lines, control.HistoryLine{
@@ -56,7 +56,8 @@ func TestLongEventIsTruncated(t *testing.T) {
 	t.Parallel()
 	long := strings.Repeat("<\x1b[2J\u202e", 10_000)
 	got := eventsIn(body(t, handler(t, seen{
-		status: story(t, "steady"), lines: []control.HistoryLine{{HostName: long, Kind: long, Code: long, Text: long}},
+		status: statusOf(t, "steady"),
+		lines:  []control.HistoryLine{{HostName: long, Kind: long, Code: long, Text: long}},
 	})))
 	if len(got) > 5000 || strings.Count(got, "…") != 3 || strings.ContainsAny(got, "\x1b\u202e") {
 		t.Errorf("%d bytes: %q", len(got), got[:min(len(got), 5000)])
@@ -76,7 +77,7 @@ func TestPageSaysWhyEventsAreMissing(t *testing.T) {
 		{line, control.ErrNotNewest, []string{"No voter answers: ", "the only one"}},
 		{line, nil, []string{"the only one", "quorumctl history"}},
 	} {
-		got := eventsIn(body(t, handler(t, seen{status: story(t, "steady"), lines: c.lines, err: c.err})))
+		got := eventsIn(body(t, handler(t, seen{status: statusOf(t, "steady"), lines: c.lines, err: c.err})))
 		for _, want := range c.want {
 			if !strings.Contains(got, want) {
 				t.Errorf("%v, %v: %q is missing in %s", c.lines, c.err, want, got)
@@ -88,7 +89,7 @@ func TestPageSaysWhyEventsAreMissing(t *testing.T) {
 func TestSnapshotNamesAreShortenedOutsideOfRemedies(t *testing.T) {
 	t.Parallel()
 	const name = "0000000000000004711-20261123T115959Z-host-4.example.org-0123456789abcdef"
-	s := story(t, "steady")
+	s := statusOf(t, "steady")
 	s.Health.Findings = []control.Finding{{
 		Code: "X", State: "WARM", Text: "the restore of " + name + " failed (" + name + ")",
 		Remedy: "run snapshot open " + name,
@@ -126,7 +127,7 @@ func TestPageIsServedWithTheLastEventsWhileEtcdHangs(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		lines := []control.HistoryLine{{HostName: "n1", Text: "read before"}}
-		of := hanging{seen{status: story(t, "steady"), lines: lines}, &atomic.Bool{}, &atomic.Int32{}}
+		of := hanging{seen{status: statusOf(t, "steady"), lines: lines}, &atomic.Bool{}, &atomic.Int32{}}
 		h := handler(t, of)
 		of.hung.Store(true)
 		began := time.Now()

@@ -55,15 +55,15 @@ func (s seen) History(_ context.Context, limit int) ([]control.HistoryLine, erro
 	return s.lines[max(0, len(s.lines)-limit):], s.err
 }
 
-// story returns a status by name: one of quorumctl's test statuses, or one derived from them, with backups or with full
-// tables.
-func story(t *testing.T, name string) control.Status {
+// statusOf returns a status by name: one of quorumctl's test statuses, or one derived from them, with backups or with
+// full tables.
+func statusOf(t *testing.T, name string) control.Status {
 	t.Helper()
 	switch name {
 	case "crowded":
-		return crowded(story(t, "hostile"))
+		return crowded(statusOf(t, "hostile"))
 	case "backup":
-		return backedUp(t, story(t, "steady"))
+		return backedUp(t, statusOf(t, "steady"))
 	}
 	text, err := os.ReadFile(filepath.Join("../../cmd/quorumctl/testdata", name+".json"))
 	if err != nil {
@@ -171,10 +171,10 @@ func TestPageShowsEveryStoryOfQuorumctl(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			s := story(t, name)
+			s := statusOf(t, name)
 			of := seen{status: s, minutes: hour(s.Time)}
 			of.lines, of.err = historyOf(name, s)
-			if name == "backup" || name == "voter-down" { // with a fast disk, for the documentation
+			if name == "backup" || name == "voter-down" { // the documentation shows these two, so their disk is fast
 				of.minutes = hour(s.Time.Add(10 * time.Minute))[20:40]
 			}
 			_, got := get(t, of, http.MethodGet, "/")
@@ -197,12 +197,12 @@ func TestPageShowsEveryStoryOfQuorumctl(t *testing.T) {
 	}
 }
 
-// historyOf returns the history that matches the status of that story.
-func historyOf(story string, s control.Status) ([]control.HistoryLine, error) {
+// historyOf returns the history that matches the status of that name.
+func historyOf(name string, s control.Status) ([]control.HistoryLine, error) {
 	line := func(ago time.Duration, host, kind, code, text string) control.HistoryLine {
 		return control.HistoryLine{Time: s.Time.Add(-ago), HostName: host, Kind: kind, Code: code, Text: text}
 	}
-	switch story {
+	switch name {
 	case "fresh":
 		return nil, nil
 	case "starting":
@@ -226,7 +226,7 @@ func historyOf(story string, s control.Status) ([]control.HistoryLine, error) {
 		line(time.Minute, "n4", "operator", "RESTORE_TEST_PASSED",
 			"restore test of snapshot "+snapshot+" passed, run by the schedule: etcd 3.6.16 served its 538 keys"),
 	}
-	if story == "voter-down" {
+	if name == "voter-down" {
 		lines = append(lines[:4], line(312*time.Second, "n1", "refusal", "VOTER_NOT_LIVE",
 			"voter n3 does not answer: 2 of 3 voters are up"))
 	}
@@ -244,7 +244,8 @@ func withoutStyle(t *testing.T, text string) string {
 	return before + `<link rel="stylesheet" href="../page.css"/>` + after
 }
 
-// harmless parses a page strictly and fails the test if an element loads, runs or links to anything else.
+// harmless parses a page strictly and fails the test if an element loads or runs anything, or links to a different
+// site.
 func harmless(t *testing.T, text string) {
 	t.Helper()
 	d := xml.NewDecoder(strings.NewReader(text))
@@ -277,7 +278,7 @@ func harmless(t *testing.T, text string) {
 func TestRecordsAreShownAsTextAndLoadNothing(t *testing.T) {
 	t.Parallel()
 	const evil = `"><script>alert(1)</script><img src=x onerror=alert(2)><a href="javascript:alert(3)">`
-	s := story(t, "steady")
+	s := statusOf(t, "steady")
 	s.Cluster.Name, s.Cluster.Error, s.Cluster.Reachable, s.Host.Name = evil, evil, false, evil
 	s.Reasons = []control.Reason{{Code: evil, Text: evil, Remedy: evil}}
 	s.Health.State, s.Health.Text = evil, evil
@@ -310,7 +311,7 @@ func TestRecordsAreShownAsTextAndLoadNothing(t *testing.T) {
 
 func TestPageOfTenThousandHostsIsSmallAndShowsUnhealthyHosts(t *testing.T) {
 	t.Parallel()
-	s := story(t, "steady")
+	s := statusOf(t, "steady")
 	long := strings.Repeat("<long>", 1000)
 	for i := range 10_000 {
 		h := control.HostRecord{
@@ -334,7 +335,7 @@ func TestPageOfTenThousandHostsIsSmallAndShowsUnhealthyHosts(t *testing.T) {
 	}
 	t.Logf("%d bytes after %s", len(got), least)
 	if len(got) > 200<<10 || least > most {
-		t.Errorf("the page has %d bytes after %s, at most 200 KiB after %s were meant", len(got), least, most)
+		t.Errorf("the page has %d bytes after %s, want at most 200 KiB after %s", len(got), least, most)
 	}
 	for _, want := range []string{
 		"spare-09999", ">SLOW<", "more hosts are not shown: ", " OK. quorumctl status lists them",
@@ -347,14 +348,14 @@ func TestPageOfTenThousandHostsIsSmallAndShowsUnhealthyHosts(t *testing.T) {
 
 func TestOnlyCertificatesDueForRenewalAreShown(t *testing.T) {
 	t.Parallel()
-	s := story(t, "steady")
+	s := statusOf(t, "steady")
 	if len(s.Health.Certificates) == 0 {
 		t.Fatal("the status has no certificates")
 	}
 	if _, calm := get(t, seen{status: s}, http.MethodGet, "/"); strings.Contains(calm, "Certificates") {
 		t.Error("certificates that are good for months are shown")
 	}
-	_, due := get(t, seen{status: story(t, "slow")}, http.MethodGet, "/")
+	_, due := get(t, seen{status: statusOf(t, "slow")}, http.MethodGet, "/")
 	_, got, _ := strings.Cut(due, "<h2>Certificates due for renewal</h2>")
 	for _, want := range []string{
 		`<span class="bad">expired</span></td><td data-is="until">2026-11-19</td>`,
@@ -386,7 +387,7 @@ func TestPageIsRenderedAtMostOncePerSecond(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		asked := 0
-		h, err := page.New(counted{seen{status: story(t, "steady")}, &asked}, page.About{})
+		h, err := page.New(counted{seen{status: statusOf(t, "steady")}, &asked}, page.About{})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -407,7 +408,7 @@ func TestPageIsRenderedAtMostOncePerSecond(t *testing.T) {
 
 func TestOnlyThePageAndTheRunbooksAreServed(t *testing.T) {
 	t.Parallel()
-	of := seen{status: story(t, "steady")}
+	of := seen{status: statusOf(t, "steady")}
 	resp, got := get(t, of, http.MethodGet, "/runbooks")
 	if resp.StatusCode != http.StatusOK || resp.Header.Get("Content-Type") != "text/plain; charset=utf-8" ||
 		got != runbooks {
@@ -430,7 +431,7 @@ func TestOnlyThePageAndTheRunbooksAreServed(t *testing.T) {
 
 func TestNoChartIsDrawnAfterTheClockWasSet(t *testing.T) {
 	t.Parallel()
-	s := story(t, "steady")
+	s := statusOf(t, "steady")
 	odd := []control.FsyncMinute{
 		{Start: s.Time, Count: 1, MaxSeconds: 1}, {Start: s.Time.Add(1e6 * time.Hour), Count: 1},
 	}
@@ -448,7 +449,7 @@ func TestTextHasEnoughContrast(t *testing.T) {
 	}
 	light, dark, both := strings.Cut(string(style), "prefers-color-scheme: dark")
 	if !both {
-		t.Fatal("there are no colours for the dark")
+		t.Fatal("there is no dark colour scheme")
 	}
 	for name, text := range map[string]string{"light": light, "dark": dark} {
 		colours := map[string]float64{}

@@ -21,7 +21,7 @@ const (
 	mostRows     = 60  // maximum number of hosts with a row
 	mostWays     = 15  // maximum number of columns and rows of the connectivity table
 	mostMessages = 30  // maximum number of reasons and findings
-	mostCerts    = 40  // certificates
+	mostCerts    = 40  // maximum number of certificates
 	mostRunes    = 400 // maximum number of runes of any text
 	mostCell     = 60  // maximum number of runes of a table cell
 	mostEvents   = 10  // maximum number of lines of the history
@@ -260,7 +260,7 @@ func lastSeen(h control.HostRecord) string {
 	return seen
 }
 
-// rank sorts members first, then this host, then unhealthy hosts.
+// rank returns the position of a host in the table: members first, then this host, then unhealthy hosts.
 func rank(h control.HostRecord, this string) int {
 	switch {
 	case h.MemberID != "":

@@ -1,13 +1,13 @@
 // Copyright The quorumd Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package peertls tests etcd's peer certificate: whether its files suit etcd, and whether other members accept it. The
-// agent may not read the certificate's key, so a child does that as etcd's user. The child has no network:
+// Package peertls tests etcd's peer certificate: whether etcd can use its files, and whether other members accept it.
+// The agent may not read the certificate's key, so a child runs the test as etcd's user. The child has no network:
 //
 //	member ── TCP ── agent ── socket pair ── child: TLS, and one GET /version
 //
-// The agent connects from the address from which etcd connects, against which members check the certificate, and relays
-// the bytes. The package promises:
+// The agent relays the bytes. It connects from the same address as etcd, because members compare that address with the
+// certificate. The package promises:
 //
 //   - The child sends only a request for /version, and returns only whether it was answered.
 //   - A test ends with its context, and relays at most [maxRelayed] bytes in each direction.
@@ -142,8 +142,8 @@ func Allowed(args []string, c config.Config) bool {
 		(args[1] == check && len(args) == 7 || args[1] == request && len(args) == 6)
 }
 
-// Main runs in the child. Its arguments are the mode, the three files, and what the mode needs in addition; conn is the
-// relayed connection.
+// Main runs in the child. Its arguments are the mode, the three files, and the further arguments of the mode. conn is
+// the relayed connection.
 func Main(args []string, conn *os.File, stdout io.Writer) error {
 	if len(args) < 5 {
 		return errors.New("a mode, three files and a host are expected")
@@ -199,7 +199,7 @@ func clientConfig(files config.PeerFiles, host string) (*tls.Config, error) {
 	}
 	roots := x509.NewCertPool()
 	if !roots.AppendCertsFromPEM(text) {
-		return nil, fmt.Errorf("%s holds no certificate", files.CA)
+		return nil, fmt.Errorf("%s contains no certificate", files.CA)
 	}
 	return &tls.Config{
 		Certificates: []tls.Certificate{own}, RootCAs: roots, ServerName: host, MinVersion: tls.VersionTLS12,

@@ -44,7 +44,7 @@ func tester(f testbed.CertFiles) Tester {
 	return Tester{Command: []string{"/proc/self/exe"}, Files: files(f), PeerURL: "https://127.0.0.1:2380", Host: "n1"}
 }
 
-// answersVersion is the peer listener of etcd, as far as it matters here.
+// answersVersion simulates the path /version of etcd's peer listener.
 func answersVersion(w http.ResponseWriter, r *http.Request) {
 	if r.URL.Path == "/version" {
 		fmt.Fprint(w, `{"etcdserver":"3.6.0"}`)
@@ -53,8 +53,8 @@ func answersVersion(w http.ResponseWriter, r *http.Request) {
 	http.NotFound(w, r)
 }
 
-// member starts a peer listener that requires certificates of the CA. After the handshake, it closes the connection if
-// refuses is set, as etcd does.
+// member starts a peer listener that requires certificates of the CA. If refuses is true, it closes each connection
+// after the handshake, as etcd does when it refuses a certificate.
 func member(t *testing.T, f testbed.CertFiles, refuses bool, handler http.HandlerFunc) (url string) {
 	t.Helper()
 	conf, err := f.ClientConfig()
@@ -164,7 +164,7 @@ func TestTheTextForAnExpiredCertificateHasNoClock(t *testing.T) {
 	}
 }
 
-// endless answers with white space as long as the client reads.
+// endless answers with white space until the client disconnects.
 func endless(w http.ResponseWriter, _ *http.Request) {
 	space := []byte(strings.Repeat(" ", 4096))
 	for {

@@ -15,20 +15,20 @@ func (k *Persister) noteBootstrapAttempt(ctx context.Context, r *round.Round) {
 	note, list := r.Decision.Notes.BootstrapAttempt, r.View.BootstrapAttempt.List
 	switch {
 	case note.Start:
-		k.note(ctx, &k.automaticBootstrap, "founding", "cannot start to create the "+
+		k.note(ctx, &k.automaticBootstrap, "bootstrap attempt", "cannot start to create the "+
 			"cluster", func(context.Context) error {
 			k.log.Warn("all listed hosts are new and agree; creating the cluster", "list", list)
 			return k.files.StartBootstrapAttempt("bootstrap.expect", r.Wall)
 		})
 	case note.Decide:
 		token := r.Bootstrap.Token
-		k.note(ctx, &k.automaticBootstrap, "founding", "cannot save that this host creates the cluster",
+		k.note(ctx, &k.automaticBootstrap, "bootstrap attempt", "cannot save that this host creates the cluster",
 			func(context.Context) error { return k.files.DecideBootstrap(token) })
 	case note.Begin:
-		k.note(ctx, &k.automaticBootstrap, "founding", "cannot save the bootstrap attempt this host joined",
+		k.note(ctx, &k.automaticBootstrap, "bootstrap attempt", "cannot save the bootstrap attempt this host joined",
 			func(context.Context) error { return k.files.BeginBootstrapAttempt(list) })
 	case note.Promise != "":
-		k.note(ctx, &k.automaticBootstrap, "founding", "cannot save the bootstrap attempt this host joined",
+		k.note(ctx, &k.automaticBootstrap, "bootstrap attempt", "cannot save the bootstrap attempt this host joined",
 			func(context.Context) error { return k.files.CommitToAttempt(list, note.Promise) })
 	}
 }

@@ -28,11 +28,11 @@ type Options struct {
 	BootID string
 	Etcd   cluster.Etcd
 	Files  *hoststate.State
-	Now    func() time.Duration // since boot, including time suspended
+	Now    func() time.Duration // since boot, including time in suspend
 	Logger *slog.Logger
-	// Wake starts the next round at once. It is called after this host's request for a rollout was written.
+	// Wake starts the next round immediately. It is called after a request of this host was written or called off.
 	Wake func()
-	// Noting is called before each write, in its goroutine. It may be nil.
+	// Noting is called before each write, in the goroutine of the write. It may be nil.
 	Noting func(what string)
 }
 
@@ -44,8 +44,8 @@ type Persister struct {
 	files  *hoststate.State
 	tooNew string // ID of the rollout whose unsupported work was already logged
 
-	met, member, lost, mount, automaticBootstrap, standby, domains, learners poll.Poller[struct{}]
-	stretch, hold, request, removal, mutes                                   poll.Poller[struct{}]
+	lastCluster, member, lost, mount, automaticBootstrap, standby, domains, learners poll.Poller[struct{}]
+	healthyPeriod, startGuard, request, removal, mutes                               poll.Poller[struct{}]
 }
 
 // New returns a Persister that has written nothing.
@@ -57,7 +57,7 @@ func New(opt Options) *Persister {
 func (k *Persister) Decided(ctx context.Context, r *round.Round) {
 	k.noteSelf(ctx, r)
 	k.noteBootstrapAttempt(ctx, r)
-	k.noteHold(ctx, r)
+	k.noteStartGuard(ctx, r)
 	k.noteRequest(ctx, r)
 	k.noteRemoval(ctx, r)
 	k.noteMutes(ctx, r)

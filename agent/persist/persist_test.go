@@ -86,7 +86,7 @@ func (b *bench) round() *round.Round {
 	return r
 }
 
-// keep writes the decisions of a round.
+// keep calls Decided with a round and waits for the writes to end or hang.
 func (b *bench) keep(r *round.Round) {
 	b.Decided(b.t.Context(), r)
 	synctest.Wait()
@@ -114,7 +114,7 @@ func TestHungDiskDoesNotBlockTheLoopAndNothingIsWrittenTwiceAtOnce(t *testing.T)
 		close(b.disk.hang)
 		synctest.Wait()
 		if b.notes("cluster"); b.files.LastCluster() != 7 {
-			t.Errorf("met was %d", b.files.LastCluster())
+			t.Errorf("the last cluster is %d", b.files.LastCluster())
 		}
 		b.keep(b.round())
 		b.notes()
@@ -133,7 +133,7 @@ func TestFailedWriteIsTriedAgainAfterAWhile(t *testing.T) {
 		b.disk.full = false
 		b.keep(b.round())
 		if b.notes("cluster"); b.files.LastCluster() != 7 {
-			t.Errorf("met was %d", b.files.LastCluster())
+			t.Errorf("the last cluster is %d", b.files.LastCluster())
 		}
 	})
 }

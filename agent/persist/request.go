@@ -36,8 +36,8 @@ func (k *Persister) noteRequest(ctx context.Context, r *round.Round) {
 	}
 }
 
-// noteAsked records that the request's operation was observed in etcd, that its work is called off, or that the request
-// has ended. It writes in the background because the disk may hang.
+// noteAsked records that the request's operation was observed in etcd, that its work is called off, that the request
+// has ended, or that it is cancelled. It writes in the background because the disk may hang.
 func (k *Persister) noteAsked(ctx context.Context, r *round.Round, note policy.RequestNote) {
 	asked, op, in := r.Request, r.Op, r.View.Cluster.ID
 	k.note(ctx, &k.request, "request", "cannot save the state of the request", func(ctx context.Context) error {
@@ -59,7 +59,7 @@ func (k *Persister) noteAsked(ctx context.Context, r *round.Round, note policy.R
 			if err := k.files.Withdraw(asked); err != nil {
 				return err
 			}
-			k.log.Info("request for a defragmentation withdrawn: the reason for it no longer holds",
+			k.log.Info("request for a defragmentation cancelled: its reason no longer applies",
 				"reason", asked.Reason)
 			return nil
 		}

@@ -10,8 +10,8 @@ import (
 	"github.com/quorumd/quorumd/agent/round"
 )
 
-// stretchOf returns the current healthy period of this host, or the zero value.
-func stretchOf(bootID string, r *round.Round) hoststate.HealthyPeriod {
+// healthyPeriodOf returns the current healthy period of this host, or the zero value.
+func healthyPeriodOf(bootID string, r *round.Round) hoststate.HealthyPeriod {
 	t := r.View.Ejections
 	if t.HealthyFor == 0 {
 		return hoststate.HealthyPeriod{}
@@ -32,7 +32,7 @@ func domainsOf(r *round.Round) map[uint64]string {
 	return of
 }
 
-// learnersOf returns what to record about the permanent learners, by member ID.
+// learnersOf returns the limits of the permanent learners to record, by member ID.
 func learnersOf(r *round.Round) map[uint64]int {
 	of := map[uint64]int{}
 	for _, m := range r.View.Cluster.Members {
@@ -48,7 +48,7 @@ func learnersOf(r *round.Round) map[uint64]int {
 func (k *Persister) noteSelf(ctx context.Context, r *round.Round) {
 	note, id := r.Decision.Notes.Self, r.View.Cluster.ID
 	if note.ClusterAnswered {
-		k.note(ctx, &k.met, "cluster", "cannot save the ID of the cluster",
+		k.note(ctx, &k.lastCluster, "cluster", "cannot save the ID of the cluster",
 			func(context.Context) error { return k.files.SetLastCluster(id, r.Wall) })
 	}
 	if note.Member {
@@ -74,9 +74,9 @@ func (k *Persister) noteSelf(ctx context.Context, r *round.Round) {
 			func(context.Context) error { return k.files.NoteLearners(learners) })
 	}
 	if note.Clean {
-		stretch := stretchOf(k.opt.BootID, r)
-		k.note(ctx, &k.stretch, "healthy period", "cannot save how long this host has been healthy",
-			func(context.Context) error { return k.files.NoteHealthyPeriod(stretch) })
+		period := healthyPeriodOf(k.opt.BootID, r)
+		k.note(ctx, &k.healthyPeriod, "healthy period", "cannot save how long this host has been healthy",
+			func(context.Context) error { return k.files.NoteHealthyPeriod(period) })
 	}
 	if note.Standby != 0 {
 		k.note(ctx, &k.standby, "standby", "cannot save that this host is a standby",

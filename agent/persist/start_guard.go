@@ -10,14 +10,14 @@ import (
 	"github.com/quorumd/quorumd/agent/round"
 )
 
-// noteHold creates or removes the start guard as the round has decided. It writes in the background because the disk
-// may hang.
-func (k *Persister) noteHold(ctx context.Context, r *round.Round) {
+// noteStartGuard creates or removes the start guard as the round has decided. It writes in the background because the
+// disk may hang.
+func (k *Persister) noteStartGuard(ctx context.Context, r *round.Round) {
 	want := r.Decision.Notes.StartGuard
 	if k.guarded(want) {
 		return
 	}
-	k.note(ctx, &k.hold, "guard", "cannot update the start guard", func(ctx context.Context) error {
+	k.note(ctx, &k.startGuard, "guard", "cannot update the start guard", func(ctx context.Context) error {
 		return k.guard(ctx, want)
 	})
 }

@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// differ makes etcd raise CORRUPT, full makes it raise NOSPACE.
+// differ makes etcd raise the CORRUPT alarm, and full the NOSPACE alarm.
 func differ(v *View) { v.Cluster.Intact, v.Cluster.Alarms = false, "n2 raised the alarm CORRUPT" }
 
 func full(v *View) { v.Cluster.Roomy, v.Cluster.Alarms = false, "n1 raised the alarm NOSPACE" }
@@ -19,27 +19,30 @@ func TestNothingBeginsThatAnEtcdAlarmForbids(t *testing.T) {
 	t.Parallel()
 	play(t, spareView, []scene{
 		{"a host joins", nil, StepTakeLock, ""},
-		{"not while the members' data may differ", differ, StepNone, EtcdCorrupt},
-		{"nor while etcd has no space", full, StepNone, EtcdNoSpace},
-		{"CORRUPT is named first", func(v *View) { full(v); differ(v) }, StepNone, EtcdCorrupt},
-		{"a pause is named first", func(v *View) { full(v); v.Pause = &Pause{By: "ann"} }, StepNone, Paused},
-		{"a lock held for it is released", func(v *View) {
+		{"the members' data may differ", differ, StepNone, EtcdCorrupt},
+		{"etcd has no space", full, StepNone, EtcdNoSpace},
+		{"both alarms are raised", func(v *View) { full(v); differ(v) }, StepNone, EtcdCorrupt},
+		{
+			"etcd has no space, and the cluster is paused",
+			func(v *View) { full(v); v.Pause = &Pause{By: "ann"} }, StepNone, Paused,
+		},
+		{"etcd has no space, and this agent holds the lock", func(v *View) {
 			full(v)
 			v.Lock = Lock{Known: true, Held: true, Mine: true, ValidFor: v.Limits.LockTTL, Token: 7}
 		}, StepReleaseLock, ""},
-		{"alarms are unknown if no voter answers", func(v *View) {
+		{"no voter answers", func(v *View) {
 			v.Cluster = Cluster{Error: "refused"}
 		}, StepNone, ClusterUnreachable},
 	})
 	play(t, deadView, []scene{
 		{"a dead voter is replaced", nil, StepTakeLock, ""},
-		{"not while the members' data may differ", differ, StepNone, EtcdCorrupt},
-		{"nor while etcd has no space", full, StepNone, EtcdNoSpace},
+		{"the members' data may differ", differ, StepNone, EtcdCorrupt},
+		{"etcd has no space", full, StepNone, EtcdNoSpace},
 	})
 	play(t, askedView, []scene{
 		{"a voter is taken down", nil, StepTakeLock, ""},
-		{"not while the members' data may differ", differ, StepNone, EtcdCorrupt},
-		{"but if etcd has no space: a larger quota needs a restart", full, StepTakeLock, ""},
+		{"the members' data may differ", differ, StepNone, EtcdCorrupt},
+		{"etcd has no space: a larger quota needs a restart", full, StepTakeLock, ""},
 	})
 }
 
@@ -47,8 +50,8 @@ func TestAJoinInProgressWaitsUntilAnAlarmIsCleared(t *testing.T) {
 	t.Parallel()
 	play(t, joinView, []scene{
 		{"the learner is promoted", nil, StepPromote, ""},
-		{"not while the members' data may differ", differ, StepNone, EtcdCorrupt},
-		{"nor while etcd has no space", full, StepNone, EtcdNoSpace},
+		{"the members' data may differ", differ, StepNone, EtcdCorrupt},
+		{"etcd has no space", full, StepNone, EtcdNoSpace},
 	})
 }
 

@@ -122,13 +122,13 @@ func TestAVoterWaitsOnlyForItsOwnRequest(t *testing.T) {
 func TestAHostWithAClusterIsNotAdvisedToBootstrap(t *testing.T) {
 	t.Parallel()
 	for what, edit := range map[string]func(*View){
-		"it has seen it":             func(v *View) { v.Bootstrap.LastCluster = clusterID },
-		"it has been a member":       func(v *View) { v.Bootstrap.Done = true },
-		"the configuration names it": func(v *View) { v.Cluster.ExpectedID = clusterID },
-		"its data is here": func(v *View) {
+		"it has seen the cluster":             func(v *View) { v.Bootstrap.LastCluster = clusterID },
+		"it has been a member":                func(v *View) { v.Bootstrap.Done = true },
+		"the configuration names the cluster": func(v *View) { v.Cluster.ExpectedID = clusterID },
+		"the cluster's data is here": func(v *View) {
 			v.Data = Data{State: DataMember, ClusterID: clusterID, MemberID: 1}
 		},
-		"its member list was just read": func(v *View) { v.Cluster.Listed = true },
+		"the cluster's member list was just read": func(v *View) { v.Cluster.Listed = true },
 	} {
 		v := spareView()
 		v.Cluster = Cluster{Error: "refused"}

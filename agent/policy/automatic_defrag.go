@@ -16,23 +16,24 @@ import (
 const (
 	// defragSpare is the free space, in bytes, that a defragmentation needs in addition to the data in use.
 	defragSpare = 64 << 20
-	// defragDueFor is for how long a defragmentation must have been due before the agent requests it: one odd answer of
-	// a member takes no host down.
+	// defragDueFor is for how long a defragmentation must have been due before the agent requests it. Because of this
+	// delay, a single odd answer from a member takes no host down.
 	defragDueFor = time.Minute
-	// leaderDefragDueFor is how long a leader waits at most for other voters whose databases are worth it as well: if
-	// it goes last, its leadership is transferred only once.
+	// leaderDefragDueFor replaces defragDueFor for a leader while the databases of other voters are worth a
+	// defragmentation as well. If the leader goes last, leadership is transferred only once.
 	leaderDefragDueFor = 15 * time.Minute
 	// defragEvery is the minimum time between the end of a request for a defragmentation and the agent's next request;
-	// defragFullEvery replaces it close to the quota. It counts however the request ended, so that the agent neither
+	// defragFullEvery replaces it close to the quota. Both apply however the request ended, so that the agent neither
 	// repeats a failed defragmentation at once nor overrules an operator who has cancelled one.
 	defragEvery     = 24 * time.Hour
 	defragFullEvery = time.Hour
-	// roomyPercent of the quota is what a defragmentation close to the quota must get below: otherwise another one
-	// would soon be due.
+	// roomyPercent is the percentage of the quota below which the data in use must be for a defragmentation close to
+	// the quota. Otherwise the next one would soon be due.
 	roomyPercent = 85
 )
 
-// AutomaticDefrag is what decides, besides the sizes, whether this host requests the defragmentation of its own member.
+// AutomaticDefrag holds the conditions, apart from the sizes, under which this host requests the defragmentation of its
+// own member.
 type AutomaticDefrag struct {
 	Windows bool // the configuration allows it in maintenance windows
 	// Shut is why the windows do not allow it now: none is open, or there is a blackout. Empty if they do.
@@ -73,7 +74,8 @@ func defragTriggers() []defragTrigger {
 
 // defragTrigger returns the first trigger to defragment this host's member, if the last request ended long enough ago
 // for it. If the data in use fills the quota, there is none: only deleted keys or a larger quota would help. There is
-// none either while another minor version of etcd is installed than the one that runs: the restart would be an upgrade.
+// none either if the installed etcd has a different minor version than the running one, because the restart would be an
+// upgrade.
 func (v View) defragTrigger(ended time.Duration) (o defragTrigger, found bool) {
 	m, listed := v.member()
 	d := m.Database
@@ -92,7 +94,7 @@ func (v View) defragTrigger(ended time.Duration) (o defragTrigger, found bool) {
 	return defragTrigger{}, false
 }
 
-// DefragDue reports whether a defragmentation of this host's member is due that no one has requested.
+// DefragDue reports whether a defragmentation of this host's member is due and has not been requested.
 func DefragDue(v View) bool {
 	_, due := v.defragTrigger(v.Space.Automatic.Ended)
 	return due && v.Asked == nil
@@ -129,8 +131,8 @@ func (v View) defragPatience() time.Duration {
 	return defragDueFor
 }
 
-// withdrawn reports whether this agent requested the defragmentation by itself, its operation has not begun, and the
-// trigger no longer applies. Then the host is not taken down, even before its disk records that the request is
+// withdrawn reports whether this agent requested the defragmentation by itself, its operation has not begun, and no
+// trigger applies any longer. In that case the host is not taken down, even before its disk records that the request is
 // withdrawn.
 func withdrawn(v View) bool {
 	if v.Asked == nil || !v.Asked.Automatic || !notBegun(v) {

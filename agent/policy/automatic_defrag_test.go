@@ -45,11 +45,11 @@ func TestAnAgentRequestsTheDefragmentationOfItsOwnMemberWhenItIsWorthIt(t *testi
 		change []func(v *View)
 	}{
 		"much of the file is free, in a window": {true, nil},
-		"it is the leader, and others are worth it too": {false, []func(v *View){func(v *View) {
+		"it is the leader, and other databases are worth it too": {false, []func(v *View){func(v *View) {
 			v.Cluster.Members[0].Leader, v.Cluster.Members[2].Leader = false, true
 			v.Space.Automatic.DueFor = leaderDefragDueFor - 1
 		}}},
-		"it is the leader, and waited for the others": {true, []func(v *View){func(v *View) {
+		"it is the leader, and has waited for the others": {true, []func(v *View){func(v *View) {
 			v.Cluster.Members[0].Leader, v.Cluster.Members[2].Leader = false, true
 		}}},
 		"it is the leader, and the last one": {true, []func(v *View){func(v *View) {
@@ -66,19 +66,19 @@ func TestAnAgentRequestsTheDefragmentationOfItsOwnMemberWhenItIsWorthIt(t *testi
 		"the configuration does not allow it": {false, []func(v *View){func(v *View) {
 			v.Space.Automatic.Windows = false
 		}}},
-		"only NOSPACE is to be remedied": {false, []func(v *View){remediates}},
-		"little is free":                 {false, []func(v *View){sized(800, 601)}},
+		"only NOSPACE remediation is allowed": {false, []func(v *View){remediates}},
+		"little is free":                      {false, []func(v *View){sized(800, 601)}},
 		"a small part of the file is free": {false, []func(v *View){
 			sized(1600, 1000),
 		}},
-		"at 80 % of the quota, a small part suffices": {true, []func(v *View){sized(1639, 1600)}},
-		"but not 31 MiB":                      {false, []func(v *View){sized(1639, 1608)}},
-		"80 % of the quota wait for a window": {false, []func(v *View){sized(1639, 1600), shut}},
-		"90 % of the quota do not":            {true, []func(v *View){full, shut}},
-		"nor with NOSPACE remediation":        {true, []func(v *View){full, remediates}},
-		"nor for a rollout":                   {true, []func(v *View){full, rolling}},
-		"anything else does":                  {false, []func(v *View){rolling}},
-		"an agent that may do neither requests nothing": {false, []func(v *View){full, remediates, func(v *View) {
+		"at 80 % of the quota, a small part suffices":                {true, []func(v *View){sized(1639, 1600)}},
+		"at 80 % of the quota, 31 MiB do not suffice":                {false, []func(v *View){sized(1639, 1608)}},
+		"80 % of the quota, and no window is open":                   {false, []func(v *View){sized(1639, 1600), shut}},
+		"90 % of the quota, and no window is open":                   {true, []func(v *View){full, shut}},
+		"90 % of the quota, and only NOSPACE remediation is allowed": {true, []func(v *View){full, remediates}},
+		"90 % of the quota, and a rollout runs":                      {true, []func(v *View){full, rolling}},
+		"half of the file is free, and a rollout runs":               {false, []func(v *View){rolling}},
+		"neither windows nor remediation are allowed": {false, []func(v *View){full, remediates, func(v *View) {
 			v.Space.Remediate = false
 		}}},
 		"the data in use fills the quota": {false, []func(v *View){sized(2000, 1844)}},
@@ -89,29 +89,35 @@ func TestAnAgentRequestsTheDefragmentationOfItsOwnMemberWhenItIsWorthIt(t *testi
 		"the installed version is unknown": {false, []func(v *View){full, func(v *View) {
 			v.Self.Etcd = Version{}
 		}}},
-		"the size is unknown":                     {false, []func(v *View){sized(0, 0)}},
-		"the part in use is unknown":              {false, []func(v *View){sized(800, 0)}},
-		"the part in use is larger than the file": {false, []func(v *View){sized(2000, 2001)}},
-		"one was done yesterday":                  {true, []func(v *View){ended(defragEvery)}},
-		"one was done today":                      {false, []func(v *View){ended(defragEvery - 1)}},
-		"90 % of the quota an hour later":         {true, []func(v *View){full, ended(defragFullEvery)}},
-		"but not earlier":                         {false, []func(v *View){full, ended(defragFullEvery - 1)}},
+		"the size is unknown":                        {false, []func(v *View){sized(0, 0)}},
+		"the part in use is unknown":                 {false, []func(v *View){sized(800, 0)}},
+		"the part in use is larger than the file":    {false, []func(v *View){sized(2000, 2001)}},
+		"the last request ended a day ago":           {true, []func(v *View){ended(defragEvery)}},
+		"the last request ended less than a day ago": {false, []func(v *View){ended(defragEvery - 1)}},
+		"90 % of the quota, an hour after the last request": {
+			true, []func(v *View){full, ended(defragFullEvery)},
+		},
+		"90 % of the quota, less than an hour after the last request": {
+			false, []func(v *View){full, ended(defragFullEvery - 1)},
+		},
 		"the disk is too full for the new file": {false, []func(v *View){func(v *View) {
 			v.Data.Free = 463 * mib
 		}}},
-		"the disk does not answer": {false, []func(v *View){func(v *View) { v.Data.FreeKnown = false }}},
-		"the alarm is raised":      {false, []func(v *View){full, func(v *View) { v.Cluster.Roomy = false }}},
-		"members may differ":       {false, []func(v *View){func(v *View) { v.Cluster.Intact = false }}},
+		"the disk does not answer":    {false, []func(v *View){func(v *View) { v.Data.FreeKnown = false }}},
+		"the NOSPACE alarm is raised": {false, []func(v *View){full, func(v *View) { v.Cluster.Roomy = false }}},
+		"members may differ":          {false, []func(v *View){func(v *View) { v.Cluster.Intact = false }}},
 		"another host is down": {false, []func(v *View){func(v *View) {
 			v.Op = &Op{Kind: KindCycle, Host: "n2", HostName: "n2", Phase: PhaseDown, Token: 7}
 		}}},
 		"another host waits": {false, []func(v *View){func(v *View) {
 			v.Hosts[1].Wants, v.Hosts[1].AskedAt = WorkReboot, 7
 		}}},
-		"a voter is down":         {false, []func(v *View){func(v *View) { v.Cluster.Members[1].Live = false }}},
-		"the cluster is paused":   {false, []func(v *View){func(v *View) { v.Pause = &Pause{By: "ann"} }}},
-		"it only observes":        {false, []func(v *View){func(v *View) { v.Self.Mode = Observe }}},
-		"another program runs it": {false, []func(v *View){func(v *View) { v.Self.Drives = false }}},
+		"a voter is down": {
+			false, []func(v *View){func(v *View) { v.Cluster.Members[1].Live = false }},
+		},
+		"the cluster is paused":            {false, []func(v *View){func(v *View) { v.Pause = &Pause{By: "ann"} }}},
+		"it only observes":                 {false, []func(v *View){func(v *View) { v.Self.Mode = Observe }}},
+		"another program manages its etcd": {false, []func(v *View){func(v *View) { v.Self.Drives = false }}},
 		"a record is unreadable": {false, []func(v *View){func(v *View) {
 			v.Unreadable = []Unreadable{{Kind: RecordRollout}}
 		}}},

@@ -17,7 +17,7 @@ import (
 type Backup struct {
 	HasStore    bool           // this host's configuration names a backup store
 	Every       time.Duration  // the interval; 0: no automatic snapshots
-	Spread      time.Duration  // snapshots are due this much before Every, so that clusters with one store take turns
+	Spread      time.Duration  // how long before Every a snapshot is due; spreads the load on a shared store
 	WindowOpen  bool           // the configured windows allow a snapshot now
 	HasSnapshot bool           // a snapshot exists
 	Age         time.Duration  // time since the newest snapshot, by wall clocks, or since this agent's first round
@@ -83,7 +83,7 @@ func (v View) backupSource() (Member, string) {
 }
 
 // backupDue returns the time until the next snapshot. A snapshot dated in the future comes from a host with a wrong
-// clock, and counts as equally far in the past.
+// clock, and counts as if it were equally old.
 func (v View) backupDue() time.Duration {
 	b := v.Backup
 	_, first := snapshotFirst(v)
@@ -175,10 +175,10 @@ func burden(m Member, h Host) int {
 // voter is removed.
 const freshFor = time.Hour
 
-// snapshotFirst reports whether a rollout to a different etcd version waits for a snapshot: the newest one may be an
-// hour old when the rollout is started or resumed, because an upgrade may have been paused for days. If an upgrade or a
-// downgrade damages the data, only a snapshot brings it back. An operator may start the rollout without one. Repairs
-// never wait.
+// snapshotFirst reports whether a rollout to a different etcd version waits for a snapshot. The newest snapshot must be
+// at most freshFor old when the rollout is started, and again when it is resumed, because an upgrade may have been
+// paused for days. If an upgrade or a downgrade damages the data, only a snapshot brings it back. An operator may start
+// the rollout without one. Repairs never wait.
 func snapshotFirst(v View) (string, bool) {
 	r := v.Rollout
 	switch {

@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// backedUp returns the cluster of guarded from the view of its standby, with a snapshot taken an hour ago.
+// backedUp returns the view of the standby in the cluster of fourMembers, with a snapshot taken an hour ago.
 func backedUp() View {
 	v := fourMembers()
 	for i := range v.Hosts {
@@ -35,11 +35,15 @@ func TestTheHostWithTheLowestCostTakesADueSnapshot(t *testing.T) {
 		"the first": {
 			func(v *View) { v.Backup.HasSnapshot, v.Backup.Age = false, 0 }, true, "due, and n4 takes it",
 		},
-		"off":                 {func(v *View) { due(v); v.Backup.Every = 0 }, false, ""},
-		"no window":           {func(v *View) { due(v); v.Backup.WindowOpen = false }, false, "n4 waits for a window"},
-		"paused":              {func(v *View) { due(v); v.Pause = &Pause{} }, true, "due, and n4 takes it"},
-		"elsewhere":           {func(v *View) { due(v); v.Self.PeerURL = "http://n3" }, false, "due, and n4 takes it"},
-		"only observed there": {func(v *View) { due(v); v.Hosts[3].Manage = false }, false, "due, and n3 takes it"},
+		"off": {func(v *View) { due(v); v.Backup.Every = 0 }, false, ""},
+		"no window": {
+			func(v *View) { due(v); v.Backup.WindowOpen = false }, false, "n4 waits for a window",
+		},
+		"paused": {func(v *View) { due(v); v.Pause = &Pause{} }, true, "due, and n4 takes it"},
+		"elsewhere": {
+			func(v *View) { due(v); v.Self.PeerURL = "http://n3" }, false, "due, and n4 takes it",
+		},
+		"its agent only observes": {func(v *View) { due(v); v.Hosts[3].Manage = false }, false, "due, and n3 takes it"},
 		"without the standby": {func(v *View) {
 			due(v)
 			v.Cluster.Members, v.Self.PeerURL = v.Cluster.Members[:3], "http://n3"
@@ -82,7 +86,7 @@ func TestAtMostOneHostTakesTheNextSnapshot(t *testing.T) {
 		}
 	}
 	if takers != 1 {
-		t.Errorf("%d hosts take it", takers)
+		t.Errorf("%d hosts take the next snapshot", takers)
 	}
 }
 

@@ -156,7 +156,7 @@ type BootstrapAnswer struct {
 type BootstrapNote struct {
 	Begin   bool   // this host begins an attempt
 	Promise string // the attempt that this host promises
-	Start   bool   // this host creates the cluster, as all listed hosts agree
+	Start   bool   // this host creates the cluster, because all listed hosts agree
 	Decide  bool   // this host creates the cluster on request: no other listed host has a cluster or a request
 }
 
@@ -213,8 +213,9 @@ func notNew(v View) string {
 	return ""
 }
 
-// automaticBootstrap keeps a new host waiting while the listed hosts agree on who creates the cluster. The attempt
-// advances through noteBootstrapAttempt, without a step.
+// automaticBootstrap keeps a new host waiting until the listed hosts agree on who creates the cluster. Without
+// automatic bootstrap, the host waits only while another listed host has a cluster or a request. The attempt advances
+// through noteBootstrapAttempt, without a step.
 func automaticBootstrap(v View) (Decision, bool) {
 	if v.BootstrapAttempt.List == "" || notNew(v) != "" {
 		return Decision{}, false
@@ -227,7 +228,7 @@ func automaticBootstrap(v View) (Decision, bool) {
 	return wait(BootstrapWaiting, "%s", text), true
 }
 
-// noteBootstrapAttempt returns the change of this host's record of an automatic bootstrap.
+// noteBootstrapAttempt returns the change of this host's record of a bootstrap, automatic or on request.
 func noteBootstrapAttempt(v View) BootstrapNote {
 	if v.BootstrapAttempt.List != "" && v.Bootstrap.Requested {
 		return BootstrapNote{Decide: awaitsAnswers(v) && v.BootstrapAttempt.judgeAnswers(v.Self.Name).decide}
@@ -260,7 +261,7 @@ func (b BootstrapAttempt) clusterElsewhere(name string) string {
 		switch {
 		case a.Silent != "" || a.List != b.List:
 		case a.Phase == BootstrapCluster:
-			return a.Name + " is not new: " + cmp.Or(a.Past, "it knows of a cluster")
+			return a.Name + " is not new: " + cmp.Or(a.Past, "it has data or has seen a cluster")
 		case a.Phase == BootstrapDecided:
 			return a.Name + " creates the cluster"
 		case a.Phase == BootstrapAsking && (name == "" || a.Name < name):
@@ -380,9 +381,10 @@ func (b BootstrapAttempt) objection(a BootstrapAnswer) string {
 }
 
 // AgainstAutomaticBootstrap returns why an etcd may run at another endpoint, or nil if it is certain that none does.
-// others yields each endpoint with the result of connecting to it, which is nil if the connection was accepted. Every
-// endpoint must refuse the connection, because a silent endpoint may hide a cluster. missing is the error that may have
-// left the list of endpoints incomplete, or nil.
+// refuses reports whether an error means that the endpoint refused the connection. others yields each endpoint with the
+// result of connecting to it, which is nil if the connection was accepted. Every endpoint must refuse the connection,
+// because a silent endpoint may hide a cluster. missing is an error that may have made the list of endpoints
+// incomplete, or nil.
 func AgainstAutomaticBootstrap(others iter.Seq2[string, error], missing error, refuses func(error) bool) *Refusal {
 	if missing != nil {
 		return conflicts(ClusterExists, "endpoints of an existing cluster may be missing: "+missing.Error(),

@@ -27,7 +27,7 @@ func bootstrapView() View {
 func TestTheFirstHostBootstrapsOnlyWithoutObjections(t *testing.T) {
 	t.Parallel()
 	if n := Decide(bootstrapView()).Notes.BootstrapAttempt; !n.Start {
-		t.Fatalf("all agree, and it records %+v", n)
+		t.Fatalf("all hosts agree, and the first host records %+v", n)
 	}
 	for says, change := range map[string]func(v *View){
 		"z does not answer: cut off":            func(v *View) { v.BootstrapAttempt.Others[1].Silent = "cut off" },
@@ -128,18 +128,18 @@ func TestAHostFollowsTheFirstListedHostAndNoOther(t *testing.T) {
 			BootstrapNote{Promise: "1"},
 			"y creates the cluster",
 		},
-		"it has not begun": {
+		"the first host has not begun": {
 			func(b *BootstrapAttempt) { b.Others[0].Attempt = "" }, BootstrapNote{}, "y has not begun",
 		},
-		"it is committed to a different list": {
+		"the first host is committed to a different list": {
 			func(b *BootstrapAttempt) { b.Others[0].PromisedList = "M" }, BootstrapNote{}, "y has not begun",
 		},
-		"it does not answer": {
+		"the first host does not answer": {
 			func(b *BootstrapAttempt) { b.Others[0].Silent = "cut off" },
 			BootstrapNote{},
 			"this host has not committed to it yet: y does not answer: cut off",
 		},
-		"it is not among the hosts that were asked": {
+		"the first host was not asked": {
 			func(b *BootstrapAttempt) { b.Others = b.Others[1:] }, BootstrapNote{}, "y creates the cluster when all",
 		},
 		"this host is committed, and the first one does not answer": {
@@ -162,8 +162,8 @@ func TestAHostFollowsTheFirstListedHostAndNoOther(t *testing.T) {
 	}
 }
 
-// requestedView returns the view of n3, which has published its request to bootstrap a cluster. Its ID sorts between n2
-// and n4.
+// requestedView returns the view of n3, which has published its request to bootstrap a cluster. Its name sorts between
+// n2 and n4.
 func requestedView() View {
 	v := bootstrapView()
 	v.Bootstrap.Requested = true
@@ -181,7 +181,7 @@ func TestABootstrapRequestNeedsOtherListedHostsWithoutClusterOrRequest(t *testin
 	}
 	v.Bootstrap.Decided = true
 	if d := Decide(v); d.Notes.BootstrapAttempt.Decide || d.Step.Kind != StepWriteEnv {
-		t.Fatalf("it is decided: records %+v, step %s", d.Notes.BootstrapAttempt, d.Step.Kind)
+		t.Fatalf("the decision is recorded: records %+v, step %s", d.Notes.BootstrapAttempt, d.Step.Kind)
 	}
 	for says, change := range map[string]func(first, last *BootstrapAnswer){
 		"n2 has not been asked since": func(first, _ *BootstrapAnswer) { first.Asked = BootstrapNone },

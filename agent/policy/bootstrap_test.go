@@ -21,35 +21,41 @@ func TestAClusterIsBootstrappedOnce(t *testing.T) {
 	play(t, asked, []scene{
 		{"the environment is written", nil, StepWriteEnv, ""},
 		{"etcd is started", func(v *View) { v.Unit.EnvReady = true }, StepStartUnit, ""},
-		{"etcd is waited for", func(v *View) { v.Unit.State, v.Unit.EnvReady = UnitActive, true }, StepNone, Starting},
-		{"only on a qualified host", func(v *View) {
+		{
+			"etcd runs, and does not answer yet",
+			func(v *View) { v.Unit.State, v.Unit.EnvReady = UnitActive, true }, StepNone, Starting,
+		},
+		{"the host is not qualified", func(v *View) {
 			v.Health = Health{State: health.Qualifying, Text: "0 of 3000"}
 		}, StepNone, NotQualified},
-		{"only with a safe version", func(v *View) { v.Self.Etcd = Version{3, 4, 23} }, StepNone, VersionUnsafe},
-		{"not on data that cannot be read", func(v *View) { v.Data.State = DataUnreadable }, StepNone, DataUnusable},
+		{"the version of etcd is not safe", func(v *View) { v.Self.Etcd = Version{3, 4, 23} }, StepNone, VersionUnsafe},
+		{"the data cannot be read", func(v *View) { v.Data.State = DataUnreadable }, StepNone, DataUnusable},
 		{"after a crash etcd is started on its own data", func(v *View) {
 			v.Data = Data{State: DataMember, ClusterID: 1, MemberID: 1}
 		}, StepStartUnit, ""},
-		{"not if an operator has stopped it since", func(v *View) {
+		{"an operator has stopped etcd since", func(v *View) {
 			v.Data, v.Unit.Ran = Data{State: DataMember, ClusterID: 1, MemberID: 1}, true
 		}, StepNone, UnitStopped},
-		{"not if only the records are unreadable", func(v *View) { v.Cluster.Listed = true }, StepNone, NoQuorum},
 		{
-			"not on the remains of a failed first start",
+			"a cluster answers, and its records cannot be read",
+			func(v *View) { v.Cluster.Listed = true }, StepNone, NoQuorum,
+		},
+		{
+			"the disk holds the remains of a failed first start",
 			func(v *View) { v.Data.State = DataRemains },
 			StepNone,
 			DataUnusable,
 		},
-		{"not if a cluster answers", func(v *View) { v.Cluster = spareView().Cluster }, StepFinishBootstrap, ""},
+		{"a cluster answers", func(v *View) { v.Cluster = spareView().Cluster }, StepFinishBootstrap, ""},
 		{
-			"not if one has ever answered", func(v *View) { v.Bootstrap.LastCluster = clusterID },
+			"a cluster has answered before", func(v *View) { v.Bootstrap.LastCluster = clusterID },
 			StepFinishBootstrap, "",
 		},
-		{"even with its own data", func(v *View) {
+		{"a cluster has answered before, and the host has its data", func(v *View) {
 			v.Bootstrap.LastCluster, v.Data = clusterID, Data{State: DataMember, ClusterID: clusterID, MemberID: 1}
 		}, StepStartUnit, ""},
 		{
-			"not on a host that has belonged to a cluster",
+			"the host has belonged to a cluster",
 			func(v *View) { v.Bootstrap.Done = true },
 			StepFinishBootstrap,
 			"",

@@ -22,7 +22,7 @@ func leaderlessView() View {
 	return v
 }
 
-// fiveView is downView of an interruptible maintenance in a cluster of five voters, while one more is down.
+// fiveView is downView of an interruptible maintenance in a cluster of five voters, while one more voter is down.
 func fiveView() View {
 	v := downView()
 	v.Asked.Interruptible, v.Asked.Seen = true, true
@@ -37,22 +37,22 @@ func TestWorkIsCalledOffOnlyOnEvidenceThatTheClusterNeedsTheHost(t *testing.T) {
 	t.Parallel()
 	play(t, leaderlessView, []scene{
 		{name: "without a quorum", reason: Recalled},
-		{name: "for less than the settle time", reason: InMaintenance, change: func(v *View) {
+		{name: "without a quorum for less than the settle time", reason: InMaintenance, change: func(v *View) {
 			v.Cluster.LeaderlessFor--
 		}},
-		{name: "and no member answers", reason: InMaintenance, change: func(v *View) { v.Cluster.Leaderless = "" }},
-		{name: "and the work is not interruptible", reason: InMaintenance, change: func(v *View) {
+		{name: "no member answers", reason: InMaintenance, change: func(v *View) { v.Cluster.Leaderless = "" }},
+		{name: "the work is not interruptible", reason: InMaintenance, change: func(v *View) {
 			v.Asked.Interruptible = false
 		}},
-		{name: "and the work is overdue as well", reason: MaintenanceOverdue, change: func(v *View) {
+		{name: "the work is not interruptible, and overdue", reason: MaintenanceOverdue, change: func(v *View) {
 			v.Asked.Interruptible, v.Asked.Overdue = false, true
 		}},
 		{name: "in observe mode", reason: InMaintenance, change: func(v *View) { v.Self.Mode = Observe }},
-		{name: "and another host has this host's name", reason: InMaintenance, change: func(v *View) {
+		{name: "another host has this host's name", reason: InMaintenance, change: func(v *View) {
 			v.Self.Conflict = "host n4 has the same name, n3"
 		}},
-		{name: "and it was called off already", step: StepStartUnit, change: calledOff},
-		{name: "and the data was not read since", reason: DataNotKnown, change: func(v *View) {
+		{name: "it was called off already", step: StepStartUnit, change: calledOff},
+		{name: "it was called off, and the data was not read since", reason: DataNotKnown, change: func(v *View) {
 			calledOff(v)
 			v.Data.Age = time.Minute
 		}},
@@ -65,17 +65,20 @@ func TestWorkIsCalledOffOnlyOnEvidenceThatTheClusterNeedsTheHost(t *testing.T) {
 	})
 	play(t, fiveView, []scene{
 		{name: "with five voters and a fault tolerance of 0", reason: Recalled},
-		{name: "only just", reason: InMaintenance, change: func(v *View) { v.Cluster.Members[3].DownFor-- }},
-		{name: "which another host reaches", reason: InMaintenance, change: func(v *View) {
+		{
+			name: "the other voter is down for less than the settle time", reason: InMaintenance,
+			change: func(v *View) { v.Cluster.Members[3].DownFor-- },
+		},
+		{name: "another host reaches the other voter", reason: InMaintenance, change: func(v *View) {
 			v.Hosts[1].Sees = []record.Reachability{{MemberID: 4, Peer: record.PortAnswers}}
 		}},
-		{name: "which another host does not reach, either", reason: Recalled, change: func(v *View) {
+		{name: "no other host reaches the other voter", reason: Recalled, change: func(v *View) {
 			v.Hosts[1].Sees = []record.Reachability{{MemberID: 4, LostSince: lostOn}}
 		}},
-		{name: "and this host's data is not the member's", reason: InMaintenance, change: func(v *View) {
+		{name: "this host's data is not the member's", reason: InMaintenance, change: func(v *View) {
 			v.Data.MemberID = 9
 		}},
-		{name: "carried over from an earlier round", reason: InMaintenance, change: func(v *View) {
+		{name: "the cluster was observed in an earlier round", reason: InMaintenance, change: func(v *View) {
 			v.Cluster.Fresh = false
 		}},
 		{name: "only this host is down", reason: InMaintenance, change: func(v *View) {
@@ -136,7 +139,7 @@ func TestAHostRecordsThatItsWorkIsCalledOff(t *testing.T) {
 	}
 }
 
-func TestAnOperationWhoseWorkWasCalledOffEndsSo(t *testing.T) {
+func TestAnOperationEndsAsRecalledIfItsWorkWasCalledOff(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		work   Work
@@ -178,7 +181,7 @@ func TestAnOperationWhoseWorkWasCalledOffEndsSo(t *testing.T) {
 	}
 }
 
-func TestOnlyTheWorkThatMayBeCalledOffIs(t *testing.T) {
+func TestOnlyRebootsAndInterruptibleMaintenanceAreCalledOff(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		request Request

@@ -20,21 +20,21 @@ func TestACommandAndEtcdNeverRunAtTheSameTime(t *testing.T) {
 	}
 	state := func(s HookState) func(v *View) { return func(v *View) { v.Asked.Command.State = s } }
 	play(t, as(askedView), []scene{
-		{"it is requested", nil, StepTakeLock, ""},
+		{"a command is requested", nil, StepTakeLock, ""},
 		{"an operator has stopped etcd", func(v *View) { v.Unit.State = UnitInactive }, StepNone, UnitStopped},
 		{"an etcd without membership runs here", func(v *View) {
 			v.Cluster.Members = v.Cluster.Members[:2]
 		}, StepNone, UnitBusy},
-		{"it is a spare", func(v *View) {
+		{"this host is a spare", func(v *View) {
 			v.Cluster.Members, v.Unit.State, v.Data = v.Cluster.Members[:2], UnitInactive, Data{State: DataEmpty}
 		}, StepTakeLock, ""},
 	})
 	play(t, as(turnView), []scene{
 		{"its operation is in flight", nil, StepTakeDown, ""},
-		{"it leads", func(v *View) {
+		{"this host leads", func(v *View) {
 			v.Cluster.Members[0].Leader, v.Cluster.Members[2].Leader = false, true
 		}, StepTransferLeadership, ""},
-		{"it is not installed here", func(v *View) {
+		{"the command is not installed here", func(v *View) {
 			v.Op.Phase, v.Asked.Command.State = PhaseBegun, HooksFailed
 		}, StepEndOp, ""},
 		{"an operator is stopping etcd", func(v *View) { v.Unit.State = UnitInactive }, StepTakeDown, ""},

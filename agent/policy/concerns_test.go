@@ -21,7 +21,7 @@ func TestAnOperationPrecedesADeadVoterAndThatPrecedesTheClusterSize(t *testing.T
 		"NOSPACE alarm that this agent may end",
 		"this host's operation", "leadership transfer from an unhealthy leader",
 		"requested member removal", "surplus voter of a smaller cluster",
-		"etcd's downgrade job of a rollout", "this host's request",
+		"etcd's downgrade job during a rollout", "this host's request",
 		"another host's operation",
 		"leadership transfer on request",
 		"single-member cluster made by default", "etcd of this host's member",

@@ -36,15 +36,15 @@ func TestCornerCasesOfAJoin(t *testing.T) {
 func TestCornerCasesOfAHostInItsOperation(t *testing.T) {
 	t.Parallel()
 	play(t, askedView, []scene{
-		{"it is down already, and has a maintenance request", func(v *View) {
+		{"etcd is down already, and maintenance is requested", func(v *View) {
 			v.Unit.State = UnitInactive
 		}, StepTakeLock, ""},
 	})
 	play(t, downView, []scene{
-		{"a restart interrupted at once", func(v *View) {
+		{"a restart that was interrupted at once", func(v *View) {
 			v.Asked.Work, v.Op.Phase = WorkRestart, PhaseBegun
 		}, StepStartUnit, ""},
-		{"only the permission was wanted, and its etcd has failed meanwhile", func(v *View) {
+		{"etcd was to keep running, and has failed meanwhile", func(v *View) {
 			v.Asked.Over, v.Asked.KeepRunning, v.Asked.Stopped, v.Unit.State = true, true, false, UnitFailed
 		}, StepEndOp, ""},
 		{"its operation was released, and an operator has started its etcd", func(v *View) {
@@ -113,7 +113,7 @@ func TestCornerCasesOfARemoval(t *testing.T) {
 		return v
 	}
 	play(t, voting, []scene{
-		{"a veto holds under its lock", func(v *View) {
+		{"this host holds the lock, and a veto applies", func(v *View) {
 			v.Lock = Lock{Known: true, Held: true, Mine: true}
 			v.Cluster.Members[1].Live, v.Cluster.StableFor = false, 0
 		}, StepReleaseLock, ""},
@@ -136,7 +136,7 @@ func TestCornerCasesOfARemoval(t *testing.T) {
 	play(t, elsewhere, []scene{
 		{"the removal may have been sent to etcd, and the lock is held for something else", nil, StepReleaseLock, ""},
 		{"no removal was sent to etcd", func(v *View) { v.Op.Phase = PhaseBegun }, StepEndOp, ""},
-		{"it is removed", func(v *View) { v.Cluster.Members = v.Cluster.Members[:2] }, StepEndOp, ""},
+		{"the member is removed", func(v *View) { v.Cluster.Members = v.Cluster.Members[:2] }, StepEndOp, ""},
 	})
 }
 

@@ -45,10 +45,10 @@ func TestAHostReportsAnotherHostWithItsIdentity(t *testing.T) {
 			func(v *View) { v.Hosts[0].PeerURL = v.Self.PeerURL },
 			"host n1 has the same peer URL, " + peerPrefix + "n3",
 		},
-		"a host with another ID is never the same one": {
+		"a host with a different ID is a different host": {
 			func(v *View) { v.Hosts[0].Name, v.Hosts[0].Own = "n3", true }, "host n1 has the same name, n3",
 		},
-		"its own member has another peer URL": {
+		"its own member has a different peer URL": {
 			ownMember, "etcd.peerURL is " + peerPrefix + "n3, but this host's member is registered with " + elsewhere,
 		},
 		"the member of its data belongs to another cluster": {
@@ -65,9 +65,9 @@ func TestAHostReportsAnotherHostWithItsIdentity(t *testing.T) {
 				v.Data.State = DataUnreadable
 			}, "",
 		},
-		"a member has its name, and another peer URL": {
+		"a member has its name, and a different peer URL": {
 			func(v *View) { v.Cluster.Members[1].Name = "n3" },
-			"a member with this host's name has another peer URL, " + peerPrefix + "n2",
+			"a member with this host's name has a different peer URL, " + peerPrefix + "n2",
 		},
 		"its member is registered as it is configured": {
 			func(v *View) {

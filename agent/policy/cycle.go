@@ -14,7 +14,7 @@ import (
 )
 
 // cycles declares the operation that takes a host down and brings it back. Only that host's agent or an operator ends
-// it: no other agent can see whether work is in progress there.
+// it: no other agent can observe whether work is in progress there.
 func cycles() operation {
 	return operation{
 		kind:          KindCycle,
@@ -105,7 +105,8 @@ func safeToTouch(v View) Decision {
 	switch {
 	case busy && a.Command.State == HooksDue:
 		return do(Step{Kind: StepEndOp, Outcome: UnitBusy, Why: stranger})
-	case v.Op.Phase != PhaseDown || a.RecordDiffers: // other hosts read in the record when the work is overdue
+	// Other hosts determine from the record whether the work is overdue.
+	case v.Op.Phase != PhaseDown || a.RecordDiffers:
 		return do(Step{Kind: StepSetPhase, Phase: PhaseDown, MemberID: v.Op.MemberID})
 	case a.Work == WorkReboot && !a.External && a.RebootFor > v.Limits.TransferTimeout:
 		return do(Step{Kind: StepReboot, Why: a.Reason})
@@ -144,7 +145,7 @@ func commandMayRun(v View) bool {
 	return v.Asked != nil && (v.Asked.Command.State == HooksStarting || v.Asked.Command.State == HooksRunning)
 }
 
-// nothingToDo ends an operation on a member's etcd, which is stopped, if the host has no member or its etcd is managed
+// nothingToDo ends an operation whose work needs a stopped member, if the host has no member or its etcd is managed
 // externally.
 func nothingToDo(v View) (d Decision, ends bool) {
 	m, listed := v.member()
@@ -224,8 +225,8 @@ func untouched(v View) bool {
 		!urlUpdated(v)
 }
 
-// stoppedByOperator reports whether an operator has stopped this host's etcd, which is stopped cleanly: either etcd has
-// run again since this operation stopped it, or this operation has not stopped it.
+// stoppedByOperator reports whether an operator has stopped this host's etcd, given that etcd was stopped cleanly. An
+// operator has if etcd has run again since this operation stopped it, or if this operation has not stopped it.
 func stoppedByOperator(v View) bool {
 	switch a := v.Asked; {
 	case a == nil || a.Work == WorkRestart: // without a request, the cause is unknown; a restart leaves no etcd stopped
@@ -297,10 +298,11 @@ func endHealthy(v View) Decision {
 	return end(v, Cycled)
 }
 
-// end ends the operation of a host whose etcd is in the required state. If a command failed or did not run, the
-// outcome is CommandFailed. If an operator ended a reboot before the machine rebooted, it is Cancelled. If the work
-// was called off, it is Recalled. For a reboot by this agent, what counts is whether the machine has booted since:
-// after a crash of the agent at the end of the operation, the request does not show whether it was called off.
+// end ends the operation of a host whose etcd is in the required state. If a command or a defragmentation failed or did
+// not run, the outcome is CommandFailed or DefragFailed. If an operator ended a reboot before the machine rebooted, it
+// is Cancelled. If the work was called off, it is Recalled. For a reboot by this agent, what counts is whether the
+// machine has booted since: after a crash of the agent at the end of the operation, the request does not show whether
+// it was called off.
 func end(v View, outcome ReasonCode) Decision {
 	switch a := v.Asked; {
 	case a != nil && a.Work.info().rebootEnds && outcome == Cycled:
@@ -308,7 +310,7 @@ func end(v View, outcome ReasonCode) Decision {
 		case !v.Op.SameBoot:
 		case a.Ended:
 			return do(Step{Kind: StepEndOp, Outcome: Cancelled, Why: "before the machine was rebooted"})
-		case !a.External: // the reboot was called off, or requested during the end of another one: it is still due
+		case !a.External: // the reboot was called off, or requested while an earlier one ended: it is still due
 			why := cmp.Or(a.Recalled, "before the machine was rebooted")
 			return do(Step{Kind: StepEndOp, Outcome: Recalled, Why: why})
 		}
@@ -335,8 +337,8 @@ func startMember(v View, m Member) Decision {
 		if v.Data.State == DataUnknown && v.Data.Detail != "" { // such as a file system that is not mounted
 			return wait(DataNotKnown, "the state of the data of member %s is unknown: %s", m.label(), v.Data.Detail)
 		}
-		return wait(DataUnusable, "member %s is this host's, but the data directory is %s", m.label(),
-			orUnknown(v.Data.State))
+		return wait(DataUnusable, "the data directory does not hold the data of this host's member %s (state: %s)",
+			m.label(), orUnknown(v.Data.State))
 	}
 	if dataMayBeSwapped(v) {
 		return awaitDataRead()
@@ -360,9 +362,9 @@ func awaitDataRead() Decision {
 	return d
 }
 
-// stoppedWithoutOperation decides about an etcd that this agent has stopped, on a host that does not see its operation:
-// no voter answers, or an operator has released the operation. A release ends a reboot, which quorumd would no longer
-// request. A release does not end maintenance, because an operator may be working on the machine.
+// stoppedWithoutOperation decides about an etcd that this agent has stopped, on a host that observes no operation of
+// its own: no voter answers, or an operator has released the operation. A release ends a reboot, which quorumd would no
+// longer request. A release does not end maintenance, because an operator may be working on the machine.
 //
 // If no voter answers, another voter may have died just after this one was stopped, and this one's vote would restore
 // the quorum. Therefore, if quorumd has not requested the reboot yet, it starts etcd, and reboots in a later operation.
@@ -401,10 +403,11 @@ func stopMember(v View, m Member) Decision {
 		if v.Op.Phase == PhaseBegun && v.Asked.Before.State != HooksRunning && !v.Asked.Stopped && !urlUpdated(v) {
 			return do(Step{Kind: StepEndOp, Outcome: r.Code, Why: r.Text})
 		}
-		// This operation makes way in two cases: another host's operation needs the lock to end, or the other voters
-		// have not tolerated this host's loss for a long time, so that a join or replacement may be needed. Ending the
-		// operation from a later phase is not safe, because an end whose answer is lost could take effect after etcd is
-		// stopped. So the operation first returns to its first phase, which invalidates such a call.
+		// This operation makes way in two cases: another host's operation needs the lock to end, or a lasting condition
+		// has blocked this operation for longer than TransferTimeout, so that a different operation, such as a join or
+		// a replacement, may be needed first. Ending the operation from a later phase is not safe, because an end whose
+		// answer is lost could take effect after etcd is stopped. So the operation first returns to its first phase,
+		// which invalidates such a call.
 		lasting := r.Code == QuorumAtRisk || r.Code == PeerTLSMissing || r.Code == LearnerLimit ||
 			r.Code == DowngradeAwaited
 		inTheWay := r.Code == OperationInFlight || lasting && v.Op.WrittenFor > v.Limits.TransferTimeout

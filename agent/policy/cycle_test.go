@@ -85,10 +85,10 @@ func TestASettlingHostReportsTheRemainingTime(t *testing.T) {
 	}
 }
 
-func TestAVoterIsTakenDownOnlyIfTheOthersCanSpareIt(t *testing.T) {
+func TestAVoterIsTakenDownOnlyIfTheOthersTolerateItsLoss(t *testing.T) {
 	t.Parallel()
 	play(t, askedView, []scene{
-		{"the others can spare it", nil, StepTakeLock, ""},
+		{"the others tolerate its loss", nil, StepTakeLock, ""},
 		{"it has the lock", func(v *View) {
 			v.Lock = Lock{Known: true, Held: true, Mine: true, Token: 5}
 		}, StepBeginCycle, ""},
@@ -114,7 +114,7 @@ func TestAVoterIsTakenDownOnlyIfTheOthersCanSpareIt(t *testing.T) {
 			QuorumAtRisk,
 		},
 		{"another voter's quorumd is gone", func(v *View) { v.Hosts = v.Hosts[1:] }, StepNone, QuorumAtRisk},
-		{"two are unhealthy, itself among them", func(v *View) {
+		{"two voters are unhealthy, and it is one of them", func(v *View) {
 			v.Hosts[1].Health, v.Hosts[2].Health = health.Slow, health.Slow
 		}, StepNone, CommonCause},
 		{"there are two voters", func(v *View) { v.Cluster.Members = v.Cluster.Members[1:] }, StepNone, QuorumAtRisk},
@@ -123,7 +123,7 @@ func TestAVoterIsTakenDownOnlyIfTheOthersCanSpareIt(t *testing.T) {
 			v.Hosts = append(v.Hosts, ready("n4", RoleVoter))
 		}, StepNone, QuorumAtRisk},
 		{"it is the only voter", func(v *View) { v.Cluster.Members = v.Cluster.Members[2:] }, StepNone, QuorumAtRisk},
-		{"only the permission is wanted", func(v *View) {
+		{"etcd is to keep running", func(v *View) {
 			v.Asked.KeepRunning, v.Cluster.Members[1].Live = true, false
 		}, StepTakeLock, ""},
 		{"it has a restart request, and an operator has stopped it", func(v *View) {
@@ -174,7 +174,7 @@ func TestAVoterIsTakenDownOnlyIfTheOthersCanSpareIt(t *testing.T) {
 		{"its etcd has failed while it waits", func(v *View) {
 			v.Unit.State, v.IdleFor = UnitFailed, 0
 		}, StepStartUnit, ""},
-		{"the lock's purpose is gone", func(v *View) {
+		{"it has the lock, and another voter does not answer", func(v *View) {
 			v.Lock = Lock{Known: true, Held: true, Mine: true, Token: 5}
 			v.Cluster.Members[1].Live = false
 		}, StepReleaseLock, ""},
@@ -193,7 +193,7 @@ func TestAVoterTransfersLeadershipAndStopsInItsOperation(t *testing.T) {
 			v.Asked.Work, v.Op.Phase, v.Unit.State = WorkRestart, PhaseBegun, UnitInactive
 		}, StepEndOp, ""},
 		{"reboot", func(v *View) { v.Asked.Work = WorkReboot }, StepTakeDown, ""},
-		{"only the permission is wanted", func(v *View) { v.Asked.KeepRunning = true }, StepSetPhase, ""},
+		{"etcd is to keep running", func(v *View) { v.Asked.KeepRunning = true }, StepSetPhase, ""},
 		{"it leads", func(v *View) { v.Cluster.Members[2].Leader = true }, StepTransferLeadership, ""},
 		{"it leads, and a transfer has failed", func(v *View) {
 			v.Cluster.Members[2].Leader = true
@@ -252,7 +252,7 @@ func TestAVoterTransfersLeadershipAndStopsInItsOperation(t *testing.T) {
 			v.Op.Phase, v.Asked.Before.State = PhaseBegun, HooksDone
 		}, StepSetPhase, ""},
 		{"there are no hooks", func(v *View) { v.Op.Phase = PhaseBegun }, StepSetPhase, ""},
-		{"etcd is down already, and the machine is to reboot: it stays as it is", func(v *View) {
+		{"etcd is down already, and the machine is to reboot", func(v *View) {
 			v.Asked.Work, v.Unit.State = WorkReboot, UnitInactive
 		}, StepSetPhase, ""},
 		{"its lock is gone", func(v *View) { v.Lock = Lock{Known: true} }, StepTakeLock, ""},
@@ -287,7 +287,7 @@ func TestAVoterTransfersLeadershipAndStopsInItsOperation(t *testing.T) {
 	})
 }
 
-func TestAnOperationIsReleasedIfTheOthersCannotSpareTheHostForLong(t *testing.T) {
+func TestAnOperationMakesWayIfTheOthersDoNotTolerateTheLossForLong(t *testing.T) {
 	t.Parallel()
 	v := turnView()
 	v.Cluster.Members[1].Live, v.Op.WrittenFor = false, v.Limits.TransferTimeout+time.Second
@@ -389,10 +389,10 @@ func TestATakenDownHostStaysDownUntilItsWorkIsDone(t *testing.T) {
 		{"a cancelled reboot", func(v *View) {
 			v.Asked.Work, v.Asked.Over, v.Unit.Ran = WorkReboot, true, true
 		}, StepStartUnit, ""},
-		{"a released reboot", func(v *View) {
+		{"a reboot whose operation was released", func(v *View) {
 			v.Asked.Work, v.Asked.Released, v.Op, v.Unit.Ran = WorkReboot, true, nil, true
 		}, StepStartUnit, ""},
-		{"a reboot before its systemd request, and no voter answers any more", func(v *View) {
+		{"a reboot that was not requested yet, and no voter answers any more", func(v *View) {
 			v.Asked.Work = WorkReboot
 			v.Op, v.Cluster, v.Lock = nil, Cluster{ExpectedID: clusterID}, Lock{}
 		}, StepStartUnit, ""},
@@ -404,7 +404,7 @@ func TestATakenDownHostStaysDownUntilItsWorkIsDone(t *testing.T) {
 			v.Asked.Work, v.Asked.RebootFor = WorkReboot, v.Limits.TransferTimeout+1
 			v.Op, v.Cluster, v.Lock = nil, Cluster{ExpectedID: clusterID}, Lock{}
 		}, StepStartUnit, ""},
-		{"a reboot before its systemd request, and voters deny this host access", func(v *View) {
+		{"a reboot that was not requested yet, and voters deny this host access", func(v *View) {
 			v.Asked.Work = WorkReboot
 			v.Op, v.Cluster, v.Lock = nil, Cluster{ExpectedID: clusterID, Denied: true}, Lock{}
 		}, StepNone, RebootAwaited},
@@ -412,7 +412,7 @@ func TestATakenDownHostStaysDownUntilItsWorkIsDone(t *testing.T) {
 			v.Asked.Work, v.Asked.External = WorkReboot, true
 			v.Op, v.Cluster, v.Lock = nil, Cluster{ExpectedID: clusterID}, Lock{}
 		}, StepNone, RebootAwaited},
-		{"a released maintenance", func(v *View) {
+		{"maintenance whose operation was released", func(v *View) {
 			v.Asked.Released, v.Op, v.Lock = true, nil, Lock{Known: true}
 		}, StepNone, InMaintenance},
 		{"an interrupted restart", func(v *View) { v.Asked.Work = WorkRestart }, StepStartUnit, ""},
@@ -441,7 +441,7 @@ func TestAHostIsBackOnceItsMemberIsHealthyForAWhile(t *testing.T) {
 			v.Cluster.Members[2].LiveFor = time.Second
 		}, StepNone, Returning},
 		{"its disk is slow", func(v *View) { v.Health.State = health.Slow }, StepNone, Returning},
-		{"its disk has been slow for long", func(v *View) {
+		{"its disk has been slow for an hour", func(v *View) {
 			v.Health.State, v.Op.WrittenFor = health.Slow, time.Hour
 		}, StepNone, NotBack},
 		{"an operator has stopped it again", func(v *View) { v.Unit.State = UnitInactive }, StepNone, UnitStopped},
@@ -463,7 +463,7 @@ func TestAHostIsBackOnceItsMemberIsHealthyForAWhile(t *testing.T) {
 		{"a hook has failed, and an operator ends the request", func(v *View) {
 			v.Asked.After.State, v.Asked.Waived = HooksFailed, true
 		}, StepEndOp, ""},
-		{"a boot has found it still held back", func(v *View) {
+		{"it is still recorded as stopped after a boot", func(v *View) {
 			v.Asked.Stopped, v.Unit.State = true, UnitInactive
 		}, StepStartUnit, ""},
 		{"the request has changed meanwhile", func(v *View) {
@@ -508,7 +508,7 @@ func TestASpareHasNothingToStopInItsOperation(t *testing.T) {
 		}, StepNone, Settling},
 		{"its operation may begin", turn(func(*View) {}), StepNone, InMaintenance},
 		{"it may reboot", turn(func(v *View) { v.Asked.Work = WorkReboot }), StepReboot, ""},
-		{"there is nothing to restart", turn(func(v *View) { v.Asked.Work = WorkRestart }), StepEndOp, ""},
+		{"it has no etcd to restart", turn(func(v *View) { v.Asked.Work = WorkRestart }), StepEndOp, ""},
 		{"it is over", turn(func(v *View) { v.Asked.Over = true }), StepEndOp, ""},
 		{"its learner has never started", turn(func(v *View) {
 			v.Asked.Work = WorkRestart
@@ -550,10 +550,10 @@ func TestOnlyTheNextQueuedHostWatchesTheOneBeforeIt(t *testing.T) {
 			wants(v, 0, 999)
 			v.Resting, v.HostsFresh = true, true
 		}, 0, ""},
-		{"the first, in the pause after an operation", func(v *View) {
+		{"the first, during the cooldown", func(v *View) {
 			v.IdleFor = v.Limits.Cooldown - 2*time.Second
 		}, 2 * time.Second, ""},
-		{"the first, at the end of the pause", func(v *View) {
+		{"the first, at the end of the cooldown", func(v *View) {
 			v.IdleFor = v.Limits.Cooldown - time.Millisecond
 		}, lookSoon / 10, ""},
 		{"the first, and another voter is down", func(v *View) { v.Cluster.Members[1].Live = false }, 0, ""},
@@ -562,8 +562,8 @@ func TestOnlyTheNextQueuedHostWatchesTheOneBeforeIt(t *testing.T) {
 		v.Cluster.Members, v.Hosts = append([]Member(nil), v.Cluster.Members...), append([]Host(nil), v.Hosts...)
 		c.change(&v)
 		if d := Decide(v); d.Again != c.again || strings.Join(d.Behind, ",") != c.behind {
-			t.Errorf("%s: it looks again after %s, at %q, want %s, at %q: %v", c.name, d.Again, d.Behind, c.again,
-				c.behind, d.Reasons)
+			t.Errorf("%s: it observes again after %s, behind %q, want %s, behind %q: %v", c.name, d.Again, d.Behind,
+				c.again, c.behind, d.Reasons)
 		}
 	}
 }

@@ -50,7 +50,7 @@ func standbyFour(v *View) {
 	v.Cluster.Members, v.Hosts = append(v.Cluster.Members, m), append(v.Hosts, h)
 }
 
-func TestAHostAbandonsAMemberWhoseDataIsGoneOnceThatIsRecorded(t *testing.T) {
+func TestAHostGivesUpAMemberWhoseDataIsGoneOnceThatIsRecorded(t *testing.T) {
 	t.Parallel()
 	noted := func(v *View) { v.Self.LostID = 3 }
 	play(t, emptiedView, []scene{
@@ -68,15 +68,15 @@ func TestAHostAbandonsAMemberWhoseDataIsGoneOnceThatIsRecorded(t *testing.T) {
 			v.Asked.Over, v.Asked.Ended, v.Asked.OverFor = false, false, 0
 		}, StepNone, InMaintenance},
 		{"the cluster is paused", func(v *View) { noted(v); v.Pause = &Pause{By: "root"} }, StepNone, Paused},
-		{"it is back with its old disk afterwards", func(v *View) {
+		{"its old disk is back", func(v *View) {
 			noted(v)
 			v.Data.State, v.Data.ClusterID, v.Data.MemberID = DataMember, clusterID, 3
 		}, StepEndOp, ""},
-		{"the machine was rebooted for it", func(v *View) {
+		{"the work was a reboot", func(v *View) {
 			noted(v)
 			v.Asked.Work, v.Asked.Ended, v.Asked.OtherBoot, v.Op.SameBoot = WorkReboot, false, true, false
 		}, StepEndOp, ""},
-		{"it is a restart", func(v *View) {
+		{"the work is a restart", func(v *View) {
 			noted(v)
 			v.Asked.Work, v.Asked.Over, v.Asked.Ended, v.Asked.OverFor = WorkRestart, false, false, 0
 		}, StepEndOp, ""},
@@ -95,18 +95,18 @@ func TestAHostAbandonsAMemberWhoseDataIsGoneOnceThatIsRecorded(t *testing.T) {
 func TestUnreadableOrOutdatedDataDoesNotCountAsGone(t *testing.T) {
 	t.Parallel()
 	for name, change := range map[string]func(v *View){
-		"it is not known where the data was": func(v *View) { v.Self.DataMount = "" },
-		"its file system is not mounted":     func(v *View) { v.Data.Mount = "/" },
-		"it cannot be read":                  func(v *View) { v.Data.State = DataUnreadable },
-		"it was not read":                    func(v *View) { v.Data.State = DataUnknown },
-		"it was read before etcd was down":   func(v *View) { v.Data.Age, v.Asked = v.Unit.Since+1, nil },
-		"it was read during the work":        func(v *View) { v.Data.Age = v.Asked.OverFor },
-		"the work has only just ended":       func(v *View) { v.Asked.OverFor = time.Second },
-		"another member's data is there":     func(v *View) { v.Data.State, v.Data.MemberID = DataMember, 9 },
-		"its member answers":                 func(v *View) { v.Cluster.Members[2].Live = true },
-		"its etcd runs":                      func(v *View) { v.Unit.State = UnitActive },
-		"its disk records another member":    func(v *View) { v.Self.MemberID = 8 },
-		"the cluster is another one":         func(v *View) { v.Cluster.ID++ },
+		"the file system of the data is not known": func(v *View) { v.Self.DataMount = "" },
+		"its file system is not mounted":           func(v *View) { v.Data.Mount = "/" },
+		"it cannot be read":                        func(v *View) { v.Data.State = DataUnreadable },
+		"it was not read":                          func(v *View) { v.Data.State = DataUnknown },
+		"it was read before etcd was down":         func(v *View) { v.Data.Age, v.Asked = v.Unit.Since+1, nil },
+		"it was read during the work":              func(v *View) { v.Data.Age = v.Asked.OverFor },
+		"the work has only just ended":             func(v *View) { v.Asked.OverFor = time.Second },
+		"another member's data is there":           func(v *View) { v.Data.State, v.Data.MemberID = DataMember, 9 },
+		"its member answers":                       func(v *View) { v.Cluster.Members[2].Live = true },
+		"its etcd runs":                            func(v *View) { v.Unit.State = UnitActive },
+		"its disk records another member":          func(v *View) { v.Self.MemberID = 8 },
+		"the cluster is a different one":           func(v *View) { v.Cluster.ID++ },
 		"the program of its command may have started": func(v *View) {
 			v.Asked.Work, v.Asked.Over = WorkCommand, false
 		},
@@ -116,7 +116,7 @@ func TestUnreadableOrOutdatedDataDoesNotCountAsGone(t *testing.T) {
 		change(&v)
 		v.Data = v.Data.Mounted(v.Self)
 		if d := Decide(v); d.Notes.Self.Lost != 0 || d.Step.Outcome == MemberLost {
-			t.Errorf("%s: it abandons its member: %+v", name, d.Step)
+			t.Errorf("%s: it would give up its member: %+v", name, d.Step)
 		}
 	}
 }
@@ -131,9 +131,9 @@ func TestAnUnmountedDataDirectoryDoesNotCountAsEmpty(t *testing.T) {
 		}
 	}
 	for name, d := range map[string]Data{
-		"on the same one":      {State: DataEmpty, Mount: "/var/lib/etcd"},
-		"on an unnamed one":    {State: DataEmpty},
-		"with a member's data": {State: DataMember, Mount: "/"},
+		"on the recorded mount": {State: DataEmpty, Mount: "/var/lib/etcd"},
+		"the mount is unknown":  {State: DataEmpty},
+		"with a member's data":  {State: DataMember, Mount: "/"},
 	} {
 		if got := d.Mounted(self); got != d {
 			t.Errorf("%s: %+v", name, got)
@@ -153,7 +153,10 @@ func TestAHostReplacesItsOwnLostMember(t *testing.T) {
 		{"the lock is its own", mine, StepBeginReplace, ""},
 		{"another voter is down", func(v *View) { v.Cluster.Members[1].Live = false }, StepNone, MemberLost},
 		{"its disk is not qualified", func(v *View) { v.Health.Qualified = false }, StepNone, MemberLost},
-		{"nor is it under the lock", func(v *View) { mine(v); v.Health.Qualified = false }, StepReleaseLock, ""},
+		{
+			"its disk is not qualified, and it has the lock",
+			func(v *View) { mine(v); v.Health.Qualified = false }, StepReleaseLock, "",
+		},
 		{"it is not qualified, and a standby is ready", func(v *View) {
 			v.Health.Qualified = false
 			standbyFour(v)
@@ -197,18 +200,18 @@ func TestAHostRemovesItsOwnLostMemberAndJoins(t *testing.T) {
 		{"the removal may be sent to etcd", removing, StepRemoveMember, ""},
 		{"it answers", func(v *View) { v.Cluster.Members[2].Live = true }, StepEndOp, ""},
 		{"its disk records no loss", func(v *View) { v.Self.LostID = 0 }, StepEndOp, ""},
-		{"that lasts too long", func(v *View) { removing(v); v.Op.Elapsed = time.Hour }, StepRollBack, ""},
-		{"the others cannot spare it now", func(v *View) {
+		{"the removal lasts too long", func(v *View) { removing(v); v.Op.Elapsed = time.Hour }, StepRollBack, ""},
+		{"another voter's health is unknown", func(v *View) {
 			removing(v)
 			v.Hosts[1].Health = health.Unknown
 		}, StepNone, QuorumAtRisk},
-		{"another one is unhealthy", func(v *View) { v.Hosts[1].Health = health.Failed }, StepEndOp, ""},
-		{"it is removed", gone, StepAddLearner, ""},
-		{"it is removed, and its old disk is back", func(v *View) {
+		{"another voter is unhealthy", func(v *View) { v.Hosts[1].Health = health.Failed }, StepEndOp, ""},
+		{"its member is removed", gone, StepAddLearner, ""},
+		{"its member is removed, and its old disk is back", func(v *View) {
 			gone(v)
 			v.Data.State, v.Data.ClusterID, v.Data.MemberID = DataMember, clusterID, 3
 		}, StepMoveDataAside, ""},
-		{"it is removed, and a standby votes instead", func(v *View) {
+		{"its member is removed, and a standby votes instead", func(v *View) {
 			gone(v)
 			v.Op.Target = RoleSpare
 		}, StepEndOp, ""},
@@ -220,7 +223,7 @@ func TestAHostRemovesItsOwnLostMemberAndJoins(t *testing.T) {
 	removing(&v)
 	v.Op.Phase, v.Op.WrittenFor = PhaseRollback, time.Hour
 	if d := Decide(v); d.Step.Kind != StepEndOp || d.Step.Outcome == Joined {
-		t.Errorf("abandoned, it ends with %+v", d.Step)
+		t.Errorf("after the rollback, it ends with %+v", d.Step)
 	}
 }
 
@@ -328,7 +331,7 @@ func TestAHostWhoseDataIsGoneIsNotTakenDownExceptForMaintenance(t *testing.T) {
 	v := asked()
 	v.Asked = nil
 	if text, kept := memberLost(v); kept || text != "" {
-		t.Errorf("without a request it is kept from nothing: %s", text)
+		t.Errorf("without a request, it reports: %s", text)
 	}
 }
 
@@ -428,14 +431,14 @@ func TestAHostWhoseWorkWasCalledOffDoesNotGiveUpItsMember(t *testing.T) {
 	t.Parallel()
 	v := emptiedView()
 	if !v.givesUp(v.Cluster.Members[2]) {
-		t.Fatal("it keeps its member after its work")
+		t.Fatal("it does not give up its member after the work")
 	}
 	v.Asked.Recalled, v.Asked.Ended = "no quorum", false
 	if v.givesUp(v.Cluster.Members[2]) {
-		t.Error("it abandons its member, although its operator may still be working on the disk")
+		t.Error("it would give up its member, although its operator may still be working on the disk")
 	}
 	v.Asked.Ended = true
 	if !v.givesUp(v.Cluster.Members[2]) {
-		t.Error("it keeps its member after its operator has ended the work")
+		t.Error("it does not give up its member after its operator has ended the work")
 	}
 }

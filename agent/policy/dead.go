@@ -33,11 +33,11 @@ func (v View) reportedDead(m Member) (since time.Duration, why string) {
 	if why != "" {
 		return 0, why
 	}
-	words, why := v.deadReports(m)
+	reported, why := v.deadReports(m)
 	if why != "" {
 		return 0, why
 	}
-	return min(gone, words), ""
+	return min(gone, reported), ""
 }
 
 // unattendedFor returns for how long no agent on a member's own host has been in charge of the member: the agent is
@@ -96,7 +96,7 @@ func (v View) reportAwaited() time.Duration {
 const silenceWindow = 15 * time.Second
 
 // repairDue returns how soon this host observes the cluster again if it may replace a voter, or must report whether one
-// is dead. It does so when a dead voter's grace period ends, and within lookSoon while it waits for the reports of the
+// is dead. It does so when a dead voter's grace period ends, and every lookSoon while it waits for the reports of the
 // hosts in behind or for the record of the replacement. If soon is 0, the next round is early enough.
 func (v View) repairDue() (soon time.Duration, behind []string) {
 	role := roleOf(v)
@@ -141,16 +141,16 @@ func (v View) deadReports(m Member) (since time.Duration, why string) {
 		if !voter.Live || voter.ID == m.ID {
 			continue
 		}
-		said, why := v.deadReport(voter, m)
+		reportedFor, why := v.deadReport(voter, m)
 		if why != "" {
 			return 0, why
 		}
 		leader = leader || voter.Leader
 		reports++
-		since = min(since, said)
+		since = min(since, reportedFor)
 	}
 	for _, h := range v.Hosts { // no host may contradict, even if its report is not required
-		if s, says := h.reportOn(m.ID); says && (h.Own || v.isMember(h.PeerURL)) && h.PeerURL != m.PeerURL {
+		if s, reports := h.reportOn(m.ID); reports && (h.Own || v.isMember(h.PeerURL)) && h.PeerURL != m.PeerURL {
 			if why := contradiction(h.Name, s); why != "" {
 				return 0, why
 			}
@@ -171,8 +171,8 @@ func (v View) deadReport(voter, m Member) (since time.Duration, why string) {
 	if !present {
 		return 0, "voter " + voter.label() + " has no quorumd that reports whether it reaches that member"
 	}
-	s, says := h.reportOn(m.ID)
-	if !says {
+	s, found := h.reportOn(m.ID)
+	if !found {
 		return 0, voter.label() + " has not reported yet whether it reaches that member"
 	}
 	if why := contradiction(voter.label(), s); why != "" {
@@ -199,7 +199,7 @@ func contradiction(name string, r record.Reachability) string {
 	return ""
 }
 
-// reportOn returns what a host reports about a member, if anything.
+// reportOn returns what a host reports about a member, and whether it reports on that member.
 func (h Host) reportOn(id uint64) (record.Reachability, bool) {
 	i := slices.IndexFunc(h.Sees, func(s record.Reachability) bool { return s.MemberID == record.MemberID(id) })
 	if i < 0 {
@@ -245,7 +245,7 @@ type Dead struct {
 	// Held is why no host replaces it; empty if one will.
 	Held        string
 	Replacement string // the host that is replacing it; empty if none is yet
-	// Surplus: there are more voters than configured, so the dead voter is removed without a replacement.
+	// Surplus reports that there is a surplus voter, so the dead voter is removed without a replacement.
 	Surplus bool
 }
 

@@ -55,7 +55,7 @@ func TestTheReportOfADeadVoterPredictsItsReplacement(t *testing.T) {
 		"a spare may report it dead in time": {
 			deadView, func(v *View) { soon(v); v.Hosts[2].Waiting = VoterNotLive }, "",
 		},
-		"one of five, with three configured": {deadView, oneOfFive(3), "without it 4 would be left"},
+		"one of five, with three configured": {deadView, oneOfFive(3), "the removal would leave 4"},
 		"one of four, with five configured":  {deadView, func(v *View) { ofFour(v, 5) }, ""},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -83,7 +83,7 @@ func TestAVoterThatIsNotCertainlyDeadIsNotDead(t *testing.T) {
 		"only one live voter reports it": {
 			func(v *View) { v.Cluster.Members[1].Live = false }, "only one live voter",
 		},
-		"a voter that this host does not reach itself reaches it": {
+		"a voter that this host cannot reach reaches it": {
 			func(v *View) {
 				v.Cluster.Members = append(v.Cluster.Members, voter(5, "n5"), voter(6, "n6"))
 				v.Cluster.Members[3].Live = false
@@ -163,7 +163,7 @@ func TestTheOthersWaitForAnAgentThatHasJustGone(t *testing.T) {
 	}
 }
 
-// leaderSeesDead is the state of deadView from the view of the leader.
+// leaderSeesDead returns the view of the leader n1 of the same cluster as deadView.
 func leaderSeesDead() View {
 	v := deadView()
 	v.Self.ID, v.Self.Name, v.Self.PeerURL = "n1", "n1", peerPrefix+"n1"
@@ -191,7 +191,7 @@ func TestADeadVoterIsNamedWithItsReportersAndItsReplacement(t *testing.T) {
 			dead + "another host replaces it in 2m",
 		},
 		"the grace period is over": {func(*View) {}, VoterDead, dead + "another host is about to replace it"},
-		"no host could": {
+		"no host can replace it": {
 			func(v *View) { v.Hosts = v.Hosts[:2] }, VoterDead,
 			dead + "another host may replace it after 10m, but: there is no standby and no spare",
 		},
@@ -277,7 +277,7 @@ func TestAHostLooksAgainWhenADeadVotersGraceEndsAndSoonWhileAReplacementIsAwaite
 	}{
 		"2 s remain": {func(v *View) { v.Limits.DeadGrace = 10*time.Minute + 2*time.Second }, 2 * time.Second, ""},
 		"it is over, and the replacement's record is awaited": {func(*View) {}, lookSoon, ""},
-		"no host has replaced it for long": {
+		"no host has replaced it for a long time": {
 			func(v *View) { v.Limits.DeadGrace = 9 * time.Minute }, 0, "",
 		},
 		"dead voters are not replaced": {func(v *View) { v.Limits.DeadGrace = 0 }, 0, ""},
@@ -295,7 +295,7 @@ func TestAHostLooksAgainWhenADeadVotersGraceEndsAndSoonWhileAReplacementIsAwaite
 			toSpare(v)
 			v.Cluster.Reachable = false
 		}, 0, ""},
-		"it has just stopped answering, and the cluster is another one": {func(v *View) {
+		"it has just stopped answering, and the cluster is a different one": {func(v *View) {
 			toSpare(v)
 			v.Cluster.ExpectedID = v.Cluster.ID + 1
 		}, 0, ""},
@@ -323,7 +323,7 @@ func TestAHostLooksAgainWhenADeadVotersGraceEndsAndSoonWhileAReplacementIsAwaite
 			m.Learner, m.Standby = true, true
 			v.Cluster.Members, v.Hosts[2].Role = append(v.Cluster.Members, m), RoleStandby
 		}, lookSoon, "n2"},
-		"it is dead since a nanosecond ago": {func(v *View) {
+		"it has been dead for a nanosecond": {func(v *View) {
 			v.Hosts[1].Sees[0].For, v.Limits.DeadGrace = 1, 2*time.Second+1
 		}, 2 * time.Second, ""},
 		"a nanosecond remains": {func(v *View) { v.Limits.DeadGrace = 10*time.Minute + 1 }, 1, ""},
@@ -340,7 +340,7 @@ func TestAHostLooksAgainWhenADeadVotersGraceEndsAndSoonWhileAReplacementIsAwaite
 			v.Hosts[1].Sees[0].For, v.Limits.DeadGrace = 1, 1
 		}, lookSoon, ""},
 		"a spare does not wait for the record": {func(v *View) { v.Self.PeerURL = peerPrefix + "n4" }, 0, ""},
-		"others are called before a spare": {func(v *View) {
+		"a spare rests behind others in the join queue": {func(v *View) {
 			v.Self.PeerURL, v.Resting, v.HostsFresh = peerPrefix+"n4", true, true
 			v.Limits.DeadGrace += 2 * time.Second
 		}, 0, ""},

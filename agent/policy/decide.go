@@ -58,7 +58,7 @@ func decideAllowed(v View) Decision {
 	if d.Step.Kind == StepNone {
 		return d
 	}
-	if d.Step.Kind.Info().Led { // the step follows from the view of this host's own member, pause included
+	if d.Step.Kind.Info().Led { // the step was decided in this view, so its pause applies
 		v = v.leading()
 	}
 	switch {
@@ -87,7 +87,7 @@ func decideAllowed(v View) Decision {
 	// Every start of etcd is checked here, because a join starts etcd as well.
 	case commandMayRun(v) && d.Step.Kind == StepStartUnit:
 		return withhold(d, Reason{CommandRunning, v.Asked.Command.Text})
-	// This host would lose the lock and take it again, which would block all other hosts.
+	// While writes hang, this host would lose the lock and take it again, over and over, and block all other hosts.
 	case v.Health.Hangs && d.Step.Kind == StepTakeLock:
 		return withhold(d, Reason{HealthBad, v.Health.Text})
 	}
@@ -224,7 +224,7 @@ func concerns() []concern {
 		{"leadership transfer from an unhealthy leader", stepDown},
 		{"requested member removal", removal},
 		{"surplus voter of a smaller cluster", leave},
-		{"etcd's downgrade job of a rollout", downgradeJob},
+		{"etcd's downgrade job during a rollout", downgradeJob},
 		{"this host's request", cycle},
 		{"another host's operation", othersOperation},
 		{"leadership transfer on request", requestedTransfer},

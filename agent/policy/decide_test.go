@@ -58,8 +58,8 @@ func TestASpareJoinsOnlyWithoutAVeto(t *testing.T) {
 		{"its disk is warm", func(v *View) { v.Health.State = health.Warm }, StepNone, HealthBad},
 		{"its disk is slow", func(v *View) { v.Health.State = health.Slow }, StepNone, HealthBad},
 		{"its etcd's version is unknown", func(v *View) { v.Self.Etcd = Version{} }, StepNone, VersionUnknown},
-		{"its etcd is below the floor", func(v *View) { v.Self.Etcd = v36(11) }, StepNone, VersionUnsafe},
-		{"a voter is below the floor", func(v *View) {
+		{"its etcd is below the safe version", func(v *View) { v.Self.Etcd = v36(11) }, StepNone, VersionUnsafe},
+		{"a voter is below the safe version", func(v *View) {
 			v.Cluster.Members[1].Version = Version{3, 5, 30}
 		}, StepNone, VersionUnsafe},
 		{"its etcd is newer than tested", func(v *View) {
@@ -71,20 +71,23 @@ func TestASpareJoinsOnlyWithoutAVeto(t *testing.T) {
 		{"a voter's etcd is newer than tested", func(v *View) {
 			v.Self.Etcd, v.Cluster.Members[1].Version = Version{3, 7, 3}, Version{3, 8, 0}
 		}, StepNone, VersionUntested},
-		{"a newer one than tested is allowed", func(v *View) {
+		{"a version newer than tested is allowed", func(v *View) {
 			v.Limits.AllowUnsafe, v.Self.Etcd = true, Version{3, 8, 0}
 			for i := range v.Cluster.Members {
 				v.Cluster.Members[i].Version = Version{3, 8, 0}
 			}
 		}, StepTakeLock, ""},
-		{"the floor is waived", func(v *View) { v.Limits.AllowUnsafe, v.Self.Etcd = true, v36(11) }, StepTakeLock, ""},
+		{
+			"an unsafe version is allowed",
+			func(v *View) { v.Limits.AllowUnsafe, v.Self.Etcd = true, v36(11) }, StepTakeLock, "",
+		},
 		{"its etcd is a minor version newer", func(v *View) { v.Self.Etcd = Version{3, 7, 3} }, StepTakeLock, ""},
 		{"its etcd is two minor versions newer", func(v *View) {
 			v.Self.Etcd = Version{3, 7, 3}
 			v.Cluster.Members[0].Version = Version{3, 5, 35}
 		}, StepNone, VersionIncompatible},
 		{"its etcd is older", func(v *View) { v.Self.Etcd = Version{3, 5, 35} }, StepNone, VersionIncompatible},
-		{"3.6 never joins 3.4, floor or not", func(v *View) {
+		{"3.6 never joins 3.4, even if an unsafe version is allowed", func(v *View) {
 			v.Limits.AllowUnsafe = true
 			v.Cluster.Members[0].Version = Version{3, 4, 23}
 			v.Cluster.Members[1].Version = Version{3, 4, 23}
@@ -134,7 +137,7 @@ func TestASpareJoinsOnlyWithoutAVeto(t *testing.T) {
 			n0.P99 = time.Millisecond
 			v.Hosts = append(v.Hosts, n0)
 		}, StepNone, LowerRanked},
-		{"a faster host has not acted for long", func(v *View) {
+		{"a faster host has not acted for a long time", func(v *View) {
 			v.Hosts = append([]Host{ready("n0", RoleSpare)}, v.Hosts...)
 			v.PlaceFreeFor = 3 * time.Minute
 		}, StepTakeLock, ""},
@@ -198,19 +201,19 @@ func TestAJoinGoesStepByStep(t *testing.T) {
 		{"another cluster's data is not touched", with(begun, func(v *View) {
 			v.Data.State, v.Data.ClusterID = DataMember, 99
 		}), StepNone, DataUnusable},
-		{"not while a voter is down", with(begun, func(v *View) {
+		{"a voter is down before the learner is added", with(begun, func(v *View) {
 			v.Cluster.Members[0].Live = false
 		}), StepNone, VoterNotLive},
-		{"not while several members look unhealthy", with(begun, func(v *View) {
+		{"several members look unhealthy", with(begun, func(v *View) {
 			v.Hosts[0].Health, v.Hosts[1].Health = health.Slow, health.Slow
 		}), StepNone, CommonCause},
-		{"not while etcd still runs here", with(begun, func(v *View) {
+		{"etcd still runs here", with(begun, func(v *View) {
 			v.Unit.State = UnitDeactivating
 		}), StepNone, UnitBusy},
 		{"its member ID is recorded", with(added, func(v *View) { v.Op.MemberID = 0 }), StepSetPhase, ""},
 		{"its environment is written", added, StepWriteEnv, ""},
 		{"it is started", with(added, func(v *View) { v.Unit.EnvReady = true }), StepStartUnit, ""},
-		{"not while a command of a released operation still runs", with(added, func(v *View) {
+		{"a command of a released operation still runs", with(added, func(v *View) {
 			v.Unit.EnvReady, v.Asked = true, &Asked{
 				Request: Request{Work: WorkCommand}, Released: true,
 				Command: Hooks{State: HooksRunning, Text: "upgrade"},
@@ -288,7 +291,7 @@ func TestAJoinGoesStepByStep(t *testing.T) {
 			v.Cluster.Members[2].Learner, v.Cluster.Members[2].Live = false, false
 			v.Unit.State = UnitInactive
 		}, StepNone, UnitStopped},
-		{"and the wait for it is limited", func(v *View) {
+		{"an operator has stopped the new voter's etcd for too long", func(v *View) {
 			v.Cluster.Members[2].Learner, v.Cluster.Members[2].Live, v.Cluster.Members[2].DownFor = false, false,
 				6*time.Minute
 			v.Unit.State = UnitInactive
@@ -298,40 +301,40 @@ func TestAJoinGoesStepByStep(t *testing.T) {
 		}, StepNone, HostConflict},
 		{"the lock was lost", func(v *View) { v.Lock = Lock{Known: true} }, StepTakeLock, ""},
 		{
-			"another agent took it",
+			"another agent took the lock",
 			func(v *View) { v.Lock = Lock{Known: true, Held: true, Holder: "n1"} },
 			StepNone,
 			LockHeld,
 		},
 		{"the record has an older lock", func(v *View) { v.Op.Token = 3 }, StepSetPhase, ""},
 		{"the cluster is gone", func(v *View) { v.Cluster = Cluster{} }, StepNone, NoQuorum},
-		{"an operation of a newer agent", func(v *View) { v.Op.Kind = "dance" }, StepNone, OperationInFlight},
+		{"an operation of an unknown kind", func(v *View) { v.Op.Kind = "dance" }, StepNone, OperationInFlight},
 	})
 }
 
 func TestAJoinIsRolledBack(t *testing.T) {
 	t.Parallel()
 	play(t, joinView, []scene{
-		{"without progress", func(v *View) {
+		{"the learner makes no progress", func(v *View) {
 			v.Cluster.Members[2].StalledFor, v.Cluster.Members[2].Lag = 6*time.Minute, 5000
 		}, StepRollBack, ""},
-		{"not for lack of progress once caught up", func(v *View) {
+		{"the learner has caught up and makes no progress", func(v *View) {
 			v.Cluster.Members[2].StalledFor = time.Hour
 		}, StepPromote, ""},
-		{"when it lasts too long", func(v *View) { v.Op.Elapsed = 3 * time.Hour }, StepRollBack, ""},
-		{"when its disk is slow", func(v *View) { v.Health.State = health.Slow }, StepRollBack, ""},
-		{"not for its disk if others are slow too", func(v *View) {
+		{"the join lasts too long", func(v *View) { v.Op.Elapsed = 3 * time.Hour }, StepRollBack, ""},
+		{"its disk is slow", func(v *View) { v.Health.State = health.Slow }, StepRollBack, ""},
+		{"its disk is slow, and so are others", func(v *View) {
 			v.Health.State, v.Hosts[0].Health, v.Hosts[1].Health = health.Slow, health.Slow, health.Slow
 		}, StepNone, HealthBad},
-		{"not while its promotion may still land", func(v *View) {
+		{"its disk is slow, and its promotion may still take effect", func(v *View) {
 			v.Health.State = health.Slow
 			v.PromotionPending = true
 		}, StepNone, HealthBad},
-		{"after a reboot", func(v *View) { v.Op.SameBoot = false }, StepRollBack, ""},
-		{"if an operator removed the learner", func(v *View) {
+		{"the host has rebooted", func(v *View) { v.Op.SameBoot = false }, StepRollBack, ""},
+		{"an operator has removed the learner", func(v *View) {
 			v.Cluster.Members = v.Cluster.Members[:2]
 		}, StepRollBack, ""},
-		{"never once it votes", func(v *View) {
+		{"it votes already", func(v *View) {
 			v.Cluster.Members[2].Learner = false
 			v.Op.Elapsed, v.Health.State, v.Op.SameBoot = 9*time.Hour, health.Failed, false
 		}, StepSetPhase, ""},
@@ -343,12 +346,15 @@ func TestAJoinIsRolledBack(t *testing.T) {
 	}
 	play(t, back, []scene{
 		{"the learner goes first", nil, StepRemoveLearner, ""},
-		{"even one that could be promoted: no agent promotes it any more", func(v *View) {
+		{"the learner could be promoted, but its agent is gone", func(v *View) {
 			v.Op.Outcome, v.Op.Reason = Orphaned, "ORPHANED: the agent of n3 is gone"
 			v.Self.MemberID = v.Cluster.Members[2].ID
 		}, StepRemoveLearner, ""},
-		{"then its etcd", func(v *View) { v.Cluster.Members = v.Cluster.Members[:2] }, StepStopUnit, ""},
-		{"then the record", func(v *View) {
+		{
+			"its etcd is stopped after that",
+			func(v *View) { v.Cluster.Members = v.Cluster.Members[:2] }, StepStopUnit, "",
+		},
+		{"the record is deleted last", func(v *View) {
 			v.Cluster.Members = v.Cluster.Members[:2]
 			v.Unit.State = UnitFailed
 		}, StepEndOp, ""},
@@ -368,7 +374,7 @@ func TestARollbackEndsWithTheCodeOfItsRecord(t *testing.T) {
 		{"A_CODE_OF_A_NEWER_AGENT", Orphaned},
 	} {
 		v := joinView()
-		v.Op.Phase, v.Op.Outcome, v.Op.Reason = PhaseRollback, c.said, "LEARNER_MAX: that is what a text says"
+		v.Op.Phase, v.Op.Outcome, v.Op.Reason = PhaseRollback, c.said, "LEARNER_MAX: a code in a text"
 		v.Cluster.Members, v.Unit.State = v.Cluster.Members[:2], UnitFailed
 		if got := Decide(v).Step; got.Kind != StepEndOp || got.Outcome != c.want {
 			t.Errorf("with %q: %s with %q, want %q", c.said, got.Kind, got.Outcome, c.want)
@@ -376,7 +382,7 @@ func TestARollbackEndsWithTheCodeOfItsRecord(t *testing.T) {
 	}
 }
 
-// voterView is the view of voter n1 while n3 joins.
+// The scenes start from voterView, the view of voter n1 while n3 joins.
 func TestAVoterRollsBackAJoinWhoseAgentIsGone(t *testing.T) {
 	t.Parallel()
 	gone := func(after time.Duration) func(*View) {
@@ -387,15 +393,15 @@ func TestAVoterRollsBackAJoinWhoseAgentIsGone(t *testing.T) {
 		v.Op.OrphanedFor = 2 * time.Minute
 	}
 	play(t, voterView, []scene{
-		{"not while its agent holds the lock", nil, StepNone, OperationInFlight},
-		{"not before the grace period is over", gone(64 * time.Second), StepNone, OperationInFlight},
-		{"after the grace period", gone(66 * time.Second), StepTakeLock, ""},
+		{"its agent holds the lock", nil, StepNone, OperationInFlight},
+		{"the grace period is not over", gone(64 * time.Second), StepNone, OperationInFlight},
+		{"the grace period is over", gone(66 * time.Second), StepTakeLock, ""},
 		{"with the lock it rolls the join back", adopted, StepRollBack, ""},
-		{"and removes the learner", func(v *View) {
+		{"it removes the learner", func(v *View) {
 			adopted(v)
 			v.Op.Token, v.Op.Phase = 9, PhaseRollback
 		}, StepRemoveLearner, ""},
-		{"and ends it", func(v *View) {
+		{"it ends the operation", func(v *View) {
 			adopted(v)
 			v.Op.Token, v.Op.Phase = 9, PhaseRollback
 			v.Cluster.Members = v.Cluster.Members[:2]
@@ -404,7 +410,7 @@ func TestAVoterRollsBackAJoinWhoseAgentIsGone(t *testing.T) {
 			gone(66 * time.Second)(v)
 			v.Self.ID, v.Self.PeerURL, v.Data.MemberID = "n2", peerPrefix+"n2", 2
 		}, StepNone, OperationInFlight},
-		{"but not forever", func(v *View) {
+		{"the second voter has waited", func(v *View) {
 			gone(96 * time.Second)(v)
 			v.Self.ID, v.Self.PeerURL, v.Data.MemberID = "n2", peerPrefix+"n2", 2
 		}, StepTakeLock, ""},
@@ -416,7 +422,7 @@ func TestAVoterRollsBackAJoinWhoseAgentIsGone(t *testing.T) {
 			v.Op, v.Lock = nil, Lock{Known: true}
 			v.Cluster.Members[2] = Member{ID: 3, PeerURL: peerPrefix + "n3", Learner: true, DownFor: 6 * time.Minute}
 		}, StepTakeLock, ""},
-		{"but a standby that is down stays", func(v *View) {
+		{"a standby that is down stays", func(v *View) {
 			v.Op, v.Lock = nil, Lock{Known: true}
 			v.Cluster.Members[2] = Member{
 				ID: 3, Name: "n3", PeerURL: peerPrefix + "n3", Learner: true,
@@ -439,34 +445,34 @@ func TestAMembersEtcdIsKeptRunning(t *testing.T) {
 		{"after a crash it is started", func(v *View) {
 			v.Unit = Unit{State: UnitFailed, SinceStart: Never}
 		}, StepStartUnit, ""},
-		{"but not in a tight loop", func(v *View) {
+		{"etcd has failed just after its start", func(v *View) {
 			v.Unit = Unit{State: UnitFailed, SinceStart: time.Second}
 		}, StepNone, Starting},
-		{"and a refused start is the reason", func(v *View) {
+		{"the last start was refused", func(v *View) {
 			v.Unit = Unit{State: UnitFailed, SinceStart: time.Second}
 			v.Failed = FailedStep{Kind: StepStartUnit, Text: "not permitted"}
 		}, StepNone, StepFailed},
-		{"also when no voter answers", func(v *View) {
+		{"etcd has failed, and no voter answers", func(v *View) {
 			v.Unit = Unit{State: UnitFailed, SinceStart: Never}
 			v.Cluster = Cluster{ExpectedID: clusterID}
 			v.Self.MemberID = 1
 		}, StepStartUnit, ""},
-		{"but not if it may have been removed", func(v *View) {
+		{"no voter answers, and the member may have been removed", func(v *View) {
 			v.Unit = Unit{State: UnitFailed, SinceStart: Never}
 			v.Cluster = Cluster{ExpectedID: clusterID}
 			v.Self.MemberID = 0
 		}, StepNone, NoQuorum},
-		{"nor with an unknown version", func(v *View) {
+		{"etcd has failed, and its version is unknown", func(v *View) {
 			v.Unit = Unit{State: UnitFailed, SinceStart: Never}
 			v.Self.Etcd = Version{}
 		}, StepNone, VersionUnknown},
-		{"one that an operator stopped stays stopped", func(v *View) {
+		{"an operator has stopped etcd", func(v *View) {
 			v.Unit.State = UnitInactive
 		}, StepNone, UnitStopped},
 		{"a removed member's etcd is stopped", func(v *View) {
 			v.Cluster.Members, v.Unit.Since = v.Cluster.Members[1:], time.Hour
 		}, StepStopUnit, ""},
-		{"but not on an outdated reading of its data", func(v *View) {
+		{"a removed member's data was read before the removal", func(v *View) {
 			v.Cluster.Members, v.Unit.Since, v.Cluster.StableFor = v.Cluster.Members[1:], time.Hour, time.Second
 			v.Data.Age = 2 * time.Second
 		}, StepNone, UnitBusy},
@@ -475,17 +481,17 @@ func TestAMembersEtcdIsKeptRunning(t *testing.T) {
 			v.Self.Conflict = "member 1 is registered with http://other"
 			v.Unit.Since = time.Hour
 		}, StepNone, HostConflict},
-		{"an unanswering member is not at rest", func(v *View) {
+		{"its own member does not answer", func(v *View) {
 			v.Cluster.Members[0].Live = false
 		}, StepNone, MemberDown},
-		{"nor is another unanswering one", func(v *View) {
+		{"another member does not answer", func(v *View) {
 			v.Cluster.Members[1].Live = false
 		}, StepNone, VoterNotLive},
 		{"a member without data never comes back", func(v *View) {
 			v.Cluster.Members[0].Live = false
 			v.Unit, v.Data = Unit{State: UnitMissing}, Data{State: DataEmpty}
 		}, StepNone, MemberLost},
-		{"nor one that has only just begun again", func(v *View) {
+		{"a member whose first start failed never comes back", func(v *View) {
 			v.Cluster.Members[0].Live = false
 			v.Unit, v.Data = Unit{State: UnitInactive}, Data{State: DataRemains}
 		}, StepNone, MemberLost},
@@ -493,7 +499,7 @@ func TestAMembersEtcdIsKeptRunning(t *testing.T) {
 			v.Cluster.Members[0].Live = false
 			v.Unit, v.Data = Unit{State: UnitInactive}, Data{}
 		}, StepNone, DataNotKnown},
-		{"with a lost data directory it is not at rest", func(v *View) {
+		{"the data directory cannot be read", func(v *View) {
 			v.Cluster.Members[0].Live = false
 			v.Unit = Unit{State: UnitFailed, SinceStart: Never}
 			v.Data = Data{State: DataUnreadable, Detail: "I/O error"}
@@ -503,7 +509,7 @@ func TestAMembersEtcdIsKeptRunning(t *testing.T) {
 			v.Cluster = Cluster{ExpectedID: clusterID}
 			v.Data.ClusterID = 9
 		}, StepNone, NoQuorum},
-		{"a lock without purpose is released", func(v *View) {
+		{"a lock without an operation is released", func(v *View) {
 			v.Lock = Lock{Known: true, Held: true, Mine: true}
 		}, StepReleaseLock, ""},
 	})
@@ -529,7 +535,7 @@ func TestEveryReasonAndStepIsDeclaredOnce(t *testing.T) {
 	var kinds []StepKind
 	for _, info := range Steps() {
 		if slices.Contains(kinds, info.Kind) || info.Calls == 0 || info.Doing == "" {
-			t.Errorf("step %s is declared twice, or without a bound or a text", info.Kind)
+			t.Errorf("step %s is declared twice, or without a limit or a text", info.Kind)
 		}
 		kinds = append(kinds, info.Kind)
 	}

@@ -8,7 +8,7 @@ import "fmt"
 // A defragmentation compacts the database of one member into a new file while its etcd is stopped, because etcd's own
 // defragmentation blocks every request to the member until it has ended. The new file replaces the original only after
 // a comparison has shown the same contents. Whatever goes wrong, etcd is started again, with a complete database. The
-// original is deleted only once the member is healthy again.
+// original is deleted only after the member has become healthy again.
 
 // Database is the size of a member's database.
 type Database struct {
@@ -22,10 +22,10 @@ type Database struct {
 func (d Database) Free() int64 { return max(0, d.Size-d.InUse) }
 
 const (
-	worthBytes   = 200 << 20 // together with worthPercent of the file
+	worthBytes   = 200 << 20 // free bytes that are worth a restart if they are also at least worthPercent of the file
 	worthPercent = 40
-	fullPercent  = 80       // of the quota
-	fullBytes    = 32 << 20 // together with fullPercent
+	fullPercent  = 80 // of the quota: for a file of at least this size, fullBytes of free space are worth a restart
+	fullBytes    = 32 << 20
 )
 
 // WorthDefrag reports whether a defragmentation frees enough space for the restart that it costs: much of the file, or
@@ -52,8 +52,8 @@ func defragment(v View) Decision {
 	return launchPrograms(v.Asked.Command, Defragmenting, Step{Kind: StepDefragment, Why: v.Asked.Reason})
 }
 
-// deleteOld deletes the database from before a defragmentation, once the member is healthy. If that fails, the
-// operation ends anyway: the next defragmentation deletes the file.
+// deleteOld deletes the database from before a defragmentation. If the deletion fails, the operation ends anyway, and
+// the next defragmentation deletes the file.
 func deleteOld(v View) (Decision, bool) {
 	a := v.Asked
 	if a == nil || a.Work != WorkDefrag || !a.Command.Ended() || a.OldDeleted || v.Failed.Kind == StepDeleteOld {
@@ -62,7 +62,7 @@ func deleteOld(v View) (Decision, bool) {
 	return do(Step{Kind: StepDeleteOld, Why: "the member is healthy"}), true
 }
 
-// running returns the code of the reason while the program of the work runs.
+// running returns the reason code while the program of the work runs.
 func (w Work) running() ReasonCode {
 	if w == WorkDefrag {
 		return Defragmenting

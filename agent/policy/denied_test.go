@@ -15,7 +15,7 @@ func TestDeniedAccessIsDistinctFromAnUnansweringCluster(t *testing.T) {
 	})
 	for denied, want := range map[bool]ReasonCode{true: PermissionDenied, false: StepFailed} {
 		v := spareView()
-		v.Failed = FailedStep{Kind: StepTakeLock, Text: "it states why", Denied: denied}
+		v.Failed = FailedStep{Kind: StepTakeLock, Text: "permission denied for this key", Denied: denied}
 		if d := Decide(v); d.Step.Kind != StepTakeLock || len(d.Reasons) == 0 || d.Reasons[0].Code != want {
 			t.Errorf("denied: %t: the step is %s, for %v; want %s", denied, d.Step.Kind, d.Reasons, want)
 		}

@@ -19,9 +19,9 @@
 // seconds, and the next Views show its progress.
 //
 // Operators' requests go through this package as well. A function whose name begins with Against returns why a request
-// is refused, and package operate reports that. request.go decides how calls and steps change a request to take a host
-// down, and when that request is over. start_guard.go decides whether etcd may start by itself in the meantime. Package
-// hoststate writes the results to disk.
+// is refused, and package operate reports the reason to the operator. request.go decides how operators' calls and the
+// agent's steps change a request to take a host down, and when the request is over. start_guard.go decides whether etcd
+// may start by itself in the meantime. Package hoststate writes the results to disk.
 //
 // # What the model explores
 //
@@ -36,15 +36,16 @@
 //     down for maintenance, a restart or a reboot and brought back;
 //   - faults: crashes of agents, members and hosts, agents that are paused for longer than their lock lasts,
 //     partitions, changing health states and clocks, calls that take effect late or never, any action of an operator;
-//   - etcd: which requests it accepts and refuses, permanently or for a while; which members vote and which serve; the
-//     start of a member and of a removed one; which writes it commits.
+//   - etcd: which requests it accepts and refuses, permanently or for a while; which members vote and which serve; how
+//     a member starts, and how a removed member starts; which writes it commits.
 //
 // Abstracted:
 //
-//   - time: every duration is 0 or beyond its limit, and a lease ends only after its holder's validity;
+//   - time: every duration is 0 or beyond its limit, and a lease expires only after its holder no longer counts it as
+//     valid;
 //   - the leader: only whether there is a quorum; a separate exploration models the leader, and covers the interval at
 //     which an unhealthy leader transfers leadership;
-//   - raft's log: a learner is behind, near or steady, and follows or does not;
+//   - raft's log: a learner is behind, near or steady, and follows the leader or does not;
 //   - ranks: all orders of equally ranked hosts are explored.
 //
 // Simplified observations:
@@ -53,13 +54,13 @@
 //     observations of different rounds;
 //   - only a late call or a paused agent misses a record that is written and deleted between observation and step;
 //   - a host record expires with its agent;
-//   - a voter that does not answer when its removal is decided has not answered for long;
+//   - a voter that does not answer when its removal is decided has been silent for a long time;
 //   - if a host's disk records that its agent has stopped etcd, the agent cannot detect that an operator has stopped
 //     etcd since, unless the machine has rebooted as requested.
 //
 // Simplified effects:
 //
-//   - steps on the local unit and disk end at once, except the calls of an operation that takes the host down;
+//   - steps on the local unit and disk complete at once, except the calls of an operation that takes the host down;
 //   - a call that stops etcd, transfers its leadership or reboots the machine takes effect at any time while its agent
 //     lives, even long after the agent's lock has expired; when the agent's process ends, the call has taken effect or
 //     never will;
@@ -76,13 +77,13 @@
 //
 // A separate exploration covers recovery: two clusters and the origin of each host's data; plans that are made,
 // applied, given up and made again; and a host that returns late. It is simplified: a join is one step, no host
-// restores a snapshot (recovery_test.go explores that for one host), and the old cluster never has a quorum of data
-// without the survivor's.
+// restores a snapshot (recovery_test.go explores that for one host), and every quorum of the old cluster's data
+// includes the survivor's data.
 //
 // A separate exploration covers rollouts and the queue, in which no host joins or leaves. It leaves out hooks and
 // programs; hosts that also have operators' requests; calls that take effect after their agent has moved on; and a
-// spare that is off while the record of its operation is deleted, which no host can detect.
+// spare that is powered off while the record of its operation is deleted, which no host can detect.
 //
 // Constant: versions, space, qualification, unique names, one cluster and readable data. No hooks are installed, a
-// voter has caught up once it serves, and every finding blocks all steps that findings can block.
+// voter counts as caught up as soon as it serves, and every finding blocks all steps that findings can block.
 package policy

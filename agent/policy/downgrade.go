@@ -21,8 +21,8 @@ import (
 // DowngradeJob is etcd's downgrade job, as the members report it.
 type DowngradeJob struct {
 	Enabled bool
-	Target  Version // the minor version to which it lowers the cluster version; unknown if it cannot be parsed
-	// For is for how long this agent has observed that the job is enabled or that none is, without a gap.
+	Target  Version // the minor version to which the job lowers the cluster version; unknown if it cannot be parsed
+	// For is for how long this agent has observed without a break that a job is enabled, or that none is.
 	For time.Duration
 }
 
@@ -52,7 +52,7 @@ func AgainstDowngrade(v View, version string) *Refusal {
 		return &Refusal{Wrong, "", version + " is not a version", "name a patch version, such as 3.6.16"}
 	case to.minor().Less(Version{Major: 3, Minor: 5}): // the job exists since 3.6
 		return conflicts(VersionIncompatible, "etcd cannot be downgraded to "+to.minorText(),
-			"3.5 is the oldest version to which it can be")
+			"3.5 is the oldest version to downgrade to")
 	case !v.Limits.AllowUnsafe && !to.Safe():
 		return conflicts(VersionUnsafe, "etcd "+to.String()+" has known faults in membership changes",
 			"choose the newest patch of "+to.minorText())
@@ -105,9 +105,9 @@ func downgradeVetoes() []veto {
 }
 
 // downgradeJob enables etcd's downgrade job before the first host of a downgrade goes down, and cancels it after the
-// downgrade was aborted. It cancels no job that quorumd has not enabled. A call to enable the job may take effect late,
-// so the job counts as quorumd's until none has been enabled for a while; the last cancellation notes that. After a
-// call that etcd has refused, the lock is released before the next one.
+// downgrade was aborted. It cancels no job that quorumd has not enabled. A call to enable the job may take effect late.
+// Therefore the rollout's record names the job as quorumd's until no job has been enabled for callsEnd. A last
+// cancellation then clears the record. After a call that etcd has refused, the lock is released before the next one.
 func downgradeJob(v View) (Decision, bool) {
 	r := v.Rollout
 	if r == nil || !r.Downgrade || !v.Cluster.Reachable || v.foreign() || len(against(v, downgradeVetoes())) > 0 {
@@ -135,15 +135,16 @@ func downgradeJob(v View) (Decision, bool) {
 	return do(step), true
 }
 
-// lowered reports whether the cluster version is to.minor(), or becomes so.
+// lowered reports whether the cluster version is that minor version, or is being lowered to it.
 func (v View) lowered(to Version) bool {
 	return v.Cluster.Job.lowers(to) || slices.ContainsFunc(v.Cluster.Members, func(m Member) bool {
 		return m.answers() && m.Version.minor() == to.minor()
 	})
 }
 
-// againstEnabling returns why the downgrade job is not enabled yet; empty if it may be: every member answers and is
-// healthy, has the storage version of its etcd, no learner is about to join, and this host could be taken down.
+// againstEnabling returns why the downgrade job is not enabled yet; empty if it may be. It requires that every member
+// answers, is healthy and has the storage version of its etcd, that no learner is joining, and that this host could be
+// taken down.
 func againstEnabling(v View) string {
 	if r := againstUnready(v, "downgrade"); r != nil {
 		return r.Text
@@ -160,7 +161,7 @@ func againstEnabling(v View) string {
 		}
 	}
 	for _, veto := range cycleVetoes() {
-		if veto.code == DowngradeAwaited { // it asks this function
+		if veto.code == DowngradeAwaited { // downgradeAwaited calls this function
 			continue
 		}
 		if r, holds := veto.reason(v); holds {
@@ -216,7 +217,7 @@ func (v View) loweredIn(to Version) time.Duration {
 }
 
 // joinsShut reports whether etcd's downgrade job keeps every new member from starting. Members of etcd 3.5 do not
-// report the job, so one that quorumd has enabled counts until every member is known to be downgraded.
+// report the job, so a job that quorumd has enabled counts as enabled until every member is known to be downgraded.
 func joinsShut(v View) (string, bool) {
 	target, r := v.Cluster.Job.Target, v.Rollout
 	if !v.Cluster.Job.Enabled {

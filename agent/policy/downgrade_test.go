@@ -73,8 +73,8 @@ func TestADowngradeStartsOnlyIfEveryMemberCanFollow(t *testing.T) {
 		"the job's target cannot be parsed": {
 			"3.6.16", func(v *View) { v.Cluster.Job = jobTo("vendor") }, "job to unknown",
 		},
-		"an alarm is raised":              {"3.6.16", func(v *View) { v.Cluster.Alarms = "NOSPACE" }, "NOSPACE"},
-		"from 3.5, which has no such job": {"3.4.40", nil, "cannot be downgraded to 3.4"},
+		"an alarm is raised":             {"3.6.16", func(v *View) { v.Cluster.Alarms = "NOSPACE" }, "NOSPACE"},
+		"to 3.4, which 3.5 cannot lower": {"3.4.40", nil, "cannot be downgraded to 3.4"},
 		"two voters": {
 			"3.6.16", func(v *View) { v.Cluster.Members = v.Cluster.Members[:2] }, "two voters",
 		},
@@ -176,7 +176,7 @@ func TestTheJobIsEnabledOnceAndCancelledOnlyIfItIsQuorumds(t *testing.T) {
 		"a member does not answer": {
 			with(enables, func(v *View) { v.Cluster.Members[1].Live = false }), StepNone,
 		},
-		"a cancelled job is not undone yet": {
+		"a cancelled job has not been undone yet": {
 			with(enables, func(v *View) { v.Cluster.Members[1].Storage = oldest }), StepNone,
 		},
 		"a learner is about to join":       {with(enables, oldLearner), StepNone},
@@ -198,11 +198,11 @@ func TestTheJobIsEnabledOnceAndCancelledOnlyIfItIsQuorumds(t *testing.T) {
 		"aborted, while a host is down": {
 			with(over, func(v *View) { v.Op = &Op{Kind: KindCycle, Host: "n2"} }), StepNone,
 		},
-		"aborted, no job for long": {with(over, noJob), StepCancelDowngrade},
+		"aborted, no job for an hour": {with(over, noJob), StepCancelDowngrade},
 		"aborted, no job for a moment": {
 			with(over, noJob, func(v *View) { v.Cluster.Job.For = 0 }), StepNone,
 		},
-		"aborted a moment ago, no job for long": {
+		"aborted a moment ago, no job for an hour": {
 			with(over, noJob, func(v *View) { v.Rollout.UnchangedFor = 0 }), StepNone,
 		},
 		"an ordinary rollout": {
@@ -214,13 +214,13 @@ func TestTheJobIsEnabledOnceAndCancelledOnlyIfItIsQuorumds(t *testing.T) {
 		"no voter answers": {
 			with(enables, func(v *View) { v.Cluster.Reachable = false }), StepNone,
 		},
-		"etcd ends the job itself after the last": {func(v *View) { everyVersion(v, oldest) }, StepNone},
+		"etcd ends the job after the last host": {func(v *View) { everyVersion(v, oldest) }, StepNone},
 		"done, with a member that is still newer": {
 			with(over, func(v *View) { v.Cluster.Members[0].Version = oldest }), StepCancelDowngrade,
 		},
 		"done, and the job has not ended yet": {with(over, func(v *View) { everyVersion(v, oldest) }), StepNone},
 		"done long ago, no job":               {with(over, noJob, func(v *View) { everyVersion(v, oldest) }), StepNone},
-		"two voters: neither may stop": {
+		"there are two voters": {
 			with(enables, func(v *View) { v.Cluster.Members = v.Cluster.Members[:2] }), StepNone,
 		},
 	} {
@@ -258,9 +258,9 @@ func TestAJobThatIsLeftIsReportedByEveryHostAndBlocksUpgrades(t *testing.T) {
 		t.Errorf("while the downgrade runs: %s", text)
 	}
 	for name, change := range map[string]func(*View){
-		"it has stopped":      func(v *View) { v.Rollout.Runs = false },
-		"there is no rollout": func(v *View) { v.Rollout = nil },
-		"another one runs":    func(v *View) { v.Rollout.Downgrade = false },
+		"it has stopped":           func(v *View) { v.Rollout.Runs = false },
+		"there is no rollout":      func(v *View) { v.Rollout = nil },
+		"an ordinary rollout runs": func(v *View) { v.Rollout.Downgrade = false },
 	} {
 		v := downgradeView()
 		change(&v)
@@ -288,14 +288,18 @@ func TestTheNextRolloutKeepsOrAwaitsTheLastOnesJob(t *testing.T) {
 		refused   string
 		keeps     bool
 	}{
-		"the same downgrade again":           {last, "3.6.17", true, nil, "", true},
-		"another downgrade":                  {last, "3.5.35", true, nil, "has enabled etcd's downgrade job", false},
-		"an upgrade":                         {last, "3.7.3", false, nil, "has enabled etcd's downgrade job", false},
-		"a reboot":                           {last, "", false, nil, "has enabled etcd's downgrade job", false},
-		"a reboot after the abort":           {over, "", false, nil, "is being cancelled", false},
-		"the same downgrade after the abort": {over, "3.6.16", true, nil, "", true},
-		"without a job of the last rollout":  {Rollout{Upgrade: "3.6.16"}, "", false, nil, "", false},
-		"the last downgrade is done, and no job": {over, "3.5.35", true, func(v *View) {
+		"the same downgrade again": {last, "3.6.17", true, nil, "", true},
+		"another downgrade": {
+			last, "3.5.35", true, nil, "has enabled etcd's downgrade job", false,
+		},
+		"an upgrade": {
+			last, "3.7.3", false, nil, "has enabled etcd's downgrade job", false,
+		},
+		"a reboot":                               {last, "", false, nil, "has enabled etcd's downgrade job", false},
+		"a reboot after the abort":               {over, "", false, nil, "is being cancelled", false},
+		"the same downgrade after the abort":     {over, "3.6.16", true, nil, "", true},
+		"the last rollout has not enabled a job": {Rollout{Upgrade: "3.6.16"}, "", false, nil, "", false},
+		"the last downgrade is done, and no job is enabled": {over, "3.5.35", true, func(v *View) {
 			everyVersion(v, oldest)
 			v.Cluster.Job = DowngradeJob{}
 		}, "", false},

@@ -23,7 +23,7 @@ func TestAnEjectedHostJoinsOnceHealthyForLongEnough(t *testing.T) {
 	play(t, outView, []scene{
 		{"it waits", nil, StepNone, Ejected},
 		{"it is unhealthy now", func(v *View) { v.Ejections.HealthyFor = 0 }, StepNone, Ejected},
-		{"it is unhealthy, which is reported first", func(v *View) {
+		{"it is unhealthy, and that is the first reason", func(v *View) {
 			v.Ejections.HealthyFor, v.Health.State = 0, health.Slow
 		}, StepNone, HealthBad},
 		{"it has been healthy for just long enough", func(v *View) {
@@ -33,22 +33,22 @@ func TestAnEjectedHostJoinsOnceHealthyForLongEnough(t *testing.T) {
 			v.Ejections.HealthyFor = 10*time.Minute - 1
 		}, StepNone, Ejected},
 		{"it was never ejected", func(v *View) { v.Ejections = Ejections{} }, StepTakeLock, ""},
-		{"the second time it is twice as long", func(v *View) {
+		{"it was ejected twice, and 14 minutes do not suffice", func(v *View) {
 			v.Ejections = Ejections{Times: 2, Ago: 14 * time.Minute, HealthyFor: 14 * time.Minute}
 		}, StepNone, Ejected},
-		{"and over then", func(v *View) {
+		{"it was ejected twice, and 20 minutes suffice", func(v *View) {
 			v.Ejections = Ejections{Times: 2, HealthyFor: 20 * time.Minute}
 		}, StepTakeLock, ""},
-		{"it doubles up to a day", func(v *View) {
+		{"it was ejected 16 times, and less than a day does not suffice", func(v *View) {
 			v.Ejections = Ejections{Times: 16, HealthyFor: 24*time.Hour - time.Second}
 		}, StepNone, Ejected},
-		{"and no further", func(v *View) {
+		{"it was ejected 16 times, and a day suffices", func(v *View) {
 			v.Ejections = Ejections{Times: 16, HealthyFor: 24 * time.Hour}
 		}, StepTakeLock, ""},
 		{"its configuration disables the wait", func(v *View) { v.Limits.CleanFor = 0 }, StepTakeLock, ""},
 		{"only the place of a standby is free", func(v *View) { v.Target.Voters = 1 }, StepNone, Ejected},
 		{"the ejections cannot be read", func(v *View) {
-			v.Ejections = Ejections{} // the agent sees no ejections if the record is unreadable
+			v.Ejections = Ejections{} // the agent observes no ejections if the record is unreadable
 			v.Unreadable = []Unreadable{{RecordRepairs, "/quorumd/c/repairs", "bad JSON"}}
 		}, StepTakeLock, ""},
 	})

@@ -52,12 +52,16 @@ func TestOnlyAHostThatRefusesConnectionsCertainlyRunsNoEtcd(t *testing.T) {
 		meets   []error
 		says    string
 	}{
-		"there is no other":        {},
-		"all refuse":               {meets: []error{refused, refused}},
-		"a cluster answers":        {meets: []error{refused, nil}, says: "something answers at n1"},
-		"one does not answer":      {meets: []error{refused, mute}, says: "whether a cluster runs at n1: no route"},
-		"some may be unknown":      {missing: mute, meets: []error{refused}, says: "may be missing: no route"},
-		"the first counts for all": {meets: []error{nil, mute}, says: "at n0"},
+		"there is no other endpoint": {},
+		"all refuse":                 {meets: []error{refused, refused}},
+		"a cluster answers":          {meets: []error{refused, nil}, says: "something answers at n1"},
+		"one does not answer": {
+			meets: []error{refused, mute}, says: "whether a cluster runs at n1: no route",
+		},
+		"some may be unknown": {
+			missing: mute, meets: []error{refused}, says: "may be missing: no route",
+		},
+		"the first one accepts the connection": {meets: []error{nil, mute}, says: "at n0"},
 	} {
 		asked := 0
 		others := func(yield func(string, error) bool) {

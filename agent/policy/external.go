@@ -34,8 +34,8 @@ func ExternallyManaged(v View) bool {
 	return listed && v.Asked != nil && v.mayStopExternally() && !v.Asked.KeepRunning
 }
 
-// mayStopExternally reports whether an external manager may stop etcd for this host's request. It may not for a restart
-// or a command, which the agent does itself.
+// mayStopExternally reports whether an external manager may stop etcd for this host's request. It may not for work that
+// the agent does itself, such as a restart.
 func (v View) mayStopExternally() bool { return !v.Self.Drives && !v.Asked.Work.info().automatic }
 
 // awaitExternalStop continues the operation of a host whose etcd is stopped externally: the host is safe to touch while

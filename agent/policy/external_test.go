@@ -23,7 +23,7 @@ func external(base func() View, change ...func(v *View)) func() View {
 
 func unreadable(v *View) { v.Data = Data{Detail: "permission denied"} }
 
-func TestAnExternallyManagedEtcdIsOnlyWatched(t *testing.T) {
+func TestAnExternallyManagedEtcdIsOnlyObserved(t *testing.T) {
 	t.Parallel()
 	play(t, external(restingVoter, unreadable), []scene{
 		{"it is idle", nil, StepNone, Idle},
@@ -38,7 +38,7 @@ func TestAnExternallyManagedEtcdIsOnlyWatched(t *testing.T) {
 	} {
 		v := external(restingVoter)()
 		if MayTakeDown(v, work) != want || !MayTakeDown(restingVoter(), work) || !MayTakeDown(spare, work) {
-			t.Errorf("whether it may be asked for %s is wrong", work)
+			t.Errorf("whether it may be taken down for %s is wrong", work)
 		}
 	}
 	d := Decide(external(restingVoter)())
@@ -54,14 +54,14 @@ func TestAHostThatCannotStartItsEtcdDoesNotJoin(t *testing.T) {
 	t.Parallel()
 	play(t, external(spareView), []scene{
 		{"it does not begin a join", nil, StepNone, EtcdExternal},
-		{"nor does its observing quorumd report that it would", func(v *View) {
+		{"in observe mode, it reports no step", func(v *View) {
 			v.Self.Mode = Observe
 		}, StepNone, EtcdExternal},
 		{"the state of its etcd is unknown", func(v *View) { v.Unit.State = UnitUnknown }, StepNone, UnitNotKnown},
 	})
 	play(t, external(joinView), []scene{
 		{"a join that has begun waits", func(v *View) { v.Unit.State = UnitInactive }, StepNone, EtcdExternal},
-		{"and is rolled back completely if etcd does not run", func(v *View) {
+		{"a rollback ends if etcd does not run", func(v *View) {
 			v.Op.Phase, v.Unit.State = PhaseRollback, UnitInactive
 			v.Cluster.Members = v.Cluster.Members[:2]
 		}, StepEndOp, ""},
@@ -72,23 +72,23 @@ func TestAHostWithAnExternallyManagedEtcdHasOperations(t *testing.T) {
 	t.Parallel()
 	play(t, external(askedView, unreadable), []scene{
 		{"it takes the lock", nil, StepTakeLock, ""},
-		{"also for a reboot", func(v *View) { v.Asked.Work = WorkReboot }, StepTakeLock, ""},
-		{"not while another voter is down", func(v *View) {
+		{"it takes the lock for a reboot", func(v *View) { v.Asked.Work = WorkReboot }, StepTakeLock, ""},
+		{"another voter is down", func(v *View) {
 			v.Cluster.Members[1].Live = false
 		}, StepNone, QuorumAtRisk},
-		{"not for a restart", func(v *View) { v.Asked.Work = WorkRestart }, StepNone, EtcdExternal},
-		{"not for a command", func(v *View) { v.Asked.Work = WorkCommand }, StepNone, EtcdExternal},
-		{"not while the state of its etcd is unknown", func(v *View) {
+		{"a restart is requested", func(v *View) { v.Asked.Work = WorkRestart }, StepNone, EtcdExternal},
+		{"a command is requested", func(v *View) { v.Asked.Work = WorkCommand }, StepNone, EtcdExternal},
+		{"the state of its etcd is unknown", func(v *View) {
 			v.Unit.State = UnitUnknown
 		}, StepNone, UnitNotKnown},
 	})
 	play(t, external(turnView, unreadable), []scene{
 		{"it is safe to touch, and runs", nil, StepSetPhase, ""},
-		{"not before it has transferred leadership", func(v *View) {
+		{"it leads", func(v *View) {
 			v.Cluster.Members[0].Leader, v.Cluster.Members[2].Leader = false, true
 		}, StepTransferLeadership, ""},
 		{
-			"not before the others have reported", func(v *View) { v.Hosts[0].Answered = false }, StepNone,
+			"another voter's host has not reported", func(v *View) { v.Hosts[0].Answered = false }, StepNone,
 			HealthAwaited,
 		},
 		{"an operator has stopped it before", func(v *View) { v.Unit.State = UnitInactive }, StepSetPhase, ""},
@@ -106,7 +106,7 @@ func TestAHostWithAnExternallyManagedEtcdHasOperations(t *testing.T) {
 			v.Asked.Work = WorkReboot
 		}), StepReboot, ""},
 		{"the work is over, and it was not started", func(v *View) { v.Asked.Over = true }, StepNone, EtcdExternal},
-		{"and for long", func(v *View) {
+		{"the work is over, and it was not started for an hour", func(v *View) {
 			v.Asked.Over, v.Op.WrittenFor = true, time.Hour
 		}, StepNone, NotBack},
 		{"the work is over, and it runs again", running(func(v *View) { v.Asked.Over = true }), StepSetPhase, ""},

@@ -15,7 +15,7 @@ func TestTheStartGuardNeedsCompleteKnowledge(t *testing.T) {
 		f := FirstStart{Manages: i&1 != 0, AgentStarts: i&2 != 0, Decided: i&4 != 0, NoMember: i&8 != 0}
 		want := f == FirstStart{Manages: true, AgentStarts: true, NoMember: true}
 		if f.StartGuarded() != want {
-			t.Errorf("%+v: held back: %t, want %t", f, f.StartGuarded(), want)
+			t.Errorf("%+v: guarded: %t, want %t", f, f.StartGuarded(), want)
 		}
 	}
 }

@@ -20,18 +20,18 @@ func TestALearnerIsPromotedOnlyIfItHasJustFollowedTheLeader(t *testing.T) {
 		{"nothing was written that it could follow", still(time.Minute, time.Minute), StepSetPhase, ""},
 		{"it has not followed yet", still(time.Minute, 0), StepNone, LearnerNotSteady},
 		{"it still has not followed", still(time.Minute, 59*time.Second), StepNone, LearnerNotSteady},
-		{"it is rolled back if it never does", still(6*time.Minute, 5*time.Minute), StepRollBack, ""},
-		{"it is not rolled back over a write of this moment", still(6*time.Minute, 0), StepNone, LearnerNotSteady},
-		{"it is not rolled back for lack of writes", still(6*time.Minute, 6*time.Minute), StepSetPhase, ""},
-		{"nothing is written while a veto holds", func(v *View) {
+		{"it has not followed for too long", still(6*time.Minute, 5*time.Minute), StepRollBack, ""},
+		{"it has not followed a write of this moment", still(6*time.Minute, 0), StepNone, LearnerNotSteady},
+		{"nothing was written for too long", still(6*time.Minute, 6*time.Minute), StepSetPhase, ""},
+		{"a veto applies, so nothing is written", func(v *View) {
 			still(time.Minute, time.Minute)(v)
 			v.Cluster.Members[1].Live = false
 		}, StepNone, VoterNotLive},
-		{"nor does a standby count as caught up before", func(v *View) {
+		{"a standby must follow a write as well", func(v *View) {
 			still(time.Minute, time.Minute)(v)
 			v.Op.Target = RoleStandby
 		}, StepSetPhase, ""},
-		{"nor once the write is in flight", func(v *View) {
+		{"a standby has not followed the write yet", func(v *View) {
 			still(time.Minute, time.Second)(v)
 			v.Op.Target = RoleStandby
 		}, StepNone, LearnerNotSteady},
@@ -43,7 +43,7 @@ func TestALearnerIsPromotedOnlyIfItsHostCanStartItWithoutAQuorum(t *testing.T) {
 	noted := func(id uint64) func(*View) { return func(v *View) { v.Self.MemberID = id } }
 	play(t, joinView, []scene{
 		{"its host has recorded its member", noted(3), StepPromote, ""},
-		{"it has recorded none", noted(0), StepNone, LearnerNotSteady},
-		{"it has recorded another one", noted(2), StepNone, LearnerNotSteady},
+		{"its host has recorded none", noted(0), StepNone, LearnerNotSteady},
+		{"its host has recorded a different one", noted(2), StepNone, LearnerNotSteady},
 	})
 }

@@ -5,7 +5,7 @@ package policy
 
 import "testing"
 
-// This host's endpoints belong to another cluster.
+// In this test, the endpoints belong to a different cluster than this host.
 func TestNothingIsDoneAndNothingCountsAsHealthyInAnotherCluster(t *testing.T) {
 	t.Parallel()
 	elsewhere := func(change func(v *View)) func(v *View) {
@@ -21,7 +21,7 @@ func TestNothingIsDoneAndNothingCountsAsHealthyInAnotherCluster(t *testing.T) {
 			v.Self.PeerURL, v.Unit.State = peerPrefix+"n1", UnitFailed
 			v.Data = Data{State: DataMember, ClusterID: clusterID, MemberID: 1}
 		}), StepNone, ClusterIDMismatch},
-		{"while an operation is in flight there", elsewhere(func(v *View) {
+		{"an operation is in flight in that cluster", elsewhere(func(v *View) {
 			v.Op = &Op{Kind: KindJoin, Host: "n4", HostName: "n4", OrphanedFor: Never}
 		}), StepNone, ClusterIDMismatch},
 	})

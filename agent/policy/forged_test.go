@@ -20,10 +20,10 @@ func forgedView() View {
 func TestAStandbyIsNotRolledBackForAJoinThatItsHostHasNotBegun(t *testing.T) {
 	t.Parallel()
 	play(t, forgedView, []scene{
-		{"the record goes, the learner stays", nil, StepEndOp, ""},
-		{"also in any other phase", func(v *View) { v.Op.Phase = PhaseBegun }, StepEndOp, ""},
-		{"also if the record names no member", func(v *View) { v.Op.MemberID, v.Op.PeerURL = 0, "" }, StepEndOp, ""},
-		{"under the lock", func(v *View) { v.Lock = Lock{Known: true} }, StepTakeLock, ""},
+		{"the record is deleted, and the learner stays", nil, StepEndOp, ""},
+		{"the record is in a different phase", func(v *View) { v.Op.Phase = PhaseBegun }, StepEndOp, ""},
+		{"the record names no member", func(v *View) { v.Op.MemberID, v.Op.PeerURL = 0, "" }, StepEndOp, ""},
+		{"this agent does not hold the lock", func(v *View) { v.Lock = Lock{Known: true} }, StepTakeLock, ""},
 		{"a joining learner is rolled back", func(v *View) {
 			v.Cluster.Members[2].Standby = false
 		}, StepRemoveLearner, ""},
@@ -44,8 +44,8 @@ func TestNoOtherHostRollsBackAStandby(t *testing.T) {
 		v.Data.MemberID, v.Op.OrphanedFor = 1, time.Hour
 		return v
 	}, []scene{
-		{"the record goes, the learner stays", nil, StepEndOp, ""},
-		{"whichever host the record names", func(v *View) { v.Op.Host = "n9" }, StepEndOp, ""},
+		{"the record is deleted, and the learner stays", nil, StepEndOp, ""},
+		{"the record names a different host", func(v *View) { v.Op.Host = "n9" }, StepEndOp, ""},
 		{"a joining learner is rolled back", func(v *View) {
 			v.Cluster.Members[2].Standby = false
 		}, StepRemoveLearner, ""},
@@ -62,5 +62,5 @@ func TestAVotersEtcdIsNotStoppedForAForgedJoin(t *testing.T) {
 		v.Cluster.Members[2].Learner, v.Hosts[2].Role = false, RoleVoter
 		v.Op.Phase, v.Op.MemberID, v.Op.PeerURL = PhaseRollback, 0xdead, ""
 		return v
-	}, []scene{{"the record goes", nil, StepEndOp, ""}})
+	}, []scene{{"the record is deleted", nil, StepEndOp, ""}})
 }

@@ -27,8 +27,8 @@ func TestAHostWithAHungDiskTakesNoLock(t *testing.T) {
 			free(v)
 			v.Self.ID, v.Self.PeerURL, v.Op.OrphanedFor = "n1", peerPrefix+"n1", time.Hour
 		}), StepNone, HealthBad},
-		{"while it has the lock it uses it", hanging(func(*View) {}), StepRollBack, ""},
-		{"once the disk has answered, it rolls its join back", func(v *View) {
+		{"it has the lock already", hanging(func(*View) {}), StepRollBack, ""},
+		{"the disk has answered again", func(v *View) {
 			free(v)
 			v.Health.State, v.Op.Phase = health.Slow, PhaseRollback
 		}, StepTakeLock, ""},

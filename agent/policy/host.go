@@ -15,16 +15,17 @@ type SelfNote struct {
 	ClusterAnswered bool // record that this cluster has answered this host
 	Member          bool // record that this host is its member MemberID, or no member if MemberID is 0
 	MemberID        uint64
-	Standby         uint64 // record this learner as this host's standby, until this host begins a join; 0: unchanged
+	Standby         uint64 // record that this learner is a standby, until this host begins a join; 0: unchanged
 	Domains         bool   // record the failure domain of each member's host, from the view
 	Learners        bool   // record the permanent learners, from the view
-	Lost            uint64 // record that this listed member is given up, as its data is gone; it never starts again
+	Lost            uint64 // record that this listed member is given up, because its data is gone; 0: unchanged
 	Mount           string // record the mount points of the file systems with the member's data
 	Clean           bool   // record how long this host has been healthy since it was ejected, from the view
 }
 
 // noteSelf returns what to record about a cluster that has answered in this round. A cluster that this host is creating
-// on request does not count as an existing cluster. A learner is recorded as the standby if no operation is in flight.
+// on request does not count as an existing cluster. This host's learner is recorded as a standby if no operation is in
+// flight.
 func noteSelf(v View) SelfNote {
 	c, data := v.Cluster, v.Data
 	if _, stray := strayDefault(v); !c.Listed || !c.Fresh || stray && c.ID == data.ClusterID {
@@ -79,7 +80,7 @@ func (m Member) LearnerNote() int {
 	return m.MaxLearners
 }
 
-// LearnerNoteOf is the LearnerNote of the member with that ID; 0 if there is none.
+// LearnerNoteOf returns the LearnerNote of the member with that ID; 0 if there is no such member.
 func (v View) LearnerNoteOf(id uint64) int {
 	m, _ := v.memberByID(id)
 	return m.LearnerNote()
@@ -110,7 +111,7 @@ func Conflict(v View) string {
 		case own:
 			return "etcd.peerURL is " + v.Self.PeerURL + ", but this host's member is registered with " + m.PeerURL
 		case m.Name == v.Self.Name:
-			return "a member with this host's name has another peer URL, " + m.PeerURL
+			return "a member with this host's name has a different peer URL, " + m.PeerURL
 		}
 	}
 	return newURLConflict(v)
@@ -162,7 +163,7 @@ type recordInfo struct {
 
 func records() []recordInfo {
 	return []recordInfo{
-		{RecordOp, true, "so nothing is begun", "quorumctl operation release --force --reason '<why>' deletes it"},
+		{RecordOp, true, "so no operation begins", "quorumctl operation release --force --reason '<why>' deletes it"},
 		{RecordPause, true, "so the cluster counts as paused", "quorumctl resume deletes it"},
 		{RecordRollout, false, "so no rollout continues", "quorumctl rollout abort deletes it"},
 		{RecordRepairs, false, "so no voter is replaced", "etcdctl del %s"},
@@ -313,7 +314,8 @@ func strayRemains(all []HostRemains, _ RecoveryChoice) (text, about string) {
 type FirstStart struct {
 	// Manages reports that a valid agent configuration names this unit and sets mode: manage.
 	Manages bool
-	// AgentStarts reports that the agent's unit runs or is started at boot. Then the agent decides about etcd's start.
+	// AgentStarts reports that the agent's unit runs or is started at boot. In that case the agent decides about etcd's
+	// start.
 	AgentStarts bool
 	// Decided reports that quorumd has written the unit's environment: it has begun a cluster or a join here.
 	Decided bool

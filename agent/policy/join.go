@@ -34,8 +34,9 @@ func join(v View) (Decision, bool) {
 	return do(Step{Kind: StepBeginJoin, Target: target}), true
 }
 
-// joins declares the operation that makes a spare a standby or voter. The joining host carries it out. If the agent
-// there is gone, a voter's agent rolls the join back, because the removal of a learner never costs quorum.
+// joins declares the operation in which a host becomes a voter, a standby or a permanent learner. The joining host
+// carries it out. If the agent there is gone, a voter's agent rolls the join back, because the removal of a learner
+// never costs quorum.
 func joins() operation {
 	return operation{
 		kind:   KindJoin,
@@ -120,7 +121,8 @@ func giveUp(v View, m Member, listed bool) (ReasonCode, string) {
 	case v.isRetired(v.Self.ID):
 		text, _ := retired(v)
 		return HostRetired, text
-	case kept && v.Op.Kind == KindJoin: // as a standby, this host would block the named host's join
+	// as a standby, this host would block the join of the host that an operator has named
+	case kept && v.Op.Kind == KindJoin:
 		return LowerRanked, v.keptText(place)
 	case v.Op.Target == RoleLearner && (!listed || neverStarted(m)) && repairDue:
 		return VoterNotLive, who.label() + " is to be replaced first: it is " + who.is
@@ -177,7 +179,8 @@ func finishJoin(v View, m Member) Decision {
 	if !unitRuns(v) {
 		// A voter that starts on an empty disk no longer has the entries that it acknowledged.
 		if v.Data.State != DataMember || v.Data.MemberID != m.ID {
-			return wait(DataUnusable, "member %x votes, but the data directory is %s", m.ID, orUnknown(v.Data.State))
+			return wait(DataUnusable, "member %x votes, but the data directory does not hold its data (state: %s)",
+				m.ID, orUnknown(v.Data.State))
 		}
 		if v.Unit.State == UnitInactive { // an operator stopped etcd: it ran when the learner was promoted
 			return leaveStopped(v, m)
@@ -282,8 +285,8 @@ func removeLostLearner(
 	if _, wrong := corrupt(v); wrong || v.Op != nil || !v.Cluster.Reachable || v.foreign() || v.Self.Conflict != "" {
 		return Decision{}, false
 	}
-	turn := voterPosition(v)
-	if _, other := unrecordedOperation(v); other || turn < 0 {
+	position := voterPosition(v)
+	if _, other := unrecordedOperation(v); other || position < 0 {
 		return Decision{}, false
 	}
 	for m := range v.Cluster.learners() {
@@ -291,7 +294,7 @@ func removeLostLearner(
 		if _, last := lastOfUpgrade(v, m, Version{}); last {
 			continue
 		}
-		if since < v.Limits.LearnerStall+time.Duration(turn)*v.Limits.LockTTL {
+		if since < v.Limits.LearnerStall+time.Duration(position)*v.Limits.LockTTL {
 			continue
 		}
 		switch {
@@ -332,8 +335,8 @@ func noteJoin(v View, s Step) JoinNote {
 // maxBackoff is the longest time between two attempts to join.
 const maxBackoff = time.Hour
 
-// JoinBackoff returns how long to wait after a number of failed joins in a row: base after the first, twice as long
-// after each further one, at most an hour.
+// JoinBackoff returns how long to wait after a number of failed joins in a row: base after the first failure, and twice
+// as long after each further one, up to an hour.
 func JoinBackoff(failed int, base time.Duration) time.Duration {
 	if failed == 0 {
 		return 0

@@ -18,13 +18,13 @@ func TestOnlyAJoinAttemptCounts(t *testing.T) {
 	}{
 		{"a join", KindJoin, "n3", PhaseAdded, LearnerStalled, JoinFailed},
 		{"a successful join", KindJoin, "n3", PhasePromoted, Joined, JoinSucceeded},
-		{"one that never began", KindJoin, "n3", PhaseBegun, HealthLost, JoinFailed},
+		{"a join that etcd was never asked for", KindJoin, "n3", PhaseBegun, HealthLost, JoinFailed},
 		{"another host's join", KindJoin, "n1", PhaseAdded, LearnerStalled, JoinUncounted},
 		{"a join that this host has not begun", KindJoin, "n3", PhaseAdded, OperationRejected, JoinUncounted},
 		{"a replacement of a voter that came back", KindReplace, "n3", PhaseBegun, MemberLive, JoinUncounted},
-		{"one that took too long", KindReplace, "n3", PhaseBegun, JoinTimedOut, JoinFailed},
+		{"a replacement that took too long", KindReplace, "n3", PhaseBegun, JoinTimedOut, JoinFailed},
 		{"another host's", KindReplace, "n1", PhaseBegun, JoinTimedOut, JoinUncounted},
-		{"one that etcd was asked for", KindReplace, "n3", PhaseRollback, MemberLive, JoinFailed},
+		{"a replacement that may have reached etcd", KindReplace, "n3", PhaseRollback, MemberLive, JoinFailed},
 		{"a host operation", KindCycle, "n3", PhaseBack, Cycled, JoinUncounted},
 		{"a removal", KindRemove, "n3", PhaseRemoving, Removed, JoinUncounted},
 	} {
@@ -72,10 +72,10 @@ func TestAReplacementIsCountedOnceWithThePhaseThatAsksEtcd(t *testing.T) {
 		v := spareView()
 		v.Op = &Op{Kind: KindReplace, Host: "n3", Phase: c.seen, Replaces: c.replaces}
 		if got := countsRepair(v, c.step); got != c.want {
-			t.Errorf("%s: it is written: %t", c.name, got)
+			t.Errorf("%s: it is counted: %t", c.name, got)
 		}
 	}
 	if v := spareView(); countsRepair(v, Step{Kind: StepTakeLock}) {
-		t.Error("it is written without an operation in flight")
+		t.Error("a replacement is counted without an operation in flight")
 	}
 }

@@ -16,9 +16,9 @@ import (
 // leader's host rules out leading, its agent transfers leadership to a voter that may lead. A transfer costs no quorum.
 // It needs no lock: writing the lock would require the slow leader.
 //
-// For the other hosts, the published health states count. The transfer waits, because a host that became unhealthy at
-// the same time needs time to publish that; otherwise leadership would move from one slow disk to the next. The last
-// record of an agent that has ended counts until it expires.
+// The other hosts are judged by their published health states. The transfer waits, because a host that became unhealthy
+// at the same time needs time to publish that; otherwise leadership would move from one slow disk to the next. The last
+// record of an agent that has exited is used until it expires.
 //
 // If the disk is far too slow, no linearizable read returns in time on any host. Then the leader's agent reads from its
 // own member: no host has newer data while a quorum reports that it follows that member. In that case the other hosts
@@ -28,14 +28,14 @@ import (
 // 1.5 times faster by their mean, median or 90th percentile, or with at most a third as many slow episodes. In
 // addition, its mean must not be higher, and its 90th percentile not clearly higher. Smaller differences mean nothing,
 // because a finding covers several minutes and two disks of the same model differ by chance. While the leader's disk is
-// as fast as usual except for a few writes, the target must be three times faster. A spell that is usual at this hour
-// moves no leadership at all. A voter with an unknown or old measurement is no target. If the leader's writes hang or
-// fail, its etcd answers no request, or no read returns through it in time, nothing is compared: such a leader serves
-// no client, no measurement can be exchanged through it, and any voter that published OK is better.
+// as fast as usual except for a few writes, the target must be three times faster. Slow writes that are usual at this
+// hour move no leadership at all. A voter with an unknown or old measurement is no target. If the leader's writes hang
+// or fail, its etcd answers no request, or no read returns through it in time, nothing is compared: such a leader
+// serves no client, no measurement can be exchanged through it, and any voter that published OK is better.
 //
 // Leadership does not circulate: it only moves from an unhealthy host to a healthy one, and the wait doubles with each
-// further transfer in a row. After a failed attempt, which moved no leadership, the next one follows sooner, and each
-// waits twice as long as the one before.
+// further transfer in a row. A failed attempt moves no leadership, so the next attempt follows sooner. Each further
+// attempt waits twice as long as the one before.
 
 // LeadershipTransfers is this agent's view of its own member's leadership, and of the transfers that it has requested.
 type LeadershipTransfers struct {
@@ -164,7 +164,8 @@ func UnfitToLead(h Health) bool {
 	return (h.State == health.Warm || Unhealthy(h.State)) && h.blocks(health.Leadership) && !usual && !h.AnswersAgain
 }
 
-// UnfitNow reports whether a host should not lead for another reason than writes that are fast again.
+// UnfitNow reports whether a host should not lead. It is false if slow writes are the only reason and the writes are
+// fast again.
 func UnfitNow(h Health) bool {
 	return UnfitToLead(h) && (!h.SlowWrites || !h.FastAgain || hangs(h.State))
 }
@@ -245,7 +246,7 @@ func (v View) tooSoonFor() time.Duration {
 		others = max(others, v.Limits.HealthDelay)
 	}
 	if v.comparesWrites() && !v.Health.Urgent {
-		others = max(others, v.Limits.TransferInterval) // most such spells soon end by themselves
+		others = max(others, v.Limits.TransferInterval) // most slow periods soon end by themselves
 	}
 	return max(g.pace(v.Limits)-g.LastFor, v.Limits.Settle-g.LeadsFor, others-g.UnfitFor)
 }
@@ -271,7 +272,7 @@ func (v View) notBetter(m Member) string {
 // measurement at once, and an unchanged one every ten minutes.
 const writesOldest = 15 * time.Minute
 
-// comparesWrites reports whether slow writes alone keep this host from leading, and it still serves.
+// comparesWrites reports whether slow writes alone keep this host from leading, and its etcd still serves requests.
 func (v View) comparesWrites() bool {
 	return v.Health.SlowWrites && !hangs(v.Health.State) && !v.Cluster.Unread
 }
@@ -314,8 +315,8 @@ func (v View) notFaster(h Host) string {
 // tailsCompared is the minimum number of slow episodes on this host before they are compared with another host's.
 const tailsCompared = 6
 
-// margin returns how many times faster than this host's a voter's writes must be. A few slow writes on a disk that is
-// otherwise as fast as usual show nothing about it, so the voter must then be better by far.
+// margin returns how many times faster than this host's a voter's writes must be. A few slow writes show little about a
+// disk that is otherwise as fast as usual. In that case the voter must be better by far.
 func (h Health) margin() float64 {
 	if h.AsUsual {
 		return 3

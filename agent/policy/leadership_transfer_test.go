@@ -24,7 +24,7 @@ func slowLeader() View {
 	return v
 }
 
-func TestASlowLeaderTransfersLeadershipOnlyToAVoterThatMeasures1point5TimesBetter(t *testing.T) {
+func TestASlowLeaderTransfersLeadershipOnlyToAVoterWith1point5TimesFasterWrites(t *testing.T) {
 	t.Parallel()
 	const ms = time.Millisecond
 	both := func(w Writes) func(v *View) {
@@ -49,13 +49,16 @@ func TestASlowLeaderTransfersLeadershipOnlyToAVoterThatMeasures1point5TimesBette
 		t.Run(state.String(), func(t *testing.T) {
 			t.Parallel()
 			play(t, base, []scene{
-				{"they are 1.5 times better", nil, StepLeaderStepsDown, ""},
-				{"they are a little less than 1.5 times better", both(Writes{Mean: 6*ms + 1}), StepNone, none},
-				{"they are as slow", both(Writes{Mean: 9 * ms}), StepNone, none},
-				{"they are 1.5 times better, but this disk is as fast as usual", func(v *View) {
+				{"the other voters' writes are 1.5 times faster", nil, StepLeaderStepsDown, ""},
+				{
+					"the other voters' writes are a little less than 1.5 times faster",
+					both(Writes{Mean: 6*ms + 1}), StepNone, none,
+				},
+				{"the other voters' writes are as slow", both(Writes{Mean: 9 * ms}), StepNone, none},
+				{"they are 1.5 times faster, but this disk is as fast as usual", func(v *View) {
 					v.Health.AsUsual = true
 				}, StepNone, none},
-				{"they are three times better than this disk, which is as fast as usual", func(v *View) {
+				{"they are three times faster than this disk, which is as fast as usual", func(v *View) {
 					v.Health.AsUsual = true
 					both(Writes{Mean: 3 * ms})(v)
 				}, StepLeaderStepsDown, ""},
@@ -63,11 +66,12 @@ func TestASlowLeaderTransfersLeadershipOnlyToAVoterThatMeasures1point5TimesBette
 				{"their measurements are unknown", both(Writes{}), StepNone, none},
 				{"their measurements are old", both(Writes{Mean: ms, Age: writesOldest + 1}), StepNone, none},
 				{
-					"their measurements are almost old", both(Writes{Mean: ms, Age: writesOldest}), StepLeaderStepsDown,
+					"their measurements are just recent enough",
+					both(Writes{Mean: ms, Age: writesOldest}), StepLeaderStepsDown,
 					"",
 				},
 				{"its own measurement is unknown", func(v *View) { v.Health.Writes = 0 }, StepNone, none},
-				{"it is SLOW for another reason", func(v *View) {
+				{"it is SLOW for a reason other than writes", func(v *View) {
 					both(Writes{})(v)
 					v.Health.SlowWrites = false
 				}, StepLeaderStepsDown, ""},
@@ -139,7 +143,7 @@ func TestALeaderWhoseWritesAreFastAgainKeepsLeading(t *testing.T) {
 	}
 	v.Health.SlowWrites = false
 	if d := Decide(v); d.Step.Kind != StepLeaderStepsDown {
-		t.Errorf("with another finding: %+v", d)
+		t.Errorf("with a finding other than slow writes: %+v", d)
 	}
 }
 
@@ -193,7 +197,9 @@ func TestAVoterPublishesItsWritesWhileTheLeaderIsUnhealthy(t *testing.T) {
 		"the leader is SLOW":                 {func(v *View) { v.Hosts[1].Health = health.Slow }, true},
 		"the leader is OK":                   {func(v *View) { v.Hosts[1].Health = health.OK }, false},
 		"the leader's writes are fast again": {func(v *View) { v.Hosts[1].Recovers = true }, false},
-		"the leader is spared":               {func(v *View) { v.Hosts[1].Ungated = health.Leadership }, false},
+		"the leader's finding does not gate leadership": {
+			func(v *View) { v.Hosts[1].Ungated = health.Leadership }, false,
+		},
 		"the leader's host has no record": {func(v *View) {
 			v.Hosts = []Host{v.Hosts[0], v.Hosts[2]}
 		}, false},
@@ -211,48 +217,51 @@ func TestAVoterPublishesItsWritesWhileTheLeaderIsUnhealthy(t *testing.T) {
 func TestAnUnhealthyLeaderTransfersLeadership(t *testing.T) {
 	t.Parallel()
 	play(t, slowLeader, []scene{
-		{"to the best of the others", nil, StepLeaderStepsDown, ""},
-		{"already if it is only WARM", func(v *View) { v.Health.State = health.Warm }, StepLeaderStepsDown, ""},
-		{"not if it is healthy", func(v *View) { v.Health.State = health.OK }, StepNone, Idle},
-		{"not if its health is unknown", func(v *View) { v.Health.State = health.Unknown }, StepNone, Idle},
-		{"not for a finding that spares the leadership", func(v *View) {
+		{"the leader is SLOW", nil, StepLeaderStepsDown, ""},
+		{"the leader is only WARM", func(v *View) { v.Health.State = health.Warm }, StepLeaderStepsDown, ""},
+		{"the leader is healthy", func(v *View) { v.Health.State = health.OK }, StepNone, Idle},
+		{"the leader's health is unknown", func(v *View) { v.Health.State = health.Unknown }, StepNone, Idle},
+		{"the finding does not gate leadership", func(v *View) {
 			v.Health.Ungated = health.Leadership
 		}, StepNone, Idle},
-		{"not for slow writes that are usual at this hour", func(v *View) {
+		{"the slow writes are usual at this hour", func(v *View) {
 			v.Health.SlowWrites, v.Health.Habitual = true, true
 		}, StepNone, Idle},
-		{"not within a minute if it is not urgent", func(v *View) {
+		{"it is not urgent, and less than a minute has passed", func(v *View) {
 			v.Health.SlowWrites, v.Health.Urgent = true, false
 			v.LeadershipTransfers.UnfitFor = v.Limits.TransferInterval - time.Second
 		}, StepNone, LeaderSlow},
-		{"after a minute even if it is not urgent", func(v *View) {
+		{"it is not urgent, and a minute has passed", func(v *View) {
 			v.Health.SlowWrites, v.Health.Urgent = true, false
 			v.LeadershipTransfers.UnfitFor = v.Limits.TransferInterval
 		}, StepLeaderStepsDown, ""},
-		{"in spite of a habit if the writes hang", func(v *View) {
+		{"slow writes are usual at this hour, but they hang", func(v *View) {
 			v.Health.State, v.Health.SlowWrites, v.Health.Habitual = health.Stalled, true, true
 		}, StepLeaderStepsDown, ""},
-		{"in spite of a habit if there is another finding", func(v *View) {
+		{"slow writes are usual at this hour, but there is another finding", func(v *View) {
 			v.Health.SlowWrites, v.Health.Habitual = false, true
 		}, StepLeaderStepsDown, ""},
-		{"not if another voter leads", func(v *View) {
+		{"another voter leads", func(v *View) {
 			v.Cluster.Members[0].Leader, v.Cluster.Members[1].Leader = false, true
 		}, StepNone, Idle},
-		{"to the other one if the one with the better disk is unhealthy", func(v *View) {
+		{"the voter with the faster disk is unhealthy", func(v *View) {
 			v.Hosts[2].Health = health.Slow
 		}, StepLeaderStepsDown, ""},
-		{"also while a voter is down", func(v *View) {
+		{"a voter is down", func(v *View) {
 			v.Cluster.Members[2].Live = false
 		}, StepLeaderStepsDown, ""},
-		{"also during another host's join", func(v *View) {
+		{"another host joins", func(v *View) {
 			v.Op = &Op{Kind: KindJoin, Host: "n4", HostName: "n4", MemberID: 4, PeerURL: peerPrefix + "n4"}
 		}, StepLeaderStepsDown, ""},
-		{"not in a pause", func(v *View) { v.Pause = &Pause{By: "root", Reason: "testing"} }, StepNone, Paused},
-		{"not in mode observe, which only reports it", func(v *View) { v.Self.Mode = Observe }, StepNone, ModeObserve},
-		{"not under its own lock", func(v *View) {
+		{"the cluster is paused", func(v *View) { v.Pause = &Pause{By: "root", Reason: "testing"} }, StepNone, Paused},
+		{"the agent only observes", func(v *View) { v.Self.Mode = Observe }, StepNone, ModeObserve},
+		{"this agent holds the lock", func(v *View) {
 			v.Lock = Lock{Known: true, Held: true, Mine: true, Token: 7}
 		}, StepReleaseLock, ""},
-		{"not in another cluster", func(v *View) { v.Cluster.ExpectedID = 9 }, StepNone, ClusterIDMismatch},
+		{
+			"the endpoints belong to a different cluster",
+			func(v *View) { v.Cluster.ExpectedID = 9 }, StepNone, ClusterIDMismatch,
+		},
 	})
 }
 
@@ -266,42 +275,48 @@ func TestALeaderTransfersLeadershipOnlyToABetterVoter(t *testing.T) {
 		}
 	}
 	play(t, slowLeader, []scene{
-		{"it is only WARM, and so are they", func(v *View) {
+		{"this host and the other voters are WARM", func(v *View) {
 			v.Health.State, v.Hosts[1].Health, v.Hosts[2].Health = health.Warm, health.Warm, health.Warm
 		}, StepNone, Idle},
-		{"they are warm", both(func(_ *View, _ *Member, h *Host) { h.Health = health.Warm }), StepNone, LeaderSlow},
+		{
+			"the other voters are WARM",
+			both(func(_ *View, _ *Member, h *Host) { h.Health = health.Warm }), StepNone, LeaderSlow,
+		},
 		{"their health is unknown", both(func(_ *View, _ *Member, h *Host) {
 			h.Health = health.Unknown
 		}), StepNone, LeaderSlow},
 		{"all are unhealthy", both(func(_ *View, _ *Member, h *Host) {
 			h.Health = health.Stalled
 		}), StepNone, CommonCause},
-		{"one is unhealthy and the other unknown", func(v *View) {
+		{"one voter is unhealthy, and the other's health is unknown", func(v *View) {
 			v.Hosts[1].Health, v.Hosts[2].Health = health.Slow, health.Unknown
 		}, StepNone, LeaderSlow},
-		{"one is down and the other unhealthy", func(v *View) {
+		{"one voter is down, and the other unhealthy", func(v *View) {
 			v.Cluster.Members[1].Live, v.Hosts[2].Health = false, health.Slow
 		}, StepNone, VoterNotLive},
-		{"they report errors", both(func(_ *View, m *Member, _ *Host) { m.Errors = true }), StepNone, LeaderSlow},
+		{
+			"the other voters report errors",
+			both(func(_ *View, m *Member, _ *Host) { m.Errors = true }), StepNone, LeaderSlow,
+		},
 		{"their agents are gone", func(v *View) { v.Hosts = v.Hosts[:1] }, StepNone, LeaderSlow},
-		{"they have requests", both(func(_ *View, _ *Member, h *Host) {
+		{"the other voters' hosts have requests", both(func(_ *View, _ *Member, h *Host) {
 			h.Wants, h.Waiting = WorkReboot, CycleQueued
 		}), StepNone, LeaderSlow},
-		{"one is in an operation without a record, the other is queued", func(v *View) {
+		{"one host is in an operation without a record, the other is queued", func(v *View) {
 			v.Hosts[1].InOperation, v.Hosts[2].Waiting = true, InMaintenance
 		}, StepNone, LeaderSlow},
-		{"one is next in the queue, the other next in a rollout", func(v *View) {
+		{"one host is next in the queue, the other next in a rollout", func(v *View) {
 			v.Queue = &Queue{Down: []string{"n2"}}
 			v.Rollout = &Rollout{Runs: true, Waiting: []string{"n3"}}
 		}, StepNone, LeaderSlow},
-		{"one is in an operation, the other unhealthy", func(v *View) {
+		{"one voter is in an operation, the other unhealthy", func(v *View) {
 			v.Op = &Op{Kind: KindCycle, Host: "n2", HostName: "n2", MemberID: 2}
 			v.Hosts[2].Health = health.Slow
 		}, StepNone, OperationInFlight},
-		{"one is being removed by the other", func(v *View) {
+		{"one voter is being removed by the other's host", func(v *View) {
 			v.Op = &Op{Kind: KindRemove, Host: "n3", HostName: "n3", MemberID: 2, Phase: PhaseRemoving}
 		}, StepNone, OperationInFlight},
-		{"one is being replaced, the other unhealthy", func(v *View) {
+		{"one voter is being replaced, the other unhealthy", func(v *View) {
 			v.Op = &Op{Kind: KindReplace, Host: "n4", HostName: "n4", Replaces: 2, Phase: PhaseBegun}
 			v.Hosts[2].Health = health.Slow
 		}, StepNone, OperationInFlight},
@@ -328,11 +343,11 @@ func TestLeadershipIsTransferredToTheBestVoter(t *testing.T) {
 		{"the nearer one", func(v *View) {
 			v.Cluster.Members[0].RTT, v.Cluster.Members[1].RTT = 5*time.Millisecond, time.Millisecond
 		}, 2},
-		{"within one room distance does not matter", func(v *View) {
+		{"distances below 2 ms do not matter", func(v *View) {
 			v.Cluster.Members[0].RTT, v.Cluster.Members[1].RTT = 1900*time.Microsecond, 100*time.Microsecond
 		}, 1},
 		{"the one connected for longer", func(v *View) { v.Cluster.Members[1].LiveFor = 2 * time.Hour }, 2},
-		{"the one that does not stop next", func(v *View) {
+		{"the other one is to be taken down", func(v *View) {
 			v.Hosts[0].Wants, v.Hosts[0].AskedAt = WorkRestart, 2000
 		}, 2},
 	} {
@@ -384,7 +399,7 @@ func TestTheIntervalOfLeadershipTransfersDoubles(t *testing.T) {
 			"it has led for long enough", func(v *View) { v.LeadershipTransfers.LeadsFor = v.Limits.Settle },
 			StepLeaderStepsDown, "",
 		},
-		{"etcd has refused", func(v *View) {
+		{"etcd has refused the last transfer", func(v *View) {
 			v.LeadershipTransfers.LastFor, v.LeadershipTransfers.InRow = 4*time.Second, 1
 			v.Failed = FailedStep{Kind: StepLeaderStepsDown, Text: "request timed out"}
 		}, StepNone, LeaderSlow},
@@ -414,7 +429,7 @@ func TestAFailedLeadershipTransferIsRetriedSoonerWithADoublingInterval(t *testin
 	}
 }
 
-// unread is slowLeader while linearizable reads time out, so n1 sees only its own member's status.
+// unread is slowLeader while linearizable reads time out, so n1 reads only its own member's status.
 func unread() View {
 	led := slowLeader()
 	led.Cluster.Led, led.Cluster.Unread, led.Limits.HealthDelay = true, true, 10*time.Second
@@ -427,35 +442,35 @@ func unread() View {
 func TestALeaderWithoutTimelyReadsTransfersLeadership(t *testing.T) {
 	t.Parallel()
 	play(t, unread, []scene{
-		{"by its own member's status and the others' published health states", nil, StepLeaderStepsDown, ""},
-		{"although no voter's measurement is known", func(v *View) {
+		{"its own member and the published health states suffice", nil, StepLeaderStepsDown, ""},
+		{"no voter's measurement is known", func(v *View) {
 			v.Led.Hosts[1].Writes, v.Led.Hosts[2].Writes, v.Led.Health.Writes = Writes{}, Writes{}, 0
 		}, StepLeaderStepsDown, ""},
-		{"not only by earlier reads", func(v *View) { v.Led = nil }, StepNone, NoQuorum},
-		{"not before the others can have published theirs", func(v *View) {
+		{"its own member's view was not read", func(v *View) { v.Led = nil }, StepNone, NoQuorum},
+		{"the others may not have published their health states yet", func(v *View) {
 			v.Led.LeadershipTransfers.UnfitFor = v.Led.Limits.HealthDelay - time.Second
 		}, StepNone, LeaderSlow},
-		{"already then if all can be read", func(v *View) {
+		{"the others may not have published theirs, but reads succeed", func(v *View) {
 			v.Led.LeadershipTransfers.UnfitFor, v.Led.Cluster.Unread = v.Led.Limits.HealthDelay-time.Second, false
 		}, StepLeaderStepsDown, ""},
-		{"not while too few voters follow it", func(v *View) {
+		{"too few voters follow it", func(v *View) {
 			v.Led.Cluster.Members[1].Live, v.Led.Cluster.Members[2].Live = false, false
 		}, StepNone, LeaderSlow},
-		{"to the voter that follows", func(v *View) { v.Led.Cluster.Members[2].Live = false }, StepLeaderStepsDown, ""},
-		{"not to a voter that lags", func(v *View) {
+		{"only one voter follows it", func(v *View) { v.Led.Cluster.Members[2].Live = false }, StepLeaderStepsDown, ""},
+		{"both other voters lag", func(v *View) {
 			v.Led.Cluster.Members[1].BehindFor, v.Led.Cluster.Members[2].BehindFor = time.Minute, time.Minute
 		}, StepNone, LeaderSlow},
-		{"not if all are unhealthy", func(v *View) {
+		{"all voters are unhealthy", func(v *View) {
 			v.Led.Hosts[1].Health, v.Led.Hosts[2].Health = health.Slow, health.Slow
 		}, StepNone, CommonCause},
-		{"not to a voter in an operation that this host's member reports", func(v *View) {
+		{"this host's member reports another voter's operation", func(v *View) {
 			v.Led.Op = &Op{Kind: KindCycle, Host: "n2", HostName: "n2", MemberID: 2}
 			v.Led.Hosts[2].Health = health.Slow
 		}, StepNone, LeaderSlow},
-		{"not in a pause that this host's member reports", func(v *View) {
+		{"this host's member reports a pause", func(v *View) {
 			v.Led.Pause = &Pause{By: "root", Reason: "testing"}
 		}, StepNone, Paused},
-		{"not if a record in etcd is unreadable", func(v *View) {
+		{"a record in etcd is unreadable", func(v *View) {
 			v.Led.Unreadable = []Unreadable{{Kind: RecordPause, Key: "/quorumd/c/pause", Why: "bad"}}
 		}, StepNone, RecordUnreadable},
 	})
@@ -497,10 +512,10 @@ func TestATransferFailedOnlyIfTheMemberHasLedSinceBeforeIt(t *testing.T) {
 	}
 }
 
-func TestAPauseThatTheOwnMemberDoesNotReportWithholdsEveryStepButTheTransfer(t *testing.T) {
+func TestAPauseThatThisHostsMemberDoesNotReportWithholdsEveryStepButTheTransfer(t *testing.T) {
 	t.Parallel()
 	play(t, emptiedView, []scene{
-		{"the own member reports no pause", func(v *View) {
+		{"this host's member reports no pause", func(v *View) {
 			v.Self.LostID = 3
 			led := *v
 			v.Led, v.Pause = &led, &Pause{By: "root"}

@@ -20,14 +20,14 @@ func TestAStandbyThatBecomesAPermanentLearnerReportsThatItTakesTheOnlyPlace(t *t
 			"one more learner than the permanent ones (n9), --max-learners must be at least 2, and the same on every " +
 				"member: 1 on n1",
 		},
-		"a place is left":    {func(*View) {}, ""},
-		"one is smaller":     {func(v *View) { v.Cluster.Members[1].MaxLearners = 1 }, "on every member: 1 on n2"},
-		"one is larger":      {func(v *View) { v.Cluster.Members[1].MaxLearners = 3 }, "differ, from 2 to 3"},
-		"one is not known":   {func(v *View) { v.Cluster.Members[1].MaxLearners = 0 }, ""},
-		"none is known":      {func(v *View) { limited(v, 0) }, ""},
-		"no permanent one":   {func(v *View) { v.Self.Learner, v.Cluster.Members[3].Permanent = false, false }, ""},
-		"etcd 3.5 on one":    {func(v *View) { v.Cluster.Members[0].Version = Version{3, 5, 35} }, "1 on n1"},
-		"of another cluster": {func(v *View) { limited(v, 1); v.Cluster.ExpectedID = 5 }, ""},
+		"a place is left":  {func(*View) {}, ""},
+		"one is smaller":   {func(v *View) { v.Cluster.Members[1].MaxLearners = 1 }, "on every member: 1 on n2"},
+		"one is larger":    {func(v *View) { v.Cluster.Members[1].MaxLearners = 3 }, "differ, from 2 to 3"},
+		"one is not known": {func(v *View) { v.Cluster.Members[1].MaxLearners = 0 }, ""},
+		"none is known":    {func(v *View) { limited(v, 0) }, ""},
+		"no permanent one": {func(v *View) { v.Self.Learner, v.Cluster.Members[3].Permanent = false, false }, ""},
+		"etcd 3.5 on one":  {func(v *View) { v.Cluster.Members[0].Version = Version{3, 5, 35} }, "1 on n1"},
+		"the endpoints belong to a different cluster": {func(v *View) { limited(v, 1); v.Cluster.ExpectedID = 5 }, ""},
 	} {
 		v := permanentView()
 		c.change(&v)
@@ -74,9 +74,9 @@ func TestAReaddressDoesNotLowerTheLimitBelowTheListedLearners(t *testing.T) {
 		{"before it begins", before, StepNone, LearnerLimit},
 		{"when it has begun", func(v *View) { v.Op.Phase = PhaseBegun }, StepEndOp, ""},
 		{"before etcd is stopped", nil, StepNone, LearnerLimit},
-		{"it makes way after a while", func(v *View) { v.Op.WrittenFor = time.Hour }, StepSetPhase, ""},
+		{"the operation makes way after a while", func(v *View) { v.Op.WrittenFor = time.Hour }, StepSetPhase, ""},
 		{"after etcd was stopped", stopped, StepNone, LearnerLimit},
-		{"another restart keeps the environment", func(v *View) {
+		{"an ordinary restart keeps the environment", func(v *View) {
 			before(v)
 			v.Asked.Work, v.Self.NewPeerURL = WorkRestart, ""
 		}, StepTakeLock, ""},
@@ -137,6 +137,6 @@ func TestNoRestartBeginsIfTheEnvironmentFileAllowsFewerLearnersThanAreListed(t *
 		t.Errorf("%s\nwant %s", text, want)
 	}
 	if v.Asked.Hurried = true; func() bool { _, holds := restartLowersLimit(v); return holds }() {
-		t.Error("a machine that goes down in any case is kept")
+		t.Error("a machine that goes down in any case is delayed")
 	}
 }

@@ -12,14 +12,14 @@ import (
 	"github.com/quorumd/quorumd/health"
 )
 
-// A member leaves for good in an operation that its own host carries out and the other hosts only watch. Therefore a
+// A member leaves for good in an operation that its own host carries out and the other hosts only observe. Therefore a
 // record in etcd alone never removes a member whose own host's agent does not agree. Members leave because the cluster
 // was resized, or because their host was retired.
 //
 // A voter leaves only while all other voters are known to be live and healthy. The cluster therefore never has fewer
 // healthy voters than the new quorum, and a dead or unhealthy voter goes first: it is removed as a surplus voter.
 
-// leave begins the operation in which this host's voter leaves, unless a veto applies. While one applies, this host
+// leave begins the operation in which this host's member leaves, unless a veto applies. While a veto applies, this host
 // takes its other steps.
 func leave(v View) (Decision, bool) {
 	m, listed := v.member()
@@ -34,7 +34,7 @@ func leave(v View) (Decision, bool) {
 	return do(Step{Kind: StepBeginLeave, MemberID: m.ID, Why: why}), true
 }
 
-// leavesNow reports whether a member is to leave: a voter if there are more than the size that an operator has
+// leavesNow reports whether a member should leave: a voter if there are more than the size that an operator has
 // recorded, a standby if there are more than configured and no voter is missing, and the learner of a retired host
 // always, even if its data is gone.
 func (v View) leavesNow(m Member) bool {
@@ -61,7 +61,7 @@ func (v View) leaveText(m Member) string {
 	return fmt.Sprintf("the cluster has %d voters, and an operator has resized it to %d", voters, v.Target.Voters)
 }
 
-// leaveVetoes returns the vetoes against a voter leaving, in the order in which they are reported.
+// leaveVetoes returns the vetoes against a leave, in the order in which they are reported.
 func leaveVetoes() []veto {
 	return []veto{
 		vetoHostConflict(),
@@ -230,9 +230,9 @@ func (v View) nextToLeave() string {
 	return list[0].Name + " leaves next"
 }
 
-// leaves declares the operation in which a voter leaves. Its host transfers the leadership, if its member leads, and
-// removes the member; then it stops its etcd and moves the data aside. If the agent there is gone, a voter's agent ends
-// the operation once no removal can take effect any more.
+// leaves declares the operation in which a member leaves for good. The member's host transfers leadership, if the
+// member leads, and removes the member. Then it stops etcd and moves the data aside. If the agent there is gone, a
+// voter's agent ends the operation once no removal can take effect any more.
 func leaves() operation {
 	return operation{
 		kind:          KindLeave,
@@ -253,7 +253,7 @@ func leaves() operation {
 	}
 }
 
-// carryLeave continues the leave of this host's voter from any point.
+// carryLeave continues the leave of this host's member from any point.
 func carryLeave(v View) Decision {
 	if d, decided := underLock(v, "to continue leaving the cluster"); decided {
 		return d
@@ -278,7 +278,7 @@ func carryLeave(v View) Decision {
 		return d
 	}
 	if m.Leader {
-		return handOver(v, m)
+		return transferBeforeLeave(v, m)
 	}
 	if v.Op.Phase == PhaseBegun {
 		return do(Step{Kind: StepSetPhase, Phase: PhaseRemoving, MemberID: m.ID})
@@ -292,8 +292,9 @@ func carryLeave(v View) Decision {
 	return do(Step{Kind: StepRemoveMember, MemberID: m.ID, Why: v.Op.Reason})
 }
 
-// handOver transfers leadership from this host's voter before it leaves. If that keeps failing, the voter stays.
-func handOver(v View, m Member) Decision {
+// transferBeforeLeave transfers leadership from this host's voter before it leaves. If that keeps failing, the voter
+// stays.
+func transferBeforeLeave(v View, m Member) Decision {
 	best, found := bestVoter(v, m.PeerURL)
 	why := "no other voter may lead"
 	switch {
@@ -308,8 +309,8 @@ func handOver(v View, m Member) Decision {
 	return do(Step{Kind: StepRollBack, MemberID: v.Op.MemberID, Outcome: LeadershipNotTransferred, Why: why})
 }
 
-// leaveEnds returns why this host's voter stays; an empty code if it still leaves. It is checked in every round until
-// the voter is gone.
+// leaveEnds returns why this host's member stays; an empty code if it still leaves. It is checked in every round until
+// the member is removed.
 func leaveEnds(v View, m Member) (ReasonCode, string) {
 	voters, _ := v.Cluster.Counts()
 	switch {

@@ -50,12 +50,12 @@ func TestTheVoterWithTheSlowestDiskLeavesAResizedCluster(t *testing.T) {
 	holds := func(v *View) { v.Lock = Lock{Known: true, Held: true, Mine: true, ValidFor: time.Minute, Token: 7} }
 	play(t, resized, []scene{
 		{"it takes the lock first", nil, StepTakeLock, ""},
-		{"and then records that it leaves", holds, StepBeginLeave, ""},
+		{"it has the lock, and records that it leaves", holds, StepBeginLeave, ""},
 		{
-			"a configured number makes no voter leave", func(v *View) { v.Target.Resized = false }, StepNone,
+			"no operator has resized the cluster", func(v *View) { v.Target.Resized = false }, StepNone,
 			TooManyVoters,
 		},
-		{"nor does a size that is met", func(v *View) { v.Target.Voters = 5 }, StepNone, Idle},
+		{"the size is met", func(v *View) { v.Target.Voters = 5 }, StepNone, Idle},
 		{"it waits while the cluster is paused", func(v *View) { v.Pause = &Pause{By: "root"} }, StepNone, Paused},
 		{
 			"it waits while another voter is down", func(v *View) { v.Cluster.Members[1].Live = false }, StepNone,
@@ -69,7 +69,7 @@ func TestTheVoterWithTheSlowestDiskLeavesAResizedCluster(t *testing.T) {
 			v.Op = &Op{Kind: KindCycle, Host: "n1", HostName: "n1", Phase: PhaseDown}
 		}, StepNone, OperationInFlight},
 		{
-			"it waits while the alarm CORRUPT is raised", func(v *View) { v.Cluster.Intact = false }, StepNone,
+			"it waits while the CORRUPT alarm is raised", func(v *View) { v.Cluster.Intact = false }, StepNone,
 			EtcdCorrupt,
 		},
 		{
@@ -80,7 +80,7 @@ func TestTheVoterWithTheSlowestDiskLeavesAResizedCluster(t *testing.T) {
 			v.Cluster.Members = append(v.Cluster.Members, Member{ID: 6, PeerURL: "http://n6", Learner: true})
 		}, StepNone, TooManyVoters},
 		{"it only reports in observe mode", func(v *View) { v.Self.Mode = Observe }, StepNone, ModeObserve},
-		{"an etcd that something else manages stays", func(v *View) { v.Self.Drives = false }, StepNone, TooManyVoters},
+		{"another program manages its etcd", func(v *View) { v.Self.Drives = false }, StepNone, TooManyVoters},
 		{
 			"an unhealthy voter leaves before it", func(v *View) { v.Hosts[0].Health = health.Slow }, StepNone,
 			TooManyVoters,
@@ -89,10 +89,13 @@ func TestTheVoterWithTheSlowestDiskLeavesAResizedCluster(t *testing.T) {
 			v.Hosts[0].Domain, v.Hosts[1].Domain, v.Hosts[4].Domain = "a", "a", "b"
 		}, StepNone, TooManyVoters},
 		{"the leader leaves after it", func(v *View) { v.Hosts[0].P99 = time.Second }, StepTakeLock, ""},
-		{"if the first one does not act, the next does", func(v *View) {
+		{"the first voter to leave has not acted for an hour", func(v *View) {
 			v.Hosts[3].P99, v.Target.ResizedFor = time.Second, time.Hour
 		}, StepTakeLock, ""},
-		{"not at once", func(v *View) { v.Hosts[3].P99 = time.Second }, StepNone, TooManyVoters},
+		{
+			"the first voter to leave has not acted yet",
+			func(v *View) { v.Hosts[3].P99 = time.Second }, StepNone, TooManyVoters,
+		},
 	})
 }
 
@@ -106,14 +109,14 @@ func TestTheLastVoterButOneLeavesOnlyAfterASnapshot(t *testing.T) {
 		return v
 	}
 	play(t, two, []scene{
-		{"without one it stays", nil, StepNone, TooManyVoters},
-		{"an old one does not count", func(v *View) {
+		{"there is no snapshot", nil, StepNone, TooManyVoters},
+		{"the snapshot is old", func(v *View) {
 			v.Backup = Backup{HasSnapshot: true, Age: 2 * time.Hour}
 		}, StepNone, TooManyVoters},
-		{"with a recent one it leaves", func(v *View) {
+		{"the snapshot is recent", func(v *View) {
 			v.Backup = Backup{HasSnapshot: true, Age: time.Minute}
 		}, StepTakeLock, ""},
-		{"or if an operator waives it", func(v *View) { v.Target.WithoutSnapshot = true }, StepTakeLock, ""},
+		{"an operator waives the snapshot", func(v *View) { v.Target.WithoutSnapshot = true }, StepTakeLock, ""},
 	})
 }
 
@@ -123,13 +126,13 @@ func TestAVoterLeavesInPhases(t *testing.T) {
 	play(t, leavingNow(PhaseBegun), []scene{
 		{"it records that the removal begins", nil, StepSetPhase, ""},
 		{
-			"after all others have reported again", func(v *View) { v.Hosts[2].Answered = false }, StepNone,
+			"another voter's host has not reported again", func(v *View) { v.Hosts[2].Answered = false }, StepNone,
 			HealthAwaited,
 		},
 		{"a leader transfers leadership first", func(v *View) {
 			v.Cluster.Members[0].Leader, v.Cluster.Members[4].Leader = false, true
 		}, StepTransferLeadership, ""},
-		{"and stays if that keeps failing", func(v *View) {
+		{"the leadership transfer keeps failing", func(v *View) {
 			v.Cluster.Members[0].Leader, v.Cluster.Members[4].Leader = false, true
 			v.Failed = FailedStep{Kind: StepTransferLeadership, Text: "timed out"}
 		}, StepEndOp, ""},
@@ -139,7 +142,7 @@ func TestAVoterLeavesInPhases(t *testing.T) {
 	})
 	play(t, leavingNow(PhaseRemoving), []scene{
 		{"it removes its own member", nil, StepRemoveMember, ""},
-		{"once proxies have moved their clients", func(v *View) { v.Op.WrittenFor = time.Second }, StepNone, Settling},
+		{"proxies may still have clients there", func(v *View) { v.Op.WrittenFor = time.Second }, StepNone, Settling},
 		{"a new leader transfers leadership again", func(v *View) {
 			v.Cluster.Members[0].Leader, v.Cluster.Members[4].Leader = false, true
 		}, StepTransferLeadership, ""},
@@ -149,23 +152,23 @@ func TestAVoterLeavesInPhases(t *testing.T) {
 			"",
 		},
 		{
-			"it rolls back if that has not succeeded for long", func(v *View) { v.Op.Elapsed = time.Hour },
+			"it rolls back if the removal has not succeeded for an hour", func(v *View) { v.Op.Elapsed = time.Hour },
 			StepRollBack,
 			"",
 		},
 		{"once removed, it stops its etcd", gone, StepStopUnit, ""},
-		{"then it moves its data aside", func(v *View) {
+		{"its etcd is stopped, and it moves its data aside", func(v *View) {
 			gone(v)
 			v.Unit.State, v.Unit.Since = UnitInactive, time.Minute
 		}, StepMoveDataAside, ""},
-		{"and ends the operation", func(v *View) {
+		{"its data is aside, and it ends the operation", func(v *View) {
 			gone(v)
 			v.Unit.State, v.Unit.Since, v.Data.State = UnitInactive, time.Minute, DataEmpty
 		}, StepEndOp, ""},
 	})
 	play(t, leavingNow(PhaseRollback), []scene{
 		{"a rollback ends", nil, StepEndOp, ""},
-		{"once no removal can take effect", func(v *View) { v.Op.WrittenFor = time.Second }, StepNone, Settling},
+		{"a removal may still take effect", func(v *View) { v.Op.WrittenFor = time.Second }, StepNone, Settling},
 	})
 }
 
@@ -179,19 +182,22 @@ func TestAVotersAgentEndsALeaveWhoseAgentIsGone(t *testing.T) {
 	}
 	play(t, orphaned, []scene{
 		{"it records the rollback", nil, StepRollBack, ""},
-		{"not before the grace period", func(v *View) {
+		{"the grace period is not over", func(v *View) {
 			v.Op.OrphanedFor, v.Lock = time.Second, Lock{Known: true}
 		}, StepNone, OperationInFlight},
-		{"and then ends it", func(v *View) { v.Op.Phase, v.Op.Token = PhaseRollback, 7 }, StepEndOp, ""},
+		{
+			"the rollback is recorded, and it ends the operation",
+			func(v *View) { v.Op.Phase, v.Op.Token = PhaseRollback, 7 }, StepEndOp, "",
+		},
 	})
 	play(t, orphaned, []scene{
-		{"not while a removal may be pending", func(v *View) {
+		{"a removal may be pending", func(v *View) {
 			v.Op.Phase, v.Op.Token, v.Op.WrittenFor = PhaseRollback, 7, 30*time.Second-1
 		}, StepNone, Settling},
-		{"but once none can take effect", func(v *View) {
+		{"no removal can take effect any more", func(v *View) {
 			v.Op.Phase, v.Op.Token, v.Op.WrittenFor = PhaseRollback, 7, 30*time.Second
 		}, StepEndOp, ""},
-		{"and at once if it took effect", func(v *View) {
+		{"the removal took effect", func(v *View) {
 			without(v, 5)
 			v.Op.Phase, v.Op.Token, v.Op.WrittenFor, v.Op.Reason = PhaseRollback, 7, time.Second, "four are enough"
 		}, StepEndOp, ""},
@@ -240,7 +246,7 @@ func TestAVoterThatLeavesIsCheckedUntilItIsGone(t *testing.T) {
 	t.Parallel()
 	gone := func(v *View) { without(v, 5) }
 	play(t, leavingNow(PhaseRemoving), []scene{
-		{"nothing keeps it", func(v *View) { v.Op.Reason = "three are enough" }, StepRemoveMember, ""},
+		{"no veto applies", func(v *View) { v.Op.Reason = "three are enough" }, StepRemoveMember, ""},
 		{"the data may differ", func(v *View) { v.Cluster.Intact = false }, StepRollBack, ""},
 		{"etcd has no space", func(v *View) { v.Cluster.Roomy = false }, StepRollBack, ""},
 		{"the limit is reached", func(v *View) { v.Op.Elapsed = v.Limits.LearnerStall }, StepRemoveMember, ""},
@@ -274,29 +280,29 @@ func TestTheVotersThatLeaveAreRanked(t *testing.T) {
 		change func(v *View)
 		want   string
 	}{
-		"by their disks, the leader last":   {func(*View) {}, "n5 n4 n3 n2 n1"},
-		"by their IDs, the newest first":    {evenDisks, "n5 n4 n3 n2 n1"},
-		"the leader's disk is the slowest":  {func(v *View) { v.Hosts[0].P99 = time.Second }, "n5 n4 n3 n2 n1"},
-		"another one leads":                 {func(v *View) { elect(v, 5) }, "n4 n3 n2 n1 n5"},
-		"no voter is known to lead":         {func(v *View) { elect(v, 9) }, "n5 n4 n3 n2 n1"},
-		"the disk of one is unknown":        {func(v *View) { v.Hosts[1].P99 = 0 }, "n2 n5 n4 n3 n1"},
-		"an unhealthy one first":            {func(v *View) { v.Hosts[1].Health = health.Slow }, "n2 n5 n4 n3 n1"},
-		"a WARM one like a healthy one":     {func(v *View) { v.Hosts[1].Health = health.Warm }, "n5 n4 n3 n2 n1"},
-		"an unhealthy leader before others": {func(v *View) { v.Hosts[0].Health = health.Slow }, "n1 n5 n4 n3 n2"},
-		"a retired one before an unhealthy one": {func(v *View) {
+		"by their disks, the leader last":       {func(*View) {}, "n5 n4 n3 n2 n1"},
+		"by their IDs, the newest first":        {evenDisks, "n5 n4 n3 n2 n1"},
+		"the leader's disk is the slowest":      {func(v *View) { v.Hosts[0].P99 = time.Second }, "n5 n4 n3 n2 n1"},
+		"another one leads":                     {func(v *View) { elect(v, 5) }, "n4 n3 n2 n1 n5"},
+		"no voter is known to lead":             {func(v *View) { elect(v, 9) }, "n5 n4 n3 n2 n1"},
+		"the disk of one is unknown":            {func(v *View) { v.Hosts[1].P99 = 0 }, "n2 n5 n4 n3 n1"},
+		"an unhealthy voter leaves first":       {func(v *View) { v.Hosts[1].Health = health.Slow }, "n2 n5 n4 n3 n1"},
+		"a WARM voter ranks like a healthy one": {func(v *View) { v.Hosts[1].Health = health.Warm }, "n5 n4 n3 n2 n1"},
+		"an unhealthy leader before others":     {func(v *View) { v.Hosts[0].Health = health.Slow }, "n1 n5 n4 n3 n2"},
+		"a retired host's voter before an unhealthy one": {func(v *View) {
 			v.Hosts[1].Health = health.Slow
 			v.Retired = []Retired{{Host: "n3", PeerURL: peerPrefix + "n3", MemberID: 3}}
 		}, "n3 n2 n5 n4 n1"},
-		"those of the largest failure domain": {domains("a", "a", "", "", ""), "n2 n1 n5 n4 n3"},
-		"those of the larger failure domain":  {domains("a", "a", "a", "b", "b"), "n3 n2 n1 n5 n4"},
-		"of its voters without a host record as well": {func(v *View) {
+		"voters of the largest failure domain": {domains("a", "a", "", "", ""), "n2 n1 n5 n4 n3"},
+		"voters of the larger failure domain":  {domains("a", "a", "a", "b", "b"), "n3 n2 n1 n5 n4"},
+		"voters without a host record count for their domain": {func(v *View) {
 			domains("a", "", "b", "b", "a")(v)
 			v.Hosts = slices.Delete(v.Hosts, 0, 1)
 			v.Cluster.Members[0].Domain, v.Cluster.Members[1].Domain = "a", "a"
 		}, "n5 n4 n3 n2"},
-		"no host in an operation":    {func(v *View) { v.Hosts[4].InOperation = true }, "n4 n3 n2 n1"},
-		"no host that only observes": {func(v *View) { v.Hosts[4].Manage = false }, "n4 n3 n2 n1"},
-		"no host without a voter": {func(v *View) {
+		"a host in an operation is left out":    {func(v *View) { v.Hosts[4].InOperation = true }, "n4 n3 n2 n1"},
+		"a host that only observes is left out": {func(v *View) { v.Hosts[4].Manage = false }, "n4 n3 n2 n1"},
+		"a host without a voter is left out": {func(v *View) {
 			v.Hosts = append(v.Hosts, ready("n6", RoleSpare))
 			v.Cluster.Members[3].Learner = true
 		}, "n5 n3 n2 n1"},
@@ -354,7 +360,7 @@ func TestAnotherVoterLeavesOnlyAfterTheFirstHasHadTime(t *testing.T) {
 			func(v *View) { v.Target.ResizedFor = enough - 1 }, "n4 leaves first",
 		},
 		"an operation ended too recently": {func(v *View) { v.IdleFor = enough - 1 }, "n4 leaves first"},
-		"the third one needs longer": {func(v *View) {
+		"the third one has to wait longer": {func(v *View) {
 			v.Hosts[2].P99, v.Target.ResizedFor = 2*time.Second, enough
 		}, "n3 leaves first"},
 		"it only observes": {
@@ -382,21 +388,21 @@ func TestAVoterLeavesOnlyWhileTheSizeAllowsItAndAllOthersAreHealthy(t *testing.T
 		"all others are healthy":         {func(*View) {}, ""},
 		"this host itself is unhealthy":  {func(v *View) { v.Hosts[4].Health = health.Failed }, ""},
 		"its own member does not answer": {func(v *View) { v.Cluster.Members[4].Live = false }, ""},
-		"another one is unhealthy":       {func(v *View) { v.Hosts[1].Health = health.Slow }, unless + "n2 is SLOW"},
-		"another one is silent": {
+		"another voter is unhealthy":     {func(v *View) { v.Hosts[1].Health = health.Slow }, unless + "n2 is SLOW"},
+		"another voter does not answer": {
 			func(v *View) { v.Cluster.Members[3].Live = false }, unless + "n4 does not answer a linearizable read",
 		},
-		"there are as many as the size": {
+		"the number of voters is the size": {
 			func(v *View) { v.Target.Voters = 5 }, "there are 5 voters, and the size is 5",
 		},
-		"there is one more than the size": {func(v *View) { v.Target.Voters = 4 }, ""},
-		"no operator has resized it": {
+		"there is one voter more than the size": {func(v *View) { v.Target.Voters = 4 }, ""},
+		"no operator has resized the cluster": {
 			func(v *View) { v.Target.Resized = false }, "there are 5 voters, and the size is 3",
 		},
-		"no quorum depends on its standby": {
+		"its own member is a standby": {
 			func(v *View) { v.Cluster.Members[4].Learner, v.Hosts[1].Health = true, health.Failed }, "",
 		},
-		"a standby of another is no voter": {
+		"another host's standby does not answer": {
 			func(v *View) { v.Cluster.Members[3].Learner, v.Cluster.Members[3].Live = true, false }, "",
 		},
 	} {
@@ -487,7 +493,7 @@ func TestAMemberLeavesOnlyIfThereAreTooMany(t *testing.T) {
 			t.Errorf("%s: it leaves %t, because %q", name, leaves, why)
 		}
 		if d, decided := leave(v); decided && d.Step.Why != c.why {
-			t.Errorf("%s: it says %q", name, d.Step.Why)
+			t.Errorf("%s: the step's reason is %q", name, d.Step.Why)
 		}
 	}
 }
@@ -506,34 +512,36 @@ func TestTheReasonForTooManyVotersNamesTheNextOneToLeave(t *testing.T) {
 		change func(v *View)
 		want   string
 	}{
-		"nothing keeps it":       {func(*View) {}, "n5 leaves next"},
-		"it is unhealthy itself": {func(v *View) { v.Hosts[4].Health = health.Slow }, "n5 leaves next"},
-		"it does not answer":     {func(v *View) { v.Cluster.Members[4].Live = false }, "n5 leaves next"},
-		"another one is unhealthy": {
+		"no veto applies":                    {func(*View) {}, "n5 leaves next"},
+		"the next voter is unhealthy itself": {func(v *View) { v.Hosts[4].Health = health.Slow }, "n5 leaves next"},
+		"it does not answer":                 {func(v *View) { v.Cluster.Members[4].Live = false }, "n5 leaves next"},
+		"another voter is unhealthy": {
 			func(v *View) { v.Cluster.Members[1].Errors = true }, "n5 leaves next, but voter n2 reports errors",
 		},
 		"the cluster is paused": {
 			func(v *View) { v.Pause = &Pause{By: "root", Reason: "testing"} },
 			paused(&Pause{By: "root", Reason: "testing"}).Text,
 		},
-		"one host manages its etcd": {
+		"only one host has an agent": {
 			func(v *View) { v.Hosts = v.Hosts[4:] },
 			"n5 leaves next, but voter n1 has no quorumd that reports its health state",
 		},
-		"no host manages its etcd": {
+		"no host has an agent": {
 			func(v *View) { v.Hosts = nil }, "no voter's host runs quorumd in mode manage",
 		},
-		"there is no snapshot":         {two, noSnapshot},
-		"the snapshot is old":          {snapshot(freshFor + 1), noSnapshot},
-		"the snapshot is just recent":  {snapshot(freshFor), "n2 leaves next"},
-		"its clock is ahead":           {snapshot(-freshFor), "n2 leaves next"},
-		"its clock is too far ahead":   {snapshot(-freshFor - 1), noSnapshot},
-		"an age without a snapshot":    {func(v *View) { two(v); v.Backup.Age = time.Minute }, noSnapshot},
-		"an operator waives it":        {func(v *View) { two(v); v.Target.WithoutSnapshot = true }, "n2 leaves next"},
-		"no size is recorded":          {func(v *View) { two(v); v.Target.Resized = false }, "n2 leaves next"},
-		"two of three are to be left":  {func(v *View) { two(v); v.Target.Voters = 3 }, "n2 leaves next"},
-		"three voters are left before": {func(v *View) { v.Target.Voters = 1 }, "n5 leaves next"},
-		"a retired one was replaced first": {
+		"there is no snapshot":                  {two, noSnapshot},
+		"the snapshot is old":                   {snapshot(freshFor + 1), noSnapshot},
+		"the snapshot is just recent enough":    {snapshot(freshFor), "n2 leaves next"},
+		"its clock is ahead":                    {snapshot(-freshFor), "n2 leaves next"},
+		"its clock is too far ahead":            {snapshot(-freshFor - 1), noSnapshot},
+		"only an age is known, and no snapshot": {func(v *View) { two(v); v.Backup.Age = time.Minute }, noSnapshot},
+		"an operator waives it": {
+			func(v *View) { two(v); v.Target.WithoutSnapshot = true }, "n2 leaves next",
+		},
+		"no size is recorded":        {func(v *View) { two(v); v.Target.Resized = false }, "n2 leaves next"},
+		"three voters are to remain": {func(v *View) { two(v); v.Target.Voters = 3 }, "n2 leaves next"},
+		"five voters remain before":  {func(v *View) { v.Target.Voters = 1 }, "n5 leaves next"},
+		"a retired host's voter was replaced first": {
 			func(v *View) {
 				two(v)
 				v.Retired = []Retired{{Host: "n2", PeerURL: peerPrefix + "n2", MemberID: 2}}

@@ -64,10 +64,13 @@ func TestAVoterIsTakenDownExactlyAtTheLimits(t *testing.T) {
 		{"it has not published its request, and no other host has one", func(v *View) {
 			v.Hosts[2].Wants = ""
 		}, StepTakeLock, ""},
-		{"it is resting, and has not looked", func(v *View) { v.Resting = true }, StepNone, CycleQueued},
-		{"it is resting, and has looked", func(v *View) { v.Resting, v.HostsFresh = true, true }, StepTakeLock, ""},
+		{"it is resting, and has not read the hosts", func(v *View) { v.Resting = true }, StepNone, CycleQueued},
+		{
+			"it is resting, and has read the hosts",
+			func(v *View) { v.Resting, v.HostsFresh = true, true }, StepTakeLock, "",
+		},
 		{"its unit is unknown", func(v *View) { v.Unit = Unit{Detail: "no bus"} }, StepNone, UnitNotKnown},
-		{"its unit is unknown, and only the permission is wanted", func(v *View) {
+		{"its unit is unknown, and etcd is to keep running", func(v *View) {
 			v.Unit, v.Asked.KeepRunning = Unit{Detail: "no bus"}, true
 		}, StepTakeLock, ""},
 		{"its unit is missing, and it is no member", func(v *View) {
@@ -75,7 +78,7 @@ func TestAVoterIsTakenDownExactlyAtTheLimits(t *testing.T) {
 			v.Unit, v.Data = Unit{State: UnitMissing, Detail: "no unit"}, Data{State: DataEmpty}
 		}, StepTakeLock, ""},
 		{"another host has its name", func(v *View) { v.Self.Conflict = "n9" }, StepNone, HostConflict},
-		{"a spare has a veto under its lock", func(v *View) {
+		{"a spare holds the lock, and a veto applies", func(v *View) {
 			v.Cluster.Members, v.Data = v.Cluster.Members[:2], Data{State: DataEmpty}
 			v.Unit.State, v.IdleFor = UnitInactive, 0
 			v.Lock = Lock{Known: true, Held: true, Mine: true, Token: 5}
@@ -87,23 +90,23 @@ func TestAVoterIsTakenDownExactlyAtTheLimits(t *testing.T) {
 		{"an orphaned join is rolled back meanwhile", func(v *View) {
 			v.Op = &Op{Kind: KindJoin, Host: "n9", HostName: "n9", Phase: PhaseAdded, OrphanedFor: time.Hour}
 		}, StepTakeLock, ""},
-		{"under the lock it is rolled back", func(v *View) {
+		{"an orphaned join is rolled back under the lock", func(v *View) {
 			v.Op = &Op{Kind: KindJoin, Host: "n9", HostName: "n9", Phase: PhaseAdded, OrphanedFor: time.Hour}
 			v.Lock = Lock{Known: true, Held: true, Mine: true, Token: 5}
 		}, StepRollBack, ""},
 		{"its etcd has failed, and its operation may begin now", func(v *View) {
 			v.Unit.State = UnitFailed
 		}, StepTakeLock, ""},
-		{"the first in the queue sees another host in an operation without a record", func(v *View) {
+		{"the first in the queue, and another host's operation has no record", func(v *View) {
 			v.Hosts[1].InOperation = true
 		}, StepNone, OperationInFlight},
-		{"the second in the queue sees the same", func(v *View) {
+		{"the second in the queue, and another host's operation has no record", func(v *View) {
 			v.Hosts[0].Wants, v.Hosts[0].AskedAt, v.Hosts[1].InOperation = WorkReboot, 999, true
 		}, StepNone, OperationInFlight},
 		{"the first, and the lock is held", func(v *View) {
 			v.Lock.Held, v.Lock.Holder = true, "n2"
 		}, StepNone, LockHeld},
-		{"the first, in the very last moment of the pause", func(v *View) {
+		{"the first, in the last moment of the cooldown", func(v *View) {
 			v.IdleFor = v.Limits.Cooldown - 1
 		}, StepNone, Settling},
 		{"the cluster is paused, and its etcd has failed while it waits", func(v *View) {
@@ -146,7 +149,7 @@ func TestAHostOperationContinuesExactlyAtTheLimits(t *testing.T) {
 		{"transfers have failed for more than twice as long", leads(func(v *View) {
 			v.Op.WrittenFor = 2*v.Limits.TransferTimeout + 1
 		}), StepSetPhase, ""},
-		{"the same, and the machine goes down within seconds", leads(func(v *View) {
+		{"more than twice as long, and the machine goes down within seconds", leads(func(v *View) {
 			v.Op.WrittenFor, v.Asked.Hurried = 2*v.Limits.TransferTimeout+1, true
 		}), StepSetPhase, ""},
 		{"twice as long, and the machine goes down within seconds", leads(func(v *View) {
@@ -155,14 +158,14 @@ func TestAHostOperationContinuesExactlyAtTheLimits(t *testing.T) {
 		{"the first voter's quorumd has not reported", func(v *View) {
 			v.Hosts[0].Answered = false
 		}, StepNone, HealthAwaited},
-		{"nor has the second", func(v *View) {
+		{"no other voter's quorumd has reported", func(v *View) {
 			v.Hosts[0].Answered, v.Hosts[1].Answered = false, false
 		}, StepNone, HealthAwaited},
 		{"this host itself has not reported", func(v *View) { v.Hosts[2].Answered = false }, StepTakeDown, ""},
 		{"it leads, and the first stops next", leads(func(v *View) {
 			v.Hosts[0].Wants = WorkReboot
 		}), StepTransferLeadership, ""},
-		{"another voter has failed before, and hooks run", begun(func(v *View) {
+		{"another voter has failed, and hooks run", begun(func(v *View) {
 			v.Cluster.Members[1].Live, v.Asked.Before = false, Hooks{State: HooksRunning, Text: "drain"}
 		}), StepNone, QuorumAtRisk},
 		{"a hook reports its failure", begun(func(v *View) {
@@ -193,7 +196,7 @@ func TestAHostOperationContinuesExactlyAtTheLimits(t *testing.T) {
 		}), StepEndOp, ""},
 		{"the membership has just changed", func(v *View) { v.Cluster.StableFor = 0 }, StepTakeDown, ""},
 		{"its unit is unknown", func(v *View) { v.Unit = Unit{Detail: "no bus"} }, StepNone, UnitNotKnown},
-		{"it goes up", func(v *View) { v.Unit.State = UnitActivating }, StepNone, Starting},
+		{"its etcd is starting", func(v *View) { v.Unit.State = UnitActivating }, StepNone, Starting},
 	})
 	play(t, downView, []scene{
 		{"a reboot was requested exactly at the limit", func(v *View) {
@@ -202,7 +205,7 @@ func TestAHostOperationContinuesExactlyAtTheLimits(t *testing.T) {
 		{"a reboot was requested beyond the limit", func(v *View) {
 			v.Asked.Work, v.Asked.RebootFor = WorkReboot, v.Limits.TransferTimeout+1
 		}, StepReboot, ""},
-		{"its end has a different outcome", func(v *View) { v.Asked.RecordDiffers = true }, StepSetPhase, ""},
+		{"its record differs from the request", func(v *View) { v.Asked.RecordDiffers = true }, StepSetPhase, ""},
 		{"it is over, and the data is another member's", func(v *View) {
 			v.Asked.Over, v.Data.MemberID = true, 9
 		}, StepNone, DataUnusable},
@@ -218,7 +221,7 @@ func TestAHostOperationContinuesExactlyAtTheLimits(t *testing.T) {
 		{"it is over, and its start has failed just long enough ago", func(v *View) {
 			v.Asked.Over, v.Unit.State, v.Unit.SinceStart = true, UnitFailed, v.Limits.StartRetry
 		}, StepStartUnit, ""},
-		{"it is over, and only the permission was wanted", func(v *View) {
+		{"it is over, and etcd was to keep running", func(v *View) {
 			v.Asked.Over, v.Asked.KeepRunning, v.Unit.State, v.Asked.Stopped = true, true, UnitActive, false
 		}, StepEndOp, ""},
 	})
@@ -338,7 +341,7 @@ func TestAClusterIsBootstrappedExactlyAtTheLimits(t *testing.T) {
 		{"it was created, and answers", made(func(v *View) {
 			v.Cluster = Cluster{Reachable: true, ID: 1, Members: []Member{voter(1, "n3")}}
 		}), StepFinishBootstrap, ""},
-		{"it was created, has failed, and the members answer without their records", made(func(v *View) {
+		{"it was created, has failed, and only the member list can be read", made(func(v *View) {
 			v.Unit.State, v.Self.MemberID = UnitFailed, 1
 			v.Cluster.Listed, v.Cluster.ExpectedID = true, 1
 		}), StepNone, NoQuorum},
@@ -368,21 +371,24 @@ func TestARemovalContinuesExactlyAtTheLimits(t *testing.T) {
 			v.Cluster.StableFor = 5270 * time.Millisecond
 		}, StepNone, Settling},
 		{"too few are left", func(v *View) { v.Cluster.Members[1].Live = false }, StepNone, QuorumAtRisk},
-		{"it answers, and another is slow", func(v *View) {
+		{"the voter answers, and another is slow", func(v *View) {
 			aliveAgain(v)
 			v.Removal.Live, v.Hosts[1].Health = true, health.Failed
 		}, StepNone, QuorumAtRisk},
-		{"it is the only voter", func(v *View) {
+		{"the voter is the only one", func(v *View) {
 			aliveAgain(v)
 			v.Removal.Live, v.Cluster.Members = true, v.Cluster.Members[2:]
 		}, StepNone, QuorumAtRisk},
 		{"its request has expired", func(v *View) { v.Removal.Expired = true }, StepNone, VoterNotLive},
-		{"it is removed", func(v *View) { v.Cluster.Members = v.Cluster.Members[:2] }, StepTakeLock, ""},
+		{"the member is removed", func(v *View) { v.Cluster.Members = v.Cluster.Members[:2] }, StepTakeLock, ""},
 		{"no quorum answers", func(v *View) {
 			v.Cluster.Reachable, v.Cluster.Listed = false, true
 		}, StepNone, NoQuorum},
-		{"it is another cluster", func(v *View) { v.Cluster.ExpectedID = 9 }, StepNone, ClusterIDMismatch},
-		{"a veto holds under its lock", func(v *View) {
+		{
+			"the endpoints belong to a different cluster",
+			func(v *View) { v.Cluster.ExpectedID = 9 }, StepNone, ClusterIDMismatch,
+		},
+		{"this host holds the lock, and a veto applies", func(v *View) {
 			v.Lock = Lock{Known: true, Held: true, Mine: true}
 			v.Cluster.Members[1].Live = false
 		}, StepReleaseLock, ""},
@@ -437,15 +443,15 @@ func TestARemovalContinuesExactlyAtTheLimits(t *testing.T) {
 			}, v.Limits.TransferTimeout+1
 		}, StepEndOp, ""},
 		{
-			"it leads, and has led for long", func(v *View) { leads(v); v.Op.WrittenFor = time.Hour },
+			"it leads, and the operation's record is old", func(v *View) { leads(v); v.Op.WrittenFor = time.Hour },
 			StepTransferLeadership, "",
 		},
-		{"etcd may be asked", func(v *View) { v.Op.Phase = PhaseRemoving }, StepRemoveMember, ""},
-		{"etcd may be asked, it answers, and another is slow", func(v *View) {
+		{"the removal may be sent to etcd", func(v *View) { v.Op.Phase = PhaseRemoving }, StepRemoveMember, ""},
+		{"the removal may be sent, the voter answers, and another is slow", func(v *View) {
 			aliveAgain(v)
 			v.Op.Phase, v.Hosts[1].Health = PhaseRemoving, health.Slow
 		}, StepRemoveMember, ""},
-		{"it is removed", func(v *View) { v.Cluster.Members = v.Cluster.Members[:2] }, StepEndOp, ""},
+		{"the member is removed", func(v *View) { v.Cluster.Members = v.Cluster.Members[:2] }, StepEndOp, ""},
 		{"it was not requested", func(v *View) { v.Removal = nil }, StepEndOp, ""},
 		{"its request has expired", func(v *View) { v.Removal.Expired = true }, StepEndOp, ""},
 	})
@@ -455,17 +461,17 @@ func TestARemovalContinuesExactlyAtTheLimits(t *testing.T) {
 		change  func(v *View)
 		want    ReasonCode
 	}{
-		{"a dead one", Removal{MemberID: 9}, func(*View) {}, ""},
-		{"one that is silent for a moment", Removal{MemberID: 9}, func(v *View) {
+		{"a dead voter", Removal{MemberID: 9}, func(*View) {}, ""},
+		{"a voter that is silent for a moment", Removal{MemberID: 9}, func(v *View) {
 			v.Cluster.Members[2].DownFor = 1
 		}, ""},
-		{"a live one", Removal{MemberID: 9}, aliveAgain, MemberLive},
-		{"a live one that may be removed", Removal{MemberID: 9, Live: true}, aliveAgain, ""},
-		{"a dead one that is needed", Removal{MemberID: 9}, func(v *View) {
+		{"a live voter", Removal{MemberID: 9}, aliveAgain, MemberLive},
+		{"a live voter that may be removed", Removal{MemberID: 9, Live: true}, aliveAgain, ""},
+		{"a dead voter that is needed", Removal{MemberID: 9}, func(v *View) {
 			v.Cluster.Members[1].Live = false
 		}, QuorumAtRisk},
 		{"a dead learner", Removal{MemberID: 9}, func(v *View) { v.Cluster.Members[2].Learner = true }, ""},
-		{"another one than requested before", Removal{MemberID: 1}, func(*View) {}, MemberLive},
+		{"a different voter than requested before", Removal{MemberID: 1}, func(*View) {}, MemberLive},
 	} {
 		v := removalView()
 		c.change(&v)

@@ -21,14 +21,17 @@ func TestASpareJoinsExactlyAtTheLimits(t *testing.T) {
 		{"the membership has been stable for almost long enough", func(v *View) {
 			v.Cluster.StableFor = v.Limits.Settle - 1
 		}, StepNone, Settling},
-		{"not yet, and the remaining time is reported", func(v *View) {
+		{"the membership is not stable yet, and the remaining time is reported", func(v *View) {
 			v.Cluster.StableFor = v.Limits.Settle - 730*time.Millisecond
 		}, StepNone, Settling},
 		{"the last operation has ended just long enough ago", func(v *View) {
 			v.IdleFor = v.Limits.Cooldown
 		}, StepTakeLock, ""},
-		{"its clock is off by the limit", func(v *View) { v.Clock.Offset = -v.Limits.ClockOffset }, StepTakeLock, ""},
-		{"its clock is off by more", func(v *View) { v.Clock.Offset = 6260 * time.Millisecond }, StepNone, ClockSkew},
+		{"its clock offset is the limit", func(v *View) { v.Clock.Offset = -v.Limits.ClockOffset }, StepTakeLock, ""},
+		{
+			"its clock offset exceeds the limit",
+			func(v *View) { v.Clock.Offset = 6260 * time.Millisecond }, StepNone, ClockSkew,
+		},
 		{"two databases just fit", func(v *View) { v.Data.Free = 2 << 30 }, StepTakeLock, ""},
 		{"two databases do not fit", func(v *View) { v.Data.Free = 1<<30 + 1 }, StepNone, SpaceLow},
 		{"its next attempt is a moment away", func(v *View) { v.Backoff = 1 }, StepNone, BackingOff},
@@ -60,8 +63,11 @@ func TestASpareJoinsExactlyAtTheLimits(t *testing.T) {
 			v.Hosts[0].Health, v.Hosts[1].Health = health.Failed, health.Failed
 		}, StepNone, CommonCause},
 		{"the lock's holder is unknown", func(v *View) { v.Lock.Known = false }, StepNone, LockHeld},
-		{"it is resting, and has not looked", func(v *View) { v.Resting = true }, StepNone, LowerRanked},
-		{"it is resting, and has looked", func(v *View) { v.Resting, v.HostsFresh = true, true }, StepTakeLock, ""},
+		{"it is resting, and has not read the hosts", func(v *View) { v.Resting = true }, StepNone, LowerRanked},
+		{
+			"it is resting, and has read the hosts",
+			func(v *View) { v.Resting, v.HostsFresh = true, true }, StepTakeLock, "",
+		},
 		{"it is resting, and a voter is down", func(v *View) {
 			v.Resting, v.HostsFresh, v.Cluster.Members[1].Live = true, true, false
 		}, StepNone, VoterNotLive},
@@ -127,7 +133,7 @@ func TestAJoinContinuesExactlyAtTheLimits(t *testing.T) {
 			m.StalledFor, m.Lag = 5*time.Minute, 5000
 		}), StepNone, LearnerBehind},
 		{"it has lasted exactly as long as it may", func(v *View) { v.Op.Elapsed = 2 * time.Hour }, StepPromote, ""},
-		{"it has lasted longer than adding may", func(v *View) { v.Op.Elapsed = time.Hour }, StepPromote, ""},
+		{"it has lasted longer than the limit for adding", func(v *View) { v.Op.Elapsed = time.Hour }, StepPromote, ""},
 		{"it has not been added for exactly the limit", begun(func(v *View) {
 			v.Op.Elapsed = 5 * time.Minute
 		}), StepAddLearner, ""},
@@ -141,7 +147,7 @@ func TestAJoinContinuesExactlyAtTheLimits(t *testing.T) {
 			m := &v.Cluster.Members[2]
 			m.StillFor, m.StalledFor, v.Op.WrittenFor = 6*time.Minute, 6*time.Minute, v.Limits.Settle
 		}, StepNone, LearnerNotSteady},
-		{"a write of a moment ago was not followed", func(v *View) {
+		{"a recent write was not applied", func(v *View) {
 			v.Cluster.Members[2].StillFor, v.Op.WrittenFor = time.Minute, 1260*time.Millisecond
 		}, StepNone, LearnerNotSteady},
 		{"other hosts have become voters before it was added", begun(func(v *View) {
@@ -166,7 +172,7 @@ func TestAJoinContinuesExactlyAtTheLimits(t *testing.T) {
 		{"it reports errors", learner(func(m *Member) { m.Errors = true }), StepNone, LearnerNotSteady},
 		{"it serves for the first time", func(v *View) { v.Op.Phase = PhaseAdded }, StepSetPhase, ""},
 		{"its data is another member's", added(func(v *View) { v.Data.MemberID = 9 }), StepMoveDataAside, ""},
-		{"its data is of a failed start", added(func(v *View) {
+		{"its data was left by a failed start", added(func(v *View) {
 			v.Data.State = DataRemains
 		}), StepMoveDataAside, ""},
 		{"its data is its own", added(func(*View) {}), StepStartUnit, ""},
@@ -197,7 +203,7 @@ func TestAJoinContinuesExactlyAtTheLimits(t *testing.T) {
 			v.Cluster.Members[2].Live, v.Cluster.Members[2].DownFor = false, 5*time.Minute
 			v.Unit.State = UnitInactive
 		}), StepNone, UnitStopped},
-		{"it votes, has not noticed that yet, and answers", votes(func(v *View) {
+		{"it votes, and still claims to be a learner", votes(func(v *View) {
 			v.Cluster.Members[2].ThinksLearner = true
 		}), StepNone, Starting},
 		{"it has a maintenance request", func(v *View) {
@@ -207,7 +213,7 @@ func TestAJoinContinuesExactlyAtTheLimits(t *testing.T) {
 			v.Cluster.Reachable, v.Cluster.Listed, v.Cluster.Error = false, true, "no leader"
 		}, StepNone, NoQuorum},
 		{
-			"its endpoints lead to another cluster",
+			"the endpoints belong to a different cluster",
 			func(v *View) { v.Cluster.ExpectedID = 9 },
 			StepNone,
 			ClusterIDMismatch,
@@ -229,7 +235,7 @@ func TestAJoinIsRolledBackExactlyAtTheLimits(t *testing.T) {
 		}
 	}
 	play(t, back, []scene{
-		{"the code alone is written", gone(func(v *View) { v.Op.Reason = "" }), StepEndOp, ""},
+		{"only the code is recorded", gone(func(v *View) { v.Op.Reason = "" }), StepEndOp, ""},
 		{"no reason is recorded", gone(func(v *View) { v.Op.Outcome = "" }), StepEndOp, ""},
 		{"an unknown code is recorded", gone(func(v *View) { v.Op.Outcome = "LEARNER_STALL" }), StepEndOp, ""},
 		{"its unit is unknown", gone(func(v *View) { v.Unit.State = UnitUnknown }), StepNone, UnitNotKnown},
@@ -253,7 +259,7 @@ func TestAJoinIsRolledBackExactlyAtTheLimits(t *testing.T) {
 		{"it was recorded meanwhile, and its agent is present", func(v *View) {
 			v.Op.Token, v.Op.OrphanedFor = 7, 65*time.Second-1
 		}, StepReleaseLock, ""},
-		{"it was recorded meanwhile, and its agent is just gone", func(v *View) {
+		{"it was recorded meanwhile, and its agent has just gone", func(v *View) {
 			v.Op.Token, v.Op.OrphanedFor = 7, 65*time.Second
 		}, StepSetPhase, ""},
 	})
@@ -282,14 +288,17 @@ func TestAVoterRollsBackLeftoversExactlyAtTheLimits(t *testing.T) {
 		{"the lock is unknown", func(v *View) { v.Lock.Known = false }, StepNone, OperationInFlight},
 		{"another agent holds the lock", func(v *View) { v.Lock.Held = true }, StepNone, OperationInFlight},
 		{"another host has its name", func(v *View) { v.Self.Conflict = "n9" }, StepNone, OperationInFlight},
-		{"a spare does not touch it", func(v *View) {
+		{"this host is a spare", func(v *View) {
 			v.Self.ID, v.Self.PeerURL = "n9", peerPrefix+"n9"
 			v.Data = Data{State: DataEmpty, FreeKnown: true, Free: 1 << 40}
 			v.Unit.State = UnitInactive
 			v.Op.OrphanedFor = time.Hour
 		}, StepNone, OperationInFlight},
 		{"no quorum answers", func(v *View) { v.Cluster.Reachable = false }, StepNone, NoQuorum},
-		{"it is another cluster", func(v *View) { v.Cluster.ExpectedID = 9 }, StepNone, ClusterIDMismatch},
+		{
+			"the endpoints belong to a different cluster",
+			func(v *View) { v.Cluster.ExpectedID = 9 }, StepNone, ClusterIDMismatch,
+		},
 	})
 	left := func() View {
 		v := orphaned()
@@ -301,7 +310,7 @@ func TestAVoterRollsBackLeftoversExactlyAtTheLimits(t *testing.T) {
 	play(t, left, []scene{
 		{"a learner has never started for just too long", nil, StepTakeLock, ""},
 		{"a learner has never started", func(v *View) { v.Cluster.Members[2].DownFor-- }, StepNone, Idle},
-		{"it is removed under the lock", mine, StepRollBack, ""},
+		{"this agent holds the lock", mine, StepRollBack, ""},
 		{"the second waits", func(v *View) {
 			second(v)
 			v.Cluster.Members[2].DownFor += v.Limits.LockTTL - 1
@@ -314,12 +323,15 @@ func TestAVoterRollsBackLeftoversExactlyAtTheLimits(t *testing.T) {
 		{"another agent holds the lock", func(v *View) { v.Lock.Held = true }, StepNone, Idle},
 		{"another host has its name", func(v *View) { v.Self.Conflict = "n9" }, StepNone, HostConflict},
 		{"another host is in its operation", func(v *View) { v.Hosts[1].InOperation = true }, StepNone, Idle},
-		{"it is another cluster", func(v *View) { v.Cluster.ExpectedID = 9 }, StepNone, ClusterIDMismatch},
+		{
+			"the endpoints belong to a different cluster",
+			func(v *View) { v.Cluster.ExpectedID = 9 }, StepNone, ClusterIDMismatch,
+		},
 		{"no quorum answers", func(v *View) { v.Cluster.Reachable = false }, StepNone, NoQuorum},
-		{"a voter that does not answer leaves it to others", func(v *View) {
+		{"this host's voter does not answer", func(v *View) {
 			v.Cluster.Members[0].Live, v.Cluster.Members[2].DownFor = false, time.Hour
 		}, StepNone, MemberDown},
-		{"a spare leaves it to the voters", func(v *View) {
+		{"this host is a spare", func(v *View) {
 			v.Self.ID, v.Self.PeerURL = "n9", peerPrefix+"n9"
 			v.Data = Data{State: DataEmpty, FreeKnown: true, Free: 1 << 40}
 			v.Unit.State = UnitInactive

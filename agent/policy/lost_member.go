@@ -13,13 +13,13 @@ import (
 )
 
 // A voter that has lost its data must not come back as the same member: it no longer has the entries that it
-// acknowledged. If the data is gone once the work on its host is over, that host abandons its member: it records this
-// on disk, ends the operation with MEMBER_LOST, and replaces itself. It removes the member, if the other voters allow
-// that, and joins as a learner; if a standby is ready, that standby becomes the voter. Gone means that the file systems
-// that held the data are mounted, were read after the work ended, and hold no member. Data on an unmounted file system
-// is not gone.
+// acknowledged. If the data is gone when the work on its host is over, the host has to give up its member: it records
+// that on disk, ends the operation with MEMBER_LOST, and replaces its own member. It removes the member, if the other
+// voters allow that, and joins as a learner. If a standby is ready, the standby becomes the voter instead. Data is gone
+// if the file systems that held the data are mounted, were read after the work ended, and hold no member. Data on an
+// unmounted file system is not gone.
 
-// onKnownMount reports whether the file systems that last held this host's member's data are mounted.
+// onKnownMount reports whether the file systems that last held the data of this host's member are mounted.
 func (d Data) onKnownMount(self Self) bool { return self.DataMount != "" && d.Mount == self.DataMount }
 
 // Mounted returns the member's data, as unknown if the file system that held it is not mounted.
@@ -46,8 +46,8 @@ func needsOnlyStart(v View) bool {
 	return v.Asked.Work == WorkRestart || v.Op != nil && v.owns(KindCycle) && workDone(v)
 }
 
-// givesUp reports whether this host now abandons its own member, which it had taken down cleanly: the work is over, and
-// a read of the data directory since then has shown that the data is gone.
+// givesUp reports whether this host has to give up its own member, which it had taken down cleanly: the work is over,
+// and a read of the data directory since then has shown that the data is gone.
 func (v View) givesUp(m Member) bool {
 	gone := v.Data.State == DataEmpty || v.Data.State == DataRemains
 	if m.Learner || m.Live || !gone || !v.Data.onKnownMount(v.Self) || v.Data.Age >= v.Unit.Since || unitRuns(v) {
@@ -158,7 +158,7 @@ func whyLostStays(v View, m Member) (ReasonCode, string) {
 	switch {
 	case m.Live:
 		return MemberLive, "voter " + m.label() + " answers"
-	case !v.gaveUp(m) || unitRuns(v): // otherwise anyone who can write the record could get members removed
+	case !v.gaveUp(m) || unitRuns(v): // otherwise any client that can write the record could have members removed
 		return OperationRejected, "this host's disk has no record that the data of " + m.label() + " was lost"
 	case v.Op.Elapsed > v.Limits.LearnerStall:
 		return JoinTimedOut, fmt.Sprintf("removal of the voter has not succeeded for %s; the limit is %s",
@@ -204,7 +204,7 @@ func memberLost(v View) (string, bool) {
 // often.
 type Ejections struct {
 	Times      int
-	Ago        time.Duration // time since the last ejection; for display only, as it compares two hosts' clocks
+	Ago        time.Duration // time since the last ejection; for display only, because it compares two hosts' clocks
 	HealthyFor time.Duration // how long the host has been healthy since then without a break, as observed by this agent
 
 	Member uint64 // the member that was ejected last

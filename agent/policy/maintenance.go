@@ -102,7 +102,7 @@ type Asked struct {
 	OverFor       time.Duration
 	Rollout       string // the rollout that made the request; empty if none
 	Overdue       bool   // the work has exceeded its announced duration, which is only reported
-	RecordDiffers bool   // the operation's record has a different end time or a different value of Interruptible
+	RecordDiffers bool   // the operation's record has a different end time or Interruptible than the request
 	Released      bool   // an operator has released the request's operation: it does not begin again
 	// RecordDeleted reports that the record of the request's operation was deleted: this host's disk records the
 	// operation, but etcd has no record, or the record of another host's operation.
@@ -217,7 +217,7 @@ func cycleVetoes() []veto {
 }
 
 // restartOfStopped keeps work that the agent does by itself, such as a restart, from starting an etcd that an operator
-// has stopped, because the operator may be working on it.
+// has stopped, because the operator may be working on the host.
 func restartOfStopped(v View) (string, bool) {
 	_, listed := v.member()
 	if !listed || !v.Asked.Work.info().automatic || v.Asked.Stopped || v.Unit.State != UnitInactive {
@@ -321,8 +321,8 @@ func learnerUnsettled(v View) (string, bool) {
 	return "", false
 }
 
-// notSettled reports whether the last change is too recent. This only limits the pace of changes, so it does not delay
-// the take-down of a machine that goes down in any case, perhaps with the leader.
+// notSettled reports whether the last change is too recent. This only limits the pace of changes. It does not delay the
+// operation of a machine that goes down in any case, because its member may lead.
 func notSettled(v View) (string, bool) {
 	if v.Asked != nil && v.Asked.Hurried {
 		return "", false
@@ -364,9 +364,9 @@ func queued(v View) []Host {
 func lookAgain(v View, code ReasonCode) (after time.Duration, behind []string) {
 	line := queued(v)
 	own := slices.IndexFunc(line, func(h Host) bool { return h.ID == v.Self.ID })
-	before, turn := unrecordedOperation(v)
+	before, unrecorded := unrecordedOperation(v)
 	switch {
-	case own == 0 && turn:
+	case own == 0 && unrecorded:
 		behind = []string{before.ID}
 	case own == 1 && (v.Op == nil || v.Op.Host == line[0].ID):
 		behind = []string{line[0].ID}
@@ -391,7 +391,7 @@ func lookAgain(v View, code ReasonCode) (after time.Duration, behind []string) {
 const lookSoon = 500 * time.Millisecond
 
 // Program holds the observations from which the state of a command's program is derived. The agent fills it from this
-// host's disk and from the process that runs programs, and the model from its world.
+// host's disk and from the process that runs programs, and the model from its simulated state.
 type Program struct {
 	Name string
 	// Recorded is the state on this host's disk: running once the program was started, later done or failed; empty

@@ -10,7 +10,7 @@ import (
 	"github.com/quorumd/quorumd/health"
 )
 
-func TestOnlyALimitedNumberOfFindingsWithoutGateIsMuted(t *testing.T) {
+func TestOnlyALimitedNumberOfFindingsWithoutGatesCanBeMuted(t *testing.T) {
 	t.Parallel()
 	for _, g := range []health.Gate{health.Joins, health.Leadership, health.Maintenance} {
 		r := AgainstMute("X", &health.Check{Gates: g})
@@ -19,15 +19,15 @@ func TestOnlyALimitedNumberOfFindingsWithoutGateIsMuted(t *testing.T) {
 		}
 	}
 	if r := AgainstMute("X", &health.Check{}); r != nil {
-		t.Errorf("one that gates nothing: %+v", r)
+		t.Errorf("a finding that gates nothing: %+v", r)
 	}
 	if r := AgainstMute("X", nil); r == nil || r.Kind != NoSuch {
-		t.Errorf("one that no check reports: %+v", r)
+		t.Errorf("a finding that no check reports: %+v", r)
 	}
 	if r := AgainstMoreMutes(MaxMutes - 1); r != nil {
-		t.Errorf("the last one: %+v", r)
+		t.Errorf("the last mute within the limit: %+v", r)
 	}
 	if r := AgainstMoreMutes(MaxMutes); r == nil || r.Kind != Conflicts {
-		t.Errorf("one too many: %+v", r)
+		t.Errorf("a mute beyond the limit: %+v", r)
 	}
 }

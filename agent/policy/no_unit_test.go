@@ -15,7 +15,7 @@ func noUnit(base func() View) func() View {
 }
 
 // This test checks the promises of contrib/docs/kubernetes.md.
-func TestAMemberWithoutAUnitIsWatchedAndHasOperations(t *testing.T) {
+func TestAMemberWithoutAUnitIsObservedAndHasOperations(t *testing.T) {
 	t.Parallel()
 	play(t, noUnit(restingVoter), []scene{
 		{"it is idle", nil, StepNone, Idle},
@@ -30,13 +30,13 @@ func TestAMemberWithoutAUnitIsWatchedAndHasOperations(t *testing.T) {
 	play(t, noUnit(slowLeader), []scene{{"it transfers leadership", nil, StepLeaderStepsDown, ""}})
 	play(t, noUnit(askedView), []scene{
 		{"it cannot be stopped", nil, StepNone, UnitUnusable},
-		{"nor restarted", func(v *View) { v.Asked.Work = WorkRestart }, StepNone, UnitUnusable},
-		{"nor rebooted", func(v *View) { v.Asked.Work = WorkReboot }, StepNone, UnitUnusable},
-		{"it may have its operation", func(v *View) { v.Asked.KeepRunning = true }, StepTakeLock, ""},
-		{"also while another voter is down, since nothing is stopped for it", func(v *View) {
+		{"it cannot be restarted", func(v *View) { v.Asked.Work = WorkRestart }, StepNone, UnitUnusable},
+		{"its host cannot be rebooted", func(v *View) { v.Asked.Work = WorkReboot }, StepNone, UnitUnusable},
+		{"its operation begins if etcd keeps running", func(v *View) { v.Asked.KeepRunning = true }, StepTakeLock, ""},
+		{"etcd keeps running, and another voter is down", func(v *View) {
 			v.Asked.KeepRunning, v.Cluster.Members[1].Live = true, false
 		}, StepTakeLock, ""},
-		{"not during another host's operation", func(v *View) {
+		{"another host is in its operation", func(v *View) {
 			v.Asked.KeepRunning = true
 			v.Op = &Op{Kind: KindCycle, Host: "n1", HostName: "n1", Phase: PhaseDown, MemberID: 1, Token: 5}
 		}, StepNone, OperationInFlight},

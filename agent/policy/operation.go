@@ -25,7 +25,7 @@ const (
 // The phases of a cycle, in order. A cycle, too, begins with PhaseBegun.
 const (
 	PhaseReady OpPhase = "ready" // the hooks have run
-	PhaseDown  OpPhase = "down"  // etcd is stopped, and the machine may be touched
+	PhaseDown  OpPhase = "down"  // etcd is stopped, and the machine is safe to touch
 	PhaseBack  OpPhase = "back"  // etcd runs again
 	// PhaseVerify follows PhaseBack in a readdress: the other members' hosts report that they reach the new peer URL.
 	PhaseVerify OpPhase = "verify"
@@ -35,7 +35,7 @@ const (
 // removal, too, begins with PhaseBegun.
 const PhaseRemoving OpPhase = "removing"
 
-// KindJoin is the kind of operation that makes a spare a standby or voter.
+// KindJoin is the kind of operation in which a host becomes a voter, a standby or a permanent learner.
 const KindJoin = "join"
 
 // KindCycle is the kind of operation that takes a host down and brings it back.
@@ -159,10 +159,10 @@ func MustPublish(v View, role Role) bool {
 		(role == RoleVoter || (role == RoleStandby || role == RoleLearner) && v.Op.Phase == PhaseVerify)
 }
 
-// AsksConnections reports whether a host publishes its record, in that phase of that work, only once its etcd is
-// connected to other members, according to readings newer than the operation's record. Before a readdress, these
-// members are all other voters except the operation's, so that two URLs are never unverified at the same time;
-// afterwards, only the operation's member.
+// AsksConnections reports whether a host publishes its record, in that phase of that work, only after its etcd has
+// connected to other members, according to readings newer than the operation's record. Before a readdress, these are
+// all other voters except the operation's, so that two URLs are never unverified at the same time. After it, only the
+// operation's member is one.
 func AsksConnections(kind string, w Work, phase OpPhase) bool {
 	return kind == KindCycle && w == WorkReaddress && (phase == PhaseReady || phase == PhaseVerify)
 }
@@ -256,11 +256,11 @@ func othersOperation(v View) (Decision, bool) {
 			v.Lock.Mine
 	}
 	if !v.Lock.Mine {
-		turn := voterPosition(v)
-		if turn < 0 || !v.Lock.Known || v.Lock.Held || v.Self.Conflict != "" {
+		position := voterPosition(v)
+		if position < 0 || !v.Lock.Known || v.Lock.Held || v.Self.Conflict != "" {
 			return Decision{}, false
 		}
-		if v.Op.OrphanedFor < v.Limits.OrphanGrace+time.Duration(turn)*v.Limits.LockTTL {
+		if v.Op.OrphanedFor < v.Limits.OrphanGrace+time.Duration(position)*v.Limits.LockTTL {
 			return Decision{}, false
 		}
 		return do(Step{Kind: StepTakeLock, Why: "to roll back the " + op.label() +

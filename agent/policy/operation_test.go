@@ -19,7 +19,7 @@ func TestEveryKindOfOperationIsDeclaredInFull(t *testing.T) {
 		seen[o.kind] = true
 		for _, p := range o.awaitsRecords {
 			if !AwaitsRecords(o.kind, p) || !slices.Contains(Phases(o.kind), p) {
-				t.Errorf("%s asks in %s, which is no phase of it", o.kind, p)
+				t.Errorf("%s asks in %s, which is not one of its phases", o.kind, p)
 			}
 		}
 	}
@@ -83,7 +83,7 @@ func TestKindsOfOperationsDifferOnlyByTheirDeclarations(t *testing.T) {
 	}
 	var none *Op
 	if none.RemovedMember() != 0 || Title(OperationTitle{Kind: KindJoin, HostName: "n1"}) != "join of n1 as member" {
-		t.Error("an undefined operation removes no member, and its target is called by its role")
+		t.Error("without an operation a member is removed, or the title of a join without a role is wrong")
 	}
 }
 

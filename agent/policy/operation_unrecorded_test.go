@@ -36,7 +36,7 @@ func TestAnOperationWithoutItsRecordIsRecordedAgain(t *testing.T) {
 		{"its etcd has failed, and another host has the lock", failed(func(v *View) {
 			v.Lock.Held, v.Lock.Holder = true, "n1"
 		}), StepStartUnit, ""},
-		{"an orphaned join prevents that", failed(func(v *View) {
+		{"an orphaned join is in flight", failed(func(v *View) {
 			v.Op = &Op{Kind: KindJoin, Host: "n9", HostName: "n9", Phase: PhaseAdded, OrphanedFor: time.Hour}
 			v.Cluster.Members[2].Live = true
 		}), StepTakeLock, ""},
@@ -57,8 +57,8 @@ func TestAnOperationWithoutItsRecordIsRecordedAgain(t *testing.T) {
 		{"no host reports it", []Host{{ID: "n1"}, {ID: "n3"}}, nil, ""},
 		{"this host reports it", []Host{{ID: "n3", InOperation: true}}, nil, ""},
 		{"another host reports it", []Host{{ID: "n1"}, {ID: "n2", InOperation: true}}, nil, "n2"},
-		{"its record is there", []Host{{ID: "n2", InOperation: true}}, &Op{Host: "n2"}, ""},
-		{"another host's record is there", []Host{{ID: "n2", InOperation: true}}, &Op{Host: "n1"}, "n2"},
+		{"its record exists", []Host{{ID: "n2", InOperation: true}}, &Op{Host: "n2"}, ""},
+		{"another host's record exists", []Host{{ID: "n2", InOperation: true}}, &Op{Host: "n1"}, "n2"},
 	} {
 		h, found := unrecordedOperation(View{Self: Self{ID: "n3"}, Hosts: c.hosts, Op: c.op})
 		if h.ID != c.want || found != (c.want != "") {

@@ -56,6 +56,6 @@ func TestAQueuedHostIsNotReportedInMaintenance(t *testing.T) {
 		t.Errorf("before its operation it waits for %q", got)
 	}
 	if text, holds := awaitsTurn(v); !holds || !strings.Contains(text, "queued: ") {
-		t.Errorf("that is reported as %q", text)
+		t.Errorf("a queued request is reported as %q", text)
 	}
 }

@@ -10,10 +10,10 @@ import (
 )
 
 // A readdress also changes the scheme of a peer URL, on the same port, one host at a time. An etcd without a
-// certificate cannot connect to a member whose peer URL is https. That goes unnoticed at first, because the other
-// member still connects to this etcd over http. Therefore, before the first URL becomes https, the process of every
-// member must have been started with a certificate, its key and a CA; a changed configuration takes effect only at a
-// restart. On the way back to http, the certificates must stay until all URLs are http.
+// certificate cannot connect to a member whose peer URL is https. The failure goes unnoticed at first, because the
+// other member still connects to this etcd over http. Therefore, before the first URL becomes https, the process of
+// every member must have been started with a certificate, its key and a CA; a changed configuration takes effect only
+// at a restart. On the way back to http, the certificates must stay until all URLs are http.
 
 // PeerTLS reports whether a running etcd has a peer certificate, its key and a trusted CA, as its host configures them.
 type PeerTLS string
@@ -25,25 +25,26 @@ const (
 	PeerTLSReady   PeerTLS = "ready"
 )
 
-// PeerFiles is what is known about the files that are configured for https between members.
+// PeerFiles is the observed state of the files that are configured for https between members.
 type PeerFiles struct {
 	Configured bool   // a certificate, its key and a CA are configured
 	Checked    bool   // the files were recently read as etcd's user
 	Problem    string // why etcd cannot use the files for this host's peer URL; empty if it can
 }
 
-// ChecksPeerFiles reports whether the files matter now: this host's peer URL is to become https.
+// ChecksPeerFiles reports whether the files must be checked now, because the configuration changes this host's peer URL
+// to https.
 func ChecksPeerFiles(s Self) bool { return secured(s.NewPeerURL) && !secured(s.PeerURL) }
 
 // RequestsPeers reports whether a host sends test requests to the https members that an operation asks about.
 // configured reports whether its configuration has a peer certificate; peerURL is the URL of its member. If the URL is
-// https and no certificate is configured, etcd's own unit names one that quorumd does not know. Such a cluster uses
-// https already, so etcd's own connections are proof enough.
+// https and no certificate is configured, etcd's unit names one that quorumd's configuration does not. Such a cluster
+// uses https already, so etcd's own connections are proof enough.
 func RequestsPeers(configured bool, peerURL string) bool { return configured || !secured(peerURL) }
 
-// PeerTLSProblem returns why this host's etcd cannot use https between members as configured, or that this is unknown
-// yet, as right after a restart of the agent; empty if it can, or if that does not matter. The files are checked only
-// before the URL becomes https: they never block the way back.
+// PeerTLSProblem returns why this host's etcd cannot use https between members as configured, or that this has not been
+// checked yet, as right after a restart of the agent; empty if it can, or if that does not matter. The files are
+// checked only before the URL becomes https: they never block the way back.
 func PeerTLSProblem(v View) string {
 	const set = " → set etcd.tls in quorumd.yaml, and reload quorumd"
 	f := v.Self.PeerFiles
@@ -92,7 +93,7 @@ func peerTLSMissing(v View) (string, bool) {
 	return why + " → " + remedy, why != ""
 }
 
-// toHTTP reports whether this host's peer URL is to become http.
+// toHTTP reports whether the configuration changes this host's peer URL to http.
 func (v View) toHTTP() bool { return v.Self.NewPeerURL != "" && !secured(v.Self.NewPeerURL) }
 
 // lacksPeerTLS returns why no peer URL may become https while these members' processes have no certificate, or may not
@@ -132,7 +133,7 @@ func againstScheme(all []RolloutHost, h RolloutHost) *Refusal {
 		}
 	}
 	if why, remedy := lacksPeerTLS(lacking, unknown); why != "" {
-		return conflicts(PeerTLSMissing, h.Name+" is to have the peer URL "+h.NewPeerURL+", but "+why, remedy)
+		return conflicts(PeerTLSMissing, "the new peer URL of "+h.Name+" is "+h.NewPeerURL+", but "+why, remedy)
 	}
 	return nil
 }

@@ -33,20 +33,26 @@ func TestNoURLBecomesHTTPSWhileAMemberHasNoCertificate(t *testing.T) {
 	none := func(v *View) { v.Cluster.Members[2].PeerTLS = PeerTLSNone }
 	begun := func(v *View) { v.Op.Phase = PhaseBegun }
 	play(t, securing, []scene{
-		{"all have one", nil, StepUpdateMember, ""},
-		{"one has none", none, StepNone, PeerTLSMissing},
-		{"it is unknown of one", func(v *View) {
+		{"all members have a certificate", nil, StepUpdateMember, ""},
+		{"one member has no certificate", none, StepNone, PeerTLSMissing},
+		{"it is unknown whether one has a certificate", func(v *View) {
 			v.Cluster.Members[2].PeerTLS = PeerTLSUnknown
 		}, StepNone, PeerTLSMissing},
-		{"one has none when the operation begins", func(v *View) { none(v); begun(v) }, StepEndOp, ""},
-		{"one has none for long", func(v *View) { none(v); v.Op.WrittenFor = time.Hour }, StepSetPhase, ""},
-		{"one has none before the operation", func(v *View) {
+		{"one member has no certificate when the operation begins", func(v *View) { none(v); begun(v) }, StepEndOp, ""},
+		{"one has had none for an hour", func(v *View) { none(v); v.Op.WrittenFor = time.Hour }, StepSetPhase, ""},
+		{"one member has no certificate before the operation", func(v *View) {
 			none(v)
 			v.Op, v.IdleFor, v.Lock, v.Asked.Begun, v.Asked.Seen = nil, time.Hour, Lock{Known: true}, false, false
 		}, StepNone, PeerTLSMissing},
-		{"its own is not configured", func(v *View) { v.Self.PeerFiles.Configured = false }, StepNone, PeerTLSMissing},
-		{"its own is not checked", func(v *View) { v.Self.PeerFiles.Checked = false }, StepNone, PeerTLSMissing},
-		{"its own is unsuitable", func(v *View) {
+		{
+			"its own certificate is not configured",
+			func(v *View) { v.Self.PeerFiles.Configured = false }, StepNone, PeerTLSMissing,
+		},
+		{
+			"its own certificate is not checked",
+			func(v *View) { v.Self.PeerFiles.Checked = false }, StepNone, PeerTLSMissing,
+		},
+		{"its own certificate is unsuitable", func(v *View) {
 			v.Self.PeerFiles.Problem = "not valid for n1"
 		}, StepNone, PeerTLSMissing},
 		{"its own process has none yet", func(v *View) {
@@ -57,11 +63,11 @@ func TestNoURLBecomesHTTPSWhileAMemberHasNoCertificate(t *testing.T) {
 			none(v)
 			v.Asked.Stopped, v.Unit.State, v.Op.Phase = true, UnitInactive, PhaseDown
 		}, StepWriteEnv, ""},
-		{"then etcd starts", func(v *View) {
+		{"etcd is stopped, and its environment is written", func(v *View) {
 			none(v)
 			v.Asked.Stopped, v.Unit.State, v.Op.Phase, v.Unit.EnvReady = true, UnitInactive, PhaseDown, true
 		}, StepStartUnit, ""},
-		{"a member that has lost its certificate since does not stop it", func(v *View) {
+		{"a member has lost its certificate since", func(v *View) {
 			none(v)
 			verifyingHTTPS(v)
 		}, StepEndOp, ""},
@@ -91,7 +97,8 @@ func TestTheWayBackFromHTTPSIsOpenWhileTheCertificatesStay(t *testing.T) {
 			PeerTLSMissing,
 		},
 		{
-			"an undo is not refused for that", func(v *View) { undo(v); v.Self.PeerFiles = PeerFiles{} },
+			"the certificates were removed, and the change is undone",
+			func(v *View) { undo(v); v.Self.PeerFiles = PeerFiles{} },
 			StepUpdateMember, "",
 		},
 		{"a restart with certificates removed while others are https", func(v *View) {
@@ -106,7 +113,7 @@ func TestTheWayBackFromHTTPSIsOpenWhileTheCertificatesStay(t *testing.T) {
 	})
 }
 
-func TestAHostThatIsHTTPSWithoutAConfiguredCertificateSendsNoRequests(t *testing.T) {
+func TestAHostWithAnHTTPSURLAndNoConfiguredCertificateSendsNoRequests(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		configured bool

@@ -28,8 +28,9 @@ func (c Cluster) passing() iter.Seq[Member] {
 	}
 }
 
-// learnerLast reports whether this host, which is to become a permanent learner, waits for voters and standbys: they
-// join first, and a voter that is to be replaced is replaced first (giveUp then rolls back a join that has just begun).
+// learnerLast reports whether this host, configured as a permanent learner, waits for voters and standbys: voters and
+// standbys join first, and a dead or unhealthy voter is replaced first. For such a replacement, giveUp rolls back a
+// join that has just begun.
 func learnerLast(v View) (string, bool) {
 	if target, place := joinTarget(v); !place || target != RoleLearner {
 		return "", false
@@ -51,8 +52,8 @@ func learnerLast(v View) (string, bool) {
 	return "", false
 }
 
-// learnerVersion reports whether a member or this host, which is to become a permanent learner, runs an etcd that
-// allows only one learner.
+// learnerVersion reports whether a member or this host, configured as a permanent learner, runs an etcd that allows
+// only one learner.
 func learnerVersion(v View) (string, bool) {
 	if !v.Self.Learner || v.isListed() {
 		return "", false
@@ -132,8 +133,8 @@ func (m Member) learnerLimit() int {
 }
 
 // learnerPlacesTaken reports whether permanent learners are known to leave no place for another learner, or the limits
-// differ. That happens if a standby becomes a permanent learner, or if a limit is lowered. No host can join then, which
-// operators would otherwise notice only when a voter dies.
+// differ. That happens if a standby becomes a permanent learner, or if a limit is lowered. In that case no host can
+// join, which operators would otherwise notice only when a voter dies.
 func learnerPlacesTaken(v View) (string, bool) {
 	var permanent, small []string
 	limits := map[int]bool{}

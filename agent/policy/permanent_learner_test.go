@@ -54,7 +54,7 @@ func TestAPermanentLearnerJoinsLast(t *testing.T) {
 	otherSpare := func(v *View) { v.Hosts = append(v.Hosts, ready("n5", RoleSpare)) }
 	play(t, permanentSpare, []scene{
 		{"nothing is missing", nil, StepTakeLock, ""},
-		{"under the lock", underItsLock, StepBeginJoin, ""},
+		{"this agent holds the lock", underItsLock, StepBeginJoin, ""},
 		{"no standby, and no host to become one", func(v *View) { v.Target.Standbys = 1 }, StepTakeLock, ""},
 		{"no standby, and a host is ready", otherSpare, StepNone, LowerRanked},
 		{"no standby is configured", func(v *View) {
@@ -121,7 +121,7 @@ func TestAPermanentLearnerDoesNotBeginAJoinThatIsRolledBack(t *testing.T) {
 	}
 }
 
-func TestNoHostBeginsAJoinInTheWayOfANamedOne(t *testing.T) {
+func TestNoHostBeginsAJoinThatBlocksANamedHost(t *testing.T) {
 	t.Parallel()
 	for name, learner := range map[string]bool{"as a standby": false, "as a permanent learner": true} {
 		v := namedView("n4")
@@ -154,19 +154,19 @@ func TestAPermanentLearnerNeedsEqualLimits(t *testing.T) {
 		{"unknown on a member", func(v *View) { v.Cluster.Members[1].MaxLearners = 0 }, StepNone, LearnerLimit},
 		{"not a number here", func(v *View) { v.Self.MaxLearners = 0 }, StepNone, LearnerLimit},
 		{"larger everywhere", func(v *View) { limited(v, 4) }, StepTakeLock, ""},
-		{"next to two standbys", twoStandbys(2), StepNone, LearnerLimit},
-		{"next to two standbys, with a place", twoStandbys(3), StepTakeLock, ""},
-		{"a second one needs three", withPermanent, StepNone, LearnerLimit},
-		{"a second one", func(v *View) {
+		{"there are two standbys, and the limit is 2", twoStandbys(2), StepNone, LearnerLimit},
+		{"there are two standbys, and the limit is 3", twoStandbys(3), StepTakeLock, ""},
+		{"a second permanent learner, with a limit of 2", withPermanent, StepNone, LearnerLimit},
+		{"a second permanent learner, with a limit of 3", func(v *View) {
 			withPermanent(v)
 			limited(v, 3)
 		}, StepTakeLock, ""},
-		{"3.5 here", func(v *View) { v.Self.Etcd = Version{3, 5, 35} }, StepNone, VersionIncompatible},
-		{"3.5 everywhere", func(v *View) {
+		{"this host runs etcd 3.5", func(v *View) { v.Self.Etcd = Version{3, 5, 35} }, StepNone, VersionIncompatible},
+		{"every host runs etcd 3.5", func(v *View) {
 			v.Self.Etcd = Version{3, 5, 35}
 			eachVersion(v, Version{3, 5, 35})
 		}, StepNone, LearnerVersion},
-		{"3.5 on the members", func(v *View) { eachVersion(v, Version{3, 5, 35}) }, StepNone, LearnerVersion},
+		{"the members run etcd 3.5", func(v *View) { eachVersion(v, Version{3, 5, 35}) }, StepNone, LearnerVersion},
 		{"3.7", func(v *View) {
 			v.Self.Etcd = Version{3, 7, 3}
 			eachVersion(v, Version{3, 7, 3})
@@ -183,7 +183,7 @@ func twoStandbys(limit int) func(v *View) {
 	}
 }
 
-func TestNoHostWaitsForAStandbyThatIsNotToBeOne(t *testing.T) {
+func TestNoHostWaitsForAHostThatDoesNotBecomeTheStandby(t *testing.T) {
 	t.Parallel()
 	v := permanentSpare()
 	v.Target.Standbys = 1
@@ -230,10 +230,10 @@ func TestOthersJoinNextToAPermanentLearner(t *testing.T) {
 			v.Cluster.Members[0].Leader = false
 			limited(v, 2)
 		}, StepTakeLock, ""},
-		{"not if the limit is too small", func(v *View) { limited(v, 1) }, StepNone, LearnerLimit},
-		{"not if the limits differ", func(v *View) { v.Cluster.Members[0].MaxLearners = 3 }, StepNone, LearnerLimit},
-		{"not if a limit is unknown", func(v *View) { v.Cluster.Members[2].MaxLearners = 0 }, StepNone, LearnerLimit},
-		{"nor is it added then", func(v *View) {
+		{"the limit is too small", func(v *View) { limited(v, 1) }, StepNone, LearnerLimit},
+		{"the limits differ", func(v *View) { v.Cluster.Members[0].MaxLearners = 3 }, StepNone, LearnerLimit},
+		{"a limit is unknown", func(v *View) { v.Cluster.Members[2].MaxLearners = 0 }, StepNone, LearnerLimit},
+		{"a join has begun, and a limit is unknown", func(v *View) {
 			underItsLock(v)
 			v.Op = &Op{
 				Kind: KindJoin, Host: "n3", HostName: "n3", Target: RoleVoter, Phase: PhaseBegun, Token: 7,
@@ -273,19 +273,19 @@ func TestAPermanentLearnerStaysOne(t *testing.T) {
 	}
 	play(t, permanentView, []scene{
 		{"at rest", nil, StepNone, Idle},
-		{"while a voter is missing", missing, StepNone, Idle},
-		{"while a voter is dead", func(v *View) {
+		{"a voter is missing", missing, StepNone, Idle},
+		{"a voter is dead", func(v *View) {
 			v.Limits.DeadGrace, v.Limits.RepairsPerDay = time.Minute, 2
 			v.Cluster.Members[2].Live, v.Cluster.Members[2].DownFor = false, time.Hour
 			v.Cluster.Members[2].AgentGoneFor = time.Hour
 		}, StepNone, VoterNotLive},
-		{"when it has caught up", joining(KindJoin, RoleLearner, 0), StepEndOp, ""},
-		{"in a join as voter that began before", joining(KindJoin, RoleVoter, 0), StepRollBack, ""},
-		{"in a replacement that began before", joining(KindReplace, RoleVoter, 3), StepRollBack, ""},
-		{"although a smaller cluster has no standbys", func(v *View) {
+		{"its learner has caught up", joining(KindJoin, RoleLearner, 0), StepEndOp, ""},
+		{"a join as voter began before", joining(KindJoin, RoleVoter, 0), StepRollBack, ""},
+		{"a replacement began before", joining(KindReplace, RoleVoter, 3), StepRollBack, ""},
+		{"a smaller cluster has no standbys", func(v *View) {
 			v.Target = Target{Voters: 3, Resized: true, ResizedFor: time.Hour, Configured: 5}
 		}, StepNone, Idle},
-		{"until its host is retired", func(v *View) {
+		{"its host is retired", func(v *View) {
 			underItsLock(v)
 			v.Retired = []Retired{{Host: "n9", PeerURL: peerPrefix + "n9", MemberID: 9, By: "root"}}
 		}, StepBeginLeave, ""},
@@ -311,7 +311,7 @@ func TestALostPermanentLearnerStays(t *testing.T) {
 	}
 	play(t, permanent, []scene{
 		{"lost", nil, StepNone, Idle},
-		{"under the lock", underItsLock, StepReleaseLock, ""},
+		{"this agent holds the lock", underItsLock, StepReleaseLock, ""},
 		{"behind", lags(time.Hour), StepNone, Idle},
 		{"unhealthy", reportsUnhealthy(time.Hour), StepNone, Idle},
 		{"its removal was begun", func(v *View) {
@@ -335,11 +335,11 @@ func TestADeadVoterIsReplacedNextToAPermanentLearner(t *testing.T) {
 	}
 	play(t, base, []scene{
 		{"by a spare", nil, StepTakeLock, ""},
-		{"not if its learner would be refused", func(v *View) { limited(v, 1) }, StepNone, LearnerLimit},
-		{"nor if a live voter's limit is not known", func(v *View) {
+		{"etcd would refuse its learner", func(v *View) { limited(v, 1) }, StepNone, LearnerLimit},
+		{"a live voter's limit is not known", func(v *View) {
 			v.Cluster.Members[1].MaxLearners = 0
 		}, StepNone, LearnerLimit},
-		{"nor by a host that is to be a learner", func(v *View) { v.Self.Learner = true }, StepNone, VoterNotLive},
+		{"this host is to be a permanent learner", func(v *View) { v.Self.Learner = true }, StepNone, VoterNotLive},
 	})
 }
 
@@ -356,7 +356,7 @@ func TestTheLimitOfAVoterThatStaysMustBeKnown(t *testing.T) {
 	}
 	v.Cluster.Members[1].Live = false // the replacement is added while this voter is still a member
 	if _, holds := learnerLimit(v); v.leavesFirst(*dead) || !holds {
-		t.Error("a dead voter leaves first although another one is down")
+		t.Error("a dead voter leaves first although another voter is down")
 	}
 }
 
@@ -377,13 +377,13 @@ func TestAPermanentLearnerIsRecorded(t *testing.T) {
 		change func(m *Member)
 		want   bool
 	}{
-		"known":           {func(*Member) {}, false},
-		"new":             {func(m *Member) { m.NotedLearner = 0 }, true},
-		"a new limit":     {func(m *Member) { m.NotedLearner = 3 }, true},
-		"limit unknown":   {func(m *Member) { m.MaxLearners = 0 }, true},
-		"still unknown":   {func(m *Member) { m.MaxLearners, m.NotedLearner = 0, -1 }, false},
-		"not any longer":  {func(m *Member) { m.Permanent = false }, true},
-		"an ordinary one": {func(m *Member) { m.Permanent, m.NotedLearner = false, 0 }, false},
+		"known":               {func(*Member) {}, false},
+		"new":                 {func(m *Member) { m.NotedLearner = 0 }, true},
+		"a new limit":         {func(m *Member) { m.NotedLearner = 3 }, true},
+		"limit unknown":       {func(m *Member) { m.MaxLearners = 0 }, true},
+		"still unknown":       {func(m *Member) { m.MaxLearners, m.NotedLearner = 0, -1 }, false},
+		"no longer permanent": {func(m *Member) { m.Permanent = false }, true},
+		"an ordinary one":     {func(m *Member) { m.Permanent, m.NotedLearner = false, 0 }, false},
 	} {
 		v := permanentView()
 		v.Cluster.Listed, v.Cluster.Fresh = true, true

@@ -96,14 +96,14 @@ func TestOnlyFindingsThatGateMaintenanceBlockAnotherVoters(t *testing.T) {
 		v := askedView()
 		slow(&v.Hosts[0], ungated)
 		if _, holds := quorumAtRisk(v); holds != risk {
-			t.Errorf("taken down next to a voter with %v ungated: at risk %t", ungated.Names(), holds)
+			t.Errorf("take-down next to a voter with %v ungated: at risk %t", ungated.Names(), holds)
 		}
 		v = removalView()
 		aliveAgain(&v)
 		v.Removal.Live = true
 		slow(&v.Hosts[0], ungated)
 		if _, holds := removalAtRisk(v); holds != risk {
-			t.Errorf("removed next to a voter with %v ungated: at risk %t", ungated.Names(), holds)
+			t.Errorf("removal next to a voter with %v ungated: at risk %t", ungated.Names(), holds)
 		}
 		v = backView()
 		v.Health.State, v.Health.Ungated, v.Health.Text = health.Slow, ungated, "slow"

@@ -17,8 +17,8 @@ import (
 // PlanStep is a step of a planned change.
 type PlanStep struct {
 	Text      string `json:"text"`
-	Voters    int    `json:"voters"`         // after it
-	Tolerance int    `json:"faultTolerance"` // after it
+	Voters    int    `json:"voters"`         // after the step
+	Tolerance int    `json:"faultTolerance"` // after the step
 	// the step cannot be undone: a removed member does not come back as the same member
 	Final    bool   `json:"final"`
 	WaitsFor string `json:"waitsFor,omitempty"`

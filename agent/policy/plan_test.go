@@ -37,7 +37,7 @@ func TestAResizePlanNamesEachStepAndWhatItWaitsFor(t *testing.T) {
 			{Text: "n4" + leaves, Voters: 4, Tolerance: 1, Final: true},
 			{Text: "n5" + leaves, Voters: 3, Tolerance: 1, Final: true},
 		}, nil},
-		"smaller, and no host manages its etcd": {3, func(v *View) {
+		"smaller, and no host has an agent": {3, func(v *View) {
 			for i := range v.Hosts {
 				v.Hosts[i].Manage = false
 			}
@@ -48,7 +48,7 @@ func TestAResizePlanNamesEachStepAndWhatItWaitsFor(t *testing.T) {
 				WaitsFor: "no voter's host runs quorumd in mode manage; quorumctl explain on the hosts shows why",
 			},
 		}, nil},
-		"to one, and the leader's disk is the slowest of an unhealthy host": {1, func(v *View) {
+		"to one, and the leader's host is unhealthy with the slowest disk": {1, func(v *View) {
 			v.Cluster.Members, v.Hosts = v.Cluster.Members[:3], v.Hosts[:3]
 			v.Hosts[0].Health = health.Slow
 		}, []PlanStep{
@@ -58,13 +58,15 @@ func TestAResizePlanNamesEachStepAndWhatItWaitsFor(t *testing.T) {
 			},
 			{Text: "n3" + leaves, Voters: 1, Tolerance: 0, Final: true},
 		}, []string{alone}},
-		"from two to one, and one host manages its etcd": {1, func(v *View) {
+		"from two to one, and only one host has an agent": {1, func(v *View) {
 			v.Cluster.Members, v.Hosts = v.Cluster.Members[:2], v.Hosts[1:2]
 		}, []PlanStep{{
 			Text: "n2" + leaves, Voters: 1, Final: true,
 			WaitsFor: "voter n1 has no quorumd that reports its health state",
 		}}, []string{alone}},
-		"to one, which it has": {1, func(v *View) { v.Cluster.Members = v.Cluster.Members[:1] }, nil, nil},
+		"to one voter, which is the current size": {
+			1, func(v *View) { v.Cluster.Members = v.Cluster.Members[:1] }, nil, nil,
+		},
 		"from two to one": {1, func(v *View) {
 			v.Cluster.Members, v.Hosts = v.Cluster.Members[:2], v.Hosts[:2]
 		}, []PlanStep{{Text: "n2" + leaves, Voters: 1, Final: true}}, []string{alone}},

@@ -94,8 +94,8 @@ func waiting(v View) ReasonCode {
 			veto.code) {
 			continue
 		}
-		// a voter that does not answer keeps no host from being ready that is far back in the join queue, and must
-		// not block its own replacement
+		// A voter that does not answer must not block its own replacement. A host far back in the join queue counts as
+		// ready even while a voter does not answer.
 		if !veto.own || veto.code == VoterNotLive && (v.Resting || v.awaitsRepair()) {
 			continue
 		}
@@ -114,8 +114,8 @@ func noQuorum(v View) (string, bool) {
 	return v.unreachable(), !v.Cluster.Reachable && v.knowsCluster()
 }
 
-// knowsCluster reports whether this host knows of a cluster, even if it does not answer: the host must not create
-// another.
+// knowsCluster reports whether this host has evidence of a cluster, even if that cluster does not answer. Such a host
+// must not create a new one.
 func (v View) knowsCluster() bool {
 	return v.Cluster.Listed || v.Cluster.ExpectedID != 0 || v.Bootstrap.Done || v.Bootstrap.LastCluster != 0 ||
 		v.Data.State == DataMember
@@ -172,7 +172,7 @@ func idMismatch(v View) (string, bool) {
 	if !v.foreign() {
 		return "", false
 	}
-	return fmt.Sprintf("the endpoints answer for cluster %x, but this host belongs to %x", c.ID, c.ExpectedID), true
+	return fmt.Sprintf("the endpoints belong to cluster %x, but this host belongs to %x", c.ID, c.ExpectedID), true
 }
 
 // joinTarget returns the role in which this host would join, and whether the cluster needs one more member in that
@@ -217,8 +217,8 @@ func healthUnknown(v View) (string, bool) {
 }
 
 // notQualified reports whether this host still has to pass a qualifying run before it becomes a member. A learner that
-// has lost its qualification, as after a reboot, cannot repeat the run, because a member's disk must not be written to
-// in bursts. It passed a run before, so its current health state decides whether it may vote.
+// has lost its qualification, for example after a reboot, cannot repeat the run, because a member's disk must not be
+// written to in bursts. It passed a run before, so its current health state decides whether it may vote.
 func notQualified(v View) (string, bool) {
 	if v.Health.Qualified || v.Health.State == health.Unknown || v.isLearner() {
 		return "", false
@@ -383,12 +383,12 @@ func learnerPresent(v View) (string, bool) {
 }
 
 // otherLearner returns the learner that keeps the host with that peer URL from joining, and whether there is one.
-// permanent means that the host is to become a permanent learner.
+// permanent means that the host is configured as a permanent learner.
 func (v View) otherLearner(peerURL string, permanent bool) (Member, bool) {
 	standby := func(m Member) bool { return m.Standby && m.PeerURL == peerURL }
 	promotes := slices.ContainsFunc(v.Cluster.Members, standby) // the host promotes its standby and adds no learner
 	for m := range v.Cluster.passing() {
-		if m.PeerURL != peerURL && (!m.Standby || !promotes && !permanent) { // the limit leaves a place for both
+		if m.PeerURL != peerURL && (!m.Standby || !promotes && !permanent) { // --max-learners leaves a place for both
 			return m, true
 		}
 	}

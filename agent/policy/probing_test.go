@@ -14,10 +14,10 @@ func TestAHostHoldsAMemberUnlessKnownOtherwise(t *testing.T) {
 	for _, data := range []DataState{DataUnknown, DataEmpty, DataRemains, DataMember, DataUnreadable} {
 		if !HoldsMember(true, true, false, data) || HoldsMember(true, false, false, data) ||
 			HoldsMember(true, true, true, data) {
-			t.Errorf("data %q: the member list was read, and does not decide", data)
+			t.Errorf("data %q: the member list was read, but did not decide", data)
 		}
 		if HoldsMember(false, false, false, data) == (data == DataEmpty) {
-			t.Errorf("data %q, and the member list was not read: it holds a member: %t", data, data == DataEmpty)
+			t.Errorf("data %q, and the member list was not read: holds a member: %t", data, data == DataEmpty)
 		}
 	}
 }

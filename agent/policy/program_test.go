@@ -19,7 +19,7 @@ func TestAProgramCountsAsRunningUntilItsEndIsKnownOrItsTimeIsOver(t *testing.T) 
 		"its operation has not begun": {func(p *Program) {
 			p.Begun, p.Observed = false, runs
 		}, HooksDue, "upgrade"},
-		"it was started before its operation was seen": {func(p *Program) {
+		"it was started before its operation was observed": {func(p *Program) {
 			p.Begun, p.Recorded, p.Observed = false, HooksRunning, runs
 		}, HooksRunning, "upgrade runs"},
 		"it cannot be observed": {func(p *Program) {

@@ -27,7 +27,7 @@ func TestAReasonWithACountHasItAsNumbers(t *testing.T) {
 			"1200 entries behind the leader, limit 100",
 			Progress{},
 		},
-		"a learner has just come up": {
+		"a learner has just started": {
 			joinView, func(_ *View, m *Member) { m.LiveFor = 20 * time.Second }, LearnerNotSteady,
 			"caught up for 1h of 30s, up for 20s of 1m",
 			Progress{20, 60, CountSeconds},

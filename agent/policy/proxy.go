@@ -22,7 +22,7 @@ type ProxyTarget struct {
 
 // proxyBar is a reason not to send clients to a voter.
 type proxyBar struct {
-	grave bool // clients would get no answer, as far as this host knows
+	grave bool // clients would get no answer, according to this host's observations
 	holds func(v View, m Member) string
 }
 

@@ -45,8 +45,10 @@ func TestTheProxyUsesLiveAndHealthyVotersThatAreNotTakenDown(t *testing.T) {
 			[]bool{unused, used, used},
 			"is STALLED",
 		},
-		"one is WARM":           {func(v *View) { v.Hosts[0].Health = health.Warm }, []bool{used, used, used}, ""},
-		"its health is unknown": {func(v *View) { v.Hosts = v.Hosts[1:] }, []bool{used, used, used}, ""},
+		"one is WARM": {
+			func(v *View) { v.Hosts[0].Health = health.Warm }, []bool{used, used, used}, "",
+		},
+		"the health of n1 is unknown": {func(v *View) { v.Hosts = v.Hosts[1:] }, []bool{used, used, used}, ""},
 		"one is taken down": {
 			func(v *View) { v.Op = &Op{Kind: KindCycle, Host: "id-n1", Phase: PhaseReady} },
 			[]bool{unused, used, used},
@@ -76,7 +78,7 @@ func TestTheProxyUsesLiveAndHealthyVotersThatAreNotTakenDown(t *testing.T) {
 			[]bool{used, used, used},
 			"is SLOW",
 		},
-		"the others are dead, and it is unhealthy": {
+		"two voters are dead, and n1 is unhealthy": {
 			func(v *View) {
 				v.Cluster.Members[1].Live, v.Cluster.Members[2].Live = false, false
 				v.Hosts[0].Health = health.Slow
@@ -108,7 +110,7 @@ func TestTheProxyUsesLiveAndHealthyVotersThatAreNotTakenDown(t *testing.T) {
 				}
 			}
 			if all[0].Why != c.why {
-				t.Errorf("the reason against n1 is %q, want %q", all[0].Why, c.why)
+				t.Errorf("the reason not to use n1 is %q, want %q", all[0].Why, c.why)
 			}
 		})
 	}
@@ -126,7 +128,7 @@ func TestTheProxyUsesNoMemberOfAnUnreachedOrAnotherCluster(t *testing.T) {
 	}
 }
 
-// The test checks random views.
+// This test checks random views.
 func TestTheProxyAlwaysUsesAVoterAndNoWorseOne(t *testing.T) {
 	t.Parallel()
 	r := rand.New(rand.NewPCG(16, 6))

@@ -16,9 +16,9 @@ func TestALearnerNeedsNoSecondQualifyingRun(t *testing.T) {
 	t.Parallel()
 	play(t, standbyView, []scene{
 		{"a standby that has rebooted", func(*View) {}, StepTakeLock, ""},
-		{"not while its disk is slow", func(v *View) { v.Health.State = health.Slow }, StepNone, HealthBad},
-		{"not before it is fast again", func(v *View) { v.Health.State = health.Warm }, StepNone, HealthBad},
-		{"not while its disk is unknown", func(v *View) {
+		{"a standby whose disk is slow", func(v *View) { v.Health.State = health.Slow }, StepNone, HealthBad},
+		{"a standby whose disk is WARM", func(v *View) { v.Health.State = health.Warm }, StepNone, HealthBad},
+		{"a standby whose health is unknown", func(v *View) {
 			v.Health.State = health.Unknown
 		}, StepNone, HealthUnknown},
 		{"a spare", func(v *View) {
@@ -27,11 +27,11 @@ func TestALearnerNeedsNoSecondQualifyingRun(t *testing.T) {
 		}, StepNone, NotQualified},
 	})
 	play(t, joinView, []scene{
-		{"in its join", func(v *View) { v.Health.Qualified = false }, StepPromote, ""},
-		{"in its join, but not with a slow disk", func(v *View) {
+		{"a learner in its join", func(v *View) { v.Health.Qualified = false }, StepPromote, ""},
+		{"a learner in its join with a slow disk", func(v *View) {
 			v.Health = Health{State: health.Warm}
 		}, StepNone, HealthBad},
-		{"before it was added", func(v *View) {
+		{"a joining host that was not added yet", func(v *View) {
 			v.Health = Health{State: health.Qualifying}
 			v.Cluster.Members, v.Op.MemberID, v.Unit.State, v.Data.State = v.Cluster.Members[:2], 0, UnitInactive,
 				DataEmpty

@@ -21,8 +21,8 @@ const QueueLength = 3
 // one in reserve.
 const DownLength = 2
 
-// Queue names the hosts without a member that observe the cluster in every round, since they may have to act. The
-// others rest.
+// Queue names the hosts without a member that observe the cluster in every round, because they may have to act. All
+// other hosts without a member rest: see View.Resting.
 type Queue struct {
 	Hosts int      // how many hosts are present, rounded up by SizeClass
 	Next  []string // IDs of the next spares to join, best first
@@ -76,8 +76,8 @@ func keepsQueue(v View, role Role) bool {
 // SizeClass rounds a number of hosts up to a power of two.
 func SizeClass(n int) int { return 1 << bits.Len(uint(max(n, 1)-1)) }
 
-// candidates returns the hosts that are ready for a role, best first. It ranks by published records,
-// so that all hosts rank alike; for this host, it uses the current readiness.
+// candidates returns the hosts that are ready for a role, best first. It ranks by published records, so that all hosts
+// rank alike. For this host, it uses selfReady instead of the published readiness.
 func candidates(v View, target Role, selfReady bool) []Host {
 	voting := map[string]int{} // voters by failure domain, except those to be replaced
 	for _, h := range v.Hosts {
@@ -113,8 +113,8 @@ func candidates(v View, target Role, selfReady bool) []Host {
 	return list
 }
 
-// isOutgoing reports whether a host's voter is to be replaced. It uses the last observations, so that resting hosts
-// rank like all others.
+// isOutgoing reports whether a host's voter will be replaced. It uses the last observations, so that resting hosts rank
+// like all others.
 func (v View) isOutgoing(h Host) bool {
 	for m := range v.Cluster.voters() {
 		if m.PeerURL != h.PeerURL {
@@ -129,7 +129,8 @@ func (v View) isOutgoing(h Host) bool {
 	return false
 }
 
-// Next returns the IDs of at most n spares that join next, best first. Only hosts that are not spares call it.
+// Next returns the IDs of at most n spares that join next, best first. It must not be called on a spare, because it
+// uses only published readiness.
 func Next(v View, n int) []string {
 	voters, _ := v.Cluster.Counts()
 	target := RoleVoter
@@ -169,7 +170,7 @@ func askedEarlier(a, b Host) int {
 	return cmp.Or(cmp.Compare(a.AskedAt, b.AskedAt), cmp.Compare(a.ID, b.ID))
 }
 
-// betterLeader reports whether a voter is a better leader than another.
+// betterLeader reports whether voter a, on host ah, is a better leader than voter b, on host bh.
 func betterLeader(a Member, ah Host, b Member, bh Host) bool {
 	wants := func(h Host) int {
 		if h.Wants != "" {

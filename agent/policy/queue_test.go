@@ -40,10 +40,10 @@ func TestTheFirstPresentVoterKeepsTheQueue(t *testing.T) {
 			v.Hosts = slices.Insert(v.Hosts, 0, ready("a", RoleSpare))
 		}, true},
 		{"another host claims its name", func(v *View) { v.Self.Conflict = "n9" }, false},
-		{"the member list has it as a non-voter", func(v *View) { v.Cluster.Members[0].Learner = true }, false},
+		{"the member list has it as a learner", func(v *View) { v.Cluster.Members[0].Learner = true }, false},
 		{"no host is present", func(v *View) { v.Hosts = nil }, false},
 		{"the hosts were not read in this round", func(v *View) { v.HostsFresh = false }, false},
-		{"it is another cluster", func(v *View) { v.Cluster.ExpectedID = 0xbad }, false},
+		{"the endpoints belong to a different cluster", func(v *View) { v.Cluster.ExpectedID = 0xbad }, false},
 		{"no voter answers", func(v *View) { v.Cluster = Cluster{Error: "refused"} }, false},
 	} {
 		v := queueView(1)
@@ -80,12 +80,12 @@ func TestTheQueueIsWrittenOnlyWhenItChanges(t *testing.T) {
 		{"a spare in the queue is no longer ready", func(v *View) {
 			v.Hosts[3].Waiting = HealthBad
 		}, true, func(q *Queue) { q.Next = []string{"s01", "s02", "s03"} }},
-		{"and a voter does not answer", func(v *View) {
+		{"a spare in the queue is no longer ready, and a voter does not answer", func(v *View) {
 			v.Hosts[3].Waiting, v.Cluster.Members[1].Live = HealthBad, false
 		}, false, func(*Queue) {}},
 		{"a spare has a request", down, true, func(q *Queue) { q.Down = []string{"s00"} }},
 		{"a rollout runs", rolling, true, func(q *Queue) { q.Down = []string{"s04"} }},
-		{"it is paused", func(v *View) { rolling(v); v.Rollout.Runs = false }, false, func(*Queue) {}},
+		{"the rollout is paused", func(v *View) { rolling(v); v.Rollout.Runs = false }, false, func(*Queue) {}},
 	} {
 		v, old := queueView(5), first.Queue
 		v.Queue = &old

@@ -8,7 +8,7 @@ import (
 	"iter"
 )
 
-// All quorum arithmetic is in this file. A live voter is one that answered a linearizable read in this round.
+// All quorum arithmetic is in this file. A live voter is one that has answered the last linearizable read.
 
 // Quorum returns the number of voters that must agree: more than half.
 func Quorum(voters int) int { return voters/2 + 1 }
@@ -80,18 +80,18 @@ func mayStop(voters, proven int) bool {
 	return voters >= 3 && voters%2 == 1 && proven == voters-1
 }
 
-// outagePastWork reports whether voters besides the one that is down on request have failed, so that no fault
-// tolerance is left. live is the number of live voters meanwhile. With 3 voters, the work alone leaves a tolerance of
-// 0, and one more failure loses the quorum: no linearizable read can then confirm the count, and the host uses
-// NoQuorumWithout instead. With 5 voters, one more failure leaves a tolerance of 0. A count below a quorum cannot be
-// right after a linearizable read: the host that counted does not reach all members.
+// outagePastWork reports whether voters besides the one that is down on request have failed, so that no fault tolerance
+// is left. live is the number of live voters. With 3 voters, the work alone leaves a tolerance of 0, and one more
+// failure loses the quorum: no linearizable read can then confirm the count, and the host uses NoQuorumWithout instead.
+// With 5 voters, one more failure leaves a tolerance of 0. A count below a quorum cannot be right after a linearizable
+// read: the host that counted does not reach all members.
 func outagePastWork(voters, live int) bool {
 	return live < voters-1 && Tolerance(voters, live) == 0
 }
 
-// NoQuorumWithout reports whether a host whose voter is down can tell that the others have no quorum. leaderless is the
-// number of other voters that answer but have no leader; the remaining ones must be too few for a quorum. A few
-// leaderless voters alone prove nothing: they may be cut off from a leader that the others follow.
+// NoQuorumWithout reports whether it is certain on a host whose voter is down that the others have no quorum.
+// leaderless is the number of other voters that answer but have no leader; the remaining ones must be too few for a
+// quorum. A few leaderless voters alone prove nothing: they may be cut off from a leader that the others follow.
 func NoQuorumWithout(voters, leaderless int) bool {
 	return leaderless > 0 && voters-1-leaderless < Quorum(voters)
 }
@@ -130,8 +130,8 @@ func mayJoinWithSlow(voters, live int) bool {
 
 // keepsOdd reports whether a voter may be replaced, given the size of the cluster. A replacement keeps the number of
 // voters, so an even number is no worse than before. With more voters than the size, the voter is removed without a
-// replacement, which is allowed only if that makes the number odd, or if an operator has made the cluster smaller: then
-// the next voter leaves right afterwards.
+// replacement, which is allowed only if that makes the number odd, or if an operator has made the cluster smaller. In
+// the latter case the next voter leaves right afterwards.
 func keepsOdd(voters int, size Target) bool {
 	return voters <= size.Voters || voters%2 == 0 || size.Resized
 }

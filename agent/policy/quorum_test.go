@@ -34,10 +34,10 @@ func TestHowManyVotersMayStopOrBeRemoved(t *testing.T) {
 			t.Errorf("mayStop(%d, %d) is %v", c.voters, c.others, got)
 		}
 		if got := mayRemove(c.voters, c.others, false); got != c.dead {
-			t.Errorf("mayRemove(%d, %d) of a dead one is %v", c.voters, c.others, got)
+			t.Errorf("mayRemove(%d, %d) of a dead voter is %v", c.voters, c.others, got)
 		}
 		if got := mayRemove(c.voters, c.others, true); got != c.gone {
-			t.Errorf("mayRemove(%d, %d) of a live one is %v", c.voters, c.others, got)
+			t.Errorf("mayRemove(%d, %d) of a live voter is %v", c.voters, c.others, got)
 		}
 	}
 }

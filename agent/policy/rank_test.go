@@ -104,7 +104,7 @@ func TestAVoterToBeReplacedDoesNotCountForItsDomain(t *testing.T) {
 	}
 }
 
-func TestWhichHostIsCalledIfAPlaceIsFree(t *testing.T) {
+func TestWhichSparesTheQueueNamesIfAPlaceIsFree(t *testing.T) {
 	t.Parallel()
 	v := rankView()
 	if got := Next(v, 2); !slices.Equal(got, []string{"c1", "c2"}) {
@@ -123,7 +123,7 @@ func TestWhichHostIsCalledIfAPlaceIsFree(t *testing.T) {
 	v.Self.ID = "n1"
 	v.Hosts[6].Role, v.Hosts[6].Wants = RoleJoining, WorkReboot
 	if got := Next(v, 2); !slices.Equal(got, []string{"c1", "c2"}) {
-		t.Errorf("next to a joining one: %v", got)
+		t.Errorf("while a host joins: %v", got)
 	}
 }
 
@@ -169,11 +169,11 @@ func TestTheQueuePositionOfAVoter(t *testing.T) {
 	}
 	v.Cluster.Members[0].Live, v.Cluster.Members[1].Learner = false, true
 	if got := voterPosition(v); got != 0 {
-		t.Errorf("next to one that is down and a learner: %d", got)
+		t.Errorf("next to a learner and a voter that is down: %d", got)
 	}
 	v.Cluster.Members[2].Live = false
 	if got := voterPosition(v); got >= 0 {
-		t.Errorf("one that is down has position %d", got)
+		t.Errorf("a voter that is down has position %d", got)
 	}
 }
 
@@ -201,6 +201,6 @@ func TestTheJoinQueueHoldsReadyHostsBestFirst(t *testing.T) {
 	}
 	v.Hosts[2].Waiting = NotQualified
 	if got := JoinQueue(v); !slices.Equal(got, []string{"s1", "c2", "a1", "b1"}) {
-		t.Errorf("one is not ready, and the join queue is %v", got)
+		t.Errorf("one host is not ready, and the join queue is %v", got)
 	}
 }

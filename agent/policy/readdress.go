@@ -13,8 +13,8 @@ import (
 // list is updated first. Then etcd is stopped, its environment is written, and etcd starts with the new URLs. One wrong
 // peer URL is harmless, because either side of a connection may establish it, but two members with wrong ones cannot
 // reach each other. Therefore the operation, which excludes every other one, ends only after the hosts of all other
-// members have reported that their etcd is connected to the new URL. From the update of the member list on, an
-// operator's end of the request does not stop it: the way back is another readdress, to the old URL.
+// members have reported that their etcd is connected to the new URL. After the member list has been updated, an
+// operator can no longer stop the operation by ending the request. The way back is a second readdress, to the old URL.
 
 // RecognizedMember returns the ID of the member that this host's data belongs to, in the cluster with this ID; 0 if
 // there is none or it is unknown. While the data has not been read, the member recorded on this host's disk counts.
@@ -29,14 +29,14 @@ func RecognizedMember(d Data, self Self, cluster uint64) uint64 {
 	return 0
 }
 
-// IsDefaultMember reports whether a member is the only one of a cluster that etcd has created by default. Such a member
-// belongs to no configured host.
+// IsDefaultMember reports whether a member is the first one of a cluster that etcd has created by default, and still
+// has the default peer URL. Such a member belongs to no configured host.
 func IsDefaultMember(member, cluster uint64, peerURL string) bool {
 	return hasDefaultData(member, cluster) && peerURL == defaultPeerURL
 }
 
 // newURLConflict returns why the configured peer URL cannot replace the registered one, or that no operator has
-// requested it; empty if it may.
+// requested the change; empty if the change may be made.
 func newURLConflict(v View) string {
 	next := v.Self.NewPeerURL
 	if next == "" {
@@ -55,8 +55,8 @@ func newURLConflict(v View) string {
 }
 
 // bringsBackAtOldURL reports whether this host's only conflict is a configured peer URL that waits for a readdress, and
-// the host's own operation is one for other work, such as maintenance. That operation continues, because only its host
-// ends it: etcd starts with the environment from before, which has the registered URL.
+// the host's own operation is for other work, such as maintenance. The operation continues, because only its host ends
+// it: etcd starts with the environment from before, which has the registered URL.
 func bringsBackAtOldURL(v View) bool {
 	return v.owns(KindCycle) && v.Op.Work != WorkReaddress && v.Self.NewPeerURL != "" &&
 		v.Self.Conflict == newURLConflict(v)
@@ -107,9 +107,9 @@ func readdresses(v View) bool {
 // back reports whether the phase is one in which etcd of a host that was taken down runs again.
 func (op *Op) back() bool { return op.Phase == PhaseBack || op.Phase == PhaseVerify }
 
-// urlUpdated reports whether this host's operation may have updated the member list. Then the member's peer URL stays
-// unverified until etcd has started with it. A second update may restore the original URL. No update is sent before
-// this host's disk records the operation.
+// urlUpdated reports whether this host's operation may have updated the member list. After an update, the member's peer
+// URL stays unverified until etcd has started with it, even if a second update has restored the original URL. No update
+// is sent before this host's disk records the operation.
 func urlUpdated(v View) bool {
 	seen := v.Asked == nil || v.Asked.Seen
 	again := seen && (v.Op.Restarted || v.Asked != nil && v.Asked.Stopped) && !v.Op.back()
@@ -117,8 +117,8 @@ func urlUpdated(v View) bool {
 }
 
 // readdressAgain reports whether the new URL has not been verified, and the configuration has changed since: an
-// operator has set another peer URL, or quorumd was restarted long after the other hosts were asked. If the request has
-// ended before this host's disk recorded the operation, the member list was not updated.
+// operator has set a different peer URL, or quorumd was restarted long after the other hosts were asked. If the request
+// has ended before this host's disk recorded the operation, the member list was not updated.
 func readdressAgain(v View) bool {
 	inForce := v.Asked != nil && (v.Asked.Seen || !v.Asked.Over)
 	return v.Op.Work == WorkReaddress && inForce && (v.Self.NewPeerURL != "" ||
@@ -151,16 +151,17 @@ func changeAgain(v View, m Member) (Decision, bool) {
 }
 
 // connectedBefore reports whether the etcd of this host, which is about to be readdressed, is connected to every other
-// voter. Like the other hosts' answers, this rules out that another member's URL is unverified, for example after an
-// operator has released its readdress.
+// voter. It returns true for work other than a readdress. Like the reports of the other hosts, this rules out that
+// another member's URL is unverified, for example because an operator has released that member's readdress.
 func connectedBefore(v View, m Member) bool {
 	h, present := v.hostOf(m)
 	return v.Asked.Work != WorkReaddress || present && h.Answered
 }
 
-// connectionsAwaited reports whether another host's readdress has waited, for a short time, for this host's report on
-// its etcd's connections. The report needs readings newer than the request, which take several rounds. At long
-// intervals, the host would otherwise ask again before the reports arrive, every time.
+// connectionsAwaited reports whether another host's readdress waits for this host's report on its etcd's connections,
+// and has waited for less than TransferTimeout. This host then observes more often. The report needs readings newer
+// than the request, which take several rounds. At the normal interval, the other host would request new reports before
+// this one arrives, every time.
 func connectionsAwaited(v View) bool {
 	own := slices.IndexFunc(v.Hosts, func(h Host) bool { return h.Own })
 	return MustPublish(v, roleOf(v)) && AsksConnections(v.Op.Kind, v.Op.Work, v.Op.Phase) && v.Pause == nil &&
@@ -190,8 +191,8 @@ func readdress(v View) Decision {
 }
 
 // mustUpdate reports whether the member list must have the configured peer URL before etcd starts again. A change to
-// https for which certificates are missing, made while etcd is stopped, does not keep etcd down: it waits until etcd
-// runs.
+// https for which certificates are missing, made while etcd is stopped, does not keep etcd down. Such a change waits
+// until etcd runs.
 func mustUpdate(v View) bool {
 	_, missing := peerTLSMissing(v)
 	return v.Self.NewPeerURL != "" && !missing
@@ -199,8 +200,8 @@ func mustUpdate(v View) bool {
 
 // urlUnverified returns which other members are not known to be connected to the new peer URL of this host's member;
 // empty if all are, or if this is no readdress. A learner that does not answer is ignored. So is a voter that has not
-// answered for long: its own URL has not changed, so it can connect to the new one when it returns, even to an https
-// one, because its process had a certificate before this operation began.
+// answered for longer than ReturnMax: its own URL has not changed, so it can connect to the new one when it returns,
+// even to an https one, because its process had a certificate before this operation began.
 func urlUnverified(v View) string {
 	if v.Op.Work != WorkReaddress {
 		return ""

@@ -44,7 +44,7 @@ func updated(v *View) {
 	v.Cluster.Members[0].PeerURL, v.Hosts[0].PeerURL = newURL, newURL
 }
 
-// verifying is the view while the other hosts are asked.
+// verifying changes the view to the phase in which the other hosts are asked.
 func verifying(v *View) {
 	updated(v)
 	v.Op.Phase, v.Op.Restarted, v.Unit.EnvReady = PhaseVerify, true, true
@@ -53,26 +53,29 @@ func verifying(v *View) {
 func TestAReaddressUpdatesTheMemberThenRestartsItAndVerifiesTheURL(t *testing.T) {
 	t.Parallel()
 	play(t, readdressView, []scene{
-		{"the member list first", nil, StepUpdateMember, ""},
-		{"not before its own etcd is connected to the others", func(v *View) {
+		{"the member list is updated first", nil, StepUpdateMember, ""},
+		{"its own etcd is not connected to the others", func(v *View) {
 			v.Hosts[0].Answered = false
 		}, StepNone, HealthAwaited},
-		{"not before the others are connected", func(v *View) { v.Hosts[2].Answered = false }, StepNone, HealthAwaited},
-		{"not while it leads", func(v *View) {
+		{
+			"another host has not reported its connections",
+			func(v *View) { v.Hosts[2].Answered = false }, StepNone, HealthAwaited,
+		},
+		{"it leads", func(v *View) {
 			v.Cluster.Members[0].Leader, v.Cluster.Members[1].Leader = true, false
 		}, StepTransferLeadership, ""},
-		{"not while another voter is down", func(v *View) {
+		{"another voter is down", func(v *View) {
 			v.Cluster.Members[2].Live = false
 		}, StepNone, QuorumAtRisk},
-		{"not without the lock", func(v *View) {
+		{"it does not have the lock", func(v *View) {
 			v.Lock = Lock{Known: true, Held: true, Holder: "n2", Token: 8}
 		}, StepNone, LockHeld},
-		{"then etcd stops", updated, StepTakeDown, ""},
-		{"also if an operator has ended the request since", func(v *View) {
+		{"the member list is updated", updated, StepTakeDown, ""},
+		{"the member list is updated, and an operator has ended the request", func(v *View) {
 			updated(v)
 			v.Asked.Ended, v.Asked.Over, v.Asked.OverFor = true, true, time.Second
 		}, StepTakeDown, ""},
-		{"an operator ends the request before", func(v *View) {
+		{"an operator ends the request before the update", func(v *View) {
 			v.Asked.Ended, v.Asked.Over, v.Asked.OverFor = true, true, time.Second
 		}, StepEndOp, ""},
 		{"etcd is stopped", func(v *View) {
@@ -83,7 +86,7 @@ func TestAReaddressUpdatesTheMemberThenRestartsItAndVerifiesTheURL(t *testing.T)
 			updated(v)
 			v.Asked.Stopped, v.Unit.State, v.Op.Phase = true, UnitInactive, PhaseDown
 		}, StepWriteEnv, ""},
-		{"the list is updated if that was missed", func(v *View) {
+		{"etcd is stopped, and the member list is not updated", func(v *View) {
 			v.Asked.Stopped, v.Unit.State, v.Op.Phase = true, UnitInactive, PhaseDown
 		}, StepUpdateMember, ""},
 		{"another program runs etcd", func(v *View) { v.Self.Drives = false }, StepEndOp, ""},
@@ -96,7 +99,7 @@ func TestAReaddressUpdatesTheMemberThenRestartsItAndVerifiesTheURL(t *testing.T)
 		}, StepStartUnit, ""},
 		{"the others are asked", func(v *View) { verifying(v); v.Op.Phase = PhaseBack }, StepSetPhase, ""},
 		{"one has not answered", func(v *View) { verifying(v); v.Hosts[1].Answered = false }, StepNone, Returning},
-		{"one has not answered for long", func(v *View) {
+		{"one has not answered for a long time", func(v *View) {
 			verifying(v)
 			v.Hosts[1].Answered, v.Op.WrittenFor = false, 2*time.Minute
 		}, StepNone, NotBack},
@@ -125,7 +128,7 @@ func TestAReaddressUpdatesTheMemberThenRestartsItAndVerifiesTheURL(t *testing.T)
 			v.Hosts = v.Hosts[:2]
 			v.Cluster.Members[2].Live, v.Cluster.Members[2].DownFor = false, time.Second
 		}, StepNone, Returning},
-		{"the agent was restarted long after", func(v *View) {
+		{"the agent was restarted long after the update", func(v *View) {
 			verifying(v)
 			v.Hosts[1].Answered, v.Op.WrittenFor, v.Unit.EnvReady = false, 2*time.Minute, false
 		}, StepSetPhase, ""},
@@ -184,7 +187,7 @@ func TestAMemberIsRecognizedByItsIDInTheSameCluster(t *testing.T) {
 	}
 	if !IsDefaultMember(defaultMemberID, defaultClusterID, defaultPeerURL) ||
 		IsDefaultMember(defaultMemberID, defaultClusterID, newURL) {
-		t.Error("the member of a default cluster is recognized, or one that has grown from it is not")
+		t.Error("a default cluster's first member is not detected, or one with a different URL is")
 	}
 }
 
@@ -217,7 +220,7 @@ func TestAReaddressIncludesOnlyHostsWithFittingURLs(t *testing.T) {
 			change:  func(n1, _, n3 *RolloutHost) { n1.NewPeerURL, n3.PeerTLS = "https://a:2", PeerTLSNone },
 			refusal: "the running etcd on n3 was started without",
 		},
-		"https, it is unknown of one": {
+		"https, one is unknown": {
 			change:  func(n1, _, _ *RolloutHost) { n1.NewPeerURL = "https://a:2" },
 			refusal: "it is unknown whether the running etcd on n3",
 		},
@@ -331,7 +334,7 @@ func TestAnUndoWhileAnotherVoterIsDownUpdatesOnlyTheMemberList(t *testing.T) {
 	play(t, undo, []scene{
 		{"all voters are live: etcd is restarted with the URL", nil, StepSetPhase, ""},
 		{"one is down: the others are asked again", down, StepSetPhase, ""},
-		{"then the member list is updated", func(v *View) {
+		{"one is down: the member list is updated", func(v *View) {
 			down(v)
 			v.Op.Phase = PhaseBack
 		}, StepUpdateMember, ""},
@@ -339,7 +342,7 @@ func TestAnUndoWhileAnotherVoterIsDownUpdatesOnlyTheMemberList(t *testing.T) {
 			down(v)
 			v.Op.Phase, v.Self.NewPeerURL, v.Unit.EnvReady = PhaseBack, "", false
 		}, StepSetPhase, ""},
-		{"and waits until the others are connected", func(v *View) {
+		{"it waits until the others are connected", func(v *View) {
 			down(v)
 			v.Self.NewPeerURL, v.Unit.EnvReady, v.Op.WrittenFor = "", false, time.Hour
 		}, StepNone, NotBack},
@@ -357,13 +360,13 @@ func TestAHostObservesAgainSoonWhileAReaddressAwaitsItsReport(t *testing.T) {
 		change func(v *View)
 		want   time.Duration
 	}{
-		"before the restart":           {func(*View) {}, lookSoon},
-		"after the restart":            {func(v *View) { v.Op.Phase = PhaseVerify }, lookSoon},
-		"it has published its report":  {func(v *View) { v.Hosts[1].Answered = true }, 0},
-		"it does not connect for long": {func(v *View) { v.Op.WrittenFor = v.Limits.TransferTimeout }, 0},
-		"no report is awaited":         {func(v *View) { v.Op.Phase = PhaseDown }, 0},
-		"another kind of work":         {func(v *View) { v.Op.Work = WorkRestart }, 0},
-		"steps are paused":             {func(v *View) { v.Pause = &Pause{} }, 0},
+		"before the restart":                         {func(*View) {}, lookSoon},
+		"after the restart":                          {func(v *View) { v.Op.Phase = PhaseVerify }, lookSoon},
+		"it has published its report":                {func(v *View) { v.Hosts[1].Answered = true }, 0},
+		"its etcd has not connected for a long time": {func(v *View) { v.Op.WrittenFor = v.Limits.TransferTimeout }, 0},
+		"no report is awaited":                       {func(v *View) { v.Op.Phase = PhaseDown }, 0},
+		"another kind of work":                       {func(v *View) { v.Op.Work = WorkRestart }, 0},
+		"steps are paused":                           {func(v *View) { v.Pause = &Pause{} }, 0},
 		"it waits for its own readdress": {func(v *View) {
 			v.Asked = readdressView().Asked
 			v.Asked.Begun, v.Asked.Seen = false, false

@@ -204,7 +204,7 @@ func clusterReasons() []ReasonInfo {
 	}
 }
 
-// hostReasons returns the reasons of a host that may not join or vote.
+// hostReasons returns the reasons about the host itself: its health state, etcd, unit, clock and disk.
 func hostReasons() []ReasonInfo {
 	return []ReasonInfo{
 		{HealthUnknown, "the host's health state is unknown or stale", "quorumctl health"},
@@ -311,7 +311,7 @@ func joinReasons() []ReasonInfo {
 		{
 			PeerTLSMissing, "a peer URL is to become https, but this host's peer certificate is missing or not valid " +
 				"for etcd.peerURL, or another member's running etcd has none",
-			"on each host in the text, install certificates that are valid for the host in etcd.peerURL and signed " +
+			"on each named host, install certificates that are valid for the host in etcd.peerURL and signed " +
 				"by a CA in etcd.tls.peerCA, set etcd.tls in quorumd.yaml and reload quorumd; if the running etcd " +
 				"has none: quorumctl readdress HOST --reason '<why>' before etcd.peerURL is changed",
 		},
@@ -528,8 +528,7 @@ type Decision struct {
 	// Waiting is the host's own reason not to act next, independent of other hosts; empty if the host is ready. The
 	// host publishes it, so that others wait only for hosts that are ready.
 	Waiting ReasonCode
-	// Again is how soon to observe again if this host acts next or waits for programs that it has started; 0 to wait
-	// for the next round.
+	// Again is how soon to observe again if the next regular round would be too late; else 0.
 	Again  time.Duration
 	Behind []string // IDs of the hosts whose records the host waits for
 	First  bool     // the host is a ready spare, and no other host joins before it
@@ -537,7 +536,7 @@ type Decision struct {
 	Notes  Notes    // the notes to record and publish, whatever the step
 }
 
-// plannedReasons returns the reasons about the size of the cluster, retired hosts and work that was called off.
+// plannedReasons returns the reasons about changes that operators have planned, and about settings that differ.
 func plannedReasons() []ReasonInfo {
 	return []ReasonInfo{
 		{

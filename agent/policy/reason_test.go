@@ -46,7 +46,7 @@ func TestEveryReasonIsDeclared(t *testing.T) {
 		}
 	}
 	if len(Reasons()) != len(all) {
-		t.Errorf("%d reasons are declared, and %d are known here", len(Reasons()), len(all))
+		t.Errorf("%d reasons are declared, and the test lists %d", len(Reasons()), len(all))
 	}
 	if got := ReasonCode("DANCE").Info(); got != (ReasonInfo{Code: "DANCE"}) {
 		t.Errorf("an undeclared code returns %+v", got)

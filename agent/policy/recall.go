@@ -64,8 +64,8 @@ func neededBack(v View) (string, bool) {
 	return "fault tolerance 0: " + strings.TrimPrefix(unanswered(down), "voter "), true
 }
 
-// isReachedElsewhere reports whether the host of another live voter reports that it reaches a member: then only this
-// host does not.
+// isReachedElsewhere reports whether the host of another live voter reports that it reaches a member. In that case,
+// only this host does not reach it.
 func (v View) isReachedElsewhere(m Member) bool {
 	for voter := range v.Cluster.voters() {
 		h, present := v.hostOf(voter)

@@ -51,7 +51,7 @@ type Copy struct {
 func (r *Recovery) isOldData(d Data) bool { return d.State == DataMember && d.ClusterID == r.Old }
 
 // outOfService reports whether this host's etcd must not start at a boot: while a plan is in force, it would serve the
-// old cluster next to the new one or, without data, create another cluster. If the old cluster answers, the plan ends
+// old cluster next to the new one or, without data, create a third cluster. If the old cluster answers, the plan ends
 // and etcd may start.
 func (r *Recovery) outOfService(v View) bool {
 	recovered := v.Data.State == DataMember && v.Data.ClusterID == r.New
@@ -78,9 +78,10 @@ func recovery(v View) (Decision, bool) {
 		}
 		return do(Step{Kind: StepEndRecovery, Outcome: QuorumRestored}), true
 	case r.OldServes && v.Unit.State == UnitActive:
-		return wait(ClusterIDMismatch, "this host's etcd still serves the old cluster %x with a quorum, while %x "+
-			"reports that it replaced that one: stop etcd by hand on the hosts of the cluster that you give up", r.Old,
-			r.New), true
+		return wait(ClusterIDMismatch, "this host's etcd still serves the old cluster %x with a quorum, while "+
+			"cluster %x reports that it has replaced it: stop etcd by hand on the hosts of the cluster that you "+
+			"give up",
+			r.Old, r.New), true
 	case v.Data.State == DataUnknown:
 		return wait(DataNotKnown, "the data directory has not been read: %s", v.Data.Detail), true
 	case v.Unit.State == UnitUnknown || v.Unit.State == UnitMissing || !v.Self.Drives:
@@ -198,8 +199,8 @@ func AgainstRecovery(v View, pinned string) *Refusal {
 	return nil
 }
 
-// AgainstSnapshot returns why this host cannot restore a snapshot that it must fetch, or nil. hasStore reports whether
-// its configuration names a backup store.
+// AgainstSnapshot returns why this host cannot restore a snapshot, or nil. fetched reports whether the host must fetch
+// the snapshot, and hasStore whether its configuration names a backup store.
 func AgainstSnapshot(fetched, hasStore bool) *Refusal {
 	if !fetched || hasStore {
 		return nil
@@ -275,7 +276,7 @@ func gaveUp(all []HostRemains, p KnownPlan) bool {
 // MaxPlanAge is the maximum age of a plan when it is applied.
 const MaxPlanAge = 24 * time.Hour
 
-// OfferedPlan is a plan that a host is to apply.
+// OfferedPlan is a plan that an operator applies on a host.
 type OfferedPlan struct {
 	ID      string
 	Cluster string        // the cluster's name
@@ -323,11 +324,11 @@ func planRefusals() []planRefusal {
 				"the hosts", durationfmt.Seconds(-p.Age))
 		}},
 		{"another host", func(p OfferedPlan) string {
-			return unless(p.Own.HostID == p.Now.HostID, "the facts are of %s (%s), but this host is %s (%s)",
+			return unless(p.Own.HostID == p.Now.HostID, "the facts describe %s (%s), but this host is %s (%s)",
 				p.Own.Host, p.Own.HostID, p.Now.Host, p.Now.HostID)
 		}},
 		{"another cluster's facts", func(p OfferedPlan) string {
-			return unless(p.Own.Cluster == p.Now.Cluster, "the facts are of cluster %q, but this host belongs to %q",
+			return unless(p.Own.Cluster == p.Now.Cluster, "the facts describe cluster %q, but this host belongs to %q",
 				p.Own.Cluster, p.Now.Cluster)
 		}},
 		{"other data", func(p OfferedPlan) string {

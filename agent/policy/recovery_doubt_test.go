@@ -10,8 +10,8 @@ import (
 	"time"
 )
 
-// left is what the planner knows after three of five hosts are lost: the facts of the other two, where n1 has the
-// longer log, and the operator's choices.
+// left is the planner's input after three of five hosts are lost: the facts of the other two, with the longer log on
+// n1, and the operator's choices.
 type left struct {
 	all    []HostRemains
 	choice RecoveryChoice
@@ -133,7 +133,7 @@ func TestEveryDoubtBlocksAPlanUntilResolved(t *testing.T) {
 		}
 		row.end(&l)
 		if got := PlanRecovery(l.all, l.choice); got.Doubt != nil {
-			t.Errorf("%s: it was resolved, and now: %s", d.name, got.Doubt)
+			t.Errorf("%s: after the remedy: %s", d.name, got.Doubt)
 		}
 	}
 	for name := range table {
@@ -174,16 +174,16 @@ func TestTheSurvivorIsTheMostAdvancedOrTheNamedHost(t *testing.T) {
 		change func(l *left)
 		want   string
 	}{
-		"the longer log":  {func(*left) {}, "n1"},
-		"the newer term":  {func(l *left) { l.all[1].Term = 5 }, "n2"},
-		"the commit":      {func(l *left) { l.all[1].Index, l.all[1].Commit = 200, 7 }, "n2"},
-		"the name":        {func(l *left) { l.all[1].Index = 200 }, "n1"},
-		"a learner never": {func(l *left) { l.all[0].InData[0].Learner = true }, "n2"},
-		"a removed member never": {func(l *left) {
+		"the longer log":        {func(*left) {}, "n1"},
+		"the newer term":        {func(l *left) { l.all[1].Term = 5 }, "n2"},
+		"the commit":            {func(l *left) { l.all[1].Index, l.all[1].Commit = 200, 7 }, "n2"},
+		"the name":              {func(l *left) { l.all[1].Index = 200 }, "n1"},
+		"a learner is excluded": {func(l *left) { l.all[0].InData[0].Learner = true }, "n2"},
+		"a removed member is excluded": {func(l *left) {
 			l.all[0].InData = l.all[0].InData[1:] // n1 was removed, although its log is the longest
 		}, "n2"},
 		"named": {func(l *left) { l.choice.Survivor = "n2" }, "n2"},
-		"an empty one, with a snapshot": {func(l *left) {
+		"an empty host, with a snapshot": {func(l *left) {
 			l.all[1].Empty, l.all[0].InData[0].Learner = true, true
 			l.choice.Snapshot, l.choice.Gone = true, append(l.choice.Gone, "n2")
 		}, "n2"},
@@ -230,7 +230,7 @@ func TestAPlanIsRefusedForEveryDeclaredReason(t *testing.T) {
 		p := shown()
 		change(&p)
 		if text := r.check(p); text == "" || PlanRefused(p) != text {
-			t.Errorf("%s: %q, and in all %q", r.name, text, PlanRefused(p))
+			t.Errorf("%s: %q, and PlanRefused returns %q", r.name, text, PlanRefused(p))
 		}
 	}
 	if len(table) != len(planRefusals()) {
@@ -245,16 +245,16 @@ func TestASurvivorsFactsFromBeforeItsPlanDoNotShowThatItGaveThePlanUp(t *testing
 		plans []KnownPlan
 		doubt bool
 	}{
-		"younger, and it lists no such plan": {-time.Second, nil, false},
-		"as old, and it lists no such plan":  {0, nil, true},
-		"older, and it lists no such plan":   {time.Minute, nil, true},
-		"older, and it gave the plan up": {
+		"newer facts, without that plan":           {-time.Second, nil, false},
+		"facts of the same age, without that plan": {0, nil, true},
+		"older facts, without that plan":           {time.Minute, nil, true},
+		"older facts, with that plan given up": {
 			time.Minute, []KnownPlan{{ID: "p1", Survivor: "n2", GivenUp: true}}, false,
 		},
-		"older, and it gave another plan up": {
+		"older facts, with a different plan given up": {
 			time.Minute, []KnownPlan{{ID: "p0", Survivor: "n2", GivenUp: true}}, true,
 		},
-		"older, and it lists the plan": {time.Minute, []KnownPlan{{ID: "p1", Survivor: "n2"}}, true},
+		"older facts, with that plan": {time.Minute, []KnownPlan{{ID: "p1", Survivor: "n2"}}, true},
 	} {
 		l := twoOfFive()
 		l.choice.Gone = []string{"n3", "n4", "n5"}

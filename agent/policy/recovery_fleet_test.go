@@ -9,7 +9,7 @@ import (
 )
 
 // fleet is the rest of a cluster of five voters after two were lost for good: the survivor, a second host in the plan,
-// and a third host that is off and may return late with its old data. Every agent decides on its own.
+// and a third host that is powered off and may return late with its old data. Every agent decides on its own.
 type fleet struct {
 	hosts [3]site
 	away  bool // the third host is off
@@ -58,8 +58,8 @@ func (f fleet) with(i int, s site) fleet {
 	return f
 }
 
-// operators returns the states that operators can cause: they apply the plan on a host that sees no quorum, or switch
-// on the third host.
+// operators returns the states that operators can cause: they apply the plan on a host that observes no quorum, or
+// switch on the third host.
 func (f fleet) operators() []fleet {
 	var all []fleet
 	for i := range 2 {
@@ -118,7 +118,7 @@ func (f fleet) ended() error {
 }
 
 // exploreFleet explores every possible history of a fleet: agents and hosts crash at any time, operators apply the plan
-// in any order and may abandon it on any host, and the third host returns at any time.
+// in any order and may give it up on any host, and the third host returns at any time.
 func exploreFleet(decide func(View) Decision) (states int, err error) {
 	begin := fleet{away: true}
 	for i := range begin.hosts {

@@ -17,10 +17,10 @@ func TestOnlyACompletedPlanLeavesARecord(t *testing.T) {
 		"the quorum is back": {
 			Step{Kind: StepEndRecovery, Outcome: QuorumRestored}, true, RecoveryLeavesNothing,
 		},
-		"the plan was abandoned": {
+		"the plan was given up": {
 			Step{Kind: StepEndRecovery, Outcome: RecoveryGivenUp}, true, RecoveryLeavesNothing,
 		},
-		"it continues with its own data": {Step{Kind: StepPlaceCopy}, true, RecoveryLeavesNothing},
+		"the step does not end the plan": {Step{Kind: StepPlaceCopy}, true, RecoveryLeavesNothing},
 	} {
 		v := View{Recovery: &Recovery{Survivor: c.survivor}}
 		if got := noteRecovery(v, c.step); got != c.want {

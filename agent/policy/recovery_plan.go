@@ -21,7 +21,7 @@ type HostRemains struct {
 	PeerURL      string
 	Age          time.Duration // the age of the facts; negative if the host's clock is ahead
 	Quorum       bool          // the host observes a quorum
-	Empty        bool          // its data directory holds no etcd data; if it does, the next fields describe it
+	Empty        bool          // its data directory holds no etcd data; otherwise the next fields describe the data
 	ClusterID    uint64
 	MemberID     uint64
 	Term, Index  uint64         // term and index of the last entry of its log
@@ -38,7 +38,7 @@ type KnownPlan struct {
 	Age          time.Duration // time since the host received the plan
 }
 
-// ListedMember is an entry of a member list that a host remembers.
+// ListedMember is an entry of a member list that a host has stored.
 type ListedMember struct {
 	ID      uint64
 	Name    string
@@ -138,8 +138,8 @@ func RecoveryMissing(all []HostRemains) []ListedMember {
 	})
 }
 
-// survivor returns the index of the host that continues alone, if no doubt prevents a plan. If a snapshot is restored
-// and no host is named, it prefers a host without data.
+// survivor returns the index of the host that continues alone. It requires that no doubt prevents a plan. If a snapshot
+// is restored and no host is named, it prefers a host without data.
 func survivor(all []HostRemains, w RecoveryChoice) int {
 	if w.Survivor != "" {
 		return named(all, w)

@@ -14,7 +14,7 @@ func TestOnlyAVoterOfTheLongestLogMayBeTheSurvivor(t *testing.T) {
 	}
 	got := RankHosts(all)
 	if !got[0].Chosen || got[0].Index != 0 || got[1].Chosen || got[1].Excluded != "it is no longer a voter" {
-		t.Errorf("one votes by the data of both, and they rank as %+v", got)
+		t.Errorf("the data lists only one of them as a voter, and they rank as %+v", got)
 	}
 	all[0].InData, all[1].InData = nil, nil // without a member list, no host is excluded
 	if got := RankHosts(all); got[1].Excluded != "" || got[1].Behind != 1 {

@@ -22,6 +22,6 @@ func TestASurvivorCopiesItsDataOnceItsUnitIsUsable(t *testing.T) {
 		{"the unit is missing", func(v *View) { v.Unit.State = UnitMissing }, StepNone, UnitUnusable},
 		{"the unit is unknown", func(v *View) { v.Unit.State = UnitUnknown }, StepNone, UnitNotKnown},
 		{"the copy has just failed", failedCopy(time.Second), StepNone, Recovering},
-		{"it has failed a while ago", failedCopy(time.Hour), StepCopyData, ""},
+		{"the copy failed a while ago", failedCopy(time.Hour), StepCopyData, ""},
 	})
 }

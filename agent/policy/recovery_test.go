@@ -23,7 +23,7 @@ type site struct {
 	made      bool   // the copy on disk is complete
 	noted     bool   // the disk records that this host belongs to the new cluster
 	planned   bool   // the plan is in force
-	givenUp   bool   // an operator abandoned the plan before the copy was put in place
+	givenUp   bool   // an operator gave the plan up before the copy was put in place
 	snapshot  bool   // the plan restores a snapshot on this host
 	env       bool   // etcd's environment is written
 	announced bool   // the recovered cluster publishes that it replaces the old one
@@ -118,13 +118,13 @@ func (s site) failed() bool { return s.unit == UnitFailed }
 func (s site) old() bool { return s.data == oldCluster }
 
 // crashes returns what may happen between any two steps: the agent dies, the host reboots and etcd starts unless the
-// start guard is set, or an operator abandons the plan.
+// start guard is set, or an operator ends the plan with give-up.
 func (s site) crashes() []site {
 	agent, host := s, s
 	agent.copy, host.copy = CopyNone, CopyNone
 	host.unit = UnitInactive
 	if s.planned && !s.givenUp && s.data != newCluster && s.unit != UnitDeactivating {
-		given := s // abandoning the plan also ends the copy
+		given := s // giving the plan up also ends the copy
 		given.givenUp = true
 		if given.copy == CopyRuns {
 			given.copy = CopyFailed
@@ -144,7 +144,7 @@ func explore(decide func(View) Decision, begin site) error {
 		if !s.planned {
 			if s.outcome == RecoveryGivenUp {
 				if s.data == newCluster || s.data == oldCluster && s.unit != UnitActive && !s.failed() {
-					return fmt.Errorf("abandoned, and not in its former state: %+v", s)
+					return fmt.Errorf("the plan was given up, and the host is not in its former state: %+v", s)
 				}
 				continue
 			}
@@ -173,7 +173,7 @@ func explore(decide func(View) Decision, begin site) error {
 	}
 	waits := !begin.survivor && begin.serves == 0 // the host waits for the survivor
 	if ended == waits && begin.serves != thirdOne {
-		return fmt.Errorf("it ends: %t, in %d states", ended, len(seen))
+		return fmt.Errorf("the plan ends: %t, in %d states", ended, len(seen))
 	}
 	return nil
 }
@@ -245,13 +245,13 @@ func TestAMistakeInARecoveryIsFound(t *testing.T) {
 			}
 			return d.Step
 		},
-		"etcd is not stopped before": func(_ View, d Decision) Step {
+		"etcd is not stopped first": func(_ View, d Decision) Step {
 			if d.Step.Kind == StepStopForRecovery {
 				return Step{Kind: StepCopyData}
 			}
 			return d.Step
 		},
-		"it ends when the copy is made": func(v View, d Decision) Step {
+		"the plan ends when the copy is complete": func(v View, d Decision) Step {
 			if d.Step.Kind == StepPlaceCopy {
 				return Step{Kind: StepEndRecovery, Outcome: Recovered}
 			}
@@ -275,20 +275,20 @@ func TestAMistakeInARecoveryIsFound(t *testing.T) {
 			}
 			return d.Step
 		},
-		"an abandoned plan continues": func(v View, d Decision) Step {
+		"a plan that was given up continues": func(v View, d Decision) Step {
 			if v.Recovery.GivenUp {
 				v.Recovery.GivenUp = false
 				return Decide(v).Step
 			}
 			return d.Step
 		},
-		"an abandoned plan leaves etcd down": func(v View, d Decision) Step {
+		"a plan that was given up leaves etcd down": func(v View, d Decision) Step {
 			if v.Recovery.GivenUp && d.Step.Kind == StepStartUnit {
 				return Step{Kind: StepEndRecovery, Outcome: RecoveryGivenUp}
 			}
 			return d.Step
 		},
-		"a join continues meanwhile": func(_ View, d Decision) Step {
+		"a join continues during the plan": func(_ View, d Decision) Step {
 			if d.Step.Kind == StepEndRecovery {
 				return Step{Kind: StepAddLearner}
 			}
@@ -320,13 +320,13 @@ func TestAnEtcdThatWasDownBeforeThePlanDoesNotStartAtABootNextToTheRecoveredClus
 		"old data, on the survivor": {func(v *View) { v.Recovery.Survivor = true }, GuardSet},
 		"the new cluster's data":    {func(v *View) { v.Data.ClusterID = newCluster }, GuardUnchanged},
 		"unknown data":              {func(v *View) { v.Data.State = DataUnknown }, GuardUnchanged},
-		"and the old cluster answers": {func(v *View) {
+		"old data, and the old cluster answers": {func(v *View) {
 			v.Cluster.Reachable, v.Cluster.ID = true, oldCluster
 		}, GuardUnchanged},
-		"and the plan is abandoned":    {func(v *View) { v.Recovery.GivenUp = true }, GuardUnchanged},
-		"and it only observes":         {func(v *View) { v.Self.Mode = Observe }, GuardUnchanged},
-		"and it runs: a step stops it": {func(v *View) { v.Unit.State = UnitActive }, GuardUnchanged},
-		"and the recovered cluster is up": {func(v *View) {
+		"old data, and the plan is given up":    {func(v *View) { v.Recovery.GivenUp = true }, GuardUnchanged},
+		"old data, and the agent only observes": {func(v *View) { v.Self.Mode = Observe }, GuardUnchanged},
+		"old data, and etcd runs":               {func(v *View) { v.Unit.State = UnitActive }, GuardUnchanged},
+		"old data, and the recovered cluster answers": {func(v *View) {
 			v.Cluster.Reachable, v.Cluster.ID = true, newCluster
 		}, GuardSet},
 	} {
@@ -379,11 +379,11 @@ func TestALateHostOfARecoveredClusterMovesItsDataAside(t *testing.T) {
 	}
 	v.Data = Data{State: DataEmpty}
 	if d := Decide(v); d.Step.Kind != StepEndRecovery {
-		t.Errorf("the data is aside: %+v", d)
+		t.Errorf("the data was moved aside: %+v", d)
 	}
 	v.Pause = &Pause{By: "root"}
 	if d := Decide(v); d.Step.Kind != StepNone {
-		t.Errorf("a pause does not hold a late host back: %+v", d)
+		t.Errorf("a pause blocks a late host: %+v", d)
 	}
 }
 
@@ -397,7 +397,7 @@ func TestASurvivorWithNewDataKeepsItsPlanWhileTheOldClusterAnswers(t *testing.T)
 		"it has the old data":                  {site{survivor: true, data: oldCluster}, StepStartUnit},
 		"it has not restored the snapshot yet": {site{survivor: true, snapshot: true}, StepEndRecovery},
 		"it has restored the snapshot":         {site{survivor: true, snapshot: true, data: newCluster}, StepNone},
-		"it is no survivor":                    {site{data: newCluster}, StepEndRecovery},
+		"the host is not the survivor":         {site{data: newCluster}, StepEndRecovery},
 	} {
 		c.site.planned, c.site.serves, c.site.unit = true, oldCluster, UnitInactive
 		d, decided := recovery(c.site.view())

@@ -193,7 +193,7 @@ func removesLive(v View) (string, bool) {
 }
 
 // removesEarly reports whether the voter has been silent too briefly to count as gone: it may be restarting, or this
-// agent has just started and does not know for how long the voter has been silent.
+// agent has just started and has not observed the voter for long enough.
 func removesEarly(v View) (string, bool) {
 	m, listed := v.memberByID(v.Removal.MemberID)
 	if !listed || m.Learner || v.Removal.Live || m.Live || m.DownFor >= v.Limits.LockTTL {
@@ -239,7 +239,7 @@ func (v View) lossAtRisk(id uint64, healthy bool) (string, bool) {
 		why), true
 }
 
-// listUnsettled reports whether the member list has changed just now.
+// listUnsettled reports whether the member list has changed within the settle period.
 func listUnsettled(v View) (string, bool) {
 	left := v.Limits.Settle - v.Cluster.StableFor
 	if left <= 0 {
@@ -278,8 +278,8 @@ func removals() operation {
 }
 
 // carryRemoval removes the member. Once the removal may have been sent to etcd, it cannot be cancelled: the host
-// repeats it until the member is gone, and no other operation begins before. Before it is sent, changed conditions end
-// the operation.
+// repeats the removal until the member is gone, and no other operation begins until then. Before the removal is sent,
+// changed conditions end the operation.
 func carryRemoval(v View) Decision {
 	m, listed := v.memberByID(v.Op.MemberID)
 	asked := v.Removal
@@ -307,8 +307,8 @@ func carryRemoval(v View) Decision {
 	if r, holds := vetoed(v, vetoRemovesLive, vetoRemovalAtRisk, vetoLastRemoved); holds {
 		return do(Step{Kind: StepEndOp, Outcome: r.Code, Why: r.Text})
 	}
-	// An agent that has restarted since the operation began counts the voter's silence from zero. That is no reason to
-	// end the operation.
+	// An agent that has restarted since the operation began counts the voter's silence from zero. Such a restart is no
+	// reason to end the operation.
 	if r, holds := vetoed(v, vetoRemovesEarly); holds {
 		return Decision{Reasons: []Reason{r}}
 	}
@@ -322,8 +322,8 @@ func carryRemoval(v View) Decision {
 }
 
 // MemberNamed returns the member that matches a name or an ID, or a refusal if the name is ambiguous or unknown.
-// removed reports that this host has already removed a member with that name: then an unknown name is no error, and
-// MemberNamed returns no member.
+// removed reports that this host has already removed a member with that name. In that case an unknown name is no error,
+// and MemberNamed returns the zero Member.
 func MemberNamed(v View, name string, removed bool) (Member, *Refusal) {
 	var found []Member
 	var names []string
@@ -408,8 +408,8 @@ func surplusStays(v View, who Member) (ReasonCode, string) {
 }
 
 // probedAgain reports whether this host has probed the voter to be removed since the operation's record was last
-// written. It also returns true if this host's report does not count, because this host is not a voter or the other
-// voter is not removed as dead.
+// written. It also returns true if this host's report does not count, because this host is not a voter, or because the
+// voter to be removed is not dead.
 func (v View) probedAgain() bool {
 	who, there := v.memberByID(v.Op.Replaces)
 	if roleOf(v) != RoleVoter || !there || !v.isDead(who) || v.isUnhealthy(who) {

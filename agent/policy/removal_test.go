@@ -59,7 +59,7 @@ func TestAMemberIsRemovedStepByStep(t *testing.T) {
 	}
 	v.Cluster.Members = v.Cluster.Members[:2]
 	if d := Decide(v); d.Step.Kind != StepEndOp || d.Step.Outcome != Removed {
-		t.Fatalf("when it is gone %+v", d)
+		t.Fatalf("when the member is removed %+v", d)
 	}
 }
 
@@ -71,7 +71,7 @@ func TestTheVetoesOfARemoval(t *testing.T) {
 	}{
 		"nothing":    {func(*View) {}, ""},
 		"it answers": {aliveAgain, MemberLive},
-		"it has only just fallen silent": {func(v *View) {
+		"it has only just stopped answering": {func(v *View) {
 			v.Cluster.Members[2].DownFor = 3 * time.Second
 		}, MemberLive},
 		"it answers, and may be removed": {func(v *View) { aliveAgain(v); v.Removal.Live = true }, ""},
@@ -85,10 +85,10 @@ func TestTheVetoesOfARemoval(t *testing.T) {
 			v.Removal.Live = true
 			v.Hosts[1].Health = health.Slow
 		}, QuorumAtRisk},
-		"another one is slow":         {func(v *View) { v.Hosts[1].Health = health.Slow }, ""},
-		"another one is down":         {func(v *View) { v.Cluster.Members[1].Live = false }, QuorumAtRisk},
-		"another one of five is down": {func(v *View) { v.Cluster.Members[1].Live = false; addVoters(v, 2) }, ""},
-		"two more of five are down": {func(v *View) {
+		"another voter is slow":         {func(v *View) { v.Hosts[1].Health = health.Slow }, ""},
+		"another voter is down":         {func(v *View) { v.Cluster.Members[1].Live = false }, QuorumAtRisk},
+		"another voter of five is down": {func(v *View) { v.Cluster.Members[1].Live = false; addVoters(v, 2) }, ""},
+		"two more voters of five are down": {func(v *View) {
 			v.Cluster.Members[0].Live, v.Cluster.Members[1].Live = false, false
 			addVoters(v, 2)
 		}, QuorumAtRisk},
@@ -138,7 +138,7 @@ func addVoters(v *View, n uint64) {
 	}
 }
 
-func TestARemovalEndsBeforeEtcdIsAskedIfSomethingHasChanged(t *testing.T) {
+func TestARemovalEndsBeforeItIsSentIfConditionsHaveChanged(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		change func(v *View)
@@ -206,7 +206,7 @@ func TestARemovalThatEtcdMayHaveReceivedIsNotAbandoned(t *testing.T) {
 	}
 	v.Cluster.Members[1].Live = false // without this voter, the member is needed for quorum
 	if d := Decide(v); d.Step.Kind != StepNone || d.Reasons[0].Code != QuorumAtRisk {
-		t.Errorf("it is needed: %+v", d)
+		t.Errorf("the member is needed for quorum: %+v", d)
 	}
 }
 
@@ -216,7 +216,7 @@ func TestAnUnrequestedRemovalIsNotCarriedOut(t *testing.T) {
 	inRemoval(&v, PhaseRemoving)
 	v.Removal = nil
 	if d := Decide(v); d.Step.Kind != StepEndOp || d.Step.Outcome != OperationRejected {
-		t.Errorf("its own host, without a record on disk: %+v", d)
+		t.Errorf("its own host, without a request on disk: %+v", d)
 	}
 }
 
@@ -230,15 +230,15 @@ func TestOnlyItsOwnHostContinuesARemovalThatEtcdMayHaveReceived(t *testing.T) {
 	v.Unit = Unit{State: UnitActive, Since: time.Hour}
 	v.Lock, v.Op.OrphanedFor = Lock{Known: true}, time.Hour
 	if d := Decide(v); d.Step.Kind != StepNone {
-		t.Errorf("etcd may have been asked: %+v", d)
+		t.Errorf("the removal may have been sent: %+v", d)
 	}
 	v.Lock = Lock{Known: true, Held: true, Mine: true, ValidFor: time.Minute, Token: 8}
 	if d := Decide(v); d.Step.Kind != StepReleaseLock {
-		t.Errorf("etcd may have been asked, and the lock is held for something else: %+v", d)
+		t.Errorf("the removal may have been sent, and the lock is held for something else: %+v", d)
 	}
 	v.Op.Phase = PhaseBegun
 	if d := Decide(v); d.Step.Kind != StepEndOp || d.Step.Outcome != Orphaned {
-		t.Errorf("etcd was not asked: %+v", d)
+		t.Errorf("the removal was not sent: %+v", d)
 	}
 	v.Op.Phase, v.Cluster.Members = PhaseRemoving, v.Cluster.Members[:2]
 	if d := Decide(v); d.Step.Kind != StepEndOp || d.Step.Outcome != Removed {
@@ -349,7 +349,7 @@ func TestAHostAcceptsARemovalOnlyIfItCouldBegin(t *testing.T) {
 		"another cluster answers": {
 			func(v *View) { v.Cluster.ExpectedID = 1 }, 9, false, ClusterUnreachable, "cannot be",
 		},
-		"while the cluster pauses": {
+		"the cluster is paused": {
 			func(v *View) { v.Pause = &Pause{"bob", "a move"} }, 9, false, Paused, "by bob: a move",
 		},
 		"this host's own member": {
@@ -381,10 +381,10 @@ func TestAnotherRemovalReplacesOnlyAnExpiredIdleOne(t *testing.T) {
 		for _, runs := range []bool{false, true} {
 			r := Removal{MemberID: 9, Expired: over}
 			if r.Against(9, runs) != nil {
-				t.Errorf("requested again with over %t and runs %t it is refused", over, runs)
+				t.Errorf("expired %t, in flight %t: a request for the same member is refused", over, runs)
 			}
 			if got := r.Against(2, runs) == nil; got != (over && !runs) {
-				t.Errorf("with over %t and runs %t it is replaced: %t", over, runs, got)
+				t.Errorf("expired %t, in flight %t: replaced %t", over, runs, got)
 			}
 		}
 	}
@@ -396,9 +396,11 @@ func TestARemovalEndsWhenTheRetirementToWhichItBelongsIsUndone(t *testing.T) {
 		change func(v *View)
 		ends   bool
 	}{
-		"undone":                      {func(*View) {}, true},
-		"the host is retired":         {func(v *View) { v.Retired = []Retired{{Host: "v3", PeerURL: "x"}} }, false},
-		"this view may still lack it": {func(v *View) { v.Removal.AskedFor = v.Limits.Settle - 1 }, false},
+		"undone":              {func(*View) {}, true},
+		"the host is retired": {func(v *View) { v.Retired = []Retired{{Host: "v3", PeerURL: "x"}} }, false},
+		"the view may be older than the retirement": {
+			func(v *View) { v.Removal.AskedFor = v.Limits.Settle - 1 }, false,
+		},
 		"it belongs to no retirement": {func(v *View) { v.Removal.Retires = "" }, false},
 	} {
 		v := removalView()

@@ -59,8 +59,8 @@ func replace(v View) (Decision, bool) {
 }
 
 // RecordedURL returns the peer URL to write into the record of a replacement by a host that has this role when the
-// operation begins. A host that ends the operation removes the learner with that URL. For a standby the URL is empty:
-// it remains the standby if its promotion fails.
+// operation begins. A host that ends the operation removes the learner with that URL. For a standby the URL is empty,
+// so the standby is not removed if its promotion fails.
 func (r Role) RecordedURL(own string) string {
 	if r == RoleStandby {
 		return ""
@@ -260,7 +260,7 @@ func replaceEven(v View) (string, bool) {
 	if keepsOdd(voters, v.Target) {
 		return "", false
 	}
-	return fmt.Sprintf("there are %d voters, and %d are configured: without it %d would be left", voters,
+	return fmt.Sprintf("there are %d voters, and %d are configured: the removal would leave %d", voters,
 		v.Target.Voters, voters-1), true
 }
 
@@ -378,7 +378,7 @@ func abortReason(v View) (ReasonCode, string) {
 		return OperationRejected, "this host's configuration does not allow this replacement"
 	}
 	limit := v.Limits.LearnerStall
-	// this host joined first, and then the voter fell silent
+	// this host joined first, and then the voter stopped answering
 	if v.Op.Phase == PhaseAdded || v.Op.Phase == PhaseStarted {
 		limit = v.Limits.LearnerMax
 	}

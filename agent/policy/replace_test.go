@@ -97,8 +97,8 @@ func ofFive(domain, other string) func(v *View) {
 	}
 }
 
-// reportedDomains is ofFive for a spare that never read the failure domains of the dead voters. Each of the other
-// voters reports one of these domains for both.
+// reportedDomains is ofFive for a spare that has never read the failure domains of the dead voters. Each live voter
+// reports one of the given domains for both dead voters.
 func reportedDomains(domains ...string) func(v *View) {
 	return func(v *View) {
 		ofFive("", "")(v)
@@ -113,8 +113,8 @@ func reportedDomains(domains ...string) func(v *View) {
 	}
 }
 
-// knowingDomain adds to a change that this host itself has recorded "rack" as the domain of the dead voters.
-func knowingDomain(others func(v *View)) func(v *View) {
+// withRecordedDomain applies a change and records "rack" on this host as the domain of the dead voters.
+func withRecordedDomain(others func(v *View)) func(v *View) {
 	return func(v *View) {
 		others(v)
 		for i := range v.Cluster.Members {
@@ -160,12 +160,12 @@ func TestAReplacementKeepsTheNumberOfVotersEvenIfEven(t *testing.T) {
 		}
 	}
 	play(t, replacing(standbyOfDead, PhaseStarted), []scene{
-		{"it becomes the fourth", gone(func(*View) {}), StepPromote, ""},
-		{"which an ordinary join may not", gone(func(v *View) {
+		{"it becomes the fourth voter", gone(func(*View) {}), StepPromote, ""},
+		{"an ordinary join does not make it the fourth voter", gone(func(v *View) {
 			v.Op.Kind, v.Op.PeerURL, v.Op.MemberID = KindJoin, v.Self.PeerURL, 4
 			v.Cluster.Members[2].Standby = false
 		}), StepNone, EvenVoters},
-		{"with three configured it stays a spare", gone(func(v *View) { v.Target.Voters = 3 }), StepEndOp, ""},
+		{"three are configured, and it stays a spare", gone(func(v *View) { v.Target.Voters = 3 }), StepEndOp, ""},
 	})
 }
 
@@ -173,7 +173,7 @@ func TestAHostReplacesADeadVoterWithoutAVeto(t *testing.T) {
 	t.Parallel()
 	play(t, deadView, []scene{
 		{"a spare that is ready takes the lock", nil, StepTakeLock, ""},
-		{"and records the replaced voter", func(v *View) {
+		{"a spare that has the lock records the replaced voter", func(v *View) {
 			v.Lock = Lock{Known: true, Held: true, Mine: true, ValidFor: time.Minute, Token: 7}
 		}, StepBeginReplace, ""},
 		{"the grace period is not over", func(v *View) { v.Limits.DeadGrace = time.Hour }, StepNone, VoterNotLive},
@@ -223,7 +223,7 @@ func TestAHostReplacesADeadVoterWithoutAVeto(t *testing.T) {
 			v.Hosts, v.IdleFor = append(v.Hosts, ready("n0", RoleSpare)), 10*time.Second
 			v.Limits.Cooldown = 0
 		}, StepNone, LowerRanked},
-		{"a learner is there already", func(v *View) {
+		{"there is a learner already", func(v *View) {
 			m := voter(9, "n9")
 			m.Learner = true
 			v.Cluster.Members = append(v.Cluster.Members, m)
@@ -233,16 +233,16 @@ func TestAHostReplacesADeadVoterWithoutAVeto(t *testing.T) {
 			v.Unreadable = []Unreadable{{RecordRepairs, "/quorumd/c/repairs", "bad JSON"}}
 		}, StepNone, RecordUnreadable},
 		{"two of five are dead in one failure domain", ofFive("rack", "rack"), StepTakeLock, ""},
-		{"in different failure domains", ofFive("rack", "shelf"), StepNone, CommonCause},
-		{"in no failure domain", ofFive("", ""), StepNone, CommonCause},
-		{"in a failure domain with other voters", ofFive("hall", "hall"), StepNone, CommonCause},
+		{"two of five are dead in different failure domains", ofFive("rack", "shelf"), StepNone, CommonCause},
+		{"two of five are dead without a failure domain", ofFive("", ""), StepNone, CommonCause},
+		{"two of five are dead in a failure domain with other voters", ofFive("hall", "hall"), StepNone, CommonCause},
 		{
-			"in one failure domain, as reported by all others",
+			"all others report the same failure domain",
 			reportedDomains("rack", "rack", "rack"),
 			StepTakeLock,
 			"",
 		},
-		{"one of them reports another domain", reportedDomains("rack", "rack", "shelf"), StepNone, CommonCause},
+		{"one of them reports a different domain", reportedDomains("rack", "rack", "shelf"), StepNone, CommonCause},
 		{"one of them reports no domain", reportedDomains("rack", "", "rack"), StepNone, CommonCause},
 		{"they report their own failure domain", reportedDomains("hall", "hall", "hall"), StepNone, CommonCause},
 		{"one of them does not report the second voter", func(v *View) {
@@ -256,14 +256,14 @@ func TestAHostReplacesADeadVoterWithoutAVeto(t *testing.T) {
 			}
 		}, StepNone, CommonCause},
 		{
-			"this host has recorded one, and another voter reports another one",
-			knowingDomain(reportedDomains("rack", "shelf", "rack")), StepNone, CommonCause,
+			"this host has recorded a domain, and a voter reports a different one",
+			withRecordedDomain(reportedDomains("rack", "shelf", "rack")), StepNone, CommonCause,
 		},
 		{
-			"this host has recorded it, and one of them reports no domain",
-			knowingDomain(reportedDomains("rack", "", "rack")), StepTakeLock, "",
+			"this host has recorded a domain, and a voter reports none",
+			withRecordedDomain(reportedDomains("rack", "", "rack")), StepTakeLock, "",
 		},
-		{"this host has recorded a different one", func(v *View) {
+		{"this host has recorded a different domain for one of them", func(v *View) {
 			reportedDomains("rack", "rack", "rack")(v)
 			v.Cluster.Members[2].Domain = "shelf"
 		}, StepNone, CommonCause},
@@ -273,12 +273,12 @@ func TestAHostReplacesADeadVoterWithoutAVeto(t *testing.T) {
 func TestAStandbyReplacesADeadVoter(t *testing.T) {
 	t.Parallel()
 	play(t, standbyOfDead, []scene{
-		{"one that has caught up takes the lock", nil, StepTakeLock, ""},
-		{"one that lags does not", func(v *View) { v.Cluster.Members[3].Lag = 1000 }, StepNone, LearnerNotSteady},
-		{"nor one that has caught up only recently", func(v *View) {
+		{"a standby that has caught up takes the lock", nil, StepTakeLock, ""},
+		{"a standby that lags", func(v *View) { v.Cluster.Members[3].Lag = 1000 }, StepNone, LearnerNotSteady},
+		{"a standby that has caught up only recently", func(v *View) {
 			v.Cluster.Members[3].SteadyFor = time.Second
 		}, StepNone, LearnerNotSteady},
-		{"nor one with unknown health", func(v *View) {
+		{"a standby with unknown health", func(v *View) {
 			v.Health = Health{State: health.Unknown, Qualified: true}
 		}, StepNone, HealthUnknown},
 	})
@@ -303,38 +303,38 @@ func TestADeadVoterIsRemovedOnceAllHaveReportedItAgain(t *testing.T) {
 		{"the cluster is paused", func(v *View) { v.Pause = &Pause{By: "root"} }, StepNone, Paused},
 	})
 	play(t, replacing(deadView, PhaseRemoving), []scene{
-		{"etcd is asked", nil, StepRemoveMember, ""},
-		{"but not before all have reported it again", func(v *View) {
+		{"the removal is sent to etcd", nil, StepRemoveMember, ""},
+		{"a voter has not reported again", func(v *View) {
 			v.Hosts[0].Answered = false
 		}, StepNone, HealthAwaited},
-		{"nor if it answers again after etcd may have been asked", aliveAgain, StepRollBack, ""},
-		{"nor if a voter reaches it", func(v *View) { markReached(&v.Hosts[1].Sees[0]) }, StepRollBack, ""},
-		{"nor while another voter's health is unknown", func(v *View) {
+		{"it answers again", aliveAgain, StepRollBack, ""},
+		{"a voter reaches it again", func(v *View) { markReached(&v.Hosts[1].Sees[0]) }, StepRollBack, ""},
+		{"another voter's health is unknown", func(v *View) {
 			v.Hosts[1].Health = health.Unknown
 		}, StepNone, QuorumAtRisk},
-		{"but only for a limited time", func(v *View) {
+		{"another voter's health is unknown for too long", func(v *View) {
 			v.Hosts[1].Health, v.Op.Elapsed = health.Unknown, time.Hour
 		}, StepRollBack, ""},
-		{"nor if another voter is unhealthy, which ends it", func(v *View) {
+		{"another voter becomes unhealthy", func(v *View) {
 			v.Hosts[1].Health = health.Slow
 		}, StepRollBack, ""},
-		{"once it is removed this host joins", func(v *View) { without(v, 3) }, StepAddLearner, ""},
+		{"the dead voter is removed, and this host joins", func(v *View) { without(v, 3) }, StepAddLearner, ""},
 		{
-			"which is unhealthy by now",
+			"the dead voter is removed, and this host is unhealthy",
 			func(v *View) { without(v, 3); v.Health.State = health.Failed },
 			StepRollBack,
 			"",
 		},
 	})
 	play(t, replacing(standbyOfDead, PhaseRemoving), []scene{
-		{"the standby asks etcd", nil, StepRemoveMember, ""},
-		{"not one that has fallen behind and may catch up", func(v *View) {
+		{"the standby sends the removal to etcd", nil, StepRemoveMember, ""},
+		{"the standby has fallen behind and may catch up", func(v *View) {
 			v.Cluster.Members[3].Lag = 1000
 		}, StepNone, LearnerNotSteady},
-		{"but not forever", func(v *View) {
+		{"the standby has been behind for too long", func(v *View) {
 			v.Cluster.Members[3].Lag, v.Op.Elapsed = 1000, time.Hour
 		}, StepRollBack, ""},
-		{"once it is removed the standby records that", func(v *View) { without(v, 3) }, StepSetPhase, ""},
+		{"the dead voter is removed, and the standby records that", func(v *View) { without(v, 3) }, StepSetPhase, ""},
 	})
 }
 
@@ -348,8 +348,8 @@ func TestAReplacementContinuesWhileTheOtherVoterOfItsFailureDomainIsDeadAsWell(t
 	removed := func(v *View) { without(v, 3) }
 	play(t, replacing(both, PhaseRemoving), []scene{
 		{"the first is removed", nil, StepRemoveMember, ""},
-		{"then this host joins", removed, StepAddLearner, ""},
-		{"but not if a voter reaches the second", func(v *View) {
+		{"the first is removed, and this host joins", removed, StepAddLearner, ""},
+		{"the first is removed, and a voter reaches the second", func(v *View) {
 			removed(v)
 			for i := range v.Hosts[0].Sees {
 				markReached(&v.Hosts[0].Sees[i])
@@ -377,15 +377,15 @@ func TestAReplacementBegunTooEarlyDoesNotEndAsIfTheVoterAnswered(t *testing.T) {
 func TestAStandbyIsPromotedOnceTheDeadVoterIsRemoved(t *testing.T) {
 	t.Parallel()
 	play(t, replacing(standbyOfDead, PhaseStarted), []scene{
-		{"though the list has changed just now", func(v *View) {
+		{"the member list has just changed", func(v *View) {
 			without(v, 3)
 			v.Cluster.StableFor = 0
 		}, StepPromote, ""},
-		{"but not if another voter is down", func(v *View) {
+		{"another voter is down", func(v *View) {
 			without(v, 3)
 			v.Cluster.Members[0].Live = false
 		}, StepNone, VoterNotLive},
-		{"once it votes the operation is over", func(v *View) {
+		{"the standby votes, and the operation ends", func(v *View) {
 			without(v, 3)
 			m := &v.Cluster.Members[2]
 			m.Learner, m.ThinksLearner, m.Standby, v.Op.Phase = false, false, false, PhasePromoted
@@ -393,11 +393,11 @@ func TestAStandbyIsPromotedOnceTheDeadVoterIsRemoved(t *testing.T) {
 	})
 }
 
-func TestAnAbandonedReplacementEndsWhenNoCallCanLand(t *testing.T) {
+func TestARolledBackReplacementEndsWhenNoRemovalCanTakeEffect(t *testing.T) {
 	t.Parallel()
 	play(t, replacing(deadView, PhaseRollback), []scene{
 		{"etcd may still apply a call", nil, StepNone, Settling},
-		{"it no longer can", func(v *View) { v.Op.WrittenFor = time.Minute }, StepEndOp, ""},
+		{"etcd can no longer apply a call", func(v *View) { v.Op.WrittenFor = time.Minute }, StepEndOp, ""},
 		{"the call has been applied", func(v *View) { without(v, 3) }, StepEndOp, ""},
 		{"the added learner is removed", func(v *View) {
 			without(v, 3)
@@ -408,15 +408,18 @@ func TestAnAbandonedReplacementEndsWhenNoCallCanLand(t *testing.T) {
 	})
 	play(t, replacing(standbyOfDead, PhaseRollback), []scene{
 		{"a standby stays a standby", func(v *View) { without(v, 3) }, StepEndOp, ""},
-		{"even if the dead one is back", func(v *View) {
+		{"a standby stays a standby, and the dead voter is back", func(v *View) {
 			aliveAgain(v)
 			v.Op.WrittenFor = time.Minute
 		}, StepEndOp, ""},
 	})
 	play(t, orphanOf(PhaseRemoving), []scene{
 		{"a voter's agent rolls back what a dead agent has begun", nil, StepTakeLock, ""},
-		{"but not at once", func(v *View) { v.Op.OrphanedFor = 10 * time.Second }, StepNone, OperationInFlight},
-		{"under its own lock", func(v *View) {
+		{
+			"the grace period is not over",
+			func(v *View) { v.Op.OrphanedFor = 10 * time.Second }, StepNone, OperationInFlight,
+		},
+		{"the voter's agent has the lock", func(v *View) {
 			v.Lock = Lock{Known: true, Held: true, Mine: true, ValidFor: time.Minute, Token: 9}
 		}, StepRollBack, ""},
 	})
@@ -449,7 +452,7 @@ func TestTheStandbyIsTheFirstToReplaceADeadVoter(t *testing.T) {
 		t.Errorf("the text is %q", text)
 	}
 	if v.Resting = true; v.HostsFresh {
-		t.Error("it has looked")
+		t.Error("a resting host that has read the hosts is not next")
 	} else if text, holds := notNext(v); !holds || text != "other hosts go first" {
 		t.Errorf("the text about a resting host is %q", text)
 	}
@@ -495,7 +498,7 @@ func TestTheRecordOfAReplacementNamesThePeerURLExceptAStandbys(t *testing.T) {
 	}
 }
 
-func TestAnAbandonedReplacementWaitsForThePendingRemovalExactlyUntilItCannotTakeEffect(t *testing.T) {
+func TestARolledBackReplacementWaitsExactlyUntilThePendingRemovalCannotTakeEffect(t *testing.T) {
 	t.Parallel()
 	v := replacing(deadView, PhaseRollback)()
 	for since, waits := range map[time.Duration]bool{v.Limits.LockTTL: false, v.Limits.LockTTL - 1: true} {

@@ -71,19 +71,19 @@ func TestAHostReplacesAnUnhealthyVoterWithoutAVeto(t *testing.T) {
 	t.Parallel()
 	scenes := []scene{
 		{"one that is ready takes the lock", nil, StepTakeLock, ""},
-		{"and records the replaced voter", func(v *View) {
+		{"a host that has the lock records the replaced voter", func(v *View) {
 			v.Lock = Lock{Known: true, Held: true, Mine: true, ValidFor: time.Minute, Token: 7}
 		}, StepBeginReplace, ""},
-		{"even of one that answers no read", silentUnhealthy, StepTakeLock, ""},
+		{"the voter answers no read", silentUnhealthy, StepTakeLock, ""},
 		{"another voter is unhealthy, too", func(v *View) { v.Hosts[1].Health = health.Slow }, StepNone, CommonCause},
 		{"another voter was WARM recently, with a cause they may share", strain(1, 2), StepNone, CommonCause},
-		{"another one was, and this one is unhealthy for another cause", strain(1), StepTakeLock, ""},
-		{"both were, in a failure domain of their own", func(v *View) {
+		{"another voter was WARM, and n3 is unhealthy for a different cause", strain(1), StepTakeLock, ""},
+		{"both were WARM, in a failure domain of their own", func(v *View) {
 			strain(1, 2)(v)
 			v.Cluster.Members[0].Domain = "r1"
 			v.Cluster.Members[1].Domain, v.Cluster.Members[2].Domain = "r2", "r2"
 		}, StepTakeLock, ""},
-		{"a spare was, which does not vote", func(v *View) {
+		{"a spare was WARM, which does not vote", func(v *View) {
 			strain(2)(v)
 			other := ready("n5", RoleSpare)
 			other.Health, other.Strained, other.Waiting = health.Slow, true, HealthBad
@@ -123,7 +123,7 @@ func TestAHostReplacesAnUnhealthyVoterWithoutAVeto(t *testing.T) {
 			m.Learner = true
 			v.Cluster.Members = append(v.Cluster.Members, m)
 		}, StepNone, LearnerPresent},
-		scene{"its veto does not block other joins", func(v *View) {
+		scene{"replacement is blocked, and an ordinary join is not", func(v *View) {
 			v.Repairs, v.Target.Standbys = 2, 1
 		}, StepTakeLock, ""},
 		scene{"a place is free, and is filled first", func(v *View) {
@@ -141,66 +141,66 @@ func TestTheReplacementOfAnAnsweringUnhealthyVoterVotesFirst(t *testing.T) {
 	play(t, replacing(unhealthyView, PhaseBegun), []scene{
 		{"a spare is added", nil, StepAddLearner, ""},
 		{"it does not wait for a free place", func(v *View) { v.Target.Voters = 5 }, StepAddLearner, ""},
-		{"not if it is healthy again", recoverN3, StepEndOp, ""},
+		{"the voter is healthy again", recoverN3, StepEndOp, ""},
 		{
-			"nor if its grace period has restarted", func(v *View) { v.Hosts[2].UnhealthySince.For = time.Minute },
+			"the voter's grace period has restarted", func(v *View) { v.Hosts[2].UnhealthySince.For = time.Minute },
 			StepEndOp, "",
 		},
-		{"nor while another voter does not answer", func(v *View) {
+		{"another voter does not answer", func(v *View) {
 			v.Cluster.Members[1].Live = false
 		}, StepNone, CommonCause},
-		{"one that is too slow to answer still counts", unreached, StepAddLearner, ""},
-		{"not next to one that hangs and does not answer, at first", func(v *View) {
+		{"the voter is too slow to answer this host", unreached, StepAddLearner, ""},
+		{"the voter hangs, and has only just stopped answering", func(v *View) {
 			silentUnhealthy(v)
 			v.Cluster.Members[2].DownFor = time.Second
 		}, StepNone, VoterNotLive},
-		{"nor while a third one does not answer", func(v *View) {
+		{"the voter hangs, and a third voter does not answer", func(v *View) {
 			unreached(v)
 			v.Cluster.Members[1].Live = false
 		}, StepNone, CommonCause},
 		{"replacement is off by now", func(v *View) { v.Limits.UnhealthyGrace = 0 }, StepEndOp, ""},
-		{"one that answers no read is removed first", silentUnhealthy, StepSetPhase, ""},
-		{"not one that has only just stopped answering", func(v *View) {
+		{"the voter hangs, answers no read, and is removed first", silentUnhealthy, StepSetPhase, ""},
+		{"the voter hangs, and stopped answering a moment ago", func(v *View) {
 			silentUnhealthy(v)
 			v.Cluster.Members[2].DownFor = time.Second
 		}, StepNone, VoterNotLive},
 	})
 	play(t, replacing(standbyOfUnhealthy, PhaseStarted), []scene{
 		{"a standby is promoted", nil, StepPromote, ""},
-		{"not if the unhealthy one is healthy again", recoverN3, StepRollBack, ""},
-		{"nor while its etcd does not confirm it", func(v *View) {
+		{"the unhealthy voter is healthy again", recoverN3, StepRollBack, ""},
+		{"its etcd does not confirm its report", func(v *View) {
 			v.Cluster.Members[2].Fsyncs.SlowFor = 0
 		}, StepNone, MemberLive},
-		{"nor while its health is unknown", func(v *View) {
+		{"its health is unknown", func(v *View) {
 			v.Hosts[2].Health, v.Hosts[2].UnhealthySince.For = health.Unknown, 0
 		}, StepNone, MemberLive},
-		{"nor while another voter's health is unknown", func(v *View) {
+		{"another voter's health is unknown", func(v *View) {
 			v.Hosts[1].Health = health.Unknown
 		}, StepNone, QuorumAtRisk},
-		{"nor with a second unhealthy one", func(v *View) { v.Hosts[1].Health = health.Slow }, StepNone, CommonCause},
-		{"nor if another one was WARM recently", strain(1, 2), StepNone, CommonCause},
-		{"even if the unhealthy one is too slow to answer", unreached, StepPromote, ""},
-		{"not if it has only just fallen silent: it may have died", func(v *View) {
+		{"a second voter is unhealthy", func(v *View) { v.Hosts[1].Health = health.Slow }, StepNone, CommonCause},
+		{"another voter was WARM recently", strain(1, 2), StepNone, CommonCause},
+		{"the unhealthy voter is too slow to answer", unreached, StepPromote, ""},
+		{"the unhealthy voter has only just stopped answering, and may be dead", func(v *View) {
 			unreached(v)
 			v.Cluster.Members[2].DownFor = 14 * time.Second
 		}, StepNone, VoterNotLive},
-		{"nor if no voter has a connection to it", func(v *View) {
+		{"no voter has a connection to the unhealthy voter", func(v *View) {
 			unreached(v)
 			v.Hosts[0].Sees[0].LostSince = lostOn
 		}, StepNone, VoterNotLive},
-		{"nor with that, while another one does not answer", func(v *View) {
+		{"the unhealthy voter is too slow to answer, and another voter is down", func(v *View) {
 			unreached(v)
 			v.Cluster.Members[1].Live = false
 		}, StepNone, CommonCause},
-		{"nor forever", func(v *View) { v.Op.Elapsed = 3 * time.Hour }, StepRollBack, ""},
+		{"the replacement lasts too long", func(v *View) { v.Op.Elapsed = 3 * time.Hour }, StepRollBack, ""},
 	})
 	play(t, replacing(standbyOfUnhealthy, PhaseRemoving), []scene{
-		{"one that answers no read is removed", silentUnhealthy, StepRemoveMember, ""},
-		{"not before all have reported", func(v *View) {
+		{"the voter answers no read, and is removed", silentUnhealthy, StepRemoveMember, ""},
+		{"a voter has not reported", func(v *View) {
 			silentUnhealthy(v)
 			v.Hosts[0].Answered = false
 		}, StepNone, HealthAwaited},
-		{"not if it answers again", nil, StepSetPhase, ""},
+		{"the voter answers again", nil, StepSetPhase, ""},
 	})
 }
 
@@ -208,33 +208,33 @@ func TestAnUnhealthyVoterIsRemovedOnceItsReplacementVotes(t *testing.T) {
 	t.Parallel()
 	leads := func(v *View) { v.Cluster.Members[0].Leader, v.Cluster.Members[2].Leader = false, true }
 	play(t, replacing(promotedExtra, PhasePromoted), []scene{
-		{"it records that etcd may be asked", nil, StepSetPhase, ""},
+		{"it records that the removal may be sent", nil, StepSetPhase, ""},
 		{"its leadership is transferred first", leads, StepTransferLeadership, ""},
 		{"it waits while another voter's health is unknown", func(v *View) {
 			v.Hosts[1].Health = health.Unknown
 		}, StepNone, QuorumAtRisk},
-		{"not while the agent of one that answers is gone", agentGone(1), StepSetPhase, ""},
-		{"or a second one is unhealthy", func(v *View) { v.Hosts[1].Health = health.Slow }, StepNone, CommonCause},
-		{"but not forever", func(v *View) {
+		{"the agent of a voter that answers is gone", agentGone(1), StepSetPhase, ""},
+		{"a second voter is unhealthy", func(v *View) { v.Hosts[1].Health = health.Slow }, StepNone, CommonCause},
+		{"another voter's health is unknown for too long", func(v *View) {
 			v.Hosts[1].Health, v.Op.Elapsed = health.Slow, 3*time.Hour
 		}, StepEndOp, ""},
-		{"its own health state no longer matters: there is a surplus voter", recoverN3, StepSetPhase, ""},
-		{"without a surplus voter none is removed", func(v *View) { v.Target.Voters = 5 }, StepEndOp, ""},
-		{"with replacement off no voter is removed", func(v *View) { v.Limits.UnhealthyGrace = 0 }, StepEndOp, ""},
+		{"the replaced voter has recovered, and there is a surplus voter", recoverN3, StepSetPhase, ""},
+		{"there is no surplus voter", func(v *View) { v.Target.Voters = 5 }, StepEndOp, ""},
+		{"replacement is off", func(v *View) { v.Limits.UnhealthyGrace = 0 }, StepEndOp, ""},
 		{"the new one does not serve yet", func(v *View) {
 			v.Cluster.Members[3].ThinksLearner = true
 		}, StepNone, Starting},
 	})
 	play(t, replacing(promotedExtra, PhaseRemoving), []scene{
-		{"etcd is asked", nil, StepRemoveMember, ""},
-		{"but not before all have reported", func(v *View) {
+		{"the removal is sent to etcd", nil, StepRemoveMember, ""},
+		{"a voter has not reported yet", func(v *View) {
 			v.Hosts[0].Answered = false
 		}, StepNone, HealthAwaited},
-		{"nor while it leads", leads, StepTransferLeadership, ""},
-		{"nor while another voter does not answer", func(v *View) {
+		{"the replaced voter leads", leads, StepTransferLeadership, ""},
+		{"another voter does not answer", func(v *View) {
 			v.Cluster.Members[1].Live = false
 		}, StepNone, CommonCause},
-		{"once it is removed the operation continues to its end", func(v *View) { without(v, 3) }, StepSetPhase, ""},
+		{"the replaced voter is removed", func(v *View) { without(v, 3) }, StepSetPhase, ""},
 	})
 }
 
@@ -246,25 +246,25 @@ func TestAVoterRemovesAnUnhealthySurplusVoter(t *testing.T) {
 		return v
 	}
 	play(t, surplusView, []scene{
-		{"its operation was abandoned after the promotion", nil, StepTakeLock, ""},
-		{"and begins again", func(v *View) {
+		{"its operation was rolled back after the promotion", nil, StepTakeLock, ""},
+		{"a voter that has the lock begins the removal", func(v *View) {
 			v.Lock = Lock{Known: true, Held: true, Mine: true, ValidFor: time.Minute, Token: 7}
 		}, StepBeginReplace, ""},
-		{"not if no voter is unhealthy: the surplus is reported", recoverN3, StepNone, TooManyVoters},
-		{"nor if unhealthy voters stay", func(v *View) { v.Limits.UnhealthyGrace = 0 }, StepNone, VoterUnhealthy},
-		{"nor if there is no surplus", func(v *View) { v.Target.Voters = 5 }, StepNone, VoterUnhealthy},
-		{"nor if another one's health is unknown", func(v *View) {
+		{"no voter is unhealthy, and the surplus is reported", recoverN3, StepNone, TooManyVoters},
+		{"unhealthy voters are not replaced", func(v *View) { v.Limits.UnhealthyGrace = 0 }, StepNone, VoterUnhealthy},
+		{"there is no surplus voter", func(v *View) { v.Target.Voters = 5 }, StepNone, VoterUnhealthy},
+		{"another voter's health is unknown", func(v *View) {
 			v.Hosts[0].Health = health.Unknown
 		}, StepNone, QuorumAtRisk},
-		{"but also while the agent of an answering one is gone", agentGone(0), StepTakeLock, ""},
-		{"nor if that one reports errors", func(v *View) {
+		{"the agent of a voter that answers is gone", agentGone(0), StepTakeLock, ""},
+		{"the agent of a voter is gone, and the voter reports errors", func(v *View) {
 			agentGone(0)(v)
 			v.Cluster.Members[0].Errors = true
 		}, StepNone, QuorumAtRisk},
-		{"nor if the healthy ones would be no quorum", func(v *View) {
+		{"the healthy voters would be no quorum", func(v *View) {
 			agentGone(0, 1)(v)
 		}, StepNone, QuorumAtRisk},
-		{"nor by the unhealthy one itself", func(v *View) {
+		{"this host's own voter is the unhealthy one", func(v *View) {
 			v.Self = Self{
 				ID: "n3", Name: "n3", PeerURL: peerPrefix + "n3", Mode: Manage, Drives: true, Etcd: v36(16),
 				MemberID: 3,
@@ -303,17 +303,17 @@ func TestAHostIsReadyToReplaceAVoterThatIsTooSlowToAnswer(t *testing.T) {
 		change func(v *View)
 		waits  ReasonCode
 	}{
-		"it is ready": {unreached, ""},
-		"not if unhealthy voters stay": {func(v *View) {
+		"the voter is too slow to answer": {unreached, ""},
+		"unhealthy voters are not replaced": {func(v *View) {
 			unreached(v)
 			v.Limits.UnhealthyGrace = 0
 		}, VoterNotLive},
-		"nor if it may hang": {silentUnhealthy, VoterNotLive},
-		"nor without evidence": {func(v *View) {
+		"the voter's disk hangs": {silentUnhealthy, VoterNotLive},
+		"there is no evidence against the voter": {func(v *View) {
 			unreached(v)
 			v.Cluster.Members[2].Fsyncs.SlowFor = 0
 		}, VoterNotLive},
-		"nor while another one is down": {func(v *View) {
+		"another voter is down": {func(v *View) {
 			unreached(v)
 			v.Cluster.Members[1].Live = false
 		}, VoterNotLive},

@@ -18,7 +18,7 @@ const (
 	RequestTurn                    // a rollout has reached this host: make a request
 	RequestAgain                   // a rollout has reached this host a second time: stop the rollout
 	RequestHeld                    // an upgrade has reached the last member: pause the rollout
-	RequestTooNew                  // a rollout has reached this host, but this agent does not know the rollout's work
+	RequestTooNew                  // a rollout has reached this host, but this agent does not support its work
 	RequestRecalled                // record on disk that the request's work is called off
 	RequestDefrag                  // request the defragmentation of this host's own member
 	RequestWithdrawn               // delete this agent's own request, whose trigger no longer applies
@@ -99,8 +99,8 @@ func ends(code ReasonCode, text string) RequestNote {
 }
 
 // halted reports whether a rollout requested this host's operation, the operation has not begun, and the rollout is
-// paused or over. Then the host is not taken down, even before its disk records the end of the request. The rollouts of
-// another cluster do not count.
+// paused or over. In that case the host is not taken down, even before its disk records the end of the request. The
+// rollouts of another cluster do not count.
 func halted(v View) bool {
 	a := v.Asked
 	return a != nil && a.Rollout != "" && !v.foreign() && notBegun(v) &&
@@ -197,9 +197,9 @@ func AgainstRequest(v View, pending bool, request Request, canReboot bool) *Refu
 }
 
 // Renewed handles a new request while another is pending. A request for the same work renews the pending one, unless
-// that has ended or its command has been started, since a command runs once. Any other request is refused. If the
-// refused request reports that the machine goes down now, the pending one records that, provided that the machine may
-// go down during its work.
+// the pending one has ended or its command has been started, because a command runs once. Any other request is refused.
+// If the refused request reports that the machine goes down now, the pending one records that, provided that the
+// machine may go down during its work.
 func (s Request) Renewed(request Request) (Request, *Refusal) {
 	same := s.Work == request.Work && s.Program == request.Program && s.KeepRunning == request.KeepRunning &&
 		s.External == request.External
@@ -251,13 +251,14 @@ func (s Request) Unhurried() Request {
 	return s
 }
 
-// Begins records that the operation is about to be written to etcd, in this boot.
+// Begins records that the operation's record is about to be written to etcd, in this boot.
 func (s Request) Begins() Request {
 	s.Begun, s.OtherBoot = true, false
 	return s
 }
 
-// Recorded records that the operation is in etcd. If its record disappears later, it was released or deleted.
+// Recorded records that the operation's record was observed in etcd. If the record disappears later, the operation was
+// released or the record was deleted.
 func (s Request) Recorded() Request {
 	s.Seen = true
 	return s
@@ -318,9 +319,9 @@ func (s Request) GivenUp() Request {
 }
 
 // Request is the part of a request to take a host down, and of its progress, on which decisions depend. The agent
-// builds it from the host's disk, and the model from its world. Both use its methods to decide whether the request is
-// over, and change it only by the transitions above. workDone decides whether the work of an operation in flight is
-// done.
+// builds it from the host's disk, and the model from its simulated state. Both use its methods to decide whether the
+// request is over, and change it only by the transitions above. workDone decides whether the work of an operation in
+// flight is done.
 type Request struct {
 	Work        Work   `json:"work"`
 	Program     string `json:"program,omitempty"` // the program of a command
@@ -371,9 +372,9 @@ func (s Request) Untouched() bool { return !s.Begun && !s.Stopped }
 // OutlastsReboot reports whether the machine may also go down during the operation.
 func (s Request) OutlastsReboot() bool { return !s.over() && s.Work.info().outlastsReboot }
 
-// Gone reports what happened to an operation that was observed and is no longer recorded in etcd. It counts as released
-// if an operator released it or it belonged to a different cluster. Otherwise its record was deleted, and the operation
-// is still in flight according to this host's disk (noted).
+// Gone reports what happened to an operation that was observed and is no longer recorded in etcd. The operation counts
+// as released if an operator released it or it belonged to a different cluster. Otherwise its record was deleted, and
+// the operation is noted: it is still in flight according to this host's disk.
 func (s Request) Gone(recorded, otherCluster, releasedByOperator bool) (released, noted bool) {
 	gone := s.Seen && !recorded
 	return gone && (otherCluster || releasedByOperator), gone && !otherCluster && !releasedByOperator

@@ -92,10 +92,10 @@ func TestAnImpossibleRequestIsRefused(t *testing.T) {
 		"a restart that keeps etcd running": {
 			mode: Manage, request: Request{Work: WorkRestart, KeepRunning: true}, refusal: "cannot keep etcd running",
 		},
-		"the last one is ending": {
+		"the last request is ending": {
 			mode: Manage, request: Request{Work: WorkRestart}, op: own, refusal: "just ending",
 		},
-		"the last one continues": {mode: Manage, request: Request{Work: WorkRestart}, op: own, pending: true},
+		"the last request continues": {mode: Manage, request: Request{Work: WorkRestart}, op: own, pending: true},
 		"another host is in its operation": {
 			mode: Manage, request: Request{Work: WorkRestart}, op: &Op{Kind: KindCycle, Host: "b"},
 		},
@@ -112,7 +112,7 @@ func TestAnImpossibleRequestIsRefused(t *testing.T) {
 	}
 }
 
-func TestEveryTransitionChangesOnlyWhatItsNameSays(t *testing.T) {
+func TestEveryTransitionChangesOnlyItsOwnFields(t *testing.T) {
 	t.Parallel()
 	waits := Request{Work: WorkCommand, Program: "upgrade", OtherBoot: true}
 	all := Request{
@@ -123,12 +123,14 @@ func TestEveryTransitionChangesOnlyWhatItsNameSays(t *testing.T) {
 		move func(Request) Request
 		want func(s *Request)
 	}{
-		"unhurried":                  {Request.Unhurried, func(s *Request) { s.Hurried = false }},
-		"it begins":                  {Request.Begins, func(s *Request) { s.Begun, s.OtherBoot = true, false }},
-		"its operation is in etcd":   {Request.Recorded, func(s *Request) { s.Seen = true }},
-		"etcd is up":                 {Request.EtcdStarted, func(s *Request) { s.Stopped = false }},
-		"its operation ends":         {Request.OperationEnds, func(s *Request) { s.Seen, s.Ended = false, true }},
-		"its operation is abandoned": {Request.GivenUp, func(s *Request) { s.Seen, s.Begun = false, false }},
+		"unhurried":                {Request.Unhurried, func(s *Request) { s.Hurried = false }},
+		"it begins":                {Request.Begins, func(s *Request) { s.Begun, s.OtherBoot = true, false }},
+		"its operation is in etcd": {Request.Recorded, func(s *Request) { s.Seen = true }},
+		"etcd is up":               {Request.EtcdStarted, func(s *Request) { s.Stopped = false }},
+		"its operation ends": {
+			Request.OperationEnds, func(s *Request) { s.Seen, s.Ended = false, true },
+		},
+		"its operation ends without result": {Request.GivenUp, func(s *Request) { s.Seen, s.Begun = false, false }},
 		"its program has failed": {
 			func(s Request) Request { return s.ProgramEnded(HooksFailed) }, func(s *Request) { s.Ran = HooksFailed },
 		},

@@ -11,12 +11,12 @@ func TestAMissingOperationWasReleasedOrItsRecordDeleted(t *testing.T) {
 		seen, recorded, otherCluster, byOperator bool
 		released, noted                          bool
 	}{
-		"its record was deleted":   {seen: true, noted: true},
-		"an operator has ended it": {seen: true, byOperator: true, released: true},
-		"it is another cluster":    {seen: true, otherCluster: true, released: true},
-		"it is in flight":          {seen: true, recorded: true, byOperator: true},
-		"it was never in flight":   {byOperator: true, otherCluster: true},
-		"it is in flight, unseen":  {recorded: true},
+		"its record was deleted":                      {seen: true, noted: true},
+		"an operator has ended it":                    {seen: true, byOperator: true, released: true},
+		"the endpoints belong to a different cluster": {seen: true, otherCluster: true, released: true},
+		"it is in flight":                             {seen: true, recorded: true, byOperator: true},
+		"it was never in flight":                      {byOperator: true, otherCluster: true},
+		"it is in flight, and was not observed":       {recorded: true},
 	} {
 		released, noted := Request{Seen: c.seen}.Gone(c.recorded, c.otherCluster, c.byOperator)
 		if released != c.released || noted != c.noted {
@@ -45,9 +45,9 @@ func TestARequestIsOverByAnOperatorOrByItsReboot(t *testing.T) {
 		"the machine has rebooted": {
 			s: Request{Work: WorkReboot, Begun: true, OtherBoot: true}, done: true, outlasting: true,
 		},
-		"it has rebooted in the middle of a restart": {s: Request{Work: WorkRestart, Begun: true, OtherBoot: true}},
-		"it has rebooted in the middle of a command": {s: Request{Work: WorkCommand, Begun: true, OtherBoot: true}},
-		"it has rebooted in the middle of maintenance": {
+		"the machine has rebooted during a restart": {s: Request{Work: WorkRestart, Begun: true, OtherBoot: true}},
+		"the machine has rebooted during a command": {s: Request{Work: WorkCommand, Begun: true, OtherBoot: true}},
+		"the machine has rebooted during maintenance": {
 			s: Request{Work: WorkMaintenance, Begun: true, OtherBoot: true}, outlasting: true,
 		},
 		"an operator has ended it": {s: Request{Work: WorkMaintenance, Begun: true, Ended: true}, done: true},

@@ -13,19 +13,19 @@ func TestAHostIsAtWorkWhileItsCommandMayRun(t *testing.T) {
 		over    bool
 		want    RequestState
 	}{
-		"etcd is being stopped": {HooksDue, PhaseReady, false, RequestStopping},
-		"it is about to begin":  {HooksDue, PhaseDown, false, RequestWorking},
-		"it is about to begin, and an operator ends the request": {
+		"etcd is being stopped":         {HooksDue, PhaseReady, false, RequestStopping},
+		"the command is about to begin": {HooksDue, PhaseDown, false, RequestWorking},
+		"the command is about to begin, and an operator ends the request": {
 			HooksDue, PhaseDown, true,
 			RequestReturning,
 		},
 		"it is starting": {HooksStarting, PhaseDown, false, RequestWorking},
 		"it runs":        {HooksRunning, PhaseDown, false, RequestWorking},
-		"it runs, and an operator ends the request": {
+		"the command runs, and an operator ends the request": {
 			HooksRunning, PhaseDown, true,
 			RequestWorking,
 		},
-		"it runs, and no voter answers": {HooksRunning, "", false, RequestWorking},
+		"the command runs, and no voter answers": {HooksRunning, "", false, RequestWorking},
 		"it is done": {
 			HooksDone, PhaseDown, false,
 			RequestReturning,
@@ -34,8 +34,8 @@ func TestAHostIsAtWorkWhileItsCommandMayRun(t *testing.T) {
 			HooksFailed, PhaseDown, false,
 			RequestReturning,
 		},
-		"it is done, and no voter answers":       {HooksDone, "", false, RequestReturning},
-		"it has not begun, and no voter answers": {HooksDue, "", false, RequestReturning},
+		"the command is done, and no voter answers":       {HooksDone, "", false, RequestReturning},
+		"the command has not begun, and no voter answers": {HooksDue, "", false, RequestReturning},
 		"etcd is back": {
 			HooksDone, PhaseBack, false,
 			RequestReturning,
@@ -78,13 +78,15 @@ func TestARequestIsSafeOnlyWhileEtcdIsDownForIt(t *testing.T) {
 		"this host joins": {
 			func(v *View) { v.Op = &Op{Kind: KindJoin, Host: v.Self.ID} }, RequestWaiting,
 		},
-		"its operation has begun":          {in(PhaseBegun), RequestStopping},
-		"etcd is down for it":              {taken(in(PhaseDown)), RequestSafe},
-		"etcd is on its way back":          {in(PhaseBack), RequestReturning},
-		"it is over, in its operation":     {func(v *View) { in(PhaseDown)(v); v.Asked.Over = true }, RequestReturning},
-		"it is over, and was stopped":      {taken(func(v *View) { v.Asked.Over = true }), RequestReturning},
-		"it is over before its operation":  {func(v *View) { v.Asked.Over = true }, RequestWaiting},
-		"no voter answers, and it is down": {taken(unreached), RequestSafe},
+		"its operation has begun": {in(PhaseBegun), RequestStopping},
+		"etcd is down for it":     {taken(in(PhaseDown)), RequestSafe},
+		"etcd is on its way back": {in(PhaseBack), RequestReturning},
+		"it is over, in its operation": {
+			func(v *View) { in(PhaseDown)(v); v.Asked.Over = true }, RequestReturning,
+		},
+		"it is over, and etcd was stopped for it": {taken(func(v *View) { v.Asked.Over = true }), RequestReturning},
+		"it is over before its operation":         {func(v *View) { v.Asked.Over = true }, RequestWaiting},
+		"no voter answers, and etcd is down":      {taken(unreached), RequestSafe},
 		"no voter answers, and it still runs": {
 			taken(func(v *View) { unreached(v); v.Unit.State = UnitActive }), RequestWaiting,
 		},
@@ -94,8 +96,10 @@ func TestARequestIsSafeOnlyWhileEtcdIsDownForIt(t *testing.T) {
 		"no voter answers, and an operator has stopped it": {
 			func(v *View) { unreached(v); v.Unit.State = UnitInactive }, RequestWaiting,
 		},
-		"its record was deleted":            {taken(func(v *View) { v.Asked.RecordDeleted = true }), RequestSafe},
-		"it was stopped, and then released": {taken(func(*View) {}), RequestWaiting},
+		"its record was deleted": {
+			taken(func(v *View) { v.Asked.RecordDeleted = true }), RequestSafe,
+		},
+		"etcd was stopped, and the operation was released": {taken(func(*View) {}), RequestWaiting},
 	} {
 		v := threeVoters()
 		v.Asked = &Asked{Request: Request{Work: WorkMaintenance, By: "root", Begun: true}}

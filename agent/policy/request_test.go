@@ -35,14 +35,14 @@ func TestARequestEndsWhenItIsOverAndItsOperationIsGone(t *testing.T) {
 	}{
 		{"its operation has not begun", func(*View) {}, RequestNote{}},
 		{"its operation is in flight", own, RequestNote{Change: RequestSeen}},
-		{"and was seen", func(v *View) { own(v); began(v) }, RequestNote{}},
-		{"and its end is in flight", func(v *View) { own(v); over(v) }, RequestNote{}},
+		{"its operation is in flight, and was observed", func(v *View) { own(v); began(v) }, RequestNote{}},
+		{"its operation is in flight, and the request is over", func(v *View) { own(v); over(v) }, RequestNote{}},
 		{"this host joins meanwhile", func(v *View) { own(v); v.Op.Kind = KindJoin }, RequestNote{}},
 		{"another host is in its operation", func(v *View) { own(v); v.Op.Host = "n1" }, RequestNote{}},
 		{"its record was deleted", func(v *View) { began(v); v.Asked.RecordDeleted = true }, RequestNote{}},
 		{"its operation was released", released, releasedNote()},
-		{"while etcd is down for it", func(v *View) { released(v); down(v) }, RequestNote{}},
-		{"and etcd has been started by hand", func(v *View) {
+		{"its operation was released, and etcd is down for it", func(v *View) { released(v); down(v) }, RequestNote{}},
+		{"its operation was released, and etcd was started by hand", func(v *View) {
 			released(v)
 			v.Asked.Stopped = true
 		}, RequestNote{}},
@@ -68,12 +68,12 @@ func TestARequestEndsWhenItIsOverAndItsOperationIsGone(t *testing.T) {
 			v.Unreadable = []Unreadable{{Kind: RecordLock}}
 		}, RequestNote{}},
 		{"it is over, and etcd is down for it", func(v *View) { over(v); down(v) }, RequestNote{}},
-		{"it is over on a host that is no longer a member", func(v *View) {
+		{"it is over, and the host is no longer a member", func(v *View) {
 			over(v)
 			down(v)
 			v.Cluster.Members = v.Cluster.Members[:1]
 		}, overNote()},
-		{"the machine has rebooted for it", func(v *View) {
+		{"the work was a reboot, and the machine has rebooted", func(v *View) {
 			began(v)
 			v.Asked.Seen, v.Asked.Work, v.Asked.OtherBoot, v.Asked.Over = false, WorkReboot, true, true
 		}, overNote()},
@@ -148,7 +148,7 @@ func TestARequestEndsWithItsOperationUnlessNothingWasDone(t *testing.T) {
 			t.Errorf("%s: %d, want %d", outcome, got, want)
 		}
 		if v.Op.Kind = KindRemove; noteRequest(v, Step{Kind: StepEndOp, Outcome: outcome}) != (RequestNote{}) {
-			t.Errorf("%s of a removal changes the request", outcome)
+			t.Errorf("the outcome %s of a removal changes the request", outcome)
 		}
 	}
 	v := requestView()
@@ -160,30 +160,33 @@ func TestARequestEndsWithItsOperationUnlessNothingWasDone(t *testing.T) {
 	}
 }
 
-func TestAHostTakesItsTurnInARollout(t *testing.T) {
+func TestAHostMakesARequestWhenARolloutReachesIt(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		when   string
 		change func(v *View)
 		want   RequestChange
 	}{
-		{"it has come to this host", func(*View) {}, RequestTurn},
-		{"for a reboot", func(v *View) { v.Rollout.Work = WorkReboot }, RequestTurn},
-		{"for a command", func(v *View) { v.Rollout.Work = WorkCommand }, RequestTurn},
-		{"for work of a newer quorumd", func(v *View) { v.Rollout.Work = "defragment" }, RequestTooNew},
-		{"for maintenance, which no rollout requests", func(v *View) {
+		{"the rollout has reached this host", func(*View) {}, RequestTurn},
+		{"the work is a reboot", func(v *View) { v.Rollout.Work = WorkReboot }, RequestTurn},
+		{"the work is a command", func(v *View) { v.Rollout.Work = WorkCommand }, RequestTurn},
+		{"the work is of a newer quorumd", func(v *View) { v.Rollout.Work = "defragment" }, RequestTooNew},
+		{"the work is maintenance, which no rollout requests", func(v *View) {
 			v.Rollout.Work = WorkMaintenance
 		}, RequestTooNew},
-		{"it has had its turn, which is not recorded", func(v *View) { v.Rollout.Due = false }, RequestAgain},
-		{"the leader is waiting, too, and goes last", func(v *View) {
+		{
+			"the host was taken down, which the rollout does not record",
+			func(v *View) { v.Rollout.Due = false }, RequestAgain,
+		},
+		{"the leader is waiting as well, and goes last", func(v *View) {
 			v.Rollout.Waiting = []string{"n1", "n2"}
 		}, RequestTurn},
-		{"this host is not waiting for it", func(v *View) { v.Rollout.Waiting = []string{"n1"} }, RequestStays},
+		{"the rollout is done with this host", func(v *View) { v.Rollout.Waiting = []string{"n1"} }, RequestStays},
 		{"another host has a request already", func(v *View) {
 			v.Rollout.Waiting, v.Hosts[0].Wants = []string{"n1", "n2"}, WorkRestart
 		}, RequestStays},
-		{"it does not run", func(v *View) { v.Rollout.Runs = false }, RequestStays},
-		{"there is none", func(v *View) { v.Rollout = nil }, RequestStays},
+		{"the rollout does not run", func(v *View) { v.Rollout.Runs = false }, RequestStays},
+		{"there is no rollout", func(v *View) { v.Rollout = nil }, RequestStays},
 		{"the hosts were not read in this round", func(v *View) { v.HostsFresh = false }, RequestStays},
 		{"an operation is in flight", func(v *View) { v.Op = &Op{Kind: KindJoin, Host: "n3"} }, RequestStays},
 		{"the cluster is paused", func(v *View) { v.Pause = &Pause{By: "root"} }, RequestStays},

@@ -54,13 +54,13 @@ func TestLeadershipIsTransferredOnRequestUnderTheLock(t *testing.T) {
 	}
 	play(t, asksTransfer, []scene{
 		{"it takes the lock first", nil, StepTakeLock, ""},
-		{"and then transfers", lockIsMine, StepTransferLeadership, ""},
+		{"it has the lock, and transfers leadership", lockIsMine, StepTransferLeadership, ""},
 		{"another voter may lead", both(lockIsMine, ledBy(2)), StepTransferLeadership, ""},
 		{"the voter leads already", ledBy(1), StepNone, Idle},
 		{"it releases the lock when the voter leads", both(lockIsMine, ledBy(1)), StepReleaseLock, ""},
 		{"the request has expired", asked(func(r *TransferRequest) { r.Expired = true }), StepNone, Idle},
-		{"it is for no member", asked(func(r *TransferRequest) { r.MemberID = 99 }), StepNone, Idle},
-		{"it is for a learner", func(v *View) { v.Cluster.Members[1].Learner = true }, StepNone, Idle},
+		{"the request names no member", asked(func(r *TransferRequest) { r.MemberID = 99 }), StepNone, Idle},
+		{"the request names a learner", func(v *View) { v.Cluster.Members[1].Learner = true }, StepNone, Idle},
 		{"a pause", func(v *View) { v.Pause = &Pause{By: "root"} }, StepNone, Idle},
 		{"this host only observes", func(v *View) { v.Self.Mode = Observe }, StepNone, Idle},
 		{
@@ -79,10 +79,13 @@ func TestLeadershipIsTransferredOnRequestUnderTheLock(t *testing.T) {
 		{"the voter is down", func(v *View) { v.Cluster.Members[1].Live = false }, StepNone, VoterNotLive},
 		{"the voter's host is slow", func(v *View) { v.Hosts[1].Health = health.Slow }, StepNone, Idle},
 		{"the voter's host is warm", func(v *View) { v.Hosts[1].Health = health.Warm }, StepNone, Idle},
-		{"its health is unknown", func(v *View) { v.Hosts[1].Health = health.Unknown }, StepNone, Idle},
+		{
+			"the health of the voter's host is unknown",
+			func(v *View) { v.Hosts[1].Health = health.Unknown }, StepNone, Idle,
+		},
 		{"the voter is behind", func(v *View) { v.Cluster.Members[1].BehindFor = time.Hour }, StepNone, Idle},
-		{"its host is in an operation", func(v *View) { v.Hosts[1].InOperation = true }, StepNone, Idle},
-		{"its host is to be taken down", func(v *View) { v.Hosts[1].Wants = WorkReboot }, StepNone, Idle},
+		{"the voter's host is in an operation", func(v *View) { v.Hosts[1].InOperation = true }, StepNone, Idle},
+		{"the voter's host is to be taken down", func(v *View) { v.Hosts[1].Wants = WorkReboot }, StepNone, Idle},
 		{"a CORRUPT alarm is no veto", func(v *View) { v.Cluster.Intact = false }, StepTakeLock, ""},
 	})
 }
@@ -101,10 +104,10 @@ func TestARequestedTransferEndsWhenItsVoterLeadsOrItExpires(t *testing.T) {
 		"it expired": {
 			func(v *View) { v.TransferAsked.Expired = true }, true, LeadershipNotTransferred, "it expired: ",
 		},
-		"it expired during a pause": {func(v *View) {
+		"the request expired during a pause": {func(v *View) {
 			v.TransferAsked.Expired, v.Pause = true, &Pause{By: "root", Reason: "lunch"}
 		}, true, Paused, "it expired: by root: lunch"},
-		"it expired while it is down": {func(v *View) {
+		"the request expired while the voter is down": {func(v *View) {
 			v.TransferAsked.Expired, v.Cluster.Members[1].Live = true, false
 		}, true, VoterNotLive, "does not answer"},
 		"etcd refused it": {func(v *View) {
@@ -112,7 +115,7 @@ func TestARequestedTransferEndsWhenItsVoterLeadsOrItExpires(t *testing.T) {
 			v.Failed = FailedStep{Kind: StepTransferLeadership, Text: "etcd timed out"}
 		}, true, LeadershipNotTransferred, "etcd timed out"},
 		"the cluster does not answer": {func(v *View) { v.Cluster = Cluster{} }, false, "", ""},
-		"nor later": {func(v *View) {
+		"it expired, and the cluster does not answer": {func(v *View) {
 			v.Cluster = Cluster{}
 			v.TransferAsked.Expired = true
 		}, true, ClusterUnreachable, "it expired"},
@@ -160,7 +163,7 @@ func TestARequestedTransferIsRefusedWithItsRemedy(t *testing.T) {
 		"operation": {"n2", func(v *View) {
 			v.Op = &Op{Kind: KindJoin, Host: "n9", HostName: "n9", Phase: PhaseBegun}
 		}, "join of n9 is in phase begun", 2},
-		"the best of one": {"", func(v *View) { v.Hosts[2].Health = health.Slow }, "", 2},
+		"the only other voter is slow": {"", func(v *View) { v.Hosts[2].Health = health.Slow }, "", 2},
 		"none is better": {"", func(v *View) {
 			v.Hosts[1].Health, v.Hosts[2].Health = health.Slow, health.Slow
 		}, "no other voter may lead now", 0},

@@ -50,7 +50,7 @@ func sizeDiffers(v View) (string, bool) {
 		return "", false
 	}
 	return fmt.Sprintf("cluster.voters is %d in this host's configuration, and the cluster has been resized to %d: "+
-		"the configuration only counts for a new cluster", v.Target.Configured, v.Target.Voters), true
+		"the configuration applies only to a new cluster", v.Target.Configured, v.Target.Voters), true
 }
 
 // AgainstResize returns why an operator may not resize the cluster to that number of voters now, or nil.

@@ -26,23 +26,23 @@ func TestAResizeIsRefusedWithTheRemedy(t *testing.T) {
 	}{
 		{"a smaller cluster", 3, nil, "", ""},
 		{"the same size", 5, nil, "", ""},
-		{"a larger one with enough hosts", 7, spares(2), "", ""},
+		{"a larger cluster with enough hosts", 7, spares(2), "", ""},
 		{"the largest with enough hosts", 9, spares(4), "", ""},
 		{"one host is missing", 7, spares(1), "there are 6 hosts with a voter or with quorumd in mode manage", ""},
-		{"one of them only observes", 7, func(v *View) {
+		{"one of the spares only observes", 7, func(v *View) {
 			spares(2)(v)
 			v.Hosts[5].Manage = false
 		}, "there are 6 hosts", "install quorumd on more hosts"},
-		{"one of them is a standby, and one joins", 7, func(v *View) {
+		{"one of the hosts is a standby, and one joins", 7, func(v *View) {
 			spares(2)(v)
 			v.Hosts[5].Role, v.Hosts[6].Role = RoleStandby, RoleJoining
 		}, "", ""},
-		{"a larger one without them", 7, nil, "there are 5 hosts", "install quorumd on more hosts"},
+		{"a larger cluster without enough hosts", 7, nil, "there are 5 hosts", "install quorumd on more hosts"},
 		{"an even one", 4, nil, "4 voters tolerate only as many failures as 3", "choose 3 or 5"},
-		{"a large even one", 8, nil, "8 voters tolerate only as many failures as 7", "choose 7 or 9"},
+		{"a large even size", 8, nil, "8 voters tolerate only as many failures as 7", "choose 7 or 9"},
 		{"none", 0, nil, "0 voters: the number must be between 1 and 9", "1, 3, 5 or 7"},
 		{"too many", 11, nil, "11 voters: the number must be between 1 and 9", "1, 3, 5 or 7"},
-		{"an even one above the largest", 10, nil, "10 voters: the number must be between 1 and 9", "1, 3, 5 or 7"},
+		{"an even size above the largest", 10, nil, "10 voters: the number must be between 1 and 9", "1, 3, 5 or 7"},
 		{"during a pause", 3, func(v *View) { v.Pause = &Pause{By: "root", Reason: "testing"} }, "paused", "resume"},
 		{"without a quorum", 3, func(v *View) { v.Cluster.Reachable = false }, "cannot be reached", "explain"},
 		{"in observe mode", 3, func(v *View) { v.Self.Mode = Observe }, "only observes", "mode"},
@@ -56,7 +56,10 @@ func TestAResizeIsRefusedWithTheRemedy(t *testing.T) {
 			"configure backup.store, or --without-snapshot",
 		},
 		{"to one voter with a store", 1, func(v *View) { v.Backup.HasStore = true }, "", ""},
-		{"to one voter, which it has", 1, func(v *View) { v.Cluster.Members = v.Cluster.Members[:1] }, "", ""},
+		{
+			"to one voter, which is the current size",
+			1, func(v *View) { v.Cluster.Members = v.Cluster.Members[:1] }, "", "",
+		},
 		{"from two voters to one without a store", 1, func(v *View) {
 			v.Cluster.Members = v.Cluster.Members[:2]
 		}, "one voter tolerates no failure", "configure backup.store"},
@@ -74,11 +77,11 @@ func TestAResizeIsRefusedWithTheRemedy(t *testing.T) {
 		}
 	}
 	if r := AgainstResize(resized(), 1, true); r != nil {
-		t.Errorf("to one voter without a snapshot, which is waived: %+v", *r)
+		t.Errorf("to one voter with the snapshot waived: %+v", *r)
 	}
 }
 
-func TestARecordedSizeCountsInsteadOfTheConfiguredOne(t *testing.T) {
+func TestARecordedSizeReplacesTheConfiguredOne(t *testing.T) {
 	t.Parallel()
 	configured, five := Target{Voters: 3, Standbys: 1}, resized().Cluster
 	for _, c := range []struct {
@@ -96,13 +99,16 @@ func TestARecordedSizeCountsInsteadOfTheConfiguredOne(t *testing.T) {
 		{"the largest", &Size{Voters: 9}, false, Target{Voters: 9, Standbys: 1, Resized: true, Configured: 3}},
 		{"a larger one", &Size{Voters: 11}, false, Target{Voters: 5, Standbys: 1, Configured: 3}},
 		{
-			"one that waives the snapshot", &Size{Voters: 1, WithoutSnapshot: true, For: time.Minute}, false,
+			"a size that waives the snapshot", &Size{Voters: 1, WithoutSnapshot: true, For: time.Minute}, false,
 			Target{
 				Voters: 1, Standbys: 1, Resized: true, Configured: 3, WithoutSnapshot: true, ResizedFor: time.Minute,
 			},
 		},
 		{"an unreadable one", nil, true, Target{Voters: 5, Standbys: 1, Configured: 3}},
-		{"an earlier one, now unreadable", &Size{Voters: 7}, true, Target{Voters: 5, Standbys: 1, Configured: 3}},
+		{
+			"an earlier size whose record is now unreadable",
+			&Size{Voters: 7}, true, Target{Voters: 5, Standbys: 1, Configured: 3},
+		},
 	} {
 		if got := SizeOf(configured, c.recorded, c.unreadable, five); got != c.want {
 			t.Errorf("%s: %+v, want %+v", c.name, got, c.want)
@@ -110,7 +116,7 @@ func TestARecordedSizeCountsInsteadOfTheConfiguredOne(t *testing.T) {
 	}
 	want := Target{Voters: 3, Standbys: 1, Configured: 3}
 	if got := SizeOf(configured, nil, true, Cluster{}); got != want {
-		t.Errorf("an unreadable one while no voter is known: %+v, want %+v", got, want)
+		t.Errorf("an unreadable record while no voter is known: %+v, want %+v", got, want)
 	}
 }
 
@@ -123,10 +129,10 @@ func TestAConfigurationThatDiffersFromTheSizeIsReported(t *testing.T) {
 		t.Errorf("%+v", d)
 	}
 	for name, change := range map[string]func(v *View){
-		"they are equal":                      func(v *View) { v.Target.Configured = 5 },
-		"no size is recorded":                 func(v *View) { v.Target.Resized = false },
-		"the cluster cannot be reached":       func(v *View) { v.Cluster.Reachable = false },
-		"the cluster that answers is another": func(v *View) { v.Cluster.ExpectedID = v.Cluster.ID + 1 },
+		"they are equal":                              func(v *View) { v.Target.Configured = 5 },
+		"no size is recorded":                         func(v *View) { v.Target.Resized = false },
+		"the cluster cannot be reached":               func(v *View) { v.Cluster.Reachable = false },
+		"the endpoints belong to a different cluster": func(v *View) { v.Cluster.ExpectedID = v.Cluster.ID + 1 },
 	} {
 		w := v
 		change(&w)
@@ -135,8 +141,8 @@ func TestAConfigurationThatDiffersFromTheSizeIsReported(t *testing.T) {
 		}
 	}
 	want := "cluster.voters is 3 in this host's configuration, and the cluster has been resized to 5: the " +
-		"configuration only counts for a new cluster"
+		"configuration applies only to a new cluster"
 	if text, _ := sizeDiffers(v); text != want {
-		t.Errorf("it says: %s", text)
+		t.Errorf("the text is: %s", text)
 	}
 }

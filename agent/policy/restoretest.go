@@ -82,8 +82,8 @@ func CanTestRestore(v View, store, key bool) RestoreTestAbility {
 }
 
 // hasRestoreTestRoom reports whether there is space for a restore test on this host to begin or continue. If the host
-// has published that there is, an eighth less suffices, so that its record does not change with every file. A spare
-// whose free space is unknown counts as having enough: the restore itself checks again.
+// has published that there is, an eighth less suffices, so that small changes of the free space do not change its
+// record. A spare whose free space is unknown counts as having enough: the restore itself checks again.
 func (v View) hasRestoreTestRoom() bool {
 	_, isMember := v.member()
 	if !v.Spool.Known || v.Cluster.DBSize == 0 {
@@ -138,8 +138,7 @@ func (v View) endRestoreTest() string {
 	return ""
 }
 
-// endScheduledRestoreTest returns why a scheduled restore test on this host must end: another host is to run it
-// instead.
+// endScheduledRestoreTest returns why a scheduled restore test on this host must end: a different host should run it.
 func (v View) endScheduledRestoreTest() string {
 	m, isMember := v.member()
 	switch {
@@ -293,8 +292,8 @@ func (v View) memberOf(h Host) (Member, bool) {
 	return v.Cluster.Members[i], true
 }
 
-// restoreTestDue returns the time until the next restore test. The last test may appear to be in the future, because of
-// a wrong clock; it then counts as equally far in the past.
+// restoreTestDue returns the time until the next restore test. If a wrong clock dates the last test in the future, it
+// counts as if it were equally old.
 func (v View) restoreTestDue() time.Duration {
 	d := v.Backup.RestoreTest
 	due := time.Duration(0)
@@ -311,8 +310,8 @@ func (v View) restoreTestDue() time.Duration {
 // failed test has been retried many times.
 const overdueAfter = 3
 
-// restoreTestOverdue reports whether no recent restore test passed. It does not apply if no host has the key: then the
-// alarm would never end, and the status reports the missing key.
+// restoreTestOverdue reports whether no recent restore test passed. It does not apply if no host has the key, because
+// the alarm would never end. The status reports the missing key instead.
 func restoreTestOverdue(v View) (string, bool) {
 	d := v.Backup.RestoreTest
 	if d.Every == 0 || d.Age < overdueAfter*d.Every || noteRestoreTest(v).Sealed {

@@ -76,8 +76,10 @@ func TestTheBestHostWithoutAMemberRunsADueRestoreTest(t *testing.T) {
 			func(v *View) { due(v); spares(*v)[0].RestoreTests = RestoreTestNoRoom }, false,
 			"due, and n6 runs it",
 		},
-		"it no longer can": {func(v *View) { due(v); spares(*v)[0].RestoreTests = "" }, false, "due, and n6 runs it"},
-		"it has no key": {
+		"the host can no longer run it": {
+			func(v *View) { due(v); spares(*v)[0].RestoreTests = "" }, false, "due, and n6 runs it",
+		},
+		"the host has no key": {
 			func(v *View) { due(v); spares(*v)[0].RestoreTests = RestoreTestSealed }, false,
 			"due, and n6 runs it",
 		},
@@ -142,24 +144,26 @@ func TestWithoutASpareAMemberRunsTheRestoreTestAndNeverTheLeader(t *testing.T) {
 	}{
 		"a standby is first": {func(*View) {}, "n4", "due, and n4 runs it"},
 		"a voter is next":    {voters, "n3", "due, and n3 runs it"},
-		"not a WARM one": {
+		"a voter is WARM": {
 			func(v *View) { voters(v); v.Hosts[2].Health = health.Warm }, "n2", "due, and n2 runs it",
 		},
-		"not one without free space": {
+		"a voter without free space": {
 			func(v *View) { voters(v); v.Hosts[2].RestoreTests = RestoreTestNoRoom }, "n2", "due, and n2 runs it",
 		},
-		"not an unanswering one": {func(v *View) {
+		"the standby does not answer": {func(v *View) {
 			v.Cluster.Members[3].Live = false
 		}, "n3", "due, and n3 runs it"},
-		"not a lagging standby": {func(v *View) { v.Cluster.Members[3].Standby = false }, "n3", "due, and n3 runs it"},
-		"not while a voter is slow": {func(v *View) {
+		"the learner is not a standby": {
+			func(v *View) { v.Cluster.Members[3].Standby = false }, "n3", "due, and n3 runs it",
+		},
+		"another voter is slow": {func(v *View) {
 			voters(v)
 			v.Hosts[0].Health = health.Slow
 		}, "", "due, and n3 waits: voter http://n1 is SLOW"},
-		"not without a known leader": {func(v *View) {
+		"no leader is known": {func(v *View) {
 			v.Cluster.Members[0].Leader = false
 		}, "", "is a member, and no leader is known"},
-		"not the leader": {func(v *View) {
+		"only the leader is healthy": {func(v *View) {
 			voters(v)
 			v.Hosts[1].Health, v.Hosts[2].Manage = health.Stalled, false
 		}, "", "n1 leads, n2 is STALLED, n3 is in mode observe"},
@@ -172,13 +176,13 @@ func TestWithoutASpareAMemberRunsTheRestoreTestAndNeverTheLeader(t *testing.T) {
 			v := restoreTestMembers(self)
 			c.change(&v)
 			if got := noteRestoreTest(v); got.Run != (c.by == self) || !strings.Contains(got.Text, c.text) {
-				t.Errorf("%s, seen by %s: %+v, want %q by %q", name, self, got, c.text, c.by)
+				t.Errorf("%s, on %s: %+v, want %q by %q", name, self, got, c.text, c.by)
 			}
 		}
 	}
 }
 
-// The test covers all combinations of facts about three voters and a spare.
+// This test covers all combinations of facts about three voters and a spare.
 func TestNoCombinationHasTwoHostsOrTheLeaderRunARestoreTest(t *testing.T) {
 	t.Parallel()
 	states := []health.State{health.OK, health.Warm, health.Slow}
@@ -228,11 +232,11 @@ func TestARestoreTestEndsIfItsHostIsNeeded(t *testing.T) {
 		change   func(*View)
 		end, due string
 	}{
-		"a follower":         {"n2", func(*View) {}, "", ""},
-		"it leads now":       {"n1", func(*View) {}, "", "this host leads the cluster"},
-		"it is WARM":         {"n2", func(v *View) { v.Health.State = health.Warm }, "", "this host is WARM"},
-		"it is SLOW":         {"n4", func(v *View) { v.Health.State = health.Slow }, "", "this host is SLOW"},
-		"it reports nothing": {"n2", func(v *View) { v.Health.State = health.Unknown }, "", ""},
+		"a follower":            {"n2", func(*View) {}, "", ""},
+		"it leads now":          {"n1", func(*View) {}, "", "this host leads the cluster"},
+		"it is WARM":            {"n2", func(v *View) { v.Health.State = health.Warm }, "", "this host is WARM"},
+		"it is SLOW":            {"n4", func(v *View) { v.Health.State = health.Slow }, "", "this host is SLOW"},
+		"its health is unknown": {"n2", func(v *View) { v.Health.State = health.Unknown }, "", ""},
 		"no space is left": {"n2", func(v *View) {
 			v.Spool = Spool{Known: true, Shared: true, Testing: true, Free: 400 << 20}
 		}, "400 MiB are left free", "400 MiB are left free"},
@@ -260,15 +264,15 @@ func TestARestoreTestNeedsMoreFreeSpaceOnAMemberThanOnASpare(t *testing.T) {
 		want  RestoreTestAbility
 	}{
 		// A database of 100 MiB needs 392 MiB of free space, and 456 MiB more on the file system of a member's data.
-		"a spare":                        {"n5", spool(392, true), "", RestoreTestReady},
-		"a spare without space":          {"n5", spool(391, true), "", RestoreTestNoRoom},
-		"a spare with unknown space":     {"n5", Spool{}, "", RestoreTestReady},
-		"a member":                       {"n2", spool(848, true), "", RestoreTestReady},
-		"a member without space":         {"n2", spool(847, true), "", RestoreTestNoRoom},
-		"a member that had space":        {"n2", spool(847, true), RestoreTestReady, RestoreTestReady},
-		"a member that had enough space": {"n2", spool(740, true), RestoreTestReady, RestoreTestNoRoom},
-		"a member, another disk":         {"n2", spool(392, false), "", RestoreTestReady},
-		"a member with unknown space":    {"n2", Spool{}, RestoreTestReady, RestoreTestNoRoom},
+		"a spare":                           {"n5", spool(392, true), "", RestoreTestReady},
+		"a spare without space":             {"n5", spool(391, true), "", RestoreTestNoRoom},
+		"a spare with unknown space":        {"n5", Spool{}, "", RestoreTestReady},
+		"a member":                          {"n2", spool(848, true), "", RestoreTestReady},
+		"a member without space":            {"n2", spool(847, true), "", RestoreTestNoRoom},
+		"a member that had space":           {"n2", spool(847, true), RestoreTestReady, RestoreTestReady},
+		"a member that had much more space": {"n2", spool(740, true), RestoreTestReady, RestoreTestNoRoom},
+		"a member, another disk":            {"n2", spool(392, false), "", RestoreTestReady},
+		"a member with unknown space":       {"n2", Spool{}, RestoreTestReady, RestoreTestNoRoom},
 		"a member, during the test": {"n2", Spool{
 			Known: true, Free: 456 << 20, Shared: true, Testing: true,
 		}, "", RestoreTestReady},
@@ -326,13 +330,15 @@ func TestAMissingRestoreTestIsReported(t *testing.T) {
 		code   ReasonCode
 		text   string
 	}{
-		"passed":        {func(*View) {}, "", ""},
-		"late, not yet": {func(v *View) { v.Backup.RestoreTest.Age = 71 * time.Hour }, "", ""},
+		"passed":               {func(*View) {}, "", ""},
+		"it is almost overdue": {func(v *View) { v.Backup.RestoreTest.Age = 71 * time.Hour }, "", ""},
 		"off": {
 			func(v *View) { v.Backup.RestoreTest.Age, v.Backup.RestoreTest.Every = 99*time.Hour, 0 },
 			"", "",
 		},
-		"sealed for years": {func(v *View) { v.Backup.RestoreTest.Age = 9999 * time.Hour; seal(v) }, "", ""},
+		"no host has had the key for years": {
+			func(v *View) { v.Backup.RestoreTest.Age = 9999 * time.Hour; seal(v) }, "", "",
+		},
 		"too late": {func(v *View) {
 			v.Backup.RestoreTest.Age = 75 * time.Hour
 		}, RestoreTestOverdue, "no restore test has passed for more than 3d; one is due every 1d"},

@@ -34,7 +34,7 @@ func (v View) retirement(id string) (Retired, bool) {
 	return v.Retired[i], true
 }
 
-// isRetired reports whether a host is retired, or might be: the record of its retirement cannot be read.
+// isRetired reports whether a host is retired, or might be because the record of its retirement cannot be read.
 func (v View) isRetired(id string) bool {
 	_, is := v.retirement(id)
 	return is
@@ -187,8 +187,8 @@ func (v View) surplusVoters(m Member) int {
 }
 
 // AgainstRetire returns why an operator may not retire the host with that ID now, or nil. successor is the ID of the
-// host that is to replace it; empty if any host may. If the host is retired already, only the successor changes. An
-// operator may always clear the successor: that lets more hosts join, not fewer.
+// host that an operator has named to replace it; empty if any host may. If the host is retired already, only the
+// successor changes. An operator may always clear the successor: that lets more hosts join, not fewer.
 func AgainstRetire(v View, id, successor string) *Refusal {
 	if v.isRetired(id) && successor == "" {
 		return nil

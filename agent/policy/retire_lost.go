@@ -9,10 +9,9 @@ import (
 )
 
 // A host may be lost while an operation has taken it down, such as maintenance: the operation would block the others
-// until the host is back. An
-// operator who knows that it will not come back retires it as lost. Its voter is down already, so no other host joins
-// first: the operation is released, the member is removed at the operator's request, and then another host joins. The
-// host stays out if it comes back all the same.
+// until the host is back. An operator who knows that the host will not come back retires it as lost. Its voter is down
+// already, so no other host joins first: the operation is released, the member is removed at the operator's request,
+// and then another host joins. The host stays out if it comes back all the same.
 
 // AgainstRetireLost returns why the host with that ID may not be retired as lost, or nil. A host whose agent runs is
 // not lost: its operation ends there.
@@ -53,8 +52,8 @@ func AgainstRetireLost(v View, id string) *Refusal {
 	return AgainstRemoval(v, Removal{MemberID: m.ID}, true) // a dead voter's removal repairs the cluster
 }
 
-// LostMember returns the member of the host whose operation is in flight, and whether there is one. Its ID and its peer
-// URL must be those in the operation's record, if that has an ID.
+// LostMember returns the member of the host whose operation is in flight, and whether there is one. Its peer URL must
+// be the one in the operation's record, and so must its ID, if the record has one.
 func (v View) LostMember() (Member, bool) {
 	i := slices.IndexFunc(v.Cluster.Members, func(m Member) bool {
 		return v.Op != nil && m.PeerURL == v.Op.PeerURL && (v.Op.MemberID == 0 || m.ID == v.Op.MemberID)
@@ -100,8 +99,8 @@ func RetireLostPlan(v View) (steps []PlanStep) {
 	return steps
 }
 
-// withoutLost returns the view after the operation in flight has ended and the lost member is removed. Until then,
-// every other host reports that it waits for that voter.
+// withoutLost returns the view after the operation in flight has ended and the lost member is removed. Hosts whose
+// published reason to wait is that voter count as ready in this view.
 func withoutLost(v View, lost Member) View {
 	v.Op, v.Hosts = nil, slices.Clone(v.Hosts)
 	v.Cluster.Members = slices.DeleteFunc(slices.Clone(v.Cluster.Members), func(m Member) bool {

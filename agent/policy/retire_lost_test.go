@@ -63,7 +63,7 @@ func TestAHostIsRetiredAsLostOnlyInMaintenanceAndWithoutItsAgent(t *testing.T) {
 		{"a voter without which there is no quorum", "n1", func(v *View) {
 			v.Cluster.Members[1].Live = false
 		}, QuorumAtRisk, "1 of the 2 remaining voters answer", "quorumctl"},
-		{"if a host record cannot be read", "n1", func(v *View) {
+		{"a host record cannot be read", "n1", func(v *View) {
 			v.Unreadable = []Unreadable{{Kind: RecordHost, Key: "/hosts/n9", Why: "it is no JSON"}}
 		}, RecordUnreadable, "a host record cannot be read", "quorumctl explain"},
 		{"during a pause", "n1", func(v *View) { v.Pause = &Pause{By: "root"} }, Paused, "paused", "quorumctl resume"},
@@ -142,9 +142,9 @@ func TestTheRequestOfAHostWhoseMemberWasRemovedEnds(t *testing.T) {
 		change func(v *View)
 		ends   bool
 	}{
-		"a command":                              {func(v *View) { v.Asked.Work = WorkCommand }, true},
-		"a maintenance, which its operator ends": {func(*View) {}, false},
-		"a maintenance of a retired host": {func(v *View) {
+		"a command":                            {func(v *View) { v.Asked.Work = WorkCommand }, true},
+		"maintenance, which its operator ends": {func(*View) {}, false},
+		"maintenance of a retired host": {func(v *View) {
 			v.Retired = []Retired{{Host: v.Self.ID, PeerURL: v.Self.PeerURL}}
 		}, true},
 		"a command that runs": {func(v *View) {
@@ -156,7 +156,7 @@ func TestTheRequestOfAHostWhoseMemberWasRemovedEnds(t *testing.T) {
 			m.PeerURL = peerPrefix + "old"
 			v.Cluster.Members = append(v.Cluster.Members, m)
 		}, false},
-		"a command, and the endpoints lead to a different cluster": {func(v *View) {
+		"a command, and the endpoints belong to a different cluster": {func(v *View) {
 			v.Asked.Work, v.Cluster.ID, v.Cluster.ExpectedID = WorkCommand, 1, 2
 		}, false},
 		"a command whose operation has never begun": {func(v *View) {

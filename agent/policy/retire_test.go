@@ -46,13 +46,13 @@ func TestASpareJoinsBeforeARetiredHostsVoterLeaves(t *testing.T) {
 	t.Parallel()
 	play(t, func() View { return retiredView("n4") }, []scene{
 		{"the spare joins although there are enough voters", nil, StepTakeLock, ""},
-		{"not if nothing is retired", func(v *View) { v.Retired = nil }, StepNone, TargetMet},
-		{"not if it is retired itself", func(v *View) { v.Retired[0].Host = "n4" }, StepNone, HostRetired},
+		{"no host is retired", func(v *View) { v.Retired = nil }, StepNone, TargetMet},
+		{"the spare itself is retired", func(v *View) { v.Retired[0].Host = "n4" }, StepNone, HostRetired},
 	})
 	play(t, func() View { return retiredView("n1") }, []scene{
-		{"the retired host's voter stays until then", nil, StepNone, HostRetired},
-		{"and then leaves", withReplacement, StepTakeLock, ""},
-		{"not while another voter is down", func(v *View) {
+		{"the retired host's voter stays until the spare has joined", nil, StepNone, HostRetired},
+		{"the retired host's voter leaves after that", withReplacement, StepTakeLock, ""},
+		{"another voter is down", func(v *View) {
 			withReplacement(v)
 			v.Cluster.Members[1].Live = false
 		}, StepNone, VoterNotLive},
@@ -62,7 +62,7 @@ func TestASpareJoinsBeforeARetiredHostsVoterLeaves(t *testing.T) {
 			withReplacement(v)
 			v.Target.ResizedFor = time.Hour
 		}, StepNone, TooManyVoters},
-		{"unless there are too many even without it", func(v *View) {
+		{"there are too many voters even without the retired one", func(v *View) {
 			withReplacement(v)
 			v.Target.Voters, v.Target.ResizedFor = 1, 100*time.Hour
 			v.Target.WithoutSnapshot, v.IdleFor = true, 100*time.Hour
@@ -73,13 +73,13 @@ func TestASpareJoinsBeforeARetiredHostsVoterLeaves(t *testing.T) {
 func TestARetirementConcernsOnlyItsOwnHost(t *testing.T) {
 	t.Parallel()
 	play(t, func() View { return retiredView("n4") }, []scene{
-		{"no host joins for a new host at the same address", func(v *View) {
+		{"a new host has the retired host's address", func(v *View) {
 			v.Hosts[0].ID = "n1-new"
 		}, StepNone, TargetMet},
-		{"one joins while the agent of the retired host restarts", func(v *View) {
+		{"the agent of the retired host restarts", func(v *View) {
 			v.Hosts = v.Hosts[1:]
 		}, StepTakeLock, ""},
-		{"nor if the record of the retirement cannot be read", func(v *View) {
+		{"the record of the retirement cannot be read", func(v *View) {
 			v.Retired[0].PeerURL = ""
 		}, StepNone, TargetMet},
 	})
@@ -87,7 +87,7 @@ func TestARetirementConcernsOnlyItsOwnHost(t *testing.T) {
 		{"a new host at the same address stays", func(v *View) {
 			v.Self.ID, v.Hosts[0].ID = "n1-new", "n1-new"
 		}, StepNone, Idle},
-		{"and so does a voter with an unreadable retirement", func(v *View) {
+		{"a voter with an unreadable retirement stays", func(v *View) {
 			v.Retired[0].PeerURL = ""
 		}, StepNone, HostRetired},
 	})
@@ -107,10 +107,10 @@ func TestARetiredStandbyLeavesAtOnce(t *testing.T) {
 	}
 	play(t, standby, []scene{
 		{"it takes the lock", nil, StepTakeLock, ""},
-		{"and begins", func(v *View) {
+		{"it has the lock, and begins the leave", func(v *View) {
 			v.Lock = Lock{Known: true, Held: true, Mine: true, ValidFor: time.Minute, Token: 7}
 		}, StepBeginLeave, ""},
-		{"then it removes its learner", func(v *View) {
+		{"its leave is in flight, and it removes its learner", func(v *View) {
 			v.Lock = Lock{Known: true, Held: true, Mine: true, ValidFor: time.Minute, Token: 7}
 			v.Op = &Op{
 				Kind: KindLeave, Host: "n4", HostName: "n4", Phase: PhaseRemoving, Token: 7, MemberID: 4,
@@ -152,14 +152,14 @@ func TestARetiredLearnerLeavesAlthoughItsDataIsGone(t *testing.T) {
 	}
 	play(t, lost, []scene{
 		{"it takes the lock", nil, StepTakeLock, ""},
-		{"and begins", underItsLock, StepBeginLeave, ""},
-		{"then it removes its learner", leaving(PhaseRemoving), StepRemoveMember, ""},
-		{"and ends", func(v *View) {
+		{"it has the lock, and begins the leave", underItsLock, StepBeginLeave, ""},
+		{"its leave is in flight, and it removes its learner", leaving(PhaseRemoving), StepRemoveMember, ""},
+		{"its learner is removed, and the operation ends", func(v *View) {
 			leaving(PhaseRemoving)(v)
 			v.Cluster.Members = v.Cluster.Members[:3]
 		}, StepEndOp, ""},
-		{"it reports the loss if it is not retired", func(v *View) { v.Retired = nil }, StepNone, MemberLost},
-		{"a permanent one, too", func(v *View) {
+		{"it is not retired, and reports the loss", func(v *View) { v.Retired = nil }, StepNone, MemberLost},
+		{"it is a permanent learner", func(v *View) {
 			v.Self.Learner, v.Cluster.Members[3].Permanent, v.Hosts[3].Learner = true, true, true
 		}, StepTakeLock, ""},
 	})
@@ -178,21 +178,21 @@ func TestARetirementIsRefusedWithTheRemedy(t *testing.T) {
 	}{
 		{"a voter with a spare", "n1", nil, "", "", ""},
 		{
-			"a voter without one", "n1", func(v *View) { v.Hosts = v.Hosts[:3] }, "",
+			"a voter without a spare", "n1", func(v *View) { v.Hosts = v.Hosts[:3] }, "",
 			"no host is ready to replace it: without n1 2 of 3 voters would be left",
 			"bring another host to health OK",
 		},
-		{"a voter that a size makes superfluous", "n1", func(v *View) {
+		{"a voter that exceeds the size", "n1", func(v *View) {
 			v.Hosts, v.Target.Voters = v.Hosts[:3], 1
 		}, "", "", ""},
 		{"one of five", "n1", func(v *View) {
 			v.Cluster.Members = append(v.Cluster.Members, voter(5, "n5"), voter(6, "n6"))
 			v.Hosts, v.Target.Voters = v.Hosts[:3], 5
 		}, "", "without n1 4 of 5 voters would be left", "bring another host to health OK"},
-		{"a second one for the same spare", "n2", func(v *View) {
+		{"a second voter with only one spare", "n2", func(v *View) {
 			v.Retired = []Retired{{Host: "n1", PeerURL: peerPrefix + "n1", MemberID: 1}}
 		}, "", "no host is ready to replace it: without n2 1 of 3 voters would be left", ""},
-		{"a second one with a spare for each", "n2", func(v *View) {
+		{"a second voter with a spare for each", "n2", func(v *View) {
 			v.Retired = []Retired{{Host: "n1", PeerURL: peerPrefix + "n1", MemberID: 1}}
 			v.Hosts = append(v.Hosts, ready("n5", RoleSpare))
 		}, "", "", ""},
@@ -207,7 +207,7 @@ func TestARetirementIsRefusedWithTheRemedy(t *testing.T) {
 		{"a spare", "n4", nil, "", "", ""},
 		{"a spare that only observes", "n4", func(v *View) { v.Hosts[3].Manage = false }, "", "", ""},
 		{"an unknown host", "n9", nil, "", "no host with that name", "quorumctl member remove NAME"},
-		{"one that is retired already", "n1", func(v *View) {
+		{"a host that is retired already", "n1", func(v *View) {
 			v.Retired = []Retired{{Host: "n1", PeerURL: peerPrefix + "n1", MemberID: 1}}
 			v.Hosts = v.Hosts[:3]
 		}, "", "", ""},
@@ -299,7 +299,7 @@ func TestARetiredVoterCountsAsMissing(t *testing.T) {
 	}
 	for i, want := range []int{1, 0, 0, 0} {
 		if m := v.Cluster.Members[i]; v.surplusVoters(m) != want {
-			t.Errorf("from the point of view of %s, %d voters are surplus", m.Name, v.surplusVoters(m))
+			t.Errorf("for %s, %d voters are surplus", m.Name, v.surplusVoters(m))
 		}
 	}
 }
@@ -349,7 +349,7 @@ func TestThePlanOfARetirementNamesTheReplacement(t *testing.T) {
 			{Text: "n2" + leaves, Voters: 3, Tolerance: 1, Final: true},
 			{Text: "n2" + out, Voters: 3, Tolerance: 1},
 		}},
-		"there is one voter more": {"n2", withReplacement, []PlanStep{
+		"there is one voter more than configured": {"n2", withReplacement, []PlanStep{
 			{Text: "n2" + leaves, Voters: 3, Tolerance: 1, Final: true},
 			{Text: "n2" + out, Voters: 3, Tolerance: 1},
 		}},

@@ -17,13 +17,13 @@ type Rollout struct {
 	Work            Work          // possibly unknown to this agent
 	Runs            bool          // the rollout is neither paused nor stopped, aborted or done
 	Waiting         []string      // the hosts that the rollout has not yet taken down
-	Due             bool          // according to its disk, this host was not taken down since the last resume
+	Due             bool          // by this host's disk, the rollout has not taken it down since the last resume
 	Upgrade         string        // the etcd version to reach; empty if the rollout is not an upgrade
 	WithoutSnapshot bool          // an operator waived the snapshot
 	Hold            bool          // the rollout has yet to pause before the last member with an older minor version
 	Began           time.Duration // time since the rollout was started or last resumed
 	Over            bool          // the rollout is aborted or done
-	Raises          bool          // the rollout ends with the point of no return
+	Raises          bool          // the rollout raises the cluster version, so afterwards no member can be rolled back
 	Downgrade       bool          // the rollout lowers the cluster version to that of Upgrade
 	// UnchangedFor is for how long this agent has observed that the rollout's record does not change.
 	UnchangedFor time.Duration
@@ -133,7 +133,8 @@ func AgainstReboot(where, cause string) *Refusal {
 	return conflicts("", where+cause, "quorumctl maintenance on, and reboot by hand")
 }
 
-// RolloutBegins returns the initial state of a rollout, and why: waiting is the number of hosts to take down.
+// RolloutBegins returns the initial state of a rollout, and the reason for it. waiting is the number of hosts to take
+// down.
 func RolloutBegins(waiting int) (RolloutState, string) {
 	if waiting > 0 {
 		return RolloutRunning, ""
@@ -234,7 +235,8 @@ type RolloutProgress struct {
 	Ongoing bool   // the rollout runs or is paused, and was not stopped or aborted
 	Waiting int    // how many other hosts the rollout has not yet taken down
 	// Wants is the etcd version to reach, empty for any, and Runs the version that this host's member reports, empty if
-	// unknown. They are compared as texts, because all versions that cannot be parsed are equal.
+	// unknown. They are compared as texts, because ParseVersion returns the same unknown version for all texts that it
+	// cannot parse.
 	Wants, Runs string
 	Member      bool // this host is a member
 }

@@ -14,10 +14,10 @@ func TestARolloutContinuesOnlyAfterAHostIsProperlyBack(t *testing.T) {
 		want RolloutEnd
 	}{
 		"it is back": {func(*RolloutProgress) {}, Step{Outcome: Cycled}, RolloutEnd{HostDone: true}},
-		"it is back, and was the last": {
+		"it is back, and was the last host": {
 			func(r *RolloutProgress) { r.Waiting = 0 }, Step{Outcome: Cycled}, RolloutEnd{HostDone: true, Done: true},
 		},
-		"it was the last of one that was aborted": {
+		"it was the last host, and the rollout was aborted": {
 			func(r *RolloutProgress) { r.Waiting, r.Ongoing = 0, false },
 			Step{Outcome: Cycled},
 			RolloutEnd{HostDone: true},
@@ -41,7 +41,7 @@ func TestARolloutContinuesOnlyAfterAHostIsProperlyBack(t *testing.T) {
 			Step{Outcome: Cycled},
 			RolloutEnd{Stopped: "n2 came back with etcd 3.6.4, not 3.6.5"},
 		},
-		"it came back with one before the release": {
+		"it came back with a pre-release version": {
 			func(r *RolloutProgress) { r.Runs = "3.6.5-rc.0" },
 			Step{Outcome: Cycled},
 			RolloutEnd{Stopped: "n2 came back with etcd 3.6.5-rc.0, not 3.6.5"},
@@ -61,7 +61,7 @@ func TestARolloutContinuesOnlyAfterAHostIsProperlyBack(t *testing.T) {
 			Step{Outcome: Cycled},
 			RolloutEnd{HostDone: true},
 		},
-		"any version will do": {
+		"no version is required": {
 			func(r *RolloutProgress) { r.Wants = "" }, Step{Outcome: Cycled}, RolloutEnd{HostDone: true},
 		},
 	} {

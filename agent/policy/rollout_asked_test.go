@@ -21,10 +21,10 @@ func TestARolloutIsStartedChangedAndStoppedOnlyInMatchingStates(t *testing.T) {
 	} {
 		starts, changes := AgainstRollout(state, "bob", "kernel") == nil, state.AgainstChange() == nil
 		if starts != want.starts || changes != want.changes {
-			t.Errorf("next to one that is %s another one starts: %t; it is changed: %t", state, starts, changes)
+			t.Errorf("while a rollout is %s, a new one starts: %t, and it can be changed: %t", state, starts, changes)
 		}
 		if got := state.ReleaseStops(own, []string{"a"}); got != want.stops || state.ReleaseStops(nil, nil) != got {
-			t.Errorf("one that is %s stops with a release: %t", state, got)
+			t.Errorf("a rollout that is %s stops with a release: %t", state, got)
 		}
 	}
 	r := AgainstRollout(RolloutPaused, "bob", "kernel")
@@ -33,7 +33,7 @@ func TestARolloutIsStartedChangedAndStoppedOnlyInMatchingStates(t *testing.T) {
 	}
 	for _, op := range []*Op{{Kind: KindJoin, Host: "a"}, {Kind: KindCycle, Host: "b"}} {
 		if RolloutRunning.ReleaseStops(op, []string{"a"}) {
-			t.Errorf("it stops with a %s of %s, which is not in its operation", op.Kind, op.Host)
+			t.Errorf("the rollout stops with the release of a %s of %s", op.Kind, op.Host)
 		}
 	}
 }
@@ -59,12 +59,12 @@ func TestARolloutCoversTheNamedHostsOrAllConcerned(t *testing.T) {
 		"a reboot":             {hosts: all, work: WorkReboot, want: "a b spare"},
 		"an upgrade":           {hosts: all, work: WorkCommand, version: "3.6.1", want: "(a) b spare"},
 		"named by name and ID": {hosts: all, named: []string{"spare", "1"}, work: WorkRestart, want: "a spare"},
-		"one that does not exist": {
+		"a host that does not exist": {
 			hosts: all, named: []string{"a", "x", "y"}, work: WorkReboot, refusal: "called x, y", kind: Wrong,
 		},
-		"one that observes": {hosts: observes, work: WorkReboot, refusal: "quorumd on d only observes"},
-		"all except those":  {hosts: observes, named: []string{"a"}, work: WorkReboot, want: "a"},
-		"only spares":       {hosts: all[2:], work: WorkRestart, refusal: "no host is affected"},
+		"one that observes":         {hosts: observes, work: WorkReboot, refusal: "quorumd on d only observes"},
+		"only hosts in mode manage": {hosts: observes, named: []string{"a"}, work: WorkReboot, want: "a"},
+		"only spares":               {hosts: all[2:], work: WorkRestart, refusal: "no host is affected"},
 	} {
 		got, refused := RolloutHosts(c.hosts, c.named, c.work, c.version)
 		var names []string
@@ -109,10 +109,10 @@ func TestARolloutWithoutWaitingHostsIsDoneAtOnce(t *testing.T) {
 func TestAProgramThatCannotRunIsRefused(t *testing.T) {
 	t.Parallel()
 	if r := AgainstProgram("on this host, ", ""); r != nil {
-		t.Errorf("one that can run: %+v", r)
+		t.Errorf("a program that can run: %+v", r)
 	}
 	r := AgainstProgram("on this host, ", "there is none")
 	if r == nil || r.Kind != Conflicts || r.Text != "on this host, there is none" {
-		t.Errorf("one that cannot run: %+v", r)
+		t.Errorf("a program that cannot run: %+v", r)
 	}
 }

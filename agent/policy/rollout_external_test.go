@@ -27,7 +27,7 @@ func TestNoRolloutStopsAnEtcdThatAnotherProgramRuns(t *testing.T) {
 		"a restart": {
 			WorkRestart, "", RolloutHost{External: true, Member: true, Manage: true}, "so only that program stops it",
 		},
-		"a reboot, during which that program stops it": {
+		"a reboot, during which that program stops etcd": {
 			WorkReboot, "", RolloutHost{External: true, Member: true, Manage: true}, "",
 		},
 		"a host without a member": {WorkCommand, "3.7.3", RolloutHost{External: true, Manage: true}, ""},

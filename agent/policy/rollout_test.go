@@ -49,11 +49,11 @@ func TestARolloutTakesUnhealthyHostsFirstThenNonVotersAndTheLeaderLast(t *testin
 		waiting = slices.DeleteFunc(waiting, func(id string) bool { return id == next })
 	}
 	if !slices.Equal(order, []string{"unhealthy", "spare", "standby", "follower-a", "follower-b", "leader"}) {
-		t.Errorf("with names in another order it is %v", order)
+		t.Errorf("with names in a different order, the order is %v", order)
 	}
 	v.Hosts[1].Wants = WorkRestart
 	if next := RolloutNext(v, want); next != "" {
-		t.Errorf("%s is next, although one has a request already", next)
+		t.Errorf("%s is next, although a host has a request already", next)
 	}
 	v.Hosts[1].Wants = ""
 	v.Hosts[3].Manage = false

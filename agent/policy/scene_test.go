@@ -11,7 +11,7 @@ import (
 	"github.com/quorumd/quorumd/health"
 )
 
-// lostOn is a time since which a member is lost. The policy evaluates only that there is one.
+// lostOn is the time since which a member is lost. The policy evaluates only whether it is set.
 var lostOn = time.Unix(1, 0)
 
 // markReached changes a report on a lost member: it is reached again.

@@ -25,18 +25,18 @@ func TestWhatAHostRecordsAboutAnAnsweringCluster(t *testing.T) {
 		want   SelfNote
 	}{
 		"nothing is recorded": {nil, member},
-		"it is recorded": {
+		"the cluster is recorded": {
 			[]func(v *View){func(v *View) { v.Bootstrap.LastCluster = clusterID }}, SelfNote{Member: true, MemberID: 1},
 		},
-		"another one is recorded": {[]func(v *View){func(v *View) { v.Bootstrap.LastCluster = 9 }}, member},
-		"it is being created here": {
+		"a different cluster is recorded": {[]func(v *View){func(v *View) { v.Bootstrap.LastCluster = 9 }}, member},
+		"this host is creating the cluster": {
 			[]func(v *View){func(v *View) { v.Bootstrap.Requested, v.Bootstrap.Listed = true, true }},
 			SelfNote{Member: true, MemberID: 1},
 		},
-		"another one is requested here": {
+		"this host has a request to create a different cluster": {
 			[]func(v *View){func(v *View) { v.Bootstrap.Requested = true }}, member,
 		},
-		"it lists this host": {
+		"the cluster lists this host": {
 			[]func(v *View){func(v *View) { v.Bootstrap.Listed = true }}, member,
 		},
 		"the observation was carried over": {
@@ -49,7 +49,7 @@ func TestWhatAHostRecordsAboutAnAnsweringCluster(t *testing.T) {
 			[]func(v *View){func(v *View) { v.Cluster.Reachable = false }}, answered,
 		},
 		"the member is recorded": {[]func(v *View){known}, answered},
-		"another member is recorded": {
+		"a different member is recorded": {
 			[]func(v *View){known, func(v *View) { v.Self.MemberID = 2 }}, member,
 		},
 		"a member of another cluster is recorded": {
@@ -60,8 +60,12 @@ func TestWhatAHostRecordsAboutAnAnsweringCluster(t *testing.T) {
 		"its data is gone": {
 			[]func(v *View){known, func(v *View) { v.Data.State = DataEmpty }}, answered,
 		},
-		"its data is another cluster's": {[]func(v *View){func(v *View) { v.Data.ClusterID = 9 }}, answered},
-		"it is another cluster":         {[]func(v *View){func(v *View) { v.Cluster.ExpectedID = 9 }}, answered},
+		"its data is another cluster's": {
+			[]func(v *View){func(v *View) { v.Data.ClusterID = 9 }}, answered,
+		},
+		"the endpoints belong to a different cluster": {
+			[]func(v *View){func(v *View) { v.Cluster.ExpectedID = 9 }}, answered,
+		},
 		"a host has published its failure domain": {
 			[]func(v *View){known, func(v *View) { v.Cluster.Members[1].Domain = "a" }},
 			SelfNote{ClusterAnswered: true, Domains: true},

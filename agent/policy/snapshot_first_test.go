@@ -11,8 +11,8 @@ import (
 	"github.com/quorumd/quorumd/health"
 )
 
-// upgrading returns backedUp in a rollout of another etcd version that is about to reach n4. The last snapshot is five
-// hours old.
+// upgrading returns backedUp in a rollout to a different etcd version that is about to reach n4. The newest snapshot is
+// five hours old.
 func upgrading() View {
 	v := backedUp()
 	v.HostsFresh, v.Self.ID, v.Backup.HasStore, v.Backup.Age = true, v.Hosts[3].ID, true, 5*time.Hour
@@ -31,26 +31,28 @@ func TestAnEtcdUpgradeRolloutWaitsForASnapshot(t *testing.T) {
 		waits  string
 		take   bool
 	}{
-		"an old one":         {func(*View) {}, "n4 takes a snapshot before etcd on n4 is upgraded to 3.7.3", true},
-		"none at all":        {func(v *View) { v.Backup.HasSnapshot = false }, "n4 takes a snapshot", true},
-		"without schedule":   {func(v *View) { v.Backup.Every = 0 }, "n4 takes a snapshot", true},
-		"outside its window": {func(v *View) { v.Backup.WindowOpen = false }, "n4 takes a snapshot", true},
-		"one from just now":  {func(v *View) { v.Backup.Age = 10 * time.Second }, "", false},
-		"one from an hour before it began": {func(v *View) {
+		"an old one": {
+			func(*View) {}, "n4 takes a snapshot before etcd on n4 is upgraded to 3.7.3", true,
+		},
+		"none at all":               {func(v *View) { v.Backup.HasSnapshot = false }, "n4 takes a snapshot", true},
+		"no schedule is configured": {func(v *View) { v.Backup.Every = 0 }, "n4 takes a snapshot", true},
+		"no window is open":         {func(v *View) { v.Backup.WindowOpen = false }, "n4 takes a snapshot", true},
+		"a snapshot from just now":  {func(v *View) { v.Backup.Age = 10 * time.Second }, "", false},
+		"a snapshot from an hour before the rollout began": {func(v *View) {
 			v.Backup.Age, v.Rollout.Began = 5*time.Hour, 4*time.Hour
 		}, "", false},
-		"one from five hours before it was resumed": {func(v *View) {
+		"a snapshot from five hours before the rollout was resumed": {func(v *View) {
 			v.Backup.Age, v.Rollout.Began = 9*time.Hour, 4*time.Hour
 		}, "n4 takes a snapshot", true},
-		"for other work":      {func(v *View) { v.Rollout.Upgrade = "" }, "", false},
-		"without a snapshot":  {func(v *View) { v.Rollout.WithoutSnapshot = true }, "", false},
-		"no host has a store": {func(v *View) { v.Backup.HasStore, v.Backup.Every = false, 0 }, "", false},
-		"paused":              {func(v *View) { v.Rollout.Runs = false }, "", false},
+		"the rollout is not an upgrade":   {func(v *View) { v.Rollout.Upgrade = "" }, "", false},
+		"an operator waived the snapshot": {func(v *View) { v.Rollout.WithoutSnapshot = true }, "", false},
+		"no host has a store":             {func(v *View) { v.Backup.HasStore, v.Backup.Every = false, 0 }, "", false},
+		"paused":                          {func(v *View) { v.Rollout.Runs = false }, "", false},
 		"failed a moment ago": {func(v *View) {
 			v.Backup.Failed = &BackupFailure{Host: "n4", Text: "no space", Age: time.Minute}
 		}, "a snapshot is needed before etcd on n4 is upgraded to 3.7.3, but n4 failed to save it: no space; n4 " +
 			"tries again in 9m", false},
-		"failed a while ago, without schedule": {func(v *View) {
+		"failed a while ago, and no schedule is configured": {func(v *View) {
 			v.Backup.Every, v.Backup.Failed = 0, &BackupFailure{Host: "n4", Age: time.Hour}
 		}, "a snapshot is needed before etcd on n4 is upgraded to 3.7.3, but n4 failed to save it", true},
 		"no host can take one": {func(v *View) {
@@ -59,10 +61,10 @@ func TestAnEtcdUpgradeRolloutWaitsForASnapshot(t *testing.T) {
 			}
 			v.Cluster.Members[3].Live = false
 		}, "a snapshot is needed before", false},
-		"no store on that host": {func(v *View) {
+		"the best host has no store": {func(v *View) {
 			v.Hosts[3].Stores = false
 		}, "n3 takes a snapshot before etcd on n4 is upgraded to 3.7.3", false},
-		"no store except on this host": {func(v *View) {
+		"only this host has a store": {func(v *View) {
 			for i := range v.Hosts {
 				v.Hosts[i].Stores = false
 			}
@@ -95,16 +97,16 @@ func TestAHealthyVoterIsRemovedOnlyAfterASnapshot(t *testing.T) {
 		"none at all": {
 			func(v *View, _ *Removal) { v.Backup.HasSnapshot = false }, "there is no snapshot",
 		},
-		"one from just now":              {func(v *View, _ *Removal) { v.Backup.Age = time.Minute }, ""},
-		"one that is just recent enough": {func(v *View, _ *Removal) { v.Backup.Age = freshFor }, ""},
-		"one that is just too old": {
+		"a snapshot from just now":              {func(v *View, _ *Removal) { v.Backup.Age = time.Minute }, ""},
+		"a snapshot that is just recent enough": {func(v *View, _ *Removal) { v.Backup.Age = freshFor }, ""},
+		"a snapshot that is just too old": {
 			func(v *View, _ *Removal) { v.Backup.Age = freshFor + 1 }, "the newest snapshot is 1h old; the limit is 1h",
 		},
-		"no host has a store":            {func(v *View, _ *Removal) { v.Backup.HasStore = false }, ""},
-		"unhealthy":                      {func(v *View, _ *Removal) { v.Hosts[1].Health = health.Slow }, ""},
-		"lost":                           {func(v *View, _ *Removal) { v.Cluster.Members[1].Live = false }, ""},
-		"not requested as a live member": {func(_ *View, r *Removal) { r.Live = false }, ""},
-		"a learner":                      {func(v *View, r *Removal) { r.MemberID = v.Cluster.Members[3].ID }, ""},
+		"no host has a store": {func(v *View, _ *Removal) { v.Backup.HasStore = false }, ""},
+		"unhealthy":           {func(v *View, _ *Removal) { v.Hosts[1].Health = health.Slow }, ""},
+		"lost":                {func(v *View, _ *Removal) { v.Cluster.Members[1].Live = false }, ""},
+		"the request does not allow a live voter": {func(_ *View, r *Removal) { r.Live = false }, ""},
+		"a learner": {func(v *View, r *Removal) { r.MemberID = v.Cluster.Members[3].ID }, ""},
 	} {
 		v := upgrading()
 		r := Removal{MemberID: v.Cluster.Members[1].ID, Live: true}

@@ -35,24 +35,24 @@ func TestASnapshotIsTakenOnTheHostWithTheLowestCost(t *testing.T) {
 		change func(*View)
 		want   uint64
 	}{
-		"on the standby":                       {func(*View) {}, 4},
-		"on a standby at the limit":            {func(v *View) { v.Cluster.Members[3].Lag = 100 }, 4},
-		"not on a lagging standby":             {func(v *View) { v.Cluster.Members[3].Lag = 101 }, 3},
-		"not on a joining learner":             {func(v *View) { v.Cluster.Members[3].Standby = false }, 3},
-		"not on a standby that is down":        {func(v *View) { v.Cluster.Members[3].Live = false }, 3},
-		"on the follower with the faster disk": {func(v *View) { v.Cluster.Members = v.Cluster.Members[:3] }, 3},
-		"not on the unhealthy follower": {func(v *View) {
+		"the standby answers":                   {func(*View) {}, 4},
+		"the standby lags exactly by the limit": {func(v *View) { v.Cluster.Members[3].Lag = 100 }, 4},
+		"the standby lags":                      {func(v *View) { v.Cluster.Members[3].Lag = 101 }, 3},
+		"the learner is still joining":          {func(v *View) { v.Cluster.Members[3].Standby = false }, 3},
+		"the standby is down":                   {func(v *View) { v.Cluster.Members[3].Live = false }, 3},
+		"there is no standby":                   {func(v *View) { v.Cluster.Members = v.Cluster.Members[:3] }, 3},
+		"the follower with the faster disk is unhealthy": {func(v *View) {
 			v.Cluster.Members = v.Cluster.Members[:3]
 			v.Hosts[2].Health = health.Slow
 		}, 2},
-		"not on a leader with followers": {func(v *View) {
+		"only the leader answers": {func(v *View) {
 			for i := range 3 {
 				v.Cluster.Members[i+1].Live = false
 			}
 		}, 0},
-		"on a leader without followers":   {func(v *View) { v.Cluster.Members = v.Cluster.Members[:1] }, 1},
-		"on no unreachable member":        {func(v *View) { v.Cluster.Reachable = false }, 0},
-		"on no member of another cluster": {func(v *View) { v.Cluster.ID, v.Cluster.ExpectedID = 1, 2 }, 0},
+		"the leader is the only voter":                {func(v *View) { v.Cluster.Members = v.Cluster.Members[:1] }, 1},
+		"the cluster is unreachable":                  {func(v *View) { v.Cluster.Reachable = false }, 0},
+		"the endpoints belong to a different cluster": {func(v *View) { v.Cluster.ID, v.Cluster.ExpectedID = 1, 2 }, 0},
 	} {
 		v := fourMembers()
 		c.change(&v)

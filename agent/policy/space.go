@@ -18,13 +18,14 @@ import (
 //
 // The holder of the lock may free space, and its operation waits meanwhile. If no agent holds the lock, an agent claims
 // a permit: a key that was written before the alarm. etcd still accepts a transaction that only deletes, so exactly one
-// agent can delete the key. The permit ends after PermitValid. PermitTaken after a permit was claimed, another agent
-// may claim the next one.
+// agent can delete the key. The permit expires PermitValid after the claim. PermitTaken after the claim, a different
+// agent may claim the next permit.
 
 const (
 	// MaxPermits is how many agents may try, one after another, to free space for one alarm.
 	MaxPermits = 3
-	// PermitValid is for how long an agent acts under the permit that it claimed: longer than space.retain may be.
+	// PermitValid is for how long an agent acts under the permit that it claimed. It is longer than the maximum of
+	// space.retain, for which the agent may have to wait first.
 	PermitValid = 20 * time.Minute
 	// DefragmentMax is the longest time that an agent waits for an online defragmentation.
 	DefragmentMax = 15 * time.Minute
@@ -34,7 +35,8 @@ const (
 	// PermitTaken is the time after a claim from which the next permit may be claimed.
 	PermitTaken = PermitValid + DefragmentMax
 	// PermitSettle is for how long there must have been no alarm before agents write new permits. By then every agent
-	// has seen that the alarm is over, or has not looked for so long that its permit no longer counts.
+	// has either observed that the alarm is over, or not observed the cluster for so long that its permit has become
+	// invalid.
 	PermitSettle = time.Minute
 	// A database of at least overPercent of its quota is too large to disarm the alarm: etcd would soon raise it again.
 	overPercent = 90
@@ -44,20 +46,20 @@ const (
 	compactSettle = time.Minute
 )
 
-// Space is what this host knows about freeing space.
+// Space is what this host has observed about freeing space.
 type Space struct {
 	Remediate  bool          // the configuration lets agents free space after a NOSPACE alarm
 	Permits    int           // unclaimed permits in etcd, at most MaxPermits
 	PermitsFor time.Duration // for how long this agent has observed this number
 	RoomyFor   time.Duration // for how long this agent has observed that there is no NOSPACE alarm
 	Mine       time.Duration // for how long this agent's own permit is still valid; 0 if it has none
-	// Keep is the oldest revision that a compaction must keep: the current one of space.retain ago. 0 if this agent has
-	// not run for that long.
+	// Keep is the oldest revision that a compaction must keep: the revision that was current space.retain ago. It is 0
+	// if this agent has not run for that long.
 	Keep      int64
 	Compacted time.Duration // time since this agent last compacted the keys for this alarm, or Never
-	Kept      int64         // the oldest revision that this compaction kept; 0 if there was none
-	// Attempts are the online defragmentations for this alarm that have ended since this compaction, within
-	// DefragmentAgain.
+	Kept      int64         // the oldest revision that the last compaction kept; 0 if there was none
+	// Attempts are the online defragmentations for this alarm that have ended since the last compaction and less than
+	// DefragmentAgain ago.
 	Attempts []DefragAttempt
 	// Defragmenting is the member that this agent has asked to defragment its database and that has not finished; 0 if
 	// there is none.
@@ -74,7 +76,7 @@ type DefragAttempt struct {
 // Over reports whether a database is too large to disarm the alarm. A member without a quota never is.
 func (d Database) Over() bool { return d.exceeds(d.Size, overPercent) }
 
-// exceeds reports whether a number of bytes is at least that part of the quota.
+// exceeds reports whether a number of bytes is at least that percentage of the quota; false if the quota is unknown.
 func (d Database) exceeds(bytes, percent int64) bool {
 	return d.Quota > 0 && bytes >= d.Quota/100*percent
 }
@@ -206,8 +208,8 @@ func compact(v View, m Member, inUse int64) Decision {
 	return do(Step{Kind: StepCompact, Revision: v.Space.Keep, Why: live})
 }
 
-// defragmentOnline defragments the next database that was not defragmented lately. The leader comes last, and transfers
-// its leadership first, because a leader answers no renewal of a lease during a defragmentation.
+// defragmentOnline defragments the next database that was not defragmented within DefragmentAgain. The leader comes
+// last, and transfers its leadership first, because a leader answers no renewal of a lease during a defragmentation.
 func defragmentOnline(v View, over []Member) Decision {
 	tried := func(m Member) (DefragAttempt, bool) {
 		i := slices.IndexFunc(v.Space.Attempts, func(a DefragAttempt) bool { return a.MemberID == m.ID })
@@ -300,8 +302,8 @@ func spaceReasons() []ReasonInfo {
 		{FreeingSpace, "this host frees space, so that etcd accepts writes again", ""},
 		{
 			QuotasDiffer,
-			"the voters have different quotas for their databases; the voter with the smallest one raises the alarm " +
-				"NOSPACE first, and then no member accepts writes",
+			"the voters have different quotas for their databases; the voter with the smallest one raises the " +
+				"NOSPACE alarm first, and then no member accepts writes",
 			"set the same ETCD_QUOTA_BACKEND_BYTES in etcd.environment on every host and reload quorumd, then " +
 				"quorumctl rollout start restart --reason '<why>'",
 		},

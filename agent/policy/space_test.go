@@ -9,8 +9,8 @@ import (
 	"time"
 )
 
-// fullView is the view of n1, a voter of three that may free space after an alarm. Every database is at its quota, and
-// half of it is free.
+// fullView returns the view of n1, one of three voters, which may free space after an alarm. Every database is at its
+// quota, and half of it is free.
 func fullView() View {
 	v := voterView()
 	v.Lock, v.Op, v.HostsFresh = Lock{Known: true}, nil, true
@@ -26,12 +26,12 @@ func fullView() View {
 	return v
 }
 
-// permitted lets this agent have a permit.
+// permitted adds a permit of this agent.
 func permitted(v *View) {
 	v.Space.Permits, v.Space.PermitsFor, v.Space.Mine = MaxPermits-1, time.Second, time.Minute
 }
 
-// live lets the live data fill the quotas.
+// live makes the live data fill the quotas.
 func live(v *View) {
 	for i := range v.Cluster.Members {
 		v.Cluster.Members[i].Database.InUse = 90 << 20
@@ -54,22 +54,25 @@ func TestOneAgentClaimsThePermitToFreeSpace(t *testing.T) {
 	t.Parallel()
 	play(t, fullView, []scene{
 		{"an agent claims the first permit", nil, StepClaimPermit, ""},
-		{"not if an operator has to free space", func(v *View) { v.Space.Remediate = false }, StepNone, EtcdNoSpace},
-		{"nor in mode observe", func(v *View) { v.Self.Mode = Observe }, StepNone, EtcdNoSpace},
-		{"nor during a pause", func(v *View) { v.Pause = &Pause{By: "ann"} }, StepNone, Paused},
-		{"nor while members' data may differ", differ, StepNone, EtcdCorrupt},
-		{"nor while another agent holds the lock", func(v *View) {
+		{
+			"the configuration leaves it to an operator",
+			func(v *View) { v.Space.Remediate = false }, StepNone, EtcdNoSpace,
+		},
+		{"the agent only observes", func(v *View) { v.Self.Mode = Observe }, StepNone, EtcdNoSpace},
+		{"the cluster is paused", func(v *View) { v.Pause = &Pause{By: "ann"} }, StepNone, Paused},
+		{"the members' data may differ", differ, StepNone, EtcdCorrupt},
+		{"another agent holds the lock", func(v *View) {
 			v.Lock = Lock{Known: true, Held: true, Holder: "n2", Token: 9}
 		}, StepNone, EtcdNoSpace},
-		{"nor while another agent may have a permit", func(v *View) {
+		{"another agent may have a permit", func(v *View) {
 			v.Space.Permits, v.Space.PermitsFor = 2, PermitTaken-time.Second
 		}, StepNone, EtcdNoSpace},
 		{"the next permit can be claimed later", func(v *View) {
 			v.Space.Permits, v.Space.PermitsFor = 2, PermitTaken
 		}, StepClaimPermit, ""},
 		{"no permit is left", func(v *View) { v.Space.Permits = 0 }, StepNone, EtcdNoSpace},
-		{"not while the disk hangs", func(v *View) { v.Health.Hangs = true }, StepNone, EtcdNoSpace},
-		{"nor if it could do nothing", func(v *View) {
+		{"the disk hangs", func(v *View) { v.Health.Hangs = true }, StepNone, EtcdNoSpace},
+		{"the agent could not free space", func(v *View) {
 			v.Cluster.Members[2].Database.Quota = 0
 		}, StepNone, EtcdNoSpace},
 		{"a lock without an operation is released first", func(v *View) {
@@ -87,30 +90,30 @@ func TestAnAgentWithThePermitFreesSpaceMemberByMember(t *testing.T) {
 		return v
 	}, []scene{
 		{"a follower is defragmented first", nil, StepDefragmentOnline, ""},
-		{"one at a time", func(v *View) { v.Space.Defragmenting = 2 }, StepNone, FreeingSpace},
-		{"also if another agent began it", func(v *View) {
+		{"a defragmentation is in progress", func(v *View) { v.Space.Defragmenting = 2 }, StepNone, FreeingSpace},
+		{"another agent may have begun a defragmentation", func(v *View) {
 			v.Cluster.Members[2].Live, v.Cluster.Members[2].SilentFor = false, PermitTaken-time.Second
 		}, StepNone, EtcdNoSpace},
-		{"but a member that is down for long does not", func(v *View) {
+		{"a member has been down for a long time", func(v *View) {
 			v.Cluster.Members[2].Live, v.Cluster.Members[2].SilentFor = false, PermitTaken
 		}, StepDefragmentOnline, ""},
 		{"the leader transfers its leadership first", func(v *View) {
 			roomyAgain(v)
 			v.Cluster.Members[0].Database.Size = 100 << 20
 		}, StepLeadElsewhere, ""},
-		{"unless no other voter may lead", func(v *View) {
+		{"the leader is next, and no other voter may lead", func(v *View) {
 			roomyAgain(v)
 			v.Cluster.Members[0].Database.Size = 100 << 20
 			v.Hosts = v.Hosts[:1]
 		}, StepDefragmentOnline, ""},
-		{"a smaller quota counts for its own member", func(v *View) {
+		{"a member has a smaller quota", func(v *View) {
 			live(v)
 			v.Cluster.Members[0].Database.Quota, v.Cluster.Members[2].Database.Quota = 200<<20, 200<<20
 		}, StepCompact, ""},
 		{"a failed defragmentation is not repeated", func(v *View) {
 			v.Space.Attempts = []DefragAttempt{{MemberID: 2, Failed: "no space left on device"}}
 		}, StepNone, StepFailed},
-		{"nor one without an effect", func(v *View) {
+		{"a defragmentation without effect is not repeated", func(v *View) {
 			v.Space.Attempts = []DefragAttempt{{MemberID: 2}}
 		}, StepNone, EtcdNoSpace},
 		{"a member without a quota is never too large", func(v *View) {
@@ -130,17 +133,17 @@ func TestAnAgentWithThePermitFreesSpaceMemberByMember(t *testing.T) {
 		{"another agent that took the lock is not disturbed", func(v *View) {
 			v.Lock = Lock{Known: true, Held: true, Holder: "n2", Token: 9}
 		}, StepNone, EtcdNoSpace},
-		{"then the alarm is disarmed", roomyAgain, StepDisarmNoSpace, ""},
+		{"every database is small enough, and the alarm is disarmed", roomyAgain, StepDisarmNoSpace, ""},
 		{"live data needs a compaction", live, StepCompact, ""},
-		{"which keeps the history of space.retain", func(v *View) {
+		{"the agent has not run for space.retain, whose history a compaction keeps", func(v *View) {
 			live(v)
 			v.Space.Keep = 0
 		}, StepNone, FreeingSpace},
-		{"and takes effect after a while", func(v *View) {
+		{"a compaction takes effect after a while", func(v *View) {
 			live(v)
 			v.Space.Compacted = time.Second
 		}, StepNone, FreeingSpace},
-		{"which a defragmentation shows", func(v *View) {
+		{"a defragmentation shows the effect of a compaction", func(v *View) {
 			live(v)
 			v.Space.Compacted, v.Space.Kept = compactSettle, v.Space.Keep
 		}, StepDefragmentOnline, ""},
@@ -150,12 +153,12 @@ func TestAnAgentWithThePermitFreesSpaceMemberByMember(t *testing.T) {
 			v.Space.Compacted, v.Space.Kept = compactSettle, v.Space.Keep
 			v.Space.Attempts = []DefragAttempt{{MemberID: 2}}
 		}, StepDefragmentOnline, ""},
-		{"if it did not help, an operator has to decide", func(v *View) {
+		{"the compaction did not help, and an operator has to decide", func(v *View) {
 			live(v)
 			v.Space.Compacted, v.Space.Kept = compactSettle, v.Space.Keep
 			v.Space.Attempts = []DefragAttempt{{MemberID: 2}}
 		}, StepNone, EtcdNoSpace},
-		{"unless more history is old enough now", func(v *View) {
+		{"the compaction did not help, and more history is old enough now", func(v *View) {
 			live(v)
 			v.Space.Compacted, v.Space.Kept = compactSettle, v.Space.Keep-1
 			v.Space.Attempts = []DefragAttempt{{MemberID: 2}}
@@ -163,12 +166,12 @@ func TestAnAgentWithThePermitFreesSpaceMemberByMember(t *testing.T) {
 		{"etcd 3.5 does not report its quota", func(v *View) {
 			v.Cluster.Members[2].Database.Quota = 0
 		}, StepNone, EtcdNoSpace},
-		{"a voter that does not answer has no say", func(v *View) {
+		{"a voter does not answer", func(v *View) {
 			roomyAgain(v)
 			v.Cluster.Members[2].Live, v.Cluster.Members[2].Database = false, Database{}
 			v.Cluster.Members[2].SilentFor = PermitTaken
 		}, StepDisarmNoSpace, ""},
-		{"not while members' data may differ", differ, StepNone, EtcdCorrupt},
+		{"the members' data may differ", differ, StepNone, EtcdCorrupt},
 	})
 }
 
@@ -181,7 +184,7 @@ func TestTheHolderOfTheLockFreesSpaceBeforeItsOperationContinues(t *testing.T) {
 		return v
 	}, []scene{
 		{"it needs no permit", func(v *View) { v.Space.Permits = 0 }, StepDefragmentOnline, ""},
-		{"also while its own etcd is stopped", func(v *View) {
+		{"its own etcd is stopped", func(v *View) {
 			v.Asked.Stopped, v.Unit.State = true, UnitInactive
 			v.Cluster.Members[0].Live, v.Cluster.Members[0].Leader, v.Cluster.Members[2].Leader = false, false, true
 			v.Op.Phase = PhaseDown
@@ -200,19 +203,19 @@ func TestPermitsAreWrittenBeforeTheyAreNeeded(t *testing.T) {
 		{"all of them are missing", nil, StepWritePermits, ""},
 		{"one is missing", func(v *View) { v.Space.Permits = MaxPermits - 1 }, StepWritePermits, ""},
 		{"none is missing", func(v *View) { v.Space.Permits = MaxPermits }, StepNone, Idle},
-		{"an agent may not have seen that the alarm is over", func(v *View) {
+		{"an agent may not have observed that the alarm is over", func(v *View) {
 			v.Space.RoomyFor = PermitSettle - time.Second
 		}, StepNone, Idle},
-		{"a missing permission is not tried again", func(v *View) {
+		{"etcd has denied the write", func(v *View) {
 			v.Failed = FailedStep{Kind: StepWritePermits, Text: "permission denied", Denied: true}
 		}, StepNone, Idle},
-		{"unless it may pass", func(v *View) {
+		{"the last write has failed", func(v *View) {
 			v.Failed = FailedStep{Kind: StepWritePermits, Text: "no answer in time"}
 		}, StepWritePermits, ""},
 	})
 }
 
-func TestAnAgentThatMayNotFreeSpaceSaysWhy(t *testing.T) {
+func TestAnAgentThatMayNotFreeSpaceReportsWhy(t *testing.T) {
 	t.Parallel()
 	v := fullView()
 	v.Lock = Lock{Known: true, Held: true, Holder: "n2", Token: 9}

@@ -17,7 +17,7 @@ import (
 // copy of the database, so the removal waits until a spare is ready.
 
 // standbysDiffer reports whether hosts are configured with different numbers of standbys. Each host decides for itself
-// whether it becomes the standby, so only hosts with 1 do, and no host waits for another one to become it.
+// whether it becomes the standby, so only a host with 1 does, and no host waits for a host with 0 to become it.
 func standbysDiffer(v View) (string, bool) {
 	var with, without []string
 	for _, h := range v.Hosts {
@@ -57,8 +57,8 @@ func removeLostStandby(v View) (Decision, bool) {
 // cases:
 //
 //   - Its host has no agent, and no live voter's host reaches the standby (the same conditions as for a dead voter).
-//   - It reports that it is unhealthy. Then it cannot replace a voter, and prevents spares from doing so. While a voter
-//     that may come back is down, such a standby stays.
+//   - It reports that it is unhealthy. An unhealthy standby cannot replace a voter, and prevents spares from doing so.
+//     While a voter that may come back is down, such a standby stays.
 //   - It answers and makes no progress.
 //
 // A standby whose agent is present and whose etcd is down is not lost: the etcd was stopped on purpose or is about to

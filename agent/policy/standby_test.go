@@ -70,15 +70,18 @@ func TestALostStandbyIsRemovedOnceAnotherHostIsReady(t *testing.T) {
 	t.Parallel()
 	play(t, lostStandby, []scene{
 		{"a voter takes the lock", nil, StepTakeLock, ""},
-		{"and records it", underItsLock, StepRollBack, ""},
-		{"not before its time", func(v *View) { v.Hosts[1].Sees[0].For = 4 * time.Minute }, StepNone, Idle},
+		{"it has the lock, and records the removal", underItsLock, StepRollBack, ""},
+		{
+			"it has not been lost for long enough",
+			func(v *View) { v.Hosts[1].Sees[0].For = 4 * time.Minute }, StepNone, Idle,
+		},
 		{"the second voter waits for the first", func(v *View) {
 			v.Self.ID, v.Self.Name, v.Self.PeerURL = "n2", "n2", peerPrefix+"n2"
 			v.Data.MemberID, v.Self.MemberID, v.Limits.LearnerStall = 2, 2, 345*time.Second
 		}, StepNone, Idle},
 		{"one voter reaches it", func(v *View) { markReached(&v.Hosts[2].Sees[0]) }, StepNone, Idle},
 		{"the leader is connected to it", func(v *View) { v.Hosts[0].Sees[0].Link = record.LinkUp }, StepNone, Idle},
-		{"its agent is there: etcd was stopped cleanly", func(v *View) {
+		{"its agent is present, and etcd was stopped cleanly", func(v *View) {
 			v.Hosts, v.Cluster.Members[3].AgentGoneFor = append(v.Hosts, ready("n4", RoleStandby)), 0
 		}, StepNone, Idle},
 		{"it was taken down on purpose", func(v *View) {
@@ -92,7 +95,7 @@ func TestALostStandbyIsRemovedOnceAnotherHostIsReady(t *testing.T) {
 		{"the cluster is paused", func(v *View) { v.Pause = &Pause{By: "root", Reason: "lunch"} }, StepNone, Paused},
 		{"it was observed a while ago", func(v *View) { v.Cluster.Fresh = false }, StepNone, Idle},
 		{"it answers, and does not follow", lags(6 * time.Minute), StepTakeLock, ""},
-		{"it does not follow just now", lags(time.Minute), StepNone, Idle},
+		{"it has not followed for a minute", lags(time.Minute), StepNone, Idle},
 		{"it was down, and has to fetch a snapshot", func(v *View) {
 			lags(time.Minute)(v)
 			v.Cluster.Members[3].StalledFor = time.Hour
@@ -102,7 +105,7 @@ func TestALostStandbyIsRemovedOnceAnotherHostIsReady(t *testing.T) {
 			v.Hosts[len(v.Hosts)-1].Manage = false
 		}, StepNone, Idle},
 		{"it is unhealthy by its own report", reportsUnhealthy(6 * time.Minute), StepTakeLock, ""},
-		{"it has not been unhealthy for long", reportsUnhealthy(4 * time.Minute), StepNone, Idle},
+		{"it has not been unhealthy for long enough", reportsUnhealthy(4 * time.Minute), StepNone, Idle},
 		{"it is only WARM", func(v *View) {
 			reportsUnhealthy(time.Hour)(v)
 			v.Hosts[len(v.Hosts)-1].Health = health.Warm
@@ -199,18 +202,18 @@ func TestALostStandbyIsReported(t *testing.T) {
 	}{
 		"in time": {func(v *View) { v.Hosts[0].Sees[0].For = 3 * time.Minute }, "it is removed in 2m, and another"},
 		"now":     {func(*View) {}, "no voter's host has reached it for 6m; it is about to be removed, and another"},
-		"not at all": {
+		"no spare is ready": {
 			func(v *View) { v.Hosts = v.Hosts[:3] }, "it is removed after 5m, but: no spare is ready",
 		},
-		"not while a voter's agent is silent": {
+		"a voter's agent is gone": {
 			func(v *View) { v.Hosts = slices.Delete(v.Hosts, 1, 2) },
 			"n4, the standby: no quorumd on its host is in charge of it, and n1 has had no answer from it for 6m; it " +
 				"is not removed, because voter n2 has no quorumd that reports whether it reaches that member",
 		},
-		"nor while one reaches it": {
+		"a voter reaches it": {
 			func(v *View) { markReached(&v.Hosts[2].Sees[0]) }, "it is not removed, because n3 reaches it",
 		},
-		"its agent is silent, and so is that of a voter": {
+		"its agent and a voter's agent are gone": {
 			func(v *View) { v.Hosts, v.Cluster.Members[3].Live = slices.Delete(v.Hosts, 1, 2), true }, "",
 		},
 		"it was silent for a moment": {func(v *View) {
@@ -224,9 +227,11 @@ func TestALostStandbyIsReported(t *testing.T) {
 			lags(5 * time.Minute),
 			"n4, the standby: it is 5000 entries behind the leader, and has made no progress",
 		},
-		"one that has never started is a leftover learner": {func(v *View) { v.Cluster.Members[3].Name = "" }, ""},
-		"hardly":    {lags(time.Minute), ""},
-		"unhealthy": {reportsUnhealthy(3 * time.Minute), "n4, the standby: it has been SLOW for 3m by its own report"},
+		"the learner has never started": {func(v *View) { v.Cluster.Members[3].Name = "" }, ""},
+		"hardly":                        {lags(time.Minute), ""},
+		"unhealthy": {
+			reportsUnhealthy(3 * time.Minute), "n4, the standby: it has been SLOW for 3m by its own report",
+		},
 	} {
 		v := lostStandby()
 		c.change(&v)
@@ -269,8 +274,8 @@ func TestAStandbyIsLostForAsLongAsTheFirstOfItsProblems(t *testing.T) {
 			behind(v)
 			v.Cluster.Members[3].BehindFor = time.Minute
 		}, time.Minute, "it is 5000 entries behind the leader, and has made no progress for 1m"},
-		"it stalls for a nanosecond": {lags(1), 1, "it is 5000 entries behind"},
-		"it makes progress":          {lags(0), 0, ""},
+		"it has stalled for a nanosecond": {lags(1), 1, "it is 5000 entries behind"},
+		"it makes progress":               {lags(0), 0, ""},
 		"its lag is unknown": {func(v *View) {
 			lags(time.Hour)(v)
 			v.Cluster.Members[3].LagKnown = false

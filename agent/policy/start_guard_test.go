@@ -24,13 +24,13 @@ func TestTheStartGuardIsSetOnlyOnAHostWithoutAMember(t *testing.T) {
 		"a spare":                {func(*View) {}, GuardSet},
 		"with a failed unit":     {func(v *View) { v.Unit.State = UnitFailed }, GuardSet},
 		"with a restarting unit": {func(v *View) { v.Unit.State = UnitActivating }, GuardSet},
-		"with a starting unit, without an answer of etcd in this round": {func(v *View) {
+		"with a starting unit, and etcd did not answer in this round": {func(v *View) {
 			v.Unit.State, v.Cluster.Fresh = UnitActivating, false
 		}, GuardUnchanged},
 		"with a unit that starts for its join": {func(v *View) {
 			v.Unit.State, v.Op = UnitActivating, &Op{Kind: KindJoin, Host: "h2"}
 		}, GuardUnchanged},
-		"with a starting unit, and added": {func(v *View) {
+		"with a starting unit, and listed as a member": {func(v *View) {
 			v.Unit.State, v.Self.PeerURL = UnitActivating, "http://p1"
 		}, GuardUnchanged},
 		"without a known cluster, and with a starting unit": {func(v *View) {
@@ -40,8 +40,8 @@ func TestTheStartGuardIsSetOnlyOnAHostWithoutAMember(t *testing.T) {
 		"with the data of a former member": {func(v *View) {
 			v.Data.State, v.Data.MemberID = DataMember, 9
 		}, GuardSet},
-		"that only observes":             {func(v *View) { v.Self.Mode = Observe }, GuardUnchanged},
-		"that has never known a cluster": {func(v *View) { v.Cluster = Cluster{} }, GuardSet},
+		"that only observes":           {func(v *View) { v.Self.Mode = Observe }, GuardUnchanged},
+		"that has never had a cluster": {func(v *View) { v.Cluster = Cluster{} }, GuardSet},
 		"that bootstraps a cluster": {func(v *View) {
 			v.Cluster, v.Bootstrap.Requested = Cluster{}, true
 		}, GuardCleared},
@@ -49,7 +49,7 @@ func TestTheStartGuardIsSetOnlyOnAHostWithoutAMember(t *testing.T) {
 			v.Cluster, v.Bootstrap.Requested = Cluster{}, true
 			v.Data.State, v.Data.MemberID = DataMember, 9
 		}, GuardUnchanged},
-		"without an answer of etcd in this round": {func(v *View) { v.Cluster.Fresh = false }, GuardUnchanged},
+		"etcd did not answer in this round": {func(v *View) { v.Cluster.Fresh = false }, GuardUnchanged},
 		"whose etcd was stopped for its request": {func(v *View) {
 			v.Asked = &Asked{Request: Request{Work: WorkMaintenance, Stopped: true, Begun: true}}
 		}, GuardUnchanged},
@@ -64,16 +64,16 @@ func TestTheStartGuardIsSetOnlyOnAHostWithoutAMember(t *testing.T) {
 				Work: WorkMaintenance, Stopped: true, Seen: true, Ended: true, Begun: true,
 			}, Over: true}
 		}, GuardCleared},
-		"a member of an older observation": {func(v *View) {
+		"a member according to an earlier round": {func(v *View) {
 			v.Cluster.Fresh, v.Data.State, v.Data.MemberID = false, DataMember, 1
 		}, GuardUnchanged},
 		"while the joining host is unknown": {func(v *View) {
 			v.Unreadable = []Unreadable{{Kind: RecordOp}}
 		}, GuardUnchanged},
-		"that is cut off": {func(v *View) {
+		"that no voter answers": {func(v *View) {
 			v.Cluster.Reachable, v.Cluster.ExpectedID = false, 7
 		}, GuardUnchanged},
-		"that is cut off, with data": {func(v *View) {
+		"that no voter answers, with data": {func(v *View) {
 			v.Cluster.Reachable, v.Data.State = false, DataMember
 		}, GuardUnchanged},
 		"that reaches another cluster": {func(v *View) { v.Cluster.ExpectedID = 8 }, GuardUnchanged},
@@ -81,7 +81,7 @@ func TestTheStartGuardIsSetOnlyOnAHostWithoutAMember(t *testing.T) {
 		"with unknown data":            {func(v *View) { v.Data.State = DataUnknown }, GuardUnchanged},
 		"that joins":                   {func(v *View) { v.Op = &Op{Host: "h2"} }, GuardUnchanged},
 		"that creates a cluster":       {func(v *View) { v.Bootstrap.Requested = true }, GuardUnchanged},
-		"while another joins":          {func(v *View) { v.Op = &Op{Host: "h3"} }, GuardSet},
+		"while another host joins":     {func(v *View) { v.Op = &Op{Host: "h3"} }, GuardSet},
 		"a learner that was just added": {func(v *View) {
 			v.Cluster.Members[0].PeerURL = "http://p2"
 		}, GuardUnchanged},

@@ -62,8 +62,8 @@ const (
 // StepInfo declares a kind of step.
 type StepInfo struct {
 	Kind StepKind
-	// Locked steps start only after a new transaction has confirmed that this agent holds the lock, and if its validity
-	// covers the step.
+	// Locked steps start only after a new transaction has confirmed that this agent holds the lock, and only if the
+	// lock's validity covers the step.
 	Locked bool
 	// Calls limits the step: its context ends after the time that this number of calls may take.
 	Calls int
@@ -86,7 +86,7 @@ type StepInfo struct {
 const (
 	quick  = 2
 	member = 3
-	// order allows for one request to the root helper, which starts a process: that takes time when the CPU is busy.
+	// order allows one request to the root helper. The helper starts a process, which takes time when the CPU is busy.
 	order = 3
 	// orders allows two requests to the root helper, without the lock.
 	orders = 4
@@ -182,8 +182,9 @@ type Step struct {
 	Kind   StepKind
 	Target Role    // begin-join: the role to reach
 	Phase  OpPhase // set-phase
-	// promote, remove-learner, roll-back: the learner; transfer-leadership, step-down: the next leader; begin-removal,
-	// remove-member, begin-replace, begin-leave: the member to remove; update-member: this host's own
+	// promote, remove-learner, roll-back: the learner; transfer-leadership, step-down, lead-elsewhere: the next leader;
+	// begin-removal, remove-member, begin-replace, begin-leave: the member to remove; defragment-online: the member to
+	// defragment; set-phase: the member in the operation's record; update-member: this host's own member
 	MemberID uint64
 	Guard    StartGuard // how the start guard changes before the step begins
 	Revision int64      // compact: the oldest revision to keep
@@ -221,7 +222,7 @@ func (s Step) Text() string {
 	return text
 }
 
-// Progress is a number that rises or falls to a goal, such as bytes done by a job. Two readings give the remaining
+// Progress is a number that rises or falls to a goal, such as bytes done by a job. Two readings show the remaining
 // time.
 type Progress struct {
 	Now  float64   `json:"now"`

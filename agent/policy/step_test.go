@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// declaredSteps returns the expected declaration of every step: whether it needs the lock, and how many calls bound it.
+// declaredSteps returns the expected declaration of every step: whether it needs the lock, and how many calls limit it.
 // The list repeats the declarations, so that a typo there cannot silently free a step from the lock.
 func declaredSteps() []StepInfo {
 	return []StepInfo{

@@ -47,15 +47,15 @@ func TestOnlyTheNamedHostReplacesARetiredVoter(t *testing.T) {
 	t.Parallel()
 	play(t, func() View { return namedView("n5") }, []scene{
 		{"the named host joins at once, although another one is faster", nil, StepTakeLock, ""},
-		{"not if it has joined already", func(v *View) { vote(v, 4) }, StepNone, TooManyVoters},
+		{"the named host has joined already", func(v *View) { vote(v, 4) }, StepNone, TooManyVoters},
 	})
 	play(t, func() View { return namedView("n4") }, []scene{
-		{"the other one does not", nil, StepNone, LowerRanked},
-		{"not even if the named one has become unhealthy", func(v *View) {
+		{"a different host does not join", nil, StepNone, LowerRanked},
+		{"the named host has become unhealthy", func(v *View) {
 			v.Hosts[4].Waiting = HealthBad
 		}, StepNone, LowerRanked},
-		{"nor if its agent is gone", func(v *View) { v.Hosts = v.Hosts[:4] }, StepNone, LowerRanked},
-		{"it joins if no host is named", func(v *View) {
+		{"the named host's agent is gone", func(v *View) { v.Hosts = v.Hosts[:4] }, StepNone, LowerRanked},
+		{"no host is named, and any host joins", func(v *View) {
 			v.Retired[0].Successor = record.Successor{}
 		}, StepTakeLock, ""},
 		{"a join that has begun is rolled back", func(v *View) {
@@ -67,8 +67,8 @@ func TestOnlyTheNamedHostReplacesARetiredVoter(t *testing.T) {
 		}, StepRollBack, ""},
 	})
 	play(t, func() View { return namedView("n1") }, []scene{
-		{"the retired voter stays until then", nil, StepNone, HostRetired},
-		{"and leaves afterwards", func(v *View) { vote(v, 4) }, StepTakeLock, ""},
+		{"the retired voter stays until the named host has joined", nil, StepNone, HostRetired},
+		{"the named host has joined, and the retired voter leaves", func(v *View) { vote(v, 4) }, StepTakeLock, ""},
 	})
 }
 
@@ -87,13 +87,17 @@ func TestAPlaceIsKeptOnlyForTheRetiredVoter(t *testing.T) {
 		kept   bool
 		first  string // the first of the candidates
 	}{
-		"one place":                       {func(*View) {}, true, "n5"},
-		"another voter is missing":        {without("n2"), false, "n5"},
-		"the retired voter has left":      {without("n1"), false, "n4"},
-		"the named host votes":            {func(v *View) { vote(v, 4) }, false, "n4"},
-		"it votes, and its agent is gone": {func(v *View) { vote(v, 4); v.Hosts = v.Hosts[:4] }, false, "n4"},
-		"the retirement was undone":       {func(v *View) { v.Retired = nil }, false, "n4"},
-		"it cannot be read":               {func(v *View) { v.Retired = []Retired{{Host: "n1"}} }, false, "n4"},
+		"one place":                  {func(*View) {}, true, "n5"},
+		"another voter is missing":   {without("n2"), false, "n5"},
+		"the retired voter has left": {without("n1"), false, "n4"},
+		"the named host votes":       {func(v *View) { vote(v, 4) }, false, "n4"},
+		"the named host votes, and its agent is gone": {
+			func(v *View) { vote(v, 4); v.Hosts = v.Hosts[:4] }, false, "n4",
+		},
+		"the retirement was undone": {func(v *View) { v.Retired = nil }, false, "n4"},
+		"the retirement cannot be read": {
+			func(v *View) { v.Retired = []Retired{{Host: "n1"}} }, false, "n4",
+		},
 	} {
 		v := namedView("n2")
 		c.change(&v)
@@ -159,18 +163,21 @@ func TestANamedReplacementIsRefusedWithTheRemedy(t *testing.T) {
 			"n5 cannot join now: HEALTH_BAD", "quorumctl explain n5",
 		},
 		{
-			"one that only observes", "n2", "n5", func(v *View) { v.Hosts[4].Manage = false }, ModeObserve,
+			"a host that only observes", "n2", "n5", func(v *View) { v.Hosts[4].Manage = false }, ModeObserve,
 			"quorumd on n5 only observes", "set mode: manage",
 		},
 		{"a host named twice", "n2", "n5", func(v *View) {
 			v.Retired = namedView("n2").Retired
 		}, "", "n5 is named to replace n1", "name another host"},
-		{"two hosts by two", "n2", "n4", func(v *View) { v.Retired = namedView("n2").Retired }, "", "", ""},
+		{
+			"two voters with two named hosts",
+			"n2", "n4", func(v *View) { v.Retired = namedView("n2").Retired }, "", "", "",
+		},
 		{"another host joins", "n2", "n5", func(v *View) {
 			v.Op = &Op{Kind: KindJoin, Host: "n4", HostName: "n4", Target: RoleVoter, PeerURL: peerPrefix + "n4"}
 		}, OperationInFlight, "n4 is joining", "quorumctl operation show"},
 		{
-			"one too many", "n2", "n5", func(v *View) { v.Target.Voters = 1 }, TargetMet,
+			"there are too many voters already", "n2", "n5", func(v *View) { v.Target.Voters = 1 }, TargetMet,
 			"no host replaces n2: 2 of 1 voters are left without it", "quorumctl retire n2",
 		},
 	} {
@@ -196,12 +203,12 @@ func TestANamedReplacementIsRefusedWithTheRemedy(t *testing.T) {
 func TestANamedSuccessorMayAlwaysBeCleared(t *testing.T) {
 	t.Parallel()
 	for name, change := range map[string]func(v *View){
-		"another host is ready":        func(*View) {},
-		"no host is ready":             func(v *View) { v.Hosts = v.Hosts[:3] },
-		"the retired host is gone":     func(v *View) { v.Hosts = v.Hosts[1:] },
-		"the retired host observes":    func(v *View) { v.Hosts[0].Manage = false },
-		"the retired host's operation": func(v *View) { v.Hosts[0].InOperation = true },
-		"a pause":                      func(v *View) { v.Pause = &Pause{By: "root"} },
+		"another host is ready":               func(*View) {},
+		"no host is ready":                    func(v *View) { v.Hosts = v.Hosts[:3] },
+		"the retired host is gone":            func(v *View) { v.Hosts = v.Hosts[1:] },
+		"the retired host observes":           func(v *View) { v.Hosts[0].Manage = false },
+		"the retired host is in an operation": func(v *View) { v.Hosts[0].InOperation = true },
+		"a pause":                             func(v *View) { v.Pause = &Pause{By: "root"} },
 	} {
 		v := namedView("n2")
 		change(&v)
@@ -215,7 +222,7 @@ func TestANamedSuccessorMayAlwaysBeCleared(t *testing.T) {
 	}
 	v.Hosts = v.Hosts[:3]
 	if r := AgainstRetire(v, "n1", "n4"); r == nil {
-		t.Error("a host that is not there is named")
+		t.Error("a host without a record is named")
 	}
 }
 
@@ -252,7 +259,7 @@ func TestThePlanNamesTheSuccessor(t *testing.T) {
 	}
 }
 
-func TestNoOtherHostReplacesAnUnhealthyVoterThatAnswersInTheNamedOnesPlace(t *testing.T) {
+func TestNoOtherHostThanTheNamedOneReplacesAnUnhealthyVoterThatAnswers(t *testing.T) {
 	t.Parallel()
 	v := unhealthyView()
 	named := ready("n5", RoleSpare)

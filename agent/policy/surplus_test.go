@@ -30,10 +30,10 @@ func TestSurplusVotersAreReportedIfNoHostRemovesOne(t *testing.T) {
 	}{
 		"four of three":   {func(*View) {}, even},
 		"with repair off": {func(v *View) { v.Limits.UnhealthyGrace = 0 }, even},
-		"with repair off for unhealthy ones": {func(v *View) {
+		"with repair of unhealthy voters off": {func(v *View) {
 			v.Limits.UnhealthyGrace, v.Hosts[2] = 0, unhealthyView().Hosts[2]
 		}, even},
-		"with repair on for unhealthy ones": {func(v *View) { v.Hosts[2] = unhealthyView().Hosts[2] }, ""},
+		"with repair of unhealthy voters on": {func(v *View) { v.Hosts[2] = unhealthyView().Hosts[2] }, ""},
 		"three of one": {
 			func(v *View) { without(v, 3); v.Target.Voters = 1 }, "3 voters, 1 configured",
 		},
@@ -59,13 +59,13 @@ func TestSurplusVotersAreReportedIfNoHostRemovesOne(t *testing.T) {
 		}
 	}
 	if d := Decide(fourVoters()); d.Reasons[0].Code != TooManyVoters || d.Step.Kind != StepNone {
-		t.Errorf("at rest it is not the first reason: %+v", d)
+		t.Errorf("at rest, the surplus is not the first reason: %+v", d)
 	}
-	other := fourVoters() // behind a reason with precedence, TooManyVoters is reported as a caution
+	other := fourVoters() // after a reason with precedence, TooManyVoters is reported as a caution
 	other.Health = Health{State: health.OK}
 	other.Unit.NotAtBoot = true
 	if d := Decide(other); !slices.ContainsFunc(d.Reasons, func(r Reason) bool { return r.Code == TooManyVoters }) {
-		t.Errorf("it is not reported: %+v", d.Reasons)
+		t.Errorf("the surplus is not reported: %+v", d.Reasons)
 	}
 }
 
@@ -99,33 +99,34 @@ func back(v *View) {
 func TestAVoterRemovesADeadSurplusVoter(t *testing.T) {
 	t.Parallel()
 	play(t, deadOfFour, []scene{
-		{"no host could replace it, and none needs to", nil, StepTakeLock, ""},
+		{"no host can replace it, and it is removed", nil, StepTakeLock, ""},
 		{"it records the removed member", func(v *View) {
 			v.Lock = Lock{Known: true, Held: true, Mine: true, ValidFor: time.Minute, Token: 7}
 		}, StepBeginReplace, ""},
 		{
-			"also if unhealthy voters are removed", func(v *View) { v.Limits.UnhealthyGrace = time.Hour }, StepTakeLock,
+			"unhealthy voters are replaced as well",
+			func(v *View) { v.Limits.UnhealthyGrace = time.Hour }, StepTakeLock,
 			"",
 		},
-		{"not if dead voters stay", func(v *View) { v.Limits.DeadGrace = 0 }, StepNone, VoterDead},
-		{"nor before the grace period is over", func(v *View) { v.Limits.DeadGrace = time.Hour }, StepNone, VoterDead},
-		{"nor without a surplus voter", func(v *View) { v.Target.Voters = 5 }, StepNone, VoterDead},
-		{"nor if one voter reaches it", func(v *View) {
+		{"dead voters are not replaced", func(v *View) { v.Limits.DeadGrace = 0 }, StepNone, VoterDead},
+		{"the grace period is not over", func(v *View) { v.Limits.DeadGrace = time.Hour }, StepNone, VoterDead},
+		{"there is no surplus voter", func(v *View) { v.Target.Voters = 5 }, StepNone, VoterDead},
+		{"one voter reaches it", func(v *View) {
 			markReached(&v.Hosts[1].Sees[0])
 		}, StepNone, VoterNotLive},
-		{"nor if this host reaches it", func(v *View) { markReached(&v.Hosts[0].Sees[1]) }, StepNone, VoterNotLive},
-		{"nor if another voter is unhealthy", func(v *View) { v.Hosts[1].Health = health.Slow }, StepNone, CommonCause},
-		{"nor if another one's health is unknown", func(v *View) {
+		{"this host reaches it", func(v *View) { markReached(&v.Hosts[0].Sees[1]) }, StepNone, VoterNotLive},
+		{"another voter is unhealthy", func(v *View) { v.Hosts[1].Health = health.Slow }, StepNone, CommonCause},
+		{"another voter's health is unknown", func(v *View) {
 			v.Hosts[1].Health = health.Unknown
 		}, StepNone, QuorumAtRisk},
 		{
-			"nor if the daily limit of replacements is reached", func(v *View) { v.Repairs = 2 }, StepNone,
+			"the daily limit of replacements is reached", func(v *View) { v.Repairs = 2 }, StepNone,
 			RepairLimitReached,
 		},
-		{"nor while the cluster is paused", func(v *View) {
+		{"the cluster is paused", func(v *View) {
 			v.Pause = &Pause{By: "root", Reason: "lunch"}
 		}, StepNone, Paused},
-		{"nor while this host has a request", func(v *View) {
+		{"this host has a request", func(v *View) {
 			v.Asked = &Asked{Request: Request{Work: WorkRestart, Begun: true}}
 		}, StepNone, QuorumAtRisk},
 	})
@@ -143,20 +144,20 @@ func TestADeadSurplusVoterIsRemovedOnlyOnCurrentReports(t *testing.T) {
 				StepNone,
 				HealthAwaited,
 			},
-			{"another one's health is unknown", func(v *View) {
+			{"another voter's health is unknown", func(v *View) {
 				v.Hosts[1].Health = health.Unknown
 			}, StepNone, QuorumAtRisk},
-			{"another one is unhealthy", func(v *View) { v.Hosts[1].Health = health.Slow }, StepNone, CommonCause},
+			{"another voter is unhealthy", func(v *View) { v.Hosts[1].Health = health.Slow }, StepNone, CommonCause},
 			{"it is back", back, gone, ""},
 			{"one voter reaches it", func(v *View) { markReached(&v.Hosts[1].Sees[0]) }, gone, ""},
 			{"it has not been dead for long enough by now", func(v *View) {
 				v.Hosts[1].Sees[0].For = time.Minute
 			}, gone, ""},
 			{"there is no longer a surplus voter", func(v *View) { v.Target.Voters = 5 }, gone, ""},
-			{"not forever", func(v *View) {
+			{"the removal lasts too long", func(v *View) {
 				v.Hosts[1].Health, v.Op.Elapsed = health.Unknown, time.Hour
 			}, gone, ""},
-			{"dead voters stay by now", func(v *View) { v.Limits.DeadGrace = 0 }, gone, ""},
+			{"dead voters are no longer replaced", func(v *View) { v.Limits.DeadGrace = 0 }, gone, ""},
 			{"this host no longer votes", func(v *View) { without(v, v.Self.MemberID) }, gone, ""},
 			{"it is removed", func(v *View) { without(v, 3) }, StepEndOp, ""},
 			{"it is removed, and so is this host", func(v *View) {
@@ -172,8 +173,8 @@ func TestADeadSurplusVoterIsRemovedOnlyOnCurrentReports(t *testing.T) {
 	)
 	play(t, removingSurplus(PhaseRemoving), scenes("all have reported again", StepRemoveMember, StepRollBack))
 	play(t, removingSurplus(PhaseRollback), []scene{
-		{"a call lands within the lock's time to live or never", nil, StepNone, Settling},
-		{"then it ends", func(v *View) { v.Op.WrittenFor = time.Hour }, StepEndOp, ""},
+		{"a removal may still take effect", nil, StepNone, Settling},
+		{"no removal can take effect any more", func(v *View) { v.Op.WrittenFor = time.Hour }, StepEndOp, ""},
 	})
 }
 
@@ -182,18 +183,18 @@ func TestTheRemovalOfASurplusVoterIsNoJoin(t *testing.T) {
 	v := removingSurplus(PhaseRemoving)()
 	without(&v, 3)
 	if d := Decide(v); d.Step.Outcome != Removed || d.Notes.Join != JoinUncounted {
-		t.Errorf("it ends with %s, and counts as %d", d.Step.Outcome, d.Notes.Join)
+		t.Errorf("the operation ends with %s, and counts as %d", d.Step.Outcome, d.Notes.Join)
 	}
 	begins := Step{Kind: StepBeginReplace, Why: "n3 is dead"}
 	if got := begins.Text(); got != "recording the removal of a surplus voter: n3 is dead" {
-		t.Errorf("its beginning is reported as %q", got)
+		t.Errorf("the step that begins it is reported as %q", got)
 	}
 	v = removingSurplus(PhaseBegun)()
 	if d := Decide(v); !d.Notes.Repair {
-		t.Error("it does not count for the daily limit")
+		t.Error("the removal does not count for the daily limit")
 	}
 	if got := Title(OperationTitle{Kind: KindReplace, HostName: "n1"}); got != "removal of a surplus voter by n1" {
-		t.Errorf("it is called %q", got)
+		t.Errorf("the operation's title is %q", got)
 	}
 }
 
@@ -205,7 +206,7 @@ func TestADeadSurplusVoterIsReportedAsSurplus(t *testing.T) {
 		change func(v *View)
 		text   string
 	}{
-		"dead voters stay": {
+		"dead voters are not replaced": {
 			func(v *View) { v.Limits.DeadGrace = 0 }, dead + "no host removes it, because repair.dead is off",
 		},
 		"the grace period is not over": {
@@ -221,10 +222,10 @@ func TestADeadSurplusVoterIsReportedAsSurplus(t *testing.T) {
 			},
 			dead + "it may be removed after 10m, but: no agent of a live voter is in mode manage",
 		},
-		"it is begun": {
+		"the removal has begun": {
 			func(v *View) { *v = removingSurplus(PhaseBegun)() }, dead + "n1 removes it: surplus voter",
 		},
-		"not so early": {
+		"the daily limit is reached during the grace period": {
 			func(v *View) { v.Repairs, v.Limits.DeadGrace = 2, time.Hour },
 			dead + "it may be removed in 50m, but: " + spent,
 		},
@@ -271,11 +272,11 @@ func TestARecoveredVoterStaysWhileAnotherIsUnhealthy(t *testing.T) {
 	scenes := func(first string, step, gone StepKind) []scene {
 		return []scene{
 			{first, nil, gone, ""},
-			{"or dead", dead, gone, ""},
+			{"the other one is dead", dead, gone, ""},
 			{"it has only just become unhealthy", func(v *View) {
 				v.Hosts[4].UnhealthySince.For = time.Minute
 			}, StepNone, QuorumAtRisk},
-			{"it has only just fallen silent", func(v *View) {
+			{"it has only just stopped answering", func(v *View) {
 				dead(v)
 				v.Cluster.Members[4].AgentGoneFor = time.Second
 			}, StepNone, QuorumAtRisk},
@@ -294,10 +295,10 @@ func TestARecoveredVoterStaysWhileAnotherIsUnhealthy(t *testing.T) {
 		scenes("the other one is unhealthy, and is removed", StepSetPhase, StepEndOp),
 	)
 	play(t, replacing(recoveredOfSix, PhaseRemoving),
-		scenes("the same after etcd may have been asked", StepRemoveMember, StepRollBack))
+		scenes("the other one is unhealthy, and the removal may have been sent", StepRemoveMember, StepRollBack))
 	play(t, func() View {
 		v := recoveredOfSix()
 		v.Lock = Lock{Known: true, Held: true, Mine: true, ValidFor: time.Minute, Token: 7}
 		return v
-	}, []scene{{"the unhealthy one is removed after that", nil, StepBeginReplace, ""}})
+	}, []scene{{"the unhealthy voter is removed after that", nil, StepBeginReplace, ""}})
 }

@@ -23,7 +23,7 @@ func failedDiskView() View {
 	return v
 }
 
-func TestAHostWithAFailedDiskReleasesItsOperationAfterTheLimit(t *testing.T) {
+func TestAHostWithAFailedDiskEndsItsOperationAfterTheLimit(t *testing.T) {
 	t.Parallel()
 	play(t, failedDiskView, []scene{
 		{"the limit is over", nil, StepEndOp, ""},
@@ -31,12 +31,12 @@ func TestAHostWithAFailedDiskReleasesItsOperationAfterTheLimit(t *testing.T) {
 			v.Unit.State, v.Op.Phase, v.Cluster.Members[2].Live = UnitFailed, PhaseDown, false
 		}, StepEndOp, ""},
 		{"the lock is free", func(v *View) { v.Lock = Lock{Known: true} }, StepTakeLock, ""},
-		{"it has not been so for long", func(v *View) { v.Health.For = time.Hour }, StepNone, NotBack},
+		{"the disk has not been FAILED for long enough", func(v *View) { v.Health.For = time.Hour }, StepNone, NotBack},
 		{"the work has only just ended", func(v *View) { v.Asked.OverFor = time.Hour }, StepNone, NotBack},
 		{"its etcd has only just been started", func(v *View) { v.Op.WrittenFor = time.Minute }, StepNone, Returning},
 		{"it is SLOW", func(v *View) { v.Health.State = health.Slow }, StepNone, NotBack},
-		{"it has passed a run", func(v *View) { v.Health.State = health.OK }, StepEndOp, ""},
-		{"no host releases its operation", func(v *View) { v.Limits.ReturnGiveUp = 0 }, StepNone, NotBack},
+		{"it has passed a qualifying run", func(v *View) { v.Health.State = health.OK }, StepEndOp, ""},
+		{"the limit is disabled", func(v *View) { v.Limits.ReturnGiveUp = 0 }, StepNone, NotBack},
 		{"an operator still works there", func(v *View) {
 			v.Asked.Over, v.Asked.Ended, v.Asked.OverFor, v.Op.Phase = false, false, 0, PhaseDown
 			v.Unit.State, v.Asked.Stopped = UnitInactive, true
@@ -48,6 +48,6 @@ func TestAHostWithAFailedDiskReleasesItsOperationAfterTheLimit(t *testing.T) {
 		t.Errorf("it ends with %+v, and the request %d", d.Step, d.Notes.Request.Change)
 	}
 	if end := RolloutAfter(RolloutProgress{Host: "n3", Ongoing: true}, d.Step); end.HostDone || end.Stopped == "" {
-		t.Errorf("its rollout: %+v", end)
+		t.Errorf("the end of its rollout: %+v", end)
 	}
 }

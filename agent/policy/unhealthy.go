@@ -99,12 +99,14 @@ func (v View) reportedUnhealthy(m Member) (s UnhealthyVoter, why string) {
 }
 
 // passingTimes is the factor by which the grace period is longer for a disk that is only slow. Most such disks become
-// fast again by themselves: a full write cache, a RAID check, a learning battery and a backup take less than an hour.
+// fast again by themselves: a full write cache, a RAID check, a battery learn cycle and a backup take less than an
+// hour.
 const passingTimes = 6
 
 // graceLeft returns for how much longer a host's health state must last before its voter may be replaced. A disk that
-// has become fast again by itself before, for example after a nightly backup, gets 1.5 times that long. A disk that is
-// only slow gets passingTimes the grace period: nothing else indicates a defect, and the voter still keeps up.
+// has become fast again by itself before, for example after a nightly backup, gets 1.5 times the longest time that this
+// took. A disk that is only slow gets passingTimes the grace period: nothing else indicates a defect, and the voter
+// still keeps up.
 func (v View) graceLeft(m Member, h Host) time.Duration {
 	grace := max(v.Limits.UnhealthyGrace, h.HealsAfter+h.HealsAfter/2)
 	if !h.Defective && v.keepsUp(m) {
@@ -117,7 +119,8 @@ func (v View) graceLeft(m Member, h Host) time.Duration {
 	return left
 }
 
-// keepsUp reports whether a voter answers reads and follows the leader, so that the others can still rely on it.
+// keepsUp reports whether a voter answers reads and follows the leader, apart from interruptions shorter than the
+// lock's TTL.
 func (v View) keepsUp(m Member) bool {
 	return (m.Live || m.DownFor < v.Limits.LockTTL) && m.BehindFor < v.Limits.LockTTL
 }
@@ -289,7 +292,8 @@ func (v View) outgoing() (outgoing, bool) {
 	return outgoing{}, false
 }
 
-// hasSurplus reports whether there is a surplus voter: then a dead or unhealthy voter is removed without a replacement.
+// hasSurplus reports whether there is a surplus voter, so that a dead or unhealthy voter is removed without a
+// replacement.
 func (v View) hasSurplus() bool {
 	voters, _ := v.Cluster.Counts()
 	return isSurplus(voters, v.Target)
@@ -420,7 +424,8 @@ func (v View) worseVoter(than Member) (Member, bool) {
 	return Member{}, false
 }
 
-// removeAsVoter removes another voter, after transferring its leadership. This host is a voter.
+// removeAsVoter removes another voter, on a host that is a voter itself. If the other voter leads, its leadership is
+// transferred first.
 func removeAsVoter(v View, who Member) Decision {
 	if r, holds := vetoed(v, vetoCorrupt, vetoSeveralDown, vetoReplaceAtRisk, vetoRepairsUnreadable); holds {
 		return Decision{Reasons: []Reason{r}}

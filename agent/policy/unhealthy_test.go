@@ -29,7 +29,7 @@ func unhealthyView() View {
 	return v
 }
 
-// leaderSeesUnhealthy is the state of unhealthyView from the view of the leader's host.
+// leaderSeesUnhealthy returns the view of the leader's host of the same cluster as unhealthyView.
 func leaderSeesUnhealthy() View {
 	v := unhealthyView()
 	v.Self.ID, v.Self.Name, v.Self.PeerURL = "n1", "n1", peerPrefix+"n1"
@@ -52,7 +52,7 @@ func TestAVoterIsUnhealthyByItsOwnReportAndEvidenceForLongEnough(t *testing.T) {
 		why       string // why the voter does not count as unhealthy
 	}{
 		"it is slow and defective for the grace period": {func(*View) {}, true, ""},
-		"not for so long": {
+		"it has not been slow for long enough": {
 			func(v *View) { v.Hosts[2].UnhealthySince.For = 9 * time.Minute }, false,
 			"",
 		},
@@ -60,7 +60,7 @@ func TestAVoterIsUnhealthyByItsOwnReportAndEvidenceForLongEnough(t *testing.T) {
 		"it is only slow for six times the grace period": {func(v *View) {
 			v.Hosts[2].Defective, v.Hosts[2].UnhealthySince.For = false, time.Hour+healthyReportDelay
 		}, true, ""},
-		"it is only slow for almost so long": {func(v *View) {
+		"it is only slow, for almost six times the grace period": {func(v *View) {
 			v.Hosts[2].Defective, v.Hosts[2].UnhealthySince.For = false, time.Hour+healthyReportDelay-time.Second
 		}, false, ""},
 		"it is only slow, and does not follow the leader": {func(v *View) {
@@ -72,14 +72,14 @@ func TestAVoterIsUnhealthyByItsOwnReportAndEvidenceForLongEnough(t *testing.T) {
 		"it is only slow, and answers no read": {func(v *View) {
 			v.Hosts[2].Defective, v.Cluster.Members[2].Live, v.Cluster.Members[2].DownFor = false, false, time.Minute
 		}, true, ""},
-		"its disk once was slow for 10 minutes and healed": {
+		"its disk was once slow for 10 minutes and recovered": {
 			func(v *View) { v.Hosts[2].HealsAfter = 10 * time.Minute }, false, "",
 		},
-		"its disk once was slow for 6 minutes and healed": {
+		"its disk was once slow for 6 minutes and recovered": {
 			func(v *View) { v.Hosts[2].HealsAfter = 6 * time.Minute }, true, "",
 		},
-		"its disk hangs for a minute": {hangs(time.Minute), true, ""},
-		"not for so long, it hangs":   {hangs(59 * time.Second), false, ""},
+		"its disk hangs for a minute":           {hangs(time.Minute), true, ""},
+		"its disk hangs for less than a minute": {hangs(59 * time.Second), false, ""},
 		"it was slow before it hung": {
 			func(v *View) { v.Hosts[2].Health, v.Hosts[2].UnhealthySince.HangsFor = health.Stalled, 1 }, true, "",
 		},
@@ -105,7 +105,7 @@ func TestAVoterIsUnhealthyByItsOwnReportAndEvidenceForLongEnough(t *testing.T) {
 			func(v *View) { v.Cluster.Members[2].Fsyncs.P99, v.Cluster.Members[2].Fsyncs.SlowFor = 0, 0 },
 			false, "only its own host record",
 		},
-		"only its etcd reports it": {
+		"only its etcd's metrics report it": {
 			func(v *View) { v.Hosts[2].Health, v.Hosts[2].UnhealthySince.For = health.OK, 0 },
 			false, "it is OK by its own report",
 		},
@@ -179,11 +179,11 @@ func TestAnUnhealthyVoterIsNamedWithTheEvidenceAndItsReplacement(t *testing.T) {
 			func(v *View) { v.Limits.UnhealthyGrace = 12 * time.Minute }, says + "another host replaces it in 1m30s",
 		},
 		"the grace period is over": {func(*View) {}, says + "another host is about to replace it"},
-		"no host could": {
+		"no host can replace it": {
 			func(v *View) { v.Hosts = v.Hosts[:3] },
 			says + "another host may replace it, but: there is no standby and no spare",
 		},
-		"no host could yet": {
+		"no host can replace it, and the grace period is not over": {
 			func(v *View) { v.Hosts, v.Limits.UnhealthyGrace = v.Hosts[:3], 12*time.Minute },
 			says + "another host may replace it in 1m30s, but: there is no standby and no spare",
 		},
@@ -229,7 +229,7 @@ func TestAnUnhealthyVoterIsNamedWithTheEvidenceAndItsReplacement(t *testing.T) {
 		}
 	}
 	if d := Decide(leaderSeesUnhealthy()); d.Reasons[0].Code != VoterUnhealthy {
-		t.Errorf("at rest it is not the first reason: %v", d.Reasons)
+		t.Errorf("at rest, the unhealthy voter is not the first reason: %v", d.Reasons)
 	}
 }
 
@@ -258,7 +258,7 @@ func TestAVoterUnhealthyOnlyByItsOwnReportIsNamedWithTheMissingEvidence(t *testi
 			func(v *View) { v.Cluster.Members[2].Fsyncs = Fsyncs{Absent: "etcd answers 403"} },
 			strings.Replace(says, shown, "its etcd's metrics cannot be read: etcd answers 403", 1),
 		},
-		"its etcd was not asked": {
+		"its etcd's metrics were not read": {
 			func(v *View) { v.Cluster.Members[2].Fsyncs = Fsyncs{} },
 			strings.Replace(says, shown, "its etcd's metrics have not been read yet", 1),
 		},
@@ -272,15 +272,17 @@ func TestAVoterUnhealthyOnlyByItsOwnReportIsNamedWithTheMissingEvidence(t *testi
 			},
 			"",
 		},
-		"not for so long":                   {func(v *View) { v.Hosts[2].UnhealthySince.For = 9 * time.Minute }, ""},
-		"its etcd reports it, too":          {func(v *View) { v.Cluster.Members[2].Fsyncs.SlowFor = time.Second }, ""},
+		"it has not been slow for long enough": {func(v *View) { v.Hosts[2].UnhealthySince.For = 9 * time.Minute }, ""},
+		"its etcd's metrics confirm it": {
+			func(v *View) { v.Cluster.Members[2].Fsyncs.SlowFor = time.Second }, "",
+		},
 		"no host replaces unhealthy voters": {func(v *View) { v.Limits.UnhealthyGrace = 0 }, ""},
 		"it is healthy": {func(v *View) {
 			v.Hosts[2].Health, v.Hosts[2].UnhealthySince = health.OK, UnhealthySince{}
 		}, ""},
-		"it is another cluster":         {func(v *View) { v.Cluster.ExpectedID = v.Cluster.ID + 1 }, ""},
-		"no quorum is observed":         {func(v *View) { v.Cluster.Reachable = false }, ""},
-		"its finding allows it to stay": {func(v *View) { v.Hosts[2].Ungated = health.Joins }, ""},
+		"the endpoints belong to a different cluster": {func(v *View) { v.Cluster.ExpectedID = v.Cluster.ID + 1 }, ""},
+		"no quorum is observed":                       {func(v *View) { v.Cluster.Reachable = false }, ""},
+		"its finding does not gate joins":             {func(v *View) { v.Hosts[2].Ungated = health.Joins }, ""},
 	} {
 		v := leaderSeesUnhealthy()
 		v.Limits.PromoteLag = 500

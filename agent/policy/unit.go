@@ -55,7 +55,7 @@ func stopped(v View) Decision {
 }
 
 // stopRemoved stops an etcd whose member is no longer in the list. The data must have been read after the list changed
-// and after etcd started, because a host that was added again has another member ID.
+// and after etcd started, because a host that was added again has a different member ID.
 func stopRemoved(v View) (Decision, bool) {
 	running := v.Unit.State == UnitActive || v.Unit.State == UnitActivating
 	if !running || v.Data.Age >= min(v.Cluster.StableFor, v.Unit.Since) {
@@ -91,8 +91,8 @@ func ownMemberDown(v View, m Member) Decision {
 	if r, holds := vetoed(v, vetoUnitUnusable); holds {
 		return Decision{Reasons: []Reason{r}}
 	}
-	return wait(MemberDown, "the unit is %s, the data directory is %s, and member %s does not answer", v.Unit.State,
-		v.Data.State, m.label())
+	return wait(MemberDown, "member %s does not answer; unit: %s, state of the data directory: %s", m.label(),
+		v.Unit.State, orUnknown(v.Data.State))
 }
 
 // bringUp starts etcd and waits for it.

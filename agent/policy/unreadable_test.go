@@ -52,8 +52,8 @@ func TestAnUnreadableRecordBlocksOnlyTheStepsThatDependOnIt(t *testing.T) {
 		{"a pause's record", of(pause), StepNone, RecordUnreadable},
 		{"a rollout's record", of(Unreadable{RecordRollout, "/quorumd/rollout", "no end"}), StepTakeLock, ""},
 		{"a record of a new kind", of(Unreadable{"dance", "/quorumd/dance", "new"}), StepNone, RecordUnreadable},
-		{"both, and the more important one is named", of(host, pause), StepNone, RecordUnreadable},
-		{"both, the other way around", of(pause, host), StepNone, RecordUnreadable},
+		{"two records, and the more important one is named", of(host, pause), StepNone, RecordUnreadable},
+		{"two records in a different order", of(pause, host), StepNone, RecordUnreadable},
 		{"three records of hosts", of(host, host, host), StepTakeLock, ""},
 		{"a host's record, with nothing to do", func(v *View) {
 			of(host)(v)
@@ -63,7 +63,7 @@ func TestAnUnreadableRecordBlocksOnlyTheStepsThatDependOnIt(t *testing.T) {
 			of(pause)(v)
 			v.Health.State = health.Slow
 		}, StepNone, RecordUnreadable},
-		{"with a lock without purpose", mine(func(v *View) {
+		{"a pause's record, and the lock is held without an operation", mine(func(v *View) {
 			of(pause)(v)
 			v.Health.State = health.Slow
 		}), StepReleaseLock, ""},
@@ -73,7 +73,7 @@ func TestAnUnreadableRecordBlocksOnlyTheStepsThatDependOnIt(t *testing.T) {
 			of(pause)(v)
 			v.Asked.Over = true
 		}, StepStartUnit, ""},
-		{"what follows does not", func(v *View) {
+		{"a returning member's operation does not continue", func(v *View) {
 			of(pause)(v)
 			v.Asked.Work = WorkReboot
 		}, StepNone, RecordUnreadable},

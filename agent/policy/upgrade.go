@@ -10,13 +10,13 @@ import (
 	"strings"
 )
 
-// An upgrade is a rollout to another version of etcd. etcd upgrades one minor version at a time, and raises the
+// An upgrade is a rollout to a different version of etcd. etcd upgrades one minor version at a time, and raises the
 // cluster version a few seconds after the last member runs the new minor version. From then on no member can run the
 // old one again, so the rollout pauses before that member's host, and an operator decides. Until then every member can
 // be rolled back.
 
-// NextEtcd is what a host knows about etcd.nextBinary, the etcd to which it is to be upgraded. The zero value means
-// that nothing is known.
+// NextEtcd describes etcd.nextBinary, the etcd for a host's next upgrade, as that host has observed it. The zero value
+// means that nothing is known.
 type NextEtcd struct {
 	Version string // the version that the binary reports
 	// Problem is why the binary cannot replace the running etcd, worded to follow the binary's name; empty if it can,
@@ -25,8 +25,8 @@ type NextEtcd struct {
 }
 
 // againstNext returns why a host is not prepared for a version, or nil. A host without etcd.nextBinary is not checked,
-// nor is a rollout that stays within a minor version. One that goes back is checked only if etcd.nextBinary is that
-// version: it may repair the host.
+// nor is a rollout that stays within a minor version. A rollback is checked only if etcd.nextBinary has the requested
+// version, because a rollback may repair the host.
 func againstNext(h RolloutHost, version string) *Refusal {
 	const fix = "correct it on that host, then systemctl reload quorumd there; a flag of the running etcd counts " +
 		"until etcd restarts without it"
@@ -118,7 +118,7 @@ func againstJump(m Member, to Version) *Refusal {
 	return nil
 }
 
-// againstUnready returns why the cluster is not ready for an upgrade or downgrade to another minor version, or nil.
+// againstUnready returns why the cluster is not ready for an upgrade or downgrade to a different minor version, or nil.
 func againstUnready(v View, what string) *Refusal {
 	wait := "quorumctl status; start the " + what + " when every member is healthy"
 	for _, m := range v.Cluster.Members {
@@ -169,8 +169,8 @@ func (v View) raises(to Version) bool {
 	})
 }
 
-// RaisesVersion reports whether a rollout to a version ends with the point of no return. It pauses before the last
-// member, unless an operator waives that.
+// RaisesVersion reports whether a rollout to a version raises the cluster version, so that afterwards no member can be
+// rolled back. Such a rollout pauses before the last member, unless an operator waives that.
 func RaisesVersion(v View, version string) bool { return v.raises(ParseVersion(version)) }
 
 // UpgradePlan returns the steps of a rollout to a version if nothing fails, host by host in the order of a rollout. The
@@ -198,9 +198,9 @@ func UpgradePlan(v View, hosts []RolloutHost, version string, hold bool) (steps 
 	return steps
 }
 
-// versionSteps returns the steps in which the members get another version, host by host in the order of a rollout.
-// before and after add the steps around those of a host, in the view in which its member has the version; was is the
-// one that it had.
+// versionSteps returns the steps in which the members get a different version, host by host in the order of a rollout.
+// before and after add the steps around those of a host. They receive the view in which the host's member already has
+// the new version, and its previous version as was.
 func versionSteps(v View, hosts []RolloutHost, to Version,
 	before, after func(v View, was Version, add func(string)),
 ) []PlanStep {
@@ -276,7 +276,7 @@ func RollbackVersion(members []Version) (oldest Version) {
 	return oldest
 }
 
-// UncheckedHosts returns the names of the hosts that do not know whether the new version accepts etcd's settings,
+// UncheckedHosts returns the names of the hosts on which it is unknown whether the new version accepts etcd's settings,
 // because they have no etcd.nextBinary.
 func UncheckedHosts(chosen []RolloutHost) (names []string) {
 	for _, h := range chosen {

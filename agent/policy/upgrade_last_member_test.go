@@ -37,23 +37,23 @@ func TestTheLastMemberStaysUntilAnOperatorHasDecidedAboutTheUpgrade(t *testing.T
 		change func(*View)
 		want   string // empty if it may be removed
 	}{
-		"it is paused before it":          {func(*View) {}, until},
-		"it has stopped":                  {func(*View) {}, until},
-		"it has yet to pause":             {rollout(func(r *Rollout) { r.Runs, r.Hold = true, true }), until},
-		"it does not answer":              {version(0, ""), until},
-		"another member does not answer":  {version(2, ""), until},
-		"another member is older as well": {version(2, "3.6.16"), ""},
-		"it is upgraded":                  {version(0, "3.7.3"), ""},
-		"it was resumed":                  {rollout(func(r *Rollout) { r.Runs = true }), ""},
-		"it was aborted":                  {rollout(func(r *Rollout) { r.Over = true }), ""},
-		"there is no rollout":             {func(v *View) { v.Rollout = nil }, ""},
-		"it is no upgrade":                {rollout(func(r *Rollout) { r.Upgrade, r.Raises = "", false }), ""},
+		"the upgrade is paused before the member": {func(*View) {}, until},
+		"the upgrade has stopped":                 {func(*View) {}, until},
+		"the upgrade has yet to pause":            {rollout(func(r *Rollout) { r.Runs, r.Hold = true, true }), until},
+		"it does not answer":                      {version(0, ""), until},
+		"another member does not answer":          {version(2, ""), until},
+		"another member is older as well":         {version(2, "3.6.16"), ""},
+		"the member is upgraded":                  {version(0, "3.7.3"), ""},
+		"the upgrade was resumed":                 {rollout(func(r *Rollout) { r.Runs = true }), ""},
+		"the upgrade was aborted":                 {rollout(func(r *Rollout) { r.Over = true }), ""},
+		"there is no rollout":                     {func(v *View) { v.Rollout = nil }, ""},
+		"the rollout is no upgrade":               {rollout(func(r *Rollout) { r.Upgrade, r.Raises = "", false }), ""},
 		"it is an upgrade to a patch, and its version is unknown": {func(v *View) {
 			pauseUpgrade(v, 1)
 			version(0, "")(v)
 			v.Rollout.Raises = false
 		}, ""},
-		"it is rolled back to": {rollout(func(r *Rollout) {
+		"a rollback to the old version runs": {rollout(func(r *Rollout) {
 			r.Upgrade, r.Raises, r.Runs = "3.6.16", false, true
 		}), back},
 		"another member was rolled back": {func(v *View) {
@@ -85,7 +85,7 @@ func TestTheLastMemberOfAPausedUpgradeDoesNotLeaveForAResize(t *testing.T) {
 	last := func(v *View) { pauseUpgrade(v, 5) }
 	play(t, resized, []scene{
 		{"it stays during the pause", last, StepNone, TooManyVoters},
-		{"another voter still may leave", func(v *View) { pauseUpgrade(v, 4) }, StepTakeLock, ""},
+		{"another voter may leave", func(v *View) { pauseUpgrade(v, 4) }, StepTakeLock, ""},
 		{"it leaves once the upgrade was aborted", func(v *View) {
 			last(v)
 			v.Rollout.Over = true
@@ -105,11 +105,11 @@ func TestADeadLastMemberIsReplacedOnceAnOperatorHasDecidedAboutTheUpgrade(t *tes
 	t.Parallel()
 	play(t, deadView, []scene{
 		{"it is not replaced during the pause", func(v *View) { pauseUpgrade(v, 3) }, StepNone, UpgradeHeld},
-		{"it is once the upgrade was resumed", func(v *View) {
+		{"it is replaced once the upgrade was resumed", func(v *View) {
 			pauseUpgrade(v, 3)
 			v.Rollout.Runs = true
 		}, StepTakeLock, ""},
-		{"it is once the upgrade was aborted", func(v *View) {
+		{"it is replaced once the upgrade was aborted", func(v *View) {
 			pauseUpgrade(v, 3)
 			v.Rollout.Over = true
 		}, StepTakeLock, ""},

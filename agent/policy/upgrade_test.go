@@ -38,24 +38,24 @@ func TestAnUpgradeStartsOnlyFromHealthyMembersWhoseVersionsMayBeUpgraded(t *test
 		change   func(*View)
 		want     string // a part of the refusal; empty if it may start
 	}{
-		"to the next minor version":        {"3.6.16", "3.7.3", nil, ""},
-		"within a minor version":           {"3.6.12", "3.6.16", nil, ""},
-		"a version that cannot be parsed":  {"3.6.16", "vendor", nil, ""},
-		"over a minor version":             {"3.5.35", "3.7.3", nil, "3.6 first"},
-		"to an untested version":           {"3.7.3", "3.8.0", nil, "tested with etcd up to 3.7"},
-		"to a version with known faults":   {"3.5.35", "3.6.4", nil, "known faults"},
-		"from 3.5 before 3.5.32":           {"3.5.31", "3.6.16", nil, "only 3.5.32 and newer"},
-		"from 3.5.32":                      {"3.5.32", "3.6.16", nil, ""},
-		"from 3.6 before 3.6.11":           {"3.6.10", "3.7.3", nil, "only 3.6.11 and newer"},
-		"one member is too old":            {"3.6.16", "3.7.3", is(2, "3.5.35"), "n3 runs etcd 3.5.35"},
-		"a member does not answer":         {"3.6.16", "3.7.3", down, "n2 does not"},
-		"a member's version is unknown":    {"3.6.16", "3.7.3", unknown, "n2 does not answer"},
-		"a member reports errors":          {"3.6.16", "3.7.3", errors, "errors"},
-		"a host is unhealthy":              {"3.6.16", "3.7.3", slow, "SLOW"},
-		"an alarm is raised":               {"3.6.16", "3.7.3", alarm, "NOSPACE"},
-		"a patch while a member is down":   {"3.6.12", "3.6.16", down, ""},
-		"the second of two is already new": {"3.6.16", "3.7.3", is(1, "3.7.3"), ""},
-		"back, one member is still old":    {"3.7.3", "3.6.16", is(0, "3.6.16"), ""},
+		"to the next minor version":         {"3.6.16", "3.7.3", nil, ""},
+		"within a minor version":            {"3.6.12", "3.6.16", nil, ""},
+		"a version that cannot be parsed":   {"3.6.16", "vendor", nil, ""},
+		"to the next minor version but one": {"3.5.35", "3.7.3", nil, "3.6 first"},
+		"to an untested version":            {"3.7.3", "3.8.0", nil, "tested with etcd up to 3.7"},
+		"to a version with known faults":    {"3.5.35", "3.6.4", nil, "known faults"},
+		"from 3.5 before 3.5.32":            {"3.5.31", "3.6.16", nil, "only 3.5.32 and newer"},
+		"from 3.5.32":                       {"3.5.32", "3.6.16", nil, ""},
+		"from 3.6 before 3.6.11":            {"3.6.10", "3.7.3", nil, "only 3.6.11 and newer"},
+		"one member is too old":             {"3.6.16", "3.7.3", is(2, "3.5.35"), "n3 runs etcd 3.5.35"},
+		"a member does not answer":          {"3.6.16", "3.7.3", down, "n2 does not"},
+		"a member's version is unknown":     {"3.6.16", "3.7.3", unknown, "n2 does not answer"},
+		"a member reports errors":           {"3.6.16", "3.7.3", errors, "errors"},
+		"a host is unhealthy":               {"3.6.16", "3.7.3", slow, "SLOW"},
+		"an alarm is raised":                {"3.6.16", "3.7.3", alarm, "NOSPACE"},
+		"a patch while a member is down":    {"3.6.12", "3.6.16", down, ""},
+		"the second of two is already new":  {"3.6.16", "3.7.3", is(1, "3.7.3"), ""},
+		"back, one member is still old":     {"3.7.3", "3.6.16", is(0, "3.6.16"), ""},
 		"back, one member is not upgraded, but down": {"3.7.3", "3.6.16", func(v *View) {
 			is(0, "3.6.16")(v)
 			v.Cluster.Members[0].Live = false
@@ -77,11 +77,11 @@ func TestAnUpgradeStartsOnlyFromHealthyMembersWhoseVersionsMayBeUpgraded(t *test
 	v := upgradeView("3.6.16")
 	v.Op = &Op{Kind: KindCycle, HostName: "n2"}
 	if AgainstUpgrade(v, WorkCommand, "3.7.3") == nil || AgainstUpgrade(v, WorkRestart, "3.6.16") != nil {
-		t.Error("while n2 is taken down, only an upgrade by a command is refused")
+		t.Error("while n2 is taken down, an upgrade by a command is accepted, or other work is refused")
 	}
 	v = upgradeView("3.7.3")
 	if v.Limits.AllowUnsafe = true; AgainstUpgrade(v, WorkCommand, "3.8.0") != nil {
-		t.Error("an operator has allowed untested versions")
+		t.Error("an untested version is refused although the configuration allows it")
 	}
 }
 
@@ -118,7 +118,7 @@ func TestAnUpgradePausesBeforeTheLastMemberWithTheOlderVersion(t *testing.T) {
 		"it is an upgrade to a patch":     {func(v *View) { v.Rollout.Upgrade = "3.6.17" }, RequestTurn},
 		"this host has no member":         {func(v *View) { v.Cluster.Members = v.Cluster.Members[1:] }, RequestTurn},
 		"the rollout is paused":           {func(v *View) { v.Rollout.Runs = false }, RequestStays},
-		"it goes back":                    {func(v *View) { v.Rollout.Upgrade = "3.6.16" }, RequestTurn},
+		"the rollout is a rollback":       {func(v *View) { v.Rollout.Upgrade = "3.6.16" }, RequestTurn},
 		"the version cannot be parsed":    {func(v *View) { v.Rollout.Upgrade = "vendor" }, RequestTurn},
 		"its own version is not yet read": {func(v *View) { v.Cluster.Members[0].Version = Version{} }, RequestTurn},
 	} {
@@ -153,11 +153,11 @@ func TestARequestThatHasNotBegunWaitsOnceItsMemberIsTheLastOne(t *testing.T) {
 	}
 	v.Cluster.Members[0].Version = Version{}
 	if _, held := upgradeHeld(v); !held {
-		t.Error("an unknown own version is not held")
+		t.Error("a host whose own version is unknown does not wait")
 	}
 	v.Asked.Begun, v.Asked.Seen = true, true
 	if _, held := upgradeHeld(v); held {
-		t.Error("an operation in flight is held")
+		t.Error("an operation in flight waits")
 	}
 }
 
@@ -205,7 +205,7 @@ func TestAnUpgradeIsRefusedWhileAHostsNextEtcdDoesNotFit(t *testing.T) {
 		"a setting is not known":         {NextEtcd{"3.7.3", problem}, "3.7.3", "etcd.nextBinary on n2 " + problem},
 		"it is not checked yet":          {NextEtcd{Problem: "has not been checked yet"}, "3.7.3", "not been checked"},
 		"the host is upgraded already":   {NextEtcd{"3.7.3", problem}, "3.6.16", ""},
-		"the rollout goes back":          {NextEtcd{"3.7.3", problem}, "3.6.12", ""},
+		"the rollout is a rollback":      {NextEtcd{"3.7.3", problem}, "3.6.12", ""},
 		"a patch, which may be a repair": {NextEtcd{"3.7.3", problem}, "3.6.17", ""},
 	} {
 		all := []RolloutHost{{ID: "2", Name: "n2", Manage: true, Member: true, Etcd: "3.6.16", Next: c.next}}
@@ -221,7 +221,7 @@ func TestAnUpgradeIsRefusedWhileAHostsNextEtcdDoesNotFit(t *testing.T) {
 		{Name: "n4"},
 	}
 	if got := UncheckedHosts(hosts); len(got) != 1 || got[0] != "n1" {
-		t.Errorf("not checked: %v", got)
+		t.Errorf("the unchecked hosts are %v", got)
 	}
 }
 

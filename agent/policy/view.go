@@ -38,16 +38,16 @@ type View struct {
 	Queue               *Queue              // the join queue in etcd, or nil
 	Backup              Backup              // the cluster's snapshots
 	Spool               Spool               // the directory in which this host tests restores
-	Space               Space               // what is known about freeing space in the databases
+	Space               Space               // the state of freeing space in the databases
 	Repairs             int                 // how many voters were replaced in the last day
 	Ejections           Ejections           // how often this host's member was replaced
 	Unreadable          []Unreadable        // records in etcd that cannot be read
 	IdleFor             time.Duration       // for how long no operation has been in flight
-	PlaceFreeFor        time.Duration       // for how long no operation and no lock has kept this host from joining
+	PlaceFreeFor        time.Duration       // for how long this host could have joined, without an operation or lock
 	Backoff             time.Duration       // time until the next attempt after a failed join
 	Stuck               string              // a step that was started and has not returned, or empty
 	LeadershipTransfers LeadershipTransfers // the leadership of this host's member
-	Led                 *View               // the view of this host's own member if it leads and should not, or nil
+	Led                 *View               // the view of this host's own member if it leads but should not; else nil
 	Failed              FailedStep          // the last step, if it failed
 	// Resting reports that this host is a spare behind others in the join queue, so it does not read Hosts and the
 	// members' statuses in every round. Any other host has read the members' statuses in this round or, in a quiet
@@ -82,12 +82,12 @@ type Self struct {
 	ID, Name string
 	// PeerURL is the peer URL of this host's member in the member list, or the configured one if it has no member.
 	PeerURL string
-	// NewPeerURL is the configured peer URL if the member list has another one for this host's member; else empty.
+	// NewPeerURL is the configured peer URL if the member list has a different one for this host's member; else empty.
 	NewPeerURL string
-	// NewClientURL is the configured client URL if this host's member is registered with another one; else empty. If it
-	// is set, ClientURL is the registered one.
+	// NewClientURL is the configured client URL if this host's member is registered with a different one; else empty.
+	// If it is set, ClientURL is the registered one.
 	NewClientURL, ClientURL string
-	// PeerFiles is what is known about the files with which etcd would serve https to other members.
+	// PeerFiles describes the files with which etcd would serve https to other members.
 	PeerFiles PeerFiles
 	Mode      Mode
 	Etcd      Version // the version of the configured binary; zero if unknown
@@ -99,13 +99,12 @@ type Self struct {
 	Learner bool
 	// MaxLearners is the number of learners to which this host's etcd would limit the cluster, as configured.
 	MaxLearners int
-	// NextLearners is the same limit as the environment file sets it for the next start; 0 if unknown. NextLearnersFrom
-	// is that file.
+	// NextLearners is the limit that the environment file NextLearnersFrom sets for etcd's next start; 0 if unknown.
 	NextLearners     int
 	NextLearnersFrom string
 	Conflict         string // a host that claims the same ID, name or peer URL; empty if there is none
-	// MemberID, ClusterID and StandbyID are recorded on this host's disk: its last known member, that member's cluster,
-	// and the learner that is its standby; 0 if there is none.
+	// MemberID, ClusterID and StandbyID are recorded on this host's disk: its last known member, the member's cluster,
+	// and its learner that is a standby. Each is 0 if there is none.
 	MemberID, ClusterID, StandbyID uint64
 	// LostID is the listed member that this host has given up because its data is gone; 0 if there is none.
 	LostID uint64
@@ -113,15 +112,15 @@ type Self struct {
 	DataMount string
 }
 
-// Target is the size of the cluster. The configured number of voters counts until an operator resizes the cluster; then
-// the size recorded in etcd counts.
+// Target is the size of the cluster. The configured number of voters applies until an operator resizes the cluster.
+// From then on, the size recorded in etcd applies.
 type Target struct {
 	Voters   int // odd
 	Standbys int // 0 or 1
 	Resized  bool
 	// ResizedFor is for how long this agent has observed the recorded size; 0 if there is none.
 	ResizedFor      time.Duration
-	WithoutSnapshot bool // an operator lets the cluster become one voter without a recent snapshot
+	WithoutSnapshot bool // an operator allows a resize to one voter without a recent snapshot
 	Configured      int  // the configured number of voters
 }
 
@@ -143,15 +142,15 @@ type Limits struct {
 	// attempts to reboot.
 	TransferTimeout  time.Duration
 	TransferInterval time.Duration // minimum time between two leadership transfers from an unhealthy leader
-	ReturnStable     time.Duration // how long a member that was taken down must have served again
+	ReturnStable     time.Duration // how long a member that was taken down must have served since it came back
 	ReturnMax        time.Duration // after this time, a member that has not come back is reported
-	ReturnGiveUp     time.Duration // after this time with a FAILED disk the operation is released; 0: never
+	ReturnGiveUp     time.Duration // after this time with a FAILED disk, the operation ends; 0: never
 	ClockOffset      time.Duration // a host whose clock is off by more than this neither joins nor replaces a voter
 	AllowUnsafe      bool          // an etcd below the safe version or newer than tested is accepted
 	// DeadGrace is how long a voter must have been dead before another host replaces it; 0: never.
 	DeadGrace time.Duration
 	// UnhealthyGrace is how long a voter must have been SLOW, by its own report and by evidence, before another host
-	// replaces it; 0: never. A disk that is only slow gets longer: see graceLeft.
+	// replaces it; 0: never. A disk that is only slow gets more time: see graceLeft.
 	UnhealthyGrace time.Duration
 	RepairsPerDay  int // the maximum number of replacements per day without an operator
 	// CleanFor is how long an ejected host must have been healthy before it joins again. It doubles with each further
@@ -255,8 +254,8 @@ type Bootstrap struct {
 	Requested bool
 	Decided   bool // no other listed host has a cluster or a request, or all listed hosts have agreed
 	Done      bool // this host has belonged to a cluster, so it is not new even if its disk is empty
-	// LastCluster is the last cluster that answered this host, even if the host is not its member; 0 if none has. It
-	// counts as existing even while it does not answer, so this host creates no other cluster.
+	// LastCluster is the last cluster that answered this host, even if the host is not its member; 0 if none has. That
+	// cluster counts as existing even while it does not answer, so this host creates no new one.
 	LastCluster uint64
 	Listed      bool // the member list of the cluster that answers includes this host
 }
@@ -276,13 +275,13 @@ type Cluster struct {
 	Intact, Roomy bool
 	Alarms        string // the alarms and the members that raise them, as text
 	Job           DowngradeJob
-	// Led reports that this is the view of this host's own member, which leads. Then a voter is live if it follows this
-	// leader. Such a view serves only to decide about a leadership transfer.
+	// Led reports that this is the view of this host's own member, which leads. In this view, a voter is live if it
+	// follows this leader. The view serves only to decide about a leadership transfer.
 	Led        bool
 	Unread     bool     // only with Led: the last linearizable read failed
 	OtherNames []string // other cluster names of host records in this etcd; read while no member uses this host's name
 	Denied     bool     // the cluster is unreachable because etcd's users and roles deny quorumd access
-	// Leaderless names, in a clause, the voters of this host's own cluster that answer and have no leader, while no
+	// Leaderless is a clause that names the voters of this host's own cluster that answer and have no leader, while no
 	// member has one; empty if there are none or the cluster is reachable. LeaderlessFor is how long this has lasted.
 	Leaderless    string
 	LeaderlessFor time.Duration
@@ -314,8 +313,8 @@ type Member struct {
 	// this host's own learner, the note on this host's disk counts instead of its host record, which any etcd client
 	// could write.
 	Standby bool
-	// Permanent reports that the learner's host is configured to have a permanent learner, according to its record or,
-	// while there is none, to the last one that this host or another one has read.
+	// Permanent reports that the learner's host is configured to have a permanent learner, according to the host's
+	// record or, while there is none, to the last record that any host has read.
 	Permanent bool
 	// MaxLearners is the number of learners to which the member's process limits the cluster, according to its host's
 	// record; 0 if unknown. For a permanent learner without a record, the last known limit counts.
@@ -328,8 +327,8 @@ type Member struct {
 
 	LiveFor    time.Duration // how long the member has answered without a break
 	SteadyFor  time.Duration // how long its lag has been within PromoteLag without a break
-	StalledFor time.Duration // how long a learner's applied index has not moved, not counting pauses
-	StillFor   time.Duration // how long a learner's applied index has not moved, counting pauses
+	StalledFor time.Duration // how long a learner's applied index has not moved while the cluster was not paused
+	StillFor   time.Duration // the same, including the time while the cluster was paused
 	BehindFor  time.Duration // how long it has answered and been more than PromoteLag behind, without a break
 	DownFor    time.Duration // how long it has not answered
 	// Fsyncs holds its etcd's fsync metrics, as read by the deciding host; empty unless its host reports the member
@@ -349,7 +348,7 @@ const (
 	RoleVoter   Role = "voter"
 	RoleStandby Role = "standby" // a caught-up learner kept as a standby
 	RoleLearner Role = "learner" // a permanent learner, see [Self.Learner]
-	RoleJoining Role = "joining" // a learner that is to vote, or to become a standby or a permanent learner
+	RoleJoining Role = "joining" // joining as a voter, a standby or a permanent learner
 	RoleSpare   Role = "spare"   // no member
 )
 
@@ -367,11 +366,11 @@ type Host struct {
 	NoStandbys       bool          // the host is configured with cluster.standbys: 0
 	PeerTLS          PeerTLS       // the state of the peer certificate in its running etcd
 	P99              time.Duration // the p99 of its fsyncs, quantised; 0 if unknown
-	Wants            Work          // the work for which the host is to be taken down; empty if there is none
+	Wants            Work          // the work that the host's request is for; empty if it has no request
 	AskedAt          int64         // when the work was requested, in milliseconds of the host's own wall clock
 	Waiting          ReasonCode    // the host's own reason not to act next; empty if it is ready
 	// Answered reports that the host has published its health state and observations since the operation's record last
-	// changed. In the deciding host's own replacement, that host's current observations count as well.
+	// changed. If the deciding host itself carries out a replacement, its current observations count as well.
 	Answered bool
 	// Unreached is why the host has not answered, if it has tried to reach the members that the operation asks about.
 	Unreached string
@@ -408,8 +407,8 @@ type Writes struct {
 	FiguresAge time.Duration // time since that agent first observed the WriteFigures
 }
 
-// WriteFigures are the median and the 90th percentile of a host's newest writes, and its slow episodes in the last two
-// hours. They are unknown if the median is 0.
+// WriteFigures are the median and the 90th percentile of a host's newest writes, and the number of its slow episodes in
+// the last two hours. They are unknown if the median is 0.
 type WriteFigures struct {
 	P50, P90 time.Duration
 	Tails    int

@@ -12,8 +12,8 @@ import (
 	"time"
 )
 
-// Poller keeps the newest value of a call that may hang. At most one call is in progress. While it hangs, no other
-// starts, and the value grows old.
+// Poller keeps the newest value of a call that may hang. At most one call is in progress. While it hangs, no other call
+// starts, and the value ages.
 type Poller[T any] struct {
 	mu      sync.Mutex
 	busy    bool

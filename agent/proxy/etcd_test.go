@@ -13,7 +13,8 @@ import (
 	"github.com/quorumd/quorumd/contrib/testbed"
 )
 
-// TestClientSpeaksTLSToEtcdThroughTheProxy: the proxy has no key, and the client sees etcd's own certificate.
+// TestClientSpeaksTLSToEtcdThroughTheProxy checks that the client receives etcd's own certificate. The proxy has no
+// key.
 func TestClientSpeaksTLSToEtcdThroughTheProxy(t *testing.T) {
 	t.Parallel()
 	ca, err := testbed.NewCA(t.TempDir())

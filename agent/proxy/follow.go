@@ -44,7 +44,7 @@ func newFollower(path, kept string, elapsed func() time.Duration) *follower {
 }
 
 // look reads the list if its file has changed since the last look. news reports whether the file has changed. A missing
-// file is an error, without news. Another user owns the file, so look checks its type and size before reading it.
+// file is an error, without news. A different user owns the file, so look checks its type and size before reading it.
 func (f *follower) look() (l List, news bool, err error) {
 	file, s, err := openList(f.path)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -80,8 +80,8 @@ func (f *follower) age() time.Duration { return f.elapsed() - time.Duration(f.wr
 // old reports whether the list in force may be out of date.
 func (f *follower) old() bool { return f.fromSaved || f.age() > staleAfter }
 
-// save writes a list for the next boot if its content differs from the saved one. It does not wait, as the disk may
-// hang. If the write fails, or the previous one is still running, a later version of the list is saved.
+// save writes a list for the next boot if its content differs from the saved one. It does not wait, because the disk
+// may hang. If the write fails, or the previous one is still running, a later version of the list is saved.
 func (f *follower) save(l List) {
 	if f.kept == "" || !f.saving.CompareAndSwap(false, true) {
 		return

@@ -31,7 +31,8 @@ func pair(t *testing.T) (here, there *net.TCPConn) {
 	return here, there
 }
 
-// TestHalfClosedClientThatDoesNotReadIsClosedAfterTheBound: the other direction is full, so no read ends the link.
+// TestHalfClosedClientThatDoesNotReadIsClosedAfterTheBound fills the direction to the client, so that no read ends the
+// link.
 func TestHalfClosedClientThatDoesNotReadIsClosedAfterTheBound(t *testing.T) {
 	t.Parallel()
 	loop, err := newLoop()
@@ -69,7 +70,7 @@ func TestHalfClosedClientThatDoesNotReadIsClosedAfterTheBound(t *testing.T) {
 		return true
 	}
 	testbed.Eventually(t, bound, "the client's buffers to be full", full)
-	loop.overdue()
+	loop.resetOverdue()
 	select {
 	case <-ended:
 	case <-time.After(bound):
@@ -80,7 +81,7 @@ func TestHalfClosedClientThatDoesNotReadIsClosedAfterTheBound(t *testing.T) {
 	all.Wait()
 }
 
-// TestCloseThatArrivesWithTheLastBytesIsPassedOn: one event reports both the data and the close.
+// TestCloseThatArrivesWithTheLastBytesIsPassedOn covers an event that reports both data and the close.
 func TestCloseThatArrivesWithTheLastBytesIsPassedOn(t *testing.T) {
 	t.Parallel()
 	loop, err := newLoop()
@@ -128,7 +129,7 @@ func copied(t *testing.T, k *link) int {
 	return int(s.Size)
 }
 
-// TestCopyStopsAfterTheBytesOfOneIteration uses pipes and buffers, as a pipe moves larger pieces.
+// TestCopyStopsAfterTheBytesOfOneIteration uses both pipes and buffers, because a pipe moves larger pieces.
 func TestCopyStopsAfterTheBytesOfOneIteration(t *testing.T) {
 	t.Parallel()
 	for name, pipeless := range map[string]bool{"pipe": false, "buffer": true} {
@@ -195,7 +196,8 @@ func TestQuietLinkIsServedAmongBusyOnes(t *testing.T) {
 	must(t, l.run())
 }
 
-// TestQuietClientIsServedWhileAnotherNeverPauses tests the same with real connections and a running loop.
+// TestQuietClientIsServedWhileAnotherNeverPauses is TestQuietLinkIsServedAmongBusyOnes with real connections and a
+// running loop.
 func TestQuietClientIsServedWhileAnotherNeverPauses(t *testing.T) {
 	t.Parallel()
 	a := serve(t, "n1")
@@ -213,7 +215,8 @@ func TestQuietClientIsServedWhileAnotherNeverPauses(t *testing.T) {
 	})
 	all.Go(func() { _, _ = io.Copy(io.Discard, much) })
 	for range 20 {
-		must(t, little.SetDeadline(time.Now().Add(bound))) // per message: the total depends on the machine's load
+		// A deadline per message, because the total time depends on the load of the machine.
+		must(t, little.SetDeadline(time.Now().Add(bound)))
 		if !echoes(little) {
 			t.Error("the message does not arrive")
 			break
@@ -223,8 +226,8 @@ func TestQuietClientIsServedWhileAnotherNeverPauses(t *testing.T) {
 	all.Wait()
 }
 
-// TestIdleVoterIsProbedThreeTimesWithinTheBound: Linux closes a connection at the first probe after the bound, however
-// few there were.
+// TestIdleVoterIsProbedThreeTimesWithinTheBound checks the settings of the probes, because Linux closes a connection at
+// the first probe after the bound, regardless of the number of earlier probes.
 func TestIdleVoterIsProbedThreeTimesWithinTheBound(t *testing.T) {
 	t.Parallel()
 	a := serve(t, "n1")

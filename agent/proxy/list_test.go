@@ -87,7 +87,8 @@ func TestAddressPrefersAURLThatOtherHostsReach(t *testing.T) {
 	}
 }
 
-// TestListThatIsNotARegularFileIsRefused: another user writes the file and may put anything in its place.
+// TestListThatIsNotARegularFileIsRefused covers files of other types, because a different user can create anything at
+// the path of the list.
 func TestListThatIsNotARegularFileIsRefused(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()

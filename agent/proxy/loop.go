@@ -98,7 +98,7 @@ func (l *loop) iterate(events []unix.EpollEvent) (busy, closed bool) {
 		again, l.unfinished = again[:batch], slices.Clone(again[batch:])
 	}
 	for _, event := range events {
-		// Without a match, the link has ended, and another link may use the descriptor's number.
+		// Without a match, the link has ended, and a new link may use the descriptor's number.
 		if e := l.ends[event.Fd]; e != nil && e.serial == event.Pad {
 			l.serve(e, event.Events)
 		}
@@ -296,8 +296,8 @@ func (l *loop) endLink(k *link) {
 	k.ended()
 }
 
-// overdue resets the half-closed links that have reached their time limit.
-func (l *loop) overdue() {
+// resetOverdue resets the half-closed links that have reached their time limit.
+func (l *loop) resetOverdue() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	now := time.Now()

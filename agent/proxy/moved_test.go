@@ -14,8 +14,8 @@ import (
 	"github.com/quorumd/quorumd/contrib/testbed"
 )
 
-// The connections to a leaving voter are closed at random moments within the spread. Otherwise all its clients would
-// reach the next voter at once.
+// The connections to an excluded voter are closed at random moments within the spread. Otherwise all its clients would
+// connect to the next voter at the same moment.
 func TestConnectionsToALeavingVoterAreClosedEvenlyOverTheSpread(t *testing.T) {
 	t.Parallel()
 	const (
@@ -23,7 +23,7 @@ func TestConnectionsToALeavingVoterAreClosedEvenlyOverTheSpread(t *testing.T) {
 		many   = 400
 		parts  = 4
 	)
-	var elapsed time.Duration // measured, as the machine may be slow
+	var elapsed time.Duration // set by the test, because the machine may be slow
 	table := newTable("127.0.0.1:2379", spread, func() time.Duration { return elapsed })
 	leaves := Voter{Name: "n1", Address: "192.0.2.1:2379", Use: true}
 	stays := Voter{Name: "n2", Address: "192.0.2.2:2379", Use: true}
@@ -39,7 +39,7 @@ func TestConnectionsToALeavingVoterAreClosedEvenlyOverTheSpread(t *testing.T) {
 	table.move()
 	for _, at := range upstreams[0].links {
 		if !at.IsZero() {
-			t.Fatalf("a connection is scheduled to close before its voter has been unwanted for %s", moveAfter)
+			t.Fatalf("a connection is scheduled to close before its voter has been excluded for %s", moveAfter)
 		}
 	}
 	elapsed = moveAfter
@@ -65,8 +65,8 @@ func TestConnectionsToALeavingVoterAreClosedEvenlyOverTheSpread(t *testing.T) {
 	}
 }
 
-// The proxy starts before etcd, and before an agent has written a list. It resets the first clients at once, and serves
-// later ones as soon as an etcd answers, without a restart or an operator.
+// The proxy starts before etcd, and before an agent has written a list. It resets the first clients immediately, and
+// serves later ones as soon as an etcd answers, without a restart.
 func TestProxyStartedBeforeEtcdServesAsSoonAsEtcdDoes(t *testing.T) {
 	t.Parallel()
 	ports := testbed.FreePorts(t, 2)

@@ -10,15 +10,15 @@ import (
 
 // candidate is a voter considered for a new connection.
 type candidate struct {
-	use    bool // the agent wants this voter to be used
+	use    bool // the agent has selected this voter
 	failed bool // the voter recently refused a connection
 	open   int  // number of connections from this host
 }
 
-// order returns the indices of the voters in the order to try them. Wanted voters that recently refused a connection
-// come after the other wanted ones; within each group, voters with fewer connections come first. Ties are broken by
-// chance, a random permutation of all indices; otherwise many hosts with one connection each would all choose the same
-// voter. Unwanted voters come last if all is set, and are left out otherwise.
+// order returns the indices of the voters in the order to try them. Selected voters that recently refused a connection
+// come after the other selected ones. Within each group, voters with fewer connections come first. chance is a random
+// permutation of all indices, which breaks ties. Without it, many hosts with one connection each would all choose the
+// same voter. Voters that are not selected come last if all is true, and are left out otherwise.
 func order(voters []candidate, chance []int, all bool) []int {
 	rank := func(c candidate) int {
 		switch {

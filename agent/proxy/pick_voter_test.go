@@ -27,7 +27,7 @@ func TestVoterWithFewestConnectionsIsTriedFirst(t *testing.T) {
 			false,
 			[]int{2, 1, 0},
 		},
-		"an unwanted voter is left out":   {[]candidate{{false, false, 0}, {used, false, 9}}, false, []int{1}},
+		"an excluded voter is left out":   {[]candidate{{false, false, 0}, {used, false, 9}}, false, []int{1}},
 		"and comes last with an old list": {[]candidate{{false, false, 0}, {used, failed, 9}}, true, []int{1, 0}},
 		"all voters refused":              {[]candidate{{used, failed, 2}, {used, failed, 1}}, false, []int{1, 0}},
 		"no voters":                       {nil, true, []int{}},

@@ -116,7 +116,8 @@ func (l *loop) pipe() *pipe {
 	return l.freePipe
 }
 
-// recycle keeps an empty pipe for reuse, and closes any other. A pipe with data left in it must not serve another link.
+// recycle keeps a pipe for reuse if it is empty and no other pipe is free. Otherwise it closes the pipe, because data
+// left in it must not reach a different link.
 func (l *loop) recycle(p *pipe) {
 	if p.left == 0 && l.freePipe == nil {
 		l.freePipe = p

@@ -43,8 +43,8 @@ func runLoop(t *testing.T) *runningLoop {
 	return c
 }
 
-// link adds a link whose client has already sent more than a voter's buffers hold, and returns the far ends of both
-// connections. send runs in a goroutine.
+// link adds a link whose client has already sent more than the voter's buffers hold, and returns the far ends of both
+// connections. It calls send in a goroutine.
 func (c *runningLoop) link(send func(client *net.TCPConn)) (client, voter *net.TCPConn) {
 	c.t.Helper()
 	near, client := pair(c.t)
@@ -77,8 +77,8 @@ func (c *runningLoop) piped() (pipes, wait int) {
 	return c.pipes, wait
 }
 
-// TestLargeTransfersArriveWholeAndInOrderAmongManySlowReaders: some data waits in pipes, the rest in buffers, and all
-// of it arrives once it is read.
+// TestLargeTransfersArriveWholeAndInOrderAmongManySlowReaders keeps some data waiting in pipes and the rest in buffers.
+// All of it must arrive when the readers continue.
 func TestLargeTransfersArriveWholeAndInOrderAmongManySlowReaders(t *testing.T) {
 	t.Parallel()
 	c := runLoop(t)
@@ -127,7 +127,7 @@ func TestLargeTransfersArriveWholeAndInOrderAmongManySlowReaders(t *testing.T) {
 	}
 }
 
-// TestPipeWithDataLeftIsNotReused: a link ends while its voter accepts nothing.
+// TestPipeWithDataLeftIsNotReused ends a link while its voter accepts no data.
 func TestPipeWithDataLeftIsNotReused(t *testing.T) {
 	t.Parallel()
 	c := runLoop(t)
@@ -144,7 +144,7 @@ func TestPipeWithDataLeftIsNotReused(t *testing.T) {
 		if _, err := client.Write(make([]byte, size)); err != nil {
 			t.Error(err)
 		}
-		_ = client.CloseWrite() // a reader sees the end
+		_ = client.CloseWrite() // the voter then reads EOF
 	})
 	must(t, voter.SetReadDeadline(time.Now().Add(bound)))
 	all, err := io.ReadAll(voter)

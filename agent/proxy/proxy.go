@@ -8,12 +8,13 @@
 // serializable reads.
 //
 // It promises:
-//   - Wanted voters only. The agent selects them (policy.ProxyTargets) and writes them to a file. The proxy first tries
-//     the voter with the fewest connections from this host, and tries voters that recently refused a connection last.
-//   - Independence from the agent. A list that is no longer updated stays in force until the next one; it then only
-//     ranks the excluded voters last. Before the first list, the proxy uses cluster.endpoints.
-//   - Stable connections. A connection is closed only if its voter is no longer wanted: at a random moment within
-//     Spread, and not at all if the voter is wanted again by then. The client reconnects.
+//   - Selected voters only. The agent selects them (policy.ProxyTargets) and writes them to a file. The proxy first
+//     tries the voter with the fewest connections from this host, and tries voters that recently refused a connection
+//     last.
+//   - Independence from the agent. A list that is no longer updated stays in force until the next one. The proxy then
+//     tries the excluded voters, too, but last. Before the first list, the proxy uses cluster.endpoints.
+//   - Stable connections. A connection is closed only if its voter is no longer selected: at a random moment within
+//     Spread, and not at all if the voter is selected again by then. The client reconnects.
 //   - Fast failure. If no voter accepts a connection within the time limit, the client's connection is reset. This
 //     process keeps the port, and the client gets an error at once instead of a timeout.
 //   - Limits on connections, the list, each attempt and each half-closed connection. An idle connection uses neither a
@@ -41,8 +42,8 @@ const (
 	followEvery = time.Second
 	maxLoops    = 4
 	moveEvery   = 250 * time.Millisecond
-	// moveAfter is how long a voter must be unwanted before the first connection to it is closed, so that a momentary
-	// exclusion closes none.
+	// moveAfter is how long a voter must have been excluded before the first connection to it is closed, so that a
+	// momentary exclusion closes none.
 	moveAfter = 2 * time.Second
 )
 
@@ -61,7 +62,7 @@ type Options struct {
 	Changed func(status string)
 }
 
-// Proxy is a listener and its connections. Make it with New, then call Listen, then Serve once.
+// Proxy is a listener and its connections. Create it with New, then call Listen, then Serve once.
 type Proxy struct {
 	opt         Options
 	log         *slog.Logger
@@ -142,8 +143,8 @@ func (f *Proxy) Serve(ctx context.Context) error {
 		if !f.table.admit(f.opt.MaxConnections) {
 			reset(client)
 			f.full.log(func(count int) {
-				f.log.Warn("connections refused: limit reached", "limit", f.opt.MaxConnections,
-					"refused", count, "remedy", "raise LimitNOFILE= of this unit: each connection needs two")
+				f.log.Warn("connections refused: limit reached", "limit", f.opt.MaxConnections, "refused", count,
+					"remedy", "raise LimitNOFILE= of this unit: each connection needs two descriptors")
 			})
 			continue
 		}
@@ -249,7 +250,7 @@ func (f *Proxy) maintain(ctx context.Context) {
 		case <-moves.C:
 			f.table.move()
 			for _, l := range f.loops {
-				l.overdue()
+				l.resetOverdue()
 			}
 		case <-follows.C:
 			f.follow()

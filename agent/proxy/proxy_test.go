@@ -28,7 +28,7 @@ const bound = 20 * time.Second
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// server plays a voter: it accepts connections, sends its name and then echoes.
+// server simulates a voter. It accepts connections, sends its name, and then echoes what it receives.
 type server struct {
 	net.Listener
 	name string
@@ -83,7 +83,7 @@ func (s *server) voter(use bool) Voter {
 type testProxy struct {
 	*Proxy
 	list   string
-	now    atomic.Int64 // added to the clock
+	now    atomic.Int64 // nanoseconds added to the clock
 	logged *lines
 }
 
@@ -129,7 +129,7 @@ func (f *testProxy) client(t *testing.T) (*net.TCPConn, string) {
 	t.Helper()
 	var dialer net.Dialer
 	conn, err := dialer.DialContext(t.Context(), "tcp", f.Addr().String())
-	if errors.Is(err, syscall.ECONNRESET) { // reset before the connection was even reported as established
+	if errors.Is(err, syscall.ECONNRESET) { // reset before the dial returned
 		return nil, ""
 	}
 	must(t, err)
@@ -232,7 +232,7 @@ func gauges(t *testing.T, f *testProxy, name string) map[string]float64 {
 	return got
 }
 
-func TestOnlyConnectionsToAnUnwantedVoterAreClosed(t *testing.T) {
+func TestOnlyConnectionsToAnExcludedVoterAreClosed(t *testing.T) {
 	t.Parallel()
 	a, b := serve(t, "n1"), serve(t, "n2")
 	f := run(t, nil)
@@ -246,7 +246,7 @@ func TestOnlyConnectionsToAnUnwantedVoterAreClosed(t *testing.T) {
 	f.writeList(t, a.voter(false), b.voter(true))
 	for _, conn := range of["n1"] {
 		if _, err := conn.Read(make([]byte, 1)); !errors.Is(err, io.EOF) {
-			t.Errorf("a connection to the unwanted voter ends with %v, want EOF", err)
+			t.Errorf("a connection to the excluded voter ends with %v, want EOF", err)
 		}
 	}
 	for _, conn := range of["n2"] {
@@ -259,7 +259,7 @@ func TestOnlyConnectionsToAnUnwantedVoterAreClosed(t *testing.T) {
 	}
 }
 
-func TestVoterThatIsWantedAgainAtOnceKeepsItsConnections(t *testing.T) {
+func TestVoterThatIsSelectedAgainAtOnceKeepsItsConnections(t *testing.T) {
 	t.Parallel()
 	a, b := serve(t, "n1"), serve(t, "n2")
 	f := run(t, nil)
@@ -273,7 +273,7 @@ func TestVoterThatIsWantedAgainAtOnceKeepsItsConnections(t *testing.T) {
 	f.now.Add(int64(10 * moveAfter))
 	f.table.move()
 	if !echoes(conn) {
-		t.Error("the connection was closed although its voter is wanted again")
+		t.Error("the connection was closed although its voter is selected again")
 	}
 }
 

@@ -32,20 +32,20 @@ type upstream struct {
 	address, name string
 	use           bool
 	why           string
-	unwantedAt    time.Duration       // when the voter became unwanted
+	excludedAt    time.Duration       // when the voter was last excluded
 	avoidUntil    time.Duration       // until then, the voter is tried last
 	links         map[*link]time.Time // connections, and when to close each; zero: not scheduled
 	moving        bool                // the connections are scheduled to close
 	accepted      uint64              // connections accepted
 	failures      uint64              // connections refused
-	moved         uint64              // connections closed because the voter is unwanted
+	moved         uint64              // connections closed because the voter is excluded
 }
 
 func newTable(listen string, spread time.Duration, elapsed func() time.Duration) *table {
 	return &table{listen: listen, spread: spread, elapsed: elapsed}
 }
 
-// static makes these addresses the voters, all of them wanted.
+// static makes these addresses the voters, all of them selected.
 func (t *table) static(addresses []string) {
 	var l List
 	for _, a := range addresses {
@@ -69,7 +69,7 @@ func (t *table) update(l List) (different bool) {
 		}
 		p := before[v.Address]
 		if p == nil {
-			p = &upstream{address: v.Address, use: v.Use, unwantedAt: t.elapsed(), links: map[*link]time.Time{}}
+			p = &upstream{address: v.Address, use: v.Use, excludedAt: t.elapsed(), links: map[*link]time.Time{}}
 			different = true
 		}
 		delete(before, v.Address)
@@ -92,10 +92,10 @@ func (t *table) update(l List) (different bool) {
 	return different
 }
 
-// setUse sets whether a voter is wanted, and records when it stops being so.
+// setUse sets whether a voter is selected, and records when it was excluded.
 func (p *upstream) setUse(use bool, now time.Duration) {
 	if p.use && !use {
-		p.unwantedAt = now
+		p.excludedAt = now
 	}
 	p.use = use
 }
@@ -123,15 +123,15 @@ func (t *table) order() []*upstream {
 	return tried
 }
 
-// move schedules the closing of connections to unwanted voters, and closes those that are due. With an old list it
-// closes none, as the list may be wrong.
+// move schedules the closing of connections to excluded voters, and closes those that are due. With an old list, it
+// closes none, because the list may be wrong.
 func (t *table) move() {
 	var due []*link
 	t.mu.Lock()
 	now := time.Now()
 	for _, p := range t.upstreams {
 		stay := p.use || t.stale
-		if stay && !p.moving || !stay && t.elapsed()-p.unwantedAt < moveAfter {
+		if stay && !p.moving || !stay && t.elapsed()-p.excludedAt < moveAfter {
 			continue
 		}
 		p.moving = !stay

@@ -5,14 +5,14 @@ package publish
 
 import "sync"
 
-// bell wakes all goroutines that wait for the next published round.
-type bell struct {
+// broadcast wakes all goroutines that wait for the next published round.
+type broadcast struct {
 	mu   sync.Mutex
 	next chan struct{}
 }
 
-// rung returns a channel that is closed when the bell rings next.
-func (b *bell) rung() <-chan struct{} {
+// wait returns a channel that is closed by the next send.
+func (b *broadcast) wait() <-chan struct{} {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if b.next == nil {
@@ -21,7 +21,7 @@ func (b *bell) rung() <-chan struct{} {
 	return b.next
 }
 
-func (b *bell) ring() {
+func (b *broadcast) send() {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if b.next != nil {

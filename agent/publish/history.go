@@ -40,7 +40,7 @@ type lastRead struct {
 	lines []control.HistoryLine
 }
 
-// readEvery is for how long a result is reused, unless this host writes a line in the meantime.
+// readEvery is how long a result is reused, unless this host writes a line in the meantime.
 const readEvery = time.Second
 
 // pendingLine is a line still to be stored in etcd. The first attempt chooses its key and later attempts reuse it, so
@@ -119,8 +119,8 @@ func (j *Journal) Write(ctx context.Context, revision int64, e Entry) {
 	}
 }
 
-// Note queues a line for Store, for use when a step may just have stopped the member that would receive it, or when no
-// voter answers. revision is 0 if unknown. It reports whether the line is new.
+// Note queues a line for Store. A caller uses it instead of Write if a step may just have stopped the member that would
+// receive the line, or if no voter answers. revision is 0 if unknown. Note reports whether the line is new.
 func (j *Journal) Note(revision int64, e Entry) bool {
 	if j.repeats(e) {
 		return false
@@ -192,11 +192,11 @@ func (j *Journal) count() int {
 	return j.n
 }
 
-// trimEvery is how often the history is trimmed while no operation ends.
+// trimEvery is the interval at which the history is trimmed while no operation ends.
 const trimEvery = 10 * time.Minute
 
-// Trim deletes the oldest lines if there are too many. It is called at the end of an operation, and after many new
-// lines.
+// Trim deletes the oldest lines if there are too many. It is called at the end of an operation, after many new lines,
+// and periodically on the host that maintains the join queue.
 func (j *Journal) Trim(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, j.opt.Config.Timing.CallTimeout) // limited, because the loop waits for it
 	defer cancel()
@@ -210,7 +210,7 @@ func (j *Journal) Trim(ctx context.Context) {
 	}
 }
 
-// Read returns the newest lines in etcd, oldest first. While no voter answers, it returns the lines written by this
+// Read returns the newest lines in etcd, oldest first. If etcd cannot be read, it returns the lines written by this
 // process, with control.ErrNotNewest.
 func (j *Journal) Read(ctx context.Context, limit int) ([]control.HistoryLine, error) {
 	select {

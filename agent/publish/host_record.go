@@ -24,13 +24,13 @@ import (
 	"github.com/quorumd/quorumd/health"
 )
 
-// presence keeps this host's record in etcd. It writes the record when it changes. The loop renews the lease, so the
+// hostRecord publishes this host's record in etcd, and writes it when it changes. The loop renews the lease, so the
 // record expires if the loop hangs.
-type presence struct {
+type hostRecord struct {
 	opt  Options
 	keys record.Keys
 	log  *slog.Logger
-	// 0 without a lease; other keys that expire with this agent may be attached to it
+	// 0 if there is none; other keys that expire with this agent are attached to this lease, too
 	lease        clientv3.LeaseID
 	written      record.Host
 	writtenAt    int64 // the revision at which the record was written
@@ -41,20 +41,20 @@ type presence struct {
 	noting       poll.Poller[struct{}]
 }
 
-// newPresence returns a presence that has written no record yet.
-func newPresence(opt Options, keys record.Keys, files *hoststate.State) *presence {
-	return &presence{opt: opt, keys: keys, log: opt.Logger, files: files, disk: diskrecord.New()}
+// newHostRecord returns a hostRecord that has written nothing yet.
+func newHostRecord(opt Options, keys record.Keys, files *hoststate.State) *hostRecord {
+	return &hostRecord{opt: opt, keys: keys, log: opt.Logger, files: files, disk: diskrecord.New()}
 }
 
 // mine reports whether a record with this host's ID is this host's own: written by this agent, or by an earlier one
 // that could not delete it, for example because of a power loss.
-func (p *presence) mine(h record.Host) bool {
+func (p *hostRecord) mine(h record.Host) bool {
 	return h.Instance == p.opt.Instance || slices.Contains(p.files.Instances(), h.Instance)
 }
 
 // note saves this agent's instance ID on disk, so that the agent recognizes its record after a reboot. It writes
 // outside the loop, since the disk may hang.
-func (p *presence) note(ctx context.Context) {
+func (p *hostRecord) note(ctx context.Context) {
 	if slices.Contains(p.files.Instances(), p.opt.Instance) {
 		return
 	}
@@ -62,7 +62,7 @@ func (p *presence) note(ctx context.Context) {
 		p.opt.noting("instance")
 		err := p.files.NoteInstance(p.opt.Instance)
 		if err != nil {
-			p.log.Warn("cannot save the instance ID; after a power loss this agent mistakes its own host record "+
+			p.log.Warn("cannot save the instance ID; after a power loss this agent would mistake its own host record "+
 				"for another agent's until the lease expires", "error", err)
 		}
 		return struct{}{}, err
@@ -73,7 +73,7 @@ func (p *presence) note(ctx context.Context) {
 const Renewals = 3
 
 // publish writes the record if it has changed or expired.
-func (p *presence) publish(ctx context.Context, r *round.Round) {
+func (p *hostRecord) publish(ctx context.Context, r *round.Round) {
 	if r.OwnHost != nil && !p.mine(*r.OwnHost) {
 		return // another agent's record: policy.Conflict reports it
 	}
@@ -96,7 +96,7 @@ func (p *presence) publish(ctx context.Context, r *round.Round) {
 }
 
 // renew keeps the lease alive, and forgets it if etcd reports that it does not exist.
-func (p *presence) renew(ctx context.Context) {
+func (p *hostRecord) renew(ctx context.Context) {
 	ttl := p.opt.Config.Timing.HostRecordTTL
 	now := p.opt.Now()
 	if p.lease == 0 || now-p.renewed < ttl/Renewals {
@@ -114,7 +114,7 @@ func (p *presence) renew(ctx context.Context) {
 }
 
 // write writes the record if the key is unchanged since it was read.
-func (p *presence) write(ctx context.Context, own record.Host, at int64) error {
+func (p *hostRecord) write(ctx context.Context, own record.Host, at int64) error {
 	value, err := record.Encode(own)
 	if err != nil {
 		return err
@@ -147,7 +147,7 @@ func (p *presence) write(ctx context.Context, own record.Host, at int64) error {
 // publishHealth publishes the health state and renews the lease while no read completes in time. A write can take
 // effect after its call has timed out, and the leader's agent needs the other hosts' health states. The rest
 // of the record stays as it was.
-func (p *presence) publishHealth(ctx context.Context, r *round.Round) {
+func (p *hostRecord) publishHealth(ctx context.Context, r *round.Round) {
 	if p.lease == 0 || p.written.ID == "" {
 		return
 	}
@@ -157,9 +157,9 @@ func (p *presence) publishHealth(ctx context.Context, r *round.Round) {
 	p.renew(ctx)
 }
 
-// writeHealth overwrites only the revision of the record that this agent knows. A health state that takes effect late
-// must not overwrite a newer one, or a record written once reads completed again.
-func (p *presence) writeHealth(ctx context.Context, r *round.Round) {
+// writeHealth overwrites the record only at the revision that this agent last wrote or read. A health state that takes
+// effect late must not overwrite a newer health state, or a record that was written after reads completed again.
+func (p *hostRecord) writeHealth(ctx context.Context, r *round.Round) {
 	ctx, cancel := context.WithTimeout(ctx, p.opt.Config.Timing.CallTimeout)
 	defer cancel()
 	p.confirm(ctx)
@@ -187,9 +187,9 @@ func (p *presence) writeHealth(ctx context.Context, r *round.Round) {
 }
 
 // confirm checks in the data of this host's own member whether an unanswered write of a health state has taken effect.
-// This serializable read needs no quorum and completes however slow the leader is. Stale data show an old revision, and
-// then nothing is overwritten.
-func (p *presence) confirm(ctx context.Context) {
+// This serializable read needs no quorum and completes however slow the leader is. Stale data shows an old revision, so
+// that nothing is overwritten.
+func (p *hostRecord) confirm(ctx context.Context) {
 	if p.written.Health != "" {
 		return
 	}
@@ -207,17 +207,17 @@ func (p *presence) confirm(ctx context.Context) {
 }
 
 // setHealth sets the health state in a host's record.
-func (p *presence) setHealth(h *record.Host, r *round.Round) {
+func (p *hostRecord) setHealth(h *record.Host, r *round.Round) {
 	h.Health, h.HealthText, h.Spares, h.Recovers = r.Assessment.State.String(), "", nil, r.Assessment.Recovers
 	h.HealsAfter, h.Defective = r.Assessment.HealsAfter.Seconds(), r.Assessment.Defective
 	if r.Assessment.State != health.OK && r.Assessment.State != health.Qualifying {
-		h.HealthText = string(r.Assessment.Code) // not the text, whose numbers change constantly
+		h.HealthText = string(r.Assessment.Code) // not the text, because numbers in it change constantly
 		h.Spares = health.Everything.Without(r.Assessment.Gates).Names()
 	}
 }
 
 // leave revokes the lease, which deletes the record.
-func (p *presence) leave(ctx context.Context) {
+func (p *hostRecord) leave(ctx context.Context) {
 	if p.lease == 0 {
 		return
 	}
@@ -227,7 +227,7 @@ func (p *presence) leave(ctx context.Context) {
 }
 
 // record returns this host's record.
-func (p *presence) record(r *round.Round) record.Host {
+func (p *hostRecord) record(r *round.Round) record.Host {
 	c, v := p.opt.Config, r.View
 	h := record.Host{
 		ID: c.Host.ID, Name: c.Host.Name, Domain: c.Host.Domain, Instance: p.opt.Instance, BootID: p.opt.BootID,
@@ -274,7 +274,7 @@ func (p *presence) record(r *round.Round) record.Host {
 
 // asks reports whether the operation in flight waits for this host's health state. A host that is about to stop its
 // voter, or to replace a dead one, waits until all other hosts have published theirs. A round during which the machine
-// was suspended does not count: its health state may date from before the suspension.
-func (p *presence) asks(r *round.Round) bool {
+// was suspended does not count, because its health state may date from before the suspension.
+func (p *hostRecord) asks(r *round.Round) bool {
 	return policy.MustPublish(r.View, r.Decision.Role) && p.opt.Now()-r.At < 2*p.opt.Config.Timing.CallTimeout
 }

@@ -19,26 +19,30 @@ func TestOnlyAVoterWithACurrentHealthStateAnswersAHostAboutToStopItsOwn(t *testi
 	t.Parallel()
 	const callTimeout = time.Second
 	for name, c := range map[string]struct {
-		change  func(r *round.Round, p *presence)
+		change  func(r *round.Round, p *hostRecord)
 		answers bool
 	}{
-		"it answers":   {func(*round.Round, *presence) {}, true},
-		"no operation": {func(r *round.Round, _ *presence) { r.Op = nil }, false},
-		"a host joins": {func(r *round.Round, _ *presence) { r.Op.Kind = policy.KindJoin }, false},
-		"the host is not ready yet": {func(r *round.Round, _ *presence) {
+		"the host answers": {func(*round.Round, *hostRecord) {}, true},
+		"no operation":     {func(r *round.Round, _ *hostRecord) { r.Op = nil }, false},
+		"a host joins":     {func(r *round.Round, _ *hostRecord) { r.Op.Kind = policy.KindJoin }, false},
+		"the host is not ready yet": {func(r *round.Round, _ *hostRecord) {
 			r.Op.Phase = string(policy.PhaseBegun)
 		}, false},
-		"the host is down": {func(r *round.Round, _ *presence) {
+		"the host is down": {func(r *round.Round, _ *hostRecord) {
 			r.Op.Phase = string(policy.PhaseDown)
 		}, false},
-		"it is the host itself": {func(r *round.Round, _ *presence) { r.Op.Host = "id-n1" }, false},
-		"it is a standby": {func(r *round.Round, _ *presence) {
+		"the operation is its own": {func(r *round.Round, _ *hostRecord) { r.Op.Host = "id-n1" }, false},
+		"the answering host is a standby": {func(r *round.Round, _ *hostRecord) {
 			r.Decision.Role = policy.RoleStandby
 		}, false},
-		"it slept before it published": {func(r *round.Round, _ *presence) { r.At -= 2 * callTimeout }, false},
-		"it answered an earlier one":   {func(_ *round.Round, p *presence) { p.written.Answers = 41 }, true},
+		"the machine was suspended before the publication": {func(r *round.Round, _ *hostRecord) {
+			r.At -= 2 * callTimeout
+		}, false},
+		"the host answered an earlier operation": {
+			func(_ *round.Round, p *hostRecord) { p.written.Answers = 41 }, true,
+		},
 	} {
-		p := &presence{opt: Options{Now: func() time.Duration { return time.Minute }}, disk: diskrecord.New()}
+		p := &hostRecord{opt: Options{Now: func() time.Duration { return time.Minute }}, disk: diskrecord.New()}
 		p.opt.Config.Host.ID, p.opt.Config.Timing.CallTimeout = "id-n1", callTimeout
 		r := &round.Round{At: time.Minute}
 		r.Op, r.OpAt = &record.Op{Kind: policy.KindCycle, Host: "id-n2", Phase: string(policy.PhaseReady)}, 42
@@ -59,7 +63,7 @@ func TestOnlyAVoterWithACurrentHealthStateAnswersAHostAboutToStopItsOwn(t *testi
 
 func TestASlowHostPublishesHowItsDiskUsuallyHeals(t *testing.T) {
 	t.Parallel()
-	p := &presence{opt: Options{Now: func() time.Duration { return time.Minute }}, disk: diskrecord.New()}
+	p := &hostRecord{opt: Options{Now: func() time.Duration { return time.Minute }}, disk: diskrecord.New()}
 	r := &round.Round{At: time.Minute}
 	r.Assessment = health.Assessment{
 		State: health.Slow, Code: health.DiskFsyncSlow, HealsAfter: 12 * time.Minute, Defective: true, Recovers: true,

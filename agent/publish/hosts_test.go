@@ -18,7 +18,7 @@ import (
 	"github.com/quorumd/quorumd/health"
 )
 
-// largeHost returns a record as large as permitted, except for the fields that a status omits.
+// largeHost returns a record of the maximum size, except for the fields that a status omits.
 func largeHost(i int) record.Host {
 	name := strings.Repeat("\x01", 80)
 	h := record.Host{
@@ -37,8 +37,8 @@ func largeHost(i int) record.Host {
 	return h
 }
 
-// TestAStatusOfThousandsOfLargeRecordsIsBounded uses 4,000 valid records of 15 KiB, which once made a status too large
-// for any client. The most important hosts must be listed, whatever the order of the records.
+// TestAStatusOfThousandsOfLargeRecordsIsBounded uses 4,000 valid records of 15 KiB. Without a bound, the status would
+// be too large for any client. The most important hosts must be listed, whatever the order of the records.
 func TestAStatusOfThousandsOfLargeRecordsIsBounded(t *testing.T) {
 	t.Parallel()
 	value, err := record.Encode(largeHost(0))
@@ -79,7 +79,7 @@ func TestAStatusOfThousandsOfLargeRecordsIsBounded(t *testing.T) {
 		}
 	}
 	if !slices.IsSortedFunc(hosts, func(a, b control.HostRecord) int { return strings.Compare(a.ID, b.ID) }) {
-		t.Error("the hosts are not in their order")
+		t.Error("the hosts are not in their original order")
 	}
 }
 

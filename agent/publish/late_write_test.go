@@ -46,7 +46,7 @@ func (s *slowToAnswer) Txn(ctx context.Context, conditions []clientv3.Cmp, then 
 
 // slowHost is a host that has written its record and whose reads no longer complete.
 type slowHost struct {
-	*presence
+	*hostRecord
 	t    *testing.T
 	etcd *slowToAnswer
 }
@@ -68,13 +68,13 @@ func newSlowHost(t *testing.T) *slowHost {
 	}
 	opt.Config.Host.ID, opt.Config.Etcd.ClientURL = "n1", member.Options.ClientURL
 	opt.Config.Timing.CallTimeout, opt.Config.Timing.HostRecordTTL = 30*time.Second, time.Minute
-	s.presence = newPresence(opt, record.KeysFor("c"), nil)
+	s.hostRecord = newHostRecord(opt, record.KeysFor("c"), nil)
 	s.writes(health.OK, 0)
 	s.etcd.slow = true
 	return s
 }
 
-// writes publishes the record after a round whose reads completed.
+// writes publishes the record after a round in which reads completed.
 func (s *slowHost) writes(state health.State, answers int64) {
 	s.t.Helper()
 	s.etcd.slow = false
@@ -128,8 +128,8 @@ func (s *slowHost) expect(what string, state health.State, answers int64) {
 	}
 }
 
-// While etcd's alarm NOSPACE is active, no key can be written and no lease granted. If the agent then forgot its lease,
-// its record would expire, and the host would appear to have no agent.
+// While etcd's alarm NOSPACE is active, no key can be written and no lease granted. If the agent forgot its lease
+// during the alarm, its record would expire, and the host would appear to have no agent.
 func TestAHostStaysPresentWhileEtcdHasNoSpaceForItsRecord(t *testing.T) {
 	t.Parallel()
 	for refused, keeps := range map[error]bool{

@@ -37,7 +37,7 @@ func TransferText(k control.RequestedTransfer) string {
 	return text
 }
 
-// transferStatus returns the leadership transfer requested of this host, and how the last one ended.
+// transferStatus returns the leadership transfer requested on this host, and how the last one ended.
 func (p *Publisher) transferStatus(r *round.Round) (*control.TransferStanding, *control.TransferEnd) {
 	k, last := p.files.Transfers()
 	if k == nil {
@@ -53,8 +53,8 @@ func (p *Publisher) transferStatus(r *round.Round) (*control.TransferStanding, *
 	return &out, last
 }
 
-// reportTransfer ends the leadership transfer requested of this host if the round has decided so, with a line in the
-// history.
+// reportTransfer ends the leadership transfer requested on this host, with a line in the history, if the round decided
+// to end it.
 func (p *Publisher) reportTransfer(r *round.Round) {
 	note := r.Decision.Notes.Transfer
 	if !note.Ends || !p.files.EndTransfer(r.Transfer, note.Code, note.Text, r.Wall) {
@@ -64,6 +64,6 @@ func (p *Publisher) reportTransfer(r *round.Round) {
 	if note.Code != "" {
 		code, text = string(note.Code), "leadership transfer "+text+" has ended: "+note.Text
 	}
-	p.log.Info("requested leadership transfer", "code", code, "text", text)
+	p.log.Info("leadership transfer request ended", "code", code, "text", text)
 	p.journal.Note(r.Revision, Entry{Kind: "operator", Code: code, Text: text})
 }

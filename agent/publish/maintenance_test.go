@@ -59,11 +59,11 @@ func TestARolloutDistinguishesTheCurrentHostFromWaitingOnes(t *testing.T) {
 		want [3]string
 	}{
 		"no operation": {nil, [3]string{done, waiting, waiting}},
-		"a cycle of the second": {
+		"a cycle of the second host": {
 			&record.Op{Kind: policy.KindCycle, Host: "2"},
 			[3]string{done, current, waiting},
 		},
-		"a cycle of one that is done": {
+		"a cycle of a host that is done": {
 			&record.Op{Kind: policy.KindCycle, Host: "1"},
 			[3]string{done, waiting, waiting},
 		},
@@ -71,7 +71,7 @@ func TestARolloutDistinguishesTheCurrentHostFromWaitingOnes(t *testing.T) {
 			&record.Op{Kind: policy.KindJoin, Host: "2"},
 			[3]string{done, waiting, waiting},
 		},
-		"a cycle of one not in it": {
+		"a cycle of a host outside the rollout": {
 			&record.Op{Kind: policy.KindCycle, Host: "9"},
 			[3]string{done, waiting, waiting},
 		},

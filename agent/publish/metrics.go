@@ -17,7 +17,7 @@ import (
 	"github.com/quorumd/quorumd/health"
 )
 
-// Metrics are the agent's Prometheus metrics. A scrape triggers no measurement; it only computes ages from timestamps
+// Metrics are the agent's Prometheus metrics. A scrape triggers no measurement. It only computes ages from timestamps
 // in memory.
 type Metrics struct {
 	fsync      *prometheus.HistogramVec
@@ -51,7 +51,8 @@ func NewMetrics(probe disk.Prober, now func() time.Duration) *Metrics {
 			Name: "quorumd_steps_total", Help: "Steps attempted, by step and result.",
 		}, []string{"step", "result"}),
 		refusals: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "quorumd_refusals_total", Help: "How often a reason became the main reason for taking no step.",
+			Name: "quorumd_refusals_total",
+			Help: "Number of times that a reason became the main reason for taking no step.",
 		}, []string{"reason"}),
 		operations: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "quorumd_operations_total", Help: "Operations ended by this agent, by outcome.",
@@ -75,7 +76,7 @@ func NewMetrics(probe disk.Prober, now func() time.Duration) *Metrics {
 	return m
 }
 
-// Refused counts a change of the first reason why no step is taken.
+// Refused counts a reason that has become the first reason why no step is taken.
 func (m *Metrics) Refused(code policy.ReasonCode) { m.refusals.WithLabelValues(string(code)).Inc() }
 
 // operation counts an operation that this agent has completed.
@@ -104,7 +105,7 @@ type gauge struct {
 
 // gauges declares all gauges. If a value is unknown, its series is absent rather than zero.
 func gauges() []gauge {
-	return slices.Concat(hostGauges(), externalCheckGauges(), turnGauges(), clusterGauges(), backupGauges(),
+	return slices.Concat(hostGauges(), externalCheckGauges(), operationGauges(), clusterGauges(), backupGauges(),
 		restoreGauges(), networkGauges(), requestGauges())
 }
 
@@ -136,7 +137,8 @@ func hostGauges() []gauge {
 			},
 		},
 		{
-			"quorumd_records_unreadable", "Unreadable quorumd records in etcd, of at most 100 hosts.",
+			"quorumd_records_unreadable",
+			"Number of unreadable quorumd records in etcd; host records are counted only up to 100.",
 			nil,
 			readUnreadable,
 		},
@@ -175,8 +177,8 @@ func hostGauges() []gauge {
 	}
 }
 
-// turnGauges are the metrics of the lock, of the operation in flight, and of the reasons that block this host.
-func turnGauges() []gauge {
+// operationGauges are the metrics of the lock, of the operation in flight, and of the reasons that block this host.
+func operationGauges() []gauge {
 	return []gauge{
 		{
 			"quorumd_lock_held", "1 if this agent holds the lock.", nil,
@@ -265,7 +267,8 @@ func clusterGauges() []gauge {
 			readResting,
 		},
 		{
-			"quorumd_cluster_voters", "Voters of the cluster: all of them, and the live ones.",
+			"quorumd_cluster_voters",
+			"Number of voters: all in the member list (listed), and those that answer (live).",
 			[]string{"state"},
 			readVoters,
 		},
@@ -346,12 +349,12 @@ func readReason(_ *Metrics, r *round.Round, emit func(float64, ...string)) {
 	if r == nil || len(r.Decision.Reasons) == 0 {
 		return
 	}
-	told := map[policy.ReasonCode]bool{}
+	emitted := map[policy.ReasonCode]bool{}
 	for _, reason := range append(r.Decision.Reasons[:1:1], r.Decision.Cautions()...) {
-		if !told[reason.Code] {
+		if !emitted[reason.Code] {
 			emit(1, string(reason.Code))
 		}
-		told[reason.Code] = true
+		emitted[reason.Code] = true
 	}
 }
 

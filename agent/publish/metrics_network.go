@@ -34,7 +34,7 @@ func networkGauges() []gauge {
 		},
 		{
 			"quorumd_network_reachable",
-			"1 if that port of a member answers this host's small and large requests, or refuses the connection.",
+			"1 if a member's port answers this host's small and large requests, or refuses the connection.",
 			labels,
 			func(_ *Metrics, r *round.Round, emit func(float64, ...string)) {
 				eachPort(r, func(port network.Port, of ...string) {
@@ -46,7 +46,7 @@ func networkGauges() []gauge {
 		},
 		{
 			"quorumd_network_rtt_seconds",
-			"Time to connect to that port of a member: median of the last 30 connections.", labels,
+			"Time to connect to a member's port: median of the last 30 connections.", labels,
 			func(_ *Metrics, r *round.Round, emit func(float64, ...string)) {
 				eachPort(r, func(port network.Port, of ...string) {
 					if port.RTT > 0 {

@@ -26,7 +26,7 @@ func TestTheNetworkToEachMemberIsAMetricUnlessUnknown(t *testing.T) {
 			Client: network.Port{State: record.PortRefused},
 		},
 		{Member: 11, Name: "n\xff" + strings.Repeat("3", 99), Peer: network.Port{State: record.PortLargeLost}},
-		{Member: 12, Name: "n2"}, // names may be ambiguous
+		{Member: 12, Name: "n2"}, // two members may have the same name
 	}
 	got := map[string]float64{}
 	for _, g := range networkGauges() {

@@ -42,7 +42,7 @@ func TestEveryMetricThatAnAlertOrADocumentNamesExists(t *testing.T) {
 	many := []string{"../../contrib/prometheus/quorumd.rules.yaml", "../../contrib/docs/monitoring.md"}
 	for _, path := range append([]string{many[0], "../../README.md"}, pages...) {
 		if filepath.Base(path) == "metrics.md" {
-			continue // made from all registered collectors
+			continue // composed of all registered collectors
 		}
 		text, err := os.ReadFile(path)
 		if err != nil {

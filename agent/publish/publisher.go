@@ -17,31 +17,31 @@ import (
 	"github.com/quorumd/quorumd/health"
 )
 
-// Publisher publishes what every round has observed and decided. The loop shows and publishes each round. The round
-// shown last may be read concurrently.
+// Publisher publishes what every round has observed and decided. The loop calls Show and Publish for each round. Other
+// goroutines may read the last shown round concurrently.
 type Publisher struct {
-	opt      Options
-	keys     record.Keys
-	log      *slog.Logger
-	files    *hoststate.State
-	journal  *Journal
-	metrics  *Metrics
-	presence *presence
-	fsyncs   fsyncs
-	trimmed  time.Duration // when this host last trimmed the history, because it maintains the queue
-	last     policy.Decision
-	unmuted  []health.MuteEnd // ended mutes that were already reported
+	opt        Options
+	keys       record.Keys
+	log        *slog.Logger
+	files      *hoststate.State
+	journal    *Journal
+	metrics    *Metrics
+	hostRecord *hostRecord
+	fsyncs     fsyncs
+	trimmed    time.Duration // when this host last trimmed the history, because it maintains the queue
+	last       policy.Decision
+	unmuted    []health.MuteEnd // ended mutes that were already reported
 
 	current atomic.Pointer[round.Round]
 	reached atomic.Pointer[round.Round] // the last round in which the cluster was reachable
-	shown   bell                        // rings when a round is shown
+	shown   broadcast                   // sent when a round is shown
 }
 
 // New returns a Publisher that has published nothing yet.
 func New(opt Options, keys record.Keys, files *hoststate.State) *Publisher {
 	return &Publisher{
 		opt: opt, keys: keys, log: opt.Logger, files: files, journal: NewJournal(opt, keys),
-		metrics: NewMetrics(opt.Probe, opt.Now), presence: newPresence(opt, keys, files),
+		metrics: NewMetrics(opt.Probe, opt.Now), hostRecord: newHostRecord(opt, keys, files),
 	}
 }
 
@@ -66,7 +66,7 @@ func (p *Publisher) Revision() uint64 {
 func (p *Publisher) Reached() *round.Round { return p.reached.Load() }
 
 // Next returns a channel that is closed when the next round is shown.
-func (p *Publisher) Next() <-chan struct{} { return p.shown.rung() }
+func (p *Publisher) Next() <-chan struct{} { return p.shown.wait() }
 
 // Show makes a round the current one for all readers. The round must not be changed afterwards.
 func (p *Publisher) Show(r *round.Round) {
@@ -76,7 +76,7 @@ func (p *Publisher) Show(r *round.Round) {
 	p.reportUnreadable(r)
 	p.fsyncs.add(r.Wall, r.Reading)
 	p.current.Store(r)
-	p.shown.ring()
+	p.shown.send()
 }
 
 // publishCalls limits the time for publishing a round, in call timeouts, so that slow calls do not delay the next round
@@ -97,10 +97,10 @@ func (p *Publisher) Publish(ctx context.Context, r *round.Round) {
 	}
 	p.reportTransfer(r)
 	if !r.View.Cluster.Reachable {
-		p.presence.publishHealth(ctx, r)
+		p.hostRecord.publishHealth(ctx, r)
 		return
 	}
-	p.presence.publish(ctx, r)
+	p.hostRecord.publish(ctx, r)
 	if r.EtcdAt == r.At && p.journal.Waiting() {
 		p.journal.Store(ctx, r.Revision)
 	}
@@ -112,7 +112,7 @@ func (p *Publisher) Publish(ctx context.Context, r *round.Round) {
 	}
 }
 
-// Completed publishes a step completed in this round and the operation that it ended.
+// Completed publishes a step that ended in the round now, and the operation that the step ended.
 func (p *Publisher) Completed(ctx context.Context, now *round.Round, done round.Completion) {
 	p.metrics.Completed(done)
 	p.journal.Completed(ctx, now, done)
@@ -123,7 +123,7 @@ func (p *Publisher) Leave(ctx context.Context) {
 	if r := p.reached.Load(); r != nil && p.journal.Waiting() && !r.View.Cluster.Foreign() {
 		p.journal.Store(ctx, r.Revision)
 	}
-	p.presence.leave(ctx)
+	p.hostRecord.leave(ctx)
 }
 
 // reportReason logs and counts why no step is taken, if the reason has changed.

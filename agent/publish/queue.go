@@ -15,7 +15,7 @@ import (
 // keepQueue writes the join queue when it changes, on the host that maintains it.
 func (p *Publisher) keepQueue(ctx context.Context, r *round.Round) {
 	note := r.Decision.Notes.Queue
-	if !note.Keeps || p.presence.lease == 0 {
+	if !note.Keeps || p.hostRecord.lease == 0 {
 		return
 	}
 	ctx, cancel := context.WithTimeout(ctx, p.opt.Config.Timing.CallTimeout)
@@ -32,10 +32,9 @@ func (p *Publisher) keepQueue(ctx context.Context, r *round.Round) {
 	if err == nil {
 		key := p.keys.Queue()
 		_, err = p.opt.Etcd.Txn(ctx, []clientv3.Cmp{clientv3.Compare(clientv3.ModRevision(key), "=", r.QueueAt)},
-			clientv3.OpPut(key, string(value), clientv3.WithLease(p.presence.lease)))
+			clientv3.OpPut(key, string(value), clientv3.WithLease(p.hostRecord.lease)))
 	}
 	if err != nil {
-		p.log.Debug("cannot write the join "+
-			"queue", "error", err) // retried after the next read of all hosts
+		p.log.Debug("cannot write the join queue", "error", err) // retried after the next read of all hosts
 	}
 }

@@ -12,10 +12,10 @@ import (
 	"github.com/quorumd/quorumd/agent/round"
 )
 
-// reachability is what this host publishes about its network to the other members. While the set of members is
-// unchanged, it changes at most once in six probes, or once in ten minutes if only a response time changes. Therefore,
-// an unsteady network makes a member write at most once a minute, and all spares of a fleet together less than twice a
-// second. A member publishes at once that another member is lost, or reachable again.
+// reachability is what this host publishes about its network connections to the other members. While the set of members
+// is unchanged, it changes at most once in six probes, or once in ten minutes if only a response time changes.
+// Therefore, an unsteady network makes a member write at most once a minute, and all spares of a fleet together write
+// less than twice a second. A member publishes at once that another member is lost, or reachable again.
 type reachability struct {
 	shown []record.Reachability
 	begun bool
@@ -32,7 +32,7 @@ type lost struct {
 // minProbes is the minimum number of probes between two changes of a member's published state.
 const minProbes = 6
 
-// rttEvery is how often published response times may change if nothing else does.
+// rttEvery is the minimum interval between two changes of the published response times if nothing else changes.
 const rttEvery = 10 * time.Minute
 
 // steady returns the observations to publish for a round.
@@ -57,8 +57,8 @@ func (s *reachability) steady(r *round.Round) []record.Reachability {
 	return s.shown
 }
 
-// addLost adds the lost members, with their failure domain and whether this host's etcd is connected to them, if this
-// host's role reports dead voters.
+// addLost adds since when members have been lost, their failure domains, and whether this host's etcd is connected to
+// them. It adds nothing if hosts in this host's role do not report dead voters.
 func (s *reachability) addLost(next []record.Reachability, r *round.Round) {
 	before := s.lost
 	s.lost = map[uint64]lost{}
@@ -90,7 +90,7 @@ func lostDiffers(list, other []record.Reachability) bool {
 	})
 }
 
-// seenNow returns what this host observes now, for its own row in the status.
+// seenNow returns how this host now reaches the members, for its own row in the status.
 func seenNow(r *round.Round) []record.Reachability {
 	var now reachability
 	out, _ := now.quantised(r)

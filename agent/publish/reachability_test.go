@@ -107,7 +107,7 @@ func reaches(id uint64) network.Reading {
 	return network.Reading{Member: id, Peer: way, Client: way}
 }
 
-// loses returns the observation of a member that was just lost, while the states of its ports have not changed yet.
+// loses returns the observation of a member that was just lost. The states of its ports have not changed yet.
 func loses(id uint64, at time.Duration) network.Reading {
 	s := reaches(id)
 	s.Lost, s.LostAt = true, at
@@ -164,14 +164,18 @@ func TestTheLinkToALostMemberIsTheOneThatEtcdReports(t *testing.T) {
 		lost   bool
 		link   string
 	}{
-		"etcd counts none":     {func(*round.Round) {}, true, record.LinkNone},
-		"etcd is connected":    {func(r *round.Round) { r.Connections.Of[3] = true }, true, record.LinkUp},
-		"etcd does not report": {func(r *round.Round) { r.Connections.Known = false }, true, ""},
-		"it is about to join": {
+		"etcd is not connected": {func(*round.Round) {}, true, record.LinkNone},
+		"etcd is connected":     {func(r *round.Round) { r.Connections.Of[3] = true }, true, record.LinkUp},
+		"etcd does not report":  {func(r *round.Round) { r.Connections.Known = false }, true, ""},
+		"the host is about to join": {
 			func(r *round.Round) { r.Decision.Role = policy.RoleJoining }, true, record.LinkNone,
 		},
-		"a spare reports nothing":  {func(r *round.Round) { r.Decision.Role = policy.RoleSpare }, false, ""},
-		"nor does an unknown role": {func(r *round.Round) { r.Decision.Role = policy.RoleUnknown }, false, ""},
+		"a spare reports nothing": {
+			func(r *round.Round) { r.Decision.Role = policy.RoleSpare }, false, "",
+		},
+		"a host with an unknown role reports nothing": {
+			func(r *round.Round) { r.Decision.Role = policy.RoleUnknown }, false, "",
+		},
 	} {
 		var s reachability
 		r := roundWith(time.Minute, reaches(2), loses(3, 50*time.Second))
@@ -199,13 +203,15 @@ func TestAQueryForDeadVotersIsAnsweredByNewerProbes(t *testing.T) {
 		change  func(r *round.Round)
 		answers bool
 	}{
-		"all were probed since":         {func(*round.Round) {}, true},
-		"no host asks":                  {func(r *round.Round) { r.AskedSince, r.Probes[1].LookedAt = 0, 1 }, true},
-		"it was probed before":          {func(r *round.Round) { r.Probes[1].LookedAt = r.AskedSince }, false},
-		"another one was probed before": {func(r *round.Round) { r.Probes[0].LookedAt = r.AskedSince }, true},
-		"etcd reported before":          {func(r *round.Round) { r.Connections.At = r.AskedSince }, false},
-		"etcd reports nothing":          {func(r *round.Round) { r.Connections = round.Connections{} }, true},
-		"it cannot be probed":           {func(r *round.Round) { r.Probes[1].LookedAt = 0 }, true},
+		"all members were probed since": {func(*round.Round) {}, true},
+		"no host asks": {
+			func(r *round.Round) { r.AskedSince, r.Probes[1].LookedAt = 0, 1 }, true,
+		},
+		"the asked member was probed before":   {func(r *round.Round) { r.Probes[1].LookedAt = r.AskedSince }, false},
+		"a different member was probed before": {func(r *round.Round) { r.Probes[0].LookedAt = r.AskedSince }, true},
+		"etcd reported before":                 {func(r *round.Round) { r.Connections.At = r.AskedSince }, false},
+		"etcd reports nothing":                 {func(r *round.Round) { r.Connections = round.Connections{} }, true},
+		"the asked member cannot be probed":    {func(r *round.Round) { r.Probes[1].LookedAt = 0 }, true},
 	} {
 		r := roundWith(time.Minute, reaches(2), loses(3, time.Second))
 		r.AskedSince, r.Op = 50*time.Second, &record.Op{Kind: policy.KindReplace, Replaces: 3}

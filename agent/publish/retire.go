@@ -9,7 +9,7 @@ import (
 	"github.com/quorumd/quorumd/agent/round"
 )
 
-// RetiredOf returns a retired host as the members of a view show it.
+// RetiredOf returns a retired host as an API value. The members of the view determine its state.
 func RetiredOf(v policy.View, retired round.Retired) control.Retired {
 	out := control.Retired{
 		ID: retired.Host, Name: retired.Name, PeerURL: retired.PeerURL, By: retired.By, Reason: retired.Reason,

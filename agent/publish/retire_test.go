@@ -24,21 +24,21 @@ func TestARetiredHostCanBeSwitchedOffOnceItsOwnMemberIsGone(t *testing.T) {
 		state      string
 		role       policy.Role
 	}{
-		"its voter is listed": {
+		"the host's voter is listed": {
 			policy.View{Cluster: members(member)}, false, control.RetiredLeaves, policy.RoleVoter,
 		},
-		"its learner is listed": {
+		"the host's learner is listed": {
 			policy.View{Cluster: members(learner)}, false, control.RetiredLeaves, control.RoleLearner,
 		},
-		"its member is gone, and its leave has not ended": {
+		"the host's member is gone, and the operation has not ended": {
 			policy.View{Op: &policy.Op{Kind: policy.KindLeave, Host: "id-n3"}}, false, control.RetiredLeaves, "",
 		},
-		"its member is gone": {policy.View{}, false, control.RetiredLeft, ""},
-		"the member of a new host has its address": {
+		"the host's member is gone": {policy.View{}, false, control.RetiredLeft, ""},
+		"a new host's member has the same address": {
 			policy.View{Cluster: members(member), Hosts: []policy.Host{{ID: "id-new", PeerURL: at}}},
 			false, control.RetiredLeft, "",
 		},
-		"its record cannot be read": {policy.View{}, true, control.RetiredUnreadable, ""},
+		"the record cannot be read": {policy.View{}, true, control.RetiredUnreadable, ""},
 	} {
 		got := RetiredOf(c.view, round.Retired{
 			Host: "id-n3", Unreadable: c.unreadable, Retired: record.Retired{Name: "n3", PeerURL: at, MemberID: 3},

@@ -98,7 +98,7 @@ func (p *Publisher) ClusterState() control.Status {
 // runs, the status shows the previous round.
 const waits = 10
 
-// remedy returns what this host's operator can do about a reason.
+// remedy returns what an operator of this host can do about a reason.
 func (p *Publisher) remedy(r *round.Round, code policy.ReasonCode) string {
 	return strings.ReplaceAll(policy.Remedy(r.View, code), policy.OurUnit, p.unitName())
 }
@@ -217,8 +217,8 @@ func hostsStatus(r *round.Round, age float64, ttl time.Duration) []control.HostR
 	return out
 }
 
-// silentSeconds returns for how long a host may have been gone: the time since its member last answered, at most the
-// TTL of its record. It returns nil if the member answers or is unknown.
+// silentSeconds returns how long a host may have been gone: the time since its member last answered, at most the TTL of
+// its record. It returns nil if the member answers or is unknown.
 func silentSeconds(members []policy.Member, id uint64, ttl time.Duration) *float64 {
 	for _, m := range members {
 		if m.ID == id && !m.Live {
@@ -229,8 +229,8 @@ func silentSeconds(members []policy.Member, id uint64, ttl time.Duration) *float
 	return nil
 }
 
-// unrenewedSeconds returns for how long a host without a member may have been gone: the time since its record was last
-// renewed. It returns nil if no renewal is overdue, or if the time is unknown.
+// unrenewedSeconds returns how long a host without a member may have been gone: the time since its record was last
+// renewed, at most the TTL. It returns nil if no renewal is overdue, or if the time is unknown.
 func unrenewedSeconds(found round.HostState[map[string]time.Duration], id string, ttl time.Duration) *float64 {
 	since, known := found.Value[id]
 	if !found.OK || !known || since < 2*ttl/Renewals {

@@ -14,7 +14,7 @@ type Backup struct {
 	Host     string    `json:"host,omitempty"` // the name of the host whose agent saved the snapshot
 	Revision int64     `json:"revision,omitempty"`
 	Size     int64     `json:"size,omitempty"` // size of the database, in bytes
-	// ManifestSHA256 is the SHA-256 of its manifest as stored, in hexadecimal.
+	// ManifestSHA256 is the SHA-256 of the snapshot's manifest as stored, in hexadecimal.
 	ManifestSHA256 string `json:"manifestSha256,omitempty"`
 
 	Failed     time.Time `json:"failed,omitzero"` // when the last attempt failed; absent if a snapshot was saved since

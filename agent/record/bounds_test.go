@@ -139,7 +139,7 @@ func fields(n, size int) record.Extra {
 	return out
 }
 
-// An operation or a history line that could be started but not updated would never end.
+// If a record could be written but not updated, its operation would never end.
 func TestLargestPossibleRecordsFitIntoMaxBytes(t *testing.T) {
 	t.Parallel()
 	roomy(t, record.Host{Spares: filled(32, 512), Sees: reachability(record.MaxReachability, 32)})
@@ -232,7 +232,7 @@ func TestRolloutHasRoomOnlyIfItsEndCanBeWritten(t *testing.T) {
 			t.Errorf("%d hosts: Room returns %d: %v", c.hosts, most, err)
 		}
 		t.Logf("%d hosts: %d have room", c.hosts, most)
-		for i := range r.Hosts { // everything that happens to it until its end
+		for i := range r.Hosts { // all changes until the rollout ends
 			r.Hosts[i].State, r.Hosts[i].Seconds, r.Hosts[i].Turn = record.HostDone, 1234.56789, 123456.789123
 			r.Since = noon.Add(time.Duration(i) * time.Minute)
 		}
@@ -253,7 +253,7 @@ func TestASizeThatNoClusterCanHaveIsNeitherWrittenNorRead(t *testing.T) {
 		if b, err := record.Encode(record.Size{Voters: voters}); (err == nil) != valid {
 			t.Errorf("%d voters: written as %s, %v", voters, b, err)
 		}
-		for _, text := range []string{ // as an agent writes it, and with a field of a newer agent
+		for _, text := range []string{ // as this agent writes it, and with a field of a newer agent
 			`{"version":1,"voters":%d,"by":"","host":"","reason":"","since":"0001-01-01T00:00:00Z"}`,
 			`{"version":1,"voters":%d,"later":true}`,
 		} {

@@ -7,8 +7,8 @@ package record
 type Contents struct {
 	Revision        int64 `json:"revision"`
 	CompactRevision int64 `json:"compactRevision"` // -1 if nothing was ever compacted
-	// Hash is the result of etcd's HashKV for that revision after that compaction.
+	// Hash is the result of etcd's HashKV at Revision, after the compaction at CompactRevision.
 	Hash uint32 `json:"hash"`
-	// Keys is the number of keys at the revision.
+	// Keys is the number of keys at Revision.
 	Keys int64 `json:"keys"`
 }

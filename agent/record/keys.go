@@ -27,14 +27,14 @@ func (k Keys) Hosts() string { return k.prefix + "hosts/" }
 // Lock returns the key of the lock.
 func (k Keys) Lock() string { return k.prefix + "lock" }
 
-// Request returns the key that requests to the local member name. It never exists.
+// Request returns the key in the agent's periodic requests to the local member. The key is never stored.
 func (k Keys) Request() string { return k.prefix + "request" }
 
 // Op returns the key of the operation in flight.
 func (k Keys) Op() string { return k.prefix + "op" }
 
-// Ended returns the key of the history line that ended the last operation. A host that has not polled in the meantime
-// learns from this key that there was an operation.
+// Ended returns the key of the history line that ended the last operation. A change of this key shows a host that has
+// not polled in the meantime that there was an operation.
 func (k Keys) Ended() string { return k.prefix + "op-ended" }
 
 // Pause returns the key of the cluster-wide pause.
@@ -55,11 +55,12 @@ func (k Keys) HistoryLine(revision int64, host string, n int) string {
 	return fmt.Sprintf("%s%016x-%s-%d", k.History(), revision, host, n)
 }
 
-// State returns the range with everything but the history: one read returns all of it.
+// State returns the range of all keys except those that sort before the host records: the history and the manifests'
+// hashes.
 func (k Keys) State() (start, end string) { return k.Hosts(), k.prefix[:len(k.prefix)-1] + "0" }
 
-// Cluster returns the keys of the records that concern every host. They are read individually, so that neighbouring
-// records cost nothing.
+// Cluster returns the keys of the records that concern every host. They are read individually, so that other keys
+// between them cost nothing.
 func (k Keys) Cluster() []string {
 	return []string{
 		k.Lock(), k.Op(), k.Ended(), k.Pause(), k.Queue(), k.Rollout(), k.Repairs(), k.Recovered(), k.Backup(),

@@ -59,8 +59,7 @@ func (m Manifests) Add(more ...Manifest) Manifests {
 	return m
 }
 
-// bytes returns the size of an entry in JSON. The names of snapshots have only letters, digits, dots, dashes and
-// underscores; other characters are escaped.
+// bytes returns the maximum size of an entry in JSON.
 func (m Manifest) bytes() int { return manifestBytes + jsonLen(m.Name) + jsonLen(m.Host) }
 
 // check returns an error if the manifest is one that no agent would have recorded.

@@ -39,7 +39,7 @@ func TestManifestsAreBoundedAndTheFirstEntryIsKept(t *testing.T) {
 		t.Errorf("the first entry was overwritten: %+v", got.Saved[n-1])
 	}
 	if got := all.Add(record.Manifest{Name: "a", SHA256: "none"}); len(got.Saved) != n {
-		t.Error("one without a hash is remembered")
+		t.Error("a manifest without a hash is recorded")
 	}
 	for _, bad := range []string{
 		`{"version":1,"saved":[{"name":"a","sha256":"00"}]}`, `{"version":1,"saved":[{"sha256":"` +

@@ -11,7 +11,7 @@ type PortState string
 
 // The states of a port.
 const (
-	PortUnknown     PortState = ""            // not probed often enough yet
+	PortUnknown     PortState = ""            // too few probes so far
 	PortAnswers     PortState = "answers"     // data comes back through the connection
 	PortRefused     PortState = "refused"     // the host is up, and nothing listens on the port
 	PortUnreachable PortState = "unreachable" // no connection: no answer, or no route
@@ -37,8 +37,9 @@ type Reachability struct {
 	// seconds to connect, rounded up to a power of two of 0.125 ms; absent if there was no connection
 	RTTSeconds float64 `json:"rttSeconds,omitempty"`
 	// LostSince is the time since which both ports have failed several consecutive probes; absent if a port accepted a
-	// connection, or if that is unknown. A refused connection counts: the machine is up, but nothing listens there. A
-	// different time is a new report. Members and hosts about to become a member publish it at once.
+	// connection, or if that is unknown. A refused connection counts as a failed probe: the machine is up, but nothing
+	// listens there. A different time is a new report. Hosts that have a member or are about to get one publish it
+	// immediately.
 	LostSince time.Time `json:"lostSince,omitzero"`
 	// Link is, for a lost member, whether the host's own etcd receives messages from it: up or none; absent
 	// if unknown.

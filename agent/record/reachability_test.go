@@ -13,7 +13,7 @@ import (
 func TestAPortOfANewerVersionIsNeitherReachedNorBroken(t *testing.T) {
 	t.Parallel()
 	if s := record.PortState("of a later version"); s.Accepts() || s.Broken() {
-		t.Error("an unknown state is evaluated")
+		t.Error("an unknown state counts as known")
 	}
 }
 
@@ -23,10 +23,12 @@ func TestAMemberIsReachedIfOnePortAcceptsAndLostOnlySinceATime(t *testing.T) {
 		of           record.Reachability
 		lost, unsure bool
 	}{
-		"one port accepts":        {record.Reachability{Peer: "refused", Client: "silent"}, false, false},
-		"no port accepts":         {record.Reachability{Peer: record.PortRefused}, false, true},
-		"of a later version":      {record.Reachability{Client: "of a later version"}, false, true},
-		"lost, states may be old": {record.Reachability{Peer: "answers", LostSince: time.Unix(1, 0)}, true, false},
+		"one port accepts":           {record.Reachability{Peer: "refused", Client: "silent"}, false, false},
+		"no port accepts":            {record.Reachability{Peer: record.PortRefused}, false, true},
+		"a state of a later version": {record.Reachability{Client: "of a later version"}, false, true},
+		"lost, although the states are old": {
+			record.Reachability{Peer: "answers", LostSince: time.Unix(1, 0)}, true, false,
+		},
 	} {
 		if c.of.Lost() != c.lost || c.of.Unsure() != c.unsure {
 			t.Errorf("%s: lost %t, unsure %t", name, c.of.Lost(), c.of.Unsure())

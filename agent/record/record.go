@@ -25,7 +25,7 @@ import (
 // Version is the version that this agent writes into every record, and the only one that it reads.
 const Version = 1
 
-// ErrVersion means that a record has a newer format than this agent knows.
+// ErrVersion means that a record has a version that this agent cannot read.
 var ErrVersion = errors.New("unknown record version")
 
 // Host is an agent's record of its host. It has a lease, and disappears if the agent's loop does not run for the
@@ -44,8 +44,8 @@ type Host struct {
 	NewPeerURL string `json:"newPeerURL,omitempty"`
 	// the configured client URL, if the member list has a different URL for the host's member
 	NewClientURL string `json:"newClientURL,omitempty"`
-	// PeerTLS reports whether the host's running etcd has a peer certificate, its key and a trusted CA, as configured:
-	// "ready" or "none"; empty if unknown.
+	// PeerTLS is "ready" if the host's running etcd has a peer certificate, its key and a trusted CA, as configured,
+	// and otherwise "none"; empty if unknown.
 	PeerTLS string `json:"peerTLS,omitempty"`
 	// PeerTLSProblem is why the host's etcd cannot serve https to other members with the configured files, if the peer
 	// URL is to become https.
@@ -91,8 +91,8 @@ type Host struct {
 	// to the host's clock: a different time means a new measurement.
 	WriteMean float64   `json:"writeMean,omitempty"`
 	WritesAt  time.Time `json:"writesAt,omitzero"`
-	// AsksWrites means that the other voters should publish the figures below: the host's writes take longer than its
-	// own past explains, or exceed etcd's limit.
+	// AsksWrites means that the other voters should publish the figures below, because the host's writes take longer
+	// than its own past explains, or exceed etcd's limit.
 	AsksWrites bool `json:"asksWrites,omitempty"`
 	// WriteP50 and WriteP90 are the median and the 90th percentile of the newest writes, in seconds, rounded to 1 µs
 	// times a power of the fourth root of two, and WriteTails is the number of slow episodes in the last two hours. A
@@ -105,12 +105,13 @@ type Host struct {
 	// Turn is the start time of the operation that takes the host down, or zero. The host keeps it on its own disk, so
 	// the host remains in that operation even if the operation record was deleted.
 	Turn time.Time `json:"turn,omitzero"`
-	// Sees is how the host reaches the other members, once that is stable; it lists no member with an unknown state.
+	// Sees lists how the host reaches the other members, as last observed steadily. It omits members with an unknown
+	// state.
 	Sees []Reachability `json:"sees,omitempty"`
 	// MemberLost means that the host's member can never come back: its disk lost writes that the member acknowledged.
 	MemberLost bool `json:"memberLost,omitempty"`
-	// RestoreTests reports whether the host can test restores: [RestoreTestReady], [RestoreTestSealed] or
-	// [RestoreTestNoRoom]; empty if it cannot.
+	// RestoreTests is the host's ability to test restores: [RestoreTestReady], [RestoreTestSealed] or
+	// [RestoreTestNoRoom]; empty if it has none.
 	RestoreTests string `json:"restoreTests,omitempty"`
 	// Stores means that the host's configuration names a snapshot store.
 	Stores bool  `json:"stores,omitempty"`
@@ -143,11 +144,11 @@ type Op struct {
 	Replaces MemberID  `json:"replaces,omitempty"` // the member that a replacement replaces
 	PeerURL  string    `json:"peerURL,omitempty"`
 	Started  time.Time `json:"started"`
-	// when a cycle becomes overdue; the other hosts need this time if the operated host is silent
+	// when a cycle becomes overdue; the other hosts need this time if the operation's host is silent
 	Until time.Time `json:"until,omitzero"`
-	// the operated host calls the work off and returns if the cluster needs its vote
+	// the operation's host calls the work off and returns if the cluster needs its vote
 	Interruptible bool `json:"interruptible,omitempty"`
-	// the operated host's time since boot when the operation started; valid for BootID only
+	// the time since boot of the operation's host when the operation started; valid for BootID only
 	Clock   time.Duration `json:"clock,omitempty"`
 	Reason  string        `json:"reason,omitempty" bound:"text"`
 	Outcome string        `json:"outcome,omitempty"` // if the operation is rolled back, the end code
@@ -171,7 +172,7 @@ type Pause struct {
 
 // Queue names the spares that join first when a member is missing, so that the other spares need not check whether they
 // are next. It is only a hint, and no agent acts on it alone. A voter's agent writes it under its own host record's
-// lease, so that it ends with that agent and another one takes over.
+// lease, so that it expires with that record and the agent of a different voter takes over.
 type Queue struct {
 	Version int      `json:"version"`
 	Hosts   int      `json:"hosts"`          // number of present hosts, rounded up to a power of two
@@ -196,7 +197,7 @@ type Line struct {
 	Time    time.Time `json:"time"`
 	Host    string    `json:"host"`
 	Name    string    `json:"name"`
-	Kind    string    `json:"kind"` // step, refusal or operation
+	Kind    string    `json:"kind"` // step, refusal, operation, operator or mute
 	Code    string    `json:"code"`
 	Text    string    `json:"text" bound:"text"`
 	// Operation is the kind of the operation that the line ends; empty on any other line.
@@ -232,7 +233,7 @@ func (id *MemberID) UnmarshalJSON(b []byte) error {
 	return nil
 }
 
-// kind is the set of record types. It lets Encode and Decode access the extra fields of every type generically.
+// kind is the type constraint of Encode and Decode, which handle the extra fields of every record type alike.
 type kind interface {
 	Host | Lock | Op | Pause | Queue | Rollout | Release | Repairs | Recovered | Backup | Manifests | Saving |
 		RestoreTest | Size | Retired |
@@ -263,8 +264,8 @@ func Encode[T kind](r T) ([]byte, error) {
 	return b, nil
 }
 
-// Decode reads a record. It returns ErrVersion for an unknown format, and otherwise an error that says what is wrong
-// with the value. Field names are case-sensitive: a field "KIND" is an unknown one. The result can be encoded.
+// Decode reads a record. Its error wraps ErrVersion if the version is unknown. Field names are case-sensitive: "KIND"
+// is an unknown field. The result can be encoded.
 func Decode[T kind](b []byte) (T, error) {
 	var none T
 	if most := mostBytes(none); len(b) > most {

@@ -21,7 +21,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 var noon = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 
-// Complete records as this version writes them. Other agents read exactly these bytes: a change here is a change of the
+// Complete records as this version writes them. Other agents read exactly these bytes, so a change here changes the
 // format.
 const (
 	hostJSON = `{"version":1,"id":"h3","name":"rack3-db","domain":"rack3","instance":"i-7","bootID":"b-1",` +

@@ -5,8 +5,8 @@ package record
 
 import "time"
 
-// Recovered records that this cluster replaces one that lost its quorum for good. A host that still has the old
-// cluster's data and reaches this cluster learns from this record that its data is obsolete.
+// Recovered records that this cluster replaces one that lost its quorum for good. For a host that still has the old
+// cluster's data, this record shows that the data is obsolete.
 type Recovered struct {
 	Version int       `json:"version"`
 	Plan    string    `json:"plan"` // ID of the recovery plan

@@ -30,7 +30,8 @@ func TestTodayCountsTheRepairsOfADay(t *testing.T) {
 	if err != nil || len(again.Last) != MaxRepairs || again.Last[15].Member != 20 {
 		t.Errorf("read are %+v, %v", again, err)
 	}
-	// Ten of the 24 hours before that were not given up, plus the current one and one by a clock that is ahead.
+	// Ten of the repairs in the 24 hours before were not given up. The current one and one by a clock that is ahead
+	// count too.
 	if n := again.Today(now, listed); n != 12 {
 		t.Errorf("%d in a day", n)
 	}

@@ -19,14 +19,15 @@ type RestoreTest struct {
 	// duration in seconds, including reading the snapshot from the store
 	Took float64 `json:"took,omitempty"`
 
-	Failed     time.Time `json:"failed,omitzero"` // the last failed attempt since then
+	// when the last attempt failed; absent if a test has passed since
+	Failed     time.Time `json:"failed,omitzero"`
 	FailedHost string    `json:"failedHost,omitempty"`
 	Cause      string    `json:"cause,omitempty" bound:"text"`
 
 	Extra Extra `json:"-"`
 }
 
-// Whether a host can test restores; the field is empty if it cannot.
+// The values of Host.RestoreTests, which is empty if the host cannot test restores.
 const (
 	RestoreTestReady  = "ready"
 	RestoreTestSealed = "sealed"  // ready, except that the decryption key is missing

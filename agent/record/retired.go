@@ -16,7 +16,7 @@ type Retired struct {
 	PeerURL string `json:"peerURL"` // peer URL of the host's member
 	// MemberID is the ID that the host's member had when the host was retired; absent if there was no member.
 	MemberID MemberID `json:"memberID,omitempty"`
-	// Successor is the host that joins in place of its voter; absent if any host may
+	// Successor is the host that replaces the retired host's voter; absent if any host may.
 	Successor Successor `json:"successor,omitzero"`
 	By        string    `json:"by"`
 	Reason    string    `json:"reason" bound:"text"`
@@ -43,7 +43,7 @@ func (k Keys) Retirements() string { return k.prefix + "retired/" }
 // RetirementsEnd returns the first key after all retirements.
 func (k Keys) RetirementsEnd() string { return k.prefix + "retired0" }
 
-// RetiredHost returns the ID of the host whose retirement has that key. A longer ID than allowed is shortened.
+// RetiredHost returns the ID of the host whose retirement has that key. It shortens an ID that is longer than allowed.
 func (k Keys) RetiredHost(key string) string {
 	return Shorten(strings.TrimPrefix(key, k.Retirements()), maxName)
 }

@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// Rollout takes one host after another down for the same work. Each host reads from it whether it is next, and records
+// Rollout takes down one host after another for the same work. Each host reads from it whether it is next, and records
 // that it is done in the transaction that ends its operation.
 type Rollout struct {
 	Version int    `json:"version"`
@@ -19,10 +19,10 @@ type Rollout struct {
 	Command string `json:"command,omitempty"` // the name of a program that every host has
 	Etcd    string `json:"etcd,omitempty"`    // the version that etcd must report after the work; empty: any
 	Bare    bool   `json:"withoutSnapshot,omitempty"`
-	// the rollout has yet to pause before the last member with an older minor version
+	// the rollout still pauses before the last member with an older minor version
 	Hold   bool `json:"hold,omitempty"`
 	Raises bool `json:"raises,omitempty"` // the rollout ends with the point of no return
-	// the rollout lowers the cluster version to that of Etcd
+	// the rollout lowers the cluster version to the minor version of Etcd
 	Downgrade bool `json:"downgrade,omitempty"`
 	// quorumd is about to enable, or has enabled, etcd's downgrade job for this rollout, and has not cancelled it
 	DowngradeJob bool      `json:"downgradeJob,omitempty"`
@@ -54,7 +54,7 @@ type RolloutHost struct {
 const (
 	RolloutRunning = "running"
 	RolloutPaused  = "paused"  // no further host begins until an operator resumes the rollout
-	RolloutAborted = "aborted" // an operator has aborted the rollout: no further host begins
+	RolloutAborted = "aborted" // an operator has aborted the rollout; no further host begins
 	RolloutStopped = "stopped" // a host did not come back; Text is the reason
 	RolloutDone    = "done"
 )

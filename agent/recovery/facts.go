@@ -2,12 +2,11 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package recovery holds the documents with which operators recover a cluster from quorum loss: the facts of each host,
-// the plan made from them, and the progress of a host that carries it out. It
-// promises:
+// the plan made from them, and the progress of a host that carries it out. It promises:
 //
-//   - It reads no disk, clock or network: the same facts always make the same plan, or the same refusal.
-//   - Package policy alone decides whether a plan is made, which host is the survivor, and which hosts obey. This
-//     package passes it the facts, and writes down the result.
+//   - It reads no disk, clock or network, so the same facts always lead to the same plan, or to the same refusal.
+//   - Package policy alone decides whether a plan is made, which host is the survivor, and which hosts accept the plan.
+//     This package passes the facts to it, and records the result.
 //   - Reading a file is bounded and strict, and verifies its checksum: a truncated or edited file is refused.
 package recovery
 
@@ -53,7 +52,7 @@ type Log struct {
 	Revision int64 `json:"revision,omitempty"`
 	Database int64 `json:"databaseBytes"`
 	Bytes    int64 `json:"logBytes"`
-	// members listed in the database; empty while an etcd has the database open
+	// Members are the members listed in the database; empty while an etcd has the database open.
 	Members []Member `json:"members,omitempty"`
 }
 

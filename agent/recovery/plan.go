@@ -23,7 +23,7 @@ type Result struct {
 	After   int64           `json:"revisionAfter"`  // the new cluster continues from this revision
 }
 
-// Plan defines the new cluster and how each host gets there.
+// Plan defines the new cluster and its survivor. It includes the facts that it was made from.
 type Plan struct {
 	Version  int             `json:"version"`
 	ID       string          `json:"id"`
@@ -34,7 +34,7 @@ type Plan struct {
 	Survivor string          `json:"survivor"` // host ID
 	Facts    []Facts         `json:"facts"`
 	Gone     []string        `json:"gone"` // voters that are gone for good, by name or ID
-	// survivors of earlier plans that the operator keeps stopped, by name
+	// KeptOff lists the survivors of earlier plans that the operator keeps stopped, by name.
 	KeptOff  []string  `json:"keptOff,omitempty"`
 	Snapshot *Snapshot `json:"snapshot,omitempty"` // the survivor starts from this snapshot instead of its data
 	Checksum string    `json:"checksum"`
@@ -52,7 +52,7 @@ func IsPlanID(id string) bool {
 
 // Choice holds the operator's decisions.
 type Choice struct {
-	Cluster  string   // the cluster's name, as typed
+	Cluster  string   // the cluster's name, as the operator typed it
 	Gone     []string // voters that are gone for good, by name or ID
 	KeptOff  []string // survivors of earlier plans that never start again with their data, by name
 	Survivor string   // name of the survivor; empty: the most advanced host

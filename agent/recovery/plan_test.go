@@ -119,7 +119,7 @@ func TestPlanIsRefusedForUnsuitableFacts(t *testing.T) {
 	}
 }
 
-// lostAll returns the facts of hosts with new disks; their agents know the cluster ID, unless it is 0.
+// lostAll returns the facts of hosts with new disks, whose agents have recorded the cluster ID known; 0 for none.
 func lostAll(known record.MemberID) []Facts {
 	var all []Facts
 	for i := range 3 {

@@ -15,7 +15,8 @@ import (
 
 // Answers are the status replies of the individual members while there is no quorum.
 type Answers struct {
-	Membership cluster.Membership // the last member list; without names and IDs if none was ever read
+	// the last member list; before the first one, a made-up member per known endpoint and the cluster ID 0
+	Membership cluster.Membership
 	Of         map[uint64]cluster.Status
 }
 
@@ -25,7 +26,7 @@ func (r *Round) Answered(id uint64) bool {
 	return asked && s.Err == nil && r.Answers.Membership.ClusterID != 0
 }
 
-// Answering counts the voters that answered.
+// Answering counts the voters that answered their status requests while there was no quorum.
 func (r *Round) Answering() (n int) {
 	for _, m := range r.Answers.Membership.Members {
 		if !m.Learner && r.Answered(m.ID) {
@@ -68,9 +69,9 @@ func (r *Round) connected() bool {
 }
 
 // reaches reports whether this host's etcd is connected to a member at its peer URL, and both of the member's ports
-// accept connections from this host, all observed after the record in etcd asked for it. A member whose peer URL is
-// https must also have answered a request: its own connections make it look active, and it checks certificates after
-// the handshake.
+// accept connections from this host, all observed after this host first saw the record that asks for it. A member with
+// an https peer URL must also have answered a request, because connections that the member opened make it look active
+// too, and it checks certificates after the handshake.
 func (r *Round) reaches(member uint64) bool {
 	i := slices.IndexFunc(r.Probes, func(m network.Reading) bool { return m.Member == member })
 	if i >= 0 && (r.Probes[i].Missed || r.Probes[i].LookedAt <= r.AskedSince) {
@@ -81,9 +82,10 @@ func (r *Round) reaches(member uint64) bool {
 		r.PeerRequests.Answered(SecuredURLs(m), r.AskedSince)
 }
 
-// OwnMember returns this host's member in a list: the one that its data belongs to, if this host's disk records it as
-// its own, or else the one with its configured peer URL. While the data is unknown, the recorded member counts. Data
-// alone proves nothing: it may be a copy of another host's.
+// OwnMember returns this host's member in a list: the member that this host's data belongs to, if this host's disk
+// records that member as its own, or else the member with the configured peer URL. While the content of the data
+// directory is unknown, the recorded member counts. Data alone proves nothing, because it may be a copy of another
+// host's data.
 func (r *Round) OwnMember(list cluster.Membership, peerURL string) (cluster.Member, bool) {
 	d := policy.Data{State: policy.DataUnknown}
 	switch found := r.Data.Value; {
@@ -106,8 +108,8 @@ func (r *Round) OwnMember(list cluster.Membership, peerURL string) (cluster.Memb
 	return list.Recognize(id, peerURL)
 }
 
-// Reachability returns how this host reaches a member according to its probes, and since when a lost member has been
-// lost, by this host's wall clock.
+// Reachability returns how this host reaches a member according to this host's probes. For a lost member, it includes
+// the time since which the member has been lost, by this host's wall clock.
 func (r *Round) Reachability(m network.Reading) record.Reachability {
 	to := record.Reachability{MemberID: record.MemberID(m.Member), Peer: m.Peer.State, Client: m.Client.State}
 	if m.Lost {
@@ -116,8 +118,8 @@ func (r *Round) Reachability(m network.Reading) record.Reachability {
 	return to
 }
 
-// Link returns whether this host's etcd receives messages from a member: [record.LinkUp], [record.LinkNone], or empty
-// if that is unknown.
+// Link returns [record.LinkUp] if this host's etcd receives messages from a member, [record.LinkNone] if it does not,
+// and an empty string if that is unknown.
 func (r *Round) Link(member uint64) string {
 	switch {
 	case !r.Connections.Known:

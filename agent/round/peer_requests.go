@@ -19,7 +19,7 @@ type PeerRequests struct {
 	Unneeded bool
 }
 
-// Answered reports whether all these URLs have answered requests that began after the given time.
+// Answered reports whether all given URLs have answered requests that began after the given time.
 func (p PeerRequests) Answered(urls []string, since time.Duration) bool {
 	if p.Unneeded {
 		return true
@@ -32,8 +32,8 @@ func (p PeerRequests) Answered(urls []string, since time.Duration) bool {
 	return true
 }
 
-// PeersAsked returns the members that the operation in flight asks about: whether this host's etcd is connected to
-// them. own is this host's member.
+// PeersAsked returns the members to which this host's etcd must be connected before the operation in flight continues.
+// own is the ID of this host's member.
 func (r *Round) PeersAsked(own uint64) (members []cluster.Member) {
 	if !r.AsksConnections() {
 		return nil
@@ -47,8 +47,8 @@ func (r *Round) PeersAsked(own uint64) (members []cluster.Member) {
 	return members
 }
 
-// Unreached returns why this host does not reach a member that the operation in flight asks about, according to the
-// requests that this host has sent since it saw the operation's record; empty if all were answered, or if none was
+// Unreached returns why this host does not reach one of the members of PeersAsked, according to the requests sent since
+// this host first saw the operation's record. It returns an empty string if all requests were answered, or if none was
 // sent.
 func (r *Round) Unreached(own uint64) string {
 	if r.AskedSince == 0 || r.PeerRequests.At <= r.AskedSince {

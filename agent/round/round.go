@@ -18,7 +18,7 @@ import (
 	"github.com/quorumd/quorumd/systemd"
 )
 
-// Round is everything that one round has observed and decided. It is not changed once it is published.
+// Round is everything that one round has observed and decided. It is not changed after it is published.
 type Round struct {
 	Number       uint64
 	At           time.Duration
@@ -64,7 +64,7 @@ type Round struct {
 	// Fsyncs are the fsync metrics of unhealthy voters' etcds, by member ID, as this host has read them.
 	Fsyncs      map[uint64]policy.Fsyncs
 	FellSilent  bool              // a member that answered in the previous round did not answer in this one
-	ProbeEvery  time.Duration     // how often this host checks a member
+	ProbeEvery  time.Duration     // interval of this host's probes of a member
 	Probes      []network.Reading // what this host observes of the members
 	Connections Connections       // connections of this host's etcd to the members
 	AskedSince  time.Duration     // when this host first saw the record that asks about members; 0 if there is none
@@ -92,7 +92,7 @@ type Connections struct {
 	Active map[uint64]bool
 }
 
-// Fresh reports whether the round itself observed everything that its step is based on.
+// Fresh reports whether the round itself, not an earlier one, observed everything that its step is based on.
 func (r *Round) Fresh() bool {
 	if r.Decision.Step.Kind.Info().Led && r.Led != nil {
 		return true
@@ -100,7 +100,8 @@ func (r *Round) Fresh() bool {
 	return r.EtcdAt == r.At && (!r.Reachable || (r.StatusesAt == r.At && r.HostsAt == r.At))
 }
 
-// Looked reports whether the round has read the part of the cluster state that was reachable.
+// Looked reports whether the round itself tried to read from etcd and, if etcd was reachable, read the members'
+// statuses.
 func (r *Round) Looked() bool {
 	return r.EtcdAt == r.At && (!r.Reachable || r.StatusesAt == r.At)
 }
@@ -127,6 +128,5 @@ func (r *Round) TakesDown(host string) bool {
 // Overdue reports whether until has passed. A zero until is never overdue.
 func Overdue(until, now time.Time) bool { return !until.IsZero() && now.After(until) }
 
-// Blink is how many consecutive intervals a host may miss before its next observation starts a new stretch instead of
-// continuing the previous one.
+// Blink is the maximum number of intervals between two observations of a condition that still counts as uninterrupted.
 const Blink = 5

@@ -5,7 +5,7 @@
 //
 //   - The etcd listens only on Unix sockets in a directory that only its user may enter; it uses no network address.
 //   - The etcd ends when this process ends, for whatever reason, and keeps the given file locked until it has ended.
-//   - Nothing in the environment of this process affects its start.
+//   - The etcd does not inherit any ETCD_ variable of this process.
 package scratchetcd
 
 import (

@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// started runs a script in place of etcd; the packages that use this one test with real ones.
+// started runs a script in place of etcd. The packages that use this package test it with a real etcd.
 func started(t *testing.T, script string) *Etcd {
 	t.Helper()
 	dir := t.TempDir()

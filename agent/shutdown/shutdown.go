@@ -35,7 +35,8 @@ const (
 // Host is the part of the agent that a Handler needs.
 type Host interface {
 	control.Maintainer
-	// Unhurry makes another operator's request wait for other hosts again.
+	// Unhurry makes the host's request wait for other hosts again. It is called only for a request that Handler did not
+	// make.
 	Unhurry(ctx context.Context) error
 }
 
@@ -58,7 +59,7 @@ func (h Handler) Prepare(ctx context.Context) {
 	took := time.Since(began).Round(time.Millisecond)
 	switch {
 	case err == nil && runs:
-		h.Logger.Warn("shutdown allowed: systemd stops etcd, which was to keep running, and etcd transfers "+
+		h.Logger.Warn("shutdown allowed: systemd stops etcd, which the maintenance keeps running, and etcd transfers "+
 			"leadership itself",
 			"after", took.String())
 		return

@@ -177,7 +177,7 @@ func TestShutdownWaitsForTheEndOfACommand(t *testing.T) {
 
 func TestWallMessageOfAShutdownReportsTheQuorum(t *testing.T) {
 	t.Parallel()
-	// Three live voters; the first is this host's.
+	// The cluster has three live voters, and the first is this host's.
 	cluster := func(tolerance int) control.Cluster {
 		c := control.Cluster{Reachable: true, FaultTolerance: tolerance}
 		for _, id := range []string{"a1", "a2", "a3"} {

@@ -89,7 +89,7 @@ func (c *client) stepName(ctx context.Context) string {
 	return name
 }
 
-// Diagnose returns why an endpoint does not answer.
+// Diagnose returns why an endpoint does not answer, or nil if it answers.
 func (c *client) Diagnose(ctx context.Context, endpoint string) error {
 	p, w := c.p, c.p.host.world
 	p.gate(laneDiagnose)
@@ -118,7 +118,7 @@ func (c *client) Diagnose(ctx context.Context, endpoint string) error {
 	return fmt.Errorf("no answer: %w", context.DeadlineExceeded)
 }
 
-// ClockOffset compares the wall clock with those of the voters.
+// ClockOffset returns the median of the offsets between the host's wall clock and those of the voters that it reaches.
 func (c *client) ClockOffset(context.Context, func() time.Time) (time.Duration, error) {
 	p, w := c.p, c.p.host.world
 	p.gate(laneClock)

@@ -101,6 +101,6 @@ func (p *promises) checkCommand(h *host, id string) {
 	}
 	p.commands[id] = true
 	if h.unit.running && h.unit.byAgent {
-		p.breach("P2", h, "a command runs while an etcd that its agent started is running")
+		p.breach("P2", h, "a command runs while an etcd that the host's agent started is running")
 	}
 }

@@ -30,7 +30,7 @@ func (w *world) advanceRecovery() {
 	case w.etcd.hasLeader() && w.etcd.predecessor != nil:
 		w.abandonOtherPlans()
 	case r.plan != nil && chance(w.draw(74), 6):
-		w.abandonPlan("operators changed their mind")
+		w.abandonPlan("operators no longer want it")
 	case r.plan != nil:
 		w.applyPlan()
 	case len(r.facts) > 0 && w.now()-r.asked > 20*time.Second:
@@ -61,8 +61,8 @@ func (w *world) abandonOtherPlans() {
 	}
 }
 
-// removeMemberWithoutData requests the removal of a member whose data is lost: if the old quorum has returned, only
-// operators can remove it. It reports whether there is no such member.
+// removeMemberWithoutData requests the removal of a member whose data is lost. If the old quorum has returned, only
+// operators can remove that member. It returns true, and requests nothing, if every member has its data.
 func (w *world) removeMemberWithoutData() bool {
 	i := slices.IndexFunc(w.etcd.members, func(m *member) bool { return m.name != "" && !m.host.data.belongsTo(m) })
 	if i < 0 {
@@ -128,8 +128,8 @@ func (w *world) requestFacts() {
 	}
 }
 
-// makePlan makes a plan from the reported facts. It declares lost every host that reported none, and makes no plan if
-// such a host is up and has data.
+// makePlan makes a plan from the reported facts. It declares every host that reported no facts as lost. If such a host
+// is up and has data, it makes no plan.
 func (w *world) makePlan() {
 	r := &w.recovery
 	var all []recovery.Facts

@@ -20,7 +20,7 @@ type disk struct {
 	state      diskState
 	since      time.Duration
 	free       uint64 // bytes
-	distrusted bool   // the disk failed or hung for so long that the agent trusts only a new one
+	distrusted bool   // the disk failed or hung for so long that the host stays FAILED until its next boot
 
 	chronic   bool          // the disk stays slow until it is replaced
 	slowSince time.Duration // when the disk's state became harmful; 0 if the state is harmless
@@ -104,7 +104,7 @@ type probe struct {
 // burstInterval is the time between two WAL samples during the qualification.
 const burstInterval = 100 * time.Millisecond
 
-// SetBurst switches to a high rate, for the qualification, and back.
+// SetBurst turns the higher sampling rate of the qualification on or off.
 func (pr *probe) SetBurst(on bool) { pr.burst = on }
 
 // InFlight returns the age of a hanging write, and its operation.
@@ -162,7 +162,7 @@ func (pr *probe) Read() quorumddisk.Reading {
 	return r
 }
 
-// samples adds a lane's samples that are due since the last reading.
+// samples adds the samples of a disk lane that have become due since the last reading.
 func (pr *probe) samples(r *quorumddisk.Reading, lane quorumddisk.Lane, every, now time.Duration) {
 	for at := pr.read.Truncate(every) + every; at <= now; at += every {
 		drawn := mix(mix(pr.disk.host.world.plan.Seed, uint64(at)), uint64(pr.disk.host.index)<<2|uint64(lane))
@@ -185,7 +185,7 @@ type data struct {
 // belongsTo reports whether the data is that member's.
 func (d *data) belongsTo(m *member) bool { return d.member == m.id && d.cluster == m.etcd.clusterID }
 
-// setMember makes the directory hold the data of a member.
+// setMember puts the data of a member into the directory.
 func (d *data) setMember(cluster, member uint64) {
 	d.cluster, d.member, d.leftovers = cluster, member, false
 	if d.members == nil {
@@ -202,7 +202,7 @@ type agentData struct {
 
 var errDisk = errors.New("the disk does not answer")
 
-// Inspect reads the directory; it hangs with the disk.
+// Inspect reads the directory. It hangs while the disk hangs.
 func (a agentData) Inspect(ctx context.Context) (datadir.Contents, error) {
 	a.p.delay(laneData)
 	w := a.d.host.world
@@ -233,7 +233,7 @@ func (a agentData) hang(ctx context.Context, l lane) error {
 	return errDisk
 }
 
-// MoveAside renames the directory's content.
+// MoveAside renames the directory's content and returns its new path.
 func (a agentData) MoveAside(ctx context.Context) ([]string, error) {
 	w := a.d.host.world
 	w.mu.Lock()

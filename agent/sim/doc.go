@@ -49,7 +49,7 @@
 //   - Operators that resize the cluster and retire hosts, in a third of the clusters without quorum loss (resize.go):
 //     hosts join and voters leave, among all other faults. Another client overwrites the recorded size.
 //   - Operators that change peer URLs, in a third of the clusters without quorum loss (readdress.go): sometimes a
-//     firewall drops the connections to a new URL, another voter fails meanwhile, or the operators change their mind.
+//     firewall drops the connections to a new URL, another voter fails meanwhile, or the operators restore the old URL.
 //     Two members exchange messages if either of them reaches the other's registered URL. A connection survives a
 //     change of the URL until one of the two is restarted.
 //   - External etcds (external.go), in separate runs with their own random numbers: kubelets start them, operators

@@ -31,7 +31,7 @@ func (p *promises) longestClean() (longest time.Duration) {
 }
 
 // checkEjectedWait checks that an ejected host does not join again too early. The host's wait may begin before the
-// removal is sent, because the remover first waits until the cluster can spare the member.
+// removal is sent, because the removing agent first waits until the other voters can do without the member.
 func (p *promises) checkEjectedWait(by *process) {
 	o, was := p.ejections[by.host]
 	early := p.w.plan.timing().LearnerStall + p.staleness()

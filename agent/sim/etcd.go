@@ -54,8 +54,8 @@ type member struct {
 	promotedAt     time.Duration
 	downAt         time.Duration // when the member last stopped serving; 0 while it serves
 	upAt           time.Duration // when the member last began to serve
-	// reachedAt is when other serving voters began to reach its ports without a break; 0 if none reaches them.
-	// reachedTo is when one last reached them.
+	// Since reachedAt, another serving voter has always reached the member's ports; 0 if none reaches them now.
+	// reachedTo is when the last such period that agents could observe ended.
 	reachedAt, reachedTo time.Duration
 	received             map[uint64]time.Duration // when the member last received a message, by sender
 	urlAt                time.Duration            // when its peer URL changed, if it was reachable before
@@ -266,8 +266,8 @@ func (e *etcd) newMember(h *host, peerURL string) *member {
 	}
 }
 
-// passesStrictCheck is etcd's check before a member is added: enough voters must have been connected to the queried
-// member for 5 s.
+// passesStrictCheck reports whether etcd's strict check passes, which etcd makes before it adds a member: enough voters
+// must have been connected to the queried member for 5 s.
 func (e *etcd) passesStrictCheck(asked *member) bool {
 	voters := e.voters()
 	if len(voters) == 1 {

@@ -14,8 +14,8 @@ import (
 	"github.com/quorumd/quorumd/systemd"
 )
 
-// externalRunner runs etcd on all hosts, as kubelets and operators do. It starts an etcd that is down once its
-// downUntil has passed, and stops an etcd to work on it once the agent reports that this is safe.
+// externalRunner runs etcd on all hosts, as kubelets and operators do. It starts an etcd that is down as soon as
+// downUntil has passed. To work on an etcd, it stops the etcd as soon as the agent reports that this is safe.
 type externalRunner struct {
 	w          *world
 	downUntil  map[*host]time.Duration // until when a crashed or stopped etcd stays down
@@ -110,7 +110,8 @@ func (o *externalRunner) workIfSafe(h *host) {
 	})
 }
 
-// mayWork reports whether a query is worthwhile, because the operation record shows that the host may be down.
+// mayWork reports whether the runner should query the agent: work is requested, and the operation record shows that the
+// host may be taken down.
 func (o *externalRunner) mayWork(h *host) bool {
 	op := o.w.promises.currentOp()
 	return h.workedOn && !o.workingOn[h] && h.agent != nil && op.Of(h.config.Host.ID) && op.Kind == policy.KindCycle &&
@@ -121,7 +122,7 @@ func (o *externalRunner) mayWork(h *host) bool {
 func (p *promises) checkCanSpare(h *host, what string) {
 	for _, o := range p.w.etcd.voters() {
 		if down := p.w.now() - o.downAt; o.host != h && o.downAt != 0 && down > p.staleness() {
-			p.breach("P2", h, fmt.Sprintf("%s the etcd of a voter that is safe to stop while voter %s has been down "+
+			p.breach("P2", h, fmt.Sprintf("%s the etcd of a voter reported safe to stop while voter %s has been down "+
 				"for %s", what, o.host.name, down.Round(time.Second)))
 		}
 	}
@@ -135,8 +136,8 @@ func (h *host) unitFor(p *process) systemd.Unit {
 	return agentUnit{p, h.unit}
 }
 
-// externalUnit is an agent's access to an external etcd: the agent observes whether its ports are open, and must not
-// start or stop it.
+// externalUnit is an agent's access to an external etcd. The agent observes whether the ports of that etcd are open,
+// and must not start or stop it.
 type externalUnit struct{ agentUnit }
 
 // Status returns active or inactive.

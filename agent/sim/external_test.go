@@ -62,7 +62,7 @@ func TestMistakesWithAnExternalEtcdAreFound(t *testing.T) {
 		"an external etcd is": {Promise: "P4", parts: func(_ *process, opt *agent.Options) {
 			opt.Unit = externalAsOwn{opt.Unit}
 		}},
-		"of a voter that is safe to stop while voter": {Promise: "P2", parts: func(_ *process, opt *agent.Options) {
+		"of a voter reported safe to stop while voter": {Promise: "P2", parts: func(_ *process, opt *agent.Options) {
 			opt.Etcd = &downAsLive{Etcd: opt.Etcd}
 		}},
 	} {

@@ -16,7 +16,7 @@ type fault struct {
 	weight       int
 	low, high    time.Duration // bounds of the fault's duration
 	begin        func(w *world, h *host, d time.Duration) (end func())
-	needsCluster bool // the fault begins only once a cluster exists
+	needsCluster bool // the fault begins only if a cluster exists
 }
 
 // activeFault is a fault in progress.
@@ -103,8 +103,8 @@ func agentFaults() []fault {
 	}
 }
 
-// frozenCalls returns the calls in which agents are frozen. An agent that is frozen before it sends a change wakes with
-// an old view.
+// frozenCalls returns the calls in which agents are frozen. An agent that is frozen before it sends a change continues
+// with an old view.
 func frozenCalls() []string {
 	return []string{
 		"confirm", "confirm", "add learner", "promote", "remove learner", "remove member", "write", "grant",
@@ -112,7 +112,7 @@ func frozenCalls() []string {
 	}
 }
 
-// restartAgent starts the agent unless it runs.
+// restartAgent starts the agent unless it runs or the host has no power.
 func (h *host) restartAgent() {
 	if h.agent == nil && h.powered {
 		h.startAgent()
@@ -263,7 +263,7 @@ func etcdFaults() []fault {
 	}
 }
 
-// setLearnerRates sets every member's rate; the rate is 0 on a host whose learners never catch up.
+// setLearnerRates sets every member's rate. The rate is 0 on a host whose learners never catch up.
 func (w *world) setLearnerRates() {
 	w.etcd.advance()
 	for _, m := range w.etcd.members {
@@ -325,7 +325,7 @@ func (w *world) begin(f fault) {
 	})
 }
 
-// heal ends all faults, and replaces the disks that agents no longer trust.
+// heal ends all faults, and reboots the hosts whose health state would stay FAILED until a boot.
 func (w *world) heal() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -336,7 +336,7 @@ func (w *world) heal() {
 	w.activeFaults, w.healed = nil, true
 	for _, h := range w.hosts {
 		h.trap = trap{}
-		if h.disk.distrusted { // the host's health state is FAILED until it boots with a new disk
+		if h.disk.distrusted { // an operator replaces the disk
 			h.losePower()
 			w.after(time.Minute, laneFaults, h.powerUp)
 		}

@@ -48,7 +48,7 @@ func TestAFlappingVoterIsReplacedAtMostOnceInAnHour(t *testing.T) {
 	}
 }
 
-// Two hosts are isolated in turn, each for so long that the other, the only possible replacement, replaces it.
+// Two hosts are isolated in turn, each for so long that the other one replaces it. No further host could do so.
 func TestTwoFlappingVotersReplaceEachOtherEverMoreRarely(t *testing.T) {
 	t.Parallel()
 	const rounds = 12

@@ -88,7 +88,7 @@ type process struct {
 
 	cancel    context.CancelFunc
 	dead      atomic.Bool
-	frozen    atomic.Int64 // the agent is frozen until then
+	frozen    atomic.Int64 // the time until which the agent is frozen
 	frozenFor atomic.Int64 // total time for which the agent was frozen
 	began     time.Duration
 	busy      bool // an operator's request is in progress
@@ -109,7 +109,7 @@ func (p *process) gate(l lane) {
 	}
 }
 
-// gateWithTrap is a gate that first springs the host's trap if it is set for this call.
+// gateWithTrap is like gate, but first freezes the agent if the host's trap is set for this call.
 func (p *process) gateWithTrap(l lane, call string, before bool) {
 	w := p.host.world
 	w.mu.Lock()
@@ -137,7 +137,7 @@ func (h *host) kill() {
 	}
 }
 
-// now returns the time since boot.
+// now returns the time since the host's boot by the agent's clock.
 func (p *process) now() time.Duration {
 	p.gate(laneLoop)
 	return p.host.world.now() - p.began
@@ -205,7 +205,7 @@ func (h *host) startAgent() {
 // etcdVersion is the version of all etcds.
 const etcdVersion = "3.6.16"
 
-// files are the agent's own files. A boot loses those in the runtime directory.
+// files are the agent's own files. A power loss removes those in the runtime directory.
 type files struct {
 	mu      sync.Mutex
 	content map[string]file

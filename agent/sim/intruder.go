@@ -38,7 +38,7 @@ func intruderFaults() []fault {
 					w.intrude(clientv3.OpDelete(w.keys.Op()), clientv3.OpDelete(w.keys.Host(op.Host)))
 				}
 			}),
-		moment("a forged join of a standby, to be rolled back, is written", func(w *world, _ *host) {
+		moment("a forged record of a standby's join in its rollback is written", func(w *world, _ *host) {
 			for _, m := range w.etcd.learners() {
 				note, err := m.host.files.read(stateDir + "/cluster.json")
 				if w.promises.currentOp() != nil || err != nil || !bytes.Contains(note, []byte(`"standby"`)) {

@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// The last host is to be a permanent learner here, with all faults except the loss of the quorum and of hosts.
+// The last host has the role learner. All faults occur except quorum loss, the loss of hosts and disks, and resizes.
 func TestNoFaultBreaksAPromiseNextToAPermanentLearner(t *testing.T) {
 	t.Parallel()
 	for _, r := range runSeeds(t, time.Hour, func(p *plan) {

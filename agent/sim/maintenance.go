@@ -209,7 +209,8 @@ func (m machine) Reboot(context.Context) error {
 	return nil
 }
 
-// checkVoterStop checks that a voter's etcd is stopped by an operation of its host, and while no other voter is down.
+// checkVoterStop checks that a voter's etcd is stopped only by its host's operation, under the lock, with an odd number
+// of at least three voters, and while no other voter is down.
 func (p *promises) checkVoterStop(by *process, m *member) {
 	op := p.currentOp()
 	switch {
@@ -233,7 +234,7 @@ func (p *promises) checkVoterStop(by *process, m *member) {
 	}
 }
 
-// worksOn returns the work for which a host is taken down: maintenance if no operation in flight shows another.
+// worksOn returns the work for which a host is taken down, or WorkMaintenance if no operation of the host is in flight.
 func (p *promises) worksOn(h *host) policy.Work {
 	if op := p.currentOp(); op.Of(h.config.Host.ID) && op.Kind == policy.KindCycle {
 		return policy.Work(op.Work)
@@ -245,7 +246,7 @@ func (p *promises) worksOn(h *host) policy.Work {
 // its host.
 func (p *promises) checkStartDuringWork(h *host) {
 	switch {
-	case !h.workedOn || !h.unit.takenDown || p.worksOn(h) != policy.WorkMaintenance: // other work began
+	case !h.workedOn || !h.unit.takenDown || p.worksOn(h) != policy.WorkMaintenance: // etcd is not down for maintenance
 	case h.interruptible:
 		p.checkCalledOff(h)
 	default:

@@ -71,7 +71,7 @@ func (c *client) queryAll(members []cluster.Member, read bool) map[uint64]cluste
 	return out
 }
 
-// status returns one member's answer; hung reports whether the caller waits until its timeout.
+// status returns one member's answer. hung reports whether the caller waits until its timeout.
 func (c *client) status(asked cluster.Member) (s cluster.Status, hung bool) {
 	w, from := c.p.host.world, c.p.host
 	if len(asked.ClientURLs) == 0 {
@@ -97,7 +97,7 @@ func (c *client) status(asked cluster.Member) (s cluster.Status, hung bool) {
 	case m.follows:
 		s.Leader, s.Index = e.leader.id, e.lastIndex()
 	case m.learner && e.leader != nil:
-		s.Leader, s.Term = e.leader.id, e.term // a learner does not notice that it has lost the leader
+		s.Leader, s.Term = e.leader.id, e.term // a learner does not detect that it has lost the leader
 	case w.now()-m.lastFollowedAt < electionLow && e.leader != nil:
 		s.Leader = e.leader.id
 	default:

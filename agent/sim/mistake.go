@@ -30,13 +30,13 @@ type Mistake struct {
 	Name    string
 	Promise string // the promise that it breaks
 	Text    string // text that the breach must contain
-	// parts changes an agent's components, timing the timing section of its configuration, and config its whole
+	// parts changes an agent's components. timing changes the timing section of its configuration, and config the whole
 	// configuration.
 	parts  func(p *process, opt *agent.Options)
 	timing func(t *config.Timing)
 	config func(c *config.Config)
-	// trouble replaces the random faults. The cluster then has seven hosts for five voters. Agents replace one voter
-	// that has been dead for 6 min, or unhealthy for the duration in the field unhealthy.
+	// trouble replaces the random faults. With trouble, the cluster has seven hosts for five voters, and agents replace
+	// one voter that has been dead for 6 min, or unhealthy for the duration in the field unhealthy.
 	trouble   func(w *world)
 	unhealthy time.Duration
 	// ignoresConditions makes etcd ignore all conditions of transactions.
@@ -61,7 +61,7 @@ func Mistakes() []Mistake {
 				opt.Now = func() time.Duration { return p.now() - time.Duration(p.frozenFor.Load()) }
 			},
 		},
-		{Name: "etcd's conditions are not set", Promise: "P1", ignoresConditions: true},
+		{Name: "etcd ignores the conditions of transactions", Promise: "P1", ignoresConditions: true},
 		{Name: "an operation is adopted at once", Promise: "P1", timing: func(t *config.Timing) {
 			t.OrphanGrace = 0
 		}},
@@ -74,9 +74,10 @@ func Mistakes() []Mistake {
 				return &downAsLive{Etcd: c}
 			}),
 		},
-		{Name: "a change does not wait for the previous one to settle", Promise: "P2", timing: func(t *config.Timing) {
-			t.Settle, t.Cooldown = 0, 0
-		}},
+		{
+			Name: "a membership change does not wait for the previous one to settle", Promise: "P2",
+			timing: func(t *config.Timing) { t.Settle, t.Cooldown = 0, 0 },
+		},
 		{Name: "a learner is promoted at once", Promise: "P2", timing: func(t *config.Timing) {
 			t.PromoteStable, t.SteadyLag, t.PromoteLag = 0, 0, 1<<30
 		}},
@@ -86,12 +87,18 @@ func Mistakes() []Mistake {
 				return &everyHostReady{Etcd: c}
 			}),
 		},
-		{Name: "a member's ID is misread in its data", Promise: "P2", parts: func(_ *process, opt *agent.Options) {
-			opt.Data = wrongMemberID{opt.Data, func() bool { return true }}
-		}},
-		{Name: "a learner's ID is misread in its data", Promise: "P3", parts: func(p *process, opt *agent.Options) {
-			opt.Data = wrongMemberID{opt.Data, p.host.holdsLearner}
-		}},
+		{
+			Name: "an agent misreads the member ID in its data", Promise: "P2",
+			parts: func(_ *process, opt *agent.Options) {
+				opt.Data = wrongMemberID{opt.Data, func() bool { return true }}
+			},
+		},
+		{
+			Name: "an agent misreads the member ID in its learner's data", Promise: "P3",
+			parts: func(p *process, opt *agent.Options) {
+				opt.Data = wrongMemberID{opt.Data, p.host.holdsLearner}
+			},
+		},
 		{
 			Name: "outdated answers of members count as current", Promise: "P2",
 			parts: asking(func(c cluster.Etcd, p *process) cluster.Etcd {
@@ -170,7 +177,7 @@ func (t unmeasuredAsFast) Read() quorumddisk.Reading {
 	return r
 }
 
-// runningAsDone shows every running command as successfully done.
+// runningAsDone shows every running command as succeeded.
 type runningAsDone struct{ hooks.Programs }
 
 func (h runningAsDone) State(ctx context.Context, run hooks.Run) (hooks.Result, error) {

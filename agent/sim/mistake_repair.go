@@ -28,7 +28,7 @@ func repairMistakes() []Mistake {
 	}
 	return []Mistake{
 		{
-			Name: "every host that this host cannot reach counts as reported dead by all", Promise: "P2",
+			Name: "a voter that this host cannot reach counts as reported dead by all hosts", Promise: "P2",
 			Text: "although another voter reaches it", trouble: cutFromSpares,
 			parts: func(p *process, opt *agent.Options) { opt.Etcd = &unreachableAsDead{Etcd: opt.Etcd, p: p} },
 		},
@@ -122,7 +122,7 @@ func cutFromSpares(w *world) {
 type unreachableAsDead struct {
 	cluster.Etcd
 	p    *process
-	dead map[uint64]string // their peer URLs
+	dead map[uint64]string // the peer URLs of these voters, by member ID
 }
 
 func (l *unreachableAsDead) Statuses(ctx context.Context, members []cluster.Member) map[uint64]cluster.Status {

@@ -11,8 +11,8 @@ type link struct {
 	since time.Duration // when the link was last restored
 }
 
-// cut increases the number of faults that cut the link from one host to another. A negative number ends faults; the
-// link works again when none is left.
+// cut increases the number of faults that cut the link from one host to another. A negative number ends faults. The
+// link works again when no fault is left.
 func (w *world) cut(from, to *host, by int) {
 	if from == to {
 		return // an agent always reaches its own etcd
@@ -32,7 +32,7 @@ func (w *world) carries(from, to *host) bool {
 // linked reports whether two hosts reach each other.
 func (w *world) linked(a, b *host) bool { return w.carries(a, b) && w.carries(b, a) }
 
-// linkedFor returns for how long two members have reached each other.
+// linkedFor returns how long two members have reached each other.
 func (w *world) linkedFor(a, b *member) time.Duration {
 	if !a.runs() || !b.runs() || !w.connected(a, b) {
 		return 0

@@ -137,8 +137,8 @@ func (w *world) removeMember(h *host) {
 	}
 }
 
-// removeAndBlockJoins removes up to two voters and keeps most hosts without a member from replacing them, mostly for
-// the same reason.
+// removeAndBlockJoins removes up to two voters. It also keeps most hosts without a member from replacing them, usually
+// all of them by the same condition (see blockJoin).
 func removeAndBlockJoins(w *world, h *host, _ time.Duration) func() {
 	w.removeMember(h)
 	if w.faults.IntN(2) == 0 {

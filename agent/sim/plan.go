@@ -31,7 +31,7 @@ type plan struct {
 	LostAt        time.Duration // when quorum is lost for good; 0: never
 	LateVoter     bool          // a voter that was believed lost returns with its data
 	Resizes       bool          // operators resize the cluster
-	Learner       bool          // the last host is to be a permanent learner
+	Learner       bool          // the last host has the role learner
 	Recalls       bool          // operators request interruptible maintenance
 	Readdresses   bool          // operators change hosts' peer URLs
 	CleanFor      time.Duration // how long an ejected host must be healthy before it joins again, the first time
@@ -138,10 +138,10 @@ timing: %[8]s
 		p.repairSection(), role, p.maxLearners())
 }
 
-// isLearner reports whether a host is to be a permanent learner.
+// isLearner reports whether a host has the role learner.
 func (p plan) isLearner(host int) bool { return p.Learner && host == p.Hosts-1 }
 
-// maxLearners returns etcd's limit on learners: one, and one for each permanent learner.
+// maxLearners returns etcd's limit on learners: one, plus one for the permanent learner.
 func (p plan) maxLearners() int {
 	if p.Learner {
 		return 2
@@ -172,7 +172,7 @@ func (p plan) String() string {
 		lost += ", the cluster is resized"
 	}
 	if p.Learner {
-		lost += ", the last host is to be a permanent learner"
+		lost += ", the last host has the role learner"
 	}
 	if p.Readdresses {
 		lost += ", peer URLs change"

@@ -14,7 +14,8 @@ import (
 	"github.com/quorumd/quorumd/health"
 )
 
-// portProbes are an agent's probes of the members' ports. A probe begins with a round, or a few milliseconds later.
+// portProbes are an agent's probes of the members' ports. A probe begins a few milliseconds after the call of Watch or
+// ProbeNow that finds it due.
 type portProbes struct {
 	p       *process
 	every   time.Duration
@@ -41,7 +42,7 @@ const (
 	missesUntilLost = 2
 )
 
-// now is the agent's clock, without its gate.
+// now returns the time by the agent's clock, without passing the gate.
 func (s *portProbes) now() time.Duration { return s.p.host.world.now() - s.p.began }
 
 // Watch sets which members to probe, and how often.

@@ -50,7 +50,7 @@ type promises struct {
 	hostsChanged      time.Duration // when a host record last changed
 	orphanedSince     time.Duration // when the operation's lock was last held
 	ownedOp           bool          // the operation's lock was held at the last check
-	lockHolder        *process      // which process held the lock then
+	lockHolder        *process      // which process held the lock at the last check
 	lockHeldAt        map[*process]time.Duration
 	commands          map[string]bool // the IDs of the commands that have begun
 	lastSteps         map[*process]repeatedStep
@@ -83,7 +83,7 @@ func (p *promises) staleness() time.Duration {
 	return 4*t.CallTimeout + t.Interval + 4*t.CallTimeout
 }
 
-// breach records a breach; only the first one counts.
+// breach records a breach. Only the first one is reported.
 func (p *promises) breach(promise string, h *host, text string) {
 	name := ""
 	if h != nil {
@@ -145,7 +145,7 @@ func withoutLock(kind policy.StepKind) bool {
 	return false
 }
 
-// checkRepetition checks that an agent does not begin the same step repeatedly without a pause: if a step has no
+// checkRepetition checks that an agent does not begin the same step repeatedly without a pause. If a step has no
 // effect, the agent has to wait.
 func (p *promises) checkRepetition(by *process, step policy.Step) {
 	before, now := p.lastSteps[by], p.w.now()
@@ -253,8 +253,8 @@ func (p *promises) checkOpWrite(by *process, value []byte) {
 	}
 }
 
-// orphanedFor returns for how long the lock with the operation's token has not been held. The lock of the host that
-// adopts the operation has another token.
+// orphanedFor returns how long no host has held the lock with the operation's token. The lock of a host that adopts the
+// operation has a different token.
 func (p *promises) orphanedFor() time.Duration { return p.w.now() - p.orphanedSince }
 
 // checkOpEnd checks the end of an operation.
@@ -370,7 +370,7 @@ func (p *promises) checkFitness(by *process) {
 	}
 	if off := p.clockOff(by.host); off.Abs() > 2*w.plan.timing().ClockMaxOffset &&
 		w.now()-time.Duration(by.host.wallSetAt.Load()) > time.Minute+p.staleness() {
-		p.breach("P2", by.host, fmt.Sprintf("a host with a clock that is off by %s joins", off))
+		p.breach("P2", by.host, fmt.Sprintf("a host joins although its clock is off by %s", off))
 	}
 }
 
@@ -387,7 +387,7 @@ func (p *promises) clockOff(h *host) time.Duration {
 
 // checkVotersUp checks that an addition or promotion is sent only while no voter is down, apart from downtime that the
 // agent may not have observed yet. A replacement may be promoted while another voter, which is replaced next, is dead;
-// [promises.beforePromote] checks that this preserves the quorum.
+// beforePromote checks that this preserves the quorum.
 func (p *promises) checkVotersUp(by *process, what string, replaces bool) {
 	for _, m := range p.w.etcd.members {
 		if m.learner {
@@ -402,7 +402,7 @@ func (p *promises) checkVotersUp(by *process, what string, replaces bool) {
 	}
 }
 
-// faultTolerance returns how many more voters may fail; it is negative without a quorum.
+// faultTolerance returns how many more voters can fail. It is negative without a quorum.
 func faultTolerance(voters, up int) int { return up - (voters/2 + 1) }
 
 // countVoters returns the number of voters, and how many serve or did until just now.
@@ -426,14 +426,14 @@ func (p *promises) overtaken(after time.Duration) bool {
 	return p.applyingLate || after > p.w.plan.timing().CallTimeout
 }
 
-// beforeAdd checks an addition when it is applied; after is the time since it was sent.
+// beforeAdd checks an addition when it is applied. after is the time since it was sent.
 func (p *promises) beforeAdd(by *process, after time.Duration) {
 	if !p.overtaken(after) && len(p.w.etcd.learners()) >= p.w.plan.maxLearners() {
 		p.breach("P2", by.host, "a learner is added although etcd's limit is reached")
 	}
 }
 
-// beforePromote checks a promotion when it is applied; after is the time since it was sent.
+// beforePromote checks a promotion when it is applied. after is the time since it was sent.
 func (p *promises) beforePromote(by *process, id uint64, after time.Duration) {
 	e := p.w.etcd
 	m := e.find(id)
@@ -464,8 +464,8 @@ func (p *promises) beforePromote(by *process, id uint64, after time.Duration) {
 	}
 }
 
-// beforeRemove checks the removal of a learner when it is applied; after is the time since it was sent. etcd removes a
-// member of any role: a late removal may hit a voter if an equally late promotion was applied before it.
+// beforeRemove checks the removal of a learner when it is applied. after is the time since it was sent. etcd removes a
+// member of any role, so a late removal can remove a voter if a late promotion was applied before it.
 func (p *promises) beforeRemove(by *process, id uint64, after time.Duration) {
 	m := p.w.etcd.find(id)
 	if m == nil || m.learner {
@@ -524,8 +524,8 @@ func (p *promises) beforeStart(by *process) {
 	}
 }
 
-// restarting reports whether an operation restarts the host's etcd. The agent cannot distinguish its own stop from an
-// operator's then.
+// restarting reports whether an operation restarts the host's etcd. During a restart, the agent cannot distinguish its
+// own stop from an operator's.
 func (p *promises) restarting(h *host) bool {
 	op := p.currentOp()
 	return op != nil && op.Host == h.config.Host.ID && op.Work == string(policy.WorkRestart) &&

@@ -52,7 +52,7 @@ func (p *promises) checkPlan(plan recovery.Plan) {
 	}
 }
 
-// leftBehind reports whether the cluster was recovered and this host has no data of the new one.
+// leftBehind reports whether the cluster was recovered and this host has no data of the recovered cluster.
 func (p *promises) leftBehind(h *host) bool {
 	return p.w.etcd != p.w.etcds[0] && h.data.cluster != p.w.etcd.clusterID
 }
@@ -125,8 +125,8 @@ func (p *promises) checkMoveByPlan(by *process) bool {
 	return true
 }
 
-// beforeCopy checks that etcd does not run when a copy begins. An operator may have started etcd since the agent's last
-// round; then the copy fails because etcd has its database open.
+// beforeCopy checks that etcd does not run when a copy begins. If an operator has started etcd since the agent's last
+// round, the copy fails because etcd has its database open.
 func (p *promises) beforeCopy(by *process) {
 	if u := by.host.unit; u.running && p.w.now()-u.since > p.staleness() {
 		p.breach("P3", by.host, "a copy of data that an etcd has open is begun")
@@ -145,7 +145,7 @@ func (p *promises) checkStart(h *host) {
 	}
 }
 
-// noteStop records, at the end of a step, that the plan guards the etcd against a start from now on.
+// noteStop records, at the end of a step, that etcd must not start from now on because of the plan.
 func (p *promises) noteStop(h *host, step policy.Step) {
 	if k := h.planInForce(); k != nil && (step.Kind == policy.StepStopForRecovery || step.Kind == policy.StepCopyData) {
 		h.stoppedForPlan = k.Plan

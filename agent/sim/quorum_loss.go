@@ -24,10 +24,10 @@ type disasterRecovery struct {
 	plans   int
 }
 
-// loseQuorum cuts the power of so many voters that no quorum is left. They return with empty disks; if late is set, one
-// of them returns with its data, perhaps after operators have believed it lost. The old cluster cannot continue in
-// parallel with a new one: with the late voter it has a quorum only until the survivor has moved its own data aside.
-// loseQuorum reports whether quorum was lost; it does nothing if the other voters could not recover.
+// loseQuorum cuts the power of so many voters that no quorum is left. They return with empty disks. If late is set, one
+// of them returns with its data, perhaps after operators have declared it lost. The old cluster cannot continue in
+// parallel with a new one, because even with the late voter it has a quorum only until the survivor has moved its own
+// data aside. loseQuorum reports whether quorum was lost. It does nothing if the other voters could not recover.
 func (w *world) loseQuorum(late bool) bool {
 	e := w.etcd
 	voters := e.voters()

@@ -22,7 +22,7 @@ import (
 )
 
 // drawReaddresses reports whether operators change hosts' peer URLs, which they do in a third of the clusters without
-// quorum loss. It has random numbers of its own, so that all other draws stay as they are.
+// quorum loss. It uses its own random numbers, so that all other draws remain the same.
 func (p plan) drawReaddresses() bool {
 	return rand.New(rand.NewPCG(p.Seed, 9)).IntN(3) == 0 && p.LostAt == 0
 }
@@ -98,7 +98,7 @@ func (e *etcd) applyUpdate(by *process, id uint64, peerURL string, after time.Du
 	e.update()
 }
 
-// verifyURLs notes which members are reachable at a new peer URL.
+// verifyURLs records which members are reachable at their registered peer URLs.
 func (e *etcd) verifyURLs() {
 	for _, m := range e.members {
 		if m.runs() && m.host.accepts(m.peerURL) {
@@ -108,7 +108,7 @@ func (e *etcd) verifyURLs() {
 }
 
 // readdressFaults returns the faults in which operators change peer URLs and request readdresses. Sometimes a firewall
-// drops the connections to a new URL, another voter fails meanwhile, or the operators change their mind.
+// drops the connections to a new URL, another voter fails meanwhile, or the operators restore the old URL.
 func readdressFaults() []fault {
 	return []fault{
 		{
@@ -147,7 +147,7 @@ func readdressFaults() []fault {
 	}
 }
 
-// setPeerURL switches the configured peer URL of a host to the other one. Its agent is restarted with it.
+// setPeerURL switches the configured peer URL of a host between the host's two URLs, and restarts the agent.
 func (w *world) setPeerURL(h *host) {
 	urls := h.peerURLs()
 	next := urls[1]
@@ -155,7 +155,7 @@ func (w *world) setPeerURL(h *host) {
 		next = urls[0]
 	}
 	h.config.Etcd.PeerURL, h.config.Etcd.ListenPeerURL = next, next
-	w.event(h, eventFault, 9, "its peer URL is to be %s", next)
+	w.event(h, eventFault, 9, "its peer URL is configured as %s", next)
 	if h.agent != nil {
 		h.agent.cancel()
 		h.agent = nil
@@ -183,8 +183,8 @@ func (w *world) readdress(by *host, hosts ...*host) {
 }
 
 // readdressBack lets an operator request the readdress of all members whose peer URL is not the configured one, after
-// the faults have ended. A readdress waits while the voters are too few or an even number. If the operators' changes
-// keep other hosts from joining then, they set the old URLs again.
+// the faults have ended. A readdress waits while the voters are too few or an even number. Operators' changes may keep
+// other hosts from joining meanwhile, so operators restore the old URLs.
 func (w *world) readdressBack() {
 	i := slices.IndexFunc(w.hosts, func(h *host) bool { return h.agent != nil && h.powered })
 	var differ []*host
@@ -249,7 +249,7 @@ func (p *promises) beforeUpdate(by *process, m *member, peerURL string, after ti
 	}
 }
 
-// checkReaddressEnd checks that a readdress ends only once the host's etcd is reachable at its registered peer URL.
+// checkReaddressEnd checks that a readdress ends only if the host's etcd is reachable at its registered peer URL.
 func (p *promises) checkReaddressEnd(by *process) {
 	m := p.w.etcd.memberOn(by.host)
 	if m != nil && m.unverified && !m.lateURL && p.worksOn(by.host) == policy.WorkReaddress && !p.justIntruded() {
@@ -322,7 +322,7 @@ func connectedWhen(when func(op *record.Op) bool) func(p *process, opt *agent.Op
 	}
 }
 
-// openPorts shows every port of a member as open while a condition holds, if one of them is.
+// openPorts shows a member's peer port as open while a condition holds, if the client port is open.
 type openPorts struct {
 	observe.Network
 	when func() bool

@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// Operators change peer URLs in every cluster here, with all other faults.
+// Operators change peer URLs in every cluster, among all other faults except quorum loss.
 func TestNoFaultBreaksAPromiseWhilePeerURLsChange(t *testing.T) {
 	t.Parallel()
 	changed := 0

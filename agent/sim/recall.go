@@ -17,13 +17,13 @@ import (
 )
 
 // drawRecalls reports whether operators request interruptible maintenance, which they do in a third of the clusters
-// without quorum loss. It has random numbers of its own, so that all other draws stay as they are.
+// without quorum loss. It uses its own random numbers, so that all other draws remain the same.
 func (p plan) drawRecalls() bool {
 	return rand.New(rand.NewPCG(p.Seed, 8)).IntN(3) == 0 && p.LostAt == 0
 }
 
-// recallFaults returns the faults in which operators request interruptible maintenance, during which voters of other
-// hosts often fail.
+// recallFaults returns the fault in which operators request interruptible maintenance, during which a voter on another
+// host often fails.
 func recallFaults() []fault {
 	return []fault{{
 		name: "an operator requests interruptible maintenance", weight: 12, low: 10 * time.Minute, high: time.Hour,
@@ -44,7 +44,7 @@ func (w *world) requestInterruptible(h *host) (end func()) {
 	return w.requestMaintenance(h, control.MaintenanceRequest{Work: policy.WorkMaintenance, Interruptible: true})
 }
 
-// failAnother takes the machine of another voter down for that long.
+// failAnother cuts the power of another voter's host for a while.
 func (w *world) failAnother(h *host, length time.Duration) {
 	voters := w.etcd.voters()
 	i := slices.IndexFunc(voters, func(m *member) bool { return m.host != h && m.downAt == 0 })
@@ -56,8 +56,9 @@ func (w *world) failAnother(h *host, length time.Duration) {
 	w.after(length, laneFaults, other.powerUp)
 }
 
-// checkCalledOff checks that an agent that starts etcd during interruptible maintenance does so because another voter
-// has failed or was not reached from its host, even if only for a moment that its view still shows.
+// checkCalledOff checks that an agent starts etcd during interruptible maintenance only if another voter is down or the
+// links between it and the agent's host are cut. Both may have ended recently, because the agent's view may still show
+// them.
 func (p *promises) checkCalledOff(h *host) {
 	past := p.staleness() + p.w.plan.timing().Settle
 	for _, m := range p.w.etcd.voters() {
@@ -84,7 +85,7 @@ func recallMistakes() []Mistake {
 	}
 }
 
-// liveAsDown shows one live voter as down while etcd on its own host is stopped.
+// liveAsDown shows one live voter as down while etcd on the agent's host is stopped.
 type liveAsDown struct {
 	cluster.Etcd
 	host *host

@@ -16,7 +16,7 @@ import (
 )
 
 // deathFaults returns the fault in which a host loses power for good. Enough hosts for the target always remain. No
-// host dies while another member is lost for good: two such members at a time need an operator.
+// host dies while another member is lost for good, because two such members at a time need an operator.
 func deathFaults() []fault {
 	return []fault{{
 		name: "the host dies for good", weight: 8, low: time.Second, high: time.Second, needsCluster: true,
@@ -27,7 +27,7 @@ func deathFaults() []fault {
 	}}
 }
 
-// killForGood cuts a host's power for good, unless the cluster could then not recover without an operator.
+// killForGood cuts a host's power for good, unless the cluster could not recover from that without an operator.
 func (w *world) killForGood(h *host) {
 	m, op := w.etcd.memberOn(h), w.promises.currentOp()
 	voters, left := len(w.etcd.voters()), w.plan.Hosts-w.countLostForGood()-1
@@ -39,7 +39,7 @@ func (w *world) killForGood(h *host) {
 	case !h.powered || h.maintenanceRequested || h.disk.chronic || w.memberLostForGood() != nil || left < w.plan.Voters:
 		return
 	case m != nil && m.learner && left < w.plan.Voters+w.plan.Standbys:
-		return // agents remove a lost standby only once another host is ready to become one
+		return // agents remove a lost standby only if another host is ready to become a standby
 	case op != nil && op.Host == h.config.Host.ID: // a host that is lost during its own operation may need an operator
 		return
 	}
@@ -109,7 +109,7 @@ func (m *member) updateReached(w *world) {
 	}
 }
 
-// repairsLeft returns how many more voters may be replaced today. A replacement counts once the voter is removed.
+// repairsLeft returns how many more voters may be replaced today. A replacement counts as soon as the voter is removed.
 func (p *promises) repairsLeft() int {
 	left := p.w.plan.PerDay
 	for id, at := range p.repairedAt {
@@ -211,8 +211,8 @@ func (p *promises) checkSlowLeader(by *process, v health.Assessment) {
 	}
 }
 
-// slowLeader is how long a slow leader may lead while another voter is healthy: three times the usual interval between
-// two attempts to transfer leadership.
+// slowLeader is how long a slow leader may lead while another voter is healthy. It is three times the default interval
+// between two attempts to transfer leadership.
 const slowLeader = 3 * time.Minute
 
 // isDisturbed reports whether faults affect a host's requests, or an operator has requested maintenance.

@@ -22,7 +22,7 @@ import (
 )
 
 // drawResizes reports whether operators resize the cluster, which they do in a third of the clusters without quorum
-// loss. It has random numbers of its own, so that all other draws stay as they are.
+// loss. It uses its own random numbers, so that all other draws remain the same.
 func (p plan) drawResizes() bool {
 	return rand.New(rand.NewPCG(p.Seed, 7)).IntN(3) == 0 && p.LostAt == 0
 }
@@ -85,12 +85,12 @@ func (w *world) resize(h *host, voters int) {
 		if err == nil {
 			w.counts.Resized++
 		}
-		w.event(h, eventFault, uint64(voters), "the cluster is to be resized to %d voters: %v", voters, err)
+		w.event(h, eventFault, uint64(voters), "resize to %d voters requested: %v", voters, err)
 	})
 }
 
 // loseInMaintenance lets an operator request maintenance of a host. If the operation is in flight after a while, the
-// host loses its power, and an operator retires it as lost. In the end the host comes back all the same.
+// host loses power, and an operator retires it as lost. At the end of the fault, the host returns anyway.
 func loseInMaintenance(w *world, h *host, d time.Duration) (end func()) {
 	by := w.hosts[w.faults.IntN(len(w.hosts))]
 	endMaintenance := w.requestMaintenance(h, control.MaintenanceRequest{Work: policy.WorkMaintenance})
@@ -130,7 +130,7 @@ func (w *world) retire(by *host, req control.RetireRequest) {
 		default:
 			w.counts.Retired++
 		}
-		w.event(by, eventFault, uint64(len(req.Host)), "%s is to be retired, lost: %t, undone: %t: %v", req.Host,
+		w.event(by, eventFault, uint64(len(req.Host)), "retirement of %s requested, lost: %t, undo: %t: %v", req.Host,
 			req.Lost, req.Undo, err)
 	})
 }
@@ -142,12 +142,12 @@ func (w *world) transferTo(h, to *host) {
 		t, err := p.agent.TransferLeadership(ctx, req, "an operator")
 		w.mu.Lock()
 		defer w.mu.Unlock()
-		w.event(h, eventFault, uint64(len(t.Steps)), "leadership is to be transferred to %s: %v", to.name, err)
+		w.event(h, eventFault, uint64(len(t.Steps)), "leadership transfer to %s requested: %v", to.name, err)
 	})
 }
 
-// resizeBack lets an operator restore the planned size and undo all retirements after the faults have ended, until an
-// agent has accepted that.
+// resizeBack lets an operator restore the planned size and undo all retirements after the faults have ended. It is
+// called until an agent has accepted that.
 func (w *world) resizeBack() {
 	i := slices.IndexFunc(w.hosts, func(h *host) bool { return h.agent != nil && h.powered })
 	if !w.healed || i < 0 {
@@ -194,8 +194,8 @@ func (p *promises) retires() bool {
 	return false
 }
 
-// checkLeave checks a leave when the removal of its voter is applied: the operation is the voter's own host's, there
-// are more voters than the size, and the others are up.
+// checkLeave checks a leave when the removal of its voter is applied: the operation belongs to the voter's own host,
+// there are more voters than the size, and the others are up.
 func (p *promises) checkLeave(by *process, m *member, after time.Duration) {
 	op := p.currentOp()
 	if op == nil || op.Kind != policy.KindLeave || p.overtaken(after) || p.justIntruded() {

@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// Every cluster is resized here, with all other faults.
+// Every cluster is resized, among all other faults except quorum loss.
 func TestNoFaultBreaksAPromiseWhileTheClusterIsResized(t *testing.T) {
 	t.Parallel()
 	for _, r := range runSeeds(t, 2*time.Hour, func(p *plan) { p.Resizes = true }) {

@@ -18,7 +18,7 @@ import (
 type Options struct {
 	Seed   uint64
 	Faulty time.Duration // how long faults are injected; the run continues until the cluster has recovered
-	// Mistake is built into every agent; the zero value is none.
+	// Mistake is built into every agent. The zero value is no mistake.
 	Mistake Mistake
 	// Story receives one line per event. It may be nil.
 	Story func(line string)
@@ -140,8 +140,8 @@ func (w *world) end() {
 	}
 }
 
-// waitFor lets time pass until missing returns an empty text or a promise is broken, at most until the limit. It
-// reports whether nothing is missing.
+// waitFor lets time pass until missing returns an empty text or a promise is broken, at most until the limit.
+// Meanwhile, operators do what only they can do. It reports whether nothing is missing.
 func (w *world) waitFor(limit time.Duration, missing func() string) bool {
 	for end := w.now() + limit; w.now() < end; {
 		w.wait(w.moment(checkEvery, laneFaults))
@@ -194,7 +194,7 @@ func (w *world) atTarget() string {
 	return w.pendingRequest()
 }
 
-// requestBootstrap lets an operator request a bootstrap, perhaps repeatedly.
+// requestBootstrap lets an operator request a bootstrap.
 func (w *world) requestBootstrap(h *host) {
 	w.operator(h, func(ctx context.Context, p *process) {
 		err := p.agent.Bootstrap(ctx, "an operator") // the request may be refused

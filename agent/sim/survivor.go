@@ -76,7 +76,7 @@ func (s *survivorData) Abandon() {
 	}
 }
 
-// Copy begins a copy, which is lost if the agent ends.
+// Copy begins a copy, which is lost if the agent's process ends.
 func (s *survivorData) Copy(work recovery.Work) {
 	h := s.p.host
 	w := h.world
@@ -137,7 +137,8 @@ func (h *host) appliedIndex() uint64 {
 	return 0
 }
 
-// Swap moves the old data aside and puts the copy in its place. It may be interrupted in between.
+// Swap moves the old data aside and puts the copy in its place. It returns the paths of the data that it moved aside,
+// and may be interrupted in between.
 func (s *survivorData) Swap(ctx context.Context, work recovery.Work) ([]string, error) {
 	s.p.gateWithTrap(laneStep, "swap", true)
 	h := s.p.host

@@ -82,8 +82,8 @@ func (r *leaseRenewal) SendMsg(m any) error {
 	return nil
 }
 
-// RecvMsg sends the request and returns the answer. After CloseSend it does not wait for the member to end the stream:
-// no caller depends on that.
+// RecvMsg sends the request and returns the answer. After CloseSend, it does not wait for the member to end the stream,
+// because no caller depends on that.
 func (r *leaseRenewal) RecvMsg(m any) error {
 	if r.ended {
 		return io.EOF
@@ -170,8 +170,8 @@ func (c *client) send(ctx context.Context, to *host, do call) error {
 	w.mu.Lock()
 	w.counts.Calls++
 	there := w.travelTime(p.host, to, do)
-	// A request that timed out while the agent was frozen may still be sent: its bytes were already written, or the
-	// agent was frozen between checking the clock and the write.
+	// A request that timed out while the agent was frozen may still be sent. Its bytes may already have been written,
+	// or the agent was frozen between checking the clock and writing.
 	if w.now() > bound && chance(w.draw(uint64(l), 20), 50) {
 		w.mu.Unlock()
 		return errTimeout
@@ -195,7 +195,7 @@ func (c *client) send(ctx context.Context, to *host, do call) error {
 	return answer.err
 }
 
-// timeoutDelay returns how late a client notices a timeout.
+// timeoutDelay returns how long after its deadline a call returns.
 func timeoutDelay(w *world, l lane) time.Duration {
 	return between(w.draw(uint64(l), 21), 10*time.Microsecond, 500*time.Microsecond)
 }
@@ -210,7 +210,7 @@ func (w *world) travelTime(h, to *host, do call) time.Duration {
 	return d
 }
 
-// answer is a member's answer; ok is false if none arrives.
+// answer is a member's answer. ok is false if no answer arrives.
 type answer struct {
 	err error
 	ok  bool
@@ -276,8 +276,8 @@ func (c *client) answerDelay(drawn uint64) time.Duration {
 	return between(drawn, 0, slow)
 }
 
-// applyLate applies a write after its caller has timed out: etcd keeps a proposal until it is committed, unless the
-// leader changes meanwhile.
+// applyLate applies a write after its caller has timed out, because etcd keeps a proposal until it is committed or the
+// leader changes.
 func (c *client) applyLate(m *member, do call, drawn uint64) answer {
 	w := c.p.host.world
 	term := m.etcd.term

@@ -22,7 +22,7 @@ type fsyncs struct {
 	fast, slow float64
 }
 
-// fsyncsPerSecond is the number of log fsyncs of every etcd per second: as many as a slow disk completes.
+// fsyncsPerSecond is the number of log fsyncs of every etcd per second, which even a slow disk completes.
 const fsyncsPerSecond = 5
 
 // countFsyncs adds the fsyncs since the last call. A hanging or failing disk completes none.
@@ -52,8 +52,8 @@ func (d *disk) histogram() health.Histogram {
 }
 
 // unhealthyFaults returns faults in which a disk becomes slow, for long or for good, and faults in which only its
-// measurement is slow. A voter's disk becomes slow for good only if no other member is lost for good: two such members
-// at a time need an operator.
+// measurement is slow. A voter's disk becomes slow for good only if no other member is lost for good, because two such
+// members at a time need an operator.
 func unhealthyFaults() []fault {
 	return []fault{
 		{

@@ -15,7 +15,7 @@ import (
 	"github.com/quorumd/quorumd/systemd"
 )
 
-// unit is a host's etcd service and its process. It is the agent's Unit.
+// unit is a host's etcd service and its process.
 type unit struct {
 	host         *host
 	state        systemd.State

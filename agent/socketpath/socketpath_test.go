@@ -12,7 +12,7 @@ import (
 	"github.com/quorumd/quorumd/contrib/testbed/tempdir"
 )
 
-// TestSocketMayHaveAPathOfAnyLength tests paths at, around and far beyond the kernel's limit.
+// TestSocketMayHaveAPathOfAnyLength tests paths near the kernel's limit and far above it.
 func TestSocketMayHaveAPathOfAnyLength(t *testing.T) {
 	t.Parallel()
 	for _, length := range []int{106, 107, 108, 150, 1000} {

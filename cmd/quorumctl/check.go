@@ -130,15 +130,15 @@ func unexpectedlyDown(s control.Status) (names []string) {
 	return names
 }
 
-// stranded returns the codes of a member that does not come back by itself.
+// stranded returns the codes of the reasons why a member does not come back by itself.
 func stranded() []string {
 	return []string{
 		"MEMBER_LOST", "NOT_BACK", "DATA_UNUSABLE", "DATA_UNKNOWN", "HOOK_FAILED",
 	}
 }
 
-// withoutAgent names the members without an agent, except the host of the current operation. Their disks are not
-// measured, and they take part in no operation.
+// withoutAgent names the members without an agent, whose disks are not measured and which take part in no operation. It
+// omits the host of the current operation, unless the operation is late.
 func withoutAgent(s control.Status, late bool) (names []string) {
 	if len(s.Hosts) == 0 {
 		return nil // quorumd has not read the host records yet

@@ -94,7 +94,7 @@ func (a *app) showSize(cmd *cobra.Command) error {
 	return a.emitResult("read the size of the cluster", err, size, func(p *page) { writeSize(p, size) })
 }
 
-// flagGiven returns the name of a flag on the command line that belongs to this command, or "".
+// flagGiven returns the name of the first flag on the command line that belongs to this command, or "".
 func flagGiven(cmd *cobra.Command) (name string) {
 	cmd.LocalNonPersistentFlags().VisitAll(func(f *pflag.Flag) {
 		if f.Changed && name == "" {
@@ -148,7 +148,7 @@ func (a *app) followResize(ctx context.Context, asked control.Resize, timeout ti
 		}
 		return observation{
 			state: state, text: text, summary: state + display.After(", ", text),
-			done: other != nil || hasSize(s, asked), hidden: !knowsSize(s, asked),
+			done: other != nil || hasSize(s, asked), hidden: !showsSize(s, asked),
 		}
 	})
 	switch {
@@ -164,14 +164,14 @@ func (a *app) followResize(ctx context.Context, asked control.Resize, timeout ti
 	return a.emitResult("read the size of the cluster", err, size, func(p *page) { writeSize(p, size) })
 }
 
-// knowsSize reports whether the status shows the size that was asked for.
-func knowsSize(s control.Status, asked control.Resize) bool {
+// showsSize reports whether the status shows the requested size.
+func showsSize(s control.Status, asked control.Resize) bool {
 	return s.Cluster.Size != nil && s.Cluster.Size.Since.Equal(asked.Size.Since)
 }
 
-// hasSize reports whether the cluster has the size that was asked for and no operation is in flight.
+// hasSize reports whether the cluster has the requested size and no operation is in flight.
 func hasSize(s control.Status, asked control.Resize) bool {
-	return knowsSize(s, asked) && s.Cluster.Reachable && s.Cluster.Voters == asked.Target && s.Op == nil
+	return showsSize(s, asked) && s.Cluster.Reachable && s.Cluster.Voters == asked.Target && s.Op == nil
 }
 
 // resizeProgress returns the number of voters, and the operation in flight or what the cluster waits for.

@@ -57,7 +57,7 @@ func (a *app) codesCommand() *cobra.Command {
 		GroupID: groupInspect,
 		Short:   "List every code with its meaning",
 		Long: "List every code that status, logs, metrics and history use. A reason explains why a host does or\n" +
-			"not act; a finding is a condition of the machine and sets a health state. This does not contact\n" +
+			"does not act; a finding is a condition of the machine and sets a health state. This does not contact\n" +
 			"quorumd. For the remedy: quorumctl explain CODE.",
 		Example: examples("quorumctl codes", "quorumctl codes | grep DISK", "quorumctl codes -o json"),
 		Args:    cobra.NoArgs,
@@ -78,7 +78,7 @@ func (a *app) codesCommand() *cobra.Command {
 	}, printed{name: "codes", of: []code{}})
 }
 
-// codeOf returns the code with that name, in upper or lower case.
+// codeOf returns the code with that name, in upper or lower case, and reports whether it exists.
 func codeOf(name string) (code, bool) {
 	list := codes()
 	i := slices.IndexFunc(list, func(c code) bool { return c.Code == strings.ToUpper(name) })

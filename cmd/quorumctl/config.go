@@ -90,8 +90,8 @@ type configCheck struct {
 	Warnings []string `json:"warnings"`
 }
 
-// checkAccess checks the files that the configuration names: as the service user if root runs this and a service reads
-// the configuration, otherwise as the caller.
+// checkAccess checks the files that the configuration names. With --as, it checks them as that user. Otherwise, it
+// checks them as the service user if root runs this and a service reads the configuration, and else as the caller.
 func (v *configCheck) checkAccess(ctx context.Context, c config.Config, as string) error {
 	me, root := fileaccess.CurrentUser(), os.Geteuid() == 0
 	user := as
@@ -164,8 +164,8 @@ func (v *configCheck) checkEtcdAccess(ctx context.Context, c config.Config) (con
 	return problems, err
 }
 
-// mayRead reports whether permissions let the caller read all files. A missing file counts as readable: the check of
-// the files reports it.
+// mayRead reports whether permissions let the caller read all files. A missing file counts as readable, because the
+// check of the files reports it.
 func mayRead(t *config.EtcdTLS) bool {
 	return !slices.ContainsFunc([]string{t.CA, t.Cert, t.Key, t.PeerCA, t.PeerCert, t.PeerKey}, func(path string) bool {
 		return errors.Is(unix.Access(path, unix.R_OK), fs.ErrPermission)
@@ -211,7 +211,7 @@ func writeConfigCheck(p *page, v configCheck) {
 	}
 }
 
-// configFailure is the failure for a file that cannot be read or has mistakes, one per line. as is the user whose
+// configFailure returns the failure for a file that cannot be read or has mistakes, one per line. as is the user whose
 // access was checked, or empty.
 func configFailure(file, as string, err error) error {
 	if f, ok := errors.AsType[*failure](err); ok {

@@ -30,10 +30,10 @@ type preview struct {
 	empty bool // the request would change nothing
 }
 
-// confirm asks the operator to confirm a request, and reports whether to send it. With --dry-run, or if the request
-// would change nothing, it returns false. what names the request, such as "remove n3". look asks quorumd to check the
-// request without accepting it.
-func (a *app) confirm(cmd *cobra.Command, c confirmation, what string, look func() (preview, error)) (bool, error) {
+// confirm asks the operator to confirm a request, and reports whether to send it. With --yes, it returns true without
+// asking. With --dry-run, or if the request would change nothing, it shows the preview and returns false. action names
+// the request, such as "remove n3". look asks quorumd to check the request without accepting it.
+func (a *app) confirm(cmd *cobra.Command, c confirmation, action string, look func() (preview, error)) (bool, error) {
 	in := cmd.InOrStdin()
 	asks := isTerminal(in) && isTerminal(a.err)
 	switch {
@@ -41,12 +41,12 @@ func (a *app) confirm(cmd *cobra.Command, c confirmation, what string, look func
 		return true, nil
 	case !c.dryRun && !asks:
 		return false, usage("add --yes; --dry-run shows what it would do",
-			"cannot %s: not confirmed, and there is no terminal to ask", what)
+			"cannot %s: not confirmed, and there is no terminal to ask on", action)
 	}
 	would, err := look()
 	switch {
 	case err != nil:
-		return false, cannot(what, err)
+		return false, cannot(action, err)
 	case c.dryRun:
 		return false, a.emit(would.doc, func(p *page) {
 			would.text(p)
@@ -63,7 +63,7 @@ func (a *app) confirm(cmd *cobra.Command, c confirmation, what string, look func
 	case "y", "yes":
 		return true, nil
 	}
-	return false, &failure{code: exitFault, message: "cannot " + what + ": not confirmed; nothing has changed"}
+	return false, &failure{code: exitFault, message: "cannot " + action + ": not confirmed; nothing has changed"}
 }
 
 // maxAnswer is the maximum length of an answer on a terminal, in bytes.

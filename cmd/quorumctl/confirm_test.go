@@ -43,7 +43,7 @@ func TestDestructiveCommandsNeedYesWithoutATerminal(t *testing.T) {
 	for _, line := range append(confirmedCommands(), "snapshot prune") {
 		r := quorumctl(t, socket, splitLine(line)...)
 		if r.code != exitUsage || !strings.Contains(r.stderr,
-			"not confirmed, and there is no terminal to ask\n→ add --yes") {
+			"not confirmed, and there is no terminal to ask on\n→ add --yes") {
 			t.Errorf("%s: exit %d: %s%s", line, r.code, r.stdout, r.stderr)
 		}
 		if r := quorumctl(t, socket, append(splitLine(line), "--yes", "--dry-run")...); r.code != exitUsage {

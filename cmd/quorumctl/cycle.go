@@ -80,7 +80,7 @@ func (a *app) cycleCommand() *cobra.Command {
 	return cmd
 }
 
-// check returns an error for flags that exclude each other.
+// check returns an error for flags that exclude each other, or for a duration that quorumd would refuse.
 func (c *cycleOptions) check(command []string, form format) error {
 	if err := c.waitFlags.check("cycle"); err != nil {
 		return err
@@ -154,7 +154,8 @@ func (a *app) previewCycle(ctx context.Context, req control.MaintenanceRequest) 
 	}}, err
 }
 
-// runInCycle runs a command while etcd is down. quorumctl writes to stderr, because stdout belongs to the command.
+// runInCycle runs a command while this host is in maintenance. quorumctl writes to stderr, because stdout belongs to
+// the command.
 func (a *app) runInCycle(cmd *cobra.Command, command []string, c cycleOptions) error {
 	if err := checkExecutable(command[0]); err != nil {
 		return err

@@ -30,8 +30,8 @@ func checkExecutable(command string) error {
 }
 
 // runCommand runs a command on this terminal and returns its exit code, or 128 plus the signal's number if a signal
-// ended it, as shells do. Signals do not end quorumctl, because the host must be brought back. The terminal sends its
-// signals to the command itself; the others are forwarded.
+// ended it, as shells do. Signals do not end quorumctl, because the host must be brought back. The terminal sends
+// SIGINT and SIGQUIT to the command itself. runCommand forwards SIGTERM and SIGHUP.
 func (a *app) runCommand(command []string, in io.Reader, out io.Writer, signals <-chan os.Signal) (int, error) {
 	cmd := exec.Command(command[0], command[1:]...)
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = in, out, a.err
@@ -69,8 +69,9 @@ func commandExitCode(name string, err error) (int, error) {
 	return exit.ExitCode(), nil
 }
 
-// bringBackAfter ends the maintenance after the command, even if the command was interrupted. From here on an interrupt
-// only ends the wait. The command may have restarted quorumd, so bringBackAfter retries until quorumd answers.
+// bringBackAfter ends the maintenance after the command, even if the command was interrupted. From then on, an
+// interrupt only ends the wait. The command may have restarted quorumd, so bringBackAfter retries until quorumd
+// answers.
 func (a *app) bringBackAfter(ctx context.Context, since time.Time, timeout time.Duration) error {
 	ctx, stop := signal.NotifyContext(context.WithoutCancel(ctx), os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
 	defer stop()

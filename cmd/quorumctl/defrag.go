@@ -19,9 +19,9 @@ func (a *app) defragCommand() *cobra.Command {
 		Use:     "defrag [HOST... | --all]",
 		GroupID: groupOperate,
 		Short:   "Defragment etcd's database file, one host at a time",
-		Long: "Return the free space in the database file of a host's member to the file system. Without HOST and\n" +
-			"--all, this applies to this host. etcdctl defrag blocks every request to the member until it has\n" +
-			"ended; quorumd defragments while etcd is stopped. The hosts follow one after another, the leader\n" +
+		Long: "Return the free space in the database file of a host's member to the file system. Without HOST or\n" +
+			"--all, do it for this host. etcdctl defrag blocks every request to the member until it has\n" +
+			"ended; quorumd defragments while etcd is stopped. Hosts are defragmented one at a time, the leader\n" +
 			"last: quorumd transfers leadership, stops etcd, copies its database without the free space to a new\n" +
 			"file in the same directory, replaces the old file if the contents are equal, and starts etcd. The\n" +
 			"next host begins when the member is healthy. If the copy fails, for example on a full disk, etcd\n" +
@@ -57,14 +57,14 @@ func (a *app) defragCommand() *cobra.Command {
 		},
 	}, printed{name: "rollout", of: rollout{}})
 	reasonFlag(cmd, &req.Reason, inHistory)
-	cmd.Flags().BoolVar(&all, "all", false, "every host on which this frees enough space")
-	cmd.Flags().BoolVar(&req.Force, "force", false, "also hosts on which this frees little space")
+	cmd.Flags().BoolVar(&all, "all", false, "every host whose database has enough free space")
+	cmd.Flags().BoolVar(&req.Force, "force", false, "also hosts whose database has little free space")
 	w.onlyWait(cmd)
 	c.flags(cmd)
 	return cmd
 }
 
-// writeDatabases shows the databases that a defrag rollout would compact.
+// writeDatabases shows the database of each host in a defrag rollout, and whether it would be compacted.
 func writeDatabases(p *page, hosts []control.RolloutHost) {
 	for _, h := range hosts {
 		if d := h.Database; d != nil {

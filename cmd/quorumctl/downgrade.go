@@ -22,7 +22,7 @@ func (a *app) downgradeCommand() *cobra.Command {
 			"etcd is stopped on one host after another, the leader last, and the program\n" +
 			"/etc/quorumd/hooks/commands.d/NAME installs the older version as root.\n\n" +
 			"It starts only if every member answers, is healthy, and has a quorumd in mode manage. Until every\n" +
-			"member runs the older version, also while the downgrade is paused, no host can join the cluster.\n" +
+			"member runs the older version, even while the downgrade is paused, no host can join the cluster.\n" +
 			"quorumctl upgrade status shows the progress. quorumctl upgrade abort stops the downgrade and cancels\n" +
 			"etcd's job; hosts that were downgraded keep the older version.\n\n" +
 			"With --wait, show the progress until the downgrade is over. The exit status is 0 if every host is\n" +

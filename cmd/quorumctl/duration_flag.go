@@ -38,7 +38,8 @@ func (d *durationFlag) String() string {
 
 func (*durationFlag) Type() string { return "duration" }
 
-// completeDurations lets every duration flag of a command and its subcommands complete units after a number.
+// completeDurations lets the shell complete units after a number, for every duration flag of a command and its
+// subcommands.
 func completeDurations(cmd *cobra.Command) {
 	cmd.Flags().VisitAll(func(f *pflag.Flag) {
 		if _, is := f.Value.(*durationFlag); !is {

@@ -21,7 +21,7 @@ import (
 const (
 	exitOK          = 0
 	exitUsage       = 64 // EX_USAGE: wrong flag or argument
-	exitUnavailable = 69 // EX_UNAVAILABLE: quorumd cannot be reached, or etcd does not answer it
+	exitUnavailable = 69 // EX_UNAVAILABLE: quorumd cannot be reached or is busy, or etcd does not answer quorumd
 	exitFault       = 70 // EX_SOFTWARE: any other error
 	exitTimeout     = 75 // EX_TEMPFAIL: timed out
 	exitPermission  = 77 // EX_NOPERM: not permitted
@@ -44,9 +44,9 @@ func usage(hint, format string, args ...any) error {
 	return &failure{code: exitUsage, message: fmt.Sprintf(format, args...), hint: hint}
 }
 
-// cannot turns an error of the daemon or of the client into a failure, unless it is one already. what names the action,
-// such as "read the history".
-func cannot(what string, err error) *failure {
+// cannot turns an error of the daemon or of the client into a failure, unless it is one already. action names the
+// action, such as "read the history".
+func cannot(action string, err error) *failure {
 	if f, ok := errors.AsType[*failure](err); ok {
 		return f
 	}
@@ -55,7 +55,7 @@ func cannot(what string, err error) *failure {
 		f.code, f.message, f.hint = exitCode(e), e.Message, e.Hint
 	}
 	if !strings.HasPrefix(f.message, "cannot ") {
-		f.message = "cannot " + what + ": " + f.message
+		f.message = "cannot " + action + ": " + f.message
 	}
 	return f
 }
@@ -96,7 +96,7 @@ func report(stderr io.Writer, cmd *cobra.Command, err error) int {
 	if f.hint != "" {
 		lines = append(lines, "→ "+f.hint)
 	}
-	for _, line := range lines { // not wrapped, because operators copy commands from them
+	for _, line := range lines { // the lines are not wrapped, because operators copy commands from them
 		fmt.Fprintln(stderr, display.Clean(line))
 	}
 	return f.code

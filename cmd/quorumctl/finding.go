@@ -26,7 +26,7 @@ type finding struct {
 	Check control.Check `json:"check"`
 }
 
-// findingNames returns the codes for shell completion.
+// findingNames returns the codes of all findings, for shell completion.
 func findingNames() []string {
 	var names []string
 	for _, c := range codes() {
@@ -37,7 +37,7 @@ func findingNames() []string {
 	return names
 }
 
-// explainFinding shows everything about a code, or about a check by its name.
+// explainFinding shows everything about the finding with that code, or about the check with that name.
 func (a *app) explainFinding(ctx context.Context, name string) error {
 	all, err := a.client().Checks(ctx)
 	if err != nil {
@@ -50,9 +50,9 @@ func (a *app) explainFinding(ctx context.Context, name string) error {
 	return a.emit(doc, func(p *page) { writeFinding(p, doc) })
 }
 
-// findingOf returns the finding with that code, in upper or lower case, or the check with that name. what names the
-// command for the error.
-func findingOf(all control.Checks, what, name string) (finding, error) {
+// findingOf returns the finding with that code, in upper or lower case, or the check with that name. command names the
+// command in the error.
+func findingOf(all control.Checks, command, name string) (finding, error) {
 	doc := finding{APIVersion: all.APIVersion, Time: all.Time}
 	var names []string
 	for _, c := range all.Checks {
@@ -78,7 +78,7 @@ func findingOf(all control.Checks, what, name string) (finding, error) {
 	} else if slices.Contains(codeNames(), strings.ToUpper(name)) {
 		hint = "it is a reason, not a finding: quorumctl explain " + strings.ToUpper(name)
 	}
-	return finding{}, usage(hint, "cannot %s %q: no check reports that finding", what, name)
+	return finding{}, usage(hint, "cannot %s %q: no check reports that finding", command, name)
 }
 
 func writeFinding(p *page, f finding) {
@@ -127,7 +127,7 @@ func currentState(f finding) string {
 	case c.State == "":
 		return "now: not checked yet"
 	case c.NotAvailable != "" && !f.Holds:
-		return "now: not available, so it has no effect: " + c.NotAvailable
+		return "now: the check is not available, so it has no effect: " + c.NotAvailable
 	case c.Behind != "":
 		return "now: found, but not listed, because " + c.Behind + " covers it" + text
 	case f.Holds || f.Code == nil && c.Code != "":

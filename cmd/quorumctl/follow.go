@@ -28,11 +28,12 @@ type follower struct {
 	unreachableHint string        // the remedy while quorumd does not answer; empty while it does
 }
 
-// lostAfter is how long a request may be missing from the status before it counts as lost. The status shows the last
-// round, and a quorumd that has just restarted has not completed one.
+// lostAfter is how long a request may be missing from the status before it counts as lost. The status shows the result
+// of the last round, and a quorumd that has just restarted has not completed one.
 const lostAfter = 15 * time.Second
 
-// staleFor is how long the follower hides a status whose round began before the request.
+// staleFor is the longest time for which the follower hides the status while quorumd has completed no round since the
+// first status. Such a status may not contain the request yet.
 const staleFor = 3 * time.Second
 
 // observation is what the follower reads from one status.
@@ -46,7 +47,7 @@ type observation struct {
 }
 
 // follow reads the status until observe reports the end, and returns that status. It continues if quorumd does not
-// answer, which may be a restart.
+// answer, because quorumd may be restarting.
 func (f *follower) follow(ctx context.Context, now time.Time, observe func(control.Status) observation,
 ) (control.Status, error) {
 	bounded, cancel := f.bound(ctx)
@@ -129,7 +130,8 @@ func deadlinePassed(ctx context.Context) bool {
 	return bounded && !time.Now().Before(deadline)
 }
 
-// noAnswer returns the cause of an error of the client. It keeps the remedy, which replaces a hint that needs quorumd.
+// noAnswer returns the cause of an error of the client, and stores its remedy as unreachableHint, because the command
+// in hint needs quorumd.
 func (f *follower) noAnswer(err error) string {
 	if e, ok := errors.AsType[*control.Error](err); ok {
 		f.unreachableHint = e.Hint
@@ -167,12 +169,12 @@ func (f *follower) requestLost() error {
 	}
 }
 
-// isCurrent reports whether the maintenance requested at that time is the current one.
+// isCurrent reports whether the maintenance requested at since is the current one.
 func isCurrent(s control.Status, since time.Time) bool {
 	return s.Maintenance != nil && s.Maintenance.Since.Equal(since)
 }
 
-// maintenanceEnd returns the end of the maintenance requested at that time, or nil.
+// maintenanceEnd returns the end of the maintenance requested at since, or nil if it has not ended.
 func maintenanceEnd(s control.Status, since time.Time) *control.MaintenanceEnd {
 	if s.LastMaintenance != nil && s.LastMaintenance.Since.Equal(since) && !isCurrent(s, since) {
 		return s.LastMaintenance

@@ -79,15 +79,15 @@ func mutedText(muted bool) string {
 	return ""
 }
 
-// writeDisk shows the latencies of the probe with their limit, unless the disk has failed since.
+// writeDisk shows the latencies of the probe with their limit, unless the disk has stalled or failed since.
 func writeDisk(p *page, h control.Health) {
 	d := h.Disk
 	if display.Stopped(h.State) {
 		d.WAL, d.Direct = control.Lane{}, control.Lane{}
 	}
 	t := table{head: []string{"FSYNC", "P50", "P99", "MAX", "SAMPLES", "P99 LIMIT"}}
-	t.add(laneRow("wal", d.WAL, limit(d))...)
-	t.add(laneRow("direct", d.Direct, "")...)
+	t.add(latencyRow("wal", d.WAL, limit(d))...)
+	t.add(latencyRow("direct", d.Direct, "")...)
 	p.table(t)
 	if display.Stopped(h.State) {
 		p.line("latencies from before %s no longer apply", h.State)
@@ -144,7 +144,7 @@ func writeRemedy(p *page, remedy string) {
 	}
 }
 
-func laneRow(name string, l control.Lane, limit string) []word {
+func latencyRow(name string, l control.Lane, limit string) []word {
 	if l.Count == 0 {
 		return cells(name, "-", "-", "-", "0", limit)
 	}

@@ -125,7 +125,8 @@ func (a *app) init(ctx context.Context, o initOptions) error {
 	return a.emit(doc, func(p *page) { writeInit(p, doc, bundle) })
 }
 
-// findTLS returns the path of the bundle to install, or "" if --tls is missing or names a directory with its files.
+// findTLS returns the path of the bundle to install, or "" if --tls is missing or names a directory with the files of a
+// bundle.
 func (o *initOptions) findTLS() (bundle string, err error) {
 	const (
 		what   = "write the configuration"

@@ -106,7 +106,7 @@ func (a *app) followTransfer(ctx context.Context, t control.Transfer, w waitFlag
 	f := &follower{
 		app: a, progress: a.newProgress(a.out), timeout: w.timeout, goal: "until " + t.Name + " leads",
 		effect: "the request ends by " + display.Timestamp(t.Until), hint: "quorumctl history",
-		lostCause: "quorumd has restarted and forgotten the request",
+		lostCause: "quorumd has restarted, which ends the request",
 	}
 	s, err := f.follow(ctx, t.Since, func(s control.Status) observation {
 		state, text := "unknown", "waiting for quorumd"

@@ -14,8 +14,8 @@ import (
 	"github.com/quorumd/quorumd/agent/display"
 )
 
-// live draws frames in place on a terminal, at its current size. It uses the alternate screen: at the end the terminal
-// shows its old content again, followed by the last frame.
+// live draws frames in place on a terminal, at its current size. It uses the alternate screen, so that at the end the
+// terminal shows its old content again, followed by the last frame.
 type live struct {
 	app     *app
 	resized chan os.Signal // SIGWINCH
@@ -32,10 +32,10 @@ const (
 	clearBelow  = "\x1b[J"
 )
 
-// narrowestScreen is the minimum width of a frame; on a narrower screen lines are cut.
+// narrowestScreen is the minimum width of a frame. On a narrower screen, lines are cut.
 const narrowestScreen = 40
 
-// newLive returns nil if the output is not a capable terminal, or is JSON or YAML.
+// newLive returns nil if the output is not a terminal with cursor movement, or if the format is JSON or YAML.
 func (a *app) newLive() *live {
 	if !supportsANSI(a.out) || a.format == formatJSON || a.format == formatYAML {
 		return nil
@@ -76,8 +76,8 @@ func fitLines(lines []string, wide, high int) []string {
 	if n := len(lines); n > high {
 		kept := max(high-2, 0)
 		last := lines[n-1]
-		lines = append(lines[:kept:kept], fmt.Sprintf("… %s more: enlarge the window",
-			display.Count(n-kept-1, "line", "lines")), last)
+		lines = append(lines[:kept:kept], fmt.Sprintf("… %s: enlarge the window",
+			display.Count(n-kept-1, "more line", "more lines")), last)
 		lines = lines[len(lines)-min(high, len(lines)):]
 	}
 	shown := make([]string, len(lines))
@@ -105,7 +105,7 @@ func (l *live) end() error {
 	return l.app.write(append([]byte(leaveScreen), l.last...))
 }
 
-// sizeChanges returns a channel that receives a signal if the size changes, or nil without a terminal.
+// sizeChanges returns a channel that receives a signal when the size changes, or nil without a terminal.
 func (l *live) sizeChanges() <-chan os.Signal {
 	if l == nil {
 		return nil

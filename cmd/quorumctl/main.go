@@ -1,14 +1,14 @@
 // Copyright The quorumd Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Quorumctl shows the cluster as quorumd on this host sees it, and sends requests to quorumd. It uses the daemon's
-// control socket only, so it works while etcd is down.
+// Quorumctl shows the cluster as quorumd on this host sees it, and sends requests to quorumd over its control socket.
+// It works while etcd is down.
 //
 // It promises:
 //
 //   - results go to stdout; errors go to stderr as "quorumctl: cannot …: cause", with a line "→ remedy";
 //   - the exit code is the class of the error (see exit.go);
-//   - lines on a terminal have at most 100 columns unless -o asks for more, and no output contains control characters,
+//   - lines on a terminal have at most 100 columns unless -o wide is set, and no output contains control characters,
 //     whatever the records of other hosts contain.
 package main
 

@@ -44,14 +44,14 @@ func (w *waitFlags) flags(cmd *cobra.Command) {
 // onlyWait declares --wait alone, for a command that does not wait by default.
 func (w *waitFlags) onlyWait(cmd *cobra.Command) {
 	flags := cmd.Flags()
-	durationVar(flags, &w.timeout, "wait", 0, "wait until it has ended, or for at most this time")
+	durationVar(flags, &w.timeout, "wait", 0, "wait for the end, or for at most this time")
 	flags.Lookup("wait").NoOptDefVal = "0s"
 	w.isSet = func() bool { return flags.Changed("wait") }
 }
 
 func (w *waitFlags) check(what string) error {
 	if w.noWait && w.isSet() {
-		return usage("use one of them", "cannot %s: --wait and --no-wait exclude each other", what)
+		return usage("use only one of these flags", "cannot %s: --wait and --no-wait exclude each other", what)
 	}
 	if w.timeout < 0 {
 		return usage("use a positive duration, such as --wait 10m", "cannot %s: --wait %s is negative", what,
@@ -183,7 +183,7 @@ func (a *app) maintenanceOff(ctx context.Context, w waitFlags) error {
 	}
 	if w.noWait {
 		return a.emit(maintenanceOf(s), func(p *page) {
-			p.line("maintenance of %s ended by %s: quorumd brings it back", s.Host.Name, done.By)
+			p.line("maintenance of %s ended by %s: quorumd brings the host back", s.Host.Name, done.By)
 			p.line("→ quorumctl maintenance status")
 		})
 	}

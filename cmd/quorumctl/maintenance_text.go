@@ -31,7 +31,7 @@ func writeMaintenance(p *page, s control.Status) {
 		p.line("%s: %s", word{s.Host.Name, bold}, display.MaintenanceState(*m))
 		p.line("    work     %s", workOf(*m))
 		p.line("    reason   %s", m.Reason)
-		p.line("    asked    %s by %s%s", display.Since(m.Since, s.Time), m.By,
+		p.line("    since    %s by %s%s", display.Since(m.Since, s.Time), m.By,
 			display.After(", for the rollout ", m.Rollout))
 		p.line("    until    %s", display.Until(*m, s.Time))
 		if m.Recalled != "" {
@@ -55,7 +55,7 @@ func writeMaintenance(p *page, s control.Status) {
 // writeCurrentOperation shows the cluster's current operation.
 func writeCurrentOperation(p *page, s control.Status) {
 	if !s.Cluster.Reachable {
-		p.line("cluster: %s", word{"no quorum answers", bad})
+		p.line("cluster: %s", word{"no quorum", bad})
 	}
 	if s.Op == nil {
 		p.line("cluster: no operation is in flight")

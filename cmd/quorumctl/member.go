@@ -75,7 +75,7 @@ func (a *app) memberAddCommand() *cobra.Command {
 	return a.prints(&cobra.Command{
 		Use:   "add",
 		Short: "Not supported: hosts join by themselves",
-		Long: "Not supported. A host joins by itself once its health state is OK and the cluster has fewer voters\n" +
+		Long: "Not supported. A host joins by itself when its health state is OK and the cluster has fewer voters\n" +
 			"or standbys than configured: quorumd adds it as a learner, one host at a time, and checks first that\n" +
 			"its data directory is empty and that every voter reaches it. To add a host, install quorumd there and\n" +
 			"give it the cluster's configuration.",
@@ -94,7 +94,7 @@ func (a *app) memberPromoteCommand() *cobra.Command {
 	return a.prints(&cobra.Command{
 		Use:   "promote",
 		Short: "Not supported: learners are promoted by quorumd",
-		Long: "Not supported. quorumd promotes a learner by itself once it has stayed caught up for\n" +
+		Long: "Not supported. quorumd promotes a learner by itself when it has stayed caught up for\n" +
 			"timing.promoteStable and all voters are healthy. etcd's own check can promote a learner that is down,\n" +
 			"which costs fault tolerance.",
 		Example: examples("quorumctl operation show", "quorumctl explain n4"),

@@ -90,7 +90,7 @@ func (a *app) previewRemoval(ctx context.Context, req control.RemovalRequest) (p
 		if r.Live {
 			p.line("    live     yes: even if it is a voter that answers; leadership is transferred first")
 		}
-		p.line("    begins   when no operation is in progress and the others have quorum, by %s",
+		p.line("    begins   when no operation is in progress and the other voters have quorum, by %s",
 			display.Timestamp(r.Until))
 	}}, err
 }
@@ -118,14 +118,14 @@ func (a *app) memberRemove(ctx context.Context, req control.RemovalRequest, noWa
 			message: fmt.Sprintf("cannot remove %s: %s: %s", r.Name, end.Code, end.Text),
 		}
 		if end.Code == policy.Cancelled {
-			f.code, f.hint = exitTimeout, "quorumctl status; request it again when that is resolved"
+			f.code, f.hint = exitTimeout, "quorumctl status; resolve the cause, then request the removal again"
 		}
 		return f
 	}
 	return a.emit(end, func(p *page) { p.line("removed %s (%s)", end.Name, end.MemberID) })
 }
 
-// removalGrace is how long to wait after the timeout of a request, because a removal that has begun continues.
+// removalGrace is how long to wait beyond the timeout of a request, because a removal that has begun continues.
 const removalGrace = time.Minute
 
 // followRemoval shows the progress of a removal until it ends.

@@ -20,7 +20,7 @@ func (a *app) networkCommand() *cobra.Command {
 		GroupID: groupInspect,
 		Short:   "Show which host reaches which member, and how fast",
 		Long: "Show whether each host reaches the peer port and the client port of each member, and how long a\n" +
-			"connection takes. Each row shows what that host measured.",
+			"connection takes. Each row shows what one host measured.",
 		Example: examples("quorumctl network", "quorumctl network -o wide"),
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {

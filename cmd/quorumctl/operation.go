@@ -19,7 +19,7 @@ func (a *app) operationCommand() *cobra.Command {
 		GroupID: groupOperate,
 		Short:   "Show or release the current operation",
 		Example: examples("quorumctl operation show",
-			"quorumctl operation release --force --reason 'n3 is back next week'"),
+			"quorumctl operation release --force --reason 'n3 returns next week'"),
 	}, a.operationShowCommand(), a.operationReleaseCommand())
 }
 
@@ -96,21 +96,23 @@ func (a *app) operationReleaseCommand() *cobra.Command {
 	cmd := a.prints(&cobra.Command{
 		Use:   "release --force --reason TEXT",
 		Short: "Release the operation of a host that is off or repaired",
-		Long: "Delete the record of the current operation, so that the next one can begin. Make sure first that its\n" +
-			"host is powered off or repaired: a host that does not respond may still continue its operation.",
+		Long: "Delete the record of the current operation, so that the next one can begin. Make sure first that the\n" +
+			"host of the operation is powered off or repaired: a host that does not respond may still continue\n" +
+			"the operation.",
 		Example: examples("quorumctl operation show",
-			"quorumctl operation release --force --reason 'n3 is back next week'"),
+			"quorumctl operation release --force --reason 'n3 returns next week'"),
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if !req.Force {
-				return usage("power off or repair its host, then: quorumctl operation release --force --reason '<why>'",
+				return usage("power off or repair the host of the operation, then: quorumctl operation release --force "+
+					"--reason '<why>'",
 					"cannot release the operation: --force is missing")
 			}
 			done, err := a.client().ReleaseOp(cmd.Context(), req)
 			return a.emitResult("release the operation", err, done, func(p *page) { p.line("released by %s", done.By) })
 		},
 	}, printed{name: "done", of: control.Done{}})
-	cmd.Flags().BoolVar(&req.Force, "force", false, "confirm that its host is powered off or repaired")
+	cmd.Flags().BoolVar(&req.Force, "force", false, "confirm that the host is powered off or repaired")
 	reasonFlag(cmd, &req.Reason, "recorded in the history")
 	return cmd
 }

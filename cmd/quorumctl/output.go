@@ -40,7 +40,7 @@ const (
 func formats() []string { return []string{"table", "wide", "json", "yaml"} }
 func colours() []string { return []string{"auto", "always", "never"} }
 
-// Set, String and Type make them flags.
+// Set, String and Type implement pflag.Value.
 func (f *format) Set(s string) error { return choose((*string)(f), s, formats()) }
 func (f *format) String() string     { return string(*f) }
 func (*format) Type() string         { return "FORMAT" }
@@ -65,11 +65,11 @@ func (a *app) emit(doc any, text func(*page)) error {
 	return a.write(b)
 }
 
-// emitResult writes the document of a completed request, or returns the error of the request. what names the request in
-// the error.
-func (a *app) emitResult(what string, err error, doc any, text func(*page)) error {
+// emitResult writes the document of a completed request, or returns the error of the request. action names the request
+// in the error.
+func (a *app) emitResult(action string, err error, doc any, text func(*page)) error {
 	if err != nil {
-		return cannot(what, err)
+		return cannot(action, err)
 	}
 	return a.emit(doc, text)
 }
@@ -115,8 +115,8 @@ func asJSON(doc any) ([]byte, error) {
 	}), err
 }
 
-// asYAML returns a document as YAML, with the names and the order of its JSON. JSON is valid YAML, so only the style
-// changes.
+// asYAML returns a document as YAML, with the field names and the field order of its JSON. JSON is valid YAML, so only
+// the style changes.
 func asYAML(doc any) ([]byte, error) {
 	var b bytes.Buffer
 	in := json.NewEncoder(&b)
@@ -139,7 +139,8 @@ func asYAML(doc any) ([]byte, error) {
 	return escape(out.Bytes(), inYAML), enc.Close()
 }
 
-// blockStyle removes JSON's braces, and its quotes except from strings that need escapes.
+// blockStyle selects YAML's block style instead of JSON's braces and quotes. Strings with unprintable characters stay
+// in double quotes, because only those allow escapes.
 func blockStyle(n *yaml.Node) {
 	n.Style = 0
 	if n.Kind == yaml.ScalarNode && strings.ContainsFunc(n.Value, unprintable) {
@@ -150,7 +151,7 @@ func blockStyle(n *yaml.Node) {
 	}
 }
 
-// escape replaces unprintable characters with the escapes of the format. They occur only in quoted strings.
+// escape replaces unprintable characters other than newlines with the result of as. They occur only in quoted strings.
 func escape(b []byte, as func(rune) string) []byte {
 	var out bytes.Buffer
 	for _, r := range string(b) {
@@ -165,8 +166,8 @@ func escape(b []byte, as func(rune) string) []byte {
 
 func unprintable(r rune) bool { return !unicode.IsPrint(r) }
 
-// supportsANSI reports whether the output goes to a terminal with colours and cursor movement. NO_COLOR affects colours
-// only.
+// supportsANSI reports whether the output goes to a terminal with colours and cursor movement. It ignores NO_COLOR,
+// which disables only colours.
 func supportsANSI(w io.Writer) bool {
 	term := os.Getenv("TERM")
 	return isTerminal(w) && term != "" && term != "dumb"

@@ -41,8 +41,8 @@ const (
 // String returns the text written so far.
 func (p *page) String() string { return p.text.String() }
 
-// line writes a line, wrapped if it is too long, with a hanging indent of two. Arguments come from other hosts and from
-// files, so control characters are removed from them.
+// line writes a line, wrapped if it is too long, with a hanging indent of two columns. Arguments come from other hosts
+// and from files, so control characters are removed from them.
 func (p *page) line(format string, args ...any) {
 	shown := make([]any, len(args))
 	for i, arg := range args {
@@ -84,7 +84,7 @@ func writeLines(p *page, lines ...display.Line) {
 	}
 }
 
-// labelled writes a line after a label. Wrapped lines are indented by the width of the label.
+// labelled writes a label and a line. Continuation lines are indented by the width of the label.
 func (p *page) labelled(label string, line display.Line) {
 	var text strings.Builder
 	for _, w := range line {
@@ -139,7 +139,7 @@ func width(text string) int {
 	return n
 }
 
-// wrap breaks a text into lines of at most the given width, at blanks and within words longer than a line.
+// wrap breaks a text into lines of at most the given width, at spaces, and within words that are longer than a line.
 func wrap(text string, most int) []string {
 	var lines []string
 	var line string

@@ -19,8 +19,8 @@ func (a *app) pauseCommand() *cobra.Command {
 		Use:     "pause --reason TEXT",
 		GroupID: groupOperate,
 		Short:   "Stop all steps on all hosts for some time",
-		Long: "Stop all steps on all hosts of the cluster until --for has passed or quorumctl resume. etcd keeps\n" +
-			"running. A second pause replaces the first.",
+		Long: "Stop all steps on all hosts of the cluster until --for has passed or quorumctl resume\n" +
+			"ends the pause. etcd keeps running. A second pause replaces the first.",
 		Example: examples("quorumctl pause --reason 'network maintenance'",
 			"quorumctl pause --reason 'rack move' --for 2h"),
 		Args: cobra.NoArgs,

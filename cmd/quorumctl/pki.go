@@ -38,7 +38,7 @@ func (a *app) pkiCommand() *cobra.Command {
 		a.pkiInstallCommand(), a.pkiTrustCommand(), a.pkiRotateCommand())
 }
 
-// caDirFlag declares the directory of the CAs.
+// caDirFlag declares the flag for the directory of the CAs.
 func caDirFlag(cmd *cobra.Command) *string {
 	return cmd.Flags().String("dir", defaultPKI, "`directory` of the CAs")
 }
@@ -82,13 +82,13 @@ func writeCAs(p *page, cas []pki.CA) {
 	}
 }
 
-// permitFlag declares the names and addresses that new CAs may sign for.
+// permitFlag declares the flag for the names and addresses that new CAs may sign for.
 func permitFlag(cmd *cobra.Command) *[]string {
 	return cmd.Flags().StringSlice("permit", nil,
 		"address `ranges` and domains that the CAs can sign for (default all)")
 }
 
-// daysFlag declares the validity of new certificates.
+// daysFlag declares the flag for the validity of new certificates.
 func daysFlag(cmd *cobra.Command) *int {
 	return cmd.Flags().Int("days", pki.LeafDays, "validity of the certificates in `days`")
 }
@@ -98,7 +98,7 @@ type bundleList struct {
 	Bundles []newBundle `json:"bundles"`
 }
 
-// newBundle is a new bundle.
+// newBundle describes a bundle that was just created.
 type newBundle struct {
 	Host string `json:"host"`
 	File string `json:"file"`
@@ -111,7 +111,7 @@ func (a *app) pkiHostCommand() *cobra.Command {
 		Short: "Create a host's certificates as one bundle",
 		Long: "Create the certificates of a host for etcd and quorumd, valid for its name, its addresses and\n" +
 			"localhost. The bundle holds the only copy of the host's keys: copy it over a secure channel (scp), and\n" +
-			"remove it once it is installed.",
+			"remove it after it is installed.",
 		Example: examples("quorumctl pki host n1 10.0.0.1", "quorumctl pki host n2 10.0.0.2 n2.example.com --days 90"),
 		Args:    cobra.MinimumNArgs(1),
 	}, printed{name: "bundles", of: bundleList{}})
@@ -136,7 +136,7 @@ func (a *app) pkiRenewCommand() *cobra.Command {
 		Use:   "renew NAME [ADDRESS...] | renew --all",
 		Short: "Renew a host's certificates, with new keys",
 		Long: "Create new certificates with new keys for the same names, or for the given addresses, as a new\n" +
-			"bundle. The current ones remain valid until they expire. Once the new ones are installed, etcd\n" +
+			"bundle. The current ones remain valid until they expire. When the new ones are installed, etcd\n" +
 			"and quorumd load them without a restart.",
 		Example: examples("quorumctl pki renew n1", "quorumctl pki renew --all"),
 	}, printed{name: "bundles", of: bundleList{}})
@@ -222,7 +222,7 @@ func (a *app) pkiInstallCommand() *cobra.Command {
 	cmd.Flags().StringVar(&etcd, "etcd-group", "etcd", "`group` that reads etcd's keys")
 	cmd.Flags().StringVar(&quorumd, "quorumd-group", "quorumd", "`group` that reads quorumd's key")
 	cmd.Flags().StringSliceVar(&o.Fingerprints, "fingerprint", nil,
-		"SHA-256 `fingerprints` of the CAs: refuse a bundle with another CA")
+		"SHA-256 `fingerprints` of the CAs: refuse a bundle with other CAs")
 	cmd.Flags().BoolVar(&anyAddress, "any-address", false, "accept a bundle for addresses that this host does not have")
 	return cmd
 }
@@ -280,16 +280,16 @@ func writeInstalled(p *page, done pki.Installed, file string) {
 	p.line("→ remove the bundle, which holds the keys: rm %s", file)
 }
 
-// changeCAs opens the directory of the CAs exclusively, and calls change. what names the action in the error.
-func changeCAs(dir, what string, change func(cas *pki.Directory, now time.Time) error) error {
+// changeCAs opens the directory of the CAs exclusively, and calls change. action names the action in the error.
+func changeCAs(dir, action string, change func(cas *pki.Directory, now time.Time) error) error {
 	now := time.Now()
 	cas, done, err := pki.OpenToChange(dir, now)
 	if err != nil {
-		return pkiFailure(what, err)
+		return pkiFailure(action, err)
 	}
 	defer done()
 	if err := change(cas, now); err != nil {
-		return pkiFailure(what, err)
+		return pkiFailure(action, err)
 	}
 	return nil
 }

@@ -37,7 +37,7 @@ type rotateFlags struct {
 func addRotateFlags(cmd *cobra.Command) *rotateFlags {
 	r := &rotateFlags{dir: caDirFlag(cmd)}
 	cmd.Flags().StringSliceVar(&r.peers, "peers", nil,
-		"`HOST:PORT` of peer ports to ask (default port 2380 of the hosts)")
+		"`HOST:PORT` of peer ports to query (default port 2380 of the hosts)")
 	cmd.Flags().StringSliceVar(&r.without, "without", nil, "`hosts` to skip, such as one that runs no etcd")
 	completeWith(cmd, "without", completeCertifiedList(r.dir))
 	return r
@@ -48,7 +48,8 @@ func (a *app) pkiRotateBeginCommand() *cobra.Command {
 		Use:   "begin",
 		Short: "Begin a rotation: create the new CAs",
 		Long: "Create the new CAs next to the old ones. With --peers-only, create a new CA for etcd's peers\n" +
-			"only. Use it if both ports of etcd trust one CA: every client's certificate then opens the peer port.",
+			"only. Use it if both ports of etcd trust one CA, because every client's certificate then opens the\n" +
+			"peer port.",
 		Example: examples("quorumctl pki rotate begin", "quorumctl pki rotate begin --peers-only"),
 		Args:    cobra.NoArgs,
 	}, printed{name: "rotation", of: pki.Rotation{}})
@@ -93,7 +94,7 @@ func (a *app) pkiRotateNextCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			s.Missing = nil // what is missing is what the step that just began will provide
+			s.Missing = nil // the step has just begun, so no host can have completed it
 			return a.emit(s, func(p *page) { writeRotation(p, s) })
 		})
 	}
@@ -214,12 +215,12 @@ func writeNoRotation(p *page, s pki.Rotation) {
 	writeRetired(p, s)
 }
 
-// writeRetired lists the hosts that may still trust the old CA.
+// writeRetired shows where the old CA is kept, and lists the hosts that may still trust it.
 func writeRetired(p *page, s pki.Rotation) {
 	const kept = "  the old certificates are kept in retired/, and their keys are deleted"
 	p.line(kept)
 	if len(s.Behind) == 0 {
-		p.line("  no member that was checked trusts them")
+		p.line("  no member that was checked trusts the old CA")
 	}
 	for _, what := range s.Behind {
 		p.line("  %s", what)

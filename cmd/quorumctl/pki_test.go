@@ -111,7 +111,7 @@ func TestInstallRefusesABundleOfAnotherHost(t *testing.T) {
 func TestFinishedRotationNamesSkippedHosts(t *testing.T) {
 	t.Parallel()
 	const kept = "  the old certificates are kept in retired/, and their keys are deleted\n"
-	const seen = "  no member that was checked trusts them\n"
+	const seen = "  no member that was checked trusts the old CA\n"
 	for _, c := range []struct {
 		unseen, behind []string
 		want           string

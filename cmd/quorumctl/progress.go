@@ -17,10 +17,10 @@ import (
 )
 
 // progress shows a long wait: one line per change, with the time since the first line. If only numbers change, it
-// overwrites the line on a terminal, and writes nothing elsewhere.
+// overwrites the line on a terminal, and writes nothing to any other output.
 type progress struct {
 	out      io.Writer // nil to show nothing
-	maxWidth int       // width of a line
+	maxWidth int       // maximum width of a line
 	terminal bool
 	first    time.Time
 	last     string // the last line without its numbers
@@ -86,7 +86,7 @@ func (p *progress) show(now time.Time, state, text string, counted *policy.Progr
 	return p.write(lead + cut(line, p.maxWidth) + "\x1b[K")
 }
 
-// end finishes an overwritten line.
+// end ends an open line with a newline.
 func (p *progress) end() error {
 	if !p.open {
 		return nil
@@ -102,7 +102,7 @@ func (p *progress) write(text string) error {
 	return nil
 }
 
-// terminalSize returns the width and height of a terminal, or 80 by 24.
+// terminalSize returns the width and height of a terminal, or 80 by 24 if they are unknown.
 func terminalSize(w io.Writer) (wide, high int) {
 	if f, ok := w.(*os.File); ok {
 		size, err := unix.IoctlGetWinsize(int(f.Fd()), unix.TIOCGWINSZ)

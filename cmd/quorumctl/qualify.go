@@ -15,16 +15,16 @@ import (
 	"github.com/quorumd/quorumd/cmd/quorumctl/qualify"
 )
 
-// Further exit codes of qualify.
+// The exit codes that only qualify returns.
 const (
-	exitUnfit     = 1 // the machine fails
-	exitUndecided = 2 // inconclusive, or not measured
+	exitUnfit     = 1 // the machine fails the benchmark
+	exitUndecided = 2 // the result is inconclusive, or the measurement failed
 )
 
 // probeCommand is the hidden command of the child that writes to the disk.
 const probeCommand = "probe-disk"
 
-// childOfSelf returns the command that starts this program as that child.
+// childOfSelf returns the command that starts this program as the child that writes to the disk.
 func childOfSelf() []string { return []string{"/proc/self/exe", probeCommand} }
 
 func (a *app) qualifyCommand() *cobra.Command {

@@ -124,7 +124,8 @@ func writeDistribution(p *page, runs []qualify.Run) {
 		t.add(row...)
 	}
 	p.table(t)
-	p.line("Each bar shows how many writes took up to that time, relative to the longest bar of its column.")
+	p.line("Each bar counts the writes that took up to that time, and longer than the time of the row above, " +
+		"relative to the longest bar of its column.")
 }
 
 // bar draws a count in proportion to the largest one. A count too small for a bar is a dot.

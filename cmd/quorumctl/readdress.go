@@ -22,10 +22,10 @@ func (a *app) readdressCommand() *cobra.Command {
 		Long: "Replace the registered URLs of a host's member with etcd.peerURL and etcd.clientURL from the host's\n" +
 			"quorumd.yaml. Until then, a changed peer URL is only reported, as HOST_CONFLICT. On one host after\n" +
 			"another, quorumd transfers leadership, updates the member list, stops etcd, and starts it with the\n" +
-			"new URLs. The next host begins once the hosts of all other members report that their etcd has\n" +
-			"connected to the new peer URL. Once the member list is updated, the host completes the change; to\n" +
+			"new URLs. The next host begins when the hosts of all other members report that their etcd has\n" +
+			"connected to the new peer URL. After the member list is updated, the host completes the change; to\n" +
 			"go back, set the old URLs, reload quorumd and run quorumctl readdress again.\n\n" +
-			"A peer URL becomes https only once every member's etcd has a certificate: set etcd.tls on all hosts\n" +
+			"A peer URL can become https only when every member's etcd has a certificate: set etcd.tls on all hosts\n" +
 			"and reload quorumd; name all hosts in one readdress; then set the https URLs, reload again, and run it\n" +
 			"with --all. Each host then also waits until every other host, using its own certificate,\n" +
 			"has received an answer from it.\n\n" +

@@ -66,7 +66,7 @@ func (a *app) recoverCollectCommand() *cobra.Command {
 const readTimeout = 15 * time.Minute
 
 // retryWhileReading repeats a request while quorumd is still reading the log. It does not pause between two requests,
-// because quorumd delays each of these answers.
+// because quorumd delays its answer while it reads.
 func retryWhileReading(ctx context.Context, ask func(context.Context) error) error {
 	ctx, cancel := context.WithTimeout(ctx, readTimeout)
 	defer cancel()
@@ -86,13 +86,13 @@ func (a *app) recoverPlanCommand() *cobra.Command {
 		Use:   "plan FACTS...",
 		Short: "Compare the hosts' facts and write a recovery plan",
 		Long: "Compare the facts of the remaining hosts, show what the cluster would lose with each of them as the\n" +
-			"survivor, and propose the host with the most advanced log. The plan is written once you have typed\n" +
+			"survivor, and propose the host with the most advanced log. The plan is written after you have typed\n" +
 			"the name of the cluster, or with --cluster.\n\n" +
-			"Name every voter without facts with --gone. Such a host must never start again with its data:\n" +
+			"Name every voter without facts with --gone. These hosts must never start again with their data:\n" +
 			"several of them could form the old cluster again. If a host is the survivor of an earlier plan that\n" +
 			"was not given up, no plan is made unless --kept-off names that host.\n\n" +
 			"If no host has data, --from-snapshot names a snapshot in this host's store (or \"newest\"), or a file\n" +
-			"from etcdctl snapshot save, with a / in its path. Run this on the survivor if it is a file.",
+			"from etcdctl snapshot save, with a / in its path. If it is a file, run this on the survivor.",
 		Example: examples("quorumctl recover plan --gone n3 n1.json n2.json",
 			"quorumctl recover plan --survivor n2 --gone n3 n1.json n2.json",
 			"quorumctl recover plan --from-snapshot newest n1.json n2.json n3.json"),
@@ -140,7 +140,8 @@ func readAllFacts(names []string) ([]recovery.Facts, error) {
 	return facts, nil
 }
 
-// planExists returns the error for a plan file that exists. It is not overwritten, because a host may have applied it.
+// planExists returns the error for a plan file that exists. An existing plan is not overwritten, because a host may
+// have applied it.
 func planExists(out string) error {
 	return usage("if no host has applied that plan, move it away; otherwise use --out FILE",
 		"cannot write the plan: %s exists", out)
@@ -172,7 +173,7 @@ func (a *app) recoverPlan(facts []recovery.Facts, choice recovery.Choice, out st
 		return usage("to write the plan, type the name of the cluster or add --cluster NAME",
 			"cannot plan the recovery: not confirmed, so no plan was written")
 	}
-	return a.writeSteps(out, plan)
+	return a.writePlan(out, plan)
 }
 
 // askName asks for the name of the cluster. It returns "" if the input is not a terminal.
@@ -192,7 +193,7 @@ func readFacts(name string) (recovery.Facts, error) {
 	return recovery.ReadFacts(file)
 }
 
-func (a *app) writeSteps(out string, plan recovery.Plan) error {
+func (a *app) writePlan(out string, plan recovery.Plan) error {
 	text, err := asJSON(plan)
 	if err != nil {
 		return cannot("encode the plan", err)
@@ -275,7 +276,7 @@ func (a *app) recoverGiveUpCommand() *cobra.Command {
 		Use:   "give-up",
 		Short: "Give up the plan on this host, before its data is moved",
 		Long: "Give up the current plan on this host. This is possible until the host begins to move its old data\n" +
-			"aside; etcd is then started on that data. It affects this host only: repeat it on the others.",
+			"aside; quorumd then starts etcd on that data. It affects this host only: repeat it on the others.",
 		Example: examples("quorumctl recover give-up", "quorumctl recover give-up && quorumctl recover status"),
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {

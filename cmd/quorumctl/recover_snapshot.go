@@ -27,8 +27,8 @@ import (
 // newestSnapshot is the name that selects the newest snapshot in the store.
 const newestSnapshot = "newest"
 
-// findSnapshot returns the snapshot to restore: one in the store of this host, or a file here. It refuses a replaced
-// snapshot, and one without a recorded hash unless unproven is set.
+// findSnapshot returns the snapshot to restore, from the store of this host or from a file on this host. In the store,
+// it refuses a snapshot that was replaced, and unless unproven is set, one without a recorded hash.
 func (a *app) findSnapshot(ctx context.Context, name string, facts []recovery.Facts, unproven bool) (
 	*recovery.Snapshot, error,
 ) {
@@ -152,7 +152,8 @@ func hiddenDir(name string) string {
 	return ""
 }
 
-// sandboxed reports whether quorumd runs as installed by its package, with a service of its own for etcd's files.
+// sandboxed reports whether quorumd runs as installed by its package, with a separate service that accesses etcd's
+// files.
 func sandboxed() bool {
 	_, err := os.Stat("/run/quorumd-runas.sock")
 	return err == nil

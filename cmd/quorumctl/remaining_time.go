@@ -42,7 +42,8 @@ func (p *pace) left(at time.Time, text string, counted *policy.Progress) (time.D
 	return time.Duration(min(most, far/done*float64(took))), true
 }
 
-// amount describes a progress in bytes. It returns "" for other units, which the text of the reason contains.
+// amount describes a progress in bytes. It returns "" for other units, because the text of the reason contains their
+// amounts.
 func amount(counted *policy.Progress) string {
 	if counted == nil || counted.Unit != policy.CountBytes {
 		return ""

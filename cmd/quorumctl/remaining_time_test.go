@@ -167,7 +167,7 @@ func TestTerminalShowsSnapshotProgress(t *testing.T) {
 				"  200 MiB of 4 GiB: reading and writing\x1b", "s left, 1.66 GiB of 4 GiB: reading and writing\x1b",
 				map[string]string{
 					"save":         "  2 GiB read and written\x1b",
-					"test-restore": "  a temporary etcd reads it: up to 10m\x1b",
+					"test-restore": "  a temporary etcd reads the snapshot: up to 10m\x1b",
 				}[do],
 			} {
 				if !strings.Contains(seen, want) {

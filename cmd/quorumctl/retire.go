@@ -221,7 +221,7 @@ func writeRetirement(p *page, r control.Retirement) {
 	default:
 		p.line("%s %s", would(r.DryRun, "retire", "retiring"), name)
 		if r.Host.Successor != "" {
-			p.line("    by       %s, no other host", r.Host.Successor)
+			p.line("    joins    %s, and no other host", r.Host.Successor)
 		}
 		p.line("    reason   %s", r.Host.Reason)
 	}

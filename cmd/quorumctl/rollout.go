@@ -82,19 +82,19 @@ func (a *app) rolloutStartCommand() *cobra.Command {
 	return cmd
 }
 
-// startRollout asks the operator to confirm a rollout, starts it, and with --wait follows it. what names the request in
-// an error.
+// startRollout asks the operator to confirm a rollout, starts it, and with --wait follows it. action names the request
+// in an error.
 func (a *app) startRollout(cmd *cobra.Command, req control.RolloutRequest, c confirmation, w waitFlags,
-	what string,
+	action string,
 ) error {
 	ctx := cmd.Context()
-	send, err := a.confirm(cmd, c, what, func() (preview, error) { return a.previewRollout(ctx, req) })
+	send, err := a.confirm(cmd, c, action, func() (preview, error) { return a.previewRollout(ctx, req) })
 	if err != nil || !send {
 		return err
 	}
 	r, err := a.client().StartRollout(ctx, req)
 	if err != nil {
-		return cannot(what, err)
+		return cannot(action, err)
 	}
 	if w.isSet() {
 		return a.followRollout(ctx, r, w.timeout)
@@ -128,7 +128,7 @@ func (a *app) previewRollout(ctx context.Context, req control.RolloutRequest) (p
 		}
 		writeDatabases(p, r.Hosts)
 		if len(skipped) > 0 && r.Work != policy.WorkDefrag {
-			p.line("    skipped  %s: etcd is %s already", strings.Join(skipped, ", "), r.Version)
+			p.line("    skipped  %s: etcd is already %s", strings.Join(skipped, ", "), r.Version)
 		}
 		if len(r.Absent) > 0 {
 			p.line("    absent   %s: no host record (quorumd does not run, or cannot reach the cluster); left out",
@@ -170,7 +170,7 @@ func rolloutWork(_ *cobra.Command, args []string) error {
 		"cannot start the rollout: want restart, reboot or command NAME, got %q", strings.Join(args, " "))
 }
 
-// rolloutStatusCommand returns the command status of a group of commands that start rollouts.
+// rolloutStatusCommand returns the subcommand status of a command group, which is rollout or upgrade.
 func (a *app) rolloutStatusCommand(group string) *cobra.Command {
 	var watch bool
 	var interval time.Duration

@@ -16,13 +16,16 @@ import (
 func (a *app) followRollout(ctx context.Context, started control.Rollout, timeout time.Duration) error {
 	f := &follower{
 		app: a, progress: a.newProgress(a.out), timeout: timeout, goal: "until the rollout is over",
-		effect: "it continues", hint: "quorumctl rollout status shows its progress, quorumctl rollout abort ends it",
+		effect:    "the rollout continues",
+		hint:      "quorumctl rollout status shows its progress, quorumctl rollout abort ends it",
 		lostCause: "another rollout was started, or quorumd has lost this one",
 	}
 	last := display.Progress(started)
 	s, err := f.follow(ctx, started.Started, func(s control.Status) observation {
 		if s.Rollout == nil || s.Rollout.ID != started.ID {
-			return observation{state: "unknown", text: "quorumd has not read it yet", summary: last, missing: true}
+			return observation{
+				state: "unknown", text: "quorumd has not read the rollout yet", summary: last, missing: true,
+			}
 		}
 		last = rolloutProgress(s)
 		active := s.Rollout.State == record.RolloutRunning || s.Rollout.State == record.RolloutPaused

@@ -28,7 +28,7 @@ type app struct {
 	noHeaders bool // tables have no header
 	quiet     bool // only errors are written
 
-	printed []printed // what the commands write with -o json
+	printed []printed // the JSON documents that the commands write
 }
 
 func newApp(stdout, stderr io.Writer) *app {
@@ -37,7 +37,7 @@ func newApp(stdout, stderr io.Writer) *app {
 	}
 }
 
-// run runs one command line and returns the exit code. The context ends it early.
+// run runs one command line and returns the exit code. Cancelling the context ends it early.
 func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	return newApp(stdout, stderr).run(ctx, args)
 }
@@ -53,7 +53,7 @@ func (a *app) run(ctx context.Context, args []string) int {
 	return report(stderr, cmd, err)
 }
 
-// socketVariable is the environment variable that replaces --socket.
+// socketVariable is the environment variable that replaces the default of --socket.
 const socketVariable = "QUORUMCTL_SOCKET"
 
 // The groups of the help.
@@ -68,8 +68,8 @@ func (a *app) rootCommand() *cobra.Command {
 	root := parent(&cobra.Command{
 		Use:   "quorumctl",
 		Short: "Inspect and operate quorumd on this host",
-		Long: "quorumctl shows the cluster as quorumd on this host sees it, and sends requests to quorumd. It uses\n" +
-			"quorumd's control socket only, so it works while etcd is down.",
+		Long: "quorumctl shows the cluster as quorumd on this host sees it, and sends requests to quorumd\n" +
+			"over its control socket. It works while etcd is down.",
 		Example: examples("quorumctl status", "quorumctl explain",
 			"quorumctl maintenance on --reason 'new disk' --for 1h"),
 		Version:       ownVersion(),
@@ -126,8 +126,8 @@ func rejectUnknownShells(root *cobra.Command) {
 	}
 }
 
-// parent adds subcommands to cmd and returns it. Without a subcommand, cmd prints its help; for a misspelt one, it
-// suggests the nearest name.
+// parent adds subcommands to cmd and returns it. Without a subcommand, cmd prints its help; for a misspelt subcommand,
+// it suggests the nearest name.
 func parent(cmd *cobra.Command, subs ...*cobra.Command) *cobra.Command {
 	cmd.Args, cmd.SuggestionsMinimumDistance = onlySubcommands, 2
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error { return cmd.Help() }
@@ -156,27 +156,28 @@ func complete(cmd *cobra.Command, flag string, values []string) {
 
 func (a *app) client() *control.Client { return control.Dial(a.socket) }
 
-// status reads the status. what names the action in the error.
-func (a *app) status(ctx context.Context, what string) (control.Status, error) {
+// status reads the status. action names the action in the error.
+func (a *app) status(ctx context.Context, action string) (control.Status, error) {
 	s, err := a.client().Status(ctx)
 	if err != nil {
-		return s, cannot(what, err)
+		return s, cannot(action, err)
 	}
 	return s, nil
 }
 
-// showStatus reads the status and shows a part of it. what names the action in the error.
-func showStatus[D any](ctx context.Context, a *app, what string, document func(control.Status) D,
+// showStatus reads the status and shows a part of it. action names the action in the error.
+func showStatus[D any](ctx context.Context, a *app, action string, document func(control.Status) D,
 	text func(*page, control.Status),
 ) error {
-	s, err := a.status(ctx, what)
+	s, err := a.status(ctx, action)
 	if err != nil {
 		return err
 	}
 	return a.emit(document(s), func(p *page) { text(p, s) })
 }
 
-// reasonFlag declares the required flag --reason. recorded describes where the reason appears.
+// reasonFlag declares the required flag --reason. recorded is the part of its help that describes where the reason
+// appears.
 func reasonFlag(cmd *cobra.Command, to *string, recorded string) {
 	cmd.Flags().StringVar(to, "reason", "", "why, in one line ("+recorded+")")
 	if err := cmd.MarkFlagRequired("reason"); err != nil {
@@ -184,7 +185,7 @@ func reasonFlag(cmd *cobra.Command, to *string, recorded string) {
 	}
 }
 
-// inHistory is where most reasons appear.
+// inHistory describes where the reasons of most commands appear, for reasonFlag.
 const inHistory = "shown, and recorded in the history"
 
 // coloured reports whether the output has colours.

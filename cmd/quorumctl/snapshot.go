@@ -134,7 +134,7 @@ func (a *app) snapshotPruneCommand() *cobra.Command {
 // snapshotPoll is the interval at which the state of a job is read.
 const snapshotPoll = 200 * time.Millisecond
 
-// snapshotRun returns the RunE of a command for one job. Its argument, if any, names the snapshot.
+// snapshotRun returns the RunE of a command for one job. The argument of the command, if any, names the snapshot.
 func (a *app) snapshotRun(do string, text func(*page, control.SnapshotJob)) func(*cobra.Command, []string) error {
 	return func(cmd *cobra.Command, args []string) error {
 		return a.snapshotJob(cmd.Context(), control.SnapshotRequest{Do: do, Name: argument(args, "")}, text)
@@ -186,8 +186,8 @@ func jobName(do string) string {
 	return do + " snapshots"
 }
 
-// followSnapshot waits for the end of a job without limit: quorumd ends a job that makes no progress. On a terminal it
-// shows the progress.
+// followSnapshot waits for the end of a job without a time limit, because quorumd ends a job that makes no progress. On
+// a terminal it shows the progress.
 func (a *app) followSnapshot(ctx context.Context, started control.SnapshotJob) (control.SnapshotJob, error) {
 	p := a.terminalProgress(a.err)
 	job, err := a.pollSnapshot(ctx, started, func(j control.SnapshotJob) error {
@@ -202,7 +202,7 @@ func jobText(j control.SnapshotJob) string {
 		return "reading and writing"
 	}
 	if j.Serving {
-		return "a temporary etcd reads it: up to 10m"
+		return "a temporary etcd reads the snapshot: up to 10m"
 	}
 	return display.Size(float64(j.Bytes)) + " read and written"
 }
@@ -231,7 +231,7 @@ func (a *app) pollSnapshot(ctx context.Context, started control.SnapshotJob, sho
 			return job, cannot(what, err)
 		case err == nil && (next.Number != started.Number || !next.Started.Equal(started.Started)):
 			return job, &failure{
-				code: exitFault, message: "cannot " + what + ": quorumd was restarted or has begun another job",
+				code: exitFault, message: "cannot " + what + ": quorumd was restarted or has begun a different job",
 				hint: "quorumctl history, then try again",
 			}
 		case err == nil && next.Ended == nil:
@@ -326,7 +326,7 @@ func writeSnapshots(p *page, j control.SnapshotJob) {
 	writeLeftovers(p, j)
 }
 
-// ago returns how long ago something happened, or "no".
+// ago returns how long ago something happened, or "no" if it has not happened.
 func ago(now time.Time, at *time.Time) string {
 	if at == nil {
 		return "no"

@@ -42,7 +42,7 @@ func (a *app) statusCommand() *cobra.Command {
 	}, printed{name: "status", of: control.Status{}})
 	cmd.Flags().BoolVar(&watch, "watch", false, "refresh until interrupted")
 	cmd.Flags().BoolVar(&exitCode, "exit-code", false,
-		"exit with the status that quorumctl check would: 0, 1, 2 or 3")
+		"exit with the status of quorumctl check: 0, 1, 2 or 3")
 	cmd.MarkFlagsMutuallyExclusive("watch", "exit-code")
 	durationVar(cmd.Flags(), &interval, "interval", 2*time.Second, "refresh interval of --watch")
 	return cmd

@@ -86,7 +86,7 @@ func memberRow(p *page, m control.Member) []word {
 	return append(row, word{}, role, word{"no agent", warn}, word{}, word{Text: m.Version}, word{}, word{})
 }
 
-// writeThisHost shows the next step of this host, or why it does nothing.
+// writeThisHost shows the state of this host, its next step, and the first reason why it waits.
 func writeThisHost(p *page, s control.Status) {
 	p.line("this host: %s · %s · %s · mode %s", word{s.Host.Name, bold}, display.LastRole(s),
 		display.HealthState(s.Health.State), s.Host.Mode)

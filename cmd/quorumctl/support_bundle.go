@@ -156,7 +156,8 @@ func redactorOf(c config.Config, file string) (*supportbundle.Redactor, []string
 	return supportbundle.NewRedactor(secrets...), unread
 }
 
-// secretPath returns an expression for the paths of secret files in a configuration, valid or not.
+// secretPath returns a regular expression that finds the paths of secret files in a configuration, even in an invalid
+// one.
 func secretPath() *regexp.Regexp {
 	return regexp.MustCompile(`\b(?:passwordFile|identityFile|credentialsFile|webConfig|key|peerKey|` +
 		`\w+_KEY_FILE)["']?\s*:\s*["']?(/[^\s,}"']+)`)
@@ -229,7 +230,7 @@ func (a *app) statusWithin(ctx context.Context, limit time.Duration) (control.St
 	return a.client().Status(ctx)
 }
 
-// hostOf returns the description of this host that the configuration contains.
+// hostOf returns the sources on this host, as the configuration names them.
 func hostOf(c config.Config) supportbundle.Host {
 	h := supportbundle.Host{
 		Units: []string{"quorumd.service", c.Etcd.Unit}, Etcd: c.Etcd.Binary, EnvironmentFile: c.Etcd.EnvironmentFile,

@@ -26,8 +26,8 @@ func cells(texts ...string) []word {
 	return row
 }
 
-// table writes a table. Unless a program may read it, the widest columns are cut until a row fits into a line, and the
-// last column is wrapped.
+// table writes a table. Unless the output is wide or not a terminal, the widest columns are cut until a row fits into a
+// line, and the last column is wrapped.
 func (p *page) table(t table) {
 	t = t.withoutEmpty()
 	if len(t.rows) == 0 || len(t.head) == 0 {
@@ -62,7 +62,7 @@ func (p *page) table(t table) {
 
 const (
 	columnGap  = "  "
-	lastColumn = 24 // width reserved for the last column
+	lastColumn = 24 // maximum width reserved for the last column
 	narrowest  = 4  // minimum width of a column
 )
 
@@ -88,7 +88,7 @@ func (p *page) widths(rows [][]word, n int) []int {
 			}
 		}
 		if widths[widest] == narrowest {
-			break // no column can shrink further; the terminal cuts the lines
+			break // no column can shrink further, so the rows stay too wide
 		}
 		widths[widest]--
 	}

@@ -18,8 +18,8 @@ func (a *app) upgradeCommand() *cobra.Command {
 	return parent(&cobra.Command{
 		Use:     "upgrade",
 		GroupID: groupOperate,
-		Short:   "Upgrade etcd to another version, one host at a time",
-		Long: "Upgrade etcd to another version. Your own program installs it on every host; see quorumctl upgrade\n" +
+		Short:   "Upgrade etcd to a new version, one host at a time",
+		Long: "Upgrade etcd to a new version. Your own program installs it on every host; see quorumctl upgrade\n" +
 			"start. An upgrade is a rollout: quorumctl rollout pause applies to it too.",
 		Example: examples("quorumctl upgrade plan 3.7.3 --command upgrade-etcd",
 			"quorumctl upgrade start 3.7.3 --command upgrade-etcd --reason 'etcd 3.7'",
@@ -27,13 +27,13 @@ func (a *app) upgradeCommand() *cobra.Command {
 	}, a.upgradePlanCommand(), a.upgradeStartCommand(), a.rolloutStatusCommand("upgrade"),
 		a.rolloutSetCommand("upgrade resume", record.RolloutRunning, "Resume an upgrade that is paused or has stopped",
 			"Resume an upgrade that is paused, or that has stopped because a host did not come back with the new\n"+
-				"version. If it is paused before the last member, no member can be rolled back once that one is\n"+
-				"upgraded."),
+				"version. If it is paused before the last member, resuming upgrades that member, and then no member\n"+
+				"can be rolled back."),
 		a.upgradeAbortCommand(), a.downgradeCommand(),
 	)
 }
 
-// upgradeFlags are the flags of the commands that bring etcd to a version.
+// upgradeFlags declares the flags that upgrade plan and upgrade start share.
 func upgradeFlags(cmd *cobra.Command, a *app, req *control.RolloutRequest) {
 	flags := cmd.Flags()
 	flags.StringVar(&req.Command, "command", "", "program of commands.d that installs that version (required)")
@@ -43,10 +43,11 @@ func upgradeFlags(cmd *cobra.Command, a *app, req *control.RolloutRequest) {
 	completeWith(cmd, "hosts", a.completeHosts)
 }
 
-// upgradeRequest completes the request for an upgrade to a version.
+// upgradeRequest completes the request to bring etcd to a version. example is the hint of its error.
 func upgradeRequest(req *control.RolloutRequest, version, example string) error {
 	if req.Command == "" {
-		return usage(example, "the program that installs etcd %s is not named: --command", version)
+		return usage(example, "cannot bring etcd to %s: --command is missing, which names the program that installs it",
+			version)
 	}
 	req.Work, req.Version = policy.WorkCommand, version
 	return nil
@@ -89,10 +90,11 @@ func (a *app) upgradeStartCommand() *cobra.Command {
 		Long: "Upgrade etcd on one host after another, the leader last: etcd is stopped, the program\n" +
 			"/etc/quorumd/hooks/commands.d/NAME installs the new version as root, and etcd starts with it. A\n" +
 			"host that does not come back healthy with that version stops the upgrade.\n\n" +
-			"etcd is upgraded one minor version at a time. Such an upgrade starts only if every member answers\n" +
-			"and is healthy, and its version may be upgraded. It pauses before the last member with the older\n" +
-			"version: until then quorumctl upgrade abort --command rolls the upgraded hosts back. Once the last\n" +
-			"member runs the new version, etcd raises the cluster version, and no member can be rolled back.\n\n" +
+			"etcd is upgraded one minor version at a time. An upgrade to the next one starts only if every\n" +
+			"member answers, is healthy, and has a version that can be upgraded. It pauses before the last member\n" +
+			"with the older version: until then quorumctl upgrade abort --command rolls the upgraded hosts back.\n" +
+			"When the last member runs the new version, etcd raises the cluster version, and no member can be\n" +
+			"rolled back.\n\n" +
 			"With --wait, show the progress until the upgrade is over; it keeps waiting during the pause. The exit\n" +
 			"status is 0 if every host is done, 70 if the upgrade has stopped or was aborted, and 75 if --wait\n" +
 			"timed out; the upgrade then continues.",
@@ -126,7 +128,7 @@ func (a *app) upgradeAbortCommand() *cobra.Command {
 		Use:   "abort [--command NAME --reason TEXT]",
 		Short: "Abort the upgrade; with --command, roll it back",
 		Long: "Abort the upgrade or downgrade: no further host is taken down, and it cannot be resumed. A host that\n" +
-			"is already in its turn finishes it. quorumd cancels etcd's downgrade job if quorumd has\n" +
+			"is already down completes the change. quorumd cancels etcd's downgrade job if quorumd has\n" +
 			"enabled it.\n" +
 			"Without --command the upgraded hosts keep the new version. After an upgrade, --command then starts\n" +
 			"a rollout that brings them back to the version of the oldest member: the program installs that\n" +
@@ -152,14 +154,14 @@ func (a *app) upgradeAbortCommand() *cobra.Command {
 	return cmd
 }
 
-// What the command does, for errors.
+// The actions of upgrade abort, for errors.
 const (
 	abortUpgrade = "abort the upgrade"
 	rollBack     = "roll the upgraded hosts back"
 )
 
-// abortUpgrade aborts the upgrade and, if the request names a command, rolls it back. If dry is set, it only shows
-// that.
+// abortUpgrade aborts the upgrade and, if the request names a command, rolls it back. If dry is set, it only shows what
+// it would do.
 func (a *app) abortUpgrade(ctx context.Context, req control.RolloutRequest, dry bool) error {
 	s, err := a.status(ctx, abortUpgrade)
 	switch {
@@ -219,7 +221,8 @@ func (a *app) previewAbort(ctx context.Context, s control.Status, req control.Ro
 	})
 }
 
-// rollbackVersion returns the version to which the upgraded hosts are rolled back.
+// rollbackVersion returns the version to which the upgraded hosts are rolled back, or an error if a member does not
+// answer.
 func rollbackVersion(s control.Status) (string, error) {
 	members := make([]policy.Version, len(s.Cluster.Members))
 	for i, m := range s.Cluster.Members {

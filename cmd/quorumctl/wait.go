@@ -59,7 +59,7 @@ func (a *app) waitCommand() *cobra.Command {
 		Long: "Wait for a condition of this host:\n" +
 			"  ready      quorumd answers and reaches the cluster\n" +
 			"  voter      this host is a voter\n" +
-			"  member     this host is a voter or a standby\n" +
+			"  member     this host is a voter, a standby or a permanent learner\n" +
 			"  health=OK  the health state is OK (name any other state the same way)\n" +
 			"Exits 75 on timeout.",
 		Example: examples("quorumctl wait --for voter", "quorumctl wait --for health=OK --timeout 2m"),
@@ -101,7 +101,7 @@ func (a *app) wait(ctx context.Context, c condition, timeout time.Duration) erro
 	return a.emit(s, func(p *page) { p.line("%s: %s", c.name, hostSummary(s)) })
 }
 
-// hostProgress returns the role of this host, and what blocks it or what it does.
+// hostProgress returns the role of this host, and what blocks the host or what the host does.
 func hostProgress(s control.Status) (state, text string) {
 	switch {
 	case len(s.Reasons) > 0:

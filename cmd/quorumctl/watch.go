@@ -26,7 +26,7 @@ func (a *app) watchStatus(ctx context.Context, interval time.Duration) error {
 }
 
 // watch shows frames until the context ends or show returns the last one. It continues if quorumd stops answering,
-// which may be a restart.
+// because quorumd may be restarting.
 func (a *app) watch(ctx context.Context, command string, interval time.Duration,
 	show func(control.Status) (frame []byte, last bool, err error),
 ) (err error) {
@@ -74,7 +74,7 @@ func (a *app) watch(ctx context.Context, command string, interval time.Duration,
 	}
 }
 
-// showFrame draws a frame in place on a terminal, and appends it elsewhere.
+// showFrame draws a frame in place on a terminal, and appends it to any other output.
 func (a *app) showFrame(screen *live, frame func() ([]byte, error), first bool) error {
 	if screen != nil {
 		return screen.draw(frame)

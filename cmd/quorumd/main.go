@@ -43,7 +43,7 @@ func run(args []string) int {
 	}
 	root.AddCommand(runCommand(&code), proxyCommand(&code))
 	root.SetArgs(args)
-	// the arguments are invalid; code contains the exit code of every other error
+	// an error means invalid arguments; for any other error, the command sets code and returns nil
 	if err := root.ExecuteContext(ctx); err != nil {
 		fmt.Fprintf(os.Stderr, "quorumd: %v\n", err)
 		return exitUsage

@@ -23,7 +23,8 @@ func (s *site) prepareOtherDisk(name string) error {
 	if err != nil {
 		return err
 	}
-	// A symbolic link at the usual path points to that directory, so that the next run finds and removes the files.
+	// The host's usual path is a symbolic link to that directory, so that the next run finds the host's configuration
+	// and stops an etcd that still runs.
 	return errors.Join(os.MkdirAll(dir, 0o755), os.Symlink(dir, filepath.Join(s.dir, name)))
 }
 

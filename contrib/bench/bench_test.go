@@ -226,7 +226,7 @@ fsync_count{lane="wal"} 201
 		t.Errorf("%v values were counted, want 101", h.count())
 	}
 	if h.mean() != 0.5/101 || h.bucketOf(0.5) != 4 || h.bucketOf(0.25) != 2 || !math.IsInf(h.bucketOf(1), 1) {
-		t.Errorf("the mean is %v, and quantiles lie in buckets up to %v", h.mean(), h.bucketOf(0.5))
+		t.Errorf("the mean is %v, and the median is in the bucket up to %v", h.mean(), h.bucketOf(0.5))
 	}
 	coarse := h.withBounds(histogram{buckets: []bucket{{4, 0}, {8, 0}, {math.Inf(1), 0}}})
 	if coarse.bucketOf(0.25) != 4 || coarse.count() != 101 {

@@ -19,7 +19,7 @@ const (
 	// for a p99.
 	busyTurns = 5
 	busyFor   = 12 * time.Second
-	// settleTime is the unmeasured beginning of each phase with a running agent, in which the agent catches up.
+	// settleTime is the unmeasured beginning of each phase, in which a thawed agent catches up.
 	settleTime = 2 * time.Second
 	// busyRate is the number of writes per second to etcd.
 	busyRate = 300

@@ -184,7 +184,7 @@ func (p *plain) joins() error {
 	}
 	defer client.Close()
 	if len(p.ports) < 2 {
-		return errors.New("no ports are left for another member")
+		return errors.New("no ports are left for a further member")
 	}
 	clientPort, peer := p.ports[0], loopback(p.ports[1])
 	p.ports = p.ports[2:]
@@ -210,8 +210,8 @@ func (p *plain) joins() error {
 	return p.s.ready(joining)
 }
 
-// leaves removes a member, and retries every second as long as etcd refuses, for example because the connections to a
-// new member are too young. The removed etcd exits by itself.
+// leaves removes a member, and retries every second while etcd refuses, for example because the connections to a new
+// member are too young. The removed etcd exits by itself.
 func (p *plain) leaves(i int) error {
 	other, err := p.members[(i+1)%len(p.members)].Client()
 	if err != nil {
@@ -269,7 +269,7 @@ func (f *fleet) resize(voters int) error {
 	})
 }
 
-// retireLeader retires the host that leads, and waits until another one has replaced it.
+// retireLeader retires the host that leads, and waits until every host reports that it has left the cluster.
 func (f *fleet) retireLeader() error {
 	leads, err := f.s.leader(f.hosts[0].Options.Endpoints)
 	if err != nil {
@@ -307,7 +307,7 @@ func (f *fleet) transferLeader() error {
 	}))
 }
 
-// waitChanged waits until every host answers, and reports that the change is done and that no operation is in flight.
+// waitChanged waits until every host reports that the change is done and that no operation is in flight.
 func (f *fleet) waitChanged(what string, changed func(control.Status) bool) error {
 	return f.explain(f.s.until(what, changedBound, func(ctx context.Context) bool {
 		for _, h := range f.hosts {

@@ -109,7 +109,7 @@ func plainDeath(s *site, valueSize int) (values, error) {
 	return v, nil
 }
 
-// agentDeath kills the leader and its agent, and waits until another host has become a voter in its place.
+// agentDeath kills the leader and its agent, and waits until another host has replaced the leader.
 func agentDeath(s *site, ready policy.Role, valueSize int) (values, error) {
 	grace := deadFor
 	if s.quick {

@@ -23,14 +23,14 @@ import (
 
 const (
 	clusterName = "demo" // cluster name in the configuration that testbed.Host writes
-	// formBound is how long hosts may take to form a cluster, and restBound how long it may take until all are idle.
+	// formBound is how long hosts may take to form a cluster, and restBound how long they may take until all are idle.
 	formBound = 4 * time.Minute
 	restBound = 2 * time.Minute
 	// askBound is how long one call may take.
 	askBound = 2 * time.Second
 )
 
-// fleet is some hosts, each with an agent and an etcd as plain processes.
+// fleet is a group of hosts, each with an agent and an etcd as plain processes.
 type fleet struct {
 	s     *site
 	hosts []*testbed.Host // n1, n2, …
@@ -125,7 +125,7 @@ func (f *fleet) bootstrap() error {
 	return f.explain(err)
 }
 
-// form creates a cluster of all hosts with the times of the demo. If shipped is set, it then restarts them with
+// form creates a cluster of n voters with the times of the demo. If shipped is true, it then restarts the agents with
 // quorumd's default times.
 func (s *site) form(n int, shipped bool, set map[string]string) (*fleet, error) {
 	all := map[policy.Role]int{policy.RoleVoter: n}
@@ -157,7 +157,7 @@ func (s *site) formWith(
 	return f, f.restartWithDefaults(roles)
 }
 
-// restartWithDefaults restarts all hosts with quorumd's default times.
+// restartWithDefaults restarts all agents with quorumd's default times.
 func (f *fleet) restartWithDefaults(roles map[policy.Role]int) error {
 	ctx, cancel := context.WithTimeout(f.s.ctx, endBound)
 	defer cancel()
@@ -170,7 +170,7 @@ func (f *fleet) restartWithDefaults(roles map[policy.Role]int) error {
 	return f.waitIdle(roles, restBound)
 }
 
-// waitIdle waits until the given numbers of hosts have their roles and all hosts are idle.
+// waitIdle waits until each role has the given number of hosts and all hosts are idle.
 func (f *fleet) waitIdle(roles map[policy.Role]int, bound time.Duration) error {
 	return f.explain(f.s.until("every host to be idle", bound, func(ctx context.Context) bool {
 		have := map[policy.Role]int{}

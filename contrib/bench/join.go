@@ -15,7 +15,7 @@ import (
 	"github.com/quorumd/quorumd/contrib/testbed"
 )
 
-// promoteEvery is the interval at which a script tries to promote.
+// promoteEvery is the interval at which a script tries to promote a learner.
 const promoteEvery = time.Second
 
 // joinLoad returns a load on the only voter, because a learner refuses writes.
@@ -23,7 +23,7 @@ func joinLoad(url string) testbed.LoadOptions {
 	return testbed.LoadOptions{Endpoints: []string{url}, Rate: 100, Timeout: 20 * time.Second}
 }
 
-// plainJoin joins a member the way a script with etcdctl does.
+// plainJoin adds a member as a script with etcdctl does.
 func plainJoin(s *site, valueSize int) (values, error) {
 	voters, err := s.etcds("n", 1)
 	if err != nil {
@@ -93,8 +93,8 @@ func (s *site) promote(client *clientv3.Client, id uint64, joining *testbed.Memb
 	}
 }
 
-// agentJoin lets quorumd make the join. A third host is ready as well, because quorumd does not leave a cluster at two
-// voters.
+// agentJoin measures a join by quorumd. A third host is ready to join as well, because quorumd does not leave a cluster
+// at two voters.
 func agentJoin(s *site, valueSize int) (values, error) {
 	f, err := s.fleet(3, func(i int, o *testbed.HostOptions) (err error) {
 		o.Shipped = !s.quick
@@ -151,7 +151,7 @@ func agentJoin(s *site, valueSize int) (values, error) {
 	return v, nil
 }
 
-// firstOperation waits for the beginning and the end of the first operation.
+// firstOperation starts the measurement when the first operation begins, and returns when that operation ends.
 func (f *fleet) firstOperation(changes clientv3.WatchChan, w *watched) error {
 	bound := time.NewTimer(joinBound)
 	defer bound.Stop()

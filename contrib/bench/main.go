@@ -6,8 +6,8 @@
 // processes on loopback.
 //
 // A row is declared in rows.go: what it measures, the units, the plain way and quorumd's way. The output is a table;
-// with -json it also writes a file, and -compare compares two such files. While writes are measured, a load
-// of the same rate also runs against a bystander etcd that does nothing else: gaps there are caused by the machine.
+// with -json it also writes a file, and -compare compares two such files. While writes are measured, a load of the same
+// rate also runs against a bystander etcd that does nothing else: the machine causes any gaps there.
 //
 // quorumd runs with its default times or, with -quick, with the demo's times. The settings differ from a real host's: a
 // disk qualifies with 30 writes instead of 3000, and the limits on its fsync are loose, because many processes share

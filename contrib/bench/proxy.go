@@ -22,7 +22,8 @@ import (
 const (
 	// proxyVoters is the number of servers behind a proxy.
 	proxyVoters = 3
-	// Each of the streams carries streamBytes. Each of the talkers exchanges messages of messageBytes.
+	// The bulk load is a number of streams of streamBytes each. The interactive load is a number of talkers. Each
+	// talker makes a number of exchanges of messageBytes in each direction.
 	streams      = 8
 	streamBytes  = 256 * mebibyte
 	talkers      = 64
@@ -105,11 +106,11 @@ func compareProxies(s *site) (plain, quorumd values, err error) {
 type runningProxy struct {
 	name, address string
 	pid           int
-	first         float64 // KiB per idle connection in the first round, when the proxy had not had connections before
+	first         float64 // KiB per idle connection, measured before any load
 }
 
-// echoServer starts a server. The first byte of a connection selects what the server does: echo every message, or
-// discard streamBytes and then send one byte.
+// echoServer starts a server and returns its address. The first byte of a connection selects what the server does: echo
+// every message, or discard streamBytes and then send one byte.
 func (s *site) echoServer() (address string, err error) {
 	var config net.ListenConfig
 	l, err := config.Listen(s.ctx, "tcp", "127.0.0.1:0")
@@ -294,7 +295,8 @@ func (s *site) measureProxy(p *runningProxy) (values, error) {
 	return v, nil
 }
 
-// through opens many connections, calls do on all of them concurrently, and returns how long the calls took.
+// through opens the given number of connections, calls do on all of them concurrently, and returns how long the calls
+// took.
 func (s *site) through(p *runningProxy, links int, kind byte, do func(c *net.TCPConn) error) (time.Duration, error) {
 	var all []*net.TCPConn
 	defer func() {

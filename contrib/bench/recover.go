@@ -18,18 +18,19 @@ import (
 )
 
 const (
-	// factsBound is how long a request for facts may take: a child process reads the whole log.
+	// factsBound is how long a request for facts or a request to apply a plan may take. For facts, a child process
+	// reads the whole log.
 	factsBound   = 2 * time.Minute
 	recoverBound = 10 * time.Minute
 )
 
 // The figures of a recovery.
 const (
-	noticed     = "time until no quorum is reported"
+	noticed     = "time until NO_QUORUM is reported"
 	factsTaken  = "time for collect"
 	planMade    = "time for plan"
 	servesAlone = "time from apply to serving alone"
-	wholeAgain  = "time from there to three voters"
+	wholeAgain  = "time from serving alone to three voters"
 )
 
 // recoveries are rows for databases of several sizes.
@@ -43,7 +44,7 @@ func recoveries() []row {
 		all = append(all, row{
 			name: "recover/" + size.name,
 			about: "two of three voters with a database of this size are lost for good; the third survives, and " +
-				"two with empty disks join it",
+				"two hosts with empty disks join it",
 			plainly: "none: etcd has no command for it",
 			ours:    "quorumctl recover collect, plan and apply",
 			figures: []figure{
@@ -125,7 +126,7 @@ func loseAndRecover(s *site, valueSize int) (values, error) {
 	return v, err
 }
 
-// lose ends everything on these hosts at once, and removes their data.
+// lose kills etcd and the agent on these hosts, and removes their data.
 func (s *site) lose(hosts []*testbed.Host) error {
 	for _, h := range hosts {
 		_, killErr := h.KillEtcd(s.ctx)
@@ -152,7 +153,7 @@ func (s *site) facts(h *testbed.Host) (facts recovery.Facts, err error) {
 		defer cancel()
 		facts, err = h.Client.RecoveryFacts(ctx)
 		if err == nil && facts.Quorum {
-			err = errors.New("the host sees a quorum")
+			err = errors.New("the host reports a quorum")
 		}
 		return err == nil
 	})

@@ -35,7 +35,7 @@ type Report struct {
 	Rows    []Result  `json:"rows"`
 }
 
-// Machine describes the machine of the run. Figures from different machines are hardly comparable.
+// Machine describes the machine of the run. Figures from different machines cannot be compared.
 type Machine struct {
 	Cores  int    `json:"cores"`
 	Arch   string `json:"arch"`

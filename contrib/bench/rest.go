@@ -22,7 +22,7 @@ const (
 	beforeRest = 15 * time.Second
 )
 
-// agentIdle watches the agent of one voter.
+// agentIdle measures the agent of one voter.
 func agentIdle(s *site) (values, error) {
 	f, err := s.form(3, true, nil)
 	if err != nil {
@@ -36,7 +36,7 @@ func agentIdle(s *site) (values, error) {
 	return s.measureIdle(h.AgentPID(), etcd, "http://"+h.Options.Metrics+"/metrics")
 }
 
-// exporterIdle watches node_exporter.
+// exporterIdle measures node_exporter.
 func exporterIdle(s *site) (values, error) {
 	if _, err := os.Stat(s.exporter); s.exporter == "" || err != nil {
 		return nil, &unavailable{"node_exporter not found: make bench builds it if the Go module proxy answers"}
@@ -65,7 +65,8 @@ func exporterIdle(s *site) (values, error) {
 	return s.measureIdle(command.Process.Pid, 0, url)
 }
 
-// measureIdle watches a process and its descendants, except an excluded one.
+// measureIdle measures an idle process and its descendants, without an excluded process and its descendants. The URL is
+// that of its metrics.
 func (s *site) measureIdle(pid, except int, url string) (values, error) {
 	if err := s.sleep(beforeRest); err != nil {
 		return nil, err
@@ -96,7 +97,7 @@ func (s *site) measureIdle(pid, except int, url string) (values, error) {
 	}, nil
 }
 
-// cost is how much CPU time and memory a process and its descendants have used.
+// cost is the CPU time and memory of a process and its descendants.
 type cost struct {
 	cpu float64 // CPU time in seconds, since the start of the processes
 	pss uint64  // current proportional set size in bytes
@@ -126,7 +127,8 @@ func costOf(pid, except int) (cost, error) {
 	return sum, nil
 }
 
-// ticksPerSecond is the unit of CPU times in /proc. It is the same on every Linux on which Go runs.
+// ticksPerSecond is the number of ticks in which /proc counts a second of CPU time. It is the same on every Linux on
+// which Go runs.
 const ticksPerSecond = 100
 
 // processTree returns a process and its descendants, without an excluded process and its descendants.

@@ -20,7 +20,7 @@ type row struct {
 	bound   time.Duration // time limit for both sides together
 
 	plain, quorumd func(s *site) (values, error)
-	// both measures both sides in one run, if both use the same processes. plain and quorumd are then nil.
+	// both measures both sides in one run. If it is set, plain and quorumd are nil.
 	both func(s *site) (plain, quorumd values, err error)
 }
 
@@ -35,7 +35,7 @@ type figure struct {
 // values are the measurements of one side, by figure name. A figure that a side does not have is missing.
 type values map[string]float64
 
-// The names of the figures, as the sides set them.
+// The names of the figures.
 const (
 	worstGap     = "worst write gap"
 	quietGap     = "worst write gap before the change"
@@ -70,7 +70,7 @@ const (
 	gibibyte = 1 << 30
 )
 
-// rows returns everything that can be measured.
+// rows returns all rows.
 func rows() []row {
 	all := slices.Concat(joins(), restarts(), changes(), deadRows(), slowLeaders(), probes(), snapshots(), recoveries())
 	return append(all, busy(), proxies(), row{

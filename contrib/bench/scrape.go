@@ -28,7 +28,7 @@ type scraped struct {
 	took time.Duration
 }
 
-// scrape sends the request of Prometheus without compression, to measure the size of the text.
+// scrape reads an endpoint as Prometheus does, but without compression, to measure the size of the text.
 func scrape(ctx context.Context, url string) (scraped, error) {
 	ctx, cancel := context.WithTimeout(ctx, scrapeBound)
 	defer cancel()
@@ -50,7 +50,7 @@ func scrape(ctx context.Context, url string) (scraped, error) {
 	return scraped{text: text, took: time.Since(began)}, err
 }
 
-// scrapeHistogram reads one histogram. If lane is not empty, it selects the histogram with that label.
+// scrapeHistogram reads one histogram. If lane is not empty, it selects the histogram whose label lane has that value.
 func scrapeHistogram(ctx context.Context, url, name, lane string) (histogram, error) {
 	got, err := scrape(ctx, url)
 	if err != nil {

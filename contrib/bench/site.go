@@ -227,7 +227,7 @@ func (s *site) until(what string, limit time.Duration, cond func(ctx context.Con
 	return nil
 }
 
-// sleep waits.
+// sleep waits for d. It returns an error if the context of the row ends first.
 func (s *site) sleep(d time.Duration) error {
 	timer := time.NewTimer(d)
 	defer timer.Stop()

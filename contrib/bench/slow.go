@@ -18,19 +18,19 @@ import (
 )
 
 const (
-	// slowBefore is how long writes are measured before the disk becomes slow, and how long afterwards.
+	// slowBefore is how long writes are measured before the disk becomes slow, and again afterwards.
 	slowBefore = 15 * time.Second
 	// slowSettled is the pause between the leadership transfer and the second measurement. Without quorumd there is no
-	// transfer, and the side waits for slowLeads instead.
+	// transfer, so the pause begins slowLeads after the fault.
 	slowSettled = 15 * time.Second
 	slowLeads   = 30 * time.Second
 	// transferBound is how long a slow leader may keep leadership before the row fails.
 	transferBound = 3 * time.Minute
-	// stepDownRest is how long to wait after a start until quorumd may transfer leadership (timing.transferInterval).
+	// stepDownRest is the pause after which quorumd may transfer leadership again (timing.transferInterval).
 	stepDownRest = 70 * time.Second
 )
 
-// slowLeaders are rows for a leader whose fsync takes longer.
+// slowLeaders are rows for a leader with slow fsyncs.
 func slowLeaders() []row {
 	var all []row
 	for _, delay := range []time.Duration{
@@ -72,7 +72,7 @@ func (s *site) slowDisk(dir string) (*testbed.Mount, error) {
 		return nil, err
 	}
 	s.atEnd(func(context.Context) error { return m.Unmount() })
-	// clear the rules before the end of any process that waits for the disk
+	// A caller that starts processes on this disk registers Clear again, so that they can end.
 	s.atEnd(func(context.Context) error { return m.Clear() })
 	return m, nil
 }
@@ -114,7 +114,7 @@ func agentSlow(s *site, delay time.Duration) (values, error) {
 			if i == 0 {
 				o.Disk = filepath.Join(disk.Dir, "disk")
 			}
-			// all other hosts share one disk with other processes
+			// the other hosts share one disk with other processes, so the limits are loose
 			o.Set["disk.fsyncClear"], o.Set["disk.fsyncWarm"], o.Set["disk.fsyncSlow"] = "20ms", "40ms", "100ms"
 			return nil
 		})

@@ -26,8 +26,8 @@ const (
 	aloneFor = 12 * time.Second
 )
 
-// snapshots are rows for databases of several sizes: once with the standby on separate hardware, as far as one machine
-// can simulate that, and once with all hosts on one disk and the same CPUs.
+// snapshots are rows for databases of several sizes. In half of them the standby has separate hardware, as far as one
+// machine can simulate that. In the others all hosts share one disk and all CPUs.
 func snapshots() []row {
 	var all []row
 	for _, where := range []struct {
@@ -46,7 +46,7 @@ func snapshots() []row {
 				name: where.group + "/" + size.name,
 				about: "a database of this size is saved from the standby of three voters, under 200 writes/s: " +
 					where.about,
-				plainly: "the clients while no snapshot is taken, measured alternately with the clients while one is",
+				plainly: "the clients while no snapshot is taken; phases with and without a snapshot alternate",
 				ours: "quorumctl snapshot save to a directory; memory of the agent that takes the snapshot and " +
 					"of its child; " + where.about,
 				figures: []figure{
@@ -122,7 +122,7 @@ func snapshotsInTurns(s *site, valueSize int, apart bool) (plain, quorumd values
 	return sides[0], sides[1], nil
 }
 
-// withStandby forms three voters, and then adds a fourth host as their standby. If apart is set, the standby has a
+// withStandby forms three voters, and then adds a fourth host as their standby. If apart is true, the standby has a
 // separate disk, which also holds its snapshots, and its own CPU; otherwise all hosts share one directory for
 // snapshots.
 func (s *site) withStandby(apart bool) (f *fleet, standby *testbed.Host, err error) {

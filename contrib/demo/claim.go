@@ -103,7 +103,7 @@ func (d *demo) empty() error {
 	return err
 }
 
-// remove removes the directory of a demo that has started nothing.
+// remove removes the directory and releases its lock.
 func (d *demo) remove() error { return errors.Join(os.RemoveAll(d.dir), d.mark.Close()) }
 
 // end ends all processes. It also removes the directory, unless the logs there explain a failure.

@@ -121,8 +121,8 @@ func TestAPortInUseIsReportedWithItsProcess(t *testing.T) {
 	}
 }
 
-// terminal returns a pseudo terminal with that many columns: the test reads from one end what the demo writes to the
-// other.
+// terminal returns both ends of a pseudo terminal with that many columns. The test reads from its end what the demo
+// writes to the other.
 func terminal(t *testing.T, columns uint16) (ours, theirs *os.File) {
 	t.Helper()
 	ours, err := os.OpenFile("/dev/ptmx", os.O_RDWR, 0)
@@ -166,7 +166,7 @@ func TestTheTableSurvivesANarrowerTerminal(t *testing.T) {
 			Text: strings.Repeat("long ", 30),
 		}}}})
 		var drawn []byte
-		for !bytes.HasSuffix(drawn, []byte("\x1b[J")) { // a terminal returns what it has, and not whole frames
+		for !bytes.HasSuffix(drawn, []byte("\x1b[J")) { // a read may return a part of a frame
 			buffer := make([]byte, 4096)
 			n, err := ours.Read(buffer)
 			if err != nil {

@@ -33,7 +33,7 @@ func main() {
 	flag.StringVar(&d.faultfs, "faultfs", "", "the fault-injecting file system, for -slow")
 	flag.StringVar(&d.dir, "dir", "", "working directory; emptied at the start and removed at the end")
 	flag.StringVar(&d.slow, "slow", "", "give this host a slow disk: n1 to n4")
-	flag.BoolVar(&d.once, "once", false, "exit once the target is reached")
+	flag.BoolVar(&d.once, "once", false, "exit when the target is reached")
 	flag.BoolVar(&d.defaultLimits, "default-limits", false, "judge the disks by quorumd's default limits")
 	flag.StringVar(&d.svg, "svg", "", "record the run as an animated SVG in this file; implies -once")
 	flag.DurationVar(&d.limit, "limit", 2*time.Minute, "time limit of -once")
@@ -70,7 +70,7 @@ const (
 // repairDead is the grace period after which another host replaces a host whose processes were killed.
 const repairDead = "30s"
 
-// repairCleanFor is how long such a host must be healthy before it joins again.
+// repairCleanFor is how long a replaced host must be healthy before it joins again.
 const repairCleanFor = "1m"
 
 // slowFsync is how long an fsync of the slow host takes.
@@ -169,7 +169,7 @@ func (d *demo) slowDown(h *testbed.Host) (unmount func() error, err error) {
 	}, mount.Rule("fsync * delay=" + slowFsync.String())
 }
 
-// prepare creates the directory, after it has ended the processes of an earlier run.
+// prepare claims the directory, checks that the ports are free, and creates the hosts.
 func (d *demo) prepare(names []string) error {
 	for _, path := range []*string{&d.quorumd, &d.etcd, &d.faultfs, &d.dir} {
 		absolute, err := filepath.Abs(*path)

@@ -134,7 +134,7 @@ func cut(line string, columns int) string {
 	return line
 }
 
-// row is one host's line.
+// row returns one host's line. s is nil if the host does not respond.
 func row(h *testbed.Host, s *control.Status) string {
 	if s == nil {
 		return fmt.Sprintf("%-5s %-8s %-11s %10s  %s", h.Options.Name, "-", "-", "-", "quorumd is not responding yet")

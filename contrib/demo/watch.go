@@ -115,7 +115,8 @@ func reasonOf(s *control.Status) control.Reason {
 	return s.Reasons[0]
 }
 
-// conclude returns the result, and checks in the history that no two operations overlapped.
+// conclude prints the result after it has checked in the history that no two joins overlapped. With -svg it also writes
+// the recording.
 func (d *demo) conclude(ctx context.Context, states map[string]*control.Status, took time.Duration,
 	tape *recording,
 ) error {
@@ -155,7 +156,7 @@ func oneAtATime(lines []control.HistoryLine) (int, error) {
 	for _, line := range lines {
 		switch {
 		case line.Kind == "step" && line.Code == "begin-join":
-			if running != "" && running != line.HostName { // the same host again is its second attempt
+			if running != "" && running != line.HostName { // the same host may begin its join a second time
 				return 0, fmt.Errorf("the join of %s began while that of %s was running", line.HostName, running)
 			}
 			running = line.HostName

@@ -33,7 +33,7 @@ const figuresFile = "figures.yaml"
 type figure struct {
 	Name     string         `yaml:"figure"`
 	Value    string         `yaml:"value"`
-	Computed string         `yaml:"computed,omitempty"` // from this source
+	Computed string         `yaml:"computed,omitempty"` // where the value is computed from
 	Measured *measurement   `yaml:"measured,omitempty,flow"`
 	Quoted   []string       `yaml:"quoted"`          // patterns, with the number in parentheses
 	Pages    map[string]int `yaml:"pages,omitempty"` // how many times each page quotes it

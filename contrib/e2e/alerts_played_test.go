@@ -222,7 +222,7 @@ func playMaintenance(t *testing.T) []*act {
 	spare := w.hosts[3]
 	w.start(spare)
 	w.waitRolesAgree()
-	w.eventually("an external check of the operator's warns", func() bool {
+	w.eventually("an external check warns", func() bool {
 		s, ok := spare.status()
 		return ok && slices.ContainsFunc(s.Health.Findings, func(f control.Finding) bool {
 			return f.Code == "CHECK_SMOKE"
@@ -239,7 +239,7 @@ func playMaintenance(t *testing.T) []*act {
 	stopped.repair(func() { w.start(spare) })
 
 	voter := w.hosts[1]
-	turn := o.play(fault{
+	down := o.play(fault{
 		row: 2, name: "a voter is down for its maintenance", does: func() {
 			me().ctl(voter, "maintenance", "on", "--reason", "a test", "--for", "1m").check(t, "maintenance on", 0)
 		},
@@ -255,7 +255,7 @@ func playMaintenance(t *testing.T) []*act {
 		notified: []string{"QuorumdOperationOverdue", "etcdMembersDown"},
 	})
 	overdue.repair(func() { me().ctl(voter, "maintenance", "off").check(t, "maintenance off", 0) })
-	return []*act{stopped, turn, overdue}
+	return []*act{stopped, down, overdue}
 }
 
 // operatorsChecks returns a directory with a check that succeeds and one that warns. Only root may write to the

@@ -17,8 +17,8 @@ import (
 	"github.com/quorumd/quorumd/agent/policy"
 )
 
-// smallQuota is the quota of these tests. etcd's files grow in steps of 16 MiB, and several of them fit between each
-// two limits.
+// smallQuota is the quota of these tests. etcd's files grow in steps of 16 MiB, and several of them fit between any two
+// limits.
 const smallQuota = 400 << 20
 
 // fillTo overwrites keys until every database has reached a part of its quota, and then compacts the history of these

@@ -52,7 +52,7 @@ func (e commandResult) check(t *testing.T, what string, code int, output ...stri
 	}
 }
 
-// person is the user that runs the programs: the user who runs the tests or, if that is root, an unprivileged user.
+// person is a user who runs programs: the user of this test if credential is nil.
 type person struct{ credential *syscall.Credential }
 
 // oneLine returns the output as one line.
@@ -293,7 +293,7 @@ func TestAClusterWithADifferentIDIsLeftAlone(t *testing.T) {
 	w.start(n2)
 	w.eventually("the new host is refused", func() bool { return n2.waitsFor(policy.ClusterIDMismatch) })
 
-	w.eventually("the voter has noted its cluster", func() bool { return n1.waitsFor(policy.Idle) })
+	w.eventually("the voter has recorded its cluster", func() bool { return n1.waitsFor(policy.Idle) })
 	n1.stop()
 	n1.configure(map[string]string{"cluster.id": "cdf818194e3a8c32"})
 	w.start(n1)
@@ -367,7 +367,7 @@ func TestAHostWithTheNameOfAMemberDoesNotJoin(t *testing.T) {
 	w.start(n2)
 	w.eventually("it is refused", func() bool { return n2.healthy() && n2.waitsFor(policy.HostConflict) })
 	n1.kill() // the same must hold while the member's agent is down
-	w.eventually("the member's presence has ended", func() bool { return w.absent(w.keys().Host("host-n1")) })
+	w.eventually("the member's host record has expired", func() bool { return w.absent(w.keys().Host("host-n1")) })
 	w.never(2*time.Second, "it joins", func() bool {
 		return !w.has(1, 0) || n2.etcdPID() != 0 || !n2.waitsFor(policy.HostConflict)
 	})

@@ -75,8 +75,8 @@ func TestAFirstHostThatLostItsDiskBootstrapsNoSecondCluster(t *testing.T) {
 	})
 }
 
-// A listed host returns with the data of some cluster. The others cannot know whether that cluster still exists, so
-// they bootstrap none until an operator has decided.
+// A listed host returns with the data of some cluster. The others cannot determine whether that cluster still exists,
+// so they bootstrap no cluster until an operator has decided.
 func TestAListedHostWithDataKeepsTheOthersFromBootstrapping(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, worldOptions{hosts: 3, voters: 3})

@@ -41,7 +41,7 @@ const following = "while following"
 // after its restart, while it waits up to 4 s for its old lock to expire; the rest is margin for a busy machine.
 const watchedFor = "10s"
 
-// joinSteps are the steps of a join that ends as a voter, in order.
+// joinSteps returns the steps of a join that ends as a voter, in order.
 func joinSteps() []string {
 	return []string{
 		"take-lock", "begin-join", "move-data-aside", "add-learner", "set-phase/added", "write-environment",
@@ -50,8 +50,7 @@ func joinSteps() []string {
 	}
 }
 
-// moments are the points at which the test strikes a joining host, in the order of the join: before and after each
-// step.
+// moments returns the points at which tests crash a joining host, in the order of the join: before and after each step.
 func moments() []string {
 	var out []string
 	for _, s := range joinSteps() {
@@ -64,11 +63,11 @@ func moments() []string {
 	return out
 }
 
-// withEtcd are the moments after the joining host's etcd has started.
+// withEtcd returns the moments after the joining host's etcd has started.
 func withEtcd() []string { return moments()[slices.Index(moments(), "after start-unit"):] }
 
-// begins and ends split the moments into those before and those after a step, so that the join advances a whole step
-// between two moments. The moment between two steps is in the first group.
+// begins and ends return the moments before and those after a step, so that the join advances a whole step between two
+// moments. begins also returns the moment between two steps.
 func begins(all []string) []string {
 	return slices.DeleteFunc(slices.Clone(all), func(at string) bool { return strings.HasPrefix(at, "after ") })
 }
@@ -77,9 +76,10 @@ func ends(all []string) []string {
 	return slices.DeleteFunc(slices.Clone(all), func(at string) bool { return !strings.HasPrefix(at, "after ") })
 }
 
-// strikeWorld has n1 as its only voter, and n2 about to become the second. quorumd makes the number of voters even only
-// while a third host is ready, so n3 always is. But n3 never joins, because its settle time is longer than the test.
-func strikeWorld(t *testing.T, o worldOptions) *world {
+// joiningWorld makes a world with n1 as its only voter, and n2 about to become the second. quorumd makes the number of
+// voters even only while a third host is ready, so n3 always is. But n3 never joins, because its settle time is longer
+// than the test.
+func joiningWorld(t *testing.T, o worldOptions) *world {
 	t.Helper()
 	times := quickTimes()
 	maps.Copy(times, o.set)
@@ -104,7 +104,7 @@ func (w *world) ready(h *host) bool {
 	return ok && err == nil && r.Waiting == ""
 }
 
-// stopNext sets the moment at which the host is struck next; "" means none.
+// stopNext sets the next moment at which the host stops for a fault; "" means none.
 func (h *host) stopNext(at string) {
 	h.w.t.Helper()
 	switch at {
@@ -128,8 +128,8 @@ func (h *host) arrive(at string) {
 	}
 }
 
-// strike kills the victim.
-func (h *host) strike(at string, what victim) {
+// crash kills the victim.
+func (h *host) crash(at string, what victim) {
 	h.w.t.Helper()
 	h.w.t.Logf("kill %s %s", what, at)
 	if what == all || what == power {
@@ -147,10 +147,10 @@ func (h *host) strike(at string, what victim) {
 	}
 }
 
-// strikeAll strikes one join of n2 at each of these moments, one after another. After each it checks that the join
+// crashAll crashes n2 at each of these moments of one join, one after another. After each crash it checks that the join
 // reaches the next moment, and finally that it succeeds.
-func strikeAll(t *testing.T, what victim, moments []string) {
-	w := strikeWorld(t, worldOptions{})
+func crashAll(t *testing.T, what victim, moments []string) {
+	w := joiningWorld(t, worldOptions{})
 	n2 := w.hosts[1]
 	if slices.ContainsFunc(moments, func(at string) bool { return strings.HasSuffix(at, "move-data-aside") }) {
 		w.start(n2) // the join moves data aside only on a former member
@@ -163,7 +163,7 @@ func strikeAll(t *testing.T, what victim, moments []string) {
 	w.start(n2)
 	for i, at := range moments {
 		n2.arrive(at)
-		n2.strike(at, what)
+		n2.crash(at, what)
 		if i+1 < len(moments) {
 			n2.stopNext(moments[i+1])
 		} else {
@@ -207,11 +207,11 @@ func TestAJoinSurvivesKillsAtEveryMoment(t *testing.T) {
 	}{{agentOnly, moments()}, {etcdOnly, withEtcd()}, {both, withEtcd()}} {
 		t.Run(string(c.what)+" before each step", func(t *testing.T) {
 			t.Parallel()
-			strikeAll(t, c.what, begins(c.when))
+			crashAll(t, c.what, begins(c.when))
 		})
 		t.Run(string(c.what)+" after each step", func(t *testing.T) {
 			t.Parallel()
-			strikeAll(t, c.what, ends(c.when))
+			crashAll(t, c.what, ends(c.when))
 		})
 	}
 }
@@ -225,13 +225,13 @@ func TestAVoterRollsBackAJoinWhoseAgentStaysDead(t *testing.T) {
 	} {
 		t.Run(at, func(t *testing.T) {
 			t.Parallel()
-			w := strikeWorld(t, worldOptions{})
+			w := joiningWorld(t, worldOptions{})
 			n2 := w.hosts[1]
 			n2.set("timing.promoteStable", watchedFor)
 			n2.stopNext(at)
 			w.start(n2)
 			n2.arrive(at)
-			n2.strike(at, agentOnly)
+			n2.crash(at, agentOnly)
 			n2.resume()
 			w.eventually("n1 rolls the join back", func() bool { return w.absent(w.keys().Op()) && !w.hasLearner() })
 			w.start(n2)
@@ -253,12 +253,12 @@ func TestCrashTestsCoverEveryJoinStep(t *testing.T) {
 		policy.StepLeaderStepsDown,
 	)
 	for _, info := range policy.Steps() {
-		struck := slices.ContainsFunc(joinSteps(), func(s string) bool {
+		covered := slices.ContainsFunc(joinSteps(), func(s string) bool {
 			kind, _, _ := strings.Cut(s, "/")
 			return kind == string(info.Kind)
 		})
-		if struck == slices.Contains(notOfAJoin, info.Kind) {
-			t.Errorf("%s: struck is %v", info.Kind, struck)
+		if covered == slices.Contains(notOfAJoin, info.Kind) {
+			t.Errorf("%s: covered is %v", info.Kind, covered)
 		}
 	}
 }

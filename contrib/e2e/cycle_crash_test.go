@@ -30,8 +30,8 @@ import (
 // recognize it by the agent's reports; the agent does not stop there.
 const inMaintenance = "in maintenance"
 
-// cycleSteps are the steps of a cycle of the leader's host, in order. The hooks run twice: before etcd stops, and after
-// its return.
+// cycleSteps returns the steps of a cycle of the leader's host, in order. The hooks run twice: before etcd stops, and
+// after its return.
 func cycleSteps(work policy.Work) []string {
 	stop := []string{"restart-unit"}
 	if work == policy.WorkMaintenance {
@@ -41,14 +41,15 @@ func cycleSteps(work policy.Work) []string {
 	return slices.Concat(start, stop, []string{"set-phase/back", "run-hooks", "end-operation"})
 }
 
-// unlocked reports whether the step of this moment needs no lock: such a step takes effect however late it is.
+// unlocked reports whether the step at this moment needs no lock. A step without a lock takes effect however late it
+// is.
 func unlocked(at string) bool {
 	_, step, _ := strings.Cut(at, " ")
 	kind, _, _ := strings.Cut(step, "/")
 	return !policy.StepKind(kind).Info().Locked
 }
 
-// cycleTimes are the times of a world whose agents repeatedly lose their lock.
+// cycleTimes returns the times of a world whose agents repeatedly lose their lock.
 func cycleTimes() map[string]string {
 	times := quickTimes()
 	maps.Copy(times, map[string]string{
@@ -172,10 +173,10 @@ func (h *host) resumeAgent() {
 	}
 }
 
-// killAt kills the agent at a moment and starts it again; next is the moment of the next strike.
+// killAt kills the agent at a moment and starts it again. next is the moment of the next fault.
 func (h *host) killAt(at, next string) {
 	h.w.t.Helper()
-	h.strike(at, agentOnly)
+	h.crash(at, agentOnly)
 	h.stopNext(next)
 	h.w.start(h)
 }
@@ -205,9 +206,9 @@ func (h *host) suspendAt(at, next string) {
 	h.stopNext(next)
 }
 
-// strikeCycle strikes one cycle of n1, the leader, at each of these moments, one after another. Meanwhile n2 has
+// disturbCycle disturbs one cycle of n1, the leader, at each of these moments, one after another. Meanwhile n2 has
 // requested a restart as well, and a client writes.
-func strikeCycle(t *testing.T, work policy.Work, blow func(h *host, at, next string), moments []string) {
+func disturbCycle(t *testing.T, work policy.Work, disturb func(h *host, at, next string), moments []string) {
 	w := cycleWorld(t, nil)
 	n1, n2 := w.hosts[0], w.hosts[1]
 	load, unwatch := w.writes(20), w.watchDown()
@@ -233,7 +234,7 @@ func strikeCycle(t *testing.T, work policy.Work, blow func(h *host, at, next str
 		if strings.HasSuffix(next, " transfer-leadership") {
 			w.lead(n1) // there may have been an election on a busy machine
 		}
-		blow(n1, at, next)
+		disturb(n1, at, next)
 		if state := n2.maintenance(); asked && state != policy.RequestWaiting && w.hasRecord(w.keys().Op()) &&
 			len(w.cycled()) == 0 {
 			t.Errorf("%s: n2 is %s during n1's operation", at, state)
@@ -269,7 +270,7 @@ func (w *world) hasStep(h *host, step policy.StepKind) bool {
 	})
 }
 
-// cycleMoments are the moments before and after each step.
+// cycleMoments returns the moments before and after each step.
 func cycleMoments(work policy.Work) (before, after []string) {
 	for _, step := range cycleSteps(work) {
 		if step == inMaintenance {
@@ -287,11 +288,11 @@ func TestACycleSurvivesFaultsOfItsAgentAtEveryStep(t *testing.T) {
 		before, after := cycleMoments(work)
 		t.Run(string(work)+", killed before each step", func(t *testing.T) {
 			t.Parallel()
-			strikeCycle(t, work, (*host).killAt, before)
+			disturbCycle(t, work, (*host).killAt, before)
 		})
 		t.Run(string(work)+", killed after each step", func(t *testing.T) {
 			t.Parallel()
-			strikeCycle(t, work, (*host).killAt, after)
+			disturbCycle(t, work, (*host).killAt, after)
 		})
 		asleep := before
 		if work == policy.WorkMaintenance { // up to here it is the same as a restart
@@ -299,7 +300,7 @@ func TestACycleSurvivesFaultsOfItsAgentAtEveryStep(t *testing.T) {
 		}
 		t.Run(string(work)+", asleep before each step", func(t *testing.T) {
 			t.Parallel()
-			strikeCycle(t, work, (*host).suspendAt, asleep)
+			disturbCycle(t, work, (*host).suspendAt, asleep)
 		})
 	}
 }
@@ -408,13 +409,13 @@ func TestCrashTestsCoverEveryCycleStep(t *testing.T) {
 		policy.StepLeaderStepsDown, // no step follows it: see slow_leader_test.go
 	)
 	for _, info := range policy.Steps() {
-		struck := slices.ContainsFunc(slices.Concat(cycleSteps(policy.WorkMaintenance),
+		covered := slices.ContainsFunc(slices.Concat(cycleSteps(policy.WorkMaintenance),
 			cycleSteps(policy.WorkRestart)), func(s string) bool {
 			kind, _, _ := strings.Cut(s, "/")
 			return kind == string(info.Kind)
 		})
-		if struck == slices.Contains(notOfACycle, info.Kind) {
-			t.Errorf("%s: struck is %v", info.Kind, struck)
+		if covered == slices.Contains(notOfACycle, info.Kind) {
+			t.Errorf("%s: covered is %v", info.Kind, covered)
 		}
 	}
 }

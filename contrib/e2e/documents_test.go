@@ -22,7 +22,7 @@ type typedCommand struct {
 	exit int
 }
 
-// documentedLines are the commands of the pages, in an order in which each makes sense on three healthy hosts.
+// documentedLines returns the commands of the pages, in an order in which each works on three healthy hosts.
 // TestDocumentedCommandsWork runs them.
 func documentedLines() []typedCommand {
 	return []typedCommand{
@@ -74,16 +74,16 @@ func documentedLines() []typedCommand {
 	}
 }
 
-// otherTest names the test that runs a command which needs another world.
+// otherTest names the test that runs a command that needs a different world.
 type otherTest struct {
 	test string
 	runs string // the text in that test's file that runs the command
 }
 
-// ranElsewhere names a test for each command that needs another world. Names, addresses, reasons and paths may differ
-// there; the command and its flags are the same as on the page.
+// ranElsewhere returns the test for each command that needs a different world. Names, addresses, reasons and paths may
+// differ there; the command and its flags are the same as on the page.
 func ranElsewhere() map[string]otherTest {
-	newcomer := otherTest{"TestTheFirstClusterPageMakesATLSClusterOfThreeBareHosts", "contrib/docs/first-cluster.md"}
+	first := otherTest{"TestTheFirstClusterPageMakesATLSClusterOfThreeBareHosts", "contrib/docs/first-cluster.md"}
 	check := otherTest{"TestConfigCheck", `"config", "check", odd`}
 	lost := "TestAnOperatorRecoversFromQuorumLossWithThreeCommands"
 	removed := "TestMemberRemoveShowsWhatItWaitsFor"
@@ -93,18 +93,18 @@ func ranElsewhere() map[string]otherTest {
 	defragmented := "TestDefragStartsARolloutOfThisHostOfNamedOnesOrOfAll"
 	retired, leaves := "TestRetireShowsItsPlanAndTheRetiredHosts", "TestRetireWaitsUntilTheHostCanBeSwitchedOff"
 	return map[string]otherTest{
-		`bootstrap --yes`:      newcomer,
-		`pki init`:             newcomer,
-		`pki host n1 10.0.0.1`: newcomer,
-		`pki host n2 10.0.0.2`: newcomer,
-		`pki host n3 10.0.0.3`: newcomer,
-		`init --name n1 --hosts n1=10.0.0.1,n2=10.0.0.2,n3=10.0.0.3 --tls n1.tar --mode manage`: newcomer,
+		`bootstrap --yes`:      first,
+		`pki init`:             first,
+		`pki host n1 10.0.0.1`: first,
+		`pki host n2 10.0.0.2`: first,
+		`pki host n3 10.0.0.3`: first,
+		`init --name n1 --hosts n1=10.0.0.1,n2=10.0.0.2,n3=10.0.0.3 --tls n1.tar --mode manage`: first,
 
 		`init --hosts n1=10.0.0.1,n2=10.0.0.2,n3=10.0.0.3`: {
 			"TestInstallPageShowsTheFileThatInitWrites", "# quorumctl (init --hosts .*)",
 		},
 
-		`config check`:                          {newcomer.test, `"quorumctl config check"`},
+		`config check`:                          {first.test, `"quorumctl config check"`},
 		`config check /etc/quorumd/events.yaml`: check,
 		`support-bundle --out n1.tar.gz`: {
 			"TestBundleListsMissingParts", `[]string{"--config", s.config, "--out", out}`,
@@ -162,7 +162,7 @@ func ranElsewhere() map[string]otherTest {
 		`retire n3 --reason "end of lease" --wait`:       {leaves, "retire n3 --yes --reason 'end of lease'"},
 		`retire n2 --reason 'end of lease' --yes --wait`: {leaves, "retire n3 --yes --reason 'end of lease'"},
 		`retire n3 --lost --reason 'its mainboard is dead'`: {
-			"TestRetireOfALostHostSaysThatItsMemberIsRemoved",
+			"TestRetireOfALostHostReportsThatItsMemberIsRemoved",
 			"retire n3 --lost --yes --reason 'its mainboard is dead'",
 		},
 		`retire n2 --undo --yes`: {retired, "retire n3 --undo --yes"},

@@ -61,7 +61,7 @@ func (k *kubelet) run(ctx context.Context) {
 	}
 }
 
-// moveManifestAway moves the manifest away, and back restores it, with the commands of the page.
+// moveManifestAway and restoreManifest run the commands of the page.
 func (k *kubelet) moveManifestAway() {
 	k.runDocumented("mv /etc/kubernetes/manifests/etcd.yaml /root/")
 }

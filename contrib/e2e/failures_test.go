@@ -24,9 +24,9 @@ type limits struct {
 	whole time.Duration
 }
 
-// short limits are for a learner that never serves; patient ones for all other tests. A new member that gets its data
-// as a snapshot serves only after 7 s: it misses the answer to the proposal that publishes its name, and proposes again
-// after that time.
+// short returns limits for a learner that never serves, patient those for all other tests. A new member that gets its
+// data as a snapshot serves only after 7 s: it misses the answer to the proposal that publishes its name, and proposes
+// again after that time.
 func short() limits   { return limits{stall: 4 * time.Second, whole: time.Minute} }
 func patient() limits { return limits{stall: 12 * time.Second, whole: time.Minute} }
 
@@ -34,7 +34,8 @@ func patient() limits { return limits{stall: 12 * time.Second, whole: time.Minut
 // itself: while etcd drops a peer that does not read, it stalls up to 5 s for each stream to it.
 const slack = 20 * time.Second
 
-// badWorld has n1 as its only voter and room for one standby. n2 goes first and fails in some way; n3 works.
+// badWorld makes a world with n1 as its only voter and a target of one standby. n2 joins first and fails in some way;
+// n3 works.
 func badWorld(t *testing.T, proxied bool, l limits) *world {
 	t.Helper()
 	w := newWorld(t, worldOptions{

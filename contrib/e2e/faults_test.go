@@ -37,8 +37,8 @@ func faulty(t *testing.T, o *testbed.HostOptions, limits map[string]string) *tes
 	return m
 }
 
-// fivefold are five times the production limits, over short windows: the machine is busy, and may itself be a busy
-// virtual machine.
+// fivefold returns five times the production limits, because the machine is busy, and may itself be a busy virtual
+// machine.
 func fivefold() map[string]string {
 	return map[string]string{
 		"disk.fsyncClear": "25ms", "disk.fsyncWarm": "50ms", "disk.fsyncSlow": "500ms", "disk.stall": "5s",
@@ -46,7 +46,7 @@ func fivefold() map[string]string {
 	}
 }
 
-// hanging are limits for a disk that hangs, on a busy machine. They do not judge its speed.
+// hanging returns limits for a disk that hangs, on a busy machine. They are too loose to judge its speed.
 func hanging() map[string]string {
 	return map[string]string{
 		"disk.fsyncClear": "200ms", "disk.fsyncWarm": "300ms", "disk.fsyncSlow": "500ms", "disk.stall": "1s",

@@ -19,8 +19,8 @@ import (
 	"github.com/quorumd/quorumd/agent/policy"
 )
 
-// TestSparesCostEtcdLittle runs as many spares as this machine can bear, and counts the requests to real etcd: at rest,
-// and while one spare replaces a voter that was removed.
+// TestSparesCostEtcdLittle runs 17 spares, and counts the requests to real etcd: at rest, and while one spare replaces
+// a voter that was removed.
 func TestSparesCostEtcdLittle(t *testing.T) {
 	t.Parallel()
 	const hosts, voters = 20, 3
@@ -99,7 +99,7 @@ func TestSparesCostEtcdLittle(t *testing.T) {
 	}
 }
 
-// sleep waits.
+// sleep waits for span. Meanwhile it records the data directories.
 func (w *world) sleep(span time.Duration) {
 	w.t.Helper()
 	end := time.Now().Add(span)

@@ -29,7 +29,7 @@ const (
 	clusterName = "demo" // as testbed.Host names it
 	// bound limits an action that takes seconds on an idle machine.
 	bound = 120 * time.Second
-	// pollEvery is how often a condition is checked.
+	// pollEvery is the interval at which a condition is checked.
 	pollEvery = 50 * time.Millisecond
 	// callTimeout bounds one call of a test.
 	callTimeout = 2 * time.Second
@@ -163,8 +163,8 @@ func address(url string) string {
 	return after
 }
 
-// settings are the times of a world with one voter, whose etcd accepts changes at once, on a machine that is busy with
-// other worlds. The limits for the disk are loose, because most tests are not about the disk.
+// settings returns the configuration keys that all hosts of a world have in common. The limits for the disk are loose,
+// because most tests are not about the disk.
 func settings(o worldOptions) map[string]string {
 	voters := o.voters
 	if voters == 0 {
@@ -181,8 +181,8 @@ func settings(o worldOptions) map[string]string {
 	return s
 }
 
-// quickTimes are for worlds with one voter. With more voters etcd refuses membership changes until the other voters
-// have been connected for 5 s.
+// quickTimes returns short times for worlds with one voter. With more voters etcd refuses membership changes until the
+// other voters have been connected for 5 s.
 func quickTimes() map[string]string {
 	return map[string]string{
 		"timing.interval": "200ms", "timing.callTimeout": "750ms", "timing.lockTTL": "4s", "timing.renewEvery": "500ms",

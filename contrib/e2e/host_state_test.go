@@ -94,7 +94,7 @@ func (h *host) kill() {
 	}
 }
 
-// stop ends the agent cleanly.
+// stop ends the agent rejoinBound.
 func (h *host) stop() {
 	h.w.t.Helper()
 	h.running = false

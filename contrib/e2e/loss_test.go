@@ -84,7 +84,7 @@ func TestNoStepIsTakenWithoutAQuorum(t *testing.T) {
 
 func TestACutOffAgentTakesNoStepAndItsJoinIsRolledBack(t *testing.T) {
 	t.Parallel()
-	w := strikeWorld(t, worldOptions{fronts: true})
+	w := joiningWorld(t, worldOptions{fronts: true})
 	n2 := w.hosts[1]
 	n2.set("timing.promoteStable", watchedFor)
 	w.start(n2)
@@ -99,7 +99,7 @@ func TestACutOffAgentTakesNoStepAndItsJoinIsRolledBack(t *testing.T) {
 
 func TestAnAgentCutOffForAMomentContinuesItsJoin(t *testing.T) {
 	t.Parallel()
-	w := strikeWorld(t, worldOptions{fronts: true})
+	w := joiningWorld(t, worldOptions{fronts: true})
 	n2 := w.hosts[1]
 	n2.set("timing.promoteStable", watchedFor)
 	n2.set("timing.orphanGrace", "1h") // for n2 alone: n1, which was started before, keeps its own
@@ -116,7 +116,7 @@ func TestAnAgentCutOffForAMomentContinuesItsJoin(t *testing.T) {
 
 func TestAHostWithAWrongClockJoinsOnceItIsRight(t *testing.T) {
 	t.Parallel()
-	w := strikeWorld(t, worldOptions{})
+	w := joiningWorld(t, worldOptions{})
 	n2 := w.hosts[1]
 	n2.setClock(time.Minute)
 	w.start(n2)
@@ -133,7 +133,7 @@ func TestAHostWithAWrongClockJoinsOnceItIsRight(t *testing.T) {
 
 func TestALearnerWhoseClockGoesWrongIsNotPromoted(t *testing.T) {
 	t.Parallel()
-	w := strikeWorld(t, worldOptions{})
+	w := joiningWorld(t, worldOptions{})
 	n2 := w.hosts[1]
 	n2.set("timing.promoteStable", watchedFor) // the clocks are compared once a second
 	w.start(n2)
@@ -153,7 +153,7 @@ func (w *world) pause(yes bool) {
 		defer cancel()
 		var err error
 		if yes {
-			req := control.PauseRequest{Reason: "a test looks", For: control.Duration(time.Hour)}
+			req := control.PauseRequest{Reason: "a test", For: control.Duration(time.Hour)}
 			_, err = w.hosts[0].Client.Pause(ctx, req)
 		} else {
 			_, err = w.hosts[0].Client.Resume(ctx)
@@ -167,7 +167,7 @@ func TestAHungLoopLosesTheLockAndItsLateStepHasNoEffect(t *testing.T) {
 	for _, at := range []string{"begin-join", "add-learner", "promote", "end-operation"} {
 		t.Run(at, func(t *testing.T) {
 			t.Parallel()
-			w := strikeWorld(t, worldOptions{set: map[string]string{"timing.orphanGrace": "1h"}})
+			w := joiningWorld(t, worldOptions{set: map[string]string{"timing.orphanGrace": "1h"}})
 			n2 := w.hosts[1]
 			n2.stopAt("before " + at)
 			w.start(n2)

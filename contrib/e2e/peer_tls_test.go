@@ -52,7 +52,8 @@ func (a authority) certify(h *host, address string) string {
 		peer.Cert, peer.Key)
 }
 
-// configurePeer restarts the agent of a host with another section etcd.tls, which may be empty, and another peer URL.
+// configurePeer restarts the agent of a host with a different section etcd.tls, which may be empty, and a different
+// peer URL.
 func (h *host) configurePeer(tls, peerURL string) {
 	h.w.t.Helper()
 	delete(h.Options.Set, "etcd.tls")

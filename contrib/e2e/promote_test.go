@@ -16,7 +16,7 @@ import (
 // watched makes n2 join in a new world, until it has caught up and is being watched before its promotion.
 func watched(t *testing.T, stall time.Duration) *world {
 	t.Helper()
-	w := strikeWorld(t, worldOptions{proxied: true})
+	w := joiningWorld(t, worldOptions{proxied: true})
 	n2 := w.hosts[1]
 	n2.set("timing.promoteStable", watchedFor)
 	n2.set("timing.learnerStall", stall.String())

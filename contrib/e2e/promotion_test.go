@@ -184,7 +184,7 @@ func (s span) wait(w *world) {
 // longestGap returns the longest time within a span without an acknowledged write.
 func (s span) longestGap(r testbed.LoadReport) time.Duration { return r.GapWithin(s.from, s.to) }
 
-// allowed is how long a gap within this span may be on this machine.
+// allowed returns how long a gap within this span may be on this machine.
 func (s span) allowed(bystander *testbed.WriteLoad) time.Duration {
 	return max(gapLimit, s.longestGap(bystander.Report())*3/2)
 }

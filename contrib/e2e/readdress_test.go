@@ -162,7 +162,7 @@ func (w *world) oneAtATime() {
 	}
 }
 
-// In the configuration of n2, etcd listens on another URL than the one that the other members are to use.
+// In the configuration of n2, etcd does not listen on the URL that the other members use.
 func TestAReaddressWaitsUntilTheNewURLIsReachedOrIsUndone(t *testing.T) {
 	t.Parallel()
 	w := threeIdleVoters(t)
@@ -243,7 +243,7 @@ func TestAReaddressCompletesAlthoughItsAgentIsKilledAtAnyStep(t *testing.T) {
 				t.Fatal(refused)
 			}
 			n2.waitStopped()
-			n2.strike(at, agentOnly)
+			n2.crash(at, agentOnly)
 			n2.resume()
 			w.start(n2)
 			w.within(3*formation, "the rollout is done", func() bool {

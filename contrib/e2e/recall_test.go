@@ -18,7 +18,7 @@ import (
 	"github.com/quorumd/quorumd/agent/record"
 )
 
-// shippedTimes are the default times on which the return of a host depends.
+// shippedTimes returns the default times on which the return of a host depends.
 func shippedTimes() map[string]string {
 	return map[string]string{
 		"timing.interval": "2s", "timing.callTimeout": "2s", "timing.lockTTL": "30s", "timing.renewEvery": "5s",

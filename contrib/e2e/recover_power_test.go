@@ -9,12 +9,12 @@ import "testing"
 
 func TestARecoveryCompletesAlthoughItsHostIsKilledAtAnyStep(t *testing.T) {
 	t.Parallel()
-	strikeSurvivor(t, all)
+	crashSurvivor(t, all)
 }
 
 func TestASnapshotRestoreCompletesAlthoughItsHostIsKilledAtAnyStep(t *testing.T) {
 	t.Parallel()
-	strikeSnapshotRestore(t, all)
+	crashSnapshotRestore(t, all)
 }
 
 func TestMovingDataAsideCompletesAlthoughItsHostIsKilledAtAnyStep(t *testing.T) {
@@ -23,7 +23,7 @@ func TestMovingDataAsideCompletesAlthoughItsHostIsKilledAtAnyStep(t *testing.T) 
 		for _, side := range sides() {
 			t.Run(string(what)+" "+side+"each step", func(t *testing.T) {
 				t.Parallel()
-				strikeAside(t, what, side)
+				crashAside(t, what, side)
 			})
 		}
 	}

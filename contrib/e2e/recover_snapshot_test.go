@@ -147,7 +147,7 @@ func (w *world) restoreFromSnapshot(saved control.Snapshot, before map[string]st
 	}
 }
 
-// snapshotSteps are the steps of the host that continues with a snapshot, in order.
+// snapshotSteps returns the steps of the host that continues with a snapshot, in order.
 func snapshotSteps() []policy.StepKind {
 	return []policy.StepKind{
 		policy.StepCopyData, policy.StepPlaceCopy, policy.StepWriteEnv, policy.StepStartUnit, policy.StepEndRecovery,
@@ -156,10 +156,10 @@ func snapshotSteps() []policy.StepKind {
 
 func TestASnapshotRestoreCompletesAlthoughItsAgentIsKilledAtAnyStep(t *testing.T) {
 	t.Parallel()
-	strikeSnapshotRestore(t, agentOnly)
+	crashSnapshotRestore(t, agentOnly)
 }
 
-func strikeSnapshotRestore(t *testing.T, what victim) {
+func crashSnapshotRestore(t *testing.T, what victim) {
 	for _, side := range sides() {
 		t.Run(strings.TrimSpace(side)+" each step", func(t *testing.T) {
 			t.Parallel()
@@ -175,7 +175,7 @@ func strikeSnapshotRestore(t *testing.T, what victim) {
 			args = append(args, "--from-snapshot", from, "--out", plan, "--cluster", clusterName, "--unproven-origin")
 			me().ctl(n1, args...).check(t,
 				"the plan", 0, "nothing has changed yet")
-			n1.strikeRecovery(what, side, snapshotSteps(), func() {
+			n1.crashRecovery(what, side, snapshotSteps(), func() {
 				me().ctl(n1, "recover", "apply", plan).check(t, "applied", 0,
 					"this host is the survivor with the snapshot")
 			})

@@ -27,7 +27,7 @@ import (
 func (h *host) facts() recovery.Facts {
 	h.w.t.Helper()
 	var text []byte
-	h.w.eventually(h.Options.Name+" reports its facts, and sees no quorum", func() bool {
+	h.w.eventually(h.Options.Name+" reports its facts, and observes no quorum", func() bool {
 		ctx, cancel := context.WithTimeout(context.Background(), bound)
 		defer cancel()
 		f, err := h.Client.RecoveryFacts(ctx)
@@ -110,8 +110,8 @@ func (h *host) waitRecovered() {
 	})
 }
 
-// readBack checks that every write that was acknowledged up to that index of the log is in the store, and that a watch
-// from the last revision fails because the revision was compacted.
+// readBack checks that every acknowledged write is in the store, and that a watch from the last revision fails because
+// the revision was compacted.
 func (w *world) readBack(h *host, report testbed.LoadReport) {
 	w.t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), bound)
@@ -346,7 +346,7 @@ func TestAnOperatorRecoversFromQuorumLossWithThreeCommands(t *testing.T) {
 	w.readBack(n1, report)
 }
 
-// recoverySteps are the steps of the survivor, in order.
+// recoverySteps returns the steps of the survivor, in order.
 func recoverySteps() []policy.StepKind {
 	return []policy.StepKind{
 		policy.StepStopForRecovery, policy.StepCopyData, policy.StepPlaceCopy, policy.StepStartUnit,
@@ -354,12 +354,12 @@ func recoverySteps() []policy.StepKind {
 	}
 }
 
-// asideSteps are the steps of a host that moves its data aside and joins the survivor, in order.
+// asideSteps returns the steps of a host that moves its data aside and joins the survivor, in order.
 func asideSteps() []policy.StepKind {
 	return []policy.StepKind{policy.StepStopForRecovery, policy.StepLayAside, policy.StepEndRecovery}
 }
 
-// recoveryOnlySteps are the steps that only recoveries have. The tests strike at each of them.
+// recoveryOnlySteps returns the steps that only recoveries have. The tests crash the host at each of them.
 func recoveryOnlySteps() []policy.StepKind {
 	return []policy.StepKind{
 		policy.StepStopForRecovery, policy.StepCopyData, policy.StepPlaceCopy, policy.StepLayAside,
@@ -369,26 +369,26 @@ func recoveryOnlySteps() []policy.StepKind {
 
 func TestCrashTestsCoverEveryRecoveryStep(t *testing.T) {
 	t.Parallel()
-	struck := slices.Concat(recoverySteps(), asideSteps(), snapshotSteps())
+	covered := slices.Concat(recoverySteps(), asideSteps(), snapshotSteps())
 	for _, kind := range recoveryOnlySteps() {
-		if !slices.Contains(struck, kind) {
-			t.Errorf("%s is a step of a recovery, and no test strikes before and after it", kind)
+		if !slices.Contains(covered, kind) {
+			t.Errorf("%s is a step of a recovery, and no test crashes the host before and after it", kind)
 		}
 	}
 }
 
-// sides are the two sides of a step on which the test strikes. A strike before a step may replace the step, such as one
-// that ends etcd, so each side has its own recovery.
+// sides returns the two sides of a step. A crash before a step may have the effect of the step, such as the end of
+// etcd, so each side has its own recovery.
 func sides() []string { return []string{"before ", "after "} }
 
-// strikeRecovery applies a plan on a host and strikes it on that side of each of these steps.
-func (h *host) strikeRecovery(what victim, side string, steps []policy.StepKind, apply func()) {
+// crashRecovery applies a plan on a host and crashes the host on that side of each of these steps.
+func (h *host) crashRecovery(what victim, side string, steps []policy.StepKind, apply func()) {
 	h.w.t.Helper()
 	h.stopAt(side + string(steps[0]))
 	apply()
 	for i, step := range steps {
 		h.waitStopped()
-		h.strike(side+string(step), what)
+		h.crash(side+string(step), what)
 		if i+1 < len(steps) {
 			h.stopAt(side + string(steps[i+1]))
 		} else {
@@ -401,10 +401,10 @@ func (h *host) strikeRecovery(what victim, side string, steps []policy.StepKind,
 
 func TestARecoveryCompletesAlthoughItsAgentIsKilledAtAnyStep(t *testing.T) {
 	t.Parallel()
-	strikeSurvivor(t, agentOnly)
+	crashSurvivor(t, agentOnly)
 }
 
-func strikeSurvivor(t *testing.T, what victim) {
+func crashSurvivor(t *testing.T, what victim) {
 	for _, side := range sides() {
 		t.Run(strings.TrimSpace(side)+" each step", func(t *testing.T) {
 			t.Parallel()
@@ -416,7 +416,7 @@ func strikeSurvivor(t *testing.T, what victim) {
 			n1, n2, n3 := w.hosts[0], w.hosts[1], w.hosts[2]
 			report := w.writeUntilStopped(func() { w.lose(n2, n3) })
 			plan := w.plan([]string{"n2", "n3"}, n1)
-			n1.strikeRecovery(what, side, recoverySteps(), func() { n1.applyPlan(plan) })
+			n1.crashRecovery(what, side, recoverySteps(), func() { n1.applyPlan(plan) })
 			w.within(formation, "n1 serves alone", func() bool { return w.has(1, 0) })
 			w.readBack(n1, report)
 			w.start(n2, n3)
@@ -425,8 +425,8 @@ func strikeSurvivor(t *testing.T, what victim) {
 	}
 }
 
-// strikeAside strikes one of the two remaining hosts of five: the host that joins the other, the survivor.
-func strikeAside(t *testing.T, what victim, side string) {
+// crashAside crashes one of the two remaining hosts of five: the one that moves its data aside and joins the survivor.
+func crashAside(t *testing.T, what victim, side string) {
 	w := allVoters(t, worldOptions{hosts: 5, voters: 5, powered: what == power})
 	survivor, other := w.hosts[0], w.hosts[1]
 	report := w.writeUntilStopped(func() { w.lose(w.hosts[2:]...) })
@@ -434,7 +434,7 @@ func strikeAside(t *testing.T, what victim, side string) {
 	if plan.Survivor != "host-"+survivor.Options.Name {
 		survivor, other = other, survivor
 	}
-	other.strikeRecovery(what, side, asideSteps(), func() {
+	other.crashRecovery(what, side, asideSteps(), func() {
 		other.applyPlan(plan)
 		survivor.applyPlan(plan)
 	})

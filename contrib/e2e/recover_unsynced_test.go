@@ -17,12 +17,12 @@ import (
 
 func TestARecoveryCompletesAlthoughUnsyncedWritesWereLost(t *testing.T) {
 	t.Parallel()
-	strikeSurvivor(t, power)
+	crashSurvivor(t, power)
 }
 
 func TestASnapshotRestoreCompletesAlthoughUnsyncedWritesWereLost(t *testing.T) {
 	t.Parallel()
-	strikeSnapshotRestore(t, power)
+	crashSnapshotRestore(t, power)
 }
 
 func TestMovingDataAsideCompletesAlthoughUnsyncedWritesWereLost(t *testing.T) {
@@ -30,7 +30,7 @@ func TestMovingDataAsideCompletesAlthoughUnsyncedWritesWereLost(t *testing.T) {
 	for _, side := range sides() {
 		t.Run(side+"each step", func(t *testing.T) {
 			t.Parallel()
-			strikeAside(t, power, side)
+			crashAside(t, power, side)
 		})
 	}
 }

@@ -128,7 +128,7 @@ func TestARemovalCompletesAlthoughItsAgentIsKilledAtAnyStep(t *testing.T) {
 				t.Fatal(got)
 			}
 			n1.waitStopped()
-			n1.strike(at, agentOnly)
+			n1.crash(at, agentOnly)
 			n1.resume()
 			w.start(n1)
 			w.waitRemoved(n1)
@@ -147,7 +147,7 @@ func TestARemovalEndedByAnotherAgentIsNotRestartedWithoutARequest(t *testing.T) 
 		t.Fatal(got)
 	}
 	n1.waitStopped()
-	n1.strike("after begin-removal", agentOnly)
+	n1.crash("after begin-removal", agentOnly)
 	w.eventually("n2 has ended the operation", func() bool { return w.absent(w.keys().Op()) })
 	if !w.has(3, 0) {
 		t.Errorf("the members are %v", w.members())

@@ -140,7 +140,7 @@ func TestADeadVoterThatIsBackBeforeItsRemovalStays(t *testing.T) {
 			if at == "after begin-replace" {
 				n4.resume()
 			} else { // n4 had decided before n3 was back; after a restart it decides again
-				n4.strike(at, agentOnly)
+				n4.crash(at, agentOnly)
 				n4.resume()
 				w.start(n4)
 			}

@@ -14,15 +14,15 @@ import (
 )
 
 // TestFiveVoteAgainWhateverFailsWhileTwoOfOneRackAreReplaced cuts the power of two of five voters that share a failure
-// domain. At each step of the first replacement it strikes one more host, or brings one of the two back.
+// domain. At each step of the first replacement it injects a fault on one more host, or brings one of the two back.
 func TestFiveVoteAgainWhateverFailsWhileTwoOfOneRackAreReplaced(t *testing.T) {
 	t.Parallel()
-	type strike struct {
+	type hostFault struct {
 		what           string
-		strike, repair func(w *world, by *host)
+		inject, repair func(w *world, by *host)
 	}
 	for _, step := range []string{"begin-replace", "set-phase/removing", "remove-member", "promote"} {
-		for _, also := range []strike{
+		for _, also := range []hostFault{
 			{
 				"the replacing agent dies", func(_ *world, by *host) { by.kill() },
 				func(w *world, by *host) { w.start(by) },
@@ -54,11 +54,11 @@ func TestFiveVoteAgainWhateverFailsWhileTwoOfOneRackAreReplaced(t *testing.T) {
 					return slices.ContainsFunc(ready, (*host).stopped)
 				})
 				by := ready[slices.IndexFunc(ready, (*host).stopped)]
-				also.strike(w, by)
+				also.inject(w, by)
 				for _, h := range ready {
 					h.resume()
 				}
-				w.never(struckFor, "a working host is removed", func() bool { return w.expelled(w.hosts[:3]) })
+				w.never(faultDuration, "a working host is removed", func() bool { return w.expelled(w.hosts[:3]) })
 				also.repair(w, by)
 				began := time.Now()
 				w.within(4*(grace+bound), "five vote and answer again", func() bool { return w.votersServe(5) })

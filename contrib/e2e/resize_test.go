@@ -221,7 +221,7 @@ func TestALeaveCompletesAlthoughItsAgentIsKilledAtAnyStep(t *testing.T) {
 				t.Fatal(refused)
 			}
 			leaver.waitStopped()
-			leaver.strike(at, agentOnly)
+			leaver.crash(at, agentOnly)
 			leaver.resume()
 			w.start(leaver)
 			w.hasSize(1)

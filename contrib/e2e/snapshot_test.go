@@ -37,7 +37,7 @@ func withStore(t *testing.T, keep string) (dir string, set map[string]string) {
 // It retries, as an operator would, if etcd did not answer in time or another host runs a snapshot job.
 func (h *host) snapshot(req control.SnapshotRequest) (job control.SnapshotJob) {
 	h.w.t.Helper()
-	h.w.eventually("a snapshot job ends to which etcd has answered", func() bool {
+	h.w.eventually("a snapshot job ends, and etcd has answered in time", func() bool {
 		began, err := h.Client.StartSnapshot(h.w.t.Context(), req)
 		if err != nil && strings.Contains(err.Error(), "wait until it has finished") {
 			return false
@@ -151,7 +151,7 @@ func (w *world) checkOneSaveAtATime() {
 		_, err := h.Client.StartSnapshot(w.t.Context(), control.SnapshotRequest{Do: control.SnapshotSave})
 		refused, is := errors.AsType[*control.Error](err)
 		if !is || refused.Code != control.CodeSnapshotRunning ||
-			!strings.Contains(refused.Error(), "n9 is taking one") {
+			!strings.Contains(refused.Error(), "n9 is saving one") {
 			w.t.Errorf("%s, while another host takes one: %v", h.Options.Name, err)
 		}
 	}

@@ -14,16 +14,17 @@ import (
 	"github.com/quorumd/quorumd/contrib/testbed"
 )
 
-// TestThereIsAStandbyAgainWhateverFailsDuringItsRemoval strikes one more host at each step, or brings the standby back.
+// TestThereIsAStandbyAgainWhateverFailsDuringItsRemoval injects a fault on one more host at each step, or brings the
+// standby back.
 func TestThereIsAStandbyAgainWhateverFailsDuringItsRemoval(t *testing.T) {
 	t.Parallel()
-	type strike struct {
+	type hostFault struct {
 		what           string
-		strike, repair func(w *world, by, leader *host)
+		inject, repair func(w *world, by, leader *host)
 	}
 	back := func(h *host) { h.w.start(h) }
 	for _, step := range []string{"take-lock", "roll-back", "remove-learner"} {
-		for _, also := range []strike{
+		for _, also := range []hostFault{
 			{
 				"the removing agent dies", func(_ *world, by, _ *host) { by.kill() },
 				func(_ *world, by, _ *host) { back(by) },
@@ -60,9 +61,9 @@ func TestThereIsAStandbyAgainWhateverFailsDuringItsRemoval(t *testing.T) {
 				by.stopAt("after " + step)
 				w.hosts[3].powerOff()
 				w.within(2*bound, by.Options.Name+" has stopped after "+step, by.stopped)
-				also.strike(w, by, leader)
+				also.inject(w, by, leader)
 				by.resume()
-				w.never(struckFor, "a voter is removed", func() bool { return w.expelled(w.hosts[:3]) })
+				w.never(faultDuration, "a voter is removed", func() bool { return w.expelled(w.hosts[:3]) })
 				also.repair(w, by, leader)
 				w.within(3*bound, "three vote, and a standby whose host runs follows", func() bool {
 					return w.isFull() && w.has(3, 1) && slices.ContainsFunc(w.hosts, func(h *host) bool {

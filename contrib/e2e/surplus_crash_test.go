@@ -13,17 +13,17 @@ import (
 	"github.com/quorumd/quorumd/contrib/testbed"
 )
 
-// TestThreeVoteWhateverFailsWhileADeadSurplusVoterIsRemoved strikes the removing host, or brings the dead voter back.
-// If it is back before its removal, it stays, and there are four voters until an operator removes one.
+// TestThreeVoteWhateverFailsWhileADeadSurplusVoterIsRemoved injects a fault on the removing host, or brings the dead
+// voter back. If it is back before its removal, it stays, and there are four voters until an operator removes one.
 func TestThreeVoteWhateverFailsWhileADeadSurplusVoterIsRemoved(t *testing.T) {
 	t.Parallel()
-	type strike struct {
+	type hostFault struct {
 		what           string
-		strike, repair func(by, dead *host)
+		inject, repair func(by, dead *host)
 	}
 	none := func(*host, *host) {}
 	for _, step := range []string{"begin-replace", "set-phase/removing", "remove-member"} {
-		for _, also := range []strike{
+		for _, also := range []hostFault{
 			{
 				"the removing agent dies", func(by, _ *host) { by.kill() },
 				func(by, _ *host) { by.w.start(by) },
@@ -56,11 +56,11 @@ func TestThreeVoteWhateverFailsWhileADeadSurplusVoterIsRemoved(t *testing.T) {
 					return slices.ContainsFunc(live, (*host).stopped)
 				})
 				by := live[slices.IndexFunc(live, (*host).stopped)]
-				also.strike(by, dead)
+				also.inject(by, dead)
 				for _, h := range live {
 					h.resume()
 				}
-				w.never(struckFor, "a working host is removed", func() bool { return w.expelled(live) })
+				w.never(faultDuration, "a working host is removed", func() bool { return w.expelled(live) })
 				also.repair(by, dead)
 				want := 3
 				if dead.running && step != "remove-member" {

@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// replaceLiveSteps are the steps of a replacement if the old voter answers: its member is removed after the new one
+// replaceLiveSteps returns the steps of a replacement if the old voter answers: its member is removed after the new one
 // votes.
 func replaceLiveSteps() [][]string {
 	return [][]string{
@@ -20,8 +20,8 @@ func replaceLiveSteps() [][]string {
 	}
 }
 
-// TestFullStrengthReturnsWhateverFailsDuringTheRepairOfASlowDisk strikes another host, or the one with the slow disk,
-// at each step. All accesses of clients must be linearizable, and nothing may be left over.
+// TestFullStrengthReturnsWhateverFailsDuringTheRepairOfASlowDisk injects a fault on another host, or on the one with
+// the slow disk, at each step. All accesses of clients must be linearizable, and nothing may be left over.
 func TestFullStrengthReturnsWhateverFailsDuringTheRepairOfASlowDisk(t *testing.T) {
 	t.Parallel()
 	repairDuringFaults(t, replaceLiveSteps(), "fsync * delay="+unhealthyFsync.String(), func(s *unhealthyWorld) {
@@ -36,8 +36,8 @@ func TestFullStrengthReturnsWhateverFailsDuringTheRepairOfAFailedDisk(t *testing
 	repairDuringFaults(t, replaceSteps(), "fsync * err=EIO", func(*unhealthyWorld) {})
 }
 
-// repairDuringFaults makes n4 replace n3, whose disk is faulty, once as a spare and once as the standby, and strikes at
-// each step.
+// repairDuringFaults makes n4 replace n3, whose disk is faulty, once as a spare and once as the standby, and injects a
+// fault at each step.
 func repairDuringFaults(t *testing.T, by [][]string, fault string, called func(s *unhealthyWorld)) {
 	t.Helper()
 	dies := otherFault{
@@ -47,14 +47,14 @@ func repairDuringFaults(t *testing.T, by [][]string, fault string, called func(s
 	for standbys, steps := range by {
 		for _, step := range steps {
 			for _, also := range append(otherFaults(dies), otherFault{what: "the disk works again"}) {
-				well := also.strike == nil
+				well := also.inject == nil
 				t.Run(fmt.Sprintf("%d standbys after %s %s", standbys, step, also.what), func(t *testing.T) {
 					t.Parallel()
 					s := newUnhealthyWorldWith(t, worldOptions{
 						standbys: standbys, proxied: true, set: map[string]string{"repair.cleanFor": "1h"},
 					})
 					if well {
-						also.strike, also.repair = func(*world) { clearRules(t, s.disk) }, func(*world) {}
+						also.inject, also.repair = func(*world) { clearRules(t, s.disk) }, func(*world) {}
 					}
 					n3, n4 := s.hosts[2], s.hosts[3]
 					s.lead(s.hosts[0])

@@ -53,7 +53,7 @@ func TestASurplusVoterWhoseDiskHasRecoveredIsReported(t *testing.T) {
 	s.loseReplacement()
 	clearRules(t, s.disk)
 	n1, n4 := s.hosts[0], s.hosts[3]
-	s.within(cleanly, "n1 reports that four vote", func() bool { return n1.waitsFor(policy.TooManyVoters) })
+	s.within(rejoinBound, "n1 reports that four vote", func() bool { return n1.waitsFor(policy.TooManyVoters) })
 	s.show("status")
 	s.start(n4)
 	s.eventually("n4 reports it, too", func() bool { return n4.waitsFor(policy.TooManyVoters) })

@@ -30,12 +30,12 @@ const (
 	stillSlow = 90 * time.Second
 	// unhealthyFsync is the time of each sync. etcd counts in buckets: every sync certainly took more than 512 ms.
 	unhealthyFsync = 600 * time.Millisecond
-	// cleanly bounds how long a disk must have been healthy before its host joins again, plus the join.
-	cleanly = 6 * time.Minute
+	// rejoinBound bounds how long a disk must have been healthy before its host joins again, plus the join.
+	rejoinBound = 6 * time.Minute
 )
 
-// unhealthyWorld has three voters (n1, n2, n3), and n4 as a standby or a spare. n3's disk can be slowed down. All
-// accesses of clients and all membership changes are recorded.
+// unhealthyWorld is a world of three voters (n1, n2, n3), and n4 as a standby or a spare. n3's disk can be slowed down.
+// All accesses of clients and all membership changes are recorded.
 type unhealthyWorld struct {
 	*world
 	disk      *testbed.Mount
@@ -261,7 +261,7 @@ func TestTheStandbyReplacesAFollowerWithASlowDiskWhichReturnsAsTheStandby(t *tes
 	s.expectReplaced("n1 n2 n3 (n4)", "n1 n2 n3 n4", "n1 n2 n4")
 	s.never(quiet, "n3 comes back while its disk is slow", func() bool { return !s.has(3, 0) })
 	clearRules(t, s.disk)
-	s.within(cleanly, "n3 is back as the standby", func() bool { return s.has(3, 1) })
+	s.within(rejoinBound, "n3 is back as the standby", func() bool { return s.has(3, 1) })
 	s.waitRolesAgree()
 	s.checkClients()
 	s.verify(3, 1)

@@ -13,7 +13,7 @@ import (
 	"github.com/quorumd/quorumd/agent/policy"
 )
 
-// The benchmark repeats what it cannot import. Each line is the original of a value, so that a change there fails here.
+// The benchmark repeats constants that it cannot import. The test fails if a line that declares one of them changes.
 func TestTheSimulatedAgentHasTheTimesOfTheRealOne(t *testing.T) {
 	t.Parallel()
 	for file, lines := range map[string][]string{
@@ -64,7 +64,8 @@ func TestTheSimulatedAgentHasTheDefaultLimits(t *testing.T) {
 	}
 }
 
-// Without a finding, the views must let the policy do nothing: otherwise another reason would move the leadership.
+// Without a finding, the policy must decide to do nothing. Otherwise the benchmark would count transfers with a
+// different reason.
 func TestAHealthyClusterHasNothingToDo(t *testing.T) {
 	t.Parallel()
 	s := some(t, "healthy-five")[0]

@@ -36,7 +36,8 @@ func (s *scenario) kind() string {
 	return strings.Join(parts, " ")
 }
 
-// build returns the cluster of a scenario after its past, at a random time of day.
+// build returns the cluster of a scenario at a random time of day. Its judges have learned from a simulated past,
+// unless s.young is true.
 func (s *scenario) build(seed int, lives *pasts) (*cluster, error) {
 	rng := source(s.name, seed, 0)
 	at := (1+pastDays)*day + time.Duration(rng.IntN(24*60))*time.Minute

@@ -21,10 +21,10 @@ type cluster struct {
 	make   newJudge
 	renew  func(*host, time.Duration)
 	now    time.Duration
-	skips  int // how many rounds in a row may be skipped while nothing can change
+	skips  int // while nothing can change, one in this many rounds is run
 
 	transfers []*transfer
-	watched   []*transfer // the transfers that have not been judged yet
+	watched   []*transfer // the transfers whose writes are still recorded
 	replaced  []replacement
 	looks     int
 }
@@ -39,7 +39,7 @@ type replacement struct {
 const (
 	// round is the interval between two rounds of an agent (timing.interval).
 	round = 2 * time.Second
-	// quietRounds is how many rounds in a row may be skipped while nothing can change.
+	// While nothing can change, one in quietRounds rounds is run.
 	quietRounds = 15
 )
 
@@ -101,8 +101,8 @@ func (c *cluster) comparePeers(h *host, now time.Duration) (asked bool) {
 	return asked
 }
 
-// commit returns how long a write to etcd takes: the leader and one follower sync it, and the network adds a
-// millisecond.
+// commit returns how long a write to etcd takes: a millisecond for the network, and two syncs at the leader's write
+// time, the second for a follower.
 func (c *cluster) commit() time.Duration {
 	return time.Millisecond + 2*c.hosts[c.leader].state.Writes.Least
 }
@@ -131,7 +131,8 @@ func (c *cluster) stepDown(h *host, now time.Duration) {
 	c.lead(t.to, now)
 }
 
-// hasTarget reports whether another voter has published OK. Leadership is transferred only to such a voter.
+// hasTarget reports whether a voter that does not lead has published the health state OK. Leadership is transferred
+// only to such a voter.
 func (c *cluster) hasTarget() bool {
 	for i, h := range c.hosts {
 		if i != c.leader && h.seen.record.state == health.OK {
@@ -147,7 +148,7 @@ func (c *cluster) lead(i int, now time.Duration) {
 	c.hosts[i].leadsAt = now
 }
 
-// watch adds the writes of a host to the pending transfers from or to that host.
+// watch adds the durations of a host's writes to the watched transfers from or to that host.
 func (c *cluster) watch(i int, took []time.Duration) {
 	for _, t := range c.watched {
 		if i == t.from {

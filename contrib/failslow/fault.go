@@ -16,9 +16,9 @@ type fault struct {
 	// tails is the share of writes whose duration is instead drawn log-uniformly between tailFrom and tailTo.
 	tails            float64
 	tailFrom, tailTo time.Duration
-	// stall is how long the disk completes no write, once per period every.
+	// stall is how long the disk completes no write, once in each period of length every.
 	stall time.Duration
-	// lasts is how long the fault is active, once per period every; 0: all the time.
+	// lasts is how long the fault is active in each period of length every; 0: all the time.
 	lasts, every time.Duration
 	starved      float64 // share of writes spoiled by CPU starvation
 	// The fault ends for good after a time between onceFrom and onceTo; 0: never.

@@ -54,12 +54,12 @@ func TestEachFamilyHasThePromisedMedianAndP99(t *testing.T) {
 	}
 }
 
-// apart reports whether two durations differ by more than a share.
+// apart reports whether two durations differ by more than the given share.
 func apart(a, b time.Duration, share float64) bool {
 	return float64(a) > float64(b)*(1+share) || float64(a) < float64(b)*(1-share)
 }
 
-func TestAFaultChangesWritesAsItsScenarioSays(t *testing.T) {
+func TestAFaultChangesWritesAsConfigured(t *testing.T) {
 	t.Parallel()
 	f := storage("nvme")
 	well := durations(f, nil, fault{})
@@ -132,7 +132,7 @@ func TestSharedSpellsHappenOnAllHostsAtOnce(t *testing.T) {
 		first := c.hosts[0].disk.spells[0].at(at)
 		for _, h := range c.hosts[1:] {
 			if other := h.disk.spells[0].at(at); other != first {
-				t.Fatalf("at %s: %g on one host and %g on another", at, first, other)
+				t.Fatalf("at %s: factor %g on the first host and %g on a different one", at, first, other)
 			}
 		}
 		if first > 1 {

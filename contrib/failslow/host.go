@@ -40,8 +40,8 @@ type host struct {
 	began     time.Duration
 
 	leadsAt time.Duration // when the host became the leader
-	unfitAt time.Duration // when the host's health state began to rule out leading; 0 if it does not
-	// when it began to rule out leading without writes that are fast again; 0 if it does not
+	unfitAt time.Duration // when the host became unfit to lead; 0 if it is not (policy.UnfitToLead)
+	// when the host became unfit to lead for a cause that still holds; 0 if it is not (policy.UnfitNow)
 	unfitNowAt time.Duration
 	stepped    time.Duration // when the host last transferred leadership
 	inRow      int
@@ -55,7 +55,7 @@ type host struct {
 // member returns the host's member ID.
 func (h *host) member() uint64 { return uint64(h.index) + 1 }
 
-// unfit reports whether the host has a finding that rules out leading.
+// unfit reports whether the host is unfit to lead.
 func (h *host) unfit() bool { return policy.UnfitToLead(h.policyHealth()) }
 
 // policyHealth returns the host's own health as its agent's view contains it.

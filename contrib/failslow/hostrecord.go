@@ -25,7 +25,7 @@ type hostRecord struct {
 	p99       float64
 	writeMean float64
 	writesAt  time.Time
-	// asks reports that the host wants the other voters to publish the figures below.
+	// asks requests that the other voters publish the figures below.
 	asks     bool
 	p50, p90 float64
 	tails    int
@@ -72,7 +72,7 @@ func (r hostRecord) changed(old hostRecord) []string {
 	return all
 }
 
-// policyHost returns how another host's agent sees the record.
+// policyHost returns the host as another host's agent observes it.
 func (s *seen) policyHost(name string, now time.Duration) policy.Host {
 	r := s.record
 	h := policy.Host{

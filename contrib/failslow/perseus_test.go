@@ -11,8 +11,8 @@ import (
 	"testing"
 )
 
-// dataSet writes a data set of one cluster with four hosts over two days. On the second day, one of them takes ten
-// times as long.
+// dataSet writes a data set of one cluster with four hosts over two days. On the second day, the writes of one host
+// take ten times as long.
 func dataSet(t *testing.T) (dir, labels string) {
 	t.Helper()
 	dir = t.TempDir()

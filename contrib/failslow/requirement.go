@@ -11,11 +11,11 @@ import (
 // requirement is what a goal's figures must reach. A zero field requires nothing.
 type requirement struct {
 	goal   goal
-	recall float64
-	// falseTransfers and transfers are per host-year, falseReplacements in total.
+	recall float64 // lowest accepted share of faults that are found in time
+	// falseTransfers and transfers are the highest accepted numbers per host-year.
 	falseTransfers, transfers float64
-	noReplacement             bool
-	writesPerDay              float64
+	noReplacement             bool    // no false replacement is accepted
+	writesPerDay              float64 // highest accepted number of record writes per host and day
 }
 
 func requirements() []requirement {

@@ -27,10 +27,10 @@ func TestAMissedRequirementIsNamed(t *testing.T) {
 		change func(*tally)
 		want   string
 	}{
-		"all is found":          {goalSteep, func(*tally) {}, ""},
-		"one is missed":         {goalSteep, func(t *tally) { t.Found-- }, ""},
-		"many are missed":       {goalSteep, func(t *tally) { t.Found = 200 }, "recall is at most 0.88, want 0.99"},
-		"as many false as may":  {goalHealthy, func(t *tally) { t.FalseTransfers.Count = 35 }, ""},
+		"all found":             {goalSteep, func(*tally) {}, ""},
+		"one missed":            {goalSteep, func(t *tally) { t.Found-- }, ""},
+		"many missed":           {goalSteep, func(t *tally) { t.Found = 200 }, "recall is at most 0.88, want 0.99"},
+		"few false transfers":   {goalHealthy, func(t *tally) { t.FalseTransfers.Count = 35 }, ""},
 		"many false transfers":  {goalHealthy, func(t *tally) { t.FalseTransfers.Count = 90 }, "false transfers"},
 		"many transfers":        {goalHealthy, func(t *tally) { t.Transfers.Count = 1200 }, "limit 30"},
 		"one false replacement": {goalHealing, func(t *tally) { t.FalseReplacements.Count = 1 }, "1 false repl"},

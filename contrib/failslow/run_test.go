@@ -29,7 +29,7 @@ func some(t *testing.T, names ...string) []scenario {
 	return list
 }
 
-// played returns the outcomes of three seeds each.
+// played runs each scenario with three seeds, and returns the outcomes.
 func played(t *testing.T, list []scenario, lives *pasts) []outcome {
 	t.Helper()
 	all, err := playAll(list, 1, 3, 2*time.Hour, lives)
@@ -76,7 +76,7 @@ func TestHostsLearnFromTheirPastInTheSameWayEachTime(t *testing.T) {
 		return texts
 	}
 	if first, second := histories(), histories(); !slices.Equal(first, second) {
-		t.Errorf("two lives differ:\n%s\n%s", first, second)
+		t.Errorf("two simulated pasts differ:\n%s\n%s", first, second)
 	}
 }
 
@@ -95,8 +95,8 @@ func TestSkippedLooksChangeNothing(t *testing.T) {
 	}
 }
 
-// everyRound returns the changes of health states of all hosts, without their times, if up to that many rounds are
-// skipped.
+// everyRound returns all changes of the hosts' health codes, without their times. While nothing can change, one in skip
+// rounds is run.
 func everyRound(t *testing.T, s scenario, seed, skip int) (changes []health.Code) {
 	t.Helper()
 	c, err := s.build(seed, newPasts(realJudge))
@@ -126,7 +126,7 @@ func (b blind) Observe(in health.Input) (health.Assessment, []health.Change) {
 	return health.Assessment{State: health.OK, Qualified: true, Writes: a.Writes}, changes
 }
 
-func TestAJudgeThatSeesNothingHasNoRecall(t *testing.T) {
+func TestAJudgeWithoutFindingsHasNoRecall(t *testing.T) {
 	t.Parallel()
 	list := some(t, "plus-30ms", "plus-150ms")
 	all := played(t, list, newPasts(func(limits health.Thresholds) (judge, error) {
@@ -143,7 +143,7 @@ func TestAJudgeThatSeesNothingHasNoRecall(t *testing.T) {
 	}
 }
 
-// alarmist reports each disk as WARM in every other hour of its own, for a reason other than slow writes.
+// alarmist reports a disk as WARM for 8 of every 30 minutes, and removes all findings. The phase differs between disks.
 type alarmist struct {
 	judge
 	phase time.Duration
@@ -158,7 +158,7 @@ func (b alarmist) Observe(in health.Input) (health.Assessment, []health.Change) 
 	return a, changes
 }
 
-func TestAJudgeThatAlwaysCriesMovesTheLeadershipFalsely(t *testing.T) {
+func TestFalseAlarmsCauseFalseTransfers(t *testing.T) {
 	t.Parallel()
 	list := some(t, "healthy-plp")
 	phase := time.Duration(0)
@@ -183,7 +183,7 @@ func TestAJudgeThatAlwaysCriesMovesTheLeadershipFalsely(t *testing.T) {
 	}
 }
 
-// hysteric reports the first host's disk as SLOW for good.
+// hysteric reports a disk as permanently SLOW.
 type hysteric struct{ judge }
 
 func (b hysteric) Observe(in health.Input) (health.Assessment, []health.Change) {

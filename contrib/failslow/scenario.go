@@ -27,7 +27,7 @@ type scenario struct {
 	young bool
 	// replaces means that it is right to replace the faulty host.
 	replaces bool
-	// goal is the group to whose figures the scenario contributes.
+	// goal is the group in which the scenario is counted.
 	goal goal
 }
 

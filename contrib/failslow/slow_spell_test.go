@@ -10,7 +10,7 @@ import (
 	"github.com/quorumd/quorumd/health"
 )
 
-// misjudging changes each assessment of a real judge. If it is a mistake that matters, the benchmark must show it.
+// misjudging adds a mistake to each assessment of a real judge. The benchmark must show the effect of the mistake.
 type misjudging struct {
 	judge
 	mistake func(*health.Assessment)
@@ -44,9 +44,9 @@ func slowFor(slow, every, lasts time.Duration) scenario {
 	}
 }
 
-func TestAVoterThatHealsOrIsOnlySlowIsReplacedOnlyWithoutItsReports(t *testing.T) {
+func TestReplacementOfASlowVoterDependsOnItsReports(t *testing.T) {
 	t.Parallel()
-	once := func(a *health.Assessment) { // a host that had such a spell yesterday
+	once := func(a *health.Assessment) { // the host has recovered from 80 slow minutes before
 		if a.State == health.Slow {
 			a.HealsAfter = 80 * time.Minute
 		}
@@ -58,8 +58,8 @@ func TestAVoterThatHealsOrIsOnlySlowIsReplacedOnlyWithoutItsReports(t *testing.T
 	}{
 		"slow for 25 min": {25 * time.Minute, func(*health.Assessment) {}, 0},
 		"slow for 80 min": {80 * time.Minute, func(*health.Assessment) {}, 1},
-		"slow for 80 min, and healed after so long": {80 * time.Minute, once, 0},
-		"slow for 80 min, and that is forgotten": {80 * time.Minute, func(a *health.Assessment) {
+		"slow for 80 min, after recovering from 80 min before": {80 * time.Minute, once, 0},
+		"slow for 80 min, with the earlier recovery forgotten": {80 * time.Minute, func(a *health.Assessment) {
 			once(a)
 			a.HealsAfter = 0
 		}, 1},
@@ -80,7 +80,7 @@ func TestAVoterThatHealsOrIsOnlySlowIsReplacedOnlyWithoutItsReports(t *testing.T
 	}
 }
 
-func TestTheSimulatedPolicySeesWhetherWritesAreFastAgain(t *testing.T) {
+func TestTheViewShowsWhetherWritesAreFastAgain(t *testing.T) {
 	t.Parallel()
 	for _, slow := range []bool{false, true} {
 		h := &host{}

@@ -12,8 +12,8 @@ import (
 // or a burst of load.
 type spell struct {
 	name string
-	// every is the time between two spells: with random, the mean of an exponential distribution; otherwise a fixed
-	// period; each spell begins late by up to 1 % of it.
+	// every is the time between two spells. If random is true, it is the mean of an exponential distribution. Otherwise
+	// it is a fixed period, and each spell begins late by up to 1 % of the period, at most 2 minutes.
 	every  time.Duration
 	random bool
 	// from and to bound how long a spell lasts.

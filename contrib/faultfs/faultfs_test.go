@@ -324,7 +324,7 @@ func TestTheFileOperationsThatEtcdNeedsWork(t *testing.T) {
 	}
 }
 
-// quorumd does this to keep the databases of snapshots on the disk.
+// quorumd opens a database that it has unlinked this way.
 func TestAFileWithoutANameIsOpenedThroughItsDescriptor(t *testing.T) {
 	t.Parallel()
 	for _, flags := range [][]string{nil, {"-power"}} {

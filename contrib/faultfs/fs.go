@@ -16,9 +16,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// ownFlags are not passed on to the backing file; the program still sees them in effect. O_DIRECT: requests arrive in
-// buffers without the alignment that a direct write needs. O_SYNC, O_DSYNC: the kernel sends an fsync after each such
-// write, which makes it durable; with the flag on the backing file each write would be synced twice.
+// ownFlags are not passed on to the backing file, but keep their effect for the program. O_DIRECT would fail there,
+// because requests arrive in buffers without the alignment that a direct write needs. O_SYNC and O_DSYNC would sync
+// each write twice, because the kernel sends an fsync after each write anyway.
 const ownFlags = unix.O_DIRECT | unix.O_SYNC | unix.O_DSYNC
 
 // openFlags makes close independent of an fsync that a rule holds. Otherwise every fork and exec of a program with the
@@ -33,17 +33,18 @@ type node struct {
 	nameless atomic.Pointer[os.File] // the open file, after its name was removed
 }
 
-// WrapChild wraps the nodes below this one in our type as well.
+// WrapChild wraps a child of this node in the type node.
 func (n *node) WrapChild(_ context.Context, ops fs.InodeEmbedder) fs.InodeEmbedder {
 	return &node{LoopbackNode: ops.(*fs.LoopbackNode), rules: n.rules, power: n.power}
 }
 
-// at returns the path of this node in the backing directory or, with a name, of that entry of it.
+// at returns the path of this node in the backing directory or, if name is not empty, the path of that entry.
 func (n *node) at(name string) string {
 	return filepath.Join(n.LoopbackNode.RootData.Path, n.Path(n.Root()), name)
 }
 
-// apply matches the current name of the file, because etcd renames its log files while they are open.
+// apply applies the rules to an operation. They match the current name of the file, because etcd renames its log files
+// while they are open.
 func (n *node) apply(op string) syscall.Errno { return n.rules.apply(op, n.Path(n.Root())) }
 
 func (n *node) Open(ctx context.Context, flags uint32) (fs.FileHandle, uint32, syscall.Errno) {
@@ -83,7 +84,7 @@ func (n *node) Create(ctx context.Context, name string, flags, mode uint32, out 
 	return inode, &file{fh.(*fs.LoopbackFile), inode.Operations().(*node)}, openFlags, 0
 }
 
-// Tmpfile is refused: a file without a name could not be matched by a rule.
+// Tmpfile returns EOPNOTSUPP, because no rule could match a file without a name.
 func (n *node) Tmpfile(context.Context, uint32, uint32,
 	*fuse.EntryOut,
 ) (*fs.Inode, fs.FileHandle, uint32, syscall.Errno) {

@@ -13,11 +13,11 @@
 // fsync means fsync, fdatasync, fsync of a directory, and one call for each O_SYNC or O_DSYNC write; write includes
 // fallocate and truncate; open includes create; read is only what the page cache cannot answer; any is all four of
 // these and nothing else. An operation that no rule matches behaves as on the backing directory. A rule is in force
-// when its command returns. An fsync returns only after the backing file was synced. It differs from a disk in one
+// when its command returns. An fsync returns only after the backing file was synced. faultfs differs from a disk in one
 // respect: while an fsync is held, the kernel also holds writes to the same file.
 //
 // With -power faultfs tracks unsynced data, and cut discards all of it; power.go defines which data is unsynced. From
-// then on every operation fails: mount the directory again, as a host does when it boots.
+// then on every write, sync and change of a name fails. Mount the directory again, as a host does when it boots.
 package main
 
 import (
@@ -67,7 +67,8 @@ func main() {
 	}
 }
 
-// serve returns when the file system has been unmounted, after a signal or by another process.
+// serve mounts the file system and answers commands. It returns when the file system has been unmounted, either after a
+// signal or by a different process.
 func serve(back, mnt, sock string, remember bool) (err error) {
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM, syscall.SIGINT)
 	defer stop()

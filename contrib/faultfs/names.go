@@ -13,7 +13,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Operations that change the names in a directory pass through and can be undone. No rule applies to them.
+// The operations in this file change names in a directory. No rule applies to them, and power can undo them.
 
 func (n *node) Mkdir(ctx context.Context, name string, mode uint32, out *fuse.EntryOut) (
 	made *fs.Inode, errno syscall.Errno,
@@ -78,7 +78,7 @@ func (n *node) outlive(path string) {
 	}
 }
 
-// OnForget closes the file that outlive opened, once no program has it open.
+// OnForget closes the file that outlive opened. The kernel calls it when no program has the file open.
 func (n *node) OnForget() {
 	if file := n.nameless.Swap(nil); file != nil {
 		file.Close()

@@ -69,7 +69,7 @@ func (p *power) close() error {
 	return os.RemoveAll(p.keep)
 }
 
-// on runs prepare and then act, with no other operation in between. It fails once the power is off.
+// on runs prepare and then act, with no other operation in between. After cut it returns EIO.
 func (p *power) on(prepare func() error, act func() syscall.Errno) syscall.Errno {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -243,7 +243,7 @@ func (p *power) durable(synced uint64) (err error) {
 	return err
 }
 
-// cut undoes everything unsynced, and makes all later operations fail. It returns the text to print.
+// cut undoes everything unsynced, and makes all later changes fail. It returns the text to print.
 func (p *power) cut() (string, error) {
 	if p == nil {
 		return "", errors.New("cannot simulate a power loss: not mounted with -power")

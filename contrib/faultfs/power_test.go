@@ -65,7 +65,7 @@ func syncDir(path string) error {
 	return errors.Join(d.Sync(), d.Close())
 }
 
-// begun is the content of the disk before each case.
+// begun returns the content of the disk before each case.
 func begun() map[string]string {
 	return map[string]string{"d/": "", "e/": "", "empty/": "", "d/f": "0123456789", "e/g": "ggg", "l": "d/f"}
 }
@@ -91,10 +91,10 @@ func TestUnsyncedDataIsLostWhenThePowerIsCut(t *testing.T) {
 		"a new file whose directory alone is synced is empty": {func(in func(string) string) error {
 			return errors.Join(put(in("d/new"), "new", 0, false), syncDir(in("d")))
 		}, map[string]string{"d/new": ""}},
-		"a file that was synced replaces another one, and no directory is synced": {func(in func(string) string) error {
+		"a synced file replaces another one, and no directory is synced": {func(in func(string) string) error {
 			return errors.Join(put(in("d/f.new"), "new", 0, true), os.Rename(in("d/f.new"), in("d/f")))
 		}, map[string]string{"d/f.new": "new"}},
-		"it is": {func(in func(string) string) error {
+		"a synced file replaces another one, and their directory is synced": {func(in func(string) string) error {
 			return errors.Join(put(in("d/f.new"), "new", 0, true), os.Rename(in("d/f.new"), in("d/f")),
 				syncDir(in("d")), os.Rename(in("e/g"), in("e/h")))
 		}, map[string]string{"d/f": "new"}},
@@ -105,17 +105,17 @@ func TestUnsyncedDataIsLostWhenThePowerIsCut(t *testing.T) {
 		"a whole tree is removed": {func(in func(string) string) error {
 			return errors.Join(os.RemoveAll(in("d")), os.RemoveAll(in("empty")), os.Remove(in("l")))
 		}, nil},
-		"it is for good once the directory above is synced": {func(in func(string) string) error {
+		"a whole tree is removed, and the directory above is synced": {func(in func(string) string) error {
 			return errors.Join(os.RemoveAll(in("d")), syncDir(in("")))
 		}, map[string]string{"d/": "-", "d/f": "-"}},
-		"a directory moves, and something takes its place": {func(in func(string) string) error {
+		"a directory is renamed, and a new one gets its name": {func(in func(string) string) error {
 			return errors.Join(os.Rename(in("d"), in("e/old")), os.Mkdir(in("d"), 0o700),
 				put(in("d/f"), "another", 0, false), put(in("e/old/f"), "x", 0, false))
 		}, nil},
-		"a directory moves for good": {func(in func(string) string) error {
+		"a directory is renamed, and its new parent is synced": {func(in func(string) string) error {
 			return errors.Join(os.Rename(in("d"), in("e/old")), syncDir(in("e")), put(in("e/old/f"), "x", 0, false))
 		}, map[string]string{"d/": "-", "d/f": "-", "e/old/": "", "e/old/f": "0123456789"}},
-		"links come and go": {func(in func(string) string) error {
+		"links are created, and a name is removed": {func(in func(string) string) error {
 			return errors.Join(os.Link(in("d/f"), in("hard")), os.Symlink("e", in("soft")), os.Remove(in("d/f")))
 		}, nil},
 	} {
@@ -138,10 +138,10 @@ func TestUnsyncedDataIsLostWhenThePowerIsCut(t *testing.T) {
 			maps.DeleteFunc(want, func(_, text string) bool { return text == "-" })
 			m.command(t, "cut")
 			if err := os.WriteFile(filepath.Join(m.mnt, "late"), nil, 0o600); !errors.Is(err, syscall.EIO) {
-				t.Errorf("what is written after the cut: %v, want EIO", err)
+				t.Errorf("a write after the cut: %v, want EIO", err)
 			}
 			if got := tree(t, m.back); !maps.Equal(got, want) {
-				t.Errorf("left is %v, want %v", got, want)
+				t.Errorf("the disk contains %v, want %v", got, want)
 			}
 			m.stop(t)
 			kept, err := filepath.Glob(filepath.Join(filepath.Dir(m.back), ".faultfs*"))

@@ -157,14 +157,14 @@ func until(t *testing.T, h *testbed.Host, bound time.Duration, state, code strin
 	})
 }
 
-// table collects the rows of a place in the order of its faults.
+// table collects the rows of a component in the order of its faults.
 type table struct {
 	mu   sync.Mutex
 	rows map[int][]Row
 }
 
-// tableOf returns a table. It is written if all faults of the place are detected in time.
-func tableOf(t *testing.T, place string) *table {
+// tableOf returns a table. Its rows are saved if all faults of the component are detected in time.
+func tableOf(t *testing.T, component string) *table {
 	t.Helper()
 	made := &table{rows: map[int][]Row{}}
 	t.Cleanup(func() {
@@ -176,14 +176,14 @@ func tableOf(t *testing.T, place string) *table {
 		for _, i := range slices.Sorted(maps.Keys(made.rows)) {
 			all = append(all, made.rows[i]...)
 		}
-		if err := save(dir, place, all); err != nil {
+		if err := save(dir, component, all); err != nil {
 			t.Error(err)
 		}
 	})
 	return made
 }
 
-// add records the output of quorumctl for the i-th fault of the place.
+// add records the output of quorumctl for the i-th fault of the component.
 func (b *table) add(t *testing.T, i int, r Row, took time.Duration, h *testbed.Host, code string) {
 	t.Helper()
 	b.addShown(t, i, r, took, showHealth(t, h), code)
@@ -209,7 +209,7 @@ func (b *table) addShown(t *testing.T, i int, r Row, took time.Duration, now con
 	b.rows[i] = append(b.rows[i], r)
 }
 
-// save writes the rows of a place.
+// save writes the rows of a component.
 func save(dir, name string, rows []Row) error {
 	text, err := json.MarshalIndent(rows, "", "  ")
 	if err != nil {

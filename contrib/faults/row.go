@@ -69,9 +69,9 @@ func load(dir, name string) ([]Row, error) {
 const intro = `# Fault table: how quorumd detects each fault
 
 ` + "`make fault-table` and `make vm`" + ` injected these faults on one machine, into the shipped programs with
-default limits. *After* is the time until ` + "`quorumctl health`" + ` showed the finding. *nothing* means that no
-finding is expected, and none appeared for that time. A finding that only advises does not change the health
-state; the table shows both.
+default limits unless a section states others. *After* is the time until ` + "`quorumctl health`" + ` showed the
+finding. *nothing* means that no finding is expected, and none appeared for that time. A finding that only advises
+does not change the health state; the table shows both.
 `
 
 // document renders the tables of all components.
@@ -104,7 +104,7 @@ const unprovoked = `
 ## Codes without a row
 
 No fault above has these codes. Unit tests in ` + "`health`" + ` cover every rule that leads to one, over series of
-values. The tests read these values from recorded kernel files and responses, and etcd's from a real etcd.
+values. These values come from recorded kernel files and responses, and those of etcd from a real etcd.
 
 | Component | Code | Source |
 |---|---|---|

@@ -57,7 +57,7 @@ func TestTableMatchesRows(t *testing.T) {
 	}
 }
 
-// A code that was renamed, or that now has another health state, makes its row wrong.
+// A row is out of date if its code was renamed or has a different health state now.
 func TestEveryRowHasAKnownCode(t *testing.T) {
 	t.Parallel()
 	known := health.Problems()

@@ -61,7 +61,8 @@ func recordedDrive(spare, used, errors int) string {
 		spare, used, errors)
 }
 
-// A process with a limit of 64 MiB needs more memory. The kernel makes it wait for every page that it cannot reclaim.
+// hog starts a process that needs more memory than its limit of 64 MiB. The kernel makes the process wait for every
+// page that it cannot reclaim.
 const (
 	group = "/sys/fs/cgroup/memory-hog"
 	hog   = "{ mountpoint -q /sys/fs/cgroup || mount -t cgroup2 none /sys/fs/cgroup; } && " +

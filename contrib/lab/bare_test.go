@@ -36,10 +36,10 @@ const firstClusterPage = "first-cluster.md"
 // operator's own machine.
 type bareFleet struct {
 	*fleet
-	operatorDir  string   // the directory in which the operator types
+	operatorDir  string   // working directory of the operator
 	extraPerHost []string // the commands for each host in addition to those of the page, before quorumd starts
 	extraOnFirst []string // commands for the first host, once its etcd runs
-	// named sets the name in the client certificate of a host's quorumd; nil keeps the name of the bundle.
+	// certName sets the name in the client certificate of a host's quorumd; nil keeps the name of the bundle.
 	certName func(h *lab.Host) error
 	login    string // comes before a command of etcdctl if its certificate names no etcd user
 	// shipped keeps quorumd's default waits. The speed of the disk is still ignored, because all hosts share one disk.
@@ -156,7 +156,7 @@ func (f *bareFleet) bootstrapAsDocumented() {
 	}
 }
 
-// unbundled is a directory on the operator's machine with the content of the first host's bundle.
+// unbundled returns the directory on the operator's machine with the content of the first host's bundle.
 func (f *bareFleet) unbundled() string { return filepath.Join(f.operatorDir, "unbundled") }
 
 // issueClientCert installs a client certificate for a host's quorumd that the operator's CA has issued to that name.
@@ -198,7 +198,7 @@ func (f *bareFleet) copyToHost(h *lab.Host, file string) error {
 	return h.Copy(filepath.Join(f.operatorDir, file), "/root/"+filepath.Base(file))
 }
 
-// limit is how long an action of quorumd may take.
+// limit returns how long an action of quorumd may take.
 func (f *bareFleet) limit() time.Duration {
 	if f.shipped {
 		return 5 * bound
@@ -211,7 +211,7 @@ func script(lines []string) string {
 	return "set -e; cd /root\n" + strings.Join(lines, "\n")
 }
 
-// tls names the files with which a client connects to the cluster: those of quorumd on the first host or, if that
+// tls returns the files with which a client connects to the cluster: those of quorumd on the first host or, if that
 // certificate names no etcd user, those of the bundle.
 func (f *bareFleet) tls() *testbed.CertFiles {
 	dir := filepath.Join(f.Hosts[0].Root(), "etc/quorumd/tls")
@@ -223,7 +223,7 @@ func (f *bareFleet) tls() *testbed.CertFiles {
 	}
 }
 
-// url is the TLS endpoint of a host's etcd.
+// url returns the TLS endpoint of a host's etcd.
 func (f *bareFleet) url(h *lab.Host) string {
 	return strings.Replace(h.ClientURL(), "http:", "https:", 1)
 }

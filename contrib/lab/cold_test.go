@@ -45,8 +45,8 @@ func coldStarts(t *testing.T, times int) {
 		off := time.Now()
 		f.check(f.Each(func(h *lab.Host) error { return h.PowerOn(t.Context()) }))
 		f.verify(3, 1)
-		t.Logf("round %d: all were off after %.0f s, and a cluster %.0f s later", i+1, off.Sub(began).Seconds(),
-			time.Since(off).Seconds())
+		t.Logf("round %d: all were off after %.0f s, and the cluster was back %.0f s later", i+1,
+			off.Sub(began).Seconds(), time.Since(off).Seconds())
 		if after := f.roles(); !maps.Equal(before, after) {
 			t.Fatalf("the members were %v, and are %v", before, after)
 		}

@@ -28,7 +28,7 @@ const (
 // which never loses power.
 type Disk struct {
 	dir   string // directory with the image and the mount point
-	holds string // the directory of the host that is on this disk
+	holds string // the path on the host at which the disk is mounted
 	size  int64
 	// the file system with faults that holds the image, if the lab was created with Options.Faultfs
 	mount  *testbed.Mount
@@ -184,7 +184,7 @@ func (d *Disk) release() error {
 	return d.mount.Clear()
 }
 
-// discard removes the disk of a powered-off host.
+// discard unmounts the disk of a powered-off host, and its faultfs.
 func (d *Disk) discard(ctx context.Context) error {
 	err := d.detach(ctx)
 	if d.mount != nil {

@@ -6,8 +6,8 @@
 // share one read-only root file system, so that five of them boot within seconds.
 //
 // A lab runs in mount, network and process namespaces that Enter creates. Everything in them ends with the process that
-// called Enter, however that process ends. It also removes the control groups and files outside the namespaces; if it
-// was killed, the next lab removes them.
+// called Enter, however that process ends. That process also removes the control groups and files outside the
+// namespaces. If it was killed, the next lab removes them.
 //
 // It needs root and Debian: Tools installs what is missing.
 //

@@ -148,7 +148,7 @@ func TestAnImpossibleJoinReportsItsReason(t *testing.T) {
 	f := formedFleetRunning(t)
 	f.killed = true
 	const config, full = "/etc/quorumd/quorumd.yaml", "/var/lib/quorumd-etcd"
-	for _, c := range []struct{ name, strike, cure, says string }{
+	for _, c := range []struct{ name, breakWith, repairWith, says string }{
 		{
 			"root's helper is masked", "systemctl mask --now quorumd-helper.socket",
 			"systemctl unmask quorumd-helper.socket; systemctl start quorumd-helper.socket", "quorumd-helper.socket",
@@ -170,7 +170,7 @@ func TestAnImpossibleJoinReportsItsReason(t *testing.T) {
 			t.Fatalf("there are %d hosts that could join, want 2", len(hosts))
 		}
 		for _, h := range hosts {
-			_, _ = h.Shell(t.Context(), c.strike) // filling the disk fails on purpose
+			_, _ = h.Shell(t.Context(), c.breakWith) // filling the disk fails on purpose
 		}
 		f.removeStandby()
 		f.eventually("a host that would join reports in its status and in that of its unit that "+c.name, func() bool {
@@ -188,7 +188,7 @@ func TestAnImpossibleJoinReportsItsReason(t *testing.T) {
 			t.Errorf("there are %d voters", len(voters))
 		}
 		for _, h := range hosts {
-			f.shell(h, c.cure)
+			f.shell(h, c.repairWith)
 		}
 		f.verify(3, 1)
 	}

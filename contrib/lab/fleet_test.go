@@ -31,7 +31,7 @@ const (
 	bound = 120 * time.Second
 	// callTimeout bounds one call of a test.
 	callTimeout = 2 * time.Second
-	// lookEvery is how often a condition is checked.
+	// lookEvery is the interval at which a condition is checked.
 	lookEvery = 100 * time.Millisecond
 )
 
@@ -78,7 +78,7 @@ func formedFleetRunning(t *testing.T) *fleet {
 // formedFleet returns the directory of the fleet that was set up once.
 func formedFleet(t *testing.T) string {
 	t.Helper()
-	dir, done, err := standingDir()
+	dir, done, err := sharedFleetDir()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -143,7 +143,7 @@ func (f *fleet) form() {
 		return f.hasReason(f.Hosts[4], "CLUSTER_UNREACHABLE")
 	})
 	// A bare host that reboots before a cluster exists must not bootstrap one.
-	f.eventually("etcd is held back on a bare host", func() bool {
+	f.eventually("the start guard is set on a bare host", func() bool {
 		_, err := f.Hosts[4].Run(f.t.Context(), "test", "-e", "/var/lib/quorumd-etcd/etcd.hold")
 		return err == nil
 	})
@@ -205,7 +205,7 @@ func (f *fleet) within(limit time.Duration, what string, cond func() bool) {
 func (f *fleet) never(span time.Duration, what string, cond func() bool) {
 	f.t.Helper()
 	end := time.Now().Add(span)
-	f.within(span+bound, "it is not so for "+span.String()+" that "+what, func() bool {
+	f.within(span+bound, "this does not happen for "+span.String()+": "+what, func() bool {
 		if cond() {
 			f.t.Fatalf("it happened: %s", what)
 		}

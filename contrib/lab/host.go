@@ -108,7 +108,7 @@ const (
 	savedState = "state"
 )
 
-// saved returns the directory of the saved files of a host of this name, or "" for a bare host.
+// saved returns the path of something that Save has kept of this host, or "" for a bare host.
 func (h *Host) saved(name string) string {
 	if h.lab.options.From == "" {
 		return ""
@@ -150,7 +150,7 @@ func (h *Host) furnish(d *Disk) error {
 	}
 	var s syscall.Stat_t
 	if err := syscall.Stat(filepath.Join(h.Root(), d.holds), &s); err != nil {
-		return nil //nolint:nilerr // its package creates it
+		return nil //nolint:nilerr // the package that is installed later creates it
 	}
 	return errors.Join(os.Chown(dir, int(s.Uid), int(s.Gid)), os.Chmod(dir, os.FileMode(s.Mode).Perm()))
 }
@@ -377,7 +377,7 @@ func (h *Host) ShutDown(ctx context.Context) error {
 	return h.settle(ctx)
 }
 
-// settle waits until a host that is shutting down is off.
+// settle waits until a host that is shutting down is off, and releases its network and its disks.
 func (h *Host) settle(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, bootBound)
 	defer cancel()

@@ -16,7 +16,7 @@ import (
 )
 
 func TestFiveBareHostsBecomeThreeVotersAStandbyAndASpare(t *testing.T) {
-	dir, done, err := standingDir()
+	dir, done, err := sharedFleetDir()
 	if err != nil {
 		t.Fatal(err)
 	}

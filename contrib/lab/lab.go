@@ -26,7 +26,7 @@ type Options struct {
 	Prepare func(h *Host) error
 }
 
-// Lab is a number of hosts on a network. The namespaces that Enter creates can hold one lab at a time.
+// Lab is a group of hosts on a network. The namespaces that Enter creates can hold one lab at a time.
 type Lab struct {
 	Hosts   []*Host // n1, n2, …
 	options Options

@@ -22,7 +22,8 @@ import (
 )
 
 // TestAHostLostInMaintenanceBlocksTheOthersUntilItIsReleased has a voter in maintenance lose power, return with a
-// broken disk, and then disappear for good. The test cannot try another kernel: the hosts of a lab share the machine's.
+// broken disk, and then disappear for good. The test cannot boot a different kernel, because the hosts of a lab share
+// the machine's kernel.
 func TestAHostLostInMaintenanceBlocksTheOthersUntilItIsReleased(t *testing.T) {
 	f := formedFleetRunning(t)
 	f.killed = true

@@ -50,7 +50,7 @@ func TestAHostLosesPowerAtEveryPhaseOfAJoin(t *testing.T) {
 		}
 		f.check(victim.PowerLoss(t.Context()))
 		t.Logf("%s, the %s, has lost power when the join of %s was %s", victim.Name, p.victim, joiner.Name, p.phase)
-		f.never(3*time.Second, "an operation begins next to the first", func() bool {
+		f.never(3*time.Second, "a second operation begins", func() bool {
 			op := f.op()
 			return op != nil && op.HostName != joiner.Name
 		})
@@ -121,7 +121,7 @@ func (f *fleet) remove(h *lab.Host) {
 
 func (f *fleet) removeMember(id uint64) {
 	f.t.Helper()
-	f.eventually("a member is removed", func() bool { // etcd refuses while a voter has not been back for long
+	f.eventually("a member is removed", func() bool { // etcd refuses for a while after a voter has returned
 		client, err := f.client()
 		if err != nil {
 			return false

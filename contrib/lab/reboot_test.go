@@ -89,15 +89,15 @@ func (f *fleet) waitHealthy() {
 
 // Lines in the journal of a host that goes down.
 var (
-	rebootBegins = [2]string{"systemd-logind", "The system will reboot now!"}
-	noticed      = [2]string{"quorumd", "machine is shutting down max_delay=10s"}
-	moved        = [2]string{"etcd", "leadership transfer finished"}
-	signalled    = [2]string{"etcd", "received signal; shutting down"}
-	etcdEnds     = [2]string{"etcd", "closed etcd server"}
-	etcdEnded    = [2]string{"systemd", "etcd.service: Deactivated successfully."}
-	goesOn       = [2]string{"systemd-logind", "System is rebooting."}
-	letGo        = [2]string{"quorumd", "shutdown allowed: etcd stopped cleanly"}
-	goesDown     = [2]string{"systemd", "Shutting down."}
+	rebootBegins    = [2]string{"systemd-logind", "The system will reboot now!"}
+	shutdownNoticed = [2]string{"quorumd", "machine is shutting down max_delay=10s"}
+	moved           = [2]string{"etcd", "leadership transfer finished"}
+	signalled       = [2]string{"etcd", "received signal; shutting down"}
+	etcdEnds        = [2]string{"etcd", "closed etcd server"}
+	etcdEnded       = [2]string{"systemd", "etcd.service: Deactivated successfully."}
+	rebooting       = [2]string{"systemd-logind", "System is rebooting."}
+	shutdownAllowed = [2]string{"quorumd", "shutdown allowed: etcd stopped cleanly"}
+	finalShutdown   = [2]string{"systemd", "Shutting down."}
 )
 
 // checkPermittedReboot checks, in the journal of a rebooted host, that quorumd noticed the reboot, transferred
@@ -107,9 +107,9 @@ func (f *fleet) checkPermittedReboot(h *lab.Host, led bool) {
 	log := f.lastBoot(h)
 	f.t.Logf("the journal of %s:\n%s", h.Name, log.tail(log.mustFind(rebootBegins[0], rebootBegins[1]).at))
 	if led {
-		log.checkOrder(noticed, moved, signalled)
+		log.checkOrder(shutdownNoticed, moved, signalled)
 	}
-	log.checkOrder(rebootBegins, noticed, signalled, etcdEnds, etcdEnded, letGo, goesDown)
+	log.checkOrder(rebootBegins, shutdownNoticed, signalled, etcdEnds, etcdEnded, shutdownAllowed, finalShutdown)
 }
 
 // checkSimultaneousReboot checks the journals of all hosts, which rebooted within the same second. One host must have
@@ -118,23 +118,23 @@ func (f *fleet) checkPermittedReboot(h *lab.Host, led bool) {
 func (f *fleet) checkSimultaneousReboot(voters []*lab.Host) {
 	f.t.Helper()
 	var begun []time.Time
-	var turns []string
+	var allowed []string
 	for _, h := range f.Hosts {
 		log := f.lastBoot(h)
 		begins := log.mustFind(rebootBegins[0], rebootBegins[1]).at
 		begun = append(begun, begins)
 		f.t.Logf("the journal of %s:\n%s", h.Name, log.tail(begins))
-		log.checkOrder(rebootBegins, noticed, goesOn, goesDown)
+		log.checkOrder(rebootBegins, shutdownNoticed, rebooting, finalShutdown)
 		if !f.is(h, policy.RoleSpare) {
-			log.checkOrder(noticed, signalled, etcdEnds, etcdEnded, goesDown)
+			log.checkOrder(shutdownNoticed, signalled, etcdEnds, etcdEnded, finalShutdown)
 		}
-		if _, had := log.find(letGo[0], letGo[1]); had {
-			turns = append(turns, h.Name)
-			log.checkOrder(letGo, goesOn)
+		if _, had := log.find(shutdownAllowed[0], shutdownAllowed[1]); had {
+			allowed = append(allowed, h.Name)
+			log.checkOrder(shutdownAllowed, rebooting)
 			continue
 		}
-		// quorumd stops waiting half a second before logind's limit, and the test allows as much again
-		if waited := log.mustFind(goesOn[0], goesOn[1]).at.Sub(begins); waited < lab.ShutdownDelay-time.Second {
+		// quorumd stops waiting half a second before logind's limit, and the test tolerates a further half second
+		if waited := log.mustFind(rebooting[0], rebooting[1]).at.Sub(begins); waited < lab.ShutdownDelay-time.Second {
 			f.t.Errorf("%s went down after %v without permission", h.Name, waited)
 		}
 		if !slices.Contains(voters, h) {
@@ -151,10 +151,10 @@ func (f *fleet) checkSimultaneousReboot(voters []*lab.Host) {
 			f.t.Errorf("the user logged in on %s saw\n%s", h.Name, screen)
 		}
 	}
-	if len(turns) == 0 { // more than one, if a spare is back so soon that another host may go down, too
+	if len(allowed) == 0 { // more than one, if a spare is back so soon that another host may go down, too
 		f.t.Error("no host was allowed to reboot")
 	}
-	f.t.Logf("%v were allowed to reboot", turns)
+	f.t.Logf("%v were allowed to reboot", allowed)
 	if span := slices.MaxFunc(begun, time.Time.Compare).Sub(slices.MinFunc(begun,
 		time.Time.Compare)); span > lab.ShutdownDelay/2 {
 		f.t.Errorf("the reboots of the hosts began within %v", span)

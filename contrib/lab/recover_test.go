@@ -56,11 +56,11 @@ func (f *bareFleet) makePlan(left, gone []*lab.Host) (apply string) {
 	if len(commands) != 3 {
 		f.t.Fatalf("the page has %d commands for operators with ssh, want three: %q", len(commands), commands)
 	}
-	f.check(os.RemoveAll(filepath.Join(f.operatorDir, "plan.json"))) // of an earlier round: no plan is overwritten
+	f.check(os.RemoveAll(filepath.Join(f.operatorDir, "plan.json"))) // quorumctl does not overwrite an earlier plan
 	var names, files, others []string
 	for _, h := range left {
 		names, files = append(names, h.Name), append(files, h.Name+".json")
-		f.eventually(h.Name+" sees no quorum, and reports that in its facts", func() bool {
+		f.eventually(h.Name+" observes no quorum, and reports that in its facts", func() bool {
 			return f.hasReason(h, string(policy.NoQuorum)) && !f.seesQuorum(h)
 		})
 	}
@@ -78,7 +78,7 @@ func (f *bareFleet) makePlan(left, gone []*lab.Host) (apply string) {
 	return commands[2]
 }
 
-// seesQuorum reports whether a host's facts have a quorum, which they may for some seconds after the loss.
+// seesQuorum reports whether a host's facts still report a quorum. They do so for some seconds after the loss.
 func (f *bareFleet) seesQuorum(h *lab.Host) bool {
 	ctx, cancel := context.WithTimeout(f.t.Context(), bound)
 	defer cancel()

@@ -185,7 +185,7 @@ func (f *fleet) checkHeld() {
 	f.t.Helper()
 	for _, h := range f.Hosts {
 		want := f.is(h, policy.RoleSpare)
-		f.eventually(fmt.Sprintf("etcd is held back on %s: %v", h.Name, want), func() bool {
+		f.eventually(fmt.Sprintf("the start guard is set on %s: %v", h.Name, want), func() bool {
 			_, err := h.Run(f.t.Context(), "test", "-e", "/var/lib/quorumd-etcd/etcd.hold")
 			return (err == nil) == want
 		})

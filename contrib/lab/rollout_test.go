@@ -93,7 +93,7 @@ func TestARolloutOfACommandRunsItOnceOnEachHostWhileItsEtcdIsDown(t *testing.T) 
 }
 
 // reason is the reason of every rollout of the lab.
-const reason = "the lab wants it"
+const reason = "a test of the lab"
 
 func names(hosts []*lab.Host) []string {
 	var out []string

@@ -13,7 +13,7 @@ import (
 	"strings"
 )
 
-// tools maps each program that a lab uses to its Debian package.
+// tools returns the programs that a lab uses, by Debian package.
 func tools() map[string][]string {
 	return map[string][]string{
 		"systemd-container": {"systemd-nspawn"},

@@ -183,7 +183,7 @@ func TestNoTextUsesMoreBannedWordsThanBefore(t *testing.T) {
 	}
 }
 
-func TestEveryRecordedCountIsOfSomethingThatExists(t *testing.T) {
+func TestEveryRecordedPlaceExists(t *testing.T) {
 	t.Parallel()
 	for place := range allowed(t) {
 		name, _, _ := strings.Cut(place, " ")

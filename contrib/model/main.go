@@ -21,9 +21,9 @@ import (
 )
 
 func main() {
-	deep := flag.Bool("deep", false, "explore the large scopes (hours, much memory)")
+	deep := flag.Bool("deep", false, "explore only the large scopes (hours, much memory), and skip the seeded mistakes")
 	short := flag.Bool("short", false, "skip the scopes that take many minutes")
-	most := flag.Int("states", 0, "stop a large scope after this many states; 0 for no limit")
+	most := flag.Int("states", 0, "stop each scope after this many states; 0 for no limit")
 	only := flag.String("scope", "", "explore only scopes whose name contains this text, and skip the seeded mistakes")
 	workers := flag.Int("workers", runtime.GOMAXPROCS(0), "number of parallel workers")
 	flag.Parse()
@@ -82,7 +82,7 @@ func rollouts(deep, short bool) []model.Rollout {
 	return slices.Concat(model.Rollouts(), model.LongRollouts())
 }
 
-// maxWalked limits the states of these scopes, because memory holds them unpacked.
+// maxWalked is the highest limit of states that walk accepts, because it keeps them unpacked in memory.
 const maxWalked = 4_000_000
 
 // walk explores scopes of one type, prints the results, and reports whether all promises hold.

@@ -53,8 +53,8 @@ func Binary(version string) (string, error) {
 // DefaultVersion is the version that quorumd is tested with most.
 const DefaultVersion = "v3.6"
 
-// Small is the same version with smaller segments of its write-ahead log: a member takes 10 MB of disk instead of 128.
-// It is the default for tests.
+// Small is DefaultVersion with smaller segments of its write-ahead log: a member takes 10 MB of disk instead of 128.
+// Tests use it by default.
 const Small = DefaultVersion + "/small"
 
 // Etcd is like Binary, but fails the test if there is no such etcd.

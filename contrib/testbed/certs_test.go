@@ -71,7 +71,7 @@ func TestGoodCertificatesAreAcceptedAndBadOnesRefusedForTheirFaults(t *testing.T
 	for _, c := range []struct {
 		fault string
 		make  func(string) (testbed.CertFiles, error)
-		says  string // used as a server's certificate
+		says  string // error of a client if the server uses the certificate
 	}{
 		{"expired", ca.Expired, "certificate has expired"},
 		{"wrong-san", ca.WrongSAN, "not 127.0.0.1"},

@@ -29,7 +29,7 @@ type ClusterOptions struct {
 	Extra     []string      // further flags of every member
 }
 
-// Cluster is a number of members started together.
+// Cluster is a group of members that were started together.
 type Cluster struct {
 	Members []*Member // n1, n2, …
 }

@@ -45,7 +45,7 @@ func TestADiskIsSlowOnRequestOrTheMachineReportsWhyNot(t *testing.T) {
 	if stats, err := m.Stats(); err != nil || stats != "hits=1 waiting=0 rule fsync * delay=60ms\n" {
 		t.Errorf("stats: %q, %v", stats, err)
 	}
-	expectEtcdFeels(t, m)
+	expectSlowEtcd(t, m)
 	if err := m.Clear(); err != nil {
 		t.Fatal(err)
 	}
@@ -66,9 +66,9 @@ func TestADiskIsSlowOnRequestOrTheMachineReportsWhyNot(t *testing.T) {
 	}
 }
 
-// expectEtcdFeels runs an etcd on the mount with every fsync 60 ms longer: no write may be acknowledged sooner than
-// that.
-func expectEtcdFeels(t *testing.T, m *testbed.Mount) {
+// expectSlowEtcd runs an etcd on the mount, on which every fsync takes 60 ms longer. No write may be acknowledged
+// sooner than that.
+func expectSlowEtcd(t *testing.T, m *testbed.Mount) {
 	t.Helper()
 	etcd := startAlone(t, t.Context(), t.TempDir(), "--data-dir="+filepath.Join(m.Dir, "data"))
 	etcd.StopAfter(t)

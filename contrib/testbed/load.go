@@ -22,9 +22,9 @@ type LoadOptions struct {
 	Timeout   time.Duration // timeout of one write; 5 s if 0
 	ValueSize int           // bytes per value; 64 if 0
 	Prefix    string        // prefix of the keys; "load/" if empty
-	// Retry repeats a failed write until Timeout, as a client does whose writes are idempotent. Each attempt has a
-	// fifth of that time: etcd silently loses a write that is forwarded to a leader during a leadership transfer, and
-	// does not answer for 7 s. Write.Tries distinguishes such a write from one that was acknowledged at once.
+	// Retry repeats a failed write until Timeout, as a client with idempotent writes does. Each attempt has a fifth of
+	// that time: etcd silently loses a write that is forwarded to a leader during a leadership transfer, and does not
+	// answer for 7 s. Write.Tries distinguishes such a write from one that was acknowledged at once.
 	Retry bool
 }
 

@@ -67,8 +67,8 @@ func TestMakeNamesTheGoVersionItNeeds(t *testing.T) {
 	}
 }
 
-// runMake returns the output of make. It removes the variables of a make that runs this test, and CI's own go test,
-// which does not run the tests through GO.
+// runMake returns the output of make. It removes the variables that an outer make sets, and GOTEST, with which CI
+// replaces "go test".
 func runMake(t *testing.T, root string, args ...string) (string, error) {
 	t.Helper()
 	cmd := exec.CommandContext(t.Context(), "make", append([]string{"--no-print-directory"}, args...)...)
@@ -149,7 +149,7 @@ func TestMakeNeedsGitOnlyForPackages(t *testing.T) { //nolint:paralleltest // it
 	goes := fakeGo(t, "none")
 	out, err := runMake(t, root, "packages", "GO="+goes)
 	if err == nil || !strings.Contains(out, "cannot determine the package version without git") ||
-		strings.Count(out, "\n") != 2 { // the second is make's own
+		strings.Count(out, "\n") != 2 { // make itself prints the second line
 		t.Errorf("make packages: %v: %s", err, out)
 	}
 	for _, args := range [][]string{{"test"}, {"build"}, {"packages", "PACKAGE_VERSION=1.2.3"}} {
@@ -160,7 +160,7 @@ func TestMakeNeedsGitOnlyForPackages(t *testing.T) { //nolint:paralleltest // it
 	}
 }
 
-// TestTheTestsThatMakeTestSkipsExist compares the names of the tests that make test leaves out with the tests.
+// TestTheTestsThatMakeTestSkipsExist checks that every test that a list in the Makefile names exists.
 func TestTheTestsThatMakeTestSkipsExist(t *testing.T) {
 	t.Parallel()
 	root, err := testbed.Root()

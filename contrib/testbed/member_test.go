@@ -21,7 +21,7 @@ import (
 	"github.com/quorumd/quorumd/contrib/testbed"
 )
 
-// quick are Raft timings with which an election takes about half a second.
+// quick returns Raft timings with which an election takes about half a second.
 func quick() testbed.ClusterOptions {
 	return testbed.ClusterOptions{Heartbeat: 50 * time.Millisecond, Election: 500 * time.Millisecond}
 }
@@ -291,12 +291,11 @@ func TestAWriteThatGetsNoAnswerIsSentAgainToAnotherMember(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer load.Stop()
-	// through all members
 	testbed.Eventually(t, bound, "writes are acknowledged", func() bool { return load.Report().Acked > 20 })
 	if err := c.Members[i].Pause(); err != nil {
 		t.Fatal(err)
 	}
-	testbed.Eventually(t, bound, "a write that was sent before is acknowledged", func() bool {
+	testbed.Eventually(t, bound, "a write that was sent twice is acknowledged", func() bool {
 		return load.Report().Retried > 0
 	})
 	if err := c.Members[i].Resume(); err != nil {
@@ -309,9 +308,9 @@ func TestAWriteThatGetsNoAnswerIsSentAgainToAnotherMember(t *testing.T) {
 
 func TestALoadWithoutAServerFailsAndItsWholeTimeIsAGap(t *testing.T) {
 	t.Parallel()
-	nobody := fmt.Sprintf("http://127.0.0.1:%d", testbed.FreePorts(t, 1)[0])
+	unused := fmt.Sprintf("http://127.0.0.1:%d", testbed.FreePorts(t, 1)[0])
 	load, err := testbed.StartWriteLoad(t.Context(),
-		testbed.LoadOptions{Endpoints: []string{nobody}, Timeout: 100 * time.Millisecond})
+		testbed.LoadOptions{Endpoints: []string{unused}, Timeout: 100 * time.Millisecond})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -79,7 +79,7 @@ func (p *process) stop(bound time.Duration) error {
 	}
 }
 
-// state returns the letter the kernel shows for the process: R, S, D, T (stopped), Z …; see proc_pid_stat(5).
+// state returns the letter of the process state in /proc: R, S, D, T (stopped), Z …; see proc_pid_stat(5).
 func (p *process) state() (string, error) {
 	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", p.cmd.Process.Pid))
 	if err != nil {

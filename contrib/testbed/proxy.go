@@ -29,7 +29,7 @@ type Faults struct {
 	Rate int
 }
 
-// Cut is a network that is down in both directions.
+// Cut returns the faults of a network that is down in both directions.
 func Cut() Faults { return Faults{HoldRequests: true, HoldResponses: true} }
 
 // Proxy relays TCP connections to a target, with faults that can be changed at any time.

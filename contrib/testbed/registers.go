@@ -35,8 +35,8 @@ type Access struct {
 	Client   int
 	Register string
 	Write    bool
-	Value    string // the value written or read; empty if the register had no value yet
-	Call     time.Duration
+	Value    string        // the value written or read; empty if the register had no value yet
+	Call     time.Duration // when the request was sent; like Return, since the clients were started
 	Return   time.Duration // when the answer arrived
 	Unknown  bool          // the client got no answer: a write may take effect at any time, or never
 }
@@ -149,7 +149,7 @@ func (r *Registers) run(ctx context.Context, name int, client *clientv3.Client) 
 	}
 }
 
-// access does not use the context of all clients, so that a request in flight can complete when they end.
+// access does not use the context of the clients, so that a request in flight can complete when they end.
 func (r *Registers) access(client *clientv3.Client, a Access) Access {
 	ctx, cancel := context.WithTimeout(context.Background(), registerTimeout)
 	defer cancel()

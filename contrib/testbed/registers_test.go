@@ -32,15 +32,15 @@ func TestAccessesThatNoOrderExplainsAreFound(t *testing.T) {
 		{"a read meanwhile sees either", []Access{write("a", 1, 5), read("", 2, 3), read("a", 4, 6)}, true},
 		{"a write was lost", []Access{write("a", 1, 2), read("", 3, 4)}, false},
 		{"an old value comes back", []Access{write("a", 1, 2), write("b", 3, 4), read("a", 5, 6)}, false},
-		{"a value is read, and then the one before", []Access{
+		{"a value is read, and then the preceding value", []Access{
 			write("a", 1, 2), write("b", 3, 9), read("b", 4, 5), read("a", 6, 7),
 		}, false},
 		{"a value that was never written", []Access{write("a", 1, 2), read("c", 3, 4)}, false},
-		{"an unknown write has taken effect late", []Access{
+		{"a write with an unknown outcome takes effect late", []Access{
 			write("a", 1, 2), lost, read("a", 5, 6), read("b", 7, 8),
 		}, true},
-		{"an unknown write never has", []Access{write("a", 1, 2), lost, read("a", 5, 6)}, true},
-		{"an unknown write has come and gone", []Access{
+		{"a write with an unknown outcome takes no effect", []Access{write("a", 1, 2), lost, read("a", 5, 6)}, true},
+		{"a write with an unknown outcome takes effect and is undone", []Access{
 			write("a", 1, 2), lost, read("b", 5, 6), read("a", 7, 8),
 		}, false},
 	} {
@@ -60,8 +60,8 @@ func TestRegistersOfARealEtcdAreLinearizable(t *testing.T) {
 	}
 }
 
-// busyRegisters has two clients write and read until both have done so for a while. Meanwhile it calls do repeatedly.
-// The clients continue afterwards.
+// busyRegisters starts two clients that write and read, and waits until both have done so for a while. Meanwhile it
+// calls do repeatedly. The clients continue afterwards.
 func busyRegisters(t *testing.T, c *Cluster, do func()) *Registers {
 	t.Helper()
 	r, err := StartRegisters(t.Context(), append(c.Endpoints(), c.Endpoints()...))
@@ -84,8 +84,8 @@ func busyRegisters(t *testing.T, c *Cluster, do func()) *Registers {
 	return r
 }
 
-// TestWritesThatARealEtcdLosesOrReadsTooLateAreFound has a third client that undoes writes of the other two without
-// their knowledge: to them etcd has lost a write, or returns an old value.
+// TestWritesThatARealEtcdLosesOrReadsTooLateAreFound uses a third client that undoes writes of the other two, so that
+// etcd appears to have lost a write or to return an old value.
 func TestWritesThatARealEtcdLosesOrReadsTooLateAreFound(t *testing.T) {
 	t.Parallel()
 	for what, undo := range map[string]func(context.Context, *clientv3.Client) error{
@@ -110,7 +110,7 @@ func TestWritesThatARealEtcdLosesOrReadsTooLateAreFound(t *testing.T) {
 			}
 			err = Linearizable(seen)
 			t.Log(err)
-			if err == nil || strings.Contains(err.Error(), "not found out") {
+			if err == nil || strings.Contains(err.Error(), "has not finished") {
 				t.Errorf("%s, and that is not found", what)
 			}
 		})

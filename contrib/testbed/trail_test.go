@@ -91,12 +91,12 @@ func TestAHistoryOfJoinsThatOverlapIsFound(t *testing.T) {
 	expectWrong(t, CheckHistory([]record.Line{end("a")}, false), "a ended an operation that has not begun")
 	expectWrong(t, CheckHistory([]record.Line{end("a")}, true))
 	expectWrong(t, CheckHistory([]record.Line{begin("a")}, true), "the operation of a has not ended")
-	letGo := record.Line{
+	undone := record.Line{
 		Name: "a", Kind: "step", Code: string(policy.StepRollBack),
 		Text: "recording the rollback: it has been SLOW for 5m",
 	}
-	expectWrong(t, CheckHistory([]record.Line{letGo, end("the standby b"), begin("c"), letGo, end("c")}, false))
-	expectWrong(t, CheckHistory([]record.Line{letGo, begin("c"), end("c")}, false),
+	expectWrong(t, CheckHistory([]record.Line{undone, end("the standby b"), begin("c"), undone, end("c")}, false))
+	expectWrong(t, CheckHistory([]record.Line{undone, begin("c"), end("c")}, false),
 		"c began an operation during that of a")
 	down := record.Line{
 		Name: "a", Kind: "step", Code: string(policy.StepBeginCycle),

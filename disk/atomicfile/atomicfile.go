@@ -11,8 +11,8 @@ import (
 	"syscall"
 )
 
-// Write replaces a file. The umask does not apply to mode. A durable write is complete on the disk, with its name, when
-// Write returns; otherwise, a power loss may damage the file.
+// Write replaces a file. The umask does not apply to mode. If durable is set, the file and its name are on the disk
+// when Write returns; otherwise, a power loss may damage the file.
 func Write(path string, data []byte, mode os.FileMode, durable bool) error {
 	temp, err := stage(path, data, mode, durable)
 	if err != nil {
@@ -49,8 +49,8 @@ func stage(path string, data []byte, mode os.FileMode, durable bool) (string, er
 	return f.Name(), nil
 }
 
-// SyncDir makes the names in a directory durable. It never blocks on a FIFO, which another user may have put in its
-// place.
+// SyncDir makes the names in a directory durable. If another user has put a FIFO at the path, it returns an error
+// instead of blocking.
 func SyncDir(path string) error {
 	dir, err := os.OpenFile(path, os.O_RDONLY|syscall.O_DIRECTORY, 0)
 	if err != nil {

@@ -51,7 +51,8 @@ type Reader struct {
 	wall  func() time.Time
 }
 
-// New returns a reader of these files. config returns the current TLS configuration, nil for none.
+// New returns a reader of these files. config returns the current TLS configuration, nil for none; wall returns the
+// time of the wall clock.
 func New(files Files, config func() *tls.Config, wall func() time.Time) *Reader {
 	return &Reader{files: files, tls: config, wall: wall}
 }

@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package etcdflags reads the local etcd's settings: the environment that quorumd sets for it, and the flags on its
-// command line, which override that. It reads only /proc and sends no requests.
+// command line, which override the environment. It reads only /proc and files, and sends no requests.
 package etcdflags
 
 import (
@@ -28,7 +28,7 @@ type Reader struct {
 	Unit []string
 	// EnvironmentFile is the file with the environment of the next start, and Program the path of etcd's program.
 	EnvironmentFile, Program string
-	// returns a process's environment; if nil, it is read from Proc
+	// Environ returns a process's environment. If it is nil, the environment is read from Proc.
 	Environ func(pid int) ([]string, error)
 }
 
@@ -89,7 +89,7 @@ func isFlag(arg string) bool {
 	return strings.HasPrefix(arg, "-") && err != nil
 }
 
-// note stores a flag.
+// note stores a flag, unless its name or its value is too long or there are too many flags.
 func note(flags map[string]string, name, value string) {
 	if name != "" && len(name) <= mostBytes && len(value) <= mostBytes && len(flags) < mostFlags {
 		flags[name] = value

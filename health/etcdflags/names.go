@@ -29,8 +29,8 @@ type Names struct {
 }
 
 // Names returns the names of all settings of the running etcd with that process ID, and of the settings with which etcd
-// will be started next. It returns an error if a source cannot be read, because then some would be missing,
-// unless the source is the environment of another user's process.
+// will be started next. It returns an error if a source cannot be read, because names would be missing. The environment
+// of another user's process is an exception: Names omits it if it cannot be read.
 func (r Reader) Names(pid int) (Names, error) {
 	proc, err := procfs.NewFS(cmp.Or(r.Proc, procfs.DefaultMountPoint))
 	if err != nil {
@@ -72,7 +72,7 @@ func (r Reader) Names(pid int) (Names, error) {
 const featureGates = "feature-gates"
 
 // nextEnvironment returns the variables of a process, of its unit, of the environment file, and of the configuration.
-// It omits the variables of a process of another user, which cannot be read.
+// It omits the variables of another user's process if they cannot be read.
 func (r Reader) nextEnvironment(process procfs.Proc) (map[string]string, error) {
 	all, err := r.variables(process)
 	if err != nil && !errors.Is(err, fs.ErrPermission) {

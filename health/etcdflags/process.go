@@ -45,8 +45,8 @@ func (r Reader) MaxLearners(pid int) (int, error) {
 }
 
 // NextMaxLearners returns the number of learners to which the etcd with that process ID would limit the cluster after a
-// restart, and where that is set: the flag of the process, else the environment file. The limit is 0 if
-// neither sets it, because etcd's unit may have another source of variables. It is 0 with an error if it is uncertain.
+// restart, and where that is set: the flag of the process, else the environment file. The limit is 0 if neither sets
+// it, because etcd's unit may have another source of variables. The limit is 0 with an error if it is uncertain.
 func (r Reader) NextMaxLearners(pid int) (limit int, from string, err error) {
 	proc, err := procfs.NewFS(cmp.Or(r.Proc, procfs.DefaultMountPoint))
 	if err != nil {

@@ -38,10 +38,10 @@ type follower struct {
 // Main reads the kernel's log from where the previous call stopped, and publishes the errors of devices. It writes
 // problems that it has not reported before to news.
 func Main(files rootfile.Tree, news io.Writer) error {
-	return follower{openLog, Dir, disk.Monotonic}.handOver(files, news)
+	return follower{openLog, Dir, disk.Monotonic}.publish(files, news)
 }
 
-func (f follower) handOver(files rootfile.Tree, news io.Writer) error {
+func (f follower) publish(files rootfile.Tree, news io.Writer) error {
 	path := filepath.Join(f.dir, File)
 	var before summary
 	if data, err := files.Read(path, fileLimit); err == nil {

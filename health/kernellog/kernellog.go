@@ -4,13 +4,13 @@
 // Package kernellog counts the errors of block devices and the hung tasks in the kernel log, and publishes the counts
 // in a file.
 //
-// Reading the log takes a capability that the agent does not have, and most of the log does not concern the agent. So a
-// separate unit runs [Main] periodically as root with only that capability. It counts the kernel's own lines that match
-// a known error of a device, and writes names and numbers, but no text. The agent reads that file with [Read]; package
-// health then selects the devices below etcd's data.
+// Reading the log requires a capability that the agent does not have, and most of the log does not concern the agent.
+// So a separate unit runs [Main] periodically as root with only that capability. It counts the kernel's own lines that
+// match a known error of a device, and writes names and numbers, but no text. The agent reads that file with [Read];
+// package health then selects the devices below etcd's data.
 //
 // Reading is bounded in bytes, lines and time. Each line is counted once: the log numbers them. Lines that were
-// overwritten before they were read are reported, and an unreadable log is not taken for an empty one.
+// overwritten before they were read are reported, and an unreadable log does not count as an empty one.
 package kernellog
 
 import (
@@ -38,7 +38,7 @@ const (
 
 // summary is the content of the file.
 type summary struct {
-	// At is when the log was read to its end, on CLOCK_MONOTONIC.
+	// At is when the log was last read, on CLOCK_MONOTONIC.
 	At     time.Duration `json:"at"`
 	Absent string        `json:"absent,omitempty"`
 	// Next is the number of the first unread line.

@@ -63,7 +63,7 @@ func (b *bench) publishes(open func() (io.ReadCloser, error)) (health.Several[he
 	b.t.Helper()
 	var news strings.Builder
 	f := follower{open: open, dir: b.dir, now: func() time.Duration { return b.now }}
-	if err := f.handOver(b.files, &news); err != nil {
+	if err := f.publish(b.files, &news); err != nil {
 		b.t.Fatal(err)
 	}
 	return b.reads(), news.String()

@@ -22,7 +22,7 @@ type held struct {
 	by      string
 }
 
-// holder returns the interface that has one of these addresses. It does not use netlink.
+// holder returns the interface that has one of these addresses. It needs no netlink socket.
 func (r *Reader) holder(wanted []netip.Addr) (string, error) {
 	all, err := r.ipv4()
 	if err != nil {

@@ -37,7 +37,7 @@ func (r *Reader) chain(number uint64) (dirs []string, chain []health.Device, err
 		return nil, nil, noBlockDevice
 	}
 	if err != nil {
-		return nil, nil, absence("cannot follow " + top)
+		return nil, nil, absence("cannot resolve " + top)
 	}
 	dirs = []string{dir}
 	for i := 0; i < len(dirs); i++ {
@@ -78,7 +78,7 @@ func devicesBelow(dir string) ([]string, error) {
 	for _, name := range names {
 		part, err := filepath.EvalSymlinks(filepath.Join(slaves, name))
 		if err != nil {
-			return nil, absence("cannot follow " + filepath.Join(slaves, name))
+			return nil, absence("cannot resolve " + filepath.Join(slaves, name))
 		}
 		below = append(below, part)
 	}
@@ -99,8 +99,8 @@ func describe(dir string) health.Device {
 		d.Kind = "memory"
 	case exists(dir, "dm"):
 		d.Kind, d.Label, d.Suspended = "dm", attribute(dir, "dm/name"), attribute(dir, "dm/suspended") == "1"
-		made, _, _ := strings.Cut(attribute(dir, "dm/uuid"), "-") // its creator
-		switch made {
+		creator, _, _ := strings.Cut(attribute(dir, "dm/uuid"), "-")
+		switch creator {
 		case "LVM":
 			d.Kind = "lvm"
 		case "CRYPT":
@@ -178,7 +178,7 @@ func exists(dir, name string) bool {
 	return err == nil
 }
 
-// attribute reads a short text of the kernel; it returns nothing if there is none.
+// attribute reads a short text of the kernel; empty if there is none.
 func attribute(dir, name string) string {
 	text, err := read(filepath.Join(dir, name))
 	if err != nil {

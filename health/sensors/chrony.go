@@ -79,7 +79,7 @@ func tracking(answer, request []byte, now time.Time) health.TimeSource {
 		return health.TimeSource{Absent: noValidReply.Error()}
 	}
 	high, low := binary.BigEndian.Uint32(answer[when:]), binary.BigEndian.Uint32(answer[when+4:])
-	if high == 0x7fffffff { // the old format without the upper half
+	if high == 0x7fffffff { // an old format without the upper half of the seconds
 		high = 0
 	}
 	id := binary.BigEndian.Uint32(answer[reference:])

@@ -13,9 +13,9 @@ import (
 	"github.com/quorumd/quorumd/health"
 )
 
-// Database reads the file system of etcd's data directory. It returns the zero value if etcd's log, whose device number
-// is given, is on the same file system. If the directory is missing, its nearest existing ancestor counts. This is the
-// only reading that accesses a file system, for its device number and its free space, so it may hang.
+// Database reads the file system of etcd's data directory. It returns the zero value if etcd's WAL, whose device number
+// is log, is on the same file system. If the directory is missing, its nearest existing ancestor counts. Database calls
+// stat and statfs, so it may hang.
 func (r *Reader) Database(dir string, log uint64) health.DatabaseReading {
 	var stat unix.Stat_t
 	at := dir

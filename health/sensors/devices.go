@@ -113,7 +113,7 @@ func memberDevices(dir string) []string {
 	return out
 }
 
-// memberErrors adds the read errors of the array's member devices to the devices of the chain.
+// memberErrors adds the read errors of the array's member devices to the errors of those devices in the chain.
 func memberErrors(dir string, chain []health.Device) {
 	for _, leg := range memberDevices(dir) {
 		n, err := strconv.ParseUint(attribute(dir, filepath.Join("md", leg, "errors")), 10, 53)

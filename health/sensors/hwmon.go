@@ -36,7 +36,8 @@ func (r *Reader) Sensors() health.Several[health.Sensor] {
 	return health.Several[health.Sensor]{Known: true, All: all[:min(len(all), mostSensors)]}
 }
 
-// thermometer returns the temperature sensor of a drive, provided that the sensor has a limit.
+// thermometer returns the temperature sensor of a drive; none if the temperature or the drive is unknown. Its limit is
+// 0 if the drive reports no plausible one.
 func thermometer(chip string) []health.Sensor {
 	s := health.Sensor{Of: driveOf(chip), Label: "temp1", Drive: true}
 	var known bool
@@ -64,8 +65,8 @@ func driveOf(chip string) string {
 	return filepath.Base(device)
 }
 
-// alarming reports whether an alarm means the same on every machine. Voltage limits and chassis intrusion are often not
-// configured.
+// alarming reports whether an alarm means the same on every machine. The limits behind other alarms, such as
+// non-critical voltages and chassis intrusion, are often not configured.
 func alarming(name string) bool {
 	of, what, _ := strings.Cut(name, "_")
 	switch strings.TrimRight(of, "0123456789") + " " + what {
@@ -118,7 +119,7 @@ func celsius(path string) (float64, bool) {
 	return float64(n) / 1000, err == nil
 }
 
-// text reads a small file of one line; it returns nothing if the file is unreadable or longer.
+// text reads a small file of one line; empty if the file is unreadable or has more than 64 bytes.
 func text(path string) string {
 	all, err := read(path)
 	line := strings.TrimSpace(all)

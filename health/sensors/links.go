@@ -30,10 +30,10 @@ type resolved struct {
 	of   string
 	at   time.Duration
 	all  []netip.Addr
-	once bool
+	once bool // a name was resolved
 }
 
-// Links returns the kernel's report on the interface with an address of this host name, and on those below it.
+// Links returns the kernel's report on the interface with an address of this host name, and on the interfaces below it.
 // Resolving the name may take until the context ends.
 func (r *Reader) Links(ctx context.Context, host string) health.LinkReading {
 	addresses, err := r.addressesOf(ctx, host)

@@ -47,7 +47,7 @@ func (r *Reader) pressure(of string) (procfs.PSIStats, error) {
 }
 
 // waited returns the percentage of the last minute in which some process waited for a CPU, or in which all processes
-// waited for the disk. For a CPU it is never all, because at least one process is running.
+// waited for the disk. All processes never wait for a CPU, because at least one is running.
 func (r *Reader) waited(of string) (float64, error) {
 	stats, err := r.pressure(of)
 	line := stats.Full
@@ -72,8 +72,8 @@ func maxError() (float64, error) {
 	return offAtMost(state), nil
 }
 
-// offAtMost returns the maximum error in seconds. For an unsynchronised clock it is infinite, whatever the kernel
-// reports.
+// offAtMost returns the maximum error in seconds. For an unsynchronised clock it is at least givenUp, whatever the
+// kernel reports.
 func offAtMost(state unix.Timex) float64 {
 	off := float64(state.Maxerror) / 1e6 // microseconds
 	if state.Status&unix.STA_UNSYNC != 0 {
@@ -123,7 +123,7 @@ func (r *Reader) throttled() (float64, error) {
 	return all / float64(len(dirs)), nil
 }
 
-// machineChecks returns 1 if a CPU has reported an uncorrectable error (TAINT_MACHINE_CHECK).
+// machineChecks returns 1 if a CPU has reported an uncorrectable error (TAINT_MACHINE_CHECK), and 0 otherwise.
 func (r *Reader) machineChecks() (float64, error) {
 	const checked = 1 << 4
 	if !exists(r.sys, "devices/system/machinecheck") {

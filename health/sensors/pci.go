@@ -20,8 +20,8 @@ const (
 // pci returns the PCI Express device that connects a block device. The directory of an NVMe drive with several
 // controllers is not below a PCI device, so the first of its controllers is used.
 //
-// The kernel reads the width from the configuration space of the device. That waits for no command, and fails at once
-// if the device does not answer.
+// The kernel reads the width from the configuration space of the device. Such a read waits for no command, and fails at
+// once if the device does not answer.
 func (r *Reader) pci(dir string, attachedTo []string) health.PCIDevice {
 	starts := []string{dir}
 	for _, name := range attachedTo {

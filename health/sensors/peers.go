@@ -18,8 +18,8 @@ const (
 	mostAnswers     = 64 // maximum number of reads per request
 	answerSize      = 32 << 10
 
-	noDiag = absence("cannot query TCP connections (sock_diag): the kernel module is missing, or the service " +
-		"may not use netlink")
+	noDiag = absence("cannot query TCP connections (sock_diag): the kernel module is missing, or the unit of " +
+		"quorumd does not allow netlink")
 	tooMany  = absence("etcd's peer port has too many connections")
 	noAnswer = absence("the query of TCP connections timed out (sock_diag)")
 	garbled  = absence("the kernel returned invalid TCP connections (sock_diag)")
@@ -47,7 +47,7 @@ func (r *Reader) Peers(port uint16) health.PeersReading {
 	return health.PeersReading{At: r.now(), Known: true, All: all}
 }
 
-// connectionsTo asks the kernel, and waits at most a second for the answer.
+// connectionsTo asks the kernel, and waits at most a second for each part of the answer.
 func connectionsTo(family uint8, port uint16) ([]health.PeerConnection, error) {
 	socket, err := unix.Socket(unix.AF_NETLINK, unix.SOCK_RAW|unix.SOCK_CLOEXEC, unix.NETLINK_SOCK_DIAG)
 	if err != nil {
@@ -138,7 +138,7 @@ func connection(m []byte) (c health.PeerConnection, ok bool) {
 	}
 	to, _ := netip.AddrFromSlice(raw)
 	c.To, c.Cookie = to.Unmap().String(), binary.NativeEndian.Uint64(ends[40:])
-	c.Segments.Absent = "the kernel does not report it"
+	c.Segments.Absent = "the kernel does not report TCP_INFO"
 	for rest := m[diagWhole:]; len(rest) >= 4; {
 		size := binary.NativeEndian.Uint16(rest)
 		if size < 4 || int(size) > len(rest) {

@@ -1,11 +1,13 @@
 // Copyright The quorumd Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package sensors reads what the kernel reports about a machine, apart from its disk: memory, its modules, CPUs, the
-// clock, and the interfaces of etcd's traffic.
+// Package sensors reads what the kernel reports about a machine: memory and its modules, CPUs, the clock, the block
+// devices below etcd's data, hardware monitors, and the interfaces and connections of etcd's traffic. It also asks
+// chronyd for its time source.
 //
-// It promises that a reading asks the kernel alone, never a device (except in [Reader.Database]), and reads a bounded
-// number of bounded files; and that a missing or impossible value is an absent figure with a reason, never zero.
+// It promises that a reading reads a bounded number of bounded files, and that a missing or impossible value is an
+// absent figure with a reason, never zero. Only [Reader.Database], which accesses a file system, and [Reader.Sensors],
+// which queries chips and drives, may hang.
 package sensors
 
 import (
@@ -23,7 +25,7 @@ import (
 	"github.com/quorumd/quorumd/health"
 )
 
-// Reader reads the kernel's files. Create it with [New].
+// Reader reads the kernel's reports. Create it with [New].
 type Reader struct {
 	proc, sys string
 	clock     func() (seconds float64, err error)

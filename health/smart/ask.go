@@ -41,10 +41,10 @@ type asker struct {
 // Main asks all drives and publishes their answers. It writes problems that it has not reported before to news.
 func Main(files rootfile.Tree, news io.Writer) error {
 	a := asker{program: program, sys: "/sys", dir: Dir, each: eachTakes, all: allTake}
-	return a.handOver(context.Background(), files, news)
+	return a.publish(context.Background(), files, news)
 }
 
-func (a asker) handOver(ctx context.Context, files rootfile.Tree, news io.Writer) error {
+func (a asker) publish(ctx context.Context, files rootfile.Tree, news io.Writer) error {
 	path := filepath.Join(a.dir, File)
 	var before answers
 	if data, err := files.Read(path, fileLimit); err == nil {

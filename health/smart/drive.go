@@ -62,8 +62,8 @@ type output struct {
 	} `json:"endurance_used"` // of any drive, since smartctl 7.5
 }
 
-// attribute returns the name of an ATA drive's counter, if it counts errors of the medium. Most other counters are
-// vendor-specific.
+// attribute returns what an ATA drive's attribute counts if it counts errors of the medium, otherwise "". Most other
+// attributes are vendor-specific.
 func attribute(id int) string {
 	switch id {
 	case 5:

@@ -3,12 +3,12 @@
 
 // Package smart asks drives for their SMART data, and publishes the answers in a file.
 //
-// Asking takes capabilities that the agent does not have, and a drive may not answer. So a separate unit runs [Main]
-// periodically as root with two capabilities; it runs smartctl, drive by drive, and writes down what package health
-// needs. The agent reads that file with [Read]: it asks no drive, and waits for none.
+// Asking requires capabilities that the agent does not have, and a drive may not answer. So a separate unit runs [Main]
+// periodically as root with two capabilities. It runs smartctl, drive by drive, and writes down what package health
+// needs. The agent reads that file with [Read], so it asks no drive and waits for none.
 //
 // The output of smartctl is bounded in bytes and time, and what it does not report is unknown, never zero. A smartctl
-// that hangs with its drive holds a lock: no second one is started for that drive.
+// that hangs with its drive holds a lock, so no second one is started for that drive.
 package smart
 
 import (

@@ -167,7 +167,7 @@ func machine(t *testing.T, script string, drives ...string) (asker, rootfile.Tre
 func handedOver(t *testing.T, a asker, files rootfile.Tree) (health.Several[health.Drive], string) {
 	t.Helper()
 	var news strings.Builder
-	if err := a.handOver(t.Context(), files, &news); err != nil {
+	if err := a.publish(t.Context(), files, &news); err != nil {
 		t.Fatal(err)
 	}
 	return Read(files, filepath.Join(a.dir, File), Monotonic()), news.String()
@@ -241,7 +241,7 @@ func TestAllDrivesTogetherHaveOneDeadline(t *testing.T) {
 	t.Parallel()
 	a, files := machine(t, "exec sleep 30\n", "sda", "sdb", "sdc")
 	a.each, a.all = 300*time.Millisecond, 300*time.Millisecond
-	if err := a.handOver(t.Context(), files, &strings.Builder{}); err != nil {
+	if err := a.publish(t.Context(), files, &strings.Builder{}); err != nil {
 		t.Fatal(err)
 	}
 	data, err := files.Read(filepath.Join(a.dir, File), fileLimit)

@@ -105,7 +105,7 @@ func linkedBy(ctx context.Context, dir, arch string, packages ...string) ([]sour
 	}
 }
 
-// goItself is Go's standard library and runtime, which are part of every program.
+// goItself returns Go's standard library and runtime, which are part of every program.
 func goItself(ctx context.Context, dir string) (source, error) {
 	c := exec.CommandContext(ctx, "go", "env", "GOROOT", "GOVERSION")
 	c.Dir = dir
@@ -153,8 +153,8 @@ func checkModules(all []source, program string) error {
 	return nil
 }
 
-// notices returns the notices of a source: those in its root, and those next to or above a linked package, which may
-// come from elsewhere.
+// notices returns the notices of a source: those in its root, and those next to or above a linked package, because
+// single packages can have other licences.
 func (s source) notices() (map[string]string, error) {
 	found := map[string]string{}
 	for dir := range s.dirs {

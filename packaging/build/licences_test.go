@@ -31,7 +31,7 @@ func TestTheNoticesNameAllLinkedModulesWithTheirLicences(t *testing.T) {
 			t.Errorf("the notices lack %q", wanted)
 		}
 	}
-	// Only tests link these.
+	// Only tests link these modules.
 	for _, unwanted := range []string{"go.uber.org/goleak", "github.com/google/go-cmp", "github.com/quorumd/quorumd"} {
 		if strings.Contains(text.String(), "\n"+unwanted) {
 			t.Errorf("the notices name %s, which is not linked", unwanted)
@@ -43,7 +43,7 @@ func TestTheNoticesNameAllLinkedModulesWithTheirLicences(t *testing.T) {
 	}
 }
 
-// moduleWith writes a main module that links a package of another one, which has the files.
+// moduleWith writes a main module that links a package of a second module. The second module contains the files.
 func moduleWith(t *testing.T, files ...string) string {
 	t.Helper()
 	dir := t.TempDir()

@@ -2,8 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Command build makes the packages of quorumd: it builds the programs, renders the manual pages and the completions
-// into a staging area, and has nfpm pack them. The same sources, version and SOURCE_DATE_EPOCH give the same bytes. It
-// runs in the root of the repository; `make packages` calls it.
+// into a staging area, and has nfpm pack them. Builds from the same sources, version and SOURCE_DATE_EPOCH are
+// identical. It runs in the root of the repository; `make packages` calls it.
 package main
 
 import (
@@ -125,7 +125,7 @@ func (j job) build(ctx context.Context) error {
 	return nil
 }
 
-// programs builds both programs, position independent and without paths of this machine.
+// programs builds the programs of the product, position independent and without paths of this machine.
 func (j job) programs(ctx context.Context, arch string) error {
 	for _, name := range slices.Sorted(maps.Keys(j.product.programs)) {
 		path, err := filepath.Abs(filepath.Join(j.stage, arch, name))

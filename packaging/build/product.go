@@ -12,7 +12,7 @@ import (
 // product is a set of packages.
 type product struct {
 	name     string // name of the packages
-	own      bool   // has its own shell completions and journal catalog
+	own      bool   // quorumd itself: it has shell completions, a journal catalog and a changelog
 	dir      string // directory of the module in which its programs are built
 	programs map[string]string
 	pages    string // pattern of its manual pages
@@ -21,7 +21,7 @@ type product struct {
 	news     string // where its changes are listed
 }
 
-// products returns all products by name. The etcd package is built from the module that the tests use, too.
+// products returns all products by name. The etcd package is built from the same module as the etcd of the tests.
 func products() map[string]product {
 	return map[string]product{
 		"quorumd": {

@@ -57,7 +57,7 @@ func TestEveryBuiltProgramIsPackagedAndHasAPage(t *testing.T) {
 	}
 }
 
-// TestTheProgramsOfEtcdHaveOneVersion reads the versions that their module pins.
+// TestTheProgramsOfEtcdHaveOneVersion checks the versions that contrib/etcd pins.
 func TestTheProgramsOfEtcdHaveOneVersion(t *testing.T) {
 	t.Parallel()
 	p := products()["etcd"]
@@ -79,7 +79,7 @@ func TestTheProgramsOfEtcdHaveOneVersion(t *testing.T) {
 	}
 }
 
-// TestPathsNamedByPagesArePackaged checks every path of quorumd's own that a page names.
+// TestPathsNamedByPagesArePackaged checks every path of quorumd that a page names.
 func TestPathsNamedByPagesArePackaged(t *testing.T) {
 	t.Parallel()
 	var on []string
@@ -111,7 +111,7 @@ func TestPathsNamedByPagesArePackaged(t *testing.T) {
 			}
 		}
 	}
-	for _, dst := range on { // files to be copied are useful only if a page names them
+	for _, dst := range on { // a file that an operator copies is useful only if a page names it
 		if strings.HasPrefix(dst, "/usr/share/quorumd/") && !slices.ContainsFunc(slices.Collect(maps.Keys(seen)),
 			func(path string) bool { return path == dst || strings.HasPrefix(dst, path+"/") }) {
 			t.Errorf("no page names %s", dst)

@@ -13,8 +13,8 @@ import (
 // patternLine matches a line of the recipe whose source is a pattern and whose destination is a directory.
 var patternLine = regexp.MustCompile(`(?m)^( *- \{src: )([^\s,]*\*[^\s,]*)(, dst: \S*/)(,.*\n)`)
 
-// expand replaces each such line with one line per file, sorted by name. nfpm expands patterns as well, except for
-// files that are marked as documentation in an rpm. Paths are relative to the root of the checkout.
+// expand replaces each line that patternLine matches with one line per file, sorted by name. nfpm expands patterns
+// itself, but not for files that are marked as documentation in an rpm. Paths are relative to the root of the checkout.
 func expand(recipe string) (string, error) {
 	var failed error
 	expanded := patternLine.ReplaceAllStringFunc(recipe, func(line string) string {

@@ -48,7 +48,7 @@ func page(source string) (io.Reader, error) {
 	return b, nil
 }
 
-// changelog stages the project's own changelog, and one in nfpm's format that refers to it.
+// changelog stages quorumd's changelog, and one in nfpm's format that only names the place of the list of changes.
 func (j job) changelog(path string) error {
 	if j.product.own {
 		text, err := os.ReadFile(path)

@@ -3,10 +3,11 @@
 
 // Package rootfile reads and writes files that only root can have changed.
 //
-// Files that root, systemd or etcd's user act on must not be where a less privileged user can write: such a user could
-// put a symbolic link to another file there, a pipe that hangs the reader, or replace a whole directory. So every
-// directory of the path is opened beneath the previous one without following links, must belong to root, and must be
-// writable only by root. The same applies to the file. Nothing blocks, and reads are bounded.
+// Files that root, systemd or etcd's user act on must not be in a directory that a less privileged user can write. Such
+// a user could create a symbolic link to a different file there, or a pipe that blocks the reader, or could replace a
+// whole directory. So every directory of the path is opened beneath the previous one without following links, must
+// belong to root, and must be writable only by root. The same applies to the file. No call blocks on a pipe, and reads
+// are bounded.
 package rootfile
 
 import (
@@ -32,7 +33,7 @@ type Tree struct {
 // Root returns the tree of the whole file system, whose owner is root.
 func Root() Tree { return Tree{top: "/"} }
 
-// Beneath returns the tree below a directory, which must belong to that user.
+// Beneath returns the tree below the directory top. The tree must belong to the user with the ID owner.
 func Beneath(top string, owner int) Tree {
 	return Tree{top: filepath.Clean(top), owner: uint32(owner)} //nolint:gosec // a user's number
 }
@@ -72,8 +73,8 @@ func (t Tree) read(dir *os.File, path string, limit int) ([]byte, error) {
 	return data, err
 }
 
-// Write replaces a file, unless it already has that content: a reader sees the old text or the new one, even after a
-// power loss. The directory must exist.
+// Write replaces a file, unless it already has that content. A reader sees either the old content or the new one, even
+// after a power loss. The directory must exist.
 func (t Tree) Write(path string, data []byte, mode fs.FileMode) (err error) {
 	dir, err := t.openDir(filepath.Dir(path), true)
 	if err != nil {
@@ -140,7 +141,7 @@ func (t Tree) Check(path string) error {
 	return t.trusted(f, path)
 }
 
-// openDir opens a directory, each part of the path beneath the previous one.
+// openDir opens a directory, each part of the path beneath the previous one. Only with toSync can the result be synced.
 func (t Tree) openDir(path string, toSync bool) (*os.File, error) {
 	below, err := filepath.Rel(t.top, path)
 	if err != nil || !filepath.IsAbs(path) || below == ".." || strings.HasPrefix(below, "../") {
@@ -195,7 +196,8 @@ func (t Tree) trusted(f *os.File, path string) error {
 	return nil
 }
 
-// failed returns a file system error as package os does, but states clearly that the path is a symbolic link.
+// failed returns a file system error as package os does. If the path is a symbolic link or not a directory, the error
+// states that.
 func failed(doing, path string, err error) error {
 	if errors.Is(err, unix.ELOOP) || errors.Is(err, unix.ENOTDIR) {
 		return fmt.Errorf("%s is a symbolic link or not a directory, and is not followed: %w", path,

@@ -15,7 +15,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// tree is a directory of the user who runs the test, with a file in a directory.
+// tree returns a Tree of the user who runs the test, with a directory and a file in it.
 func tree(t *testing.T) (trusted Tree, dir, file string) {
 	t.Helper()
 	top := t.TempDir()

@@ -19,19 +19,19 @@ import (
 // answerTimeout bounds one order, including the start of the service that carries it out.
 const answerTimeout = 10 * time.Second
 
-// Client sends the orders of one agent.
+// Client sends the orders of one agent to the root helper.
 type Client struct {
 	Socket string
 	Agent  string // the name of the agent's configuration
 }
 
-// SetEnvironment sets the variables with which etcd's unit starts from now on.
+// SetEnvironment sets the variables with which etcd's unit starts from the next start on.
 func (c Client) SetEnvironment(ctx context.Context, vars map[string]string) error {
 	initial := InitialOf(vars)
 	return c.send(ctx, Request{Word: SetEnvironment, Initial: &initial})
 }
 
-// SetStartGuard sets or removes the start guard of etcd's unit.
+// SetStartGuard sets the start guard of etcd's unit if held is true, and removes it otherwise.
 func (c Client) SetStartGuard(ctx context.Context, held bool) error {
 	if held {
 		return c.send(ctx, Request{Word: HoldBack})
@@ -44,7 +44,7 @@ func (c Client) Drive(ctx context.Context, verb string) error {
 	return c.send(ctx, Request{Word: verb})
 }
 
-// RunHooks starts the operator's programs, and does not wait for them.
+// RunHooks starts the operator's programs. It does not wait for their end.
 func (c Client) RunHooks(ctx context.Context, hooks Hooks) error {
 	return c.send(ctx, Request{Word: RunHooks, Hooks: &hooks})
 }

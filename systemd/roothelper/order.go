@@ -3,15 +3,16 @@
 
 // Package roothelper performs, as root, the few actions that the agent may not perform itself, and no others.
 //
-// The agent is a user of its own. Only root may write the environment of etcd's unit, set its start guard, or start and
-// stop it. The agent sends an order for each of these over a socket that only its user may use:
+// The agent runs as its own user. Only root may write the environment of etcd's unit, set its start guard, start and
+// stop it, or run the operator's hooks. The agent sends an order for each of these actions over a socket that only its
+// user may use:
 //
-//	agent ── Client ── socket ──► Serve, in a unit of root's ── does ──► one thing
+//	agent ── Client ── socket ──► Serve, in a unit that runs as root ── performs ──► one action
 //
 // An order contains the name of an agent on this host and one word for the action. Everything else is in that agent's
 // configuration, which belongs to root. The package promises:
 //
-//   - Every field of an order is checked by length and pattern, on both sides, before anything is done.
+//   - Both sides check every field of an order before the helper acts on it.
 //   - The kernel identifies the sender. One connection carries one order.
 //   - An error keeps its identity: errors.Is finds the errors of package systemd.
 package roothelper
@@ -30,7 +31,7 @@ import (
 	"unicode/utf8"
 )
 
-// The words of orders.
+// The values of Request.Word.
 const (
 	SetEnvironment = "environment" // write the environment of etcd's unit
 	HoldBack       = "hold"        // set the start guard of etcd's unit
@@ -41,13 +42,14 @@ const (
 	RunHooks       = "hooks" // run the operator's programs
 )
 
-// Initial is the part of a new member's environment that only the agent knows. The rest is in the configuration.
+// Initial is the part of a new member's environment that only the agent can determine. The rest is in the
+// configuration.
 type Initial struct {
 	Cluster string `json:"cluster"`         // ETCD_INITIAL_CLUSTER
 	State   string `json:"state"`           // ETCD_INITIAL_CLUSTER_STATE
 	Token   string `json:"token,omitempty"` // ETCD_INITIAL_CLUSTER_TOKEN; set only for a new cluster
-	// Digest covers all variables as the agent knows them, so that an environment from another configuration than the
-	// agent's is not written.
+	// Digest is the digest of all variables that the agent computed. If the helper's configuration yields different
+	// variables, it does not write them.
 	Digest string `json:"digest"`
 }
 
@@ -62,7 +64,7 @@ type Hooks struct {
 	By      string        `json:"by"`
 }
 
-// Request is everything that the agent can send.
+// Request is an order of the agent.
 type Request struct {
 	Word    string   `json:"word"`
 	Agent   string   `json:"agent"`             // the name of the configuration: /etc/quorumd/AGENT.yaml
@@ -73,17 +75,17 @@ type Request struct {
 const (
 	maxCluster = 16 << 10 // maximum bytes of an initial cluster
 	maxMembers = 64
-	maxSaid    = 4 << 10 // maximum bytes of a string that is passed on to a program
+	maxText    = 4 << 10 // maximum bytes of a string that is passed on to a program
 )
 
 const (
 	maxRunID = 200
-	// maxMember is the length of a name of 63 bytes and a URL whose host has 253.
+	// maxMember is the length of NAME=URL in bytes, with a name of 63 bytes and a host of 253 bytes.
 	maxMember = 63 + len("=https://") + 253 + len(":65535")
 )
 
-// Every child of the agent compiles these when it starts. Long repetitions are slow to compile: code checks those
-// lengths instead.
+// Every child of the agent compiles these when it starts. Long repetitions compile slowly, so code checks those lengths
+// instead.
 var (
 	agentName   = regexp.MustCompile(`^[A-Za-z0-9_][A-Za-z0-9_.-]{0,63}$`)
 	programName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9_-]{0,63}$`)
@@ -94,7 +96,7 @@ var (
 		`([A-Za-z0-9._-]+|\[[0-9A-Fa-f:.]{2,45}(%[A-Za-z0-9._-]{1,15})?\]):[0-9]{1,5}$`)
 )
 
-// CheckAgent returns what is wrong with the name of an agent, as in quorumd@NAME.service.
+// CheckAgent returns why the name of an agent is invalid, as in quorumd@NAME.service; nil if it is valid.
 func CheckAgent(name string) error {
 	if !agentName.MatchString(name) {
 		return fmt.Errorf("%q is not a valid agent name: letters, digits, _, - and ., at most 64, and no - or . first",
@@ -103,7 +105,7 @@ func CheckAgent(name string) error {
 	return nil
 }
 
-// Check returns why an order is invalid.
+// Check returns why an order is invalid; nil if it is valid.
 func (o Request) Check() error {
 	if err := CheckAgent(o.Agent); err != nil {
 		return err
@@ -142,7 +144,7 @@ func (i Initial) check() error {
 	case i.State != "new" && i.State != "existing":
 		return fmt.Errorf("%q is not a valid initial cluster state: want new or existing", cut(i.State))
 	case i.State == "new" && !token.MatchString(i.Token), i.State == "existing" && i.Token != "":
-		return fmt.Errorf("invalid token for an initial cluster that is %s", i.State)
+		return fmt.Errorf("invalid token for the initial cluster state %s", i.State)
 	case !digest.MatchString(i.Digest):
 		return errors.New("the digest of the environment is invalid")
 	}
@@ -160,10 +162,10 @@ func (h Hooks) check() error {
 		return fmt.Errorf("%q is not a valid command name: letters, digits, - and _, at most 64, a letter or "+
 			"digit first", cut(h.Program))
 	case h.Until < 0:
-		return errors.New("the start time is before the boot")
+		return errors.New("the deadline to start is before the boot")
 	}
 	for _, text := range []string{h.Work, h.Reason, h.By} {
-		if len(text) > maxSaid || !utf8.ValidString(text) {
+		if len(text) > maxText || !utf8.ValidString(text) {
 			return fmt.Errorf("%q is too long, or not valid text", cut(text))
 		}
 	}
@@ -188,7 +190,7 @@ func InitialOf(vars map[string]string) Initial {
 	}
 }
 
-// cut shortens another program's text to one line.
+// cut shortens text from an untrusted source to one line of at most 80 characters.
 func cut(text string) string {
 	text = strings.Map(func(r rune) rune {
 		if !unicode.IsPrint(r) {

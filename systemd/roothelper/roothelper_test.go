@@ -23,7 +23,7 @@ import (
 )
 
 // TestMain also runs the test binary as the service, which only returns the order as an error, and as a client that
-// sends one.
+// sends an order.
 func TestMain(m *testing.M) {
 	if len(os.Args) > 1 && os.Args[1] == "serve" {
 		_ = Serve(context.Background(), func(_ context.Context, o Request) error {
@@ -88,7 +88,7 @@ func TestAnOrderIsCarriedOutAndItsErrorKeepsItsKind(t *testing.T) {
 	}
 }
 
-// odd are invalid orders, as they would be sent, with what is wrong.
+// odd returns invalid orders as JSON, with a part of the error that each must cause.
 func odd() map[string]string {
 	sum := strings.Repeat("0", 64)
 	initial := func(cluster, state, token string) string {

@@ -19,9 +19,9 @@ import (
 )
 
 const (
-	// maxOrder is more than any order needs.
+	// maxOrder is the size of the receive buffer in bytes, which is more than any order needs.
 	maxOrder = 32 << 10
-	// orderTimeout is how long a connection may take to send its order, and to receive the answer.
+	// orderTimeout bounds the receipt of the order, and the sending of the answer.
 	orderTimeout = 5 * time.Second
 	// maxError is short enough that the answer fits into maxAnswer even if every character of the error is escaped.
 	maxError = maxAnswer / 8
@@ -76,7 +76,8 @@ func carryOut(ctx context.Context, conn *net.UnixConn, do func(context.Context, 
 	return do(ctx, o)
 }
 
-// admit returns why the other side may not send orders. systemd sets the owner of the socket: its unit has SocketUser=.
+// admit returns why the peer may not send orders; nil if it may. The owner of the socket is SocketUser= of the socket
+// unit.
 func admit(conn *net.UnixConn) error {
 	raw, err := conn.SyscallConn()
 	if err != nil {
@@ -108,7 +109,7 @@ func receive(conn *net.UnixConn) (o Request, err error) {
 		return o, err
 	}
 	text := make([]byte, maxOrder)
-	// Passed files are not accepted: the kernel closes them when there is no room for them.
+	// File descriptors are not accepted. The kernel closes them if the receiver has no buffer for them.
 	n, _, flags, _, err := conn.ReadMsgUnix(text, nil)
 	if err != nil {
 		return o, err

@@ -1,19 +1,20 @@
 // Copyright The quorumd Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package runas runs a program's own children under another user, through a socket-activated unit.
+// Package runas runs child processes of a program as a different user, through a socket-activated unit.
 //
-// The agent is a user of its own, without privileges, and etcd's data belongs to etcd alone. Everything that must
-// access it (the disk probe, reading the data directory, moving it) runs as etcd's user:
+// The agent runs as an unprivileged user, and only etcd's user can access etcd's data. So the children that access the
+// data (to probe the disk, and to read or move the data directory) run as etcd's user:
 //
 //	agent ── starts ──► Send ── socket ──► Serve, in a unit with User=etcd ── starts ──► the child
 //
 // Send replaces the child: it passes its own stdin, stdout, stderr and further files over the socket, waits, and ends
 // with the child's exit code. The package promises:
 //
-//   - The child has the same file descriptors as if the agent had started it directly: it ends with its stdin, and
-//     shares memory with the agent if it was passed some.
-//   - When the sender is gone, the child is killed; Serve waits for one that is stuck in the kernel.
+//   - The child has the same file descriptors as if the agent had started it directly. It ends when its stdin is
+//     closed, and shares memory with the agent if it was passed a file for that.
+//   - When the sender is gone, the child is killed. Serve returns only after the child has ended, even if it is stuck
+//     in the kernel.
 //   - Serve starts only what its caller allows, and runs one child per connection.
 package runas
 
@@ -33,11 +34,11 @@ import (
 )
 
 const (
-	// maxRequest is more than any request needs: a few paths and durations.
+	// maxRequest is the maximum size of a request in bytes. A request contains only a few paths and durations.
 	maxRequest = 64 << 10
-	// maxFiles are stdin, stdout, stderr and the page of the disk probe.
+	// maxFiles is the number of passed files: stdin, stdout, stderr and the shared page of the disk probe.
 	maxFiles = 4
-	// writeTimeout bounds each write to the other side, which normally reads without delay.
+	// writeTimeout bounds each write to the peer, which normally reads without delay.
 	writeTimeout = 5 * time.Second
 	// requestTimeout is how long a connection may take to send its request.
 	requestTimeout = 10 * time.Second
@@ -49,8 +50,8 @@ type Request struct {
 	Args  []string `json:"args"`  // arguments of the child, the hidden command first
 }
 
-// Send makes the service at the socket run the request, with these files as 0, 1, 2 and so on, and returns the exit
-// code. It returns when the child has ended.
+// Send makes the service at the socket run the request, with these files as file descriptors 0, 1, 2 and so on. It
+// returns the exit code when the child has ended.
 func Send(socket string, r Request, files ...*os.File) (code int, err error) {
 	fail := func(err error) (int, error) {
 		return 0, fmt.Errorf("cannot run %q through %s: %w; see \"systemctl status 'quorumd-runas@*'\"", first(r.Args),
@@ -89,12 +90,12 @@ func Send(socket string, r Request, files ...*os.File) (code int, err error) {
 	return code, nil
 }
 
-// etcdUser is the user of quorumd-runas@.service, unless a drop-in names another.
+// etcdUser is the user of quorumd-runas@.service, unless a drop-in sets a different one.
 const etcdUser = "etcd"
 
-// unanswered returns why the service ended without an answer. systemd does not start it for a user that does not exist,
-// as on a host where etcd was never installed: the operator has to see that in the status, not only in the journal of
-// another unit.
+// unanswered returns why the service ended without an answer. systemd does not start the service if its user does not
+// exist, as on a host where etcd was never installed. The operator must see that reason in quorumd's status, not only
+// in the journal of quorumd-runas@.service.
 func unanswered(lookup func(string) (*user.User, error)) error {
 	if _, err := lookup(etcdUser); errors.As(err, new(user.UnknownUserError)) {
 		return errors.New("/etc/passwd has no user etcd to own etcd's files → install etcd, for example the " +
@@ -110,8 +111,9 @@ func first(args []string) string {
 	return args[0]
 }
 
-// Serve runs one child for the connection that is file descriptor 0, as passed by systemd with Accept=yes. command is
-// put before the arguments of the request; allow refuses what must not run. The refusal goes to the sender's stderr.
+// Serve runs one child for the connection that is file descriptor 0, as passed by systemd with Accept=yes. The child's
+// command line is command and the arguments of the request. If allow returns an error, Serve does not run the child,
+// and writes the error to the sender's stderr.
 func Serve(command []string, allow func(Request) error) error {
 	in := os.NewFile(0, "connection")
 	defer in.Close()
@@ -185,7 +187,7 @@ func run(conn *net.UnixConn, argv []string, files []*os.File) (code int, err err
 		return 0, fmt.Errorf("cannot start the child: %w", err)
 	}
 	go func() {
-		_, _ = conn.Read(make([]byte, 1)) // the sender sends nothing more: this ends with the connection
+		_, _ = conn.Read(make([]byte, 1)) // the sender sends nothing more, so Read returns when the connection ends
 		_ = child.Process.Kill()          // the child may have ended already
 	}()
 	err = child.Wait()

@@ -36,7 +36,7 @@ func TestMain(m *testing.M) {
 				os.Exit(1)
 			}
 			os.Exit(0)
-		case "echo": // its stdin to stdout, a word to stderr and to file 3
+		case "echo": // copies stdin to stdout, and writes a word to stderr and to file 3
 			_, _ = os.Stderr.WriteString("said")
 			if len(os.Args) > 2 {
 				_, _ = os.NewFile(3, "more").WriteString("more")
@@ -134,7 +134,7 @@ func TestTheChildEndsWithItsSender(t *testing.T) {
 	if err := r.SetReadDeadline(time.Now().Add(10 * time.Second)); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := io.ReadAll(r); err != nil { // it ends with the last writer
+	if _, err := io.ReadAll(r); err != nil { // returns when the last writer has ended
 		t.Fatalf("the child is still running: %v", err)
 	}
 }

@@ -28,7 +28,7 @@ func TestRestoreTestIsRefusedIfTheUnitsMemoryIsTooSmall(t *testing.T) {
 	for name, c := range map[string]struct {
 		change map[string]string
 		keys   int64
-		want   string // empty: it starts
+		want   string // part of the error; empty if the test is not refused
 	}{
 		"as shipped, a few keys":    {nil, 400_000, ""},
 		"as shipped, a million":     {nil, 1_000_000, ""},

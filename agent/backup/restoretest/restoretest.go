@@ -6,10 +6,10 @@
 //
 //   - It writes only to a directory of its own. The host's etcd, its data and its ports are not touched. The throw-away
 //     cluster has an ID of its own, and listens only on sockets in that directory, which is closed to others.
-//   - A successful test has read the snapshot to its end. An etcd of this host has returned the same number of keys,
-//     the same revision and the same hash as the member that the snapshot came from.
-//   - The directory and the etcd are gone afterwards. If a test is killed, the next test or [Sweep] removes what it
-//     left.
+//   - A successful test has read the snapshot to its end. At the snapshot's revision, this host's etcd binary has
+//     returned the number of keys and the hash in the manifest.
+//   - The directory and the etcd process are gone afterwards. If a test is killed, the next test or [Sweep] removes
+//     what it left.
 //
 // It runs in a child of the agent: the store, the disk and etcd may hang.
 //
@@ -73,7 +73,7 @@ func run(ctx context.Context, store backup.Source, m backup.Manifest, etcd strin
 		return "", err
 	}
 	if err := newCluster(dir, database); err != nil {
-		return "", fmt.Errorf("cannot make a cluster from it: %w", err)
+		return "", fmt.Errorf("cannot create a cluster from the snapshot: %w", err)
 	}
 	progress := o.Progress
 	if progress == nil {

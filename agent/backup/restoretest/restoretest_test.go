@@ -25,7 +25,7 @@ import (
 )
 
 // restoreTestIn makes the test binary run a restore test with that store, spool and etcd.
-const restoreTestIn = "DRILL_TEST"
+const restoreTestIn = "RESTORE_TEST"
 
 func TestMain(m *testing.M) {
 	if args := strings.Split(os.Getenv(restoreTestIn), "|"); len(args) == 3 {
@@ -230,7 +230,7 @@ func TestErrorOfAFailedEtcdQuotesItsLastOutput(t *testing.T) {
 	m := p.save(t, cluster.Client(t))
 	for etcd, want := range map[string]string{
 		"/nowhere/etcd": "cannot start /nowhere/etcd",
-		"/bin/false":    "etcd (/bin/false) exited while reading it: exit status 1",
+		"/bin/false":    "etcd (/bin/false) exited while reading the snapshot: exit status 1",
 	} {
 		if _, err := Run(t.Context(), p.store, m, etcd, p.o); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%v, want %q", err, want)

@@ -28,7 +28,7 @@ const (
 	// pendingBytes is the progress, in bytes, that ask reports in each interval while it waits for etcd's answer, so
 	// that the job does not count as hung. serveBound limits the wait.
 	pendingBytes = 64 << 10
-	// serveBound is how long etcd may take to answer: it reads the database, and the disk may be slow.
+	// serveBound is how long etcd may take to answer. It reads the whole database, and the disk may be slow.
 	serveBound = 10 * time.Minute
 	stopBound  = 20 * time.Second
 )
@@ -53,11 +53,11 @@ func serve(ctx context.Context, dir, program string, held *os.File, m backup.Man
 			return "", fmt.Errorf("%w (%s): does quorumd's unit have too little memory for a database of %d MB? "+
 				"systemctl edit quorumd on this host, and raise MemoryMax=", ErrKilled, program, m.Size/1e6)
 		}
-		return "", fmt.Errorf("etcd (%s) exited while reading it: %w: %s", program, died.err, etcd.LogTail())
+		return "", fmt.Errorf("etcd (%s) exited while reading the snapshot: %w: %s", program, died.err, etcd.LogTail())
 	}
 	_ = etcd.Stop(stopBound) // the comparison is complete
 	if err != nil && !errors.Is(err, backup.ErrDamaged) {
-		err = fmt.Errorf("etcd (%s) does not serve it: %w: %s", program, err, etcd.LogTail())
+		err = fmt.Errorf("etcd (%s) does not serve the snapshot: %w: %s", program, err, etcd.LogTail())
 	}
 	return version, err
 }
@@ -67,8 +67,8 @@ func flags() []string {
 		"--name", memberName, "--data-dir", ".", "--unsafe-no-fsync",
 		"--advertise-client-urls", nowhere, "--initial-advertise-peer-urls", nowhere,
 		"--initial-cluster", memberName+"="+nowhere,
-		// No quota: a database above etcd's default quota would raise an alarm, even if the original cluster allows
-		// that size.
+		// No quota, because a database above etcd's default quota would raise an alarm, even if the original cluster
+		// allows that size.
 		"--quota-backend-bytes=-1",
 	)
 }
@@ -88,7 +88,7 @@ func ask(ctx context.Context, etcd *scratchetcd.Etcd, m backup.Manifest, progres
 	if err != nil {
 		return "", err
 	}
-	defer conn.Close() //nolint:errcheck // the process on the other side is ended
+	defer conn.Close() //nolint:errcheck // the caller stops the etcd at the other end
 	tick := time.NewTicker(askEvery)
 	defer tick.Stop()
 	type answer struct {
@@ -96,7 +96,7 @@ func ask(ctx context.Context, etcd *scratchetcd.Etcd, m backup.Manifest, progres
 		err     error
 	}
 	var answers chan answer // nil while no request is running
-	err = errors.New("it has not answered yet")
+	err = errors.New("etcd has not answered yet")
 	for {
 		if answers == nil {
 			answers = make(chan answer, 1)
@@ -130,7 +130,7 @@ func compare(ctx context.Context, conn *grpc.ClientConn, m backup.Manifest) (ver
 		Key: []byte{0}, RangeEnd: []byte{0}, Revision: m.Revision, CountOnly: true,
 	})
 	if status.Code(err) == codes.OutOfRange {
-		return "", fmt.Errorf("%w: etcd cannot read its revision %d: %w", backup.ErrDamaged, m.Revision, err)
+		return "", fmt.Errorf("%w: etcd cannot read the snapshot's revision %d: %w", backup.ErrDamaged, m.Revision, err)
 	}
 	if err != nil {
 		return "", err
@@ -148,7 +148,7 @@ func compare(ctx context.Context, conn *grpc.ClientConn, m backup.Manifest) (ver
 		Revision: m.Revision, CompactRevision: hash.GetCompactRevision(), Hash: hash.GetHash(), Keys: keys.GetCount(),
 	}
 	if got != m.Contents {
-		return "", fmt.Errorf("%w: etcd serves %+v, but its manifest says %+v", backup.ErrDamaged, got, m.Contents)
+		return "", fmt.Errorf("%w: etcd serves %+v, but the manifest has %+v", backup.ErrDamaged, got, m.Contents)
 	}
 	return self.GetVersion(), nil
 }

@@ -72,8 +72,8 @@ func (r rules) name(p peer) string {
 	return fmt.Sprintf("uid %d", p.uid)
 }
 
-// readRules reads the account files. The server calls it once, at start: a request must not wait for a disk that may
-// hang.
+// readRules reads the account files. The server calls it once, at start, because a request must not wait for a disk
+// that may hang.
 func readRules(group, groupFile, passwdFile string) (rules, error) {
 	r := rules{self: uint32(os.Geteuid()), group: group, users: map[uint32]string{}}
 	groupErr := eachAccount(groupFile, func(name string, id uint32) {

@@ -146,12 +146,12 @@ func TestUsersThatDoNotReadLeaveRoomForOthers(t *testing.T) {
 	add(answer(), 1, false)
 	added = append(added, add(shared, 1, true), add(answer(), 2, true), add(answer(), 3, true))
 	if limit.isFull(4) {
-		t.Error("it is full too early")
+		t.Error("transit is full too early")
 	}
 	added = append(added, add(answer(), 4, true))
 	add(answer(), 5, false)
 	if !limit.isFull(5) {
-		t.Error("it is not full")
+		t.Error("transit is not full")
 	}
 	add(&document{make([]byte, smallAnswer)}, 1, true)() // not counted
 	for _, remove := range added {

@@ -22,17 +22,17 @@ type Backend interface {
 	// Checks returns all checks of this machine and their current results.
 	Checks() control.Checks
 
-	// MayBootstrap returns the error with which Bootstrap would refuse a request now. It changes nothing.
+	// MayBootstrap returns the error with which Bootstrap would refuse a request now, or nil. It changes nothing.
 	MayBootstrap(ctx context.Context) error
-	// AwaitData waits a limited time, just after the start, until the data directory has been read. A bootstrap needs
-	// its contents.
+	// AwaitData waits until the data directory has been read, for a limited time after the start. A bootstrap needs its
+	// contents.
 	AwaitData(ctx context.Context)
 	// ProbeNow waits until Status includes an observation made after the call. It ends with the context.
 	ProbeNow(ctx context.Context) error
 	// History returns the newest limit lines, oldest first. With ErrNotNewest, etcd may contain newer lines.
 	History(ctx context.Context, limit int) ([]control.HistoryLine, error)
 
-	// Bootstrap requests that this host bootstrap a new cluster. It returns once the request is accepted; the status
+	// Bootstrap requests that this host bootstrap a new cluster. It returns when the request is accepted; the status
 	// shows its progress.
 	Bootstrap(ctx context.Context, by string) error
 	// Pause records a pause, which stops all steps of all hosts, and returns it.
@@ -54,9 +54,8 @@ type Backend interface {
 	// EndMaintenance cancels a queued request, or brings the host back if its operation has begun. Without a request it
 	// succeeds and does nothing.
 	EndMaintenance(ctx context.Context, by string) error
-	// StartRollout starts a rollout: it restarts or reboots one host after another, or runs a command on each. It
-	// refuses with CodeConflict while another rollout is running or paused, and with the kind Wrong if the request
-	// names an unknown host.
+	// StartRollout starts the requested work on one host after another. It refuses with CodeConflict while another
+	// rollout is running or paused, and with the kind Wrong if the request names an unknown host.
 	StartRollout(ctx context.Context, req control.RolloutRequest, by string) (control.Rollout, error)
 	// SetRollout sets the state of the rollout to RolloutRunning, RolloutPaused or RolloutAborted, and returns the
 	// rollout. Without a rollout it refuses with CodeConflict.

@@ -60,7 +60,7 @@ func TestASlowClientIsDisconnectedAndDelaysNoOtherClient(t *testing.T) {
 			if _, err := control.Dial(socket).Status(t.Context()); err != nil {
 				t.Errorf("another client: %v", err)
 			}
-			if _, err := io.Copy(io.Discard, slow); os.IsTimeout(err) { // the end is EOF or a reset
+			if _, err := io.Copy(io.Discard, slow); os.IsTimeout(err) { // a disconnection is EOF or a reset
 				t.Error("the slow client is still connected")
 			}
 		})
@@ -109,7 +109,7 @@ func TestOneUserCannotUseAllConnections(t *testing.T) {
 	if e := errorIn(t, body); status != http.StatusServiceUnavailable || e.Code != control.CodeBusy {
 		t.Errorf("%d %s", status, body)
 	}
-	for range 50 { // the server closes before or after the client has written
+	for range 50 { // the server may close before or after the client has written
 		if _, err := control.Dial(socket).Status(t.Context()); codeOf(err) != control.CodeBusy {
 			t.Fatalf("client: %v", err)
 		}

@@ -16,8 +16,8 @@ import (
 )
 
 // peerListener is a listener that identifies its callers and limits their connections. Every user of the host can
-// connect to the socket: without the limits, one careless script could use up the daemon's file descriptors. Users who
-// may only read leave connections for those who may change things, and these leave some for root.
+// connect to the socket. Without the limits, one careless script could use up the daemon's file descriptors. Some
+// connections are reserved for users who may change things, and some for root.
 type peerListener struct {
 	*net.UnixListener
 	socket     string
@@ -39,7 +39,8 @@ type peerConn struct {
 	release func()
 }
 
-// sendBuffer is the size of a connection's send buffer: a client that does not read makes the kernel hold that much.
+// sendBuffer is the size of a connection's send buffer, in bytes. A client that does not read makes the kernel hold
+// that much.
 const sendBuffer = 64 << 10
 
 // Accept returns the next connection within the limits. It answers a connection beyond them with an error document.

@@ -7,9 +7,9 @@
 //     anything; the kernel identifies the caller.
 //   - The status is answered from memory, at once, whatever etcd or the disks are doing.
 //   - Every refusal is one document, {"error": {"code", "message", "hint"}}, and the hint is the remedy.
-//   - No caller can exhaust it: sizes, times, connections and requests are bounded. Users who may only read leave
-//     capacity for the group, and the group leaves some for root.
+//   - No caller can exhaust the server, because sizes, times, connections and requests are bounded. Some capacity is
+//     reserved for the group, and some for root.
 //   - It never takes a socket from the live process that serves it.
 //
-// It decides nothing: it passes requests to a Backend and returns the answers.
+// The server decides nothing. It passes requests to a Backend and returns the answers.
 package server

@@ -21,7 +21,7 @@ import (
 	"github.com/quorumd/quorumd/contrib/docs"
 )
 
-// readOpenAPI reads the published file: these tests compare the server with it.
+// readOpenAPI reads the published document, with which these tests compare the server.
 func readOpenAPI(t *testing.T) apiDocument {
 	t.Helper()
 	text, err := os.ReadFile(openAPIFile)

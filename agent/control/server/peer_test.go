@@ -33,7 +33,7 @@ func (d *fake) me() string {
 	return r.name(peer{uid: r.self})
 }
 
-// handle passes a request to the server's handler as if sent by that peer.
+// handle passes a request to the server's handler as if the given peer had sent it.
 func handle(t testing.TB, s *Server, method, target, body string, p peer) (int, string) {
 	t.Helper()
 	r := httptest.NewRequest(method, target, strings.NewReader(body))
@@ -45,7 +45,7 @@ func handle(t testing.TB, s *Server, method, target, body string, p peer) (int, 
 
 // unprivileged is the main function of this program when a test starts it as another user. It reads, tries to change
 // something, and prints the results. If root starts it, it first becomes another user with these groups. It does not
-// start as that user, because only root may be able to run the program or to enter its directory.
+// start as that user, because perhaps only root can run the program or enter its directory.
 func unprivileged(socket, groups string) int {
 	if os.Geteuid() == 0 {
 		var all []int
@@ -121,9 +121,9 @@ func TestAMemberOfTheGroupMayChange(t *testing.T) {
 		gid    uint32
 		groups []uint32
 	}{
-		"primary group":                    {gid: daemon},
-		"supplementary group":              {gid: 65534, groups: []uint32{4, daemon}},
-		"one of many supplementary groups": {gid: 65534, groups: many},
+		"primary group":       {gid: daemon},
+		"supplementary group": {gid: 65534, groups: []uint32{4, daemon}},
+		"a member by one of many supplementary groups": {gid: 65534, groups: many},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -211,7 +211,7 @@ func TestNamesComeFromTheAccountFiles(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	group, passwd := filepath.Join(dir, "group"), filepath.Join(dir, "passwd")
-	members := strings.Repeat("someone,", 20000) // over the default limit of 64 KiB per line
+	members := strings.Repeat("someone,", 20000) // over the scanner's default limit of 64 KiB per line
 	write(t, group, "root:x:0:\nbad\n:x:5:\nquorumd:x:nine:\nquorumd:x:991:"+members+"\n")
 	write(t, passwd, "root:x:0:0::/:\nalice:x:1000:1000::/:\nalias:x:1000:1000::/:\n")
 	r, err := readRules("quorumd", group, passwd)

@@ -184,7 +184,7 @@ func validateMute(r *control.MuteRequest) error {
 	return checkDuration(&r.For, muteText)
 }
 
-// snapshotName limits the characters and the length of a name. The job checks whether it names a snapshot.
+// snapshotName limits the characters and the length of a snapshot's name. The job checks whether the snapshot exists.
 var snapshotName = regexp.MustCompile(`^[A-Za-z0-9._-]{1,400}$`)
 
 func validateSnapshot(r *control.SnapshotRequest) error {
@@ -204,8 +204,8 @@ func validateSnapshot(r *control.SnapshotRequest) error {
 	return nil
 }
 
-// checkReason trims a reason and refuses it if it is empty, long or not printable: it is shown on terminals and written
-// into records.
+// checkReason trims a reason and refuses it if it is empty, too long or not printable, because it is shown on terminals
+// and written into records.
 func checkReason(reason *string, text bodyText) error {
 	const hint = "give a one-line reason; it is recorded in the history"
 	*reason = strings.TrimSpace(*reason)

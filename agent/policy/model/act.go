@@ -5,15 +5,15 @@ package model
 
 import "github.com/quorumd/quorumd/agent/policy"
 
-// rules describe how the explored policy and protocol differ from the real ones. The zero value is no difference; every
-// field but ignored seeds a mistake.
+// rules describe how the explored policy and protocol differ from the real ones. The zero value makes no difference.
+// Every field except ignored seeds a mistake.
 type rules struct {
 	view      func(v *policy.View)     // changes what the policy sees
 	decision  func(d *policy.Decision) // changes what the policy decides
 	quietView func(v *policy.View)     // changes what the policy sees when it decides whether to poll less often
 	ignored   []breach                 // breaches that are ignored, to explore their consequences
 
-	leaseBeforeValidity bool // validity counts from receipt, so the lease may end first
+	leaseBeforeValidity bool // validity counts from the receipt of the answer, so the lease may end first
 	noConfirm           bool // a step starts without confirming that this agent still holds the lock
 	noDeadline          bool // a step does not check the lock's validity and may outlast it
 	noTokenFence        bool // a write of the record does not compare the lock
@@ -23,11 +23,11 @@ type rules struct {
 	// afterTransition changes what the disk records about a request after a transition, given the request before and
 	// after it. It may be nil.
 	afterTransition      func(before, after policy.Request) policy.Request
-	keptAlive            bool // an unused lease is kept alive as long as the process lives
+	keptAlive            bool // an unused lease is kept alive until the agent's process ends
 	renewedOutsideLoop   bool // another goroutine renews the lock of a hung control loop
 	removeBlindly        bool // a member is removed without looking it up first
 	ejectionAfterRemoval bool // the ejected host is recorded after the removal instead of before
-	lockByName           bool // an agent that starts trusts a lock with its host's name
+	lockByName           bool // an agent that starts uses a lock with its host's name as its own
 }
 
 // act begins an agent's decided step, and completes the step if it takes no time.
@@ -45,7 +45,7 @@ func (m *machine) act(w *world, h int) breach {
 		if m.confirm(w, h) {
 			m.recordOnDisk(w, h)
 			found = m.write(w, h, step, w.owns(h), w.unchanged(a.fresh, a.absent), a.outdated != 0, false)
-			if step == beginRemoval && !w.removes(h) { // the lock is not taken
+			if step == beginRemoval && !w.removes(h) { // the write failed, so the removal has not begun
 				w.rmBegun = 0
 			}
 		}
@@ -163,7 +163,8 @@ func (m *machine) send(w *world, h int) breach {
 	return fine
 }
 
-// land applies a membership change in flight, unless etcd refuses it although it could accept it.
+// land applies a membership change in flight. If refused is set, etcd refuses the change although it could accept it.
+// ok is false if etcd has no reason for that.
 func (w *world) land(h int, refused bool) (ok bool, found breach) {
 	a := &w.hosts[h]
 	step, target, gone, faulted := a.step, int(a.target), a.outdated != 0, a.faulted != 0
@@ -229,7 +230,7 @@ func (m *machine) take(w *world, h int) {
 	if !w.reaches(h) || (a.hasToken != 0 && a.valid != 0) {
 		return
 	}
-	if a.hasToken != 0 { // the agent only renews it
+	if a.hasToken != 0 { // the agent only renews the lock
 		a.valid = bit(w.owns(h))
 		a.hasToken = a.valid
 		return
@@ -303,8 +304,8 @@ func (m *machine) write(w *world, h int, step uint8, token, record, gone, late b
 	return found
 }
 
-// recordWritten marks the record as changed. Late calls and paused agents do not notice that a record was created and
-// deleted; all other agents read it again.
+// recordWritten marks the record as changed. Late calls and paused agents do not detect that a record was created and
+// deleted. All other agents read the record again.
 func (w *world) recordWritten() {
 	for i := range w.n {
 		h := &w.hosts[i]

@@ -36,20 +36,20 @@ func TestAgentsRequestDefragmentationsOnlyWhenATriggerAppliesInAnyOrderOfEvents(
 func TestEveryMistakeInRequestingDefragmentationsBreaksItsPromise(t *testing.T) {
 	t.Parallel()
 	for mistake, promise := range map[string]string{
-		"the window is ignored":                         "only in a window, or at 90 % of the quota",
-		"the time of the last one is ignored":           "not again too soon",
-		"a restarted agent has forgotten the last one":  "not again too soon",
-		"the data in use is ignored":                    "nothing is requested that frees too little",
-		"a request outlasts its window":                 "none begins once its trigger no longer applies",
-		"another host's lock and operation are ignored": "one member at a time is down",
-		"hosts in the queue are ignored":                "no request while another host waits",
-		"the lock is never free":                        "every worthwhile defragmentation is done",
-		"one is never due for long":                     "every worthwhile defragmentation is done",
+		"the window is ignored":                                    defragOnlyIfDue,
+		"the time of the last defragmentation is ignored":          defragNotTooSoon,
+		"a restarted agent has forgotten the last defragmentation": defragNotTooSoon,
+		"the data in use is ignored":                               defragOnlyIfUseful,
+		"a request outlasts its window":                            defragStillDue,
+		"another host's lock and operation are ignored":            "one member at a time is down",
+		"hosts in the queue are ignored":                           defragOnlyOneRequest,
+		"the lock is never free":                                   "every worthwhile defragmentation is done",
+		"a defragmentation is never due for long enough":           "every worthwhile defragmentation is done",
 	} {
 		t.Run(mistake, func(t *testing.T) {
 			t.Parallel()
 			s := defragScope{files: [defragHosts]fileState{fragmented, fragmented, filled}, mistake: mistake}
-			if strings.Contains(mistake, "last one") {
+			if strings.Contains(mistake, "last defragmentation") {
 				s.faults = 2 // for example, clients fill the file again
 			}
 			broken, states := s.explore()

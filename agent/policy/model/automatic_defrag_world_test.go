@@ -13,6 +13,15 @@ import (
 // These worlds explore when agents request the defragmentation of their own members, and when these operations begin.
 // An operation is one event here; the scopes of the model explore its steps, and the races for the lock.
 
+// The promises that mistakes break.
+const (
+	defragOnlyIfDue      = "no defragmentation is requested outside a window below 90 % of the quota"
+	defragOnlyIfUseful   = "no defragmentation that frees too little is requested"
+	defragOnlyOneRequest = "no defragmentation is requested while another host waits"
+	defragNotTooSoon     = "no defragmentation is requested too soon after the last one"
+	defragStillDue       = "no defragmentation begins after its trigger has ended"
+)
+
 // fileState is the state of a database file.
 type fileState uint8
 
@@ -37,7 +46,7 @@ func (f fileState) database() policy.Database {
 	return d
 }
 
-// The time since the last request for a defragmentation of a host has ended.
+// How long ago the last request for a defragmentation of a host ended.
 const (
 	longAgo     uint8 = iota // more than a day, or never
 	hoursAgo                 // more than an hour
@@ -49,11 +58,11 @@ const (
 type defragHost struct {
 	file      fileState
 	ended     uint8
-	forgotten bool                 // its agent has restarted, and does not know that; only with a mistake
+	forgotten bool                 // its agent has restarted and has no record of ended; only with a mistake
 	due       bool                 // a defragmentation has been due for long enough
 	asked     bool                 // it has a request on its disk
 	pending   policy.RequestChange // the change in flight to its disk
-	down      bool                 // its agent
+	down      bool                 // its agent does not run
 }
 
 // defragWorld is one state.
@@ -136,7 +145,7 @@ func (s defragScope) change(v *policy.View) {
 	switch s.mistake {
 	case "the window is ignored":
 		v.Space.Automatic.Shut = ""
-	case "the time of the last one is ignored":
+	case "the time of the last defragmentation is ignored":
 		v.Space.Automatic.Ended = policy.Never
 	case "the data in use is ignored":
 		eachMember(v, func(m *policy.Member) { m.Database.InUse = 1 })
@@ -155,7 +164,7 @@ func (s defragScope) change(v *policy.View) {
 		}
 	case "the lock is never free":
 		v.Lock.Held, v.Lock.Mine, v.Lock.Holder = true, false, "X"
-	case "one is never due for long":
+	case "a defragmentation is never due for long enough":
 		v.Space.Automatic.DueFor = 0
 	}
 }
@@ -167,11 +176,12 @@ func (s defragScope) act(w *defragWorld, h int) {
 	trigger := g.file == nearlyFull || g.file == fragmented && w.open
 	switch d.Notes.Request.Change {
 	case policy.RequestDefrag:
-		w.breaks(!trigger && g.file != fragmented, "nothing is requested that frees too little")
-		w.breaks(!trigger, "only in a window, or at 90 % of the quota")
-		w.breaks(g.ended == momentsAgo || g.ended == hoursAgo && g.file != nearlyFull, "not again too soon")
+		w.breaks(!trigger && g.file != fragmented, defragOnlyIfUseful)
+		w.breaks(!trigger, defragOnlyIfDue)
+		w.breaks(g.ended == momentsAgo || g.ended == hoursAgo && g.file != nearlyFull,
+			defragNotTooSoon)
 		for i, other := range w.hosts {
-			w.breaks(i != h && !other.down && other.asked, "no request while another host waits")
+			w.breaks(i != h && !other.down && other.asked, defragOnlyOneRequest)
 		}
 		g.pending = policy.RequestDefrag
 	case policy.RequestWithdrawn:
@@ -186,7 +196,7 @@ func (s defragScope) act(w *defragWorld, h int) {
 		w.lock = -1
 	case policy.StepBeginCycle:
 		w.breaks(w.op >= 0 || w.lock != h, "one member at a time is down")
-		w.breaks(!trigger, "none begins once its trigger no longer applies")
+		w.breaks(!trigger, defragStillDue)
 		w.op = h
 	}
 }
@@ -203,13 +213,13 @@ func (w *defragWorld) written(h int) {
 	switch {
 	case g.pending == policy.RequestDefrag:
 		g.asked = true
-	case w.op != h: // else the request has changed since the decision
+	case w.op != h: // otherwise the operation has begun since the decision
 		g.asked = false
 	}
 	g.pending = policy.RequestStays
 }
 
-// ends lets the operation in flight, or a request, end.
+// ends ends a host's operation in flight or its request.
 func (s defragScope) ends(w *defragWorld, h int, file fileState) {
 	g := &w.hosts[h]
 	g.file, g.asked, g.ended, g.pending = file, false, momentsAgo, policy.RequestStays
@@ -223,7 +233,7 @@ func (s defragScope) successors(w defragWorld) (next []defragWorld, events []str
 	add := func(text string, change func(n *defragWorld)) {
 		n := w
 		change(&n)
-		for h := range n.hosts { // what was due for long enough starts over
+		for h := range n.hosts { // the time for which a defragmentation is due starts over
 			n.hosts[h].due = n.hosts[h].due && !n.hosts[h].down && policy.DefragDue(s.view(&n, h))
 		}
 		if n != w {
@@ -235,7 +245,7 @@ func (s defragScope) successors(w defragWorld) (next []defragWorld, events []str
 		if g.down {
 			add("the agent of "+name+" starts", func(n *defragWorld) {
 				n.hosts[h].down = false
-				n.hosts[h].forgotten = s.mistake == "a restarted agent has forgotten the last one"
+				n.hosts[h].forgotten = s.mistake == "a restarted agent has forgotten the last defragmentation"
 			})
 			continue
 		}
@@ -247,7 +257,9 @@ func (s defragScope) successors(w defragWorld) (next []defragWorld, events []str
 			fallthrough
 		default:
 			add("the agent of "+name+" acts", func(n *defragWorld) { s.act(n, h) })
-			add("it is due on "+name+" for a while", func(n *defragWorld) { n.hosts[h].due = true })
+			add("a defragmentation of "+name+" has been due for a while", func(n *defragWorld) {
+				n.hosts[h].due = true
+			})
 		}
 		if g.ended > longAgo {
 			add("time passes on "+name, func(n *defragWorld) { n.hosts[h].ended-- })

@@ -16,7 +16,7 @@ import (
 // bootstrapHosts is the number of hosts in the worlds in which the hosts of bootstrap.hosts create the cluster.
 const bootstrapHosts = 3
 
-// bootstrapHost is one of these hosts.
+// bootstrapHost is a host of a bootstrapWorld.
 type bootstrapHost struct {
 	list      int // the number of the list in its configuration
 	promised  string
@@ -30,8 +30,8 @@ type bootstrapHost struct {
 	pending   policy.BootstrapNote  // what the policy has decided to record and is not on disk yet
 }
 
-// bootstrapWorld is one state. The answers that a host has received may have any age. This includes more orders than
-// are possible in reality, where their age is bounded.
+// bootstrapWorld is one state. The answers that a host has received may have any age. This includes more orders of
+// events than are possible in reality, where agents limit the age of an answer.
 type bootstrapWorld struct {
 	hosts               [bootstrapHosts]bootstrapHost
 	attempts, losses    int
@@ -106,7 +106,7 @@ func (s bootstrapScope) view(w *bootstrapWorld, h int) policy.View {
 			a.Asked = (*s.answers)[me.published-1].Phase
 		}
 		switch s.mistake {
-		case "it asks before it publishes its request":
+		case "a host asks before it publishes its request":
 			a.Asked = policy.BootstrapAsking
 		case "a decision does not count as a request":
 			if a.Phase == policy.BootstrapDecided {
@@ -142,7 +142,7 @@ func (s bootstrapScope) view(w *bootstrapWorld, h int) policy.View {
 				f.Others[i].PromisedList, f.Others[i].Attempt = f.List, f.Attempt
 			}
 		}
-	case "every host is the first":
+	case "every host counts as the first one":
 		f.First = bootstrapName(h)
 		for i := range f.Others {
 			f.Others[i].Attempt, f.Others[i].PromisedList = f.Attempt, f.List
@@ -239,7 +239,7 @@ func (s bootstrapScope) queries(w bootstrapWorld, h int) (all []bootstrapWorld) 
 			continue
 		}
 		answer := s.decide(&w, g).answer
-		if p := w.hosts[g].pending; s.mistake == "it answers before its note is on disk" && p.Promise != "" {
+		if p := w.hosts[g].pending; s.mistake == "a host answers before its note is on disk" && p.Promise != "" {
 			answer.Attempt, answer.PromisedList = p.Promise, answer.List
 		}
 		to := w
@@ -393,10 +393,10 @@ func TestAMistakeInBootstrappingIsFound(t *testing.T) {
 	t.Parallel()
 	for mistake, s := range map[string]bootstrapScope{
 		"a silent host is skipped": diskLosses(), "an earlier attempt counts as the current one": diskLosses(),
-		"a promise is overwritten": diskLosses(), "every host is the first": diskLosses(),
-		"it answers before its note is on disk": diskLosses(), "any promise counts": twoLists(),
+		"a promise is overwritten": diskLosses(), "every host counts as the first one": diskLosses(),
+		"a host answers before its note is on disk": diskLosses(), "any promise counts": twoLists(),
 		"data is ignored": foreignData(2), "data is ignored when all notes are lost": lostNotes(),
-		"it asks before it publishes its request": twoHosts(), "a decision does not count as a request": twoHosts(),
+		"a host asks before it publishes its request": twoHosts(), "a decision does not count as a request": twoHosts(),
 		"a cluster does not count as a request":              twoHosts(),
 		"the first listed host does not wait for the others": twoHosts(),
 		"a host that does not answer a request is skipped":   twoHosts(),

@@ -5,13 +5,13 @@ package model
 
 import "github.com/quorumd/quorumd/agent/policy"
 
-// Explored marks a step or reason that the explorations of Scenario reach.
+// Explored marks a step or reason that the exploration of a Scenario reaches.
 const Explored = "explored"
 
 // How all other steps and reasons are modelled. A constant condition is the same in every explored world, so its reason
 // never occurs.
 const (
-	oneVersion    = "constant: all run the same safe version of etcd"
+	oneVersion    = "constant: all members run the same safe version of etcd"
 	enoughSpace   = "constant: there is enough space"
 	oneQuota      = "constant: all members have the same quota"
 	noConflict    = "constant: IDs, names and peer URLs are unique"
@@ -19,15 +19,15 @@ const (
 	qualified     = "constant: every host is qualified"
 	usable        = "constant: the unit is installed and enabled, and its state is known"
 	compared      = "constant: the clock offset is known"
-	manages       = "constant: every agent manages"
+	manages       = "constant: no agent is in observe mode"
 	stepsEnd      = "constant: local steps end at once"
 	readable      = "constant: data can be read"
-	noHooks       = "constant: no hooks are installed; running hooks delay a host just like waiting for the lock"
-	recordsRead   = "constant: every record is readable; an unreadable one that blocks everything acts like a pause"
+	noHooks       = "constant: no hooks are installed (a running hook delays a host like a held lock)"
+	recordsRead   = "constant: every record is readable (an unreadable one acts like a pause)"
 	allowed       = "constant: etcd grants every agent all permissions"
-	noBackup      = "constant: no snapshots are taken: they take no lock and change no member"
-	roleStays     = "constant: host.role does not change, and a host that is to be a learner begins without a voter"
-	noList        = "explored: by bootstrap_test.go, in separate worlds; here no hosts are listed"
+	noBackup      = "constant: no snapshots are taken (a snapshot takes no lock and changes no member)"
+	roleStays     = "constant: host.role does not change, and a host with the role learner has no voter at the start"
+	noList        = "explored: by bootstrap_test.go, in separate worlds; here bootstrap.hosts is empty"
 	repairsLeft   = "constant: the daily limit of replacements is not reached"
 	recovers      = "explored: by quorum_loss.go; no other step of the policy may occur during a recovery"
 	readdresses   = "explored: by readdress_test.go, in separate worlds; here no URL changes"

@@ -7,7 +7,7 @@ import "github.com/quorumd/quorumd/agent/policy"
 
 // unfencedCall reports whether a step of a host operation is a call that no transaction can fence. The call takes
 // effect at any time while its agent lives, even if that agent was paused and has lost its lock. Until then the agent
-// does nothing else. When the agent ends, the call has taken effect or never will.
+// does nothing else. When the agent's process ends, the call has taken effect or never will.
 func unfencedCall(step uint8) bool {
 	switch step {
 	case transferLeadership, restartUnit, takeDown, takeDownHeld, reboot:
@@ -43,8 +43,8 @@ func (m *machine) call(w *world, h int) breach {
 	return fine
 }
 
-// callLands applies a call. If fails is set, the call fails, which only a leadership transfer and a reboot can. A
-// leadership transfer changes nothing, since every voter may lead at every moment.
+// callLands applies a call. If fails is set, the call fails; only a leadership transfer and a reboot can fail. A
+// leadership transfer changes nothing, because every voter may lead at every moment.
 func (w *world) callLands(h int, fails bool) (ok bool, found breach) {
 	a := &w.hosts[h]
 	step := a.step
@@ -53,7 +53,7 @@ func (w *world) callLands(h int, fails bool) (ok bool, found breach) {
 	}
 	runs := a.unit == starting || a.unit == active
 	released := a.faulted != 0 && !w.cycles(h)
-	// A reboot is checked when it is decided: an etcd that is started after that goes down with the machine.
+	// A reboot is checked when it is decided. An etcd that is started after that goes down with the machine.
 	if !fails && runs && step != transferLeadership && step != reboot {
 		found = w.judgeLanding(h)
 	}
@@ -78,7 +78,7 @@ func (w *world) callLands(h int, fails bool) (ok bool, found breach) {
 	return true, found
 }
 
-// diesInStep kills an agent within a step of several actions; with arg 2 it dies later than with arg 1.
+// diesInStep kills an agent within a step of several actions. With arg 2, the agent dies later than with arg 1.
 func (m *machine) diesInStep(w *world, h int, arg uint8) (ok bool, found breach) {
 	a := &w.hosts[h]
 	switch {
@@ -108,8 +108,8 @@ func (m *machine) diesInStep(w *world, h int, arg uint8) (ok bool, found breach)
 	return true, found
 }
 
-// recordOnDisk writes to disk before the record of a host operation is created or deleted. Otherwise, after a crash in
-// between, the agent would repeat the work.
+// recordOnDisk records the start or end of an operation on disk before the operation record is created or deleted.
+// Otherwise, after a crash in between, the agent would repeat the work.
 func (m *machine) recordOnDisk(w *world, h int) {
 	a := &w.hosts[h]
 	w.noteRemovalBegins(a.step)
@@ -182,8 +182,8 @@ func (w *world) mayLead(h int) bool {
 	return w.cycles(h) && w.hosts[h].list == voter && w.serves(h) && w.opPhase == phaseReady
 }
 
-// markReleased marks hosts whose calls are in flight when an operator releases their operation, because those calls are
-// not to blame for their effect. The request remains queued, and its operation begins again.
+// markReleased marks hosts whose calls are in flight when an operator releases their operation, so that no effect of
+// those calls counts as a violation. The request remains queued, and its operation begins again.
 func (w *world) markReleased() {
 	for i := range w.n {
 		h := &w.hosts[i]
@@ -194,7 +194,7 @@ func (w *world) markReleased() {
 	}
 }
 
-// judgeStop checks, at the time of the view, whether the other voters keep quorum and are healthy without this one.
+// judgeStop checks, at the time of the view, whether the other voters are healthy and keep quorum without host h.
 func (w *world) judgeStop(h int, leads bool) breach {
 	a := &w.hosts[h]
 	if a.list != voter || (a.unit != starting && a.unit != active) {
@@ -227,8 +227,8 @@ func (w *world) judgeStop(h int, leads bool) breach {
 	return fine
 }
 
-// judgeLanding checks the other voters when a running etcd is stopped. A step is not to blame for faults since its
-// view.
+// judgeLanding checks the other voters when a running etcd is stopped. After a fault since the step's view, no effect
+// counts as a violation.
 func (w *world) judgeLanding(h int) breach {
 	if w.hosts[h].list != voter || w.hosts[h].faulted != 0 {
 		return fine

@@ -10,8 +10,8 @@ import (
 )
 
 // A defragmentation is a command that also deletes the old database at its end. Package defrag promises that the
-// database is complete at every moment, and its tests kill it at every point; here it succeeds, fails, or is cut off by
-// a reboot.
+// database is complete at every moment, and its tests kill the process at every point. In the model, a defragmentation
+// succeeds, fails, or is cut off by a reboot.
 
 // defrags returns the scopes of defragmentations.
 func defrags() []Scenario {

@@ -21,7 +21,7 @@ type lastReport struct {
 }
 
 // withFiveVoters changes the view of a spare from three voters, one of them dead, to five voters, two of them dead,
-// because a world has too few hosts for that. It reports whether it could.
+// because a world has too few hosts for that. It returns false if the view has no dead voter or no live one.
 func withFiveVoters(v *policy.View, last lastReport) bool {
 	const other, second = 6, 7
 	c := &v.Cluster

@@ -36,7 +36,7 @@ func TestEveryMistakeInADowngradeBreaksItsPromise(t *testing.T) {
 		"the job is cancelled while a host is down":         "the job is not cancelled while a host is down",
 		"every job is quorumd's":                            "no job of an operator is cancelled",
 		"an abort leaves the job":                           "every downgrade ends, and leaves no job",
-		"the job is not noted":                              "every downgrade ends, and leaves no job",
+		"the job is not recorded":                           "every downgrade ends, and leaves no job",
 		"a call takes effect at once":                       "every downgrade ends, and leaves no job",
 		"the lowered cluster version is forgotten":          "every downgrade ends, and leaves no job",
 	} {

@@ -14,7 +14,7 @@ import (
 // downgradeHosts is the number of voters in the worlds in which etcd is downgraded.
 const downgradeHosts = 3
 
-// downgradeHost is one of these hosts.
+// downgradeHost is a host of a downgradeWorld.
 type downgradeHost struct {
 	old       bool // its binary is of the older version
 	runs      bool
@@ -39,14 +39,14 @@ type downgradeWorld struct {
 	lock   int  // the holder, or -1
 	op     int  // the host of the operation, or -1
 	phase  policy.OpPhase
-	served bool // its member has served for as long as it must
-	owned  bool // the record has the token of the current lock
-	aged   bool // the record has not changed for longer than every limit
-	joins  bool // another host is about to join, and no longer looks whether the job is enabled
+	served bool // the operation's member has served for the required time
+	owned  bool // the operation record has the token of the current lock
+	aged   bool // the operation record has not changed for longer than every limit
+	joins  bool // another host is about to join, and no longer checks whether the job is enabled
 
 	state   policy.RolloutState
 	waiting uint8 // the hosts that the rollout has not yet taken down, one bit per host
-	noted   bool  // the rollout's record says that quorumd has enabled the job
+	noted   bool  // according to the rollout's record, quorumd has enabled the job
 	faults  int
 	breach  string // the promise that the last event broke
 }
@@ -266,7 +266,7 @@ func (s downgradeScope) act(w *downgradeWorld, h int) {
 			w.breach = "the job is enabled only while every member answers"
 		}
 		// the record of the rollout has not changed since it was read
-		g.due, w.noted = true, s.mistake != "the job is not noted"
+		g.due, w.noted = true, s.mistake != "the job is not recorded"
 	case policy.StepCancelDowngrade:
 		switch {
 		case w.others:
@@ -307,7 +307,7 @@ func (s downgradeScope) carry(w *downgradeWorld, h int, d policy.Decision) {
 			w.breach = "no etcd is stopped before the older one can start"
 		}
 		if w.running() < downgradeHosts && g.runs {
-			w.breach = "quorum first"
+			w.breach = "one member at a time is down"
 		}
 		if next, valid := g.request.StopsEtcd(); valid {
 			g.request = next
@@ -415,7 +415,7 @@ func (s downgradeScope) successors(w downgradeWorld) (next []downgradeWorld, eve
 	return next, events
 }
 
-// etcdEvents are what etcd does by itself. The leader looks at the versions of all members every few seconds.
+// etcdEvents are what etcd does by itself. The leader checks the versions of all members every few seconds.
 func (s downgradeScope) etcdEvents(w *downgradeWorld, add func(string, func(*downgradeWorld))) {
 	if w.running() == downgradeHosts {
 		switch old := w.all(func(h downgradeHost) bool { return h.old }); {
@@ -435,7 +435,7 @@ func (s downgradeScope) etcdEvents(w *downgradeWorld, add func(string, func(*dow
 	}
 	for h, g := range w.hosts {
 		if g.runs && !g.old && g.lowered != w.lower {
-			add("the storage version of "+hostName(h)+" follows", func(n *downgradeWorld) {
+			add("the storage version of "+hostName(h)+" follows the cluster version", func(n *downgradeWorld) {
 				n.hosts[h].lowered = n.lower
 			})
 		}

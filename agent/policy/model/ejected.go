@@ -5,16 +5,16 @@ package model
 
 import "github.com/quorumd/quorumd/agent/policy"
 
-// The write that allows the removal of a member also records its ejection. The host may join again once its agent has
-// observed it as healthy for long enough; the agent's death restarts that time. The model leaves out how many times a
-// host was ejected, and therefore how long it waits. The ejection of a voter matters as long as its removal may be
-// applied. If the voter returns and is replaced later, its ejection is recorded again.
+// The write that allows the removal of a member also records its ejection. The host may join again after its agent has
+// observed it as healthy for long enough. The agent's death restarts that time. The model leaves out how many times a
+// host was ejected, and therefore how long it waits. The ejection of a voter matters as long as its removal can still
+// be applied. If the voter returns and is replaced later, its ejection is recorded again.
 const (
 	ejectedWaiting uint8 = 1 + iota // the host was ejected, and has not been healthy for long enough
 	ejectedHealthy                  // the host was ejected, and has been healthy for long enough since
 )
 
-// tidyEjection drops the ejection of a member that stays after all or has joined again.
+// tidyEjection drops the ejection of a member that is not removed after all or has joined again.
 func (w *world) tidyEjection(i int) {
 	if h := &w.hosts[i]; h.list == learner || h.list == voter && h.ejection != 0 && !w.removalPending(i) {
 		h.ejection = 0

@@ -3,8 +3,8 @@
 
 package model
 
-// runs reports whether a listed member takes part in Raft. The only voter needs no other member, so a cut does not stop
-// it.
+// runs reports whether a listed member takes part in Raft. The only voter needs no other member, so losing its
+// connections does not stop it.
 func (w *world) runs(i int) bool {
 	h := &w.hosts[i]
 	return h.list != unlisted && h.data == current && (h.unit == starting || h.unit == active) &&
@@ -21,7 +21,7 @@ func (w *world) alone(i int) bool {
 	return true
 }
 
-// votes returns the number of voters and how many of them take part.
+// votes returns the number of voters and how many of them take part in Raft.
 func (w *world) votes() (voters, running int) {
 	for i := range w.n {
 		if w.hosts[i].list == voter {
@@ -62,7 +62,7 @@ func (w *world) reachesMember(i int) bool {
 }
 
 // answers reports whether a member looks live to an agent. A voter must serve linearizable reads. A learner that is cut
-// off keeps answering for itself and never notices that it has lost its leader.
+// off keeps answering for itself and never detects that it has lost its leader.
 func (w *world) answers(i int) bool {
 	h := &w.hosts[i]
 	if h.list != learner {
@@ -71,7 +71,7 @@ func (w *world) answers(i int) bool {
 	return h.data == current && h.unit == active && w.quorum()
 }
 
-// noteWrite records that the joining learner, if it follows, has applied a write.
+// noteWrite records that the joining learner has applied a write, if its member serves.
 func (w *world) noteWrite() {
 	if w.serves(int(w.opHost)) {
 		w.learnerMoved, w.sinceWrite = 1, 0
@@ -102,8 +102,8 @@ func (w *world) present(i int) bool {
 	return h.agent == up && h.down == 0 && h.cutOff == 0
 }
 
-// joining reports whether the operation is this host's join or replacement. A standby detects a join that it did not
-// begin.
+// joining reports whether the operation is this host's join or replacement. A standby ignores the record of a join that
+// it did not begin.
 func (w *world) joining(i int) bool {
 	h := &w.hosts[i]
 	return w.ownsOperation(i) && w.opCycle|w.opRemove|w.opLeave == 0 && (w.opForged == 0 || h.list != learner ||

@@ -33,10 +33,10 @@ func requestOutcomes() []requestOutcome {
 	}
 }
 
-// hungMistake is a wrong agent: it sees other readings than the real ones.
+// hungMistake seeds a mistake into an agent by changing its readings.
 type hungMistake struct {
 	name   string
-	breach string // what it does in some world
+	breach string // what the agent does in some world
 	sees   func(r *health.RequestsReading)
 }
 
@@ -49,9 +49,9 @@ const (
 
 func hungMistakes() []hungMistake {
 	return []hungMistake{
-		{"takes one probe's word", transfersEarly, func(r *health.RequestsReading) { r.Hung *= 2 }},
+		{"counts one probe as two", transfersEarly, func(r *health.RequestsReading) { r.Hung *= 2 }},
 		{"ignores that other voters do not answer", transfersAlone, func(r *health.RequestsReading) { r.Others = 2 }},
-		{"is content with one other voter", transfersAlone, func(r *health.RequestsReading) { r.Needed = 1 }},
+		{"requires only one other voter", transfersAlone, func(r *health.RequestsReading) { r.Needed = 1 }},
 		{"counts a request that proves nothing", transfersBlind, func(r *health.RequestsReading) {
 			if !r.Known {
 				r.Known, r.Hung, r.Others = true, 2, 2
@@ -107,7 +107,7 @@ func breachesOf(t *testing.T, sees func(*health.RequestsReading)) map[string]boo
 	return found
 }
 
-func TestALeaderWhoseEtcdHangsTransfersLeadershipOnlyOnTwoProbesAndTheOthersWord(t *testing.T) {
+func TestALeaderWhoseEtcdHangsTransfersLeadershipOnlyAfterTwoProbesAndIfTheOthersServe(t *testing.T) {
 	t.Parallel()
 	if found := breachesOf(t, nil); len(found) > 0 {
 		t.Errorf("without a mistake: %v", found)
@@ -122,7 +122,7 @@ func TestALeaderWhoseEtcdHangsTransfersLeadershipOnlyOnTwoProbesAndTheOthersWord
 	}
 }
 
-// An etcd that hangs gates only leadership, so no host counts it as a hung disk.
+// The finding of a hung etcd gates only leadership, so no host counts the etcd as a hung disk.
 func TestAHungEtcdIsNoReasonToReplaceItsVoter(t *testing.T) {
 	t.Parallel()
 	judge, err := health.New(health.DefaultThresholds())

@@ -62,7 +62,7 @@ func (w *world) mayJoin(i int) bool {
 }
 
 // asksOldList reports whether a joining etcd may still receive a list without itself, and exit with "error validating
-// peerURLs". It uses the first answer, which may come from a follower that has not applied the change yet, or from a
+// peerURLs". Etcd uses the first answer, which may come from a follower that has not applied the change yet, or from a
 // member that has just started and has not reached the end of its log.
 func (w *world) asksOldList(i int) bool {
 	voters, _ := w.votes()
@@ -74,8 +74,8 @@ func (w *world) asksOldList(i int) bool {
 	return false
 }
 
-// mayHang reports whether a starting etcd may wait forever. A removed member learns of its removal only from members in
-// its own list, and a member that was killed at its first start has no list.
+// mayHang reports whether a starting etcd may wait forever. A removed member detects its removal only through members
+// in its own list, and a member that was killed at its first start has no list.
 func (w *world) mayHang(i int) bool {
 	h := &w.hosts[i]
 	return h.data == old && h.unit == starting

@@ -3,7 +3,7 @@
 
 package model
 
-// kind is a kind of event.
+// kind identifies a kind of event.
 type kind uint8
 
 const (
@@ -50,7 +50,7 @@ const (
 	evOperatorStarts
 	evRequestEnds
 	evReboots
-	evExternalStop // an external manager stops the etcd that it runs, since the host is reported safe to stop
+	evExternalStop // an external manager stops its etcd, because the host is reported safe to stop
 
 	// Operators' requests, which have a budget of their own.
 	evRequest        // arg: the requested work, starting at 1
@@ -58,7 +58,7 @@ const (
 	evRemovalExpires
 	evRequestTransfer // arg: the host to whose voter leadership is to be transferred
 	evTransferExpires
-	evRetire  // arg: an operator retires a host, or undoes that; names host arg-1 as its successor; or clears that
+	evRetire  // an operator retires a host or undoes that; other args name host arg-1 as its successor or clear it
 	evRaised  // an operator restarts the etcd that has a lower limit on learners, so that it uses the configured one
 	evDecided // an operator resumes or aborts the upgrade
 	evResize  // an operator resizes the cluster, or restores its previous size
@@ -118,7 +118,7 @@ const (
 	LimitChange     Faults = 2 * Swap      // an etcd is restarted with a lower limit on learners; not part of AllFaults
 )
 
-// class returns the fault class of an event, or 0.
+// class returns the fault class of an event, or 0 if the event is not a fault.
 func (e event) class() Faults {
 	switch e.kind {
 	case evAgentDies:

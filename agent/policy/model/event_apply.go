@@ -5,7 +5,7 @@ package model
 
 import "slices"
 
-// expand emits every possible next event with the world after it. That world is valid only during the call.
+// expand emits every possible next event with the world after it. next is valid only during the call of emit.
 func (m *machine) expand(w *world, emit func(e event, next *world, found breach)) {
 	for k := range kinds {
 		hosts := w.n
@@ -32,7 +32,7 @@ func (m *machine) expand(w *world, emit func(e event, next *world, found breach)
 	}
 }
 
-// possible returns false for most impossible events, at low cost.
+// possible cheaply rules out most impossible events. apply decides about the rest.
 func (w *world) possible(k kind, i int) bool {
 	h := &w.hosts[i]
 	switch k {
@@ -185,7 +185,7 @@ func (w *world) dropWrites(r rules) {
 }
 
 // dropSteps drops decisions that can have no effect: a step whose lock or record has changed, a take-down for a
-// cancelled request, and a call for a removed member. The agent would only begin its next round.
+// cancelled request, and a call for a removed member. Instead of acting on them, the agent begins its next round.
 func (w *world) dropSteps(r rules) {
 	for i := range w.n {
 		h := &w.hosts[i]
@@ -391,7 +391,7 @@ func (m *machine) round(w *world, h int, r rank, how uint8) (ok bool, found brea
 	if found == fine && c.inVain {
 		found = begunInVain
 	}
-	if !m.External { // an external etcd has no unit that a start guard could hold back
+	if !m.External { // the start guard does not apply to an external etcd
 		w.applyStartGuard(h, c.startGuard)
 	}
 	m.noteRequest(w, h, *c)

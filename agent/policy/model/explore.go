@@ -28,8 +28,8 @@ type Scenario struct {
 	Work      uint8 // the only work that is requested; 0 for any
 	Removals  int   // the maximum number of requested removals
 	ResizeTo  int   // an operator resizes the cluster to this size at any moment, and back; 0 for never
-	// Retirements is the maximum number of hosts that operators retire one after another, and whose retirement they
-	// undo.
+	// Retirements limits what operators do about retirements. At most twice this number of times, they retire a host,
+	// undo its retirement, or change its successor.
 	Retirements int
 	// Successor lets operators name the host that replaces the retired one, instead of leaving the choice open.
 	Successor   bool
@@ -49,7 +49,8 @@ type Scenario struct {
 	Founders    int          // the number of hosts with a bootstrap request if there are no voters; 0 means 1
 	// Liveness checks from every state whether the cluster reaches its target and becomes quiescent.
 	Liveness bool
-	// Long marks a scope that takes minutes or most of a usual machine's memory, and is not explored for every change.
+	// Long marks a scope that takes minutes or most of a typical machine's memory, and is not explored for every
+	// change.
 	Long bool
 }
 
@@ -67,13 +68,13 @@ const (
 	LearnerThird // the learner's host has no member at the start, and the two previous hosts are standbys
 )
 
-// Result is the result of an exploration.
+// Result holds the figures and the outcome of an exploration.
 type Result struct {
 	Scenario    Scenario
 	States      int
 	Transitions int
 	Depth       int
-	Complete    bool // the exploration reached its fixpoint: there are no further states
+	Complete    bool // the exploration found all states, so none remains to be explored
 	Breach      *Breach
 	Steps       map[policy.StepKind]bool   // the steps that the policy decided on
 	Reasons     map[policy.ReasonCode]bool // the reasons that the policy returned
@@ -81,7 +82,7 @@ type Result struct {
 	Took        time.Duration
 }
 
-// Phase is a phase of an operation of some kind.
+// Phase is a kind of operation and one of its phases.
 type Phase struct {
 	Kind  string
 	Phase policy.OpPhase
@@ -103,7 +104,7 @@ type machine struct {
 	inOrder    bool                   // hosts rank by number, as in a liveness run
 	bootsHosts bool                   // every host that is down will boot, as in a healed liveness run
 	staysTardy bool                   // an unhealthy voter stays too slow to answer; see ending
-	cache      map[observation]uint32 // the decisions for an observation: an index into choices, which are few
+	cache      map[observation]uint32 // the decisions for an observation, as an index into choices
 	choices    []*[ranks]choice
 	numbers    map[[ranks]choice]uint32
 	live       map[uint64]struct{} // hashes of worlds from which a liveness run ends as required
@@ -373,8 +374,8 @@ func (x *explorer) ends() (ends [shards]int) {
 	return ends
 }
 
-// expandBatch expands up to batch states of every shard and advances from. Of several breaches it keeps the first in
-// the order of before.
+// expandBatch expands up to batch states of every shard and advances from. If it finds several breaches, it keeps the
+// first in the order of candidate.before.
 func (x *explorer) expandBatch(from *[shards]int, to [shards]int) {
 	var list []ref
 	for s := range from {
@@ -491,7 +492,7 @@ func Explore(ctx context.Context, sc Scenario, workers int) Result {
 	return explore(ctx, sc, rules{}, workers)
 }
 
-// Explore explores the smallest scope in which the mistake shows.
+// Explore explores the smallest scope in which the mistake has an effect.
 func (m Mistake) Explore(ctx context.Context) Result { return explore(ctx, m.Scenario(), m.rules, 1) }
 
 // String returns the name, the figures and the outcome of an exploration on one line.

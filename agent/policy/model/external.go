@@ -5,9 +5,8 @@ package model
 
 import "github.com/quorumd/quorumd/agent/policy"
 
-// An external manager starts its etcd whenever the etcd is down, except during its own work on it: see
-// evOperatorStarts. It stops etcd only if the operation record reports the host as safe to stop, and reads nothing
-// else.
+// An external manager starts etcd whenever it is down, except while the manager works on it (see evOperatorStarts). The
+// manager stops etcd only if the operation record reports the host as safe to stop, and reads nothing else.
 
 // mayStopExternally reports whether an external manager may stop a host's etcd: the host is in its operation, which
 // reports it as safe to stop.
@@ -29,8 +28,8 @@ func (m *machine) externalStop(w *world, h int) (ok bool, found breach) {
 	return true, found
 }
 
-// judgeExternal checks that a decision neither starts nor stops an external etcd, and that the other voters can spare a
-// host when it is reported safe to stop.
+// judgeExternal checks that a decision neither starts nor stops an external etcd, and that the other voters can do
+// without a host when it is reported safe to stop.
 func (w *world) judgeExternal(h int, c choice, leads bool) breach {
 	a := &w.hosts[h]
 	runs := a.unit == starting || a.unit == active
@@ -87,8 +86,9 @@ func externalMistakes() []Mistake {
 			rules: seeing(func(v *policy.View) { v.Self.Drives = v.Unit.State == policy.UnitActive }),
 		},
 		{
-			Name: "an external etcd that was stopped externally is started at the end", breach: stoppedStarted,
-			scope: externalVoters(0, 0),
+			Name:   "an external etcd that was stopped externally is started when its operation ends",
+			breach: stoppedStarted,
+			scope:  externalVoters(0, 0),
 			rules: seeing(func(v *policy.View) {
 				if v.Asked != nil && v.Asked.Over && v.Unit.State == policy.UnitInactive {
 					v.Self.Drives, v.Unit.State = true, policy.UnitFailed

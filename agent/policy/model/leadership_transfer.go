@@ -10,9 +10,9 @@ import (
 	"github.com/quorumd/quorumd/health"
 )
 
-// An unhealthy leader may transfer leadership in any round. That needs no lock and changes nothing in a world in which
-// every voter may lead in every view, so the model checks the decision itself. leadership_transfer_test.go tracks the
-// leader, and covers the interval of transfers.
+// An unhealthy leader may transfer leadership in any round. The transfer needs no lock. It changes nothing in a world
+// in which every voter may lead in every view, so the model checks only the decision. leadership_transfer_test.go
+// tracks the leader, and covers the interval between transfers.
 
 // mayStepDown reports whether a host without an operation could transfer leadership if it led.
 func (w *world) mayStepDown(h int) bool {
@@ -21,7 +21,7 @@ func (w *world) mayStepDown(h int) bool {
 }
 
 // The viewpoints from which a host observes: as a follower, as the leader, or as a leader whose member returns no
-// linearizable read in time. How much slower the leader is than other voters is left open: both cases are explored.
+// linearizable read in time. The other viewpoints differ from leader only in the write measurements.
 const (
 	follower uint8 = iota
 	leader
@@ -38,8 +38,8 @@ const (
 	faster uint8 = iota
 	equal
 	unpublished
-	fasterThanHabit // faster than this host, whose own past explains its slow writes
-	fasterAsUsual   // faster than this host, which is as fast as usual apart from rare writes
+	fasterThanHabit // faster than this host, whose writes are as slow as usual at this hour
+	fasterAsUsual   // faster than this host, whose writes take about as long as in the last week
 )
 
 // The mean times of a write on a slow and on a fast disk.
@@ -48,7 +48,7 @@ const (
 	quickMean = 10 * time.Millisecond
 )
 
-// setViewpoint changes the observation to one from that viewpoint.
+// setViewpoint sets the viewpoint of an observation.
 func (s *observation) setViewpoint(how uint8) {
 	s.leads, s.noReads = bit(how != follower), bit(how == leaderWithoutReads)
 	switch how {
@@ -63,7 +63,7 @@ func (s *observation) setViewpoint(how uint8) {
 	}
 }
 
-// comparesWrites reports whether the viewpoint differs from leader only in what is known about the writes.
+// comparesWrites reports whether the viewpoint differs from leader only in the write measurements.
 func comparesWrites(how uint8) bool {
 	return how == leaderNoneFaster || how == leaderNoneMeasured || how == leaderInHabit || how == leaderAsUsual
 }
@@ -86,8 +86,8 @@ func (s *observation) writesOf(i int) policy.Writes {
 // readsMayTimeOut reports whether a host could transfer leadership while no read from its member returns in time.
 func (w *world) readsMayTimeOut(h int) bool { return w.mayStepDown(h) && w.reaches(h) }
 
-// viewWithoutReads builds the view of a leader without linearizable reads: it has only the local state of its own
-// member, and its followers.
+// viewWithoutReads builds the view of a leader without linearizable reads. It shows only what the leader's own member
+// stores, and which voters follow it.
 func (s *observation) viewWithoutReads(target policy.Target, r rank) policy.View {
 	local := *s
 	local.noReads = 0
@@ -132,7 +132,7 @@ func judgeComparison(s *observation, c choice) breach {
 	return steppedDownToSlower
 }
 
-// others changes what a view shows about the other hosts.
+// others returns a mistake in what a view shows about the other hosts.
 func others(change func(v *policy.View, h *policy.Host)) rules {
 	return seeing(func(v *policy.View) {
 		for i := range v.Hosts {
@@ -195,15 +195,15 @@ func stepDownMistakes() []Mistake {
 			}
 		})
 	}
-	// Of two voters, the other one is always the best candidate.
+	// With two voters, the voter that does not lead is always the best candidate.
 	withRequest := func(sc *Scenario) { clusterWith(2, 2, 1, HealthChange)(sc); sc.Requests = 1 }
 	return []Mistake{
 		{
-			Name: "leadership goes to a host that is about to be taken down", breach: steppedDownToTaken,
+			Name: "leadership is transferred to a host that is about to be taken down", breach: steppedDownToTaken,
 			scope: withRequest, rules: others(func(_ *policy.View, h *policy.Host) { h.Wants, h.Waiting = "", "" }),
 		},
 		{
-			Name: "leadership goes to a member that is being removed", breach: steppedDownToTaken,
+			Name: "leadership is transferred to a member that is being removed", breach: steppedDownToTaken,
 			scope: func(sc *Scenario) { clusterWith(3, 3, 1, HealthChange)(sc); sc.Removals = 1 },
 			rules: seeing(func(v *policy.View) {
 				if v.Op != nil && v.Op.Host != v.Self.ID {
@@ -212,12 +212,12 @@ func stepDownMistakes() []Mistake {
 			}),
 		},
 		{
-			Name: "leadership goes to another unhealthy voter", breach: steppedDownToWorse,
+			Name: "leadership is transferred to another unhealthy voter", breach: steppedDownToWorse,
 			scope: clusterWith(2, 2, 2, HealthChange),
 			rules: others(func(_ *policy.View, h *policy.Host) { h.Health = health.OK }),
 		},
 		{
-			Name: "leadership goes to a voter in unknown health", breach: steppedDownToWorse,
+			Name: "leadership is transferred to a voter whose health is unknown", breach: steppedDownToWorse,
 			scope: clusterWith(2, 2, 2, HealthChange),
 			rules: others(func(_ *policy.View, h *policy.Host) {
 				if h.Health == health.Unknown {

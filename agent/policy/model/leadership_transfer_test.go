@@ -122,8 +122,8 @@ func TestLeadershipThatSlowsItsLeaderRotatesEverMoreRarely(t *testing.T) {
 			}
 			r.pass(step)
 		}
-		// the intervals of a host are 1, 1, 2, 4, 8, 16 and 32 minutes; then it transfers leadership about twice an
-		// hour
+		// The intervals of a host are 1, 1, 2, 4, 8, 16 and 32 minutes. After that, it transfers leadership about twice
+		// an hour.
 		if first, last := perHour[0], perHour[23]; first == 0 || first > 7*voters || last == 0 || last > 2*voters {
 			t.Errorf("%s: %d transfers in the first hour, %d in the last", name, first, last)
 		}

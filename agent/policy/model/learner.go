@@ -69,12 +69,12 @@ func (w *world) learners(h int) (n int) {
 	return n
 }
 
-// limitsDiffer reports whether the process of one member has a different limit on learners from the others.
+// limitsDiffer reports whether the etcd process of one member has a different limit on learners than the others.
 func (w *world) limitsDiffer() bool {
 	return w.lowered != 0 && w.hosts[w.lowered-1].list != unlisted && max(w.limit, 1) != 1
 }
 
-// joinsNextTo reports whether host h becomes a learner next to a permanent one, or a permanent one itself.
+// joinsNextTo reports whether host h would join next to a permanent learner, or as the permanent learner.
 func (w *world) joinsNextTo(h int) bool {
 	return w.isPermanent(h) || w.permanent != 0 && w.hosts[w.permanent-1].list == learner
 }
@@ -103,8 +103,8 @@ func (w *world) limitBlocks(h int) bool {
 	return false
 }
 
-// limitNeeded returns the smallest limit with which host h may become a learner next to a permanent one, or become a
-// permanent one itself. There must be a place for one more learner and, if h is to be permanent, for every standby.
+// limitNeeded returns the smallest limit on learners with which host h may join next to a permanent learner, or as the
+// permanent learner. There must be a place for one more learner and, if h has the permanent learner, for every standby.
 func (w *world) limitNeeded(h int) uint8 {
 	need := uint8(1)
 	for i := range w.n {
@@ -137,7 +137,7 @@ func (w *world) judgeLearnerAdd(h int) breach {
 	return fine
 }
 
-// judgeNextLimit checks that no etcd is stopped that would not start again, because more learners are listed than its
+// judgeNextLimit checks that etcd is not stopped if it would not start again because more learners are listed than its
 // next start allows.
 func (m *machine) judgeNextLimit(w *world, h int, c choice) breach {
 	listed := w.learners(h) + int(bit(w.hosts[h].list == learner))
@@ -154,7 +154,7 @@ func (w *world) unwillingSpares() int {
 	return int(bit(w.unwilling != 0 && w.hosts[max(w.unwilling, 1)-1].list != voter))
 }
 
-// judgeLearnerBegins checks that a host that is to be a permanent learner joins as one, and after all voters.
+// judgeLearnerBegins checks that the host of the permanent learner joins as a learner, and after all voters.
 func (m *machine) judgeLearnerBegins(w *world, h int, c choice) breach {
 	voters, _ := w.votes()
 	replaces := c.step == beginReplace || c.step == beginRemoveLost
@@ -194,13 +194,13 @@ func (w *world) lowerLimit(i int) bool {
 func learnerPromises() map[breach]promise {
 	return map[breach]promise{
 		limitsDiffer: {
-			"P2", "a learner is added although the members have different limits, so that their lists would differ",
+			"P2", "a learner is added although the members' limits differ, so that their member lists would differ",
 		},
 		noPlaceForLearner: {"P2", "a learner is added although etcd's limit leaves no place for a replacement"},
-		permanentVotes:    {"P2", "a permanent learner is to become a voter"},
+		permanentVotes:    {"P2", "a host with the role learner joins as a voter, or its learner is promoted"},
 		permanentFirst:    {"P2", "a permanent learner joins while a voter is missing"},
 		permanentRemoved:  {"P4", "a permanent learner is removed although its host is not retired"},
-		startsNoMore:      {"P2", "an etcd is stopped that would not start with the limit on learners"},
+		startsNoMore:      {"P2", "etcd is stopped although it would not start again with the limit on learners"},
 	}
 }
 
@@ -228,7 +228,7 @@ func smallLearners() []Scenario {
 			Liveness: true,
 		},
 		{
-			Name: "a permanent learner under etcd's usual limit", Hosts: 3, Voters: 1,
+			Name: "a permanent learner under etcd's default limit", Hosts: 3, Voters: 1,
 			Target: policy.Target{Voters: 1, Standbys: 1}, Learner: LearnerJoins, MaxLearners: 1, Liveness: true,
 		},
 		{
@@ -243,8 +243,8 @@ func smallLearners() []Scenario {
 	}
 }
 
-// restartWithLowerLimit is a scope in which operators take down one host, and the next start of every etcd allows one
-// learner of the two that are listed.
+// restartWithLowerLimit returns a scope in which operators take down one host, and the next start of every etcd allows
+// only one of the two listed learners.
 func restartWithLowerLimit() Scenario {
 	return Scenario{
 		Name: "one host taken down, and its next start allows too few learners", Hosts: 3, Voters: 1,
@@ -253,7 +253,7 @@ func restartWithLowerLimit() Scenario {
 	}
 }
 
-// Learners returns the scopes with a permanent learner, next to other operations.
+// Learners returns all scopes with a permanent learner, including other operations and faults.
 func Learners() []Scenario {
 	three := policy.Target{Voters: 3}
 	return append(smallLearners(),

@@ -12,7 +12,7 @@ import (
 
 // A liveness run is one fair schedule from a state until the world is quiescent, which means that nothing changes any
 // more. Faults have stopped, every agent acts in each pass, etcd makes progress, and if nothing else changes, time
-// passes. It is deterministic, so a state on the path of a successful run needs no further check.
+// passes. A run is deterministic, so a state on the path of a successful run needs no further check.
 
 // maxPasses bounds a liveness run.
 const maxPasses = 400
@@ -151,7 +151,7 @@ func (m *machine) runUntilQuiescent(w *world, e ending) breach {
 	mark := endingHash(w, e)
 	for range maxPasses {
 		// Without healing, only two things are checked: joins and removals end, and a host that the cluster needs
-		// returns. A host operation is ended only by its host.
+		// returns. Only its host ends a host operation.
 		if _, known := m.live[mark]; known || (!healed && (w.op == 0 || w.opCycle != 0) && !w.recallDue()) {
 			break
 		}
@@ -249,8 +249,8 @@ func (m *machine) advanceTime(w *world) bool {
 	return w.lateRemovalsExpire()
 }
 
-// lateRemovalsExpire drops removals that have not been applied yet, and reports whether there were any: etcd applies
-// them within the lock's TTL or never.
+// lateRemovalsExpire drops removals that have not been applied yet, and reports whether there were any. Etcd applies a
+// removal within the lock's TTL or never.
 func (w *world) lateRemovalsExpire() bool {
 	before := w.pack()
 	for i := range w.n {
@@ -326,7 +326,8 @@ func (m *machine) reportsSurplus(w *world) bool {
 	return true
 }
 
-// hasVoterAgent reports whether the agent of a live voter runs and reaches etcd: it has to end a stuck operation.
+// hasVoterAgent reports whether the agent of a live voter runs and reaches etcd. Such an agent has to end a stuck
+// operation.
 func (w *world) hasVoterAgent() bool {
 	for i := range w.n {
 		h := &w.hosts[i]

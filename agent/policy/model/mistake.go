@@ -21,7 +21,7 @@ type Mistake struct {
 	scope   func(sc *Scenario) // changes the default scope, in which one host joins one voter without a fault
 }
 
-// Scenario returns the smallest scope in which the mistake shows.
+// Scenario returns the smallest scope in which the mistake has an effect.
 func (m Mistake) Scenario() Scenario {
 	sc := Scenario{Name: m.Name, Hosts: 2, Voters: 1, Target: policy.Target{Voters: 3, Standbys: 1}}
 	if m.scope != nil {
@@ -123,7 +123,7 @@ func membershipMistakes() []Mistake {
 			}),
 		},
 		{
-			Name: "the voter count becomes even with no further host to join", breach: evenVoters,
+			Name: "the voter count becomes even although no further host is ready to join", breach: evenVoters,
 			scope: clusterWith(2, 1, 0, 0),
 			rules: seeing(func(v *policy.View) {
 				v.Hosts = append(v.Hosts, policy.Host{
@@ -133,7 +133,8 @@ func membershipMistakes() []Mistake {
 			}),
 		},
 		{
-			Name: "another learner is ignored", breach: secondLearner, scope: clusterWith(3, 1, 1, AgentCrash),
+			Name:   "the learner of a different host is ignored",
+			breach: secondLearner, scope: clusterWith(3, 1, 1, AgentCrash),
 			rules: seeing(func(v *policy.View) {
 				var keep []policy.Member
 				for _, m := range v.Cluster.Members {
@@ -203,7 +204,7 @@ func hostMistakes() []Mistake {
 			}),
 		},
 		{
-			Name: "the clock is not compared", breach: clockOffJoins, scope: faults(1, ClockChange),
+			Name: "clock skew is ignored", breach: clockOffJoins, scope: faults(1, ClockChange),
 			rules: seeing(func(v *policy.View) { v.Clock.Offset = 0 }),
 		},
 		{
@@ -310,7 +311,8 @@ func operationMistakes() []Mistake {
 func lockMistakes() []Mistake {
 	return []Mistake{
 		{
-			Name: "validity counts from receipt", breach: holderWithoutLock, scope: faults(1, AgentPause),
+			Name:   "the lock's validity counts from the receipt of the answer",
+			breach: holderWithoutLock, scope: faults(1, AgentPause),
 			rules: rules{leaseBeforeValidity: true},
 		},
 		{

@@ -15,13 +15,14 @@ func after(r rules, past ...breach) rules {
 }
 
 // maskedMistakes returns further mistakes, so that for every promise there is a mistake that breaks it. Some of them
-// break a different promise first, which is ignored.
+// break a different promise first. The exploration ignores that breach.
 func maskedMistakes() []Mistake {
 	return []Mistake{
 		{
-			Name: "validity counts from receipt, and another agent takes the lock", breach: twoHolders,
-			scope: faults(1, AgentPause),
-			rules: after(rules{leaseBeforeValidity: true}, holderWithoutLock),
+			Name:   "the lock's validity counts from the receipt of the answer, and another agent takes the lock",
+			breach: twoHolders,
+			scope:  faults(1, AgentPause),
+			rules:  after(rules{leaseBeforeValidity: true}, holderWithoutLock),
 		},
 		{
 			Name: "a call outlives the validity of its lock, and another host joins meanwhile", breach: twoChanges,
@@ -114,7 +115,7 @@ func maskedCycleMistakes() []Mistake {
 			}}, recordOverwritten, stopAtRisk),
 		},
 		{
-			Name: "the time since a member serves again is not tracked", breach: hostNotBack,
+			Name: "how long a member has served again is not tracked", breach: hostNotBack,
 			scope: withLiveness(oneRequest(3, 0, 0)),
 			rules: seeing(func(v *policy.View) {
 				if v.Op != nil {

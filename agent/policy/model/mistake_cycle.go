@@ -60,7 +60,7 @@ func stopMistakes() []Mistake {
 			}),
 		},
 		{
-			Name: "a host counts itself before it is taken down", breach: stopAtRisk,
+			Name: "a host counts its own vote when it decides whether it may be taken down", breach: stopAtRisk,
 			scope: oneRequest(3, 1, EtcdCrash),
 			rules: seeing(func(v *policy.View) {
 				counted := false
@@ -282,7 +282,7 @@ func requestMistakes() []Mistake {
 			rules: wrongRequestChange(policy.RequestRetried, policy.RequestEnding),
 		},
 		{
-			Name: "a request stays after its work is done", breach: neverQuiescent,
+			Name: "a request remains after its work is done", breach: neverQuiescent,
 			scope: withLiveness(oneRequest(3, 0, 0)),
 			rules: wrongRequestChange(policy.RequestEnding, policy.RequestRetried),
 		},
@@ -305,14 +305,14 @@ func requestMistakes() []Mistake {
 			rules: wrongRequestChange(policy.RequestSeen, policy.RequestStays),
 		},
 		{
-			Name: "a finished request stays if its agent crashed at the end", breach: hostNotBack,
+			Name: "a finished request remains if its agent crashed at the end", breach: hostNotBack,
 			scope: withLiveness(oneRequest(3, 1, AgentCrash)),
 			rules: wrongRequestChange(policy.RequestEnds, policy.RequestStays),
 		},
 	}
 }
 
-// hostDownMistakes returns the mistakes that concern a host while its operation has it down, and its return.
+// hostDownMistakes returns the mistakes about a host that its operation has taken down, and about its return.
 func hostDownMistakes() []Mistake {
 	return []Mistake{
 		{

@@ -23,7 +23,7 @@ func ownVoter(v *policy.View) (policy.Member, bool) {
 	return policy.Member{}, false
 }
 
-// seesLoss returns a mistake in the view of a host whose own voter's data is gone.
+// seesLoss returns a mistake in the view of a host that has lost its voter's data.
 func seesLoss(change func(v *policy.View, m policy.Member)) rules {
 	return seeing(func(v *policy.View) {
 		if m, votes := ownVoter(v); votes && v.Data.State == policy.DataEmpty {
@@ -56,12 +56,14 @@ func dataLossMistakes() []Mistake {
 			}),
 		},
 		{
-			Name: "an operation ends with a loss that the host's disk does not show", breach: endedEarly,
-			scope: swapped(0, 0),
-			rules: seesLoss(func(v *policy.View, m policy.Member) { v.Self.LostID = m.ID }),
+			Name:   "an operation ends as MEMBER_LOST although the host's disk does not record the loss",
+			breach: endedEarly,
+			scope:  swapped(0, 0),
+			rules:  seesLoss(func(v *policy.View, m policy.Member) { v.Self.LostID = m.ID }),
 		},
 		{
-			Name: "an operation ends with a loss as if its host were back", breach: endedEarly, scope: swapped(0, 0),
+			Name:   "an operation whose host has lost its data is reported as successful",
+			breach: endedEarly, scope: swapped(0, 0),
 			rules: rules{decision: func(d *policy.Decision) {
 				if d.Step.Outcome == policy.MemberLost {
 					d.Step.Outcome = policy.Cycled

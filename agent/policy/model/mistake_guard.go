@@ -65,7 +65,7 @@ func guardMistakes() []Mistake {
 			}},
 		},
 		{
-			Name: "the start guard treats a fresh reading as old", breach: startGuardMissing,
+			Name: "a fresh view counts as outdated, so no start guard is set", breach: startGuardMissing,
 			rules: seeing(func(v *policy.View) { v.Cluster.Fresh = false }),
 		},
 		{

@@ -5,7 +5,7 @@ package model
 
 import "github.com/quorumd/quorumd/agent/policy"
 
-// withLearner returns a scope of one voter with a standby, in which the last host is to be a permanent learner.
+// withLearner returns a scope with one voter and room for a standby, in which the last host has the role learner.
 func withLearner(class Faults) func(sc *Scenario) {
 	return func(sc *Scenario) {
 		sc.Hosts, sc.Voters, sc.Learner, sc.MaxLearners = 3, 1, LearnerJoins, 2
@@ -55,12 +55,12 @@ func learnerMistakes() []Mistake {
 			}),
 		},
 		{
-			Name: "a host that is to be a learner joins as a voter", breach: permanentVotes,
+			Name: "a host with the role learner joins as a voter", breach: permanentVotes,
 			scope: clusterWithLearner(2),
 			rules: seeing(func(v *policy.View) { v.Self.Learner = false }),
 		},
 		{
-			Name: "a host that is to be a learner replaces a dead voter", breach: permanentVotes,
+			Name: "a host with the role learner replaces a dead voter", breach: permanentVotes,
 			scope: also(nextToLearner(4, 3, HostCrash), func(sc *Scenario) { sc.Learner = LearnerJoins }),
 			rules: seeing(func(v *policy.View) {
 				if v.Op == nil {
@@ -81,13 +81,14 @@ func learnerMistakes() []Mistake {
 			}),
 		},
 		{
-			Name: "a host compares the configured limits", breach: limitsDiffer, scope: also(withLearner(0), lowered),
+			Name:   "a host compares the configured limits instead of those of the running etcds",
+			breach: limitsDiffer, scope: also(withLearner(0), lowered),
 			rules: seeing(func(v *policy.View) {
 				eachMember(v, func(m *policy.Member) { m.MaxLearners = v.Self.MaxLearners })
 			}),
 		},
 		{
-			Name: "a limit that is not known counts as equal", breach: limitsDiffer,
+			Name: "an unknown limit counts as equal", breach: limitsDiffer,
 			scope: also(withLearner(AgentCrash), lowered),
 			rules: seeing(func(v *policy.View) {
 				eachMember(v, func(m *policy.Member) {
@@ -109,7 +110,8 @@ func learnerMistakes() []Mistake {
 	}
 }
 
-// learnerStaysMistakes returns the mistakes about the places for learners, and about a permanent learner that leaves.
+// learnerStaysMistakes returns the mistakes about how many learners etcd allows, and about a permanent learner that
+// leaves.
 func learnerStaysMistakes() []Mistake {
 	tooFew := func(sc *Scenario) { sc.MaxLearners = 1 }
 	return []Mistake{
@@ -119,7 +121,7 @@ func learnerStaysMistakes() []Mistake {
 			rules: seeing(func(v *policy.View) { v.Self.NextLearners = 0 }),
 		},
 		{
-			Name: "a permanent learner takes the only place", breach: noPlaceForLearner,
+			Name: "a permanent learner joins although etcd allows only one learner", breach: noPlaceForLearner,
 			scope: also(withLearner(0), tooFew),
 			rules: seeing(func(v *policy.View) {
 				if v.Self.Learner {
@@ -148,7 +150,7 @@ func learnerStaysMistakes() []Mistake {
 			}),
 		},
 		{
-			Name: "a dead voter is removed although no learner may be added", breach: noPlaceForLearner,
+			Name: "a dead voter is removed although no learner can be added", breach: noPlaceForLearner,
 			scope: also(nextToLearner(5, 3, HostCrash), tooFew),
 			rules: seeing(func(v *policy.View) {
 				if len(v.Cluster.Members) > 3 { // the dead voter is still a member
@@ -193,7 +195,7 @@ func learnerStaysMistakes() []Mistake {
 }
 
 // clusterWithLearner returns a scope with two voters and that many more hosts. The cluster should have three voters,
-// and the last host is to be a permanent learner.
+// and the last host has the role learner.
 func clusterWithLearner(more int) func(sc *Scenario) {
 	return func(sc *Scenario) {
 		sc.Hosts, sc.Voters, sc.Learner, sc.MaxLearners = 2+more, 2, LearnerJoins, 2

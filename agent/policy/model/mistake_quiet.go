@@ -16,17 +16,17 @@ func wrongQuietView(change func(v *policy.View)) rules { return rules{quietView:
 func quietMistakes() []Mistake {
 	return []Mistake{
 		{
-			Name: "idle is reported while the lock is held", breach: quietTooEarly,
+			Name: "a host polls less often while the lock is held", breach: quietTooEarly,
 			scope: clusterWith(3, 1, 0, 0),
 			rules: wrongQuietView(func(v *policy.View) { v.Lock.Held = false }),
 		},
 		{
-			Name: "idle is reported before the last change has settled", breach: quietTooEarly,
+			Name: "a host polls less often before the last change has settled", breach: quietTooEarly,
 			scope: clusterWith(3, 1, 0, 0),
 			rules: wrongQuietView(func(v *policy.View) { v.Cluster.StableFor = ages }),
 		},
 		{
-			Name: "idle is reported while a standby is down", breach: quietTooEarly,
+			Name: "a host polls less often while a standby is down", breach: quietTooEarly,
 			scope: withStandby(1, EtcdCrash),
 			rules: wrongQuietView(func(v *policy.View) {
 				eachMember(v, func(m *policy.Member) {
@@ -35,7 +35,7 @@ func quietMistakes() []Mistake {
 			}),
 		},
 		{
-			Name: "idle is reported while a host operation is requested", breach: quietTooEarly,
+			Name: "a host polls less often while a host operation is requested", breach: quietTooEarly,
 			scope: oneRequest(3, 0, 0),
 			rules: wrongQuietView(func(v *policy.View) {
 				for i := range v.Hosts {
@@ -44,12 +44,12 @@ func quietMistakes() []Mistake {
 			}),
 		},
 		{
-			Name: "idle is reported while a removal is requested", breach: quietTooEarly,
+			Name: "a host polls less often while a removal is requested", breach: quietTooEarly,
 			scope: removals(0, 0),
 			rules: wrongQuietView(func(v *policy.View) { v.Removal = nil }),
 		},
 		{
-			Name: "idle is reported on an unhealthy host", breach: quietTooEarly,
+			Name: "an unhealthy host polls less often", breach: quietTooEarly,
 			scope: clusterWith(3, 3, 1, HealthChange),
 			rules: wrongQuietView(func(v *policy.View) { v.Health.State = health.OK }),
 		},

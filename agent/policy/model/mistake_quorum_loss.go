@@ -20,17 +20,17 @@ type QuorumLossMistake struct {
 	rules   lossRules
 }
 
-// Explore explores the smallest scope in which the mistake shows.
+// Explore explores the smallest scope in which the mistake has an effect.
 func (m QuorumLossMistake) Explore(ctx context.Context) Result {
 	r := m.rules
 	r.skipsLiveness = m.breach != neverRecovers
 	return newLossMachine(m.Scope(), r).explore(ctx, 0)
 }
 
-// Scope returns the smallest scope in which the mistake shows.
+// Scope returns the smallest scope in which the mistake has an effect.
 func (m QuorumLossMistake) Scope() QuorumLoss { return smallestQuorumLosses()[m.scope] }
 
-// The scopes in which mistakes show, except the first.
+// Values of QuorumLossMistake.scope. The default 0 has no name.
 const (
 	threeHealthy    = 2
 	fiveUnequalLogs = 3 // two of five hosts are left, and the first of them has the shorter log
@@ -88,7 +88,7 @@ func quorumLossMistakes() []QuorumLossMistake {
 			}),
 		},
 		{
-			Name: "a host without data treats the plan as done", breach: planEndsEarly,
+			Name: "a host without data treats the plan as completed", breach: planEndsEarly,
 			rules: seeingPlan(func(v *policy.View, r *policy.Recovery) {
 				if !r.Survivor && v.Data.State == policy.DataEmpty {
 					showRecoveredCluster(v, r)
@@ -100,7 +100,7 @@ func quorumLossMistakes() []QuorumLossMistake {
 			rules: seeingPlan(func(_ *policy.View, r *policy.Recovery) { r.Noted = true }),
 		},
 		{
-			Name: "an aborted plan is not announced", breach: abortedPlanContinues,
+			Name: "a host ignores that its plan was aborted", breach: abortedPlanContinues,
 			rules: seeingPlan(func(_ *policy.View, r *policy.Recovery) { r.GivenUp = false }),
 		},
 		{
@@ -130,7 +130,7 @@ func quorumLossMistakes() []QuorumLossMistake {
 			}, policy.Step{}),
 		},
 		{
-			Name: "a host does not report what it waits for", breach: lossNoReason,
+			Name: "a host does not report why it waits", breach: lossNoReason,
 			rules: lossRules{decision: func(v policy.View, d *policy.Decision) {
 				if v.Recovery != nil && v.Recovery.Copy.State == policy.CopyRuns {
 					d.Reasons = nil

@@ -10,7 +10,7 @@ import (
 	"github.com/quorumd/quorumd/health"
 )
 
-// replacements returns a scope in which a spare replaces a dead one of three voters, with n faults of these classes in
+// replacements returns a scope in which a spare replaces one dead voter of three, with n faults of these classes in
 // addition to the dead host.
 func replacements(n int, class Faults) func(sc *Scenario) {
 	return func(sc *Scenario) {
@@ -56,7 +56,7 @@ func replacementMistakes() []Mistake {
 		ejectedMistakes())
 }
 
-// deadMistakes returns the mistakes in deciding which voter is dead.
+// deadMistakes returns the mistakes about which voter is dead.
 func deadMistakes() []Mistake {
 	return []Mistake{
 		{
@@ -120,7 +120,7 @@ func deadMistakes() []Mistake {
 			}),
 		},
 		{
-			Name: "a voter is replaced although one host contradicts that it is dead", breach: liveReplaced,
+			Name: "a voter is replaced although it responds to one host", breach: liveReplaced,
 			scope: replacements(0, AgentCutOff),
 			rules: seeing(func(v *policy.View) {
 				eachMember(v, func(m *policy.Member) {
@@ -196,7 +196,7 @@ func surplusMistakes() []Mistake {
 	}
 }
 
-// repairMistakes returns the mistakes in deciding when a dead voter is replaced, and by which host.
+// repairMistakes returns the mistakes about when a dead voter is replaced, and by which host.
 func repairMistakes() []Mistake {
 	return []Mistake{
 		{
@@ -307,7 +307,7 @@ func abortedReplacementMistakes() []Mistake {
 			}),
 		},
 		{
-			Name:   "an operation is kept although the others cannot spare its host, and blocks a replacement",
+			Name:   "an operation that a dead voter keeps from continuing does not end, and blocks the replacement",
 			breach: notReplaced, scope: withLiveness(replacementsDuringMaintenance),
 			rules: seeing(func(v *policy.View) {
 				if v.Op != nil && v.Op.Kind == policy.KindCycle {
@@ -325,7 +325,7 @@ func abortedReplacementMistakes() []Mistake {
 			}),
 		},
 		{
-			Name:   "an operation continues although its etcd runs again while still recorded as stopped",
+			Name:   "an operation does not end if etcd runs again but is still recorded as stopped",
 			breach: notReplaced, scope: withLiveness(replacementsDuringMaintenance),
 			rules: seeing(func(v *policy.View) {
 				if v.Op != nil && v.Asked != nil && v.Asked.Stopped && v.Unit.State == policy.UnitActive {

@@ -74,7 +74,7 @@ func transferMistakes() []Mistake {
 			}),
 		},
 		{
-			Name: "leadership is transferred on request to a voter in unknown health", breach: transferredToWorse,
+			Name: "leadership is transferred on request to a voter whose health is unknown", breach: transferredToWorse,
 			scope: transferring(1, HealthChange),
 			rules: eachHost(func(h *policy.Host) {
 				if h.Health == health.Unknown {

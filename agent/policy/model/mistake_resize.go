@@ -18,7 +18,8 @@ func resizing(n int, class Faults) func(sc *Scenario) {
 	}
 }
 
-// retiring returns a scope in which an operator retires one of the hosts of a cluster with that many voters.
+// retiring returns a scope with these numbers of hosts and voters, in which an operator retires one host, with n faults
+// of these classes.
 func retiring(hosts, voters, n int, class Faults) func(sc *Scenario) {
 	return func(sc *Scenario) {
 		sc.Hosts, sc.Voters, sc.Retirements, sc.Faults, sc.Budget = hosts, voters, 1, class, n
@@ -62,7 +63,8 @@ func retireMistakes() []Mistake {
 			rules: unretired(func(v *policy.View) bool { return !own(v) }),
 		},
 		{
-			Name: "another voter leaves instead of the retired one", breach: leftUnasked, scope: retiring(4, 3, 0, 0),
+			Name:   "a different voter leaves instead of the retired one",
+			breach: leftUnasked, scope: retiring(4, 3, 0, 0),
 			rules: unretired(func(v *policy.View) bool {
 				voters, _ := v.Cluster.Counts()
 				return voters > v.Target.Voters && !own(v)
@@ -86,7 +88,7 @@ func retireMistakes() []Mistake {
 			rules: unretired(own),
 		},
 		{
-			Name: "a standby leaves although it is configured", breach: leftUnasked,
+			Name: "a standby leaves although the configuration requires it", breach: leftUnasked,
 			scope: func(sc *Scenario) {
 				retiring(3, 1, 0, 0)(sc)
 				sc.Target.Standbys = 1
@@ -128,11 +130,12 @@ func successorMistakes() []Mistake {
 	}
 	return []Mistake{
 		{
-			Name: "another host joins instead of the named one", breach: successorIgnored, scope: replacingByName(0, 0),
+			Name:   "a different host joins instead of the named one",
+			breach: successorIgnored, scope: replacingByName(0, 0),
 			rules: unnamed(func(*policy.View, *policy.Retired) bool { return true }),
 		},
 		{
-			Name: "the named host is ignored once it is unhealthy", breach: successorIgnored,
+			Name: "the named host is ignored when it becomes unhealthy", breach: successorIgnored,
 			scope: replacingByName(1, HealthChange),
 			rules: unnamed(func(v *policy.View, r *policy.Retired) bool {
 				h, present := host(v, r.Successor.Host)
@@ -140,7 +143,7 @@ func successorMistakes() []Mistake {
 			}),
 		},
 		{
-			Name: "the named host is ignored once its agent is gone", breach: successorIgnored,
+			Name: "the named host is ignored when its agent is gone", breach: successorIgnored,
 			scope: replacingByName(1, AgentCrash),
 			rules: unnamed(func(v *policy.View, r *policy.Retired) bool {
 				_, present := host(v, r.Successor.Host)
@@ -148,7 +151,7 @@ func successorMistakes() []Mistake {
 			}),
 		},
 		{
-			Name: "the named host joins no earlier than any other", breach: targetMissed,
+			Name: "the named host does not join", breach: targetMissed,
 			scope: withLiveness(replacingByName(0, 0)),
 			rules: seeing(func(v *policy.View) {
 				for i := range v.Retired {
@@ -159,7 +162,7 @@ func successorMistakes() []Mistake {
 			}),
 		},
 		{
-			Name: "a join begun before another host was named continues", breach: successorIgnored,
+			Name: "a join that began before a different host was named continues", breach: successorIgnored,
 			scope: func(sc *Scenario) {
 				replacingByName(0, 0)(sc)
 				sc.Retirements = 1
@@ -217,7 +220,7 @@ func resizeMistakes() []Mistake {
 			}),
 		},
 		{
-			Name: "a voter leaves on old reports", breach: replacedOnOldReports, scope: resizing(0, 0),
+			Name: "a voter leaves on outdated reports", breach: replacedOnOldReports, scope: resizing(0, 0),
 			rules: seeing(func(v *policy.View) {
 				for i := range v.Hosts {
 					v.Hosts[i].Answered = true
@@ -233,7 +236,7 @@ func resizeMistakes() []Mistake {
 			}),
 		},
 		{
-			Name: "a leader that is about to be removed is not checked again", breach: leaderRemoved,
+			Name: "leadership is not checked again before a voter is removed", breach: leaderRemoved,
 			scope: resizing(0, 0),
 			rules: seeing(func(v *policy.View) {
 				if leaving(v) && v.Op.Phase == policy.PhaseRemoving {
@@ -292,7 +295,8 @@ func resizeEndMistakes() []Mistake {
 			}},
 		},
 		{
-			Name: "no other agent ends a leave", breach: operationStuck, scope: withLiveness(resizing(1, AgentCrash)),
+			Name:   "a leave whose agent is gone is never ended",
+			breach: operationStuck, scope: withLiveness(resizing(1, AgentCrash)),
 			rules: seeing(func(v *policy.View) {
 				if leaving(v) {
 					v.Op.OrphanedFor = 0

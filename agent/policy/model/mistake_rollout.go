@@ -21,7 +21,7 @@ type RolloutMistake struct {
 	rules   rolloutRules
 }
 
-// Explore explores the smallest scope in which the mistake shows.
+// Explore explores the smallest scope in which the mistake has an effect.
 func (m RolloutMistake) Explore(ctx context.Context) Result {
 	r := m.rules
 	r.skipsLiveness = m.breach != rolloutNeverEnds
@@ -50,7 +50,7 @@ func RolloutMistakes() []RolloutMistake {
 	return list
 }
 
-// rolloutOrderMistakes returns the mistakes about which host is next.
+// rolloutOrderMistakes returns the mistakes about when and in which order hosts are taken down.
 func rolloutOrderMistakes() []RolloutMistake {
 	return []RolloutMistake{
 		{
@@ -66,7 +66,8 @@ func rolloutOrderMistakes() []RolloutMistake {
 			}},
 		},
 		{
-			Name: "the next host of a rollout is requested while another one is pending", breach: rolloutLeaderFirst,
+			Name:   "a rollout requests the next host's operation while another host's request is pending",
+			breach: rolloutLeaderFirst,
 			rules: seeingRollout(func(v *policy.View, r *policy.Rollout) {
 				for i := range v.Hosts {
 					v.Hosts[i].Wants = ""
@@ -75,7 +76,7 @@ func rolloutOrderMistakes() []RolloutMistake {
 			}),
 		},
 		{
-			Name: "the leader is unknown", breach: rolloutLeaderFirst,
+			Name: "the leader counts as a follower", breach: rolloutLeaderFirst,
 			rules: rolloutRules{view: func(v *policy.View) {
 				for i := range v.Cluster.Members {
 					v.Cluster.Members[i].Leader = false
@@ -120,7 +121,8 @@ func rolloutProgressMistakes() []RolloutMistake {
 			breach: rolloutHostTwice, scope: rolloutWithFaultAndOperator, rules: rolloutRules{releasedNotDone: true},
 		},
 		{
-			Name: "every finished host counts as a resumed rollout", breach: rolloutHostTwice, scope: rolloutWithFault,
+			Name:   "the end of every host's operation counts as a resume by an operator",
+			breach: rolloutHostTwice, scope: rolloutWithFault,
 			rules: rolloutRules{countsAsResumed: true},
 		},
 		{
@@ -139,11 +141,12 @@ func rolloutProgressMistakes() []RolloutMistake {
 			}},
 		},
 		{
-			Name: "a rollout ends with its first host", breach: rolloutDoneEarly,
+			Name: "a rollout ends after its first host", breach: rolloutDoneEarly,
 			rules: rolloutRules{beforeEnd: func(t *policy.RolloutProgress, _ *policy.Step) { t.Waiting = 0 }},
 		},
 		{
-			Name: "the etcd version is not checked afterwards", breach: rolloutWrongVersion, scope: rolloutWithFault,
+			Name:   "the etcd version is not checked at the end of an operation",
+			breach: rolloutWrongVersion, scope: rolloutWithFault,
 			rules: rolloutRules{beforeEnd: func(t *policy.RolloutProgress, _ *policy.Step) { t.Wants = "" }},
 		},
 		{
@@ -168,7 +171,7 @@ func rolloutProgressMistakes() []RolloutMistake {
 			rules: rolloutRules{decision: func(d *policy.Decision) { d.Notes.Queue.Queue.Down = nil }},
 		},
 		{
-			Name: "a host does not report what it waits for", breach: rolloutNoReason,
+			Name: "a host does not report why it waits", breach: rolloutNoReason,
 			rules: rolloutRules{decision: func(d *policy.Decision) { d.Reasons = nil }},
 		},
 	}
@@ -190,7 +193,7 @@ func upgradeMistakes() []RolloutMistake {
 			}),
 		},
 		{
-			Name: "the pause of an upgrade is recorded, and the upgrade continues", breach: rolloutNotAsked,
+			Name: "an upgrade records its pause but continues", breach: rolloutNotAsked,
 			scope: rolloutUpgrade, rules: rolloutRules{holdsWithoutPause: true},
 		},
 	}

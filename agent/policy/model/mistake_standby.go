@@ -16,7 +16,7 @@ func withSpare(n int, class Faults) func(sc *Scenario) {
 	}
 }
 
-// showStandbysLost makes every started learner for which where is true look lost.
+// showStandbysLost shows every started learner for which where returns true as lost.
 func showStandbysLost(v *policy.View, where func(m *policy.Member) bool) {
 	eachMember(v, func(m *policy.Member) {
 		if m.Learner && m.Name != "" && where(m) {
@@ -36,7 +36,7 @@ func standbyMistakes() []Mistake {
 			}),
 		},
 		{
-			Name: "a standby in unknown health is removed as unhealthy", breach: usefulStandbyRemoved,
+			Name: "a standby whose health is unknown is removed as unhealthy", breach: usefulStandbyRemoved,
 			scope: withSpare(1, HealthChange),
 			rules: seeing(func(v *policy.View) {
 				for i := range v.Hosts {

@@ -46,10 +46,10 @@ func TestEveryPromiseIsBrokenByAMistake(t *testing.T) {
 func TestATraceNamesActorsActionsAndViews(t *testing.T) {
 	t.Parallel()
 	for _, m := range Mistakes() {
-		if m.Name != "validity counts from receipt" {
+		if m.Name != "the lock's validity counts from the receipt of the answer" {
 			continue
 		}
-		story := m.Explore(t.Context()).Breach.Trace
+		trace := m.Explore(t.Context()).Breach.Trace
 		at := 0
 		for _, want := range []string{
 			"initially   A=voter:up  B=spare  C=spare",
@@ -57,9 +57,9 @@ func TestATraceNamesActorsActionsAndViews(t *testing.T) {
 			"C begins: take-lock", "C=spare,has-lock  lock=C", "fault: C's agent is stopped (SIGSTOP)",
 			"the lease of C's lock ends at the server",
 		} {
-			i := strings.Index(story[at:], want)
+			i := strings.Index(trace[at:], want)
 			if i < 0 {
-				t.Fatalf("%q is missing or out of order in\n%s", want, story)
+				t.Fatalf("%q is missing or out of order in\n%s", want, trace)
 			}
 			at += i
 		}

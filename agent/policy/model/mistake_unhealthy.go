@@ -36,7 +36,7 @@ func withTardyVoter(scope func(sc *Scenario)) func(sc *Scenario) {
 	}
 }
 
-// eachHost changes the view of every host.
+// eachHost returns a mistake in what a view shows about every host.
 func eachHost(change func(v *policy.View, h *policy.Host)) rules {
 	return seeing(func(v *policy.View) {
 		for i := range v.Hosts {
@@ -45,7 +45,7 @@ func eachHost(change func(v *policy.View, h *policy.Host)) rules {
 	})
 }
 
-// withFsyncs changes the view of every member, with its fsyncs, and of its host.
+// withFsyncs returns a mistake in what a view shows about every member, including its fsyncs, and about its host.
 func withFsyncs(change func(m *policy.Member, h *policy.Host)) rules {
 	return eachHost(func(v *policy.View, h *policy.Host) {
 		eachMember(v, func(m *policy.Member) {
@@ -56,7 +56,7 @@ func withFsyncs(change func(m *policy.Member, h *policy.Host)) rules {
 	})
 }
 
-// ofReplaced changes the view of the replaced member, and of its host.
+// ofReplaced returns a mistake in what a view shows about the replaced member and its host.
 func ofReplaced(change func(v *policy.View, m *policy.Member, h *policy.Host)) rules {
 	return eachHost(func(v *policy.View, h *policy.Host) {
 		eachMember(v, func(m *policy.Member) {
@@ -67,8 +67,7 @@ func ofReplaced(change func(v *policy.View, m *policy.Member, h *policy.Host)) r
 	})
 }
 
-// whileItVotes returns a mistake that a host makes once it is a voter, while the voter that it replaces is still a
-// member.
+// whileItVotes returns a mistake in the view of a host that has become a voter during its replacement of another voter.
 func whileItVotes(change func(v *policy.View)) rules {
 	return seeing(func(v *policy.View) {
 		for _, m := range v.Cluster.Members {
@@ -80,7 +79,8 @@ func whileItVotes(change func(v *policy.View)) rules {
 	})
 }
 
-// assumeAbsentHealth assumes a health state for hosts without a present agent while there is a surplus voter.
+// assumeAbsentHealth returns a change of the view: while there is a surplus voter, every voter without a host record is
+// shown with this health state.
 func assumeAbsentHealth(state health.State) func(v *policy.View) {
 	return func(v *policy.View) {
 		if voters, _ := v.Cluster.Counts(); voters <= v.Target.Voters {
@@ -205,7 +205,8 @@ func unhealthyMistakes() []Mistake {
 func witnessMistakes() []Mistake {
 	return []Mistake{
 		{
-			Name: "a host's own record counts as evidence", breach: liveReplaced, scope: unhealthyScope(0, 0),
+			Name:   "a voter's own health state counts as evidence from its etcd's metrics",
+			breach: liveReplaced, scope: unhealthyScope(0, 0),
 			rules: withFsyncs(func(m *policy.Member, h *policy.Host) {
 				if h.Health == health.Slow {
 					m.Fsyncs.SlowFor = ages
@@ -236,7 +237,7 @@ func witnessMistakes() []Mistake {
 			rules: eachHost(func(_ *policy.View, h *policy.Host) { h.Strained = h.Health == health.Slow }),
 		},
 		{
-			Name: "a voter that is SLOW only from past samples counts as slow now", breach: liveReplaced,
+			Name: "a voter that is SLOW only because of past samples counts as slow now", breach: liveReplaced,
 			scope: unhealthyScope(1, ClockChange),
 			rules: eachHost(func(_ *policy.View, h *policy.Host) {
 				if h.Recovers {

@@ -53,7 +53,7 @@ type operation struct {
 // cluster is a state of etcd: a world without its agents.
 type cluster struct{ key [maxHosts]uint16 }
 
-// etcdOnly returns a world with only etcd's part of another.
+// etcdOnly returns a world with only etcd's part of w.
 func etcdOnly(w *world) world {
 	c := world{n: w.n, lock: -1}
 	for i := range w.n {
@@ -68,7 +68,7 @@ func etcdOnly(w *world) world {
 	return c
 }
 
-// clusterOf returns the state that all worlds share which differ only in the order of their hosts. Host order[i] is at
+// clusterOf returns the state shared by all worlds that differ only in the order of their hosts. Host order[i] is at
 // index i of the state.
 func clusterOf(w *world) (c cluster, order [maxHosts]uint8) {
 	bits := func(i uint8) uint16 {
@@ -138,7 +138,7 @@ func (o operation) text() string {
 	return text
 }
 
-// operationOf returns the operation on etcd in an event; ok is false if there is none.
+// operationOf returns the operation on etcd in an event. ok is false if there is none.
 func operationOf(e event, before, after *world) (o operation, ok bool) {
 	h := &before.hosts[e.host]
 	o = operation{host: e.host}

@@ -154,12 +154,12 @@ var generalPromises = map[breach]promise{
 	},
 	changeWithoutOp:    {"P1", "the membership is changed without an operation of this host"},
 	holderWithoutLock:  {"P5", "an agent believes that it holds the lock, although it does not"},
-	changeWithoutLock:  {"P5", "a membership change is in flight that the lock does not cover"},
+	changeWithoutLock:  {"P5", "a membership change is in flight without the lock"},
 	sentWithoutLock:    {"P5", "an agent without the lock sends a membership change"},
 	writeWithoutLock:   {"P5", "an agent without the lock writes an operation record"},
 	voterDown:          {"P2", "a voter is added or promoted although not every other voter is live"},
 	unsettled:          {"P2", "the membership is changed before the last change has settled"},
-	learnerUnready:     {"P2", "a learner is promoted although it does not serve or has not caught up long enough"},
+	learnerUnready:     {"P2", "a learner is promoted although it does not serve or has not kept up for long enough"},
 	secondLearner:      {"P2", "a second learner is added"},
 	evenVoters:         {"P2", "the voter count becomes even and no further host is ready to join"},
 	quorumLost:         {"P2", "a membership change by quorumd causes a loss of quorum"},
@@ -185,8 +185,8 @@ var generalPromises = map[breach]promise{
 		"a host transfers leadership during or right before its own operation",
 	},
 	steppedDownToDead:   {"P2", "leadership is transferred to a voter that does not serve"},
-	steppedDownToWorse:  {"P6", "leadership is transferred to a host that is not known to be healthy"},
-	steppedDownToSlower: {"P6", "a leader with slow writes transfers leadership to a voter not known to be faster"},
+	steppedDownToWorse:  {"P6", "leadership is transferred to a host that is not reported healthy"},
+	steppedDownToSlower: {"P6", "a leader with slow writes transfers leadership to a voter not reported as faster"},
 	steppedDownInHabit: {
 		"P6",
 		"a leader transfers leadership because of slow writes that are usual",
@@ -195,7 +195,7 @@ var generalPromises = map[breach]promise{
 		"P1",
 		"leadership is transferred to a host with an operation or removal, pending or running",
 	},
-	cycleTouched:     {"P1", "another host writes the operation of a host that is down"},
+	cycleTouched:     {"P1", "another host writes the operation record of a host that is down"},
 	stoppedWithoutOp: {"P1", "a voter's etcd is stopped without an operation of its host"},
 	twoDown: {
 		"P1",
@@ -207,7 +207,7 @@ var generalPromises = map[breach]promise{
 	},
 	endedEarly:           {"P1", "the operation ends before its host is back"},
 	calledWithoutLock:    {"P5", "an agent without the lock stops etcd or transfers its leadership"},
-	stopAtRisk:           {"P2", "a voter's etcd is stopped although the other voters cannot spare it"},
+	stopAtRisk:           {"P2", "a voter's etcd is stopped although the other voters cannot do without it"},
 	leaderStopped:        {"P2", "the leader's etcd is stopped without a leadership transfer"},
 	rebootedAgain:        {"P2", "a machine is rebooted twice for one request"},
 	startedEarly:         {"P4", "an etcd that was stopped for maintenance runs before the maintenance ends"},
@@ -221,7 +221,7 @@ var generalPromises = map[breach]promise{
 	oldDeletedEarly: {
 		"P2", "the database from before a defragmentation is deleted before the member is healthy",
 	},
-	liveRemoved: {"P2", "a live voter is to be removed without permission"},
+	liveRemoved: {"P2", "the removal of a live voter begins without permission"},
 	removedAtRisk: {
 		"P2",
 		"a voter is removed although the others lack quorum without it or one of them is down",
@@ -230,7 +230,7 @@ var generalPromises = map[breach]promise{
 	removalForgotten:        {"P5", "the operation of a removal ends while the removal may still be applied"},
 	removalDropped: {
 		"P1",
-		"a removal request is dropped before its member is gone or it expires or is released, or while it runs",
+		"a removal request is dropped before it is done, expired or released, or while its operation runs",
 	},
 	removedAgain:      {"P4", "a released removal begins again"},
 	startGuardStays:   {"P4", "etcd does not start after a boot although there is no maintenance"},
@@ -245,12 +245,12 @@ var generalPromises = map[breach]promise{
 	},
 	recalledUnasked: {
 		"P4",
-		"work that is not interruptible is called off, or a reboot that may take effect at any moment",
+		"work that is not interruptible, or a reboot that may take effect at any moment, is called off",
 	},
 	recalledBlindly: {"P6", "a host that reaches no other member calls its work off"},
 	recalledNeedlessly: {
 		"P4",
-		"work is called off although the cluster has a fault tolerance or lacks only the host taken down",
+		"work is called off although the fault tolerance is above 0 or only the host taken down is missing",
 	},
 	recallMisreported: {"P8", "the end of an operation does not report that its work was called off"},
 	recallRepeated:    {"P4", "maintenance that was called off begins again without a request"},
@@ -269,7 +269,7 @@ var generalPromises = map[breach]promise{
 	removalNeverEnds: {"liveness", "all faults are healed, and an expired removal request remains"},
 }
 
-// judgeState checks the world itself, whatever the last event was.
+// judgeState checks the promises that every world must keep, whatever the last event was.
 func (w *world) judgeState() breach {
 	holders, changes := 0, 0
 	for i := range w.n {
@@ -550,7 +550,7 @@ func (w *world) judgePromote(h int) breach {
 	if w.isPermanent(h) {
 		return permanentVotes
 	}
-	justCut := w.answers(h) && w.learnerMoved != 0 // no agent can have observed that yet
+	justCut := w.answers(h) && w.learnerMoved != 0 // no agent can have observed the cut yet
 	if a.list != learner || a.progress != steady || (!w.serves(h) && !justCut) {
 		return learnerUnready
 	}

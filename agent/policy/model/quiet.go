@@ -5,11 +5,11 @@ package model
 
 import "github.com/quorumd/quorumd/agent/policy"
 
-// Polling less often while all is quiet changes no state here, because no step relies on old answers. So the model
-// checks only when a host may decide that all is quiet.
+// In a quiet cluster, hosts poll less often. This changes no state of the model, because no step relies on old answers,
+// so the model checks only when a host may decide that the cluster is quiet.
 
-// quiet reports whether a host with this decision would poll the members only in every second round. The queue, which
-// is not part of an observation, has the content that its writer would have written.
+// quiet reports whether a host with this decision would poll the members only in every second round. An observation
+// does not contain the queue, so the view gets the queue that this host would write.
 func (m *machine) quiet(v policy.View, d policy.Decision) bool {
 	if d.Step.Kind != policy.StepNone || len(d.Reasons) == 0 || d.Reasons[0].Code != policy.Idle {
 		return false
@@ -23,7 +23,7 @@ func (m *machine) quiet(v policy.View, d policy.Decision) bool {
 	return policy.Decide(v).Quiet
 }
 
-// judgeQuiet checks that nothing is in progress when a host decides that all is quiet.
+// judgeQuiet checks that nothing is in progress when a host decides that the cluster is quiet.
 func (w *world) judgeQuiet(h int) breach {
 	own := &w.hosts[h]
 	requested := own.work != noWork || w.removalSeen(h).rmRequested|w.transferSeen(h).trRequested != 0

@@ -172,8 +172,8 @@ func (w *lossWorld) late(i int, seen uint8) bool {
 	}.Late()
 }
 
-// markStalePlans marks all plans as stale if the old cluster serves: from then on its logs are longer than in the
-// plans.
+// markStalePlans marks all plans as stale if the old cluster serves, because from then on its logs are longer than in
+// the plans.
 func (r QuorumLoss) markStalePlans(w *lossWorld) {
 	if r.serving(w)&(1<<oldCluster) == 0 {
 		return

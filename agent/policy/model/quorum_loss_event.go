@@ -44,7 +44,7 @@ func lossStepOf(s policy.Step) (step uint8, known bool) {
 	return step, known
 }
 
-// successors returns all worlds that may follow one.
+// successors returns all worlds that can follow w.
 func (m *lossMachine) successors(w *lossWorld) []successor[lossWorld] {
 	var all []successor[lossWorld]
 	add := func(to lossWorld, found lossBreach, what string, args ...any) {
@@ -212,28 +212,28 @@ func (m *lossMachine) failures(w *lossWorld, i int, add lossAdder) {
 		if costs {
 			to.faults++
 		}
-		add(to, 0, "%s", name+" "+what)
+		add(to, 0, "%s %s", name, what)
 	}
 	if h.hostDown != 0 {
-		change("is switched on", false, func(h *lossHost) { h.boot() })
+		change("boots", false, func(h *lossHost) { h.boot() })
 		return
 	}
 	if h.agentDown != 0 {
-		change("has its agent back", false, func(h *lossHost) { h.agentDown = 0 })
+		change("restarts its agent", false, func(h *lossHost) { h.agentDown = 0 })
 	}
 	if h.cutOff != 0 {
-		change("is reached again", false, func(h *lossHost) { h.cutOff = 0 })
+		change("is reachable again", false, func(h *lossHost) { h.cutOff = 0 })
 	}
 	if int(w.faults) >= m.Budget {
 		return
 	}
-	change("loses its power", true, func(h *lossHost) {
+	change("loses power", true, func(h *lossHost) {
 		h.agentDies()
 		h.runs, h.failed, h.hostDown = 0, 0, 1
 	})
-	change("loses its agent", true, func(h *lossHost) { h.agentDies() })
+	change("loses its agent process", true, func(h *lossHost) { h.agentDies() })
 	if h.runs != 0 {
-		change("loses its etcd", true, func(h *lossHost) { h.runs, h.failed = 0, 1 })
+		change("loses its etcd process", true, func(h *lossHost) { h.runs, h.failed = 0, 1 })
 	}
 	if h.cutOff == 0 {
 		change("is cut off", true, func(h *lossHost) { h.cutOff = 1 })
@@ -242,7 +242,7 @@ func (m *lossMachine) failures(w *lossWorld, i int, add lossAdder) {
 
 func (h *lossHost) agentDies() { h.agentDown, h.step, h.stepPlan, h.copying = 1, lossNone, 0, copyNone }
 
-// boot boots a host. Its etcd starts unless the start guard is set.
+// boot applies the boot of a host. The host's etcd starts unless the start guard is set.
 func (h *lossHost) boot() {
 	h.hostDown, h.agentDown = 0, 0
 	h.runs = bit(h.data != noCluster && h.startGuard == 0)
@@ -299,8 +299,8 @@ func (m *lossMachine) apply(w *lossWorld, i int, k uint8) (to lossWorld, ok bool
 	return to, true
 }
 
-// plan lets operators make the next plan from the hosts that they reach, if the policy allows it. They make none if the
-// survivor of an earlier plan is unreachable, or if it carries that plan out or has completed it. more is the number of
+// plan lets operators make the next plan from the hosts that they reach, if the policy allows it. They make no plan if
+// the survivor of an earlier plan is unreachable, carries out that plan, or has completed it. more is the number of
 // plans that a liveness run may make beyond the scope's limit.
 func (m *lossMachine) plan(w *lossWorld, more int) (to lossWorld, ok bool) {
 	to = *w
@@ -333,7 +333,7 @@ func (m *lossMachine) plan(w *lossWorld, more int) (to lossWorld, ok bool) {
 		p.hosts |= 1 << i
 		p.data |= bit(h.data == oldCluster) << i
 	}
-	for i := range m.Voters { // a host with a new disk reports, but its member does not return
+	for i := range m.Voters { // a host with a new disk sends a report, but its member does not return
 		if w.hosts[i].data == noCluster {
 			choice.Gone = append(choice.Gone, hostName(i))
 		}

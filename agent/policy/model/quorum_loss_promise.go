@@ -39,13 +39,13 @@ func lossPromises() map[lossBreach]promise {
 		shorterLogChosen:     {"P3", "a plan uses a survivor whose log is not the most advanced"},
 		neverRecovers: {
 			"liveness",
-			"everything is healed and operators have done their part, but a host has not become a voter again",
+			"all faults are healed, operators follow the documentation, and a host does not become a voter again",
 		},
 		lossNoReason: {"P8", "a decision has neither a step nor a reason"},
 	}
 }
 
-// judge checks the world itself, whatever the last event was.
+// judge checks the promises that every world must keep, whatever the last event was.
 func (m *lossMachine) judge(w *lossWorld) lossBreach {
 	if bits.OnesCount8(m.serving(w)) > 1 {
 		return twoClustersServe
@@ -118,7 +118,7 @@ func (m *lossMachine) judgeStep(w *lossWorld, i int, o *lossObservation, d polic
 
 // judgeWithoutPlan checks the decision of a host without a plan. Such a host may start etcd on data of its recorded
 // cluster, or join a recovered cluster without data. If it returns late to a recovery, it may only stop etcd, move its
-// data aside once etcd is stopped, join, and record the recovered cluster.
+// data aside while etcd is stopped, join, and record the recovered cluster.
 func (m *lossMachine) judgeWithoutPlan(h *lossHost, o *lossObservation, step uint8) lossBreach {
 	late := o.late != 0
 	switch step {

@@ -15,7 +15,7 @@ type lossObservation struct {
 	host             lossHost
 	survivor         uint8 // this host is its plan's survivor
 	late             uint8
-	members          uint8 // hosts that are members of the reached cluster; like the rest, a bit for each host
+	members          uint8 // hosts that are members of the reached cluster; here and below, one bit per host
 	live             uint8 // hosts whose members are live
 	present          uint8 // hosts whose agents are present
 	ready            uint8 // hosts that may join
@@ -57,7 +57,7 @@ func lossClusterID(cluster uint8) uint64 {
 	return clusterID + uint64(cluster) - 1
 }
 
-// view builds the view of a cluster after a quorum loss, with a plan.
+// view builds the view of a host after a quorum loss, including the host's plan if it has one.
 func (o *lossObservation) view() policy.View {
 	s := observation{
 		n: o.n, self: o.self, reachable: bit(o.cluster != noCluster), recorded: bit(o.host.recorded != noCluster),

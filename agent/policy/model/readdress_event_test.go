@@ -7,7 +7,7 @@ import (
 	"github.com/quorumd/quorumd/agent/policy"
 )
 
-// stops ends the etcd of a host: all its connections end.
+// stops ends the etcd of a host, and with it all connections of that etcd.
 func (w *readdressWorld) stops(h int) {
 	w.hosts[h].runs = false
 	for i := range w.hosts {
@@ -54,7 +54,7 @@ func (s readdressScope) updated(w *readdressWorld, h int) {
 	if s.https && g.sentURL == 1 && g.unfit {
 		w.breach = "no https with an unsuitable certificate"
 	}
-	// the way back to a URL at which etcd still listens needs no verification
+	// a return to the URL at which etcd still listens needs no verification
 	g.reg, g.unverified, g.by = g.sentURL, g.sentURL != g.verified || g.sentURL != g.listens, [readdressHosts]bool{}
 	for i := range w.hosts {
 		if w.hosts[i].to[h] == connected {
@@ -103,7 +103,7 @@ func (s readdressScope) act(w *readdressWorld, h int) {
 		g.due, g.sentURL = true, g.conf
 	case policy.StepTakeDown:
 		if w.running() < readdressHosts && g.runs {
-			w.breach = "quorum first"
+			w.breach = "one member at a time is down"
 		}
 		next, valid := g.request.StopsEtcd()
 		if g.request = next; valid {
@@ -118,7 +118,7 @@ func (s readdressScope) act(w *readdressWorld, h int) {
 		g.request = g.request.EtcdStarted()
 	case policy.StepEndOp:
 		if g.unverified || g.listens != g.reg && g.runs && step.Outcome == policy.Cycled {
-			w.breach = "an operation ends only once the new URL is verified"
+			w.breach = "an operation ends only after the new URL is verified"
 		}
 		w.ended()
 		if d.Notes.Request.Change == policy.RequestEnding {
@@ -190,7 +190,7 @@ func (s readdressScope) successors(w readdressWorld) (next []readdressWorld, eve
 			case i == h || !g.runs || !w.hosts[i].runs:
 			case g.to[i] != connected && s.dials(&w, h, i) && (s.https || g.to[i] == unconnected):
 				add(name+" connects to "+hostName(i), func(n *readdressWorld) { n.hosts[h].to[i] = connected })
-			// the other host's connection to this one makes it look active here
+			// the connection from host i to host h makes i look active to h
 			case s.https && g.to[i] == unconnected && w.hosts[i].to[h] == connected:
 				add(hostName(i)+" looks active to "+name, func(n *readdressWorld) { n.hosts[h].to[i] = outdated })
 			}
@@ -295,7 +295,7 @@ func (s readdressScope) faultsOf(w *readdressWorld, h int, add func(string, func
 	}
 }
 
-// explore explores the worlds; after a release, operators repair what is left.
+// explore explores the worlds. After a release, operators repair what is left.
 func (s readdressScope) explore() (string, int) {
 	s.cache = map[readdressSeen]policy.Decision{}
 	return worlds[readdressWorld]{

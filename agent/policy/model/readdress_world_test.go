@@ -22,7 +22,7 @@ const (
 // or the new one of its host.
 const readdressHosts = 3
 
-// readdressHost is one of these hosts.
+// readdressHost is a host of a readdressWorld.
 type readdressHost struct {
 	conf, reg, env, listens uint8 // the URL: configured, registered, in the environment, and of the running etcd
 	envReady                bool  // its agent has written the environment
@@ -55,9 +55,9 @@ type readdressWorld struct {
 	op     int // the host of the operation, or -1
 	phase  policy.OpPhase
 	opURL  uint8 // the URL that was registered when the operation began
-	served bool  // its member has served for the required time
-	owned  bool  // the record has the token of the current lock
-	old    bool  // the record has not changed for longer than every limit
+	served bool  // the operation's member has served for the required time
+	owned  bool  // the operation record has the token of the current lock
+	old    bool  // the operation record has not changed for longer than every limit
 	// restarted means that etcd of the operation's host has started since the operation began.
 	restarted bool
 	released  bool // an operator has released an operation
@@ -71,7 +71,8 @@ type readdressScope struct {
 	faults  int
 	mistake string
 	// https makes every new URL an https one. At first, the running etcd of the last host has no certificate, although
-	// it is configured, and the certificate of the second host is not valid for its address. Operators correct that.
+	// one is configured, and the certificate of the second host is not valid for the host's address. Operators correct
+	// that.
 	https bool
 	cache map[readdressSeen]policy.Decision
 }
@@ -206,15 +207,15 @@ func (s readdressScope) change(v *policy.View) {
 		for i := range v.Hosts {
 			v.Hosts[i].Answered = v.Hosts[i].Answered || own && v.Op.Phase == policy.PhaseVerify
 		}
-	case "the other voters' URLs are not checked before":
+	case "the other voters' URLs are not checked first":
 		for i := range v.Hosts {
 			v.Hosts[i].Answered = v.Hosts[i].Answered || own && v.Op.Phase == policy.PhaseReady
 		}
-	case "the answers about the URL before an undo count":
+	case "answers about the previous URL count after an undo":
 		if own && v.Op.Phase == policy.PhaseVerify && v.Self.NewPeerURL != "" {
 			v.Op.Phase = policy.PhaseBack
 		}
-	case "an operator's end cancels an updated URL":
+	case "ending the request cancels an updated URL":
 		if own {
 			v.Op.PeerURL = v.Self.PeerURL
 		}
@@ -269,7 +270,7 @@ func (s readdressScope) decide(w *readdressWorld, h int) policy.Decision {
 	return d
 }
 
-// tidy clears what is verified, and reports two unverified members.
+// tidy marks members whose URLs are verified, and records a breach if two are unverified.
 func (w *readdressWorld) tidy() {
 	bad := 0
 	for i := range w.hosts {
@@ -286,7 +287,7 @@ func (w *readdressWorld) tidy() {
 		bad += int(bit(w.hosts[i].unverified))
 	}
 	if bad > 1 && w.breach == "" {
-		w.breach = "two members whose URLs are unverified"
+		w.breach = "two members have unverified URLs"
 	}
 }
 

@@ -52,7 +52,7 @@ func (b *bench) apply(o operation) error {
 	return err
 }
 
-// applyLocal applies an operation to the real cluster that requires no answer of etcd.
+// applyLocal applies an operation that requires no answer from etcd to the real cluster.
 func (b *bench) applyLocal(o operation) error {
 	i := int(o.host)
 	h := b.hosts[i]
@@ -106,7 +106,7 @@ func (b *bench) change(o operation) error {
 		claim += fmt.Sprintf(" (or, for a while, %s)", strings.Join(may.texts(), ", or "))
 	}
 	if o.kind == opPromote && !b.w.serves(int(o.host)) && b.calls%2 == 0 {
-		b.moveLeader() // the new leader may never have been in contact with the learner
+		b.moveLeader() // the new leader may never have contacted the learner
 	}
 	began := time.Now()
 	for {
@@ -123,7 +123,7 @@ func (b *bench) change(o operation) error {
 			return nil
 		case may.has(got) && waits:
 			b.countOpenAnswer(got)
-			if got == notInSync { // the leader may never get in contact with the learner
+			if got == notInSync { // the leader may never contact the learner
 				return nil
 			}
 		case got == accepted:

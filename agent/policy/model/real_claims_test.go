@@ -7,12 +7,12 @@ package model
 
 // claims are the model's claims about etcd, each as a function of a world without agents.
 type claims struct {
-	// refuses returns the answer to a membership change, mayRefuse the answers that etcd may return instead of
-	// accepting.
+	// refuses returns the answer to a membership change. mayRefuse returns the errors that etcd may return although it
+	// could accept the change.
 	refuses   func(w *world, o operation) answer
 	mayRefuse func(w *world, o operation) answerSet
 	quorum    func(w *world) bool
-	// serves reports whether a voter serves linearizable reads, or a learner follows.
+	// serves reports whether a voter serves linearizable reads, or a learner applies writes.
 	serves func(w *world, i int) bool
 	// looksLive reports whether a member's status looks live.
 	looksLive func(w *world, i int) bool

@@ -23,7 +23,8 @@ import (
 	"github.com/quorumd/quorumd/contrib/testbed"
 )
 
-// Timings of the real members. One more cannot be changed: etcd adds a member only if its connections are 5 s old.
+// Timings of the real members. etcd has one more, which cannot be changed: the member that receives an addition must
+// have had its connections for 5 s.
 const (
 	realHeartbeat = 60 * time.Millisecond
 	realElection  = 480 * time.Millisecond
@@ -55,7 +56,7 @@ type bench struct {
 	w           world
 	hosts       [maxHosts]*realHost
 	net         *peerProxies
-	story       []string
+	story       []string       // the operations so far, with the state after each
 	openAnswers map[string]int // by answer: how many times etcd returned one that the model leaves open
 	calls       int
 }
@@ -266,7 +267,7 @@ func (b *bench) list(ctx context.Context, i int) (map[int]*member, error) {
 // member is an entry of the member list.
 type member struct{ named, learner bool }
 
-// listed returns the role of a member in the list; nil is unlisted.
+// listed returns the role of a member in the list. A nil member is unlisted.
 func (m *member) listed() uint8 {
 	switch {
 	case m == nil:

@@ -28,8 +28,8 @@ func (b *bench) compare() error {
 	return b.compareLearners()
 }
 
-// compareVoters checks that every voter serves linearizable reads if the model claims so, the leader, and the member
-// list.
+// compareVoters checks that every voter that serves in the model serves linearizable reads, and that its leader and its
+// member list match the world.
 func (b *bench) compareVoters() error {
 	for i := range b.w.n {
 		if b.w.hosts[i].list != voter || !b.claims.serves(&b.w, i) {

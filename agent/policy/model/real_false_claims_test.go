@@ -20,7 +20,7 @@ type falseClaim struct {
 	apply func(c *claims)
 }
 
-// falseClaims returns false claims about everything that is compared. Some seem plausible; others are claims of the
+// falseClaims returns false claims about everything that is compared. Some seem plausible. Others were claims of the
 // model before it was compared with etcd.
 func falseClaims() []falseClaim {
 	answers := func(change func(w *world, o operation, honest answer) answer) func(c *claims) {
@@ -123,7 +123,7 @@ func falseClaims() []falseClaim {
 				return modelClaims().afterStart(w, i, how)
 			}
 		}},
-		{"an etcd creates its data only once it is ready", func(c *claims) {
+		{"an etcd creates its data only when it is ready", func(c *claims) {
 			c.afterStart = func(w *world, i int, how uint8) host {
 				h := modelClaims().afterStart(w, i, how)
 				if w.hosts[i].data == empty && h.data == current && h.unit == starting {

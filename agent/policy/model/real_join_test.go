@@ -14,9 +14,9 @@ import (
 	"github.com/quorumd/quorumd/contrib/testbed"
 )
 
-// A voter is paused while a learner is removed and another one is added. Then all voters are killed, and only this one
-// restarts. It answers the joining member with the earlier list.
-func TestRealEtcdExitsIfItReceivesAnOutdatedListAsItJoins(t *testing.T) {
+// A voter is paused while a learner is removed and a different one is added. Then all voters are killed, and only the
+// voter that was paused restarts. It answers the joining member with the earlier list.
+func TestRealEtcdExitsIfItReceivesAnOutdatedListWhenItJoins(t *testing.T) {
 	t.Parallel()
 	for _, version := range versions() {
 		t.Run(version, func(t *testing.T) {

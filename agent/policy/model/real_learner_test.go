@@ -79,7 +79,7 @@ func newLearnerBench(t *testing.T, claim learnerClaim) *learnerBench {
 	return b
 }
 
-// restart restarts a member with another limit on learners.
+// restart restarts a member with a different limit on learners.
 func (b *learnerBench) restart(m *testbed.Member, limit uint8) {
 	b.Helper()
 	b.stop(m)
@@ -101,10 +101,10 @@ func (b *learnerBench) stop(m *testbed.Member) {
 	if err := m.Terminate(); err != nil {
 		b.Fatal(err)
 	}
-	_ = m.Wait(ctx) // it ends by the signal
+	_ = m.Wait(ctx) // the error reports the signal
 }
 
-// add requests a voter to add a learner, until the strict check of connections passes.
+// add asks a voter to add a learner, and retries until etcd's strict check of connections passes.
 func (b *learnerBench) add(through int, peer string) (err error) {
 	b.Helper()
 	client, err := b.c.Members[through].Client()
@@ -178,7 +178,7 @@ func TestRealEtcdLimitsLearnersAsTheModelClaims(t *testing.T) {
 	}
 }
 
-// The policy keeps every etcd from being restarted with such a limit.
+// The policy never lets etcd be restarted with a limit below the number of listed learners.
 func TestRealEtcdDoesNotStartWithFewerPlacesThanListedLearners(t *testing.T) {
 	t.Parallel()
 	b := newLearnerBench(t, learnerClaim{limit: 2})

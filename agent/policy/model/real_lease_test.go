@@ -18,8 +18,8 @@ import (
 	"github.com/quorumd/quorumd/contrib/testbed"
 )
 
-// These tests check the assumptions of time.go about leases: a lease never ends before its holder's validity, which
-// counts from before the request was sent; it may end any time later; and it does not end without a quorum.
+// These tests check the assumptions of time.go about leases. A lease never ends before its holder's validity, which
+// counts from before the request was sent. It may end at any later time, but not without a quorum.
 
 const leaseBound = 30 * time.Second
 
@@ -112,7 +112,7 @@ func TestALeaseNeverEndsBeforeItsHoldersValidity(t *testing.T) {
 	})
 }
 
-// errTooLate means that a lease was renewed so late that it had ended, as it may.
+// errTooLate means that a lease was renewed after its validity and had ended.
 var errTooLate = errors.New("renewed too late")
 
 // renew renews the lease, which must not have ended while its holder considers it valid.

@@ -34,11 +34,11 @@ const (
 	recordAgain   = "a record was created and deleted"
 )
 
-// attempt is a call of the real lock in such a situation.
+// attempt is a call of the real lock, with what has happened to the lock and the record.
 type attempt struct {
 	step      uint8
 	sawRecord bool // the agent has read a record
-	late      bool // it was sent before these changes and is applied after them
+	late      bool // the call was sent before the lock and the record changed, and is applied afterwards
 	lock      string
 	record    string
 }
@@ -174,7 +174,7 @@ func (s *lockAgents) revision(ctx context.Context) (int64, error) {
 	return got.Pairs[0].ModRevision, nil
 }
 
-// play makes the call in its situation, and reports whether it succeeded.
+// play makes the call after the changes that the attempt describes, and reports whether the call succeeded.
 func (s *lockAgents) play(ctx context.Context, a attempt) (done bool, err error) {
 	put, del := clientv3.OpPut(s.keys.Op(), "{}"), clientv3.OpDelete(s.keys.Op())
 	if a.sawRecord {
@@ -235,7 +235,7 @@ func (s *lockAgents) setLock(ctx context.Context, a attempt) error {
 	if a.lock == lockMine {
 		return nil
 	}
-	if a.step != takeLock { // end this agent's lease without its knowledge
+	if a.step != takeLock { // end the lease without the agent
 		got, err := s.store.Read(ctx, clusterclient.Span{Start: s.keys.Lock()})
 		if err != nil || len(got.Pairs) != 1 {
 			return fmt.Errorf("there is no lock: %w", err)

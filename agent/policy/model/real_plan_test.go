@@ -17,14 +17,14 @@ import (
 	"time"
 )
 
-// plan tracks which pairs are still to be compared. Several benches work on it concurrently.
+// plan tracks which pairs remain to be compared. Several benches share it.
 type plan struct {
 	mu             sync.Mutex
 	edges          map[cluster][]edge
 	left           map[pair]bool   // not yet compared, in this round
 	taken          map[pair]bool   // a bench is about to compare it
 	done           map[pair]bool   // compared
-	paths          map[uint64]bool // from the start of a trace to a compared pair
+	paths          map[uint64]bool // hashes of the paths from the start of a trace to a compared pair
 	starts         map[cluster]int
 	traces         int
 	steps          int
@@ -131,7 +131,7 @@ func (o operation) cost(w *world) int {
 	return 50
 }
 
-// after returns the state that an operation leads to.
+// after returns the state to which the operation leads.
 func (q pair) after() cluster {
 	w := q.at.world(maxHosts)
 	q.do(&w)
@@ -259,7 +259,7 @@ func (p *plan) work(t testing.TB, version string, c claims, until time.Time) {
 	}
 }
 
-// walk compares pairs with one bench while it can reach any. It returns false once enough differences are found.
+// walk compares pairs with one bench while it can reach any. It returns false if enough differences are found.
 func (p *plan) walk(t testing.TB, version string, c claims, first cluster, path []pair, until time.Time) bool {
 	b := newBench(t, version, c, p.starts[first], p.patience)
 	defer b.close()
@@ -267,7 +267,7 @@ func (p *plan) walk(t testing.TB, version string, c claims, first cluster, path 
 	for err == nil && len(path) > 0 && time.Now().Before(until) && t.Context().Err() == nil {
 		q := path[0]
 		at, order := clusterOf(&b.w)
-		if at != q.at { // an open answer led to another state
+		if at != q.at { // an answer that the model leaves open led to a different state
 			p.release(path)
 			path = p.nextPath(at)
 			continue
@@ -281,7 +281,7 @@ func (p *plan) walk(t testing.TB, version string, c claims, first cluster, path 
 		fmt.Fprintln(trace, q)
 		p.compared(q, trace.Sum64())
 		if after, _ := clusterOf(&b.w); after == at && q.after() != at {
-			if refused[q]++; refused[q] == 4 { // the learner does not run, and no voter was ever in contact with it
+			if refused[q]++; refused[q] == 4 { // the learner does not run, and no voter has ever contacted it
 				break
 			}
 		}

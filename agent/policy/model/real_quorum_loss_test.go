@@ -121,7 +121,7 @@ func (b *lossBench) compare(what string, which []uint8) {
 	}
 }
 
-// checkRefuted checks that a false claim is refuted: that every member serves.
+// checkRefuted checks that etcd refutes the false claim that every member serves.
 func (b *lossBench) checkRefuted(which []uint8) {
 	b.t.Helper()
 	b.claim = func(*lossWorld, uint8, int) bool { return true }

@@ -53,7 +53,7 @@ func (b *readdressBench) waitActive(what string, i int, want bool) {
 	})
 }
 
-// listensAt restarts a member that listens on another peer URL from then on.
+// listensAt restarts a member with a different peer URL to listen on.
 func (b *readdressBench) listensAt(i int, url string) {
 	b.Helper()
 	m := b.c.Members[i]
@@ -62,7 +62,7 @@ func (b *readdressBench) listensAt(i int, url string) {
 	if err := m.Terminate(); err != nil {
 		b.Fatal(err)
 	}
-	_ = m.Wait(ctx) // it ends by the signal
+	_ = m.Wait(ctx) // the error reports the signal
 	m.Options.PeerURL, m.Options.ListenPeerURL = url, url
 	if err := m.Restart(b.Context()); err != nil { // the process ends with this context
 		b.Fatal(err)
@@ -119,5 +119,5 @@ func TestRealEtcdConnectsToReaddressedMembersAsTheModelClaims(t *testing.T) {
 	if err := b.update(1, unregistered); err != nil {
 		t.Fatal(err)
 	}
-	b.waitActive("the others connect once it is registered", 1, true)
+	b.waitActive("the others connect after it is registered", 1, true)
 }

@@ -46,10 +46,10 @@ func removalStories() []removalStory {
 		},
 		{"a leader is removed without a leadership transfer", 3, removeLeader},
 		{"a voter that the quorum needs is not removed", 3, removeNeeded},
-		{"only the two dead ones of five voters are removed", 5, removeTwoDead},
+		{"of five voters, only the two dead ones are removed", 5, removeTwoDead},
 		{"a voter is not removed if too few voters have started", 3, removeNeededAmongStarted},
 		{"the only voter is not removed", 1, removeOnlyVoter},
-		{"an unanswered removal is committed once a quorum is back", 3, commitLateRemoval},
+		{"an unanswered removal is committed when a quorum is back", 3, commitLateRemoval},
 		{"a removal known only to the leader is lost with it", 3, loseLateRemoval},
 	}
 }
@@ -300,7 +300,7 @@ func falseRemovalClaims() map[string]falseClaim {
 			"members that have never started count",
 			refuses(unhealthyCluster, func(_ *world, _ operation, honest answer) bool { return honest == notEnough }),
 		},
-		"an unanswered removal is committed once a quorum is back": {
+		"an unanswered removal is committed when a quorum is back": {
 			"an unanswered removal is never committed",
 			refuses(unhealthyCluster, func(_ *world, o operation, _ answer) bool { return o.kind == opLateRemove }),
 		},

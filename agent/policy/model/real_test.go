@@ -88,12 +88,12 @@ func exploredPairs(t *testing.T) (map[pair]int, map[cluster]int) {
 	return p.count, firsts
 }
 
-// extraPairs returns requests in a state that quorumd never sends: every change that the model claims to be refused,
-// and the removal of one of three voters. They need a state in which no other operation is in progress.
+// extraPairs returns requests that quorumd never sends in this state: every change that etcd refuses according to the
+// model, and the removal of one of three voters. It returns none while a different operation is in progress.
 //
 // The removal of one of two voters is left out. If the remaining voter is killed before its next write, it may start
-// with the old list and wait forever for the vote of the removed one: etcd has not written to disk that the removal is
-// committed. quorumd removes one of two voters only if an operator resizes the cluster to one.
+// with the old list and wait forever for the vote of the removed one, because etcd has not yet written to disk that the
+// removal is committed. quorumd removes one of two voters only if an operator resizes the cluster to one.
 func extraPairs(at cluster) (list []pair) {
 	w := at.world(maxHosts)
 	if !w.quorum() {

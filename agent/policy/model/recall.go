@@ -12,7 +12,7 @@ import (
 // calledOff is why work is called off. No decision depends on the text.
 const calledOff = "needed"
 
-// seesLeaderless reports whether so many of the voters that an agent reaches have no leader that there is no quorum.
+// seesLeaderless reports whether an agent reaches so many voters without a leader that the others cannot be a quorum.
 func (w *world) seesLeaderless(h int) bool {
 	voters, _ := w.votes()
 	return !w.quorum() && policy.NoQuorumWithout(voters, w.seenVoters(h))
@@ -51,7 +51,8 @@ func (w *world) needs(h int) bool {
 }
 
 // recallDue reports whether an agent must still bring back a host in interruptible maintenance: the cluster needs it,
-// its data is there, and the agent reaches a voter. Without a quorum, only its vote may be missing.
+// its data is there, and the agent reaches a voter. Without a quorum, the agent must reach enough voters without a
+// leader to exclude that the others have a quorum.
 func (w *world) recallDue() bool {
 	for i := range w.n {
 		h := &w.hosts[i]
@@ -122,7 +123,7 @@ func asked(change func(v *policy.View)) rules {
 // recallMistakes returns the mistakes about calling work off.
 func recallMistakes() []Mistake { return slices.Concat(needlessRecalls(), recallEndMistakes()) }
 
-// needlessRecalls returns the mistakes that call work off although they must not.
+// needlessRecalls returns the mistakes of calling work off although that is not allowed.
 func needlessRecalls() []Mistake {
 	return []Mistake{
 		{
@@ -131,7 +132,7 @@ func needlessRecalls() []Mistake {
 			rules: asked(func(v *policy.View) { v.Asked.Interruptible = true }),
 		},
 		{
-			Name: "a reboot that was requested is called off", breach: recalledUnasked,
+			Name: "a reboot that the agent has already triggered is called off", breach: recalledUnasked,
 			scope: recallScope(5, agentReboot, 1, EtcdCrash),
 			rules: asked(func(v *policy.View) { v.Asked.RebootFor = policy.Never }),
 		},
@@ -155,7 +156,7 @@ func needlessRecalls() []Mistake {
 			}),
 		},
 		{
-			Name: "a host that reaches no member takes dead voters for live ones", breach: recalledBlindly,
+			Name: "a host that reaches no member counts other voters as live", breach: recalledBlindly,
 			scope: recallScope(5, interruptible, 1, AgentBlind),
 			rules: asked(func(v *policy.View) {
 				lives := 0
@@ -205,8 +206,8 @@ func needlessRecalls() []Mistake {
 	}
 }
 
-// recallEndMistakes returns the mistakes in ending an operation whose work was called off, and those that keep work
-// from being called off.
+// recallEndMistakes returns the mistakes about the end of an operation whose work was called off, and the mistakes that
+// keep work from being called off.
 func recallEndMistakes() []Mistake {
 	return []Mistake{
 		{
@@ -219,7 +220,7 @@ func recallEndMistakes() []Mistake {
 			}},
 		},
 		{
-			Name: "maintenance that was called off waits for another operation", breach: recallRepeated,
+			Name: "maintenance that was called off remains requested", breach: recallRepeated,
 			scope: recallScope(3, interruptible, 1, EtcdCrash),
 			rules: rules{decision: func(d *policy.Decision) {
 				if d.Step.Outcome == policy.Recalled {

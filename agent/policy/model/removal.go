@@ -17,7 +17,7 @@ type removalState struct {
 	rmExpired   uint8 // the request has expired
 	rmBegun     uint8 // rmHost's disk records that the operation has begun or may have begun
 
-	opRemove uint8 // the operation is a removal; its phase is begun or, once the removal may have been sent, ready
+	opRemove uint8 // the operation is a removal; its phase is begun or, from just before the removal is sent, ready
 	rmCount  uint8 // number of requests so far
 }
 
@@ -83,7 +83,7 @@ func (w *world) judgeRemovalNote(h int, ends bool) breach {
 	return fine
 }
 
-// noteRemovalBegins writes to disk that a removal begins, before its record is created: if that record is gone later,
+// noteRemovalBegins writes to disk that a removal begins, before its record is created. If that record is gone later,
 // an operator has released the operation.
 func (w *world) noteRemovalBegins(step uint8) {
 	if step == beginRemoval {
@@ -173,7 +173,7 @@ func (s *observation) removalNames(i int) bool {
 	return s.rmRequested|s.opRemove != 0 && int(s.rmTarget) == i && s.rmGone == 0
 }
 
-// removalMustContinue reports whether a removal that may have been sent to etcd is in flight: only its host ends it.
+// removalMustContinue reports whether a removal that may have been sent to etcd is in flight. Only its host ends it.
 func (w *world) removalMustContinue() bool {
 	return w.opRemove != 0 && w.opPhase == phaseReady && w.rmGone == 0
 }
@@ -202,7 +202,7 @@ func (w *world) judgeRemoval(h int, c choice) breach {
 	who := int(w.rmTarget)
 	target := &w.hosts[who]
 	switch {
-	case c.step == endRemoval: // the step is not to blame for a release by an operator
+	case c.step == endRemoval: // a release by an operator is not a violation
 		if target.lateRemove != 0 && target.faulted == 0 && w.rmGone == 0 {
 			return removalForgotten
 		}

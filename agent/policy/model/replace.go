@@ -11,8 +11,8 @@ import (
 )
 
 // replacementState is what the agents report about a dead or unhealthy voter, and the operation in which a host
-// replaces it. Only one voter is reported dead at a time: if several are down, only a whole failure domain is replaced,
-// which the model leaves out. Reports may be outdated until agents renew them.
+// replaces it. Only one voter is reported dead at a time. If several are down, agents replace voters only if a whole
+// failure domain is down, which the model leaves out. Reports may be outdated until agents renew them.
 type replacementState struct {
 	dead uint8 // the host whose member all voters have reported dead for the grace period, plus 1
 	// witness marks a voter that is unhealthy rather than dead: a source other than its own health state has confirmed
@@ -88,7 +88,7 @@ func (w *world) mayBeDead(i int) bool {
 	return h.list == voter || h.list == learner && h.named != 0
 }
 
-// seemsDead reports whether a host looks dead: its agent is not present, and no member reaches its etcd.
+// seemsDead reports whether a host looks dead: its agent is not present, and its member does not run.
 func (w *world) seemsDead(i int) bool {
 	return w.mayBeDead(i) && !w.present(i) && !w.runs(i)
 }
@@ -109,8 +109,8 @@ func (m *machine) graceOver(w *world, i int) bool {
 	return true
 }
 
-// reportAgain lets every voter's agent report again, or ends the time in which a removal may be applied: etcd applies
-// it within the lock's TTL or never.
+// reportAgain lets every voter's agent report again, or ends the time in which a removal can be applied, because etcd
+// applies a removal within the lock's TTL or never. It reports whether anything has changed.
 func (w *world) reportAgain() bool {
 	contradicted := w.dead != 0 && w.witness == 0 && !w.seemsDead(int(w.dead-1)) ||
 		w.witness != 0 && w.hosts[w.dead-1].health != slow
@@ -207,16 +207,17 @@ func (s *observation) replacementOp() *policy.Op {
 	return op
 }
 
-// lostOn is a time since which a member is lost. The policy evaluates only that there is one.
+// lostOn is the time at which a member was lost. The policy evaluates only whether it is set.
 var lostOn = time.Unix(1, 0)
 
-// reportsLost returns a host's report that a member is lost, and that its etcd receives no messages from it.
+// reportsLost returns a host's report that a member is lost, and that the host's etcd receives no messages from that
+// member.
 func reportsLost(id uint64) []record.Reachability {
 	return []record.Reachability{{MemberID: record.MemberID(id), LostSince: lostOn, Link: record.LinkNone, For: ages}}
 }
 
-// connectionReports returns a voter's host's report on its member's connection to the dead or slow voter: the
-// connection to a dead voter is lost, and the connection to a voter that is too slow to answer is established.
+// connectionReports returns what a host reports about its voter's connection to the dead or slow voter. The connection
+// to a dead voter is lost. The connection to a voter that is too slow to answer is established.
 func (s *observation) connectionReports(i int) []record.Reachability {
 	if s.witness == tardy && s.hosts[i].list == voter && i != int(s.dead-1) {
 		who := record.MemberID(memberID(int(s.dead - 1)))
@@ -342,10 +343,10 @@ func (w *world) judgeReplacementEnd() breach {
 	return fine
 }
 
-// mustReplace reports whether agents have to replace a dead or unhealthy voter: only its host is down, and another host
-// can replace it with the same number of voters. While a voter is dead, a host that stops its etcd for work that only
-// an operator ends may cost the quorum until that work ends. After any other work, the host starts its etcd again by
-// itself.
+// mustReplace reports whether agents have to replace a dead or unhealthy voter: no other host is down or unhealthy, and
+// enough hosts remain for the target. It returns false if a host is stopping or has stopped etcd for work that only an
+// operator or an external system ends, because there may be no quorum until then. After any other work, the host starts
+// its etcd again by itself.
 func (w *world) mustReplace(target policy.Target) bool {
 	owner := &w.hosts[w.opHost]
 	if w.opCycle != 0 && (owner.phase != idle || owner.stopped != 0) && owner.awaitsOthers() {
@@ -386,7 +387,7 @@ func (w *world) judgeRepaired(target policy.Target, repair bool) breach {
 		return fine
 	}
 	want := min(target.Voters, others)
-	enough := voters == want || want%2 == 0 && voters == want-1 // no single host makes the number even
+	enough := voters == want || want%2 == 0 && voters == want-1 // one further voter would make the number even
 	if !enough || w.op != 0 || w.lock >= 0 || !w.allServe() {
 		return notReplaced
 	}
@@ -406,7 +407,7 @@ func repairPromises() map[breach]promise {
 		replacedInCommon:          {"P7", "a voter is replaced while another one is unhealthy, or recently was"},
 		removedWithoutReplacement: {"P2", "a voter is removed and no host is ready to replace it"},
 		ejectedJoins: {
-			"P2", "an ejected host begins to join before it has been healthy long enough",
+			"P2", "an ejected host begins to join before it has been healthy for long enough",
 		},
 		ejectionForgotten: {"P2", "a voter is replaced without recording the ejection of its host"},
 		usefulStandbyRemoved: {
@@ -441,8 +442,8 @@ func smallReplacements() []Scenario {
 	}
 }
 
-// Replacements returns the scopes of replacements of dead voters, as deep as a few minutes on two cores allow: a second
-// fault of every class happens at every step.
+// Replacements returns the scopes of replacements of dead voters, as deep as a few minutes on two cores allow. In one
+// of them, a second fault of any class can occur at every step.
 func Replacements() []Scenario {
 	late := HostCrash | LateCall | AgentCrash | HealthChange
 	return append(smallReplacements(),
@@ -468,7 +469,7 @@ func Replacements() []Scenario {
 			Target: policy.Target{Voters: 3}, Repair: true, Faults: AllFaults, Budget: 1, Liveness: true,
 		},
 		Scenario{
-			Name: "a dead one of four voters replaced, any fault", Hosts: 5, Voters: 4,
+			Name: "one dead voter of four replaced, any fault", Hosts: 5, Voters: 4,
 			Target: policy.Target{Voters: 5}, Repair: true, Faults: AllFaults, Budget: 1, Liveness: true,
 		},
 		Scenario{

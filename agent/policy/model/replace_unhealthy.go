@@ -5,8 +5,9 @@ package model
 
 import "github.com/quorumd/quorumd/agent/policy"
 
-// isUnhealthy reports whether a voter is unhealthy by its own health state and by a witness. At most one voter is
-// unhealthy: if several are, only a whole failure domain is replaced, which the model leaves out.
+// isUnhealthy reports whether a voter is unhealthy by its own health state and by the source that witness records.
+// witness marks at most one voter. If several are unhealthy, agents replace them only as a whole failure domain, which
+// the model leaves out.
 func (w *world) isUnhealthy(i int) bool {
 	return w.witness != 0 && int(w.dead) == i+1 && w.hosts[i].health == slow && w.present(i)
 }
@@ -16,8 +17,8 @@ func (s *observation) confirmedUnhealthy(i int) uint8 {
 	return bit(s.witness != 0 && int(s.dead) == i+1)
 }
 
-// tardy is the value of witness for an unhealthy voter that, if it does not answer, is too slow rather than hung: it
-// still votes.
+// tardy is the value of witness for an unhealthy voter that, if it does not answer, is too slow rather than hung. Such
+// a voter still votes.
 const tardy = 2
 
 // onlyTardyIsDown reports whether the replaced voter is the only one that does not answer, and is merely too slow to
@@ -96,7 +97,7 @@ func unhealthyPromises() map[breach]promise {
 	return map[breach]promise{
 		healthyReplaced: {
 			"P2",
-			"a voter is replaced as unhealthy without both its own health state and another witness",
+			"a voter is replaced as unhealthy although its own health state or every other source contradicts that",
 		},
 		healthyRemoved: {
 			"P2", "a healthy voter is removed as surplus although another one is unhealthy",
@@ -132,7 +133,7 @@ func smallUnhealthy() []Scenario {
 }
 
 // UnhealthyReplacements returns the scopes of replacements of unhealthy voters, as deep as a few minutes on two cores
-// allow: a second fault happens at every step.
+// allow. In some of them, a second fault can occur at every step.
 func UnhealthyReplacements() []Scenario {
 	second := HealthChange | EtcdCrash | LateCall | AgentCrash | HostCrash | Slowness
 	return append(smallUnhealthy(),

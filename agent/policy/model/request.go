@@ -5,14 +5,14 @@ package model
 
 import "github.com/quorumd/quorumd/agent/policy"
 
-// hostRequest is the request of a host, with everything that its disk records about the request. It survives the end of
-// the agent and reboots.
+// hostRequest is the request of a host, with everything that its disk records about the request. The record survives
+// the end of the agent's process and reboots.
 type hostRequest struct {
 	work       uint8
-	ended      uint8 // the request is finished: an operator has ended it, or its operation was about to end
+	ended      uint8 // an operator has ended the request, or its operation was about to end
 	stopped    uint8 // this host's agent has stopped etcd for the request and has not started etcd since
 	begun      uint8 // the operation was about to be recorded, in this boot or an earlier one
-	opSeen     uint8 // the agent has observed the operation: it is in flight until it ends here or is released
+	opSeen     uint8 // the agent has observed the operation, which then lasts until this host ends it or it is released
 	released   uint8 // an operator has released the operation
 	program    uint8 // the state of a command's program
 	startGuard uint8 // the start guard is set: etcd does not start at a boot
@@ -77,7 +77,7 @@ func (m *machine) requestEvent(w *world, k kind, i int, arg uint8) bool {
 		if arg == noWork || h.work != noWork || int(w.requests) >= m.Requests {
 			return false
 		}
-		if m.External && (arg == restart || arg == command || arg == interruptible) { // the request is refused
+		if m.External && (arg == restart || arg == command || arg == interruptible) { // quorumd refuses such a request
 			return false
 		}
 		if m.Work != noWork && arg != m.Work {
@@ -105,7 +105,7 @@ func (m *machine) noteRequest(w *world, i int, c choice) {
 	h := &w.hosts[i]
 	switch c.request {
 	case policy.RequestStays, policy.RequestEnding, policy.RequestRetried: // recordOnDisk writes the last two changes
-	case policy.RequestSeen: // a request renewed since the operation was recorded copies the record, too
+	case policy.RequestSeen: // a request made after the operation was recorded copies the record
 		s := h.standing()
 		if !s.Begun {
 			s = s.Begins()
@@ -143,8 +143,8 @@ func (w *world) coverStoppedEtcd(i int) {
 	}
 }
 
-// workDone reports whether the work for which a host was taken down is done, except for restarts. Releasing the
-// operation ends a reboot but not maintenance.
+// workDone reports whether the work for which a host was taken down is done. It does not detect a completed restart.
+// The release of the operation ends a reboot but not maintenance.
 func (w *world) workDone(i int) bool {
 	h := &w.hosts[i]
 	return w.requestOver(i) || h.program > programRuns ||
@@ -290,8 +290,8 @@ func (w *world) finishRequests() {
 }
 
 // decidesAboutEtcd reports whether the end of the request starts an etcd that an operator has stopped in the meantime,
-// because nothing shows whether the agent or the operator stopped it. This holds until the work is done; for a restart,
-// until the operation records that etcd is back.
+// because nothing shows whether the agent or the operator stopped it. The result is true until the work is done. For a
+// restart, it is true until the operation records that etcd is back.
 func (w *world) decidesAboutEtcd(i int) bool {
 	h := &w.hosts[i]
 	if h.list == unlisted || h.work == noWork || h.work == maintenanceRunning || w.released(i) {
@@ -307,7 +307,7 @@ func (w *world) ownsOperation(i int) bool { return w.op != 0 && w.opLeft == 0 &&
 // cycles reports whether the operation takes this host down and brings it back.
 func (w *world) cycles(i int) bool { return w.opCycle != 0 && w.ownsOperation(i) }
 
-// starts starts a unit.
+// starts marks host i's unit as starting if it is down.
 func (w *world) starts(i int) {
 	h := &w.hosts[i]
 	switch h.unit {
@@ -349,7 +349,8 @@ func (w *world) goesDown(i int) {
 	}
 }
 
-// reboots reboots the host as requested. That is a fault only if etcd runs then; normally it was stopped first.
+// reboots applies a requested reboot. The reboot is a fault only if etcd still runs. Normally, the agent has stopped
+// it.
 func (w *world) reboots(i int) {
 	runs := w.runs(i)
 	w.goesDown(i)
@@ -358,7 +359,7 @@ func (w *world) reboots(i int) {
 	}
 }
 
-// boots boots a host. Its etcd starts unless the start guard is set.
+// boots applies the boot of a host. Its etcd starts unless the start guard is set.
 func (w *world) boots(i int) breach {
 	h := &w.hosts[i]
 	h.down, h.agent, h.unit = 0, up, inactive

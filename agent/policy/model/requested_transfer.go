@@ -60,7 +60,7 @@ func (m *machine) requestTransfer(w *world, by int, to uint8) bool {
 	return true
 }
 
-// forgetTransfer ends the request if that host's agent has received it, because the agent keeps it only in memory.
+// forgetTransfer ends the request if host i received it, because the agent keeps the request only in memory.
 func (w *world) forgetTransfer(i int) {
 	if int(w.trHost) == i {
 		w.trRequested = 0
@@ -117,8 +117,8 @@ func (w *world) judgeTransfer(h, to int) breach {
 	return fine
 }
 
-// judgeTransferNote checks whether the request may end: in this view its voter leads or is not a voter, or it has
-// expired.
+// judgeTransferNote checks whether the request may end: in this view, the requested voter leads or is no longer a
+// voter, or the request has expired.
 func (w *world) judgeTransferNote(h int, s *observation, ends bool) breach {
 	asked := w.transferSeen(h)
 	if !ends || asked.trExpired != 0 {
@@ -141,19 +141,21 @@ func (w *world) judgeTransferNote(h int, s *observation, ends bool) breach {
 // transferPromises returns the promises about leadership transfers that operators request.
 func transferPromises() map[breach]promise {
 	return map[breach]promise{
-		transferredUnasked: {"P4", "leadership is transferred without a request for that voter, or after it " +
-			"expired"},
+		transferredUnasked: {
+			"P4", "leadership is transferred without a request for that voter, or after the request has expired",
+		},
 		transferredDuringOperation: {"P1", "leadership is transferred on request during an operation"},
-		transferredToDead: {"P2", "leadership is transferred on request to a host that is no voter or does " +
-			"not serve"},
+		transferredToDead: {
+			"P2", "leadership is transferred on request to a host that is not a voter or does not serve",
+		},
 		transferredToWorse: {
-			"P6", "leadership is transferred on request to a voter that is not known to be healthy",
+			"P6", "leadership is transferred on request to a voter that is not reported healthy",
 		},
 		transferredToTaken: {
-			"P1", "leadership is transferred on request to a voter that is to be taken down or removed",
+			"P1", "leadership is transferred on request to a voter that is about to be taken down or removed",
 		},
 		transferDropped: {
-			"P8", "a request to transfer leadership ends although its voter does not lead and it has not expired",
+			"P8", "a request to transfer leadership ends early: its voter does not lead, and it has not expired",
 		},
 		transferNeverEnds: {"liveness", "all faults are healed, and an expired request to transfer leadership remains"},
 	}

@@ -8,20 +8,21 @@ import (
 	"github.com/quorumd/quorumd/agent/record"
 )
 
-// resizeState is the size that an operator has recorded, and the operation in which a voter leaves because of it. Such
-// an operation also sets opReplace, with its own host as the replaced one, because the other voters' reports and a
-// removal that may be applied late are modelled in the same way.
+// resizeState is the size that an operator has recorded, and the operation in which a voter leaves because of it. That
+// operation also sets opReplace, with its own host as the replaced host, because the reports of the other voters and a
+// late removal are modelled as in a replacement.
 type resizeState struct {
 	resized uint8 // 1: resized to the scenario's ResizeTo; 2: resized back to its Target
-	// opLeave: the operation is a leave; its phase is begun, ready once the removal may have been sent, or rollback.
+	// opLeave: the operation is a leave. Its phase is begun, ready (the removal may have been sent) or rollback.
 	opLeave uint8
 	retired uint8 // the host that an operator has retired, plus 1
-	retires uint8 // how many times operators have retired a host or undone that
+	retires uint8 // how many times operators have retired a host, undone that, or changed the successor
 	// successor is the host that an operator has named to replace the retired one, plus 1
 	successor uint8
 }
 
-// packSize packs the size of the cluster, the retirement, the requested transfer and the permanent learner.
+// packSize packs the size of the cluster, the retirement, the requested transfer, the permanent learner and the
+// upgrade.
 func (w *world) packSize() uint64 {
 	var p packer
 	p.put(w.resized, 2)
@@ -67,8 +68,8 @@ func (m *machine) resize(w *world) bool {
 	return true
 }
 
-// removalLate reports whether a removal that was sent may still be applied: etcd does that within the
-// lock's TTL or never, and no voter leaves a resized cluster during that time.
+// removalLate reports whether a removal that was sent may still be applied. Etcd applies it within the lock's TTL or
+// never, and no voter leaves a resized cluster during that time.
 func (w *world) removalLate() bool {
 	for i := range w.n {
 		if h := &w.hosts[i]; h.lateRemove != 0 || h.phase == sent && h.step == removeMember {
@@ -78,12 +79,12 @@ func (w *world) removalLate() bool {
 	return false
 }
 
-// clearsSuccessor is the argument with which an operator lets any host replace the retired one.
+// clearsSuccessor is the argument of evRetire with which an operator lets any host replace the retired one.
 const clearsSuccessor = maxHosts + 1
 
 // retire applies an operator's request to retire a host, or to undo that. It is refused if too few hosts would be left.
-// A host that is down in maintenance is retired as lost, which releases its operation. With arg, the operator names
-// host arg-1 as its successor, or clears the successor.
+// A host that is down in its operation is retired as lost, which releases the operation. If arg is not 0, the operator
+// names host arg-1 as the successor of host i or, with clearsSuccessor, clears the successor.
 func (m *machine) retire(w *world, i int, arg uint8) bool {
 	if w.retires >= 2*uint8(m.Retirements) || !w.quorum() {
 		return false
@@ -96,7 +97,7 @@ func (m *machine) retire(w *world, i int, arg uint8) bool {
 		arg, w.successor = 0, 0
 	case arg != 0 && !m.mayReplace(w, i, int(arg)-1):
 		return false
-	case int(w.retired) == i+1 && arg != 0: // another successor
+	case int(w.retired) == i+1 && arg != 0: // the operator names a different successor
 	case int(w.retired) == i+1:
 		w.retired, w.successor = 0, 0
 	case w.retired != 0:
@@ -134,7 +135,7 @@ func (m *machine) mayReplace(w *world, i, j int) bool {
 	return w.hosts[i].list == voter && w.hosts[j].list != voter && w.present(j) && w.ready(j)
 }
 
-// retireHost records that a host is retired, and with it the size of the cluster if there is no record of that.
+// retireHost records that a host is retired and, if no size is recorded yet, the size of the cluster.
 func (w *world) retireHost(i int) {
 	w.retired = uint8(i) + 1
 	w.resized = max(w.resized, 2*bit(w.resized == 0))
@@ -198,7 +199,7 @@ func (s *observation) leaveOp() *policy.Op {
 }
 
 // judgeSize checks that a voter leaves only while there are more voters than the recorded size, that no other voter
-// leaves instead of a retired one, that no retired host joins, and that no host joins in place of a named one.
+// leaves instead of a retired one, that no retired host joins, and that no host joins instead of a named successor.
 func (m *machine) judgeSize(w *world, h int, c choice) breach {
 	target := m.target(w.resized)
 	voters, _ := w.votes()
@@ -207,7 +208,7 @@ func (m *machine) judgeSize(w *world, h int, c choice) breach {
 		voters -= w.retiring()
 	}
 	voterLeaves := w.hosts[h].list == voter && target.Resized && voters > target.Voters
-	surplus := target.Resized && voters >= target.Voters && target.Standbys == 0 // etcd allows one learner at a time
+	surplus := target.Resized && voters >= target.Voters && target.Standbys == 0 // no learner is needed
 	standbyLeaves := w.hosts[h].list == learner && (surplus || w.isRetired(h))
 	joins := c.step == beginVoter || c.step == beginStandby || c.step == addLearner || c.step == promote
 	kept := w.successor != 0 && w.retiring() > 0 && w.hosts[w.successor-1].list != voter &&
@@ -253,7 +254,7 @@ func (w *world) judgeLeave(h int, c choice, leads bool) breach {
 	return fine
 }
 
-// resizePromises returns the promises about voters that leave a smaller cluster.
+// resizePromises returns the promises about resized clusters and retired hosts.
 func resizePromises() map[breach]promise {
 	return map[breach]promise{
 		retiredJoins:     {"P9", "a retired host joins"},

@@ -11,9 +11,9 @@ import (
 )
 
 // Rollouts are explored separately, over worlds in which no host joins or leaves. A world tracks the rollout's record,
-// the queue, and each host's record of its request on disk, which is written separately from the steps and may be lost
-// between them. The real policy makes the agents' decisions, and decides how the end of a host's operation changes the
-// rollout.
+// the queue, and each host's record of its request on disk. The record on disk is written separately from the steps,
+// and a crash can prevent the write. The real policy makes the agents' decisions, and decides how the end of a host's
+// operation changes the rollout.
 
 // Rollout is a scope: a rollout takes down three voters, and perhaps a spare, for the same work.
 type Rollout struct {
@@ -57,7 +57,7 @@ func LongRollouts() []Rollout {
 	}
 }
 
-// DeepRollouts returns larger scopes, which need memory and time: each ends at its bound or at its fixpoint.
+// DeepRollouts returns larger scopes, which need much memory and time. Each ends at its bound or at its fixpoint.
 func DeepRollouts() []Rollout {
 	return []Rollout{
 		{
@@ -122,13 +122,13 @@ type rolloutHost struct {
 	rolloutFresh  uint8 // the rollout's record has not changed since that decision
 
 	pending        policy.RequestChange // the change in flight to the disk or to the rollout's record
-	pendingOutcome uint8                // the outcome that it records, such as rolloutCycled
-	pendingRequest rolloutRequest       // the request when the agent decided on it
+	pendingOutcome uint8                // the outcome that the change records, such as rolloutCycled
+	pendingRequest rolloutRequest       // the request when the agent decided on the change
 	pendingResumed uint8                // the value of resumed in the rollout that makes this request
-	pendingStale   uint8                // the rollout's record has changed since then
+	pendingStale   uint8                // the rollout's record has changed since that decision
 	pendingBoot    uint8                // begunNow or begunBefore: the boot in which the observed operation began
 
-	// Only the checks read the rest: the value of rolloutWorld.stretch when the operation began, its value when the
+	// Only the checks read the rest: the value of rolloutWorld.trueResumed when the operation began, its value when the
 	// work was last done, and whether the host is down for the work.
 	begunIn, doneIn, down uint8
 }
@@ -142,15 +142,15 @@ type rolloutWorld struct {
 	decided     uint8                    // only for the checks: an operator has resumed the rollout since that pause
 	waiting     uint8                    // the hosts that wait, one bit per host
 	resumed     uint8                    // how many times the rollout was started or resumed, according to its record
-	stretch     uint8                    // how many times it really was, even if the record was overwritten
-	queueDown   [policy.DownLength]uint8 // the queue: hosts plus 1, or 0
-	queueWriter uint8                    // the host plus 1 that has written the queue; 0 for none
+	trueResumed uint8                    // the same, even if the record was overwritten with an older one
+	queueDown   [policy.DownLength]uint8 // the queue: each entry is a host plus 1, or 0
+	queueWriter uint8                    // the host that has written the queue, plus 1; 0 for none
 
-	op         uint8 // the host plus 1 that the operation belongs to; 0 for none
+	op         uint8 // the host of the operation, plus 1; 0 for none
 	phase      uint8
 	token      uint8 // the operation record has the current token of the lock
 	sameBoot   uint8 // the operation's host has not rebooted
-	lock       uint8 // the host plus 1 that holds the lock; 0 for none
+	lock       uint8 // the host that holds the lock, plus 1; 0 for none
 	leader     uint8
 	cooledDown uint8 // no operation has been in flight for the cool-down
 	servedLong uint8 // the operation's host has served for long enough
@@ -160,7 +160,7 @@ type rolloutWorld struct {
 
 // initial returns the world in which a rollout of all hosts has just been started.
 func (r Rollout) initial() (w rolloutWorld) {
-	w.state, w.waiting, w.resumed, w.stretch, w.cooledDown = rolloutRuns, 1<<r.hosts()-1, 1, 1, 1
+	w.state, w.waiting, w.resumed, w.trueResumed, w.cooledDown = rolloutRuns, 1<<r.hosts()-1, 1, 1, 1
 	w.hold = bit(r.Upgrade)
 	for i := range rolloutVoters {
 		w.hosts[i].unit = active
@@ -230,7 +230,7 @@ func (w *rolloutWorld) tidy() {
 	if w.lock == 0 {
 		w.token = 0
 	}
-	if w.hosts[w.leader].unit != active { // another leader is elected
+	if w.hosts[w.leader].unit != active { // a new leader is elected
 		for i := range rolloutVoters {
 			if w.hosts[i].unit == active && w.quorum() {
 				w.leader = uint8(i)
@@ -243,8 +243,8 @@ func (w *rolloutWorld) tidy() {
 	}
 }
 
-// rollWritten marks the rollout's record as changed.
-func (w *rolloutWorld) rollWritten() {
+// rolloutWritten marks the rollout's record as changed.
+func (w *rolloutWorld) rolloutWritten() {
 	for i := range w.hosts {
 		w.hosts[i].rolloutFresh, w.hosts[i].pendingStale = 0, 1
 	}
@@ -283,7 +283,7 @@ func (r Rollout) text(w *rolloutWorld) string {
 			{h.stopped != 0, "recorded as stopped"},
 			{h.released != 0, "released"},
 			{h.slow != 0, "slow"},
-			{h.wrongVersion != 0, "old etcd"},
+			{h.wrongVersion != 0, "wrong version"},
 			{h.upgraded != 0, "upgraded"},
 			{h.hasToken != 0, "has the lock"},
 			{h.step != rolloutNone, "is about to " + rolloutStepTexts()[h.step]},

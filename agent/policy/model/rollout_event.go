@@ -28,18 +28,18 @@ const (
 func rolloutStepTexts() []string {
 	return []string{
 		"do nothing", "take the lock", "release the lock", "begin", "set the phase", "transfer leadership", "restart",
-		"take down", "reboot", "start", "end", "record it again",
+		"take down", "reboot", "start", "end", "record the operation again",
 	}
 }
 
 // The outcomes with which an operation ends.
 const (
-	rolloutOtherOutcome uint8 = iota // the work was not done: the request remains queued
+	rolloutOtherOutcome uint8 = iota // the work was not done, and the request remains queued
 	rolloutCycled
 	rolloutCancelled
 )
 
-// rolloutStepOf returns a step of the policy with its argument, and whether the exploration knows it.
+// rolloutStepOf returns the model's step and argument for a step of the policy. known is false if no rollout needs it.
 func rolloutStepOf(s policy.Step) (step, arg uint8, known bool) {
 	switch s.Kind {
 	case policy.StepSetPhase:
@@ -75,7 +75,7 @@ func rolloutOutcome(code policy.ReasonCode) uint8 {
 
 type rolloutAdder func(to rolloutWorld, found rolloutBreach, what string, args ...any)
 
-// successors returns all worlds that may follow one.
+// successors returns all worlds that can follow w.
 func (m *rolloutMachine) successors(w *rolloutWorld) []successor[rolloutWorld] {
 	var all []successor[rolloutWorld]
 	add := func(to rolloutWorld, found rolloutBreach, what string, args ...any) {
@@ -106,7 +106,7 @@ func (m *rolloutMachine) agentActs(w *rolloutWorld, i int, add rolloutAdder) {
 	if h.pending != policy.RequestStays {
 		to := *w
 		found := m.write(&to, i)
-		add(to, found, "%s's request change lands", hostName(i))
+		add(to, found, "the request change of %s is written", hostName(i))
 	}
 	if h.step == rolloutNone {
 		to := *w
@@ -130,8 +130,8 @@ func (m *rolloutMachine) agentActs(w *rolloutWorld, i int, add rolloutAdder) {
 	}
 }
 
-// round is one round of an agent. It writes the queue at once; the step and the change of the request are in flight
-// from then on.
+// round is one round of an agent. The agent writes the queue at once. The step and the change of the request are in
+// flight from then on.
 func (m *rolloutMachine) round(w *rolloutWorld, i int) (found rolloutBreach, d policy.Decision) {
 	h := &w.hosts[i]
 	if h.hasToken != 0 && w.reaches(i) && int(w.lock) != i+1 { // the agent renews the lock first
@@ -166,8 +166,8 @@ func (m *rolloutMachine) round(w *rolloutWorld, i int) (found rolloutBreach, d p
 	return found, d
 }
 
-// write applies the pending change of a request, on disk or in the rollout's record, provided that the request or the
-// record there is still the same.
+// write applies the pending change of a request, on disk or in the rollout's record. It drops the change if the request
+// or the record has changed in the meantime.
 func (m *rolloutMachine) write(w *rolloutWorld, i int) rolloutBreach {
 	h := &w.hosts[i]
 	is, was := h.rolloutRequest, h.pendingRequest
@@ -187,12 +187,12 @@ func (m *rolloutMachine) write(w *rolloutWorld, i int) rolloutBreach {
 		}
 	case h.pending == policy.RequestAgain && h.pendingStale == 0 && w.reaches(i):
 		w.state = rolloutStopped
-		w.rollWritten()
+		w.rolloutWritten()
 	case h.pending == policy.RequestHeld && h.pendingStale == 0 && w.reaches(i):
 		if w.hold = 0; !m.holdsWithoutPause {
 			w.state = rolloutPaused
 		}
-		w.rollWritten()
+		w.rolloutWritten()
 	}
 	h.pending = policy.RequestStays
 	return 0
@@ -203,7 +203,7 @@ func (h *rolloutHost) endRequest() {
 	h.rolloutRequest = rolloutRequest{}
 }
 
-// The ways in which a step is cut short.
+// How a step ends.
 const (
 	completed     uint8 = iota
 	crashedBefore       // the agent dies after the disk has recorded the step, but before the step takes effect
@@ -268,7 +268,7 @@ func (m *rolloutMachine) begin(w *rolloutWorld, i int, step, cut uint8) {
 		if h.work == noWork { // an operator has just cancelled the request
 			return
 		}
-		h.begun, h.restarted, h.begunIn = begunNow, 0, w.stretch
+		h.begun, h.restarted, h.begunIn = begunNow, 0, w.trueResumed
 	}
 	if cut == crashedBefore {
 		return
@@ -356,13 +356,13 @@ func (m *rolloutMachine) advance(w *rolloutWorld, i int, outcome uint8, read boo
 	case end.HostDone:
 		w.waiting &^= 1 << i
 		w.resumed += bit(m.countsAsResumed)
-		w.rollWritten()
+		w.rolloutWritten()
 		if end.Done {
 			w.state = rolloutDone
 		}
 	case end.Stopped != "":
 		w.state = rolloutStopped
-		w.rollWritten()
+		w.rolloutWritten()
 	}
 	return found
 }
@@ -404,12 +404,12 @@ func (w *rolloutWorld) goesDown(i int) {
 	}
 }
 
-// etcdServes marks etcd as serving. Agents observe that it has started since their operation began.
+// etcdServes marks a host's etcd as serving. The host's agent observes that etcd has started since the operation began.
 func (h *rolloutHost) etcdServes() {
 	h.unit, h.down, h.restarted = active, 0, 1
 }
 
-// boots boots a host. Its etcd starts at the boot.
+// boots applies the boot of a host. A voter's etcd starts at the boot.
 func (m *rolloutMachine) boots(w *rolloutWorld, i int) {
 	h := &w.hosts[i]
 	h.hostDown, h.agentDown = 0, 0

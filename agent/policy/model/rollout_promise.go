@@ -27,7 +27,7 @@ func rolloutPromises() map[rolloutBreach]promise {
 		rolloutTwoDown:        {"P1", "a rollout takes down two hosts at once"},
 		rolloutHostTwice:      {"P1", "a rollout takes a host down twice without being resumed"},
 		rolloutNotHalted:      {"P4", "a paused or finished rollout takes a host down"},
-		rolloutLeaderFirst:    {"P2", "a rollout takes the leader before a healthy follower"},
+		rolloutLeaderFirst:    {"P2", "a rollout requests the leader while another available host still waits"},
 		rolloutDoneEarly:      {"P8", "a host or the rollout is recorded as done although it is not"},
 		rolloutWrongVersion:   {"P8", "a rollout continues after a host came back with the wrong version"},
 		rolloutOverwritten:    {"P1", "a rollout record overwrites a concurrent write"},
@@ -37,12 +37,12 @@ func rolloutPromises() map[rolloutBreach]promise {
 		},
 		rolloutNoReason: {"P8", "a decision has neither a step nor a reason"},
 		rolloutNotAsked: {
-			"P9", "an upgrade takes down the last member with the older version, and no operator has resumed it there",
+			"P9", "an upgrade takes down the last member with the older version before an operator has resumed it",
 		},
 	}
 }
 
-// judge checks the world itself, whatever the last event was.
+// judge checks the promises that every world must keep, whatever the last event was.
 func (m *rolloutMachine) judge(w *rolloutWorld) rolloutBreach {
 	if w.state == rolloutDone && w.waiting != 0 {
 		return rolloutDoneEarly
@@ -65,7 +65,7 @@ func (m *rolloutMachine) judgeDecision(w *rolloutWorld, i int, d policy.Decision
 	return 0
 }
 
-// othersFirst reports whether another present host still waits for its operation.
+// othersFirst reports whether another host with a running agent still waits for its operation.
 func (m *rolloutMachine) othersFirst(w *rolloutWorld, i int) bool {
 	for k := range m.hosts() {
 		h := &w.hosts[k]

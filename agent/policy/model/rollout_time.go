@@ -15,20 +15,20 @@ func (m *rolloutMachine) timePasses(w *rolloutWorld, i int, add rolloutAdder) {
 	change := func(what string, can bool, do func(to *rolloutWorld, h *rolloutHost)) {
 		if to := *w; can {
 			do(&to, &to.hosts[i])
-			add(to, 0, "%s", name+" "+what)
+			add(to, 0, "%s %s", name, what)
 		}
 	}
 	change("serves", h.unit == starting && h.hostDown == 0, func(_ *rolloutWorld, h *rolloutHost) { h.etcdServes() })
-	change("is switched on", h.hostDown != 0, func(to *rolloutWorld, _ *rolloutHost) { m.boots(to, i) })
-	change("has its agent back", h.agentDown != 0 && h.hostDown == 0,
+	change("boots", h.hostDown != 0, func(to *rolloutWorld, _ *rolloutHost) { m.boots(to, i) })
+	change("restarts its agent", h.agentDown != 0 && h.hostDown == 0,
 		func(_ *rolloutWorld, h *rolloutHost) { h.agentDown = 0 })
-	change("is reached again", h.cutOff != 0, func(_ *rolloutWorld, h *rolloutHost) { h.cutOff = 0 })
+	change("is reachable again", h.cutOff != 0, func(_ *rolloutWorld, h *rolloutHost) { h.cutOff = 0 })
 	change("is healthy again", h.slow != 0, func(_ *rolloutWorld, h *rolloutHost) { h.slow = 0 })
 	change("has served for long enough", w.owns(i) && w.phase == phaseBack && w.servedLong == 0,
 		func(to *rolloutWorld, _ *rolloutHost) { to.servedLong = 1 })
-	change("loses the lock: its lease has ended", int(w.lock) == i+1 && (h.hasToken == 0 || !w.reaches(i)),
+	change("loses the lock because its lease has ended", int(w.lock) == i+1 && (h.hasToken == 0 || !w.reaches(i)),
 		func(to *rolloutWorld, h *rolloutHost) { to.lock, h.hasToken = 0, 0 })
-	change("waits for the cool-down", i == 0 && w.cooledDown == 0 && w.op == 0,
+	change("observes the end of the cool-down", i == 0 && w.cooledDown == 0 && w.op == 0,
 		func(to *rolloutWorld, _ *rolloutHost) { to.cooledDown = 1 })
 }
 
@@ -43,21 +43,21 @@ func (m *rolloutMachine) failures(w *rolloutWorld, i int, add rolloutAdder) {
 		if to := *w; can {
 			to.faults++
 			do(&to, &to.hosts[i])
-			add(to, 0, "fault: %s", name+" "+what)
+			add(to, 0, "fault: %s %s", name, what)
 		}
 	}
 	up, runs := h.agentDown|h.hostDown == 0, h.unit == active || h.unit == starting
-	fault("loses its agent", up, func(_ *rolloutWorld, h *rolloutHost) { h.agentDies() })
-	fault("loses its power", h.hostDown == 0, func(to *rolloutWorld, h *rolloutHost) {
+	fault("loses its agent process", up, func(_ *rolloutWorld, h *rolloutHost) { h.agentDies() })
+	fault("loses power", h.hostDown == 0, func(to *rolloutWorld, h *rolloutHost) {
 		to.goesDown(i)
 		h.down = 0
 	})
-	fault("loses its etcd", runs, func(_ *rolloutWorld, h *rolloutHost) { h.unit, h.down = failed, 0 })
+	fault("loses its etcd process", runs, func(_ *rolloutWorld, h *rolloutHost) { h.unit, h.down = failed, 0 })
 	fault("is cut off", h.cutOff == 0, func(_ *rolloutWorld, h *rolloutHost) { h.cutOff = 1 })
 	fault("is slow", h.slow == 0 && i < rolloutVoters, func(_ *rolloutWorld, h *rolloutHost) { h.slow = 1 })
 	fault("has the wrong etcd version", h.wrongVersion == 0 && i < rolloutVoters,
 		func(_ *rolloutWorld, h *rolloutHost) { h.wrongVersion = 1 })
-	fault("is elected", runs && i < rolloutVoters && int(w.leader) != i && w.quorum() && h.unit == active,
+	fault("is elected leader", runs && i < rolloutVoters && int(w.leader) != i && w.quorum() && h.unit == active,
 		func(to *rolloutWorld, _ *rolloutHost) { to.leader = uint8(i) })
 	fault("has its operation record deleted", w.owns(i), func(to *rolloutWorld, h *rolloutHost) {
 		to.op = 0
@@ -67,12 +67,12 @@ func (m *rolloutMachine) failures(w *rolloutWorld, i int, add rolloutAdder) {
 		to.opWritten()
 	})
 	// The rollout record may be overwritten at any time, even during another host's operation. A host detects an old
-	// record by its number of resumes.
+	// record by the number of times that the rollout was resumed.
 	for old := max(w.resumed, 2) - 1; old <= w.resumed; old++ {
 		fault(fmt.Sprintf("has the rollout record overwritten with an older one, resumed %d", old),
 			w.waiting>>i&1 == 0, func(to *rolloutWorld, _ *rolloutHost) {
 				to.state, to.waiting, to.resumed, to.hold = rolloutRuns, to.waiting|1<<i, old, bit(m.Upgrade)
-				to.rollWritten()
+				to.rolloutWritten()
 			})
 	}
 	fault("has the queue deleted", i == 0 && w.queueWriter != 0, func(to *rolloutWorld, _ *rolloutHost) {
@@ -98,17 +98,17 @@ func (m *rolloutMachine) operatorActs(w *rolloutWorld, i int, add rolloutAdder) 
 			to.state = state
 			if state == rolloutRuns {
 				to.resumed++
-				to.stretch++
+				to.trueResumed++
 				to.decided = bit(m.Upgrade && to.hold == 0)
 			}
-			to.rollWritten()
+			to.rolloutWritten()
 		}
 	}
 	runs, halts := w.state == rolloutRuns, w.state == rolloutPaused || w.state == rolloutStopped
 	if w.quorum() && i == 0 {
-		action("pause it", runs, set(rolloutPaused))
-		action("resume it", halts, set(rolloutRuns))
-		action("abort it", runs || halts, set(rolloutAborted))
+		action("pause the rollout", runs, set(rolloutPaused))
+		action("resume the rollout", halts, set(rolloutRuns))
+		action("abort the rollout", runs || halts, set(rolloutAborted))
 	}
 	untouched := h.work != noWork && h.standing().Untouched()
 	action("cancel "+name, h.agentDown|h.hostDown == 0 && h.work != noWork && h.ended == 0 && (!untouched || !runs),
@@ -122,7 +122,7 @@ func (m *rolloutMachine) operatorActs(w *rolloutWorld, i int, add rolloutAdder) 
 		to.opWritten()
 		if runs && to.waiting>>i&1 != 0 {
 			to.state = rolloutStopped
-			to.rollWritten()
+			to.rolloutWritten()
 		}
 	})
 }

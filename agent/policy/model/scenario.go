@@ -29,7 +29,7 @@ func smallScenarios() []Scenario {
 	}
 }
 
-// Scenarios returns the scopes of the full exploration: as deep as a few minutes on two cores allow.
+// Scenarios returns the scopes of the full exploration, as deep as a few minutes on two cores allow.
 func Scenarios() []Scenario {
 	return append(smallScenarios(),
 		Scenario{
@@ -58,11 +58,11 @@ func smallCycles() []Scenario {
 			Faults: Swap, Budget: 1, Liveness: true,
 		},
 		{
-			Name: "one host taken down, its disk replaced, a standby to be made", Hosts: 4, Voters: 3,
+			Name: "one host taken down, its disk replaced, a standby missing", Hosts: 4, Voters: 3,
 			Target: policy.Target{Voters: 3, Standbys: 1}, Requests: 1, Faults: Swap, Budget: 1, Liveness: true,
 		},
 		{
-			Name: "one host taken down, a standby to be made", Hosts: 4, Voters: 3,
+			Name: "one host taken down, a standby missing", Hosts: 4, Voters: 3,
 			Target: policy.Target{Voters: 3, Standbys: 1}, Requests: 1, Liveness: true,
 		},
 	}
@@ -107,8 +107,8 @@ func smallRemovals() []Scenario {
 	}
 }
 
-// Removals returns the scopes of removals by an operator, as deep as a minute on two cores allows: one host receives a
-// removal request while another one has a request of its own, and the call to etcd may be applied late.
+// Removals returns the scopes of removals by an operator, as deep as a minute on two cores allows. In one of them, a
+// host operation is requested as well. In some, etcd may apply the removal late.
 func Removals() []Scenario {
 	three := policy.Target{Voters: 3}
 	late := EtcdCrash | LateCall | AgentCrash | MemberCutOff
@@ -128,9 +128,9 @@ func Removals() []Scenario {
 	)
 }
 
-// Deep returns larger scopes, which need memory and time: each ends at its bound or at its fixpoint. They go beyond the
-// full exploration, with one more fault during one host operation, more faults during two host operations, and more
-// hosts.
+// Deep returns larger scopes, which need much memory and time. Each ends at its bound or at its fixpoint. They go
+// beyond the full exploration, with one more fault during one host operation, more faults during two host operations,
+// and more hosts.
 func Deep() []Scenario {
 	three := policy.Target{Voters: 3}
 	return []Scenario{

@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// search explores small worlds breadth-first: those of a quorum loss, and those of a rollout.
+// search explores the small worlds of a quorum loss or a rollout breadth-first.
 type search[W comparable] struct {
 	initial    W
 	successors func(w *W) []successor[W]
@@ -20,7 +20,8 @@ type search[W comparable] struct {
 	text       func(w *W) string
 }
 
-// successor is a world that may follow, with the event that leads to it. breach is 0 if the event breaks no promise.
+// successor is a world that can follow another one, with the event that leads to it. breach is 0 if the event breaks no
+// promise.
 type successor[W comparable] struct {
 	world  W
 	event  string

@@ -43,7 +43,7 @@ func TestEveryMistakeInFreeingSpaceBreaksItsPromise(t *testing.T) {
 		"the claim does not compare the lock":            "no permit counts besides the lock",
 		"the claim does not compare the permit":          "one agent at a time may free space",
 		"the sizes are ignored":                          "the alarm is disarmed only when every database has space",
-		"the leader is an ordinary member":               "the leader is defragmented last",
+		"the leader counts as an ordinary member":        "the leader is defragmented last",
 		"live data is defragmented":                      "no defragmentation that cannot help",
 		"the CORRUPT alarm is ignored":                   "no agent frees space while members hold different data",
 		"every agent has a permit":                       "only the agent that may free space",

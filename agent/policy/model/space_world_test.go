@@ -13,11 +13,11 @@ import (
 // spaceHosts is the number of voters in the worlds in which etcd's databases are full.
 const spaceHosts = 3
 
-// spaceHost is one of these hosts.
+// spaceHost is a host of a spaceWorld.
 type spaceHost struct {
 	down      bool             // its agent does not run
 	permit    bool             // its agent has claimed a permit, which is still valid
-	waited    bool             // its agent has observed this number of permits for longer than one is valid
+	waited    bool             // its agent has observed this number of permits for longer than a permit is valid
 	tried     [spaceHosts]bool // the databases that have been defragmented since the alarm or the compaction
 	compacted bool             // its agent has compacted the keys
 	claims    bool             // its agent is about to claim a permit
@@ -33,7 +33,7 @@ type spaceWorld struct {
 	live    bool // the live data is so large that a defragmentation does not help
 	permits int  // the number of unclaimed permits
 	leader  int
-	lock    int  // the holder, or -1; it carries out an operation
+	lock    int  // the host that holds the lock for an operation, or -1
 	corrupt bool // etcd has raised the CORRUPT alarm
 	faults  int
 	breach  string
@@ -133,7 +133,7 @@ func (s spaceScope) change(v *policy.View) {
 		}
 	case "the sizes are ignored":
 		eachMember(v, func(m *policy.Member) { m.Database.Size = m.Database.InUse })
-	case "the leader is an ordinary member":
+	case "the leader counts as an ordinary member":
 		eachMember(v, func(m *policy.Member) { m.Leader = false })
 	case "live data is defragmented":
 		eachMember(v, func(m *policy.Member) { m.Database.InUse = 0 })
@@ -205,7 +205,7 @@ func (w *spaceWorld) counted(permits int) {
 	}
 }
 
-// observed lets every agent see that the alarm is over: its permit and its compaction no longer count.
+// observed lets every agent observe that the alarm is over, so that its permit and its compaction no longer count.
 func (w *spaceWorld) observed() {
 	for i := range w.hosts {
 		w.hosts[i].permit, w.hosts[i].compacted, w.hosts[i].tried = false, false, [spaceHosts]bool{}
@@ -258,7 +258,7 @@ func (s spaceScope) successors(w spaceWorld) (next []spaceWorld, events []string
 			})
 		}
 		if g.compacted {
-			add("more history of "+name+" is old enough", func(n *spaceWorld) {
+			add("more history is old enough for a compaction by "+name, func(n *spaceWorld) {
 				n.hosts[h].compacted, n.hosts[h].tried = false, [spaceHosts]bool{}
 			})
 		}

@@ -53,7 +53,7 @@ const (
 	stepDown
 	beginReplace
 	takeDownHeld    // take-down, with the start guard
-	startAsIs       // start-unit that keeps the start guard; only a mistake does that
+	startAsIs       // start-unit that keeps the start guard, which only a mistake does
 	setBegun        // a host returns to the first phase because another host is in its own operation
 	beginRemoveLost // a replacement in which a host removes its own lost member and a standby becomes the next voter
 	beginLeave      // this host begins to leave, because the cluster was resized or the host was retired
@@ -84,8 +84,8 @@ func changesMembership(step uint8) bool {
 	return step == addLearner || step == promote || step == removeLearner || step == removeMember
 }
 
-// underLock reports whether only the holder of the lock takes a step. A test compares this list with the declarations
-// in the policy.
+// underLock reports whether only the holder of the lock may take a step. A test compares this list with the
+// declarations in the policy.
 func underLock(step uint8) bool {
 	return changesMembership(step) || unfencedCall(step) || writesRecord(step) || step == moveAside ||
 		step == runCommand || step == deleteOld
@@ -217,7 +217,7 @@ func (s *observation) translate(v *policy.View, d policy.Decision) (kind, target
 	case policy.StepEndOp:
 		return s.endStep(step.Outcome, d.Notes.Request.Change), 0
 	}
-	panic(fmt.Sprintf("unknown step in the model %+v", step))
+	panic(fmt.Sprintf("the model does not know the step %+v", step))
 }
 
 // guarded returns the variant of a take-down or a start with the same change of the start guard.
@@ -227,7 +227,7 @@ func guarded(step policy.Step) uint8 {
 			return kind
 		}
 	}
-	panic(fmt.Sprintf("unknown step in the model %+v", step))
+	panic(fmt.Sprintf("the model does not know the step %+v", step))
 }
 
 // guardOf returns the change of the start guard before a step begins.
@@ -277,5 +277,5 @@ func setPhaseStep(v *policy.View, step policy.Step) uint8 {
 	case policy.PhaseRemoving:
 		return setRemoving
 	}
-	panic(fmt.Sprintf("unknown step in the model %+v", step))
+	panic(fmt.Sprintf("the model does not know the step %+v", step))
 }

@@ -3,7 +3,7 @@
 
 package model
 
-// timeEvent applies an event that occurs sooner or later without an agent or a fault. It may occur at any time, with
+// timeEvent applies an event that occurs sooner or later without an agent or a fault. It can occur at any time, with
 // one exception: a lease never ends before its holder's validity, which counts from before the request was sent.
 func (m *machine) timeEvent(w *world, k kind, i int, arg uint8) (ok bool, found breach) {
 	h := &w.hosts[i]
@@ -33,7 +33,7 @@ func (m *machine) timeEvent(w *world, k kind, i int, arg uint8) (ok bool, found 
 			w.stable == 0 {
 			return false, fine
 		}
-		if w.resized != 0 && w.removalLate() { // a voter leaves only once no earlier removal can take effect
+		if w.resized != 0 && w.removalLate() { // a voter leaves only when no earlier removal can take effect
 			return false, fine
 		}
 		w.idleTime++
@@ -242,8 +242,7 @@ func (w *world) faultEvent(k kind, i int, arg uint8) bool {
 	return ok
 }
 
-// forgeRecord writes the record of a join that has to be rolled back, for a standby or for a voter: the most harmful
-// record.
+// forgeRecord writes the most harmful record: that of a standby's or a voter's join that has to be rolled back.
 func (w *world) forgeRecord(i int) bool {
 	h := &w.hosts[i]
 	if w.op != 0 || !w.quorum() || h.list == unlisted || h.named == 0 {
@@ -299,11 +298,11 @@ func (w *world) operatorEvent(k kind, i int) bool {
 	return true
 }
 
-// agentDies ends an agent's process: its memory is lost, but its calls may still land.
+// agentDies ends an agent's process. Its memory is lost, but its calls may still land.
 func (w *world) agentDies(i int) {
 	h := &w.hosts[i]
 	w.detach(i)
-	h.restartEjectionWait() // how long the host has been healthy is only in memory
+	h.restartEjectionWait() // only the agent's memory has the time for which the host has been healthy
 	w.forgetTransfer(i)
 	h.agent, h.phase, h.hasToken, h.valid, h.stepFailed, h.env = down, idle, 0, 0, 0, noEnv
 }
@@ -314,8 +313,8 @@ func (w *world) hostDies(i int) {
 	w.markFaulted()
 }
 
-// markFaulted marks every decision and call in flight: a member has failed since, so the call alone is not to blame for
-// its effect on the quorum.
+// markFaulted marks every decision and call in flight. A member has failed since, so an effect of the call on the
+// quorum is not a violation.
 func (w *world) markFaulted() {
 	for i := range w.n {
 		if h := &w.hosts[i]; h.phase != idle || h.lateAdd|h.latePromote|h.lateRemove != 0 {

@@ -126,15 +126,15 @@ func (m *machine) text(e event, w *world) string {
 		}
 		return fmt.Sprintf("etcd on %s starts, or exits if it cannot", n)
 	case evHealthChanges:
-		return fmt.Sprintf("fault: %s becomes %s", n,
-			[...]string{"healthy", "SLOW", "UNKNOWN", "unhealthy: its clock is off"}[e.arg])
+		return fmt.Sprintf("fault: %s %s", n,
+			[...]string{"becomes healthy", "becomes SLOW", "becomes UNKNOWN", "has a wrong clock"}[e.arg])
 	case evCommandEnds:
 		return fmt.Sprintf("the command on %s %s", n, [...]string{"succeeds", "fails, or is missing"}[e.arg])
 	case evRequest:
 		return fmt.Sprintf("%s receives a request: %s", n, workText(e.arg))
 	case evRequestRemoval:
 		return fmt.Sprintf("%s receives a removal request for %s%s", n, hostName(int(e.arg/2)),
-			[...]string{"", ", live or not"}[e.arg%2])
+			[...]string{"", ", even if it is live"}[e.arg%2])
 	case evRemovalExpires:
 		return "the removal request expires"
 	case evRequestTransfer:
@@ -146,7 +146,7 @@ func (m *machine) text(e event, w *world) string {
 			return fmt.Sprintf("an operator lets any host replace %s", n)
 		}
 		if e.arg != 0 {
-			return fmt.Sprintf("an operator replaces %s by %s", n, hostName(int(e.arg-1)))
+			return fmt.Sprintf("an operator retires %s and names %s to replace it", n, hostName(int(e.arg-1)))
 		}
 		return fmt.Sprintf("an operator retires %s, or undoes that", n)
 	case evRaised:
@@ -187,7 +187,7 @@ func eventText() map[kind]string {
 		evProgress:         "the learner on %s catches up and keeps up for a while",
 		evRetryDue:         "some time has passed since %s's failed step",
 		evBackoffOver:      "%s's backoff is over",
-		evEjectionWaitOver: "ejected %s has been healthy long enough",
+		evEjectionWaitOver: "%s was ejected and has been healthy for long enough",
 		evValidityOver:     "%s's lock has expired by its own clock",
 		evAgentStarts:      "%s's agent starts",
 		evAgentResumes:     "%s's agent resumes",
@@ -197,10 +197,10 @@ func eventText() map[kind]string {
 		evReachHeals:       "%s's agent reaches the other members again",
 		evHealthy:          "%s is healthy again",
 		evAlarm:            "etcd raises its alarm", evAlarmEnds: "the alarm is cleared",
-		evOperatorResumes:  "the operator resumes",
-		evOperatorStarts:   "the operator starts etcd on %s",
+		evOperatorResumes:  "an operator resumes the cluster",
+		evOperatorStarts:   "an operator starts etcd on %s",
 		evServed:           "the member has served for a while after its operation",
-		evRecordAges:       "the operation record stays unchanged for long",
+		evRecordAges:       "the operation record has not changed for a long time",
 		evRequestEnds:      "an operator ends the request of %s",
 		evReboots:          "%s reboots as requested",
 		evExternalStop:     "etcd on %s, reported safe to stop, is stopped externally",
@@ -213,10 +213,10 @@ func eventText() map[kind]string {
 		evReachLost:        "fault: %s's agent reaches no other member",
 		evTooLong:          "the operation has lasted too long",
 		evFallsBehind:      "the learner on %s falls behind",
-		evOperatorPauses:   "the operator pauses the cluster",
-		evOperatorReleases: "the operator releases the operation",
-		evOperatorStops:    "the operator stops etcd on %s",
-		evForged:           "fault: a forged record of a join of %s that is rolling back",
+		evOperatorPauses:   "an operator pauses the cluster",
+		evOperatorReleases: "an operator releases the operation",
+		evOperatorStops:    "an operator stops etcd on %s",
+		evForged:           "fault: another program writes the record of a join of %s in its rollback",
 		evDeleted:          "fault: the operation record is deleted",
 		evSwapped:          "fault: the disk of %s is replaced by an empty one",
 	}
@@ -254,10 +254,10 @@ func (s *observation) text() string {
 	}
 	lock := "lock free"
 	if s.lockHeld != 0 {
-		lock = "lock held by another"
+		lock = "lock held by another host"
 	}
 	if s.lockMine != 0 {
-		lock = "lock held"
+		lock = "lock held by this host"
 	}
 	return strings.Join(parts, ", ") + "; " + lock
 }
@@ -320,7 +320,7 @@ func (h *host) text() string {
 			h.program != 0,
 			[...]string{
 				"", "program runs", "program done", "program failed", "program cut off",
-				"program done, old database deleted", "program failed, old database deleted",
+				"program done, old database deleted", "program failed, leftover files deleted",
 			}[h.program],
 		},
 		{h.ended != 0, "ended"},

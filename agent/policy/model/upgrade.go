@@ -5,11 +5,11 @@ package model
 
 import "github.com/quorumd/quorumd/agent/policy"
 
-// upgradeState is an upgrade to the next minor version that is paused before the last member. Once an operator has
-// resumed or aborted the upgrade, all members run one version, so only the time before that is modelled. Rollouts are
-// explored in rollout.go.
+// upgradeState is an upgrade to the next minor version that is paused before the last member. After an operator has
+// resumed or aborted the upgrade, all members run one version, so only the time before that decision is modelled.
+// rollout.go explores rollouts.
 type upgradeState struct {
-	oldest uint8 // the host with the last older member, plus 1; 0 once an operator has decided
+	oldest uint8 // the host of the last member with the older version, plus 1; 0 after an operator has decided
 }
 
 func (u *upgradeState) pack(p *packer)   { p.put(u.oldest, 3) }
@@ -21,7 +21,7 @@ func (u *upgradeState) permute(place *[maxHosts]uint8) {
 	}
 }
 
-// upgradeMark distinguishes the host in the order of a canonical key.
+// upgradeMark distinguishes the host with the older version in the order of a canonical key.
 func (u *upgradeState) upgradeMark(i int) uint64 {
 	if int(u.oldest) == i+1 {
 		return 1 << 60
@@ -51,7 +51,8 @@ func (s *observation) upgradeView(v *policy.View) {
 	}
 }
 
-// judgeUpgrade checks that no agent removes the last older member before an operator has decided about the upgrade.
+// judgeUpgrade checks that no agent removes the last member with the older version before an operator has decided about
+// the upgrade.
 func (w *world) judgeUpgrade(c choice) breach {
 	removes := c.step == removeMember || c.step == removeLearner
 	if removes && w.oldest != 0 && c.target == w.oldest-1 {
@@ -70,7 +71,7 @@ func (m *machine) awaitsDecision() bool {
 func upgradePromises() map[breach]promise {
 	return map[breach]promise{
 		upgradeUndecided: {
-			"P9", "the last member with the older version is removed, and no operator has decided about the upgrade",
+			"P9", "the last member with the older version is removed before an operator has decided about the upgrade",
 		},
 	}
 }
@@ -161,7 +162,7 @@ func pausedUpgradeMistakes() []Mistake {
 			}),
 		},
 		{
-			Name: "the etcd of the last older member counts as too old to start", breach: hostNotBack,
+			Name: "the etcd of the last member with the older version counts as too old to start", breach: hostNotBack,
 			scope: withLiveness(during(func(sc *Scenario) {
 				sc.Hosts, sc.Voters, sc.Requests, sc.Target = 3, 3, 1, policy.Target{Voters: 3}
 			})),

@@ -59,7 +59,7 @@ type observation struct {
 	leads, opCycle, opRestarted, servedLong uint8
 
 	writes  uint8 // the write measurements that the other voters publish
-	noReads uint8 // no read returned in time: the view shows the local state of this host's member, which leads
+	noReads uint8 // no read returned in time, so the view shows only the local state of this host's member, which leads
 
 	ejection uint8
 
@@ -142,7 +142,7 @@ const (
 
 func memberID(i int) uint64 { return uint64(i) + 1 }
 
-// hostName is the name, the ID and the peer URL of a host.
+// hostName returns the string that serves as the name, the ID and the peer URL of a host.
 func hostName(i int) string { return "ABCDE"[i : i+1] }
 
 func etcdVersion() policy.Version { return policy.Version{Major: 3, Minor: 6, Patch: 16} }
@@ -154,8 +154,8 @@ func long(b uint8) time.Duration {
 	return 0
 }
 
-// limits returns limits for the policy. Their values do not matter, since a duration in a view is 0 or longer than
-// every limit, except where a decision has two limits: then it may also be between them.
+// limits returns the policy's limits. Their values do not matter, because a duration in a view is 0 or longer than
+// every limit or, if a decision has two limits, between them.
 func limits() policy.Limits {
 	return policy.Limits{
 		Settle: 6 * time.Second, Cooldown: time.Minute, PromoteStable: time.Minute, SteadyLag: 30 * time.Second,
@@ -215,8 +215,8 @@ func (s *observation) view(target policy.Target, r rank) policy.View {
 	if s.ejection != 0 {
 		v.Ejections = policy.Ejections{Times: 1, HealthyFor: long(bit(s.ejection == ejectedHealthy))}
 	}
-	switch bereft := s.dataLost != 0; {
-	case bereft:
+	switch lost := s.dataLost != 0; {
+	case lost:
 		v.Self.MemberID, v.Self.ClusterID, v.Bootstrap.Done = memberID(int(s.self)), clusterID, true
 		v.Self.LostID = v.Self.MemberID * uint64(s.recorded)
 	case s.recorded != 0:
@@ -243,7 +243,8 @@ func (s *observation) view(target policy.Target, r rank) policy.View {
 	}
 	v.Cluster, v.HostsFresh = s.clusterView(), true
 	v.Retired = s.retiredView()
-	// 1 is longer than the cool-down, and shorter than a queued host waits for the hosts ahead of it.
+	// idleTime 1 is longer than the cool-down, and shorter than the time for which a queued host waits for the hosts
+	// ahead.
 	v.IdleFor = [...]time.Duration{0, 90 * time.Second, ages}[s.idleTime]
 	v.Hosts = s.hostsView(r)
 	v.Self.Conflict = policy.Conflict(v)
@@ -394,7 +395,7 @@ func (s *observation) role(i int) policy.Role {
 	return policy.RoleSpare
 }
 
-// joins reports whether a host is joining. A standby detects a join that it did not begin.
+// joins reports whether a host is joining. A standby ignores the record of a join that it did not begin.
 func (s *observation) joins(i int) bool {
 	g := s.hosts[i]
 	return s.op != 0 && s.opLeft|s.opCycle|s.opRemove|s.opLeave == 0 && int(s.opHost) == i &&

@@ -35,8 +35,8 @@ func (s *observation) cycleView(v *policy.View) {
 	}
 }
 
-// ran reports whether etcd is known to have run since the machine booted. If it was stopped for a request, the stop may
-// have been before or after the boot.
+// ran reports whether the view shows that etcd has run since the machine booted. If etcd was stopped for a request, the
+// stop may have been before or after the boot.
 func (s *observation) ran() bool {
 	return s.unit != stoppedForRequest && s.data == current
 }
@@ -49,7 +49,7 @@ func (s *observation) cycleOp() *policy.Op {
 		Kind: policy.KindCycle, Host: name, HostName: name, Phase: opPhase(s.opPhase), Token: tokenPast,
 		MemberID: memberID(int(s.opHost)),
 		SameBoot: s.opBoot != 0 || !s.ownCycle(), Restarted: s.opRestarted != 0 && s.ownCycle(),
-		// 1 is between the two limits for a leadership transfer.
+		// opOld 1 is between the two limits for a leadership transfer.
 		WrittenFor: [...]time.Duration{0, 45 * time.Second, ages}[s.opOld],
 	}
 	if s.opToken != 0 {

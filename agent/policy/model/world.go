@@ -15,7 +15,7 @@ const (
 	voter
 )
 
-// The progress of a learner. Only a steady one has been within the lag for long enough to be promoted.
+// The progress of a learner. Only a steady learner has been within the lag limit for long enough to be promoted.
 const (
 	behind uint8 = iota
 	near
@@ -42,8 +42,8 @@ const (
 	remains // files of an etcd that exited before it was a member
 )
 
-// The environment that a unit with an empty directory would start with. A join environment lists the members, so a
-// change of the member list makes it useless.
+// The environment with which a unit with an empty data directory would start. A join environment lists the members, so
+// a change of the member list invalidates it.
 const (
 	noEnv uint8 = iota
 	joinEnv
@@ -51,7 +51,7 @@ const (
 )
 
 // The health states and the state of the clock, in one value. clockWrong also means that the host was WARM recently or,
-// if it is marked by witness, that it is SLOW only because of past samples.
+// for a voter that replacementState.witness marks, that it is SLOW only because of past samples.
 const (
 	healthy uint8 = iota
 	slow
@@ -70,14 +70,14 @@ const (
 const (
 	idle    uint8 = iota
 	decided       // the agent has decided on a step but not begun it
-	sent          // a call is in flight: a membership change before its deadline, or one of a host operation, unfenced
+	sent          // a membership change before its deadline, or an unfenced call of a host operation, is in flight
 )
 
 // host is a host with its agent, its unit and its state in etcd. Instead of numbers that only grow, such as member IDs
 // and tokens, it records whether they are current.
 type host struct {
 	list     uint8
-	named    uint8 // its member has started once
+	named    uint8 // its member has started at least once
 	progress uint8
 
 	unit     uint8
@@ -105,7 +105,7 @@ type host struct {
 	target   uint8 // the host whose member the step names
 	outdated uint8 // since the decision, that member has left the list or, for an environment, the list has changed
 	fresh    uint8 // the operation record is still the one that was read
-	absent   uint8 // there was no record when the step was decided on, which may become true again
+	absent   uint8 // there was no record at the decision, and there may be none again
 
 	// Calls that timed out and may still land.
 	lateAdd     uint8
@@ -147,7 +147,7 @@ type world struct {
 	alarm          uint8 // the alarm of the scenario is active
 	stable         uint8 // the settle time has passed since the last change of the member list
 	learnerMoved   uint8 // the joining learner has applied an entry since its agent's last round
-	sinceWrite     uint8 // the record was written since the learner last progressed: 1 just now, 2 long enough ago
+	sinceWrite     uint8 // the record was written after the learner progressed: 1 just now, 2 long ago
 	idleTime       uint8 // no operation has been in flight for: 1 the cool-down, 2 longer than any queued host waits
 	learnerStalled uint8 // the learner has not progressed for longer than its limit
 
@@ -163,7 +163,7 @@ type world struct {
 	opID      uint8 // the member in the record: 0 not known yet, 1 the listed member of opHost, 2 a removed one
 	opToken   uint8 // the operation record has the current token of the lock
 	opBoot    uint8 // the operation's host has not rebooted
-	opOld     uint8 // the operation has exceeded its limit; if a host operation, not written for long (1) or longer (2)
+	opOld     uint8 // 1: the operation exceeds its limit; for a host operation, steps of its record's age
 	orphan    uint8 // the operation has been without its lock for the grace period
 
 	opCycle     uint8 // the operation is a host operation; opStandby, opID and orphan have no meaning then
@@ -194,7 +194,7 @@ const (
 	phaseBack
 )
 
-// key is a packed world: the hosts in ascending order, then the rest in two words.
+// key is a packed world: one word for each host, then two for the rest.
 type key [maxHosts + 2]uint64
 
 type packer struct {
@@ -303,7 +303,7 @@ func unpackHost(v uint64) (h host) {
 	return h
 }
 
-// Work that was called off, in a packed host.
+// The values of packedWork for work that was called off.
 const (
 	packedRecalledWork   = command + failedCleaned + 1 + iota // an interruptible maintenance
 	packedRecalledReboot                                      // a reboot by the agent
@@ -407,7 +407,7 @@ func (w *world) pack() (k key) {
 	return k
 }
 
-// unpack returns the world with n hosts that a key holds.
+// unpack returns the world of a key with n hosts.
 func unpack(k *key, n int) (w world) {
 	w.n = n
 	for i := range n {
@@ -548,7 +548,7 @@ func (w *world) tidy() {
 	}
 	switch {
 	case w.op == 0 || w.opLeft|w.opCycle|w.opRemove|w.opLeave != 0 || w.hosts[w.opHost].list != learner,
-		w.opPhase == phaseRollback: // the join is rolled back, whatever the learner's progress
+		w.opPhase == phaseRollback: // the join is rolled back, whatever progress the learner makes
 		w.learnerMoved, w.sinceWrite = 0, 0
 	case !w.answers(int(w.opHost)): // see evLearnerLags
 		w.sinceWrite = min(w.sinceWrite, 1)

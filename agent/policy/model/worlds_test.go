@@ -12,8 +12,8 @@ import (
 	"github.com/quorumd/quorumd/health"
 )
 
-// voterView returns the view of host h, a voter of a cluster with that many voters in which nothing is wrong. The
-// worlds add the members and the hosts, and change what differs.
+// voterView returns the view of host h, a voter of a cluster with that many voters in which nothing is wrong. Each kind
+// of world adds the members and the hosts, and changes what differs.
 func voterView(h, voters int) policy.View {
 	name := hostName(h)
 	return policy.View{
@@ -44,7 +44,7 @@ func withoutQuorum(v policy.View) policy.View {
 	return v
 }
 
-// worlds are the states of a small world of its own, apart from the scopes of the model.
+// worlds describes an exploration of small worlds, separate from the scopes of the model.
 type worlds[W comparable] struct {
 	first      W
 	successors func(W) (next []W, events []string) // the worlds after each possible event

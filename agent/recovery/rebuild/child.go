@@ -33,7 +33,7 @@ const (
 )
 
 const (
-	// maxCopyTime is how long a copy may take: 8 GB on a slow disk need some minutes.
+	// maxCopyTime is how long a copy may take. A copy of 8 GB on a slow disk takes some minutes.
 	maxCopyTime = time.Hour
 	// maxReadTime is how long reading the log may take. Its result is reused for resultLifetime.
 	maxReadTime    = 10 * time.Minute
@@ -52,7 +52,7 @@ type Files struct {
 	Place   Place
 	Etcd    string // path of the etcd that starts on the copy with --force-new-cluster
 	// Fetch, followed by the name and the checksum of a snapshot, writes its database to standard output. It runs as
-	// this process's user, who has the store's credentials. It is empty if there is no store.
+	// the user of this process, which has the store's credentials. It is empty if there is no store.
 	Fetch []string
 	Ended func() // called when a copy ends; may be nil
 
@@ -71,7 +71,7 @@ type reading struct {
 }
 
 // Read returns the content of the data directory. It takes as long as reading the log twice. If the context ends
-// earlier, the error is [recovery.ErrReading]; another call waits for the same read.
+// earlier, the error is [recovery.ErrReading], and the next call waits for the same read.
 func (f *Files) Read(ctx context.Context) (recovery.Log, error) {
 	r := f.currentRead()
 	select {
@@ -149,8 +149,8 @@ func (f *Files) runCopy(ctx context.Context, w recovery.Work) {
 	f.copy = done
 }
 
-// rebuild makes the copy. A snapshot from a store goes through a pipe from the child that may read the store to the one
-// that may write etcd's files.
+// rebuild makes the copy. A snapshot from a store goes through a pipe from the child that may read the store to the
+// child that may write etcd's files.
 func (f *Files) rebuild(ctx context.Context, result *recovery.Result, w recovery.Work) error {
 	if w.Snapshot == nil || w.Snapshot.Name == "" {
 		return f.runWork(ctx, result, RebuildCommand, w, nil, f.Etcd)
@@ -261,7 +261,7 @@ func Main(args []string, stdout io.Writer) error {
 	verb, p, rest := args[0], Place{DataDir: args[1], WALDir: args[2]}, args[3:]
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM, syscall.SIGINT)
 	defer stop()
-	// The limits do not apply to the etcd that runs on a copy. Memory must hold a whole log.
+	// The limits do not apply to the etcd that runs on a copy. The memory limit must allow for a whole log.
 	limits := etcddb.Limits{Memory: etcddb.HalfOfMemory(), CPU: maxCopyTime}
 	if err := limits.ConfineSelf(); err != nil {
 		return err

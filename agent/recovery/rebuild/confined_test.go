@@ -12,7 +12,7 @@ import (
 	"github.com/quorumd/quorumd/agent/etcddb"
 )
 
-// TestChildIsConfinedBeforeItReadsAFile limits this test's process, too, to more than the other tests need.
+// TestChildIsConfinedBeforeItReadsAFile also limits the process of the tests, but to more than the other tests need.
 func TestChildIsConfinedBeforeItReadsAFile(t *testing.T) {
 	t.Parallel()
 	if err := Main([]string{"no-such-command", t.TempDir(), ""}, io.Discard); err == nil {

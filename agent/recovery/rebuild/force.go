@@ -28,8 +28,8 @@ const (
 )
 
 // force runs etcd once on the copy with --force-new-cluster, so that it removes all other members. Only this process
-// can reach it. force stops etcd once it has answered a linearizable read. The flag is an argument of that process
-// only; it is not stored.
+// can reach it. force stops etcd once it has answered a linearizable read. The flag is only an argument of that
+// process, and is not stored.
 func force(ctx context.Context, c Place, w recovery.Work, program string, lockFile *os.File) error {
 	args := append(scratchetcd.Listen(),
 		"--name", w.Name, "--data-dir", c.DataDir, "--force-new-cluster",
@@ -44,8 +44,8 @@ func force(ctx context.Context, c Place, w recovery.Work, program string, lockFi
 	}
 	if w.Snapshot != nil {
 		// The keys are in the database, and not in the log. A joining member must therefore receive the database. The
-		// leader sends it only if its log starts with a raft snapshot: a log that has its first entry would be
-		// replayed instead, without the keys.
+		// leader sends the database only if its log starts with a raft snapshot. If the log still had its first entry,
+		// the member would replay the log instead, without the keys.
 		args = append(args, "--snapshot-count=1")
 	}
 	etcd, err := scratchetcd.Start(program, c.DataDir, args, lockFile, processors)
@@ -93,8 +93,8 @@ func waitHealthy(ctx context.Context, etcd *scratchetcd.Etcd) error {
 	}
 }
 
-// isHealthy reports whether etcd is healthy, apart from alarms: they are part of the database, and an operator clears
-// them later.
+// isHealthy reports whether etcd is healthy. It ignores alarms, because they are part of the database and an operator
+// clears them later.
 func isHealthy(ctx context.Context, client *http.Client) bool {
 	const url = "http://etcd/health?exclude=NOSPACE&exclude=CORRUPT"
 	ask, err := http.NewRequestWithContext(ctx, http.MethodGet, url, http.NoBody)

@@ -1,19 +1,19 @@
 // Copyright The quorumd Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package rebuild makes a cluster of one member from the data of one survivor. It promises:
+// Package rebuild makes a cluster of one member from the data of one survivor, or from a snapshot. It promises:
 //
-//   - The member's own files are only read, and in the end renamed: changes are made in a copy next to them. None of
-//     them is deleted or overwritten.
-//   - Every entry in the member's log is kept: an acknowledged write that reached this log is not lost. A log with a
+//   - The member's own files are only read and, in the end, renamed. All changes are made in a copy next to them. None
+//     of these files is deleted or overwritten.
+//   - Every entry in the member's log is kept, so no acknowledged write that reached this log is lost. A log with a
 //     torn last record is read up to that record.
-//   - The copy has a new cluster ID, so that no old member takes it for its own cluster. Its revision is far above
-//     the old ones, so that watchers notice.
-//   - It may be killed at any moment and started again: it continues, or starts the copy over.
+//   - The copy has a new cluster ID, so that no old member takes it for its own cluster. Its revision is far above the
+//     old ones, so that a watcher that resumes gets an error.
+//   - The process may be killed at any moment and started again. It then continues, or starts the copy over.
 //
 // All of it runs in a child of the agent as etcd's own user, never in the agent.
 //
-// The database is not restored from a snapshot file but used as etcd leaves it after --force-new-cluster. A restore
+// The package does not use etcd's restore, but the database as etcd leaves it after --force-new-cluster. A restore
 // would in addition change the cluster ID in the log, and bump and compact the revision. This package makes these two
 // small changes itself, because etcd's own package for a restore links the whole server and writes the format of one
 // version only.
@@ -86,7 +86,8 @@ func appliedIn(path string) (db appliedState, err error) {
 	return db, err
 }
 
-// withDatabase opens a database that no etcd has open, and closes it again.
+// withDatabase calls do with a transaction on a database that no etcd has open. The transaction is read-only unless
+// change is true.
 func withDatabase(path string, change bool, do func(*bolt.Tx) error) (err error) {
 	if _, err := os.Stat(path); err != nil {
 		return err
@@ -116,7 +117,7 @@ func sizeOf(dir, ending string) (sum int64) {
 	return sum
 }
 
-// exists reports whether there may be a file at path.
+// exists reports whether there is a file at path. If that is unknown, it returns true.
 func exists(path string) bool {
 	_, err := os.Lstat(path)
 	return !errors.Is(err, fs.ErrNotExist)

@@ -49,7 +49,7 @@ func Read(p Place) (recovery.Log, error) {
 	return l, nil
 }
 
-// revisionOf returns the newest revision of a database: the keys of its bucket begin with it.
+// revisionOf returns the newest revision of a database, from the last key of the bucket of revisions.
 func revisionOf(tx *bolt.Tx) int64 {
 	b := tx.Bucket([]byte(etcddb.Keys))
 	if b == nil {

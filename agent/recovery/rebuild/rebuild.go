@@ -159,13 +159,13 @@ func prepare(p, c Place, database, log int64) error {
 // checkSpace returns an error if there is too little free space for the copy.
 func checkSpace(p, c Place, database, log int64, free func(dir string) int64) error {
 	need := map[string]int64{c.DataDir: database + log}
-	if p.separateLog() { // the log may be on another file system
+	if p.separateLog() { // the log may be on a different file system
 		need = map[string]int64{c.DataDir: database, filepath.Dir(c.log()): log}
 	}
 	for dir, need := range need {
 		if free := free(dir); free < need {
-			return fmt.Errorf("cannot make a copy for %s: %d bytes are free in %s, %d are needed; free space and the "+
-				"recovery continues", p.DataDir, free, dir, need)
+			return fmt.Errorf("cannot make a copy for %s: %d bytes are free in %s, %d are needed; free space, then "+
+				"the recovery continues", p.DataDir, free, dir, need)
 		}
 	}
 	return nil
@@ -176,8 +176,8 @@ const (
 	forcedSuffix = ".forced"
 )
 
-// setIdentity writes a new cluster ID into the copy and raises its revision far above the old one. All older
-// revisions are compacted: a watcher that resumes gets an error, and never sees history rewound.
+// setIdentity writes a new cluster ID into the copy and raises its revision far above the old one. All older revisions
+// are compacted, so a watcher that resumes gets an error instead of rewound history.
 func setIdentity(c Place, w recovery.Work) (recovery.Result, error) {
 	result := recovery.Result{Plan: w.Plan, Cluster: w.Cluster, Member: w.Member}
 	db, err := appliedIn(c.database())

@@ -28,7 +28,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// crashed runs three members, writes to them, kills all three at once and returns the acknowledged writes.
+// crashed runs three members, writes to them, kills all three at the same time and returns the acknowledged writes.
 func crashed(t *testing.T, o testbed.ClusterOptions) (*testbed.Cluster, testbed.LoadReport) {
 	t.Helper()
 	c := testbed.StartCluster(t, 3, o)
@@ -51,7 +51,7 @@ func crashed(t *testing.T, o testbed.ClusterOptions) (*testbed.Cluster, testbed.
 
 func placeOf(m *testbed.Member) Place { return Place{DataDir: filepath.Join(m.Options.Dir, "data")} }
 
-// best returns the member with the most advanced log, and the work that makes a cluster from it.
+// best returns the member with the most advanced log, and the work to make a cluster from it.
 func best(t *testing.T, c *testbed.Cluster) (*testbed.Member, recovery.Work) {
 	t.Helper()
 	var chosen *testbed.Member
@@ -248,7 +248,7 @@ func TestSurvivorOfAClusterWithAlarmsRunsAlone(t *testing.T) {
 			}
 			raise(t, client, list.Members[0].ID)
 			for _, m := range c.Members {
-				if err := m.Terminate(); err != nil { // then the database is on the disk
+				if err := m.Terminate(); err != nil { // a clean end writes the database to the disk
 					t.Fatal(err)
 				}
 				_ = m.Wait(t.Context()) // it ends by the signal
@@ -271,8 +271,8 @@ func TestSurvivorOfAClusterWithAlarmsRunsAlone(t *testing.T) {
 	}
 }
 
-// swap puts a copy in place. A lock that this process has just released may still be held by a child that another test
-// has forked, until the child executes its program; the real swap has a process of its own.
+// swap puts a copy in place. A child that a concurrent test has just forked may still hold a lock that this process has
+// released, until the child executes its program. Outside of tests, the swap runs in its own process.
 func swap(p Place, w recovery.Work) (moved []string, err error) {
 	for range 20 {
 		if moved, err = Swap(p, w, time.Now()); err == nil || !strings.Contains(err.Error(), "a running etcd uses it") {
@@ -396,7 +396,7 @@ func TestFreeSpaceIsCheckedOnTheFileSystemOfTheLogToo(t *testing.T) {
 	}
 }
 
-// apart returns a stopped member with a separate log directory, and the work that makes a cluster from it.
+// apart returns a stopped member with a separate log directory, and the work to make a cluster from it.
 func apart(t *testing.T) (*testbed.Member, Place, recovery.Work) {
 	t.Helper()
 	logs := filepath.Join(t.TempDir(), "wal")
@@ -424,7 +424,7 @@ func TestSeparateLogIsPutInPlaceAfterAnyInterruption(t *testing.T) {
 	}
 	c := p.copyPlace(work)
 	aside := p.member() + ".aside"
-	for what, cut := range map[string]func() error{ // each undoes a part of the swap; the next swap repairs it
+	for what, cut := range map[string]func() error{ // each undoes a part of the swap, which the next swap repeats
 		"first swap": func() error { return nil },
 		"the database was not put in place": func() error {
 			return os.Rename(p.member(), c.member())
@@ -440,7 +440,7 @@ func TestSeparateLogIsPutInPlaceAfterAnyInterruption(t *testing.T) {
 			t.Errorf("%s: %v", what, err)
 		}
 	}
-	// The rename of the database is durable, the rename of the log was lost.
+	// The rename of the database was durable, but the rename of the log was lost.
 	if err := os.Rename(p.log(), c.log()); err != nil {
 		t.Fatal(err)
 	}
@@ -475,7 +475,7 @@ func TestCopyIsNotUsedIfTheMemberHasWrittenSince(t *testing.T) {
 	if _, err := Rebuild(bounded(t), placeOf(m), work, m.Options.Binary, nil, nil); err != nil {
 		t.Fatal(err)
 	}
-	work.Index-- // the plan's log has one entry less
+	work.Index-- // the log in the plan has one entry less
 	if _, err := Rebuild(bounded(t), placeOf(m), work, m.Options.Binary, nil, nil); err == nil ||
 		!strings.Contains(err.Error(), "the plan was made for") {
 		t.Errorf("the outdated copy is used: %v", err)

@@ -59,7 +59,7 @@ func fixture(t *testing.T, name string) Place {
 	}
 }
 
-// workOf38 returns the work that makes a cluster from a directory in testdata.
+// workOf38 returns the content of a directory in testdata, and the work to make a cluster from it.
 func workOf38(t *testing.T, p Place) (recovery.Log, recovery.Work) {
 	t.Helper()
 	l, err := Read(p)
@@ -74,7 +74,7 @@ func workOf38(t *testing.T, p Place) (recovery.Log, recovery.Work) {
 	}
 }
 
-// copies checks that the copy has the whole log, from an entry that its database contains.
+// copies makes a copy and checks that it has the whole log after an entry that its database contains.
 func copies(t *testing.T, p Place, w recovery.Work) {
 	t.Helper()
 	c := p.copyPlace(w)
@@ -265,9 +265,9 @@ func TestSnapshotEntryAboveTheDatabaseNeedsItsOwnDatabase(t *testing.T) {
 		}
 	}
 	is("a database up to an entry", appliedState{index: middle.GetIndex()}, middle.GetIndex())
-	is("a database behind it", appliedState{index: middle.GetIndex() - 1}, oldest.GetIndex())
-	is("a database behind all entries", appliedState{index: oldest.GetIndex() - 1}, 0)
-	is("a database open elsewhere", unreadable(), last.GetIndex())
+	is("a database just before that entry", appliedState{index: middle.GetIndex() - 1}, oldest.GetIndex())
+	is("a database before all entries", appliedState{index: oldest.GetIndex() - 1}, 0)
+	is("a database that an etcd has open", unreadable(), last.GetIndex())
 	file := func(name string) {
 		t.Helper()
 		if err := os.WriteFile(filepath.Join(p.snap(), name), []byte("x"), 0o600); err != nil {
@@ -275,10 +275,10 @@ func TestSnapshotEntryAboveTheDatabaseNeedsItsOwnDatabase(t *testing.T) {
 		}
 	}
 	before := appliedState{index: last.GetIndex(), files: true}
-	is("an etcd that needs files, and there are none", before, last.GetIndex())
+	is("an etcd that needs .snap files, without any", before, last.GetIndex())
 	file(fmt.Sprintf("%016x-%016x.snap", middle.GetTerm(), middle.GetIndex()))
-	is("an etcd that needs files", before, middle.GetIndex())
-	is("an old file, and an etcd that needs none", appliedState{index: last.GetIndex()}, last.GetIndex())
+	is("an etcd that needs .snap files", before, middle.GetIndex())
+	is("an etcd that needs no .snap file, with an old one", appliedState{index: last.GetIndex()}, last.GetIndex())
 	file(fmt.Sprintf("%016x.snap.db", last.GetIndex()))
 	is("a database that the leader has sent", appliedState{index: oldest.GetIndex()}, last.GetIndex())
 }

@@ -27,7 +27,7 @@ func Swap(p Place, w recovery.Work, now time.Time) ([]string, error) {
 		return nil, fmt.Errorf("cannot put the copy in place: it was made for plan %s", result.Plan)
 	}
 	var moved []string
-	if datadir.Inspect(p.DataDir, p.WALDir).ClusterID != uint64(w.Cluster) { // the old data is not aside yet
+	if datadir.Inspect(p.DataDir, p.WALDir).ClusterID != uint64(w.Cluster) { // the old data is still in place
 		if !exists(c.member()) || !exists(c.log()) {
 			return nil, errors.New("cannot put the copy in place: a part of it is missing")
 		}
@@ -54,8 +54,9 @@ func Swap(p Place, w recovery.Work, now time.Time) ([]string, error) {
 	return moved, atomicfile.SyncDir(p.DataDir)
 }
 
-// placeLog puts a separate log in place, perhaps on another file system. The order lets the next attempt see how far
-// this one got: the log is put in place only after the old data is aside, and before the rest.
+// placeLog puts a separate log in place, which may be on a different file system. It does so after the old data was
+// moved aside and before the rest of the copy is put in place, so that the next attempt can determine how far this one
+// got.
 func placeLog(p, c Place) error {
 	if err := atomicfile.SyncDir(p.DataDir); err != nil {
 		return err

@@ -49,7 +49,7 @@ func unpack(ctx context.Context, p, c Place, w recovery.Work, from io.Reader, pr
 	return writeLog(c.log(), h)
 }
 
-// openSnapshot opens a regular file: a FIFO must not block the child.
+// openSnapshot opens a file, which must be regular, because a FIFO would block the child.
 func openSnapshot(path string) (*os.File, error) {
 	file, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0)
 	if err != nil {
@@ -71,7 +71,7 @@ func receive(ctx context.Context, path string, s *recovery.Snapshot, from io.Rea
 	defer func() { err = errors.Join(err, out.Close()) }()
 	sum := sha256.New()
 	from = io.TeeReader(io.LimitReader(from, s.Size+1), sum)
-	progress.Expect(3 * s.Size) // an inspection reads the database twice more
+	progress.Expect(3 * s.Size) // the inspection reads the database twice more
 	size, err := etcddb.Receive(ctx, out, from, progress.Add)
 	if err != nil {
 		return err

@@ -26,7 +26,7 @@ import (
 
 const snapshotMember = 0xabad1dea
 
-// memberSnapshot is a snapshot from a member, and the work that makes a cluster from it.
+// memberSnapshot is a snapshot from a member, and the work to make a cluster from it.
 type memberSnapshot struct {
 	text []byte
 	work recovery.Work
@@ -183,7 +183,7 @@ func fromSnapshot(t *testing.T, m *testbed.Member, s memberSnapshot) {
 	saved(t, client)
 }
 
-// joins adds another member, which must get the keys too, although they are not in the log.
+// joins adds a second member, which must also get the keys, although they are not in the log.
 func joins(t *testing.T, c *testbed.Cluster, alone *testbed.Member) {
 	t.Helper()
 	client, err := alone.Client()

@@ -44,7 +44,8 @@ func readLog(p Place, db appliedState) (h logContent, err error) {
 		}
 	}()
 	if size := sizeOf(p.log(), ".wal"); size > maxLog {
-		return h, fmt.Errorf("cannot read the write-ahead log in %s: it has %d bytes, over %d", p.log(), size, maxLog)
+		return h, fmt.Errorf("cannot read the write-ahead log in %s: it has %d bytes, the maximum is %d",
+			p.log(), size, maxLog)
 	}
 	if h.from, err = newestSnapshot(p, db); err != nil {
 		return h, fmt.Errorf("cannot read the write-ahead log in %s: %w", p.log(), err)
@@ -64,7 +65,8 @@ func readLog(p Place, db appliedState) (h logContent, err error) {
 	}
 	h.member, h.cluster, h.state, h.entries = who.GetNodeID(), who.GetClusterID(), state, entries
 	if h.member == 0 || h.cluster == 0 {
-		return h, fmt.Errorf("cannot read the write-ahead log in %s: it names no member or no cluster", p.log())
+		return h, fmt.Errorf("cannot read the write-ahead log in %s: it contains no member ID or no cluster ID",
+			p.log())
 	}
 	return h, nil
 }

@@ -2,16 +2,16 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package keyspace stores keys, revisions and leases like etcd, in the virtual time of a testing/synctest bubble. The
-// simulated etcds of agent/sim, of package agent's fleets and of package lock's tests use it; they decide which member
+// simulated etcds of agent/sim, of package agent's fleets and of package lock's tests use it. They decide which member
 // answers, and when. It promises:
 //
-//   - It answers like etcd's state machine: a transaction is applied as a whole, at one revision, or not at all; a read
-//     at a revision returns the content of that revision unless that was compacted.
+//   - It answers like etcd's state machine. A transaction is applied as a whole, at one revision, or not at all. A read
+//     at a revision returns the content of that revision unless it was compacted.
 //   - A lease ends only when the caller ends it, which may be at the first possible moment. Real etcd ends it later,
 //     which could hide overlapping locks.
 //   - An unsupported request returns an error.
 //
-// The store does not lock: its callers must.
+// A Store is not safe for concurrent use.
 package keyspace
 
 import (
@@ -97,8 +97,8 @@ func (s state) span(key, end []byte) []*mvccpb.KeyValue {
 	return s.pairs[from:max(from, to)]
 }
 
-// Restored returns a new store with the same pairs and leases, like a cluster that is restored from the data of this
-// one. It increases the revision by bump, compacts earlier revisions, and restarts every lease.
+// Restored returns a new store with the same pairs and leases, like a cluster that is restored from this store's data.
+// It increases the revision by bump, compacts earlier revisions, and restarts every lease.
 func (s *Store) Restored(bump int64) *Store {
 	out := &Store{
 		now: state{s.now.revision + bump, slices.Clone(s.now.pairs)}, leases: map[int64]*Lease{}, nextID: s.nextID,
@@ -191,7 +191,7 @@ func (s *Store) Txn(in *pb.TxnRequest) (*pb.TxnResponse, error) {
 	}
 	for _, op := range ops {
 		switch op := op.Request.(type) {
-		case *pb.RequestOp_RequestRange: // reads the state before the transaction, because none reads its own writes
+		case *pb.RequestOp_RequestRange: // reads the old state, because no transaction reads its own writes
 			answer, err := s.Range(op.RequestRange)
 			if err != nil {
 				return nil, err

@@ -40,7 +40,7 @@ func modeOf(name string) fs.FileMode {
 	return 0o644
 }
 
-// pack returns a tar of these files.
+// pack returns a tar archive of the files with these names.
 func (f files) pack(names []string, now time.Time) ([]byte, error) {
 	var out bytes.Buffer
 	w := tar.NewWriter(&out)
@@ -72,7 +72,7 @@ func readBundle(path string, users []int) (files, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := own(path, info, users); err != nil {
+	if err := checkOwner(path, info, users); err != nil {
 		return nil, err
 	}
 	if mode := info.Mode().Perm(); mode&0o077 != 0 {
@@ -100,7 +100,7 @@ func unpack(data []byte, names []string) (files, error) {
 		}
 		if _, twice := f[h.Name]; twice || h.Typeflag != tar.TypeReg || !slices.Contains(names, h.Name) ||
 			h.Size > maxFile {
-			return nil, fmt.Errorf("%.40q does not belong in it", h.Name)
+			return nil, fmt.Errorf("unexpected entry %.40q", h.Name)
 		}
 		if f[h.Name], err = io.ReadAll(io.LimitReader(r, maxFile)); err != nil {
 			return nil, err

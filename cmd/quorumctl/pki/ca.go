@@ -36,7 +36,7 @@ type signer struct {
 // cas are the two CAs of a cluster. In a directory with a single CA, both are the same.
 type cas struct{ clients, peers signer }
 
-// of returns the CA with that file name.
+// of returns the CA whose certificate is in the file with that name.
 func (c cas) of(file string) signer {
 	if file == peerCACert {
 		return c.peers
@@ -63,7 +63,7 @@ func caNames() map[string]string {
 	return map[string]string{caCert: "etcd client CA of ", peerCACert: "etcd peer CA of "}
 }
 
-// newCA creates the certificate and the key of the CA with that file.
+// newCA creates the certificate and the key of the CA for that file.
 func newCA(file string, names permitted, now time.Time) (certPEM, keyPEM []byte, err error) {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {

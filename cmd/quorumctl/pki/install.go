@@ -34,7 +34,7 @@ type Installed struct {
 	Host    string    `json:"host"`
 	Dir     string    `json:"dir"`
 	Until   time.Time `json:"until"`
-	Renewed bool      `json:"renewed"` // the host had certificates before
+	Renewed bool      `json:"renewed"` // the bundle replaced older certificates
 	CAs     []CA      `json:"cas"`     // the CAs in the bundle
 }
 
@@ -59,7 +59,7 @@ func (f files) cas() (all []CA) {
 // CAs returns the CAs of an opened directory that currently sign certificates.
 func (a *Directory) CAs() []CA { return files{caCert: a.clients.pem, peerCACert: a.peers.pem}.cas() }
 
-// mayTrust refuses a bundle with a CA whose fingerprint was not passed.
+// mayTrust refuses a bundle with a CA that is not in Fingerprints, unless Fingerprints is empty.
 func (p Place) mayTrust(cas []CA) error {
 	plain := strings.NewReplacer(":", "", " ", "")
 	for _, ca := range cas {
@@ -76,8 +76,8 @@ func (p Place) mayTrust(cas []CA) error {
 }
 
 // Install checks a bundle and installs its files, each atomically. A renewal replaces older files of the same host and
-// CA; Install refuses to replace anything else. It does not change a CA file that already contains this CA, because the
-// operator may have added another.
+// CA; Install refuses to replace anything else. It does not change an existing CA file, because the operator may have
+// added a CA.
 //
 // The bundle must belong to root, the current user, or the user who called sudo.
 func Install(bundle string, p Place, now time.Time) (Installed, error) {

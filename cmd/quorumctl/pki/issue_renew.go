@@ -44,7 +44,7 @@ func namesOf(host string, addresses []string) (sans, error) {
 	}
 	if slices.ContainsFunc([]string{"root", User}, func(user string) bool { return strings.EqualFold(user, host) }) {
 		return sans{}, mistyped(
-			"use another host name, such as n1",
+			"use a different host name, such as n1",
 			"%q cannot be a host name: etcd would map its certificate to "+
 				"the user of that name",
 			host,
@@ -151,7 +151,7 @@ func (a *Directory) issueBundle(name string, names sans, bundle string, now time
 func (a *Directory) Hosts() ([]string, error) { return HostsIn(a.dir) }
 
 // HostsIn returns the names of the hosts that have certificates from the CAs in a directory, sorted. It only reads the
-// directory.
+// directory and takes no lock.
 func HostsIn(dir string) ([]string, error) {
 	newest, err := records(dir)
 	if err != nil {

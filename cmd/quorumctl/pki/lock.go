@@ -18,8 +18,8 @@ const (
 	toChange = unix.LOCK_EX // exclusive
 )
 
-// lock takes the flock of the CA directory, or fails at once if another process holds it. The kernel releases it when
-// this process exits.
+// lock takes the flock of the CA directory, or fails at once if another process holds a conflicting lock. The kernel
+// releases it when this process exits.
 func lock(dir string, how int) (unlock func(), err error) {
 	d, err := os.OpenFile(dir, os.O_RDONLY|unix.O_DIRECTORY, 0)
 	if errors.Is(err, fs.ErrNotExist) {

@@ -20,8 +20,8 @@ func owners(euid int, sudoUID string) []int {
 	return users
 }
 
-// own refuses a file that another user may have written, because it belongs to that user or its mode allows it.
-func own(file string, info fs.FileInfo, users []int) error {
+// checkOwner refuses a file that belongs to a user who is not in users, or that other users can write.
+func checkOwner(file string, info fs.FileInfo, users []int) error {
 	stat, ok := info.Sys().(*syscall.Stat_t)
 	if !ok || !slices.Contains(users, int(stat.Uid)) {
 		uid := "an unknown user"

@@ -96,8 +96,8 @@ type leaf struct {
 	common func(host string) string
 }
 
-// leaves returns the certificates of a host. The server's has no common name, because etcd's gateway uses it and would
-// act as the user with that name.
+// leaves returns the certificates of a host. The server certificate has no common name, because etcd's gateway uses it
+// as a client and would act as the user with that name.
 func leaves() []leaf {
 	both := []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth}
 	return []leaf{

@@ -32,7 +32,7 @@ const (
 	probeLife    = 10 * time.Minute
 	maxAnswer    = 1 << 20 // bytes
 	maxPorts     = 256
-	maxMemberURL = 8 // per member, for client URLs and for peer URLs
+	maxMemberURL = 8 // client URLs of a member; peer URLs likewise
 )
 
 // The CAs that may have signed the certificate of a port.
@@ -54,7 +54,7 @@ const (
 
 // Port describes a port of a member, as observed in TLS handshakes.
 type Port struct {
-	Host  string `json:"host"` // name of the member, or the name in its certificate; empty if neither is known
+	Host  string `json:"host"` // name of the member, or of the host in its certificate; empty if neither is known
 	URL   string `json:"url"`
 	For   string `json:"for"`             // client or peer
 	Shows string `json:"shows,omitempty"` // CA that signed the port's certificate: old, new or other; empty if unknown
@@ -335,7 +335,7 @@ func exchange(ctx context.Context, at string, show tls.Certificate, path string)
 	return body, shown, asked, err
 }
 
-// missing returns what the hosts still lack for the step. It ignores the hosts to skip.
+// missing returns what the hosts still lack for the step. It ignores the hosts in without.
 func missing(step int, hosts []string, ports []Port, without []string) (all []string) {
 	seen := map[string]bool{}
 	for _, p := range ports {

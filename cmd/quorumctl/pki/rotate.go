@@ -162,8 +162,8 @@ func (r *rotation) beginning() cas {
 	return r.old
 }
 
-// Begin creates new CAs, or a new CA only for the peers, with the name constraints of the old ones unless others are
-// passed. From then on, bundles contain old and new CAs. If a rotation is already in progress, Begin only writes the
+// Begin creates new CAs, or a new CA only for the peers, with the name constraints of the old ones unless permit names
+// others. From then on, bundles contain old and new CAs. If a rotation is already in progress, Begin only writes the
 // trust file, which may be missing after an interruption.
 func (a *Directory) Begin(peersOnly bool, now time.Time, permit ...string) error {
 	if a.rotation != nil {
@@ -345,10 +345,10 @@ func (a *Directory) writeTrust() error {
 	return atomicfile.Write(path, packed, 0o644, true)
 }
 
-// end replaces the old CA's files with those of the new one. It keeps the old certificate, to identify certificates
-// that it signed. It removes the old key: no host needs it any longer, and a skipped host may still accept certificates
-// of that CA. After a reversed rotation, the files from before it began stay. If end is interrupted, the next call
-// completes the rest.
+// end replaces the old CA's files with those of the new one. It keeps the old certificate, to identify the certificates
+// that the old CA signed. It removes the old key: no host needs it any longer, and a skipped host may still accept
+// certificates of that CA. After a reversed rotation, the files from before it began stay. If end is interrupted, the
+// next call completes the rest.
 func (r *rotation) end(dir string) error {
 	aside := filepath.Join(dir, retiredDir)
 	if err := os.Mkdir(aside, 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
@@ -397,7 +397,7 @@ func (r *rotation) take(dir, aside, next, old string) error {
 	return os.Rename(from, to)
 }
 
-// remedy returns the commands that complete a step.
+// remedy returns the commands that complete the current step.
 func (a *Directory) remedy() string {
 	const again = "; then repeat this command. To skip a host that is gone or runs no etcd: --without NAME"
 	restart := "on one of them: quorumctl rollout start restart --reason 'new CA'"

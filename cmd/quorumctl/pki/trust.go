@@ -24,7 +24,7 @@ type Trusted struct {
 type TrustedFile struct {
 	File string   `json:"file"`
 	CAs  []string `json:"cas"`
-	// Fingerprints are the SHA-256 of their certificates, in the same order.
+	// Fingerprints are the SHA-256 of the CAs' certificates, in the order of CAs.
 	Fingerprints []string `json:"fingerprints"`
 	Added        []string `json:"added,omitempty"`
 	Dropped      []string `json:"dropped,omitempty"`
@@ -97,7 +97,7 @@ func readTrust(file string, users []int) (files, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := own(file, info, users); err != nil {
+	if err := checkOwner(file, info, users); err != nil {
 		return nil, err
 	}
 	f, err := unpack(data, caFiles())
@@ -140,8 +140,8 @@ func mayTrust(dir, file string, before, after []*certificate, now time.Time) err
 	return nil
 }
 
-// trustedIn returns the CAs that a host trusts, by file. A host installed before peers had their own CA has the same
-// one for both.
+// trustedIn returns the CAs that a host trusts, by file. A host without a CA file for peers trusts the same CAs for
+// both.
 func trustedIn(dir string) (map[string][]*certificate, error) {
 	clients, err := readCertificates(filepath.Join(dir, caCert))
 	if err != nil {

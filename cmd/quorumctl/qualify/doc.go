@@ -6,7 +6,7 @@
 //
 // It promises:
 //   - It needs neither etcd nor quorumd.
-//   - Only child processes access the disk. It reports a hanging disk and does not wait for it.
+//   - Child processes write to the disk. The package reports a hanging disk and does not wait for it.
 //   - However the benchmark ends, it leaves no files on the disk, or reports those that it cannot remove.
 //   - Too few writes to prove anything are [Undecided], not passed.
 package qualify

@@ -46,7 +46,7 @@ type Options struct {
 	Fio bool
 	// For is the length of each run.
 	For time.Duration
-	// Said is called often, with the progress; it may be nil.
+	// Said receives the progress, many times per second; it may be nil.
 	Said func(Stage)
 }
 

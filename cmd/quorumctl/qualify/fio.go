@@ -34,7 +34,7 @@ type Fio struct {
 	P50     float64 `json:"p50Seconds"`
 	P99     float64 `json:"p99Seconds"`
 	Max     float64 `json:"maxSeconds"`
-	Ratio   float64 `json:"p99Ratio"` // our 99th percentile divided by fio's
+	Ratio   float64 `json:"p99Ratio"` // 99th percentile of this benchmark divided by fio's
 }
 
 // fioCommand returns the command that etcd's documentation recommends to test a disk, with a time limit.
@@ -104,8 +104,8 @@ func (p place) remove() {
 	}
 }
 
-// inTime returns the result of run, but waits no longer than bound: run waits for a process, which cannot be killed
-// while it waits for a disk.
+// inTime returns the result of run, but waits no longer than bound, because run waits for a process that cannot be
+// killed while it waits for a disk.
 func inTime(run func() ([]byte, error), bound time.Duration) ([]byte, error) {
 	type end struct {
 		said []byte
@@ -122,13 +122,13 @@ func inTime(run func() ([]byte, error), bound time.Duration) ([]byte, error) {
 	case e := <-ended:
 		return e.said, e.err
 	case <-late.C:
-		return nil, fmt.Errorf("it was killed and did not end within %s, as it waits for the disk; it ends once "+
-			"the disk answers", durationfmt.Text(bound))
+		return nil, fmt.Errorf("it was killed but did not end within %s, because it waits for the disk; it ends "+
+			"when the disk answers", durationfmt.Text(bound))
 	}
 }
 
 // runFio runs fio in a directory and returns its output. It interrupts fio after length+grace or when ctx ends, and
-// kills it after grace again. It signals the process group, because fio works in child processes.
+// kills it if it still runs after another grace. It signals the process group, because fio works in child processes.
 func runFio(ctx context.Context, path, dir string, length, grace time.Duration) ([]byte, error) {
 	at, err := fioPlace(dir)
 	if err != nil {

@@ -159,7 +159,7 @@ func (r *Report) judgePeer(p Peer) {
 	)
 	name := "network to " + p.Address
 	answered := p.Tries - p.Failed
-	figure := fmt.Sprintf("%d of %d connections succeeded, p99 %s", answered, p.Tries, show(p.P99))
+	figure := fmt.Sprintf("%d of %d connections were answered, p99 %s", answered, p.Tries, show(p.P99))
 	switch {
 	case answered == 0:
 		r.find(name, Fail, path, "no connection: %s", cmp.Or(p.Error, "it was interrupted"))

@@ -11,7 +11,7 @@ type Result string
 // The results.
 const (
 	Pass         Result = "pass"
-	Warn         Result = "warn" // a risk, although etcd still runs well today
+	Warn         Result = "warn" // a risk that does not make the machine fail
 	Undecided    Result = "undecided"
 	Fail         Result = "fail"
 	NotAvailable Result = "not available"
@@ -65,7 +65,7 @@ func (r *Report) find(name string, result Result, remedy, format string, args ..
 	r.Findings = append(r.Findings, f)
 }
 
-// sum returns the worst result of all findings. Warnings count as passed.
+// sum returns the worst result of all findings. Warnings and unavailable tests count as passed.
 func (r *Report) sum() Result {
 	sum := Pass
 	for _, f := range r.Findings {

@@ -116,7 +116,7 @@ func (w *writers) measure(ctx context.Context, length time.Duration,
 		}
 		w.end = now
 		took := now - w.begun
-		// On a busy machine, the last read may be late.
+		// On a busy machine, the last read may be late, so took can exceed length.
 		said(took, fmt.Sprintf("%.0f s of %.0f s, %d writes", min(took, length).Seconds(), length.Seconds(),
 			len(w.latencies)))
 		if took >= length || len(w.latencies) >= mostWrites || hangs > longestWait {

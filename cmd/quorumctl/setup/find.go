@@ -276,7 +276,7 @@ func (f Found) Differs(c config.Config) []string {
 		{"advertise-client-urls", "etcd.clientURL", c.Etcd.ClientURL},
 		{"initial-advertise-peer-urls", "etcd.peerURL", c.Etcd.PeerURL},
 	}
-	if t := c.Etcd.TLS; t != nil { // if only etcd uses TLS, the URLs differ already
+	if t := c.Etcd.TLS; t != nil { // if etcd uses TLS and the configuration does not, the URLs differ
 		settings = append(settings, setting{"cert-file", "etcd.tls.cert", t.Cert},
 			setting{"trusted-ca-file", "etcd.tls.ca", t.CA}, setting{"peer-cert-file", "etcd.tls.peerCert", t.PeerCert},
 			setting{"peer-trusted-ca-file", "etcd.tls.peerCA", t.PeerCA})

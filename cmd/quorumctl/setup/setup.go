@@ -74,7 +74,9 @@ func (a Answers) hosts() ([]Host, error) {
 		case !ok || name == "" || address == "":
 			return nil, &Refusal{fmt.Sprintf("%q is not NAME=ADDRESS", text), example}
 		case err == nil && (ip.IsUnspecified() || ip.Zone() != ""):
-			return nil, &Refusal{fmt.Sprintf("%s is not an address at which others reach %s", address, name), example}
+			return nil, &Refusal{
+				fmt.Sprintf("%s is not an address at which other hosts can reach %s", address, name), example,
+			}
 		case err == nil:
 			address = ip.String()
 		case strings.ContainsAny(address, ":/"):
@@ -275,8 +277,8 @@ func Write(path string, text []byte, check func(path string) error) error {
 	return err
 }
 
-// CanWrite reports whether the file exists with exactly this text. It returns an error if the file exists with another
-// text, or if its directory does not exist.
+// CanWrite reports whether the file exists with exactly this text. It returns an error if the file exists with a
+// different text, or if its directory does not exist.
 func CanWrite(path string, text []byte) (exists bool, err error) {
 	f, err := os.Open(path)
 	if errors.Is(err, fs.ErrNotExist) {

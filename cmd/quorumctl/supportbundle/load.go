@@ -15,8 +15,8 @@ import (
 	"github.com/prometheus/common/model"
 )
 
-// etcdLoad reads what clients do to etcd from its metrics, in sentences: leaks of watches and leases, slow watchers and
-// large messages. The counters begin when etcd starts. The database is not read.
+// etcdLoad describes the load that clients put on etcd, in sentences: watchers, leases, messages, slow requests and the
+// size of the database. It reads only etcd's metrics, whose counters begin when etcd starts.
 func etcdLoad(metrics func(context.Context) ([]byte, error)) func(context.Context) ([]byte, error) {
 	return func(ctx context.Context) ([]byte, error) {
 		text, err := metrics(ctx)

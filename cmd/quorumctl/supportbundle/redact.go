@@ -91,7 +91,7 @@ func names() []string {
 	}
 }
 
-// named returns a pattern for a value with such a name: name=value, name: value, "name": "value", --name value.
+// named returns a pattern for a value after one of these names: name=value, name: value, "name": "value", --name value.
 func named() *regexp.Regexp {
 	one := "(?:" + strings.Join(names(), "|") + ")"
 	return regexp.MustCompile(`(?i)([\w.-]*` + one + `[\w.-]*["']?\s*[:=]\s*|--?[\w-]*` + one + `[\w-]*\s+)` +
@@ -186,7 +186,8 @@ func cleanNamed(pattern *regexp.Regexp, found []byte) []byte {
 	return append(bytes.Clone(name), quote+removed+quote...)
 }
 
-// harmless reports whether a value is not a secret although its name suggests one: a path, a count, or an empty value.
+// harmless reports whether a value is not a secret although its name suggests one, such as a path, a number, a boolean,
+// or an empty value.
 func harmless(name, value string) bool {
 	value = strings.Trim(value, `"'`)
 	key := strings.ToLower(strings.TrimRight(name, " \t\n=:\"'"))

@@ -34,10 +34,10 @@ const backupMemory = 48 << 20
 // unit's MemoryMax=512M, so that a malicious file ends only the child. It is enough for 8 million keys.
 const parseMemory = 384 << 20
 
-// parseTime limits the CPU time of such a child. A database of 8 GiB takes minutes.
+// parseTime limits the CPU time of that child. A database of 8 GiB takes minutes.
 const parseTime = 2 * time.Hour
 
-// deleteBytes is how many bytes of progress the deletion of one object counts as, so that a prune job that deletes one
+// deleteBytes is the progress that the deletion of one object counts as, in bytes, so that a prune job that deletes one
 // object after another is not ended as stuck.
 const deleteBytes = 1 << 20
 
@@ -237,7 +237,7 @@ func (j job) save(ctx context.Context, id string) (backup.Outcome, error) {
 	if err != nil {
 		return backup.Outcome{}, err
 	}
-	defer etcd.Close() //nolint:errcheck // the process ends with it
+	defer etcd.Close() //nolint:errcheck // the process exits afterwards
 	list, err := etcd.Members(ctx)
 	if err != nil {
 		return backup.Outcome{}, fmt.Errorf("cannot save a snapshot: %w", err)

@@ -138,9 +138,9 @@ func sendRunAs(args []string) (int, error) {
 	return runas.Send(args[0], runas.Request{Agent: args[1], Args: args[2:]}, files...)
 }
 
-// allowRunAs returns an error unless an agent may run this command as etcd's user. A compromised
-// agent reaches only the directories that root's configuration names, and may change etcd's data in them only if that
-// configuration says mode: manage.
+// allowRunAs returns an error unless an agent may run this command as etcd's user. A compromised agent reaches only the
+// directories that root's configuration names, and may change etcd's data in them only if that configuration sets mode:
+// manage.
 func allowRunAs(files rootfile.Tree, configs string, r runas.Request) error {
 	conf, err := trustedConfig(files, configs, r.Agent)
 	if err != nil {

@@ -56,7 +56,7 @@ const tlsEvery = 15 // number of rounds of the loop between two reads of the TLS
 // Options are the start options of a daemon.
 type Options struct {
 	Config  string // path of the configuration
-	RunAs   string // socket of the service that runs children as etcd's user; empty: the agent runs them as its own
+	RunAs   string // socket of the service that runs children as etcd's user; empty: they run as the agent's user
 	Helper  string // socket of the service that acts as root; empty: the agent acts with its own privileges
 	Version string
 	Logger  *slog.Logger
@@ -252,7 +252,7 @@ func nextEtcd(e config.Etcd) func(context.Context, int) (policy.NextEtcd, error)
 	}
 }
 
-// memberMetrics returns a function that reads the metrics of another member.
+// memberMetrics returns a function that reads the metrics of the member at a URL.
 func memberMetrics(etcd *cluster.Client) func(context.Context, string) health.EtcdReading {
 	return func(ctx context.Context, url string) health.EtcdReading {
 		return etcdmetrics.ReadAt(ctx, url, etcd.TLS)

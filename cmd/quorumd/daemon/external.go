@@ -32,8 +32,8 @@ func openExternal(conf config.Config, orders *roothelper.Client, launcher *hooks
 	return systemd.NewExternal(o)
 }
 
-// portsOf returns the addresses on which etcd listens. The peer port is among them because a
-// listener on the client port may be the proxy, but a listener on the peer port is always etcd.
+// portsOf returns the addresses on which etcd listens. The peer port is among them, because a listener on the client
+// port may be the proxy, but a listener on the peer port is always etcd.
 func portsOf(e config.Etcd) (all []string) {
 	for _, text := range []string{e.ListenPeerURL, e.ListenClientURL} {
 		text, _, _ = strings.Cut(text, ",") // a list consists of an http URL and an https URL with the same address

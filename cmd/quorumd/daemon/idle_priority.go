@@ -62,7 +62,7 @@ func throttle(ctx context.Context, most config.Size, did func(int64)) func(int64
 	limit := rate.NewLimiter(rate.Limit(most), burstBytes)
 	return func(n int64) {
 		did(n)
-		// WaitN can fail only if the context ends, and the caller checks that itself
+		// WaitN can fail only if the context ends, and the caller checks the context itself
 		for ; n > 0 && ctx.Err() == nil; n -= burstBytes {
 			_ = limit.WaitN(ctx, int(min(n, burstBytes)))
 		}

@@ -31,7 +31,7 @@ func ownsMachine(conf config.Config) bool {
 	return conf.Mode == config.ModeManage && conf.Etcd.Runner != config.RunnerProcess
 }
 
-// machine returns the way to reboot this host, or nil.
+// machine returns the interface to reboot this host, or nil if the agent may not reboot it.
 func machine(conf config.Config, log *slog.Logger) agent.Machine {
 	if !ownsMachine(conf) {
 		return nil
@@ -116,7 +116,7 @@ func (e maintenanceSources) run(ctx context.Context, group *errgroup.Group) {
 	}
 }
 
-// close closes the listener if run was never called.
+// close closes the listener, which would stay open if run was never called.
 func (e maintenanceSources) close() {
 	if e.reboots != nil {
 		e.reboots.Close()

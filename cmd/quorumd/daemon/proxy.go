@@ -37,8 +37,8 @@ const (
 	proxySpread = 10 * time.Second
 	// spareFiles is the number of open files that the proxy needs in addition to two for each connection.
 	spareFiles = 96
-	// listEvery is how often the agent rewrites an unchanged list of voters. The proxy treats an older list as
-	// outdated.
+	// listEvery is the interval at which the agent rewrites an unchanged list of voters. The proxy treats a list that
+	// is older than five minutes as outdated.
 	listEvery = 30 * time.Second
 	// The proxy's own files, in the directories that systemd assigns to it.
 	savedList     = "voters.json"
@@ -199,12 +199,12 @@ func serveProxyMetrics(ctx context.Context, group *errgroup.Group, path string, 
 	return nil
 }
 
-// voters returns the list of voters for the proxy, and whether the voters are known.
+// voters is the source of the list of voters for the proxy. Voters returns false while the voters are unknown.
 type voters interface {
 	Voters() (proxy.List, bool)
 }
 
-// writeVoters writes the list of voters for the proxy whenever it changes, and every listEvery, in parallel to the
+// writeVoters writes the list of voters for the proxy whenever it changes, and every listEvery, in parallel with the
 // loop. While the cluster state is unknown, it writes nothing, and the last list becomes outdated.
 func writeVoters(ctx context.Context, from voters, path string, every time.Duration, log *slog.Logger) {
 	ticker := time.NewTicker(every)

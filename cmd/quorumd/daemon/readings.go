@@ -41,7 +41,7 @@ func readings(e config.Etcd, kernel *sensors.Reader, booted boots) []observe.Sou
 		observe.DeviceReading(kernelEvery, kernelOutdated,
 			func(in *health.Input) *health.DevicesReading { return &in.Devices }, kernel.Devices),
 		observe.Reading(hardwareEvery, "drive health data is out of date",
-			func(in *health.Input) *health.HardwareReading { return &in.Hardware }, recorded),
+			func(in *health.Input) *health.HardwareReading { return &in.Hardware }, recordedHardware),
 		// This is a separate reading, because a hung drive may block its temperature sensor while the drive's other
 		// readings are needed most.
 		observe.Reading(hardwareEvery, "sensor readings are out of date",
@@ -59,9 +59,9 @@ func readings(e config.Etcd, kernel *sensors.Reader, booted boots) []observe.Sou
 	return all
 }
 
-// recorded returns the recorded readings of the drives, the kernel's messages about devices, and chrony's time sources.
-// It queries no device.
-func recorded(context.Context) health.HardwareReading {
+// recordedHardware returns the recorded readings of the drives, the kernel's messages about devices, and chrony's time
+// sources. It queries no device.
+func recordedHardware(context.Context) health.HardwareReading {
 	logged, hung := kernellog.Read(rootfile.Root(), filepath.Join(kernellog.Dir, kernellog.File), disk.Monotonic())
 	return health.HardwareReading{
 		Drives: smart.Read(rootfile.Root(), filepath.Join(smart.Dir, smart.File), smart.Monotonic()),

@@ -11,7 +11,7 @@ import (
 	"github.com/quorumd/quorumd/agent/cluster"
 )
 
-// reloadTLS periodically reads the TLS files and the password again, in parallel to the loop.
+// reloadTLS periodically reads the TLS files and the password again, in parallel with the loop.
 func reloadTLS(ctx context.Context, client *cluster.Client, every time.Duration, log *slog.Logger) {
 	ticker := time.NewTicker(every)
 	defer ticker.Stop()
