@@ -146,7 +146,7 @@ func (a *app) pkiRenewCommand() *cobra.Command {
 	cmd.ValidArgsFunction = completeCertified(dir)
 	cmd.RunE = func(_ *cobra.Command, args []string) error {
 		if all == (len(args) > 0) {
-			return usage("quorumctl pki renew --help", "cannot renew certificates: want either a host name or --all")
+			return usage("quorumctl pki renew --help", "cannot renew certificates: name a host, or use --all")
 		}
 		return changeCAs(*dir, "renew certificates", func(cas *pki.Directory, now time.Time) (err error) {
 			cas.Days = *days
