@@ -69,7 +69,6 @@ func (a *app) configCheckCommand() *cobra.Command {
 	return cmd
 }
 
-// nonEmpty removes empty texts.
 func nonEmpty(texts ...string) []string {
 	return slices.DeleteFunc(texts, func(text string) bool { return text == "" })
 }

@@ -38,7 +38,6 @@ func (a *app) pkiCommand() *cobra.Command {
 		a.pkiInstallCommand(), a.pkiTrustCommand(), a.pkiRotateCommand())
 }
 
-// caDirFlag declares the flag for the directory of the CAs.
 func caDirFlag(cmd *cobra.Command) *string {
 	return cmd.Flags().String("dir", defaultPKI, "`directory` of the CAs")
 }
@@ -88,7 +87,6 @@ func permitFlag(cmd *cobra.Command) *[]string {
 		"address `ranges` and domains that the CAs can sign for (default all)")
 }
 
-// daysFlag declares the flag for the validity of new certificates.
 func daysFlag(cmd *cobra.Command) *int {
 	return cmd.Flags().Int("days", pki.LeafDays, "validity of the certificates in `days`")
 }
