@@ -54,7 +54,7 @@ func (h *heat) recall(memory []byte, _, _ time.Duration) error {
 	return json.Unmarshal(memory, &h.recalled)
 }
 
-// declared declares heat under another name.
+// declared declares heat under the given name.
 func (h *heat) declared(name string, gates Gate, behind ...string) declaration {
 	d := declaration{
 		Check: Check{

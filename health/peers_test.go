@@ -49,11 +49,10 @@ func TestNewConnectionCountsFromItsStartAndAnEndedOneDoesNotShrinkTheCount(t *te
 	}
 	found := look(2*time.Minute, to(2, 30, 800), to(3, 0, 100))
 	if len(found) != 1 || found[0] != "3.3 % of 900 segments that etcd sent to 192.0.2.2 were retransmitted in the "+
-		"last "+
-		"five minutes, limit 3 %" {
+		"last five minutes, limit 3 %" {
 		t.Errorf("30 of 900: %q", found)
 	}
-	if found := e.look(PeersReading{Absent: "kept from it"}, true); len(found) > 0 {
+	if found := e.look(PeersReading{Absent: "netlink is not allowed"}, true); len(found) > 0 {
 		t.Errorf("without a reading: %q", found)
 	}
 	if found := look(3*time.Minute, to(3, 400, 800)); len(found) > 0 {
@@ -64,9 +63,9 @@ func TestNewConnectionCountsFromItsStartAndAnEndedOneDoesNotShrinkTheCount(t *te
 func TestUnknownConnectionsOfEtcdAreReportedAsNotAvailable(t *testing.T) {
 	t.Parallel()
 	b := linked(t)
-	b.links.Peers = PeersReading{Absent: "quorumd is kept from netlink"}
+	b.links.Peers = PeersReading{Absent: "netlink is not allowed"}
 	b.each(time.Second, ms)
-	want := []Absence{{"loss", Network, "etcd's own connections: quorumd is kept from netlink"}}
+	want := []Absence{{"loss", Network, "etcd's own connections: netlink is not allowed"}}
 	if !slices.Equal(b.result.NotAvailable, want) {
 		t.Errorf("not available: %+v, want %+v", b.result.NotAvailable, want)
 	}

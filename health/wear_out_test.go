@@ -89,7 +89,7 @@ func TestADriveThatWearsOutWithinMonthsIsFoundAtTheRateOfTheLastMonth(t *testing
 				b.hardware.Drives.All[0].Hours = nil
 			}, "",
 		},
-		"another drive takes its place": {
+		"a different drive replaces it": {
 			func(b *bench) {
 				b.hardware = wearing(9000, 87)
 				b.wear(9, 1)
