@@ -41,7 +41,7 @@ func TestAChildStartedByHandPrintsAnExplanation(t *testing.T) {
 				dir: "/nowhere", target: "/", direct: time.Second, wal: time.Second, verify: time.Second,
 				usage: time.Second, burst: 1,
 			}.args(),
-			exitSoftware, "only quorumd runs this command",
+			exitSoftware, "internal command",
 		},
 	} {
 		cmd := exec.Command("/proc/self/exe", append([]string{asChild}, c.args...)...)
