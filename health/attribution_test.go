@@ -29,7 +29,7 @@ func (b *bench) working(span, wal, direct time.Duration, did func(*Traffic)) {
 	}
 }
 
-// flushing returns one second of a drive's traffic, with ten flushes of this duration.
+// flushing returns a function that adds one second of a drive's traffic, with ten flushes of this duration.
 func flushing(each time.Duration) func(*Traffic) {
 	return func(t *Traffic) {
 		t.Writes, t.Flushes, t.FlushTime = t.Writes+10, t.Flushes+10, t.FlushTime+10*each

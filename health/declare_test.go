@@ -74,7 +74,7 @@ func defaultDeclarations() []declaration {
 	return declarations(DefaultThresholds(), newComparison(DefaultThresholds()))
 }
 
-// withChecks returns a bench of a healthy member whose judge has these checks, too.
+// withChecks returns a bench of a healthy member whose judge has these checks in addition to its own.
 func withChecks(t *testing.T, more ...declaration) *bench {
 	t.Helper()
 	b := newBench(t, DefaultThresholds())

@@ -15,7 +15,8 @@ func answering() RequestsReading {
 	return RequestsReading{Known: true, Host: "n2", Read: known(0.002), Write: known(0.004)}
 }
 
-// unanswered returns requests to a leader that answers none, while the given number of two other voters serve requests.
+// unanswered returns requests to a leader that answers none, while the given number of the two other voters serve
+// requests.
 func unanswered(hung, others int) RequestsReading {
 	r := answering()
 	r.Hung, r.For, r.Writes, r.Others, r.Needed = hung, 12300*ms, true, others, 2

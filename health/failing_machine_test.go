@@ -13,7 +13,8 @@ import (
 
 // whole writes the full assessment: the listed findings, those hidden behind a cause, and what is not available.
 func (s *timeline) whole() {
-	s.changes = slices.DeleteFunc(s.changes, func(c Change) bool { return c.NotAvailable != "" }) // it is listed below
+	// missing readings are listed below
+	s.changes = slices.DeleteFunc(s.changes, func(c Change) bool { return c.NotAvailable != "" })
 	s.write()
 	v := s.result
 	fmt.Fprintf(&s.page, "              gates %q\n", v.Gates.Names())

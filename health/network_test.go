@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// wellNetwork is the network of three hosts that reach each other, as n1 observes it.
+// wellNetwork returns the network of three hosts that reach each other, as n1 observes it.
 func wellNetwork() NetworkReading { return network("") }
 
 // network returns wellNetwork with some paths changed, each given as "n1>n2 lost".

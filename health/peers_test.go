@@ -14,7 +14,7 @@ func (b *bench) sends(all ...PeerConnection) {
 	b.links.Peers = PeersReading{At: b.now, Known: true, All: all}
 }
 
-// to is a connection to a host with this many sent and retransmitted segments.
+// to returns a connection to a host with this many sent and retransmitted segments.
 func to(cookie uint64, again, sent float64) PeerConnection {
 	return PeerConnection{
 		To: "192.0.2.2", Cookie: cookie, Segments: Part{Of: again, Among: sent, Known: true},
@@ -44,7 +44,7 @@ func TestNewConnectionCountsFromItsStartAndAnEndedOneDoesNotShrinkTheCount(t *te
 		return e.look(PeersReading{At: at, Known: true, All: all}, false)
 	}
 	look(0, to(1, 40, 1000))
-	if found := look(time.Minute, to(2, 10, 600)); len(found) > 0 { // the first one is gone
+	if found := look(time.Minute, to(2, 10, 600)); len(found) > 0 { // connection 1 has ended
 		t.Errorf("1.7 %% retransmitted: %q", found)
 	}
 	found := look(2*time.Minute, to(2, 30, 800), to(3, 0, 100))

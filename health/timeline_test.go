@@ -118,7 +118,7 @@ func TestEveryReturnTakesTwiceAsLong(t *testing.T) {
 	t.Parallel()
 	b := member(t)
 	for _, minutes := range []int{5, 10, 20, 40, 80, 160, 240, 240} {
-		b.pass(15*time.Minute, ms) // so that the long window has forgotten
+		b.pass(15*time.Minute, ms) // as long as the long window
 		b.warm()
 		from := b.now
 		for b.disk() == Warm && b.now-from < 5*time.Hour {

@@ -23,7 +23,7 @@ type habit struct {
 	waited, disks      float64       // percent of the time a process waited for a CPU, and all for the disks
 	resent, lost       float64       // share of retransmitted segments, and of packets without a buffer
 	hot                int           // throttlings of a CPU per minute
-	flaps              bool          // a link goes down and up when it begins
+	flaps              bool          // a link goes down and up when the habit begins
 	scrubs             bool          // an array is checked
 }
 
