@@ -47,7 +47,7 @@ type Agent struct {
 	files             *hoststate.State
 	reasons           observe.Since // how long the reasons of the decisions have lasted
 	keeper            *persist.Persister
-	lightly           bool          // the next round is light: it sends few requests to etcd
+	lightly           bool          // the next round is light, so it sends few requests to etcd
 	full              time.Duration // when the last full round began
 	rounds            uint64
 	last              policy.Decision
@@ -67,7 +67,8 @@ func (a *Agent) Status() control.Status { return a.publisher.Status() }
 // Revision returns the number of the round that Status shows, or 0 before the first round.
 func (a *Agent) Revision() uint64 { return a.publisher.Revision() }
 
-// ClusterState returns the same document as Status, for clients that poll: it does not make the next round query etcd.
+// ClusterState returns the same document as Status, for clients that poll. Unlike Status, it does not make the next
+// round query etcd.
 func (a *Agent) ClusterState() control.Status { return a.publisher.ClusterState() }
 
 // Voters returns the current list of voters for this host's proxy. ok is false if there is none, for example without a

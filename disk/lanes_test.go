@@ -93,7 +93,7 @@ func TestTheDirectLaneRotatesThroughItsFile(t *testing.T) {
 					t.Errorf("reading back: %v", err)
 				}
 				if direct := w.page.direct.Load() == 1; direct == l.buffered {
-					t.Errorf("the page says direct %v, buffered is %v", direct, l.buffered)
+					t.Errorf("the page has direct %v, buffered is %v", direct, l.buffered)
 				}
 				content, err := os.ReadFile(l.path)
 				if err != nil || len(content) != directBlocks*blockSize {
@@ -154,7 +154,7 @@ func TestAWriteThatNeverArrivedIsFound(t *testing.T) {
 	l := directLaneOf(t, w, set)
 	mustRun(t, l.run)
 	old := bytes.Clone(l.block)
-	l.seq += directBlocks - 1 // the same place, the next time round
+	l.seq += directBlocks - 1 // the same offset in the next round
 	mustRun(t, l.run)
 	file, err := os.OpenFile(l.path, os.O_WRONLY, 0)
 	if err != nil {

@@ -48,8 +48,8 @@ func (p *place) claim() error {
 	return err
 }
 
-// release drops the directory, so that the next claim checks everything again: the directory may have been removed, or
-// another file system mounted over it.
+// release drops the directory, so that the next claim checks everything again. The directory may have been removed, or
+// a different file system may have been mounted over it.
 func (p *place) release() { closeFD(&p.lock) }
 
 // enter opens the lock file. It creates the file and the directory only if they are missing: on a stalled disk, any

@@ -102,7 +102,7 @@ func TestABurstReachesItsRateAndEnds(t *testing.T) {
 	})
 	f.SetBurst(false)
 	slices.Sort(rests)
-	// The target is 20 ms ±10 %; the rest is for timers, and for a machine that is busy with other tests.
+	// The target is 20 ms ±10 %. The margin is for timers, and for a machine that is busy with other tests.
 	if rests[0] < 17*time.Millisecond {
 		t.Errorf("a burst rested %s only", rests[0])
 	}
@@ -199,7 +199,7 @@ func TestAStoppedChildDoesNotStopItsParent(t *testing.T) {
 	if !f.last.Alive || f.last.Restarts != 0 {
 		t.Errorf("a child that is stopped was replaced: %+v", f.last)
 	}
-	// It cannot notice the end of its stdin, so it has to be killed.
+	// A stopped child cannot notice the end of its stdin, so it has to be killed.
 	closesWithin(t, f.Probe, patience+closeGrace)
 }
 
@@ -224,8 +224,8 @@ func TestAStarvedChildMarksItsSamples(t *testing.T) {
 	f.SetBurst(true)
 	looks := 0
 	f.until("a contaminated sample", func() bool {
-		// Stopped for ten looks of 5 ms, then running for ten: half of the operations, or the waits before them, are
-		// interrupted.
+		// The child is stopped for ten looks of 5 ms, then runs for ten: half of the operations, or the waits before
+		// them, are interrupted.
 		looks++
 		signal := unix.SIGCONT
 		if looks/10%2 == 1 {

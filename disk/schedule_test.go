@@ -65,8 +65,7 @@ func TestSlowOperationsAreFollowedByAProportionalRest(t *testing.T) {
 	}
 }
 
-// Whatever the disk does, the probe keeps it busy for at most a tenth of the time, apart from the first three
-// operations.
+// The probe keeps a slow disk busy for at most a tenth of the time, apart from the first three operations.
 func TestADiskInTroubleIsLeftAloneForNineTenthsOfTheTime(t *testing.T) {
 	t.Parallel()
 	for seed := range uint64(50) {
@@ -109,7 +108,7 @@ func TestRestsVaryByATenth(t *testing.T) {
 	}
 }
 
-func TestAFailedTurnIsNotRepeatedAtTheRateOfABurst(t *testing.T) {
+func TestAFailedRunIsNotRepeatedAtTheRateOfABurst(t *testing.T) {
 	t.Parallel()
 	p := new(page)
 	p.burst.Store(1)
@@ -138,7 +137,7 @@ func TestAFailedTurnIsNotRepeatedAtTheRateOfABurst(t *testing.T) {
 	}
 }
 
-func TestTheCanaryDetectsLateWakes(t *testing.T) {
+func TestTheCanaryDetectsLateWakeups(t *testing.T) {
 	t.Parallel()
 	const ms = time.Millisecond
 	c := newCanary()

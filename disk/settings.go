@@ -34,13 +34,15 @@ type Options struct {
 	// BurstRate is the number of writes per second of LaneWAL in a burst. The default is 50, which is also the maximum.
 	// It sets the rest between two writes, so the actual rate is a little lower.
 	BurstRate int
-	// VerifyInterval is how often the last written block is read back. The default is 1 min, the minimum 200 ms.
+	// VerifyInterval is the time after which the last written block is read back. The default is 1 min, the minimum 200
+	// ms.
 	VerifyInterval time.Duration
-	// UsageInterval is how often free space and device are checked. The default is 30 s, the minimum 200 ms.
+	// UsageInterval is the rest between two checks of the free space and the device. The default is 30 s, the minimum
+	// 200 ms.
 	UsageInterval time.Duration
 
-	// Exam makes the probe an examination, for a disk that is not in use yet: LaneWAL alone, one write after the other
-	// without a rest, and the child removes its files and Dir when it ends.
+	// Exam makes the probe an examination, for a disk that is not in use yet: it uses LaneWAL alone, one write after
+	// the other without a rest, and the child removes its files and Dir when it ends.
 	Exam bool
 
 	// Logger logs when children start and end, and their output. It may be nil.

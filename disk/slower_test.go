@@ -41,7 +41,7 @@ func TestTheLatencyIsTheSlowerOfWriteAndSync(t *testing.T) {
 				t.Fatal(err)
 			}
 			t.Cleanup(p.Close)
-			// A busy machine makes some longer, but not the shortest.
+			// A busy machine lengthens some latencies, but not the shortest one.
 			shortest, seen := time.Hour, 0
 			looks := time.NewTicker(50 * time.Millisecond)
 			defer looks.Stop()

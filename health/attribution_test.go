@@ -29,7 +29,7 @@ func (b *bench) working(span, wal, direct time.Duration, did func(*Traffic)) {
 	}
 }
 
-// flushing returns one second of a drive's traffic, with ten flushes of this duration.
+// flushing returns a function that adds one second of a drive's traffic, with ten flushes of this duration.
 func flushing(each time.Duration) func(*Traffic) {
 	return func(t *Traffic) {
 		t.Writes, t.Flushes, t.FlushTime = t.Writes+10, t.Flushes+10, t.FlushTime+10*each
@@ -137,20 +137,20 @@ func TestCPUStarvationAloneMakesNoDiskSlow(t *testing.T) {
 	}
 }
 
-// hanging is a machine on which a write hangs for a while. Every ten seconds the kernel reports what the drives do; the
+// hanging is a machine on which a write hangs for a while. Every ten seconds the kernel reports what the drives do. The
 // write begins to hang five seconds after such a report.
 type hanging struct {
 	lasting          time.Duration
-	before, inFlight uint64  // at the drive, before and while the write hangs
+	before, inFlight uint64  // requests at the drive, before and while the write hangs
 	suspended        bool    // the device at the top, while the write hangs
 	stolen, waited   float64 // percent of the CPU time
-	starved          bool    // half of the samples before it were taken during CPU starvation
+	starved          bool    // half of the samples before the write were taken during CPU starvation
 }
 
 func (h hanging) at(t *testing.T) *bench {
 	b := atWork(t)
 	writes := b.devices.Chain[1].Traffic.Writes
-	tell := func(inFlight uint64, suspended bool) {
+	report := func(inFlight uint64, suspended bool) {
 		b.devices.At, b.devices.Chain = b.now, slices.Clone(b.devices.Chain)
 		b.devices.Chain[0].Suspended, b.devices.Chain[0].Label = suspended, "vg0-etcd"
 		b.devices.Chain[1].Traffic.Writes, b.devices.Chain[1].Traffic.InFlight = writes, inFlight
@@ -164,7 +164,7 @@ func (h hanging) at(t *testing.T) *bench {
 	}
 	b.machine.ProcessorWaited = known(h.waited)
 	b.now += time.Second
-	tell(h.before, false)
+	report(h.before, false)
 	b.each(5*time.Second, ms)
 	writes += 5
 	began := b.now
@@ -174,7 +174,7 @@ func (h hanging) at(t *testing.T) *bench {
 		b.machine.Processor.Among += 200
 		b.next.InFlight, b.next.InFlightOp = b.now-began, "wal write+sync"
 		if i%10 == 5 {
-			tell(h.inFlight, h.suspended)
+			report(h.inFlight, h.suspended)
 		}
 		b.look()
 	}
@@ -187,11 +187,11 @@ func TestAHangingWriteIsBlamedOnTheDriveOnlyWhileTheDriveHoldsIt(t *testing.T) {
 	hanging{lasting: long, inFlight: 2}.at(t).blames(DiskStalled, CauseDevice,
 		"sda has 2 requests in flight and has completed no write for 10 s")
 	hanging{lasting: long, before: 2}.at(t).blames(DiskStalled, CauseFileSystem,
-		"no drive under it has a request in flight")
+		"no drive under the file system has a request in flight")
 	for _, before := range []uint64{0, 2} { // what the drive did before is irrelevant
 		hanging{lasting: 4 * time.Second, before: before, inFlight: 2}.at(t).blames(DiskStalled, "")
 	}
-	// The drive may have completed its writes before.
+	// The drive may have completed its writes before the hang.
 	hanging{lasting: 9 * time.Second, inFlight: 2}.at(t).blames(DiskStalled, "")
 }
 
@@ -204,12 +204,12 @@ func TestAWriteThatADeviceHoldsIsBlamedOnItDespiteCPUStarvation(t *testing.T) {
 	h = hanging{lasting: long, suspended: true, starved: true, waited: 95, stolen: 50}
 	h.at(t).blames(DiskStalled, CauseDevice, "vg0-etcd (md0) is suspended")
 
-	// The drives have not been read since the write hung: CPU starvation is not blamed before they are.
+	// The drives have not been read since the write began to hang, so CPU starvation is not blamed yet.
 	h = hanging{lasting: 4 * time.Second, inFlight: 2, starved: true, waited: 95}
 	h.at(t).blames(DiskStalled, "")
 	// If no drive has the write in flight, it may well be waiting for a CPU.
 	hanging{lasting: long, starved: true}.at(t).blames(DiskStalled, CauseProcessor, "the last minute's samples")
-	// A virtual machine that got no CPU time has not seen what its drives completed.
+	// A virtual machine without CPU time cannot observe what its drives completed.
 	h = hanging{lasting: long, inFlight: 2, stolen: 50}
 	h.at(t).blames(DiskStalled, CauseProcessor, "CPU steal")
 }
@@ -232,7 +232,7 @@ func TestTheProbeAloneDistinguishesDeviceAndFileSystem(t *testing.T) {
 	t.Parallel()
 	for direct, want := range map[time.Duration]Cause{40 * ms: CauseDevice, ms: CauseFileSystem, 7 * ms: ""} {
 		b := newBench(t, DefaultThresholds())
-		b.member, b.devices = true, NotAvailable[DevicesReading]("the kernel does not tell")
+		b.member, b.devices = true, NotAvailable[DevicesReading]("the kernel does not report it")
 		for range 600 {
 			b.now += time.Second
 			b.sample(LaneDirect, direct)

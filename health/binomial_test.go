@@ -17,7 +17,7 @@ func TestTripHasTheKnownValues(t *testing.T) {
 	}
 }
 
-// TestTripIsTheFewestThatChanceDoesNotExplain computes the binomial tail in a different way, in fractions.
+// TestTripIsTheFewestThatChanceDoesNotExplain computes the binomial tail in a different way, with exact fractions.
 func TestTripIsTheFewestThatChanceDoesNotExplain(t *testing.T) {
 	t.Parallel()
 	limit := big.NewRat(1, 1000)
@@ -30,7 +30,7 @@ func TestTripIsTheFewestThatChanceDoesNotExplain(t *testing.T) {
 	}
 }
 
-// tail is the probability of k or more of n when each has a probability of 1 %.
+// tail returns the probability that k or more of n events occur, each with a probability of 1 %.
 func tail(n, k int) *big.Rat {
 	sum := new(big.Rat)
 	for i := k; i <= n; i++ {

@@ -100,7 +100,7 @@ func TestDrivesThatDoNotTestTheirCapacitorsAreNotAvailable(t *testing.T) {
 	}
 }
 
-// missing returns why a check is not available; empty if it is.
+// missing returns why a check is not available; empty if it is available.
 func (b *bench) missing(check string) string {
 	for _, a := range b.result.NotAvailable {
 		if a.Check == check {

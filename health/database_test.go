@@ -21,7 +21,7 @@ func someDatabase(chance func(percent int) bool) DatabaseReading {
 	return d
 }
 
-// splitBench returns a bench of a member whose database and log have separate file systems, both healthy.
+// splitBench returns a bench of a member whose database and WAL have separate file systems, both healthy.
 func splitBench(t *testing.T) *bench {
 	t.Helper()
 	b := newBench(t, DefaultThresholds())
@@ -44,16 +44,16 @@ func databaseEdges() []edge {
 	limit := DefaultThresholds().MinFree
 	enough := limit + limit/10
 	return []edge{
-		{"free below", has(limit, time.Minute), has(limit-1, time.Second)},
+		{"free space below", has(limit, time.Minute), has(limit-1, time.Second)},
 		{
-			"free at least",
+			"free space at least",
 			func(b *bench) { has(enough-1, time.Minute)(b); has(enough, time.Minute-time.Second)(b) },
 			has(enough, time.Second),
 		},
 	}
 }
 
-func TestAFaultUnderEtcdsDatabaseIsFoundWhileItsLogIsHealthy(t *testing.T) {
+func TestAFaultUnderEtcdsDatabaseIsFoundWhileItsWALIsHealthy(t *testing.T) {
 	t.Parallel()
 	for what, c := range map[string]struct {
 		spoil func(*bench)
@@ -70,11 +70,11 @@ func TestAFaultUnderEtcdsDatabaseIsFoundWhileItsLogIsHealthy(t *testing.T) {
 		},
 		"read-only": {
 			func(b *bench) { b.database.Devices.FileSystem.ReadOnly = known(1) }, FileSystemReadOnly,
-			"the ext4 of etcd's database is read-only",
+			"the ext4 file system of etcd's database is read-only",
 		},
 		"damaged": {
 			func(b *bench) { b.database.Devices.FileSystem.Errors = known(3) }, FileSystemErrors,
-			"the ext4 of etcd's database has recorded 3 errors, limit 0",
+			"the ext4 file system of etcd's database has recorded 3 errors, limit 0",
 		},
 		"a member device is missing": {
 			func(b *bench) { b.database.Devices.Arrays = []Array{{Name: "md7", Level: "raid1", Missing: 1}} },
@@ -94,7 +94,7 @@ func TestAFaultUnderEtcdsDatabaseIsFoundWhileItsLogIsHealthy(t *testing.T) {
 		},
 		"no barriers": {
 			func(b *bench) { b.database.Devices.FileSystem.Unsafe = "nobarrier" }, FlushesDisabled,
-			"the ext4 of etcd's database is mounted with nobarrier, which disables flushes",
+			"the ext4 file system of etcd's database is mounted with nobarrier, which disables flushes",
 		},
 		"in memory": {
 			func(b *bench) {
@@ -162,7 +162,7 @@ func TestADeviceUnderBothIsReportedOnce(t *testing.T) {
 	}
 }
 
-func TestAReadOnlyLogIsReportedAsTheLog(t *testing.T) {
+func TestAReadOnlyWALIsReportedAsTheWAL(t *testing.T) {
 	t.Parallel()
 	b := splitBench(t)
 	b.devices.FileSystem.ReadOnly = known(1)
@@ -172,7 +172,7 @@ func TestAReadOnlyLogIsReportedAsTheLog(t *testing.T) {
 	}
 }
 
-func TestADatabaseOnTheFileSystemOfItsLogHasNoFinding(t *testing.T) {
+func TestADatabaseOnTheFileSystemOfItsWALHasNoFinding(t *testing.T) {
 	t.Parallel()
 	b := newBench(t, DefaultThresholds())
 	b.each(time.Minute, ms)

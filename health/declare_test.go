@@ -54,7 +54,7 @@ func (h *heat) recall(memory []byte, _, _ time.Duration) error {
 	return json.Unmarshal(memory, &h.recalled)
 }
 
-// declared declares heat under another name.
+// declared declares heat under the given name.
 func (h *heat) declared(name string, gates Gate, behind ...string) declaration {
 	d := declaration{
 		Check: Check{
@@ -74,7 +74,7 @@ func defaultDeclarations() []declaration {
 	return declarations(DefaultThresholds(), newComparison(DefaultThresholds()))
 }
 
-// withChecks returns a bench of a healthy member whose judge has these checks, too.
+// withChecks returns a bench of a healthy member whose judge has these checks in addition to its own.
 func withChecks(t *testing.T, more ...declaration) *bench {
 	t.Helper()
 	b := newBench(t, DefaultThresholds())

@@ -43,7 +43,7 @@ func someDevices(chance func(percent int) bool) DevicesReading {
 		d.Chain[1].PCI.Uncorrected.Value = 2
 	}
 	if chance(10) {
-		return NotAvailable[DevicesReading]("the kernel does not tell")
+		return NotAvailable[DevicesReading]("the kernel does not report it")
 	}
 	return d
 }
@@ -57,7 +57,7 @@ func (d DevicesReading) grown(before DevicesReading) DevicesReading {
 	return d
 }
 
-// deviceEdges walk the rules of the checks of the devices and file systems of etcd's data.
+// deviceEdges walks the rules of the checks of the devices and file systems of etcd's data.
 func deviceEdges() []edge {
 	set := func(how func(*bench), lasting time.Duration) func(*bench) {
 		return func(b *bench) {
@@ -155,9 +155,9 @@ func TestAnUnknownArrayIsNeitherHealthyNorUnhealthy(t *testing.T) {
 	t.Parallel()
 	b := newBench(t, DefaultThresholds())
 	b.member = true
-	b.devices.Arrays = []Array{{Name: "md0", Level: "raid1", Absent: "the kernel does not tell"}}
+	b.devices.Arrays = []Array{{Name: "md0", Level: "raid1", Absent: "the kernel does not report it"}}
 	b.each(10*time.Minute, ms)
-	want := []Absence{{"raid", Disk, "md0: the kernel does not tell"}}
+	want := []Absence{{"raid", Disk, "md0: the kernel does not report it"}}
 	if !slices.Equal(b.result.NotAvailable, want) || b.result.State != OK || len(b.result.Findings) > 0 {
 		t.Errorf("not available: %+v, got %+v", b.result.NotAvailable, b.result)
 	}
@@ -177,7 +177,7 @@ func TestADamagedFileSystemReportsHowOftenAndWhenLast(t *testing.T) {
 	b.devices.FileSystem.Errors = known(3)
 	b.devices.FileSystem.LastError = time.Date(2026, 11, 20, 9, 12, 0, 0, time.UTC)
 	b.each(time.Second, ms)
-	want := "the ext4 of etcd's data has recorded 3 errors, limit 0, the last on 2026-11-20 09:12:00Z"
+	want := "the ext4 file system of etcd's data has recorded 3 errors, limit 0, the last on 2026-11-20 09:12:00Z"
 	if got := b.found(FileSystemErrors); got != want {
 		t.Errorf("found %q, want %q", got, want)
 	}
@@ -189,9 +189,9 @@ func TestNewDeviceStartsWithItsOwnErrorCount(t *testing.T) {
 	b.member = true
 	b.each(10*time.Minute, ms)
 	chain := b.devices.Chain
-	b.devices.Chain = []Device{chain[0], chain[1]} // sdb is removed,
+	b.devices.Chain = []Device{chain[0], chain[1]} // sdb is removed
 	b.each(time.Second, ms)
-	b.devices.Chain = []Device{chain[0], chain[1], {Name: "sdc", Kind: "disk", Errors: known(40)}} // and another added
+	b.devices.Chain = []Device{chain[0], chain[1], {Name: "sdc", Kind: "disk", Errors: known(40)}} // sdc is added
 	b.each(time.Second, ms)
 	if got := b.found(DeviceErrors); got != "" {
 		t.Errorf("old errors of a new drive count: %q", got)

@@ -15,7 +15,7 @@ const noLeaderFor = 30 * time.Second
 var checkLeaderless = advice{
 	name: "etcd-leaderless", component: Etcd,
 	source: "etcd_server_has_leader" + etcdSource,
-	limit:  Limit{Of: "leaders of the local member", Unit: "leaders", Enter: 1, Leave: 1, Below: true},
+	limit:  Limit{Of: "leaders of the local member", Enter: 1, Leave: 1, Below: true},
 	code:   EtcdNoLeader,
 	title:  "The local member has no leader.",
 	meaning: "It serves neither writes nor linearizable reads. Either the cluster has lost quorum, or this " +

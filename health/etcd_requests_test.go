@@ -15,7 +15,8 @@ func answering() RequestsReading {
 	return RequestsReading{Known: true, Host: "n2", Read: known(0.002), Write: known(0.004)}
 }
 
-// unanswered returns requests to a leader that answers none, while so many of two other voters serve.
+// unanswered returns requests to a leader that answers none, while the given number of the two other voters serve
+// requests.
 func unanswered(hung, others int) RequestsReading {
 	r := answering()
 	r.Hung, r.For, r.Writes, r.Others, r.Needed = hung, 12300*ms, true, others, 2
@@ -63,8 +64,8 @@ func TestAHungMemberIsStalledAndOnlyLosesLeadership(t *testing.T) {
 	b := withChecks(t)
 	b.etcd.Requests = unanswered(2, 2)
 	b.look()
-	const want = "n2's etcd has answered no request for 12 s (2 requests in a row, the last a write); 2 other voters " +
-		"serve without it, and 2 must"
+	const want = "n2's etcd has answered no request for 12 s (2 requests in a row, the last one a write); 2 other " +
+		"voters serve requests, quorum 2"
 	if v := b.result; v.State != Stalled || v.Code != EtcdStalled || v.Text != want || v.Gates != Leadership ||
 		v.OnlySlowWrites(Leadership) {
 		t.Errorf("got %+v", v)
@@ -86,7 +87,7 @@ func TestAHungMemberIsStalledAndOnlyLosesLeadership(t *testing.T) {
 	}
 }
 
-// requestsMistake is a wrong judge of requests. The promises must notice it, or they prove nothing.
+// requestsMistake is a mistake of a judge of requests. It must break its promise, or the promise proves nothing.
 type requestsMistake struct {
 	name, promise string
 	sees          func(r *RequestsReading)
@@ -115,7 +116,7 @@ func requestsPromises() map[string]func(now RequestsReading, was, is State) bool
 func requestsMistakes() []requestsMistake {
 	return []requestsMistake{
 		{
-			"believes one hung request", "one hung request stalls no member",
+			"counts one hung request", "one hung request stalls no member",
 			func(r *RequestsReading) { r.Hung *= 2 },
 		},
 		{
@@ -137,7 +138,7 @@ func requestsMistakes() []requestsMistake {
 	}
 }
 
-// brokenBy returns the promises that a judge breaks that reads through a mistake. It explores every sequence of three
+// brokenBy returns the promises that a judge with the given mistake breaks. It explores every sequence of three
 // readings.
 func brokenBy(t *testing.T, sees func(*RequestsReading)) map[string]bool {
 	t.Helper()
@@ -202,8 +203,8 @@ func TestTheTextNamesTheRequestThatHangs(t *testing.T) {
 	r := unanswered(3, 1)
 	r.Writes = false
 	q := &requests{track: &track{}, seen: r}
-	const want = "n2's etcd has answered no request for 12 s (3 requests in a row, the last a linearizable read); 1 " +
-		"other voter serves without it, and 2 must"
+	const want = "n2's etcd has answered no request for 12 s (3 requests in a row, the last one a linearizable " +
+		"read); 1 other voter serves requests, quorum 2"
 	if got := q.text(); got != want {
 		t.Errorf("got  %s\nwant %s", got, want)
 	}

@@ -71,8 +71,7 @@ func TestTheRoundTripTimeIsComparedWithTheHeartbeatInterval(t *testing.T) {
 	b.etcd.Settings.Flags = map[string]string{"heartbeat-interval": "500"}
 	b.each(11*time.Minute, ms)
 	if got := textOf(b.result, EtcdHeartbeatShort); got != "round-trip time to the farthest voter 300 ms, 60 % "+
-		"of the "+
-		"heartbeat interval of 500 ms, limit 50 %" {
+		"of the heartbeat interval of 500 ms, limit 50 %" {
 		t.Errorf("got %q", got)
 	}
 	for value, want := range map[string]time.Duration{

@@ -24,8 +24,8 @@ func plugged(t *testing.T) *bench {
 	return b
 }
 
-// externalCheckSays lets an external check report the same result every ten seconds for a minute.
-func (b *bench) externalCheckSays(name string, s State, text string) {
+// externalCheckReports lets an external check report the same result every ten seconds for a minute.
+func (b *bench) externalCheckReports(name string, s State, text string) {
 	i := slices.IndexFunc(b.externalChecks, func(r ExternalCheckReading) bool { return r.Name == name })
 	if i < 0 {
 		b.externalChecks = append(b.externalChecks, ExternalCheckReading{Name: name})
@@ -50,18 +50,18 @@ func TestAnExternalCheckCountsOnceRepeatedAndGatesAsConfigured(t *testing.T) {
 	if b.result.State != OK || len(b.result.Findings) != 0 {
 		t.Errorf("reported once, it counts: %+v", b.result.Findings)
 	}
-	b.externalCheckSays("load", Slow, "load 93")
+	b.externalCheckReports("load", Slow, "load 93")
 	if f := b.result.Findings; b.result.State != OK || len(f) != 1 || f[0].Code != "CHECK_LOAD" ||
 		f[0].State != Slow || f[0].Text != "load 93" || f[0].Gates != Nothing {
 		t.Errorf("got %s, found %+v", b.result.State, f)
 	}
-	b.externalCheckSays("raid-a", Warm, "resync 3 %")
+	b.externalCheckReports("raid-a", Warm, "resync 3 %")
 	if v := b.result; v.State != Warm || v.Code != "CHECK_RAID_A" || v.Gates != Joins || len(v.Findings) != 2 {
 		t.Errorf("got %s %s gates %v: %+v", v.State, v.Code, v.Gates.Names(), v.Findings)
 	}
-	b.externalCheckSays("raid-a", OK, "clean")
-	b.externalCheckSays("raid-a", OK, "clean")
-	b.externalCheckSays("load", Warm, "load 9")
+	b.externalCheckReports("raid-a", OK, "clean")
+	b.externalCheckReports("raid-a", OK, "clean")
+	b.externalCheckReports("load", Warm, "load 9")
 	if v := b.result; v.State != OK || len(v.Findings) != 1 || v.Findings[0].State != Warm {
 		t.Errorf("got %s, found %+v", v.State, v.Findings)
 	}
@@ -70,7 +70,7 @@ func TestAnExternalCheckCountsOnceRepeatedAndGatesAsConfigured(t *testing.T) {
 func TestAnExternalCheckWithoutAResultIsIgnored(t *testing.T) {
 	t.Parallel()
 	b := plugged(t)
-	b.externalCheckSays("raid-a", Warm, "resync 3 %")
+	b.externalCheckReports("raid-a", Warm, "resync 3 %")
 	b.externalChecks[0].Absent = "it reports UNKNOWN"
 	b.each(time.Minute, ms)
 	v := b.result
@@ -84,14 +84,14 @@ func TestAnExternalCheckWithoutAResultIsIgnored(t *testing.T) {
 func TestASilentExternalCheckKeepsItsFindingForTenIntervals(t *testing.T) {
 	t.Parallel()
 	b := plugged(t)
-	b.externalCheckSays("raid-a", Slow, "a member device is missing")
+	b.externalCheckReports("raid-a", Slow, "a member device is missing")
 	b.externalChecks[0].Absent = "it took over 10 s"
 	b.each(99*time.Second, ms)
 	if v := b.result; v.State != Slow || v.Gates != Joins ||
 		v.Text != "a member device is missing; it took over 10 s, so this may be stale" {
 		t.Fatalf("silent for a while, got %s, gates %v: %s", v.State, v.Gates.Names(), v.Text)
 	}
-	b.reborn() // how long it was silent before is unknown
+	b.reborn() // a restart forgets for how long the check was silent
 	b.each(99*time.Second, ms)
 	if b.result.State != Slow {
 		t.Fatalf("after a restart got %s", b.result.State)
@@ -109,7 +109,7 @@ func TestASilentExternalCheckKeepsItsFindingForTenIntervals(t *testing.T) {
 	if b.result.State != OK {
 		t.Errorf("reported once after that, it counts: %s", b.result.Text)
 	}
-	b.externalCheckSays("raid-a", Slow, "a member device is missing")
+	b.externalCheckReports("raid-a", Slow, "a member device is missing")
 	if b.result.State != Slow {
 		t.Errorf("reported twice, it does not count: %s", b.result.Text)
 	}
@@ -120,10 +120,10 @@ func TestAFlappingExternalCheckMustBeOKForLonger(t *testing.T) {
 	b := plugged(t)
 	var took []time.Duration
 	for range 4 {
-		b.externalCheckSays("load", Warm, "load 9")
+		b.externalCheckReports("load", Warm, "load 9")
 		began := b.now
 		for len(b.result.Findings) > 0 && b.now-began < time.Hour {
-			b.externalCheckSays("load", OK, "load 1")
+			b.externalCheckReports("load", OK, "load 1")
 		}
 		took = append(took, b.now-began)
 	}

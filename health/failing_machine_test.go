@@ -12,8 +12,9 @@ import (
 )
 
 // whole writes the full assessment: the listed findings, those hidden behind a cause, and what is not available.
-func (s *tale) whole() {
-	s.changes = slices.DeleteFunc(s.changes, func(c Change) bool { return c.NotAvailable != "" }) // it is listed below
+func (s *timeline) whole() {
+	// missing readings are listed below
+	s.changes = slices.DeleteFunc(s.changes, func(c Change) bool { return c.NotAvailable != "" })
 	s.write()
 	v := s.result
 	fmt.Fprintf(&s.page, "              gates %q\n", v.Gates.Names())
@@ -34,12 +35,12 @@ func (s *tale) whole() {
 	}
 }
 
-// TestTheStoryOfAFailingMachine shows the whole assessment of each step, not only the disk's.
-func TestTheStoryOfAFailingMachine(t *testing.T) {
+// TestTheTimelineOfAFailingMachine shows the whole assessment of each step, not only the disk's.
+func TestTheTimelineOfAFailingMachine(t *testing.T) {
 	t.Parallel()
-	s := &tale{bench: newBench(t, DefaultThresholds())}
+	s := &timeline{bench: newBench(t, DefaultThresholds())}
 	s.member = true
-	s.heading("All is well")
+	s.heading("The machine is healthy")
 	s.each(10*time.Minute, ms)
 	s.whole()
 
@@ -51,7 +52,7 @@ func TestTheStoryOfAFailingMachine(t *testing.T) {
 	s.each(10*time.Second, ms)
 	s.whole()
 
-	s.heading("Its writes are slow meanwhile, and etcd's")
+	s.heading("The writes of the probe and of etcd are slow meanwhile")
 	s.etcd.fsyncs = over32ms
 	for range 20 {
 		s.each(time.Minute, 18*ms)
@@ -59,23 +60,23 @@ func TestTheStoryOfAFailingMachine(t *testing.T) {
 	}
 	s.whole()
 
-	s.heading("They hang")
+	s.heading("The writes hang")
 	s.stall(3 * time.Second)
 	s.whole()
 
-	s.heading("The array is whole again, and 20 min later the disk, too")
+	s.heading("The array is complete again, and 20 min later the disk is OK")
 	s.devices, s.etcd.fsyncs = wellDevices(), 0
 	s.devices.Chain[1].Errors.Value++
 	s.until(OK, time.Hour)
 	s.whole()
 
-	s.heading("Memory is short, and the kernel kills what it can")
+	s.heading("Memory runs low, and the kernel kills a process")
 	s.machine.MemoryAvailable, s.machine.MemoryStalled = known(4), known(12)
 	s.machine.ProcessesKilled.Value++
 	s.each(2*time.Minute, ms)
 	s.whole()
 
-	s.heading("A drive says that it fails; it is worn, and counts errors")
+	s.heading("A drive reports that it is failing; it is worn out, and its errors increase")
 	s.machine.MemoryAvailable, s.machine.MemoryStalled = known(60), known(0)
 	s.hardware = driven(func(d *Drive) { d.Failed, d.Warnings, d.Used = true, 1, percent(103); d.Errors[0].N += 5 })
 	s.each(2*time.Minute, ms)
@@ -88,11 +89,11 @@ func TestTheStoryOfAFailingMachine(t *testing.T) {
 	s.each(2*time.Minute, ms)
 	s.whole()
 
-	s.heading("Nothing reports any more")
-	const silent = "the kernel does not tell"
+	s.heading("No source reports any longer")
+	const silent = "the kernel does not report it"
 	s.hardware, s.devices = NotAvailable[HardwareReading]("not read"), NotAvailable[DevicesReading](silent)
 	s.machine, s.links = NotAvailable[MachineReading](silent), NotAvailable[LinkReading](silent)
 	s.each(2*time.Minute, ms)
 	s.whole()
-	golden(t, "testdata/ill.golden", strings.TrimSpace(s.page.String())+"\n")
+	golden(t, "testdata/failing_machine.golden", strings.TrimSpace(s.page.String())+"\n")
 }

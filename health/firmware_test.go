@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// doomed is a drive whose firmware makes it fail at 32768 power-on hours, with this many hours left.
+// doomed returns a change of a drive: its firmware makes it fail at 32768 power-on hours, with this many hours left.
 func doomed(left int) func(*Drive) {
 	return func(d *Drive) {
 		hours := 32768 - left

@@ -22,8 +22,8 @@ func TestDisabledFlushesPreventAJoinUnlessTheCacheIsProtected(t *testing.T) {
 		}
 	}
 	unnamed := func(b *bench) { b.devices.Chain = b.devices.Chain[:1] }
-	vouched := func(b *bench) { b.protected = true }
-	const mount = "the ext4 of etcd's data is mounted with nobarrier, which disables flushes"
+	configured := func(b *bench) { b.protected = true }
+	const mount = "the ext4 file system of etcd's data is mounted with nobarrier, which disables flushes"
 	const drive = "sda has a write cache that the kernel does not flush (queue/write_cache)"
 	for what, c := range map[string]struct {
 		spoil []func(*bench)
@@ -36,13 +36,13 @@ func TestDisabledFlushesPreventAJoinUnlessTheCacheIsProtected(t *testing.T) {
 				b.devices.Chain[1].Cache, b.devices.Chain[1].OwnCache = "write through", "write through"
 			}}, "",
 		},
-		"both":                                   {[]func(*bench){noFlush, forced}, drive + "; " + mount},
-		"capacitors that pass their test":        {[]func(*bench){forced, tested("sda")}, ""},
-		"capacitors of both drives":              {[]func(*bench){noFlush, tested("sda", "sdb")}, ""},
-		"capacitors of only one drive":           {[]func(*bench){noFlush, tested("sda")}, mount},
-		"a drive that the kernel does not name":  {[]func(*bench){noFlush, unnamed}, mount},
-		"capacitors of a drive elsewhere":        {[]func(*bench){forced, tested("sdz")}, drive},
-		"an operator vouches for the protection": {[]func(*bench){noFlush, forced, vouched}, ""},
+		"both":                                  {[]func(*bench){noFlush, forced}, drive + "; " + mount},
+		"capacitors that pass their test":       {[]func(*bench){forced, tested("sda")}, ""},
+		"capacitors of both drives":             {[]func(*bench){noFlush, tested("sda", "sdb")}, ""},
+		"capacitors of only one drive":          {[]func(*bench){noFlush, tested("sda")}, mount},
+		"a drive that the kernel does not name": {[]func(*bench){noFlush, unnamed}, mount},
+		"capacitors of a drive elsewhere":       {[]func(*bench){forced, tested("sdz")}, drive},
+		"disk.protectedCache is set":            {[]func(*bench){noFlush, forced, configured}, ""},
 	} {
 		t.Run(what, func(t *testing.T) {
 			t.Parallel()

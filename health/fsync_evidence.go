@@ -26,10 +26,10 @@ type fsync struct {
 	disk   DiskReading
 	etcd   EtcdProcess
 
-	recent   samples    // judged samples, which are not contaminated, of both lanes; for the rules
-	lanes    [2]samples // judged samples of each lane, for display
+	recent   samples    // uncontaminated samples of both lanes, for the rules
+	lanes    [2]samples // uncontaminated samples of each lane, for display
 	sorted   [2]spread  // sorted latencies of lanes
-	run      samples    // judged samples of the qualifying run
+	run      samples    // uncontaminated samples of the qualifying run
 	runs     spread     // sorted latencies of run
 	leftOut  int        // number of contaminated samples of the run
 	score    score
@@ -43,9 +43,9 @@ type fsync struct {
 	// start of the first window of samples from which on the disk has been steady; 0 if it is not steady
 	calmSince time.Duration
 	slowAt    time.Duration // when the writes of the last minute last showed a SLOW disk
-	slowSince time.Duration // when the current slow spell began; one SLOW state may have several
+	slowSince time.Duration // when the current slow period began; one SLOW state may have several
 	slowBegan time.Time     // slowSince by the wall clock
-	healed    bool          // the slow spell has ended, although the state is still SLOW
+	healed    bool          // the slow period has ended, although the state is still SLOW
 	resetAt   time.Duration // when the disk last left FAILED; 0 if never
 	brokenAt  time.Duration // when an operation last hung or returned an error that means a broken disk
 
@@ -53,13 +53,13 @@ type fsync struct {
 
 	hung time.Duration // age of the last hanging operation when it was last observed
 
-	clean     int  // number of judged samples since dirty
+	clean     int  // number of uncontaminated samples since dirty
 	qualified bool // the disk has passed a qualifying run, and has been OK or WARM ever since
 	wasWarm   bool // the disk was WARM before its samples stopped
 }
 
 // fsyncRecovers is how long the last minute's writes of a SLOW disk must not meet the conditions of SLOW before its
-// slow spell counts as over. It can be short, because it adds to that minute.
+// slow period counts as over. It can be short, because it adds to that minute.
 const fsyncRecovers = 30 * time.Second
 
 // warmRecovers is how long a WARM disk must have no new sign of slow writes before [Assessment.Recovers] is set. It is
@@ -109,7 +109,7 @@ func (f *fsync) read(in Input) {
 	}
 }
 
-// followSlow tracks the slow spells of a SLOW disk, and adds each one that has ended by itself to the history.
+// followSlow tracks the slow periods of a SLOW disk, and adds each one that has ended by itself to the history.
 func (f *fsync) followSlow() {
 	_, slow := f.slowNow()
 	switch {

@@ -69,7 +69,7 @@ func TestConsecutiveWritesAreOfOneLane(t *testing.T) {
 	b.hasText("3 writes in a row took longer than 100 ms within 20 s, the slowest 120 ms; limit 2")
 }
 
-// A tail that is too thin for the p99 still blocks a leader's writes for an election timeout.
+// Slow writes that are too rare for the p99 still block a leader's writes for an election timeout.
 func TestADiskOnWhichOneWriteInAHundredHangsIsFoundWithinMinutes(t *testing.T) {
 	t.Parallel()
 	var took []time.Duration
@@ -102,7 +102,7 @@ func TestAnOccasionallySlowDiskIsFoundByTheLongWindow(t *testing.T) {
 	b.each(time.Second, 11*ms)
 	b.want(Warm)
 	b.hasText("20 of the last 900 writes took longer than 10 ms, limit 19")
-	b.each(320*time.Second, ms) // 300 clean ones are enough only when the long window agrees
+	b.each(320*time.Second, ms) // 300 clean samples are enough only if the long window shows no sign
 	b.want(OK)
 	if slices.ContainsFunc(b.changes[len(b.changes)-1:], func(c Change) bool { return c.From != Warm }) {
 		t.Errorf("it flapped: %+v", b.changes)

@@ -29,7 +29,7 @@ func TestARecoveringFindingKeepsTheTextOfTheFault(t *testing.T) {
 		},
 		FileSystemReadOnly: {
 			func(b *bench) { b.devices.FileSystem.ReadOnly = known(1) }, time.Minute,
-			"the ext4 of etcd's data is read-only",
+			"the ext4 file system of etcd's data is read-only",
 		},
 		HardwareAlarm: {
 			func(b *bench) {

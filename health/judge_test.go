@@ -301,7 +301,7 @@ func TestAProbeThatVanishesDuringAStallDoesNotEndIt(t *testing.T) {
 	b.hasText("so this may be stale")
 }
 
-// The probe of a restarted agent meets the hanging probe of its predecessor.
+// The probe of a restarted agent is refused while the hanging probe of the previous agent holds the lock.
 func TestAStallIsNotOverBecauseAnotherProbeIsRefused(t *testing.T) {
 	t.Parallel()
 	b := member(t)
@@ -530,5 +530,5 @@ func TestImplausibleReadingsDoNoHarm(t *testing.T) {
 	b.now += time.Second
 	b.next.LastCompletion = now
 	b.look()
-	b.want(Stalled) // a completion from the future would have vouched for it
+	b.want(Stalled) // a completion in the future would have shown that the disk works
 }

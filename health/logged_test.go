@@ -29,9 +29,9 @@ func loggedEdges() []edge {
 		b.each(time.Second, quiet)
 	}
 	return []edge{
-		{"the log has a new device error", well, logs},
+		{"the kernel log has a new device error", well, logs},
 		{
-			"the log has no new device error",
+			"the kernel log has no new device error",
 			func(b *bench) {
 				logs(b)
 				b.now += loggedSpan - time.Second

@@ -17,7 +17,7 @@ import (
 var update = flag.Bool("update", false, "write the golden files")
 
 func TestMain(m *testing.M) {
-	debug.SetGCPercent(400) // whole days are judged here: less frequent garbage collection saves a third
+	debug.SetGCPercent(400) // the tests simulate whole days; less frequent garbage collection saves a third of the time
 	goleak.VerifyTestMain(m)
 }
 
@@ -85,8 +85,8 @@ func newBench(t testing.TB, limits Thresholds) *bench {
 	return b
 }
 
-// silentPeers and silentHistory make the comparison of the disk with others and with the past find nothing, and excuse
-// nothing: the past was slower than any disk, and the other voters are faster.
+// With silentPeers and silentHistory, the comparison with other voters and with the past neither has a finding nor
+// excuses the disk: the past was slower than any disk, and the other voters are faster.
 func silentPeers() PeerWritesReading { return peersAt(time.Microsecond, tailsMost) }
 
 func silentHistory() History { return historyOf(writeLongest, 1000) }

@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// wellNetwork is the network of three hosts that reach each other, as n1 observes it.
+// wellNetwork returns the network of three hosts that reach each other, as n1 observes it.
 func wellNetwork() NetworkReading { return network("") }
 
 // network returns wellNetwork with some paths changed, each given as "n1>n2 lost".
@@ -51,7 +51,7 @@ func TestACutConnectionIsFoundAfterAWhileByTheHostsConcerned(t *testing.T) {
 		"n1>n3 ?,n3>n1 ?":       "",
 		"n1>n3 lost,n3>n1 lost": "NETWORK_PARTITION n1 and n3 cannot reach each other, but both reach the cluster",
 		"n1>n3 lost,n2>n3 lost,n3>n1 ?,n3>n2 ?": "NETWORK_PARTITION 2 hosts including n1 cannot reach n3, " +
-			"but it reaches the cluster",
+			"but n3 reaches the cluster",
 	} {
 		b := newBench(t, DefaultThresholds())
 		b.member = true
@@ -85,7 +85,7 @@ func TestAHostThatIsDownIsNotCutOff(t *testing.T) {
 	b.member = true
 	b.each(10*time.Minute, ms)
 	b.network = network("n1>n3 lost,n2>n3 lost,n3>n1 ?,n3>n2 ?")
-	b.each(75*time.Second, ms) // found dead after some probes, and its record stays for a minute at most
+	b.each(75*time.Second, ms) // some probes fail first, and the host record expires within a minute
 	b.network.Paths = b.network.Paths[:1]
 	b.each(10*time.Minute, ms)
 	for _, c := range b.changes {
@@ -118,8 +118,9 @@ func networkEdges() []edge {
 	}
 	var all []edge
 	for name, ways := range map[string]string{
-		"unreachable hosts": "n1>n3 lost,n3>n1 lost", "one-way connections": "n1>n3 lost",
-		"connections that lose large packets": "n1>n3 large",
+		"failing connections from or to this host":                 "n1>n3 lost,n3>n1 lost",
+		"one-way connections from or to this host":                 "n1>n3 lost",
+		"connections from or to this host that lose large packets": "n1>n3 large",
 	} {
 		all = append(all,
 			edge{
@@ -199,7 +200,7 @@ func TestALossOfFivePercentIsFoundWithinHalfAnHourAndOfOnePercentNever(t *testin
 	}
 }
 
-func TestLossIsNamedAndForgottenOnceItIsNotProbedAnyMore(t *testing.T) {
+func TestLossIsNamedAndForgottenWhenItsHostIsNoLongerProbed(t *testing.T) {
 	t.Parallel()
 	b := linked(t)
 	b.network.sends(15, 500)

@@ -19,8 +19,8 @@ type PeerWritesReading struct {
 	All []PeerWrites
 }
 
-// PeerWrites contains the figures that another voter's host publishes. They may be wrong, so a single record must not
-// decide.
+// PeerWrites contains the figures that another voter's host publishes. The figures may be wrong, so a single record
+// must not decide.
 //
 // With three or more records, the lower median counts, so one wrong record neither causes nor prevents a finding. With
 // two records, the lower figure counts, unless it is more than peersApart times below both the other figure and this

@@ -14,7 +14,7 @@ func (b *bench) sends(all ...PeerConnection) {
 	b.links.Peers = PeersReading{At: b.now, Known: true, All: all}
 }
 
-// to is a connection to a host with this many sent and retransmitted segments.
+// to returns a connection to a host with this many sent and retransmitted segments.
 func to(cookie uint64, again, sent float64) PeerConnection {
 	return PeerConnection{
 		To: "192.0.2.2", Cookie: cookie, Segments: Part{Of: again, Among: sent, Known: true},
@@ -44,16 +44,15 @@ func TestNewConnectionCountsFromItsStartAndAnEndedOneDoesNotShrinkTheCount(t *te
 		return e.look(PeersReading{At: at, Known: true, All: all}, false)
 	}
 	look(0, to(1, 40, 1000))
-	if found := look(time.Minute, to(2, 10, 600)); len(found) > 0 { // the first one is gone
+	if found := look(time.Minute, to(2, 10, 600)); len(found) > 0 { // connection 1 has ended
 		t.Errorf("1.7 %% retransmitted: %q", found)
 	}
 	found := look(2*time.Minute, to(2, 30, 800), to(3, 0, 100))
 	if len(found) != 1 || found[0] != "3.3 % of 900 segments that etcd sent to 192.0.2.2 were retransmitted in the "+
-		"last "+
-		"five minutes, limit 3 %" {
+		"last five minutes, limit 3 %" {
 		t.Errorf("30 of 900: %q", found)
 	}
-	if found := e.look(PeersReading{Absent: "kept from it"}, true); len(found) > 0 {
+	if found := e.look(PeersReading{Absent: "netlink is not allowed"}, true); len(found) > 0 {
 		t.Errorf("without a reading: %q", found)
 	}
 	if found := look(3*time.Minute, to(3, 400, 800)); len(found) > 0 {
@@ -64,9 +63,9 @@ func TestNewConnectionCountsFromItsStartAndAnEndedOneDoesNotShrinkTheCount(t *te
 func TestUnknownConnectionsOfEtcdAreReportedAsNotAvailable(t *testing.T) {
 	t.Parallel()
 	b := linked(t)
-	b.links.Peers = PeersReading{Absent: "quorumd is kept from netlink"}
+	b.links.Peers = PeersReading{Absent: "netlink is not allowed"}
 	b.each(time.Second, ms)
-	want := []Absence{{"loss", Network, "etcd's own connections: quorumd is kept from netlink"}}
+	want := []Absence{{"loss", Network, "etcd's own connections: netlink is not allowed"}}
 	if !slices.Equal(b.result.NotAvailable, want) {
 		t.Errorf("not available: %+v, want %+v", b.result.NotAvailable, want)
 	}

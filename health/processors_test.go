@@ -98,7 +98,7 @@ func TestAClockStepRightAfterTheBootIsIgnored(t *testing.T) {
 	b := newBench(t, DefaultThresholds())
 	b.member, b.now = true, time.Minute
 	b.each(time.Minute, ms)
-	b.machine.Booted.Value += 1e8 // there is no battery
+	b.machine.Booted.Value += 1e8 // the clock has no battery
 	b.each(20*time.Minute, ms)
 	if len(b.result.Findings) > 0 {
 		t.Errorf("the findings are %+v", b.result.Findings)

@@ -129,7 +129,7 @@ func someMachine(chance func(percent int) bool) MachineReading {
 		m.Booted, m.ClockSource, m.Segments = Figure{}, "", Part{}
 	}
 	if chance(10) {
-		m.MemoryAvailable, m.MemoryStalled = Figure{}, Figure{Absent: "the kernel does not tell"}
+		m.MemoryAvailable, m.MemoryStalled = Figure{}, Figure{Absent: "the kernel does not report it"}
 	}
 	return m
 }
@@ -302,9 +302,9 @@ func (w *witness) restart() {
 	w.run, w.next.Err = nil, nil
 }
 
-// TestNoWeatherBreaksAPromise sends machines through random weather and checks: there is no way to Qualified without a
-// run, and no way out of FAILED without an operator; every change is declared; the health is the worst of the findings;
-// no change is left for the next look. The weather is rough enough to reach every code.
+// TestNoWeatherBreaksAPromise sends machines through random weather. No disk becomes Qualified without a run, and none
+// leaves FAILED without an operator. Every change is declared, and no change is left for the next look. The health
+// state is that of the worst finding. The weather is rough enough to reach every code.
 func TestNoWeatherBreaksAPromise(t *testing.T) {
 	t.Parallel()
 	limits := DefaultThresholds()

@@ -54,7 +54,7 @@ func TestARunThatFailedPassesOnceTheDiskHasRecovered(t *testing.T) {
 		t.Errorf("progress is %d of %d", f.QualifyDone, f.QualifyNeed)
 	}
 	b.burst(1766, 48*ms)
-	b.burst(2969, ms) // 31 slow ones are left
+	b.burst(2969, ms) // 31 slow writes are left in the run
 	b.want(Qualifying)
 	b.burst(50, ms)
 	b.want(OK)

@@ -35,7 +35,7 @@ func recorded(t *testing.T) recording {
 		case "machine":
 			var m [4]Figure
 			for i, text := range fields[2:] {
-				if m[i] = (Figure{Absent: "the kernel does not tell"}); text != "-" {
+				if m[i] = (Figure{Absent: "the kernel does not report it"}); text != "-" {
 					m[i] = known(number(t, text))
 				}
 			}

@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// failedNow is a member's disk that returned one error, while its etcd has run for an hour.
+// failedNow returns a bench of a member whose disk has returned one error, and whose etcd has run for an hour.
 func failedNow(t *testing.T) *bench {
 	t.Helper()
 	b := member(t)

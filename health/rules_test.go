@@ -133,7 +133,7 @@ func hangEdges() []edge {
 			func(b *bench) { hang(b, 2*time.Second, time.Second-1) },
 		},
 		{
-			"an operator resets it",
+			"an operator resets the health state",
 			func(b *bench) { b.each(time.Hour, ms) },
 			func(b *bench) {
 				if err := b.j.Reset(); err != nil {

@@ -73,7 +73,7 @@ func TestASlowDiskIsDefectiveIfADriveReportsErrorsOrItIsSlowAllDay(t *testing.T)
 	}
 }
 
-// A single write that hangs for seconds must not hide that such a spell heals.
+// A single hanging write must not hide how long an earlier slow spell took to end.
 func TestAStalledDiskStillReportsHowLongItOnceTookToHeal(t *testing.T) {
 	t.Parallel()
 	b := slowMember(t, 3*time.Minute)

@@ -34,7 +34,7 @@ type comparison struct {
 	young    []PeerWrites // recent figures published by the other voters
 	counting []PeerWrites // the part of young that counts: see credible
 
-	recent   samples // judged samples within pace.span
+	recent   samples // uncontaminated samples within pace.span
 	p50, p90 time.Duration
 	usual    time.Duration // median of the last week; 0 if unknown
 	usual90  time.Duration // 90th percentile of the last week; 0 if unknown
@@ -197,7 +197,7 @@ func (c *comparison) forget() {
 	c.episodes = nil
 }
 
-// take adds the judged samples, and updates the median, the 90th percentile and the slow episodes.
+// take adds the uncontaminated samples, and updates the median, the 90th percentile and the slow episodes.
 func (c *comparison) take(all []Sample) {
 	for _, s := range all {
 		if s.Contaminated {

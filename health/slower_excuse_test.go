@@ -40,7 +40,7 @@ func habitually(t *testing.T) *bench {
 		b.j.compared.history.AddSpell(b.wall.Add(b.now), rung, 4*time.Minute)
 	}
 	b.j.compared.learned()
-	b.each(10*time.Minute, 4*ms) // it no longer asks
+	b.each(10*time.Minute, 4*ms) // the host no longer asks
 	b.j.compared.agreedAt = 0
 	return b
 }

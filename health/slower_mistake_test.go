@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// comparisonMistake is a wrong judge. The promises must notice it, or they prove nothing.
+// comparisonMistake is a mistake of a judge. It must break its promise, or the promise proves nothing.
 type comparisonMistake struct {
 	name, promise string
 	sees          func(*Input)
@@ -18,7 +18,7 @@ type comparisonMistake struct {
 // comparisonPromises returns what the comparison promises. Each reports whether it holds.
 func comparisonPromises() map[string]func(b *bench) bool {
 	return map[string]func(b *bench) bool{
-		"one record shields no slow disk": func(b *bench) bool {
+		"one record hides no slow disk": func(b *bench) bool {
 			b.peers.All[0].P50, b.peers.All[0].P90 = time.Second, time.Second
 			_, found := b.untilSlower(time.Minute, 8*ms)
 			return found
@@ -52,7 +52,7 @@ func comparisonPromises() map[string]func(b *bench) bool {
 func comparisonMistakes() []comparisonMistake {
 	return []comparisonMistake{
 		{
-			name: "believes one peer", promise: "one record shields no slow disk",
+			name: "relies on one peer", promise: "one record hides no slow disk",
 			sees: func(in *Input) {
 				if len(in.Peers.All) == 2 {
 					in.Peers.All = []PeerWrites{in.Peers.All[0], in.Peers.All[0]}

@@ -56,7 +56,7 @@ func comparisonEdges() []edge {
 	episode := func(b *bench) { b.each(time.Second, 101*ms); b.each(20*time.Second, quiet) }
 	return []edge{
 		{
-			"the median of the last 40 s's writes",
+			"the median of the writes of the last 40 s",
 			func(b *bench) { usually(b, 28*ms/10); b.each(300*time.Second, quiet) },
 			func(b *bench) { b.each(time.Second, quiet) },
 		},
@@ -167,7 +167,7 @@ func TestAnImmaterialMultipleIsNoFinding(t *testing.T) {
 	}
 }
 
-func TestOneRecordNeitherAccusesNorShields(t *testing.T) {
+func TestOneRecordNeitherCausesNorPreventsAFinding(t *testing.T) {
 	t.Parallel()
 	for name, lie := range map[string]PeerWrites{
 		"very fast": {Host: "n2", P50: 1, P90: 1},
@@ -176,10 +176,10 @@ func TestOneRecordNeitherAccusesNorShields(t *testing.T) {
 		b := compared(t, ms)
 		b.peers.All[0] = lie
 		if at, found := b.untilSlower(time.Hour, ms); found {
-			t.Errorf("a %s record accuses after %s: %s", name, at, b.result.Text)
+			t.Errorf("a %s record causes a finding after %s: %s", name, at, b.result.Text)
 		}
 		if _, found := b.untilSlower(time.Minute, 8*ms); !found {
-			t.Errorf("a %s record shields", name)
+			t.Errorf("a %s record prevents a finding", name)
 		}
 	}
 }
@@ -283,7 +283,7 @@ func TestAHostAsksOnlyBeyondItsHabit(t *testing.T) {
 	}
 	b.each(time.Hour, ms)
 	if b.result.AsksPeers {
-		t.Error("it asks for ever")
+		t.Error("it does not stop asking")
 	}
 }
 
@@ -367,7 +367,7 @@ func (b *bench) answering(span, others time.Duration, own ...time.Duration) {
 	}
 }
 
-// tenthSlow are the times of a disk with one slow write in seven.
+// tenthSlow returns the write times of a disk with one slow write in seven.
 func tenthSlow(rest time.Duration) []time.Duration {
 	return []time.Duration{rest, rest, rest, rest, rest, rest, 40 * ms}
 }
@@ -418,7 +418,7 @@ func TestAGapInTheSamplesNeitherEndsNorLengthensASpell(t *testing.T) {
 	}
 }
 
-func TestAFalseRecordOfTwoNeitherAccusesNorShields(t *testing.T) {
+func TestAFalseRecordOfTwoNeitherCausesNorPreventsAFinding(t *testing.T) {
 	t.Parallel()
 	lie := PeerWrites{Host: "n2", P50: time.Microsecond, P90: time.Microsecond}
 	b := compared(t, ms)
@@ -430,7 +430,7 @@ func TestAFalseRecordOfTwoNeitherAccusesNorShields(t *testing.T) {
 	b = compared(t, ms)
 	b.peers.All[0] = lie
 	if _, found := b.untilSlower(time.Minute, 8*ms); !found {
-		t.Error("the false record shields a slow disk")
+		t.Error("the false record prevents a finding")
 	}
 }
 

@@ -13,7 +13,7 @@ import (
 
 func percent(n int) *int { return &n }
 
-// wellDrive is a healthy NVMe drive with a few old errors.
+// wellDrive returns a healthy NVMe drive with a few old errors.
 func wellDrive() Drive {
 	return Drive{
 		Name: "nvme0", Model: "M", Serial: "S1", Firmware: "1", Hours: percent(9000), Warns: true,
@@ -23,7 +23,7 @@ func wellDrive() Drive {
 	}
 }
 
-// wellHardware is a drive and its thermometer.
+// wellHardware returns a drive and its thermometer.
 func wellHardware() HardwareReading {
 	return HardwareReading{
 		Drives: Several[Drive]{Known: true, All: []Drive{wellDrive()}},
@@ -43,7 +43,7 @@ func driven(spoil func(*Drive)) HardwareReading {
 	return h
 }
 
-// heated returns hardware with a drive at another temperature.
+// heated returns hardware with a drive at the given temperature.
 func heated(celsius float64) HardwareReading {
 	h := wellHardware()
 	h.Sensors.All[0].Celsius = celsius
@@ -198,7 +198,7 @@ func TestAFaultOfADriveIsNamedWithItsNumberAndLimit(t *testing.T) {
 	}
 }
 
-// advises checks the text of the first finding, which may not affect the health state.
+// advises checks the text of the first finding.
 func (b *bench) advises(text string) {
 	b.t.Helper()
 	if len(b.result.Findings) == 0 || b.result.Findings[0].Text != text {

@@ -27,7 +27,7 @@ func (b *bench) restart(pause time.Duration, limits Thresholds) {
 	}
 }
 
-func TestARestartKeepsTheStateAndWhatBindsIt(t *testing.T) {
+func TestARestartKeepsTheStateAndTheQualification(t *testing.T) {
 	t.Parallel()
 	b := spare(t)
 	b.restart(10*time.Second, DefaultThresholds())
@@ -235,7 +235,7 @@ func TestASnapshotOfASnapshotIsTheSame(t *testing.T) {
 	}
 }
 
-// TestTheSnapshotFormatIsUnchanged pins the format, so that an agent of another version can read it.
+// TestTheSnapshotFormatIsUnchanged pins the format, so that a different version of the agent can read it.
 func TestTheSnapshotFormatIsUnchanged(t *testing.T) {
 	t.Parallel()
 	b := member(t)

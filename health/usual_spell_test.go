@@ -85,7 +85,7 @@ func TestASlowSpellThatThePastDoesNotExplainIsNotHabitual(t *testing.T) {
 	}
 }
 
-// The writes of a slow spell are no rare slow writes, which are the sign of a disk that is otherwise fast.
+// The writes of a slow spell are not slow episodes, which are a sign of a disk that is otherwise fast.
 func TestASlowSpellIsOneSlowEpisodeAtMost(t *testing.T) {
 	t.Parallel()
 	b := withBackup(t)

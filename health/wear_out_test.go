@@ -89,7 +89,7 @@ func TestADriveThatWearsOutWithinMonthsIsFoundAtTheRateOfTheLastMonth(t *testing
 				b.hardware.Drives.All[0].Hours = nil
 			}, "",
 		},
-		"another drive takes its place": {
+		"a different drive replaces it": {
 			func(b *bench) {
 				b.hardware = wearing(9000, 87)
 				b.wear(9, 1)
@@ -158,7 +158,7 @@ func TestTheHistoryOfWearIsBounded(t *testing.T) {
 	if len(h.Wear) != MaxDisks {
 		t.Errorf("%d drives are kept", len(h.Wear))
 	}
-	h.wear(next, append(all[1:], next)) // the first one has been removed
+	h.wear(next, append(all[1:], next)) // the first drive has been removed
 	if last := h.Wear[MaxDisks-1].Drive; len(h.Wear) != MaxDisks || last != next.identity() {
 		t.Errorf("a new drive is not learned: %+v", h.Wear)
 	}

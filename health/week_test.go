@@ -23,7 +23,7 @@ type habit struct {
 	waited, disks      float64       // percent of the time a process waited for a CPU, and all for the disks
 	resent, lost       float64       // share of retransmitted segments, and of packets without a buffer
 	hot                int           // throttlings of a CPU per minute
-	flaps              bool          // a link goes down and up when it begins
+	flaps              bool          // a link goes down and up when the habit begins
 	scrubs             bool          // an array is checked
 }
 
@@ -38,7 +38,7 @@ type machine struct {
 
 const week = 7 * 24 * time.Hour
 
-// healthyMachines are noisy in ways that no operator would call unhealthy.
+// healthyMachines returns machines whose load varies, but that no operator would call unhealthy.
 func healthyMachines() []machine {
 	nightly := habit{
 		every: 24 * time.Hour, from: 2 * time.Hour, lasts: 50 * time.Minute, slower: 4, tail: 0.004, starved: 0.02,
@@ -177,7 +177,7 @@ func TestADayOfHealthyMachinesRaisesNoGatingAlarmAndFewOthers(t *testing.T) {
 	}
 }
 
-// lifeOf lets a machine live for days, and returns what the judge reported: every change, and the assessment at noon.
+// lifeOf simulates a machine for days, and returns what the judge reported: every change, and the assessment at noon.
 func lifeOf(t *testing.T, name string, live func(*bench, time.Duration), life time.Duration) string {
 	t.Helper()
 	b := newBench(t, DefaultThresholds())

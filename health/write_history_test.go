@@ -38,7 +38,7 @@ func TestASpellThatEndsByItselfIsLearnedAndAFindingIsNot(t *testing.T) {
 	}
 }
 
-func TestOtherMachinesLearnedFiguresAreRefused(t *testing.T) {
+func TestAnImpossibleHistoryIsRefused(t *testing.T) {
 	t.Parallel()
 	h := historyOf(ms, 3)
 	h.AddSpell(time.Date(2026, 11, 23, 3, 0, 0, 0, time.UTC), 4, time.Hour)

@@ -149,16 +149,16 @@ func (u externalUnit) Status(ctx context.Context) (systemd.Status, error) {
 	return systemd.Status{State: inactive, Result: "success", ExitCode: -1, LoadState: "loaded", Since: s.Since}, nil
 }
 
-// Start reports a broken promise: no agent may start an external etcd.
+// Start reports a broken promise, because no agent may start an external etcd.
 func (u externalUnit) Start(ctx context.Context) error { return u.forbidden(ctx, "started") }
 
-// Stop reports a broken promise: no agent may stop an external etcd.
+// Stop reports a broken promise, because no agent may stop an external etcd.
 func (u externalUnit) Stop(ctx context.Context) error { return u.forbidden(ctx, "stopped") }
 
-// Restart reports a broken promise: no agent may restart an external etcd.
+// Restart reports a broken promise, because no agent may restart an external etcd.
 func (u externalUnit) Restart(ctx context.Context) error { return u.forbidden(ctx, "restarted") }
 
-// SetEnvironment reports a broken promise: no agent may change the environment of an external etcd.
+// SetEnvironment reports a broken promise, because no agent may change the environment of an external etcd.
 func (u externalUnit) SetEnvironment(ctx context.Context, _ map[string]string) error {
 	return u.forbidden(ctx, "given an environment")
 }

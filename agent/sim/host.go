@@ -249,7 +249,7 @@ type agentFiles struct {
 	f *files
 }
 
-// MakeDir does nothing: there are no directories.
+// MakeDir does nothing, because there are no directories.
 func (a agentFiles) MakeDir(string) error { return nil }
 
 // Read returns a file's content.

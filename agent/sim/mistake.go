@@ -106,9 +106,9 @@ func Mistakes() []Mistake {
 			}),
 		},
 		{
-			Name: "a host forgets its cluster ID", Promise: "P2",
+			Name: "a host does not record its cluster ID", Promise: "P2",
 			parts: func(_ *process, opt *agent.Options) {
-				opt.Files = forgetsClusterID{opt.Files}
+				opt.Files = clusterIDNotRecorded{opt.Files}
 			},
 		},
 		{
@@ -286,10 +286,10 @@ func (r *staleStatuses) Statuses(ctx context.Context, members []cluster.Member) 
 	return out
 }
 
-// forgetsClusterID does not record the ID of the cluster that has answered.
-type forgetsClusterID struct{ hoststate.Files }
+// clusterIDNotRecorded does not record the ID of the cluster that has answered.
+type clusterIDNotRecorded struct{ hoststate.Files }
 
-func (f forgetsClusterID) Write(path string, data []byte, durable bool) error {
+func (f clusterIDNotRecorded) Write(path string, data []byte, durable bool) error {
 	if strings.HasSuffix(path, "/seen.json") {
 		return errDisk // the write must fail, or else the agent would assume that the ID is on disk
 	}

@@ -37,7 +37,7 @@ func recoveryMistakes() []Mistake {
 			},
 		},
 		{
-			Name: "an agent forgets its plan when it is killed", Promise: "P4", Text: "while a plan is in force",
+			Name: "a restarted agent does not read its plan", Promise: "P4", Text: "while a plan is in force",
 			trouble: loses(false, func(w *world, h *host) {
 				h.kill()
 				w.after(time.Second, laneFaults, h.restartAgent)

@@ -25,8 +25,8 @@ type runningEtcd struct {
 	member                  *testbed.Member
 }
 
-// startRunningEtcd starts etcd: half of its settings are flags, half are variables, as in a unit's environment
-// file. The n-th host has an address of its own, because all etcds use the same ports.
+// startRunningEtcd starts etcd. Half of its settings are flags, and half are variables, as in a unit's environment
+// file. The n-th host has its own address, because all etcds use the same ports.
 func startRunningEtcd(t *testing.T, n int) *runningEtcd {
 	t.Helper()
 	dir, pid := t.TempDir(), os.Getpid()

@@ -92,10 +92,10 @@ func TestExitCodesOfBackendErrors(t *testing.T) {
 		}
 	}
 	d := scene(t, "steady")
-	d.fail = &control.Error{Status: 409, Code: "X", Message: "the moon is full", Hint: "wait a week"}
+	d.fail = &control.Error{Status: 409, Code: "X", Message: "the quota is used up", Hint: "raise the quota"}
 	socket, _ := serve(t, d)
 	r := quorumctl(t, socket, "resume")
-	if r.stderr != "quorumctl: cannot resume: the moon is full\n→ wait a week\n" {
+	if r.stderr != "quorumctl: cannot resume: the quota is used up\n→ raise the quota\n" {
 		t.Errorf("got %s", r.stderr)
 	}
 }

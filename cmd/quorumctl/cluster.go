@@ -80,7 +80,7 @@ func resizeArgs(_ *cobra.Command, args []string) error {
 	if n, err := strconv.Atoi(args[0]); err == nil && n > 0 && len(args) == 1 {
 		return nil
 	}
-	return usage("quorumctl cluster resize 5", "cannot resize the cluster: want a number of voters, got %q",
+	return usage("quorumctl cluster resize 5", "cannot resize the cluster: %q is not a number of voters",
 		strings.Join(args, " "))
 }
 

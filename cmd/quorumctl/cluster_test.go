@@ -137,7 +137,8 @@ func TestResizeWaitFollowsTheVotersUntilTheClusterHasItsSize(t *testing.T) {
 	}
 }
 
-// The operator confirms one plan: another operator may change the size while the confirmation prompt is open.
+// A confirmed request contains the revision of its plan, because another operator may change the size while the
+// confirmation prompt is open.
 func TestAConfirmedResizeNamesTheRevisionOfItsPlan(t *testing.T) {
 	t.Parallel()
 	d := shrinking(t)

@@ -35,7 +35,6 @@ func (a *app) completeHosts(cmd *cobra.Command, _ []string, toComplete string) (
 	return completeList(a.hostNames(cmd.Context()), toComplete)
 }
 
-// completeCodeOrHost offers hosts and codes.
 func (a *app) completeCodeOrHost(cmd *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
 	if len(args) > 0 {
 		return nil, cobra.ShellCompDirectiveNoFileComp

@@ -69,7 +69,6 @@ func (a *app) configCheckCommand() *cobra.Command {
 	return cmd
 }
 
-// nonEmpty removes empty texts.
 func nonEmpty(texts ...string) []string {
 	return slices.DeleteFunc(texts, func(text string) bool { return text == "" })
 }
@@ -173,7 +172,7 @@ func mayRead(t *config.EtcdTLS) bool {
 }
 
 // checkListeners checks that the running etcd does not listen on the address of the proxy. An etcd set up by hand may
-// listen on loopback. Then whichever program starts second cannot bind the address.
+// listen on loopback, and only one of the two programs can bind the address.
 func (v *configCheck) checkListeners(ctx context.Context, c config.Config) config.Errors {
 	if c.Proxy == (config.Proxy{}) || c.Etcd.Runner != config.RunnerSystemd {
 		return nil

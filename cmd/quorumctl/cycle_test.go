@@ -207,7 +207,7 @@ func TestHostIsBroughtBackAfterCommandRestartsQuorumd(t *testing.T) {
 	socket, stop := serve(t, d)
 	d.mu.Lock()
 	d.onRead = func(look int, _ *control.Status) {
-		if look == 3 { // the read that sees etcd stopped: the command runs next
+		if look == 3 { // this read reports that etcd is stopped, so the command runs next
 			go stop()
 		}
 	}

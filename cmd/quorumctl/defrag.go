@@ -20,8 +20,8 @@ func (a *app) defragCommand() *cobra.Command {
 		GroupID: groupOperate,
 		Short:   "Defragment etcd's database file, one host at a time",
 		Long: "Return the free space in the database file of a host's member to the file system. Without HOST or\n" +
-			"--all, do it for this host. etcdctl defrag blocks every request to the member until it has\n" +
-			"ended; quorumd defragments while etcd is stopped. Hosts are defragmented one at a time, the leader\n" +
+			"--all, this host's file is defragmented. etcdctl defrag blocks every request to the member until it\n" +
+			"has ended; quorumd defragments while etcd is stopped. Hosts are defragmented one at a time, the leader\n" +
 			"last: quorumd transfers leadership, stops etcd, copies its database without the free space to a new\n" +
 			"file in the same directory, replaces the old file if the contents are equal, and starts etcd. The\n" +
 			"next host begins when the member is healthy. If the copy fails, for example on a full disk, etcd\n" +

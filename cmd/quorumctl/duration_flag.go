@@ -16,7 +16,6 @@ import (
 // durationFlag is a duration flag that accepts days, as the configuration does.
 type durationFlag time.Duration
 
-// durationVar declares a flag for a duration.
 func durationVar(flags *pflag.FlagSet, to *time.Duration, name string, value time.Duration, help string) {
 	*to = value
 	flags.Var((*durationFlag)(to), name, help)

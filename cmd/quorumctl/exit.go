@@ -119,7 +119,6 @@ func commandLineFailure(cmd *cobra.Command, err error) *failure {
 	return &failure{code: exitUsage, message: "cannot read the command line: " + text, hint: hint}
 }
 
-// usageLine returns the usage line of a command.
 func usageLine(cmd *cobra.Command) string { return cmd.Parent().CommandPath() + " " + cmd.Use }
 
 // argumentProblem names the missing argument or the first unexpected one.

@@ -98,7 +98,7 @@ func TestMuteAndUnmute(t *testing.T) {
 	d.checks = slowDiskChecks(t)
 	for _, code := range []string{"MEMORY_LOW", "CLOCK_UNSYNCHRONISED"} {
 		d.status.Health.Findings = append(d.status.Health.Findings, control.Finding{
-			Code: code, Component: "machine", State: "WARM", Text: "this and that",
+			Code: code, Component: "machine", State: "WARM", Text: "measured by a test",
 		})
 	}
 	d.onRead = func(_ int, s *control.Status) { s.Health.Findings[0].Muted = len(s.Health.Mutes) > 0 }

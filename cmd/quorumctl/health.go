@@ -137,7 +137,6 @@ func limit(d control.Disk) string {
 	return display.Latency(d.LimitSeconds)
 }
 
-// writeRemedy shows a remedy, if there is one.
 func writeRemedy(p *page, remedy string) {
 	if remedy != "" {
 		p.line("    → %s", remedy)

@@ -108,7 +108,7 @@ func TestInitRefusesImpossibleAnswers(t *testing.T) {
 		"n1=10.0.0.1,n1=10.0.0.2": "have the same name or address",
 		"n1=http://10.0.0.1":      "has a scheme or a port",
 		"n1=10.0.0.1:2379":        "has a scheme or a port",
-		"n1=0.0.0.0":              "is not an address at which others reach n1",
+		"n1=0.0.0.0":              "is not an address at which other hosts can reach n1",
 		"n1=a b,n2=10.0.0.2":      "it would have mistakes",
 	} {
 		r := quorumctl(t, "SOCKET", "init", "--name", "n1", "--id", "id-1", "--hosts", hosts, "--file", file)

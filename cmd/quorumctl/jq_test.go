@@ -15,8 +15,8 @@ import (
 	"github.com/quorumd/quorumd/agent/control"
 )
 
-// TestEveryJQExpressionInTheDocumentsFindsAValue evaluates each on the documents of several clusters, because some
-// fields exist only in some states. A field that does not exist is null, which counts as no value.
+// TestEveryJQExpressionInTheDocumentsFindsAValue evaluates each expression on the documents of several clusters,
+// because some fields exist only in some states. A field that does not exist is null, which counts as no value.
 func TestEveryJQExpressionInTheDocumentsFindsAValue(t *testing.T) {
 	t.Parallel()
 	piped := regexp.MustCompile("`quorumctl ([^`|\\\\]+ -o json) \\\\?\\| jq (?:-[a-z] )?('[^`]+'|\\.\\S+)`")

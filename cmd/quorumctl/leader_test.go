@@ -25,7 +25,7 @@ func transferring(t *testing.T) *fakeBackend {
 	return d
 }
 
-// transferredTo is like transferring; the request has ended with that code.
+// transferredTo is like transferring, but the request has ended with that code.
 func transferredTo(t *testing.T, code policy.ReasonCode) *fakeBackend {
 	t.Helper()
 	d := transferring(t)

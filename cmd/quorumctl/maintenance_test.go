@@ -186,7 +186,7 @@ func TestMaintenanceOutlastsARestartOfQuorumd(t *testing.T) {
 		}
 	}
 	go serve(ctx)
-	// The new daemon starts when this one has reported that the old one is gone.
+	// The second server starts when the command has reported that quorumd does not answer.
 	out := &screen{wrote: func(int) {}}
 	second, end := context.WithCancel(t.Context())
 	out.wrote = func(int) {

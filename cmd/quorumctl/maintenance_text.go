@@ -52,7 +52,6 @@ func writeMaintenance(p *page, s control.Status) {
 	}
 }
 
-// writeCurrentOperation shows the cluster's current operation.
 func writeCurrentOperation(p *page, s control.Status) {
 	if !s.Cluster.Reachable {
 		p.line("cluster: %s", word{"no quorum", bad})

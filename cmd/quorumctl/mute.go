@@ -71,7 +71,6 @@ func (a *app) unmuteCommand() *cobra.Command {
 	}, printed{name: "done", of: control.Done{}})
 }
 
-// writeMutes lists the muted findings.
 func writeMutes(p *page, s control.Status, indent string) {
 	for _, m := range s.Health.Mutes {
 		p.line(indent+"%s", display.Mute(m, s.Time))

@@ -50,7 +50,7 @@ func (*colour) Type() string         { return "WHEN" }
 
 func choose(into *string, s string, from []string) error {
 	if !slices.Contains(from, s) {
-		return fmt.Errorf("want one of %s", strings.Join(from, ", "))
+		return fmt.Errorf("use one of %s", strings.Join(from, ", "))
 	}
 	*into = s
 	return nil

@@ -38,7 +38,6 @@ func (a *app) pkiCommand() *cobra.Command {
 		a.pkiInstallCommand(), a.pkiTrustCommand(), a.pkiRotateCommand())
 }
 
-// caDirFlag declares the flag for the directory of the CAs.
 func caDirFlag(cmd *cobra.Command) *string {
 	return cmd.Flags().String("dir", defaultPKI, "`directory` of the CAs")
 }
@@ -88,7 +87,6 @@ func permitFlag(cmd *cobra.Command) *[]string {
 		"address `ranges` and domains that the CAs can sign for (default all)")
 }
 
-// daysFlag declares the flag for the validity of new certificates.
 func daysFlag(cmd *cobra.Command) *int {
 	return cmd.Flags().Int("days", pki.LeafDays, "validity of the certificates in `days`")
 }
@@ -146,7 +144,7 @@ func (a *app) pkiRenewCommand() *cobra.Command {
 	cmd.ValidArgsFunction = completeCertified(dir)
 	cmd.RunE = func(_ *cobra.Command, args []string) error {
 		if all == (len(args) > 0) {
-			return usage("quorumctl pki renew --help", "cannot renew certificates: want either a host name or --all")
+			return usage("quorumctl pki renew --help", "cannot renew certificates: name a host, or use --all")
 		}
 		return changeCAs(*dir, "renew certificates", func(cas *pki.Directory, now time.Time) (err error) {
 			cas.Days = *days

@@ -57,7 +57,7 @@ func (a *app) pkiRotateBeginCommand() *cobra.Command {
 	var peersOnly bool
 	cmd.Flags().BoolVar(&peersOnly, "peers-only", false, "change only the CA of etcd's peers")
 	permit := permitFlag(cmd)
-	cmd.Flags().Lookup("permit").Usage = "address `ranges` and domains that the new CAs may sign (default: unchanged)"
+	cmd.Flags().Lookup("permit").Usage = "address `ranges` and domains for the new CAs (default: unchanged)"
 	cmd.RunE = func(*cobra.Command, []string) error {
 		return changeCAs(*dir, "begin the rotation", func(cas *pki.Directory, now time.Time) error {
 			if err := cas.Begin(peersOnly, now, *permit...); err != nil {

@@ -35,7 +35,7 @@ func TestPKICreatesCertificatesAndShowsTheirExpiry(t *testing.T) {
 	do(exitUsage, "etcd would map its certificate to the user of that name", "host", "root", "10.0.0.1", "--dir", dir)
 	do(exitUsage, "cannot be valid for 366 days", "host", "n2", "10.0.0.2", "--days", "366", "--dir", dir)
 	do(exitUsage, "without a port", "host", "n2", "10.0.0.1:2380", "--dir", dir)
-	do(exitUsage, "want either a host name or --all", "renew", "--dir", dir)
+	do(exitUsage, "name a host, or use --all", "renew", "--dir", dir)
 
 	do(exitOK, "etcd server of n1", "status", dir)
 	do(1, "179 d", "status", dir, "--warning", "181")

@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// TestAPIPageShowsTheRealOutput runs the commands on the page.
+// TestAPIPageShowsTheRealOutput runs the commands of api.md.
 func TestAPIPageShowsTheRealOutput(t *testing.T) {
 	t.Parallel()
 	text, err := os.ReadFile("../../contrib/docs/api.md")

@@ -126,7 +126,6 @@ func (a *app) recoverPlanCommand() *cobra.Command {
 	return cmd
 }
 
-// readAllFacts reads the files of facts.
 func readAllFacts(names []string) ([]recovery.Facts, error) {
 	facts := make([]recovery.Facts, 0, len(names))
 	for _, name := range names {

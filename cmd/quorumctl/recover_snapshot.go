@@ -82,7 +82,7 @@ func originOf(s control.Snapshot, facts []recovery.Facts, unproven bool) (string
 		return &failure{
 			code: exitFault, message: fmt.Sprintf("cannot plan the recovery: the snapshot %s was replaced in the "+
 				"store: its manifest does not match the hash recorded by %s at %s", s.Name, by, display.Timestamp(at)),
-			hint: "choose another one (quorumctl snapshot list), and find out who can write to the store",
+			hint: "choose a different snapshot (quorumctl snapshot list), and find out who can write to the store",
 		}
 	}
 	origin := ""

@@ -172,7 +172,6 @@ func (a *app) followRetirement(ctx context.Context, asked control.Retirement, ti
 	})
 }
 
-// writeRetiredHosts lists the retired hosts.
 func writeRetiredHosts(p *page, hosts []control.Retired) {
 	if len(hosts) == 0 {
 		p.line("no host is retired")

@@ -145,7 +145,7 @@ func TestRetireWaitsUntilTheHostCanBeSwitchedOff(t *testing.T) {
 	}
 }
 
-func TestRetireOfALostHostSaysThatItsMemberIsRemoved(t *testing.T) {
+func TestRetireOfALostHostReportsThatItsMemberIsRemoved(t *testing.T) {
 	t.Parallel()
 	d := retiring(t)
 	d.retirement.Lost, d.retirement.FaultTolerance = true, 0

@@ -167,7 +167,7 @@ func rolloutWork(_ *cobra.Command, args []string) error {
 			strings.Join(args[2:], " "))
 	}
 	return usage("quorumctl rollout start restart --reason '<why>'",
-		"cannot start the rollout: want restart, reboot or command NAME, got %q", strings.Join(args, " "))
+		"cannot start the rollout: expected restart, reboot or command NAME, got %q", strings.Join(args, " "))
 }
 
 // rolloutStatusCommand returns the subcommand status of a command group, which is rollout or upgrade.

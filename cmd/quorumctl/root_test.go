@@ -45,7 +45,7 @@ func TestMain(m *testing.M) {
 	goleak.VerifyTestMain(m)
 }
 
-// fakeBackend is a backend whose status is a scene of testdata.
+// fakeBackend is a backend whose status is a JSON file of testdata, which is called a scene.
 type fakeBackend struct {
 	mu     sync.Mutex
 	status control.Status
@@ -104,7 +104,7 @@ func (d *fakeBackend) step() {
 		return
 	}
 	d.status.Time = d.status.Time.Add(time.Second)
-	if d.stale { // still from before the request
+	if d.stale { // the status is still from before the request
 		d.stale = false
 		return
 	}
@@ -531,7 +531,7 @@ func replaceUser(t *testing.T, text string) string {
 	return text
 }
 
-// splitLine splits a command line at blanks outside single quotes.
+// splitLine splits a command line at spaces outside single quotes.
 func splitLine(line string) []string {
 	var list []string
 	for i, part := range strings.Split(line, "'") {

@@ -56,10 +56,10 @@ func (a *app) supportBundle(ctx context.Context, out, file string) error {
 	into, err := os.OpenFile(out, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
 	switch {
 	case errors.Is(err, os.ErrExist):
-		return usage("choose another file with --out, or move that one away",
+		return usage("choose a different file with --out, or move that one away",
 			"cannot write the support bundle: %s exists", out)
 	case errors.Is(err, os.ErrNotExist):
-		return usage("choose another file with --out", "cannot write the support bundle: there is no directory %s",
+		return usage("choose a different file with --out", "cannot write the support bundle: there is no directory %s",
 			filepath.Dir(out))
 	case err != nil:
 		return cannot("write the support bundle", err)

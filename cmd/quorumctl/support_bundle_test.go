@@ -148,7 +148,7 @@ func (s *secretHost) certify() string {
 	return dir
 }
 
-// bundle runs the command in a process of its own, and returns its exit code, its output and the files of its bundle.
+// bundle runs the command in a separate process, and returns its exit code, its output and the files of its bundle.
 func (s secretHost) bundle(more ...string) (code int, output string, files map[string]string) {
 	s.t.Helper()
 	out := filepath.Join(s.t.TempDir(), "bundle.tar.gz")
@@ -289,7 +289,7 @@ func TestBundleListsMissingParts(t *testing.T) {
 	for _, secret := range s.secrets() {
 		for name, text := range files {
 			if strings.Contains(text, secret) || strings.Contains(output, secret) {
-				t.Errorf("%s has %q, as the configuration is wrong: %s", name, secret, output)
+				t.Errorf("%s has %q, although the configuration is invalid: %s", name, secret, output)
 			}
 		}
 	}
@@ -332,7 +332,7 @@ func TestABundleOverwritesNothing(t *testing.T) {
 	there := s.file("there", "precious", 0o600)
 	r := quorumctl(t, "/nowhere", "support-bundle", "--config", s.config, "--out", there)
 	text, err := os.ReadFile(there)
-	if r.code != exitUsage || !strings.Contains(r.stderr, "→ choose another file with --out") || err != nil ||
+	if r.code != exitUsage || !strings.Contains(r.stderr, "→ choose a different file with --out") || err != nil ||
 		string(text) != "precious" {
 		t.Errorf("exit %d, it is %q now: %v", r.code, text, err)
 	}

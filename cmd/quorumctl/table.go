@@ -17,7 +17,6 @@ type table struct {
 
 func (t *table) add(cells ...word) { t.rows = append(t.rows, cells) }
 
-// cells returns a row of plain words.
 func cells(texts ...string) []word {
 	row := make([]word, len(texts))
 	for i, text := range texts {

@@ -46,8 +46,8 @@ func upgradeFlags(cmd *cobra.Command, a *app, req *control.RolloutRequest) {
 // upgradeRequest completes the request to bring etcd to a version. example is the hint of its error.
 func upgradeRequest(req *control.RolloutRequest, version, example string) error {
 	if req.Command == "" {
-		return usage(example, "cannot bring etcd to %s: --command is missing, which names the program that installs it",
-			version)
+		return usage(example,
+			"cannot bring etcd to %s: --command is missing; it names the program that installs that version", version)
 	}
 	req.Work, req.Version = policy.WorkCommand, version
 	return nil

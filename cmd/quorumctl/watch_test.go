@@ -204,7 +204,7 @@ func TestFramesFitTheTerminal(t *testing.T) {
 	}
 	small, large := drawn[0], drawn[1]
 	t.Logf("at 50 by 9\n%s\nat 90 by 40\n%s", strings.Join(small, "\n"), strings.Join(large, "\n"))
-	if len(small) != 9 || !strings.HasSuffix(small[7], "more: enlarge the window") ||
+	if len(small) != 9 || !strings.HasSuffix(small[7], "more lines: enlarge the window") ||
 		small[8] != large[len(large)-1] {
 		t.Errorf("the omitted lines are not counted:\n%s", strings.Join(small, "\n"))
 	}
@@ -275,8 +275,8 @@ func TestLinesThatDoNotFitAreCut(t *testing.T) {
 	}{
 		{80, 4, "one|\x1b[32mtwo and more\x1b[0m|three|now"},
 		{4, 4, "one|\x1b[32mtwo…\x1b[0m|thr…|now"},
-		{80, 3, "one|… 2 lines more: enlarge the window|now"},
-		{80, 2, "… 3 lines more: enlarge the window|now"},
+		{80, 3, "one|… 2 more lines: enlarge the window|now"},
+		{80, 2, "… 3 more lines: enlarge the window|now"},
 		{80, 1, "now"},
 	} {
 		if got := strings.Join(fitLines(lines, c.wide, c.high), "|"); got != c.want {

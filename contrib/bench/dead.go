@@ -171,7 +171,7 @@ func agentDeath(s *site, ready policy.Role, valueSize int) (values, error) {
 }
 
 // allowed returns how long after the grace period a host may take to become a voter with these times, not counting the
-// time to copy the database. A standby is promoted at once. A spare is added once the removal has settled; the next
+// time to copy the database. A standby is promoted at once. A spare is added when the removal has settled; the next
 // round of the loop observes that its etcd serves; it is then watched for as long as any learner, and promoted in the
 // following round.
 func allowed(t config.Timing, ready policy.Role) time.Duration {

@@ -386,7 +386,7 @@ const playedHead = `# Alert tests: faults and the alerts they raise
 This table shows which alerts fire for each fault on a real cluster: agents, etcd, Debian's Prometheus and
 Alertmanager, with the rules and the ` + "`alertmanager.yaml`" + ` from the packages.
 ` + "`make test-alerts UPDATE=1`" + ` injects the faults and writes this page. ` + "`make test-alerts`" + `
-fails if another alert fires, or if one is missing.
+fails if an alert fires that is not in this table, or if one of these is missing.
 
 - *for* is how long the rule waits as shipped; *for, in the test* is its shorter wait in the test.
 - *fires after* is the time from the fault until Alertmanager notifies, with the shorter waits.
@@ -451,8 +451,9 @@ const playedTail = `
 
 - Give quorumd's targets a job whose name does not match the ` + "`job=~\".*etcd.*\"`" + ` of etcd's mixin, such as
   ` + "`quorumd-a`" + `. Otherwise etcd's rules count agents as members.
-- While a host is in an operation, ` + "`QuorumdOperationInFlight`" + ` inhibits the alerts of etcd's rules about its member. Both must
-  have the same label ` + "`cluster`" + `. quorumd's rules keep only ` + "`job`" + `, so derive ` + "`cluster`" + ` from it in Prometheus:
+- While a host is in an operation, ` + "`QuorumdOperationInFlight`" + ` inhibits the alerts of etcd's rules
+  about its member. Both must have the same label ` + "`cluster`" + `. quorumd's rules keep only ` + "`job`" + `,
+  so derive ` + "`cluster`" + ` from it in Prometheus:
 
 ` + "```yaml" + `
 alerting:

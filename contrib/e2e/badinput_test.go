@@ -318,7 +318,7 @@ func TestDataOfAnotherClusterIsLeftInPlace(t *testing.T) {
 	w.start(n2)
 	w.eventually("the new host is refused", func() bool { return n2.healthy() && n2.waitsFor(policy.DataUnusable) })
 	before := n2.dataDirs()
-	w.never(2*time.Second, "it does something", func() bool {
+	w.never(2*time.Second, "n2 acts", func() bool {
 		s, ok := n2.status()
 		listed, _ := w.is(n2)
 		return (ok && s.Loop.Steps > 0) || listed || n2.etcdPID() != 0
@@ -365,10 +365,10 @@ func TestAHostWithTheNameOfAMemberDoesNotJoin(t *testing.T) {
 	w := oneVoter(t, 2, func(i int, o *testbed.HostOptions) { o.Set["host.name"] = "n1" })
 	n1, n2 := w.hosts[0], w.hosts[1]
 	w.start(n2)
-	w.eventually("it is refused", func() bool { return n2.healthy() && n2.waitsFor(policy.HostConflict) })
+	w.eventually("n2 is refused", func() bool { return n2.healthy() && n2.waitsFor(policy.HostConflict) })
 	n1.kill() // the same must hold while the member's agent is down
 	w.eventually("the member's host record has expired", func() bool { return w.absent(w.keys().Host("host-n1")) })
-	w.never(2*time.Second, "it joins", func() bool {
+	w.never(2*time.Second, "n2 joins", func() bool {
 		return !w.has(1, 0) || n2.etcdPID() != 0 || !n2.waitsFor(policy.HostConflict)
 	})
 	w.start(n1)
@@ -389,12 +389,12 @@ func TestOnlyOneOfTwoAgentsWithTheSameHostIDJoins(t *testing.T) {
 	if listed, _ := w.is(n3); listed {
 		joined, refused = n3, n2
 	}
-	w.eventually("the other is refused", func() bool { return refused.waitsFor(policy.HostConflict) })
-	w.never(2*time.Second, "the other acts", func() bool {
+	w.eventually(refused.Options.Name+" is refused", func() bool { return refused.waitsFor(policy.HostConflict) })
+	w.never(2*time.Second, refused.Options.Name+" acts", func() bool {
 		s, ok := refused.status()
 		return (ok && s.Loop.Steps > 0) || refused.etcdPID() != 0
 	})
-	w.eventually("the one that has joined is idle", func() bool { return joined.waitsFor(policy.Idle) })
+	w.eventually(joined.Options.Name+", which has joined, is idle", func() bool { return joined.waitsFor(policy.Idle) })
 	w.verify(1, 1)
 }
 

@@ -32,7 +32,7 @@ func TestListedHostsBootstrapOneClusterInEveryOrderOfBootsCutsAndPowerLosses(t *
 }
 
 // bootstrapInOrder makes listed hosts boot, lose power and be cut off from each other, in an order derived from the
-// seed. It checks that they form one cluster once all faults are over.
+// seed. It checks that they form one cluster when all faults are over.
 func bootstrapInOrder(t *testing.T, seed uint64, hosts int) {
 	w := newWorld(t, worldOptions{hosts: hosts, voters: hosts})
 	var list []string

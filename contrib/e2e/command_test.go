@@ -153,7 +153,7 @@ func TestACommandOutlivesItsAgentAndIsNotRunTwice(t *testing.T) {
 	}); err != nil {
 		t.Fatal(err)
 	}
-	w.eventually("it runs", func() bool { return strings.Contains(n1.hookOutput(), "began") })
+	w.eventually("the command runs", func() bool { return strings.Contains(n1.hookOutput(), "began") })
 	n1.kill()
 	w.start(n1)
 	w.eventually("the agent reports that it runs", func() bool {

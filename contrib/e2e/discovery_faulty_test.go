@@ -74,7 +74,7 @@ func TestAFaultyDiscoveryProgramIsAFindingAndTheStandbyStays(t *testing.T) {
 		})
 	}
 	say(one)
-	w.within(6*time.Minute, "it is a finding", func() bool {
+	w.within(6*time.Minute, "n2 has a finding about the missing endpoint", func() bool {
 		return strings.Contains(finding(), "discovery returned 1 endpoints for 2 members")
 	})
 	if !w.has(1, 1) {

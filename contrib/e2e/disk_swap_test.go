@@ -66,7 +66,7 @@ func TestAHostWhoseDiskIsReplacedDuringItsMaintenanceVotesAgainUnattended(t *tes
 		return n3.maintenance() != policy.RequestSafe || w.memberOf(n3) != before
 	})
 	n3.endMaintenance()
-	w.eventually("its operation has ended with MEMBER_LOST", func() bool { return n3.endedWith(policy.MemberLost) })
+	w.eventually("n3's operation has ended with MEMBER_LOST", func() bool { return n3.endedWith(policy.MemberLost) })
 	w.waitRejoined(n3, before)
 	if report := load.Stop(); report.Failed > 0 {
 		t.Errorf("%d of %d writes failed", report.Failed, report.Acked+report.Failed)

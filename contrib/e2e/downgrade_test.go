@@ -61,7 +61,7 @@ func TestMatrixDowngrade(t *testing.T) {
 	w.verify(3, 0)
 }
 
-// startDowngrade starts a downgrade to a minor version, once n1 has seen the end of the last operation.
+// startDowngrade starts a downgrade to a minor version as soon as n1 has observed the end of the last operation.
 func (w *world) startDowngrade(t *testing.T, next, command string) {
 	t.Helper()
 	w.eventually("the downgrade starts", func() bool {

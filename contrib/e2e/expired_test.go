@@ -14,7 +14,7 @@ import (
 )
 
 // The certificates of the agent and of its etcd expired while their host was off. The agent still measures and answers,
-// names the certificates and the command to run, and recovers without a restart once the files are replaced.
+// names the certificates and the command to run, and recovers without a restart when the files are replaced.
 func TestAHostReportsCertificatesThatExpiredWhileItWasOffAndRecoversOnRenewal(t *testing.T) {
 	t.Parallel()
 	a := newAuthority(t)

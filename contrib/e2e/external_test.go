@@ -262,7 +262,7 @@ func TestKubeadmControlPlanesAreAdoptedAndGoDownOneAtATime(t *testing.T) {
 	}
 
 	h.requestWork(policy.WorkMaintenance)
-	w.eventually("it is safe to touch, and another leads", func() bool {
+	w.eventually("the host is safe to touch, and a different member leads", func() bool {
 		return h.maintenance() == policy.RequestSafe && !h.leads()
 	})
 	if s, _ := h.status(); !k.etcdRuns() || !strings.Contains(s.Reasons[0].Text, "may be stopped now") {
@@ -274,7 +274,7 @@ func TestKubeadmControlPlanesAreAdoptedAndGoDownOneAtATime(t *testing.T) {
 		s, ok := h.status()
 		return ok && s.Unit.State == "inactive" && h.waitsFor(policy.InMaintenance)
 	})
-	w.eventually("etcd has ended, and the next one waits", func() bool { // its ports close before it ends
+	w.eventually("etcd has ended, and the next operation waits", func() bool { // its ports close before it ends
 		return !k.etcdRuns() && other.maintenance() == policy.RequestWaiting
 	})
 	w.never(quiet, "the next operation begins", func() bool {
@@ -288,10 +288,10 @@ func TestKubeadmControlPlanesAreAdoptedAndGoDownOneAtATime(t *testing.T) {
 		t.Fatal("etcd was started, although its manifest is aside")
 	}
 	k.restoreManifest()
-	w.eventually("it is back", func() bool { return h.endedWith(policy.Cycled) })
+	w.eventually("the host is back", func() bool { return h.endedWith(policy.Cycled) })
 	w.eventually("the next operation begins", func() bool { return other.maintenance() == policy.RequestSafe })
 	other.endMaintenance()
-	w.eventually("which ends although its etcd was never stopped", func() bool {
+	w.eventually("the next operation ends although its etcd was never stopped", func() bool {
 		return other.endedWith(policy.Cycled)
 	})
 	// A connection that is aborted during its handshake leaves a line in etcd's log. The frequent port checks leave
@@ -320,11 +320,11 @@ func TestOperatorProgramsStopAndStartAnEtcdRunByTheKubelet(t *testing.T) {
 		return h.role() == policy.RoleVoter && h.waitsFor(policy.Idle) && !h.hasReason(policy.EtcdExternal)
 	})
 	h.requestWork(policy.WorkMaintenance)
-	w.eventually("it is safe to touch, and down", func() bool {
+	w.eventually("the host is safe to touch, and its etcd is down", func() bool {
 		return h.maintenance() == policy.RequestSafe && !k.etcdRuns()
 	})
 	h.endMaintenance()
-	w.eventually("it is back", func() bool { return k.etcdRuns() && h.endedWith(policy.Cycled) })
+	w.eventually("the host is back", func() bool { return k.etcdRuns() && h.endedWith(policy.Cycled) })
 	h.requestWork(policy.WorkRestart)
 	w.eventually("a restart runs both programs", func() bool { return k.etcdRuns() && h.endedWith(policy.Cycled) })
 }

@@ -56,7 +56,7 @@ func badWorld(t *testing.T, proxied bool, l limits) *world {
 	return w
 }
 
-// startInTurn starts n2, and starts n3 once n2 has begun to join.
+// startInTurn starts n2, and starts n3 when n2 has begun to join.
 func (w *world) startInTurn() {
 	w.t.Helper()
 	w.start(w.hosts[1])

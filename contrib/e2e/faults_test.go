@@ -91,7 +91,7 @@ func TestAHostWithASlowDiskNeverGetsPastQualifying(t *testing.T) {
 	w.eventually("the disk is found unfit", func() bool {
 		return n2.hasFinding("QUALIFYING", "DISK_UNFIT") && n2.waitsFor(policy.NotQualified)
 	})
-	w.never(5*time.Second, "it gets past QUALIFYING, or acts", func() bool {
+	w.never(5*time.Second, "n2 gets past QUALIFYING, or acts", func() bool {
 		s, ok := n2.status()
 		return ok && (s.Health.State != "QUALIFYING" || s.Health.Qualified || s.Loop.Steps > 0) || n2.etcdPID() != 0
 	})

@@ -111,7 +111,7 @@ func (h *host) killEtcd() {
 	h.signalEtcd(syscall.SIGKILL)
 }
 
-// signalEtcd sends a signal to etcd. It must be running.
+// signalEtcd sends a signal to the host's etcd, which must be running.
 func (h *host) signalEtcd(signal syscall.Signal) {
 	h.w.t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), bound)

@@ -18,7 +18,7 @@ import (
 	"github.com/quorumd/quorumd/contrib/testbed"
 )
 
-// n4 is to be a permanent learner. At first, its configured limit on learners differs from the voters'.
+// n4 has the role of a permanent learner. At first, its configured limit on learners differs from the voters'.
 func TestAPermanentLearnerStaysWhileADeadVoterIsReplaced(t *testing.T) {
 	t.Parallel()
 	const limit = "etcd.environment"

@@ -122,7 +122,7 @@ func expectStaysOut(t *testing.T, cluster, host string) {
 	w.bootstrap()
 	before := n1.etcdPID()
 	w.eventually("the host is refused", func() bool { return n2.healthy() && n2.waitsFor(policy.VersionIncompatible) })
-	w.never(3*time.Second, "it is added, or its etcd was started", func() bool {
+	w.never(3*time.Second, "n2 is added, or its etcd was started", func() bool {
 		listed, _ := w.is(n2)
 		return listed || n2.etcdPID() != 0 || len(n2.dataDirs()) > 0
 	})
@@ -147,7 +147,7 @@ func expectRefusedUnlessAllowed(t *testing.T) {
 	w.start()
 	w.bootstrap()
 	w.eventually("the host is refused", func() bool { return n2.healthy() && n2.waitsFor(policy.VersionUnsafe) })
-	w.never(2*time.Second, "it is added, or its etcd was started", func() bool {
+	w.never(2*time.Second, "n2 is added, or its etcd was started", func() bool {
 		listed, _ := w.is(n2)
 		return listed || n2.etcdPID() != 0
 	})

@@ -28,7 +28,7 @@ type front struct {
 	proxies  map[*host]*testbed.Proxy // nil is the key for all other clients
 
 	mu   sync.Mutex
-	open map[net.Conn]bool // nil once it has closed
+	open map[net.Conn]bool // nil after it has closed
 }
 
 func newFront(of *host) *front {

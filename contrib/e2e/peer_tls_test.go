@@ -255,7 +255,7 @@ func TestClientURLsBecomeHTTPSOverOnePort(t *testing.T) {
 	}
 	n1 := w.hosts[0]
 	w.eventually("the last readdress is accepted", func() bool { return n1.readdress("n1", "n2", "n3") == "" })
-	w.eventually("it runs", func() bool { return n1.rolloutIs(record.RolloutRunning) })
+	w.eventually("the last readdress runs", func() bool { return n1.rolloutIs(record.RolloutRunning) })
 	w.within(4*formation, "http is closed", func() bool { return n1.rolloutIs(record.RolloutDone) })
 	if _, err := w.hosts[1].etcdMetrics(); err == nil {
 		t.Error("n2 still serves http")

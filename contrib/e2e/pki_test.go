@@ -152,7 +152,7 @@ func TestThreeHostsFormAClusterWithPKICertificatesAndReloadNewOnesUnderWrites(t 
 	}
 	t.Logf("%d writes, longest gap %s", report.Acked, report.LongestGap)
 	for _, h := range w.hosts {
-		w.eventually("its agent runs", func() bool { return h.waitsFor(policy.Idle) })
+		w.eventually("the agent of "+h.Options.Name+" runs", func() bool { return h.waitsFor(policy.Idle) })
 	}
 	stranger, err := testbed.NewCA(t.TempDir())
 	if err != nil {

@@ -66,7 +66,7 @@ func TestOnlyConnectionsToAKilledVoterBreak(t *testing.T) {
 				continue
 			}
 			mine++
-			testbed.Eventually(t, bound, "its connections to break", p.isBroken)
+			testbed.Eventually(t, bound, "the connections to the killed voter break", p.isBroken)
 		}
 		for i, p := range clients {
 			if p.member != id && (p.isBroken() || !p.busy && !p.exchange()) {

@@ -70,7 +70,7 @@ func TestClientsLeaveAVoterWithASlowDiskAndReturnWhenItRecovers(t *testing.T) {
 		}
 	}
 	for i, p := range mine {
-		w.eventually("its connections to have left it", p.isBroken)
+		w.eventually("the connections to n3 end", p.isBroken)
 		if mine[i] = w.newProxyClient(listen); mine[i].member == id {
 			t.Error("a client that has left returns there")
 		}

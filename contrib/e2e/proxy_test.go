@@ -64,7 +64,7 @@ func TestClientsLeaveAVoterInMaintenanceAndTheProxyOutlivesTheAgent(t *testing.T
 	n2.requestWork(policy.WorkMaintenance)
 	w.eventually("n2 may be touched", func() bool { return n2.maintenance() == policy.RequestSafe })
 	for _, p := range mine {
-		w.eventually("its connections to have left it", p.isBroken)
+		w.eventually("the connections to n2 end", p.isBroken)
 	}
 	for _, p := range others {
 		if p.isBroken() || !p.exchange() {

@@ -102,7 +102,7 @@ func TestAHostThatReachesNoMemberStaysInItsInterruptibleMaintenance(t *testing.T
 	})
 	w.never(quiet, "n3's etcd was started although n3 reaches no member", n3.etcdRuns)
 	n1.signalEtcd(syscall.SIGCONT)
-	w.eventually("n3's etcd runs once n1 answers", n3.etcdRuns)
+	w.eventually("n3's etcd runs as soon as n1 answers", n3.etcdRuns)
 	w.start(n2)
 	w.verify(3, 0)
 }

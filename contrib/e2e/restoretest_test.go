@@ -161,7 +161,7 @@ func TestARolloutToADifferentEtcdVersionWaitsForASnapshot(t *testing.T) {
 	})
 	must(t, err)
 	for _, h := range w.hosts {
-		w.eventually("it waits, since no snapshot can be saved", func() bool {
+		w.eventually(h.Options.Name+" waits, because no snapshot can be saved", func() bool {
 			s, ok := h.status()
 			return ok && slices.ContainsFunc(s.Reasons, func(r control.Reason) bool {
 				return r.Code == string(policy.SnapshotFirst) && strings.Contains(r.Text, "chmod go-w")
@@ -210,7 +210,7 @@ func TestRemovalOfAHealthyVoterWaitsForASnapshot(t *testing.T) {
 		}
 		return ""
 	}
-	w.eventually("it is refused because there is no snapshot", func() bool {
+	w.eventually("the removal is refused because there is no snapshot", func() bool {
 		return code(remove(false)) == string(policy.SnapshotFirst)
 	})
 	if got := code(remove(true)); got == string(policy.SnapshotFirst) {
@@ -219,5 +219,5 @@ func TestRemovalOfAHealthyVoterWaitsForASnapshot(t *testing.T) {
 	if job := n1.snapshot(control.SnapshotRequest{Do: control.SnapshotSave}); job.Error != "" {
 		t.Fatal(job.Error)
 	}
-	w.eventually("it is requested", func() bool { return code(remove(false)) != string(policy.SnapshotFirst) })
+	w.eventually("the removal is accepted", func() bool { return code(remove(false)) != string(policy.SnapshotFirst) })
 }

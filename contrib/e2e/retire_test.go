@@ -42,7 +42,7 @@ func (h *host) mustRetire(name string) control.Retirement {
 	return does
 }
 
-// samePlan reports whether two steps are the same, whichever voter is to lead: that depends on measurements.
+// samePlan reports whether two steps are the same, whichever voter would lead: that depends on measurements.
 func samePlan(a, b policy.PlanStep) bool {
 	toLead := regexp.MustCompile(`^leadership is transferred from (\S+) to \S+, `)
 	a.Text, b.Text = toLead.ReplaceAllString(a.Text, "$1 "), toLead.ReplaceAllString(b.Text, "$1 ")
@@ -194,7 +194,7 @@ func TestTheNamedHostReplacesTheLeaderUnderWrites(t *testing.T) {
 	w.never(10*time.Second, "the better ranked host joins while the named one does not act", func() bool {
 		return w.isVoter(faster) || faster.etcdRuns()
 	})
-	w.eventually("it reports why it does not join", func() bool {
+	w.eventually("the better ranked host reports why it does not join", func() bool {
 		return faster.hasReason(policy.LowerRanked)
 	})
 	named.resume()
@@ -253,7 +253,7 @@ func TestAHostLostInMaintenanceIsRetiredAndReplacedUnderWrites(t *testing.T) {
 	}
 	by.killForGood(lost)
 	asked := time.Now()
-	w.within(4*formation, "its host record has expired, and it can be retired", func() bool {
+	w.within(4*formation, "the host record of the lost host has expired, and the host can be retired", func() bool {
 		_, refused := by.retire(req)
 		return refused == ""
 	})
@@ -266,7 +266,9 @@ func TestAHostLostInMaintenanceIsRetiredAndReplacedUnderWrites(t *testing.T) {
 	checkReport(t, load)
 	w.start(lost)
 	w.eventually("the lost host is back and stays out", func() bool { return lost.hasReason(policy.HostRetired) })
-	w.eventually("its request has ended", func() bool { return lost.maintenance() == "" })
-	w.never(5*time.Second, "it votes or its etcd runs", func() bool { return w.isVoter(lost) || lost.etcdRuns() })
+	w.eventually("the request of the lost host has ended", func() bool { return lost.maintenance() == "" })
+	w.never(5*time.Second, "the lost host votes or its etcd runs", func() bool {
+		return w.isVoter(lost) || lost.etcdRuns()
+	})
 	w.verify(3, 0)
 }

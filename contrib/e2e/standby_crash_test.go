@@ -37,11 +37,11 @@ func TestThereIsAStandbyAgainWhateverFailsDuringItsRemoval(t *testing.T) {
 				},
 			},
 			{
-				"the removing machine dies", func(_ *world, by, _ *host) { by.cutPowerOff() },
+				"the removing host loses power", func(_ *world, by, _ *host) { by.cutPowerOff() },
 				func(_ *world, by, _ *host) { back(by) },
 			},
 			{
-				"the leader's machine dies", func(_ *world, _, leader *host) { leader.cutPowerOff() },
+				"the leader's host loses power", func(_ *world, _, leader *host) { leader.cutPowerOff() },
 				func(_ *world, _, leader *host) { back(leader) },
 			},
 			{

@@ -164,7 +164,7 @@ func TestHostsJoinOverTLSAndReloadReplacedCertificates(t *testing.T) {
 		return n1.reasonIs(policy.NoQuorum, refused)
 	})
 	put(t, place(&n1.Options), a.issue("renewed"))
-	w.eventually("and the next", func() bool { return n1.waitsFor(policy.Idle) })
+	w.eventually("the voter uses the renewed certificate", func() bool { return n1.waitsFor(policy.Idle) })
 	if err := os.WriteFile(place(&n1.Options).Key, []byte("half a k"), 0o600); err != nil {
 		t.Fatal(err)
 	}
@@ -175,7 +175,7 @@ func TestHostsJoinOverTLSAndReloadReplacedCertificates(t *testing.T) {
 		t.Error("the files in use were replaced with damaged ones")
 	}
 	untouched("certificates were replaced")
-	w.eventually("its etcd reports its state, and until when its certificate is valid", func() bool {
+	w.eventually("n1's etcd reports its state, and until when its certificate is valid", func() bool {
 		s, ok := n1.status()
 		return ok && !slices.ContainsFunc(s.Health.NotAvailable, func(a health.Absence) bool {
 			return a.Check == "etcd-quota" || a.Check == "etcd-leaders" || a.Check == "certificates"

@@ -58,7 +58,7 @@ func TestASurplusVoterWhoseDiskHasRecoveredIsReported(t *testing.T) {
 	s.start(n4)
 	s.eventually("n4 reports it, too", func() bool { return n4.waitsFor(policy.TooManyVoters) })
 	s.never(quiet, "a member is removed", func() bool { return !s.has(4, 0) })
-	s.eventually("n3 is removed, once all see that n4 is healthy", func() bool {
+	s.eventually("n3 is removed after all agents report that n4 is healthy", func() bool {
 		return me().ctl(n1, "member", "remove", "n3", "--yes", "--live", "--reason", "a test").code == 0
 	})
 	s.eventually("three vote", func() bool { return s.has(3, 0) && n1.waitsFor(policy.Idle) })

@@ -64,7 +64,7 @@ func TestASpareReplacesAStandbyWithAnUnhealthyDisk(t *testing.T) {
 				_, learner := w.is(n5)
 				return learner && w.has(3, 1) && !w.busy()
 			})
-			t.Logf("%.1f s until then", time.Since(began).Seconds())
+			t.Logf("n5 was the standby after %.1f s", time.Since(began).Seconds())
 			w.eventually("the history has the reason", func() bool {
 				lines, err := w.history()
 				return err == nil && slices.ContainsFunc(lines, func(l record.Line) bool {

@@ -92,13 +92,13 @@ func upgradeBackAndForth(t *testing.T, old, next string) {
 	refuseUnprepared(t, w, to, next)
 	start := func() {
 		t.Helper()
-		w.eventually("the upgrade starts", func() bool { // once n1 has seen the end of the last operation
+		w.eventually("the upgrade starts", func() bool { // when n1 has observed the end of the last operation
 			got := me().ctl(n1, "upgrade", "start", to, "--command", installs(next), "--reason", "a test", "--yes")
 			return got.code == 0 && strings.Contains(got.output, "running")
 		})
 		got := w.rollout(record.RolloutPaused)
 		if !strings.Contains(got.Text, "the last member with etcd "+older) {
-			t.Errorf("it is paused %s", got.Text)
+			t.Errorf("the rollout is paused: %s", got.Text)
 		}
 		if minors := w.minors(); strings.Count(minors, older) != 1 || strings.Count(minors, newer) != 2 {
 			t.Errorf("at the pause the members run %s", minors)
@@ -120,7 +120,7 @@ func upgradeBackAndForth(t *testing.T, old, next string) {
 	me().ctl(n1, "upgrade", "resume").check(t, "it is resumed", 0, "running")
 	w.rollout(record.RolloutDone)
 	all(newer)
-	w.eventually("no rollback is possible", func() bool { // once n1 has seen the end of the last operation
+	w.eventually("no rollback is possible", func() bool { // when n1 has observed the end of the last operation
 		got := me().ctl(n1, "upgrade", "start", from, "--command", installs(old), "--reason", "back", "--dry-run")
 		return got.code == exitConflict && strings.Contains(unwrapped(got.output), "no member runs etcd "+older)
 	})
@@ -158,9 +158,9 @@ func (w *world) keepLastMember(t *testing.T, older string) {
 	before, err := last.EtcdPID(t.Context())
 	must(t, err)
 	if was, err := last.KillEtcd(t.Context()); !was || err != nil {
-		t.Errorf("its etcd was killed: %t, %v", was, err)
+		t.Errorf("the etcd of the last host was killed: %t, %v", was, err)
 	}
-	w.eventually("its etcd runs again", func() bool {
+	w.eventually("the etcd of the last host runs again", func() bool {
 		pid, err := last.EtcdPID(t.Context())
 		return err == nil && pid != 0 && pid != before
 	})

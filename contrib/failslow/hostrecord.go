@@ -124,7 +124,7 @@ type seen struct {
 	strained  time.Duration
 }
 
-// written is a record that becomes visible once the leader has committed it.
+// written is a record that becomes visible when the leader has committed it.
 type written struct {
 	record  hostRecord
 	visible time.Duration
@@ -167,7 +167,7 @@ func (s *seen) read(now time.Duration) {
 	}
 }
 
-// since sets at to the time when a condition began to hold, or to 0 if it does not hold.
+// since sets *at to now when a condition begins to hold, and to 0 while it does not hold.
 func since(at *time.Duration, holds bool, now time.Duration) {
 	switch {
 	case !holds:

@@ -135,7 +135,7 @@ func mount(back, mnt string, rules *ruleTable, kept *power) (*fuse.Server, error
 	return server, nil
 }
 
-// unmount removes the mount even if files are open; the programs that hold them get ENOTCONN once this process has
+// unmount removes the mount even if files are open; the programs that hold them get ENOTCONN when this process has
 // exited.
 func unmount(mnt string) error {
 	if os.Geteuid() == 0 {

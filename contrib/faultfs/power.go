@@ -38,7 +38,7 @@ type power struct {
 type change struct {
 	touched []uint64     // inodes; a sync of any of them makes the change durable
 	undo    func() error // undoes the change
-	forget  func() error // called once the change is durable; may be nil
+	forget  func() error // called when the change is durable; may be nil
 }
 
 // unsynced is a file and its content before each write since its last sync.
@@ -125,7 +125,7 @@ func (p *power) remove(path string, act func() syscall.Errno) syscall.Errno {
 	return p.do(func() (change, error) { return p.put(path) }, act)
 }
 
-// put keeps the file at that path under another name, so that it can be restored.
+// put keeps the file at that path under a different name, so that it can be restored.
 func (p *power) put(path string) (change, error) {
 	above, err := inode(filepath.Dir(path))
 	if err != nil {

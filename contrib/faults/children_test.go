@@ -45,7 +45,7 @@ func TestHungDiskGetsNoMoreWritesFromRestartedAgents(t *testing.T) {
 			t.Fatal(err)
 		}
 		until(t, h, readyBound, "STALLED", "DISK_STALLED")
-		testbed.Eventually(t, readyBound, "its probe is refused", func() bool {
+		testbed.Eventually(t, readyBound, "the agent reports that its probe is refused", func() bool {
 			return strings.Contains(queryHealth(h).Text, "so this may be stale")
 		})
 		if now := stats(t, m); now != before {

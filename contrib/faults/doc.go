@@ -9,5 +9,5 @@
 //	make vm             the same in a virtual machine, for faults that need their own kernel (needs qemu too)
 //	make test-faults    inject the faults that take seconds, and check them against the same limits
 //
-// A fault that is not detected in time, or that is reported under another code, fails its test.
+// A fault that is not detected in time, or that is reported under a different code, fails its test.
 package faults

@@ -60,7 +60,7 @@ func TestAManuallyBuiltClusterIsAdoptedWithoutARestart(t *testing.T) {
 	})
 	f.never(10*time.Second, "a host acts", func() bool { return !f.isIdle() })
 	if steps := f.steps(); len(steps) > 0 {
-		t.Errorf("they took steps, although the target is met: %v", steps)
+		t.Errorf("the agents took steps, although the target is met: %v", steps)
 	}
 	if now := f.etcdPIDs(); !maps.Equal(pids, now) {
 		t.Errorf("the processes of etcd were %v, and are %v", pids, now)
@@ -116,7 +116,7 @@ func (f *fleet) runAll(mode string) {
 // checkView checks that a host's agent shows the actual state of the cluster.
 func (f *fleet) checkView(h *lab.Host) {
 	f.t.Helper()
-	f.eventually(h.Name+" sees all others", func() bool {
+	f.eventually(h.Name+" reports all other hosts", func() bool {
 		s, ok := f.status(h)
 		return ok && len(s.Hosts) == len(f.Hosts)
 	})

@@ -38,7 +38,7 @@ type bareFleet struct {
 	*fleet
 	operatorDir  string   // working directory of the operator
 	extraPerHost []string // the commands for each host in addition to those of the page, before quorumd starts
-	extraOnFirst []string // commands for the first host, once its etcd runs
+	extraOnFirst []string // commands for the first host, when its etcd runs
 	// certName sets the name in the client certificate of a host's quorumd; nil keeps the name of the bundle.
 	certName func(h *lab.Host) error
 	login    string // comes before a command of etcdctl if its certificate names no etcd user

@@ -26,7 +26,7 @@ func TestAHostWhoseDiskIsReplacedInMaintenanceServesAgainUnattended(t *testing.T
 	f.checkDown(h)
 	f.shell(h, "umount --lazy /var/lib/etcd")
 	f.shell(h, "quorumctl maintenance off --no-wait")
-	f.eventually("it reports that the file system is not mounted", func() bool {
+	f.eventually(h.Name+" reports that the file system is not mounted", func() bool {
 		return f.hasReason(h, "DATA_UNKNOWN")
 	})
 	f.never(5*time.Second, "a member whose disk is not mounted is given up", func() bool {
@@ -34,7 +34,7 @@ func TestAHostWhoseDiskIsReplacedInMaintenanceServesAgainUnattended(t *testing.T
 	})
 	f.shell(h, "mount -t tmpfs -o size=1g,mode=0700,uid=$(id -u etcd),gid=$(id -g etcd) new-disk /var/lib/etcd")
 	began := time.Now()
-	f.eventually("its operation has ended with MEMBER_LOST", func() bool {
+	f.eventually("the operation of "+h.Name+" has ended with MEMBER_LOST", func() bool {
 		s, ok := f.status(h)
 		return ok && s.Maintenance == nil && s.LastMaintenance != nil && s.LastMaintenance.Code == "MEMBER_LOST"
 	})

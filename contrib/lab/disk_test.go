@@ -57,6 +57,6 @@ func TestAHostWithASlowDiskStaysOutUntilItsDiskIsFast(t *testing.T) {
 	f.never(3*time.Second, "the host joins", func() bool { return !f.has(3, 0) || f.op() != nil })
 
 	f.check(slow.Disk.Repair())
-	f.eventually("it joins when its disk is fast", func() bool { return f.is(slow, policy.RoleStandby) })
+	f.eventually("the host joins when its disk is fast", func() bool { return f.is(slow, policy.RoleStandby) })
 	f.verify(3, 1)
 }

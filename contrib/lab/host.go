@@ -32,7 +32,7 @@ type Host struct {
 	mu         sync.Mutex
 	supervisor int           // the process of systemd-nspawn
 	poweredOff bool          // supervise must not boot the host again
-	ended      chan struct{} // closed once the host is off for good; nil before the first start
+	ended      chan struct{} // closed when the host is off for good; nil before the first start
 }
 
 const consoleName = "console.log"

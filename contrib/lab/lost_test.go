@@ -50,15 +50,15 @@ func TestAHostLostInMaintenanceBlocksTheOthersUntilItIsReleased(t *testing.T) {
 		return ok && s.Health.State == "FAILED"
 	})
 	waits("while the first has a broken disk")
-	f.eventually("it reports that it is overdue", func() bool {
+	f.eventually(h.Name+" reports that its maintenance is overdue", func() bool {
 		return f.hasReason(h, "MAINTENANCE_OVERDUE") && f.metric(h, "quorumd_maintenance_overdue") == 1
 	})
 	f.shell(h, "quorumctl maintenance off --no-wait")
-	f.eventually("it reports that it cannot come back", func() bool { return f.hasReason(h, "DATA_UNUSABLE") })
+	f.eventually(h.Name+" reports that it cannot come back", func() bool { return f.hasReason(h, "DATA_UNUSABLE") })
 	t.Logf("quorumctl status on %s, whose disk is broken:\n%s", h.Name, f.shell(h, "quorumctl status || :"))
 
 	f.check(h.PowerLoss(t.Context())) // the host never returns
-	f.eventually("its host record has expired", func() bool {
+	f.eventually("the host record of "+h.Name+" has expired", func() bool {
 		s, ok := f.status(other)
 		return ok && !slices.ContainsFunc(s.Hosts, func(r control.HostRecord) bool { return r.Name == h.Name })
 	})
@@ -69,7 +69,7 @@ func TestAHostLostInMaintenanceBlocksTheOthersUntilItIsReleased(t *testing.T) {
 		}
 	}
 	status := ""
-	// the others observe it once the lock is free
+	// the others observe it when the lock is free
 	f.eventually("another host reports that it is overdue, and what to do", func() bool {
 		status = f.shell(other, "quorumctl status; quorumctl operation show")
 		return !slices.ContainsFunc([]string{"OVERDUE by ", "new disk", "quorumctl operation release --force"},
@@ -84,7 +84,7 @@ func TestAHostLostInMaintenanceBlocksTheOthersUntilItIsReleased(t *testing.T) {
 		return f.waitsFor(next, "QUORUM_AT_RISK", h.Name)
 	})
 	f.remove(h) // the standby replaces it
-	f.eventually("then the next operation begins", func() bool {
+	f.eventually("the next operation begins", func() bool {
 		s, ok := f.status(next)
 		return ok && s.LastMaintenance != nil && s.LastMaintenance.Code == policy.Cycled &&
 			s.LastMaintenance.Reason == "new flags"

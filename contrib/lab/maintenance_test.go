@@ -33,7 +33,7 @@ func TestNoOtherHostGoesDownDuringMaintenance(t *testing.T) {
 	}
 	waits("while the first is in maintenance")
 	f.check(h.Install(t.Context(), packageFile(t, "next")))
-	f.eventually("its agent was upgraded, and it is still in maintenance", func() bool {
+	f.eventually(h.Name+" has an upgraded agent and is still in maintenance", func() bool {
 		s, ok := f.status(h)
 		return ok && s.Host.Version == "0.0.2" && s.Maintenance != nil && s.Maintenance.State == policy.RequestSafe
 	})
@@ -44,7 +44,7 @@ func TestNoOtherHostGoesDownDuringMaintenance(t *testing.T) {
 	t.Logf("quorumctl maintenance status on %s:\n%s", next.Name, f.shell(next, "quorumctl maintenance status"))
 	f.check(h.PowerOn(t.Context()))
 	f.check(h.Booted(t.Context()))
-	f.eventually("its agent is back, and still in maintenance", func() bool {
+	f.eventually("the agent of "+h.Name+" is back, and the host is still in maintenance", func() bool {
 		s, ok := f.status(h)
 		return ok && s.Maintenance != nil && s.Maintenance.State == policy.RequestSafe
 	})
@@ -53,7 +53,7 @@ func TestNoOtherHostGoesDownDuringMaintenance(t *testing.T) {
 
 	t.Logf("quorumctl maintenance off:\n%s", f.shell(h, "quorumctl maintenance off --wait=2m"))
 	f.eventually("the first serves again", func() bool { return f.serves(h) })
-	f.eventually("then the next operation begins", func() bool {
+	f.eventually("the next operation begins", func() bool {
 		s, ok := f.status(next)
 		return ok && s.LastMaintenance != nil && s.LastMaintenance.Code == policy.Cycled &&
 			s.LastMaintenance.Reason == "new flags"

@@ -41,7 +41,7 @@ func TestAMinorityWithStaleReportsOfADeadVoterRemovesNoVoter(t *testing.T) {
 	tried := f.attemptedSteps(minority)
 	f.check(dead.PowerOn(ctx))
 	f.eventually("the leader and "+dead.Name+", which is back, accept writes", f.writes)
-	f.eventually("they report "+other.Name+" as dead now", func() bool {
+	f.eventually("both hosts report "+other.Name+" as dead", func() bool {
 		return f.hasReason(leader, "VOTER_DEAD") && f.hasReason(dead, "VOTER_DEAD")
 	})
 	f.never(time.Until(output.Add(2*grace+replaceBound)), "a host acts", func() bool {

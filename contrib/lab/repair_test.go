@@ -56,11 +56,11 @@ func TestASpareReplacesADeadFollowerAndThenADeadLeader(t *testing.T) {
 	f.eventually(follower.Name+" is a spare when it is back", func() bool { return f.is(follower, policy.RoleSpare) })
 	third := f.follower(nil)
 	f.check(third.PowerLoss(t.Context()))
-	f.eventually("a third is not replaced without an operator, and the host reports why", func() bool {
+	f.eventually("a host reports why no third voter is replaced without an operator", func() bool {
 		return f.waitsFor(follower, "REPAIR_LIMIT_REACHED", "2 voters were replaced in the last 24 hours "+
 			"(limit: 2)")
 	})
-	f.never(5*time.Second, "it is replaced anyway", func() bool { return f.fullWithout(third) })
+	f.never(5*time.Second, third.Name+" is replaced anyway", func() bool { return f.fullWithout(third) })
 	f.check(third.PowerOn(t.Context()))
 	f.check(leader.PowerOn(t.Context()))
 	f.verify(3, 0)

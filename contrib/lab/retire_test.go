@@ -29,7 +29,7 @@ func TestRetiredHostsLeaveWithoutAFailedWriteAndStayOut(t *testing.T) {
 	t.Log(f.shell(by, "quorumctl retire "+old.Name+" --reason 'end of lease' --dry-run"))
 	began := time.Now()
 	t.Log(f.shell(by, "quorumctl retire "+old.Name+" --reason 'end of lease' --yes"))
-	f.within(4*bound, "it can be switched off", func() bool {
+	f.within(4*bound, old.Name+" can be switched off", func() bool {
 		return f.retired(by, old.Name) == control.RetiredLeft && f.has(3, 1) && f.isIdle()
 	})
 	t.Logf("%.1f s until the retired host had left and a new standby was there", time.Since(began).Seconds())
@@ -39,14 +39,14 @@ func TestRetiredHostsLeaveWithoutAFailedWriteAndStayOut(t *testing.T) {
 	f.check(old.Booted(t.Context()))
 	f.shell(old, "systemctl stop quorumd && dpkg --purge quorumd")
 	f.check(f.installManaged(old))
-	f.eventually("its new agent reports that it is retired", func() bool {
+	f.eventually("the new agent of "+old.Name+" reports that its host is retired", func() bool {
 		return f.hasReason(old, string(policy.HostRetired))
 	})
 
 	lost := f.follower(by)
 	f.shell(lost, "quorumctl maintenance on --reason 'new disk' --wait=2m")
 	f.check(lost.PowerLoss(t.Context()))
-	f.eventually("it may be retired as lost", func() bool {
+	f.eventually(lost.Name+" is retired as lost", func() bool {
 		_, err := by.Shell(t.Context(), "quorumctl retire "+lost.Name+" --lost --reason 'mainboard is dead' --yes")
 		return err == nil
 	})

@@ -160,7 +160,7 @@ func (m *Member) Kill9() error { return m.signal(syscall.SIGKILL, "kill") }
 // Wait.
 func (m *Member) Terminate() error { return m.signal(syscall.SIGTERM, "terminate") }
 
-// Pause stops the process (SIGSTOP) and returns once it has stopped. Its sockets stay open.
+// Pause stops the process (SIGSTOP) and returns when it has stopped. Its sockets stay open.
 func (m *Member) Pause() error {
 	if err := m.signal(syscall.SIGSTOP, "pause"); err != nil {
 		return err

@@ -28,8 +28,8 @@ func started(t testing.TB, environment map[string]string, line string) health.Et
 
 func TestTheCommandLineOverridesTheEnvironment(t *testing.T) {
 	t.Parallel()
-	got := started(t, map[string]string{"ETCD_AUTO_TLS": "true", "ETCD_MAX_WALS": "0", "GOGC": "50" +
-		""}, strings.Join([]string{
+	environment := map[string]string{"ETCD_AUTO_TLS": "true", "ETCD_MAX_WALS": "0", "GOGC": "50"}
+	got := started(t, environment, strings.Join([]string{
 		"/usr/bin/etcd", "--auto-tls=false", "-pre-vote", "--quota-backend-bytes", "-1", "--name", "n1", "stray",
 		"--experimental-max-learners=2", "--unsafe-no-fsync", "",
 	}, "\x00"))

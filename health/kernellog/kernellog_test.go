@@ -24,10 +24,10 @@ import (
 
 var update = flag.Bool("update", false, "rewrite the golden file")
 
-// log is a log with one record per read, like the kernel's.
+// log is a log that returns one record per read, like the kernel's.
 type log struct {
-	records []string
-	fails   error // returned after the last record, or instead of an empty record
+	records []string // an empty record means that the kernel has overwritten it
+	fails   error    // returned after the last record
 }
 
 func (l *log) Read(into []byte) (int, error) {
@@ -78,8 +78,8 @@ func of(records ...string) func() (io.ReadCloser, error) {
 	return func() (io.ReadCloser, error) { return &log{records: records, fails: io.EOF}, nil }
 }
 
-// says returns a kernel record of a failed request to a device.
-func says(number int, device string) string {
+// failedRequest returns a kernel record of a failed request to a device.
+func failedRequest(number int, device string) string {
 	return fmt.Sprintf("3,%d,5140900,-;I/O error, dev %s, sector 8 op 0x1:(WRITE) flags 0x0\n SUBSYSTEM=block\n",
 		number, device)
 }
@@ -114,12 +114,12 @@ func TestLinesAboutDevicesAreParsed(t *testing.T) {
 func TestEachLineIsCountedOnce(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
-	got, news := b.publishes(of(says(7, "sda"), says(8, "sdb"), says(9, "sda")))
+	got, news := b.publishes(of(failedRequest(7, "sda"), failedRequest(8, "sdb"), failedRequest(9, "sda")))
 	want := []health.LoggedErrors{{Device: "sda", Errors: 2}, {Device: "sdb", Errors: 1}}
 	if !got.Known || !reflect.DeepEqual(got.All, want) || news != "" {
 		t.Errorf("at first: %+v, news %q", got, news)
 	}
-	got, news = b.publishes(of(says(8, "sdb"), says(9, "sda"), says(10, "sda")))
+	got, news = b.publishes(of(failedRequest(8, "sdb"), failedRequest(9, "sda"), failedRequest(10, "sda")))
 	want[0].Errors = 3
 	if !got.Known || !reflect.DeepEqual(got.All, want) || news != "" {
 		t.Errorf("then: %+v, news %q", got, news)
@@ -129,8 +129,8 @@ func TestEachLineIsCountedOnce(t *testing.T) {
 func TestOverwrittenLinesAreReported(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
-	b.publishes(of(says(1, "sda")))
-	got, news := b.publishes(of(says(5, "sda"), "", says(8, "sda")))
+	b.publishes(of(failedRequest(1, "sda")))
+	got, news := b.publishes(of(failedRequest(5, "sda"), "", failedRequest(8, "sda")))
 	if !got.Known || got.All[0].Errors != 3 ||
 		news != "The kernel overwrote 5 log lines before they were read.\n" {
 		t.Errorf("%+v, news %q", got, news)
@@ -140,8 +140,8 @@ func TestOverwrittenLinesAreReported(t *testing.T) {
 func TestARestartedLogIsReadFromItsBeginning(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
-	b.publishes(of(says(70, "sda"), says(71, "sda")))
-	got, news := b.publishes(of(says(0, "sdb"), says(1, "sdb")))
+	b.publishes(of(failedRequest(70, "sda"), failedRequest(71, "sda")))
+	got, news := b.publishes(of(failedRequest(0, "sdb"), failedRequest(1, "sdb")))
 	if want := []health.LoggedErrors{{Device: "sdb", Errors: 2}}; !reflect.DeepEqual(got.All, want) || news != "" {
 		t.Errorf("%+v, news %q", got, news)
 	}
@@ -168,7 +168,7 @@ func TestAHungTaskIsCountedOnce(t *testing.T) {
 		t.Errorf("before: %+v", f)
 	}
 	records := []string{
-		"3,4,1,-;INFO: task jbd2/dm-0-8:412 blocked for more than 122 seconds.\n", says(5, "sda"),
+		"3,4,1,-;INFO: task jbd2/dm-0-8:412 blocked for more than 122 seconds.\n", failedRequest(5, "sda"),
 		"3,6,1,-;INFO: task kworker/u8:1 x:99 blocked for more than 245 seconds.\n",
 		"3,7,1,-;      Not tainted 6.1.0-28-amd64 #1 Debian 6.1.119-1\n",
 		"11,8,1,-;INFO: task forged:1 blocked for more than 122 seconds.\n", // user.err
@@ -190,7 +190,7 @@ func TestTheReasonForAnUnreadableLogReachesTheAgentAndIsLoggedOnce(t *testing.T)
 	if got := b.reads(); !strings.HasPrefix(got.Absent, "no kernel log report yet; see ") {
 		t.Errorf("before: %+v", got)
 	}
-	b.publishes(of(says(4, "sda")))
+	b.publishes(of(failedRequest(4, "sda")))
 	none := func() (io.ReadCloser, error) { return nil, errors.New("there is no /dev/kmsg") }
 	got, news := b.publishes(none)
 	if got.Known || got.Absent != "there is no /dev/kmsg" ||
@@ -205,9 +205,9 @@ func TestTheReasonForAnUnreadableLogReachesTheAgentAndIsLoggedOnce(t *testing.T)
 		t.Errorf("%+v", got)
 	}
 	b.publishes(func() (io.ReadCloser, error) { // the next call reads both records again, and must not count them twice
-		return &log{records: []string{says(4, "sda"), says(5, "sda")}, fails: unix.EINVAL}, nil
+		return &log{records: []string{failedRequest(4, "sda"), failedRequest(5, "sda")}, fails: unix.EINVAL}, nil
 	})
-	got, news = b.publishes(of(says(4, "sda"), says(5, "sda")))
+	got, news = b.publishes(of(failedRequest(4, "sda"), failedRequest(5, "sda")))
 	if !got.Known || got.All[0].Errors != 2 || news != "" {
 		t.Errorf("read again: %+v, news %q", got, news)
 	}
@@ -235,7 +235,7 @@ func TestAForeignReportIsIgnored(t *testing.T) {
 		if got := b.reads(); got.Known || !strings.Contains(got.Absent, why) {
 			t.Errorf("%.20s is read as %+v, want why: %s", text, got, why)
 		}
-		if got, _ := b.publishes(of(says(0, "sda"))); !got.Known || len(got.All) != 1 {
+		if got, _ := b.publishes(of(failedRequest(0, "sda"))); !got.Known || len(got.All) != 1 {
 			t.Errorf("%.20s is not replaced: %+v", text, got)
 		}
 	}
@@ -246,7 +246,7 @@ func TestDevicesAreBounded(t *testing.T) {
 	b := newBench(t)
 	var records []string
 	for i := range mostDevices + 10 {
-		records = append(records, says(i, fmt.Sprintf("dev%d", i)))
+		records = append(records, failedRequest(i, fmt.Sprintf("dev%d", i)))
 	}
 	if got, _ := b.publishes(of(records...)); len(got.All) != mostDevices {
 		t.Errorf("%d devices: %s", len(got.All), got.Absent)
@@ -254,7 +254,7 @@ func TestDevicesAreBounded(t *testing.T) {
 }
 
 func FuzzUnderstand(f *testing.F) {
-	f.Add([]byte(says(1, "sda")))
+	f.Add([]byte(failedRequest(1, "sda")))
 	f.Add([]byte("6,339,5140900,-,caller=T1;ata3.00: failed command: READ\n DEVICE=b8:0\n"))
 	f.Add([]byte("3,4,1,-;INFO: task jbd2/dm-0-8:412 blocked for more than 122 seconds."))
 	f.Add([]byte("4,1,2,c;EXT4-fs error (device dm-0) in x"))

@@ -18,7 +18,7 @@ import (
 	"github.com/quorumd/quorumd/health"
 )
 
-// lvmOnRAID are the files of a logical volume on a mirror of a partition of a SATA disk and of a whole NVMe drive.
+// lvmOnRAID returns the files of a logical volume on a mirror of a partition of a SATA disk and of a whole NVMe drive.
 func lvmOnRAID() map[string]string {
 	return map[string]string{
 		"sys/dev/block/252:0": "-> ../../devices/virtual/block/dm-0",
@@ -119,7 +119,7 @@ func TestADriveUnderBothHalvesOfAMirrorIsListedOnce(t *testing.T) {
 	}
 }
 
-func TestADriveWithSeveralControllersHangsOnAllOfThem(t *testing.T) {
+func TestADriveWithSeveralControllersIsAttachedToAllOfThem(t *testing.T) {
 	t.Parallel()
 	r := linked(t, map[string]string{
 		"sys/dev/block/259:0": "-> ../../devices/virtual/nvme-subsystem/nvme-subsys0/nvme0n1",
@@ -158,7 +158,7 @@ func TestAnUnreadableChainHasAReason(t *testing.T) {
 	}{
 		"tmpfs":                   {lvmOnRAID(), unix.Mkdev(0, 42), string(noBlockDevice)},
 		"too many devices":        {many, unix.Mkdev(252, 0), "more than 64 devices"},
-		"a device that went away": {broken, unix.Mkdev(252, 0), "cannot follow"},
+		"a device that went away": {broken, unix.Mkdev(252, 0), "cannot resolve"},
 	} {
 		t.Run(what, func(t *testing.T) {
 			t.Parallel()
@@ -212,9 +212,9 @@ func FuzzDevices(f *testing.F) {
 			}
 		}
 		for _, a := range got.Arrays {
-			told, err := strconv.ParseUint(word(files[arrayDir+"degraded"]), 10, 16)
+			missing, err := strconv.ParseUint(word(files[arrayDir+"degraded"]), 10, 16)
 			if a.Missing < 0 || !(a.Done >= 0 && a.Done <= 1) || a.Absent == "" && redundant(a.Level) &&
-				(err != nil || a.Missing != int(told) || !isSyncAction(a.Doing)) {
+				(err != nil || a.Missing != int(missing) || !isSyncAction(a.Doing)) {
 				t.Errorf("read %+v", a)
 			}
 		}

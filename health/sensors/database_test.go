@@ -15,7 +15,7 @@ import (
 	"github.com/quorumd/quorumd/health"
 )
 
-func TestReadsTheDatabasesFileSystemUnlessItIsTheLogs(t *testing.T) {
+func TestReadsTheDatabasesFileSystemUnlessItIsTheWALs(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	var stat unix.Stat_t
@@ -26,7 +26,7 @@ func TestReadsTheDatabasesFileSystemUnlessItIsTheLogs(t *testing.T) {
 	r := New()
 	for _, at := range []string{dir, filepath.Join(dir, "not", "made", "yet")} {
 		if got := r.Database(at, device); got.Apart {
-			t.Errorf("%s is on the log's file system: %+v", at, got)
+			t.Errorf("%s is on the WAL's file system: %+v", at, got)
 		}
 		got := r.Database(at, device+1)
 		if !got.Apart || got.Total == 0 || got.Free > got.Total || got.Absent != "" {

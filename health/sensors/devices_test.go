@@ -20,7 +20,7 @@ const (
 	sdaDir   = "sys/devices/pci0/ata1/block/sda/"
 )
 
-// degraded are the files of an ext4 on a volume on a mirror that has lost a member device and rebuilds another.
+// degraded returns the files of an ext4 on a volume on a mirror that has lost a member device and rebuilds another one.
 func degraded() map[string]string {
 	files := lvmOnRAID()
 	maps.Copy(files, map[string]string{

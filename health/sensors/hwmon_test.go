@@ -14,7 +14,7 @@ import (
 	"github.com/quorumd/quorumd/health"
 )
 
-// chips is a machine with an NVMe and a SATA drive, a CPU, and a board.
+// chips returns the files of a machine with an NVMe and a SATA drive, a CPU, and a board.
 func chips() map[string]string {
 	return map[string]string{
 		"sys/class/hwmon/hwmon0/name":                    "nvme\n",

@@ -20,7 +20,7 @@ import (
 // etcdsAddress is the address of etcd's peer URL in the fixtures.
 const etcdsAddress = "192.0.2.1"
 
-// vlanOnBond are the files of a VLAN on a bond of two ports; the second has no link.
+// vlanOnBond returns the files of a VLAN on a bond of two ports; the second port has no link.
 func vlanOnBond() map[string]string {
 	const net, at = "sys/class/net/", "../../../devices/"
 	files := map[string]string{

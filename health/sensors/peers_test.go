@@ -15,7 +15,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// accepted returns a listener's port and a connection to it. The port's side has sent that many bytes, one by one.
+// accepted returns the port of a listener that has accepted a connection, and has sent that many bytes on it, one by
+// one.
 func accepted(t *testing.T, network, address string, sent int) (port uint16) {
 	t.Helper()
 	l, err := net.Listen(network, address)
@@ -77,7 +78,7 @@ func TestAPortWithoutConnections(t *testing.T) {
 	}
 }
 
-// answerOf is a kernel message with this body.
+// answerOf returns a kernel message with this body.
 func answerOf(kind uint16, body []byte) []byte {
 	m := binary.NativeEndian.AppendUint32(nil, uint32(diagHeader+len(body)))
 	m = binary.NativeEndian.AppendUint16(m, kind)

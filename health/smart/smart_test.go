@@ -131,7 +131,8 @@ func FuzzUnderstand(f *testing.F) {
 	})
 }
 
-// machine is a /sys with these drives, and a smartctl that runs the script, in which $drive is the drive.
+// machine returns an asker for a /sys with these drives, and a smartctl that runs the script, in which $drive is the
+// drive.
 func machine(t *testing.T, script string, drives ...string) (asker, rootfile.Tree) {
 	t.Helper()
 	dir := t.TempDir()
@@ -163,8 +164,8 @@ func machine(t *testing.T, script string, drives ...string) (asker, rootfile.Tre
 	return a, rootfile.Beneath(dir, os.Getuid())
 }
 
-// handedOver asks the drives and returns what the agent reads, and the news.
-func handedOver(t *testing.T, a asker, files rootfile.Tree) (health.Several[health.Drive], string) {
+// published asks the drives, and returns what the agent reads, and the news.
+func published(t *testing.T, a asker, files rootfile.Tree) (health.Several[health.Drive], string) {
 	t.Helper()
 	var news strings.Builder
 	if err := a.publish(t.Context(), files, &news); err != nil {
@@ -182,7 +183,7 @@ func TestTheResultsOfAllDrivesReachTheAgent(t *testing.T) {
 	script := fmt.Sprintf("cd %s\ncase $drive in /dev/nvme0) cat nvme.json; exit 8;; /dev/sda) cat ata.json;; "+
 		"*) cat raid.json; exit 2;; esac\n", testdata)
 	a, files := machine(t, script, "nvme0", "sda", "sdc")
-	got, news := handedOver(t, a, files)
+	got, news := published(t, a, files)
 	if !got.Known || len(got.All) != 3 || !got.All[0].Failed || got.All[1].Serial != "EX0002" ||
 		got.All[2].Absent == "" {
 		t.Errorf("the agent reads %+v", got)
@@ -191,7 +192,7 @@ func TestTheResultsOfAllDrivesReachTheAgent(t *testing.T) {
 		strings.Count(news, "\n") != 1 {
 		t.Errorf("news: %q", news)
 	}
-	if _, news := handedOver(t, a, files); news != "" {
+	if _, news := published(t, a, files); news != "" {
 		t.Errorf("reported again: %q", news)
 	}
 }
@@ -214,7 +215,7 @@ func TestTheReasonForMissingResultsReachesTheAgent(t *testing.T) {
 		t.Run(what, func(t *testing.T) {
 			t.Parallel()
 			a, files := machine(t, c.script, c.drives...)
-			if got, _ := handedOver(t, a, files); got.Known || got.Absent != c.why {
+			if got, _ := published(t, a, files); got.Known || got.Absent != c.why {
 				t.Errorf("the agent reads %+v, want why: %s", got, c.why)
 			}
 		})
@@ -226,7 +227,7 @@ func TestASilentDriveIsSkippedAndNotAskedAgainMeanwhile(t *testing.T) {
 	a, files := machine(t, "case $drive in /dev/sda) sleep 15 & wait;; esac\n"+
 		"echo '{\"smart_status\":{\"passed\":true}}'\n", "sda", "sdb")
 	a.each = 2 * time.Second
-	got, _ := handedOver(t, a, files)
+	got, _ := published(t, a, files)
 	if !got.Known || got.All[0].Absent != errHangs.Error() || got.All[1].Absent != "" {
 		t.Errorf("the agent reads %+v", got)
 	}

@@ -8,9 +8,9 @@ import "github.com/quorumd/quorumd/agent/policy"
 // rules describe how the explored policy and protocol differ from the real ones. The zero value makes no difference.
 // Every field except ignored seeds a mistake.
 type rules struct {
-	view      func(v *policy.View)     // changes what the policy sees
+	view      func(v *policy.View)     // changes the view before the policy decides
 	decision  func(d *policy.Decision) // changes what the policy decides
-	quietView func(v *policy.View)     // changes what the policy sees when it decides whether to poll less often
+	quietView func(v *policy.View)     // changes the view before the policy decides whether to poll less often
 	ignored   []breach                 // breaches that are ignored, to explore their consequences
 
 	leaseBeforeValidity bool // validity counts from the receipt of the answer, so the lease may end first

@@ -37,8 +37,8 @@ func (w *world) votes() (voters, running int) {
 // majority is etcd's own arithmetic. It must not be shared with the policy under test.
 func majority(members int) int { return members/2 + 1 }
 
-// quorum reports whether etcd answers at all. The leader is not modelled: in every view that depends on it, any voter
-// may lead. A change of leader only lengthens leases, which may end late anyway.
+// quorum reports whether etcd answers at all. The leader is not modelled, because in every view that depends on it, any
+// voter may lead. A change of leader only lengthens leases, which may end late anyway.
 func (w *world) quorum() bool {
 	voters, running := w.votes()
 	return voters > 0 && running >= majority(voters)
@@ -96,7 +96,7 @@ func (w *world) owns(h int) bool {
 	return int(w.lock) == h && w.holderUnaware == 0 && w.hosts[h].hasToken != 0
 }
 
-// present reports whether other agents find a host's record: its agent runs and reaches etcd.
+// present reports whether other agents find a host's record, which requires that its agent runs and reaches etcd.
 func (w *world) present(i int) bool {
 	h := &w.hosts[i]
 	return h.agent == up && h.down == 0 && h.cutOff == 0

@@ -33,8 +33,9 @@ func (w *world) refusesAdd(i int, late bool) answer {
 	return accepted
 }
 
-// refusesPromote returns etcd's answer to a MemberPromote. etcd does not check whether the learner is alive, and only
-// roughly whether it has caught up: 90 % of the log is enough. It always refuses a learner that has never started.
+// refusesPromote returns etcd's answer to a MemberPromote. Etcd does not check whether the learner runs. It checks only
+// roughly whether the learner has caught up: 90 % of the log is enough. It always refuses a learner that has never
+// started.
 func (w *world) refusesPromote(i int) answer {
 	h := &w.hosts[i]
 	switch {

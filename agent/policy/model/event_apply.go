@@ -403,7 +403,7 @@ func (m *machine) round(w *world, h int, r rank, how uint8) (ok bool, found brea
 	}
 	if c.step != none {
 		a.phase, a.step, a.target, a.outdated, a.fresh = decided, c.step, c.target, 0, 1
-		if c.step == transferLeadership { // every voter may lead at every moment: the target has no effect
+		if c.step == transferLeadership { // every voter may lead at every moment, so the target has no effect
 			a.target = 0
 		}
 		if (c.step == takeLock || begins(c.step)) && w.op == 0 {
@@ -412,7 +412,7 @@ func (m *machine) round(w *world, h int, r rank, how uint8) (ok bool, found brea
 		if a.lateAdd|a.latePromote|a.lateRemove == 0 {
 			a.faulted = 0
 		}
-		if c.step == promote && found == fine && !w.serves(h) { // the learner has just been cut off: see judgePromote
+		if c.step == promote && found == fine && !w.serves(h) { // the learner has just been cut off; see judgePromote
 			a.faulted = 1
 		}
 	}

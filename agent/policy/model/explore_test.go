@@ -15,7 +15,7 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	debug.SetGCPercent(400) // the states stay in memory: less garbage collection saves a fifth of the time
+	debug.SetGCPercent(400) // the states stay in memory, so less garbage collection saves a fifth of the time
 	goleak.VerifyTestMain(m)
 }
 

@@ -333,7 +333,7 @@ func lockMistakes() []Mistake {
 			rules: rules{keptAlive: true},
 		},
 		{
-			Name: "an agent trusts a lock with its own name at startup", breach: holderWithoutLock,
+			Name: "an agent uses a lock with its own name at startup", breach: holderWithoutLock,
 			scope: faults(1, AgentCrash), rules: rules{lockByName: true},
 		},
 	}

@@ -106,7 +106,7 @@ func dataLossMistakes() []Mistake {
 			}),
 		},
 		{
-			Name: "a host forgets that its voter's data is lost when its operation ends", breach: targetMissed,
+			Name: "the end of an operation deletes the record of lost data", breach: targetMissed,
 			scope: withLiveness(swapped(0, 0)),
 			rules: seesLoss(func(v *policy.View, _ policy.Member) {
 				if v.Asked == nil {

@@ -153,7 +153,7 @@ var generalPromises = map[breach]promise{
 		"an operation is adopted before its host has been without the lock for the grace period",
 	},
 	changeWithoutOp:    {"P1", "the membership is changed without an operation of this host"},
-	holderWithoutLock:  {"P5", "an agent believes that it holds the lock, although it does not"},
+	holderWithoutLock:  {"P5", "an agent has a valid token, but does not hold the lock"},
 	changeWithoutLock:  {"P5", "a membership change is in flight without the lock"},
 	sentWithoutLock:    {"P5", "an agent without the lock sends a membership change"},
 	writeWithoutLock:   {"P5", "an agent without the lock writes an operation record"},

@@ -93,7 +93,7 @@ type lossPlan struct {
 	survivor uint8 // the survivor's number plus 1; 0 while the plan does not exist
 	hosts    uint8 // the hosts in the plan, one bit per host
 	data     uint8 // the hosts in the plan that had data, one bit per host
-	stale    uint8 // the old cluster has served since the plan was made: its logs are longer than in the plan
+	stale    uint8 // the old cluster has served since the plan was made, so its logs are longer than in the plan
 }
 
 // lossWorld is a state of the exploration.

@@ -11,7 +11,7 @@ import (
 
 // lossRules describe the changes that a mistake makes. The zero value changes nothing.
 type lossRules struct {
-	view          func(v *policy.View)                    // changes what the policy sees
+	view          func(v *policy.View)                    // changes the view before the policy decides
 	decision      func(v policy.View, d *policy.Decision) // changes what the policy decides
 	report        func(r *policy.HostRemains)             // changes what a host reports to operators
 	offered       func(plan *policy.OfferedPlan)          // changes the plan that operators offer to a host

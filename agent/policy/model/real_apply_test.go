@@ -113,7 +113,7 @@ func (b *bench) change(o operation) error {
 		got, err := b.request(o)
 		waits := time.Since(began) < b.patience
 		switch {
-		case err != nil && waits: // there is no leader, or the call was lost: retry
+		case err != nil && waits: // there is no leader or the call was lost, so retry
 		case err != nil:
 			return differ(claim, "no answer for %s: %v", b.patience, err)
 		case got == want:

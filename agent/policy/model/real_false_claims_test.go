@@ -23,58 +23,58 @@ type falseClaim struct {
 // falseClaims returns false claims about everything that is compared. Some seem plausible. Others were claims of the
 // model before it was compared with etcd.
 func falseClaims() []falseClaim {
-	answers := func(change func(w *world, o operation, honest answer) answer) func(c *claims) {
+	answers := func(change func(w *world, o operation, intact answer) answer) func(c *claims) {
 		return func(c *claims) {
-			honest := c.refuses
-			c.refuses = func(w *world, o operation) answer { return change(w, o, honest(w, o)) }
+			intact := c.refuses
+			c.refuses = func(w *world, o operation) answer { return change(w, o, intact(w, o)) }
 		}
 	}
 	return []falseClaim{
-		{"a learner is added with one of three voters down", answers(func(_ *world, o operation, honest answer) answer {
-			if o.kind == opAdd && honest == unhealthyCluster {
+		{"a learner is added with one of three voters down", answers(func(_ *world, o operation, intact answer) answer {
+			if o.kind == opAdd && intact == unhealthyCluster {
 				return accepted
 			}
-			return honest
+			return intact
 		})},
-		{"a host is added twice", answers(func(_ *world, _ operation, honest answer) answer {
-			if honest == urlExists {
+		{"a host is added twice", answers(func(_ *world, _ operation, intact answer) answer {
+			if intact == urlExists {
 				return accepted
 			}
-			return honest
+			return intact
 		})},
-		{"a second learner is added", answers(func(_ *world, _ operation, honest answer) answer {
-			if honest == tooManyLearners {
+		{"a second learner is added", answers(func(_ *world, _ operation, intact answer) answer {
+			if intact == tooManyLearners {
 				return accepted
 			}
-			return honest
+			return intact
 		})},
 		{"a learner that has never started is promoted", func(c *claims) {
-			honest := *c
+			intact := *c
 			c.refuses = func(w *world, o operation) answer {
-				if a := honest.refuses(w, o); a != notInSync {
+				if a := intact.refuses(w, o); a != notInSync {
 					return a
 				}
 				return accepted
 			}
-			c.mayRefuse = func(w *world, o operation) answerSet { return honest.mayRefuse(w, o) &^ setOf(notInSync) }
+			c.mayRefuse = func(w *world, o operation) answerSet { return intact.mayRefuse(w, o) &^ setOf(notInSync) }
 		}},
-		{"a learner that does not run is never promoted", answers(func(w *world, o operation, honest answer) answer {
-			if (o.kind == opPromote || o.kind == opLatePromote) && honest == accepted && !w.serves(int(o.host)) {
+		{"a learner that does not run is never promoted", answers(func(w *world, o operation, intact answer) answer {
+			if (o.kind == opPromote || o.kind == opLatePromote) && intact == accepted && !w.serves(int(o.host)) {
 				return notInSync
 			}
-			return honest
+			return intact
 		})},
-		{"only a learner that has started is removed", answers(func(w *world, o operation, honest answer) answer {
+		{"only a learner that has started is removed", answers(func(w *world, o operation, intact answer) answer {
 			if o.kind == opRemove && w.hosts[o.host].list == learner && w.hosts[o.host].named == 0 {
 				return unhealthyCluster
 			}
-			return honest
+			return intact
 		})},
-		{"a voter is promoted again", answers(func(_ *world, _ operation, honest answer) answer {
-			if honest == notLearner {
+		{"a voter is promoted again", answers(func(_ *world, _ operation, intact answer) answer {
+			if intact == notLearner {
 				return accepted
 			}
-			return honest
+			return intact
 		})},
 		{"a learner counts towards the quorum", func(c *claims) {
 			c.quorum = func(w *world) bool {
@@ -106,11 +106,11 @@ func falseClaims() []falseClaim {
 		}},
 		{
 			"a voter is removed even if that costs the quorum",
-			answers(func(w *world, o operation, honest answer) answer {
+			answers(func(w *world, o operation, intact answer) answer {
 				if o.kind == opRemove && w.hosts[o.host].list == voter {
 					return accepted
 				}
-				return honest
+				return intact
 			}),
 		},
 		{"an isolated learner looks dead", func(c *claims) { c.looksLive = c.serves }},
@@ -146,7 +146,7 @@ func falseClaims() []falseClaim {
 
 // pairsShowing returns the pairs in which a false claim differs from the model.
 func (l falseClaim) pairsShowing(all map[pair]int) map[pair]bool {
-	honest, altered := modelClaims(), modelClaims()
+	intact, altered := modelClaims(), modelClaims()
 	l.apply(&altered)
 	shows := map[pair]bool{}
 	for q := range all {
@@ -156,18 +156,18 @@ func (l falseClaim) pairsShowing(all map[pair]int) map[pair]bool {
 		w := q.at.world(maxHosts)
 		next := q.after()
 		after := next.world(maxHosts)
-		differs := honest.quorum(&after) != altered.quorum(&after)
+		differs := intact.quorum(&after) != altered.quorum(&after)
 		for i := range after.n {
 			h := &after.hosts[i]
 			differs = differs || (h.unit == active && h.data == current && h.list != unlisted &&
-				(honest.serves(&after, i) != altered.serves(&after, i) ||
-					honest.looksLive(&after, i) != altered.looksLive(&after, i)))
+				(intact.serves(&after, i) != altered.serves(&after, i) ||
+					intact.looksLive(&after, i) != altered.looksLive(&after, i)))
 		}
 		switch q.kind {
 		case opAdd, opPromote, opRemove, opLateAdd, opLatePromote, opLateRemove:
-			differs = differs || honest.refuses(&w, q.operation) != altered.refuses(&w, q.operation)
+			differs = differs || intact.refuses(&w, q.operation) != altered.refuses(&w, q.operation)
 		case opUp:
-			differs = differs || honest.afterStart(&w, int(q.host), q.arg) != altered.afterStart(&w, int(q.host), q.arg)
+			differs = differs || intact.afterStart(&w, int(q.host), q.arg) != altered.afterStart(&w, int(q.host), q.arg)
 		}
 		if differs {
 			shows[q.reduced()] = true

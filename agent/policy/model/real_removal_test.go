@@ -271,11 +271,11 @@ func (b *bench) playStory(s removalStory) (err error) {
 
 // falseRemovalClaims returns false claims about removals, by the story that refutes them.
 func falseRemovalClaims() map[string]falseClaim {
-	refuses := func(instead answer, where func(w *world, o operation, honest answer) bool) func(c *claims) {
+	refuses := func(instead answer, where func(w *world, o operation, intact answer) bool) func(c *claims) {
 		return func(c *claims) {
-			honest := c.refuses
+			intact := c.refuses
 			c.refuses = func(w *world, o operation) answer {
-				a := honest(w, o)
+				a := intact(w, o)
 				if where(w, o, a) {
 					return instead
 				}
@@ -286,19 +286,19 @@ func falseRemovalClaims() map[string]falseClaim {
 	return map[string]falseClaim{
 		"a dead voter is removed and a standby replaces it": {
 			"one of three voters that is down is not removed",
-			refuses(unhealthyCluster, func(w *world, o operation, honest answer) bool {
-				return o.kind == opRemove && honest == accepted && !w.runs(int(o.host))
+			refuses(unhealthyCluster, func(w *world, o operation, intact answer) bool {
+				return o.kind == opRemove && intact == accepted && !w.runs(int(o.host))
 			}),
 		},
 		"an unhealthy voter is removed after promotion of its replacement and leadership transfer": {
 			"one of four voters that runs is not removed",
-			refuses(unhealthyCluster, func(w *world, o operation, honest answer) bool {
-				return o.kind == opRemove && honest == accepted && w.runs(int(o.host))
+			refuses(unhealthyCluster, func(w *world, o operation, intact answer) bool {
+				return o.kind == opRemove && intact == accepted && w.runs(int(o.host))
 			}),
 		},
 		"a voter is not removed if too few voters have started": {
 			"members that have never started count",
-			refuses(unhealthyCluster, func(_ *world, _ operation, honest answer) bool { return honest == notEnough }),
+			refuses(unhealthyCluster, func(_ *world, _ operation, intact answer) bool { return intact == notEnough }),
 		},
 		"an unanswered removal is committed when a quorum is back": {
 			"an unanswered removal is never committed",

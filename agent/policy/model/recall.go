@@ -111,7 +111,7 @@ func recalls() []Scenario {
 	}
 }
 
-// asked returns a mistake in what the policy sees of the request.
+// asked returns a mistake that changes the request in the view.
 func asked(change func(v *policy.View)) rules {
 	return seeing(func(v *policy.View) {
 		if v.Asked != nil {

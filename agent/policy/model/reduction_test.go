@@ -14,7 +14,7 @@ import (
 // forgottenDetail is a detail of an observation that worlds do not keep in some states.
 type forgottenDetail struct {
 	name string
-	// alter changes the detail, and reports whether the worlds forget it in this state.
+	// alter changes the detail, and reports whether the worlds drop it in this state.
 	alter func(s *observation) bool
 	// relevant changes the detail, and reports whether the worlds keep it in this state. There it must change some
 	// decision; otherwise the test proves nothing.

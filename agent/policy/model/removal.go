@@ -7,7 +7,7 @@ import "github.com/quorumd/quorumd/agent/policy"
 
 // removalState is an operator's request to a host's agent to remove another host's member permanently, and the
 // operation that does it. The request is on the disk of the host that received it. There is at most one request at a
-// time: several would only queue for the lock, as other operations do.
+// time, because several would only queue for the lock, as other operations do.
 type removalState struct {
 	rmRequested uint8 // a removal is requested
 	rmHost      uint8 // the host that received the request

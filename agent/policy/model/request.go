@@ -15,7 +15,7 @@ type hostRequest struct {
 	opSeen     uint8 // the agent has observed the operation, which then lasts until this host ends it or it is released
 	released   uint8 // an operator has released the operation
 	program    uint8 // the state of a command's program
-	startGuard uint8 // the start guard is set: etcd does not start at a boot
+	startGuard uint8 // the start guard is set, so etcd does not start at a boot
 	recalled   uint8 // the agent has called the work off
 }
 

@@ -6,7 +6,7 @@ package model
 import "github.com/quorumd/quorumd/agent/policy"
 
 // transferState is an operator's request to a host's agent to transfer leadership to a voter. The agent keeps it in
-// memory only. There is at most one request at a time: several would only queue for the lock.
+// memory only. There is at most one request at a time, because several would only queue for the lock.
 type transferState struct {
 	trRequested uint8 // a transfer is requested
 	trHost      uint8 // the host that received the request

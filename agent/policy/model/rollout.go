@@ -110,10 +110,10 @@ type rolloutHost struct {
 	hostDown     uint8
 	cutOff       uint8 // its agent reaches no endpoint
 	slow         uint8 // its health state is SLOW
-	wrongVersion uint8 // the installed version of etcd is not the one that the rollout wants
+	wrongVersion uint8 // the installed version of etcd is not the one that the rollout requires
 	upgraded     uint8 // in an upgrade, etcd has started with the new version
 
-	hasToken uint8 // its agent believes that it holds the lock
+	hasToken uint8 // its agent has a token of the lock, which it may have lost since
 
 	step          uint8 // the step that its agent has decided on
 	arg           uint8 // the step's phase, outcome or next leader

@@ -11,7 +11,7 @@ import (
 
 // rolloutRules describe the changes that a mistake makes. The zero value changes nothing.
 type rolloutRules struct {
-	view     func(v *policy.View)     // changes what the policy sees
+	view     func(v *policy.View)     // changes the view before the policy decides
 	decision func(d *policy.Decision) // changes what the policy decides
 	// beforeEnd and afterEnd change the input and the result of policy.RolloutAfter.
 	beforeEnd       func(t *policy.RolloutProgress, s *policy.Step)

@@ -419,7 +419,7 @@ func unpack(k *key, n int) (w world) {
 }
 
 // canonical returns the key shared by all worlds that differ only in the order of their hosts. This is sound because
-// nothing in the model depends on a host's number: all orders of hosts that rank alike are explored.
+// nothing in the model depends on a host's number, because all orders of hosts that rank alike are explored.
 func (w *world) canonical() key {
 	var order [maxHosts]uint8
 	var keys [maxHosts]uint64

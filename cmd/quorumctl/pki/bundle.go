@@ -77,7 +77,7 @@ func readBundle(path string, users []int) (files, error) {
 	}
 	if mode := info.Mode().Perm(); mode&0o077 != 0 {
 		return nil, refused("create a new one with 'quorumctl pki renew'; if no one else had access, chmod 0600 "+path,
-			"%s has mode %04o: others may have read the keys in it", path, mode)
+			"%s has mode %04o: other users may have read the keys in it", path, mode)
 	}
 	f, err := unpack(data, fileNames())
 	if err != nil {

@@ -21,7 +21,7 @@ import (
 type Place struct {
 	Dir string
 	// Etcd and Quorumd are the IDs of the groups that may read etcd's keys and quorumd's key. If negative, only the
-	// installing user may.
+	// installing user may read them.
 	Etcd, Quorumd int
 	// Addresses are the addresses of this host; the certificates must contain one of them. Empty: not checked.
 	Addresses []netip.Addr
@@ -139,7 +139,8 @@ func (h host) isHere(addresses []netip.Addr) error {
 		strings.Join(foreign, ", "))
 }
 
-// makeDir creates the directory, and refuses an existing one that other users may write to.
+// makeDir creates the directory. It refuses an existing one that belongs to a different user or that other users can
+// write to.
 func makeDir(dir string) error {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return err
@@ -172,7 +173,7 @@ func mayReplace(dir string, h host) (bool, error) {
 		if !slices.ContainsFunc(before[file], signs) {
 			return false, refused("create the bundle with the cluster's CAs; during a rotation, run 'quorumctl pki "+
 				"trust' and restart etcd first; "+byHand,
-				"this host trusts another CA (%s in %s), and the other hosts would refuse this bundle's certificates",
+				"this host trusts a different CA (%s in %s), and the other hosts would refuse this bundle's certificates",
 				before[file][0].Subject.CommonName, file)
 		}
 	}

@@ -116,11 +116,11 @@ func TestTwoInstalledHostsTrustEachOtherAsServerAndAsClient(t *testing.T) {
 func TestEachHostHasItsOwnKeysAndQuorumdsCertificateNamesItsUser(t *testing.T) {
 	t.Parallel()
 	a, _ := newDirectory(t)
-	one, err := readBundle(bundle(t, a, "n1", "10.0.0.1"), us())
+	one, err := readBundle(bundle(t, a, "n1", "10.0.0.1"), testUsers())
 	if err != nil {
 		t.Fatal(err)
 	}
-	two, err := readBundle(bundle(t, a, "n2", "10.0.0.2"), us())
+	two, err := readBundle(bundle(t, a, "n2", "10.0.0.2"), testUsers())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -231,7 +231,7 @@ func TestKeysAreReadableOnlyByTheirOwners(t *testing.T) {
 		t.Fatal(err)
 	}
 	_, err := Install(path, place(t), today())
-	mustRefuse(t, err, "others may have read the keys")
+	mustRefuse(t, err, "other users may have read the keys")
 	_, err = Install(path+".none", place(t), today())
 	mustRefuse(t, err, "there is no "+path+".none")
 	if err := os.Chmod(filepath.Join(dir, caKey), 0o644); err != nil {
@@ -241,8 +241,8 @@ func TestKeysAreReadableOnlyByTheirOwners(t *testing.T) {
 	mustRefuse(t, err, "anyone who can read it can issue certificates")
 }
 
-// us returns the users whose files the tests accept.
-func us() []int { return []int{os.Geteuid()} }
+// testUsers returns the users whose files the tests accept.
+func testUsers() []int { return []int{os.Geteuid()} }
 
 func TestABundleOfAnotherUserIsRefused(t *testing.T) {
 	t.Parallel()
@@ -253,7 +253,7 @@ func TestABundleOfAnotherUserIsRefused(t *testing.T) {
 	if _, err := os.Stat(p.Dir); err == nil {
 		t.Error("a refused bundle has left a directory")
 	}
-	if _, err := install(path, p, us(), today()); err != nil {
+	if _, err := install(path, p, testUsers(), today()); err != nil {
 		t.Error(err)
 	}
 }
@@ -289,7 +289,7 @@ func TestCertificatesHaveTheRequestedLifetime(t *testing.T) {
 	a, _ := newDirectory(t)
 	for name, days := range map[string]int{"n1": 0, "n2": 7, "n3": MaxLeafDays} {
 		a.Days = days
-		f, err := readBundle(bundle(t, a, name, "10.0.0.1"), us())
+		f, err := readBundle(bundle(t, a, name, "10.0.0.1"), testUsers())
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -327,7 +327,7 @@ func TestBundleOfAnotherHostIsRefused(t *testing.T) {
 	_, err = Install(bundle(t, a, "n5", "10.0.0.1"), p, today())
 	mustRefuse(t, err, "this host has the certificates of n1")
 	_, err = Install(bundle(t, other, "n1", "10.0.0.1"), p, today())
-	mustRefuse(t, err, "trusts another CA")
+	mustRefuse(t, err, "trusts a different CA")
 }
 
 func TestCAThatTheOperatorAddedSurvivesARenewal(t *testing.T) {
@@ -423,11 +423,11 @@ func TestModifiedBundleInstallsNothing(t *testing.T) {
 	t.Parallel()
 	a, _ := newDirectory(t)
 	stranger, _ := newDirectory(t)
-	good, err := readBundle(bundle(t, a, "n1", "10.0.0.1"), us())
+	good, err := readBundle(bundle(t, a, "n1", "10.0.0.1"), testUsers())
 	if err != nil {
 		t.Fatal(err)
 	}
-	foreign, err := readBundle(bundle(t, stranger, "n1", "10.0.0.1"), us())
+	foreign, err := readBundle(bundle(t, stranger, "n1", "10.0.0.1"), testUsers())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -467,9 +467,9 @@ func TestModifiedBundleInstallsNothing(t *testing.T) {
 		"half of it":      {whole[:len(whole)/2], "is not a bundle"},
 		"nothing":         {nil, "ca.crt is missing"},
 		"no tar":          {bytes.Repeat([]byte("x"), 4096), "is not a bundle"},
-		"a link":          {entry(tar.Header{Name: "ca.crt", Typeflag: tar.TypeSymlink}), "does not belong"},
-		"a path":          {entry(tar.Header{Name: "../ca.crt", Typeflag: tar.TypeReg}), "does not belong"},
-		"a bomb":          {entry(tar.Header{Name: "ca.crt", Typeflag: tar.TypeReg, Size: 1 << 17}), "does not belong"},
+		"a link":          {entry(tar.Header{Name: "ca.crt", Typeflag: tar.TypeSymlink}), "unexpected entry"},
+		"a path":          {entry(tar.Header{Name: "../ca.crt", Typeflag: tar.TypeReg}), "unexpected entry"},
+		"a bomb":          {entry(tar.Header{Name: "ca.crt", Typeflag: tar.TypeReg, Size: 1 << 17}), "unexpected entry"},
 	} {
 		path, p := filepath.Join(t.TempDir(), "b.tar"), place(t)
 		if err := os.WriteFile(path, c.data, 0o600); err != nil {

@@ -32,7 +32,7 @@ const (
 	probeLife    = 10 * time.Minute
 	maxAnswer    = 1 << 20 // bytes
 	maxPorts     = 256
-	maxMemberURL = 8 // client URLs of a member; peer URLs likewise
+	maxMemberURL = 8 // limit of the client URLs, and of the peer URLs, of one member
 )
 
 // The CAs that may have signed the certificate of a port.

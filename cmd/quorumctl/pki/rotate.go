@@ -46,7 +46,7 @@ type rotation struct {
 	Since time.Time `json:"since"`
 	// Peers reports that only the CA of the peers changes.
 	Peers bool `json:"peers,omitempty"`
-	// Back reports that the rotation was reversed: it leads back to the CAs from before it began.
+	// Back reports that the rotation was reversed, so that it leads back to the CAs from before it began.
 	Back bool `json:"back,omitempty"`
 
 	old, next cas // the CAs that the hosts stop using, and those that replace them

@@ -160,7 +160,7 @@ func TestBundlesOfEachStepContainTheCAsOfThatStep(t *testing.T) {
 		byNew bool
 	}{stepBoth: {2, false}, stepLeaves: {2, true}, stepNewOnly: {1, true}} {
 		a, _ := advanced(t, step)
-		f, err := readBundle(bundle(t, a, "n7", "10.0.0.7"), us())
+		f, err := readBundle(bundle(t, a, "n7", "10.0.0.7"), testUsers())
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -87,7 +87,6 @@ func trust(file, dir string, users []int, now time.Time) (Trusted, error) {
 	return t, nil
 }
 
-// readTrust reads a trust file.
 func readTrust(file string, users []int) (files, error) {
 	data, info, err := readBounded(file, maxBundle)
 	if errors.Is(err, fs.ErrNotExist) {

@@ -160,7 +160,7 @@ func safeFor(user int, dir string) error {
 	owner, known := info.Sys().(*syscall.Stat_t)
 	if known && owner.Uid == 0 && othersMayRename(info.Mode()) {
 		return cannot("let only root write to it (chmod go-w "+dir+"), or run this as another user",
-			"examine %s as root: others may write there, mode %04o, and could make root write elsewhere", dir,
+			"examine %s as root: other users may write there (mode %04o), and could redirect root's writes", dir,
 			info.Mode().Perm())
 	}
 	return nil

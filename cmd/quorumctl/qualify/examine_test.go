@@ -27,12 +27,12 @@ func empty(t *testing.T, dir string) {
 func TestRealDiskIsMeasuredWithOneAndSeveralWriters(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
-	heard := map[string]bool{}
+	stages := map[string]bool{}
 	var left []time.Duration
 	r, err := Examine(t.Context(), Options{
 		Child: command(asChild), Dir: dir, Writers: []int{3, 1, 3}, NextToEtcd: true, For: ShortestRun,
 		Said: func(s Stage) {
-			heard[s.What] = heard[s.What] || strings.Contains(s.Text, "of 1 s")
+			stages[s.What] = stages[s.What] || strings.Contains(s.Text, "of 1 s")
 			left = append(left, s.Left)
 		},
 	})
@@ -42,9 +42,9 @@ func TestRealDiskIsMeasuredWithOneAndSeveralWriters(t *testing.T) {
 	if first, last := left[0], left[len(left)-1]; first != 2*ShortestRun || last != 0 {
 		t.Errorf("time left: %s at the beginning, %s at the end", first, last)
 	}
-	if len(r.Runs) != 2 || r.Runs[0].Writers != 1 || r.Runs[1].Writers != 3 || !heard["1 writer"] ||
-		!heard["3 writers"] {
-		t.Fatalf("%+v, heard %v", r, heard)
+	if len(r.Runs) != 2 || r.Runs[0].Writers != 1 || r.Runs[1].Writers != 3 || !stages["1 writer"] ||
+		!stages["3 writers"] {
+		t.Fatalf("%+v, stages %v", r, stages)
 	}
 	for _, run := range r.Runs {
 		in := 0

@@ -91,7 +91,7 @@ func TestFullDiskIsOneErrorWithARemedy(t *testing.T) {
 	empty(t, dir)
 }
 
-func TestFioIsAbandonedOnAHangingDiskAndExitsWithIt(t *testing.T) {
+func TestFioOnAHangingDiskIsAbandonedAndExitsWhenTheDiskAnswers(t *testing.T) {
 	t.Parallel()
 	m := testbed.MountFaultfs(t, t.TempDir())
 	if err := m.Rule("fsync * hang"); err != nil {
@@ -105,7 +105,7 @@ func TestFioIsAbandonedOnAHangingDiskAndExitsWithIt(t *testing.T) {
 		defer close(gone)
 		return runFio(t.Context(), fio, m.Dir, 3*time.Second, 100*time.Millisecond)
 	}, 8*time.Second)
-	if err == nil || !strings.Contains(err.Error(), "did not end within 8s, as it waits for the disk") {
+	if err == nil || !strings.Contains(err.Error(), "did not end within 8s, because it waits for the disk") {
 		t.Errorf("after %s: %v", time.Since(began), err)
 	}
 	if err := m.Clear(); err != nil {

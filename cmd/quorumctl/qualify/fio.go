@@ -69,7 +69,7 @@ func (r *Report) askFio(ctx context.Context, length time.Duration) {
 		r.Fio.Version, r.Fio.Writes, show(r.Fio.P99), r.Fio.Ratio)
 	if (r.Fio.P99 > r.Limit) != (r.Runs[0].P99 > r.Limit) {
 		r.find("fio", Warn, "examine the machine again while it is idle, and longer: --duration",
-			"%s, so the two are on different sides of the limit", text)
+			"%s, so the two results are on different sides of the limit", text)
 		return
 	}
 	r.find("fio", Pass, "", "%s", text)

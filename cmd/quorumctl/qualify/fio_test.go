@@ -47,7 +47,7 @@ func TestInvalidOutputOfFioIsRefused(t *testing.T) {
 	}
 }
 
-func FuzzWhatFioSays(f *testing.F) {
+func FuzzOutputOfFio(f *testing.F) {
 	b, err := os.ReadFile("testdata/fio.json")
 	if err != nil {
 		f.Fatal(err)

@@ -138,7 +138,7 @@ func TestEveryStateOfAPeerIsReported(t *testing.T) {
 func TestSlowOrLossyPeerIsReported(t *testing.T) {
 	t.Parallel()
 	for text, p := range map[string]Peer{
-		"50 of 50 connections succeeded, p99 150 ms, longer than etcd's heartbeat of 100ms": {
+		"50 of 50 connections were answered, p99 150 ms, longer than etcd's heartbeat of 100ms": {
 			Tries: 50, P99: 0.15, Small: true, Large: true,
 		},
 		"1 of 50 connections failed: no answer within 2s": {Tries: 50, Failed: 1, Error: "no answer within 2s"},

@@ -18,7 +18,8 @@ import (
 const (
 	// look is the interval at which the children's results are read. Their shared memory has room for 4096 writes.
 	look = 10 * time.Millisecond
-	// firstWrite is how long to wait until each writer has written once. Then the run starts without the others.
+	// firstWrite is how long to wait until each writer has written once. After this time, the run starts even if some
+	// have not written yet.
 	firstWrite = 5 * time.Second
 	// longestWait is the duration of a write that ends the run, because the disk hangs.
 	longestWait = 10 * time.Second

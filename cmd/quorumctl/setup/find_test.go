@@ -113,7 +113,8 @@ func runs(t *testing.T, name string, variables []string, flags ...string) (pid s
 		in.Close()
 		_ = c.Wait() // the shell fails because its input is closed
 	})
-	if _, err := out.Read(make([]byte, 1)); err != nil { // until then, the kernel may report the parent
+	// Before the first output of the process, /proc may show the command line of its parent.
+	if _, err := out.Read(make([]byte, 1)); err != nil {
 		t.Fatal(err)
 	}
 	return strconv.Itoa(c.Process.Pid)

@@ -32,7 +32,7 @@ func listens(pid string) (urls []string, err error) {
 	if file, ok := valueOf(line, environment, "config-file"); ok && file != "" {
 		return nil, fmt.Errorf("its settings are in %s; look for listen-client-urls there", file)
 	}
-	// Another program, such as a container runtime or a script, may start etcd with other settings.
+	// Another program, such as a container runtime or a script, may start etcd with different settings.
 	if program := filepath.Base(line[0]); program != "etcd" {
 		return nil, fmt.Errorf("the unit's process is %s, not etcd; check how it starts etcd", program)
 	}

@@ -1,7 +1,7 @@
 // Copyright The quorumd Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package supportbundle collects the information that others need to help with a host in one bundle of small files. It
+// Package supportbundle collects the information that is needed to diagnose a host, in one bundle of small files. It
 // promises:
 //
 //   - The bundle contains no secret that can be recognized: neither the contents of the key, password and token files
@@ -44,7 +44,7 @@ const Contents = "CONTENTS.txt"
 // Source provides one file of the bundle.
 type Source struct {
 	Name string
-	// Get returns the text; with an error, it may return a part. It should return when the context ends.
+	// Get returns the text; with an error, it may return a part of the text. It should return when the context ends.
 	Get func(ctx context.Context) ([]byte, error)
 	// End keeps the end of a text that is too long, instead of its beginning.
 	End bool

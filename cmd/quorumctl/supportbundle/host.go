@@ -102,7 +102,6 @@ func units(names []string) func(context.Context) ([]byte, error) {
 	return Program("systemctl", append([]string{"show", properties, "--"}, names...)...)
 }
 
-// kernel describes the machine.
 func kernel(h Host) func(context.Context) ([]byte, error) {
 	var parts []Source
 	for _, path := range []string{

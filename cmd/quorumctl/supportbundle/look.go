@@ -53,7 +53,8 @@ func (l *lastBytes) Write(p []byte) (int, error) {
 	return n, err
 }
 
-// FromFile reads a regular file of at most maxRead bytes; of a longer file, the beginning or, if end is set, the end.
+// FromFile reads at most maxRead bytes of a regular file. Of a longer file, it reads the beginning or, if end is set,
+// the end.
 func FromFile(path string, end bool) func(context.Context) ([]byte, error) {
 	return func(context.Context) ([]byte, error) { return readFile(path, maxRead, end) }
 }

@@ -193,7 +193,6 @@ func openJob(conf config.Config, progress *child.Progress) (j job, err error) {
 	return j, err
 }
 
-// openStore opens the configured store.
 func openStore(conf config.Config) (backup.Store, error) {
 	switch s := conf.Backup.Store; {
 	case s.Directory != "":

@@ -57,7 +57,7 @@ func TestPruneReportsProgressForEachRemovedSnapshot(t *testing.T) {
 	}
 }
 
-func TestAHostThatCannotTestRestoresBlamesNoSnapshot(t *testing.T) {
+func TestAHostThatCannotTestRestoresReportsNoDamagedSnapshot(t *testing.T) {
 	t.Parallel()
 	for cause, unprovable := range map[error]bool{
 		restoretest.ErrNoMemory: true, restoretest.ErrKilled: true, backup.ErrNoIdentity: true,

@@ -31,7 +31,7 @@ const (
 	self         = "/proc/self/exe"
 	probeCommand = "probe-disk"
 	sendCommand  = "runas"           // sends a command to the service that runs as etcd's user
-	serveCommand = "serve-runas"     // runs that command; quorumd-runas@.service starts it
+	serveCommand = "serve-runas"     // runs a command as etcd's user; quorumd-runas@.service starts it
 	smartCommand = "ask-drives"      // quorumd-smart.service starts it
 	logCommand   = "read-kernel-log" // quorumd-kernel-log.service starts it
 	// configs is the directory of the configurations that privileged services use. Only root may write to it.

@@ -215,7 +215,6 @@ func wallOf(opt Options) func() time.Time {
 	return opt.Wall
 }
 
-// binaryVersion returns a function that reads the version of the etcd binary.
 func binaryVersion(e config.Etcd) func(context.Context) (string, error) {
 	return func(ctx context.Context) (string, error) {
 		return cluster.BinaryVersion(ctx, []string{self, execshim.Command}, e.Binary)
@@ -259,7 +258,6 @@ func memberMetrics(etcd *cluster.Client) func(context.Context, string) health.Et
 	}
 }
 
-// metricsURL returns the URL of the local etcd's metrics.
 func metricsURL(e config.Etcd) string { return cmp.Or(e.MetricsURL, e.ClientURL) }
 
 // loadConfig reads the configuration and the files that it names, and fills in this host's identity.
@@ -385,7 +383,7 @@ func lockMemory(log *slog.Logger) {
 		err = unix.Mlockall(unix.MCL_CURRENT | unix.MCL_FUTURE | unix.MCL_ONFAULT)
 	}
 	if err != nil {
-		log.Warn("cannot lock memory: a hung disk may stop the agent, set LimitMEMLOCK=infinity", "error", err)
+		log.Warn("cannot lock memory, so a hung disk may stop the agent; set LimitMEMLOCK=infinity", "error", err)
 	}
 }
 

@@ -48,7 +48,6 @@ func lowerPriority() {
 	}
 }
 
-// lowerThread lowers the priority of one thread.
 func lowerThread(id int) {
 	_ = unix.Setpriority(unix.PRIO_PROCESS, id, leastNice)
 	var none int32 // struct sched_param: SCHED_IDLE has no priorities

@@ -16,7 +16,7 @@ import (
 
 const (
 	helperIn = "test-helper" // runs the root helper of a testHost
-	runAsIn  = "test-runas"  // runs its runas service
+	runAsIn  = "test-runas"  // runs the runas service of a testHost
 )
 
 // TestMain also acts as the two privileged services, as their units start them, and as children of the runas service.

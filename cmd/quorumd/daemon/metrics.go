@@ -58,7 +58,7 @@ func listenMetrics(conf config.Metrics, version string, statusPage http.Handler,
 	mux := http.NewServeMux()
 	mux.Handle("/", statusPage)
 	mux.Handle("GET /metrics", promhttp.HandlerFor(registry, promhttp.HandlerOpts{}))
-	// without this, "/" would serve the other methods
+	// without this handler, the handler of "/" would serve the other methods
 	mux.HandleFunc("/metrics", func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Allow", "GET, HEAD")
 		http.Error(w, "metrics are read-only", http.StatusMethodNotAllowed)

@@ -17,7 +17,7 @@ import (
 	"github.com/quorumd/quorumd/contrib/testbed"
 )
 
-// The service has the key and no network; the agent connects.
+// The service can read the key, but only the agent can use the network.
 func TestTheRunAsServiceRequestsAVersionWithThePeerCertificate(t *testing.T) {
 	t.Parallel()
 	d := newTestHost(t)

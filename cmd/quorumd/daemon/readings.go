@@ -84,8 +84,8 @@ func peerHost(e config.Etcd) string {
 	return u.Hostname()
 }
 
-// peersEvery is how often the peer connections are read. Each read makes the kernel walk through all connections of the
-// host, and the check covers minutes, so reading more often would cost more than it helps.
+// peersEvery is the interval at which the peer connections are read. Each read makes the kernel walk through all
+// connections of the host, and the check covers minutes, so reading more often would cost more than it helps.
 const peersEvery = 30 * time.Second
 
 // linkReader returns a reader of the interfaces and the connections that carry etcd's peer traffic. Only one goroutine

@@ -31,7 +31,7 @@ func ordersTo(opt Options) *roothelper.Client {
 	return &roothelper.Client{Socket: opt.Helper, Agent: agentOf(opt.Config)}
 }
 
-// startGuardOf returns the start guard of etcd's unit; nil if the agent's own child runs etcd.
+// startGuardOf returns the start guard of etcd's unit; nil unless etcd.runner is systemd.
 func startGuardOf(conf config.Config, orders *roothelper.Client) hoststate.StartGuard {
 	if conf.Etcd.Runner != config.RunnerSystemd {
 		return nil

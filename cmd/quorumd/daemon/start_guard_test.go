@@ -17,8 +17,8 @@ import (
 type fakeSystemd struct {
 	command   []string
 	unmounted string // a path whose file system is not mounted
-	disabled  bool   // the agent's unit
-	silent    bool   // it does not answer
+	disabled  bool   // the agent's unit is disabled
+	silent    bool   // systemd does not answer
 }
 
 func (s fakeSystemd) err() error {

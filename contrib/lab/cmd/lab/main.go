@@ -28,7 +28,7 @@ import (
 	"github.com/quorumd/quorumd/contrib/lab"
 )
 
-// bound is how long it may take to boot all hosts (once a root file system exists) or to stop them.
+// bound is how long it may take to boot all hosts (if a root file system exists already) or to stop them.
 const bound = 2 * time.Minute
 
 const (

@@ -10,17 +10,17 @@ import (
 	"time"
 )
 
-// tale records what the judge reports over time.
-type tale struct {
+// timeline records what the judge reports over time.
+type timeline struct {
 	*bench
 	page strings.Builder
 }
 
-// heading begins a chapter.
-func (s *tale) heading(text string) { fmt.Fprintf(&s.page, "\n# %s\n", text) }
+// heading writes a heading.
+func (s *timeline) heading(text string) { fmt.Fprintf(&s.page, "\n# %s\n", text) }
 
 // write writes the changes since the last call, and then the assessment.
-func (s *tale) write() {
+func (s *timeline) write() {
 	for _, c := range s.changes {
 		fmt.Fprintf(&s.page, "%-11s %s: %s -> %s %s\n            %s\n", c.At-time.Hour, c.Component, c.From, c.To,
 			c.Code, c.Text)
@@ -34,7 +34,7 @@ func (s *tale) write() {
 		s.result.Code, s.result.Since-time.Hour, qualified, s.result.Text)
 }
 
-func (s *tale) stall(span time.Duration) {
+func (s *timeline) stall(span time.Duration) {
 	for age := time.Second / 2; age <= span; age += time.Second / 2 {
 		s.now += time.Second / 2
 		s.next.InFlight, s.next.InFlightOp = age, "wal write+sync"
@@ -46,9 +46,9 @@ func (s *tale) stall(span time.Duration) {
 	s.look()
 }
 
-func TestTheStoryOfADisk(t *testing.T) {
+func TestTheTimelineOfADisk(t *testing.T) {
 	t.Parallel()
-	s := &tale{bench: newBench(t, DefaultThresholds())}
+	s := &timeline{bench: newBench(t, DefaultThresholds())}
 	s.heading("A host without a member qualifies")
 	s.look()
 	s.write()
@@ -110,15 +110,15 @@ func TestTheStoryOfADisk(t *testing.T) {
 	s.write()
 	s.each(5*time.Minute, ms)
 	s.write()
-	golden(t, "testdata/story.golden", s.page.String())
+	golden(t, "testdata/timeline.golden", s.page.String())
 }
 
-// TestEveryReturnTakesTwiceAsLong checks the times that the test above shows.
+// TestEveryReturnTakesTwiceAsLong checks the times that TestTheTimelineOfADisk shows.
 func TestEveryReturnTakesTwiceAsLong(t *testing.T) {
 	t.Parallel()
 	b := member(t)
 	for _, minutes := range []int{5, 10, 20, 40, 80, 160, 240, 240} {
-		b.pass(15*time.Minute, ms) // so that the long window has forgotten
+		b.pass(15*time.Minute, ms) // as long as the long window
 		b.warm()
 		from := b.now
 		for b.disk() == Warm && b.now-from < 5*time.Hour {
