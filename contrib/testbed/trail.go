@@ -106,8 +106,7 @@ func CheckHistory(lines []record.Line, killed bool) []error {
 	var wrong []error
 	began := ""
 	for _, l := range lines {
-		begins := l.Kind == "step" && (l.Code == string(policy.StepBeginJoin) ||
-			l.Code == string(policy.StepBeginCycle) || l.Code == string(policy.StepBeginReplace) ||
+		begins := l.Kind == "step" && (strings.HasPrefix(l.Code, "begin-") ||
 			began == "" && l.Code == string(policy.StepRollBack))
 		switch {
 		case begins && l.Outcome == record.StepError:
@@ -120,7 +119,7 @@ func CheckHistory(lines []record.Line, killed bool) []error {
 			began = l.Name
 		case l.Kind == "operator" && l.Code == "RELEASED":
 			began = ""
-		case l.Operation == policy.KindJoin || l.Operation == policy.KindCycle || l.Operation == policy.KindReplace:
+		case l.Kind == "operation":
 			if began == "" && !killed {
 				wrong = append(wrong, fmt.Errorf("history: %s ended an operation that has not begun: %s", l.Name,
 					l.Text))
