@@ -127,8 +127,8 @@ func declarations(t Thresholds, c *comparison) []declaration {
 	all = append(all, declareBroken(), declareWearOut(c))
 	add(checkTimeSource, checkClock, checkSteps, checkClockSource, checkThrottling, checkMachineChecks, checkShared,
 		checkHung, checkBootLoop, checkUnexpectedReboot, checkCPUPressure, checkIOPressure)
-	all = append(all, declareRequests(), declareCertificates())
-	add(checkVersion, checkSettings, checkHeartbeatSet,
+	all = append(all, declareRequests(), declareHashes(), declareCertificates())
+	add(checkVotersDiffer, checkVersion, checkSettings, checkHeartbeatSet,
 		checkLeaderless, checkLeaders, checkProposals, checkApplies, checkHeartbeats, checkEtcdFsync, checkEtcdCommit)
 	all = append(all, declareQuota())
 	add(checkAlarm, checkSizeApart,

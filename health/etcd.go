@@ -44,6 +44,8 @@ type EtcdReading struct {
 	Settings EtcdSettings
 	// Requests is how the local member answers requests of the agent.
 	Requests RequestsReading
+	// Hashes is the last comparison of the voters' data.
+	Hashes HashesReading
 	// Certificates are the certificates that connections to etcd depend on, as last read.
 	Certificates CertificateReading
 }

@@ -30,6 +30,7 @@ func wellEtcd() localEtcd {
 		DBSize: known(1.2 * (1 << 30)), DBInUse: known(1 << 30), Quota: known(2 << 30),
 		Alarms: known(0), OwnSize: known(1.2 * (1 << 30)), SmallestSize: known(1 << 30),
 		Version: "3.6.16", FarthestRTT: known(0.004), Settings: EtcdSettings{Known: true}, Requests: answering(),
+		Hashes:       sameData(),
 		Certificates: certificatesWith(90 * day),
 	}}
 }
@@ -259,6 +260,12 @@ func (m *localEtcd) weather(chance func(percent int) bool) {
 	m.Requests = answering()
 	if chance(5) {
 		m.Requests = unanswered(2, 2)
+	}
+	m.Hashes = sameData()
+	for _, other := range []HashesReading{differentData(1), differentData(2)} {
+		if chance(10) {
+			m.Hashes = other
+		}
 	}
 	m.Version, m.Settings, m.HasLeader = "3.6.16", EtcdSettings{Known: true}, known(1)
 	if chance(10) {

@@ -29,7 +29,7 @@ func TestEveryRuleHoldsFromItsLimitOn(t *testing.T) {
 		machineEdges(), processorEdges(), linkEdges(), etcdEdges(), deviceEdges(), driveEdges(),
 		firmwareEdges(), wearEdges(), hinderedEdges(), loggedEdges(),
 		timeEdges(), networkEdges(), discoveryEdges(), databaseEdges(), sharedEdges(),
-		comparisonEdges(), requestsEdges())
+		comparisonEdges(), requestsEdges(), hashesEdges())
 	j, err := New(DefaultThresholds())
 	if err != nil {
 		t.Fatal(err)

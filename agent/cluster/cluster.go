@@ -98,6 +98,9 @@ func New(opt Options) (*Client, error) {
 	}, nil
 }
 
+// probeKey returns a key that this client may read.
+func (c *Client) probeKey() string { return cmp.Or(c.opt.Probe, "/quorumd") }
+
 // Close closes all connections.
 func (c *Client) Close() error {
 	c.mu.Lock()

@@ -179,7 +179,7 @@ func (c *Client) status(ctx context.Context, m Member) Status {
 	_, err := once(ctx, c, m.ClientURLs[0], func(ctx context.Context,
 		conn *clientv3.Client,
 	) (*clientv3.GetResponse, error) {
-		return conn.Get(ctx, cmp.Or(c.opt.Probe, "/quorumd"), clientv3.WithCountOnly())
+		return conn.Get(ctx, c.probeKey(), clientv3.WithCountOnly())
 	})
 	out.Linearizable = err == nil
 	return out

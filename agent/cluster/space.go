@@ -4,7 +4,6 @@
 package cluster
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -57,7 +56,7 @@ func (c *Client) Defragment(ctx context.Context, endpoint string) error {
 // reads reports whether the member at endpoint answers a read from its own database.
 func (c *Client) reads(ctx context.Context, endpoint string) bool {
 	_, err := once(ctx, c, endpoint, func(ctx context.Context, conn *clientv3.Client) (*clientv3.GetResponse, error) {
-		return conn.Get(ctx, cmp.Or(c.opt.Probe, "/quorumd"), clientv3.WithSerializable(), clientv3.WithCountOnly())
+		return conn.Get(ctx, c.probeKey(), clientv3.WithSerializable(), clientv3.WithCountOnly())
 	})
 	return err == nil
 }

@@ -50,6 +50,7 @@ func (j *judge) local(ctx context.Context, r *round.Round) health.EtcdReading {
 		silent := health.NotAvailable[health.EtcdReading]("etcd does not run here")
 		silent.Process = j.process(r, unit)
 		silent.Certificates, silent.Requests = j.certificates(ctx, r), j.requests(ctx, r, unit)
+		silent.Hashes = r.Hashes
 		return silent
 	}
 	seen := j.metrics(ctx, r)
@@ -60,7 +61,7 @@ func (j *judge) local(ctx context.Context, r *round.Round) health.EtcdReading {
 	}
 	seen.Alarms, seen.OwnSize, seen.SmallestSize = health.Figure{}, health.Figure{}, health.Figure{}
 	seen.FarthestRTT, seen.Certificates = health.Figure{}, j.certificates(ctx, r)
-	seen.Requests = j.requests(ctx, r, unit)
+	seen.Requests, seen.Hashes = j.requests(ctx, r, unit), r.Hashes
 	own, listed := r.OwnMember(r.Membership, j.opt.Config.Etcd.PeerURL)
 	if s, answered := answer(r.Statuses, own.ID); listed && answered {
 		seen.Errors = alarms(s.Errors)

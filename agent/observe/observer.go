@@ -85,6 +85,8 @@ type Sources struct {
 	SinceRenewal func(ctx context.Context, lease int64) (time.Duration, error)
 	// Requests makes requests through the local member.
 	Requests Requester
+	// Hashes reads hashes of the members' data; nil if they are not compared.
+	Hashes Hasher
 	// Spool returns the state of the directory for restore tests. It may hang.
 	Spool func() (policy.Spool, error)
 }
@@ -149,6 +151,7 @@ type Observer struct {
 	parsed  parsed                // the cluster's other records, as last read
 	rested  time.Duration         // when this host was last a resting host (see pace)
 	asked   asked
+	hashes  hashes
 	// witnesses hold the fsync evidence from the etcds of voters with unhealthy host records, by member ID.
 	witnesses map[uint64]*witness
 }
@@ -197,6 +200,7 @@ func (o *Observer) Look(ctx context.Context, in round.Input) *round.Round {
 	o.askUnit(ctx, r)
 	o.lookAtEtcd(ctx, r)
 	o.lookAtFsyncs(ctx, r)
+	o.lookAtHashes(ctx, r)
 	o.lookAtRenewals(ctx, r)
 	o.askHooks(ctx, r)
 	o.lookAtData(ctx, r)

@@ -228,6 +228,7 @@ func (b *Builder) members(v *policy.View, r *round.Round) {
 	job := &v.Cluster.Job
 	job.For = b.since.Of("downgrade", fmt.Sprint(job.Enabled, job.Target), r.At, r.Number)
 	v.Cluster.Intact, v.Cluster.Roomy, v.Cluster.Alarms = alarmsOf(r)
+	v.Cluster.Divided = r.Hashes.Known && r.Hashes.Divided
 	head, listed := r.Statuses[leader]
 	headKnown := listed && head.Err == nil && head.Leader == leader
 	for _, m := range r.Membership.Members {
@@ -253,6 +254,7 @@ func (b *Builder) members(v *policy.View, r *round.Round) {
 			b.since.trackMember(&member, s.Applied, v.Limits, v.Pause != nil, r.StatusesAt, r.Number)
 		}
 		member.AgentGoneFor, member.Fsyncs = b.agentGone(r, m), r.Fsyncs[m.ID]
+		member.Corrupt = r.Corrupt[m.ID]
 		v.Cluster.Members = append(v.Cluster.Members, member)
 	}
 }

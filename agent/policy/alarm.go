@@ -8,14 +8,43 @@ import "fmt"
 // etcd keeps an alarm until an operator disarms it, and each member reports all alarms. CORRUPT does not show which
 // member's data is wrong: a removal could drop the correct copy, and a new member could receive a wrong one. At its
 // quota, etcd rejects writes, including the records of new operations.
+//
+// Agents also compare the data themselves, see [Corruption]. Without an alarm, two results have the same effect as
+// CORRUPT: no majority of the voters has the same data, or the leader's data differs from that of a majority. A new
+// member would receive its data from that leader, so no host joins until leadership has been transferred.
 
 func vetoCorrupt() veto { return veto{EtcdCorrupt, false, corrupt} }
 func vetoNoSpace() veto { return veto{EtcdNoSpace, false, noSpace} }
 
 func corrupt(v View) (string, bool) {
-	return fmt.Sprintf("%s: members hold different data, and it is unknown which is correct; until the alarm is "+
-			"disarmed no host joins, no member is removed and no healthy voter is taken down", v.Cluster.Alarms),
-		v.Cluster.Reachable && !v.foreign() && !v.Cluster.Intact
+	if !v.Cluster.Reachable || v.foreign() {
+		return "", false
+	}
+	const stops = "no host joins, no member is removed and no healthy voter is taken down"
+	if !v.Cluster.Intact {
+		return fmt.Sprintf("%s: members hold different data, and it is unknown which is correct; until the alarm is "+
+			"disarmed %s", v.Cluster.Alarms, stops), true
+	}
+	return v.dataDiffers(stops)
+}
+
+// agrees reports whether nothing indicates that it is unknown whose data is correct.
+func (c Cluster) agrees() bool { return c.Intact && !c.Divided }
+
+// dataDiffers reports whether the comparison of the voters' data stops all operations, although etcd has raised no
+// alarm.
+func (v View) dataDiffers(stops string) (string, bool) {
+	if v.Cluster.Divided {
+		return "the voters' data differs, and no majority has the same, so it is unknown which is correct: " + stops,
+			true
+	}
+	for m := range v.Cluster.voters() {
+		if m.Leader && m.Corrupt.Times > 0 {
+			return fmt.Sprintf("%s leads, and its data differs from that of a majority of the voters: until another "+
+				"voter leads, %s", m.label(), stops), true
+		}
+	}
+	return "", false
 }
 
 func noSpace(v View) (string, bool) {
@@ -34,7 +63,8 @@ func refusedAsFull(v View) Reason {
 	return Reason{EtcdNoSpace, v.Failed.Text}
 }
 
-// corruption blocks all later concerns while the CORRUPT alarm is raised.
+// corruption blocks all later concerns while the CORRUPT alarm is raised, or while the comparison of the voters' data
+// stops all operations.
 func corruption(v View) (Decision, bool) { return awaitDisarm(v, vetoCorrupt) }
 
 // awaitDisarm waits until an operator disarms the alarm. If the cluster is also paused, that is the first reason.

@@ -80,7 +80,7 @@ func (v View) defragTrigger(ended time.Duration) (o defragTrigger, found bool) {
 	m, listed := v.member()
 	d := m.Database
 	switch {
-	case v.Self.Mode != Manage || !v.Cluster.Reachable || v.foreign() || !v.Cluster.Roomy || !v.Cluster.Intact,
+	case v.Self.Mode != Manage || !v.Cluster.Reachable || v.foreign() || !v.Cluster.Roomy || !v.Cluster.agrees(),
 		!listed || !m.Live || d.InUse <= 0 || d.InUse > d.Size || d.exceeds(d.InUse, overPercent),
 		!v.Self.Etcd.Known() || v.Self.Etcd.minor() != m.Version.minor(),
 		!v.Data.FreeKnown || v.Data.Free < uint64(d.InUse)+defragSpare:

@@ -16,6 +16,7 @@ type ReasonCode string
 const (
 	Idle                     ReasonCode = "IDLE"
 	EtcdCorrupt              ReasonCode = "ETCD_CORRUPT"
+	DataDiffers              ReasonCode = "DATA_DIFFERS"
 	EtcdNoSpace              ReasonCode = "ETCD_NO_SPACE"
 	ModeObserve              ReasonCode = "MODE_OBSERVE"
 	Paused                   ReasonCode = "PAUSED"
@@ -155,6 +156,11 @@ func clusterReasons() []ReasonInfo {
 		{
 			EtcdCorrupt, "etcd raised the CORRUPT alarm: members hold different data, so no membership changes",
 			"see 'Data of members differ' in the runbook of QuorumdNeedsOperator before etcdctl alarm disarm",
+		},
+		{
+			DataDiffers, "the voters' data differs: no majority has the same, or the leader's data is wrong",
+			"quorumctl health on each voter's host shows VOTERS_DIFFER; see 'Data of members differ' in the runbook of " +
+				"QuorumdNeedsOperator",
 		},
 		{
 			EtcdNoSpace, "etcd raised the NOSPACE alarm: its database has reached the quota, and it rejects writes",

@@ -17,7 +17,7 @@ type vetoEntry struct {
 func TestEveryReasonIsDeclared(t *testing.T) {
 	t.Parallel()
 	all := []ReasonCode{
-		EtcdCorrupt, EtcdNoSpace,
+		EtcdCorrupt, DataDiffers, EtcdNoSpace,
 		Idle, ModeObserve, Paused, StepStuck, ClusterUnreachable, NoQuorum, PermissionDenied, ClusterIDMismatch,
 		HostConflict, TargetMet, HealthUnknown, NotQualified, HealthBad, CommonCause, VersionUnknown,
 		VersionUnsafe, VersionUntested, VersionIncompatible, ClockUnknown, ClockSkew, SpaceLow, SpaceNotKnown,

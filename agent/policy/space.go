@@ -84,7 +84,7 @@ func (d Database) exceeds(bytes, percent int64) bool {
 // freeSpace ends a NOSPACE alarm, if this agent may.
 func freeSpace(v View) (Decision, bool) {
 	if !v.Space.Remediate || v.Self.Mode != Manage || !v.Cluster.Reachable || v.foreign() || v.Cluster.Roomy ||
-		!v.Cluster.Intact {
+		!v.Cluster.agrees() {
 		return Decision{}, false
 	}
 	switch {

@@ -132,6 +132,14 @@ func (v View) silent(m Member) bool {
 	return !m.Live && present && h.UnhealthySince.HangsFor > 0
 }
 
+// Corruption is what the deciding host has found when it compared a voter's hash of its data with those of the others:
+// a majority of all voters has the same hash, and this voter a different one.
+type Corruption struct {
+	Times    int           // comparisons in a row; 0 if its hash is that of the majority, or unknown
+	For      time.Duration // since the first of them
+	Revision int64         // the compaction at which the last one was made
+}
+
 // evidence returns the longest-lasting evidence that a voter is unhealthy, and for how long it has lasted.
 func (v View) evidence(m Member) (text string, since time.Duration) {
 	if v.silent(m) && m.DownFor > since {
@@ -144,6 +152,10 @@ func (v View) evidence(m Member) (text string, since time.Duration) {
 	if f := m.Fsyncs; f.Known && f.SlowFor > since {
 		text = fmt.Sprintf("99 of 100 WAL fsyncs of its etcd take up to %s", durationfmt.Text(f.P99))
 		since = f.SlowFor
+	}
+	if c := m.Corrupt; c.Times >= health.HashProofs && c.For > since {
+		text = fmt.Sprintf("its data at revision %d differs from that of a majority of the voters", c.Revision)
+		since = c.For
 	}
 	return text, since
 }

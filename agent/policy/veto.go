@@ -47,6 +47,7 @@ func unknownVetoes() []unknownVeto {
 		{UnitUnusable, UnitNotKnown, func(v View) bool { return v.Unit.State == UnitUnknown }},
 		{UnitUnusable, EtcdExternal, func(v View) bool { return !v.Self.Drives }},
 		{DataUnusable, DataNotKnown, func(v View) bool { return v.Data.State == DataUnknown }},
+		{EtcdCorrupt, DataDiffers, func(v View) bool { return v.Cluster.Intact }},
 	}
 }
 

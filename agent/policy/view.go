@@ -273,8 +273,10 @@ type Cluster struct {
 	Error      string        // why the cluster is not reachable
 	// Intact reports that no answering member raises the CORRUPT alarm, and Roomy that none raises NOSPACE.
 	Intact, Roomy bool
-	Alarms        string // the alarms and the members that raise them, as text
-	Job           DowngradeJob
+	// Divided means that the voters' data differs, and that no majority has the same.
+	Divided bool
+	Alarms  string // the alarms and the members that raise them, as text
+	Job     DowngradeJob
 	// Led reports that this is the view of this host's own member, which leads. In this view, a voter is live if it
 	// follows this leader. The view serves only to decide about a leadership transfer.
 	Led        bool
@@ -334,6 +336,8 @@ type Member struct {
 	// Fsyncs holds its etcd's fsync metrics, as read by the deciding host; empty unless its host reports the member
 	// unhealthy.
 	Fsyncs Fsyncs
+	// Corrupt is what the deciding host has found when it compared the member's data with the other voters'.
+	Corrupt Corruption
 	// AgentGoneFor is how long its host has had no agent, including the TTL by which a host record outlives its agent.
 	// It is 0 while there is an agent, or if it is unknown whether there is one.
 	AgentGoneFor time.Duration

@@ -61,6 +61,10 @@ type Round struct {
 	Renewals HostState[map[string]time.Duration]
 	Clock    HostState[time.Duration]
 	Programs Programs
+	// Hashes is the last comparison of the voters' data, and Corrupt the voters whose data differs from that of a
+	// majority, by member ID.
+	Hashes  health.HashesReading
+	Corrupt map[uint64]policy.Corruption
 	// Fsyncs are the fsync metrics of unhealthy voters' etcds, by member ID, as this host has read them.
 	Fsyncs      map[uint64]policy.Fsyncs
 	FellSilent  bool              // a member that answered in the previous round did not answer in this one

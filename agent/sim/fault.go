@@ -41,6 +41,9 @@ func (p plan) faultTable() []fault {
 	if p.Readdresses {
 		table = append(table, readdressFaults()...)
 	}
+	if p.Corrupts {
+		table = append(table, corruptFaults()...)
+	}
 	if p.Recalls {
 		table = append(table, recallFaults()...)
 	}

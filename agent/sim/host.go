@@ -35,6 +35,7 @@ type host struct {
 	wallSetAt            atomic.Int64  // when the host's wall clock was last set
 	unit                 *unit
 	disk                 *disk
+	corrupt              corruption
 	data                 *data
 	files                *files
 	agent                *process     // nil while no agent runs
@@ -182,6 +183,7 @@ func (h *host) startAgent() {
 	}
 	if w.plan.Dead > 0 || w.plan.Readdresses {
 		opt.Network, opt.EtcdMetrics, opt.MemberMetrics = &portProbes{p: p}, p.metrics, p.memberMetrics
+		opt.Hashes = hasher{client}
 	}
 	if w.mistake.parts != nil {
 		w.mistake.parts(p, &opt)

@@ -92,6 +92,13 @@ func unhealthyMistakes() []Mistake {
 			},
 		},
 		{
+			Name: "hashes that cannot be compared are compared", Promise: "P2",
+			Text: "only its own health state reports it as unhealthy", unhealthy: 5 * time.Minute,
+			parts: func(p *process, opt *agent.Options) {
+				opt.Hashes = differentCompactions{opt.Hashes, p.host.world.hosts[1].config.Etcd.PeerURL}
+			},
+		},
+		{
 			Name: "an unhealthy voter is never replaced", Promise: "liveness", Text: "is permanently slow",
 			unhealthy: 5 * time.Minute, trouble: func(w *world) { w.makeSlowForGood(w.anyFollower().host) },
 			config: func(c *config.Config) { c.Repair.Unhealthy = 0 },

@@ -34,6 +34,7 @@ type plan struct {
 	Learner       bool          // the last host has the role learner
 	Recalls       bool          // operators request interruptible maintenance
 	Readdresses   bool          // operators change hosts' peer URLs
+	Corrupts      bool          // the data of voters becomes corrupt
 	CleanFor      time.Duration // how long an ejected host must be healthy before it joins again, the first time
 	configs       []config.Config
 }
@@ -83,6 +84,7 @@ func newPlan(opt Options) (plan, error) {
 		p.Dead, p.PerDay, p.Timing, p.Unhealthy = 6*time.Minute, 1, timingSection(19), opt.Mistake.unhealthy
 	}
 	p.Resizes, p.Recalls, p.Readdresses = p.drawResizes(), p.drawRecalls(), p.drawReaddresses()
+	p.Corrupts = p.drawCorrupts()
 	if opt.plan != nil {
 		opt.plan(&p)
 	}
@@ -176,6 +178,9 @@ func (p plan) String() string {
 	}
 	if p.Readdresses {
 		lost += ", peer URLs change"
+	}
+	if p.Corrupts {
+		lost += ", data becomes corrupt"
 	}
 	if p.Recalls {
 		lost += ", maintenance is interruptible"

@@ -387,7 +387,7 @@ func (p *promises) clockOff(h *host) time.Duration {
 
 // checkVotersUp checks that an addition or promotion is sent only while no voter is down, apart from downtime that the
 // agent may not have observed yet. A replacement may be promoted while another voter, which is replaced next, is dead;
-// beforePromote checks that this preserves the quorum.
+// beforePromote checks that this preserves the quorum. The unhealthy voter that is being replaced may be down, too.
 func (p *promises) checkVotersUp(by *process, what string, replaces bool) {
 	for _, m := range p.w.etcd.members {
 		if m.learner {
@@ -395,7 +395,9 @@ func (p *promises) checkVotersUp(by *process, what string, replaces bool) {
 		}
 		down := p.w.now() - m.downAt
 		dead := replaces && p.w.plan.Dead > 0 && down >= p.w.plan.Dead
-		if m.downAt != 0 && down > p.staleness() && !dead {
+		op := p.currentOp()
+		replaced := op != nil && uint64(op.Replaces) == m.id && p.w.plan.Unhealthy > 0 && p.whyNotUnhealthy(m) == ""
+		if m.downAt != 0 && down > p.staleness() && !dead && !replaced {
 			p.breach("P2", by.host, fmt.Sprintf("%s is sent while voter %s has been down for %s", what, m.host.name,
 				down.Round(time.Second)))
 		}

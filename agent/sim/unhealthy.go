@@ -193,6 +193,7 @@ func (p *promises) whyNotUnhealthy(m *member) string {
 	case reported.worst == health.Slow && since < w.plan.Unhealthy,
 		reported.worst == health.Stalled && since < time.Minute:
 		return fmt.Sprintf("it has been unhealthy for only %s of %s", w.now()-reported.since, w.plan.Unhealthy)
+	case m.host.isCorrupt(p.staleness()):
 	case d.slowSince == 0 && w.now()-d.slowUntil > slowEvidence+p.staleness():
 		return "only its own health state reports it as unhealthy"
 	}

@@ -39,7 +39,7 @@ type world struct {
 // counts are statistics of the simulation.
 type counts struct {
 	Faults, Rounds, Steps, Calls, Promoted, Elections, Transfers, Died, SlowForGood, Replaced, Changes int
-	QuorumLosses, Recoveries, Resized, Retired, Lost, Recalled, Readdressed                            int
+	QuorumLosses, Recoveries, Resized, Retired, Lost, Recalled, Readdressed, Corrupted                 int
 }
 
 // lane separates the moments of concurrent goroutines. A moment in nanoseconds, modulo lanes, is the number of the

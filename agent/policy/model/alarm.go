@@ -9,12 +9,18 @@ import "github.com/quorumd/quorumd/agent/policy"
 func (m *machine) addAlarm(s *observation, v *policy.View) {
 	if s.alarm != 0 {
 		v.Cluster.Intact, v.Cluster.Roomy, v.Cluster.Alarms = !m.Corrupt, m.Corrupt, "A has raised an alarm"
+		if m.Divided {
+			v.Cluster.Intact, v.Cluster.Divided = true, true
+		}
 	}
 }
 
 // judgeAlarm checks that an active alarm stops joins and, if it is CORRUPT, also the start of other operations and the
 // removal of a dead voter. A call in flight may complete, and a join may be rolled back.
 func (m *machine) judgeAlarm(w *world, h int, c choice) breach {
+	if m.CorruptData {
+		return m.judgeCorruptData(w, h, c)
+	}
 	if w.alarm == 0 || !w.reaches(h) {
 		return fine
 	}

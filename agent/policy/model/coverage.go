@@ -64,7 +64,7 @@ func Steps() map[policy.StepKind]string {
 // Reasons returns how each reason of the policy is modelled.
 func Reasons() map[policy.ReasonCode]string {
 	return map[policy.ReasonCode]string{
-		policy.Idle: Explored, policy.EtcdCorrupt: Explored, policy.EtcdNoSpace: Explored,
+		policy.Idle: Explored, policy.EtcdCorrupt: Explored, policy.DataDiffers: Explored, policy.EtcdNoSpace: Explored,
 		policy.ModeObserve: manages, policy.Paused: Explored, policy.StepStuck: stepsEnd,
 		policy.PermissionDenied: allowed, policy.StepFailed: Explored, policy.ClusterUnreachable: Explored,
 		policy.NoQuorum: Explored, policy.ClusterIDMismatch: oneCluster,

@@ -38,6 +38,8 @@ type Scenario struct {
 	Unhealthy   bool         // unhealthy voters are replaced
 	Tardy       bool         // an unhealthy voter that does not answer is too slow rather than hung
 	Corrupt     bool         // the alarm is CORRUPT instead of NOSPACE
+	Divided     bool         // the CORRUPT alarm is no alarm: no majority of the voters has the same data
+	CorruptData bool         // an unhealthy voter's data is corrupt, and it leads while the alarm is raised
 	External    bool         // an external manager runs etcd, and stops it when a host is reported safe to stop
 	Defrag      bool         // a command is a defragmentation, which deletes the old database at its end
 	Learner     LearnerScope // the state of the last host's permanent learner at the start
@@ -178,7 +180,12 @@ func (m *machine) viewOf(s *observation, r rank) policy.View {
 	if m.Defrag && v.Asked != nil && v.Asked.Work == policy.WorkCommand {
 		v.Asked.Work, v.Asked.Program = policy.WorkDefrag, ""
 	}
-	m.addAlarm(s, &v)
+	switch {
+	case m.CorruptData:
+		m.addCorruptData(s, &v)
+	default:
+		m.addAlarm(s, &v)
+	}
 	return v
 }
 

@@ -72,6 +72,7 @@ func Mistakes() []Mistake {
 	list = append(list, requestMistakes()...)
 	list = append(list, externalMistakes()...)
 	list = append(list, alarmMistakes()...)
+	list = append(list, corruptDataMistakes()...)
 	list = append(list, dataLossMistakes()...)
 	list = append(list, slices.Concat(commandMistakes(), recallMistakes(), defragMistakes())...)
 	list = append(list, slices.Concat(removalMistakes(), replacementMistakes(), standbyMistakes(),

@@ -113,6 +113,7 @@ const (
 	memberUnrecorded
 	requestDropped
 	begunInAlarm
+	corruptDataCopied
 	recalledUnasked
 	recalledBlindly
 	recalledNeedlessly
@@ -264,9 +265,10 @@ var generalPromises = map[breach]promise{
 		"P2",
 		"a host joins during an etcd alarm, or a voter is taken down or removed during a CORRUPT alarm",
 	},
-	operationStuck:   {"liveness", "time passes, voters are live, and the operation never ends"},
-	neverQuiescent:   {"liveness", "all faults have stopped, and the agents do not become idle"},
-	removalNeverEnds: {"liveness", "all faults are healed, and an expired removal request remains"},
+	corruptDataCopied: {"P2", "a host joins, and receives its data from a leader whose data is corrupt"},
+	operationStuck:    {"liveness", "time passes, voters are live, and the operation never ends"},
+	neverQuiescent:    {"liveness", "all faults have stopped, and the agents do not become idle"},
+	removalNeverEnds:  {"liveness", "all faults are healed, and an expired removal request remains"},
 }
 
 // judgeState checks the promises that every world must keep, whatever the last event was.

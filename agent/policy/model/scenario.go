@@ -71,7 +71,7 @@ func smallCycles() []Scenario {
 // Cycles returns the scopes of host operations, as deep as a minute on two cores allows.
 func Cycles() []Scenario {
 	three := policy.Target{Voters: 3}
-	return append(slices.Concat(smallCycles(), externals(), alarms(), recalls(), defrags()),
+	return append(slices.Concat(smallCycles(), externals(), alarms(), corruptData(), recalls(), defrags()),
 		Scenario{
 			Name: "CORRUPT alarm while a dead voter is replaced", Hosts: 4, Voters: 3, Target: three, Repair: true,
 			Faults: Alarm | HostCrash, Budget: 2, Corrupt: true, Liveness: true, Long: true,

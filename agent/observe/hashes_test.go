@@ -1,0 +1,132 @@
+// Copyright The quorumd Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package observe
+
+import (
+	"errors"
+	"maps"
+	"testing"
+	"time"
+
+	"github.com/quorumd/quorumd/agent/cluster"
+)
+
+// compared returns a comparison of n1, n2 and n3 at a compaction.
+func compared(at, revision int64, sums ...uint32) hashResult {
+	p := hashResult{
+		began: time.Duration(at) * time.Minute, newest: revision, compared: revision,
+		voters: threeVoters().Members, answers: map[uint64]cluster.Hash{},
+	}
+	for i, sum := range sums {
+		p.answers[uint64(i)+1] = cluster.Hash{Sum: sum, Compacted: revision - 1}
+	}
+	return p
+}
+
+// looked returns a reading of the last compaction without a comparison.
+func looked(at, newest int64) hashResult {
+	return hashResult{began: time.Duration(at) * time.Minute, newest: newest}
+}
+
+// takes evaluates results on n1.
+func takes(all ...hashResult) *hashes {
+	h := &hashes{}
+	for _, p := range all {
+		h.take(p, 1, p.began)
+	}
+	return h
+}
+
+func TestACompactionIsComparedOnceAndOnlyIfItIsLaterThanTheStartOfTheAgent(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		results []hashResult
+		due     int64
+		absent  string
+	}{
+		"no compaction":        {[]hashResult{looked(1, 0)}, 0, "etcd has never compacted its history"},
+		"one before the start": {[]hashResult{looked(1, 5)}, 0, "etcd has not compacted its history since quorumd started"},
+		"the first one":        {[]hashResult{looked(1, 0), looked(2, 5)}, 5, "etcd has never compacted its history"},
+		"a later one": {
+			[]hashResult{looked(1, 5), looked(2, 9)}, 9, "etcd has not compacted its history since quorumd started",
+		},
+		"it was compared": {[]hashResult{looked(1, 5), looked(2, 9), compared(3, 9, 1, 1, 1)}, 0, ""},
+		"a difference is compared once more": {
+			[]hashResult{looked(1, 5), looked(2, 9), compared(3, 9, 1, 1, 2)}, 9, "",
+		},
+		"and not a third time": {
+			[]hashResult{looked(1, 5), looked(2, 9), compared(3, 9, 1, 1, 2), compared(4, 9, 1, 1, 2)}, 0, "",
+		},
+		"a failed read": {
+			[]hashResult{{began: time.Minute, err: errors.New("no answer")}}, 0, "the last compaction cannot be read",
+		},
+	} {
+		h := takes(c.results...)
+		if h.due != c.due || h.seen.Absent != c.absent || h.seen.Known != (c.absent == "") {
+			t.Errorf("%s: due %d, %+v", name, h.due, h.seen)
+		}
+	}
+}
+
+func TestADifferenceIsCountedForThisHostByCompactionAndForOthersByComparison(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		results       []hashResult
+		inRow, agreed int
+		differ        map[uint64]int
+	}{
+		"all equal":         {[]hashResult{compared(1, 9, 1, 1, 1)}, 0, 1, nil},
+		"all equal again":   {[]hashResult{compared(1, 9, 1, 1, 1), compared(2, 12, 4, 4, 4)}, 0, 2, nil},
+		"another differs":   {[]hashResult{compared(1, 9, 1, 1, 2)}, 0, 1, map[uint64]int{3: 1}},
+		"this host differs": {[]hashResult{compared(1, 9, 2, 1, 1)}, 1, 0, map[uint64]int{1: 1}},
+		"at the same compaction": {
+			[]hashResult{compared(1, 9, 2, 1, 1), compared(2, 9, 2, 1, 1)}, 1, 0, map[uint64]int{1: 2},
+		},
+		"at a later compaction": {
+			[]hashResult{compared(1, 9, 2, 1, 1), compared(2, 12, 3, 4, 4)}, 2, 0, map[uint64]int{1: 2},
+		},
+		"it agrees again": {
+			[]hashResult{compared(1, 9, 2, 1, 1), compared(2, 12, 3, 4, 4), compared(3, 15, 5, 5, 5)}, 0, 1, nil,
+		},
+		"no majority": {[]hashResult{compared(1, 9, 1, 1, 2), compared(2, 12, 1, 2, 3)}, 0, 1, nil},
+	} {
+		h := takes(c.results...)
+		if h.seen.InRow != c.inRow || h.seen.Agreed != c.agreed || !maps.Equal(h.differ, c.differ) {
+			t.Errorf("%s: %+v, differ %v", name, h.seen, h.differ)
+		}
+	}
+}
+
+func TestAComparisonWithoutAResultKeepsTheLastOne(t *testing.T) {
+	t.Parallel()
+	h := takes(compared(1, 9, 1, 1, 2))
+	silent := compared(2, 12, 1)
+	silent.answers[2], silent.answers[3] = cluster.Hash{Err: errors.New("silent")}, cluster.Hash{Err: errors.New("silent")}
+	h.take(silent, 1, silent.began)
+	if h.differ[3] != 1 || h.seen.Revision != 9 {
+		t.Errorf("%+v, differ %v", h.seen, h.differ)
+	}
+	h.keep([]uint64{1, 2})
+	if len(h.differ) > 0 || h.due != 9 {
+		t.Errorf("after the voter has left: differ %v, due %d", h.differ, h.due)
+	}
+}
+
+func TestVotersOfDifferentVersionsAreNotCompared(t *testing.T) {
+	t.Parallel()
+	voters := threeVoters().Members
+	running := func(versions ...string) map[uint64]cluster.Status {
+		all := applied(1, 1, 1)
+		for i, v := range versions {
+			all = changed(all, uint64(i)+1, func(s *cluster.Status) { s.Version = v })
+		}
+		return all
+	}
+	if !sameVersion(voters, running("3.6.16", "3.6.16", "3.6.16")) {
+		t.Error("equal versions are not compared")
+	}
+	if sameVersion(voters, running("3.6.16", "3.6.16", "3.6.12")) {
+		t.Error("different versions are compared")
+	}
+}

@@ -1,0 +1,232 @@
+// Copyright The quorumd Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package health
+
+import (
+	"fmt"
+	"strings"
+	"time"
+)
+
+// The codes of the checks that compare the data of the voters.
+const (
+	MemberDiffers Code = "MEMBER_DIFFERS"
+	MemberCorrupt Code = "MEMBER_CORRUPT"
+	VotersDiffer  Code = "VOTERS_DIFFER"
+)
+
+// HashProofs is how many comparisons in a row must find a difference, each at a later compaction. Only data that stays
+// different is wrong on a disk.
+const HashProofs = 2
+
+// HashesReading is the last comparison of the voters' hashes of their data. The zero value means not compared.
+type HashesReading struct {
+	Known  bool
+	Absent string // why no comparison exists, as a stable text
+	// NoVoter means that this host has no voter, so that a finding about its data has ended.
+	NoVoter bool
+	Host    string // the name of this host
+	// Revision is the compaction at which the hashes were compared, and Voters the number of all voters.
+	Revision int64
+	Voters   int
+	HashComparison
+	// Own means that this host's voter is in Differ. InRow is how many comparisons in a row, each at a later compaction,
+	// found that, and Agreed how many did not.
+	Own           bool
+	InRow, Agreed int
+}
+
+// VoterHash is a voter's hash of its data.
+type VoterHash struct {
+	Name string
+	Sum  uint32
+	// Compacted is the compaction before the one at which the hash was taken. Hashes are compared only if it is equal.
+	Compacted int64
+	Absent    string // why there is no hash; empty if there is one
+}
+
+// HashComparison is the result of a comparison of hashes.
+type HashComparison struct {
+	// Agree is how many voters have the same hash. If they are a majority of all voters, Differ names the voters with a
+	// different one.
+	Agree  int
+	Differ []string
+	// Divided means that hashes differ and no majority of all voters has the same one, so it is unknown whose data is
+	// correct.
+	Divided bool
+}
+
+// CompareHashes compares the hashes of all voters. needed is the quorum: so many equal hashes prove that a different
+// one is wrong. It returns why there is no result, and an empty text if there is one.
+func CompareHashes(voters []VoterHash, needed int) (c HashComparison, absent string) {
+	type group struct {
+		sum       uint32
+		compacted int64
+	}
+	sizes, largest, compared := map[group]int{}, group{}, map[int64]uint32{}
+	for _, v := range voters {
+		if v.Absent != "" {
+			absent = v.Name + ": " + v.Absent
+			continue
+		}
+		g := group{v.Sum, v.Compacted}
+		if sizes[g]++; sizes[g] > sizes[largest] {
+			largest = g
+		}
+		if other, some := compared[v.Compacted]; some && other != v.Sum {
+			c.Divided = true
+		}
+		compared[v.Compacted] = v.Sum
+	}
+	if c.Agree = sizes[largest]; len(voters) < 2 {
+		return HashComparison{}, "the cluster has no other voter"
+	}
+	if c.Agree >= needed && c.Agree > 1 {
+		for _, v := range voters {
+			if v.Absent == "" && v.Compacted == largest.compacted && v.Sum != largest.sum {
+				c.Differ = append(c.Differ, v.Name)
+			}
+		}
+		c.Divided = false
+		return c, ""
+	}
+	if c.Divided {
+		return c, ""
+	}
+	if absent == "" {
+		absent = "the voters compacted their data at different revisions"
+	}
+	return HashComparison{}, absent
+}
+
+// declareHashes declares the check of the local member's data. A member whose disk or memory changed a value serves
+// that value, even to linearizable reads, and etcd notices it only if its own checks are enabled.
+func declareHashes() declaration {
+	limit := Limit{Of: "comparisons in a row with a different hash", Unit: "comparisons", Enter: HashProofs - 1}
+	return declaration{
+		Check: Check{
+			Name: "member-data", Component: Etcd, Gates: Everything,
+			Source: "each voter's hash of all keys and values at the last compaction (HashKV)",
+			Limits: []Limit{limit},
+			Problems: []Problem{
+				{
+					MemberDiffers, Etcd, Warm, "The data of the local member differs from that of a majority.",
+					"One comparison found it. Its clients may read wrong values. The next compaction shows whether " +
+						"the data stays different.",
+					"check 'journalctl -k' for errors of the disk and the memory; do not restart other members",
+				},
+				{
+					MemberCorrupt, Etcd, Failed, "The data of the local member is corrupt.",
+					"It differs from that of a majority of all voters, which is the same. Its clients read wrong " +
+						"values, and etcd does not notice.",
+					"let another host replace it (repair.unhealthy), or run 'quorumctl retire HOST --reason …'; " +
+						"check its disk and memory before it joins again",
+				},
+			},
+			Runbook: findingRunbook,
+		},
+		start:  OK,
+		gather: func(at *track) evidence { return &memberData{track: at} },
+	}
+}
+
+// memberData is the evidence about the local member's data.
+type memberData struct {
+	plain
+
+	track *track
+	seen  HashesReading
+}
+
+func (d *memberData) read(in Input) { d.seen = in.Etcd.Hashes }
+
+func (d *memberData) absent() string {
+	if d.seen.NoVoter && d.track.State != OK {
+		return ""
+	}
+	return Figure{Known: d.seen.Known, Absent: d.seen.Absent}.absent()
+}
+
+func (d *memberData) text() string {
+	switch s := d.seen; {
+	case s.NoVoter:
+		return "this host has no voter"
+	case !s.Known:
+		return d.absent()
+	case s.Own:
+		return d.differs()
+	case s.Divided:
+		return "the voters' data differs, and no majority agrees"
+	}
+	return fmt.Sprintf("the same data as %d of %d voters at revision %d", d.seen.Agree, d.seen.Voters, d.seen.Revision)
+}
+
+func (d *memberData) differs() string {
+	s := d.seen
+	return fmt.Sprintf("%s's data differs at revision %d from that of %d of %d voters (%s in a row, limit %d)", s.Host,
+		s.Revision, s.Agree, s.Voters, plural(s.InRow, "comparison"), HashProofs-1)
+}
+
+func (d *memberData) transitions() []rule {
+	differs := func(least int) func() (string, bool) {
+		return when(func() bool { return d.seen.Known && d.seen.Own && d.seen.InRow >= least }, d.differs)
+	}
+	agrees := func(least int) func() (string, bool) {
+		return when(func() bool { return d.seen.Known && d.seen.Agreed >= least }, d.text)
+	}
+	return []rule{
+		{
+			[]State{Warm, Failed},
+			OK, "", "this host has no voter",
+			when(func() bool { return d.seen.NoVoter }, d.text), false,
+		},
+		{
+			[]State{OK, Warm},
+			Failed, MemberCorrupt, fmt.Sprintf("%d comparisons in a row find a different hash", HashProofs),
+			differs(HashProofs), false,
+		},
+		{[]State{OK}, Warm, MemberDiffers, "1 comparison finds a different hash", differs(1), false},
+		{[]State{Warm}, OK, "", "1 comparison finds the same hash", agrees(1), false},
+		{
+			[]State{Failed},
+			OK, "", fmt.Sprintf("%d comparisons in a row find the same hash", HashProofs), agrees(HashProofs), false,
+		},
+	}
+}
+
+// checkVotersDiffer is the check of the data of all voters. Every voter's host has the finding, so that it is reported
+// even if the corrupt member's host has no agent.
+var checkVotersDiffer = advice{
+	name: "voters-data", component: Etcd, behind: []string{"member-data"},
+	source: "each voter's hash of all keys and values at the last compaction (HashKV)",
+	limit:  Limit{Of: "voters with different data", Unit: "voters"},
+	code:   VotersDiffer,
+	title:  "The voters hold different data.",
+	meaning: "Clients read different values from different members. If a majority of all voters has the same data, the " +
+		"others are corrupt. If not, it is unknown whose data is correct: then quorumd adds and removes no member " +
+		"and takes no voter down.",
+	remedy: "if a member is named, see the finding of its host; otherwise stop the clients' writes, save a snapshot of " +
+		"each member, compare them, and follow the runbook",
+	measure: lists(0, time.Minute, listed{
+		bad:  "voters hold different data",
+		well: "all compared voters hold the same data",
+		missing: func(in Input) string {
+			return Figure{Known: in.Etcd.Hashes.Known, Absent: in.Etcd.Hashes.Absent}.absent()
+		},
+		look: func(in Input, _ bool) []string { return in.Etcd.Hashes.differing() },
+	}),
+}
+
+// differing describes the voters with different data.
+func (r HashesReading) differing() []string {
+	switch {
+	case r.Divided:
+		return []string{fmt.Sprintf("the data of %d voters differs at revision %d, and at most %d agree", r.Voters,
+			r.Revision, r.Agree)}
+	case len(r.Differ) > 0:
+		return []string{fmt.Sprintf("%s: data differs at revision %d from that of %d of %d voters",
+			strings.Join(r.Differ[:min(len(r.Differ), listedMost)], ", "), r.Revision, r.Agree, r.Voters)}
+	}
+	return nil
+}
