@@ -110,11 +110,14 @@ func TestACorruptLeaderIsNamedAndReplacedWithoutAFailedWrite(t *testing.T) {
 	t.Logf("another member leads after %s", time.Since(began).Round(time.Second/10))
 	w.eventually("its data is corrupt", named("MEMBER_CORRUPT"))
 	t.Logf("it was corrupt after %s", time.Since(began).Round(time.Second/10))
+	t.Log(me().ctl(n1, "health").output)
+	t.Log(me().ctl(w.hosts[1], "health").output)
 	w.within(4*formation, "n4 votes in its place", func() bool {
 		return w.has(3, 0) && w.isVoter(n4) && !w.isVoter(n1) && !w.busy()
 	})
 	t.Logf("it was replaced after %s", time.Since(began).Round(time.Second/10))
 	checkReport(t, load)
+	t.Log(me().ctl(n4, "history").output)
 	for _, h := range w.hosts[1:] {
 		w.eventually(h.Options.Name+" answers a read", func() bool { return h.reads("balance") != "" })
 		if got := h.reads("balance"); got != stored {

@@ -51,6 +51,6 @@ func byMetric() map[string]string {
 		"QuorumdBackupOld":      "BACKUP_OLD", "QuorumdBackupFailed": "BACKUP_FAILED",
 		"QuorumdRestoreTestOverdue": "RESTORE_TEST_OVERDUE", "QuorumdRestoreTestFailed": "RESTORE_TEST_FAILED",
 		"QuorumdRolloutStopped": "", "QuorumdNoFaultTolerance": "", "QuorumdAgentAbsent": "", "QuorumdLoopStuck": "",
-		"QuorumdOperationInFlight": "",
+		"QuorumdOperationInFlight": "", "QuorumdDataDiffers": "",
 	}
 }
