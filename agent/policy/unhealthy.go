@@ -129,7 +129,24 @@ func (v View) keepsUp(m Member) bool {
 // not evidence: this host may be cut off while a slow voter still serves others.
 func (v View) silent(m Member) bool {
 	h, present := v.hostOf(m)
-	return !m.Live && present && h.UnhealthySince.HangsFor > 0
+	return !m.Live && present && h.UnhealthySince.HangsFor > 0 && !v.cutOffFrom(m)
+}
+
+// cutOffFrom reports whether this host cannot connect to a voter to which another voter's host connects. Then the
+// network is the cause of the voter's silence: a host whose disk hangs still accepts connections. A host that has
+// FAILED stays so until it boots, so its report does not show whether its disk hangs now.
+func (v View) cutOffFrom(m Member) bool {
+	connects := func(h Host) (known, accepted bool) {
+		r, found := h.reportOn(m.ID)
+		return found && r.Peer != "", r.Peer.Accepts() || r.Client.Accepts()
+	}
+	lost, reached := false, false
+	for _, h := range v.Hosts {
+		known, accepted := connects(h)
+		lost = lost || h.Own && known && !accepted
+		reached = reached || !h.Own && accepted && h.PeerURL != m.PeerURL && v.isMember(h.PeerURL)
+	}
+	return lost && reached
 }
 
 // Corruption is what the deciding host has found when it compared a voter's hash of its data with those of the others:

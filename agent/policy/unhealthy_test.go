@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/quorumd/quorumd/agent/record"
 	"github.com/quorumd/quorumd/health"
 )
 
@@ -37,6 +38,16 @@ func leaderSeesUnhealthy() View {
 	v.Data = Data{State: DataMember, ClusterID: clusterID, MemberID: 1}
 	v.Unit.State, v.Self.MemberID = UnitActive, 1
 	return v
+}
+
+// silentTo makes n3 FAILED and silent for a minute, and this host's probe of its ports return the given state.
+func silentTo(state record.PortState) func(v *View) {
+	return func(v *View) {
+		v.Hosts[2].Health, v.Hosts[2].UnhealthySince = health.Failed, UnhealthySince{For: time.Hour, HangsFor: time.Hour}
+		m := &v.Cluster.Members[2]
+		m.Live, m.DownFor, m.Fsyncs = false, time.Minute, Fsyncs{}
+		v.Hosts[3].Sees = []record.Reachability{{MemberID: 3, Peer: state, Client: state}}
+	}
 }
 
 func TestAVoterIsUnhealthyByItsOwnReportAndEvidenceForLongEnough(t *testing.T) {
@@ -91,6 +102,20 @@ func TestAVoterIsUnhealthyByItsOwnReportAndEvidenceForLongEnough(t *testing.T) {
 			hangs(time.Minute)(v)
 			v.Hosts[2].Health = health.Failed
 		}, true, ""},
+		"it is FAILED and answers no read":                                 {silentTo(record.PortAnswers), true, ""},
+		"it is FAILED, and neither this host nor any other connects to it": {silentTo(""), true, ""},
+		"it is FAILED, and only this host cannot connect to it": {
+			func(v *View) {
+				silentTo(record.PortUnreachable)(v)
+				v.Hosts[0].Sees = []record.Reachability{{MemberID: 3, Peer: record.PortAnswers}}
+			}, false, "only its own host record",
+		},
+		"it is FAILED, and no host connects to it": {
+			func(v *View) {
+				silentTo(record.PortUnreachable)(v)
+				v.Hosts[0].Sees = []record.Reachability{{MemberID: 3, Peer: record.PortUnreachable}}
+			}, true, "",
+		},
 		"its writes are fast again": {
 			func(v *View) { v.Hosts[2].UnhealthySince.For, v.Hosts[2].Recovers = 0, true }, false, "are fast again",
 		},
