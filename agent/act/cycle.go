@@ -117,7 +117,8 @@ func (a *Actor) stepDown(ctx context.Context, t *task) error {
 	}
 	m, ok := t.on.OwnMember(list, a.opt.Config.Etcd.PeerURL)
 	if !ok || len(m.ClientURLs) == 0 {
-		return errors.New("cannot transfer leadership: this host's member has no client URL")
+		return errors.New("cannot transfer leadership: this host's member is not in the member list, or has no " +
+			"client URL")
 	}
 	return a.opt.Etcd.MoveLeader(ctx, m.ClientURLs[0], t.step.MemberID)
 }
