@@ -27,8 +27,8 @@ const (
 func ParseBlackout(text string) (Blackout, error) {
 	fields := strings.Fields(text)
 	if len(fields) != 1 && len(fields) != 2 {
-		return Blackout{}, fmt.Errorf("%q is not a blackout; write one date or two, such as 2026-12-24 or "+
-			"12-20..01-06", text)
+		return Blackout{}, fmt.Errorf("%q is not a blackout; write a date or a range, such as 2026-12-24 or "+
+			"12-20..01-06, and optionally a time zone", text)
 	}
 	b := Blackout{zone: time.Local, text: strings.Join(fields, " ")}
 	first, last, is := strings.Cut(fields[0], "..")
