@@ -118,8 +118,8 @@ func declareHashes() declaration {
 				},
 				{
 					MemberCorrupt, Etcd, Failed, "The data of the local member is corrupt.",
-					"It differs from that of a majority of all voters, which is the same. Its clients read wrong " +
-						"values, and etcd does not notice.",
+					"A majority of all voters have identical data, and this member's data differs from it. The " +
+						"member's clients read wrong values, and etcd does not notice.",
 					"let another host replace it (repair.unhealthy), or run 'quorumctl retire HOST --reason …'; " +
 						"check its disk and memory before it joins again",
 				},

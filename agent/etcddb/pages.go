@@ -220,7 +220,7 @@ func leaf(elements []byte, size int64) (buckets []value, err error) {
 		key, length := int64(le32(e[8:])), int64(le32(e[12:]))
 		from := headerBytes + int64(i) + int64(le32(e[4:])) + key
 		if sum += key + length; from+length > size || sum > size {
-			return nil, errors.New("a key or value ends beyond the page")
+			return nil, errors.New("a key or value ends beyond the page, or keys and values overlap")
 		}
 		if le32(e)&bucketElement != 0 {
 			buckets = append(buckets, value{from, length})
@@ -249,7 +249,7 @@ func (p *pages) bucket(at uint64, v value) error {
 	size := v.size - bucketBytes
 	elements := make([]byte, elementBytes*int(le16(head[bucketBytes+10:])))
 	if headerBytes+int64(len(elements)) > size {
-		return errors.New("an inline bucket has more elements than bytes")
+		return errors.New("an inline bucket has more elements than fit into its value")
 	}
 	if err := p.read(elements, at, v.from+bucketBytes+headerBytes); err != nil {
 		return err

@@ -439,8 +439,8 @@ func stopMember(v View, m Member) Decision {
 		// Only the operation shows that etcd was restarted. If its record were deleted before this host's disk records
 		// the operation, etcd would be restarted once more. A readdress that has updated the member list continues
 		// after the request has ended only if the disk records it.
-		return wait(StepFailed, "this host's disk does not record the operation yet, and the write is retried: "+
-			"etcd is restarted after that; journalctl -u quorumd shows disk errors")
+		return wait(StepFailed, "the operation is not recorded on this host's disk yet. The write is being retried, "+
+			"and etcd is restarted once it succeeds; journalctl -u quorumd shows disk errors")
 	}
 	if d, decided := awaitReports(v, m); decided {
 		return d

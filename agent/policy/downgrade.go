@@ -84,7 +84,7 @@ func AgainstDowngrade(v View, version string) *Refusal {
 	}
 	if len(v.newerThan(to)) == 0 {
 		return conflicts("", "no member runs a newer minor version than "+to.minorText(),
-			"quorumctl upgrade start changes the patch")
+			"to change only the patch version: quorumctl upgrade start")
 	}
 	return nil
 }

@@ -200,8 +200,8 @@ func clusterReasons() []ReasonInfo {
 		},
 		{TargetMet, "the cluster has all the voters and standbys that it should have", ""},
 		{
-			BootstrapWaiting, "not all hosts in bootstrap.hosts agree yet that no cluster exists and that the first " +
-				"one creates it",
+			BootstrapWaiting, "not all hosts in bootstrap.hosts agree yet that no cluster exists and which of them " +
+				"creates one",
 			"on the named host, check that quorumd runs, that its port in bootstrap.hosts answers, and that its " +
 				"bootstrap.hosts is the same. If hosts are committed to an earlier attempt and certainly no cluster " +
 				"exists: stop quorumd on all listed hosts, remove bootstrap-attempt.json from paths.state on each, " +

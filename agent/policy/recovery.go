@@ -205,7 +205,7 @@ func AgainstSnapshot(fetched, hasStore bool) *Refusal {
 	if !fetched || hasStore {
 		return nil
 	}
-	return conflicts("", "this host is to restore a snapshot, and its configuration names no backup store",
+	return conflicts("", "this host is to restore a snapshot, but its configuration names no backup store",
 		"set backup.store.directory or backup.store.s3, reload quorumd, and apply the plan again")
 }
 

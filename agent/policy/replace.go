@@ -408,7 +408,7 @@ func replacesLive(v View) (string, bool) {
 	}
 	if s, healthy := v.unhealthyFor(m); m.Live && v.Limits.UnhealthyGrace > 0 {
 		if healthy == "" {
-			healthy = fmt.Sprintf("its grace period has restarted, %s remain", durationfmt.Seconds(s.GraceLeft))
+			healthy = fmt.Sprintf("its grace period has restarted and ends in %s", durationfmt.Seconds(s.GraceLeft))
 		}
 		return m.label() + " is not unhealthy: " + healthy, true
 	}
@@ -430,8 +430,8 @@ func replacesEarly(v View) (string, bool) {
 // removeDead removes the dead voter. Every other voter's host must have reported on the dead voter after the operation
 // was recorded, and again before the removal is sent to etcd.
 func removeDead(v View, dead Member) Decision {
-	// These conditions may pass: the others tolerate no removal now, or this host may not replace the voter.
-	// abortReason limits the wait.
+	// These conditions may be temporary: the other voters do not tolerate a removal now, or this host is not allowed to
+	// replace the voter. abortReason limits the wait.
 	if r, holds := vetoed(v, vetoCorrupt, vetoNoSpace, vetoReplaceAtRisk, vetoStandbyBehind,
 		vetoHealthUnknown, vetoNotQualified, vetoHealthBad, vetoVersionUnknown, vetoVersionIncompatible,
 		vetoClockUnknown, vetoClockSkew, vetoUnitUnusable, vetoDataUnusable, vetoLearnerPresent,

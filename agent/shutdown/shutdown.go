@@ -109,8 +109,9 @@ func (h Handler) Prepare(ctx context.Context) {
 	<-time.After(displayTime)
 }
 
-// toleranceWithout returns the fault tolerance once this host's voter is down, and also the voter that an operation in
-// flight takes down. A negative value means no quorum. It is unknown if the agent cannot reach the cluster.
+// toleranceWithout returns the fault tolerance without this host's voter and without the voter named in the operation
+// in flight, whatever its kind. A negative value means that quorum is lost. The tolerance is unknown if the agent
+// cannot reach the cluster.
 func toleranceWithout(s control.Status) (tolerance int, known bool) {
 	if !s.Cluster.Reachable {
 		return 0, false

@@ -92,7 +92,7 @@ func (s *observation) transferView() *policy.TransferRequest {
 }
 
 // transferMayEnd reports whether a host could observe that the voter of its request leads. It returns false for a slow
-// host, whose viewpoint as a leader is reserved for its own leadership.
+// host: its leader viewpoints always mean that it leads itself (leadershipOf).
 func (w *world) transferMayEnd(h int) bool {
 	return w.transferSeen(h).trRequested != 0 && w.op == 0 && w.hosts[h].health != slow && w.reaches(h) &&
 		w.hosts[w.trTarget].list == voter && w.serves(int(w.trTarget))

@@ -157,7 +157,7 @@ func (m *machine) text(e event, w *world) string {
 		if w.resized != 0 {
 			return "an operator resizes the cluster back"
 		}
-		return fmt.Sprintf("an operator resizes the cluster to %d voters", m.ResizeTo)
+		return fmt.Sprintf("an operator sets the size of the cluster to %d", m.ResizeTo)
 	case evDecided:
 		return "an operator resumes or aborts the upgrade"
 	case evLearnerLags:
