@@ -4,7 +4,6 @@
 package main
 
 import (
-	"cmp"
 	"fmt"
 	"strconv"
 	"strings"
@@ -40,7 +39,11 @@ func (a *app) showComparison(facts []recovery.Facts, plan recovery.Plan) error {
 	}
 	p.table(t)
 	for _, m := range recovery.Missing(facts) {
-		p.line("no output of 'recover collect' from voter %s (%s)", word{cmp.Or(m.Name, "without a name"), warn}, m.ID)
+		if m.Name == "" {
+			p.line("no output of 'recover collect' from the unnamed voter %s", word{m.ID.String(), warn})
+			continue
+		}
+		p.line("no output of 'recover collect' from voter %s (%s)", word{m.Name, warn}, m.ID)
 	}
 	if plan.ID != "" {
 		p.line("")

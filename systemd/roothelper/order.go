@@ -162,7 +162,7 @@ func (h Hooks) check() error {
 		return fmt.Errorf("%q is not a valid command name: letters, digits, - and _, at most 64, a letter or "+
 			"digit first", cut(h.Program))
 	case h.Until < 0:
-		return errors.New("the deadline to start is before the boot")
+		return errors.New("the start deadline is earlier than the boot")
 	}
 	for _, text := range []string{h.Work, h.Reason, h.By} {
 		if len(text) > maxText || !utf8.ValidString(text) {

@@ -195,8 +195,8 @@ func mayReplace(dir string, h host) (bool, error) {
 	return !same(peer[0], h.peer), nil
 }
 
-// put writes the files. A program that reads a pair at this moment may get a new key with an old certificate, and has
-// to retry.
+// put writes the files. A program that reads a pair while put renames them may get a key that does not match the
+// certificate, and has to retry.
 func (f files) put(names []string, p Place) error {
 	staged := map[string]string{}
 	defer func() {

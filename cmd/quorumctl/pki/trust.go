@@ -90,7 +90,7 @@ func trust(file, dir string, users []int, now time.Time) (Trusted, error) {
 func readTrust(file string, users []int) (files, error) {
 	data, info, err := readBounded(file, maxBundle)
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil, mistyped("copy the file that 'quorumctl pki rotate status' names to this host",
+		return nil, mistyped("copy to this host the file that 'quorumctl pki rotate status' names",
 			"there is no %s", file)
 	}
 	if err != nil {
@@ -101,7 +101,7 @@ func readTrust(file string, users []int) (files, error) {
 	}
 	f, err := unpack(data, caFiles())
 	if err != nil {
-		return nil, refused("copy the file that 'quorumctl pki rotate status' names to this host again",
+		return nil, refused("copy again to this host the file that 'quorumctl pki rotate status' names",
 			"%s contains no CAs: %v", file, err)
 	}
 	return f, nil

@@ -106,7 +106,7 @@ func Examine(ctx context.Context, o Options) (Report, error) {
 			break // the next run would hang, too
 		}
 		if n == 1 && o.Fio {
-			o.say("fio", "for up to "+durationfmt.Text(o.For), o.rest(len(runs)-i, false))
+			o.say("fio", "it runs for up to "+durationfmt.Text(o.For), o.rest(len(runs)-i, false))
 			r.askFio(ctx, o.For)
 		}
 		if n == 1 && r.findNeighbours(o.NextToEtcd) && !o.NextToEtcd {

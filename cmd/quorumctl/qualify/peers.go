@@ -162,7 +162,8 @@ func (r *Report) judgePeer(p Peer) {
 	figure := fmt.Sprintf("%d of %d connections were answered, p99 %s", answered, p.Tries, show(p.P99))
 	switch {
 	case answered == 0:
-		r.find(name, Fail, path, "no connection: %s", cmp.Or(p.Error, "it was interrupted"))
+		r.find(name, Fail, path, "no connection: %s", cmp.Or(p.Error,
+			"the test was interrupted before it tried to connect"))
 	case p.Failed > 0:
 		r.find(name, Fail, path, "%d of %d connections failed: %s", p.Failed, p.Tries, p.Error)
 	case p.Refused == p.Tries:
