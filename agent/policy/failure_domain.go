@@ -54,3 +54,37 @@ func DomainLoss(v View) string {
 	}
 	return text
 }
+
+// agreedDomain returns the failure domain of a member's host, or an empty string if it is unknown or disputed. No host
+// that reports on the member may name a different domain. If this host is new and has never read the member's host
+// record, all voters' hosts must name the same domain.
+func (v View) agreedDomain(m Member) string {
+	domain := m.Domain
+	for _, h := range v.Hosts {
+		s, reports := h.reportOn(m.ID)
+		switch {
+		case h.Own, s.Domain == "" && m.Domain != "", !reports && h.Role != RoleVoter:
+		case s.Domain == "" || domain != "" && s.Domain != domain:
+			return ""
+		default:
+			domain = s.Domain
+		}
+	}
+	return domain
+}
+
+// areWholeDomain reports whether the impaired voters are all the voters of one failure domain. A voter in an unknown
+// domain may be in it.
+func (v View) areWholeDomain(impaired, others []Member) bool {
+	domain := v.agreedDomain(impaired[0])
+	elsewhere := func(m Member) bool { return v.agreedDomain(m) != domain }
+	spread := slices.ContainsFunc(impaired, elsewhere)
+	shared := slices.ContainsFunc(others, func(m Member) bool { return m.Domain == domain || m.Domain == "" })
+	return domain != "" && !spread && !shared
+}
+
+// newDomain reports whether the failure domain of a member's host differs from the one recorded on this host's disk.
+func newDomain(v View) bool {
+	differs := func(m Member) bool { return m.Domain != m.NotedDomain }
+	return !v.foreign() && slices.ContainsFunc(v.Cluster.Members, differs)
+}

@@ -57,12 +57,6 @@ func noteSelf(v View) SelfNote {
 	return n
 }
 
-// newDomain reports whether the failure domain of a member's host differs from the one recorded on this host's disk.
-func newDomain(v View) bool {
-	differs := func(m Member) bool { return m.Domain != m.NotedDomain }
-	return !v.foreign() && slices.ContainsFunc(v.Cluster.Members, differs)
-}
-
 // newLearner reports whether a permanent learner differs from what this host's disk records about it.
 func newLearner(v View) bool {
 	differs := func(m Member) bool { return m.LearnerNote() != m.NotedLearner }

@@ -148,14 +148,7 @@ func (v View) severalImpaired(countWarm bool) (string, bool) {
 		}
 		impaired = append(impaired, m)
 	}
-	if len(impaired) < 2 {
-		return "", false
-	}
-	domain := v.agreedDomain(impaired[0])
-	elsewhere := func(m Member) bool { return v.agreedDomain(m) != domain }
-	spread := slices.ContainsFunc(impaired, elsewhere)
-	shared := slices.ContainsFunc(healthy, func(m Member) bool { return m.Domain == domain || m.Domain == "" })
-	if domain != "" && !spread && !shared {
+	if len(impaired) < 2 || v.areWholeDomain(impaired, healthy) {
 		return "", false
 	}
 	return fmt.Sprintf("%d voters look unhealthy or dead together, and are not all the voters of one failure "+
@@ -190,24 +183,6 @@ func replaceAtRisk(v View) (string, bool) {
 		why = fmt.Sprintf("%d of %d voters are down", down, voters)
 	}
 	return fmt.Sprintf("no voter is replaced unless all others are healthy: %s", why), true
-}
-
-// agreedDomain returns the failure domain of a member's host, or an empty string if it is unknown or disputed. No host
-// that reports on the member may name a different domain. If this host is new and has never read the member's host
-// record, all voters' hosts must name the same domain.
-func (v View) agreedDomain(m Member) string {
-	domain := m.Domain
-	for _, h := range v.Hosts {
-		s, reports := h.reportOn(m.ID)
-		switch {
-		case h.Own, s.Domain == "" && m.Domain != "", !reports && h.Role != RoleVoter:
-		case s.Domain == "" || domain != "" && s.Domain != domain:
-			return ""
-		default:
-			domain = s.Domain
-		}
-	}
-	return domain
 }
 
 func repairsUnreadable(v View) (string, bool) {

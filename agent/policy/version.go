@@ -176,3 +176,39 @@ func (v View) startsAnother() string {
 	return fmt.Sprintf("; that is the version of etcd.binary, %s, but the unit starts %s: correct etcd.binary",
 		v.Self.Binary, v.Unit.Program)
 }
+
+// minor returns the version without its patch.
+func (v Version) minor() Version { return Version{Major: v.Major, Minor: v.Minor} }
+
+// minorText returns the minor version as text, such as "3.6", or "unknown".
+func (v Version) minorText() string {
+	if !v.Known() {
+		return v.String()
+	}
+	return fmt.Sprintf("%d.%d", v.Major, v.Minor)
+}
+
+// floorOf returns the oldest patch of a minor version from which etcd may be upgraded to the next one; 0 for any. Older
+// patches can leave members behind that the next version removes or refuses (etcd's upgrade guides of 3.6 and 3.7).
+func floorOf(minor int64) int64 {
+	return map[int64]int64{5: 32, 6: 11}[minor]
+}
+
+// againstJump returns why a member may not be upgraded to a version in one go, or nil.
+func againstJump(m Member, to Version) *Refusal {
+	is := m.Version
+	if !is.Known() || !is.minor().Less(to.minor()) {
+		return nil
+	}
+	next := Version{Major: is.Major, Minor: is.Minor + 1}
+	if next != to.minor() {
+		return conflicts(VersionIncompatible, fmt.Sprintf("%s runs etcd %s, and etcd is upgraded one minor version at "+
+			"a time", m.label(), is), "upgrade to "+next.minorText()+" first")
+	}
+	if floor := floorOf(is.Minor); is.Patch < floor {
+		return conflicts(VersionUnsafe, fmt.Sprintf("%s runs etcd %s, and only %s.%d and newer may be upgraded to %s",
+			m.label(), is, is.minorText(), floor, to.minorText()),
+			"upgrade to the newest patch of "+is.minorText()+" first")
+	}
+	return nil
+}
