@@ -25,10 +25,10 @@ func (k *Persister) noteBootstrapAttempt(ctx context.Context, r *round.Round) {
 		k.note(ctx, &k.automaticBootstrap, "bootstrap attempt", "cannot record that this host creates the cluster",
 			func(context.Context) error { return k.files.DecideBootstrap(token) })
 	case note.Begin:
-		k.note(ctx, &k.automaticBootstrap, "bootstrap attempt", "cannot save the bootstrap attempt this host joined",
+		k.note(ctx, &k.automaticBootstrap, "bootstrap attempt", "cannot save the bootstrap attempt of this host",
 			func(context.Context) error { return k.files.BeginBootstrapAttempt(list) })
 	case note.Promise != "":
-		k.note(ctx, &k.automaticBootstrap, "bootstrap attempt", "cannot save the bootstrap attempt this host joined",
+		k.note(ctx, &k.automaticBootstrap, "bootstrap attempt", "cannot save the bootstrap attempt this host joins",
 			func(context.Context) error { return k.files.CommitToAttempt(list, note.Promise) })
 	}
 }

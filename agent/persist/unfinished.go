@@ -18,7 +18,7 @@ import (
 func (k *Persister) stopUnended(ctx context.Context, r *round.Round) {
 	next := *r.Rollout
 	next.State = record.RolloutStopped
-	next.Text = r.View.Self.Name + " was already attempted, with a different outcome " +
+	next.Text = "the operation of " + r.View.Self.Name + " for this rollout has already ended " +
 		"(" + string(r.LastRequest.Code) + ": " +
 		r.LastRequest.Text + "): quorumctl rollout resume tries it again"
 	if r.LastRequest.Code == policy.Cycled {

@@ -159,7 +159,7 @@ func (h Hooks) check() error {
 	case len(h.ID) > maxRunID, !runID.MatchString(h.ID):
 		return fmt.Errorf("%q is not a valid run ID", cut(h.ID))
 	case named != (h.Program != ""), h.Program != "" && !programName.MatchString(h.Program):
-		return fmt.Errorf("%q is not a valid command name: letters, digits, - and _, at most 64, a letter or "+
+		return fmt.Errorf("%q is not a valid command name: use at most 64 letters, digits, - and _, with a "+
 			"digit first", cut(h.Program))
 	case h.Until < 0:
 		return errors.New("the start deadline is earlier than the boot")
