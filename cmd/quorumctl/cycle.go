@@ -134,8 +134,8 @@ func (a *app) cycle(cmd *cobra.Command, c cycleOptions) error {
 	}
 	return a.followEnd(ctx, m.Since, &follower{
 		app: a, progress: a.newProgress(a.out), timeout: c.timeout, goal: "until this host is back",
-		effect: "the " + string(m.Work) + " continues, or begins when it is this host's turn",
-		hint:   "quorumctl maintenance status shows its progress, quorumctl maintenance off cancels it",
+		effect: "the " + string(m.Work) + " continues, or begins when no other host is down",
+		hint:   "quorumctl maintenance status shows its progress; quorumctl maintenance off cancels it",
 	})
 }
 
@@ -183,15 +183,15 @@ func (a *app) runInCycle(cmd *cobra.Command, command []string, c cycleOptions) e
 	}
 	if code != exitOK && c.keepDown {
 		return &failure{
-			code: code, message: fmt.Sprintf("cannot cycle: %s; this host stays in maintenance", how),
-			hint: "after fixing it: quorumctl maintenance off",
+			code: code, message: fmt.Sprintf("the command failed: %s; this host stays in maintenance", how),
+			hint: "fix the cause, then: quorumctl maintenance off",
 		}
 	}
 	if err := a.bringBackAfter(ctx, m.Since, c.timeout); err != nil {
 		return err
 	}
 	if code != exitOK {
-		return &failure{code: code, message: fmt.Sprintf("cannot cycle: %s; this host is back", how)}
+		return &failure{code: code, message: fmt.Sprintf("the command failed: %s; this host is back", how)}
 	}
 	return nil
 }
@@ -240,7 +240,7 @@ func (a *app) requestMaintenance(ctx context.Context, command []string, c cycleO
 		return &failure{
 			code: exitFault,
 			hint: "quorumctl maintenance status; if the host is safe to work on, run the command without cycle",
-			message: fmt.Sprintf("cannot cycle: this host is already in maintenance, since %s by %s: %s",
+			message: fmt.Sprintf("cannot cycle: maintenance of this host was already requested, at %s by %s: %s",
 				display.Timestamp(m.Since), m.By, m.Reason),
 		}
 	}

@@ -151,7 +151,7 @@ func stateNames(states []health.State) (names []string) {
 // backoffText describes the longer recovery after repeated findings.
 func backoffText(r health.Rule) string {
 	if r.Return {
-		return "; twice as long for each recovery in the last day"
+		return "; the time doubles with each recovery in the last day"
 	}
 	return ""
 }

@@ -100,9 +100,9 @@ func TestInterruptKeepsTheMaintenanceRequest(t *testing.T) {
 	socket, _ := serve(t, d)
 	var errOut bytes.Buffer
 	code := run(ctx, []string{"--socket", socket, "maintenance", "on", "--reason", "x"}, io.Discard, &errOut)
-	want := "quorumctl: interrupted while waiting until this host is safe to work on: the request stays queued, and " +
-		"etcd will be stopped when it is this host's turn\n" +
-		"→ quorumctl maintenance status shows its progress, quorumctl maintenance off cancels it\n"
+	want := "quorumctl: interrupted while waiting until this host is safe to work on: the maintenance continues, " +
+		"or begins when no other host is down\n" +
+		"→ quorumctl maintenance status shows its progress; quorumctl maintenance off cancels it\n"
 	if code != exitFault || errOut.String() != want {
 		t.Errorf("exit %d: %s", code, &errOut)
 	}
@@ -123,7 +123,7 @@ func TestMaintenanceEndedByAnotherUserIsReported(t *testing.T) {
 			"cancelled", "maintenance on --reason x",
 			maintenanceStep{"", policy.Cancelled, "by uid 7"},
 			exitFault,
-			"it ended: CANCELLED: by uid 7",
+			"cannot begin the maintenance: CANCELLED: by uid 7",
 		},
 		{
 			"released", "cycle",

@@ -57,7 +57,7 @@ func writeCurrentOperation(p *page, s control.Status) {
 		p.line("cluster: %s", word{"no quorum", bad})
 	}
 	if s.Op == nil {
-		p.line("cluster: no operation is in flight")
+		p.line("cluster: no operation in progress")
 		return
 	}
 	writeLines(p, display.Operation(*s.Op, s.Time))

@@ -40,7 +40,7 @@ func (a *app) readdressCommand() *cobra.Command {
 		RunE: func(cmd *cobra.Command, args []string) error {
 			const what = "start the readdress"
 			if all == (len(args) > 0) {
-				return usage("quorumctl readdress n3 --reason '<why>'", "cannot %s: name the hosts, or use --all", what)
+				return usage("quorumctl readdress n3 --reason '<why>'", "cannot %s: name hosts or use --all, but not both", what)
 			}
 			if err := w.check(what); err != nil {
 				return err

@@ -37,7 +37,7 @@ func TestACommandRunsWhileEtcdIsDownAndTheHostComesBackEvenIfItFails(t *testing.
 		t.Fatal(err)
 	}
 	(<-output).check(t, "the command", 3, "CYCLED, the host is back",
-		"cannot cycle: sh exited with status 3; this host is back")
+		"the command failed: sh exited with status 3; this host is back")
 	if n1.etcdPID() == 0 {
 		t.Error("etcd was not started again")
 	}
