@@ -206,7 +206,7 @@ func notNew(v View) string {
 	case v.Unit.State != UnitInactive && v.Unit.State != UnitFailed && v.Unit.State != UnitMissing:
 		return "its etcd is " + cmp.Or(string(v.Unit.State), "in an unknown state")
 	case v.Self.Conflict != "":
-		return "its identity conflicts with another's: " + v.Self.Conflict
+		return "its identity conflicts with another host's: " + v.Self.Conflict
 	case v.Self.Mode != Manage:
 		return "its quorumd only observes"
 	}

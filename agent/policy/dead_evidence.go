@@ -298,8 +298,8 @@ func (v View) deadBlocked(m Member, over bool) string {
 		case !present || h.Role != RoleStandby:
 			return learner.label() + " is a learner, and etcd allows one at a time"
 		case over && !v.caughtUp(learner):
-			return fmt.Sprintf("the standby %s has not been within %d entries of the leader for %s", learner.label(),
-				v.Limits.PromoteLag, durationfmt.Text(v.Limits.SteadyLag))
+			return fmt.Sprintf("the standby %s has not yet stayed within %d entries of the leader for %s",
+				learner.label(), v.Limits.PromoteLag, durationfmt.Text(v.Limits.SteadyLag))
 		}
 		return v.noneReady(m, over, func(other Host) bool { return other.ID == h.ID })
 	}
@@ -393,7 +393,7 @@ func fate(tooMany bool, replacement, held string, in, grace time.Duration, after
 
 // fateOfSurplus is fate for a surplus voter.
 func fateOfSurplus(replacement, held string, in, grace time.Duration, after string) string {
-	const why = ": surplus voter"
+	const why = " as a surplus voter"
 	switch {
 	case replacement != "":
 		return "; " + replacement + " removes it" + why

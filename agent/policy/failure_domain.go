@@ -47,8 +47,9 @@ func DomainLoss(v View) string {
 	}
 	first := costly[0]
 	slices.Sort(first.names)
-	text := fmt.Sprintf("loss of failure domain %s (%s) costs the quorum: %d of the %d live voters, "+
-		"quorum %d of %d", first.domain, strings.Join(first.names, ", "), first.live, live, Quorum(voters), voters)
+	text := fmt.Sprintf("loss of failure domain %s (%s) costs the quorum: it has %d of the %d live voters, "+
+		"and the quorum is %d of %d", first.domain, strings.Join(first.names, ", "), first.live, live, Quorum(voters),
+		voters)
 	for _, s := range costly[1:] { // after another failure, losing any of several domains may cost the quorum
 		text += "; so does the loss of " + s.domain
 	}

@@ -30,8 +30,8 @@ func maintenanceBackend(t *testing.T) *fakeBackend {
 		{policy.RequestSafe, "IN_MAINTENANCE", "by root: new fan"},
 	}
 	d.back = []maintenanceStep{
-		{policy.RequestReturning, "RETURNING", "it does not serve yet"},
-		{policy.RequestReturning, "RETURNING", "it has served for 4s of 10s"},
+		{policy.RequestReturning, "RETURNING", "the member does not serve yet"},
+		{policy.RequestReturning, "RETURNING", "the member has served for 4s of 10s"},
 		{"", policy.Cycled, "the host is back"},
 	}
 	return d
@@ -72,7 +72,7 @@ func TestTimeoutKeepsTheMaintenanceRequest(t *testing.T) {
 	t.Parallel()
 	d := maintenanceBackend(t)
 	d.down = d.down[:2]
-	d.back = []maintenanceStep{{policy.RequestReturning, "NOT_BACK", "for 5m: it does not serve yet"}}
+	d.back = []maintenanceStep{{policy.RequestReturning, "NOT_BACK", "for 5m: the member does not serve yet"}}
 	socket, _ := serve(t, d)
 	golden(t, "maintenance-late.golden", transcript(t, socket,
 		"maintenance on --reason 'new fan' --wait=3s", "maintenance off --wait=3s"))
