@@ -567,7 +567,7 @@ func plannedReasons() []ReasonInfo {
 		{
 			UpgradeHeld, "an upgrade pauses before the last member with the old version; until an operator resumes " +
 				"or aborts it, that member is not removed either",
-			"quorumctl upgrade resume continues, and then no member can be rolled back; quorumctl upgrade abort " +
+			"quorumctl upgrade resume continues it, and then no member can be rolled back; quorumctl upgrade abort " +
 				"--command NAME --reason '<why>' rolls the upgraded hosts back",
 		},
 		{
@@ -580,7 +580,7 @@ func plannedReasons() []ReasonInfo {
 				"etcdctl downgrade cancel cancels one that quorumd has not enabled",
 		},
 		{
-			StandbysDiffer, "cluster.standbys differs between hosts; only a host with 1 becomes the standby",
+			StandbysDiffer, "cluster.standbys differs between hosts; only a host where it is 1 becomes the standby",
 			"set the same cluster.standbys in quorumd.yaml on every host, and run systemctl reload quorumd there",
 		},
 	}

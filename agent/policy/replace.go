@@ -141,7 +141,8 @@ func (v View) severalImpaired(countWarm bool) (string, bool) {
 		case present && Unhealthy(h.Health):
 			names = append(names, m.label()+" is "+h.Health.String())
 		case countWarm && v.strained(m):
-			names = append(names, fmt.Sprintf("%s was WARM within %s", m.label(), durationfmt.Text(CommonSpan)))
+			names = append(names, fmt.Sprintf("%s was WARM or worse in the last %s", m.label(),
+				durationfmt.Text(CommonSpan)))
 		default:
 			healthy = append(healthy, m)
 			continue
@@ -180,13 +181,13 @@ func replaceAtRisk(v View) (string, bool) {
 	case mayReplaceDead(voters, down, proven), v.hasSurplus() && mayRemoveSurplus(voters, down, proven, unknown):
 		return "", false
 	case why == "":
-		why = fmt.Sprintf("%d of %d voters are down", down, voters)
+		why = fmt.Sprintf("%d of %d voters are down or unhealthy", down, voters)
 	}
 	return fmt.Sprintf("no voter is replaced unless all others are healthy: %s", why), true
 }
 
 func repairsUnreadable(v View) (string, bool) {
-	return "the number of voters replaced today is unknown", v.cannotRead(RecordRepairs)
+	return "the number of voters replaced in the last 24 hours is unknown", v.cannotRead(RecordRepairs)
 }
 
 func repairsSpent(v View) (string, bool) {
@@ -203,8 +204,9 @@ func standbyBehind(v View) (string, bool) {
 	if !listed || v.caughtUp(m) {
 		return "", false
 	}
-	return fmt.Sprintf("this host's learner has been within %d entries of the leader for %s, which must be %s",
-		v.Limits.PromoteLag, durationfmt.Seconds(m.SteadyFor), durationfmt.Text(v.Limits.SteadyLag)), true
+	return fmt.Sprintf("this host's learner must answer for %s and be within %d entries of the leader for %s; so far "+
+		"%s and %s", durationfmt.Text(v.Limits.PromoteStable), v.Limits.PromoteLag,
+		durationfmt.Text(v.Limits.SteadyLag), durationfmt.Seconds(m.LiveFor), durationfmt.Seconds(m.SteadyFor)), true
 }
 
 // caughtUp reports whether a learner has been level with the leader for long enough to be promoted at once.
@@ -297,7 +299,7 @@ func replaceTitle(t OperationTitle) string {
 	case "":
 		return "removal of a surplus voter by " + t.HostName
 	case string(RoleSpare):
-		return "removal of its own member, whose data was lost, by " + t.HostName
+		return "removal by " + t.HostName + " of its own member, whose data was lost"
 	}
 	return fmt.Sprintf("replacement by %s as %s", t.HostName, cmp.Or(t.Target, "member"))
 }
@@ -358,7 +360,7 @@ func abortReason(v View) (ReasonCode, string) {
 		limit = v.Limits.LearnerMax
 	}
 	if v.Op.Elapsed > limit {
-		return JoinTimedOut, fmt.Sprintf("removal of the voter has not succeeded for %s; the limit is %s",
+		return JoinTimedOut, fmt.Sprintf("the removal of the voter has not succeeded for %s; the limit is %s",
 			durationfmt.Seconds(v.Op.Elapsed), durationfmt.Text(limit))
 	}
 	list := []veto{vetoReplacesLive(), vetoReplacesEarly(), vetoSeveralDown(), vetoRepairsUnreadable()}

@@ -30,7 +30,7 @@ func standbysDiffer(v View) (string, bool) {
 	if len(with) == 0 || len(without) == 0 || v.foreign() || v.Resting && !v.HostsFresh {
 		return "", false
 	}
-	return fmt.Sprintf("cluster.standbys is 0 on %s, but 1 on %s: only a host with 1 becomes the standby",
+	return fmt.Sprintf("cluster.standbys is 0 on %s, but 1 on %s: only a host where it is 1 becomes the standby",
 		firstNames(without), firstNames(with)), true
 }
 

@@ -164,7 +164,8 @@ func (v View) evidence(m Member) (text string, since time.Duration) {
 func (f Fsyncs) evidence() string {
 	switch {
 	case f.Known:
-		return fmt.Sprintf("%s ago its etcd's metrics showed a minute without a slow fsync", durationfmt.Seconds(f.Age))
+		return fmt.Sprintf("%s ago, its etcd's metrics showed a minute without a slow fsync",
+			durationfmt.Seconds(f.Age))
 	case f.Absent != "":
 		return "its etcd's metrics cannot be read: " + f.Absent
 	}
@@ -325,7 +326,7 @@ func completeReplace(v View, m, who Member) Decision {
 			return d
 		}
 	}
-	why := "it votes, and " + who.label() + " still does"
+	why := "this host votes; " + who.label() + " remains a member"
 	other, worse := v.worseVoter(who)
 	if worse {
 		why = who.label() + " is healthy again and " + other.label() + " is not, so " + other.label() + " is removed"

@@ -28,7 +28,7 @@ type NextEtcd struct {
 // nor is a rollout that stays within a minor version. A rollback is checked only if etcd.nextBinary has the requested
 // version, because a rollback may repair the host.
 func againstNext(h RolloutHost, version string) *Refusal {
-	const fix = "correct it on that host, then systemctl reload quorumd there; a flag of the running etcd counts " +
+	const fix = "correct it and run systemctl reload quorumd on that host; a flag of the running etcd counts " +
 		"until etcd restarts without it"
 	problem, remedy, _ := strings.Cut(h.Next.Problem, " → ")
 	to, is := ParseVersion(version), ParseVersion(h.Etcd)
@@ -72,7 +72,7 @@ func AgainstUpgrade(v View, w Work, version string) *Refusal {
 		return nil
 	case v.Cluster.Job.Enabled:
 		return conflicts(DowngradeEnabled, "etcd's downgrade to "+v.Cluster.Job.Target.minorText()+" is enabled",
-			"quorumctl upgrade abort cancels one that quorumd has enabled, etcdctl downgrade cancel any other")
+			"quorumctl upgrade abort cancels it if quorumd has enabled it; otherwise: etcdctl downgrade cancel")
 	}
 	for _, m := range v.Cluster.Members {
 		if refusal := againstJump(m, to); refusal != nil {
@@ -145,7 +145,7 @@ func UpgradePlan(v View, hosts []RolloutHost, version string, hold bool) (steps 
 	before := func(v View, was Version, add func(string)) {
 		if hold && raises && !v.raises(to) {
 			add(fmt.Sprintf("the rollout pauses; up to this point every host can be rolled back to etcd %s; "+
-				"quorumctl upgrade resume continues", was.minorText()))
+				"quorumctl upgrade resume continues it", was.minorText()))
 		}
 	}
 	after := func(v View, _ Version, add func(string)) {

@@ -119,13 +119,13 @@ func versionUntested(v View) (string, bool) {
 // tooNew reports whether this host's etcd or a voter's is of a newer minor version than any that is tested, even if the
 // configuration allows it.
 func tooNew(v View) (string, bool) {
-	limit := fmt.Sprintf("newest tested %d.%d", newestTested().Major, newestTested().Minor)
+	limit := fmt.Sprintf("the newest tested version is %d.%d", newestTested().Major, newestTested().Minor)
 	if e := v.Self.Etcd; e.Known() && !e.Tested() {
-		return fmt.Sprintf("this host's etcd is %s, %s%s", e, limit, v.startsAnother()), true
+		return fmt.Sprintf("this host's etcd is %s; %s%s", e, limit, v.startsAnother()), true
 	}
 	for m := range v.Cluster.voters() {
 		if m.Version.Known() && !m.Version.Tested() {
-			return fmt.Sprintf("voter %s runs etcd %s, %s", m.Name, m.Version, limit), true
+			return fmt.Sprintf("voter %s runs etcd %s; %s", m.Name, m.Version, limit), true
 		}
 	}
 	return "", false
@@ -164,7 +164,7 @@ func incompatibleText(v View) (string, bool) {
 	if !low.Known() || !v.Self.Etcd.Known() || v.Self.Etcd.mayJoin(low) {
 		return "", false
 	}
-	return fmt.Sprintf("this host's etcd is %s, the cluster's oldest member runs %s%s", v.Self.Etcd, low,
+	return fmt.Sprintf("this host's etcd is %s, but the cluster's oldest member runs %s%s", v.Self.Etcd, low,
 		v.startsAnother()), true
 }
 
@@ -173,7 +173,7 @@ func (v View) startsAnother() string {
 	if v.Unit.Program == "" {
 		return ""
 	}
-	return fmt.Sprintf("; that is the version of etcd.binary, %s, but the unit starts %s: correct etcd.binary",
+	return fmt.Sprintf("; quorumd checks etcd.binary, %s, but the unit starts %s: correct etcd.binary",
 		v.Self.Binary, v.Unit.Program)
 }
 
@@ -202,11 +202,11 @@ func againstJump(m Member, to Version) *Refusal {
 	}
 	next := Version{Major: is.Major, Minor: is.Minor + 1}
 	if next != to.minor() {
-		return conflicts(VersionIncompatible, fmt.Sprintf("%s runs etcd %s, and etcd is upgraded one minor version at "+
+		return conflicts(VersionIncompatible, fmt.Sprintf("%s runs etcd %s, but etcd is upgraded one minor version at "+
 			"a time", m.label(), is), "upgrade to "+next.minorText()+" first")
 	}
 	if floor := floorOf(is.Minor); is.Patch < floor {
-		return conflicts(VersionUnsafe, fmt.Sprintf("%s runs etcd %s, and only %s.%d and newer may be upgraded to %s",
+		return conflicts(VersionUnsafe, fmt.Sprintf("%s runs etcd %s, but only %s.%d and newer may be upgraded to %s",
 			m.label(), is, is.minorText(), floor, to.minorText()),
 			"upgrade to the newest patch of "+is.minorText()+" first")
 	}

@@ -81,7 +81,7 @@ func (h Handler) Prepare(ctx context.Context) {
 	}
 	switch {
 	case commandRuns(status):
-		h.Logger.Log(ctx, h.Loud, "THIS MACHINE IS GOING DOWN AND KILLS THE RUNNING COMMAND",
+		h.Logger.Log(ctx, h.Loud, "THIS MACHINE IS GOING DOWN, WHICH KILLS THE RUNNING COMMAND",
 			append(why, "command", status.Maintenance.Command, "remedy",
 				"check what the command has done when the machine is back; until then no other host goes down")...)
 		<-time.After(displayTime)

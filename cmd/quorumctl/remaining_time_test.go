@@ -115,7 +115,7 @@ func TestTerminalShowsRecoveryProgress(t *testing.T) {
 				s.Time = s.Time.Add(2 * time.Second)
 				s.Recovery = &plan
 				s.Reasons = []control.Reason{{
-					Code: "RECOVERING", Text: "a new cluster is built from a copy of this host's data",
+					Code: "RECOVERING", Text: "the data of the new cluster is being built",
 					Progress: &policy.Progress{Now: float64(look * 100 << 20), Goal: 1 << 30, Unit: policy.CountBytes},
 				}}
 				if look == 5 {

@@ -78,7 +78,7 @@ func TestInvalidRequestsAreRefusedWithARemedy(t *testing.T) {
 		},
 		"an unknown host": {
 			n1, "rollout start restart --yes --reason x --hosts n1,n9", exitUsage,
-			[]string{"no present host is called n9", "→ quorumctl status lists the hosts"},
+			[]string{"no host in the cluster is called n9", "→ quorumctl status lists the hosts"},
 		},
 		"a host that observes": {
 			n1, "rollout start reboot --yes --reason x --hosts n2", exitConflict,

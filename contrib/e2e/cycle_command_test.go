@@ -29,7 +29,7 @@ func TestACommandRunsWhileEtcdIsDownAndTheHostComesBackEvenIfItFails(t *testing.
 	}
 	me().ctl(n1, "cycle", "--", "true").check(t, "another command", exitConflict, "this host is already in maintenance",
 		"a test")
-	me().ctl(n1, "cycle").check(t, "other work", exitConflict, "another maintenance was already requested")
+	me().ctl(n1, "cycle").check(t, "other work", exitConflict, "already has a different request (maintenance)")
 	n1.stop() // as an upgrade of quorumd does
 	w.start(n1)
 	w.never(2*time.Second, "etcd was started under the command", func() bool { return n1.etcdPID() != 0 })
