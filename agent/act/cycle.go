@@ -33,7 +33,7 @@ func (a *Actor) beginCycle(ctx context.Context, t *task) error {
 	}
 	// an operator may release the operation before the next round
 	if err := a.opt.Files.OperationRecorded(); err != nil {
-		a.log.Error("cannot save the operation", "error", err)
+		a.log.Error("cannot save the start of the operation", "error", err)
 	}
 	return nil
 }

@@ -21,7 +21,7 @@ func (a *Actor) moveLeader(ctx context.Context, t *task) error {
 		m, ok = r.Membership.ByID(leaderOf(r.View))
 	}
 	if !ok || len(m.ClientURLs) == 0 {
-		return errors.New("cannot transfer leadership: the leader has no client URL")
+		return errors.New("cannot transfer leadership: the leader is unknown, or has no client URL")
 	}
 	return a.opt.Etcd.MoveLeader(ctx, m.ClientURLs[0], t.step.MemberID)
 }

@@ -42,9 +42,8 @@ func ParseBlackout(text string) (Blackout, error) {
 	for _, date := range []string{first, last} {
 		if !isDate(date, b.layout) {
 			return Blackout{},
-				fmt.Errorf("%q is not a date or range; write both dates in the same form, such as "+
-					"2026-12-20..2027-01-06, or for "+
-					"every year 12-20..01-06", fields[0])
+				fmt.Errorf("%q is not a date or range; write one date, or two in the same form, such as "+
+					"2026-12-20..2027-01-06 or, for every year, 12-20..01-06", fields[0])
 		}
 	}
 	if b.layout == oneYear && last < first {
