@@ -69,7 +69,7 @@ func Program(run func(ctx context.Context) ([]byte, error)) Source {
 
 func lines(text []byte) (found []string, err error) {
 	if len(text) > MaxBytes {
-		return nil, fmt.Errorf("it is longer than %d KiB", MaxBytes>>10)
+		return nil, fmt.Errorf("the answer is longer than %d KiB", MaxBytes>>10)
 	}
 	for line := range strings.Lines(string(text)) {
 		if line = strings.TrimSpace(line); line != "" && !strings.HasPrefix(line, "#") {

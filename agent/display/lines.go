@@ -114,7 +114,7 @@ func Loop(l control.Loop) []Line {
 	const rounds = 5 // missed rounds
 	if *l.AgeSeconds > max(rounds*l.IntervalSeconds, l.StuckAfterSeconds) {
 		return []Line{lineOf("%s", Styled{
-			"quorumd is stuck: its loop has not run for " + Age(l.AgeSeconds) + ". journalctl -u quorumd", Bad,
+			"quorumd is stuck: its loop has not run for " + Age(l.AgeSeconds) + "; see journalctl -u quorumd", Bad,
 		})}
 	}
 	return nil

@@ -115,7 +115,7 @@ func (p *pages) meta(size int64) (root, free uint64, err error) {
 // page returns the header of a page and its size. No page may be reached twice.
 func (p *pages) page(id uint64) (head []byte, size int64, err error) {
 	if id < 2 || id >= p.high {
-		return nil, 0, fmt.Errorf("page %d is out of range, of %d pages", id, p.high)
+		return nil, 0, fmt.Errorf("page %d is out of range: there are %d pages", id, p.high)
 	}
 	head = make([]byte, headerBytes)
 	if err := p.read(head, id, 0); err != nil {
@@ -149,7 +149,7 @@ func (p *pages) freelist(id uint64) error {
 		count, most = le64(first), most-1
 	}
 	if le16(head[8:]) != freelistPage || count > most {
-		return fmt.Errorf("page %d lists %d free pages, and has room for %d", id, count, most)
+		return fmt.Errorf("page %d lists %d free pages, but has room for %d", id, count, most)
 	}
 	return nil
 }

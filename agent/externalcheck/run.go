@@ -110,7 +110,7 @@ func readingOf(code int, text []byte) health.ExternalCheckReading {
 	case 3:
 		r.Absent = "it reports UNKNOWN"
 	case -1:
-		r.Absent = "killed by a signal"
+		r.Absent = "it was killed by a signal"
 	default:
 		r.Absent = "its exit code is " + strconv.Itoa(code) + ", which is not a Nagios status"
 	}
