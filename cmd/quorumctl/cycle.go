@@ -184,7 +184,7 @@ func (a *app) runInCycle(cmd *cobra.Command, command []string, c cycleOptions) e
 	if code != exitOK && c.keepDown {
 		return &failure{
 			code: code, message: fmt.Sprintf("the command failed: %s; this host stays in maintenance", how),
-			hint: "fix the cause, then: quorumctl maintenance off",
+			hint: "after fixing the cause: quorumctl maintenance off",
 		}
 	}
 	if err := a.bringBackAfter(ctx, m.Since, c.timeout); err != nil {

@@ -40,7 +40,8 @@ func (a *app) defragCommand() *cobra.Command {
 		RunE: func(cmd *cobra.Command, args []string) error {
 			const what = "start the defragmentation"
 			if all && len(args) > 0 {
-				return usage("quorumctl defrag n3 --reason '<why>'", "cannot %s: name hosts or use --all, but not both", what)
+				return usage("quorumctl defrag n3 --reason '<why>'",
+					"cannot %s: name hosts or use --all, but not both", what)
 			}
 			if err := w.check(what); err != nil {
 				return err

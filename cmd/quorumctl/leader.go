@@ -47,7 +47,8 @@ func (a *app) transferCommand() *cobra.Command {
 			}
 			if len(args) > 0 {
 				if req.Host = args[0]; req.Host == "" {
-					return usage("quorumctl leader transfer n2", "cannot transfer leadership: the name of the host is empty")
+					return usage("quorumctl leader transfer n2",
+						"cannot transfer leadership: the name of the host is empty")
 				}
 			}
 			return a.transfer(cmd, req, w, c)

@@ -132,8 +132,9 @@ const removalGrace = time.Minute
 func (a *app) followRemoval(ctx context.Context, r control.Removal, timeout time.Duration) (control.RemovalEnd, error) {
 	f := &follower{
 		app: a, progress: a.newProgress(a.out), timeout: timeout + removalGrace,
-		goal:   "until " + r.Name + " is removed",
-		effect: "the removal is cancelled if it has not begun by " + display.Timestamp(r.Until), hint: "quorumctl status",
+		goal:      "until " + r.Name + " is removed",
+		effect:    "the removal is cancelled if it has not begun by " + display.Timestamp(r.Until),
+		hint:      "quorumctl status",
 		lostCause: "quorumd has lost the request",
 	}
 	s, err := f.follow(ctx, r.Since, func(s control.Status) observation {

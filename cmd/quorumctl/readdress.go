@@ -26,9 +26,9 @@ func (a *app) readdressCommand() *cobra.Command {
 			"connected to the new peer URL. After the member list is updated, the host completes the change; to\n" +
 			"go back, set the old URLs, reload quorumd and run quorumctl readdress again.\n\n" +
 			"A peer URL can become https only when every member's etcd has a certificate: set etcd.tls on all hosts\n" +
-			"and reload quorumd; name all hosts in one readdress; then set the https URLs, reload again, and run it\n" +
-			"with --all. Each host then also waits until every other host, using its own certificate,\n" +
-			"has received an answer from it.\n\n" +
+			"and reload quorumd; name all hosts in one readdress; then set the https URLs, reload again, and run\n" +
+			"quorumctl readdress --all. Each host then also waits until every other host, using its own\n" +
+			"certificate, has received an answer at the new peer URL.\n\n" +
 			"A readdress is a rollout: quorumctl rollout status, pause, resume and abort apply to it.\n\n" +
 			"With --wait, show the progress until the last host is done. The exit status is 0 if every host is\n" +
 			"done, 70 if the rollout stopped or was aborted, and 75 if --wait timed out; the rollout then " +
@@ -40,7 +40,8 @@ func (a *app) readdressCommand() *cobra.Command {
 		RunE: func(cmd *cobra.Command, args []string) error {
 			const what = "start the readdress"
 			if all == (len(args) > 0) {
-				return usage("quorumctl readdress n3 --reason '<why>'", "cannot %s: name hosts or use --all, but not both", what)
+				return usage("quorumctl readdress n3 --reason '<why>'",
+					"cannot %s: name hosts or use --all, but not both", what)
 			}
 			if err := w.check(what); err != nil {
 				return err

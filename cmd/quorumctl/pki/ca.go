@@ -110,7 +110,7 @@ func Create(dir string, now time.Time, permit ...string) error {
 	if err := syscall.Rename(temp, dir); err != nil {
 		if _, statErr := os.Lstat(dir); statErr == nil {
 			return refused("choose a different --dir; 'quorumctl pki status' shows the certificates in it",
-				"%s is not empty, and nothing is overwritten", dir)
+				"%s is not an empty directory, and nothing is overwritten", dir)
 		}
 		return fmt.Errorf("%s: %w", dir, err)
 	}
@@ -159,7 +159,7 @@ func open(dir string, how int, now time.Time) (a *Directory, done func(), err er
 }
 
 func noCA(dir string) error {
-	return refused("quorumctl pki init; or name its directory with --dir", "there is no CA in %s", dir)
+	return refused("quorumctl pki init, or name the directory of the CAs with --dir", "there is no CA in %s", dir)
 }
 
 // read reads the CAs and applies the rotation in progress, if any.
@@ -209,8 +209,8 @@ func openSigner(dir, cert, keyFile string) (signer, error) {
 	}
 	key, ok := pair.PrivateKey.(*ecdsa.PrivateKey)
 	if !ok || !pair.Leaf.IsCA {
-		return signer{}, refused("create CAs with 'quorumctl pki init'", "the key in %s is not a CA key of quorumctl",
-			dir)
+		return signer{}, refused("create CAs with 'quorumctl pki init'",
+			"a CA in %s was not created by 'quorumctl pki'", dir)
 	}
 	return signer{pem: certPEM, cert: pair.Leaf, key: key}, nil
 }

@@ -57,7 +57,7 @@ func namesOf(host string, addresses []string) (sans, error) {
 		)
 	}
 	if len(addresses) == 0 {
-		return sans{}, mistyped("quorumctl pki host "+host+" 10.0.0.1", "no address of %s is given", host)
+		return sans{}, mistyped("quorumctl pki host "+host+" 10.0.0.1", "no address is given for %s", host)
 	}
 	s := sans{dns: []string{host, "localhost"}, ips: []net.IP{net.IPv4(127, 0, 0, 1), net.IPv6loopback}}
 	for _, text := range addresses {
@@ -65,8 +65,8 @@ func namesOf(host string, addresses []string) (sans, error) {
 		numbers := strings.Trim(text, "0123456789.") == "" // only digits and dots: a mistyped address, not a name
 		switch {
 		case err == nil && (ip.IsUnspecified() || ip.IsMulticast() || ip.Zone() != ""):
-			return sans{}, mistyped("give the address at which the other hosts reach it", "%s is not a host address",
-				text)
+			return sans{}, mistyped("give the address at which the other hosts reach "+host,
+				"%s is not a host address", text)
 		case err == nil:
 			if as := net.IP(ip.Unmap().AsSlice()); !slices.ContainsFunc(s.ips, as.Equal) {
 				s.ips = append(s.ips, as)

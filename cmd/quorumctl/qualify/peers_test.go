@@ -98,7 +98,7 @@ func TestEveryStateOfAPeerIsReported(t *testing.T) {
 			"silent",
 			listening(t, func(net.Conn) {}),
 			NotAvailable,
-			"whether large packets arrive is unknown, because it answers no request",
+			"whether large packets arrive is unknown, because the server answers no request",
 		},
 		{
 			"large requests are lost",
