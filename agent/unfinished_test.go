@@ -43,7 +43,7 @@ func TestAHostDoneInARolloutIsNotTakenDownAgainForAnOldRecord(t *testing.T) {
 		f.until(time.Minute, "it is recorded", func() bool { return !f.asked("s0000") })
 		f.put(key, began) // the old record
 		f.until(time.Minute, "it is stopped", func() bool { return f.rollout().State == record.RolloutStopped })
-		if r := f.rollout(); !strings.Contains(r.Text, "s0000 is back from its maintenance") {
+		if r := f.rollout(); !strings.Contains(r.Text, "s0000 is back from its operation") {
 			t.Errorf("the text is %q", r.Text)
 		}
 		f.pass(5 * time.Minute)
@@ -78,7 +78,7 @@ func TestAnOldRolloutRecordTakesALaterHostDownOnlyOnce(t *testing.T) {
 		must(t, err)
 		f.put(key, string(value))
 		f.until(time.Minute, "it is stopped", func() bool { return f.rollout().State == record.RolloutStopped })
-		if r := f.rollout(); !strings.Contains(r.Text, "v2 is back from its maintenance") {
+		if r := f.rollout(); !strings.Contains(r.Text, "v2 is back from its operation") {
 			t.Errorf("the text is %q", r.Text)
 		}
 	})

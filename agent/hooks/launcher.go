@@ -51,7 +51,7 @@ func (l *Launcher) Start(ctx context.Context, run Run) error {
 	}
 	if waited := l.waited(run.ID); waited > BeginWithin {
 		return fmt.Errorf(cannot+
-			"systemd launched it %s ago, but it is not running: see \"journalctl -u 'quorumd*'\"",
+			"the start was requested %s ago, but nothing runs yet: see \"journalctl -u 'quorumd*'\"",
 			durationfmt.Seconds(waited))
 	}
 	return nil

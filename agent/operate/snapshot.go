@@ -35,7 +35,7 @@ const cannotSave = "cannot save a snapshot: "
 func (o *Operator) StartSnapshot(ctx context.Context, req control.SnapshotRequest, by string) (control.SnapshotJob,
 	error,
 ) {
-	cannot := "cannot " + req.Do + " snapshots: "
+	cannot := "cannot start the snapshot job " + req.Do + ": "
 	switch {
 	case o.opt.Snapshots == nil:
 		return control.SnapshotJob{}, refuse(control.Conflicts, control.CodeConflict,

@@ -23,8 +23,8 @@ func (k *Persister) stopUnended(ctx context.Context, r *round.Round) {
 		r.LastRequest.Text + "): quorumctl rollout resume tries it again"
 	if r.LastRequest.Code == policy.Cycled {
 		next.Text = r.View.Self.Name +
-			" is back from its maintenance, but the rollout's record does not show that: find out what else writes " +
-			"to it; quorumctl rollout resume repeats the maintenance"
+			" is back from its operation, but the rollout's record does not show that: find out what else writes " +
+			"to it; quorumctl rollout resume repeats the operation"
 	}
 	if k.writeRollout(ctx, r, next) {
 		k.log.Error("rollout stopped", "rollout", next.ID, "text", next.Text)

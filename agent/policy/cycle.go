@@ -92,7 +92,7 @@ func takeDown(v View, m Member, listed bool) Decision {
 	case !v.Asked.Stopped && v.Op.Phase == PhaseBegun:
 		return do(Step{Kind: StepSetPhase, Phase: PhaseReady, MemberID: m.ID, Why: "etcd is already down"})
 	case !v.Asked.Stopped: // this sets the start guard, and records that this operation starts etcd again at its end
-		return do(Step{Kind: StepTakeDown, Why: "etcd is already down: " + string(v.Asked.Work)})
+		return do(Step{Kind: StepTakeDown, Why: "it is already down; work: " + string(v.Asked.Work)})
 	}
 	return safeToTouch(v)
 }

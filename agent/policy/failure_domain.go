@@ -51,7 +51,7 @@ func DomainLoss(v View) string {
 		"and the quorum is %d of %d", first.domain, strings.Join(first.names, ", "), first.live, live, Quorum(voters),
 		voters)
 	for _, s := range costly[1:] { // after another failure, losing any of several domains may cost the quorum
-		text += "; so does the loss of " + s.domain
+		text += "; the loss of " + s.domain + " costs it, too"
 	}
 	return text
 }
