@@ -29,7 +29,7 @@ func (a *app) rolloutCommand() *cobra.Command {
 		a.rolloutSetCommand("rollout resume", record.RolloutRunning, "Resume a rollout that is paused or has stopped",
 			"Resume a rollout that is paused, or that has stopped because a host did not come back healthy."),
 		a.rolloutSetCommand("rollout abort", record.RolloutAborted, "Abort the rollout for good",
-			"Abort the rollout: no further host goes down, and it cannot be resumed. A host that is down comes back."),
+			"Abort the rollout for good: no further host goes down. A host that is down comes back."),
 	)
 }
 
@@ -142,7 +142,7 @@ func (a *app) previewRollout(ctx context.Context, req control.RolloutRequest) (p
 			p.line("    pauses   before the last member with an older etcd")
 		}
 		if r.Work == policy.WorkReaddress {
-			p.line("    undo     set the old URLs, reload quorumd, then quorumctl readdress HOST... --reason '<why>'")
+			p.line("    undo     set the old URLs, reload quorumd and run quorumctl readdress HOST... --reason '<why>'")
 			p.line("    while a voter's etcd restarts, the fault tolerance is one lower")
 		}
 		writeSteps(p, r.Steps, nil)

@@ -94,7 +94,7 @@ func (f *Found) findInterface(here Host) {
 			}
 		}
 	}
-	f.warn("no interface of this host has %s: is this %s?", here.Address, here.Name)
+	f.warn("no interface of this host has %s: is this host %s?", here.Address, here.Name)
 }
 
 // findDisk inspects the file system of the data directory or its nearest existing parent.
@@ -113,7 +113,7 @@ func (f *Found) findDisk() {
 	}
 	f.FreeBytes = s.Bavail * uint64(s.Bsize)
 	if f.FreeBytes < lowSpace {
-		f.warn("%s has %.1f GiB free, and etcd's database may grow to 8 GiB", f.DataDir, float64(f.FreeBytes)/(1<<30))
+		f.warn("%s has %.1f GiB free, but etcd's database may grow to 8 GiB", f.DataDir, float64(f.FreeBytes)/(1<<30))
 	}
 	mounts, err := os.Open("/proc/self/mountinfo")
 	if err != nil {
