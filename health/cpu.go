@@ -99,7 +99,7 @@ func (c *cpu) relieved() (string, bool) {
 }
 
 func (c *cpu) text() string {
-	return fmt.Sprintf("%d of the last %s contaminated by CPU starvation, limit %.0f %%",
+	return fmt.Sprintf("CPU starvation contaminated %d of the last %s, limit %.0f %%",
 		c.contaminated(), plural(len(c.recent), "sample"), c.limit.Enter)
 }
 

@@ -82,7 +82,7 @@ func (p place) durability(direct samples) (wrong []string) {
 		flushed = flushed && (!leaf.Leaf() || leaf.Cache == "write back")
 	}
 	if median := direct.spread().at(500); flushed && len(direct) == durabilityKept && median < fastestFlush {
-		wrong = append(wrong, fmt.Sprintf("the median of %d writes with a flush is %s, limit %s", len(direct),
+		wrong = append(wrong, fmt.Sprintf("the median latency of %d writes with a flush is %s, limit %s", len(direct),
 			show(median), show(fastestFlush)))
 	}
 	return wrong
