@@ -32,7 +32,7 @@ var checkLogged = advice{
 	code:  KernelLogErrors,
 	title: "The kernel logged new errors of a device under etcd's data.",
 	meaning: "A request failed, a drive was reset, or a file system found corruption. A single occurrence " +
-		"may be a loose cable; drives that start like this often fail soon.",
+		"may be a loose cable, but drives that start like this often fail soon.",
 	remedy: "find the device with 'quorumctl health'; check 'journalctl -k -g NAME' and 'smartctl -x' of " +
 		"the drive; replace it if the errors continue",
 	measure: errorCounts(counters{

@@ -49,7 +49,7 @@ var checkShared = advice{
 		"host.allowSharedHardware: true and reload quorumd",
 	measure: lists(0, time.Minute, listed{
 		bad:     "another voter shares this host's hardware",
-		well:    "no other voter on this machine or its disks",
+		well:    "no other voter shares this host's hardware",
 		missing: func(in Input) string { return Figure{Known: in.Shared.Known, Absent: in.Shared.Absent}.absent() },
 		look:    func(in Input, _ bool) []string { return in.shared() },
 	}),

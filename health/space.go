@@ -68,7 +68,7 @@ func (s *space) transitions() []rule {
 		{
 			[]State{OK, Warm},
 			Unknown, DiskSpaceUnknown,
-			"free space was not measured for " + show(usageFresh), unknown, false,
+			"free space has not been measured for " + show(usageFresh), unknown, false,
 		},
 		{[]State{Unknown, OK}, Warm, DiskSpaceLow, "less than " + showBytes(s.minFree) + " free", low, false},
 		{[]State{Unknown}, OK, "", showBytes(s.minFree) + " or more free", fine, false},

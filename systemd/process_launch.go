@@ -137,7 +137,7 @@ func (p *Process) environment(token string) ([]string, error) {
 	}
 	vars, err := readEnvironment(p.env)
 	if err != nil {
-		return nil, explainFile("read its environment file", err)
+		return nil, explainRead("read its environment file", err)
 	}
 	for name, value := range vars {
 		env = append(env, name+"="+value)
