@@ -95,7 +95,7 @@ func (c *cycleOptions) check(command []string, form format) error {
 		return usage("quorumctl cycle --help",
 			"cannot cycle: --no-wait excludes a command, which runs on this terminal")
 	case len(command) > 0 && (form == formatJSON || form == formatYAML):
-		return usage("omit -o", "cannot cycle: -o %s excludes a command: both write to stdout", form)
+		return usage("omit -o", "cannot cycle: -o %s excludes a command, because both write to stdout", form)
 	case len(command) > 0 && c.dryRun:
 		return usage("quorumctl cycle --help", "cannot cycle: --dry-run excludes a command after --")
 	case len(command) == 0 && c.keepDown:

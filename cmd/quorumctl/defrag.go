@@ -58,8 +58,8 @@ func (a *app) defragCommand() *cobra.Command {
 		},
 	}, printed{name: "rollout", of: rollout{}})
 	reasonFlag(cmd, &req.Reason, inHistory)
-	cmd.Flags().BoolVar(&all, "all", false, "every host whose database has enough free space")
-	cmd.Flags().BoolVar(&req.Force, "force", false, "also hosts whose database has little free space")
+	cmd.Flags().BoolVar(&all, "all", false, "defragment every host whose database has enough free space")
+	cmd.Flags().BoolVar(&req.Force, "force", false, "also defragment hosts whose database has little free space")
 	w.onlyWait(cmd)
 	c.flags(cmd)
 	return cmd

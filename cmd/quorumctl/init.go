@@ -47,7 +47,7 @@ func (a *app) initCommand() *cobra.Command {
 	name, _ := os.Hostname() // without a host name, --name is required
 	name, _, _ = strings.Cut(name, ".")
 	flags := cmd.Flags()
-	flags.StringSliceVar(&o.Hosts, "hosts", nil, "`NAME=ADDRESS` of every host that may hold a member")
+	flags.StringSliceVar(&o.Hosts, "hosts", nil, "`NAME=ADDRESS` of every host that can hold a member")
 	flags.StringVar(&o.Name, "name", "", "name of this host (default its host name)")
 	flags.StringVar(&o.ID, "id", "", "ID of this host (default from /etc/machine-id)")
 	flags.StringVar(&o.Cluster, "cluster", "prod", "name of the cluster")

@@ -38,7 +38,7 @@ type rotateFlags struct {
 func addRotateFlags(cmd *cobra.Command) *rotateFlags {
 	r := &rotateFlags{dir: caDirFlag(cmd)}
 	cmd.Flags().StringSliceVar(&r.peers, "peers", nil,
-		"`HOST:PORT` of peer ports to query (default port 2380 of the hosts)")
+		"`HOST:PORT` of peer ports to query (default: port 2380 of the hosts)")
 	cmd.Flags().StringSliceVar(&r.without, "without", nil, "`hosts` to skip, such as one that runs no etcd")
 	completeWith(cmd, "without", completeCertifiedList(r.dir))
 	return r

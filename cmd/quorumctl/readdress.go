@@ -23,8 +23,8 @@ func (a *app) readdressCommand() *cobra.Command {
 			"quorumd.yaml. Until then, a changed peer URL is only reported, as HOST_CONFLICT. On one host after\n" +
 			"another, quorumd transfers leadership, updates the member list, stops etcd, and starts it with the\n" +
 			"new URLs. The next host begins when the hosts of all other members report that their etcd has\n" +
-			"connected to the new peer URL. After the member list is updated, the host completes the change; to\n" +
-			"go back, set the old URLs, reload quorumd and run quorumctl readdress again.\n\n" +
+			"connected to the new peer URL. After the member list is updated, the change cannot be aborted; to go\n" +
+			"back, set the old URLs, reload quorumd and run quorumctl readdress again.\n\n" +
 			"A peer URL can become https only when every member's etcd has a certificate: set etcd.tls on all hosts\n" +
 			"and reload quorumd; name all hosts in one readdress; then set the https URLs, reload again, and run\n" +
 			"quorumctl readdress --all. Each host then also waits until every other host, using its own\n" +
@@ -51,7 +51,7 @@ func (a *app) readdressCommand() *cobra.Command {
 		},
 	}, printed{name: "rollout", of: rollout{}})
 	reasonFlag(cmd, &req.Reason, inHistory)
-	cmd.Flags().BoolVar(&all, "all", false, "every host whose configured URLs differ from its member's")
+	cmd.Flags().BoolVar(&all, "all", false, "readdress every host whose configured URLs differ from its member's")
 	w.onlyWait(cmd)
 	c.flags(cmd)
 	return cmd

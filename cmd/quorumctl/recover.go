@@ -248,7 +248,7 @@ func (a *app) recoverApply(ctx context.Context, name string, in io.Reader) error
 		case r.Done:
 			p.line("plan %s is already complete on this host", r.Plan)
 		case r.Alone:
-			p.line("accepted plan %s: this host is the survivor%s and becomes cluster %s", r.Plan, withSnapshot(r),
+			p.line("accepted plan %s: this host is the survivor%s and continues as cluster %s", r.Plan, withSnapshot(r),
 				r.New)
 		default:
 			p.line("accepted plan %s: this host moves its data aside and joins %s", r.Plan, r.Survivor)
