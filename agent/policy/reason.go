@@ -302,7 +302,7 @@ func joinReasons() []ReasonInfo {
 			"start etcd there, or find out why it is unreachable; if its machine is gone for good: quorumctl member " +
 				"remove NAME --reason '<why>'",
 		},
-		{Settling, "the membership just changed, or an operation just ended", ""},
+		{Settling, "a recent or pending change must settle first", ""},
 		{
 			LearnerPresent,
 			"another learner is joining or is the standby: apart from permanent learners, quorumd allows one at a time",
@@ -424,9 +424,12 @@ func memberReasons() []ReasonInfo {
 			"wait; if it is gone for good: quorumctl member remove NAME --reason '<why>'",
 		},
 		{CycleQueued, "the host's requested operation is queued", ""},
-		{InMaintenance, "the host is in maintenance", "quorumctl maintenance off, when the work is done"},
 		{
-			MaintenanceOverdue, "the maintenance has exceeded its announced duration",
+			InMaintenance, "the host is in maintenance or another requested operation",
+			"quorumctl maintenance off, when the work is done",
+		},
+		{
+			MaintenanceOverdue, "the host's operation has exceeded its announced duration",
 			"quorumctl maintenance off, when the work is done; to extend it: quorumctl maintenance on " +
 				"--reason '<why>' --for 4h, with --interruptible if that was set",
 		},
@@ -435,7 +438,7 @@ func memberReasons() []ReasonInfo {
 			"reboot it, or cancel: quorumctl maintenance off",
 		},
 		{
-			HealthAwaited, "another voter's host has not published its health state since this operation began",
+			HealthAwaited, "a host has not yet published a report that this operation needs",
 			"if it persists, check that quorumd runs on that host, and has the same version as here: quorumctl version",
 		},
 		{
