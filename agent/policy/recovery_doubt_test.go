@@ -145,8 +145,8 @@ func TestADoubtNamesItsRemedyWithTheNamesToUse(t *testing.T) {
 	t.Parallel()
 	l := twoOfFive()
 	l.choice.Gone = []string{"n3"}
-	const missing = "facts are missing from n4 and n5: collect them wherever the host is reachable; make sure " +
-		"that the other hosts never come back with their present data, and confirm that: --gone n3,n4,n5"
+	const missing = "facts are missing from n4 and n5: collect them from each host that is reachable; " +
+		"make sure that the others never come back with their present data, and confirm that: --gone n3,n4,n5"
 	if got := PlanRecovery(l.all, l.choice); got.Doubt.String() != missing {
 		t.Errorf("%s", got.Doubt)
 	}

@@ -217,7 +217,7 @@ func recoveryDoubts() []recoveryDoubt {
 		{"a host sees a quorum", eachHost(seesQuorum), "see quorumctl status there"},
 		{"a host twice", hostTwice, "pass one file per host"},
 		{
-			"clusters that etcd made by default", strayRemains, "if they contain no keys: stop etcd on {}, rename " +
+			"clusters that etcd made by default", strayRemains, "if it contains no keys, stop etcd on {}, rename " +
 				"the directory member in etcd.dataDir there, and collect the facts again; if no host has other " +
 				"data, there is nothing to recover: quorumctl bootstrap on one host, or quorumctl recover plan with " +
 				"--from-snapshot",
@@ -265,8 +265,8 @@ func recoveryDoubts() []recoveryDoubt {
 				"make sure that it never starts again with its present data, and confirm that: --kept-off {}",
 		},
 		{
-			"a voter is missing", voterMissing, "collect them wherever the host is reachable; make sure that the " +
-				"other hosts never come back with their present data, and confirm that: --gone {}",
+			"a voter is missing", voterMissing, "collect them from each host that is reachable; make sure that " +
+				"the others never come back with their present data, and confirm that: --gone {}",
 		},
 		{"not the name", notTheName, "type the name of the cluster to recover"},
 	}

@@ -172,7 +172,7 @@ func AgainstRequest(v View, pending bool, request Request, canReboot bool) *Refu
 			"set mode: manage and reload quorumd; until then, coordinate by hand")
 	case request.Work == WorkReboot && !request.External && !canReboot:
 		return conflicts("", "quorumd has no way to reboot this machine",
-			"quorumctl maintenance on, and reboot by hand")
+			"quorumctl maintenance on --reason '<why>', and reboot by hand")
 	case request.KeepRunning && slices.Contains([]Work{WorkRestart, WorkReaddress, WorkDefrag}, request.Work):
 		return &Refusal{
 			Wrong, "", "a " + string(request.Work) + " cannot keep etcd running",

@@ -130,7 +130,7 @@ func AgainstReboot(where, cause string) *Refusal {
 	if cause == "" {
 		return nil
 	}
-	return conflicts("", where+cause, "quorumctl maintenance on, and reboot by hand")
+	return conflicts("", where+cause, "quorumctl maintenance on --reason '<why>', and reboot by hand")
 }
 
 // RolloutBegins returns the initial state of a rollout, and the reason for it. waiting is the number of hosts to take
@@ -214,10 +214,11 @@ func RolloutHosts(all []RolloutHost, named []string, w Work, version string) ([]
 
 // againstExternal returns why a rollout cannot stop the etcd of a host that another program runs.
 func againstExternal(h RolloutHost, version string) *Refusal {
-	does, hint := "can stop it", "restart it with that program, one host at a time: quorumctl maintenance on"
+	does, hint := "can stop it", "restart it with that program, one host at a time: quorumctl maintenance on "+
+		"--reason '<why>'"
 	if version != "" {
 		does, hint = "can upgrade it", "upgrade it with the tool that manages it, such as kubeadm, one host at a "+
-			"time: quorumctl maintenance on"
+			"time: quorumctl maintenance on --reason '<why>'"
 	}
 	return conflicts(EtcdExternal, "another program, such as a kubelet, runs etcd on "+h.Name+", so only that program "+
 		does, hint+"; or let quorumd stop and start it with your programs in /etc/quorumd/hooks/etcd.d")

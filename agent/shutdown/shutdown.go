@@ -95,11 +95,12 @@ func (h Handler) Prepare(ctx context.Context) {
 		return
 	}
 	why = append(why, "remedy",
-		"quorumd can delay a shutdown, not prevent it; next time request it first: quorumctl maintenance on")
+		"quorumd can delay a shutdown but not prevent it; next time, request it first: quorumctl maintenance on "+
+			"--reason '<why>'")
 	tolerance, known := toleranceWithout(status)
 	switch {
 	case !known:
-		h.Logger.Log(ctx, h.Loud, "THIS MACHINE IS GOING DOWN AND REPORTS NO ETCD QUORUM", why...)
+		h.Logger.Log(ctx, h.Loud, "THIS MACHINE IS GOING DOWN AND QUORUMD CANNOT REACH THE ETCD CLUSTER", why...)
 	case tolerance >= 0:
 		h.Logger.Log(ctx, h.Loud, "THIS MACHINE IS GOING DOWN AND ETCD KEEPS ITS QUORUM IF NO OTHER VOTER GOES DOWN",
 			append(why, "fault_tolerance", tolerance)...)

@@ -41,9 +41,9 @@ func (a *app) cycleCommand() *cobra.Command {
 			"first.\n" +
 			"  cycle                 restarts etcd\n" +
 			"  cycle --reboot        reboots the machine\n" +
-			"  cycle -- COMMAND      stops etcd, runs COMMAND on this terminal with your rights, starts etcd\n" +
-			"  cycle --command NAME  stops etcd, runs /etc/quorumd/hooks/commands.d/NAME as root, starts\n" +
-			"                        etcd; it continues if this terminal is closed\n" +
+			"  cycle -- COMMAND      stops etcd, runs COMMAND on this terminal with your rights, and starts etcd\n" +
+			"  cycle --command NAME  stops etcd, runs /etc/quorumd/hooks/commands.d/NAME as root, and\n" +
+			"                        starts etcd, even if this terminal is closed\n" +
 			"With a COMMAND, quorumctl exits with its status, Ctrl-C goes to the command, and the host is\n" +
 			"brought back even if the command fails, unless --keep-down-on-failure is set.\n\n" +
 			"If quorumd does not run etcd itself (etcd.runner: external) and there are no programs in\n" +
@@ -69,7 +69,7 @@ func (a *app) cycleCommand() *cobra.Command {
 		},
 	}, printed{name: "maintenance", of: maintenance{}})
 	flags := cmd.Flags()
-	flags.StringVar(&c.reason, "reason", "", "why, in one line (default: the command)")
+	flags.StringVar(&c.reason, "reason", "", "why, in one line (default: COMMAND, or quorumctl cycle)")
 	durationVar(flags, &c.expected, "for", control.DefaultMaintenance, "how long it may take, "+
 		display.Span(control.MinMaintenance)+" to "+shortDuration(control.MaxMaintenance))
 	flags.BoolVar(&c.reboot, "reboot", false, "reboot the machine")

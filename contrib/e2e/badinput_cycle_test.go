@@ -74,7 +74,7 @@ func TestInvalidRequestsAreRefusedWithARemedy(t *testing.T) {
 		},
 		"a reboot without a way to reboot": {
 			n1, "cycle --reboot --yes --no-wait", exitConflict,
-			[]string{"no way to reboot this machine", "→ quorumctl maintenance on, and reboot by hand"},
+			[]string{"no way to reboot this machine", "→ quorumctl maintenance on --reason"},
 		},
 		"an unknown host": {
 			n1, "rollout start restart --yes --reason x --hosts n1,n9", exitUsage,
