@@ -201,11 +201,11 @@ func clusterReasons() []ReasonInfo {
 		},
 		{TargetMet, "the cluster has all the voters and standbys that it should have", ""},
 		{
-			BootstrapWaiting, "not all hosts in bootstrap.hosts agree yet that no cluster exists and which of them " +
+			BootstrapWaiting, "not all hosts in bootstrap.hosts agree yet whether a cluster exists, or which of them " +
 				"creates one",
 			"on the named host, check that quorumd runs, that its port in bootstrap.hosts answers, and that its " +
-				"bootstrap.hosts is the same. If hosts are committed to an earlier attempt and certainly no cluster " +
-				"exists: stop quorumd on all listed hosts, remove bootstrap-attempt.json from paths.state on each, " +
+				"bootstrap.hosts is the same. If hosts are committed to an earlier attempt and it is certain that no " +
+				"cluster exists: stop quorumd on all listed hosts, remove bootstrap-attempt.json from paths.state on each, " +
 				"and start quorumd again",
 		},
 	}
@@ -219,7 +219,7 @@ func hostReasons() []ReasonInfo {
 			NotQualified, "the host has not passed its qualifying run",
 			"quorumctl health; check whether the disk is fast enough for etcd",
 		},
-		{HealthBad, "blocked by the host's health state", "quorumctl health"},
+		{HealthBad, "the host's health state does not allow the operation", "quorumctl health"},
 		{
 			CommonCause, "several members became unhealthy together, so the cause is probably shared",
 			"check what they share: storage, network, power, a recent change",
