@@ -128,7 +128,8 @@ func checkDirectory(root *os.Root, inShared bool) (shared bool, err error) {
 		return false, fmt.Errorf("%s belongs to another user: chown it to the user that quorumd runs as%s", root.Name(),
 			strings.Replace(forAll, "chgrp", "chown root, chgrp", 1))
 	case info.Mode()&0o002 != 0, info.Mode()&0o020 != 0 && !shared:
-		return false, fmt.Errorf("%s is writable by users other than its owner: chmod go-w%s", root.Name(), forAll)
+		return false, fmt.Errorf("%s is writable by users other than its owner: chmod go-w %s%s", root.Name(),
+			root.Name(), forAll)
 	}
 	return shared, nil
 }

@@ -325,8 +325,9 @@ func (d directory) openDB(name string) (o opened, err error) {
 	}
 	if o.inUse, err = etcddb.InUse(o.file, o.size, o.db.Info().PageSize); err != nil {
 		o.close()
+		return o, fmt.Errorf("it is damaged: %w", err)
 	}
-	return o, err
+	return o, nil
 }
 
 // isOpenForWriting reports whether a process has a file open for writing, as etcd does with its database. The kernel

@@ -49,35 +49,38 @@ type pages struct {
 // that is its own child would exhaust the memory. CheckPages reads each page once, and the pages of a level in the
 // order of the file. In any other order, a database of some GiB would take hours on a rotating disk.
 func CheckPages(file io.ReaderAt, size int64, pageSize int) error {
-	_, err := InUse(file, size, pageSize)
-	return err
+	if _, err := InUse(file, size, pageSize); err != nil {
+		return fmt.Errorf("%w: %w", ErrDamaged, err)
+	}
+	return nil
 }
 
-// InUse does the same as CheckPages, and returns the size of the pages in use, in bytes.
+// InUse checks the same as CheckPages, and returns the size of the pages in use, in bytes. Its errors are not
+// [ErrDamaged], which names a snapshot.
 func InUse(file io.ReaderAt, size int64, pageSize int) (int64, error) {
 	if pageSize < minPageSize || pageSize > maxPageSize || pageSize&(pageSize-1) != 0 {
-		return 0, fmt.Errorf("%w: invalid page size of %d bytes", ErrDamaged, pageSize)
+		return 0, fmt.Errorf("invalid page size of %d bytes", pageSize)
 	}
 	p := &pages{file: file, pageSize: int64(pageSize)}
 	root, free, err := p.meta(size)
 	if err != nil {
-		return 0, fmt.Errorf("%w: %w", ErrDamaged, err)
+		return 0, err
 	}
 	p.seen = make([]uint64, p.high/64+1)
 	if free != noFreelist {
 		if err := p.freelist(free); err != nil {
-			return 0, fmt.Errorf("%w: %w", ErrDamaged, err)
+			return 0, err
 		}
 	}
 	for level, depth := []uint64{root}, 1; len(level) > 0; level, depth = p.next, depth+1 {
 		if depth > maxDepth {
-			return 0, fmt.Errorf("%w: page %d is %d pages from the root", ErrDamaged, level[0], depth)
+			return 0, fmt.Errorf("page %d is %d pages from the root", level[0], depth)
 		}
 		slices.Sort(level)
 		p.next = nil
 		for _, id := range level {
 			if err := p.visit(id); err != nil {
-				return 0, fmt.Errorf("%w: %w", ErrDamaged, err)
+				return 0, err
 			}
 		}
 	}

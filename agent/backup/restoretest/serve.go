@@ -53,7 +53,7 @@ func serve(ctx context.Context, dir, program string, held *os.File, m backup.Man
 			return "", fmt.Errorf("%w (%s); if quorumd's unit has too little memory for a database of %d MB, run "+
 				"systemctl edit quorumd on this host, and raise MemoryMax=", ErrKilled, program, m.Size/1e6)
 		}
-		return "", fmt.Errorf("etcd (%s) exited while reading the snapshot: %w: %s", program, died.err, etcd.LogTail())
+		return "", fmt.Errorf("etcd (%s) exited during the restore test: %w: %s", program, died.err, etcd.LogTail())
 	}
 	_ = etcd.Stop(stopBound) // the comparison is complete
 	if err != nil && !errors.Is(err, backup.ErrDamaged) {
