@@ -10,7 +10,7 @@ import (
 	"github.com/quorumd/quorumd/agent/record"
 )
 
-// leaderlessView is downView of an interruptible maintenance after the quorum was lost: n1 answers and has no leader.
+// leaderlessView is downView of an interruptible maintenance after the quorum was lost: n1 answers, but has no leader.
 func leaderlessView() View {
 	v := downView()
 	v.Asked.Interruptible, v.Asked.Seen = true, true
