@@ -205,8 +205,8 @@ func clusterReasons() []ReasonInfo {
 				"creates one",
 			"on the named host, check that quorumd runs, that its port in bootstrap.hosts answers, and that its " +
 				"bootstrap.hosts is the same. If hosts are committed to an earlier attempt and it is certain that no " +
-				"cluster exists: stop quorumd on all listed hosts, remove bootstrap-attempt.json from paths.state on each, " +
-				"and start quorumd again",
+				"cluster exists: stop quorumd on all listed hosts, remove bootstrap-attempt.json from paths.state on " +
+				"each, and start quorumd again",
 		},
 	}
 }
