@@ -27,8 +27,8 @@ func TestACommandRunsWhileEtcdIsDownAndTheHostComesBackEvenIfItFails(t *testing.
 	if pid := n1.etcdPID(); pid != 0 {
 		t.Errorf("the command runs while etcd runs as process %d", pid)
 	}
-	me().ctl(n1, "cycle", "--", "true").check(t, "another command", exitConflict, "this host is already in maintenance",
-		"a test")
+	me().ctl(n1, "cycle", "--", "true").check(t, "another command", exitConflict,
+		"maintenance of this host was already requested", "a test")
 	me().ctl(n1, "cycle").check(t, "other work", exitConflict, "already has a different request (maintenance)")
 	n1.stop() // as an upgrade of quorumd does
 	w.start(n1)
