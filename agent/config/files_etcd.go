@@ -179,7 +179,7 @@ func (p listenerFiles) checkUse(u fileUser, certs []*x509.Certificate, now time.
 	})
 	if err != nil {
 		return fmt.Errorf("%s was not signed by a CA in %s (%s): %s; issue it from one of those CAs, or correct %s",
-			p.cert, p.trust, p.trustKey, strings.TrimPrefix(err.Error(), "x509: "))
+			p.cert, p.trust, p.trustKey, strings.TrimPrefix(err.Error(), "x509: "), p.trustKey)
 	}
 	return nil
 }
