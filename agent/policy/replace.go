@@ -400,7 +400,7 @@ func replacesEarly(v View) (string, bool) {
 		return "", false
 	}
 	since, _ := v.deadFor(m)
-	return fmt.Sprintf("%s has been dead for %s of %s", m.label(), durationfmt.Seconds(since),
+	return fmt.Sprintf("%s has been dead for only %s; the grace period is %s", m.label(), durationfmt.Seconds(since),
 		durationfmt.Text(v.Limits.DeadGrace)), true
 }
 

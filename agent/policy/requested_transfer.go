@@ -96,7 +96,7 @@ func (v View) againstLeader(m Member) *Refusal {
 	}
 	if m.BehindFor >= v.Limits.Settle {
 		return conflicts(LeadershipNotTransferred,
-			fmt.Sprintf("has been %d entries or more behind for %s", v.Limits.PromoteLag,
+			fmt.Sprintf("has been at least %d entries behind the leader for %s", v.Limits.PromoteLag,
 				durationfmt.Seconds(m.BehindFor)), "wait until it has caught up, or name another voter")
 	}
 	h, _ := v.hostOf(m)

@@ -120,7 +120,7 @@ func remedy(v View) Decision {
 		return wait(FreeingSpace, "member %s is defragmenting its database", m.label())
 	}
 	if m, may := v.mayDefragment(); may {
-		return wait(EtcdNoSpace, "member %s has not answered for %s, and may be defragmenting its database: only one "+
+		return wait(EtcdNoSpace, "member %s has not answered for %s, so it might be defragmenting its database; only one "+
 			"member does that at a time", m.label(), durationfmt.Seconds(m.SilentFor))
 	}
 	var over []Member
