@@ -120,8 +120,8 @@ func remedy(v View) Decision {
 		return wait(FreeingSpace, "member %s is defragmenting its database", m.label())
 	}
 	if m, may := v.mayDefragment(); may {
-		return wait(EtcdNoSpace, "member %s has not answered for %s, so it might be defragmenting its database; only one "+
-			"member does that at a time", m.label(), durationfmt.Seconds(m.SilentFor))
+		return wait(EtcdNoSpace, "member %s has not answered for %s, so it might be defragmenting its database; only "+
+			"one member does that at a time", m.label(), durationfmt.Seconds(m.SilentFor))
 	}
 	var over []Member
 	for _, m := range v.Cluster.Members {
