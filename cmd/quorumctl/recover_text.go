@@ -157,7 +157,8 @@ func (a *app) recoverStatusCommand() *cobra.Command {
 
 func writeRecovery(p *page, s control.Status) {
 	if end := s.LastRecovery; s.Recovery == nil && end != nil {
-		p.line("plan %s by %s ended on this host at %s: %s", end.Plan, end.By, display.Timestamp(end.Ended), end.Code)
+		p.line("plan %s, applied by %s, ended on this host at %s: %s", end.Plan, end.By,
+			display.Timestamp(end.Ended), end.Code)
 		return
 	}
 	if s.Recovery == nil {
@@ -167,7 +168,7 @@ func writeRecovery(p *page, s control.Status) {
 	r := s.Recovery
 	part := "moves its data aside and joins " + r.Survivor
 	if r.Alone {
-		part = "is the survivor" + withSnapshot(*r) + ", new cluster ID " + r.New.String()
+		part = "is the survivor" + withSnapshot(*r) + " and becomes cluster " + r.New.String()
 	}
 	p.line("plan %s, applied by %s at %s: this host %s", r.Plan, r.By, display.Timestamp(r.Since), part)
 	if r.GivenUp != "" {

@@ -125,7 +125,7 @@ func TestTerminalShowsRecoveryProgress(t *testing.T) {
 			}
 			socket, _ := serve(t, d)
 			got, out, seen := runWithTerminal(t, master, terminal, socket, "recover", "status", "--watch")
-			if got != exit || !strings.HasPrefix(out, "plan abcdefghijkl by root ended on this host at ") {
+			if got != exit || !strings.HasPrefix(out, "plan abcdefghijkl, applied by root, ended on this host at ") {
 				t.Errorf("exit %d: %s", got, out)
 			}
 			for _, want := range []string{

@@ -28,7 +28,7 @@ func (a *app) retireCommand() *cobra.Command {
 			"at once. The retirement is recorded in etcd, so the host stays out across reboots and reinstallations\n" +
 			"until it is undone. Before the voter has left, --undo keeps it; afterwards --undo lets the host join\n" +
 			"again as a new member.\n\n" +
-			"With --lost, retire a host that was taken down for maintenance, a restart, a reboot or a command, and\n" +
+			"With --lost, retire a host that an operation, such as maintenance or a reboot, has taken down and that\n" +
 			"will not return. Power it off first. Its operation ends at once, its member is removed, and then\n" +
 			"another host joins. --lost is refused while quorumd runs on it.\n\n" +
 			"Without HOST, list the retired hosts, and show which can be switched off.\n\n" +

@@ -28,8 +28,8 @@ func (a *app) supportBundleCommand() *cobra.Command {
 		Use:     "support-bundle",
 		GroupID: groupInspect,
 		Short:   "Create a support bundle: one archive about this host",
-		Long: "Collect what quorumd, etcd, systemd and the kernel report about this host, and what the other hosts\n" +
-			"have published, in one compressed archive. Known secrets are removed, but review the archive before\n" +
+		Long: "Collect in one compressed archive what quorumd, etcd, systemd and the kernel report about this host,\n" +
+			"and what the other hosts have published. Known secrets are removed, but review the archive before\n" +
 			"you send it. The command works without quorumd and etcd: missing parts are listed, and the exit\n" +
 			"status is 69. Run it as root to include every file.",
 		Example: examples("quorumctl support-bundle", "quorumctl support-bundle --out /tmp/n1.tar.gz"),

@@ -26,9 +26,9 @@ func (a *app) upgradeCommand() *cobra.Command {
 			"quorumctl upgrade status --watch"),
 	}, a.upgradePlanCommand(), a.upgradeStartCommand(), a.rolloutStatusCommand("upgrade"),
 		a.rolloutSetCommand("upgrade resume", record.RolloutRunning, "Resume an upgrade that is paused or has stopped",
-			"Resume an upgrade that is paused, or that has stopped because a host did not come back with the new\n"+
-				"version. If it is paused before the last member, resuming upgrades that member, and then no member\n"+
-				"can be rolled back."),
+			"Resume an upgrade that is paused, or that has stopped because a host did not come back healthy with\n"+
+				"the new version. If it is paused before the last member, resuming upgrades that member, and then\n"+
+				"no member can be rolled back."),
 		a.upgradeAbortCommand(), a.downgradeCommand(),
 	)
 }

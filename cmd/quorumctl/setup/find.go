@@ -65,7 +65,8 @@ func Find(ctx context.Context, a Answers) (Found, error) {
 	if unit["LoadState"] == "loaded" {
 		f.UnitState = unit["UnitFileState"]
 	} else {
-		f.warn("there is no %s: install the package quorumd-etcd (make etcd-package), or write a unit", f.Unit)
+		f.warn("systemd cannot load %s: install the package quorumd-etcd (make etcd-package), or write or unmask the "+
+			"unit", f.Unit)
 	}
 	f.findBinary(ctx, a.Binary, unit["ExecStart"])
 	if unit["ActiveState"] == "active" {
