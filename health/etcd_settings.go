@@ -126,7 +126,7 @@ const (
 // checkHeartbeatSet is the check of etcd's heartbeat interval against the round-trip time to the other members.
 var checkHeartbeatSet = advice{
 	name: "etcd-heartbeat-set", component: Etcd,
-	source: "the status calls to the members, and heartbeat-interval from etcd-settings",
+	source: "the status calls to the members, and heartbeat-interval from the check etcd-settings",
 	limit: Limit{
 		Of: "round-trip time to the farthest voter", Unit: "% of etcd's heartbeat interval", Enter: heartbeatUsed,
 		Leave: heartbeatUsedLeave,

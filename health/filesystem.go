@@ -44,7 +44,7 @@ var checkReadOnly = advice{
 	limit:  Limit{Of: "read-only file systems of etcd's data", Unit: "file systems"},
 	code:   FileSystemReadOnly,
 	title:  "The file system of etcd's data is read-only.",
-	meaning: "It was mounted read-only, or the kernel remounted it after finding corruption. etcd cannot " +
+	meaning: "It was mounted read-only, or the kernel made it read-only after finding corruption. etcd cannot " +
 		"write there.",
 	remedy: "check 'journalctl -k' for the cause; unmount the file system, repair it (fsck or xfs_repair) and mount " +
 		"it read-write again",

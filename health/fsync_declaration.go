@@ -76,8 +76,8 @@ func fsyncProblems() []Problem {
 		},
 		{
 			DiskFsyncWarm, Disk, Warm, "The disk is slower than recommended for etcd.",
-			"More than 1 % of the writes are slower than etcd's hardware guide allows. The member works, but while " +
-				"it leads, every write waits for this disk.",
+			"More than 1 % of the writes are slower than etcd's hardware guide allows, or single writes are very " +
+				"slow. The member works, but while it leads, every write waits for this disk.",
 			"check 'iostat -x 1' for other writers and 'smartctl -x' for the temperature of the drive",
 		},
 		{

@@ -26,8 +26,8 @@ type LoggedErrors struct {
 // the probe gets the same errors as etcd.
 var checkLogged = advice{
 	name: "kernel-log", component: Disk,
-	source: "the kernel log, which quorumd-kernel-log.service scans every two minutes for the " +
-		"devices below etcd's data",
+	source: "the kernel log, which quorumd-kernel-log.service scans every two minutes for errors " +
+		"of the devices below etcd's data",
 	limit: Limit{Of: "lines of one type about a device", Unit: "a day"},
 	code:  KernelLogErrors,
 	title: "The kernel logged new errors of a device under etcd's data.",

@@ -29,7 +29,7 @@ func declareSlower(c *comparison) declaration {
 				DiskSlowerThanPeers, Disk, Warm,
 				"The disk is slower than the other voters' disks and slower than it used to be.",
 				"All voters write the same entries, and this disk has been faster, so neither the workload nor the " +
-					"model of the disk explains it. While this member leads, every write waits for this disk.",
+					"model of the disk explains this. While this member leads, every write waits for this disk.",
 				"check 'iostat -x 1' for other writers, 'smartctl -x' for wear and throttling, and the RAID " +
 					"controller's battery",
 			}},

@@ -40,7 +40,7 @@ func spaceProblems() []Problem {
 		{
 			DiskSpaceLow, Disk, Warm, "The disk is nearly full.",
 			"Less space is free than a join needs. etcd stops when it runs out of space.",
-			"free space on the file system of etcd's data directory, or of etcd.walDir if that is a separate one, " +
+			"free up space on the file system of etcd's data directory, or of etcd.walDir if that is a separate one, " +
 				"or lower disk.minFree",
 		},
 		{

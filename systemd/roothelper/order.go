@@ -166,7 +166,7 @@ func (h Hooks) check() error {
 	}
 	for _, text := range []string{h.Work, h.Reason, h.By} {
 		if len(text) > maxText || !utf8.ValidString(text) {
-			return fmt.Errorf("%q is too long, or not valid text", cut(text))
+			return fmt.Errorf("%q is too long or not valid UTF-8", cut(text))
 		}
 	}
 	return nil
