@@ -62,7 +62,7 @@ func TestAQueuedRequestIsHurriedWhenTheMachineShutsDown(t *testing.T) {
 				For: control.Duration(time.Hour), External: true, Hurried: true,
 			}
 			if _, err := h.RequestMaintenance(t.Context(), down, "logind"); err == nil ||
-				!strings.Contains(err.Error(), "already requested") {
+				!strings.Contains(err.Error(), "already has a different request") {
 				t.Errorf("%s: the answer is %v", work, err)
 			}
 			if k, _ := h.files.Asked(); k == nil || k.Work != work || k.Hurried != want {

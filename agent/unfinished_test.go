@@ -43,7 +43,7 @@ func TestAHostDoneInARolloutIsNotTakenDownAgainForAnOldRecord(t *testing.T) {
 		f.until(time.Minute, "it is recorded", func() bool { return !f.asked("s0000") })
 		f.put(key, began) // the old record
 		f.until(time.Minute, "it is stopped", func() bool { return f.rollout().State == record.RolloutStopped })
-		if r := f.rollout(); !strings.Contains(r.Text, "s0000 is back from its maintenance") {
+		if r := f.rollout(); !strings.Contains(r.Text, "s0000 is back from its operation") {
 			t.Errorf("the text is %q", r.Text)
 		}
 		f.pass(5 * time.Minute)
@@ -78,7 +78,7 @@ func TestAnOldRolloutRecordTakesALaterHostDownOnlyOnce(t *testing.T) {
 		must(t, err)
 		f.put(key, string(value))
 		f.until(time.Minute, "it is stopped", func() bool { return f.rollout().State == record.RolloutStopped })
-		if r := f.rollout(); !strings.Contains(r.Text, "v2 is back from its maintenance") {
+		if r := f.rollout(); !strings.Contains(r.Text, "v2 is back from its operation") {
 			t.Errorf("the text is %q", r.Text)
 		}
 	})
@@ -118,7 +118,7 @@ func TestAReleasedOperationCountsAsDoneUntilTheRolloutIsResumed(t *testing.T) {
 		f.until(time.Minute, "v2 has no request", func() bool { return !f.asked("v2") })
 		f.put(record.KeysFor("test").Rollout(), began) // the old record
 		f.until(time.Minute, "it is stopped", func() bool { return f.rollout().State == record.RolloutStopped })
-		const want = "v2 was already attempted, with a different outcome (CANCELLED: its operation was released)"
+		const want = "the operation of v2 for this rollout has already ended (CANCELLED: its operation was released)"
 		if r := f.rollout(); !strings.Contains(r.Text, want) {
 			t.Errorf("the text is %q", r.Text)
 		}

@@ -39,7 +39,7 @@ func ChildMain(args []string, stdin io.Reader, stderr io.Writer) int {
 	}
 	page, err := openPage(os.NewFile(PageFD, "page"))
 	if err != nil {
-		fmt.Fprintf(stderr, "cannot probe the disk: %v; internal command: quorumd runs it itself\n", err)
+		fmt.Fprintf(stderr, "cannot probe the disk: %v; this is an internal command of quorumd\n", err)
 		return exitSoftware
 	}
 	// The parent decides when the child ends. A signal to the whole group must not look like a crash.

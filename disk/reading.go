@@ -163,11 +163,11 @@ func (f *Failure) Remedy() string {
 	case syscall.EXDEV:
 		return "configure a probe directory on that file system"
 	case syscall.EWOULDBLOCK:
-		return "stop the other agent, or give each its own directory"
+		return "stop the other agent, or give each agent its own directory"
 	case syscall.EACCES, syscall.EPERM:
-		return "grant the agent's user read, write and search permission"
+		return "grant the probe's user read, write and search permission"
 	case syscall.ENOENT, syscall.ENOTDIR:
-		return "create its parent directory, or mount its file system"
+		return "create the parent directory, or mount the file system"
 	case syscall.ENOSPC, syscall.EDQUOT, syscall.EFBIG:
 		return "free space or raise the limit"
 	case syscall.EROFS:

@@ -101,7 +101,7 @@ func (s settings) check() error {
 		value time.Duration
 	}{{"direct", s.direct}, {"WAL", s.wal}, {"verify", s.verify}, {"usage", s.usage}} {
 		if d.value < MinInterval {
-			wrong = append(wrong, fmt.Errorf("the %s interval %s would wear out the disk; use %s or more", d.name,
+			wrong = append(wrong, fmt.Errorf("the %s interval %s is too short; use %s or more", d.name,
 				d.value, MinInterval))
 		}
 	}
@@ -132,7 +132,7 @@ func parseSettings(args []string, stderr io.Writer) (settings, error) {
 	flags.DurationVar(&s.verify, "verify-interval", 0, "pause between read-backs")
 	flags.DurationVar(&s.usage, "usage-interval", 0, "pause between checks of free space")
 	flags.IntVar(&s.burst, "burst-rate", 0, "WAL writes per second in a burst")
-	flags.BoolVar(&s.exam, "exam", false, "write WAL records without pauses, then delete all files")
+	flags.BoolVar(&s.exam, "exam", false, "write WAL records without pauses, then delete the probe's files")
 	if err := flags.Parse(args); err != nil {
 		return s, err
 	}

@@ -209,7 +209,7 @@ func (f facts) slowBeneath() (string, bool) {
 		}
 	}
 	if worst.flush > 0 {
-		text += fmt.Sprintf("; a flush of %s took %s on average", worst.name, show(worst.flush))
+		text += fmt.Sprintf("; a flush or write on %s took %s on average", worst.name, show(worst.flush))
 	}
 	return text, !f.stalled && len(direct) >= fewestDirect && direct.spread().at(990) > f.limit
 }
@@ -217,8 +217,8 @@ func (f facts) slowBeneath() (string, bool) {
 func (f facts) slowAbove() (string, bool) {
 	wal, direct := f.lanes[LaneWAL], f.lanes[LaneDirect]
 	beneath := direct.spread().at(990)
-	return fmt.Sprintf("%d of %d writes in the last five minutes took longer than %s; p99 of direct writes is "+
-			"%s", wal.over(f.limit), len(wal), show(f.limit), show(beneath)),
+	return fmt.Sprintf("%d of %d WAL-like writes in the last five minutes took longer than %s; the p99 of direct "+
+			"writes is %s", wal.over(f.limit), len(wal), show(f.limit), show(beneath)),
 		!f.stalled && len(wal) >= fewestWrites && len(direct) >= fewestDirect && wal.over(f.limit) > 1 &&
 			beneath <= f.limit/2
 }
@@ -229,7 +229,7 @@ func (f facts) etcdMeasured() string {
 		return ""
 	}
 	at, _ := f.etcd.Quantile(990)
-	return "; etcd's own p99 is " + at.String()
+	return "; the p99 of etcd's own fsyncs is " + at.String()
 }
 
 // circumstances keeps the recent readings, from which causes are derived.
@@ -388,7 +388,7 @@ func (w *circumstances) etcdAlone(v Figures) (Cause, string) {
 			return a.Cause, text + f.etcdMeasured()
 		}
 	}
-	return CauseEtcd, fmt.Sprintf("%d of the probe's last %d writes on the same file system took longer than %s: "+
-		"etcd writes a lot, or its unit has an I/O limit", wal.over(v.Limit), len(wal), show(v.Limit)) +
+	return CauseEtcd, fmt.Sprintf("%d of the probe's last %d writes on the same file system took longer than %s, "+
+		"so etcd writes a lot, or its unit has an I/O limit", wal.over(v.Limit), len(wal), show(v.Limit)) +
 		f.etcdMeasured()
 }

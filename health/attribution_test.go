@@ -80,7 +80,7 @@ func TestASlowDeviceIsBlamedByItsFlushTime(t *testing.T) {
 	b := atWork(t)
 	b.working(5*time.Minute, 42*ms, 40*ms, flushing(38*ms))
 	b.blames(DiskFsyncWarm, CauseDevice, "direct writes 40 ms over the last five minutes, limit 10 ms",
-		"a flush of sda took 38 ms")
+		"a flush or write on sda took 38 ms")
 }
 
 func TestASlowFileSystemOnAFastDeviceIsBlamed(t *testing.T) {
@@ -252,7 +252,7 @@ func TestEtcdIsBlamedIfOnlyItsOwnWritesAreSlow(t *testing.T) {
 	}
 	b.blames(EtcdFsyncSlow, CauseEtcd, "0 of the probe's last 30",
 		"writes on the same file system took longer than 10 ms",
-		"etcd's own p99 is between 32 ms and 64 ms")
+		"the p99 of etcd's own fsyncs is between 32 ms and 64 ms")
 }
 
 func TestEveryCauseDeclaresItsCondition(t *testing.T) {
@@ -275,7 +275,7 @@ func TestCPUStealAndOverloadAreBlamedInsteadOfTheDisk(t *testing.T) {
 			25, 5, CauseProcessor, "CPU steal was 25 % in the last minute",
 		},
 		"more work than CPUs": {0, 85, CauseProcessor, "a process waited for a CPU for 85 %"},
-		"as much as usual":    {3, 60, CauseDevice, "a flush of sda took 38 ms"},
+		"as much as usual":    {3, 60, CauseDevice, "a flush or write on sda took 38 ms"},
 	} {
 		t.Run(what, func(t *testing.T) {
 			t.Parallel()

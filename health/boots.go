@@ -31,8 +31,8 @@ var checkBootLoop = advice{
 	title:  "The machine keeps rebooting.",
 	meaning: "Each reboot stops etcd, which has to catch up afterwards. While etcd is down, the fault " +
 		"tolerance of the cluster is lower by one.",
-	remedy: "check 'journalctl --list-boots', the end of each boot, and the event log of the BMC; until the cause is " +
-		"fixed, run 'quorumctl maintenance on'",
+	remedy: "check 'journalctl --list-boots', the last log lines of each boot, and the event log of the BMC; " +
+		"until the cause is fixed, run 'quorumctl maintenance on --reason …'",
 	measure: exceeds(0, time.Minute, func(in Input) Figure { return in.Machine.Boots },
 		withLimit("%.0f boots in the last hour, limit %.0f")),
 }

@@ -63,9 +63,9 @@ func declareCertificates() declaration {
 	limit := func(of string, enter float64) Limit {
 		return Limit{Of: of, Unit: "days", Enter: enter, Leave: enter, Below: true}
 	}
-	const remedy = "renew it on the host with your CA ('quorumctl pki renew NAME', for a CA certificate 'quorumctl " +
-		"pki rotate begin') and install it. etcd and quorumd reload certificates without a restart; etcd reads CA " +
-		"certificates only when it starts"
+	const remedy = "renew the certificate on the host with your CA ('quorumctl pki renew NAME', for a CA certificate " +
+		"'quorumctl pki rotate begin') and install it. etcd and quorumd reload certificates without a restart; etcd " +
+		"reads CA certificates only when it starts"
 	return declaration{
 		Check: Check{
 			Name: "certificates", Component: Etcd, Gates: Nothing,
@@ -185,9 +185,9 @@ func (c *certificates) text() string {
 	}
 	switch most {
 	case ends:
-		text += fmt.Sprintf(", limit %d days or a quarter of its lifetime", certificateEnds)
+		text += fmt.Sprintf(", limit %d days, or a quarter of the lifetime if that is less", certificateEnds)
 	case endsSoon:
-		text += fmt.Sprintf(", limit %d days or a tenth of its lifetime", certificateSoon)
+		text += fmt.Sprintf(", limit %d days, or a tenth of the lifetime if that is less", certificateSoon)
 	}
 	if c.clock.Known && c.clock.Value > clockError {
 		text += "; the clock of this host is not synchronised"

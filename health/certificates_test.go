@@ -44,15 +44,18 @@ func TestACertificateIsReportedLongBeforeItExpires(t *testing.T) {
 	}{
 		{
 			20 * day, CertificateExpires,
-			"192.0.2.1:2379 expires on 2026-12-12 18:30 UTC, in 20 days, limit 30 days or a quarter of its lifetime",
+			"192.0.2.1:2379 expires on 2026-12-12 18:30 UTC, in 20 days, limit 30 days, or a quarter of the lifetime " +
+				"if that is less",
 		},
 		{
 			30 * time.Hour, CertificateExpiresSoon,
-			"192.0.2.1:2379 expires on 2026-11-24 00:30 UTC, in 30 hours, limit 7 days or a tenth of its lifetime",
+			"192.0.2.1:2379 expires on 2026-11-24 00:30 UTC, in 30 hours, limit 7 days, or a tenth of the lifetime " +
+				"if that is less",
 		},
 		{
 			90 * time.Minute, CertificateExpiresSoon,
-			"192.0.2.1:2379 expires on 2026-11-22 20:00 UTC, in 90 minutes, limit 7 days or a tenth of its lifetime",
+			"192.0.2.1:2379 expires on 2026-11-22 20:00 UTC, in 90 minutes, limit 7 days, or a tenth of the lifetime " +
+				"if that is less",
 		},
 		{-day, CertificateInvalid, "192.0.2.1:2379 expired on 2026-11-21 18:30 UTC"},
 		{400 * day, CertificateInvalid, "192.0.2.1:2379 is not valid before 2026-12-27 18:30 UTC"},

@@ -33,7 +33,7 @@ var checkClock = advice{
 	code:   ClockUnsynchronised,
 	title:  "The clock is not synchronised.",
 	meaning: "The kernel has received no time correction for a while. Certificate validation, log " +
-		"timestamps and anything that compares times drift with the clock; etcd leases do not depend on it.",
+		"timestamps and anything that compares times depend on the clock; etcd leases do not.",
 	remedy: "check 'timedatectl' or 'chronyc tracking'; start chronyd or systemd-timesyncd and make sure " +
 		"that it reaches its servers",
 	measure: exceeds(clockFor, time.Minute, func(in Input) Figure { return in.Machine.ClockError },
@@ -47,8 +47,8 @@ var checkClockSource = advice{
 	limit:  Limit{Of: "slow clock sources", Unit: "in use"},
 	code:   ClockSourceSlow,
 	title:  "The kernel uses a slow clock source.",
-	meaning: "The kernel marked the CPU's own counter (TSC) as unreliable. Every read of the clock now takes a " +
-		"microsecond or more, and etcd reads it often.",
+	meaning: "The kernel does not use the CPU's own counter (TSC), usually because it found the TSC unreliable. " +
+		"Every read of the clock takes a microsecond or more, and etcd reads the clock often.",
 	remedy: "check 'journalctl -k -g clocksource' for the cause; reboot, or try a newer firmware or kernel",
 	measure: lists(clockSourceFor, clockSourceFor, listed{
 		bad:  "the kernel uses a slow clock source",

@@ -30,7 +30,7 @@ func declareCPU(t Thresholds) declaration {
 			Limits: []Limit{limit},
 			Problems: []Problem{
 				{
-					CPUStarved, Machine, Warm, "CPU starvation.",
+					CPUStarved, Machine, Warm, "This host suffers from CPU starvation.",
 					"The probe was not scheduled in time, so its late samples are discarded: they are no evidence " +
 						"about the disk. etcd waits for the CPU in the same way.",
 					"check 'top' and /proc/pressure/cpu; move other workloads off this host or lower their priority",
@@ -99,7 +99,7 @@ func (c *cpu) relieved() (string, bool) {
 }
 
 func (c *cpu) text() string {
-	return fmt.Sprintf("%d of the last %s contaminated by CPU starvation, limit %.0f %%",
+	return fmt.Sprintf("CPU starvation contaminated %d of the last %s, limit %.0f %%",
 		c.contaminated(), plural(len(c.recent), "sample"), c.limit.Enter)
 }
 

@@ -15,15 +15,15 @@ const deviceErrorsSpan = 24 * time.Hour
 // a drive does not support, such as half of those that smartctl sends.
 var checkDeviceErrors = advice{
 	name: "device-errors", component: Disk,
-	source: "iotmo_cnt of SCSI and SATA drives under etcd's data, errors of the member devices of its arrays " +
-		"(md)",
+	source: "iotmo_cnt of SCSI and SATA drives under etcd's data, and errors of the member devices of md " +
+		"arrays",
 	limit: Limit{Of: "new errors of a device", Unit: "a day"},
 	code:  DeviceErrors,
 	title: "A drive under etcd's data timed out or returned read errors.",
 	meaning: "The kernel gave up on a command, or a RAID array had to read the data from another member " +
-		"device. Drives that start like this often fail soon.",
-	remedy: "find the drive with 'quorumctl health'; check 'journalctl -k' and 'smartctl -x' for it, its " +
-		"cable and its power; replace it if the errors continue",
+		"device. Drives with such errors often fail soon.",
+	remedy: "find the drive with 'quorumctl health'; check 'journalctl -k' and 'smartctl -x' for it, and " +
+		"check its cable and power; replace it if the errors continue",
 	measure: errorCounts(counters{
 		span:    deviceErrorsSpan,
 		over:    "a day",

@@ -53,8 +53,8 @@ var checkDiscovery = advice{
 	code:   DiscoveryFaulty,
 	title:  "Endpoint discovery fails or returns too few endpoints.",
 	meaning: "cluster.discovery returned nothing, timed out, was rejected, or named fewer endpoints than the cluster " +
-		"has members. This host keeps using the endpoints that it found earlier; a host that starts now may not find " +
-		"the cluster.",
+		"has members. This host keeps using the endpoints that it found earlier; a host that starts now might not " +
+		"find the cluster.",
 	remedy: "check what the name server, file or program of cluster.discovery in quorumd.yaml returns; it must " +
 		"return all members within the timeout",
 	measure: lists(discoveryBadFor, discoveryWellFor, listed{

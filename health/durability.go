@@ -33,7 +33,7 @@ var checkDurability = advice{
 	code:  DurabilityDoubtful,
 	title: "Writes may be acknowledged before they are durable.",
 	meaning: "A power cut may then undo writes that etcd has confirmed. A member that forgets writes breaks " +
-		"the cluster's guarantees, and nothing detects it beforehand.",
+		"the cluster's guarantees. Only a power cut can prove the loss.",
 	remedy: "use neither a RAM disk nor the cache mode 'unsafe' of a virtual machine. If a battery or capacitors " +
 		"protect the cache, acknowledge the finding with 'quorumctl health mute DURABILITY_DOUBTFUL'",
 	measure: func(a advice, at *track) evidence {
@@ -82,7 +82,7 @@ func (p place) durability(direct samples) (wrong []string) {
 		flushed = flushed && (!leaf.Leaf() || leaf.Cache == "write back")
 	}
 	if median := direct.spread().at(500); flushed && len(direct) == durabilityKept && median < fastestFlush {
-		wrong = append(wrong, fmt.Sprintf("the median of %d writes with a flush is %s, limit %s", len(direct),
+		wrong = append(wrong, fmt.Sprintf("the median latency of %d writes with a flush is %s, limit %s", len(direct),
 			show(median), show(fastestFlush)))
 	}
 	return wrong

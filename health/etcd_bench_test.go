@@ -127,11 +127,11 @@ func etcdEdges() []edge {
 			then(set(times(2.1), minute), set(times(2), minute-second)), set(nothing, second),
 		},
 		{
-			"patch releases behind the first fixed one of the minor version over 0", set(release("3.6.14"), minute),
+			"patch releases behind the first fixed release of its minor version over 0", set(release("3.6.14"), minute),
 			set(release("3.6.13"), second),
 		},
 		{
-			"patch releases behind the first fixed one of the minor version at most 0",
+			"patch releases behind the first fixed release of its minor version at most 0",
 			then(set(release("3.6.13"), minute), set(release("3.6.14"), minute-second)), set(nothing, second),
 		},
 		{"a setting is risky", set(flag("max-wals", "1"), minute), set(flag("max-wals", "0"), second)},

@@ -28,11 +28,11 @@ var checkAlarm = advice{
 	limit:  Limit{Of: "alarms of etcd", Unit: "alarms"},
 	code:   EtcdAlarm,
 	title:  "etcd raised an alarm.",
-	meaning: "With NOSPACE, etcd rejects all writes. With CORRUPT, the data of one member differs from the " +
-		"rest.",
+	meaning: "With NOSPACE, etcd rejects all writes except deletions. With CORRUPT, the data of one member differs " +
+		"from that of the others.",
 	remedy: "run 'etcdctl alarm list'; for NOSPACE 'etcdctl compact REVISION', then 'etcdctl " +
 		"--command-timeout=10m defrag' on one member at a time, the leader last, then 'etcdctl " +
-		"alarm disarm'; for CORRUPT replace the member that it names, then disarm",
+		"alarm disarm'; for CORRUPT replace the member that the list names, then disarm the alarm",
 	measure: lists(0, time.Minute, listed{
 		bad:     "etcd reports an alarm",
 		well:    "etcd reports no alarm",
@@ -63,7 +63,7 @@ var checkSizeApart = advice{
 				return apart(seen)
 			},
 			func(n float64, l Limit) string {
-				return fmt.Sprintf("database %s, on the smallest other voter %s: factor %.1f, limit %.0f",
+				return fmt.Sprintf("database %s, smallest database of the other voters %s: factor %.1f, limit %.0f",
 					showBytes(uint64(seen.OwnSize.Value)), showBytes(uint64(seen.SmallestSize.Value)),
 					n, l.Enter)
 			},

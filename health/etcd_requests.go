@@ -50,14 +50,14 @@ func declareRequests() declaration {
 	return declaration{
 		Check: Check{
 			Name: "etcd-requests", Component: Etcd, Gates: Leadership,
-			Source: "a linearizable read through the local member, and a write that changes nothing if it leads",
+			Source: "a linearizable read through the local member and, if it leads, a write that changes nothing",
 			Limits: []Limit{limit},
 			Problems: []Problem{{
-				EtcdStalled, Etcd, Stalled, "The local member does not answer requests, and the other voters do.",
-				"Its disk hangs, or etcd itself does. As the leader it may still send heartbeats: then no other " +
-					"member takes over by itself, and its clients get no answer.",
-				"check 'journalctl -u etcd', and 'journalctl -k' for resets and timeouts of the disk; a " +
-					"defragmentation ends by itself",
+				EtcdStalled, Etcd, Stalled, "The local member does not answer requests, but the other voters do.",
+				"Its disk hangs, or etcd itself does. If it is the leader, it may still send heartbeats. Then no " +
+					"other member takes over by itself, and the leader's clients get no answer.",
+				"check 'journalctl -u etcd', and 'journalctl -k' for resets and timeouts of the disk. If a " +
+					"defragmentation is the cause, wait until it has ended",
 			}},
 			Runbook: findingRunbook,
 		},
@@ -112,7 +112,7 @@ func (q *requests) text() string {
 	case !s.Known:
 		return q.why()
 	case s.Hung == 0 && q.track.State == Stalled:
-		return fmt.Sprintf("the local member has answered all requests for %s, limit %s",
+		return fmt.Sprintf("the local member has answered all requests for %s, OK after %s",
 			show((q.now - q.hung).Truncate(time.Second)), show(requestsWell))
 	case s.Hung == 0:
 		return "the local member answers requests"
@@ -154,10 +154,10 @@ func (q *requests) transitions() []rule {
 	return []rule{
 		{
 			[]State{Stalled},
-			OK, "", "etcd was started again, or does not run",
+			OK, "", "etcd was restarted, or is not running",
 			func() (string, bool) { return "the etcd process that did not answer has ended", q.restarted() }, false,
 		},
-		{[]State{Stalled}, OK, "", "the requests prove nothing for " + show(requestsSilent), q.silent, false},
+		{[]State{Stalled}, OK, "", "the requests have proved nothing for " + show(requestsSilent), q.silent, false},
 		{
 			[]State{OK},
 			Stalled, EtcdStalled,
@@ -167,7 +167,7 @@ func (q *requests) transitions() []rule {
 		},
 		{
 			[]State{Stalled},
-			OK, "", "the local member answers all requests for " + show(requestsWell),
+			OK, "", "the local member has answered all requests for " + show(requestsWell),
 			when(func() bool {
 				return q.seen.Known && q.now-q.hung >= requestsWell
 			}, q.text), false, // recovery time does not double, or a host whose etcd hangs at times would not lead

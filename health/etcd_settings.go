@@ -64,7 +64,7 @@ func risks() []risk {
 			"set cert-file and key-file, and remove auto-tls",
 		},
 		{
-			"peer-auto-tls", is(true), "any host can join as a peer, and the certificate expires after a year",
+			"peer-auto-tls", is(true), "any host can connect as a peer, and the certificate expires after a year",
 			"set peer-cert-file and peer-key-file, and remove peer-auto-tls",
 		},
 		{
@@ -75,8 +75,8 @@ func risks() []risk {
 		{
 			"quota-backend-bytes", beyond(0, most),
 			"etcd supports up to 8 GiB, and a negative value disables the quota",
-			"set 8 GiB once the database is smaller: without the setting the quota is 2 GiB, and etcd rejects writes " +
-				"beyond it",
+			"set it to 8 GiB once the database is smaller than that; without the setting, the quota is 2 GiB, and " +
+				"etcd rejects writes beyond it",
 		},
 		{
 			"max-wals", beyond(1, unlimited), "old WAL files are never deleted and fill the disk",
@@ -96,9 +96,9 @@ var checkSettings = advice{
 	limit:   Limit{Of: "risky settings", Unit: "settings"},
 	code:    EtcdSettingsRisky,
 	title:   "etcd runs with risky settings.",
-	meaning: "Nothing is broken yet. Each of these settings disables something that protects the cluster.",
+	meaning: "Nothing is broken yet, but each of these settings puts the cluster at risk.",
 	remedy: "apply the fix that the finding names for each setting, in etcd.environment or in etcd's unit; make the " +
-		"same change on all hosts, and roll it out with 'quorumctl rollout'",
+		"same change on all hosts, and roll it out with 'quorumctl rollout start restart --reason …'",
 	measure: lists(0, time.Minute, listed{
 		bad:     "a setting is risky",
 		well:    "no setting is risky",
@@ -126,7 +126,7 @@ const (
 // checkHeartbeatSet is the check of etcd's heartbeat interval against the round-trip time to the other members.
 var checkHeartbeatSet = advice{
 	name: "etcd-heartbeat-set", component: Etcd,
-	source: "the status calls to the members, and heartbeat-interval from etcd-settings",
+	source: "the status calls to the members, and heartbeat-interval from the check etcd-settings",
 	limit: Limit{
 		Of: "round-trip time to the farthest voter", Unit: "% of etcd's heartbeat interval", Enter: heartbeatUsed,
 		Leave: heartbeatUsedLeave,

@@ -41,7 +41,7 @@ func TestRiskySettingsAreNamedWithTheirHarm(t *testing.T) {
 	for flags, text := range map[string]string{
 		"unsafe-no-fsync=true":           "unsafe-no-fsync is true: a host crash may lose confirmed writes",
 		"auto-tls=1":                     "auto-tls is 1: clients cannot verify the server",
-		"peer-auto-tls=true":             "peer-auto-tls is true: any host can join as a peer",
+		"peer-auto-tls=true":             "peer-auto-tls is true: any host can connect as a peer",
 		"strict-reconfig-check=false":    "strict-reconfig-check is false: etcd accepts membership changes",
 		"pre-vote=false":                 "pre-vote is false: a member that rejoins",
 		"quota-backend-bytes=-1":         "quota-backend-bytes is -1: etcd supports up to 8 GiB",

@@ -31,11 +31,13 @@ func securityFloors() []securityFloor {
 var checkVersion = advice{
 	name: "etcd-version", component: Etcd,
 	source:  "the status of the local member",
-	limit:   Limit{Of: "patch releases behind the first fixed one of the minor version", Unit: "releases"},
+	limit:   Limit{Of: "patch releases behind the first fixed release of its minor version", Unit: "releases"},
 	code:    EtcdVersionUnsafe,
 	title:   "This version of etcd has known vulnerabilities.",
-	meaning: "Newer patch releases fix published security advisories. They need no data migration.",
-	remedy:  "install a newer patch release of etcd on all hosts and roll it out with 'quorumctl rollout'",
+	meaning: "Newer releases fix published security advisories. A newer patch release needs no data migration.",
+	remedy: "install a newer patch release of etcd on all hosts and roll it out with 'quorumctl rollout start " +
+		"restart --reason …'; if the minor version no longer receives fixes, upgrade to the next one: see " +
+		"'quorumctl upgrade plan VERSION --command NAME'",
 	measure: func(a advice, at *track) evidence {
 		var version string
 		return exceeds(0, time.Minute,

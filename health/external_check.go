@@ -186,7 +186,7 @@ func (p *externalCheck) transitions() []rule {
 		{
 			[]State{Warm, Slow},
 			OK, "",
-			fmt.Sprintf("no result for %s, which is %d of its intervals", show(p.silence), externalCheckSilence),
+			fmt.Sprintf("no result for %s, which is %d intervals of the check", show(p.silence), externalCheckSilence),
 			func() (string, bool) {
 				return fmt.Sprintf("no result for %s: %s", show(p.silence), p.why()), p.forgotten()
 			},

@@ -44,10 +44,10 @@ var checkReadOnly = advice{
 	limit:  Limit{Of: "read-only file systems of etcd's data", Unit: "file systems"},
 	code:   FileSystemReadOnly,
 	title:  "The file system of etcd's data is read-only.",
-	meaning: "It was mounted read-only, or the kernel remounted it after finding corruption. etcd cannot " +
+	meaning: "It was mounted read-only, or the kernel made it read-only after finding corruption. etcd cannot " +
 		"write there.",
 	remedy: "check 'journalctl -k' for the cause; unmount the file system, repair it (fsck or xfs_repair) and mount " +
-		"it again",
+		"it read-write again",
 	measure: func(a advice, at *track) evidence {
 		unknown := func(p place) string { return p.FileSystem.ReadOnly.absent() }
 		return lists(0, time.Minute, listed{
@@ -73,7 +73,7 @@ var checkReadOnly = advice{
 var checkDamage = advice{
 	name: "damage", component: Disk,
 	source: "errors_count of ext4; other file systems have none",
-	limit:  Limit{Of: "recorded errors", Unit: "since the last check"},
+	limit:  Limit{Of: "recorded errors", Unit: "since the last fsck"},
 	code:   FileSystemErrors,
 	title:  "The file system of etcd's data is corrupted.",
 	meaning: "The kernel recorded an error in it that has not been repaired since. Files may be damaged, " +
@@ -116,8 +116,8 @@ var checkInodes = advice{
 	limit:  Limit{Of: "free inodes", Unit: "%", Enter: inodesLow, Leave: inodesLeave, Below: true},
 	code:   InodesLow,
 	title:  "The file system of etcd's data is running out of inodes.",
-	meaning: "Without free inodes no file can be created. etcd creates one for every 64 MB of its WAL and " +
-		"stops as if the disk were full.",
+	meaning: "Without free inodes no file can be created. etcd creates a file for every 64 MB of its WAL; " +
+		"if it cannot, it stops as if the disk were full.",
 	remedy: "check 'df -i'; remove the many small files from the file system of etcd's data, and stop what creates " +
 		"them",
 	measure: func(a advice, at *track) evidence {

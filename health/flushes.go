@@ -21,7 +21,7 @@ const FlushesDisabled Code = "FLUSHES_DISABLED"
 var checkFlushes = advice{
 	name: "flushes", component: Machine, gates: Joins,
 	source: "the mount options of the file systems of etcd's data (/proc/self/mountinfo), and queue/write_cache and " +
-		"cache_type of the drives below",
+		"cache_type of the drives below them",
 	limit: Limit{Of: "settings that disable flushes", Unit: "settings"},
 	code:  FlushesDisabled,
 	title: "Flushes are disabled for etcd's data.",

@@ -51,11 +51,11 @@ func (f *fsync) transitions() []rule {
 
 		{
 			ageing, Unknown, DiskProbeDown,
-			"there is no sample for " + show(p.silent) + " and no write in flight", f.missing, false,
+			"there has been no sample for " + show(p.silent) + ", and no write is in flight", f.missing, false,
 		},
 		{
 			ageing, Unknown, DiskProbeDown,
-			"there are only contaminated samples for " + show(p.unjudged), f.blinded, false,
+			"there have been only contaminated samples for " + show(p.unjudged), f.blinded, false,
 		},
 		{[]State{Unknown}, Unknown, DiskGathering, "samples arrive, and the host has a member", f.gathering, false},
 	}, f.qualifyingRules(), f.latencyRules(open))
@@ -81,8 +81,8 @@ func (f *fsync) qualifyingRules() []rule {
 		{
 			[]State{Qualifying},
 			Qualifying, DiskUnfit,
-			fmt.Sprintf("%d WAL-like writes were measured and exceed the limits", t.QualifySamples), f.fails,
-			false,
+			fmt.Sprintf("%d WAL-like writes were measured, and they exceed the limits or there is a sign of WARM",
+				t.QualifySamples), f.fails, false,
 		},
 	}
 }
@@ -112,8 +112,8 @@ func (f *fsync) latencyRules(open []State) []rule {
 		{
 			[]State{Warm},
 			Slow, DiskFsyncSlow,
-			fmt.Sprintf("the slow score reaches %.0f: in %s if %.0f %% or more of the samples are over %s, "+
-				"later with fewer", scoreMost, show(7*p.round), 100*fullShare, show(t.FsyncSlow)),
+			fmt.Sprintf("the slow score reaches %.0f: after %s if %.0f %% or more of the samples are over %s, "+
+				"or later if fewer are", scoreMost, show(7*p.round), 100*fullShare, show(t.FsyncSlow)),
 			f.slowAllTheTime, false,
 		},
 		{[]State{Warm}, Slow, DiskFsyncSlow, fmt.Sprintf("p99 is significantly over %s within %s", show(t.FsyncSlow),
@@ -130,9 +130,9 @@ func (f *fsync) latencyRules(open []State) []rule {
 		{
 			[]State{Warm},
 			OK, "",
-			fmt.Sprintf("for %s, at most %d of the last %d samples are over %s, direct writes are below %s for %s, "+
-				"and there is no sign of WARM",
-				show(p.settle), allowed(short), short, show(t.FsyncClear), show(t.calm()), show(p.calm)), f.calmAgain,
+			fmt.Sprintf("for %s, at most %d of the last %d samples have been over %s, all direct writes of the last "+
+				"%s below %s, and there has been no sign of WARM",
+				show(p.settle), allowed(short), short, show(t.FsyncClear), show(p.calm), show(t.calm())), f.calmAgain,
 			true,
 		},
 	})

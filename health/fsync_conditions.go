@@ -151,7 +151,7 @@ func (f *fsync) slowNow() (string, bool) {
 // recovered requires samples as well as time, because missing data is no recovery.
 func (f *fsync) recovered() (string, bool) {
 	need := f.track.patience(Warm, f.pace.clean, f.now)
-	return fmt.Sprintf("no write took %s or longer for %s", show(f.limits.FsyncSlow), show(need)),
+	return fmt.Sprintf("for %s, no write took %s or longer", show(need), show(f.limits.FsyncSlow)),
 		f.score.value <= scoreLeast && f.clean >= f.limits.Window && f.now-f.dirty >= need
 }
 

@@ -66,7 +66,7 @@ func fsyncProblems() []Problem {
 			DiskUnfit, Disk, Qualifying, "The disk failed its qualifying run.",
 			"Its writes are slower than etcd needs. The run continues over the newest writes, so the disk passes " +
 				"once it is fast enough.",
-			"use a disk that makes writes durable at this speed, ideally an SSD with power-loss protection, and " +
+			"use a disk that makes writes durable fast enough, ideally an SSD with power-loss protection, and " +
 				"keep other writers off it",
 		},
 		{
@@ -76,8 +76,8 @@ func fsyncProblems() []Problem {
 		},
 		{
 			DiskFsyncWarm, Disk, Warm, "The disk is slower than recommended for etcd.",
-			"More than 1 % of the writes are slower than etcd's hardware guide allows. The member works, but while " +
-				"it leads, every write waits for this disk.",
+			"More than 1 % of the writes are slower than etcd's hardware guide allows, or single writes are very " +
+				"slow. The member works, but while it leads, every write waits for this disk.",
 			"check 'iostat -x 1' for other writers and 'smartctl -x' for the temperature of the drive",
 		},
 		{
@@ -85,11 +85,11 @@ func fsyncProblems() []Problem {
 			"The probe is not running, cannot write, or has only samples taken under CPU starvation. The state of " +
 				"the disk is unknown.",
 			"check 'journalctl -u quorumd' for messages of the probe, and the permissions and free space of " +
-				"disk.probeDir",
+				"disk.probeDir; under CPU starvation, move other workloads off this host",
 		},
 		{
 			DiskGathering, Disk, Unknown, "There are not enough measurements of the disk yet.",
-			"Fewer samples cannot distinguish a slow disk from a single slow write.",
+			"Too few samples cannot distinguish a slow disk from a single slow write.",
 			"none; 'quorumctl health' shows the progress",
 		},
 	}

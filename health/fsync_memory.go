@@ -62,7 +62,7 @@ func (m diskMemory) check(at time.Duration) error {
 		return errImpossible
 	}
 	if !(m.Score >= scoreLeast && m.Score <= scoreMost) {
-		return fmt.Errorf("its slow score is %g", m.Score)
+		return fmt.Errorf("its slow score is out of range: %g", m.Score)
 	}
 	return nil
 }

@@ -44,12 +44,13 @@ func (f *fsync) newSigns() []sign {
 				trip(short), short, trip(long), long, show(t.FsyncWarm)), f.alone(f.often),
 		},
 		{
-			fmt.Sprintf("%d samples of a lane in a row are over %s", slowInARow, show(t.FsyncSlow)),
+			fmt.Sprintf("%[1]d WAL-like samples in a row, or %[1]d direct ones, are over %[2]s", slowInARow,
+				show(t.FsyncSlow)),
 			func() (string, bool) { return f.inARow(slowInARow, t.FsyncSlow, 0) },
 		},
 		{
-			fmt.Sprintf("%d samples of a lane in a row are over %s, for %s or more, unless the other voters' writes "+
-				"take as long", warmInARow, show(t.FsyncWarm), show(p.streak)),
+			fmt.Sprintf("%[1]d WAL-like samples in a row, or %[1]d direct ones, are over %[2]s for %[3]s or more, "+
+				"unless the other voters' writes take as long", warmInARow, show(t.FsyncWarm), show(p.streak)),
 			f.alone(func() (string, bool) { return f.inARow(warmInARow, t.FsyncWarm, p.streak) }),
 		},
 		{

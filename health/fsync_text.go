@@ -149,8 +149,9 @@ func (f *fsync) warmOutlook() string {
 			show(f.track.patience(OK, f.pace.settle, f.now)))
 	}
 	window := f.recent.last(f.limits.Window)
-	so := fmt.Sprintf("OK again when at most %d of %d take longer than %s (now %d of %d)", allowed(f.limits.Window),
-		f.limits.Window, show(f.limits.FsyncClear), window.over(f.limits.FsyncClear), len(window))
+	so := fmt.Sprintf("OK again when at most %d of %d writes take longer than %s (now %d of %d)",
+		allowed(f.limits.Window), f.limits.Window,
+		show(f.limits.FsyncClear), window.over(f.limits.FsyncClear), len(window))
 	if n := len(f.outliers); n > outliersMost {
 		so += fmt.Sprintf(", and at most %d longer than %s within %s (now %d)", outliersMost, show(f.limits.outlier()),
 			show(f.pace.outliers), n)

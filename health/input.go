@@ -130,7 +130,7 @@ func (e *DiskError) String() string {
 	case syscall.ENODEV, syscall.ENXIO:
 		cause = "the device disappeared"
 	case syscall.EWOULDBLOCK:
-		cause = "another probe, running or stuck, uses the directory"
+		cause = "another probe, running or stuck, is using the directory"
 	case syscall.EXDEV:
 		cause = "the probe directory is not on the file system of etcd's data"
 	}

@@ -394,7 +394,7 @@ func TestSlowSamplesDuringCPUStarvationDoNotBlameTheDisk(t *testing.T) {
 	if b.result.State != Warm || b.result.Code != CPUStarved || b.result.Findings[0].Component != Machine {
 		t.Errorf("got %s %s", b.result.State, b.result.Code)
 	}
-	b.hasText("30 of the last 61 samples contaminated by CPU starvation, limit 20 %")
+	b.hasText("CPU starvation contaminated 30 of the last 61 samples, limit 20 %")
 }
 
 func TestTheWALLaneAloneDoesNotMakeAWarmDiskOK(t *testing.T) {

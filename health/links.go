@@ -82,13 +82,13 @@ var checkLink = advice{
 	source: "carrier" + linkSource + "; mii_status and ad_aggregator_id of the ports of a bond",
 	limit:  Limit{Of: "interfaces without a link", Unit: "interfaces"},
 	code:   LinkDown,
-	title:  "An interface that carries etcd's traffic has no link.",
-	meaning: "A bond with a missing port is up, but without redundancy. A single interface without a link carries " +
-		"nothing.",
+	title:  "An interface that carries etcd's traffic has no link, or its bond does not use it.",
+	meaning: "A bond with a missing port is up, but has less redundancy or none. A single interface without a link " +
+		"carries nothing.",
 	remedy: "find it with 'ip link' and in /proc/net/bonding; check its cable, its transceiver and the switch port",
 	measure: lists(linkFor, linkFor, listed{
-		bad:     "an interface has no link",
-		well:    "every interface has a link",
+		bad:     "an interface has no link, or is not in the aggregation group of its bond",
+		well:    "every interface has a link, and every port of a bond is in its aggregation group",
 		missing: func(in Input) string { return in.Links.absent() },
 		look:    func(in Input, _ bool) []string { return in.Links.down() },
 	}),
@@ -140,13 +140,14 @@ var checkLinkSpeed = advice{
 	title:   "An interface that carries etcd's traffic negotiated a lower speed.",
 	meaning: "It runs slower than before, or in half duplex. Snapshots take longer, and heartbeats queue behind them.",
 	remedy: "check 'ethtool' for what both sides advertise; replace the cable or the transceiver. If the speed is " +
-		"intended, mute the finding with 'quorumctl health mute'",
+		"intended, mute the finding with 'quorumctl health mute LINK_SLOW --reason …'",
 	measure: func(_ advice, at *track) evidence {
 		e := &linkSpeed{best: map[string]float64{}}
 		e.listed = listed{
 			hysteresis: hysteresis{code: LinkSlow, track: at, badFor: linkFor, wellFor: linkFor},
-			bad:        "an interface is slower than before", well: "every interface is as fast as before",
-			missing: e.missing, look: e.look,
+			bad:        "an interface is slower than before, or in half duplex",
+			well:       "every interface is as fast as before, and none is in half duplex",
+			missing:    e.missing, look: e.look,
 		}
 		return e
 	},
@@ -188,7 +189,7 @@ func (e *linkSpeed) look(in Input, _ bool) (all []string) {
 			continue
 		}
 		if e.best[l.Name] = max(e.best[l.Name], l.Speed.Value); l.Speed.Value < e.best[l.Name] {
-			all = append(all, fmt.Sprintf("%s runs at %.0f Mbit/s, and ran at %.0f Mbit/s before", l.Name,
+			all = append(all, fmt.Sprintf("%s runs at %.0f Mbit/s, but ran at %.0f Mbit/s before", l.Name,
 				l.Speed.Value, e.best[l.Name]))
 		}
 	}
@@ -221,7 +222,7 @@ var checkFlaps = advice{
 	code:   LinkFlapping,
 	title:  "A link is flapping.",
 	meaning: "Every change loses packets, and a switch may forward nothing for seconds afterwards. Leader changes " +
-		"follow.",
+		"may follow.",
 	remedy: "check 'journalctl -k' for the interface and the times; replace its cable or transceiver, or try another " +
 		"switch port",
 	measure: func(a advice, at *track) evidence {
@@ -255,12 +256,12 @@ var checkLinkErrors = advice{
 		Of: "corrupted or dropped packets", Unit: "% in ten minutes", Enter: linkErrors, Leave: linkErrorsLeave,
 	},
 	code:  LinkErrors,
-	title: "This host corrupts or drops packets of etcd's traffic.",
+	title: "An interface that carries etcd's traffic has corrupted or dropped packets.",
 	meaning: "Corrupted packets point to a cable, transceiver or switch port; dropped ones to a host that does not " +
 		"drain its queue in time. Each is retransmitted a fifth of a second later, when etcd's heartbeat is " +
 		"already overdue.",
-	remedy: "check with 'ip -s -s link' and 'ethtool -S' which of the two it is; for corrupted packets replace the " +
-		"cable or transceiver, for dropped ones check what keeps the CPUs busy",
+	remedy: "check with 'ip -s -s link' and 'ethtool -S' whether packets are corrupted or dropped: if corrupted, " +
+		"replace the cable or transceiver; if dropped, check what keeps the CPUs busy",
 	measure: func(a advice, at *track) evidence {
 		e := &linkLosses{limit: a.limit, by: map[string]*losses{}}
 		return lists(linkFor, linkErrorSpan, listed{

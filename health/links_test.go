@@ -138,7 +138,7 @@ func TestASpeedIsComparedWithTheBestSinceTheBootAcrossARestart(t *testing.T) {
 	b.reborn()
 	b.links.Links[1].Speed = known(1000)
 	b.each(2*time.Minute, ms)
-	b.findsOnly(LinkSlow, "eth0 runs at 1000 Mbit/s, and ran at 10000 Mbit/s before")
+	b.findsOnly(LinkSlow, "eth0 runs at 1000 Mbit/s, but ran at 10000 Mbit/s before")
 	b.links.Links[1].Speed = known(10_000)
 	b.links.Links[1].Half = true
 	b.each(time.Second, ms)

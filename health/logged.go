@@ -26,13 +26,13 @@ type LoggedErrors struct {
 // the probe gets the same errors as etcd.
 var checkLogged = advice{
 	name: "kernel-log", component: Disk,
-	source: "the kernel log, which quorumd-kernel-log.service scans every two minutes for the " +
-		"devices below etcd's data",
+	source: "the kernel log, which quorumd-kernel-log.service scans every two minutes for errors " +
+		"of the devices below etcd's data",
 	limit: Limit{Of: "lines of one type about a device", Unit: "a day"},
 	code:  KernelLogErrors,
 	title: "The kernel logged new errors of a device under etcd's data.",
 	meaning: "A request failed, a drive was reset, or a file system found corruption. A single occurrence " +
-		"may be a loose cable; drives that start like this often fail soon.",
+		"may be a loose cable, but drives that start like this often fail soon.",
 	remedy: "find the device with 'quorumctl health'; check 'journalctl -k -g NAME' and 'smartctl -x' of " +
 		"the drive; replace it if the errors continue",
 	measure: errorCounts(counters{

@@ -43,10 +43,10 @@ func declareBroken() declaration {
 			Problems: []Problem{
 				{
 					MemoryUncorrected, Machine, Failed, "The memory has uncorrectable errors.",
-					"The affected memory holds lost or wrong data. etcd on this host may write it to disk and " +
+					"The affected memory holds wrong data. etcd on this host may write it to disk and " +
 						"replicate it.",
-					"take the host down with 'quorumctl maintenance on' and replace the module; the error count " +
-						"restarts at zero with the next boot",
+					"take the host down with 'quorumctl maintenance on --reason …' and replace the module; the " +
+						"error count restarts at zero with the next boot",
 				},
 			},
 			Runbook: findingRunbook,

@@ -57,7 +57,7 @@ const (
 )
 
 const (
-	networkSource = "what each host measures on the members' peer and client ports; see quorumctl network"
+	networkSource = "what each host measures on the members' peer and client ports; see 'quorumctl network'"
 	networkUnit   = "connections"
 )
 
@@ -91,7 +91,7 @@ var checkLargeLost = advice{
 	limit: Limit{Of: "connections from or to this host that lose large packets", Unit: networkUnit},
 	code:  NetworkLargeLost,
 	title: "Large packets are lost on a path where small ones get through.",
-	meaning: "Heartbeats arrive but log entries do not: a member looks alive and falls behind, or never receives its " +
+	meaning: "Heartbeats arrive but log entries do not: a member looks alive but falls behind, or never receives its " +
 		"snapshot. A hop has a smaller MTU, and the ICMP message that would report it is dropped (an MTU black " +
 		"hole).",
 	remedy: "compare the MTU of both hosts and of the path between them ('ip link', 'tracepath'); allow ICMP " +

@@ -28,15 +28,15 @@ const (
 var checkLossy = advice{
 	name: "loss", component: Network,
 	behind: []string{"partition", "one-way", "large-packets", "link", "link-errors"},
-	source: "TCP_INFO (sock_diag): of quorumd's probes of the members' ports, over half an hour; of etcd's own " +
+	source: "TCP_INFO (sock_diag) of quorumd's probes of the members' ports, over half an hour, and of etcd's own " +
 		"connections to its peers, over five minutes",
 	limit: Limit{Of: "retransmitted segments to a host", Unit: "% in half an hour", Enter: loss, Leave: lossLeave},
 	code:  NetworkLossy,
 	title: "Packets are lost on the path to another host.",
 	meaning: "The other host answers, but part of the traffic is lost on the way there or back. Everything behind a " +
 		"lost packet waits at least a fifth of a second, and a new connection a full second: heartbeats arrive late.",
-	remedy: "compare with the connections to and between the other hosts; check 'ip -s link' on both hosts, then the " +
-		"cables and the switch between them",
+	remedy: "compare this path with the paths to and between the other hosts; check 'ip -s link' on both hosts, then " +
+		"the cables and the switch between them",
 	measure: func(a advice, at *track) evidence {
 		e := &pathLosses{limit: a.limit, by: map[string]*window{}, peers: peerLosses{limit: a.limit}}
 		return lists(time.Minute, time.Minute, listed{

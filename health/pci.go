@@ -65,8 +65,8 @@ var checkPCIErrors = advice{
 	title: "The PCIe link of a drive under etcd's data has errors.",
 	meaning: "The link loses packets and repeats them, which delays writes. Such a link may fail, and then the drive " +
 		"disappears.",
-	remedy: "check 'journalctl -k -g AER'; take the host down, reseat the drive, its cable or riser, and update its " +
-		"firmware",
+	remedy: "check 'journalctl -k -g AER'; take the host down, reseat the drive, its cable or riser, and update the " +
+		"drive's firmware",
 	measure: errorCounts(counters{
 		span: pciErrorsSpan,
 		over: "a day",

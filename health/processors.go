@@ -23,8 +23,8 @@ const (
 // checkThrottling is the check of CPUs throttled for heat.
 var checkThrottling = advice{
 	name: "throttling", component: Machine,
-	source: "the larger of core_throttle_count and package_throttle_count, the mean of all CPUs",
-	limit:  Limit{Of: "thermal throttlings", Unit: "an hour", Enter: throttleLimit},
+	source: "the mean over all CPUs of the larger of core_throttle_count and package_throttle_count",
+	limit:  Limit{Of: "thermal throttling events", Unit: "an hour", Enter: throttleLimit},
 	code:   Throttled,
 	title:  "The CPUs are thermally throttled.",
 	meaning: "They run at reduced speed, often the lowest, until they have cooled down. Everything on this host " +
@@ -40,7 +40,7 @@ var checkThrottling = advice{
 				}
 				return r.figure(map[string]float64{"": n.Value})
 			},
-			withLimit("%.0f thermal throttlings in the last hour, limit %.0f"),
+			withLimit("%.0f thermal throttling events in the last hour, limit %.0f"),
 		)(a, at)
 	},
 }
@@ -64,7 +64,7 @@ var checkMachineChecks = advice{
 			if in.Machine.MachineChecks.Value == 0 {
 				return nil
 			}
-			return []string{"1 machine check since the boot, limit 0"}
+			return []string{"at least 1 machine check since the boot, limit 0"}
 		},
 	}),
 }
@@ -94,7 +94,8 @@ var checkHung = advice{
 	title: "Tasks are hung in the kernel.",
 	meaning: "They were blocked for two minutes, usually on a device or a lock, and could not be killed. If etcd is " +
 		"one of them, it does not respond and cannot be stopped.",
-	remedy: "check 'journalctl -k -g blocked' for the tasks and what each waits for: a drive, a network file system",
+	remedy: "check 'journalctl -k -g blocked' for the tasks and what each waits for, such as a drive or a network " +
+		"file system",
 	measure: grows(hungSpan,
 		Input.hung,
 		func(n float64, _ Limit) string {

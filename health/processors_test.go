@@ -52,9 +52,9 @@ func processorEdges() []edge {
 		lasting("unclean reboots at most 0", boots(1, 1), boots(1, 0), minute),
 		{"a machine check", set(nothing, minute), set(checks(1), second)},
 		lasting("no machine check", checks(1), checks(0), minute),
-		{"thermal throttlings over 10", set(hot(10), minute), set(hot(1), second)},
+		{"thermal throttling events over 10", set(hot(10), minute), set(hot(1), second)},
 		{
-			"thermal throttlings at most 0",
+			"thermal throttling events at most 0",
 			then(set(hot(1), second), anHour), set(nothing, second),
 		},
 		{"hung tasks over 0", set(nothing, minute), set(hung, second)},
@@ -116,7 +116,7 @@ func TestHeatHungTasksAndMachineChecksAdviseOnly(t *testing.T) {
 	for _, f := range b.result.Findings {
 		texts = append(texts, f.Text)
 	}
-	want := "500 thermal throttlings in the last hour, limit 10; 1 machine check " +
+	want := "500 thermal throttling events in the last hour, limit 10; at least 1 machine check " +
 		"since the boot, limit 0; 2 hung tasks in the last hour, limit 0"
 	if got := strings.Join(texts, "; "); got != want || b.result.State != OK || b.result.Gates != Nothing {
 		t.Errorf("%s, gates %v: %s", b.result.State, b.result.Gates.Names(), got)

@@ -39,7 +39,7 @@ var checkRAID = advice{
 	code:   RAIDDegraded,
 	title:  "A RAID array under etcd's data is degraded.",
 	meaning: "Unless the finding says that the array has failed, no data is lost. The next drive failure " +
-		"may lose it, and writes are slower during the rebuild.",
+		"may destroy it, and writes are slower during the rebuild.",
 	remedy: "check 'cat /proc/mdstat' and 'mdadm --detail'; replace the failed drive and add the new one " +
 		"with 'mdadm --add'",
 	measure: func(a advice, at *track) evidence {
@@ -64,7 +64,7 @@ var checkResync = advice{
 	code:   RAIDResyncing,
 	title:  "A RAID array under etcd's data is resyncing.",
 	meaning: "The host went down without stopping the array, or the array is new or being reshaped. Until " +
-		"the resync ends, its member devices differ and writes are slower.",
+		"the resync ends, the member devices may differ, and writes are slower.",
 	remedy: "none: it ends by itself; 'cat /proc/mdstat' shows the progress",
 	measure: lists(time.Minute, time.Minute,
 		eachArray("an array is resyncing", "no array is resyncing", Array.resyncing)),

@@ -26,7 +26,7 @@ var checkRetransmissions = advice{
 	meaning: "The network loses packets, on this host or on the way. Everything behind a lost packet waits at least " +
 		"a fifth of a second: the leader's heartbeats arrive late.",
 	remedy: "find the connections with 'ss -ti' ('retrans'); if all go to one host, check that host, otherwise this " +
-		"one: 'ip -s link', cables, the switch",
+		"one: its interfaces ('ip -s link'), its cables and its switch",
 	measure: func(a advice, at *track) evidence {
 		w := window{span: resentSpan}
 		return exceeds(time.Minute, resentSpan, func(in Input) Figure {

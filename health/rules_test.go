@@ -149,12 +149,12 @@ func dataEdges() []edge {
 	silence := func(b *bench) { b.now += time.Hour; b.look(); b.spoil(time.Second) }
 	return []edge{
 		{
-			"there is no sample for 5 s",
+			"there has been no sample for 5 s",
 			func(b *bench) { b.now += 5 * time.Second; b.look() },
 			func(b *bench) { b.now++; b.look() },
 		},
 		{
-			"there are only contaminated samples",
+			"there have been only contaminated samples",
 			func(b *bench) { b.spoil(5 * time.Minute) },
 			func(b *bench) { b.now++; b.contaminated(LaneDirect, ms); b.look() },
 		},
@@ -208,7 +208,7 @@ func runEdges() []edge {
 			func(b *bench) { b.each(time.Second, ms); b.each(time.Second, 10*ms+1) },
 		},
 		{
-			"the host has a member, and 3 samples of a lane in a row",
+			"the host has a member, and 3 WAL-like samples in a row",
 			func(b *bench) {
 				b.each(2*time.Second, 100*ms+1)
 				b.each(time.Second, 100*ms)
@@ -217,7 +217,7 @@ func runEdges() []edge {
 			func(b *bench) { b.each(time.Second, 100*ms+1) },
 		},
 		{
-			"the host has a member, and 6 samples of a lane in a row", sixSoon,
+			"the host has a member, and 6 WAL-like samples in a row", sixSoon,
 			func(b *bench) { b.each(time.Second, 10*ms+1) },
 		},
 		{
@@ -283,7 +283,7 @@ func latencyEdges() []edge {
 			func(b *bench) { b.each(time.Second, 100*ms+1) },
 		},
 		{
-			"3 samples of a lane in a row are over 100 ms",
+			"3 WAL-like samples in a row, or 3 direct ones, are over 100 ms",
 			func(b *bench) {
 				b.each(2*time.Second, 100*ms+1)
 				b.each(time.Second, 100*ms)
@@ -291,7 +291,7 @@ func latencyEdges() []edge {
 			},
 			func(b *bench) { b.each(time.Second, 100*ms+1) },
 		},
-		{"6 samples of a lane in a row are over 10 ms", sixSoon, func(b *bench) { b.each(time.Second, 10*ms+1) }},
+		{"6 WAL-like samples in a row, or 6 direct ones", sixSoon, func(b *bench) { b.each(time.Second, 10*ms+1) }},
 		{
 			"2 samples are over 500 ms within 10 min, the last one while",
 			func(b *bench) {
@@ -319,7 +319,7 @@ func latencyEdges() []edge {
 			func(b *bench) { b.each(time.Second, 100*ms-1) },
 		},
 		{
-			"for 5 min, at most 3 of the last 300 samples are over 5 ms",
+			"for 5 min, at most 3 of the last 300 samples have been over 5 ms",
 			func(b *bench) { // for 5 min, yet 4 of 300
 				b.each(4*time.Second, 5*ms+1)
 				b.each(296*time.Second, 5*ms)
@@ -337,7 +337,7 @@ func spaceEdges() []edge {
 		return func(b *bench) { b.next.Free, b.next.UsageAge = bytes, age; b.look() }
 	}
 	return []edge{
-		{"free space was not measured", free(1<<30, 5*time.Minute), free(1<<30, 5*time.Minute+1)},
+		{"free space has not been measured", free(1<<30, 5*time.Minute), free(1<<30, 5*time.Minute+1)},
 		{"less than 1 GiB free", free(1<<30, 0), free(1<<30-1, 0)},
 		{"1 GiB or more free", free(1<<30-1, 0), free(1<<30, 0)},
 		{"1.1 GiB or more free", free(1<<30+1<<30/10-1, 0), free(1<<30+1<<30/10, 0)},

@@ -44,12 +44,12 @@ var checkShared = advice{
 	title: "Another voter runs on this machine or on one of its disks.",
 	meaning: "One failure then costs two voters, so the fault tolerance is lower than reported. While the finding " +
 		"lasts, a host that is not a voter does not become one.",
-	remedy: "move one of them to a machine and disk of its own: 'quorumctl retire HOST --reason TEXT' if another " +
-		"host is ready. If this is intended, as in a test, or if distinct disks report the same serial number: set " +
-		"host.allowSharedHardware: true and reload quorumd",
+	remedy: "move one of the voters to a machine and disk of its own: 'quorumctl retire HOST --reason TEXT' if " +
+		"another host is ready. If this is intended, as in a test, or if distinct disks report the same serial " +
+		"number, set host.allowSharedHardware: true and reload quorumd",
 	measure: lists(0, time.Minute, listed{
 		bad:     "another voter shares this host's hardware",
-		well:    "no other voter on this machine or its disks",
+		well:    "no other voter shares this host's hardware",
 		missing: func(in Input) string { return Figure{Known: in.Shared.Known, Absent: in.Shared.Absent}.absent() },
 		look:    func(in Input, _ bool) []string { return in.shared() },
 	}),

@@ -23,7 +23,7 @@ func sharedEdges() []edge {
 	return []edge{
 		{"another voter shares this host's hardware", set(wellShared(), time.Minute), set(onMachine(), time.Second)},
 		{
-			"no other voter on this machine or its disks",
+			"no other voter shares this host's hardware",
 			func(b *bench) {
 				set(onMachine(), time.Minute)(b)
 				set(wellShared(), time.Minute-time.Second)(b)

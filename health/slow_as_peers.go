@@ -19,8 +19,8 @@ func declareSlowAsPeers(t Thresholds, c *comparison) declaration {
 		},
 		code:  DiskSlowAsPeers,
 		title: "The disk is slower than recommended for etcd, but no slower than usual or than other voters' disks.",
-		meaning: "More than 1 % of the writes are slower than etcd's hardware guide allows, and the other voters' " +
-			"writes take as long. Another leader would not be faster.",
+		meaning: "More than 1 % of the writes are slower than etcd's hardware guide allows, but that is usual for " +
+			"this disk, or the other voters' writes take as long. A leadership transfer is unlikely to help.",
 		remedy: "check the load of the cluster and of the storage that the voters share; use faster disks",
 		measure: func(a advice, at *track) evidence {
 			return &slowAsPeers{
@@ -76,6 +76,6 @@ func (s *slowAsPeers) present() string {
 func (s *slowAsPeers) text() string { return s.currentText(s.present()) }
 
 func (s *slowAsPeers) transitions() []rule {
-	return s.rules("more than 1 % of the writes are too slow, as on the other voters",
+	return s.rules("more than 1 % of the writes are too slow, as usual or as on the other voters",
 		"at most 1 % of the writes are too slow, or this disk is slower than the others", s.present)
 }

@@ -29,7 +29,7 @@ func declareSlower(c *comparison) declaration {
 				DiskSlowerThanPeers, Disk, Warm,
 				"The disk is slower than the other voters' disks and slower than it used to be.",
 				"All voters write the same entries, and this disk has been faster, so neither the workload nor the " +
-					"model of the disk explains it. While this member leads, every write waits for this disk.",
+					"model of the disk explains this. While this member leads, every write waits for this disk.",
 				"check 'iostat -x 1' for other writers, 'smartctl -x' for wear and throttling, and the RAID " +
 					"controller's battery",
 			}},
@@ -49,8 +49,9 @@ func (c *comparison) transitions() []rule {
 		{
 			[]State{OK},
 			Warm, DiskSlowerThanPeers,
-			fmt.Sprintf("the median of the writes of the last %s has been 8 times the usual time for %s, 6 times for "+
-				"%s, 3 times for %s or twice for %s, and for 1.5 times as long as ever at this hour in the last week",
+			fmt.Sprintf("the median of the writes of the last %s has been 8 times the usual time and the other "+
+				"voters' median for %s, 6 times for %s, 3 times for %s or twice for %s, and 1.5 times as long as it "+
+				"ever was at this hour in the last week",
 				show(c.pace.span), show(c.pace.hold(8)), show(c.pace.hold(6)), show(c.pace.hold(3)),
 				show(c.pace.hold(2))),
 			when(c.exceeds, c.measured), false,
@@ -58,15 +59,15 @@ func (c *comparison) transitions() []rule {
 		{
 			[]State{OK},
 			Warm, DiskSlowerThanPeers,
-			fmt.Sprintf("there are %d or more episodes of writes over %s within %s, and %d times as many as on the "+
-				"other voters and as usual", tailsFewest, show(c.limits.FsyncSlow), show(c.pace.tails), tailsTimes),
+			fmt.Sprintf("there are %d or more episodes of writes over %s within %s, at least %d times as many as on "+
+				"the other voters and as usual", tailsFewest, show(c.limits.FsyncSlow), show(c.pace.tails), tailsTimes),
 			when(func() bool { return c.answered() && c.tailing(c.othersTails()) }, c.measuredTails), false,
 		},
 		{
 			[]State{Warm},
 			OK, "",
-			fmt.Sprintf("for %s, the median has been below the exceeded multiple / %.10g; if there were too many slow "+
-				"episodes, there has been none for %s", show(c.pace.well), leaveBy, show(c.pace.tailsWell)),
+			fmt.Sprintf("for %s, the median has been below the exceeded multiple divided by %.10g; if there were too "+
+				"many slow episodes, there has been none for %s", show(c.pace.well), leaveBy, show(c.pace.tailsWell)),
 			when(c.wellAgain, func() string { return "writes take as long as usual" }), true,
 		},
 	}

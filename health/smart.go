@@ -197,8 +197,8 @@ var checkWear = advice{
 	},
 	code:  DriveWorn,
 	title: "A drive is worn out.",
-	meaning: "Its rated endurance is used up, or its spare blocks are running out. It works for now; in the end it " +
-		"rejects writes.",
+	meaning: "Its rated endurance is used up, or its spare blocks are running out. The drive works for now, but in " +
+		"the end it rejects writes.",
 	remedy: "check 'smartctl -x /dev/NAME'; plan its replacement",
 	measure: func(a advice, at *track) evidence {
 		return lists(0, drivesFor, eachDrive(
@@ -225,12 +225,12 @@ var checkHeat = advice{
 	limit:  Limit{Of: "temperature over the drive's own limit", Unit: "°C", Leave: -cooler},
 	code:   DriveHot,
 	title:  "A drive is overheating.",
-	meaning: "Its temperature exceeds its own limit. It throttles, which makes writes slower, and shuts " +
-		"down if that does not help.",
+	meaning: "Its temperature exceeds its own limit. It may throttle, which makes writes slower, and " +
+		"shut down if that does not help.",
 	remedy: "check fans, filters and the air inlet; 'sensors' lists all temperatures",
 	measure: lists(time.Minute, drivesFor, listed{
 		bad:     "a drive exceeds its own temperature limit, or reports a temperature warning",
-		well:    fmt.Sprintf("every drive that was too hot is %d °C below its limit", cooler),
+		well:    fmt.Sprintf("every drive that was too hot is at least %d °C below its limit", cooler),
 		missing: noTemperature,
 		look:    tooHot,
 	}),

@@ -149,7 +149,7 @@ func (s snapshot) check(now time.Duration) error {
 	}
 	switch {
 	case s.At < 0 || s.At > now:
-		return fmt.Errorf("it was taken %s after the boot, and the machine has run for %s", s.At, now)
+		return fmt.Errorf("it was taken %s after the boot, but the machine has run for %s", s.At, now)
 	case !past(s.At, moments...):
 		return errImpossible
 	}

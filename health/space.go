@@ -40,7 +40,7 @@ func spaceProblems() []Problem {
 		{
 			DiskSpaceLow, Disk, Warm, "The disk is nearly full.",
 			"Less space is free than a join needs. etcd stops when it runs out of space.",
-			"free space on the file system of etcd's data directory, or of etcd.walDir if that is a separate one, " +
+			"free up space on the file system of etcd's data directory, or of etcd.walDir if that is a separate one, " +
 				"or lower disk.minFree",
 		},
 		{
@@ -68,7 +68,7 @@ func (s *space) transitions() []rule {
 		{
 			[]State{OK, Warm},
 			Unknown, DiskSpaceUnknown,
-			"free space was not measured for " + show(usageFresh), unknown, false,
+			"free space has not been measured for " + show(usageFresh), unknown, false,
 		},
 		{[]State{Unknown, OK}, Warm, DiskSpaceLow, "less than " + showBytes(s.minFree) + " free", low, false},
 		{[]State{Unknown}, OK, "", showBytes(s.minFree) + " or more free", fine, false},

@@ -81,8 +81,11 @@ func (t Thresholds) check() error {
 	}
 	for i, high := range limits[1:] {
 		if low := limits[i]; high.value <= low.value {
-			wrong = append(wrong, fmt.Errorf("%s is %s; make it more than %s, which is %s", high.name, high.value,
-				low.name, low.value))
+			least := low.name
+			if i > 0 {
+				least += ", which is " + low.value.String()
+			}
+			wrong = append(wrong, fmt.Errorf("%s is %s; make it more than %s", high.name, high.value, least))
 		}
 	}
 	if t.Starved < 1 || t.Starved > 100 {

@@ -57,7 +57,7 @@ var checkTimeSource = advice{
 	title: "chrony has no time source.",
 	meaning: "No acceptable time server has answered for a while. The clock runs free and drifts from those of " +
 		"other hosts; etcd leases do not depend on it.",
-	remedy: "check 'chronyc sources -v' and 'chronyc ntpdata'; make its servers reachable (UDP port 123), or " +
+	remedy: "check 'chronyc sources -v' and 'chronyc ntpdata'; make chrony's servers reachable (UDP port 123), or " +
 		"configure others in chrony.conf",
 	measure: lists(sourceFor, sourceWellFor, listed{
 		bad:  "chrony has no reachable source",

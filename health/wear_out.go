@@ -50,14 +50,14 @@ func declareWearOut(c *comparison) declaration {
 		},
 		code:  DriveWearsOut,
 		title: "A drive under etcd's data wears out within months.",
-		meaning: "At the present rate its rated endurance is used up soon. Afterwards the drive may work for long, " +
-			"but it may also reject writes at any time.",
+		meaning: "At the present rate, its rated endurance will soon be used up. The drive may then work for a long " +
+			"time, but it may also reject writes at any time.",
 		remedy: "plan its replacement; 'iotop -ao' shows which programs write, and 'smartctl -A /dev/NAME' how " +
-			"worn it is",
+			"worn the drive is",
 		measure: func(a advice, at *track) evidence {
 			return lists(0, drivesFor, eachDrive(
-				"the rated endurance of a drive under etcd's data is used up within 90 days",
-				"no drive under etcd's data uses up its rated endurance within 90 days",
+				"the rated endurance of a drive under etcd's data will be used up within 90 days",
+				"no drive under etcd's data will use up its rated endurance within 90 days",
 				reporting(etcdDrives, Drive.wears,
 					"no drive under etcd's data reports its wear and its power-on hours"),
 				func(in Input, d Drive) string {

@@ -34,7 +34,7 @@ func wearEdges() []edge {
 	}
 	worn := func(b *bench) { b.hardware = wearing(9000+9+720, 91); b.each(time.Second, quiet) }
 	return []edge{
-		{"the rated endurance of a drive under etcd's data is used up within", almost, worn},
+		{"the rated endurance of a drive under etcd's data will be used up within", almost, worn},
 		{
 			"no drive under etcd's data uses up",
 			func(b *bench) {

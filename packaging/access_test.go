@@ -56,7 +56,7 @@ func TestConfigCheckReportsWhoCanReadTheKey(t *testing.T) {
 	says("chown root:quorumd-admin "+key+"; chmod 0640 "+key, "is readable by the group quorumd-admin")
 	says("chown root:quorumd "+key, "is readable by bert, of the group quorumd")
 	says("chmod 0644 "+key,
-		"is readable by every user on this host and allows full access to etcd; run: chown quorumd: "+key+
+		"allows full access to etcd, but is readable by every user on this host; run: chown quorumd: "+key+
 			" && chmod 0400 "+key)
 	if out, _ := h.try("chown quorumd: " + key + " && chmod 0400 " + key +
 		"; quorumctl config check"); strings.Contains(out, "is readable by") ||

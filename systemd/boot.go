@@ -37,7 +37,7 @@ func bootID(root string) (string, error) {
 	const start = 20
 	fields := strings.Fields(string(stat[strings.LastIndexByte(string(stat), ')')+1:]))
 	if len(fields) < start {
-		return "", fmt.Errorf("cannot determine when this container was started: /proc/1/stat has %d fields",
+		return "", fmt.Errorf("cannot determine when this container was started: /proc/1/stat has only %d fields",
 			len(fields))
 	}
 	return name + "-" + fields[start-1], nil

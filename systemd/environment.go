@@ -73,8 +73,8 @@ func checkVariable(name, value string) error {
 			"use letters, digits and underscores, with no digit first", name)
 	}
 	if len(name)+1+len(value) > maxAssignment {
-		return fmt.Errorf("environment variable %s is too long: its value has %d bytes, and NAME=value may have %d",
-			name, len(value), maxAssignment)
+		return fmt.Errorf("environment variable %s is too long: its value has %d bytes, but NAME=value may have at "+
+			"most %d", name, len(value), maxAssignment)
 	}
 	if !utf8.ValidString(value) {
 		return fmt.Errorf("environment variable %s is not valid UTF-8: systemd would refuse it", name)
@@ -108,7 +108,7 @@ const (
 // name.
 func parseEnvironment(text string) (map[string]string, error) {
 	if !utf8.ValidString(text) {
-		return nil, errors.New("the environment file is not valid UTF-8: write it again")
+		return nil, errors.New("the environment file is not valid UTF-8: rewrite it as UTF-8")
 	}
 	vars := map[string]string{}
 	for {

@@ -44,12 +44,12 @@ func explainBus(doing, unit string, err error) error {
 		return fmt.Errorf("cannot %s: %w", doing, err)
 	case errors.Is(err, context.DeadlineExceeded):
 		return fmt.Errorf("cannot %s: %w: systemd did not answer in time: %w: "+
-			"check that it and the bus are running: \"systemctl status dbus\"", doing, ErrUnavailable, err)
+			"check that systemd and the bus are running: \"systemctl status dbus\"", doing, ErrUnavailable, err)
 	case errors.Is(err, fs.ErrPermission):
 		return fmt.Errorf("cannot %s: %w: %w: run as a user who may use the bus", doing, ErrNotPermitted, err)
 	}
 	return fmt.Errorf("cannot %s: %w: no connection to the bus: %w: "+
-		"check that it is running: \"systemctl status dbus\"", doing, ErrUnavailable, err)
+		"check that the bus is running: \"systemctl status dbus\"", doing, ErrUnavailable, err)
 }
 
 // explainReply does the same as explainBus for an error that the bus or systemd returned. The names are from
@@ -68,8 +68,8 @@ func explainReply(doing, unit string, e godbus.Error) error {
 		return fmt.Errorf("cannot %s: %w: %w: install it, "+
 			"or name the right unit: \"systemctl list-unit-files --type=service\"", doing, ErrNotInstalled, e)
 	case "systemd1.UnitMasked":
-		return fmt.Errorf("cannot %s: %w: %w: if that is not intended: \"systemctl unmask %s\"", doing, ErrNotInstalled,
-			e, unit)
+		return fmt.Errorf("cannot %s: %w: %w: unless that is intended, run \"systemctl unmask %s\"", doing,
+			ErrNotInstalled, e, unit)
 	case "systemd1.BadUnitSetting", "systemd1.LoadFailed":
 		return fmt.Errorf("cannot %s: %w: %w: correct its unit file: \"systemd-analyze verify %s\"", doing,
 			ErrNotInstalled, e, unit)
@@ -110,4 +110,12 @@ func explainFile(doing string, err error) error {
 			err)
 	}
 	return fmt.Errorf("cannot %s: %w: check that the directory exists and has free space", doing, err)
+}
+
+// explainRead does the same as explainFile for a file that is only read.
+func explainRead(doing string, err error) error {
+	if errors.Is(err, fs.ErrPermission) {
+		return fmt.Errorf("cannot %s: %w: %w: make it readable for the agent's user", doing, ErrNotPermitted, err)
+	}
+	return fmt.Errorf("cannot %s: %w", doing, err)
 }

@@ -153,7 +153,7 @@ func (e *External) run(ctx context.Context, word string) error {
 	case last.Running && last.Word == word, stopping && e.seenBefore(last.At):
 		return nil
 	case last.Running:
-		return fmt.Errorf(cannot+"%w: the program %s is still running", ErrUnavailable, last.Word)
+		return fmt.Errorf(cannot+"%w: the %s program is still running", ErrUnavailable, last.Word)
 	case again:
 		return fmt.Errorf(cannot+"its program failed and will run again in %s: %s",
 			(programRetry - now + last.At).Round(time.Second), last.Failed)

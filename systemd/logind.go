@@ -84,8 +84,8 @@ func (l *Logind) CheckReboot(ctx context.Context) error {
 		return explainLogind(doing, preferContext(ctx, err))
 	}
 	if can != "yes" {
-		return fmt.Errorf("cannot %s: %w: logind answers %q to user quorumd, or an inhibitor lock forbids it "+
-			"(systemd-inhibit --list) → %s", doing, ErrNotPermitted, can, rebootRule)
+		return fmt.Errorf("cannot %s: %w: logind answers %q to CanReboot → check for an inhibitor lock "+
+			"(systemd-inhibit --list), or install the polkit rule: %s", doing, ErrNotPermitted, can, rebootRule)
 	}
 	return nil
 }

@@ -68,8 +68,8 @@ func (n *Notifier) send(message string) error {
 	}
 	err := sendDatagram(n.socket, message)
 	if err != nil {
-		return fmt.Errorf("cannot notify the service manager: %w: check that NOTIFY_SOCKET names its socket and that "+
-			"it is running", err)
+		return fmt.Errorf("cannot notify the service manager: %w: check that the service manager is running and that "+
+			"NOTIFY_SOCKET names its socket", err)
 	}
 	return nil
 }

@@ -79,7 +79,7 @@ var processName = regexp.MustCompile(`^[A-Za-z0-9_-][A-Za-z0-9_.-]{0,63}$`)
 func NewProcess(o ProcessOptions) (*Process, error) {
 	switch {
 	case !processName.MatchString(o.Name):
-		return nil, fmt.Errorf("cannot run process %q: its name is used in file names: use letters, digits, \"_\", "+
+		return nil, fmt.Errorf("cannot run process %q: its name is used in file names; use letters, digits, \"_\", "+
 			"\"-\" and \".\"", o.Name)
 	case len(o.Argv) == 0 || o.Argv[0] == "":
 		return nil, fmt.Errorf("cannot run %s: no program: give its path", o.Name)
@@ -172,7 +172,7 @@ func (p *Process) SetEnvironment(_ context.Context, vars map[string]string) erro
 func (p *Process) Environment(context.Context) (map[string]string, error) {
 	vars, err := readEnvironment(p.env)
 	if err != nil {
-		return nil, explainFile("read the environment of "+p.o.Name, err)
+		return nil, explainRead("read the environment of "+p.o.Name, err)
 	}
 	return vars, nil
 }

@@ -103,7 +103,7 @@ func (p *Process) findProgram() (string, error) {
 	}
 	switch {
 	case errors.Is(err, fs.ErrPermission):
-		return "", fmt.Errorf("%w: %w: make it executable: chmod +x", ErrNotPermitted, err)
+		return "", fmt.Errorf("%w: %w: make it executable: chmod +x %s", ErrNotPermitted, err, p.o.Argv[0])
 	case err != nil:
 		return "", fmt.Errorf("%w: %w: install it, or give its path", ErrNotInstalled, err)
 	}
@@ -137,7 +137,7 @@ func (p *Process) environment(token string) ([]string, error) {
 	}
 	vars, err := readEnvironment(p.env)
 	if err != nil {
-		return nil, explainFile("read its environment file", err)
+		return nil, explainRead("read its environment file", err)
 	}
 	for name, value := range vars {
 		env = append(env, name+"="+value)

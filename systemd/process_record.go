@@ -139,7 +139,7 @@ func (p *Process) load() (*record, error) {
 		return &record{Version: recordVersion, BootID: p.boot, State: Inactive, Result: "success", ExitCode: -1}, nil
 	}
 	if err != nil {
-		return nil, explainFile("read the state of "+p.o.Name, err)
+		return nil, explainRead("read the state of "+p.o.Name, err)
 	}
 	var r record
 	if err := json.Unmarshal(data, &r); err != nil {
@@ -147,8 +147,8 @@ func (p *Process) load() (*record, error) {
 			p.o.Name)
 	}
 	if r.Version != recordVersion {
-		return nil, fmt.Errorf("cannot read %s: it has version %d, not %d: use the quorumd that wrote it", p.state,
-			r.Version, recordVersion)
+		return nil, fmt.Errorf("cannot read %s: it has version %d, not %d: use the version of quorumd that wrote it",
+			p.state, r.Version, recordVersion)
 	}
 	if r.PID < 0 || r.PID == 1 {
 		return nil, fmt.Errorf("cannot read %s: quorumd did not start process %d: end %s by hand if it runs, "+

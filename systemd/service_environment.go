@@ -58,7 +58,7 @@ func (s *Service) Environment(context.Context) (map[string]string, error) {
 	}
 	vars, err := readEnvironment(s.environmentFile)
 	if err != nil {
-		return nil, explainFile(doing, err)
+		return nil, explainRead(doing, err)
 	}
 	return vars, nil
 }
@@ -72,7 +72,7 @@ func ParseEnvironment(text string) (map[string]string, error) { return parseEnvi
 // dropIn returns the drop-in that makes the unit read the file. "-" lets the unit start without the file, and "%" is
 // doubled because systemd expands specifiers in the path.
 func (s *Service) dropIn() string {
-	return fmt.Sprintf(`it does not read %[2]s: add this drop-in, then run "systemctl daemon-reload":
+	return fmt.Sprintf(`the unit does not read %[2]s: add this drop-in, then run "systemctl daemon-reload":
 
 # /etc/systemd/system/%[1]s.d/quorumd.conf
 [Service]

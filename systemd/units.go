@@ -30,7 +30,7 @@ func (u Units) Command(ctx context.Context, name string) ([]string, error) {
 	}
 	commands := property[[][]any](p, "ExecStart")
 	if len(commands) == 0 || len(commands[0]) < 2 {
-		return nil, errors.New("systemd reports no ExecStart= of " + name)
+		return nil, errors.New("systemd reports no ExecStart= for " + name)
 	}
 	args, _ := commands[0][1].([]string)
 	return args, nil

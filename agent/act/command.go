@@ -55,7 +55,7 @@ func (a *Actor) deleteOldDatabase(ctx context.Context, _ *task) error {
 		return errors.New("this agent cannot access etcd's files")
 	}
 	if err := a.opt.DeleteOldDatabase(ctx); err != nil {
-		return fmt.Errorf("cannot delete the database from before the defragmentation: %w", err)
+		return fmt.Errorf("cannot delete the old database after the defragmentation: %w", err)
 	}
 	return a.opt.Files.OldDatabaseDeleted()
 }

@@ -49,7 +49,7 @@ func (a *Actor) cancelDowngrade(ctx context.Context, t *task) error {
 // the record has changed since it was read, because an operator may have aborted the rollout.
 func (a *Actor) noteDowngradeJob(ctx context.Context, t *task, enabled bool) error {
 	if t.on.Rollout == nil {
-		return errors.New("there is no rollout")
+		return errors.New("cannot record the downgrade job: there is no rollout")
 	}
 	next := *t.on.Rollout
 	next.DowngradeJob = enabled

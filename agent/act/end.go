@@ -46,7 +46,7 @@ func (a *Actor) endOp(ctx context.Context, t *task) error {
 	}
 	if n := r.Decision.Notes.Join; n != policy.JoinUncounted {
 		if err := a.opt.Files.NoteJoin(n == policy.JoinFailed, a.opt.BootID, r.At); err != nil {
-			a.log.Error("cannot save the failed join", "error", err)
+			a.log.Error("cannot save the outcome of the join", "error", err)
 		}
 	}
 	return nil

@@ -49,7 +49,7 @@ func (a *Actor) promote(ctx context.Context, t *task) error {
 			return a.opt.Etcd.Promote(ctx, t.step.MemberID, m.ClientURLs[0])
 		}
 	}
-	return errors.New("cannot promote the learner: no member reports itself as leader")
+	return errors.New("cannot promote the learner: no member with a client URL reports itself as leader")
 }
 
 func (a *Actor) promotionSent(*task) { a.did.Promoted = a.now() }

@@ -19,7 +19,7 @@ func (a *Actor) Did() round.ActorState {
 	d.Defragmenting, d.Defragmented = a.defrag.state()
 	d.Token, d.ValidUntil = a.lock.Token(), now+a.lock.ValidFor()
 	if t := a.running; t != nil {
-		d.Stuck = fmt.Sprintf("%s has not returned for %s", t.step.Kind, durationfmt.Seconds(now-t.began))
+		d.Stuck = fmt.Sprintf("%s has been running for %s", t.step.Kind, durationfmt.Seconds(now-t.began))
 	}
 	return d
 }

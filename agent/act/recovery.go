@@ -100,8 +100,8 @@ func (a *Actor) recordRecovered(ctx context.Context, t *task) error {
 	// the recovery waits for an operator, and loses no data.
 	if errors.Is(rpctypes.Error(err), rpctypes.ErrNoSpace) || errors.Is(rpctypes.Error(err), rpctypes.ErrCorrupt) {
 		a.log.Error("cannot record the recovery in the new cluster: an etcd alarm blocks writes; 'etcdctl alarm list' "+
-			"shows it, and 'quorumctl explain' how to clear it. Move etcd's data aside manually on every host that "+
-			"returns after the recovery",
+			"shows it, and 'quorumctl explain' shows how to clear it. Move etcd's data aside manually on every host "+
+			"that returns after the recovery",
 			"plan", k.Plan, "error", err)
 		return nil
 	}

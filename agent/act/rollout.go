@@ -83,7 +83,7 @@ func stoppedRollout(r record.Rollout, host int, why error) []byte {
 		ID: r.ID, Work: r.Work, By: r.By, State: record.RolloutStopped, Started: r.Started, Since: r.Since,
 		Etcd: r.Etcd, Downgrade: r.Downgrade, DowngradeJob: r.DowngradeJob,
 		Resumed: r.Resumed,
-		Text: fmt.Sprintf("the progress could not be saved after host %s; the rollout has %d hosts: %v",
+		Text: fmt.Sprintf("the progress after host %s could not be saved, in a rollout of %d hosts: %v",
 			r.Hosts[host].Name, len(r.Hosts), why),
 		Hosts: []record.RolloutHost{r.Hosts[host]},
 	}

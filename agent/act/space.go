@@ -87,7 +87,7 @@ func (a *Actor) writePermits(ctx context.Context, _ *task) error {
 func (a *Actor) claimPermit(ctx context.Context, t *task) error {
 	permits := t.on.Permits
 	if len(permits) == 0 {
-		return errors.New("no permit to free space is left")
+		return errors.New("all permits to free space have been claimed")
 	}
 	first := permits[0]
 	answer, err := a.opt.Etcd.Txn(ctx, []clientv3.Cmp{
@@ -135,7 +135,7 @@ func (a *Actor) compacted(t *task) { a.did.Compacted, a.did.Kept = a.now(), t.st
 func (a *Actor) leadElsewhere(ctx context.Context, t *task) error {
 	m, ok := t.on.Membership.ByID(leaderOf(t.on.View))
 	if !ok || len(m.ClientURLs) == 0 {
-		return errors.New("cannot transfer leadership: the leader has no client URL")
+		return errors.New("cannot transfer leadership: the leader is unknown, or has no client URL")
 	}
 	return a.opt.Etcd.MoveLeader(ctx, m.ClientURLs[0], t.step.MemberID)
 }
@@ -144,7 +144,8 @@ func (a *Actor) leadElsewhere(ctx context.Context, t *task) error {
 func (a *Actor) defragmentOnline(_ context.Context, t *task) error {
 	m, ok := t.on.Membership.ByID(t.step.MemberID)
 	if !ok || len(m.ClientURLs) == 0 {
-		return fmt.Errorf("cannot defragment the database of member %x: it has no client URL", t.step.MemberID)
+		return fmt.Errorf("cannot defragment the database of member %x: the member is not in the member list, or has "+
+			"no client URL", t.step.MemberID)
 	}
 	return a.defrag.start(m.ID, a.opt.Now, func(ctx context.Context) error {
 		began := a.opt.Now()

@@ -89,7 +89,7 @@ func (t *Trigger) check(ctx context.Context) {
 	switch next, why := now.decide(); next { //exhaustive:enforce
 	case actionCancel:
 		if err := t.Host.EndMaintenance(ctx, By); err != nil {
-			t.log(slog.LevelError, "cannot cancel a reboot request that is no longer allowed", err.Error())
+			t.log(slog.LevelError, "cannot cancel the reboot request", err.Error())
 			return
 		}
 		t.log(slog.LevelInfo, "reboot request cancelled", why)

@@ -93,8 +93,8 @@ func TestDebiansSentinelFileMeansThatARebootIsRequired(t *testing.T) {
 		t.Errorf("without files: %q, %v", why, err)
 	}
 	p.write("reboot-required", "*** System restart required ***\n", 0o644)
-	if why, err := p.indicators.Required(t.Context()); !strings.HasSuffix(why, "reboot-required requires a reboot") ||
-		err != nil {
+	if why, err := p.indicators.Required(t.Context()); err != nil ||
+		!strings.HasSuffix(why, "reboot-required exists, so a reboot is required") {
 		t.Errorf("%q, %v", why, err)
 	}
 	p.write("reboot-required.pkgs", "linux-image-6.1.0-40-amd64\nlibc6\n", 0o644)
@@ -238,7 +238,7 @@ func TestRequestThatDoesNotBeginInItsWindowIsCancelled(t *testing.T) {
 			}
 			h.wait(2 * time.Minute)
 			want := control.MaintenanceRequest{
-				Work: policy.WorkReboot, Reason: p.indicators.Sentinel + " requires a reboot",
+				Work: policy.WorkReboot, Reason: p.indicators.Sentinel + " exists, so a reboot is required",
 				For: control.Duration(alertAfter),
 			}
 			if len(h.asked) != 1 || h.asked[0] != want || h.m.By != By {

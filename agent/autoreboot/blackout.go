@@ -27,8 +27,8 @@ const (
 func ParseBlackout(text string) (Blackout, error) {
 	fields := strings.Fields(text)
 	if len(fields) != 1 && len(fields) != 2 {
-		return Blackout{}, fmt.Errorf("%q is not a blackout; write one date or two, such as 2026-12-24 or "+
-			"12-20..01-06", text)
+		return Blackout{}, fmt.Errorf("%q is not a blackout; write a date or a range, such as 2026-12-24 or "+
+			"12-20..01-06, and optionally a time zone", text)
 	}
 	b := Blackout{zone: time.Local, text: strings.Join(fields, " ")}
 	first, last, is := strings.Cut(fields[0], "..")
@@ -42,9 +42,8 @@ func ParseBlackout(text string) (Blackout, error) {
 	for _, date := range []string{first, last} {
 		if !isDate(date, b.layout) {
 			return Blackout{},
-				fmt.Errorf("%q is not a date or range; write both dates in the same form, such as "+
-					"2026-12-20..2027-01-06, or for "+
-					"every year 12-20..01-06", fields[0])
+				fmt.Errorf("%q is not a date or range; write one date, or two in the same form, such as "+
+					"2026-12-20..2027-01-06 or, for every year, 12-20..01-06", fields[0])
 		}
 	}
 	if b.layout == oneYear && last < first {

@@ -43,7 +43,7 @@ func (s Indicators) Required(ctx context.Context) (string, error) {
 		if packages, _ := readLines(s.Sentinel+".pkgs", 4); len(packages) > 0 {
 			return "packages require a reboot: " + strings.Join(packages, ", "), nil
 		}
-		return s.Sentinel + " requires a reboot", nil
+		return s.Sentinel + " exists, so a reboot is required", nil
 	case !errors.Is(err, fs.ErrNotExist):
 		return "", fmt.Errorf("cannot check whether a reboot is required: %w", err)
 	}

@@ -67,7 +67,7 @@ func parseDays(text string) (days [7]bool, err error) {
 		from, ok := weekday(first)
 		to, ok2 := weekday(last)
 		if !ok || !ok2 {
-			return days, fmt.Errorf("%q is not a list of days; write Mon to Sun, such as Mon..Fri or Sat,Sun, or "+
+			return days, fmt.Errorf("%q is not a list of days; write days, such as Mon..Fri or Sat,Sun, or write "+
 				"daily", text)
 		}
 		for day := from; ; day = (day + 1) % 7 {

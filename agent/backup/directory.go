@@ -42,7 +42,7 @@ type Directory struct {
 func OpenDirectory(dir, cluster string) (*Directory, error) {
 	cannot := func(err error) error { return fmt.Errorf("cannot use the directory %s: %w", dir, err) }
 	if !filepath.IsLocal(cluster) || strings.ContainsRune(cluster, filepath.Separator) {
-		return nil, cannot(fmt.Errorf("%q is not a valid name", cluster))
+		return nil, cannot(fmt.Errorf("%q is not a valid directory name", cluster))
 	}
 	top, err := os.OpenRoot(dir)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -122,13 +122,14 @@ func checkDirectory(root *os.Root, inShared bool) (shared bool, err error) {
 	}
 	mine := int(owner.Gid) == os.Getegid() || slices.Contains(groups, int(owner.Gid))
 	shared = mine && info.Mode()&0o020 != 0 && info.Mode()&os.ModeSetgid != 0
-	const forAll = ", or share it with a group that quorumd has on all hosts: chgrp GROUP, chmod 2770"
+	const forAll = ", or share it with a group that quorumd belongs to on all hosts: chgrp GROUP, chmod 2770"
 	switch {
 	case owner.Uid != 0 && int(owner.Uid) != os.Geteuid() && (!shared || !inShared):
 		return false, fmt.Errorf("%s belongs to another user: chown it to the user that quorumd runs as%s", root.Name(),
 			strings.Replace(forAll, "chgrp", "chown root, chgrp", 1))
 	case info.Mode()&0o002 != 0, info.Mode()&0o020 != 0 && !shared:
-		return false, fmt.Errorf("%s is writable by users other than its owner: chmod go-w%s", root.Name(), forAll)
+		return false, fmt.Errorf("%s is writable by users other than its owner: chmod go-w %s%s", root.Name(),
+			root.Name(), forAll)
 	}
 	return shared, nil
 }
@@ -192,7 +193,7 @@ func (d *Directory) List(ctx context.Context) ([]Object, error) {
 func (d *Directory) Put(ctx context.Context, name string, content io.Reader) error {
 	return d.put(ctx, name, &room{
 		r: content, dir: d.path, space: d.space,
-		remedy: "free some space, or set backup.store.directory to another file system",
+		remedy: "free some space, or set backup.store.directory to a directory on another file system",
 	})
 }
 

@@ -33,7 +33,7 @@ func ParseRecipients(texts []string) (Recipients, error) {
 	for _, text := range texts {
 		one, err := age.ParseRecipients(strings.NewReader(text))
 		if err != nil || len(one) != 1 {
-			return Recipients{}, fmt.Errorf("%.20q is not an age recipient: age-keygen -y FILE shows one", text)
+			return Recipients{}, fmt.Errorf("%.20q is not an age recipient; age-keygen -y FILE prints one", text)
 		}
 		sum := sha256.Sum256([]byte(text))
 		r.all, r.names = append(r.all, one[0]), append(r.names, hex.EncodeToString(sum[:8]))
@@ -59,7 +59,7 @@ func ReadIdentities(path string) (Identities, error) {
 	}
 	all, err := age.ParseIdentities(bytes.NewReader(text))
 	if err != nil {
-		return nil, errors.New("it contains no age identities: create them with age-keygen")
+		return nil, errors.New("it is not a file of age identities: create one with age-keygen")
 	}
 	return all, nil
 }

@@ -65,15 +65,16 @@ func (m Manifest) check(name string) error {
 	sum, err := hex.DecodeString(m.StoredSHA256)
 	switch {
 	case m.Version != Version:
-		return fmt.Errorf("its version is %d, but this quorumd reads only %d", m.Version, Version)
+		return fmt.Errorf("the manifest has version %d, but this quorumd reads only version %d", m.Version, Version)
 	case m.Name != name:
-		return fmt.Errorf("%w: it is the manifest of %q", ErrReplaced, m.Name)
+		return fmt.Errorf("%w: its manifest is that of %q", ErrReplaced, m.Name)
 	case !strings.HasPrefix(name, m.namePrefix()):
-		return fmt.Errorf("%w: it is the manifest of a snapshot whose name begins with %q", ErrReplaced, m.namePrefix())
+		return fmt.Errorf("%w: its manifest is that of a snapshot whose name begins with %q", ErrReplaced,
+			m.namePrefix())
 	case err != nil || len(sum) != 32:
-		return errors.New("its checksum is invalid")
+		return errors.New("the checksum in the manifest is invalid")
 	case m.Size <= 0 || m.StoredSize <= 0 || m.Revision < 0 || m.Keys < 0:
-		return errors.New("its sizes, revision or number of keys are invalid")
+		return errors.New("the sizes, revision or number of keys in the manifest are invalid")
 	}
 	return nil
 }
@@ -91,7 +92,7 @@ func hexSum(text []byte) string {
 func (m Manifest) encode() ([]byte, error) {
 	text, err := json.MarshalIndent(m, "", "  ")
 	if err == nil && len(text) >= maxManifest {
-		err = fmt.Errorf("it has %d bytes; the limit is %d", len(text), maxManifest)
+		err = fmt.Errorf("its manifest has %d bytes; the limit is %d", len(text), maxManifest)
 	}
 	return append(text, '\n'), err
 }

@@ -94,7 +94,7 @@ func (o *opened) classify(err error) error {
 func (o *opened) storedWhole() error {
 	switch m := o.manifest; {
 	case o.stored.n < m.StoredSize:
-		return fmt.Errorf("%w: %d bytes are stored, and %d were written", ErrDamaged, o.stored.n, m.StoredSize)
+		return fmt.Errorf("%w: %d bytes are stored, but %d were written", ErrDamaged, o.stored.n, m.StoredSize)
 	case o.stored.n > m.StoredSize:
 		return fmt.Errorf("%w: more is stored than the %d bytes that were written", ErrDamaged, m.StoredSize)
 	case hex.EncodeToString(o.stored.sum.Sum(nil)) != m.StoredSHA256:
@@ -112,7 +112,7 @@ func (o *opened) checkTotals() error {
 		return err
 	}
 	if o.size != o.manifest.Size {
-		return fmt.Errorf("%w: the database no longer has %d bytes", ErrDamaged, o.manifest.Size)
+		return fmt.Errorf("%w: the database has %d bytes, but the manifest has %d", ErrDamaged, o.size, o.manifest.Size)
 	}
 	return nil
 }

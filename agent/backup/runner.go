@@ -150,8 +150,8 @@ func (r *Runner) watch(ctx context.Context, cancel context.CancelCauseFunc, ends
 		}
 		now := r.Job().Bytes
 		if now-before < leastProgress {
-			cancel(fmt.Errorf("the store or etcd does not answer: %d bytes in %s, at least %d are required", now-before,
-				durationfmt.Text(r.Patience), leastProgress))
+			cancel(fmt.Errorf("the store or etcd does not answer: %d bytes in %s, but at least %d are required",
+				now-before, durationfmt.Text(r.Patience), leastProgress))
 		}
 		before = now
 	}
@@ -166,7 +166,7 @@ func abandoned(ctx context.Context, ends <-chan ending) (e ending, gone bool) {
 		return ending{err: context.Cause(ctx)}, true
 	case <-timer.C:
 		return ending{
-			err: fmt.Errorf("%w; its process hangs in the kernel, and ends when the disk or store answers",
+			err: fmt.Errorf("%w; the job's process hangs in the kernel, and ends when the disk or store answers",
 				context.Cause(ctx)),
 		}, false
 	}

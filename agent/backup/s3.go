@@ -139,7 +139,7 @@ func (s *S3) List(ctx context.Context) ([]Object, error) {
 		if all = append(all, Object{
 			Name: strings.TrimPrefix(o.Key, s.prefix), Size: o.Size, Modified: o.LastModified,
 		}); len(all) > MaxObjects {
-			return nil, fmt.Errorf("%s holds more than %d objects below %s", s.bucket, MaxObjects, s.prefix)
+			return nil, fmt.Errorf("the bucket %s holds more than %d objects below %s", s.bucket, MaxObjects, s.prefix)
 		}
 	}
 	return all, ctx.Err()
@@ -212,8 +212,8 @@ func (s *S3) explain(err error) error {
 	case minio.PreconditionFailed:
 		return errors.New("the store already has an object of that name")
 	case minio.AccessDenied, "InvalidAccessKeyId", "SignatureDoesNotMatch":
-		return fmt.Errorf("the store refuses the keys in %s (%s): put keys there that may read, write, list and "+
-			"delete in the bucket %s", s.file, answer.Code, s.bucket)
+		return fmt.Errorf("the store refuses the keys in %s (%s): use keys that may read, write, list and delete "+
+			"objects in the bucket %s", s.file, answer.Code, s.bucket)
 	case "RequestTimeTooSkewed":
 		return fmt.Errorf("the store's clock and this host's differ by too much (%s; it is %s here): correct the "+
 			"wrong clock", answer.Code, time.Now().UTC().Format(time.RFC3339))

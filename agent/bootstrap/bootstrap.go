@@ -132,7 +132,7 @@ func (p *Exchange) ServeHTTP(w http.ResponseWriter, _ *http.Request) {
 	own, ready := p.own, p.published && p.opt.Now()-p.publishedAt <= p.fresh()
 	p.mu.Unlock()
 	if !ready {
-		http.Error(w, "the control loop is stuck", http.StatusServiceUnavailable)
+		http.Error(w, "the control loop has not completed a round recently", http.StatusServiceUnavailable)
 		return
 	}
 	w.Header().Set("Content-Type", "application/json")
@@ -197,7 +197,7 @@ func (p *Exchange) ask(ctx context.Context, h Host) (policy.BootstrapAnswer, err
 	}
 	defer resp.Body.Close()
 	if resp.StatusCode != http.StatusOK {
-		return none, fmt.Errorf("%s returned %d", h.URL, resp.StatusCode)
+		return none, fmt.Errorf("%s returned HTTP status %d", h.URL, resp.StatusCode)
 	}
 	b, err := io.ReadAll(io.LimitReader(resp.Body, maxBytes+1))
 	if err != nil {
@@ -217,7 +217,7 @@ func read(b []byte, name string) (policy.BootstrapAnswer, error) {
 		return none, errors.New("its answer cannot be read")
 	}
 	if d.Version != version {
-		return none, fmt.Errorf("its answer has version %d, this quorumd supports %d", d.Version, version)
+		return none, fmt.Errorf("its answer has version %d, but this quorumd supports %d", d.Version, version)
 	}
 	if d.Host != name {
 		return none, fmt.Errorf("a different host answers at its URL: %.64q", d.Host)

@@ -232,7 +232,7 @@ func (c *Client) Promote(ctx context.Context, id uint64, leaderURL string) error
 	case promoteErr != nil:
 		return fmt.Errorf("cannot promote the learner: %w", promoteErr)
 	}
-	return errors.New("cannot promote the learner: etcd accepted it, but it is still a learner in the member list")
+	return errors.New("cannot promote the learner: etcd accepted the promotion, but the member list shows a learner")
 }
 
 // UpdateMember replaces the peer URLs of a member with one URL. It succeeds if that is already the member's only peer
@@ -249,7 +249,7 @@ func (c *Client) UpdateMember(ctx context.Context, id uint64, peerURL string) er
 	case slices.Equal(m.PeerURLs, []string{peerURL}):
 		return nil
 	case taken && other.ID != id:
-		return fmt.Errorf("cannot update member %x: member %x has the peer URL %s", id, other.ID, peerURL)
+		return fmt.Errorf("cannot update member %x: member %x already has the peer URL %s", id, other.ID, peerURL)
 	}
 	_, updateErr := send(ctx, c, func(ctx context.Context,
 		conn *clientv3.Client,
@@ -269,7 +269,7 @@ func (c *Client) UpdateMember(ctx context.Context, id uint64, peerURL string) er
 	case updateErr != nil:
 		return fmt.Errorf("cannot update member %x: %w", id, updateErr)
 	}
-	return fmt.Errorf("cannot update member %x: etcd accepted it, but the member list shows %v", id, m.PeerURLs)
+	return fmt.Errorf("cannot update member %x: etcd accepted the update, but the member list shows %v", id, m.PeerURLs)
 }
 
 // MoveLeader transfers leadership from the member at leaderURL, the leader, to another voter. It returns when that
@@ -334,7 +334,7 @@ func (c *Client) remove(ctx context.Context, what string, id uint64) error {
 	case still && removeErr != nil:
 		return fmt.Errorf("cannot remove %s %x: %w", what, id, removeErr)
 	case still:
-		return fmt.Errorf("cannot remove %s %x: etcd accepted it, but it is still in the member list", what, id)
+		return fmt.Errorf("cannot remove %s %x: etcd accepted the removal, but the member list shows it", what, id)
 	}
 	return nil // the member is gone, whatever the call returned
 }

@@ -99,7 +99,8 @@ func describeEtcd(err rpctypes.EtcdError) string {
 	return strings.TrimPrefix(err.Error(), "etcdserver: ")
 }
 
-// describeTransport strips the text that gRPC wraps around a network or TLS error.
+// describeTransport returns a short text for a common network error. From any other error it strips the text that gRPC
+// wraps around it.
 func describeTransport(text string) string {
 	for _, known := range []string{
 		"connection refused", "no route to host", "network is unreachable",

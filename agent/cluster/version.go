@@ -21,7 +21,7 @@ func BinaryVersion(ctx context.Context, child []string, path string) (string, er
 	defer cancel()
 	out, status, err := execshim.Output(ctx, child, path, "--version")
 	if err == nil && status != 0 {
-		err = fmt.Errorf("it exits with status %d", status)
+		err = fmt.Errorf("it exited with status %d", status)
 	}
 	if err != nil {
 		return "", fmt.Errorf("cannot get the version of %s: %w; check etcd.binary", path, err)

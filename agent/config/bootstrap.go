@@ -110,13 +110,14 @@ func bootstrapRules(c *Config) []rule {
 		{
 			[]string{expect, hosts},
 			b.Expect == len(b.Hosts) && b.Expect >= 3 || b.Expect == 0 && len(b.Hosts) >= 2,
-			fmt.Sprintf("bootstrap.expect (%d) must be the number of bootstrap.hosts (%d) and at least 3, or 0 with "+
-				"at least 2 hosts; list every host there once, including this one", b.Expect, len(b.Hosts)),
+			fmt.Sprintf("bootstrap.expect (%d) must equal the number of bootstrap.hosts (%d) and be at least 3, "+
+				"or be 0 with at least 2 hosts; list every host once in bootstrap.hosts, including this one",
+				b.Expect, len(b.Hosts)),
 		},
 		{
 			[]string{hosts},
 			len(names) == len(b.Hosts) && len(urls) == len(b.Hosts),
-			"bootstrap.hosts has a name or a URL twice; name every host once, with its own URL",
+			"bootstrap.hosts lists a name or a URL twice; list every host once, with its own URL",
 		},
 		{
 			[]string{hosts, "host.name"},

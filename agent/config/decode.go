@@ -182,7 +182,7 @@ func (d *decoder) value(n *yaml.Node, v reflect.Value, k key) {
 	}
 }
 
-// subsection reads a key that is a section. An empty section, such as a section that contains only comments, counts as
+// subsection reads a key that is a section. A key without a value, such as one followed only by comments, counts as
 // missing.
 func (d *decoder) subsection(n *yaml.Node, v reflect.Value, k key, section reflect.Type) {
 	switch {

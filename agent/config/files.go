@@ -98,7 +98,8 @@ func (u fileUser) unreadable(path string, err error) error {
 	case errors.Is(err, fs.ErrNotExist):
 		return fmt.Errorf("%s does not exist; put it there or correct the path", path)
 	case errors.Is(err, fs.ErrPermission):
-		return fmt.Errorf("%s cannot be read: permission denied; let %s read it and enter its directories", path, u)
+		return fmt.Errorf("%s cannot be read: permission denied; let %s read it and enter the directories above it",
+			path, u)
 	}
 	return fmt.Errorf("cannot read the file: %w; correct the path", err)
 }
@@ -138,7 +139,7 @@ func (u fileUser) readCertificate(path string, now time.Time) ([]byte, error) {
 	}
 	if !hasUsage(leaf, x509.ExtKeyUsageClientAuth) {
 		return data,
-			fmt.Errorf("%s may not be used by clients (its extended key usage lacks clientAuth), so etcd would "+
+			fmt.Errorf("%s is not a client certificate (its extended key usage lacks clientAuth), so etcd would "+
 				"refuse it; issue one with clientAuth", path)
 	}
 	return data, nil
@@ -227,8 +228,8 @@ func (u fileUser) readPrivateKey(path string) ([]byte, error) {
 	for block, rest := pem.Decode(data); block != nil; block, rest = pem.Decode(rest) {
 		switch {
 		case block.Type == "ENCRYPTED PRIVATE KEY" || block.Headers["DEK-Info"] != "":
-			return nil, fmt.Errorf("%s is encrypted and quorumd cannot ask for the passphrase; store the key without "+
-				"one, readable by quorumd only", path)
+			return nil, fmt.Errorf("%s is encrypted, and quorumd cannot ask for the passphrase; store the key "+
+				"unencrypted, readable by quorumd only", path)
 		case block.Type == "PRIVATE KEY" || strings.HasSuffix(block.Type, " PRIVATE KEY"):
 			return data, nil
 		}

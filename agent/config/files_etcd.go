@@ -153,12 +153,12 @@ func (p listenerFiles) checkUse(u fileUser, certs []*x509.Certificate, now time.
 	leaf := certs[0]
 	for name, use := range p.uses {
 		if !hasUsage(leaf, use) {
-			return fmt.Errorf("%s may not be used by etcd (its extended key usage lacks %s); issue one with %s",
+			return fmt.Errorf("etcd cannot use %s: its extended key usage lacks %s; issue one with %s",
 				p.cert, name, name)
 		}
 	}
 	if err := leaf.VerifyHostname(p.host); p.host != "" && err != nil {
-		return fmt.Errorf("%s is not valid for %s, which %s names: %s; issue one with that name", p.cert, p.host, p.url,
+		return fmt.Errorf("%s is not valid for %s, the host in %s: %s; issue one for that host", p.cert, p.host, p.url,
 			strings.TrimPrefix(err.Error(), "x509: "))
 	}
 	if p.trust == "" {
@@ -178,8 +178,8 @@ func (p listenerFiles) checkUse(u fileUser, certs []*x509.Certificate, now time.
 		KeyUsages: []x509.ExtKeyUsage{x509.ExtKeyUsageAny},
 	})
 	if err != nil {
-		return fmt.Errorf("%s was not signed by a CA in %s, which %s names: %s; issue both from the same CA",
-			p.cert, p.trust, p.trustKey, strings.TrimPrefix(err.Error(), "x509: "))
+		return fmt.Errorf("%s was not signed by a CA in %s (%s): %s; issue it from one of those CAs, or correct %s",
+			p.cert, p.trust, p.trustKey, strings.TrimPrefix(err.Error(), "x509: "), p.trustKey)
 	}
 	return nil
 }
@@ -191,8 +191,8 @@ func checkPrivate(path string) error {
 		return err
 	}
 	if mode := info.Mode().Perm(); mode&0o007 != 0 {
-		return fmt.Errorf("%s (mode %04o) is open to every user on this host; chmod 0640, with etcd's "+
-			"group", path, mode)
+		return fmt.Errorf("%s (mode %04o) is open to every user on this host; let only its owner and "+
+			"etcd's group read it: chmod 0640", path, mode)
 	}
 	return nil
 }

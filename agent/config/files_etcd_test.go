@@ -71,11 +71,11 @@ func TestEtcdFilesAreChecked(t *testing.T) {
 		},
 		"a certificate for another host": {
 			func(_ *Config, s *EtcdTLS) { s.PeerCert, s.PeerKey = elsewhere.Cert, elsewhere.Key },
-			[]string{"etcd.tls.peerCert: " + elsewhere.Cert + " is not valid for 127.0.0.1, which etcd.peerURL names"},
+			[]string{"etcd.tls.peerCert: " + elsewhere.Cert + " is not valid for 127.0.0.1, the host in etcd.peerURL"},
 		},
 		"a certificate of another CA": {
 			func(_ *Config, s *EtcdTLS) { s.Cert, s.Key = stranger.Cert, stranger.Key },
-			[]string{"which cluster.tls.ca names", "issue both from the same CA"},
+			[]string{" (cluster.tls.ca): ", "issue it from one of those CAs, or correct cluster.tls.ca"},
 		},
 		"another host's key": {
 			func(_ *Config, s *EtcdTLS) { s.PeerKey = stranger.Key },
@@ -91,7 +91,7 @@ func TestEtcdFilesAreChecked(t *testing.T) {
 		},
 		"a key that every user can read": {
 			func(_ *Config, s *EtcdTLS) { s.Key = open },
-			[]string{"etcd.tls.key: " + open + " (mode 0644) is open to every user on this host; chmod 0640"},
+			[]string{"etcd.tls.key: " + open + " (mode 0644) is open to every user on this host; let only its owner"},
 		},
 		"missing files": {
 			func(_ *Config, s *EtcdTLS) { s.CA, s.Cert, s.Key = "/nowhere/a", "/nowhere/b", "/nowhere/c" },

@@ -178,7 +178,7 @@ func TestUnreadableFileIsReported(t *testing.T) {
 		result <- with(TLS{CA: cert}, "").CheckFiles()
 	}()
 	want := "cluster.tls.ca: " + cert +
-		" cannot be read: permission denied; let the user that runs quorumd read it and enter its directories"
+		" cannot be read: permission denied; let the user that runs quorumd read it and enter the directories above it"
 	if err := <-result; err == nil || err.Error() != want {
 		t.Errorf("got  %v\nwant %s", err, want)
 	}

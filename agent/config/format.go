@@ -167,7 +167,7 @@ func checkProgram(s string) error {
 // checkRecipient accepts an age public key.
 func checkRecipient(s string) error {
 	if all, err := age.ParseRecipients(strings.NewReader(s)); err != nil || len(all) != 1 {
-		return fmt.Errorf("must be an age recipient, beginning with age1, not %s; age-keygen -y FILE shows it",
+		return fmt.Errorf("must be an age recipient, beginning with age1, not %s; age-keygen -y FILE prints one",
 			quote(s))
 	}
 	return nil
@@ -254,8 +254,8 @@ func checkLoopback(s string) error {
 	if isLoopback(host) {
 		return nil
 	}
-	return fmt.Errorf("must be a loopback address, such as 127.0.0.1:9380, not %s: no other machine may connect "+
-		"to it", quote(s))
+	return fmt.Errorf("must be a loopback address, such as 127.0.0.1:9380, not %s, so that other machines "+
+		"cannot connect", quote(s))
 }
 
 // parseNetwork accepts a network or one address, and returns a network.
@@ -317,7 +317,7 @@ func parseURL(s string, listen bool) (string, error) {
 	case u.Hostname() == "":
 		return "", fmt.Errorf("%s has no host; write an address before the port", quote(s))
 	case u.Port() == "":
-		return "", fmt.Errorf("%s has no port; etcd has no default for it, so add one, such as :2379", quote(s))
+		return "", fmt.Errorf("%s has no port; add the port, such as :2379", quote(s))
 	}
 	if err := checkPort(u.Port()); err != nil {
 		return "", err
@@ -330,7 +330,7 @@ func parseURL(s string, listen bool) (string, error) {
 	case listen && notIP != nil && u.Hostname() != "localhost":
 		return "", errors.New(listenNeedsIP(s))
 	case !listen && notIP == nil && addr.IsUnspecified():
-		return "", fmt.Errorf("clients cannot connect to %s; use the address of the host", quote(s))
+		return "", fmt.Errorf("other hosts cannot connect to %s; use the address of the host", quote(s))
 	}
 	u.Host = strings.ToLower(u.Host)
 	return u.String(), nil

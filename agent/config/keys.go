@@ -412,12 +412,14 @@ type Repair struct {
 	// to boot. off: report it, and replace nothing.
 	Dead Grace `yaml:"dead" default:"off"`
 
-	// A standby or spare replaces a voter that has been unhealthy for this long, but becomes a voter before the
-	// unhealthy one is removed. A voter is unhealthy when it reports SLOW for this long (STALLED or FAILED for a
-	// minute) and there is other evidence: its etcd's own fsync times, its lag, or a hanging disk without linearizable
-	// reads. A disk that is only SLOW, on a voter that keeps up, gets six times this long, because most become fast
-	// again by themselves. SLOW must last 90 s longer than these times. At least 30s. off: report it, and replace
-	// nothing.
+	// A standby or spare replaces a voter that has been unhealthy for this long. It becomes a voter before the
+	// unhealthy one is removed, unless the unhealthy one's disk hangs and it answers no linearizable reads; then that
+	// one is removed first. A voter is unhealthy when it reports SLOW for this long (STALLED or FAILED for a minute)
+	// and there is other evidence: its etcd's own fsync times, its lag, data that differs from that of a majority, or a
+	// hanging disk without linearizable reads. A disk that is only SLOW, on a voter that keeps up, gets six times this
+	// long, because most become fast again by themselves. A disk that has become fast again before gets at least 1.5
+	// times as long as that took. SLOW must last 90 s longer than these times. At least 30s. off: report it, and
+	// replace nothing.
 	Unhealthy Grace `yaml:"unhealthy" default:"off"`
 
 	// How many voters may be replaced automatically within 24 hours.

@@ -31,9 +31,9 @@ func (d *decoder) externalRules(c *Config) (rules []rule) {
 		rules = append(rules, rule{
 			[]string{own.key, from, "etcd.runner"},
 			c.Etcd.Runner != RunnerExternal || d.setAt[listen] > 0 || port == "" || port != etcdPort,
-			"etcd.runner is external, and that etcd may also listen on the loopback address besides " +
-				d.show(from, c.Etcd.ClientURL) + ", as kubeadm does, so " + d.show(own.key, own.listen) +
-				" must use a different port; or set " + listen + " to etcd's address, if it listens on only one",
+			"etcd.runner is external, and etcd may listen on the loopback address as well as on " +
+				d.show(from, c.Etcd.ClientURL) + ", as kubeadm configures it, so " + d.show(own.key, own.listen) +
+				" must use a different port; if etcd listens on only one address, set " + listen + " to it instead",
 		})
 	}
 	return rules

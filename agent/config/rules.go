@@ -101,7 +101,7 @@ func (d *decoder) timingRules(t *Timing) []rule {
 		{
 			keys("hostRecordTTL", "interval"), t.HostRecordTTL >= 4*t.Interval,
 			show("hostRecordTTL", t.HostRecordTTL) + " must be at least four times " + interval +
-				", so that one slow round does not make a host absent; raise hostRecordTTL or lower interval",
+				", so that one slow round does not let the record expire; raise hostRecordTTL or lower interval",
 		},
 		{
 			keys("promoteStable", "steadyLag"), t.PromoteStable >= t.SteadyLag,
@@ -116,14 +116,15 @@ func (d *decoder) timingRules(t *Timing) []rule {
 		{
 			keys("transferTimeout", "interval", "callTimeout"), t.TransferTimeout >= t.Interval+2*t.CallTimeout,
 			show("transferTimeout", t.TransferTimeout) + " must be at least " + interval + " and twice " + call +
-				", or the other voters' reports before a stop are stale when they arrive; raise transferTimeout " +
-				"or lower the others",
+				" together, or the other voters' reports before a stop are stale when they arrive; raise " +
+				"transferTimeout or lower the others",
 		},
 		{
 			keys("transferInterval", "interval", "callTimeout"),
 			t.TransferInterval >= t.Interval+t.CallTimeout && t.TransferInterval <= MaxTransferInterval,
 			show("transferInterval", t.TransferInterval) + " must be at least " + interval + " and " + call +
-				" together, and at most " + durationfmt.Parseable(MaxTransferInterval) + ", because it doubles",
+				" together, and at most " + durationfmt.Parseable(MaxTransferInterval) +
+				", because it doubles with each transfer",
 		},
 		{
 			keys("joinBackoff"), t.JoinBackoff <= MaxJoinBackoff,
@@ -229,8 +230,8 @@ func (d *decoder) repairRules(c *Config) []rule {
 		[]string{"repair.dead", "timing.hostRecordTTL"},
 		dead == 0 || time.Duration(dead) >= max(minGrace, 2*ttl),
 		d.show("repair.dead", dead) + " must be off, or at least " + durationfmt.Parseable(minGrace) + " and twice " +
-			d.show("timing.hostRecordTTL", ttl) + ", because etcd keeps the record of a silent host for that time; " +
-			"raise dead or lower hostRecordTTL",
+			d.show("timing.hostRecordTTL", ttl) + ", because etcd keeps the record of a silent host for " +
+			"hostRecordTTL; raise dead",
 	}, {
 		[]string{"repair.unhealthy"},
 		c.Repair.Unhealthy == 0 || time.Duration(c.Repair.Unhealthy) >= minGrace,

@@ -59,7 +59,7 @@ func (d *decoder) discoveryRules(k *Discovery) []rule {
 		}
 	}
 	return []rule{
-		{sources, given <= 1, "cluster.discovery has more than one source; keep srv, file or program"},
+		{sources, given <= 1, "cluster.discovery has more than one source; keep only one of srv, file and program"},
 		{
 			[]string{"cluster.discovery.timeout", "cluster.discovery.interval"},
 			k.Timeout <= k.Interval,
@@ -173,7 +173,7 @@ func (d *decoder) etcdTLSRules(e *Etcd) []rule {
 		rules = append(rules, rule{
 			[]string{section, "etcd.environment"},
 			e.Environment[name] == "",
-			"etcd.environment has " + name + ", which etcd.tls sets; remove it from one of the two",
+			"etcd.environment has " + name + ", which etcd.tls sets, too; remove the variable, or the section etcd.tls",
 		})
 	}
 	return rules
@@ -185,7 +185,7 @@ func (d *decoder) listenNameRule(listen, advertised, value string) rule {
 	return rule{
 		[]string{listen, advertised},
 		value == "" || err == nil,
-		fmt.Sprintf("%s is not set, so it defaults to %s; but %s, in %s", listen, advertised, listenNeedsIP(value),
+		fmt.Sprintf("%s is not set, so it defaults to %s, but %s, in %s", listen, advertised, listenNeedsIP(value),
 			listen),
 	}
 }
@@ -216,7 +216,7 @@ func (d *decoder) addressRules(c *Config) []rule {
 	rules = append(rules, rule{
 		[]string{"proxy.learnerListen", "host.role"},
 		c.Proxy.LearnerListen == "" || c.Host.Role == RoleLearner,
-		d.show("proxy.learnerListen", c.Proxy.LearnerListen) + " is the port of a permanent learner, and " +
+		d.show("proxy.learnerListen", c.Proxy.LearnerListen) + " is the port of a permanent learner, but " +
 			"host.role is " + string(c.Host.Role) + "; remove the port, or set host.role: learner",
 	})
 	return append(rules, d.externalRules(c)...)

@@ -85,7 +85,7 @@ func checkNotation(v reflect.Value, k key, n *yaml.Node) error {
 	allowed := strings.Fields(k.tag("oneOf"))
 	switch {
 	case n.Value == "" && v.Kind() != reflect.String:
-		return errors.New("must be " + k.kind() + ", not an empty text")
+		return errors.New("must be " + k.kind() + ", not an empty value")
 	case quoted && bare:
 		return fmt.Errorf("must be %s, not the text %s; remove the quotes", k.kind(), quote(n.Value))
 	case len(allowed) == 0 || slices.Contains(allowed, n.Value):

@@ -54,13 +54,13 @@ func warnings(c *Config) []string {
 		w = append(w, "space.defrag has no effect: it requires mode manage")
 	}
 	if host, _, _ := net.SplitHostPort(c.Metrics.Listen); len(c.Metrics.Allow) == 0 && !isLoopback(host) {
-		w = append(w, fmt.Sprintf("metrics.listen (%s) is reachable from other hosts and metrics.allow is empty: "+
+		w = append(w, fmt.Sprintf("metrics.listen (%s) is reachable from other hosts, but metrics.allow is empty, so "+
 			"connections from other hosts are closed → set metrics.allow, or use 127.0.0.1", c.Metrics.Listen))
 	}
 	if c.Etcd.Runner == RunnerSystemd && within(c.Etcd.EnvironmentFile, c.Paths.State) {
 		w = append(w,
 			fmt.Sprintf("etcd.environmentFile (%s) is in paths.state, where quorumd may write, so root does not "+
-				"read it: use a path in /var/lib/quorumd-etcd, and set it and its .hold in the drop-in of %s",
+				"read it: use a path in /var/lib/quorumd-etcd, and set it and its .hold file in the drop-in of %s",
 				c.Etcd.EnvironmentFile, c.Etcd.Unit))
 	}
 	return w
@@ -72,8 +72,8 @@ func unverifiedWarnings(c *Config) []string {
 	if c.Cluster.Discovery.Any() && c.Cluster.TLS != nil && c.Cluster.TLS.CA == "" {
 		w = append(w,
 			"cluster.discovery finds endpoints, and cluster.tls.ca is empty, so every certificate of a public CA is "+
-				"trusted: an attacker who answers DNS or writes that list can name another host; set cluster.tls.ca "+
-				"to the CA of etcd's servers")
+				"trusted: an attacker who forges DNS answers or changes the source of the endpoints can name "+
+				"another host; set cluster.tls.ca to the CA of etcd's servers")
 	}
 	if c.Etcd.User != "" && c.Etcd.AllowUnencryptedPassword && c.Cluster.Discovery.Any() && c.Cluster.TLS == nil {
 		w = append(w, "etcd.allowUnencryptedPassword is set: the password of "+c.Etcd.User+" is sent unencrypted to "+

@@ -48,7 +48,7 @@ func (c *Client) Status(ctx context.Context) (Status, error) {
 	if err == nil && s.APIVersion != APIVersion {
 		return Status{}, &Error{
 			Code: CodeInternal,
-			Message: fmt.Sprintf("incompatible versions: quorumd serves API %q, this client uses %q",
+			Message: fmt.Sprintf("incompatible versions: quorumd serves API %q, but this client uses %q",
 				errtext.Shorten(s.APIVersion), APIVersion),
 			Hint: "use the quorumctl from the same package as quorumd",
 		}

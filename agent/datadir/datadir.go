@@ -169,7 +169,7 @@ func lockDatabase(dataDir string) (*os.File, error) {
 	}
 	err = unix.Flock(int(db.Fd()), unix.LOCK_EX|unix.LOCK_NB)
 	if errors.Is(err, unix.EWOULDBLOCK) {
-		err = errors.New("a running etcd uses it; stop it first")
+		err = errors.New("a running etcd uses it; stop etcd first")
 	}
 	if err != nil {
 		db.Close()

@@ -88,7 +88,7 @@ func open(dataDir string) (directory, error) {
 	if err := unix.Flock(int(d.file.Fd()), unix.LOCK_EX|unix.LOCK_NB); err != nil {
 		_ = d.file.Close()
 		if errors.Is(err, unix.EWOULDBLOCK) {
-			err = errors.New("another compaction of this database is still running")
+			err = errors.New("another defragmentation of this database is still running")
 		}
 		return d, err
 	}
@@ -263,7 +263,7 @@ func compact(ctx context.Context, dataDir string, progress *child.Progress, at f
 func remedy(err error) string {
 	for _, full := range []error{unix.ENOSPC, unix.EDQUOT, unix.EFBIG} {
 		if errors.Is(err, full) || strings.Contains(err.Error(), full.Error()) { // bbolt keeps only the error's text
-			return " → free space on that file system, and try again; the database is unchanged"
+			return " → free space on the database's file system, and try again; the database is unchanged"
 		}
 	}
 	return ""
@@ -325,8 +325,9 @@ func (d directory) openDB(name string) (o opened, err error) {
 	}
 	if o.inUse, err = etcddb.InUse(o.file, o.size, o.db.Info().PageSize); err != nil {
 		o.close()
+		return o, fmt.Errorf("it is damaged: %w", err)
 	}
-	return o, err
+	return o, nil
 }
 
 // isOpenForWriting reports whether a process has a file open for writing, as etcd does with its database. The kernel
@@ -371,7 +372,7 @@ func (d directory) hasRoom(size int64) error {
 	}
 	free := int64(stat.Bavail) * stat.Bsize //nolint:gosec // no file system is that large
 	if need := size + spare; free < need {
-		return fmt.Errorf("%s has %d MiB free, and %d MiB are needed%s", d.path, free>>20, (need+1<<20-1)>>20,
+		return fmt.Errorf("%s has %d MiB free, but %d MiB are needed%s", d.path, free>>20, (need+1<<20-1)>>20,
 			remedy(unix.ENOSPC))
 	}
 	return nil
@@ -422,7 +423,7 @@ func (d directory) exchange(source, copied opened, at func(phase)) error {
 	if other == nil && next {
 		return errors.Join(err, errors.New("etcd was started meanwhile, and has the new database open"))
 	}
-	why := errors.New("etcd was started during the defragmentation, and keeps its database")
+	why := errors.New("etcd was started during the defragmentation, and keeps the original database")
 	return errors.Join(why, err, os.Rename(d.name(OldName), d.name(database)), d.sync())
 }
 

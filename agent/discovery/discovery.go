@@ -128,7 +128,7 @@ func Accept(found []string, scheme string) ([]string, error) {
 		return nil, errors.New("the answer is empty, which does not prove that there is no cluster")
 	}
 	if len(found) > MaxEndpoints {
-		return nil, fmt.Errorf("the answer has %d endpoints, the maximum is %d", len(found), MaxEndpoints)
+		return nil, fmt.Errorf("the answer has %d endpoints; the maximum is %d", len(found), MaxEndpoints)
 	}
 	for _, text := range found {
 		if err := check(text, scheme); err != nil {

@@ -35,7 +35,7 @@ func TestAnswerIsAcceptedAsAWholeOrNotAtAll(t *testing.T) {
 	}{
 		{[]string{"https://n2:2379", "https://n1:2379", "https://n2:2379", "https://[2001:db8::1]:2379"}, ""},
 		{nil, "does not prove that there is no cluster"},
-		{many, "65 endpoints, the maximum is 64"},
+		{many, "65 endpoints; the maximum is 64"},
 		{[]string{"https://n1:2379", "http://n2:2379"}, "does not use https"},
 		{[]string{"https://n1"}, "is not a URL"},
 		{[]string{"https://n1:0"}, "is not a URL"},
@@ -142,7 +142,7 @@ func TestFileHasOneURLPerLine(t *testing.T) {
 	for text, want := range map[string]string{
 		"# ours\n\nhttp://n1:1\n  http://n2:1  \r\n": "[http://n1:1 http://n2:1]",
 		"":                              "[]",
-		strings.Repeat("x", MaxBytes+1): "it is longer than 8 KiB",
+		strings.Repeat("x", MaxBytes+1): "the answer is longer than 8 KiB",
 	} {
 		path := filepath.Join(dir, "endpoints")
 		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {

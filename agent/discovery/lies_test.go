@@ -133,7 +133,7 @@ func TestHostileDNSAnswersAreRefusedWithinBounds(t *testing.T) {
 				all = append(all, service(q, fmt.Sprintf("%d.n.", i)))
 			}
 			return all
-		}, "the answer has 2000 endpoints, the maximum is 64"},
+		}, "the answer has 2000 endpoints; the maximum is 64"},
 		"an empty target and a good one": {func(q dnsmessage.Question) []dnsmessage.Resource {
 			return []dnsmessage.Resource{service(q, "n1.example.com."), service(q, ".")}
 		}, "is not a URL"},

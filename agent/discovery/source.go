@@ -26,7 +26,7 @@ func SRV(resolver *net.Resolver, domain, scheme string) Source {
 	return func(ctx context.Context) ([]string, error) {
 		_, records, err := resolver.LookupSRV(ctx, service, "tcp", domain)
 		if err != nil { // LookupSRV may return some valid records with an error; a partial list is not used
-			return nil, fmt.Errorf("SRV records of _%s._tcp.%s: %w", service, domain, err)
+			return nil, fmt.Errorf("cannot look up the SRV records of _%s._tcp.%s: %w", service, domain, err)
 		}
 		var found []string
 		for _, r := range records {
@@ -69,7 +69,7 @@ func Program(run func(ctx context.Context) ([]byte, error)) Source {
 
 func lines(text []byte) (found []string, err error) {
 	if len(text) > MaxBytes {
-		return nil, fmt.Errorf("it is longer than %d KiB", MaxBytes>>10)
+		return nil, fmt.Errorf("the answer is longer than %d KiB", MaxBytes>>10)
 	}
 	for line := range strings.Lines(string(text)) {
 		if line = strings.TrimSpace(line); line != "" && !strings.HasPrefix(line, "#") {

@@ -57,7 +57,7 @@ func pause(p control.Pause, now time.Time) Line {
 func Operation(op control.Op, now time.Time) Line {
 	took := Span(now.Sub(op.Started))
 	if policy.Removes(op.Kind) {
-		return lineOf("%s of member %s, by %s: %s for %s · by %s: %s", Styled{op.Kind, Strong},
+		return lineOf("%s of member %s, by %s: %s, %s so far · by %s: %s", Styled{op.Kind, Strong},
 			cmp.Or(op.Target, op.MemberID), op.HostName, op.Phase, took, op.By, op.Reason)
 	}
 	progress := After(" · ", op.Progress)
@@ -67,8 +67,8 @@ func Operation(op control.Op, now time.Time) Line {
 	if op.Interruptible {
 		progress += " · interruptible"
 	}
-	return lineOf("%s of %s%s: %s for %s%s%s", Styled{op.Kind, Strong}, op.HostName, After(" as ", op.Target), op.Phase,
-		took, timeLeft(op, now), progress)
+	return lineOf("%s of %s%s: %s, %s so far%s%s", Styled{op.Kind, Strong}, op.HostName, After(" as ", op.Target),
+		op.Phase, took, timeLeft(op, now), progress)
 }
 
 // TakenDown reports whether the operation in flight, if any, shuts a host's etcd down in an orderly way and brings it
@@ -114,7 +114,7 @@ func Loop(l control.Loop) []Line {
 	const rounds = 5 // missed rounds
 	if *l.AgeSeconds > max(rounds*l.IntervalSeconds, l.StuckAfterSeconds) {
 		return []Line{lineOf("%s", Styled{
-			"quorumd is stuck: its loop has not run for " + Age(l.AgeSeconds) + ". journalctl -u quorumd", Bad,
+			"quorumd is stuck: its loop has not run for " + Age(l.AgeSeconds) + "; see journalctl -u quorumd", Bad,
 		})}
 	}
 	return nil

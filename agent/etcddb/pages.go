@@ -49,35 +49,38 @@ type pages struct {
 // that is its own child would exhaust the memory. CheckPages reads each page once, and the pages of a level in the
 // order of the file. In any other order, a database of some GiB would take hours on a rotating disk.
 func CheckPages(file io.ReaderAt, size int64, pageSize int) error {
-	_, err := InUse(file, size, pageSize)
-	return err
+	if _, err := InUse(file, size, pageSize); err != nil {
+		return fmt.Errorf("%w: %w", ErrDamaged, err)
+	}
+	return nil
 }
 
-// InUse does the same as CheckPages, and returns the size of the pages in use, in bytes.
+// InUse checks the same as CheckPages, and returns the size of the pages in use, in bytes. Its errors are not
+// [ErrDamaged], which names a snapshot.
 func InUse(file io.ReaderAt, size int64, pageSize int) (int64, error) {
 	if pageSize < minPageSize || pageSize > maxPageSize || pageSize&(pageSize-1) != 0 {
-		return 0, fmt.Errorf("%w: invalid page size of %d bytes", ErrDamaged, pageSize)
+		return 0, fmt.Errorf("invalid page size of %d bytes", pageSize)
 	}
 	p := &pages{file: file, pageSize: int64(pageSize)}
 	root, free, err := p.meta(size)
 	if err != nil {
-		return 0, fmt.Errorf("%w: %w", ErrDamaged, err)
+		return 0, err
 	}
 	p.seen = make([]uint64, p.high/64+1)
 	if free != noFreelist {
 		if err := p.freelist(free); err != nil {
-			return 0, fmt.Errorf("%w: %w", ErrDamaged, err)
+			return 0, err
 		}
 	}
 	for level, depth := []uint64{root}, 1; len(level) > 0; level, depth = p.next, depth+1 {
 		if depth > maxDepth {
-			return 0, fmt.Errorf("%w: page %d is %d pages from the root", ErrDamaged, level[0], depth)
+			return 0, fmt.Errorf("page %d is %d pages from the root", level[0], depth)
 		}
 		slices.Sort(level)
 		p.next = nil
 		for _, id := range level {
 			if err := p.visit(id); err != nil {
-				return 0, fmt.Errorf("%w: %w", ErrDamaged, err)
+				return 0, err
 			}
 		}
 	}
@@ -115,7 +118,7 @@ func (p *pages) meta(size int64) (root, free uint64, err error) {
 // page returns the header of a page and its size. No page may be reached twice.
 func (p *pages) page(id uint64) (head []byte, size int64, err error) {
 	if id < 2 || id >= p.high {
-		return nil, 0, fmt.Errorf("page %d is out of range, of %d pages", id, p.high)
+		return nil, 0, fmt.Errorf("page %d is out of range: there are %d pages", id, p.high)
 	}
 	head = make([]byte, headerBytes)
 	if err := p.read(head, id, 0); err != nil {
@@ -149,7 +152,7 @@ func (p *pages) freelist(id uint64) error {
 		count, most = le64(first), most-1
 	}
 	if le16(head[8:]) != freelistPage || count > most {
-		return fmt.Errorf("page %d lists %d free pages, and has room for %d", id, count, most)
+		return fmt.Errorf("page %d lists %d free pages, but has room for %d", id, count, most)
 	}
 	return nil
 }
@@ -220,7 +223,7 @@ func leaf(elements []byte, size int64) (buckets []value, err error) {
 		key, length := int64(le32(e[8:])), int64(le32(e[12:]))
 		from := headerBytes + int64(i) + int64(le32(e[4:])) + key
 		if sum += key + length; from+length > size || sum > size {
-			return nil, errors.New("a key or value ends beyond the page")
+			return nil, errors.New("a key or value ends beyond the page, or keys and values overlap")
 		}
 		if le32(e)&bucketElement != 0 {
 			buckets = append(buckets, value{from, length})
@@ -249,7 +252,7 @@ func (p *pages) bucket(at uint64, v value) error {
 	size := v.size - bucketBytes
 	elements := make([]byte, elementBytes*int(le16(head[bucketBytes+10:])))
 	if headerBytes+int64(len(elements)) > size {
-		return errors.New("an inline bucket has more elements than bytes")
+		return errors.New("an inline bucket has more elements than fit into its value")
 	}
 	if err := p.read(elements, at, v.from+bucketBytes+headerBytes); err != nil {
 		return err

@@ -78,10 +78,10 @@ func components(path string) []string {
 func checkOwner(path string, info fs.FileInfo) error {
 	owner, known := info.Sys().(*syscall.Stat_t)
 	if !known || owner.Uid != 0 && int(owner.Uid) != os.Geteuid() {
-		return fmt.Errorf("%s is not owned by root: chown root:root", path)
+		return fmt.Errorf("%s is owned by neither root nor quorumd's user: chown root:root %s", path, path)
 	}
 	if info.Mode()&0o022 != 0 {
-		return fmt.Errorf("%s is writable by users other than its owner: chmod go-w", path)
+		return fmt.Errorf("%s is writable by users other than its owner: chmod go-w %s", path, path)
 	}
 	return nil
 }

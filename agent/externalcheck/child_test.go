@@ -38,7 +38,7 @@ func TestWritableDirectoryInThePathIsRefused(t *testing.T) {
 		}
 		for at := filepath.Dir(path); at != filepath.Dir(top); at = filepath.Dir(at) {
 			must(t, os.Chmod(at, mode))
-			want := at + " is writable by users other than its owner: chmod go-w"
+			want := at + " is writable by users other than its owner: chmod go-w " + at
 			if got, err := resolve(path, top); err == nil || err.Error() != want {
 				t.Errorf("with %s of mode %v: %s, %v", at, mode, got, err)
 			}
@@ -62,7 +62,7 @@ func TestLinkIsFollowedAndItsWholePathChecked(t *testing.T) {
 		for _, at := range []string{filepath.Join(top, "srv"), filepath.Join(top, "srv", "sites"), bin} {
 			must(t, os.Chmod(at, 0o777))
 			got, err := resolve(filepath.Join(bin, name), top)
-			want := at + " is writable by users other than its owner: chmod go-w"
+			want := at + " is writable by users other than its owner: chmod go-w " + at
 			if err == nil || !strings.Contains(err.Error(), want) {
 				t.Errorf("%s, with %s world-writable: %s, %v", name, at, got, err)
 			}

@@ -100,7 +100,7 @@ func Open(opt Options) *Runner {
 		if p.skipped = len(r.programs) >= MaxPrograms; p.skipped {
 			skipped = append(skipped, name)
 			p.last.Absent = fmt.Sprintf("not run: there are more than %d checks in %s, and those that gate steps "+
-				"run first", MaxPrograms, opt.Dir)
+				"have priority", MaxPrograms, opt.Dir)
 		}
 		if len(r.programs) < MaxPrograms+maxSkipped {
 			r.programs = append(r.programs, p)
@@ -149,7 +149,7 @@ func entriesOf(dir string) ([]fs.DirEntry, error) {
 	case err != nil:
 		return nil, err
 	case len(entries) > maxEntries:
-		return nil, fmt.Errorf("there are more than %d entries in %s; keep only the checks there", maxEntries, dir)
+		return nil, fmt.Errorf("there are more than %d entries in %s; keep only checks in it", maxEntries, dir)
 	}
 	slices.SortFunc(entries, func(a, b fs.DirEntry) int { return strings.Compare(a.Name(), b.Name()) })
 	return entries, nil
@@ -215,7 +215,7 @@ func (p *program) reading(now, timeout time.Duration) health.ExternalCheckReadin
 	defer p.mu.Unlock()
 	last := p.last
 	if p.running && now-p.began > timeout+grace {
-		last.Hung, last.Absent = true, "it was killed and has not exited; it runs again once it has"
+		last.Hung, last.Absent = true, "it was killed but has not exited; it runs again after it exits"
 	}
 	return last
 }

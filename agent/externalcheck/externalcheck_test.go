@@ -133,7 +133,7 @@ func TestExternalCheckResultsAreParsed(t *testing.T) {
 		},
 		"unknown": {Text: "what", Absent: "it reports UNKNOWN"},
 		"odd":     {Absent: "its exit code is 7, which is not a Nagios status"},
-		"dies":    {Absent: "killed by a signal"},
+		"dies":    {Absent: "it was killed by a signal"},
 		"silent":  {State: health.OK},
 		"flood":   {State: health.OK, Text: "OK - a long line"},
 		"missing": {Absent: "there is no " + filepath.Join(b.opt.Dir, "missing")},
@@ -281,8 +281,9 @@ func TestProgramThatOthersMayChangeIsNotRun(t *testing.T) {
 	ctx, end := context.WithCancel(t.Context())
 	defer end()
 	for name, why := range map[string]string{
-		"shared": filepath.Join(dir, "shared") + " is writable by users other than its owner: chmod go-w",
-		"plain":  "not a program: make it executable (chmod +x), or move it away",
+		"shared": filepath.Join(dir, "shared") + " is writable by users other than its owner: chmod go-w " +
+			filepath.Join(dir, "shared"),
+		"plain": "not a program: make it executable (chmod +x), or move it away",
 	} {
 		if r := b.until(ctx, name, reported); r.Absent != sanitize(why) {
 			t.Errorf("%s: %+v", name, r)
@@ -293,7 +294,7 @@ func TestProgramThatOthersMayChangeIsNotRun(t *testing.T) {
 	}
 	must(t, os.Chmod(elsewhere, 0o777))
 	r := b.until(ctx, "linked", func(r health.ExternalCheckReading) bool { return r.Absent != "" })
-	if r.Absent != sanitize(elsewhere+" is writable by users other than its owner: chmod go-w") {
+	if r.Absent != sanitize(elsewhere+" is writable by users other than its owner: chmod go-w "+elsewhere) {
 		t.Errorf("%+v", r)
 	}
 	if len(b.programs) != 3 || !strings.Contains(b.log.String(), "not-a-check.sh") {
@@ -360,7 +361,7 @@ func TestDirectoryWithThousandsOfFilesRunsOnlyConfiguredPrograms(t *testing.T) {
 		externalChecks[0].Name != "named" {
 		t.Errorf("%d programs, first %+v", len(externalChecks), externalChecks[:min(2, len(externalChecks))])
 	}
-	if !strings.Contains(b.log.String(), "more than 4096 entries in "+dir+"; keep only the checks there") {
+	if !strings.Contains(b.log.String(), "more than 4096 entries in "+dir+"; keep only checks in it") {
 		t.Errorf("log:\n%s", &b.log)
 	}
 }

@@ -52,9 +52,9 @@ func Output(ctx context.Context, child []string, path string, timeout time.Durat
 	case absent != "":
 		return nil, fmt.Errorf("%s: %s", path, absent)
 	case code < 0:
-		return nil, fmt.Errorf("%s: killed by a signal", path)
+		return nil, fmt.Errorf("%s: it was killed by a signal", path)
 	case code > 0:
-		return nil, fmt.Errorf("%s: exit code %d", path, code)
+		return nil, fmt.Errorf("%s: its exit code is %d", path, code)
 	}
 	return text, nil
 }
@@ -110,7 +110,7 @@ func readingOf(code int, text []byte) health.ExternalCheckReading {
 	case 3:
 		r.Absent = "it reports UNKNOWN"
 	case -1:
-		r.Absent = "killed by a signal"
+		r.Absent = "it was killed by a signal"
 	default:
 		r.Absent = "its exit code is " + strconv.Itoa(code) + ", which is not a Nagios status"
 	}

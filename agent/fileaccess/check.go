@@ -240,5 +240,5 @@ func cannotWrite(dir string) string {
 	case errors.Is(err, fs.ErrPermission):
 		return fmt.Sprintf("%s is not writable: permission denied; chown it to the user that runs quorumd", dir)
 	}
-	return fmt.Sprintf("%s cannot be written: %v; correct the path", dir, err)
+	return fmt.Sprintf("cannot write to %s: %v; correct the path", dir, err)
 }

@@ -71,7 +71,7 @@ func (k key) problem(user, control string, a accounts) string {
 	if others == "" {
 		return ""
 	}
-	return fmt.Sprintf("%s (mode %04o) is readable by %s and allows full access to etcd; run: chown %s: %s "+
+	return fmt.Sprintf("%s (mode %04o) allows full access to etcd, but is readable by %s; run: chown %s: %s "+
 		"&& chmod 0400 %s",
 		k.path, k.mode, others, user, k.path, k.path)
 }

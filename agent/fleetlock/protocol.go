@@ -86,7 +86,7 @@ func checkRequest(r *http.Request) *refusal {
 			header+": true")
 	case !local || r.Header.Get("Origin") != "":
 		return refuse(http.StatusBadRequest, kindBadRequest,
-			"cannot serve browsers: use the address in fleetlock.listen, and send no Origin")
+			"cannot serve browsers: use the address in fleetlock.listen, and send no Origin header")
 	}
 	return nil
 }

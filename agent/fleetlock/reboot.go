@@ -43,7 +43,7 @@ func (s *Server) preReboot(ctx context.Context, c client) *refusal {
 					"quorumd answers only for its own host", c.ID, strings.TrimPrefix(m.By, byPrefix))
 		case m.Work != policy.WorkReboot || !m.External:
 			return refuse(http.StatusConflict, kindOther,
-				"cannot allow the reboot: a %s of this host is in progress or requested, by %s: %s", m.Work, m.By,
+				"cannot allow the reboot: other work on this host (%s) was requested by %s: %s", m.Work, m.By,
 				m.Reason)
 		case m.State == policy.RequestSafe:
 			return nil

@@ -30,8 +30,8 @@ var programName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9_-]{0,63}$`)
 // "_", and begins with a letter or digit.
 func CheckName(name string) error {
 	if !programName.MatchString(name) {
-		return fmt.Errorf("%q is not a valid command name: letters, digits, - and _, at most 64, a letter or "+
-			"digit first", sanitize(name))
+		return fmt.Errorf("%q is not a valid command name: use at most 64 letters, digits, - and _, with a "+
+			"letter or digit first", sanitize(name))
 	}
 	return nil
 }
@@ -53,7 +53,7 @@ func find(dir, name string) error {
 		err = checkOwner(dir, info, os.Geteuid())
 	}
 	if err == nil && info.Mode()&0o022 != 0 {
-		return fmt.Errorf("%s is writable by group or others: chmod go-w", dir)
+		return fmt.Errorf("%s is writable by group or others: chmod go-w %s", dir, dir)
 	}
 	if err == nil {
 		info, err = os.Lstat(path)
@@ -65,7 +65,7 @@ func find(dir, name string) error {
 	case errors.Is(err, fs.ErrNotExist):
 		return fmt.Errorf("there is no %s", path)
 	case errors.Is(err, fs.ErrPermission):
-		return fmt.Errorf("cannot inspect the program: %w; make it readable for quorumd", err)
+		return fmt.Errorf("cannot inspect the program: %w; let quorumd search its directory", err)
 	case err != nil:
 		return err
 	}
@@ -82,7 +82,7 @@ func checkOwner(path string, info fs.FileInfo, self int) error {
 		return fmt.Errorf("%s is a symbolic link, which is not followed: replace it with its target", path)
 	}
 	if owner, ok := info.Sys().(*syscall.Stat_t); !ok || owner.Uid != 0 && int(owner.Uid) != self {
-		return fmt.Errorf("%s is not owned by root: chown root:root", path)
+		return fmt.Errorf("%s is not owned by root: chown root:root %s", path, path)
 	}
 	return nil
 }
@@ -96,7 +96,7 @@ func whyNotRunnable(program string) string {
 	case !info.Mode().IsRegular() || info.Mode()&0o111 == 0:
 		return "not a program: make it executable (chmod +x), or move it away"
 	case info.Mode()&0o022 != 0:
-		return "it is writable by users other than its owner: chmod go-w"
+		return "it is writable by users other than its owner: chmod go-w " + sanitize(program)
 	}
 	return ""
 }

@@ -85,7 +85,7 @@ func list(dir, when, program string) ([]string, error) {
 		return nil, nil
 	}
 	if err != nil {
-		return nil, fmt.Errorf("cannot look for hooks: %w; make the directory readable for quorumd", err)
+		return nil, fmt.Errorf("cannot look for hooks: %w; the directory must be readable by quorumd", err)
 	}
 	var paths []string
 	for _, entry := range entries { // sorted by name

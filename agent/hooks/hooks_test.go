@@ -349,7 +349,7 @@ func TestLaunchThatFailsOrDoesNotBeginIsAnError(t *testing.T) {
 	b.start(run(Before, "1"))
 	b.launcher.since = time.Now().Add(-2 * BeginWithin)
 	if err := b.launcher.Start(t.Context(), run(Before, "1")); err == nil ||
-		!strings.Contains(err.Error(), "launched, but not running") {
+		!strings.Contains(err.Error(), "ago, but nothing runs yet") {
 		t.Errorf("%v", err)
 	}
 }

@@ -51,7 +51,7 @@ func (l *Launcher) Start(ctx context.Context, run Run) error {
 	}
 	if waited := l.waited(run.ID); waited > BeginWithin {
 		return fmt.Errorf(cannot+
-			"launched, but not running after %s: look for the reason with \"journalctl -u 'quorumd*'\"",
+			"the start was requested %s ago, but nothing runs yet: see \"journalctl -u 'quorumd*'\"",
 			durationfmt.Seconds(waited))
 	}
 	return nil
@@ -106,7 +106,7 @@ func (l *Launcher) outcomeOf(run Run) (Result, error) {
 	case errors.Is(err, fs.ErrNotExist):
 		return Result{State: None}, nil
 	case errors.Is(err, os.ErrPermission):
-		return Result{}, fmt.Errorf("cannot read the state of the hooks: %w; make it readable for quorumd", err)
+		return Result{}, fmt.Errorf("cannot read the state of the hooks: %w; make that file readable by quorumd", err)
 	case err != nil:
 		return Result{}, fmt.Errorf("cannot read the state of the hooks: %w", err)
 	case o.ID != run.ID:

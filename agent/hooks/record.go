@@ -72,14 +72,14 @@ func read(path string, record any) error {
 	defer f.Close()
 	info, err := f.Stat()
 	if err == nil && !info.Mode().IsRegular() {
-		err = errors.New("not a regular file")
+		err = errors.New("it is not a regular file")
 	}
 	if err != nil {
 		return fmt.Errorf("cannot read %s: %w", path, err)
 	}
 	data, err := io.ReadAll(io.LimitReader(f, maxRecord+1))
 	if err == nil && len(data) > maxRecord {
-		err = fmt.Errorf("more than %d bytes", maxRecord)
+		err = fmt.Errorf("it has more than %d bytes", maxRecord)
 	}
 	if err == nil {
 		strict := json.NewDecoder(bytes.NewReader(data))

@@ -56,7 +56,7 @@ func (r Runner) Run(ctx context.Context, when string) error {
 	}
 	var w request
 	if err := read(requestPath(r.Requests, when), &w); err != nil {
-		return fmt.Errorf("cannot run hooks: quorumd has not requested any: %w", err)
+		return fmt.Errorf("cannot run hooks: quorumd's request is missing or unreadable: %w", err)
 	}
 	held, err := lock(r.Outcomes, when)
 	if errors.Is(err, unix.EAGAIN) || errors.Is(err, unix.EACCES) {

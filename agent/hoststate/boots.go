@@ -64,7 +64,7 @@ func (b *Boots) note(ended bool) error {
 	b.mu.Unlock()
 	next[len(next)-1].Ended = ended
 	if err := writeJSON(b.disk, b.path, next, true); err != nil {
-		return fmt.Errorf("cannot save the boot of the machine: %w", err)
+		return fmt.Errorf("cannot save the record of the machine's boots: %w", err)
 	}
 	b.mu.Lock()
 	defer b.mu.Unlock()

@@ -100,6 +100,6 @@ func Within(ctx context.Context, do func() error) error {
 	case err := <-done:
 		return err
 	case <-ctx.Done():
-		return errors.New("the disk does not respond; the request may still be saved")
+		return errors.New("the disk does not respond in time; a pending write may still succeed")
 	}
 }

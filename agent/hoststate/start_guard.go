@@ -18,9 +18,9 @@ const startGuardName = "etcd.hold"
 
 // HoldText is the content of the start guard file, for operators who find it.
 const HoldText = `quorumd keeps etcd from starting by itself: this host has no member in its
-cluster, is in maintenance, or has a recovery plan in force; 'quorumctl status' shows which. quorumd removes
-this file when the host joins, or when its maintenance or the recovery ends. To start etcd by hand anyway,
-remove this file.
+cluster, has lost its member's data, is in maintenance, or has a recovery plan in force; 'quorumctl status'
+shows which. quorumd removes this file when the host joins, or when its maintenance or the recovery ends. To
+start etcd by hand anyway, remove this file.
 `
 
 // StartGuarded reports whether the start guard is set, as last recorded, and whether that is known.

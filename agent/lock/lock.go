@@ -47,7 +47,7 @@ type Store interface {
 var (
 	// ErrTaken means that another host holds the lock, or that the operation record has changed since the caller read
 	// it.
-	ErrTaken = errors.New("another host holds the lock or the operation")
+	ErrTaken = errors.New("another host holds the lock, or a record has changed")
 	// ErrLost means that this agent no longer holds the lock.
 	ErrLost = errors.New("the lock is lost")
 	// ErrTooLate means that the remaining validity is too short for the step.
@@ -221,7 +221,7 @@ func (l *Lock) revoke(ctx context.Context, lease clientv3.LeaseID) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), revokeTimeout)
 	defer cancel()
 	if err := l.store.Revoke(ctx, lease); err != nil && !isLeaseGone(err) {
-		return fmt.Errorf("cannot revoke the lock's lease, it expires in %s: %w",
+		return fmt.Errorf("cannot revoke the lock's lease, which expires in %s: %w",
 			durationfmt.Text(l.opt.TTL), err)
 	}
 	return nil

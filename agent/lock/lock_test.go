@@ -156,7 +156,7 @@ func TestLockThatCannotBeReleasedIsNotHeldAndExpires(t *testing.T) {
 	released := make(chan error, 1)
 	go func() { released <- a.Release(within(t)) }()
 	testbed.Eventually(t, bound, "it is not held", func() bool { return !a.MayAct() && a.Token() == 0 })
-	if err := <-released; err == nil || !strings.Contains(err.Error(), "it expires in 1s") {
+	if err := <-released; err == nil || !strings.Contains(err.Error(), "which expires in 1s") {
 		t.Errorf("got %v", err)
 	}
 	testbed.Eventually(t, bound, "the key is gone", func() bool { return !s.locked() })

@@ -46,7 +46,7 @@ const prefix = "experimental-"
 // after the context has ended.
 func Check(ctx context.Context, child []string, path string, names etcdflags.Names) (Result, error) {
 	if n := len(names.Flags) + len(names.Variables) + len(names.Keys) + len(names.Gates); n > maxNames {
-		return Result{}, fmt.Errorf("cannot check %s: etcd has %d settings, and at most %d can be checked", path, n,
+		return Result{}, fmt.Errorf("cannot check %s: etcd has %d settings, but at most %d can be checked", path, n,
 			maxNames)
 	}
 	b := binary{child, path}

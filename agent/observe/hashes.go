@@ -71,7 +71,7 @@ func (o *Observer) lookAtHashes(ctx context.Context, r *round.Round) {
 	if r.Listed && !votes && !o.pace.attends {
 		*h = hashes{}
 		h.look.Forget()
-		r.Hashes = health.NotAvailable[health.HashesReading]("etcd does not run here")
+		r.Hashes = health.NotAvailable[health.HashesReading]("this host has no voter")
 		r.Hashes.NoVoter = true
 		return
 	}

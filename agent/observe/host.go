@@ -133,7 +133,8 @@ func (o *Observer) askNext(ctx context.Context, r *round.Round) {
 		return
 	case r.UnitErr != nil || stateOfUnit(r) != policy.UnitActive:
 		o.next.Forget() // etcd may be upgraded before the check ends
-		r.NextEtcd.Problem = "cannot be checked while etcd does not run → start etcd on that host"
+		r.NextEtcd.Problem = "cannot be checked unless etcd runs and the state of its unit is known → " +
+			"start etcd on that host"
 		return
 	}
 	pid := r.Unit.PID

@@ -222,7 +222,8 @@ func (j *judge) save(force bool) {
 		err = j.opt.Local.SaveHealth(append(data, '\n'))
 	}
 	if err != nil {
-		j.log.Warn("cannot save the health state; a restarted agent would start from UNKNOWN", "error", err)
+		j.log.Warn("cannot save the health state; a restarted agent would start from an older one or UNKNOWN",
+			"error", err)
 	}
 	j.saved, j.unsaved = now, false
 }

@@ -104,7 +104,7 @@ func (q *requests) unavailable(unit policy.UnitState) string {
 	case unit != policy.UnitActive && unit != policy.UnitUnknown:
 		return "etcd does not run here"
 	case q.own.ID == 0, len(q.own.ClientURLs) == 0:
-		return "this host has no member"
+		return "this host has no member that has started"
 	case q.own.Learner:
 		return "the local member is a learner"
 	}
@@ -162,7 +162,7 @@ func (q *requests) take(p requestResult, host string, proven bool) {
 			out.Absent = why
 		}
 	case p.took > requestTimeout+requestLate:
-		out.Known, out.Absent = false, "the agent was paused during a request"
+		out.Known, out.Absent = false, "the agent was frozen during a request"
 	case self.Err == nil && self.MemberID != q.own.ID:
 		out.Known, out.Absent = false, "the member's client URL leads to a different member"
 	case self.Err == nil && self.Leader == 0:

@@ -125,7 +125,7 @@ func TestARequestCountsAsHungOnlyIfNothingElseExplainsTheSilence(t *testing.T) {
 				p.took = time.Minute
 				return p
 			}()},
-			absent: "the agent was paused during a request",
+			absent: "the agent was frozen during a request",
 		},
 		"a read is denied": {
 			probes: []requestResult{noRead(requestResult{began: s, err: rpctypes.ErrPermissionDenied})},
@@ -246,7 +246,7 @@ func TestOnlyALeaderWritesAndAHungRequestIsRepeatedAtOnce(t *testing.T) {
 			t.Errorf("a learner: %+v", seen)
 		}
 		r.Membership.Members = r.Membership.Members[1:]
-		if seen = watch(time.Minute, policy.UnitActive); seen.Absent != "this host has no member" {
+		if seen = watch(time.Minute, policy.UnitActive); seen.Absent != "this host has no member that has started" {
 			t.Errorf("without a member: %+v", seen)
 		}
 		count("no voter", 0, 0)

@@ -72,7 +72,7 @@ func (b *Builder) leaderless(v *policy.View, r *round.Round) {
 	if holds := !r.Reachable && !led && v.Cluster.ExpectedID != 0 && votes &&
 		policy.NoQuorumWithout(voters, len(names)); holds {
 		slices.Sort(names)
-		v.Cluster.Leaderless = enumerate(names, "answers and has no leader", "answer and have no leader")
+		v.Cluster.Leaderless = enumerate(names, "answers, but has no leader", "answer, but have no leader")
 	}
 	v.Cluster.LeaderlessFor = b.since.truth("leaderless", v.Cluster.Leaderless != "", r.At, r.Number)
 }

@@ -13,7 +13,7 @@ import (
 	"github.com/quorumd/quorumd/agent/round"
 )
 
-// withoutLeader returns a round in which n2 to n5 answer and have no leader. This host is n1, and does not run etcd.
+// withoutLeader returns a round in which n2 to n5 answer, but have no leader. This host is n1, and does not run etcd.
 func withoutLeader(own string) *round.Round {
 	r := &round.Round{Number: 1}
 	r.Answers.Of = map[uint64]cluster.Status{}

@@ -62,8 +62,8 @@ func (o *Operator) startExclusive(ctx context.Context, p jobClaim, kind, by stri
 }
 
 // errFull means that no agent can take a claim, because etcd accepts no writes.
-var errFull = errors.New("etcd's database is full and rejects writes: free space, or start the job with " +
-	"quorumctl snapshot")
+var errFull = errors.New("etcd rejects writes because its database is full: free space, or start the job by hand: " +
+	"quorumctl snapshot save, or test-restore")
 
 // claim takes the claim on a job. If another agent holds it, the error names that agent's host.
 func (o *Operator) claim(ctx context.Context, p jobClaim) (clientv3.LeaseID, error) {

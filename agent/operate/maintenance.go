@@ -111,7 +111,7 @@ func (o *Operator) unfitToReboot(ctx context.Context, where string) *policy.Refu
 
 // unfitFor returns why the command cannot run on this host, or nil.
 func (o *Operator) unfitFor(ctx context.Context, command, where string) *policy.Refusal {
-	cause := "this agent cannot run commands"
+	cause := "the agent cannot run commands"
 	if o.opt.Commands != nil {
 		cause = ""
 		if err := hoststate.Within(ctx, func() error { return o.opt.Commands.Find(command) }); err != nil {

@@ -30,7 +30,7 @@ func TestConflictingMaintenanceRequestIsRefusedWithItsReason(t *testing.T) {
 				return f.ProgramEnded(k, policy.HooksDone, "")
 			},
 			ask:  func(*control.MaintenanceRequest) {},
-			says: "was started already",
+			says: "has already been started",
 		},
 		"the operation has ended": {
 			became: func(f *hoststate.State, _ *hoststate.Request) error { return f.OperationEnds(nil) },
@@ -38,7 +38,7 @@ func TestConflictingMaintenanceRequestIsRefusedWithItsReason(t *testing.T) {
 		},
 		"the new request is for other work": {
 			ask:  func(r *control.MaintenanceRequest) { r.Work, r.Command = policy.WorkRestart, "" },
-			says: "another command was already requested, by root: a test",
+			says: "this host already has a different request (command), by root: a test",
 		},
 		"there is no such command": {
 			ask: func(r *control.MaintenanceRequest) { r.Command = "downgrade" }, says: "there is no command downgrade",

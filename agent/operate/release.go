@@ -108,7 +108,8 @@ func (o *Operator) releaseOrphaned(ctx context.Context, req control.ReleaseReque
 		return refuse(control.Conflicts, control.CodeConflict, cannot+"it has changed in the meantime",
 			"check it with quorumctl operation show, then try again")
 	}
-	o.note(ctx, "RELEASED", op.Kind+" of "+op.HostName+" whose record was deleted, released by "+by+": "+req.Reason)
+	o.note(ctx, "RELEASED", op.Kind+" of "+op.HostName+" (its record was already deleted) released by "+by+": "+
+		req.Reason)
 	o.opt.Wake()
 	return nil
 }

@@ -73,7 +73,7 @@ func (o *Operator) testRestore(ctx context.Context, by, name string) (control.Sn
 // read, is no evidence against the snapshot.
 func (o *Operator) restoreTestEnded(ctx context.Context, j backup.Job) {
 	if errors.Is(j.Err, backup.ErrEnded) {
-		o.opt.Logger.Warn("restore test not run on this host", "error", j.Err)
+		o.opt.Logger.Warn("restore test stopped on this host", "error", j.Err)
 		return
 	}
 	j.Err = unprovable(j)
@@ -82,7 +82,7 @@ func (o *Operator) restoreTestEnded(ctx context.Context, j backup.Job) {
 		return
 	}
 	if n := len(j.Outcome.Snapshots); j.Err == nil && n != 1 {
-		j.Err = fmt.Errorf("the job reported %d snapshots, want 1", n)
+		j.Err = fmt.Errorf("the job reported %d snapshots instead of 1", n)
 	}
 	if j.Err != nil {
 		o.opt.Logger.Error("restore test failed", "error", j.Err)

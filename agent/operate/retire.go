@@ -296,7 +296,7 @@ func (o *Operator) write(ctx context.Context, conditions []clientv3.Cmp, then []
 	answer, err := o.opt.Etcd.Txn(ctx, conditions, then...)
 	switch {
 	case err != nil:
-		return 0, o.refuseCall(cannot, err, command+" shows whether it is recorded")
+		return 0, o.refuseCall(cannot, err, command+" shows whether the change is recorded")
 	case !answer.Succeeded:
 		return 0, refuse(control.Conflicts, control.CodeConflict, cannot+"the record has changed in the meantime",
 			"check it with "+command+", then try again")

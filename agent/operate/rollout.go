@@ -84,7 +84,7 @@ func (o *Operator) StartRollout(ctx context.Context, req control.RolloutRequest,
 		return control.Rollout{}, refuse(control.Wrong, control.CodeConflict,
 			fmt.Sprintf("%sits record of %d hosts would exceed %d bytes before the last host is done: about %d "+
 				"hosts fit", cannot, len(rollout.Hosts), record.MaxRolloutBytes, most),
-			"name fewer hosts, and start another rollout for the others when it is done: --hosts")
+			"name fewer hosts with --hosts, and start another rollout for the rest when this one is done")
 	}
 	if req.DryRun {
 		return o.rolloutPreview(rollout, chosen, len(req.Hosts) > 0), nil
@@ -276,7 +276,7 @@ func (o *Operator) readRollout(ctx context.Context) (*record.Rollout, int64, err
 func (o *Operator) writeRollout(ctx context.Context, rollout record.Rollout, at int64, cannot string) error {
 	value, err := record.Encode(rollout)
 	if err != nil {
-		return refuse(control.Wrong, control.CodeConflict, cannot+err.Error(), "name fewer hosts: --hosts")
+		return refuse(control.Wrong, control.CodeConflict, cannot+err.Error(), "name fewer hosts with --hosts")
 	}
 	key := o.keys.Rollout()
 	answer, err := o.opt.Etcd.Txn(ctx, []clientv3.Cmp{clientv3.Compare(clientv3.ModRevision(key), "=", at)},

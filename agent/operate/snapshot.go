@@ -35,7 +35,7 @@ const cannotSave = "cannot save a snapshot: "
 func (o *Operator) StartSnapshot(ctx context.Context, req control.SnapshotRequest, by string) (control.SnapshotJob,
 	error,
 ) {
-	cannot := "cannot " + req.Do + " snapshots: "
+	cannot := "cannot start the snapshot job " + req.Do + ": "
 	switch {
 	case o.opt.Snapshots == nil:
 		return control.SnapshotJob{}, refuse(control.Conflicts, control.CodeConflict,
@@ -73,7 +73,7 @@ func (o *Operator) start(ctx context.Context, cannot, kind, by string, args []st
 	job, err := o.opt.Snapshots.Start(context.WithoutCancel(ctx), kind, by, args, done)
 	if errors.Is(err, backup.ErrRunning) {
 		return control.SnapshotJob{}, refuse(control.Conflicts, control.CodeSnapshotRunning,
-			fmt.Sprintf("%s%s is already running for %s, since %s", cannot, job.Kind, job.By,
+			fmt.Sprintf("%sa job (%s) is already running, started by %s at %s", cannot, job.Kind, job.By,
 				job.Started.UTC().Format(time.RFC3339)), "wait until it has finished")
 	}
 	if err != nil {
@@ -147,7 +147,7 @@ func (o *Operator) save(ctx context.Context, by string, member uint64, then func
 // snapshotEnded publishes the result of a snapshot job.
 func (o *Operator) snapshotEnded(ctx context.Context, j backup.Job) {
 	if n := len(j.Outcome.Snapshots); j.Err == nil && n != 1 {
-		j.Err = fmt.Errorf("the job reported %d snapshots, want 1", n)
+		j.Err = fmt.Errorf("the job reported %d snapshots instead of 1", n)
 	}
 	if j.Err != nil {
 		o.opt.Logger.Error("snapshot failed", "error", j.Err)

@@ -198,7 +198,7 @@ func TestTheFilesAreCheckedForTheAddress(t *testing.T) {
 		want  string
 	}{
 		"valid":           {must(ca.Issue("own", testbed.CertOptions{})), ""},
-		"another address": {must(ca.WrongSAN("san")), "is not valid for 127.0.0.1, which etcd.peerURL names"},
+		"another address": {must(ca.WrongSAN("san")), "is not valid for 127.0.0.1, the host in etcd.peerURL"},
 		"another CA":      {must(ca.WrongCA("ca")), "was not signed by a CA in"},
 		"expired":         {must(ca.Expired("old")), "expired"},
 	} {

@@ -22,13 +22,13 @@ func (k *Persister) noteBootstrapAttempt(ctx context.Context, r *round.Round) {
 		})
 	case note.Decide:
 		token := r.Bootstrap.Token
-		k.note(ctx, &k.automaticBootstrap, "bootstrap attempt", "cannot save that this host creates the cluster",
+		k.note(ctx, &k.automaticBootstrap, "bootstrap attempt", "cannot record that this host creates the cluster",
 			func(context.Context) error { return k.files.DecideBootstrap(token) })
 	case note.Begin:
-		k.note(ctx, &k.automaticBootstrap, "bootstrap attempt", "cannot save the bootstrap attempt this host joined",
+		k.note(ctx, &k.automaticBootstrap, "bootstrap attempt", "cannot save the bootstrap attempt of this host",
 			func(context.Context) error { return k.files.BeginBootstrapAttempt(list) })
 	case note.Promise != "":
-		k.note(ctx, &k.automaticBootstrap, "bootstrap attempt", "cannot save the bootstrap attempt this host joined",
+		k.note(ctx, &k.automaticBootstrap, "bootstrap attempt", "cannot save the bootstrap attempt this host joins",
 			func(context.Context) error { return k.files.CommitToAttempt(list, note.Promise) })
 	}
 }

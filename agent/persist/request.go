@@ -30,8 +30,8 @@ func (k *Persister) noteRequest(ctx context.Context, r *round.Round) {
 	case policy.RequestTooNew: // a newer quorumd wrote the rollout's record, which this version could misread
 		if k.tooNew != r.Rollout.ID {
 			k.tooNew = r.Rollout.ID
-			k.log.Error("rollout skips this host: its quorumd does not support this kind of work; upgrade it, "+
-				"or quorumctl rollout abort", "work", r.Rollout.Work, "rollout", r.Rollout.ID)
+			k.log.Error("rollout waits for this host, whose quorumd does not support this kind of work; upgrade "+
+				"quorumd here, or run quorumctl rollout abort", "work", r.Rollout.Work, "rollout", r.Rollout.ID)
 		}
 	}
 }

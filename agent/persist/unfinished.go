@@ -18,13 +18,13 @@ import (
 func (k *Persister) stopUnended(ctx context.Context, r *round.Round) {
 	next := *r.Rollout
 	next.State = record.RolloutStopped
-	next.Text = r.View.Self.Name + " was already attempted, with a different outcome " +
+	next.Text = "the operation of " + r.View.Self.Name + " for this rollout has already ended " +
 		"(" + string(r.LastRequest.Code) + ": " +
 		r.LastRequest.Text + "): quorumctl rollout resume tries it again"
 	if r.LastRequest.Code == policy.Cycled {
 		next.Text = r.View.Self.Name +
-			" is back from its maintenance, but the rollout's record does not show that: find out what else writes " +
-			"to it; quorumctl rollout resume repeats the maintenance"
+			" is back from its operation, but the rollout's record does not show that: find out what else writes " +
+			"to it; quorumctl rollout resume repeats the operation"
 	}
 	if k.writeRollout(ctx, r, next) {
 		k.log.Error("rollout stopped", "rollout", next.ID, "text", next.Text)

@@ -23,7 +23,7 @@ func corrupt(v View) (string, bool) {
 	const stops = "no host joins, no member is removed and no healthy voter is taken down"
 	if !v.Cluster.Intact {
 		return fmt.Sprintf("%s: members hold different data, and it is unknown which is correct; until the alarm is "+
-			"disarmed %s", v.Cluster.Alarms, stops), true
+			"disarmed, %s", v.Cluster.Alarms, stops), true
 	}
 	return v.dataDiffers(stops)
 }
@@ -35,7 +35,7 @@ func (c Cluster) agrees() bool { return c.Intact && !c.Divided }
 // alarm.
 func (v View) dataDiffers(stops string) (string, bool) {
 	if v.Cluster.Divided {
-		return "the voters' data differs, and no majority has the same, so it is unknown which is correct: " + stops,
+		return "the voters' data differs, and no majority agrees, so it is unknown which is correct: " + stops,
 			true
 	}
 	for m := range v.Cluster.voters() {
@@ -48,7 +48,7 @@ func (v View) dataDiffers(stops string) (string, bool) {
 }
 
 func noSpace(v View) (string, bool) {
-	return fmt.Sprintf("%s: etcd rejects writes, its largest database is %d MiB (limit: "+
+	return fmt.Sprintf("%s: etcd rejects writes, and its largest database is %d MiB (limit: "+
 			"--quota-backend-bytes); no host joins until space is freed and the alarm is disarmed", v.Cluster.Alarms,
 			v.Cluster.DBSize>>20),
 		v.Cluster.Reachable && !v.foreign() && !v.Cluster.Roomy

@@ -63,7 +63,7 @@ func noteBackup(v View) BackupNote {
 	case n.Due > 0:
 		n.Text = fmt.Sprintf("%s takes the next snapshot in %s", n.By, durationfmt.Text(n.Due.Round(time.Minute)))
 	case !v.Backup.WindowOpen && !first:
-		n.Text = fmt.Sprintf("a snapshot is due, and %s waits for a window", n.By)
+		n.Text = fmt.Sprintf("a snapshot is due, but %s waits for a window", n.By)
 	default:
 		n.Text = fmt.Sprintf("a snapshot is due, and %s takes it", n.By)
 		n.Take = taker.PeerURL == v.Self.PeerURL && v.Self.Mode == Manage

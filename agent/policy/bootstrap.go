@@ -206,7 +206,7 @@ func notNew(v View) string {
 	case v.Unit.State != UnitInactive && v.Unit.State != UnitFailed && v.Unit.State != UnitMissing:
 		return "its etcd is " + cmp.Or(string(v.Unit.State), "in an unknown state")
 	case v.Self.Conflict != "":
-		return "its identity conflicts with another's: " + v.Self.Conflict
+		return "its identity conflicts with another host's: " + v.Self.Conflict
 	case v.Self.Mode != Manage:
 		return "its quorumd only observes"
 	}
@@ -293,7 +293,10 @@ func (b BootstrapAttempt) judgeAnswers(name string) answersResult {
 			doubts = append(doubts, a.Name+" is not new: "+cmp.Or(a.Past, "its phase "+string(a.Phase)+" is unknown"))
 		}
 	}
-	if len(doubts) > 0 || len(b.Others) == 0 {
+	if len(b.Others) == 0 {
+		doubts = []string{"the other listed hosts have not been asked yet"}
+	}
+	if len(doubts) > 0 {
 		return answersResult{
 			waiting: "this host creates the cluster once no other listed host has a cluster or a request for one: " +
 				strings.Join(doubts, "; "),
@@ -339,7 +342,10 @@ func advanceAttempt(v View) (BootstrapNote, string) {
 			doubts = append(doubts, a.Name+" is committed to an earlier attempt: a cluster may exist")
 		}
 	}
-	if len(doubts) > 0 || len(b.Others) == 0 {
+	if len(b.Others) == 0 {
+		doubts = []string{"the other listed hosts have not been asked yet"}
+	}
+	if len(doubts) > 0 {
 		return BootstrapNote{}, "this host creates the cluster when all others agree: " + strings.Join(doubts, "; ")
 	}
 	return BootstrapNote{Start: true}, "all others agree; this host creates the cluster"

@@ -10,14 +10,14 @@ import (
 	"github.com/quorumd/quorumd/agent/record"
 )
 
-// leaderlessView is downView of an interruptible maintenance after the quorum was lost: n1 answers and has no leader.
+// leaderlessView is downView of an interruptible maintenance after the quorum was lost: n1 answers, but has no leader.
 func leaderlessView() View {
 	v := downView()
 	v.Asked.Interruptible, v.Asked.Seen = true, true
 	v.Op, v.Lock = nil, Lock{}
 	v.Cluster = Cluster{
 		Fresh: true, ExpectedID: clusterID, Error: "n1 answers; n2 does not",
-		Leaderless: "n1 answers and has no leader", LeaderlessFor: v.Limits.Settle,
+		Leaderless: "n1 answers, but has no leader", LeaderlessFor: v.Limits.Settle,
 	}
 	return v
 }
@@ -100,7 +100,7 @@ func TestWorkIsCalledOffOnlyOnEvidenceThatTheClusterNeedsTheHost(t *testing.T) {
 }
 
 func calledOff(v *View) {
-	v.Asked.Recalled, v.Asked.Over, v.Asked.OverFor = "no quorum: n1 answers and has no leader", true, time.Second
+	v.Asked.Recalled, v.Asked.Over, v.Asked.OverFor = "no quorum: n1 answers, but has no leader", true, time.Second
 	v.Data.Age = 0
 }
 
@@ -129,7 +129,7 @@ func TestAnOutageCountsOnlyBeyondThePlannedWork(t *testing.T) {
 
 func TestAHostRecordsThatItsWorkIsCalledOff(t *testing.T) {
 	t.Parallel()
-	want := RequestNote{RequestRecalled, Recalled, "no quorum: n1 answers and has no leader", GuardUnchanged}
+	want := RequestNote{RequestRecalled, Recalled, "no quorum: n1 answers, but has no leader", GuardUnchanged}
 	if got := Decide(leaderlessView()).Notes.Request; got != want {
 		t.Errorf("without a quorum: %+v", got)
 	}

@@ -82,7 +82,7 @@ func TestAnOldEtcdIsReportedBeforeTheQualifyingRun(t *testing.T) {
 	if got := codes(d); len(got) < 2 || got[0] != VersionUnsafe || !slices.Contains(got, NotQualified) {
 		t.Errorf("got %v", got)
 	}
-	want := "this host's etcd is 3.4.23; that is the version of etcd.binary, /usr/bin/etcd, but the unit starts " +
+	want := "this host's etcd is 3.4.23; quorumd checks etcd.binary, /usr/bin/etcd, but the unit starts " +
 		"/opt/etcd/etcd: correct etcd.binary"
 	if d.Reasons[0].Text != want {
 		t.Errorf("got %q, want %q", d.Reasons[0].Text, want)

@@ -31,7 +31,7 @@ func TestAHostReportsAnotherHostWithItsIdentity(t *testing.T) {
 		"none": {func(*View) {}, ""},
 		"a name that no other member has": {
 			func(v *View) { v.Cluster.OtherNames, v.Hosts = []string{"prod", "test"}, v.Hosts[2:] },
-			"no other member of this etcd uses this host's cluster.name; its hosts use prod or test",
+			"no other member of this etcd cluster uses this host's cluster.name; their hosts use prod or test",
 		},
 		"a name that another member has": {func(v *View) { v.Cluster.OtherNames = []string{"prod"} }, ""},
 		"its record is not written yet":  {func(v *View) { v.Hosts = v.Hosts[:2] }, ""},

@@ -90,9 +90,9 @@ func takeDown(v View, m Member, listed bool) Decision {
 	case !v.Self.Drives: // etcd is stopped and started externally
 	case v.Asked.Work == WorkReboot: // etcd starts with the machine, if its unit is enabled
 	case !v.Asked.Stopped && v.Op.Phase == PhaseBegun:
-		return do(Step{Kind: StepSetPhase, Phase: PhaseReady, MemberID: m.ID, Why: "it is down already"})
+		return do(Step{Kind: StepSetPhase, Phase: PhaseReady, MemberID: m.ID, Why: "etcd is already down"})
 	case !v.Asked.Stopped: // this sets the start guard, and records that this operation starts etcd again at its end
-		return do(Step{Kind: StepTakeDown, Why: "it is down already: " + string(v.Asked.Work)})
+		return do(Step{Kind: StepTakeDown, Why: "it is already down; work: " + string(v.Asked.Work)})
 	}
 	return safeToTouch(v)
 }
@@ -253,13 +253,13 @@ func awaitReturn(v View, m Member) Decision {
 	var why string
 	switch {
 	case !m.Live:
-		why = "it does not serve yet"
+		why = "the member does not serve yet"
 	case m.Errors:
-		why = "it reports errors"
+		why = "the member reports errors"
 	case !steady(v, m):
-		why = fmt.Sprintf("it is %d entries behind the leader, limit %d", m.Lag, v.Limits.PromoteLag)
+		why = fmt.Sprintf("the member is %d entries behind the leader, limit %d", m.Lag, v.Limits.PromoteLag)
 	case m.SteadyFor < v.Limits.ReturnStable || m.LiveFor < v.Limits.ReturnStable:
-		why = fmt.Sprintf("it has served for %s of %s", durationfmt.Seconds(min(m.LiveFor, m.SteadyFor)),
+		why = fmt.Sprintf("the member has served for %s of %s", durationfmt.Seconds(min(m.LiveFor, m.SteadyFor)),
 			durationfmt.Text(v.Limits.ReturnStable))
 	case Unhealthy(v.Health.State) && v.Health.blocks(health.Maintenance):
 		why = v.Health.Text
@@ -439,8 +439,8 @@ func stopMember(v View, m Member) Decision {
 		// Only the operation shows that etcd was restarted. If its record were deleted before this host's disk records
 		// the operation, etcd would be restarted once more. A readdress that has updated the member list continues
 		// after the request has ended only if the disk records it.
-		return wait(StepFailed, "this host's disk does not record the operation yet, and the write is retried: "+
-			"etcd is restarted after that; journalctl -u quorumd shows disk errors")
+		return wait(StepFailed, "the operation is not recorded on this host's disk yet. The write is being retried, "+
+			"and etcd is restarted once it succeeds; journalctl -u quorumd shows disk errors")
 	}
 	if d, decided := awaitReports(v, m); decided {
 		return d
@@ -474,8 +474,8 @@ func awaitReports(v View, m Member) (Decision, bool) {
 	own := v.Self.Drives && !v.Asked.External && !v.Asked.Work.info().operatorEnds
 	if v.Op.Phase == PhaseDown && own && !commandMayRun(v) { // if the program may run, etcd is stopped again at once
 		return do(Step{
-			Kind: StepSetPhase, Phase: PhaseReady, MemberID: m.ID, Why: "etcd runs again: the other voters are " +
-				"asked again",
+			Kind: StepSetPhase, Phase: PhaseReady, MemberID: m.ID, Why: "etcd runs again, so the other voters " +
+				"are asked again for fresh health states",
 		}), true
 	}
 	if v.Op.Phase != PhaseReady {
@@ -488,11 +488,11 @@ func awaitReports(v View, m Member) (Decision, bool) {
 		return d, true
 	}
 	if ids, names := notReported(v, v.Self.PeerURL); len(ids) > 0 {
-		what, why := "fresh health states from ", ""
+		what, why := "fresh health states from "+joinNames(names), ""
 		if v.Asked.Work == WorkReaddress {
-			what, why = "the report that etcd is connected to every other voter, from ", unreachedBy(v, ids)
+			what, why = joinNames(names)+" to report that etcd is connected to every other voter", unreachedBy(v, ids)
 		}
-		d := wait(HealthAwaited, "%s waits for %s%s%s", v.Self.Name, what, joinNames(names), why)
+		d := wait(HealthAwaited, "%s waits for %s%s", v.Self.Name, what, why)
 		d.Again, d.Behind = lookSoon, ids
 		return d, true
 	}

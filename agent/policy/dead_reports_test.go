@@ -31,7 +31,8 @@ func TestTheReportOfADeadVoterPredictsItsReplacement(t *testing.T) {
 		"a spare is ready":        {deadView, func(*View) {}, ""},
 		"a standby has caught up": {standbyOfDead, func(*View) {}, ""},
 		"a standby lags": {
-			standbyOfDead, func(v *View) { v.Cluster.Members[3].Lag = 5000 }, "standby n4 has not been within 100",
+			standbyOfDead, func(v *View) { v.Cluster.Members[3].Lag = 5000 },
+			"standby n4 has not yet stayed within 100",
 		},
 		"a standby has just caught up": {
 			standbyOfDead, func(v *View) { v.Cluster.Members[3].SteadyFor = time.Second }, "for 30s",

@@ -139,7 +139,7 @@ func defragReasons() []ReasonInfo {
 		{
 			DefragFailed,
 			"the defragmentation of this host's database did not complete; etcd runs with a complete database, " +
-				"usually the old one, and a rollout has stopped",
+				"usually the old one, and its rollout, if any, has stopped",
 			"correct what the reason names, such as a full disk; then quorumctl rollout resume, or quorumctl " +
 				"defrag again",
 		},

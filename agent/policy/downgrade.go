@@ -84,7 +84,7 @@ func AgainstDowngrade(v View, version string) *Refusal {
 	}
 	if len(v.newerThan(to)) == 0 {
 		return conflicts("", "no member runs a newer minor version than "+to.minorText(),
-			"quorumctl upgrade start changes the patch")
+			"to change only the patch version: quorumctl upgrade start")
 	}
 	return nil
 }
@@ -156,7 +156,7 @@ func againstEnabling(v View) string {
 	}
 	for _, m := range v.Cluster.Members {
 		if m.Storage.Known() && m.Storage.minor() != m.Version.minor() { // a cancelled job is not undone yet
-			return "the storage version of " + m.label() + " is " + m.Storage.minorText() + ", and its etcd is " +
+			return "the storage version of " + m.label() + " is " + m.Storage.minorText() + ", but its etcd is " +
 				m.Version.String()
 		}
 	}
@@ -191,7 +191,7 @@ func downgradeAwaited(v View) (string, bool) {
 		return text, true
 	}
 	if left := v.loweredIn(to); left > 0 {
-		return fmt.Sprintf("etcd is lowering the cluster version to %s: up to %s more, if every member answers",
+		return fmt.Sprintf("etcd is lowering the cluster version to %s: this takes up to %s if every member answers",
 			to.minorText(), durationfmt.Seconds(left)), true
 	}
 	newer := v.newerThan(to)
@@ -199,7 +199,7 @@ func downgradeAwaited(v View) (string, bool) {
 	if i < 0 {
 		return "", false
 	}
-	return fmt.Sprintf("etcd %s starts only when the storage version of every member is %s, and that of %s is %s",
+	return fmt.Sprintf("etcd %s starts only when the storage version of every member is %s, but that of %s is %s",
 		to.minorText(), to.minorText(), newer[i].label(), newer[i].Storage.minorText()), true
 }
 

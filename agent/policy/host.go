@@ -57,12 +57,6 @@ func noteSelf(v View) SelfNote {
 	return n
 }
 
-// newDomain reports whether the failure domain of a member's host differs from the one recorded on this host's disk.
-func newDomain(v View) bool {
-	differs := func(m Member) bool { return m.Domain != m.NotedDomain }
-	return !v.foreign() && slices.ContainsFunc(v.Cluster.Members, differs)
-}
-
 // newLearner reports whether a permanent learner differs from what this host's disk records about it.
 func newLearner(v View) bool {
 	differs := func(m Member) bool { return m.LearnerNote() != m.NotedLearner }
@@ -127,7 +121,7 @@ func wrongName(v View) string {
 	if len(v.Cluster.OtherNames) == 0 || used {
 		return ""
 	}
-	return "no other member of this etcd uses this host's cluster.name; its hosts use " +
+	return "no other member of this etcd cluster uses this host's cluster.name; their hosts use " +
 		strings.Join(v.Cluster.OtherNames, " or ")
 }
 
@@ -218,7 +212,7 @@ func (v View) unreadable() (Reason, bool) {
 	if i := slices.IndexFunc(v.Unreadable, func(u Unreadable) bool { return u.info().blocksAll }); i >= 0 {
 		first = v.Unreadable[i]
 	}
-	text := fmt.Sprintf("%s: %s; %s: %s", first.Key, first.Why, first.info().meaning, first.Hint())
+	text := fmt.Sprintf("%s: %s, %s; %s", first.Key, first.Why, first.info().meaning, first.Hint())
 	if more := len(v.Unreadable) - 1; more > 0 {
 		text += fmt.Sprintf(" (and %d more)", more)
 	}
@@ -304,7 +298,7 @@ func strayRemains(all []HostRemains, _ RecoveryChoice) (text, about string) {
 	if len(strays) == 0 || len(strays) == 1 && unlisted == 1 { // a single unlisted host proves nothing
 		return "", ""
 	}
-	return fmt.Sprintf("on %s etcd was started without settings and created a single-member cluster (member %x, %s), "+
+	return fmt.Sprintf("on %s, etcd was started without settings and created a single-member cluster (member %x, %s), "+
 		"which contains no data of cluster %q", strings.Join(strays, " and "), uint64(defaultMemberID), defaultPeerURL,
 		all[0].Cluster), strings.Join(strays, ", ")
 }

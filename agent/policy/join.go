@@ -116,8 +116,8 @@ func giveUp(v View, m Member, listed bool) (ReasonCode, string) {
 		return JoinTimedOut, fmt.Sprintf("adding this host has not succeeded for %s; the limit is %s",
 			durationfmt.Seconds(v.Op.Elapsed), durationfmt.Text(v.Limits.LearnerStall))
 	case v.Op.Elapsed > v.Limits.LearnerMax:
-		return JoinTimedOut, fmt.Sprintf("it has lasted %s; the limit is %s", durationfmt.Seconds(v.Op.Elapsed),
-			durationfmt.Text(v.Limits.LearnerMax))
+		return JoinTimedOut, fmt.Sprintf("the operation has lasted %s; the limit is %s",
+			durationfmt.Seconds(v.Op.Elapsed), durationfmt.Text(v.Limits.LearnerMax))
 	case v.isRetired(v.Self.ID):
 		text, _ := retired(v)
 		return HostRetired, text
@@ -125,7 +125,7 @@ func giveUp(v View, m Member, listed bool) (ReasonCode, string) {
 	case kept && v.Op.Kind == KindJoin:
 		return LowerRanked, v.keptText(place)
 	case v.Op.Target == RoleLearner && (!listed || neverStarted(m)) && repairDue:
-		return VoterNotLive, who.label() + " is to be replaced first: it is " + who.is
+		return VoterNotLive, who.label() + " must be replaced first: it is " + who.is
 	case v.Self.Learner && v.Op.Target != RoleLearner:
 		return LearnerOnly, "host.role is learner, and the operation would make this host a " + string(v.Op.Target)
 	case listed && m.StalledFor > v.Limits.LearnerStall && (!steady(v, m) || missedWrite(v, m)):
@@ -196,7 +196,7 @@ func finishJoin(v View, m Member) Decision {
 	case v.Op.Phase != PhasePromoted:
 		return do(Step{Kind: StepSetPhase, Phase: PhasePromoted, MemberID: m.ID})
 	case !m.Live || m.ThinksLearner:
-		return wait(Starting, "it is listed as a voter, but does not serve as one yet")
+		return wait(Starting, "this host is listed as a voter, but does not serve as one yet")
 	}
 	return do(Step{Kind: StepEndOp, Outcome: Joined})
 }
@@ -237,7 +237,7 @@ func rollBack(v View) Decision {
 		case !v.Op.isAbout(v, m) || v.Op.removesMember(m):
 			continue
 		case !m.Learner: // a promotion that had timed out took effect
-			return do(Step{Kind: StepEndOp, Outcome: Joined, Why: "it is a voter by now"})
+			return do(Step{Kind: StepEndOp, Outcome: Joined, Why: "it is already a voter"})
 		case v.Op.Outcome == StandbyLost && !v.isStandbyRemovable(m):
 			return do(Step{Kind: StepEndOp, Outcome: Cancelled, Why: v.whyStandbyStays(m)})
 		case m.Standby && v.Op.Outcome != StandbyLost:

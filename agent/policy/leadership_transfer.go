@@ -338,7 +338,7 @@ func (v View) meanNotFaster(h Host) string {
 	case other.Mean == 0:
 		return "has published no write measurements"
 	case other.Age > writesOldest:
-		return "measured its writes too long ago, " + durationfmt.Seconds(other.Age)
+		return "last measured its writes " + durationfmt.Seconds(other.Age) + " ago, which is too long"
 	case !faster(other.Mean, own, v.Health.margin()):
 		const shown = 10 * time.Microsecond
 		return fmt.Sprintf("takes %s for a write on average, and this host %s",

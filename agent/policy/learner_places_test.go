@@ -131,7 +131,7 @@ func TestNoRestartBeginsIfTheEnvironmentFileAllowsFewerLearnersThanAreListed(t *
 		}
 	}
 	v := restart(1)()
-	const want = "2 learners are listed, and /etc/etcd.env limits the next start of etcd to --max-learners 1: etcd " +
+	const want = "2 learners are listed, but /etc/etcd.env limits the next start of etcd to --max-learners 1: etcd " +
 		"would not start again → set it there to the value of the other members, at least 2"
 	if text, _ := restartLowersLimit(v); text != want {
 		t.Errorf("%s\nwant %s", text, want)

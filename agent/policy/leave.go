@@ -56,9 +56,9 @@ func (v View) leaveText(m Member) string {
 	}
 	voters, _ := v.Cluster.Counts()
 	if m.Learner {
-		return fmt.Sprintf("it is a standby, and %d are configured", v.Target.Standbys)
+		return fmt.Sprintf("it is a standby, but the configured number of standbys is %d", v.Target.Standbys)
 	}
-	return fmt.Sprintf("the cluster has %d voters, and an operator has resized it to %d", voters, v.Target.Voters)
+	return fmt.Sprintf("the cluster has %d voters, but an operator has resized it to %d", voters, v.Target.Voters)
 }
 
 // leaveVetoes returns the vetoes against a leave, in the order in which they are reported.
@@ -321,7 +321,7 @@ func leaveEnds(v View, m Member) (ReasonCode, string) {
 	case !v.leavesNow(m):
 		return TargetMet, fmt.Sprintf("there are %d voters, and the size is %d", voters, v.Target.Voters)
 	case v.Op.Elapsed > v.Limits.LearnerStall:
-		return JoinTimedOut, fmt.Sprintf("removal of the voter has not succeeded for %s; the limit is %s",
+		return JoinTimedOut, fmt.Sprintf("the removal of the voter has not succeeded for %s; the limit is %s",
 			durationfmt.Seconds(v.Op.Elapsed), durationfmt.Text(v.Limits.LearnerStall))
 	}
 	if r, holds := vetoed(

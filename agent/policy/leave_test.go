@@ -448,32 +448,35 @@ func TestAMemberLeavesOnlyIfThereAreTooMany(t *testing.T) {
 		leaves bool
 		why    string
 	}{
-		"a voter": {func(*View) {}, true, "the cluster has 5 voters, and an operator has resized it to 3"},
+		"a voter": {func(*View) {}, true, "the cluster has 5 voters, but an operator has resized it to 3"},
 		"a voter if the size is met": {
 			func(v *View) { v.Target.Voters = 5 }, false,
-			"the cluster has 5 voters, and an operator has resized it to 5",
+			"the cluster has 5 voters, but an operator has resized it to 5",
 		},
 		"a voter without a size": {
 			func(v *View) { v.Target.Resized = false }, false,
-			"the cluster has 5 voters, and an operator has resized it to 3",
+			"the cluster has 5 voters, but an operator has resized it to 3",
 		},
-		"a standby": {standby, true, "it is a standby, and 0 are configured"},
+		"a standby": {standby, true, "it is a standby, but the configured number of standbys is 0"},
 		"a standby that is configured": {
-			func(v *View) { standby(v); v.Target.Standbys = 1 }, false, "it is a standby, and 1 are configured",
+			func(v *View) { standby(v); v.Target.Standbys = 1 }, false,
+			"it is a standby, but the configured number of standbys is 1",
 		},
 		"a standby without a size": {
-			func(v *View) { standby(v); v.Target.Resized = false }, false, "it is a standby, and 0 are configured",
+			func(v *View) { standby(v); v.Target.Resized = false }, false,
+			"it is a standby, but the configured number of standbys is 0",
 		},
 		"a standby while a voter is missing": {
-			func(v *View) { standby(v); v.Target.Voters = 7 }, false, "it is a standby, and 0 are configured",
+			func(v *View) { standby(v); v.Target.Voters = 7 }, false,
+			"it is a standby, but the configured number of standbys is 0",
 		},
 		"a standby while a retired voter is to be replaced": {func(v *View) {
 			standby(v)
 			v.Retired = []Retired{{Host: "n1", PeerURL: peerPrefix + "n1", MemberID: 1}}
-		}, false, "it is a standby, and 0 are configured"},
+		}, false, "it is a standby, but the configured number of standbys is 0"},
 		"a learner that joins": {
 			func(v *View) { standby(v); v.Cluster.Members[5].Standby = false }, false,
-			"it is a standby, and 0 are configured",
+			"it is a standby, but the configured number of standbys is 0",
 		},
 		"a retired host's standby": {func(v *View) {
 			standby(v)

@@ -29,7 +29,7 @@ func (d Data) Mounted(self Self) Data {
 		return d
 	}
 	d.State = DataUnknown
-	d.Detail = fmt.Sprintf("the file system that held it is not mounted at %s: mount it", self.DataMount)
+	d.Detail = fmt.Sprintf("the file system that held the data is not mounted at %s; mount it", self.DataMount)
 	return d
 }
 
@@ -159,9 +159,10 @@ func whyLostStays(v View, m Member) (ReasonCode, string) {
 	case m.Live:
 		return MemberLive, "voter " + m.label() + " answers"
 	case !v.gaveUp(m) || unitRuns(v): // otherwise any client that can write the record could have members removed
-		return OperationRejected, "this host's disk has no record that the data of " + m.label() + " was lost"
+		return OperationRejected, "etcd runs here, or this host's disk has no record that the data of " + m.label() +
+			" was lost"
 	case v.Op.Elapsed > v.Limits.LearnerStall:
-		return JoinTimedOut, fmt.Sprintf("removal of the voter has not succeeded for %s; the limit is %s",
+		return JoinTimedOut, fmt.Sprintf("the removal of the voter has not succeeded for %s; the limit is %s",
 			durationfmt.Seconds(v.Op.Elapsed), durationfmt.Text(v.Limits.LearnerStall))
 	}
 	if r, holds := vetoed(v, vetoSeveralDown, vetoLastLeaves); holds {

@@ -419,8 +419,8 @@ func (p Program) KnownState() (Hooks, bool) {
 	case p.Recorded == HooksDone || p.Recorded == HooksFailed:
 		return Hooks{State: p.Recorded, Text: p.RecordedText}, true
 	case started && p.OtherBoot:
-		return p.failed("the machine rebooted after it was started, so its outcome is unknown: check what it did; " +
-			"it is not run again"), true
+		return p.failed("the machine rebooted after the program was started, so its outcome is unknown: check what " +
+			"it did; it is not run again"), true
 	case !p.CanRun:
 		return p.failed("this agent cannot run it"), true
 	case !p.Begun && !started:
@@ -444,7 +444,7 @@ func (p Program) State() Hooks {
 	case p.Unobserved != "":
 		return Hooks{State: HooksDue, Text: p.Name + ": " + p.Unobserved}
 	case p.Observed.State == HooksDue && started && p.StartTimedOut:
-		return p.failed("it was launched and has not started: see \"journalctl -u 'quorumd*'\"")
+		return p.failed("it was launched, but has not started: see \"journalctl -u 'quorumd*'\"")
 	case p.Observed.State == HooksDue && started:
 		return Hooks{State: HooksStarting, Text: p.Name + ": it is being started", Launched: p.Launched}
 	case p.Observed.State == HooksRunning:

@@ -305,7 +305,7 @@ func recordAgain(v View) Decision {
 	case !v.Lock.Mine:
 		return do(Step{
 			Kind: StepTakeLock,
-			Why:  "to record again that this host is taken down: the record was deleted",
+			Why:  "to record this host's operation again: the record was deleted",
 		})
 	default:
 		return do(Step{Kind: StepRecordAgain, Why: string(v.Asked.Work) + ": " + v.Asked.Reason})

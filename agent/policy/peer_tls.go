@@ -106,9 +106,8 @@ func lacksPeerTLS(lacking, unknown []string) (why, remedy string) {
 			"on " + names + " set etcd.tls, keep etcd.peerURL at http and reload quorumd; then: quorumctl readdress " +
 				strings.Join(lacking, " ") + " --reason '<why>'"
 	case len(unknown) > 0:
-		return "it is unknown whether the running etcd on " + joinNames(unknown) +
-				" has a peer certificate, key and CA", "start etcd and quorumd there; if the host is gone for good: " +
-				"quorumctl member remove NAME --reason '<why>'"
+		return "it is unknown whether etcd on " + joinNames(unknown) + " runs with a peer certificate, key and CA",
+			"start etcd and quorumd there; if the host is gone for good: quorumctl member remove NAME --reason '<why>'"
 	}
 	return "", ""
 }

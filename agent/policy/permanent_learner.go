@@ -47,7 +47,8 @@ func learnerLast(v View) (string, bool) {
 	case v.Resting && !v.HostsFresh:
 		return "other hosts go first", true
 	case v.Cluster.learning() < v.Target.Standbys && len(standbys) > 0:
-		return "a permanent learner joins after the standby, and " + standbys[0].Name + " is ready to become one", true
+		return "a permanent learner joins after the standby, and " + standbys[0].Name +
+			" is ready to become the standby", true
 	}
 	return "", false
 }
@@ -183,8 +184,8 @@ func learnersExceedLimit(v View) (string, bool) {
 	if !member || !v.Self.Drives || limit == 0 || listed <= limit || !v.Cluster.Reachable || v.foreign() {
 		return "", false
 	}
-	return fmt.Sprintf("%d learners are listed, and this host is configured with --max-learners %d: etcd does not "+
-		"start with fewer than %d → set ETCD_MAX_LEARNERS in etcd.environment, and reload quorumd", listed, limit,
+	return fmt.Sprintf("%d learners are listed, but this host is configured with --max-learners %d: etcd does not "+
+		"start with a limit below %d → set ETCD_MAX_LEARNERS in etcd.environment, and reload quorumd", listed, limit,
 		listed), true
 }
 
@@ -207,7 +208,7 @@ func restartLowersLimit(v View) (string, bool) {
 		!v.Cluster.Reachable || v.foreign() {
 		return "", false
 	}
-	return fmt.Sprintf("%d learners are listed, and %s limits the next start of etcd to --max-learners %d: etcd would "+
+	return fmt.Sprintf("%d learners are listed, but %s limits the next start of etcd to --max-learners %d: etcd would "+
 		"not start again → set it there to the value of the other members, at least %d",
 		listed, v.Self.NextLearnersFrom, next, listed), true
 }

@@ -188,7 +188,7 @@ func TestNoHostWaitsForAHostThatDoesNotBecomeTheStandby(t *testing.T) {
 	v := permanentSpare()
 	v.Target.Standbys = 1
 	v.Hosts = append(v.Hosts, ready("n5", RoleSpare))
-	if text, waits := learnerLast(v); !waits || !strings.Contains(text, "n5 is ready to become one") {
+	if text, waits := learnerLast(v); !waits || !strings.Contains(text, "n5 is ready to become the standby") {
 		t.Errorf("n5 becomes the standby: %q, %t", text, waits)
 	}
 	if text, differ := standbysDiffer(v); differ {
@@ -198,7 +198,8 @@ func TestNoHostWaitsForAHostThatDoesNotBecomeTheStandby(t *testing.T) {
 	if text, waits := learnerLast(v); waits {
 		t.Errorf("n5 does not become the standby: %s", text)
 	}
-	const want = "cluster.standbys is 0 on n5, but 1 on n1, n2, n3 and 1 more: only a host with 1 becomes the standby"
+	const want = "cluster.standbys is 0 on n5, but 1 on n1, n2, n3 and 1 more: only a host where it is 1 becomes " +
+		"the standby"
 	if text, differ := standbysDiffer(v); !differ || text != want {
 		t.Errorf("%q, %t", text, differ)
 	}

@@ -42,7 +42,7 @@ func joinText(h Host) string {
 func nextLeave(v View) (string, View) {
 	list := leavers(v)
 	if len(list) == 0 {
-		return "a voter on a host with quorumd in mode manage leaves; there is none now", v
+		return "a voter leaves as soon as its host is in mode manage and in no operation", v
 	}
 	first := list[0]
 	text := first.Name + " leaves: proxies stop using it, its member is removed, etcd is stopped and its data is " +

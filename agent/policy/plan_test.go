@@ -43,7 +43,7 @@ func TestAResizePlanNamesEachStepAndWhatItWaitsFor(t *testing.T) {
 			}
 		}, []PlanStep{
 			{
-				Text:   "a voter on a host with quorumd in mode manage leaves; there is none now",
+				Text:   "a voter leaves as soon as its host is in mode manage and in no operation",
 				Voters: 4, Tolerance: 1, Final: true,
 				WaitsFor: "no voter's host runs quorumd in mode manage; quorumctl explain on the hosts shows why",
 			},
@@ -73,9 +73,9 @@ func TestAResizePlanNamesEachStepAndWhatItWaitsFor(t *testing.T) {
 		"larger": {7, func(v *View) { v.Hosts = append(v.Hosts, ready("n6", RoleSpare)) }, []PlanStep{
 			{Text: "n6 joins as a learner, catches up and becomes a voter", Voters: 6, Tolerance: 2},
 			{
-				Text:   "a further host joins as a learner, catches up and becomes a voter",
+				Text:   "another host joins as a learner, catches up and becomes a voter",
 				Voters: 7, Tolerance: 3,
-				WaitsFor: "no further host is ready; quorumctl explain on the hosts shows why",
+				WaitsFor: "no other host is ready; quorumctl explain on the hosts shows why",
 			},
 		}, nil},
 		"to the largest": {9, func(v *View) {

@@ -267,7 +267,7 @@ func spaceLow(v View) (string, bool) {
 	case !v.Data.FreeKnown:
 		return "the free space is unknown", true
 	case v.Data.Free < need:
-		return fmt.Sprintf("%d MiB are free, the database needs %d MiB", v.Data.Free>>20, need>>20), true
+		return fmt.Sprintf("%d MiB are free, but %d MiB are needed", v.Data.Free>>20, need>>20), true
 	}
 	return "", false
 }
@@ -441,5 +441,6 @@ func evenVoters(v View) (string, bool) {
 	if mayGrow(voters, v.retiring(), v.Target.Voters, ready) {
 		return "", false
 	}
-	return fmt.Sprintf("%d voters would become %d, and no other host is ready to join after it", voters, voters+1), true
+	return fmt.Sprintf("the number of voters would rise from %d to %d, and no other host is ready to join after this "+
+		"one", voters, voters+1), true
 }

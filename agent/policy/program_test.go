@@ -39,7 +39,7 @@ func TestAProgramCountsAsRunningUntilItsEndIsKnownOrItsTimeIsOver(t *testing.T) 
 		}, HooksStarting, "upgrade: it is being started"},
 		"it was launched and has reported nothing in time": {func(p *Program) {
 			p.Recorded, p.Observed, p.StartTimedOut = HooksRunning, due, true
-		}, HooksFailed, "upgrade: it was launched and has not started: see \"journalctl -u 'quorumd*'\""},
+		}, HooksFailed, "upgrade: it was launched, but has not started: see \"journalctl -u 'quorumd*'\""},
 		"it was not launched in time": {func(p *Program) {
 			p.Observed, p.StartTimedOut = due, true
 		}, HooksDue, "upgrade"},
@@ -57,8 +57,8 @@ func TestAProgramCountsAsRunningUntilItsEndIsKnownOrItsTimeIsOver(t *testing.T) 
 		}, HooksFailed, "recorded"},
 		"the machine rebooted while it ran": {func(p *Program) {
 			p.Recorded, p.OtherBoot, p.Observed = HooksRunning, true, due
-		}, HooksFailed, "upgrade: the machine rebooted after it was started, so its outcome is unknown: check what " +
-			"it did; it is not run again"},
+		}, HooksFailed, "upgrade: the machine rebooted after the program was started, so its outcome is unknown: " +
+			"check what it did; it is not run again"},
 		"the machine rebooted before it was started": {func(p *Program) {
 			p.OtherBoot, p.Observed = true, due
 		}, HooksDue, "upgrade"},

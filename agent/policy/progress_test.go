@@ -39,19 +39,20 @@ func TestAReasonWithACountHasItAsNumbers(t *testing.T) {
 		},
 		"a returning member is behind": {
 			backView, func(_ *View, m *Member) { m.Lag = 700 }, Returning,
-			"it is 700 entries behind the leader, limit 100",
+			"the member is 700 entries behind the leader, limit 100",
 			Progress{700, 100, CountEntries},
 		},
 		"a returning member has served for a moment": {
 			backView, func(_ *View, m *Member) { m.LiveFor = time.Second }, Returning,
-			"it has served for 1s of 10s",
+			"the member has served for 1s of 10s",
 			Progress{1, 10, CountSeconds},
 		},
 		"a returning member does not serve": {
-			backView, func(_ *View, m *Member) { m.Live = false }, Returning, "it does not serve yet", Progress{},
+			backView, func(_ *View, m *Member) { m.Live = false }, Returning, "the member does not serve yet",
+			Progress{},
 		},
 		"a returning member reports errors": {
-			backView, func(_ *View, m *Member) { m.Errors = true }, Returning, "it reports errors",
+			backView, func(_ *View, m *Member) { m.Errors = true }, Returning, "the member reports errors",
 			Progress{},
 		},
 	} {

@@ -36,7 +36,7 @@ func followLearner(v View, m Member) Decision {
 	case v.Op.Target == RoleLearner && repairDue:
 		return do(Step{
 			Kind: StepEndOp, Outcome: Joined,
-			Why: who.label() + " is to be replaced first; the learner stays and continues to catch up",
+			Why: who.label() + " must be replaced first; the learner stays and continues to catch up",
 		})
 	case !steady(v, m):
 		return wait(LearnerBehind, "%d entries behind the leader, limit %d", m.Lag, v.Limits.PromoteLag)
@@ -46,7 +46,7 @@ func followLearner(v View, m Member) Decision {
 			durationfmt.Text(v.Limits.PromoteStable))
 	case v.Op.Target != RoleVoter || !v.votersMissing():
 		return confirmFollows(v, m, Step{
-			Kind: StepEndOp, Outcome: Joined, Why: "it has caught up, and stays a learner",
+			Kind: StepEndOp, Outcome: Joined, Why: "the learner has caught up, and stays a learner",
 		})
 	}
 	return promote(v, m)

@@ -342,7 +342,7 @@ func activities() []activity {
 		{"a member is unhealthy or recovered only recently", func(v View) bool {
 			return slices.ContainsFunc(v.Cluster.Members, func(m Member) bool { return unsettled(v, m) })
 		}},
-		{"a host waits", func(v View) bool {
+		{"a host has a request or is in an operation", func(v View) bool {
 			return slices.ContainsFunc(v.Hosts, func(h Host) bool { return h.Wants != "" || h.InOperation })
 		}},
 		{"a host cannot reach a member", func(v View) bool {

@@ -46,7 +46,7 @@ func TestAClusterIsQuietOnlyWithNothingInProgress(t *testing.T) {
 			func(v *View) { v.Cluster.Members[2].BehindFor = 1 },
 			func(v *View) { v.Cluster.Members[2].AgentGoneFor = 1 },
 		},
-		"a host waits": {
+		"a host has a request or is in an operation": {
 			func(v *View) { v.Hosts[1].Wants = WorkRestart },
 			func(v *View) { v.Hosts[1].InOperation = true },
 		},

@@ -158,7 +158,7 @@ func mayLeave(voters, proven int, size Target) bool {
 func spareText(voters int) string {
 	switch voters {
 	case 1:
-		return "it is the only voter: without it there is no cluster"
+		return "there is only one voter: without it there is no cluster"
 	case 2:
 		return "two voters tolerate no failure"
 	}

@@ -45,7 +45,7 @@ func TestHowManyVotersMayStopOrBeRemoved(t *testing.T) {
 func TestWhyVotersTolerateNoFailure(t *testing.T) {
 	t.Parallel()
 	for voters, want := range map[int]string{
-		1: "it is the only voter: without it there is no cluster",
+		1: "there is only one voter: without it there is no cluster",
 		2: "two voters tolerate no failure",
 		4: "4 is an even number of voters: wait until it is odd",
 	} {

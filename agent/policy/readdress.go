@@ -137,14 +137,14 @@ func changeAgain(v View, m Member) (Decision, bool) {
 	switch {
 	case !atRisk:
 		return do(Step{
-			Kind: StepSetPhase, Phase: PhaseReady, MemberID: m.ID, Why: "its configuration has changed",
+			Kind: StepSetPhase, Phase: PhaseReady, MemberID: m.ID, Why: "this host's configuration has changed",
 		}), true
 	case !mustUpdate(v):
 		return Decision{}, false
 	case v.Op.Phase == PhaseVerify: // the other hosts' reports are about the previous URL
 		return do(Step{
 			Kind: StepSetPhase, Phase: PhaseBack, MemberID: m.ID,
-			Why: "its peer URL has changed, and etcd is not restarted while " + r.Text,
+			Why: "this host's peer URL has changed, but etcd is not restarted while " + r.Text,
 		}), true
 	}
 	return updateMember(v, m), true

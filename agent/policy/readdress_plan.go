@@ -28,8 +28,8 @@ func ReaddressPlan(v View, hosts []RolloutHost) (steps []PlanStep) {
 	})
 }
 
-// planned calls each for every host, in the order of a rollout, and returns the steps that these calls add. None of
-// them changes a member.
+// planned builds a plan: for every host, in the order of a rollout, it calls the function each, which adds that host's
+// steps. None of the steps counts as changing how many voters are live.
 func planned(v View, hosts []RolloutHost, each func(h RolloutHost, add func(text string))) (steps []PlanStep) {
 	rank := func(h RolloutHost) int {
 		i := slices.IndexFunc(v.Hosts, func(o Host) bool { return o.ID == h.ID })

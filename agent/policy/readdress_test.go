@@ -222,7 +222,7 @@ func TestAReaddressIncludesOnlyHostsWithFittingURLs(t *testing.T) {
 		},
 		"https, one is unknown": {
 			change:  func(n1, _, _ *RolloutHost) { n1.NewPeerURL = "https://a:2" },
-			refusal: "it is unknown whether the running etcd on n3",
+			refusal: "it is unknown whether etcd on n3 runs with",
 		},
 		"https, its certificate is unsuitable": {
 			change: func(n1, _, n3 *RolloutHost) {

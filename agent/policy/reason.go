@@ -150,26 +150,27 @@ func clusterReasons() []ReasonInfo {
 		{RecoveryGivenUp, "the recovery plan was given up; this host kept its data", ""},
 		{Idle, "everything is as it should be", ""},
 		{
-			ModeObserve, "observe mode: the agent reports what it would do and does nothing",
+			ModeObserve, "observe mode: the agent reports what it would do, but does nothing",
 			"set mode: manage in the configuration, then run systemctl reload quorumd",
 		},
 		{
-			EtcdCorrupt, "etcd raised the CORRUPT alarm: members hold different data, so no membership changes",
-			"see 'Data of members differ' in the runbook of QuorumdNeedsOperator before etcdctl alarm disarm",
+			EtcdCorrupt, "etcd raised the CORRUPT alarm: members hold different data, so the membership does not " +
+				"change",
+			"see 'Data of members differ' in the runbook of QuorumdNeedsOperator before you run etcdctl alarm disarm",
 		},
 		{
-			DataDiffers, "the voters' data differs: no majority has the same, or the leader's data is wrong",
-			"quorumctl health on each voter's host shows VOTERS_DIFFER; see 'Data of members differ' in the runbook of " +
-				"QuorumdNeedsOperator",
+			DataDiffers, "the voters' data differs: no majority has the same data, or the leader's data is wrong",
+			"quorumctl health on each voter's host shows the differences; see 'Data of members differ' in the " +
+				"runbook of QuorumdNeedsOperator",
 		},
 		{
-			EtcdNoSpace, "etcd raised the NOSPACE alarm: its database has reached the quota, and it rejects writes",
-			"etcdctl compact REVISION, etcdctl defrag member by member, or a larger --quota-backend-bytes; then " +
-				"etcdctl alarm disarm",
+			EtcdNoSpace, "etcd raised the NOSPACE alarm: its database has reached the quota, so etcd rejects writes",
+			"free space (etcdctl compact REVISION, then etcdctl defrag member by member), or raise " +
+				"--quota-backend-bytes; then etcdctl alarm disarm",
 		},
 		{Paused, "the cluster is paused", "quorumctl resume"},
 		{
-			StepStuck, "a step was started and has not returned",
+			StepStuck, "a step was started, but has not returned",
 			"check the disk and the etcd unit, fix them, then restart quorumd",
 		},
 		{
@@ -200,12 +201,12 @@ func clusterReasons() []ReasonInfo {
 		},
 		{TargetMet, "the cluster has all the voters and standbys that it should have", ""},
 		{
-			BootstrapWaiting, "not all hosts in bootstrap.hosts agree yet that no cluster exists and that the first " +
-				"one creates it",
+			BootstrapWaiting, "not all hosts in bootstrap.hosts agree yet whether a cluster exists, or which of them " +
+				"creates one",
 			"on the named host, check that quorumd runs, that its port in bootstrap.hosts answers, and that its " +
-				"bootstrap.hosts is the same. If hosts are committed to an earlier attempt and certainly no cluster " +
-				"exists: stop quorumd on all listed hosts, remove bootstrap-attempt.json from paths.state on each, " +
-				"and start quorumd again",
+				"bootstrap.hosts is the same. If hosts are committed to an earlier attempt and it is certain that no " +
+				"cluster exists: stop quorumd on all listed hosts, remove bootstrap-attempt.json from paths.state on " +
+				"each, and start quorumd again",
 		},
 	}
 }
@@ -218,7 +219,7 @@ func hostReasons() []ReasonInfo {
 			NotQualified, "the host has not passed its qualifying run",
 			"quorumctl health; check whether the disk is fast enough for etcd",
 		},
-		{HealthBad, "blocked by the host's health state", "quorumctl health"},
+		{HealthBad, "the host's health state does not allow the operation", "quorumctl health"},
 		{
 			CommonCause, "several members became unhealthy together, so the cause is probably shared",
 			"check what they share: storage, network, power, a recent change",
@@ -240,12 +241,18 @@ func hostReasons() []ReasonInfo {
 		{ClockUnknown, "no voter returns a time to compare the clock with", "check that the voters' client URLs " +
 			"answer /version"},
 		{ClockSkew, "this host's clock is off", "set the clock: chronyc makestep, timedatectl"},
-		{SpaceLow, "free space is less than twice the database size", "free space on the file system of etcd.dataDir"},
+		{
+			SpaceLow, "free space is less than twice the database size",
+			"free up space on the file system of etcd.dataDir",
+		},
 		{
 			SpaceNotKnown, "the free space for etcd is unknown",
 			"if it persists, check that the file system of etcd.dataDir responds: df, journalctl -u quorumd",
 		},
-		{UnitUnusable, "the etcd unit cannot be used", "check etcd.unit, and that it is installed and not masked"},
+		{
+			UnitUnusable, "the etcd unit cannot be used",
+			"check etcd.unit, and that the unit is installed and not masked",
+		},
 		{
 			EtcdExternal, "etcd is managed externally on this host; quorumd neither starts nor stops it",
 			"start and stop it with the tool that manages it, during quorumctl maintenance; to let quorumd do " +
@@ -261,7 +268,7 @@ func hostReasons() []ReasonInfo {
 			"if it is not needed: systemctl disable --now " + OurUnit,
 		},
 		{
-			UnitStopped, "etcd was stopped on purpose, so quorumd leaves it stopped",
+			UnitStopped, "etcd was stopped cleanly, so quorumd leaves it stopped",
 			"to run it again: systemctl start " + OurUnit,
 		},
 		{
@@ -271,7 +278,7 @@ func hostReasons() []ReasonInfo {
 				"default' in the runbook of QuorumdNeedsOperator)",
 		},
 		{
-			DataUnusable, "etcd.dataDir holds data that quorumd does not touch",
+			DataUnusable, "quorumd cannot use what etcd.dataDir contains, and leaves it unchanged",
 			"inspect etcd.dataDir; move the data away if it is not needed",
 		},
 		{
@@ -279,8 +286,8 @@ func hostReasons() []ReasonInfo {
 			"if it persists, check that the file system of etcd.dataDir responds: df, journalctl -u quorumd",
 		},
 		{
-			Ejected, "another host replaced this one; it rejoins once it has stayed healthy long enough",
-			"wait; quorumctl history shows why it was replaced. To let it join at once after fixing that, set " +
+			Ejected, "another host replaced this host, which rejoins once it has stayed healthy for long enough",
+			"wait; quorumctl history shows why it was replaced. To let it join as soon as the cause is fixed, set " +
 				"repair.cleanFor: 0s in quorumd.yaml here and run systemctl reload quorumd",
 		},
 		{BackingOff, "the last join failed; the next attempt is delayed", "quorumctl history shows why"},
@@ -295,7 +302,7 @@ func joinReasons() []ReasonInfo {
 			"start etcd there, or find out why it is unreachable; if its machine is gone for good: quorumctl member " +
 				"remove NAME --reason '<why>'",
 		},
-		{Settling, "the membership just changed, or an operation just ended", ""},
+		{Settling, "a recent or pending change must settle first", ""},
 		{
 			LearnerPresent,
 			"another learner is joining or is the standby: apart from permanent learners, quorumd allows one at a time",
@@ -310,38 +317,38 @@ func joinReasons() []ReasonInfo {
 		{
 			LearnerLimit, "with permanent learners, one more learner joins only if --max-learners is the same and " +
 				"large enough on every member",
-			"on every host, set ETCD_MAX_LEARNERS in etcd.environment in quorumd.yaml to the number of hosts with " +
-				"host.role: learner plus 1, and reload quorumd; then name every host: quorumctl readdress HOST... " +
-				"--reason '<why>'",
+			"on every host, set ETCD_MAX_LEARNERS in etcd.environment in quorumd.yaml to one more than the number of " +
+				"hosts with host.role: learner, and reload quorumd; then name every host: quorumctl readdress " +
+				"HOST... --reason '<why>'",
 		},
 		{
-			PeerTLSMissing, "a peer URL is to become https, but this host's peer certificate is missing or not valid " +
-				"for etcd.peerURL, or another member's running etcd has none",
+			PeerTLSMissing, "peer URLs with https need a valid peer certificate on every host, but this host or " +
+				"another member's running etcd has none",
 			"on each named host, install certificates that are valid for the host in etcd.peerURL and signed " +
 				"by a CA in etcd.tls.peerCA, set etcd.tls in quorumd.yaml and reload quorumd; if the running etcd " +
-				"has none: quorumctl readdress HOST --reason '<why>' before etcd.peerURL is changed",
+				"has no certificate: quorumctl readdress HOST --reason '<why>' before etcd.peerURL is changed",
 		},
 		{
 			LearnerOnly, "host.role is learner, but this host's member is a voter, and a voter cannot become a learner",
-			"quorumctl retire HOST --reason '<why>', and once it has left quorumctl retire HOST --undo; to keep the " +
-				"voter, remove host.role and reload quorumd",
+			"quorumctl retire HOST --reason '<why>'; once the voter has left: quorumctl retire HOST --undo; to keep " +
+				"the voter, remove host.role and reload quorumd",
 		},
 		{
 			EvenVoters, "one more voter would make the count even, and no other host is ready to join after it",
 			"bring one more host to health OK",
 		},
-		{OperationInFlight, "another host's operation is in progress", "quorumctl operation show"},
+		{OperationInFlight, "an operation is in progress", "quorumctl operation show"},
 		{LockHeld, "another agent holds the lock", ""},
 		{LowerRanked, "another host goes first", ""},
 		{LearnerBehind, "the learner has not caught up", ""},
-		{LearnerNotSteady, "the learner has caught up, but not for long enough", ""},
+		{LearnerNotSteady, "the learner has caught up, but its join cannot complete yet", ""},
 		{LearnerNotStarted, "the learner's etcd does not answer yet", ""},
 		{LearnerStalled, "the learner has made no progress", "journalctl -u etcd on that host"},
-		{JoinTimedOut, "the join has lasted too long", "journalctl -u etcd on that host"},
+		{JoinTimedOut, "the join, or the removal of a voter, has lasted too long", "journalctl -u etcd on that host"},
 		{HealthLost, "the host became unhealthy during its join", "quorumctl health on that host"},
 		{HostRebooted, "the host rebooted during its join", ""},
 		{
-			Orphaned, "the agent that began the operation is gone",
+			Orphaned, "the agent that began the operation, or its learner, is gone",
 			"check why quorumd on that host does not answer",
 		},
 		{
@@ -350,7 +357,7 @@ func joinReasons() []ReasonInfo {
 				"access",
 		},
 		{Joined, "the host has joined", ""},
-		{ClusterExists, "a cluster exists already, so no new one is created", ""},
+		{ClusterExists, "a cluster exists or may exist already, so no new one is created", ""},
 		{Starting, "etcd is starting", ""},
 	}
 }
@@ -365,12 +372,12 @@ func backupReasons() []ReasonInfo {
 		},
 		{
 			BackupFailed, "the last attempt to save a snapshot failed",
-			"fix the named cause; quorumd retries within ten minutes, or at once: quorumctl snapshot save",
+			"fix the named cause; quorumd retries within ten minutes; to retry at once: quorumctl snapshot save",
 		},
 		{
 			SnapshotFirst, "an etcd rollout, or the removal of a healthy voter, waits for a snapshot",
-			"wait; if no snapshot can be taken, fix the named cause; or quorumctl rollout abort, and start it " +
-				"again with --without-snapshot; before a removal: quorumctl snapshot save",
+			"wait; if no snapshot can be taken, fix the named cause, or quorumctl rollout abort and start the " +
+				"rollout again with --without-snapshot; before a removal: quorumctl snapshot save",
 		},
 		{
 			RestoreTestOverdue, "no recent restore test passed",
@@ -412,25 +419,31 @@ func memberReasons() []ReasonInfo {
 			QuorumAtRisk, "stopping this voter would put quorum at risk",
 			"bring all other voters up and to health OK; see quorumctl status",
 		},
-		{LearnerUnsettled, "a learner is catching up", "wait; if it is gone for good: quorumctl member remove"},
-		{CycleQueued, "another host's request is served first", ""},
-		{InMaintenance, "the host is in maintenance", "quorumctl maintenance off, when the work is done"},
 		{
-			MaintenanceOverdue, "the maintenance has exceeded its announced duration",
-			"quorumctl maintenance off, when the work is done; or maintenance on again with a longer --for, and with " +
-				"--interruptible if that was set",
+			LearnerUnsettled, "a learner has not caught up yet",
+			"wait; if it is gone for good: quorumctl member remove NAME --reason '<why>'",
+		},
+		{CycleQueued, "the host's requested operation is queued", ""},
+		{
+			InMaintenance, "the host is in maintenance or another requested operation",
+			"quorumctl maintenance off, when the work is done",
 		},
 		{
-			RebootAwaited, "the machine is ready to reboot and has not rebooted yet",
+			MaintenanceOverdue, "the host's operation has exceeded its announced duration",
+			"quorumctl maintenance off, when the work is done; to extend it: quorumctl maintenance on " +
+				"--reason '<why>' --for 4h, with --interruptible if that was set",
+		},
+		{
+			RebootAwaited, "the machine is ready to reboot, but has not rebooted yet",
 			"reboot it, or cancel: quorumctl maintenance off",
 		},
 		{
-			HealthAwaited, "another voter's host has not published its health state since this operation began",
+			HealthAwaited, "a host has not yet published a report that this operation needs",
 			"if it persists, check that quorumd runs on that host, and has the same version as here: quorumctl version",
 		},
 		{
 			LeadershipNotTransferred, "leadership cannot be transferred to another voter",
-			"check etcd's log on this host; quorumctl maintenance off cancels the request",
+			"check etcd's log on this host; quorumctl maintenance off cancels a request to take this host down",
 		},
 		{
 			LeaderSlow, "this host leads although its health state rules that out; leadership has not been " +
@@ -439,21 +452,21 @@ func memberReasons() []ReasonInfo {
 		},
 		{HookRunning, "the operator's hooks are still running", ""},
 		{
-			HookFailed, "a hook failed; the rest of its rollout waits for an operator",
+			HookFailed, "a hook failed; if it ran for a rollout, the rollout waits for an operator",
 			"check its output in the journal and fix it; if it ran after etcd was back, quorumctl maintenance off " +
 				"ends the operation anyway",
 		},
 		{CommandRunning, "the command this host was taken down for is still running", ""},
 		{
 			CommandFailed,
-			"the command this host was taken down for failed; the rest of its rollout waits for an " +
-				"operator",
+			"the command this host was taken down for failed; if it was part of a rollout, the rollout " +
+				"waits for an operator",
 			"check its output in the journal and fix it; then quorumctl rollout resume, or request it again",
 		},
 		{Stopping, "etcd is stopping", ""},
 		{Returning, "the member is coming back", ""},
 		{
-			NotBack, "the member came back and has not become healthy in time; the next hosts wait for it",
+			NotBack, "the member has not become healthy in time after its operation; the next hosts wait for it",
 			"journalctl -u etcd and quorumctl health on this host; if it is gone for good, power it off, then on " +
 				"another host: quorumctl retire HOST --lost --reason '<why>'",
 		},
@@ -470,7 +483,8 @@ func memberReasons() []ReasonInfo {
 		},
 		{Removed, "the member was removed: on request, as a surplus voter, or to make the cluster smaller", ""},
 		{
-			VoterDead, "a voter is dead: no live voter's host reaches it, and quorumd does not answer there either",
+			VoterDead, "a voter is dead: no live voter's host reaches it, and the quorumd there is gone or reports " +
+				"its data lost",
 			"check its machine; if it is gone for good: quorumctl member remove NAME --reason '<why>'. If " +
 				"repair.dead is set in quorumd.yaml, another host replaces such a voter after that time",
 		},
@@ -480,7 +494,7 @@ func memberReasons() []ReasonInfo {
 				"another host replaces such a voter after that time",
 		},
 		{
-			VoterSuspect, "a voter's host reports itself unhealthy, and no other evidence confirms it",
+			VoterSuspect, "a voter's host reports itself unhealthy, but no other evidence confirms it",
 			"quorumctl health on that host shows the cause; fix it. If the member harms the cluster anyway: " +
 				"quorumctl member remove NAME --live --reason '<why>'",
 		},
@@ -490,8 +504,8 @@ func memberReasons() []ReasonInfo {
 		},
 		{
 			TooManyVoters, "there are more voters than the size of the cluster",
-			"if the cluster was resized, wait; otherwise run quorumctl cluster resize: with the intended size, " +
-				"surplus voters leave; with the current number of voters, all stay",
+			"if the cluster was resized, wait; otherwise quorumctl cluster resize N --reason '<why>': with the " +
+				"intended size, surplus voters leave; with the current number of voters, all stay",
 		},
 		{
 			RepairLimitReached, "repair.maxPerDay is reached, so the next replacement waits for an operator",
@@ -551,7 +565,7 @@ func plannedReasons() []ReasonInfo {
 				"retried automatically",
 		},
 		{
-			HostRetired, "an operator has retired this host: its member leaves, and it does not join",
+			HostRetired, "an operator has retired this host: its member leaves, and the host does not join again",
 			"if it has left, switch it off; to let it join again: quorumctl retire HOST --undo",
 		},
 		{
@@ -561,13 +575,13 @@ func plannedReasons() []ReasonInfo {
 		},
 		{
 			SizeDiffers, "cluster.voters in this host's configuration is not the size of the cluster",
-			"set cluster.voters in quorumd.yaml to that size and run systemctl reload quorumd; or quorumctl cluster " +
-				"resize",
+			"set cluster.voters in quorumd.yaml to that size and run systemctl reload quorumd; to change the size: " +
+				"quorumctl cluster resize N --reason '<why>'",
 		},
 		{
 			UpgradeHeld, "an upgrade pauses before the last member with the old version; until an operator resumes " +
 				"or aborts it, that member is not removed either",
-			"quorumctl upgrade resume continues, and then no member can be rolled back; quorumctl upgrade abort " +
+			"quorumctl upgrade resume continues it, and then no member can be rolled back; quorumctl upgrade abort " +
 				"--command NAME --reason '<why>' rolls the upgraded hosts back",
 		},
 		{
@@ -580,7 +594,7 @@ func plannedReasons() []ReasonInfo {
 				"etcdctl downgrade cancel cancels one that quorumd has not enabled",
 		},
 		{
-			StandbysDiffer, "cluster.standbys differs between hosts; only a host with 1 becomes the standby",
+			StandbysDiffer, "cluster.standbys differs between hosts; only a host where it is 1 becomes the standby",
 			"set the same cluster.standbys in quorumd.yaml on every host, and run systemctl reload quorumd there",
 		},
 	}

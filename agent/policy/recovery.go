@@ -70,20 +70,20 @@ func recovery(v View) (Decision, bool) {
 		return keepData(v), true
 	case v.Cluster.Reachable && v.Cluster.ID == r.Old && !r.Late:
 		if r.Survivor && !r.isOldData(v.Data) && (!r.Snapshot || v.Data.State != DataEmpty) {
-			return wait(Recovering, "the old cluster %x answers again, while this host has the new one's data: keep "+
-				"one of them off", r.Old), true
+			return wait(Recovering, "the old cluster %x answers again, but this host's data is no longer that "+
+				"cluster's: keep either this host or the hosts of the old cluster off", r.Old), true
 		}
 		if r.isOldData(v.Data) && (v.Unit.State == UnitInactive || v.Unit.State == UnitFailed) {
 			return bringUp(v), true
 		}
 		return do(Step{Kind: StepEndRecovery, Outcome: QuorumRestored}), true
 	case r.OldServes && v.Unit.State == UnitActive:
-		return wait(ClusterIDMismatch, "this host's etcd still serves the old cluster %x with a quorum, while "+
-			"cluster %x reports that it has replaced it: stop etcd by hand on the hosts of the cluster that you "+
-			"give up",
+		return wait(ClusterIDMismatch, "this host's etcd still serves the old cluster %x with a quorum, but "+
+			"cluster %x reports that it has replaced the old one: stop etcd by hand on the hosts of the cluster "+
+			"that you give up",
 			r.Old, r.New), true
 	case v.Data.State == DataUnknown:
-		return wait(DataNotKnown, "the data directory has not been read: %s", v.Data.Detail), true
+		return wait(DataNotKnown, "%s", v.Data.unread()), true
 	case v.Unit.State == UnitUnknown || v.Unit.State == UnitMissing || !v.Self.Drives:
 		return blockedBy(v, vetoUnitUnusable), true
 	case r.Survivor:
@@ -101,7 +101,7 @@ func keepData(v View) Decision {
 	case r.Copy.State == CopyRuns:
 		return wait(Recovering, "the plan was given up; the copy that is being made still has etcd's data open")
 	case v.Data.State == DataUnknown:
-		return wait(DataNotKnown, "the data directory has not been read: %s", v.Data.Detail)
+		return wait(DataNotKnown, "%s", v.Data.unread())
 	case v.Unit.State == UnitDeactivating:
 		return wait(Stopping, "etcd is stopping")
 	case r.isOldData(v.Data) && (v.Unit.State == UnitInactive || failed):
@@ -131,18 +131,19 @@ func surviveAlone(v View) Decision {
 	}
 	switch r.Copy.State {
 	case CopyRuns:
-		return wait(Recovering, "a new cluster is built from a copy of this host's data")
+		return wait(Recovering, "the data of the new cluster is being built")
 	case CopyComplete:
 		return do(Step{Kind: StepPlaceCopy})
 	case CopyFailed:
 		if v.Recovery.tooSoonToRetry(v) {
-			return wait(Recovering, "the copy failed and is retried soon: %s", r.Copy.Text)
+			return wait(Recovering, "the copy failed and will be retried soon: %s", r.Copy.Text)
 		}
 	case CopyNone:
 	}
 	// After an interrupted move the data is unreadable or absent; the next step then finds the complete copy.
 	if v.Data.State == DataMember && !r.isOldData(v.Data) {
-		return wait(DataUnusable, "the data belongs to cluster %x, the plan was made for %x", v.Data.ClusterID, r.Old)
+		return wait(DataUnusable, "the data belongs to cluster %x, but the plan was made for %x", v.Data.ClusterID,
+			r.Old)
 	}
 	return do(Step{Kind: StepCopyData})
 }
@@ -205,7 +206,7 @@ func AgainstSnapshot(fetched, hasStore bool) *Refusal {
 	if !fetched || hasStore {
 		return nil
 	}
-	return conflicts("", "this host is to restore a snapshot, and its configuration names no backup store",
+	return conflicts("", "this host is to restore a snapshot, but its configuration names no backup store",
 		"set backup.store.directory or backup.store.s3, reload quorumd, and apply the plan again")
 }
 

@@ -145,8 +145,8 @@ func TestADoubtNamesItsRemedyWithTheNamesToUse(t *testing.T) {
 	t.Parallel()
 	l := twoOfFive()
 	l.choice.Gone = []string{"n3"}
-	const missing = "facts are missing from n4 and n5: collect them there if the host is reachable; otherwise " +
-		"make sure that it never comes back as it is, and confirm that: --gone n3,n4,n5"
+	const missing = "facts are missing from n4 and n5: collect them from each host that is reachable; " +
+		"make sure that the others never come back with their present data, and confirm that: --gone n3,n4,n5"
 	if got := PlanRecovery(l.all, l.choice); got.Doubt.String() != missing {
 		t.Errorf("%s", got.Doubt)
 	}
@@ -155,7 +155,7 @@ func TestADoubtNamesItsRemedyWithTheNamesToUse(t *testing.T) {
 	const elsewhere = "n2 received plan p1 with survivor n5, and no collected facts show that n5 gave it up: " +
 		"start that " +
 		"host, give the plan up there (quorumctl recover give-up) and collect its facts again; or make sure " +
-		"that it never starts again as it is, and confirm that: --kept-off n4,n5"
+		"that it never starts again with its present data, and confirm that: --kept-off n4,n5"
 	if got := PlanRecovery(l.all, l.choice); got.Doubt.String() != elsewhere {
 		t.Errorf("%s", got.Doubt)
 	}

@@ -217,7 +217,7 @@ func recoveryDoubts() []recoveryDoubt {
 		{"a host sees a quorum", eachHost(seesQuorum), "see quorumctl status there"},
 		{"a host twice", hostTwice, "pass one file per host"},
 		{
-			"clusters that etcd made by default", strayRemains, "if they contain no keys: stop etcd on {}, rename " +
+			"clusters that etcd made by default", strayRemains, "if it contains no keys, stop etcd on {}, rename " +
 				"the directory member in etcd.dataDir there, and collect the facts again; if no host has other " +
 				"data, there is nothing to recover: quorumctl bootstrap on one host, or quorumctl recover plan with " +
 				"--from-snapshot",
@@ -225,12 +225,18 @@ func recoveryDoubts() []recoveryDoubt {
 		{"the same data twice", dataTwice, "omit the facts of the copy"},
 		{"another cluster's name", otherName, "plan for one cluster at a time"},
 		{"another cluster's data", otherData, "omit the facts of the other cluster"},
-		{"too old", eachHost(factsTooOld), "collect them again with quorumctl recover collect"},
-		{"the named survivor is missing", namedUnknown, "collect the facts there, or name another with --survivor"},
+		{
+			"too old", eachHost(factsTooOld),
+			"collect them again with quorumctl recover collect; if that host's clock is ahead, correct it first",
+		},
+		{
+			"the named survivor is missing", namedUnknown,
+			"collect its facts, or name another host with --survivor",
+		},
 		{
 			"the named survivor cannot continue",
 			namedUnable,
-			"name another with --survivor, or none for the most advanced",
+			"name another host with --survivor, or omit --survivor to use the most advanced one",
 		},
 		{
 			"data is left", dataLeft, "plan without --from-snapshot to lose less; if this data is unusable, name " +
@@ -241,8 +247,8 @@ func recoveryDoubts() []recoveryDoubt {
 			"collect facts from other hosts, or plan with a snapshot: --from-snapshot",
 		},
 		{
-			"a quorum could come back", couldComeBack, "start etcd on them and nothing is lost; if they cannot be " +
-				"started, name the survivor with --survivor",
+			"a quorum could come back", couldComeBack, "start etcd on their hosts, and nothing is lost; if that " +
+				"is impossible, name the survivor with --survivor",
 		},
 		{
 			"the voters are unknown", votersUnknown,
@@ -251,16 +257,16 @@ func recoveryDoubts() []recoveryDoubt {
 		},
 		{
 			"an earlier plan is in force", planInForce,
-			"continue it; or give it up there (quorumctl recover give-up) and collect its facts again",
+			"continue it; or give it up there (quorumctl recover give-up) and collect that host's facts again",
 		},
 		{
 			"an earlier plan may be carried out", planElsewhere,
 			"start that host, give the plan up there (quorumctl recover give-up) and collect its facts again; or " +
-				"make sure that it never starts again as it is, and confirm that: --kept-off {}",
+				"make sure that it never starts again with its present data, and confirm that: --kept-off {}",
 		},
 		{
-			"a voter is missing", voterMissing, "collect them there if the host is reachable; otherwise make sure " +
-				"that it never comes back as it is, and confirm that: --gone {}",
+			"a voter is missing", voterMissing, "collect them from each host that is reachable; make sure that " +
+				"the others never come back with their present data, and confirm that: --gone {}",
 		},
 		{"not the name", notTheName, "type the name of the cluster to recover"},
 	}
@@ -335,7 +341,7 @@ func otherData(all []HostRemains, _ RecoveryChoice) (text, about string) {
 		case id == 0:
 			id = r.ClusterID
 		case r.ClusterID != id:
-			return fmt.Sprintf("the data of %s belongs to the cluster with the ID %x, but other data to %x", r.Host,
+			return fmt.Sprintf("the data of %s belongs to the cluster with the ID %x, but another host's to %x", r.Host,
 				r.ClusterID, id), ""
 		}
 	}

@@ -129,7 +129,7 @@ func AgainstRemovals(v View) *Refusal {
 	case !v.Cluster.Reachable || v.foreign():
 		return &Refusal{
 			NotNow, ClusterUnreachable, "the cluster cannot be reached from here",
-			"quorumctl explain; without a quorum etcd removes no member",
+			"quorumctl explain shows why; without a quorum, etcd accepts no change",
 		}
 	case v.Pause != nil:
 		return conflicts(Paused, "the cluster is paused by "+v.Pause.By+": "+v.Pause.Reason,
@@ -235,7 +235,7 @@ func (v View) lossAtRisk(id uint64, healthy bool) (string, bool) {
 	case m.Live:
 		return fmt.Sprintf("voter %s answers, and is needed: %s", m.label(), why), true
 	}
-	return fmt.Sprintf("%d of the %d remaining voters answer, and %d must: %s", others, voters-1, Quorum(voters-1),
+	return fmt.Sprintf("%d of the %d remaining voters answer, but %d must: %s", others, voters-1, Quorum(voters-1),
 		why), true
 }
 
@@ -289,7 +289,7 @@ func carryRemoval(v View) Decision {
 	case v.Op.Host != v.Self.ID:
 		return do(Step{
 			Kind: StepEndOp, Outcome: Orphaned,
-			Why: "the agent of " + v.Op.HostName + " is gone, and the removal was not sent to etcd yet",
+			Why: "the agent of " + v.Op.HostName + " is gone, and the removal has not been sent to etcd yet",
 		})
 	case asked == nil || asked.MemberID != m.ID:
 		return do(Step{
@@ -389,7 +389,7 @@ func removeSurplus(v View, who Member, there bool) Decision {
 // surplusStays returns why the surplus voter is not removed; an empty code if it is. It is checked in every round.
 func surplusStays(v View, who Member) (ReasonCode, string) {
 	if m, listed := v.member(); !listed || m.Learner {
-		return OperationRejected, "this host is no longer a voter and removes no other"
+		return OperationRejected, "this host is no longer a voter, so it removes no other voter"
 	}
 	if v.Limits.DeadGrace == 0 && v.Limits.UnhealthyGrace == 0 {
 		return OperationRejected, "this host's configuration does not allow this removal"
@@ -398,7 +398,7 @@ func surplusStays(v View, who Member) (ReasonCode, string) {
 		return TargetMet, "there is no longer a surplus voter"
 	}
 	if v.Op.Elapsed > v.Limits.LearnerStall {
-		return JoinTimedOut, fmt.Sprintf("removal of the voter has not succeeded for %s; the limit is %s",
+		return JoinTimedOut, fmt.Sprintf("the removal of the voter has not succeeded for %s; the limit is %s",
 			durationfmt.Seconds(v.Op.Elapsed), durationfmt.Text(v.Limits.LearnerStall))
 	}
 	if r, holds := vetoed(v, vetoReplacesLive, vetoReplacesEarly, vetoLastReplaced); holds {

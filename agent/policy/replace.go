@@ -141,21 +141,15 @@ func (v View) severalImpaired(countWarm bool) (string, bool) {
 		case present && Unhealthy(h.Health):
 			names = append(names, m.label()+" is "+h.Health.String())
 		case countWarm && v.strained(m):
-			names = append(names, fmt.Sprintf("%s was WARM within %s", m.label(), durationfmt.Text(CommonSpan)))
+			names = append(names, fmt.Sprintf("%s was WARM or worse in the last %s", m.label(),
+				durationfmt.Text(CommonSpan)))
 		default:
 			healthy = append(healthy, m)
 			continue
 		}
 		impaired = append(impaired, m)
 	}
-	if len(impaired) < 2 {
-		return "", false
-	}
-	domain := v.agreedDomain(impaired[0])
-	elsewhere := func(m Member) bool { return v.agreedDomain(m) != domain }
-	spread := slices.ContainsFunc(impaired, elsewhere)
-	shared := slices.ContainsFunc(healthy, func(m Member) bool { return m.Domain == domain || m.Domain == "" })
-	if domain != "" && !spread && !shared {
+	if len(impaired) < 2 || v.areWholeDomain(impaired, healthy) {
 		return "", false
 	}
 	return fmt.Sprintf("%d voters look unhealthy or dead together, and are not all the voters of one failure "+
@@ -187,31 +181,13 @@ func replaceAtRisk(v View) (string, bool) {
 	case mayReplaceDead(voters, down, proven), v.hasSurplus() && mayRemoveSurplus(voters, down, proven, unknown):
 		return "", false
 	case why == "":
-		why = fmt.Sprintf("%d of %d voters are down", down, voters)
+		why = fmt.Sprintf("%d of %d voters are down or unhealthy", down, voters)
 	}
 	return fmt.Sprintf("no voter is replaced unless all others are healthy: %s", why), true
 }
 
-// agreedDomain returns the failure domain of a member's host, or an empty string if it is unknown or disputed. No host
-// that reports on the member may name a different domain. If this host is new and has never read the member's host
-// record, all voters' hosts must name the same domain.
-func (v View) agreedDomain(m Member) string {
-	domain := m.Domain
-	for _, h := range v.Hosts {
-		s, reports := h.reportOn(m.ID)
-		switch {
-		case h.Own, s.Domain == "" && m.Domain != "", !reports && h.Role != RoleVoter:
-		case s.Domain == "" || domain != "" && s.Domain != domain:
-			return ""
-		default:
-			domain = s.Domain
-		}
-	}
-	return domain
-}
-
 func repairsUnreadable(v View) (string, bool) {
-	return "the number of voters replaced today is unknown", v.cannotRead(RecordRepairs)
+	return "the number of voters replaced in the last 24 hours is unknown", v.cannotRead(RecordRepairs)
 }
 
 func repairsSpent(v View) (string, bool) {
@@ -228,8 +204,9 @@ func standbyBehind(v View) (string, bool) {
 	if !listed || v.caughtUp(m) {
 		return "", false
 	}
-	return fmt.Sprintf("this host's learner has been within %d entries of the leader for %s, which must be %s",
-		v.Limits.PromoteLag, durationfmt.Seconds(m.SteadyFor), durationfmt.Text(v.Limits.SteadyLag)), true
+	return fmt.Sprintf("this host's learner must answer for %s and be within %d entries of the leader for %s; so far "+
+		"%s and %s", durationfmt.Text(v.Limits.PromoteStable), v.Limits.PromoteLag,
+		durationfmt.Text(v.Limits.SteadyLag), durationfmt.Seconds(m.LiveFor), durationfmt.Seconds(m.SteadyFor)), true
 }
 
 // caughtUp reports whether a learner has been level with the leader for long enough to be promoted at once.
@@ -322,7 +299,7 @@ func replaceTitle(t OperationTitle) string {
 	case "":
 		return "removal of a surplus voter by " + t.HostName
 	case string(RoleSpare):
-		return "removal of its own member, whose data was lost, by " + t.HostName
+		return "removal by " + t.HostName + " of its own member, whose data was lost"
 	}
 	return fmt.Sprintf("replacement by %s as %s", t.HostName, cmp.Or(t.Target, "member"))
 }
@@ -383,7 +360,7 @@ func abortReason(v View) (ReasonCode, string) {
 		limit = v.Limits.LearnerMax
 	}
 	if v.Op.Elapsed > limit {
-		return JoinTimedOut, fmt.Sprintf("removal of the voter has not succeeded for %s; the limit is %s",
+		return JoinTimedOut, fmt.Sprintf("the removal of the voter has not succeeded for %s; the limit is %s",
 			durationfmt.Seconds(v.Op.Elapsed), durationfmt.Text(limit))
 	}
 	list := []veto{vetoReplacesLive(), vetoReplacesEarly(), vetoSeveralDown(), vetoRepairsUnreadable()}
@@ -408,7 +385,7 @@ func replacesLive(v View) (string, bool) {
 	}
 	if s, healthy := v.unhealthyFor(m); m.Live && v.Limits.UnhealthyGrace > 0 {
 		if healthy == "" {
-			healthy = fmt.Sprintf("its grace period has restarted, %s remain", durationfmt.Seconds(s.GraceLeft))
+			healthy = fmt.Sprintf("its grace period has restarted and ends in %s", durationfmt.Seconds(s.GraceLeft))
 		}
 		return m.label() + " is not unhealthy: " + healthy, true
 	}
@@ -423,15 +400,15 @@ func replacesEarly(v View) (string, bool) {
 		return "", false
 	}
 	since, _ := v.deadFor(m)
-	return fmt.Sprintf("%s has been dead for %s of %s", m.label(), durationfmt.Seconds(since),
+	return fmt.Sprintf("%s has been dead for only %s; the grace period is %s", m.label(), durationfmt.Seconds(since),
 		durationfmt.Text(v.Limits.DeadGrace)), true
 }
 
 // removeDead removes the dead voter. Every other voter's host must have reported on the dead voter after the operation
 // was recorded, and again before the removal is sent to etcd.
 func removeDead(v View, dead Member) Decision {
-	// These conditions may pass: the others tolerate no removal now, or this host may not replace the voter.
-	// abortReason limits the wait.
+	// These conditions may be temporary: the other voters do not tolerate a removal now, or this host is not allowed to
+	// replace the voter. abortReason limits the wait.
 	if r, holds := vetoed(v, vetoCorrupt, vetoNoSpace, vetoReplaceAtRisk, vetoStandbyBehind,
 		vetoHealthUnknown, vetoNotQualified, vetoHealthBad, vetoVersionUnknown, vetoVersionIncompatible,
 		vetoClockUnknown, vetoClockSkew, vetoUnitUnusable, vetoDataUnusable, vetoLearnerPresent,

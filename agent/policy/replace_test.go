@@ -364,7 +364,7 @@ func TestAReplacementBegunTooEarlyDoesNotEndAsIfTheVoterAnswered(t *testing.T) {
 		v := replacing(deadView, phase)()
 		v.Hosts[1].Sees[0].For = time.Minute
 		code, text := abortReason(v)
-		if code != VoterDead || text != "n3 has been dead for 1m of 10m" {
+		if code != VoterDead || text != "n3 has been dead for only 1m; the grace period is 10m" {
 			t.Errorf("%s: it ends with %s: %s", phase, code, text)
 		}
 		markReached(&v.Hosts[1].Sees[0])

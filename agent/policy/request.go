@@ -172,11 +172,11 @@ func AgainstRequest(v View, pending bool, request Request, canReboot bool) *Refu
 			"set mode: manage and reload quorumd; until then, coordinate by hand")
 	case request.Work == WorkReboot && !request.External && !canReboot:
 		return conflicts("", "quorumd has no way to reboot this machine",
-			"quorumctl maintenance on, and reboot by hand")
+			"quorumctl maintenance on --reason '<why>', and reboot by hand")
 	case request.KeepRunning && slices.Contains([]Work{WorkRestart, WorkReaddress, WorkDefrag}, request.Work):
 		return &Refusal{
 			Wrong, "", "a " + string(request.Work) + " cannot keep etcd running",
-			"omit one of the two options",
+			"omit the option that keeps etcd running",
 		}
 	case request.Interruptible && (!request.Work.info().operatorEnds || request.KeepRunning):
 		return &Refusal{Wrong, "", "only maintenance that stops etcd can be interruptible", "omit --interruptible"}
@@ -187,7 +187,7 @@ func AgainstRequest(v View, pending bool, request Request, canReboot bool) *Refu
 	case !MayTakeDown(v, request.Work):
 		return conflicts(EtcdExternal,
 			"this host's etcd is managed externally, and quorumd cannot stop it for a "+string(request.Work),
-			"quorumctl maintenance on reserves the time for the tool that manages it; "+EtcdExternal.Info().Remedy)
+			"quorumctl maintenance on reserves the time for the tool that manages etcd; "+EtcdExternal.Info().Remedy)
 	case againstLostMember(v, request.Work) != nil:
 		return againstLostMember(v, request.Work)
 	case !pending && v.owns(KindCycle):
@@ -211,11 +211,12 @@ func (s Request) Renewed(request Request) (Request, *Refusal) {
 		return s, conflicts("", "the last request, by "+s.By+", is just ending",
 			"wait for it: quorumctl maintenance status")
 	case !same:
-		return s, conflicts("", "another "+string(s.Work)+" was already requested, by "+s.By+": "+s.Reason,
+		return s, conflicts("", "this host already has a different request ("+string(s.Work)+"), by "+s.By+": "+
+			s.Reason,
 			"wait for it, or end it first: quorumctl maintenance off")
 	case s.Ran != HooksNone:
 		return s, conflicts("",
-			"the "+s.Job()+", requested by "+s.By+", was started already, and is not run again",
+			"the "+s.Job()+", requested by "+s.By+", has already been started, and is not run again",
 			"wait until the host is back, and try again: quorumctl maintenance status")
 	case request.Interruptible && !s.Interruptible && !s.Untouched(): // the operator does not expect an interruption
 		return s, conflicts("", "the maintenance, requested by "+s.By+", has begun without --interruptible",

@@ -27,7 +27,7 @@ func TestTheSameRequestRenewsThePendingOneAndAnyOtherIsRefused(t *testing.T) {
 		"the same, no longer urgent": {pending: func(s *Request) { s.Hurried = true }, hurried: true},
 		"other work": {
 			asked:   func(s *Request) { s.Work = WorkRestart },
-			refusal: "another reboot was already requested, by alice: kernel",
+			refusal: "this host already has a different request (reboot), by alice: kernel",
 		},
 		"other work, urgent": {
 			asked:   func(s *Request) { s.Work, s.Hurried = WorkMaintenance, true },
@@ -50,7 +50,7 @@ func TestTheSameRequestRenewsThePendingOneAndAnyOtherIsRefused(t *testing.T) {
 		"a started command": {
 			pending: func(s *Request) { s.Ran, s.Program = HooksRunning, "upgrade" },
 			asked:   func(s *Request) { s.Program = "upgrade" },
-			refusal: "upgrade, requested by alice, was started already",
+			refusal: "upgrade, requested by alice, has already been started",
 		},
 	} {
 		pending, asked := request(c.pending), request(c.asked)

@@ -87,16 +87,16 @@ func transferWaits(v View, to Member) (Reason, bool) {
 // to transfer leadership again.
 func (v View) againstLeader(m Member) *Refusal {
 	if doubt := v.notProven(m, health.Leadership); doubt != "" {
-		code, hint := VoterUnhealthy, "quorumctl health on "+m.label()+" shows the findings; or name another voter"
+		code, hint := VoterUnhealthy, "on "+m.label()+", quorumctl health shows the findings; or name another voter"
 		if !m.Live {
-			code, hint = VoterNotLive, "quorumctl explain on "+m.label()+" shows what it waits for; or name another "+
+			code, hint = VoterNotLive, "on "+m.label()+", quorumctl explain shows what it waits for; or name another "+
 				"voter"
 		}
 		return conflicts(code, doubt, hint)
 	}
 	if m.BehindFor >= v.Limits.Settle {
 		return conflicts(LeadershipNotTransferred,
-			fmt.Sprintf("has been %d entries or more behind for %s", v.Limits.PromoteLag,
+			fmt.Sprintf("has been at least %d entries behind the leader for %s", v.Limits.PromoteLag,
 				durationfmt.Seconds(m.BehindFor)), "wait until it has caught up, or name another voter")
 	}
 	h, _ := v.hostOf(m)
@@ -105,15 +105,15 @@ func (v View) againstLeader(m Member) *Refusal {
 	switch {
 	case blocks(h.Health, h.Ungated, health.Leadership): // notProven ignores WARM
 		return conflicts(VoterUnhealthy, "is "+h.Health.String(),
-			"quorumctl health on "+m.label()+" shows the findings; or name another voter")
+			"on "+m.label()+", quorumctl health shows the findings; or name another voter")
 	case h.InOperation, v.Op.names(h, m):
 		return conflicts(OperationInFlight, "is in an operation", "wait for it: quorumctl operation show")
 	case v.Removal != nil && v.Removal.MemberID == m.ID:
-		return conflicts(OperationInFlight, "is to be removed", "name another voter")
+		return conflicts(OperationInFlight, "will be removed", "name another voter")
 	case v.retires(m):
-		return conflicts(HostRetired, "is to leave, because its host is retired", "name another voter")
+		return conflicts(HostRetired, "will leave, because its host is retired", "name another voter")
 	case h.Wants != "", h.Waiting != "", down, next:
-		return conflicts(LeadershipNotTransferred, "is to be taken down",
+		return conflicts(LeadershipNotTransferred, "will be taken down",
 			"wait until it is back, or name another voter")
 	}
 	return nil
@@ -240,7 +240,7 @@ func (v View) bestLeader() (Member, *Refusal) {
 	if others == 0 {
 		return Member{}, &Refusal{Wrong, "", "there is no other voter", "quorumctl cluster resize 3 adds voters"}
 	}
-	return Member{}, conflicts(LeadershipNotTransferred, "no other voter may lead now",
+	return Member{}, conflicts(LeadershipNotTransferred, "no other voter is fit to lead now",
 		"quorumctl leader transfer HOST names the reason for each")
 }
 
@@ -259,5 +259,5 @@ func TransferPlan(v View, to Member) (steps []PlanStep, warnings []string) {
 	return []PlanStep{{
 		Text:   fmt.Sprintf("leadership is transferred from %s to %s, under the lock", from, to.label()),
 		Voters: voters, Tolerance: Tolerance(voters, live),
-	}}, []string{"writes in flight at the old leader are lost: clients have to retry them"}
+	}}, []string{"writes in flight at the old leader may be lost; clients have to retry them"}
 }

@@ -158,7 +158,7 @@ func TestARequestedTransferIsRefusedWithItsRemedy(t *testing.T) {
 		"retired": {"n2", func(v *View) {
 			v.Retired = []Retired{{Host: "n2", PeerURL: peerPrefix + "n2", MemberID: 2}}
 		}, "its host is retired", 2},
-		"queued":    {"n2", func(v *View) { v.Hosts[1].Wants = WorkReboot }, "is to be taken down", 2},
+		"queued":    {"n2", func(v *View) { v.Hosts[1].Wants = WorkReboot }, "will be taken down", 2},
 		"lock held": {"n2", func(v *View) { v.Lock = Lock{Known: true, Held: true, Holder: "n3"} }, "held by n3", 2},
 		"operation": {"n2", func(v *View) {
 			v.Op = &Op{Kind: KindJoin, Host: "n9", HostName: "n9", Phase: PhaseBegun}
@@ -166,7 +166,7 @@ func TestARequestedTransferIsRefusedWithItsRemedy(t *testing.T) {
 		"the only other voter is slow": {"", func(v *View) { v.Hosts[2].Health = health.Slow }, "", 2},
 		"none is better": {"", func(v *View) {
 			v.Hosts[1].Health, v.Hosts[2].Health = health.Slow, health.Slow
-		}, "no other voter may lead now", 0},
+		}, "no other voter is fit to lead now", 0},
 		"a learner": {"n2", func(v *View) { v.Cluster.Members[1].Learner = true }, "n2 is not a voter", 0},
 		"alone":     {"", func(v *View) { v.Cluster.Members = v.Cluster.Members[:1] }, "there is no other voter", 0},
 	} {

@@ -49,7 +49,7 @@ func sizeDiffers(v View) (string, bool) {
 	if !v.Target.Resized || v.Target.Configured == v.Target.Voters || !v.Cluster.Reachable || v.foreign() {
 		return "", false
 	}
-	return fmt.Sprintf("cluster.voters is %d in this host's configuration, and the cluster has been resized to %d: "+
+	return fmt.Sprintf("cluster.voters is %d in this host's configuration, but the cluster has been resized to %d; "+
 		"the configuration applies only to a new cluster", v.Target.Configured, v.Target.Voters), true
 }
 
@@ -79,11 +79,11 @@ func AgainstResize(v View, voters int, withoutSnapshot bool) *Refusal {
 	}
 	switch {
 	case voters > able:
-		return conflicts("", fmt.Sprintf("there are %d hosts with a voter or with quorumd in mode manage, and %d are "+
-			"needed", able, voters), "install quorumd on more hosts; quorumctl status lists the hosts")
+		return conflicts("", fmt.Sprintf("only %d hosts have a voter or run quorumd in mode manage, but %d are needed",
+			able, voters), "install quorumd on more hosts; quorumctl status lists the hosts")
 	case voters == 1 && now > 1 && !withoutSnapshot && !v.Backup.HasStore:
 		return conflicts(SnapshotFirst, "one voter tolerates no failure, and no backup store is configured for a "+
-			"snapshot before voters leave", "configure backup.store, or --without-snapshot")
+			"snapshot before voters leave", "configure backup.store, or use --without-snapshot")
 	}
 	return nil
 }
@@ -102,8 +102,8 @@ func ResizePlan(v View, voters int) (steps []PlanStep, warnings []string) {
 		if at := n - now - 1; at < len(joins) {
 			step.Text = joinText(joins[at])
 		} else {
-			step.Text = "a further host joins as a learner, catches up and becomes a voter"
-			step.WaitsFor = "no further host is ready; quorumctl explain on the hosts shows why"
+			step.Text = "another host joins as a learner, catches up and becomes a voter"
+			step.WaitsFor = "no other host is ready; quorumctl explain on the hosts shows why"
 		}
 		steps = append(steps, step)
 	}

@@ -53,7 +53,7 @@ func TestAResizeIsRefusedWithTheRemedy(t *testing.T) {
 		{
 			"to one voter without a store for snapshots", 1, nil,
 			"one voter tolerates no failure, and no backup store is configured for a snapshot before voters leave",
-			"configure backup.store, or --without-snapshot",
+			"configure backup.store, or use --without-snapshot",
 		},
 		{"to one voter with a store", 1, func(v *View) { v.Backup.HasStore = true }, "", ""},
 		{
@@ -140,7 +140,7 @@ func TestAConfigurationThatDiffersFromTheSizeIsReported(t *testing.T) {
 			t.Errorf("%s: %s", name, text)
 		}
 	}
-	want := "cluster.voters is 3 in this host's configuration, and the cluster has been resized to 5: the " +
+	want := "cluster.voters is 3 in this host's configuration, but the cluster has been resized to 5; the " +
 		"configuration applies only to a new cluster"
 	if text, _ := sizeDiffers(v); text != want {
 		t.Errorf("the text is: %s", text)

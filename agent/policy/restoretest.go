@@ -133,7 +133,7 @@ func (v View) endRestoreTest() string {
 	case v.Op != nil && v.Op.Host == v.Self.ID:
 		return fmt.Sprintf("this host is in an operation (%s)", v.Op.noun())
 	case v.Spool.Testing && !v.hasRestoreTestRoom():
-		return fmt.Sprintf("%d MiB are left free on this host's disk", v.Spool.Free>>20)
+		return fmt.Sprintf("only %d MiB are free on this host's disk", v.Spool.Free>>20)
 	}
 	return ""
 }
@@ -165,7 +165,7 @@ func nextRestoreTest(v View) RestoreTestNote {
 	fit := v.restoreTesters(RestoreTestReady)
 	if len(fit) == 0 && len(v.restoreTesters(RestoreTestSealed)) > 0 {
 		return RestoreTestNote{Sealed: true, Text: "no restore test: snapshots are encrypted, and no host that could " +
-			"run one has a recipient's key; set backup.identityFile on one"}
+			"run a test has a recipient's key; set backup.identityFile on such a host"}
 	}
 	if len(fit) == 0 {
 		return RestoreTestNote{Text: "no restore test: " + v.whyNoRestoreTest() +
@@ -178,7 +178,7 @@ func nextRestoreTest(v View) RestoreTestNote {
 		return n
 	}
 	if why := v.restoreTestWaits(fit[0]); why != "" {
-		n.Text = fmt.Sprintf("a restore test is due, and %s waits: %s", n.By, why)
+		n.Text = fmt.Sprintf("a restore test is due, but %s waits: %s", n.By, why)
 		return n
 	}
 	n.Text = fmt.Sprintf("a restore test is due, and %s runs it", n.By)
@@ -245,17 +245,17 @@ func (v View) againstRestoreTest(h Host) string {
 	case !h.Manage:
 		return "is in mode observe"
 	case h.Wants != "" || h.InOperation || v.Op != nil && v.Op.Host == h.ID:
-		return "has an operation or a request"
+		return "is in an operation or has a request"
 	case h.Health != health.OK:
 		return "is " + h.Health.String()
 	case !isMember && h.Role != RoleSpare, isMember && m.Learner && !m.Standby:
-		return "is joining or in maintenance"
+		return "is not a voter, a standby or a spare"
 	case isMember && !m.Live:
 		return "does not answer"
 	case isMember && m.Leader:
 		return "leads"
 	case isMember && !led:
-		return "is a member, and no leader is known"
+		return "is a member, but no leader is known"
 	}
 	return ""
 }

@@ -92,7 +92,7 @@ func TestTheBestHostWithoutAMemberRunsADueRestoreTest(t *testing.T) {
 		"no key on any host": {func(v *View) {
 			due(v)
 			spares(*v)[0].RestoreTests, spares(*v)[1].RestoreTests = RestoreTestSealed, RestoreTestSealed
-		}, false, "encrypted, and no host that could run one has a recipient's key"},
+		}, false, "encrypted, and no host that could run a test has a recipient's key"},
 		"no spare": {
 			func(v *View) { due(v); v.Hosts = v.Hosts[:4] }, false,
 			"quorumctl snapshot test-restore runs one",
@@ -162,7 +162,7 @@ func TestWithoutASpareAMemberRunsTheRestoreTestAndNeverTheLeader(t *testing.T) {
 		}, "", "due, and n3 waits: voter http://n1 is SLOW"},
 		"no leader is known": {func(v *View) {
 			v.Cluster.Members[0].Leader = false
-		}, "", "is a member, and no leader is known"},
+		}, "", "is a member, but no leader is known"},
 		"only the leader is healthy": {func(v *View) {
 			voters(v)
 			v.Hosts[1].Health, v.Hosts[2].Manage = health.Stalled, false
@@ -239,7 +239,7 @@ func TestARestoreTestEndsIfItsHostIsNeeded(t *testing.T) {
 		"its health is unknown": {"n2", func(v *View) { v.Health.State = health.Unknown }, "", ""},
 		"no space is left": {"n2", func(v *View) {
 			v.Spool = Spool{Known: true, Shared: true, Testing: true, Free: 400 << 20}
-		}, "400 MiB are left free", "400 MiB are left free"},
+		}, "400 MiB are free", "400 MiB are free"},
 		"enough space": {"n2", func(v *View) {
 			v.Spool = Spool{Known: true, Shared: true, Testing: true, Free: 500 << 20}
 		}, "", ""},

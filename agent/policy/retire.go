@@ -133,9 +133,9 @@ func (v View) keptText(k keptPlace) string {
 	state := ""
 	switch i := slices.IndexFunc(v.Hosts, func(h Host) bool { return h.ID == k.Host }); {
 	case i < 0:
-		state = "; no quorumd runs there"
+		state = "; no quorumd runs on " + k.Name
 	case v.Hosts[i].Waiting != "":
-		state = "; it waits for " + string(v.Hosts[i].Waiting)
+		state = "; " + k.Name + " waits for " + string(v.Hosts[i].Waiting)
 	}
 	return fmt.Sprintf("only %s may join: %s named it to replace %s%s → to let any host join: quorumctl retire %s "+
 		"--reason '<why>'", k.Name, k.by, k.retired.label(), state, k.retired.label())
@@ -204,7 +204,7 @@ func AgainstRetire(v View, id, successor string) *Refusal {
 	case i < 0:
 		return &Refusal{
 			NoSuch, "", "no host with that name or ID runs quorumd",
-			"quorumctl status lists the hosts; the member of a host that is gone: quorumctl member remove NAME " +
+			"quorumctl status lists the hosts; if the host is gone, remove its member: quorumctl member remove NAME " +
 				"--reason '<why>'",
 		}
 	}
@@ -228,7 +228,7 @@ func AgainstRetire(v View, id, successor string) *Refusal {
 	spares := len(candidates(v, RoleVoter, selfReady(v)))
 	voters, _ := v.Cluster.Counts()
 	if left := voters - v.retiring() - 1; left+spares < v.Target.Voters {
-		return conflicts("", fmt.Sprintf("no host is ready to replace it: without %s %d of %d voters would be left",
+		return conflicts("", fmt.Sprintf("no host is ready to replace it: without %s, %d of %d voters would be left",
 			h.Name, left, v.Target.Voters), "bring another host to health OK, or install quorumd on another host; "+
 			"quorumctl explain there shows what it waits for")
 	}
@@ -266,8 +266,8 @@ func (v View) againstSuccessor(old Host, id string) *Refusal {
 		return conflicts(ModeObserve, "quorumd on "+h.Name+" only observes",
 			"set mode: manage there and reload quorumd")
 	case voters-v.retiring()-1 >= v.Target.Voters:
-		return conflicts(TargetMet, fmt.Sprintf("no host replaces %s: %d of %d voters are left without it", old.Name,
-			voters-v.retiring()-1, v.Target.Voters), "quorumctl retire "+old.Name+" --reason '<why>'")
+		return conflicts(TargetMet, fmt.Sprintf("no host has to replace %s: without it, %d of %d voters are left",
+			old.Name, voters-v.retiring()-1, v.Target.Voters), "quorumctl retire "+old.Name+" --reason '<why>'")
 	}
 	for _, k := range v.keptPlaces() {
 		if k.Host == h.ID {

@@ -24,7 +24,7 @@ func AgainstRetireLost(v View, id string) *Refusal {
 		return conflicts(Recovering, "a recovery plan is in progress", "quorumctl recover status")
 	case v.Op == nil || !TakesDown(v.Op.Kind) || v.Op.Host != id:
 		return conflicts("", "no operation has taken it down", "if quorumd runs there: quorumctl retire HOST, without "+
-			"--lost; else remove its member: quorumctl member remove NAME --reason '<why>'")
+			"--lost; otherwise remove its member: quorumctl member remove NAME --reason '<why>'")
 	case v.Op.Host == v.Self.ID:
 		return conflicts("", "it is this host", "quorumctl maintenance off")
 	case v.cannotRead(RecordHost):
@@ -32,8 +32,8 @@ func AgainstRetireLost(v View, id string) *Refusal {
 			", so quorumd may run there", "quorumctl explain")
 	case slices.ContainsFunc(v.Hosts, func(h Host) bool { return h.ID == id }):
 		return conflicts("", "quorumd runs on "+v.Op.HostName+", or its host record has not expired yet",
-			"if it runs: quorumctl maintenance off there, then quorumctl retire without --lost; if it is lost, power "+
-				"it off and try again in a minute")
+			"if quorumd runs: quorumctl maintenance off there, then quorumctl retire without --lost; if the host is "+
+				"lost, power it off and try again in a minute")
 	}
 	m, listed := v.LostMember()
 	switch {

@@ -179,7 +179,7 @@ func TestARetirementIsRefusedWithTheRemedy(t *testing.T) {
 		{"a voter with a spare", "n1", nil, "", "", ""},
 		{
 			"a voter without a spare", "n1", func(v *View) { v.Hosts = v.Hosts[:3] }, "",
-			"no host is ready to replace it: without n1 2 of 3 voters would be left",
+			"no host is ready to replace it: without n1, 2 of 3 voters would be left",
 			"bring another host to health OK",
 		},
 		{"a voter that exceeds the size", "n1", func(v *View) {
@@ -191,7 +191,7 @@ func TestARetirementIsRefusedWithTheRemedy(t *testing.T) {
 		}, "", "without n1 4 of 5 voters would be left", "bring another host to health OK"},
 		{"a second voter with only one spare", "n2", func(v *View) {
 			v.Retired = []Retired{{Host: "n1", PeerURL: peerPrefix + "n1", MemberID: 1}}
-		}, "", "no host is ready to replace it: without n2 1 of 3 voters would be left", ""},
+		}, "", "no host is ready to replace it: without n2, 1 of 3 voters would be left", ""},
 		{"a second voter with a spare for each", "n2", func(v *View) {
 			v.Retired = []Retired{{Host: "n1", PeerURL: peerPrefix + "n1", MemberID: 1}}
 			v.Hosts = append(v.Hosts, ready("n5", RoleSpare))

@@ -130,7 +130,7 @@ func AgainstReboot(where, cause string) *Refusal {
 	if cause == "" {
 		return nil
 	}
-	return conflicts("", where+cause, "quorumctl maintenance on, and reboot by hand")
+	return conflicts("", where+cause, "quorumctl maintenance on --reason '<why>', and reboot by hand")
 }
 
 // RolloutBegins returns the initial state of a rollout, and the reason for it. waiting is the number of hosts to take
@@ -202,7 +202,7 @@ func RolloutHosts(all []RolloutHost, named []string, w Work, version string) ([]
 	const hint = "quorumctl status lists the hosts"
 	switch {
 	case len(left) > 0:
-		return nil, &Refusal{Wrong, "", "no present host is called " + strings.Join(left, ", "), hint}
+		return nil, &Refusal{Wrong, "", "no host in the cluster is called " + strings.Join(left, ", "), hint}
 	case len(out) == 0 && w == WorkReaddress:
 		return nil, conflicts("", "no host's configured peer or client URL differs from its member's",
 			"set etcd.peerURL or etcd.clientURL in quorumd.yaml on the host, and reload quorumd there")
@@ -214,10 +214,11 @@ func RolloutHosts(all []RolloutHost, named []string, w Work, version string) ([]
 
 // againstExternal returns why a rollout cannot stop the etcd of a host that another program runs.
 func againstExternal(h RolloutHost, version string) *Refusal {
-	does, hint := "stops it", "restart it with that program, one host at a time: quorumctl maintenance on"
+	does, hint := "can stop it", "restart it with that program, one host at a time: quorumctl maintenance on "+
+		"--reason '<why>'"
 	if version != "" {
-		does, hint = "upgrades it", "upgrade it with the tool that manages it, such as kubeadm, one host at a time: "+
-			"quorumctl maintenance on"
+		does, hint = "can upgrade it", "upgrade it with the tool that manages it, such as kubeadm, one host at a "+
+			"time: quorumctl maintenance on --reason '<why>'"
 	}
 	return conflicts(EtcdExternal, "another program, such as a kubelet, runs etcd on "+h.Name+", so only that program "+
 		does, hint+"; or let quorumd stop and start it with your programs in /etc/quorumd/hooks/etcd.d")
@@ -264,7 +265,7 @@ func RolloutAfter(t RolloutProgress, step Step) RolloutEnd {
 	case t.Wants != "" && t.Member && t.Runs != t.Wants:
 		runs := t.Runs
 		if runs == "" {
-			runs = "unknown"
+			runs = "of unknown version"
 		}
 		return RolloutEnd{Stopped: fmt.Sprintf("%s came back with etcd %s, not %s", t.Host, runs, t.Wants)}
 	}

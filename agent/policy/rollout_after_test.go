@@ -54,7 +54,7 @@ func TestARolloutContinuesOnlyAfterAHostIsProperlyBack(t *testing.T) {
 		"its version is unknown": {
 			func(r *RolloutProgress) { r.Runs = "" },
 			Step{Outcome: Cycled},
-			RolloutEnd{Stopped: "n2 came back with etcd unknown, not 3.6.5"},
+			RolloutEnd{Stopped: "n2 came back with etcd of unknown version, not 3.6.5"},
 		},
 		"it has no member": {
 			func(r *RolloutProgress) { r.Runs, r.Member = "", false },

@@ -19,13 +19,14 @@ func TestNoRolloutStopsAnEtcdThatAnotherProgramRuns(t *testing.T) {
 		"an upgrade": {
 			WorkCommand, "3.7.3",
 			RolloutHost{External: true, Member: true, Manage: true},
-			"another program, such as a kubelet, runs etcd on cp1, so only that program upgrades it",
+			"another program, such as a kubelet, runs etcd on cp1, so only that program can upgrade it",
 		},
 		"an upgrade, and quorumd only observes": {
-			WorkCommand, "3.7.3", RolloutHost{External: true, Member: true}, "so only that program upgrades it",
+			WorkCommand, "3.7.3", RolloutHost{External: true, Member: true}, "so only that program can upgrade it",
 		},
 		"a restart": {
-			WorkRestart, "", RolloutHost{External: true, Member: true, Manage: true}, "so only that program stops it",
+			WorkRestart, "", RolloutHost{External: true, Member: true, Manage: true},
+			"so only that program can stop it",
 		},
 		"a reboot, during which that program stops etcd": {
 			WorkReboot, "", RolloutHost{External: true, Member: true, Manage: true}, "",

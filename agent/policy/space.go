@@ -120,14 +120,14 @@ func remedy(v View) Decision {
 		return wait(FreeingSpace, "member %s is defragmenting its database", m.label())
 	}
 	if m, may := v.mayDefragment(); may {
-		return wait(EtcdNoSpace, "member %s has not answered for %s, and may be defragmenting its database: only one "+
-			"member does that at a time", m.label(), durationfmt.Seconds(m.SilentFor))
+		return wait(EtcdNoSpace, "member %s has not answered for %s, so it might be defragmenting its database; only "+
+			"one member does that at a time", m.label(), durationfmt.Seconds(m.SilentFor))
 	}
 	var over []Member
 	for _, m := range v.Cluster.Members {
 		switch { // if a member that does not answer is over its quota when it returns, it raises the alarm again
 		case m.Live && m.Database.Quota == 0:
-			return wait(EtcdNoSpace, "the quota of member %s is unknown, because only etcd 3.6 and newer report it: "+
+			return wait(EtcdNoSpace, "the quota of member %s is unknown, because only etcd 3.6 and newer report it; "+
 				"free space by hand", m.label())
 		case m.Live && m.Database.Over():
 			over = append(over, m)
@@ -194,12 +194,12 @@ func permitAwaited(v View) string {
 
 // compact removes old revisions, because the live data is too large for a defragmentation to help.
 func compact(v View, m Member, inUse int64) Decision {
-	live := fmt.Sprintf("%s in use, and the quota of member %s is %s", MiB(inUse), m.label(), MiB(m.Database.Quota))
+	live := fmt.Sprintf("%s of data, quota of member %s: %s", MiB(inUse), m.label(), MiB(m.Database.Quota))
 	switch {
 	case v.Space.Compacted < compactSettle:
-		return wait(FreeingSpace, "the members remove compacted revisions: %s", live)
+		return wait(FreeingSpace, "the members are removing compacted revisions: %s", live)
 	case v.Space.Kept > 0 && v.Space.Kept >= v.Space.Keep:
-		return wait(EtcdNoSpace, "%s, and a compaction has not changed that: delete keys, or raise "+
+		return wait(EtcdNoSpace, "%s; a compaction has not changed that: delete keys, or raise "+
 			"--quota-backend-bytes", live)
 	case v.Space.Keep == 0:
 		return wait(FreeingSpace, "a compaction keeps the revisions of the last space.retain, and this agent has "+

@@ -30,7 +30,7 @@ func standbysDiffer(v View) (string, bool) {
 	if len(with) == 0 || len(without) == 0 || v.foreign() || v.Resting && !v.HostsFresh {
 		return "", false
 	}
-	return fmt.Sprintf("cluster.standbys is 0 on %s, but 1 on %s: only a host with 1 becomes the standby",
+	return fmt.Sprintf("cluster.standbys is 0 on %s, but 1 on %s: only a host where it is 1 becomes the standby",
 		firstNames(without), firstNames(with)), true
 }
 
@@ -155,7 +155,7 @@ func standbyLost(v View) (string, bool) {
 		case held != "":
 			return text + "; it is not removed, because " + held, true
 		case v.standbyRemovalHeld() != "":
-			return fmt.Sprintf("%s; it is removed after %s, but: %s", text, durationfmt.Text(v.Limits.LearnerStall),
+			return fmt.Sprintf("%s; it would be removed after %s, but %s", text, durationfmt.Text(v.Limits.LearnerStall),
 				v.standbyRemovalHeld()), true
 		case left > 0:
 			return fmt.Sprintf("%s; it is removed in %s, and another host replaces it", text,

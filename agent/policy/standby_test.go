@@ -203,7 +203,7 @@ func TestALostStandbyIsReported(t *testing.T) {
 		"in time": {func(v *View) { v.Hosts[0].Sees[0].For = 3 * time.Minute }, "it is removed in 2m, and another"},
 		"now":     {func(*View) {}, "no voter's host has reached it for 6m; it is about to be removed, and another"},
 		"no spare is ready": {
-			func(v *View) { v.Hosts = v.Hosts[:3] }, "it is removed after 5m, but: no spare is ready",
+			func(v *View) { v.Hosts = v.Hosts[:3] }, "it would be removed after 5m, but no spare is ready",
 		},
 		"a voter's agent is gone": {
 			func(v *View) { v.Hosts = slices.Delete(v.Hosts, 1, 2) },

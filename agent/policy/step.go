@@ -153,7 +153,7 @@ func Steps() []StepInfo {
 			Kind: StepStopForRecovery, Drives: true, Calls: orders, Guard: GuardSet,
 			Doing: "stopping etcd for the recovery",
 		},
-		{Kind: StepCopyData, Calls: quick, Guard: GuardSet, Doing: "starting to copy the survivor's data"},
+		{Kind: StepCopyData, Calls: quick, Guard: GuardSet, Doing: "starting to build the data of the new cluster"},
 		{Kind: StepPlaceCopy, Calls: orders, Doing: "moving the old data aside and the copy into place"},
 		{Kind: StepLayAside, Calls: orders, Guard: GuardSet, Doing: "moving the old data aside for the recovery"},
 		{Kind: StepEndRecovery, Calls: orders, Doing: "ending the recovery on this host"},

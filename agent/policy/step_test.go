@@ -60,7 +60,7 @@ func declaredSteps() []StepInfo {
 		{Kind: StepEnableDowngrade, Locked: true, Calls: 3, Doing: "enabling etcd's downgrade job"},
 		{Kind: StepCancelDowngrade, Locked: true, Calls: 3, Doing: "cancelling etcd's downgrade job"},
 		{Kind: StepStopForRecovery, Drives: true, Calls: 4, Guard: GuardSet, Doing: "stopping etcd for the recovery"},
-		{Kind: StepCopyData, Calls: 2, Guard: GuardSet, Doing: "starting to copy the survivor's data"},
+		{Kind: StepCopyData, Calls: 2, Guard: GuardSet, Doing: "starting to build the data of the new cluster"},
 		{Kind: StepPlaceCopy, Calls: 4, Doing: "moving the old data aside and the copy into place"},
 		{Kind: StepLayAside, Calls: 4, Guard: GuardSet, Doing: "moving the old data aside for the recovery"},
 		{Kind: StepEndRecovery, Calls: 4, Doing: "ending the recovery on this host"},

@@ -178,7 +178,7 @@ func TestANamedReplacementIsRefusedWithTheRemedy(t *testing.T) {
 		}, OperationInFlight, "n4 is joining", "quorumctl operation show"},
 		{
 			"there are too many voters already", "n2", "n5", func(v *View) { v.Target.Voters = 1 }, TargetMet,
-			"no host replaces n2: 2 of 1 voters are left without it", "quorumctl retire n2",
+			"no host has to replace n2: without it, 2 of 1 voters are left", "quorumctl retire n2",
 		},
 	} {
 		v := namedView("n2")
@@ -247,8 +247,8 @@ func TestThePlanNamesTheSuccessor(t *testing.T) {
 	const clear = " → to let any host join: quorumctl retire n1 --reason '<why>'"
 	for state, change := range map[string]func(){
 		"":                          func() {},
-		"; it waits for HEALTH_BAD": func() { v.Hosts[4].Waiting = HealthBad },
-		"; no quorumd runs there":   func() { v.Hosts = v.Hosts[:4] },
+		"; n5 waits for HEALTH_BAD": func() { v.Hosts[4].Waiting = HealthBad },
+		"; no quorumd runs on n5":   func() { v.Hosts = v.Hosts[:4] },
 	} {
 		v = namedView("n4")
 		change()

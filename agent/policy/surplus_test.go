@@ -211,9 +211,9 @@ func TestADeadSurplusVoterIsReportedAsSurplus(t *testing.T) {
 		},
 		"the grace period is not over": {
 			func(v *View) { v.Limits.DeadGrace = 12 * time.Minute },
-			dead + "it is removed in 2m: surplus voter",
+			dead + "it is removed in 2m as a surplus voter",
 		},
-		"the grace period is over": {func(*View) {}, dead + "it is about to be removed: surplus voter"},
+		"the grace period is over": {func(*View) {}, dead + "it is about to be removed as a surplus voter"},
 		"all others only observe": {
 			func(v *View) {
 				for i := range v.Hosts {
@@ -223,7 +223,7 @@ func TestADeadSurplusVoterIsReportedAsSurplus(t *testing.T) {
 			dead + "it may be removed after 10m, but: no agent of a live voter is in mode manage",
 		},
 		"the removal has begun": {
-			func(v *View) { *v = removingSurplus(PhaseBegun)() }, dead + "n1 removes it: surplus voter",
+			func(v *View) { *v = removingSurplus(PhaseBegun)() }, dead + "n1 removes it as a surplus voter",
 		},
 		"the daily limit is reached during the grace period": {
 			func(v *View) { v.Repairs, v.Limits.DeadGrace = 2, time.Hour },

@@ -261,7 +261,7 @@ func TestAnUnhealthyVoterIsNamedWithTheEvidenceAndItsReplacement(t *testing.T) {
 func TestAVoterUnhealthyOnlyByItsOwnReportIsNamedWithTheMissingEvidence(t *testing.T) {
 	t.Parallel()
 	const (
-		shown  = "5s ago its etcd's metrics showed a minute without a slow fsync"
+		shown  = "5s ago, its etcd's metrics showed a minute without a slow fsync"
 		before = "; no host replaces it unless its etcd counts a slow fsync in every minute, or it is more than 500 " +
 			"entries behind the leader"
 		says = "n3 has been SLOW for 12m by its own host record alone: " + shown + before

@@ -100,7 +100,7 @@ func bringUp(v View) Decision {
 	switch v.Unit.State {
 	case UnitInactive, UnitFailed:
 		if v.Unit.SinceStart < v.Limits.StartRetry {
-			return startLater(v, "etcd exited; it is restarted soon: %s", v.Unit.Detail)
+			return startLater(v, "etcd exited and will be restarted soon; unit: %s", v.Unit.Detail)
 		}
 		return do(Step{Kind: StepStartUnit})
 	case UnitUnknown, UnitMissing:

@@ -28,7 +28,7 @@ type NextEtcd struct {
 // nor is a rollout that stays within a minor version. A rollback is checked only if etcd.nextBinary has the requested
 // version, because a rollback may repair the host.
 func againstNext(h RolloutHost, version string) *Refusal {
-	const fix = "correct it on that host, then systemctl reload quorumd there; a flag of the running etcd counts " +
+	const fix = "correct it and run systemctl reload quorumd on that host; a flag of the running etcd counts " +
 		"until etcd restarts without it"
 	problem, remedy, _ := strings.Cut(h.Next.Problem, " → ")
 	to, is := ParseVersion(version), ParseVersion(h.Etcd)
@@ -41,23 +41,6 @@ func againstNext(h RolloutHost, version string) *Refusal {
 		return conflicts("", "etcd.nextBinary on "+h.Name+" "+problem, cmp.Or(remedy, fix))
 	}
 	return nil
-}
-
-// floorOf returns the oldest patch of a minor version from which etcd may be upgraded to the next one; 0 for any. Older
-// patches can leave members behind that the next version removes or refuses (etcd's upgrade guides of 3.6 and 3.7).
-func floorOf(minor int64) int64 {
-	return map[int64]int64{5: 32, 6: 11}[minor]
-}
-
-// minor returns the version without its patch.
-func (v Version) minor() Version { return Version{Major: v.Major, Minor: v.Minor} }
-
-// minorText returns the minor version as text, such as "3.6", or "unknown".
-func (v Version) minorText() string {
-	if !v.Known() {
-		return v.String()
-	}
-	return fmt.Sprintf("%d.%d", v.Major, v.Minor)
 }
 
 // AgainstUpgrade returns why etcd may not be rolled out in this version, or nil. A version that cannot be parsed is not
@@ -89,7 +72,7 @@ func AgainstUpgrade(v View, w Work, version string) *Refusal {
 		return nil
 	case v.Cluster.Job.Enabled:
 		return conflicts(DowngradeEnabled, "etcd's downgrade to "+v.Cluster.Job.Target.minorText()+" is enabled",
-			"quorumctl upgrade abort cancels one that quorumd has enabled, etcdctl downgrade cancel any other")
+			"quorumctl upgrade abort cancels it if quorumd has enabled it; otherwise: etcdctl downgrade cancel")
 	}
 	for _, m := range v.Cluster.Members {
 		if refusal := againstJump(m, to); refusal != nil {
@@ -97,25 +80,6 @@ func AgainstUpgrade(v View, w Work, version string) *Refusal {
 		}
 	}
 	return againstUnready(v, "upgrade")
-}
-
-// againstJump returns why a member may not be upgraded to a version in one go, or nil.
-func againstJump(m Member, to Version) *Refusal {
-	is := m.Version
-	if !is.Known() || !is.minor().Less(to.minor()) {
-		return nil
-	}
-	next := Version{Major: is.Major, Minor: is.Minor + 1}
-	if next != to.minor() {
-		return conflicts(VersionIncompatible, fmt.Sprintf("%s runs etcd %s, and etcd is upgraded one minor version at "+
-			"a time", m.label(), is), "upgrade to "+next.minorText()+" first")
-	}
-	if floor := floorOf(is.Minor); is.Patch < floor {
-		return conflicts(VersionUnsafe, fmt.Sprintf("%s runs etcd %s, and only %s.%d and newer may be upgraded to %s",
-			m.label(), is, is.minorText(), floor, to.minorText()),
-			"upgrade to the newest patch of "+is.minorText()+" first")
-	}
-	return nil
 }
 
 // againstUnready returns why the cluster is not ready for an upgrade or downgrade to a different minor version, or nil.
@@ -181,7 +145,7 @@ func UpgradePlan(v View, hosts []RolloutHost, version string, hold bool) (steps 
 	before := func(v View, was Version, add func(string)) {
 		if hold && raises && !v.raises(to) {
 			add(fmt.Sprintf("the rollout pauses; up to this point every host can be rolled back to etcd %s; "+
-				"quorumctl upgrade resume continues", was.minorText()))
+				"quorumctl upgrade resume continues it", was.minorText()))
 		}
 	}
 	after := func(v View, _ Version, add func(string)) {

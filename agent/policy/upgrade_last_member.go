@@ -41,8 +41,8 @@ func lastOfUpgrade(v View, m Member, joined Version) (why string, ok bool) {
 	if back {
 		until, old = "the rollback is done or aborted", to.minorText()
 	}
-	return fmt.Sprintf("%s stays until %s: no other member is known to run etcd %s, and without one no member can be "+
-		"rolled back", m.label(), until, old), true
+	return fmt.Sprintf("%s stays until %s: no other member is known to run etcd %s, and without such a "+
+		"member none can be rolled back", m.label(), until, old), true
 }
 
 // before returns the preceding minor version.

@@ -26,9 +26,9 @@ func pauseUpgrade(v *View, last uint64) {
 func TestTheLastMemberStaysUntilAnOperatorHasDecidedAboutTheUpgrade(t *testing.T) {
 	t.Parallel()
 	const until = "n1 stays until the upgrade is resumed or aborted: no other member is known to run etcd 3.6, and " +
-		"without one no member can be rolled back"
+		"without such a member none can be rolled back"
 	const back = "n1 stays until the rollback is done or aborted: no other member is known to run etcd 3.6, and " +
-		"without one no member can be rolled back"
+		"without such a member none can be rolled back"
 	version := func(i int, to string) func(*View) {
 		return func(v *View) { v.Cluster.Members[i].Version = ParseVersion(to) }
 	}

@@ -175,7 +175,7 @@ func TestAnUpgradePlanShowsThePauseAndThePointOfNoReturn(t *testing.T) {
 	}
 	want := `n1: etcd 3.6.16 stops, the command runs, and etcd starts as 3.7.3
 n3: etcd 3.6.16 stops, the command runs, and etcd starts as 3.7.3
-the rollout pauses; up to this point every host can be rolled back to etcd 3.6; quorumctl upgrade resume continues
+the rollout pauses; up to this point every host can be rolled back to etcd 3.6; quorumctl upgrade resume continues it
 leadership is transferred from n2 to another voter
 n2: etcd 3.6.16 stops, the command runs, and etcd starts as 3.7.3
 the cluster version becomes 3.7 within seconds: no member can be rolled back`

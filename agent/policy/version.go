@@ -119,13 +119,13 @@ func versionUntested(v View) (string, bool) {
 // tooNew reports whether this host's etcd or a voter's is of a newer minor version than any that is tested, even if the
 // configuration allows it.
 func tooNew(v View) (string, bool) {
-	limit := fmt.Sprintf("newest tested %d.%d", newestTested().Major, newestTested().Minor)
+	limit := fmt.Sprintf("the newest tested version is %d.%d", newestTested().Major, newestTested().Minor)
 	if e := v.Self.Etcd; e.Known() && !e.Tested() {
-		return fmt.Sprintf("this host's etcd is %s, %s%s", e, limit, v.startsAnother()), true
+		return fmt.Sprintf("this host's etcd is %s; %s%s", e, limit, v.startsAnother()), true
 	}
 	for m := range v.Cluster.voters() {
 		if m.Version.Known() && !m.Version.Tested() {
-			return fmt.Sprintf("voter %s runs etcd %s, %s", m.Name, m.Version, limit), true
+			return fmt.Sprintf("voter %s runs etcd %s; %s", m.Name, m.Version, limit), true
 		}
 	}
 	return "", false
@@ -164,7 +164,7 @@ func incompatibleText(v View) (string, bool) {
 	if !low.Known() || !v.Self.Etcd.Known() || v.Self.Etcd.mayJoin(low) {
 		return "", false
 	}
-	return fmt.Sprintf("this host's etcd is %s, the cluster's oldest member runs %s%s", v.Self.Etcd, low,
+	return fmt.Sprintf("this host's etcd is %s, but the cluster's oldest member runs %s%s", v.Self.Etcd, low,
 		v.startsAnother()), true
 }
 
@@ -173,6 +173,42 @@ func (v View) startsAnother() string {
 	if v.Unit.Program == "" {
 		return ""
 	}
-	return fmt.Sprintf("; that is the version of etcd.binary, %s, but the unit starts %s: correct etcd.binary",
+	return fmt.Sprintf("; quorumd checks etcd.binary, %s, but the unit starts %s: correct etcd.binary",
 		v.Self.Binary, v.Unit.Program)
+}
+
+// minor returns the version without its patch.
+func (v Version) minor() Version { return Version{Major: v.Major, Minor: v.Minor} }
+
+// minorText returns the minor version as text, such as "3.6", or "unknown".
+func (v Version) minorText() string {
+	if !v.Known() {
+		return v.String()
+	}
+	return fmt.Sprintf("%d.%d", v.Major, v.Minor)
+}
+
+// floorOf returns the oldest patch of a minor version from which etcd may be upgraded to the next one; 0 for any. Older
+// patches can leave members behind that the next version removes or refuses (etcd's upgrade guides of 3.6 and 3.7).
+func floorOf(minor int64) int64 {
+	return map[int64]int64{5: 32, 6: 11}[minor]
+}
+
+// againstJump returns why a member may not be upgraded to a version in one go, or nil.
+func againstJump(m Member, to Version) *Refusal {
+	is := m.Version
+	if !is.Known() || !is.minor().Less(to.minor()) {
+		return nil
+	}
+	next := Version{Major: is.Major, Minor: is.Minor + 1}
+	if next != to.minor() {
+		return conflicts(VersionIncompatible, fmt.Sprintf("%s runs etcd %s, but etcd is upgraded one minor version at "+
+			"a time", m.label(), is), "upgrade to "+next.minorText()+" first")
+	}
+	if floor := floorOf(is.Minor); is.Patch < floor {
+		return conflicts(VersionUnsafe, fmt.Sprintf("%s runs etcd %s, but only %s.%d and newer may be upgraded to %s",
+			m.label(), is, is.minorText(), floor, to.minorText()),
+			"upgrade to the newest patch of "+is.minorText()+" first")
+	}
+	return nil
 }

@@ -61,11 +61,11 @@ func Parse(text []byte) (List, error) {
 	}
 	switch {
 	case l.Version != version:
-		return List{}, fmt.Errorf("it has version %d, want version %d", l.Version, version)
+		return List{}, fmt.Errorf("it has version %d, but this proxy reads version %d", l.Version, version)
 	case len(l.Voters) == 0:
 		return List{}, errors.New("it names no voter")
 	case len(l.Voters) > maxVoters:
-		return List{}, fmt.Errorf("it names %d voters, the maximum is %d", len(l.Voters), maxVoters)
+		return List{}, fmt.Errorf("it names %d voters; the maximum is %d", len(l.Voters), maxVoters)
 	}
 	used := false
 	seen := map[string]bool{}

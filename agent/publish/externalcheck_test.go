@@ -61,7 +61,7 @@ func TestExternalChecksAndMutesAreMetricsAndShown(t *testing.T) {
 			Name: "raid", Runs: 2, State: health.Slow, Text: "a leg is lost", Took: time.Second,
 			Figures: []health.ExternalCheckFigure{{Label: "legs", Unit: "c", Value: 1}},
 		},
-		{Name: "ntp", Absent: "it was killed and has not exited", Hung: true},
+		{Name: "ntp", Absent: "it was killed but has not exited", Hung: true},
 		{Name: "new"},
 	}}
 	r.Mutes = []health.Mute{{Code: "CHECK_RAID", State: health.Slow, By: "root"}}

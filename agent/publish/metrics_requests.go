@@ -12,8 +12,8 @@ func requestGauges() []gauge {
 	return []gauge{
 		{
 			"quorumd_etcd_request_seconds",
-			"Duration of this agent's last answered request through the local member: read is a linearizable read, " +
-				"and write, on the leader, a write that changes nothing.",
+			"Duration of this agent's last answered request through the local member: read (linearizable), or write " +
+				"(only on the leader; it changes nothing).",
 			[]string{"request"},
 			func(_ *Metrics, r *round.Round, emit func(float64, ...string)) {
 				if r == nil {

@@ -66,7 +66,7 @@ func (m Manifest) bytes() int { return manifestBytes + jsonLen(m.Name) + jsonLen
 func (m Manifest) check() error {
 	sum, err := hex.DecodeString(m.SHA256)
 	if m.Name == "" || err != nil || len(sum) != 32 {
-		return errors.New("not a snapshot name with a SHA-256")
+		return errors.New("it lacks a snapshot name or a valid SHA-256")
 	}
 	return nil
 }

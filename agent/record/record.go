@@ -345,7 +345,7 @@ func checkVersion(field json.RawMessage) error {
 		return fmt.Errorf("its version: %w", err)
 	}
 	if version != Version {
-		return fmt.Errorf("%w %d, this agent reads %d: upgrade quorumd on this host", ErrVersion, version, Version)
+		return fmt.Errorf("%w %d; this agent reads %d: upgrade quorumd on this host", ErrVersion, version, Version)
 	}
 	return nil
 }

@@ -101,18 +101,18 @@ func ReadFacts(r io.Reader) (Facts, error) {
 		return f, fmt.Errorf("cannot read the facts: %w", err)
 	}
 	if f.Version != Version {
-		return f, fmt.Errorf("cannot read the facts: they have version %d, this quorumctl supports %d", f.Version,
-			Version)
+		return f, fmt.Errorf("cannot read the facts: they have version %d, but this quorumctl supports %d",
+			f.Version, Version)
 	}
 	if f.Checksum != f.Sealed().Checksum {
-		return f, errors.New("cannot read the facts: checksum mismatch, the file was changed")
+		return f, errors.New("cannot read the facts: checksum mismatch: the file was changed")
 	}
 	if len(f.Manifests) > MaxManifests {
 		return f, fmt.Errorf("cannot read the facts: they list %d snapshots; the limit is %d",
 			len(f.Manifests), MaxManifests)
 	}
 	if !validPlans(f.Plans) {
-		return f, errors.New("cannot read the facts: the list of earlier plans is invalid, the file was changed")
+		return f, errors.New("cannot read the facts: the list of earlier plans is invalid, so the file was changed")
 	}
 	return f, nil
 }
@@ -154,7 +154,7 @@ func decode(r io.Reader, into any) error {
 	dec.DisallowUnknownFields()
 	if err := dec.Decode(into); err != nil {
 		if strings.Contains(err.Error(), "unknown field") { // encoding/json has no error type for an unknown field
-			err = fmt.Errorf("%w: the file was changed, or a newer quorumd wrote it: use that version's quorumctl", err)
+			err = fmt.Errorf("%w: the file was changed, or a newer quorumd wrote it (use its quorumctl)", err)
 		}
 		return err
 	}

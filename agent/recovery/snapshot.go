@@ -43,7 +43,7 @@ func (s Snapshot) check() error {
 	sum, err := hex.DecodeString(s.SHA256)
 	switch {
 	case (s.Name == "") == (s.File == ""), len(s.Name) > maxPath, len(s.File) > maxPath:
-		return errors.New("it names no snapshot, or two")
+		return errors.New("it names no snapshot or two of them, or the name is too long")
 	case s.File != "" && !filepath.IsAbs(s.File):
 		return errors.New("the path of its snapshot is not absolute")
 	case err != nil || len(sum) != 32 || s.Size <= sha256.Size || s.Revision <= 0 || s.Member == 0:

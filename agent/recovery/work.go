@@ -31,12 +31,12 @@ func (w Work) Check() error {
 	}
 	if w.Snapshot != nil {
 		if w.Cluster == 0 || w.Member != w.Snapshot.Member || w.Cluster == w.Old {
-			return errors.New("the work lacks a member or a cluster")
+			return errors.New("the member ID or cluster ID is missing or wrong")
 		}
 		return w.Snapshot.check()
 	}
 	if w.Cluster == 0 || w.Old == 0 || w.Member == 0 || w.Cluster == w.Old || w.Index == 0 {
-		return errors.New("the work lacks a member, a cluster or an index")
+		return errors.New("the member ID, cluster ID or log index is missing or wrong")
 	}
 	return nil
 }

@@ -53,7 +53,7 @@ type Round struct {
 	Binary      HostState[string] // the version of the local etcd
 	NextEtcd    policy.NextEtcd   // what is known about etcd.nextBinary
 	MaxLearners int               // limit on learners of the running local etcd; 0 if unknown
-	PeerTLS     policy.PeerTLS    // peer certificate of the running local etcd
+	PeerTLS     policy.PeerTLS    // whether the running local etcd has a peer certificate
 	PeerFiles   policy.PeerFiles  // the state of the configured peer certificate's files
 	NextLimit   NextLimit         // limit on learners of the next start of the local etcd
 	Spool       HostState[policy.Spool]

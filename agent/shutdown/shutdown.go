@@ -81,7 +81,7 @@ func (h Handler) Prepare(ctx context.Context) {
 	}
 	switch {
 	case commandRuns(status):
-		h.Logger.Log(ctx, h.Loud, "THIS MACHINE IS GOING DOWN AND KILLS THE RUNNING COMMAND",
+		h.Logger.Log(ctx, h.Loud, "THIS MACHINE IS GOING DOWN, WHICH KILLS THE RUNNING COMMAND",
 			append(why, "command", status.Maintenance.Command, "remedy",
 				"check what the command has done when the machine is back; until then no other host goes down")...)
 		<-time.After(displayTime)
@@ -95,11 +95,12 @@ func (h Handler) Prepare(ctx context.Context) {
 		return
 	}
 	why = append(why, "remedy",
-		"quorumd can delay a shutdown, not prevent it; next time request it first: quorumctl maintenance on")
+		"quorumd can delay a shutdown but not prevent it; next time, request it first: quorumctl maintenance on "+
+			"--reason '<why>'")
 	tolerance, known := toleranceWithout(status)
 	switch {
 	case !known:
-		h.Logger.Log(ctx, h.Loud, "THIS MACHINE IS GOING DOWN AND REPORTS NO ETCD QUORUM", why...)
+		h.Logger.Log(ctx, h.Loud, "THIS MACHINE IS GOING DOWN AND QUORUMD CANNOT REACH THE ETCD CLUSTER", why...)
 	case tolerance >= 0:
 		h.Logger.Log(ctx, h.Loud, "THIS MACHINE IS GOING DOWN AND ETCD KEEPS ITS QUORUM IF NO OTHER VOTER GOES DOWN",
 			append(why, "fault_tolerance", tolerance)...)
@@ -109,8 +110,9 @@ func (h Handler) Prepare(ctx context.Context) {
 	<-time.After(displayTime)
 }
 
-// toleranceWithout returns the fault tolerance once this host's voter is down, and also the voter that an operation in
-// flight takes down. A negative value means no quorum. It is unknown if the agent cannot reach the cluster.
+// toleranceWithout returns the fault tolerance without this host's voter and without the voter named in the operation
+// in flight, whatever its kind. A negative value means that quorum is lost. The tolerance is unknown if the agent
+// cannot reach the cluster.
 func toleranceWithout(s control.Status) (tolerance int, known bool) {
 	if !s.Cluster.Reachable {
 		return 0, false

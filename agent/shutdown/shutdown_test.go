@@ -196,7 +196,7 @@ func TestWallMessageOfAShutdownReportsTheQuorum(t *testing.T) {
 		"another voter is being taken down": {
 			cluster(1), &control.Op{Kind: "cycle", MemberID: "a2"}, "ETCD LOSES ITS QUORUM",
 		},
-		"cluster unreachable": {control.Cluster{}, nil, "AND REPORTS NO ETCD QUORUM"},
+		"cluster unreachable": {control.Cluster{}, nil, "AND QUORUMD CANNOT REACH THE ETCD CLUSTER"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

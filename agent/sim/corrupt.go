@@ -91,7 +91,8 @@ func (h *host) isCorrupt(staleness time.Duration) bool {
 	return c.member != 0 || c.until != 0 && h.world.now()-c.until <= corruptEvidence+staleness
 }
 
-// differentCompactions returns the hash of one voter after another compaction as if it could be compared.
+// differentCompactions is a faulty Hasher: it returns one voter's hash from a different compaction as if it were
+// comparable with the others.
 type differentCompactions struct {
 	observe.Hasher
 	peerURL string

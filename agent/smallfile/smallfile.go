@@ -50,7 +50,8 @@ func read(path string, limit int64, forbidden os.FileMode) ([]byte, error) {
 	case !info.Mode().IsRegular():
 		return nil, errors.New("it is not a regular file")
 	case info.Mode()&forbidden != 0:
-		return nil, fmt.Errorf("its mode is %04o, so other users can read or write it: chmod 0400", info.Mode().Perm())
+		return nil, fmt.Errorf("its mode is %04o, so other users can read or write it: chmod 0400 %s",
+			info.Mode().Perm(), path)
 	}
 	data, err := io.ReadAll(io.LimitReader(f, limit+1))
 	switch {

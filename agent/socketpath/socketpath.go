@@ -24,7 +24,7 @@ func With(path string, do func(address string) error) error {
 	}
 	dir, name := filepath.Split(path)
 	if len(name) > MaxName {
-		return fmt.Errorf("the file name of the socket has %d bytes, the maximum is %d: choose a shorter one",
+		return fmt.Errorf("the file name of the socket has %d bytes; the maximum is %d: choose a shorter one",
 			len(name), MaxName)
 	}
 	file, err := os.OpenFile(dir, unix.O_PATH|unix.O_DIRECTORY, 0) // O_PATH requires no read permission

@@ -69,7 +69,7 @@ func TestSocketInAnUnlistableDirectoryIsReached(t *testing.T) {
 func TestTooLongNameIsRefused(t *testing.T) {
 	t.Parallel()
 	err := With("/run/"+strings.Repeat("x", 108), func(string) error { return nil })
-	if err == nil || !strings.Contains(err.Error(), "108 bytes, the maximum is 80") {
+	if err == nil || !strings.Contains(err.Error(), "108 bytes; the maximum is 80") {
 		t.Error(err)
 	}
 }

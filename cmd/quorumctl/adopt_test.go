@@ -131,7 +131,8 @@ func TestInitAdoptsURLsAndCertificatesOfRunningEtcd(t *testing.T) {
 		"runs with --peer-cert-file=" + h.tls + "/peer.crt",
 		"runs with --peer-trusted-ca-file=" + h.tls + "/peer-ca.crt",
 		"runs with --trusted-ca-file=" + h.tls + "/ca.crt",
-		"warning: no interface of this host has " + h.address + ": is this n1?", // 127/8 is on lo, under one address
+		// 127/8 is on lo, under one address
+		"warning: no interface of this host has " + h.address + ": is this host n1?",
 		"wrote " + file + ": OK",
 		"→ mv -i " + file + " " + defaultConfig,
 		"→ systemctl enable --now quorumd", // no bootstrap, because the cluster exists

@@ -157,7 +157,7 @@ func (a *app) followResize(ctx context.Context, asked control.Resize, timeout ti
 	case other != nil:
 		return &failure{
 			code: exitFault, hint: "quorumctl cluster resize",
-			message: fmt.Sprintf("the cluster was resized to %d by %s meanwhile", other.Voters, other.By),
+			message: fmt.Sprintf("the cluster has meanwhile been resized to %d by %s", other.Voters, other.By),
 		}
 	}
 	size, err := a.client().Size(ctx)

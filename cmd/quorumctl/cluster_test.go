@@ -44,8 +44,8 @@ func growing(t *testing.T) *fakeBackend {
 		Steps: []policy.PlanStep{
 			{Text: "n4 joins as a learner, catches up and becomes a voter", Voters: 4, Tolerance: 1},
 			{
-				Text: "a further host joins as a learner, catches up and becomes a voter", Voters: 5, Tolerance: 2,
-				WaitsFor: "no further host is ready; quorumctl explain on the hosts shows why",
+				Text: "another host joins as a learner, catches up and becomes a voter", Voters: 5, Tolerance: 2,
+				WaitsFor: "no other host is ready; quorumctl explain on the hosts shows why",
 			},
 		},
 	}

@@ -40,7 +40,7 @@ func (a *app) configCheckCommand() *cobra.Command {
 		Short: "Report every mistake in a configuration file",
 		Long: "Report every mistake in a configuration file (default " + defaultConfig + ") and in the\n" +
 			"certificates that it names. Also report what this host lacks: etcd's program, its unit, the unit's\n" +
-			"user, or an interface with the configured address. Exits with 78 on any mistake. Does not contact\n" +
+			"user, or an interface with the configured address. Exit with 78 on any mistake. This does not contact\n" +
 			"quorumd. As root, it checks the files as the user that runs the service, and those of etcd.tls as\n" +
 			"etcd's user.",
 		Example: examples("quorumctl config check", "quorumctl config check --elsewhere n2.yaml"),
@@ -116,7 +116,7 @@ func (v *configCheck) checkAccess(ctx context.Context, c config.Config, as strin
 	default:
 		problems, err = configErrors(c.CheckFiles())
 		v.Warnings = append(v.Warnings, "checked as "+me+", but the service runs as "+user+
-			": run this as root to check what that user can read")
+			"; run this as root to check what that user can read")
 	}
 	if errors.Is(err, fileaccess.ErrNoUser) && as == "" {
 		v.As = me

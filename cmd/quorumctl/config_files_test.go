@@ -25,7 +25,7 @@ func TestConfigCheckReportsKeyReadableByOthers(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	const open = "is readable by every user on this host and allows full access to etcd; run: chown quorumd: "
+	const open = "allows full access to etcd, but is readable by every user on this host; run: chown quorumd: "
 	if r := quorumctl(t, "SOCKET", "config", "check", "-o", "wide", file); r.code != exitConfig ||
 		strings.Contains(r.stderr, "is readable by") {
 		t.Errorf("a closed key: exit %d: %s", r.code, r.stderr)

@@ -40,7 +40,7 @@ func (a *app) confirm(cmd *cobra.Command, c confirmation, action string, look fu
 	case c.yes:
 		return true, nil
 	case !c.dryRun && !asks:
-		return false, usage("add --yes; --dry-run shows what it would do",
+		return false, usage("add --yes; --dry-run shows what would happen",
 			"cannot %s: not confirmed, and there is no terminal to ask on", action)
 	}
 	would, err := look()

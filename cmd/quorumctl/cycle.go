@@ -41,9 +41,9 @@ func (a *app) cycleCommand() *cobra.Command {
 			"first.\n" +
 			"  cycle                 restarts etcd\n" +
 			"  cycle --reboot        reboots the machine\n" +
-			"  cycle -- COMMAND      stops etcd, runs COMMAND on this terminal with your rights, starts etcd\n" +
-			"  cycle --command NAME  stops etcd, runs /etc/quorumd/hooks/commands.d/NAME as root, starts\n" +
-			"                        etcd; it continues if this terminal is closed\n" +
+			"  cycle -- COMMAND      stops etcd, runs COMMAND on this terminal with your rights, and starts etcd\n" +
+			"  cycle --command NAME  stops etcd, runs /etc/quorumd/hooks/commands.d/NAME as root, and\n" +
+			"                        starts etcd, even if this terminal is closed\n" +
 			"With a COMMAND, quorumctl exits with its status, Ctrl-C goes to the command, and the host is\n" +
 			"brought back even if the command fails, unless --keep-down-on-failure is set.\n\n" +
 			"If quorumd does not run etcd itself (etcd.runner: external) and there are no programs in\n" +
@@ -69,7 +69,7 @@ func (a *app) cycleCommand() *cobra.Command {
 		},
 	}, printed{name: "maintenance", of: maintenance{}})
 	flags := cmd.Flags()
-	flags.StringVar(&c.reason, "reason", "", "why, in one line (default: the command)")
+	flags.StringVar(&c.reason, "reason", "", "why, in one line (default: COMMAND, or quorumctl cycle)")
 	durationVar(flags, &c.expected, "for", control.DefaultMaintenance, "how long it may take, "+
 		display.Span(control.MinMaintenance)+" to "+shortDuration(control.MaxMaintenance))
 	flags.BoolVar(&c.reboot, "reboot", false, "reboot the machine")
@@ -95,7 +95,7 @@ func (c *cycleOptions) check(command []string, form format) error {
 		return usage("quorumctl cycle --help",
 			"cannot cycle: --no-wait excludes a command, which runs on this terminal")
 	case len(command) > 0 && (form == formatJSON || form == formatYAML):
-		return usage("omit -o", "cannot cycle: -o %s excludes a command: both write to stdout", form)
+		return usage("omit -o", "cannot cycle: -o %s excludes a command, because both write to stdout", form)
 	case len(command) > 0 && c.dryRun:
 		return usage("quorumctl cycle --help", "cannot cycle: --dry-run excludes a command after --")
 	case len(command) == 0 && c.keepDown:
@@ -134,8 +134,8 @@ func (a *app) cycle(cmd *cobra.Command, c cycleOptions) error {
 	}
 	return a.followEnd(ctx, m.Since, &follower{
 		app: a, progress: a.newProgress(a.out), timeout: c.timeout, goal: "until this host is back",
-		effect: "the " + string(m.Work) + " continues, or begins when it is this host's turn",
-		hint:   "quorumctl maintenance status shows its progress, quorumctl maintenance off cancels it",
+		effect: "the " + string(m.Work) + " continues, or begins when no other host is down",
+		hint:   "quorumctl maintenance status shows its progress; quorumctl maintenance off cancels it",
 	})
 }
 
@@ -183,15 +183,15 @@ func (a *app) runInCycle(cmd *cobra.Command, command []string, c cycleOptions) e
 	}
 	if code != exitOK && c.keepDown {
 		return &failure{
-			code: code, message: fmt.Sprintf("cannot cycle: %s; this host stays in maintenance", how),
-			hint: "after fixing it: quorumctl maintenance off",
+			code: code, message: fmt.Sprintf("the command failed: %s; this host stays in maintenance", how),
+			hint: "after fixing the cause: quorumctl maintenance off",
 		}
 	}
 	if err := a.bringBackAfter(ctx, m.Since, c.timeout); err != nil {
 		return err
 	}
 	if code != exitOK {
-		return &failure{code: code, message: fmt.Sprintf("cannot cycle: %s; this host is back", how)}
+		return &failure{code: code, message: fmt.Sprintf("the command failed: %s; this host is back", how)}
 	}
 	return nil
 }
@@ -240,7 +240,7 @@ func (a *app) requestMaintenance(ctx context.Context, command []string, c cycleO
 		return &failure{
 			code: exitFault,
 			hint: "quorumctl maintenance status; if the host is safe to work on, run the command without cycle",
-			message: fmt.Sprintf("cannot cycle: this host is already in maintenance, since %s by %s: %s",
+			message: fmt.Sprintf("cannot cycle: maintenance of this host was already requested, at %s by %s: %s",
 				display.Timestamp(m.Since), m.By, m.Reason),
 		}
 	}

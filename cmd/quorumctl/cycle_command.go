@@ -96,7 +96,7 @@ func (a *app) bringBackAfter(ctx context.Context, since time.Time, timeout time.
 		}
 		f := &failure{
 			code: exitFault, message: "cannot bring this host back: " + err.Error(),
-			hint: "this host stays in maintenance: quorumctl maintenance off",
+			hint: "this host stays in maintenance; to end it: quorumctl maintenance off",
 		}
 		if e, ok := errors.AsType[*control.Error](err); ok {
 			f.code, f.message = exitCode(e), "cannot bring this host back: "+e.Message

@@ -75,8 +75,8 @@ func TestCycleDoesNotEndAnotherUsersMaintenance(t *testing.T) {
 	d := scene(t, "overdue")
 	socket, _ := serve(t, d)
 	r := quorumctl(t, socket, "cycle", "--", "echo", "hello")
-	want := "quorumctl: cannot cycle: this host is already in maintenance, since 2026-11-20 05:30:58Z by uid 1000 " +
-		"(alice): swap the disk in slot 2\n"
+	want := "quorumctl: cannot cycle: maintenance of this host was already requested, at 2026-11-20 05:30:58Z by " +
+		"uid 1000 (alice): swap the disk in slot 2\n"
 	if r.code != exitFault || !strings.HasPrefix(r.stderr, want) || r.stdout != "" || d.requests() != "" {
 		t.Errorf("exit %d, asked %q: %s%s", r.code, d.requests(), r.stdout, r.stderr)
 	}
@@ -248,7 +248,7 @@ func TestFailureToBringHostBackIsReported(t *testing.T) {
 	socket, _ := serve(t, d)
 	r := quorumctl(t, socket, "cycle", "--", "true")
 	want := "quorumctl: cannot bring this host back: cannot end: the disk is full\n" +
-		"→ this host stays in maintenance: quorumctl maintenance off\n"
+		"→ this host stays in maintenance; to end it: quorumctl maintenance off\n"
 	if r.code != exitFault || !strings.HasSuffix(r.stderr, want) {
 		t.Errorf("exit %d: %s", r.code, r.stderr)
 	}

@@ -21,13 +21,13 @@ func (a *app) defragCommand() *cobra.Command {
 		Short:   "Defragment etcd's database file, one host at a time",
 		Long: "Return the free space in the database file of a host's member to the file system. Without HOST or\n" +
 			"--all, this host's file is defragmented. etcdctl defrag blocks every request to the member until it\n" +
-			"has ended; quorumd defragments while etcd is stopped. Hosts are defragmented one at a time, the leader\n" +
-			"last: quorumd transfers leadership, stops etcd, copies its database without the free space to a new\n" +
-			"file in the same directory, replaces the old file if the contents are equal, and starts etcd. The\n" +
-			"next host begins when the member is healthy. If the copy fails, for example on a full disk, etcd\n" +
-			"starts with its old database.\n\n" +
-			"A defragmentation is worth the restart if 200 MiB and 40 % of the file are free, or 32 MiB if the\n" +
-			"file is at 80 % of its quota. Otherwise --all skips the host, and a named host is refused without\n" +
+			"has ended; quorumd defragments while etcd is stopped. Hosts are defragmented one at a time, the\n" +
+			"leader last: quorumd transfers leadership, stops etcd, copies its database, without the free space,\n" +
+			"to a new file in the same directory, replaces the old file if the contents are equal, and starts\n" +
+			"etcd. The next host begins when the member is healthy. If the copy fails, for example on a full disk,\n" +
+			"etcd starts with its old database.\n\n" +
+			"A defragmentation is worth the restart if at least 200 MiB and 40 % of the file are free, or 32 MiB if\n" +
+			"the file is at 80 % of its quota. Otherwise --all skips the host, and a named host is refused without\n" +
 			"--force.\n\n" +
 			"A defragmentation is a rollout: quorumctl rollout status, pause, resume and abort apply to it.\n\n" +
 			"With --wait, show the progress until the last host is done. The exit status is 0 if every host is\n" +
@@ -40,7 +40,8 @@ func (a *app) defragCommand() *cobra.Command {
 		RunE: func(cmd *cobra.Command, args []string) error {
 			const what = "start the defragmentation"
 			if all && len(args) > 0 {
-				return usage("quorumctl defrag n3 --reason '<why>'", "cannot %s: name the hosts, or use --all", what)
+				return usage("quorumctl defrag n3 --reason '<why>'",
+					"cannot %s: name hosts or use --all, but not both", what)
 			}
 			if err := w.check(what); err != nil {
 				return err
@@ -57,8 +58,8 @@ func (a *app) defragCommand() *cobra.Command {
 		},
 	}, printed{name: "rollout", of: rollout{}})
 	reasonFlag(cmd, &req.Reason, inHistory)
-	cmd.Flags().BoolVar(&all, "all", false, "every host whose database has enough free space")
-	cmd.Flags().BoolVar(&req.Force, "force", false, "also hosts whose database has little free space")
+	cmd.Flags().BoolVar(&all, "all", false, "defragment every host whose database has enough free space")
+	cmd.Flags().BoolVar(&req.Force, "force", false, "also defragment hosts whose database has little free space")
 	w.onlyWait(cmd)
 	c.flags(cmd)
 	return cmd

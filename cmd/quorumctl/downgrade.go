@@ -16,15 +16,15 @@ func (a *app) downgradeCommand() *cobra.Command {
 	const what = "start the downgrade"
 	cmd := a.prints(&cobra.Command{
 		Use:   "downgrade VERSION --command NAME --reason TEXT",
-		Short: "Downgrade all hosts by a minor version, the leader last",
+		Short: "Downgrade all hosts by one minor version, the leader last",
 		Long: "Bring etcd back to the preceding minor version after an upgrade has ended. quorumd enables etcd's\n" +
 			"downgrade job, and waits until every member has lowered the storage version of its database. Then\n" +
 			"etcd is stopped on one host after another, the leader last, and the program\n" +
 			"/etc/quorumd/hooks/commands.d/NAME installs the older version as root.\n\n" +
-			"It starts only if every member answers, is healthy, and has a quorumd in mode manage. Until every\n" +
-			"member runs the older version, even while the downgrade is paused, no host can join the cluster.\n" +
-			"quorumctl upgrade status shows the progress. quorumctl upgrade abort stops the downgrade and cancels\n" +
-			"etcd's job; hosts that were downgraded keep the older version.\n\n" +
+			"The downgrade starts only if every member answers and is healthy, and every quorumd is in mode\n" +
+			"manage. Until every member runs the older version, even while the downgrade is paused, no host can\n" +
+			"join the cluster. quorumctl upgrade status shows the progress. quorumctl upgrade abort stops the\n" +
+			"downgrade and cancels etcd's job; hosts that were already downgraded keep the older version.\n\n" +
 			"With --wait, show the progress until the downgrade is over. The exit status is 0 if every host is\n" +
 			"done, 70 if it has stopped or was aborted, and 75 if --wait timed out; the downgrade then continues.",
 		Example: examples("quorumctl upgrade downgrade 3.6.16 --command reinstall-etcd --reason 'too slow' --dry-run",

@@ -111,6 +111,8 @@ func commandLineFailure(cmd *cobra.Command, err error) *failure {
 		text, hint = "--"+strings.Trim(flag, `",`)+" is missing", usageLine(cmd)
 	} else if strings.Contains(text, " arg(s), ") {
 		text, hint = argumentProblem(cmd), usageLine(cmd)
+	} else if value, _, is := strings.Cut(text, ": strconv.ParseBool: "); is {
+		text = value + ": neither true nor false"
 	} else if value, _, is := strings.Cut(text, ": strconv."); is {
 		text = value + ": not an integer"
 	} else if value, _, is := strings.Cut(text, ": time: "); is {

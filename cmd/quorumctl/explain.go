@@ -60,8 +60,8 @@ func (a *app) explainNamed(cmd *cobra.Command, name string) error {
 	s, err := a.status(cmd.Context(), "explain")
 	i := slices.IndexFunc(s.Hosts, func(h control.HostRecord) bool { return h.Name == name || h.ID == name })
 	if err != nil || i < 0 {
-		return usage("quorumctl codes lists all codes, quorumctl status all hosts",
-			"cannot explain %q: it is neither a code nor a known host", name)
+		return usage("quorumctl codes lists all codes; quorumctl status lists all hosts",
+			"cannot explain %q: it is not a code, and quorumd reports no such host", name)
 	}
 	return a.emit(s.Hosts[i], func(p *page) { writeHost(p, s, s.Hosts[i]) })
 }

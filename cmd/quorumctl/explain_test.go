@@ -27,8 +27,8 @@ func TestExplainAnotherHost(t *testing.T) {
 func TestTheDomainWhoseLossCostsTheQuorumIsShown(t *testing.T) {
 	t.Parallel()
 	d := scene(t, "steady")
-	d.status.Cluster.DomainLoss = "loss of failure domain r1 (n1, n2) costs the quorum: 2 of the 3 live voters, " +
-		"quorum 2 of 3"
+	d.status.Cluster.DomainLoss = "loss of failure domain r1 (n1, n2) costs the quorum: it has 2 of the 3 live " +
+		"voters, and the quorum is 2 of 3"
 	socket, _ := serve(t, d)
 	golden(t, "explain-domain.golden", transcript(t, socket, "explain", "status", "explain -o json"))
 }

@@ -78,7 +78,7 @@ func findingOf(all control.Checks, command, name string) (finding, error) {
 	} else if slices.Contains(codeNames(), strings.ToUpper(name)) {
 		hint = "it is a reason, not a finding: quorumctl explain " + strings.ToUpper(name)
 	}
-	return finding{}, usage(hint, "cannot %s %q: no check reports that finding", command, name)
+	return finding{}, usage(hint, "cannot %s %q: it is neither a finding nor a check", command, name)
 }
 
 func writeFinding(p *page, f finding) {
@@ -129,7 +129,7 @@ func currentState(f finding) string {
 	case c.NotAvailable != "" && !f.Holds:
 		return "now: the check is not available, so it has no effect: " + c.NotAvailable
 	case c.Behind != "":
-		return "now: found, but not listed, because " + c.Behind + " covers it" + text
+		return "now: found, but not listed, because the check " + c.Behind + " covers it" + text
 	case f.Holds || f.Code == nil && c.Code != "":
 		return "now: found, since " + display.Since(c.Since, f.Time) + text
 	case c.Code != "":
@@ -151,7 +151,7 @@ func stateNames(states []health.State) (names []string) {
 // backoffText describes the longer recovery after repeated findings.
 func backoffText(r health.Rule) string {
 	if r.Return {
-		return "; twice as long for each recovery in the last day"
+		return "; the time doubles with each recovery in the last day"
 	}
 	return ""
 }

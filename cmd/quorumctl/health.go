@@ -19,9 +19,9 @@ func (a *app) healthCommand() *cobra.Command {
 		Use:     "health [CODE]",
 		GroupID: groupInspect,
 		Short:   "Show this host's health state, or explain a finding",
-		Long: "Show the health state of this host, its findings and the measurements behind them. With the code\n" +
-			"of a finding (DISK_FSYNC_SLOW) or the name of a check (fsync), show what it measures, its limits, its\n" +
-			"current value, what it blocks, and the remedy.",
+		Long: "Show the health state of this host, its findings and the measurements behind them. With the code of\n" +
+			"a finding (DISK_FSYNC_SLOW) or the name of a check (fsync), show what the check measures, its\n" +
+			"limits, its current value, what it blocks, and the remedy.",
 		Example:           examples("quorumctl health", "quorumctl health DISK_FSYNC_SLOW", "quorumctl health -o json"),
 		Args:              cobra.MaximumNArgs(1),
 		ValidArgsFunction: cobra.FixedCompletions(findingNames(), cobra.ShellCompDirectiveNoFileComp),
@@ -90,7 +90,7 @@ func writeDisk(p *page, h control.Health) {
 	t.add(latencyRow("direct", d.Direct, "")...)
 	p.table(t)
 	if display.Stopped(h.State) {
-		p.line("latencies from before %s no longer apply", h.State)
+		p.line("latencies measured before the state became %s are not shown", h.State)
 	}
 	if d.LeftOut > 0 {
 		p.line("discarded: %d of the last minute's %s, because of CPU starvation", d.LeftOut,

@@ -44,7 +44,7 @@ func (a *app) historyCommand() *cobra.Command {
 			return a.emit(doc, func(p *page) { writeHistory(p, doc) })
 		},
 	}, printed{name: "history", of: control.History{}})
-	cmd.Flags().IntVarP(&q.lines, "lines", "n", 20, "number of lines; with --since, 1000 unless set")
+	cmd.Flags().IntVarP(&q.lines, "lines", "n", 20, "number of lines; with --since, the default is 1000")
 	durationVar(cmd.Flags(), &q.since, "since", 0, "only lines younger than this, such as 30m or 2d")
 	cmd.Flags().BoolVarP(&q.follow, "follow", "f", false, "print new lines as they appear")
 	return cmd
@@ -139,7 +139,7 @@ func writeHistory(p *page, h control.History) {
 			word{control.ErrNotNewest.Error() + ";", warn})
 	}
 	if len(lines) == 0 {
-		p.line("the history is empty")
+		p.line("no history lines to show")
 		return
 	}
 	writeHistoryLines(p, lines)

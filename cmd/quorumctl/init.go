@@ -47,7 +47,7 @@ func (a *app) initCommand() *cobra.Command {
 	name, _ := os.Hostname() // without a host name, --name is required
 	name, _, _ = strings.Cut(name, ".")
 	flags := cmd.Flags()
-	flags.StringSliceVar(&o.Hosts, "hosts", nil, "`NAME=ADDRESS` of every host that may hold a member")
+	flags.StringSliceVar(&o.Hosts, "hosts", nil, "`NAME=ADDRESS` of every host that can hold a member")
 	flags.StringVar(&o.Name, "name", "", "name of this host (default its host name)")
 	flags.StringVar(&o.ID, "id", "", "ID of this host (default from /etc/machine-id)")
 	flags.StringVar(&o.Cluster, "cluster", "prod", "name of the cluster")
@@ -182,7 +182,7 @@ func (d *initResult) write(ctx context.Context, c config.Config, text []byte) er
 		v := configCheck{File: path}
 		err := v.checkAccess(ctx, c, as)
 		if errors.Is(err, fileaccess.ErrNoUser) {
-			v.Warnings = append(v.Warnings, "there is no user "+as+" for quorumd: install its package")
+			v.Warnings = append(v.Warnings, "there is no user "+as+": install quorumd's package")
 			err = v.checkAccess(ctx, c, "")
 		}
 		d.Warnings = append(d.Warnings, v.Warnings...)
@@ -273,7 +273,7 @@ func setupFailure(what string, err error) error {
 	if _, ok := errors.AsType[*setup.FileExists](err); ok {
 		return &failure{
 			code: exitConfig, message: fmt.Sprintf("cannot %s: %v", what, err),
-			hint: "quorumctl config check, or move it away; --dry-run shows what would be written",
+			hint: "check it with quorumctl config check, or move it away; --dry-run shows what would be written",
 		}
 	}
 	if errors.Is(err, os.ErrPermission) {
@@ -291,7 +291,7 @@ func setupFailure(what string, err error) error {
 // mistakesFailure returns the error for a configuration that would have mistakes.
 func mistakesFailure(what string, code int, problems config.Errors) error {
 	return &failure{
-		code: code, message: "cannot " + what + ": it would have mistakes, so nothing was written",
+		code: code, message: "cannot " + what + ": it would have mistakes, so it was not written",
 		details: strings.Split(problems.Error(), "\n"), hint: "quorumctl init --help",
 	}
 }

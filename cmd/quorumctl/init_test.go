@@ -202,8 +202,8 @@ func TestInitWritesNothingForCertificatesOfAnotherHost(t *testing.T) {
 	out, err := initAt("10.0.0.9")
 	exit, _ := errors.AsType[*exec.ExitError](err)
 	if _, err := os.Stat(file); err == nil || exit == nil || exit.ExitCode() != exitConfig ||
-		!strings.Contains(out, "is not valid for 10.0.0.9, which etcd.clientURL names") ||
-		!strings.Contains(out, "is not valid for 10.0.0.9, which etcd.peerURL names") {
+		!strings.Contains(out, "is not valid for 10.0.0.9, the host in etcd.clientURL") ||
+		!strings.Contains(out, "is not valid for 10.0.0.9, the host in etcd.peerURL") {
 		t.Errorf("%v, the file: %v: %s", exit, err, out)
 	}
 	if out, err := initAt("10.0.0.2"); err != nil {

@@ -31,11 +31,11 @@ func (a *app) transferCommand() *cobra.Command {
 		Use:   "transfer [HOST]",
 		Short: "Transfer leadership to HOST, or to the best voter",
 		Long: "Transfer leadership to the voter on HOST. Without HOST, quorumd chooses the voter. This host's\n" +
-			"quorumd transfers leadership under the cluster's lock when no operation is in progress\n" +
-			"and the voter is live, healthy and caught up, and is not about to be taken down or removed. Writes\n" +
-			"in flight at the old leader are lost, and clients have to retry them. A request that cannot be\n" +
-			"carried out within a minute expires; a restart of quorumd also ends it. If the voter leads already,\n" +
-			"nothing is requested and the exit status is 0.\n\n" +
+			"quorumd transfers leadership under the cluster's lock when no operation is in progress and the voter\n" +
+			"is live, healthy and caught up, and is not about to be taken down or removed. Writes in flight at the\n" +
+			"old leader can be lost, and clients have to retry them. A request that cannot be carried out within a\n" +
+			"minute expires; a restart of quorumd also ends it. If the voter already leads, nothing is requested\n" +
+			"and the exit status is 0.\n\n" +
 			"With --wait, wait until the request has ended. The exit status is 75 if --wait timed out.",
 		Example: examples(
 			"quorumctl leader transfer --dry-run", "quorumctl leader transfer n2 --reason 'n1 is slow' --wait",
@@ -47,7 +47,8 @@ func (a *app) transferCommand() *cobra.Command {
 			}
 			if len(args) > 0 {
 				if req.Host = args[0]; req.Host == "" {
-					return usage("quorumctl leader transfer n2", "cannot transfer leadership: the host is empty")
+					return usage("quorumctl leader transfer n2",
+						"cannot transfer leadership: the name of the host is empty")
 				}
 			}
 			return a.transfer(cmd, req, w, c)

@@ -20,7 +20,7 @@ func transferring(t *testing.T) *fakeBackend {
 		Steps: []policy.PlanStep{{
 			Text: "leadership is transferred from n1 to n2, under the lock", Voters: 3, Tolerance: 1,
 		}},
-		Warnings: []string{"writes in flight at the old leader are lost: clients have to retry them"},
+		Warnings: []string{"writes in flight at the old leader may be lost; clients have to retry them"},
 	}
 	return d
 }

@@ -75,10 +75,10 @@ func (a *app) maintenanceOnCommand() *cobra.Command {
 	cmd := a.prints(&cobra.Command{
 		Use:   "on --reason TEXT",
 		Short: "Stop etcd on this host when it is safe, and keep it down",
-		Long: "Request maintenance for this host, and wait until it is safe to work on: leadership is " +
-			"transferred,\netcd is stopped, and no other host goes down. It lasts until quorumctl maintenance off, " +
-			"across reboots\nand restarts of quorumd. After --for it is overdue, which raises an alert and changes " +
-			"nothing else.\n" +
+		Long: "Request maintenance for this host, and wait until it is safe to work on: leadership is transferred,\n" +
+			"etcd is stopped, and quorumd takes no other host down. The maintenance lasts until quorumctl\n" +
+			"maintenance off, across reboots and restarts of quorumd. After --for it is overdue, which raises an\n" +
+			"alert and changes nothing else.\n" +
 			"With --interruptible, quorumd ends the maintenance by itself and starts etcd if another voter fails\n" +
 			"and that costs the cluster its quorum or its last fault tolerance. Use it only if etcd may start at\n" +
 			"any moment. A second request replaces the reason and the duration; without --interruptible, it makes\n" +
@@ -104,9 +104,9 @@ func (a *app) maintenanceOnCommand() *cobra.Command {
 	durationVar(flags, (*time.Duration)(&req.For), "for", control.DefaultMaintenance, "how long the work may take, "+
 		display.Span(control.MinMaintenance)+" to "+shortDuration(control.MaxMaintenance))
 	flags.BoolVar(&req.KeepRunning, "keep-running", false,
-		"keep etcd running; only keep other hosts from going down")
+		"keep etcd running; only keep quorumd from taking other hosts down")
 	flags.BoolVar(&req.Interruptible, "interruptible", false,
-		"let quorumd end it and start etcd if the cluster needs this host")
+		"let quorumd end the maintenance and start etcd if the cluster needs this host")
 	w.flags(cmd)
 	return cmd
 }
@@ -121,8 +121,8 @@ func (a *app) maintenanceOn(ctx context.Context, req control.MaintenanceRequest,
 	}
 	f := &follower{
 		app: a, progress: a.newProgress(a.out), timeout: w.timeout, goal: "until this host is safe to work on",
-		effect: "the request stays queued, and etcd will be stopped when it is this host's turn",
-		hint:   "quorumctl maintenance status shows its progress, quorumctl maintenance off cancels it",
+		effect: "the maintenance continues, or begins when no other host is down",
+		hint:   "quorumctl maintenance status shows its progress; quorumctl maintenance off cancels it",
 	}
 	s, err := f.until(ctx, m.Since, isSafe)
 	if err != nil {
@@ -131,7 +131,7 @@ func (a *app) maintenanceOn(ctx context.Context, req control.MaintenanceRequest,
 	if end := maintenanceEnd(s, m.Since); end != nil {
 		return &failure{
 			code: exitFault, hint: "quorumctl maintenance status",
-			message: fmt.Sprintf("cannot begin the maintenance: it ended: %s: %s", end.Code, end.Text),
+			message: fmt.Sprintf("cannot begin the maintenance: %s: %s", end.Code, end.Text),
 		}
 	}
 	return a.emit(maintenanceOf(s), func(p *page) { writeSafe(p, s) })
@@ -183,7 +183,7 @@ func (a *app) maintenanceOff(ctx context.Context, w waitFlags) error {
 	}
 	if w.noWait {
 		return a.emit(maintenanceOf(s), func(p *page) {
-			p.line("maintenance of %s ended by %s: quorumd brings the host back", s.Host.Name, done.By)
+			p.line("maintenance of %s ended by %s; if it had begun, quorumd brings the host back", s.Host.Name, done.By)
 			p.line("→ quorumctl maintenance status")
 		})
 	}

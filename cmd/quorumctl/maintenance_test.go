@@ -30,8 +30,8 @@ func maintenanceBackend(t *testing.T) *fakeBackend {
 		{policy.RequestSafe, "IN_MAINTENANCE", "by root: new fan"},
 	}
 	d.back = []maintenanceStep{
-		{policy.RequestReturning, "RETURNING", "it does not serve yet"},
-		{policy.RequestReturning, "RETURNING", "it has served for 4s of 10s"},
+		{policy.RequestReturning, "RETURNING", "the member does not serve yet"},
+		{policy.RequestReturning, "RETURNING", "the member has served for 4s of 10s"},
 		{"", policy.Cycled, "the host is back"},
 	}
 	return d
@@ -72,7 +72,7 @@ func TestTimeoutKeepsTheMaintenanceRequest(t *testing.T) {
 	t.Parallel()
 	d := maintenanceBackend(t)
 	d.down = d.down[:2]
-	d.back = []maintenanceStep{{policy.RequestReturning, "NOT_BACK", "for 5m: it does not serve yet"}}
+	d.back = []maintenanceStep{{policy.RequestReturning, "NOT_BACK", "for 5m: the member does not serve yet"}}
 	socket, _ := serve(t, d)
 	golden(t, "maintenance-late.golden", transcript(t, socket,
 		"maintenance on --reason 'new fan' --wait=3s", "maintenance off --wait=3s"))
@@ -100,9 +100,9 @@ func TestInterruptKeepsTheMaintenanceRequest(t *testing.T) {
 	socket, _ := serve(t, d)
 	var errOut bytes.Buffer
 	code := run(ctx, []string{"--socket", socket, "maintenance", "on", "--reason", "x"}, io.Discard, &errOut)
-	want := "quorumctl: interrupted while waiting until this host is safe to work on: the request stays queued, and " +
-		"etcd will be stopped when it is this host's turn\n" +
-		"→ quorumctl maintenance status shows its progress, quorumctl maintenance off cancels it\n"
+	want := "quorumctl: interrupted while waiting until this host is safe to work on: the maintenance continues, " +
+		"or begins when no other host is down\n" +
+		"→ quorumctl maintenance status shows its progress; quorumctl maintenance off cancels it\n"
 	if code != exitFault || errOut.String() != want {
 		t.Errorf("exit %d: %s", code, &errOut)
 	}
@@ -123,7 +123,7 @@ func TestMaintenanceEndedByAnotherUserIsReported(t *testing.T) {
 			"cancelled", "maintenance on --reason x",
 			maintenanceStep{"", policy.Cancelled, "by uid 7"},
 			exitFault,
-			"it ended: CANCELLED: by uid 7",
+			"cannot begin the maintenance: CANCELLED: by uid 7",
 		},
 		{
 			"released", "cycle",

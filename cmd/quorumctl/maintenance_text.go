@@ -57,7 +57,7 @@ func writeCurrentOperation(p *page, s control.Status) {
 		p.line("cluster: %s", word{"no quorum", bad})
 	}
 	if s.Op == nil {
-		p.line("cluster: no operation is in flight")
+		p.line("cluster: no operation in progress")
 		return
 	}
 	writeLines(p, display.Operation(*s.Op, s.Time))
@@ -95,7 +95,7 @@ func writeEnd(p *page, s control.Status) {
 		code, text = word{string(l.Code), good}, "the host is back"
 	}
 	if l.Code == policy.Recalled {
-		text = "the host is back, because the cluster needed its vote (" + l.Text + ")"
+		text = "the host was brought back because the cluster needed its vote (" + l.Text + ")"
 	}
 	p.line("%s: %s, %s, %s after the request", word{s.Host.Name, bold}, code, text,
 		display.Span(l.Ended.Sub(l.Since)))

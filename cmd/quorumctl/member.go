@@ -95,8 +95,8 @@ func (a *app) memberPromoteCommand() *cobra.Command {
 		Use:   "promote",
 		Short: "Not supported: learners are promoted by quorumd",
 		Long: "Not supported. quorumd promotes a learner by itself when it has stayed caught up for\n" +
-			"timing.promoteStable and all voters are healthy. etcd's own check can promote a learner that is down,\n" +
-			"which costs fault tolerance.",
+			"timing.promoteStable and all voters are healthy. etcd's own check allows the promotion of a learner\n" +
+			"that is down, which costs fault tolerance.",
 		Example: examples("quorumctl operation show", "quorumctl explain n4"),
 		Args:    cobra.ArbitraryArgs,
 		RunE: func(*cobra.Command, []string) error {

@@ -28,7 +28,7 @@ func (a *app) memberRemoveCommand() *cobra.Command {
 			"voters have quorum. A voter that answers is refused without --live; with it, every other voter must\n" +
 			"be healthy, and leadership is transferred first. A removal that has not begun within --timeout is\n" +
 			"cancelled; interrupting this command does not cancel it. The removed member's host stops etcd and\n" +
-			"becomes a spare that may join again. To keep a host out, healthy or not: quorumctl retire.",
+			"becomes a spare that can join again. To keep a host out, healthy or not: quorumctl retire.",
 		Example: examples("quorumctl member remove n3 --reason 'n3 has been scrapped'",
 			"quorumctl member remove 8e9e05c52164694d --reason 'member without a host' --no-wait"),
 		Args: cobra.ExactArgs(1),
@@ -88,9 +88,9 @@ func (a *app) previewRemoval(ctx context.Context, req control.RemovalRequest) (p
 		p.line("would remove member %s (%s) from etcd for good", word{r.Name, bold}, r.MemberID)
 		p.line("    reason   %s", r.Reason)
 		if r.Live {
-			p.line("    live     yes: even if it is a voter that answers; leadership is transferred first")
+			p.line("    live     yes: even if it is a voter that answers; leadership is transferred first if it leads")
 		}
-		p.line("    begins   when no operation is in progress and the other voters have quorum, by %s",
+		p.line("    begins   by %s, when no operation is in progress and the other voters have quorum",
 			display.Timestamp(r.Until))
 	}}, err
 }
@@ -132,8 +132,9 @@ const removalGrace = time.Minute
 func (a *app) followRemoval(ctx context.Context, r control.Removal, timeout time.Duration) (control.RemovalEnd, error) {
 	f := &follower{
 		app: a, progress: a.newProgress(a.out), timeout: timeout + removalGrace,
-		goal:   "until " + r.Name + " is removed",
-		effect: "it begins by " + display.Timestamp(r.Until) + " or is cancelled", hint: "quorumctl status",
+		goal:      "until " + r.Name + " is removed",
+		effect:    "the removal is cancelled if it has not begun by " + display.Timestamp(r.Until),
+		hint:      "quorumctl status",
 		lostCause: "quorumd has lost the request",
 	}
 	s, err := f.follow(ctx, r.Since, func(s control.Status) observation {

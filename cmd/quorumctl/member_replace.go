@@ -20,10 +20,10 @@ func (a *app) memberReplaceCommand() *cobra.Command {
 		Long: "Retire the host OLD, like quorumctl retire OLD, and name the host that joins in its place: NEW, a\n" +
 			"spare or the standby. No other host joins instead, even if NEW becomes unhealthy; quorumctl explain\n" +
 			"NEW then shows what NEW waits for. When NEW votes, the voter of OLD leaves, and OLD stays out.\n\n" +
-			"It is refused if NEW cannot join now, or if there is a standby and NEW is not that standby. To name a\n" +
-			"different host while OLD still votes, run the command again; to let any host join: quorumctl retire\n" +
-			"OLD --reason TEXT. To undo it: quorumctl retire OLD --undo. If OLD dies before NEW votes, it is\n" +
-			"replaced like any dead voter.\n\n" +
+			"The command is refused if NEW cannot join now, or if there is a standby and NEW is not that standby.\n" +
+			"To name a different host while OLD still votes, run the command again; to let any host join:\n" +
+			"quorumctl retire OLD --reason TEXT. To undo it: quorumctl retire OLD --undo. If OLD dies before NEW\n" +
+			"votes, it is replaced like any dead voter.\n\n" +
 			"With --wait, show the progress until OLD can be switched off. The exit status is 75 if --wait timed\n" +
 			"out; the replacement then continues.",
 		Example: examples("quorumctl member replace n2 n5 --reason 'n2 is end of lease' --dry-run",

@@ -34,12 +34,14 @@ func TestRecoveryNeedsASnapshotOfProvenOrAcceptedOrigin(t *testing.T) {
 	}{
 		"recorded here":                   {record.OriginRecorded, nil, false, "matches the hash recorded at", ""},
 		"replaced, by this host's record": {record.OriginExchanged, nil, true, "", "was replaced in the store"},
-		"recorded by another host":        {record.OriginUnproven, recordedBy("one", 1), false, "as stored on n3", ""},
+		"recorded by another host": {
+			record.OriginUnproven, recordedBy("one", 1), false, "according to the record on n3", "",
+		},
 		"replaced, by another host's record": {
 			record.OriginRecorded, recordedBy("one", 2), true, "", "was replaced in the store",
 		},
 		"recorded by no host": {record.OriginUnproven, recordedBy("two", 1), false, "", "--unproven-origin"},
-		"accepted":            {record.OriginUnproven, nil, true, "unproven: no host has a record of it", ""},
+		"accepted":            {record.OriginUnproven, nil, true, "unproven, because no host has a record of it", ""},
 	} {
 		s := control.Snapshot{
 			Name: "one", SnapshotEvidence: record.SnapshotEvidence{
@@ -58,7 +60,7 @@ func TestRecoveryNeedsASnapshotOfProvenOrAcceptedOrigin(t *testing.T) {
 		}
 	}
 	s := control.Snapshot{Name: "one", TakenAt: at.Add(-time.Hour)}
-	if got := newerMissing(s, []control.Snapshot{s}, recordedBy("two", 1)); !strings.Contains(got, "two, was saved") {
+	if got := newerMissing(s, []control.Snapshot{s}, recordedBy("two", 1)); !strings.Contains(got, "two was saved") {
 		t.Errorf("a newer snapshot is missing from the store: %q", got)
 	}
 	if got := newerMissing(s, []control.Snapshot{s, {Name: "two"}}, recordedBy("two", 1)); got != "" {

@@ -31,8 +31,8 @@ func (a *app) pkiCommand() *cobra.Command {
 		Short:   "Issue and renew the certificates of a cluster",
 		Long: "Issue and renew the certificates of a cluster. A directory on your machine holds two CAs, one for\n" +
 			"etcd's clients and one for its peers. You copy one bundle to each host. Only \"rotate\" uses the\n" +
-			"network: it connects to etcd. Only \"install\" and \"trust\" overwrite files: \"install\" replaces an\n" +
-			"older bundle, \"trust\" replaces the CAs that a host trusts.",
+			"network: it connects to etcd. Two commands overwrite files of a host: \"install\" replaces an older\n" +
+			"bundle, and \"trust\" replaces the CAs that the host trusts.",
 		Example: examples("quorumctl pki init", "quorumctl pki host n1 10.0.0.1", "quorumctl pki status"),
 	}, a.pkiInitCommand(), a.pkiHostCommand(), a.pkiRenewCommand(), a.pkiStatusCommand(),
 		a.pkiInstallCommand(), a.pkiTrustCommand(), a.pkiRotateCommand())
@@ -139,12 +139,13 @@ func (a *app) pkiRenewCommand() *cobra.Command {
 		Example: examples("quorumctl pki renew n1", "quorumctl pki renew --all"),
 	}, printed{name: "bundles", of: bundleList{}})
 	dir := caDirFlag(cmd)
-	cmd.Flags().BoolVar(&all, "all", false, "for every host")
+	cmd.Flags().BoolVar(&all, "all", false, "renew the certificates of every host")
 	days := daysFlag(cmd)
 	cmd.ValidArgsFunction = completeCertified(dir)
 	cmd.RunE = func(_ *cobra.Command, args []string) error {
 		if all == (len(args) > 0) {
-			return usage("quorumctl pki renew --help", "cannot renew certificates: name a host, or use --all")
+			return usage("quorumctl pki renew --help",
+				"cannot renew certificates: name a host or use --all, but not both")
 		}
 		return changeCAs(*dir, "renew certificates", func(cas *pki.Directory, now time.Time) (err error) {
 			cas.Days = *days

@@ -20,9 +20,10 @@ func (a *app) pkiRotateCommand() *cobra.Command {
 		Use:   "rotate",
 		Short: "Move a running cluster to new CAs, in three steps",
 		Long: "Move a running cluster to new CAs. The hosts first trust both CAs, then get certificates from the\n" +
-			"new CA, then stop trusting the old one. Before each step quorumctl connects to every client and peer\n" +
-			"port of every member with a certificate from each CA, and refuses a step that would cut a host off.\n" +
-			"Run it on your machine. You can pause it at any point, and undo it until the last step has ended.",
+			"new CA, then stop trusting the old one. Before each step, quorumctl uses a certificate from each CA\n" +
+			"to connect to every client and peer port of every member, and refuses a step that would cut a host\n" +
+			"off. Run the commands on your machine. You can pause the rotation at any point, and undo it until\n" +
+			"the last step has ended.",
 		Example: examples("quorumctl pki rotate begin", "quorumctl pki rotate status", "quorumctl pki rotate next"),
 	}, a.pkiRotateBeginCommand(), a.pkiRotateNextCommand(), a.pkiRotateUndoCommand(),
 		a.pkiRotateStatusCommand())
@@ -37,7 +38,7 @@ type rotateFlags struct {
 func addRotateFlags(cmd *cobra.Command) *rotateFlags {
 	r := &rotateFlags{dir: caDirFlag(cmd)}
 	cmd.Flags().StringSliceVar(&r.peers, "peers", nil,
-		"`HOST:PORT` of peer ports to query (default port 2380 of the hosts)")
+		"`HOST:PORT` of peer ports to query (default: port 2380 of the hosts)")
 	cmd.Flags().StringSliceVar(&r.without, "without", nil, "`hosts` to skip, such as one that runs no etcd")
 	completeWith(cmd, "without", completeCertifiedList(r.dir))
 	return r
@@ -47,9 +48,9 @@ func (a *app) pkiRotateBeginCommand() *cobra.Command {
 	cmd := a.prints(&cobra.Command{
 		Use:   "begin",
 		Short: "Begin a rotation: create the new CAs",
-		Long: "Create the new CAs next to the old ones. With --peers-only, create a new CA for etcd's peers\n" +
-			"only. Use it if both ports of etcd trust one CA, because every client's certificate then opens the\n" +
-			"peer port.",
+		Long: "Create the new CAs next to the old ones. With --peers-only, create a new CA for etcd's peers only.\n" +
+			"Use it if both ports of etcd trust the same CA, because any client's certificate then opens the peer\n" +
+			"port.",
 		Example: examples("quorumctl pki rotate begin", "quorumctl pki rotate begin --peers-only"),
 		Args:    cobra.NoArgs,
 	}, printed{name: "rotation", of: pki.Rotation{}})
@@ -171,7 +172,7 @@ func writeRotation(p *page, s pki.Rotation) {
 		return
 	}
 	if s.Back {
-		p.line("this rotation is being undone: the new CA is the previous one")
+		p.line(`this rotation is being undone: below, "new CA" means the previous CA`)
 	}
 	what := []string{
 		"all hosts trust both CAs", "all hosts get certificates issued by the new CA",
@@ -185,7 +186,7 @@ func writeRotation(p *page, s pki.Rotation) {
 		for _, b := range s.Bundles {
 			p.line("  %s", b)
 		}
-		p.line("→ copy each host's newest bundle to it, then run there: quorumctl pki install FILE")
+		p.line("→ copy its newest bundle to each host, then run there: quorumctl pki install FILE")
 	} else {
 		for _, c := range s.CAs {
 			if s.Step == 1 {
@@ -217,7 +218,7 @@ func writeNoRotation(p *page, s pki.Rotation) {
 
 // writeRetired shows where the old CA is kept, and lists the hosts that may still trust it.
 func writeRetired(p *page, s pki.Rotation) {
-	const kept = "  the old certificates are kept in retired/, and their keys are deleted"
+	const kept = "  the old CA certificates are kept in retired/, and their keys are deleted"
 	p.line(kept)
 	if len(s.Behind) == 0 {
 		p.line("  no member that was checked trusts the old CA")
@@ -271,14 +272,14 @@ func writeTrusted(p *page, t pki.Trusted) {
 		case len(f.Dropped) > 0:
 			what = strings.Join(f.Dropped, ", ") + " dropped"
 		}
-		p.line("%s: this host trusts %d; %s", filepath.Join(t.Dir, f.File), len(f.CAs), what)
+		p.line("%s: CAs that this host trusts: %d; %s", filepath.Join(t.Dir, f.File), len(f.CAs), what)
 		for i, name := range f.CAs {
 			writeFingerprint(p, name, f.Fingerprints[i])
 		}
 		separate = separate || f.New
 	}
 	if separate {
-		p.line("→ etcd does not read this new file yet: see 'A separate CA for peers' in first-cluster.md")
+		p.line("→ etcd does not read the new CA file yet: see 'A separate CA for peers' in first-cluster.md")
 	}
-	p.line("→ when every host has it, on one host: quorumctl rollout start restart --reason 'new CA'")
+	p.line("→ when every host trusts these CAs, on one host: quorumctl rollout start restart --reason 'new CA'")
 }

@@ -35,7 +35,7 @@ func TestPKICreatesCertificatesAndShowsTheirExpiry(t *testing.T) {
 	do(exitUsage, "etcd would map its certificate to the user of that name", "host", "root", "10.0.0.1", "--dir", dir)
 	do(exitUsage, "cannot be valid for 366 days", "host", "n2", "10.0.0.2", "--days", "366", "--dir", dir)
 	do(exitUsage, "without a port", "host", "n2", "10.0.0.1:2380", "--dir", dir)
-	do(exitUsage, "name a host, or use --all", "renew", "--dir", dir)
+	do(exitUsage, "name a host or use --all, but not both", "renew", "--dir", dir)
 
 	do(exitOK, "etcd server of n1", "status", dir)
 	do(1, "179 d", "status", dir, "--warning", "181")
@@ -110,7 +110,7 @@ func TestInstallRefusesABundleOfAnotherHost(t *testing.T) {
 
 func TestFinishedRotationNamesSkippedHosts(t *testing.T) {
 	t.Parallel()
-	const kept = "  the old certificates are kept in retired/, and their keys are deleted\n"
+	const kept = "  the old CA certificates are kept in retired/, and their keys are deleted\n"
 	const seen = "  no member that was checked trusts the old CA\n"
 	for _, c := range []struct {
 		unseen, behind []string

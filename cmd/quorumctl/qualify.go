@@ -34,7 +34,7 @@ func (a *app) qualifyCommand() *cobra.Command {
 		GroupID: groupInspect,
 		Short:   "Benchmark this machine for etcd, before installing it",
 		Long: "Write to DIR (default /var/lib/etcd) as etcd writes its log, with one writer and with several, and\n" +
-			"compare the latency with etcd's guidance. Files in DIR are removed afterwards. Neither etcd nor\n" +
+			"compare the latency with etcd's guidance. The written files are removed afterwards. Neither etcd nor\n" +
 			"quorumd is needed. Exits 0 if the machine passes, 1 if it fails, and 2 if the result is inconclusive.",
 		Example: examples("quorumctl qualify", "quorumctl qualify /tmp --duration 30s",
 			"quorumctl qualify --peer 10.0.0.2:2380 --peer 10.0.0.3:2380 --fio"),

@@ -124,8 +124,8 @@ func writeDistribution(p *page, runs []qualify.Run) {
 		t.add(row...)
 	}
 	p.table(t)
-	p.line("Each bar counts the writes that took up to that time, and longer than the time of the row above, " +
-		"relative to the longest bar of its column.")
+	p.line("Each bar shows how many writes took at most the time in its row, and longer than the time in the row " +
+		"above, relative to the longest bar in its column.")
 }
 
 // bar draws a count in proportion to the largest one. A count too small for a bar is a dot.

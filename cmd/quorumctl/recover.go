@@ -87,12 +87,12 @@ func (a *app) recoverPlanCommand() *cobra.Command {
 		Short: "Compare the hosts' facts and write a recovery plan",
 		Long: "Compare the facts of the remaining hosts, show what the cluster would lose with each of them as the\n" +
 			"survivor, and propose the host with the most advanced log. The plan is written after you have typed\n" +
-			"the name of the cluster, or with --cluster.\n\n" +
-			"Name every voter without facts with --gone. These hosts must never start again with their data:\n" +
+			"the name of the cluster, or passed it with --cluster.\n\n" +
+			"Use --gone to name every voter without facts. These hosts must never start again with their data:\n" +
 			"several of them could form the old cluster again. If a host is the survivor of an earlier plan that\n" +
 			"was not given up, no plan is made unless --kept-off names that host.\n\n" +
 			"If no host has data, --from-snapshot names a snapshot in this host's store (or \"newest\"), or a file\n" +
-			"from etcdctl snapshot save, with a / in its path. If it is a file, run this on the survivor.",
+			"from etcdctl snapshot save, with a / in its path. If it is a file, run this command on the survivor.",
 		Example: examples("quorumctl recover plan --gone n3 n1.json n2.json",
 			"quorumctl recover plan --survivor n2 --gone n3 n1.json n2.json",
 			"quorumctl recover plan --from-snapshot newest n1.json n2.json n3.json"),
@@ -119,8 +119,8 @@ func (a *app) recoverPlanCommand() *cobra.Command {
 		"log)")
 	flags.StringVar(&snapshot, "from-snapshot", "", "snapshot to restore if no host has data")
 	flags.BoolVar(&unproven, "unproven-origin", false,
-		"accept a snapshot without a recorded hash: it may be forged")
-	flags.StringVar(&out, "out", "plan.json", "file to write, must not exist")
+		"accept a snapshot without a recorded hash, which may be forged")
+	flags.StringVar(&out, "out", "plan.json", "file to write; it must not exist")
 	completeWith(cmd, "gone", completeGone)
 	completeWith(cmd, "survivor", completeSurvivor)
 	return cmd
@@ -131,8 +131,8 @@ func readAllFacts(names []string) ([]recovery.Facts, error) {
 	for _, name := range names {
 		f, err := readFacts(name)
 		if err != nil {
-			return nil, usage("on that host: quorumctl recover collect > "+name, "cannot plan the recovery: %s: %v",
-				name, err)
+			return nil, usage("on the host of these facts: quorumctl recover collect > "+name,
+				"cannot plan the recovery: %s: %v", name, err)
 		}
 		facts = append(facts, f)
 	}
@@ -248,7 +248,7 @@ func (a *app) recoverApply(ctx context.Context, name string, in io.Reader) error
 		case r.Done:
 			p.line("plan %s is already complete on this host", r.Plan)
 		case r.Alone:
-			p.line("accepted plan %s: this host is the survivor%s and becomes cluster %s", r.Plan, withSnapshot(r),
+			p.line("accepted plan %s: this host is the survivor%s and continues as cluster %s", r.Plan, withSnapshot(r),
 				r.New)
 		default:
 			p.line("accepted plan %s: this host moves its data aside and joins %s", r.Plan, r.Survivor)
@@ -274,8 +274,9 @@ func (a *app) recoverGiveUpCommand() *cobra.Command {
 	return a.prints(&cobra.Command{
 		Use:   "give-up",
 		Short: "Give up the plan on this host, before its data is moved",
-		Long: "Give up the current plan on this host. This is possible until the host begins to move its old data\n" +
-			"aside; quorumd then starts etcd on that data. It affects this host only: repeat it on the others.",
+		Long: "Give up the current plan on this host. quorumd then starts etcd again on the old data. This is\n" +
+			"possible until the host begins to move that data aside. It affects this host only: repeat it on the\n" +
+			"others.",
 		Example: examples("quorumctl recover give-up", "quorumctl recover give-up && quorumctl recover status"),
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -283,7 +284,7 @@ func (a *app) recoverGiveUpCommand() *cobra.Command {
 			return a.emitResult("give up the plan", err, r, func(p *page) {
 				p.line("gave up plan %s on this host: etcd starts again on its old data", r.Plan)
 				if r.Alone {
-					p.line("the partial copy stays in quorumd-recover-%s in etcd's data directory",
+					p.line("a partial copy, if there is one, stays in quorumd-recover-%s in etcd's data directory",
 						r.Plan)
 				}
 				p.line("the plan still applies on other hosts: give it up there, too, or they wait for this host")

@@ -15,12 +15,14 @@ func (a *app) followRecovery(ctx context.Context, first control.Status) (control
 	plan := first.Recovery.Plan
 	f := &follower{
 		app: a, progress: a.terminalProgress(a.err), goal: "until the plan has ended on this host",
-		effect: "it continues", hint: "quorumctl recover status", lostCause: "quorumd has lost the plan",
+		effect: "it continues", hint: "quorumctl recover status",
+		lostCause: "another plan was applied, or quorumd has lost this one",
 	}
 	return f.follow(ctx, first.Time, func(s control.Status) observation {
 		now := observation{
-			state: "unknown", text: "quorumd has just started", progress: firstProgress(s), summary: "it continues",
-			done: s.LastRecovery != nil && s.LastRecovery.Plan == plan && s.Recovery == nil,
+			state: "unknown", text: "quorumd has not reported the plan yet", progress: firstProgress(s),
+			summary: "it continues",
+			done:    s.LastRecovery != nil && s.LastRecovery.Plan == plan && s.Recovery == nil,
 		}
 		switch {
 		case s.Recovery == nil || s.Recovery.Plan != plan:

@@ -35,16 +35,16 @@ func (a *app) findSnapshot(ctx context.Context, name string, facts []recovery.Fa
 	const what = "plan the recovery"
 	if strings.ContainsRune(name, filepath.Separator) {
 		if dir := hiddenDir(name); dir != "" && sandboxed() {
-			return nil, usage("move it to a directory that etcd's user may enter, such as /srv, and run: chown etcd: "+
-				"FILE",
+			return nil, usage("move the file to a directory that etcd's user can enter, such as /srv, and run: "+
+				"chown etcd: FILE",
 				"cannot %s: %s is in %s, which is hidden from quorumd's service", what, name, dir)
 		}
 		s, err := fileSnapshot(ctx, name)
 		if err != nil {
-			return nil, usage("use a file from etcdctl snapshot save", "cannot %s: %s: %v", what, name,
+			return nil, usage("use a readable file from etcdctl snapshot save", "cannot %s: %s: %v", what, name,
 				err)
 		}
-		s.Origin = "a file: quorumd cannot verify its origin"
+		s.Origin = "unproven, because it is a file and not in the store"
 		return s, nil
 	}
 	started, err := a.client().StartSnapshot(ctx, control.SnapshotRequest{Do: control.SnapshotList})
@@ -100,7 +100,8 @@ func originOf(s control.Snapshot, facts []recovery.Facts, unproven bool) (string
 			case m.SHA256 != s.ManifestSHA256:
 				return "", replaced(m.Host, m.Saved)
 			case origin == "":
-				origin = fmt.Sprintf("its manifest matches the hash recorded at %s by %s, as stored on %s",
+				origin = fmt.Sprintf("its manifest matches the hash recorded at %s by %s, according to the record on "+
+					"%s",
 					display.Timestamp(m.Saved), m.Host, f.Host)
 			}
 		}
@@ -109,9 +110,10 @@ func originOf(s control.Snapshot, facts []recovery.Facts, unproven bool) (string
 	case origin != "":
 		return origin, nil
 	case unproven:
-		return "unproven: no host has a record of it; accepted by --unproven-origin", nil
+		return "unproven, because no host has a record of it; accepted with --unproven-origin", nil
 	}
-	return "", usage("collect the facts of more hosts, or add --unproven-origin if no one else can write to the store",
+	return "", usage("collect the facts of more hosts, or add --unproven-origin if you trust everyone who can "+
+		"write to the store",
 		"cannot plan the recovery: no host has a record of the snapshot %s, so its origin is unproven; encryption "+
 			"does not prove it", s.Name)
 }
@@ -130,7 +132,7 @@ func newerMissing(s control.Snapshot, stored []control.Snapshot, facts []recover
 	if newest.Name == "" {
 		return ""
 	}
-	return fmt.Sprintf("; a newer one, %s, was saved at %s and is missing from the store", newest.Name,
+	return fmt.Sprintf("; the newer snapshot %s was saved at %s but is missing from the store", newest.Name,
 		display.Timestamp(newest.Saved))
 }
 

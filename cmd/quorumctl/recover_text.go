@@ -4,7 +4,6 @@
 package main
 
 import (
-	"cmp"
 	"fmt"
 	"strconv"
 	"strings"
@@ -40,18 +39,22 @@ func (a *app) showComparison(facts []recovery.Facts, plan recovery.Plan) error {
 	}
 	p.table(t)
 	for _, m := range recovery.Missing(facts) {
-		p.line("no output of 'recover collect' from voter %s (%s)", word{cmp.Or(m.Name, "without a name"), warn}, m.ID)
+		if m.Name == "" {
+			p.line("no output of 'recover collect' from the unnamed voter %s", word{m.ID.String(), warn})
+			continue
+		}
+		p.line("no output of 'recover collect' from voter %s (%s)", word{m.Name, warn}, m.ID)
 	}
 	if plan.ID != "" {
 		p.line("")
 		writeConsequences(p, plan)
 		if len(plan.Gone) > 0 {
 			p.line("%s", word{"Keep the voters named with --gone powered off: if several of them return and cannot " +
-				"reach this cluster, they form the old one again.", warn})
+				"reach this cluster, they can form the old cluster again.", warn})
 		}
 		if len(plan.KeptOff) > 0 {
-			p.line("%s", word{"These survivors of earlier plans must never start again with their data, or there are " +
-				"two clusters: " + strings.Join(plan.KeptOff, ", "), warn})
+			p.line("%s", word{"These survivors of earlier plans must never start again with their data, or there " +
+				"will be two clusters: " + strings.Join(plan.KeptOff, ", "), warn})
 		}
 	}
 	return a.write([]byte(p.String()))
@@ -61,14 +64,15 @@ func (a *app) showComparison(facts []recovery.Facts, plan recovery.Plan) error {
 func writeConsequences(p *page, plan recovery.Plan) {
 	host, s := plan.FactsOf(plan.Survivor).Host, plan.Snapshot
 	if s == nil {
-		p.line("%s is the survivor: it continues alone with a new cluster ID instead of %s. Its revision is raised by "+
-			"1000000000, so that watchers notice. The other hosts move their data aside and join it.", host, plan.Old)
+		p.line("%s is the survivor: it continues alone with a new cluster ID instead of %s. The revision is raised by "+
+			"1000000000, so that watchers notice the change. The other hosts move their data aside and join it.", host,
+			plan.Old)
 		return
 	}
 	p.line("%s is the survivor: it moves its data, if any, aside and continues alone with the snapshot %s (revision "+
 		"%d, %d keys, "+
-		"%s, SHA-256 %.12s) and a new cluster ID. Its revision is raised by 1000000000, so that watchers notice. The "+
-		"other hosts move their data aside and join it.", host, s, s.Revision, s.Keys, bytesText(s.Size),
+		"%s, SHA-256 %.12s) and a new cluster ID. The revision is raised by 1000000000, so that watchers notice the "+
+		"change. The other hosts move their data aside and join it.", host, s, s.Revision, s.Keys, bytesText(s.Size),
 		s.SHA256)
 	if s.Origin != "" {
 		p.line("Origin of the snapshot: %s.", s.Origin)
@@ -105,7 +109,7 @@ func survivorCell(l recovery.Loss, plan recovery.Plan) word {
 func noQuorumFor(f recovery.Facts) string {
 	switch {
 	case f.Quorum:
-		return "it has quorum"
+		return "has quorum"
 	case f.Lost.IsZero():
 		return "never seen"
 	}
@@ -147,13 +151,14 @@ func (a *app) recoverStatusCommand() *cobra.Command {
 			return recoveryFailure(s, watch)
 		},
 	}, printed{name: "recovery-status", of: recoveryState{}})
-	cmd.Flags().BoolVar(&watch, "watch", false, "follow it until it has ended on this host")
+	cmd.Flags().BoolVar(&watch, "watch", false, "follow the plan until it has ended on this host")
 	return cmd
 }
 
 func writeRecovery(p *page, s control.Status) {
 	if end := s.LastRecovery; s.Recovery == nil && end != nil {
-		p.line("plan %s by %s ended on this host at %s: %s", end.Plan, end.By, display.Timestamp(end.Ended), end.Code)
+		p.line("plan %s, applied by %s, ended on this host at %s: %s", end.Plan, end.By,
+			display.Timestamp(end.Ended), end.Code)
 		return
 	}
 	if s.Recovery == nil {
@@ -163,9 +168,9 @@ func writeRecovery(p *page, s control.Status) {
 	r := s.Recovery
 	part := "moves its data aside and joins " + r.Survivor
 	if r.Alone {
-		part = "is the survivor" + withSnapshot(*r) + ", new cluster ID " + r.New.String()
+		part = "is the survivor" + withSnapshot(*r) + " and becomes cluster " + r.New.String()
 	}
-	p.line("plan %s by %s, since %s: this host %s", r.Plan, r.By, display.Timestamp(r.Since), part)
+	p.line("plan %s, applied by %s at %s: this host %s", r.Plan, r.By, display.Timestamp(r.Since), part)
 	if r.GivenUp != "" {
 		p.line("given up by %s", r.GivenUp)
 	}

@@ -115,7 +115,7 @@ func TestTerminalShowsRecoveryProgress(t *testing.T) {
 				s.Time = s.Time.Add(2 * time.Second)
 				s.Recovery = &plan
 				s.Reasons = []control.Reason{{
-					Code: "RECOVERING", Text: "a new cluster is built from a copy of this host's data",
+					Code: "RECOVERING", Text: "the data of the new cluster is being built",
 					Progress: &policy.Progress{Now: float64(look * 100 << 20), Goal: 1 << 30, Unit: policy.CountBytes},
 				}}
 				if look == 5 {
@@ -125,7 +125,7 @@ func TestTerminalShowsRecoveryProgress(t *testing.T) {
 			}
 			socket, _ := serve(t, d)
 			got, out, seen := runWithTerminal(t, master, terminal, socket, "recover", "status", "--watch")
-			if got != exit || !strings.HasPrefix(out, "plan abcdefghijkl by root ended on this host at ") {
+			if got != exit || !strings.HasPrefix(out, "plan abcdefghijkl, applied by root, ended on this host at ") {
 				t.Errorf("exit %d: %s", got, out)
 			}
 			for _, want := range []string{

@@ -26,11 +26,11 @@ func (a *app) retireCommand() *cobra.Command {
 			"host joins first; then leadership is transferred, if the voter leads, and the voter leaves: proxies\n" +
 			"stop using it, its member is removed, etcd is stopped and its data is moved aside. A standby leaves\n" +
 			"at once. The retirement is recorded in etcd, so the host stays out across reboots and reinstallations\n" +
-			"until it is undone. Before the voter has left, --undo keeps it; afterwards the host may join again\n" +
-			"as a new member.\n\n" +
-			"With --lost, retire a host that was taken down for maintenance, a restart, a reboot or a command, and\n" +
+			"until it is undone. Before the voter has left, --undo keeps it; afterwards --undo lets the host join\n" +
+			"again as a new member.\n\n" +
+			"With --lost, retire a host that an operation, such as maintenance or a reboot, has taken down and that\n" +
 			"will not return. Power it off first. Its operation ends at once, its member is removed, and then\n" +
-			"another host joins. --lost is refused while quorumd runs there.\n\n" +
+			"another host joins. --lost is refused while quorumd runs on it.\n\n" +
 			"Without HOST, list the retired hosts, and show which can be switched off.\n\n" +
 			"With --wait, show the progress until the host can be switched off. The exit status is 75 if --wait\n" +
 			"timed out; the retirement then continues.",
@@ -57,7 +57,7 @@ func (a *app) retireCommand() *cobra.Command {
 	flags := cmd.Flags()
 	flags.StringVar(&req.Reason, "reason", "", "why, in one line ("+inHistory+"); optional with --undo")
 	flags.BoolVar(&req.Undo, "undo", false, "let the host join again")
-	flags.BoolVar(&req.Lost, "lost", false, "an operation took the host down, and it will not return")
+	flags.BoolVar(&req.Lost, "lost", false, "an operation took the host down, and the host will not return")
 	w.onlyWait(cmd)
 	cmd.MarkFlagsMutuallyExclusive("undo", "wait")
 	cmd.MarkFlagsMutuallyExclusive("undo", "lost")
@@ -92,7 +92,7 @@ func (a *app) completeRetire(undo *bool) cobra.CompletionFunc {
 // listRetired lists the retired hosts. It refuses the flags that need a host.
 func (a *app) listRetired(cmd *cobra.Command) error {
 	if name := flagGiven(cmd); name != "" {
-		return usage("quorumctl retire n3 --"+name, "cannot retire a host: --%s needs a host", name)
+		return usage("quorumctl retire HOST, with the same flags", "cannot retire a host: --%s needs a host", name)
 	}
 	hosts, err := a.client().RetiredHosts(cmd.Context())
 	return a.emitResult("list the retired hosts", err, hosts, func(p *page) { writeRetiredHosts(p, hosts.Hosts) })
@@ -201,7 +201,7 @@ func retiredState(h control.Retired) word {
 	case h.Member == "":
 		return word{"leaves", warn}
 	}
-	text := "its " + string(h.Member) + " is still a member"
+	text := "its " + string(h.Member) + " has not left yet"
 	return word{text + display.After("; named to replace it: ", h.Successor), warn}
 }
 
@@ -213,7 +213,7 @@ func writeRetirement(p *page, r control.Retirement) {
 		p.line("nothing to do: %s is not retired", name)
 		return
 	case r.Undo:
-		p.line("%s the retirement of %s: it may join again", would(r.DryRun, "undo", "undid"), name)
+		p.line("%s the retirement of %s: the host can join again", would(r.DryRun, "undo", "undid"), name)
 		return
 	case r.Unchanged:
 		p.line("nothing to record: %s was already retired by %s%s", name, r.Host.By, display.After(": ", r.Host.Reason))
@@ -225,7 +225,7 @@ func writeRetirement(p *page, r control.Retirement) {
 		p.line("    reason   %s", r.Host.Reason)
 	}
 	if r.Size != nil {
-		p.line("    size     %s, recorded with it", display.Count(r.Size.Voters, "voter", "voters"))
+		p.line("    size     %s, recorded with the retirement", display.Count(r.Size.Voters, "voter", "voters"))
 	}
 	writeSteps(p, r.Steps, nil)
 }

@@ -29,7 +29,7 @@ func (a *app) rolloutCommand() *cobra.Command {
 		a.rolloutSetCommand("rollout resume", record.RolloutRunning, "Resume a rollout that is paused or has stopped",
 			"Resume a rollout that is paused, or that has stopped because a host did not come back healthy."),
 		a.rolloutSetCommand("rollout abort", record.RolloutAborted, "Abort the rollout for good",
-			"Abort the rollout: no further host goes down, and it cannot be resumed. A host that is down comes back."),
+			"Abort the rollout for good: no further host goes down. A host that is down comes back."),
 	)
 }
 
@@ -41,9 +41,9 @@ func (a *app) rolloutStartCommand() *cobra.Command {
 		Use:   "start restart|reboot|command NAME --reason TEXT",
 		Short: "Start a rollout over all hosts, the leader last",
 		Long: "Restart etcd, reboot the machine or run a command on one host after another: unhealthy hosts first,\n" +
-			"then standbys, then followers, the leader last. The next host begins when the previous one is back and\n" +
-			"healthy; a host that does not come back healthy stops the rollout. quorumctl on any host can start,\n" +
-			"watch and abort it.\n\n" +
+			"then hosts without a voter, then followers, the leader last. The next host begins when the previous\n" +
+			"one is back and healthy; a host that does not come back healthy stops the rollout. quorumctl on any\n" +
+			"host can start, watch and abort it.\n\n" +
 			"With --wait, show the progress until the rollout has ended. The exit status is 0 if every host is\n" +
 			"back, 70 if the rollout stopped or was aborted, and 75 if --wait timed out; the rollout then " +
 			"continues.\n\n" +
@@ -142,7 +142,7 @@ func (a *app) previewRollout(ctx context.Context, req control.RolloutRequest) (p
 			p.line("    pauses   before the last member with an older etcd")
 		}
 		if r.Work == policy.WorkReaddress {
-			p.line("    undo     set the old URLs, reload quorumd, then quorumctl readdress HOST... --reason '<why>'")
+			p.line("    undo     set the old URLs, reload quorumd and run quorumctl readdress HOST... --reason '<why>'")
 			p.line("    while a voter's etcd restarts, the fault tolerance is one lower")
 		}
 		writeSteps(p, r.Steps, nil)

@@ -17,7 +17,7 @@ func (a *app) followRollout(ctx context.Context, started control.Rollout, timeou
 	f := &follower{
 		app: a, progress: a.newProgress(a.out), timeout: timeout, goal: "until the rollout is over",
 		effect:    "the rollout continues",
-		hint:      "quorumctl rollout status shows its progress, quorumctl rollout abort ends it",
+		hint:      "quorumctl rollout status shows its progress; quorumctl rollout abort ends it",
 		lostCause: "another rollout was started, or quorumd has lost this one",
 	}
 	last := display.Progress(started)
@@ -51,7 +51,7 @@ func rolloutFailure(r control.Rollout) error {
 	case record.RolloutStopped:
 		return &failure{
 			code: exitFault, message: "rollout stopped: " + r.Text,
-			hint: "after fixing it: quorumctl rollout resume",
+			hint: "after fixing the cause: quorumctl rollout resume",
 		}
 	case record.RolloutAborted:
 		return &failure{

@@ -68,7 +68,7 @@ func writeRollout(p *page, s control.Status) {
 	p.table(t)
 	switch {
 	case r.State == record.RolloutStopped:
-		p.line("→ after fixing it: quorumctl rollout resume; to end it: quorumctl rollout abort")
+		p.line("→ after fixing the cause: quorumctl rollout resume; to end the rollout: quorumctl rollout abort")
 	case r.State == record.RolloutPaused && r.Work == policy.WorkCommand && r.Version != "":
 		p.line("→ quorumctl upgrade resume; or, to roll it back: " +
 			"quorumctl upgrade abort --command NAME --reason '<why>'")
@@ -81,8 +81,8 @@ func writeRollout(p *page, s control.Status) {
 func writeCurrent(p *page, s control.Status) {
 	for _, h := range s.Rollout.Hosts {
 		if h.State == control.RolloutHostCurrent && s.Op != nil && s.Op.Host == h.ID {
-			p.line("    now      %s, in phase %s, for %s; quorumctl explain on %s shows what it waits for", h.Name,
-				s.Op.Phase, display.Span(s.Time.Sub(s.Op.Started)), h.Name)
+			p.line("    now      %s for %s, in phase %s; quorumctl explain on %s shows what it waits for", h.Name,
+				display.Span(s.Time.Sub(s.Op.Started)), s.Op.Phase, h.Name)
 		}
 	}
 }

@@ -117,7 +117,7 @@ func (a *app) schemaCommand() *cobra.Command {
 // printSchema writes a schema as JSON, or as YAML with -o yaml.
 func (a *app) printSchema(name string) error {
 	if !slices.Contains(a.schemaNames(), name) {
-		hint := "quorumctl schema lists all"
+		hint := "quorumctl schema lists all documents"
 		if near := config.Nearest(name, a.schemaNames()); near != "" {
 			hint = "did you mean " + near + "?"
 		}

@@ -22,9 +22,9 @@ func (a *app) snapshotCommand() *cobra.Command {
 		Use:     "snapshot",
 		GroupID: groupOperate,
 		Short:   "Save, list, verify, test and prune snapshots of etcd",
-		Long: "Save snapshots of etcd's database to the store in backup.store, verify them, test that they restore,\n" +
-			"and remove old ones. quorumd on this host runs one of these jobs at a time; the job continues if this\n" +
-			"command is interrupted.",
+		Long: "Save snapshots of etcd's database to the store in backup.store, verify them, test that they can be\n" +
+			"restored, and remove old ones. quorumd on this host runs one of these jobs at a time; the job\n" +
+			"continues if this command is interrupted.",
 		Example: examples("quorumctl snapshot save", "quorumctl snapshot list", "quorumctl snapshot test-restore"),
 	}, a.snapshotSaveCommand(), a.snapshotListCommand(), a.snapshotVerifyCommand(),
 		a.snapshotPruneCommand(), a.snapshotTestRestoreCommand(), a.snapshotRestoreCommand())
@@ -71,8 +71,8 @@ func (a *app) snapshotTestRestoreCommand() *cobra.Command {
 		Short: "Restore a snapshot in a temporary etcd, to test it",
 		Long: "Run a restore test: restore a snapshot (default: the newest) to a temporary directory, start an\n" +
 			"isolated etcd on it, and compare its keys and hash with those recorded when it was saved. This\n" +
-			"host's etcd and its data are not touched. The test needs twice the size of the database in\n" +
-			"paths.state.",
+			"host's etcd and its data are not touched. paths.state needs free space of at least twice\n" +
+			"the database's size.",
 		Example: examples("quorumctl snapshot test-restore",
 			"quorumctl snapshot test-restore 0000000000000004711-20261123T115959Z-n4-0123456789abcdef"),
 		Args: cobra.MaximumNArgs(1),
@@ -248,8 +248,8 @@ func (a *app) pollSnapshot(ctx context.Context, started control.SnapshotJob, sho
 func writeSaved(p *page, j control.SnapshotJob) {
 	for _, s := range j.Snapshots {
 		p.line("%s %s", word{"saved", good}, s.Name)
-		p.line("    %d keys at revision %d, %s of %s stored%s, from member %s in %s", s.Keys, s.Revision,
-			display.Size(float64(s.StoredSize)), display.Size(float64(s.Size)), encryptedText(s), s.Member, jobTime(j))
+		p.line("    %d keys at revision %d, %s compressed to %s%s, taken from member %s in %s", s.Keys, s.Revision,
+			display.Size(float64(s.Size)), display.Size(float64(s.StoredSize)), encryptedText(s), s.Member, jobTime(j))
 	}
 }
 
@@ -281,7 +281,7 @@ func writeOrigin(p *page, s control.Snapshot) {
 		}
 		p.line("    origin: its manifest matches the hash recorded at %s by %s", at, s.RecordedBy)
 	case record.OriginUnproven:
-		p.line("    %s", word{"no hash of this snapshot is recorded: origin unproven", warn})
+		p.line("    %s", word{"no hash of this snapshot is recorded, so its origin is unproven", warn})
 		if s.Encrypted {
 			p.line("    encryption does not prove the origin: the recipient's key is public")
 		}

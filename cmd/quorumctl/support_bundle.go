@@ -28,15 +28,15 @@ func (a *app) supportBundleCommand() *cobra.Command {
 		Use:     "support-bundle",
 		GroupID: groupInspect,
 		Short:   "Create a support bundle: one archive about this host",
-		Long: "Collect what quorumd, etcd, systemd and the kernel report about this host, and what the other hosts\n" +
-			"have published, in one compressed archive. Known secrets are removed, but review the archive before\n" +
-			"you send it. It works without quorumd and etcd: missing parts are listed, and the exit status is\n" +
-			"69. Run it as root to include every file.",
+		Long: "Collect in one compressed archive what quorumd, etcd, systemd and the kernel report about this host,\n" +
+			"and what the other hosts have published. Known secrets are removed, but review the archive before\n" +
+			"you send it. The command works without quorumd and etcd: missing parts are listed, and the exit\n" +
+			"status is 69. Run it as root to include every file.",
 		Example: examples("quorumctl support-bundle", "quorumctl support-bundle --out /tmp/n1.tar.gz"),
 		Args:    cobra.NoArgs,
 		RunE:    func(cmd *cobra.Command, _ []string) error { return a.supportBundle(cmd.Context(), out, file) },
 	}, printed{instead: "an archive"})
-	cmd.Flags().StringVar(&out, "out", "", "file to write, must not exist (default quorumd-HOST-TIME.tar.gz)")
+	cmd.Flags().StringVar(&out, "out", "", "file to write; it must not exist (default quorumd-HOST-TIME.tar.gz)")
 	cmd.Flags().StringVar(&file, "config", defaultConfig, "quorumd's configuration file")
 	return cmd
 }
@@ -103,7 +103,8 @@ func (a *app) showBundle(out string, files []supportbundle.File, unread []string
 	if missing > 0 {
 		return &failure{
 			code: exitUnavailable, message: fmt.Sprintf("support bundle incomplete: %d of %d parts are missing",
-				missing, len(files)), hint: "run it as root; a part that does not answer points to the fault",
+				missing, len(files)),
+			hint: "run quorumctl support-bundle as root; a part that is still missing points to the fault",
 		}
 	}
 	return nil

@@ -26,9 +26,9 @@ func (a *app) upgradeCommand() *cobra.Command {
 			"quorumctl upgrade status --watch"),
 	}, a.upgradePlanCommand(), a.upgradeStartCommand(), a.rolloutStatusCommand("upgrade"),
 		a.rolloutSetCommand("upgrade resume", record.RolloutRunning, "Resume an upgrade that is paused or has stopped",
-			"Resume an upgrade that is paused, or that has stopped because a host did not come back with the new\n"+
-				"version. If it is paused before the last member, resuming upgrades that member, and then no member\n"+
-				"can be rolled back."),
+			"Resume an upgrade that is paused, or that has stopped because a host did not come back healthy with\n"+
+				"the new version. If it is paused before the last member, resuming upgrades that member, and then\n"+
+				"no member can be rolled back."),
 		a.upgradeAbortCommand(), a.downgradeCommand(),
 	)
 }
@@ -127,7 +127,7 @@ func (a *app) upgradeAbortCommand() *cobra.Command {
 	cmd := a.prints(&cobra.Command{
 		Use:   "abort [--command NAME --reason TEXT]",
 		Short: "Abort the upgrade; with --command, roll it back",
-		Long: "Abort the upgrade or downgrade: no further host is taken down, and it cannot be resumed. A host that\n" +
+		Long: "Abort the upgrade or downgrade for good: no further host is taken down. A host that\n" +
 			"is already down completes the change. quorumd cancels etcd's downgrade job if quorumd has\n" +
 			"enabled it.\n" +
 			"Without --command the upgraded hosts keep the new version. After an upgrade, --command then starts\n" +
@@ -169,7 +169,7 @@ func (a *app) abortUpgrade(ctx context.Context, req control.RolloutRequest, dry 
 		return err
 	case s.Rollout == nil || s.Rollout.Version == "":
 		return &failure{
-			code: exitFault, message: "cannot " + abortUpgrade + ": the last rollout is not an upgrade",
+			code: exitFault, message: "cannot " + abortUpgrade + ": the last rollout, if any, is not an upgrade",
 			hint: "quorumctl rollout status",
 		}
 	case s.Rollout.Downgrade && req.Command != "":
@@ -214,7 +214,7 @@ func (a *app) previewAbort(ctx context.Context, s control.Status, req control.Ro
 	}
 	return a.emit(would.doc, func(p *page) {
 		if display.Unfinished(*s.Rollout) {
-			p.line("would abort the upgrade to %s, which is %s", s.Rollout.Version, s.Rollout.State)
+			p.line("would abort the rollout to %s, which is %s", s.Rollout.Version, s.Rollout.State)
 		}
 		would.text(p)
 		p.line("nothing has changed")
@@ -233,7 +233,7 @@ func rollbackVersion(s control.Status) (string, error) {
 		return "", &failure{
 			code:    exitFault,
 			message: "cannot roll the upgraded hosts back: a member does not answer, so its version is not known",
-			hint:    "start its etcd; or quorumctl upgrade start VERSION --command NAME --reason '<why>'",
+			hint:    "start its etcd, then try again",
 		}
 	}
 	return version.String(), nil

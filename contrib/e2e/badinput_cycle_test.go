@@ -74,11 +74,11 @@ func TestInvalidRequestsAreRefusedWithARemedy(t *testing.T) {
 		},
 		"a reboot without a way to reboot": {
 			n1, "cycle --reboot --yes --no-wait", exitConflict,
-			[]string{"no way to reboot this machine", "→ quorumctl maintenance on, and reboot by hand"},
+			[]string{"no way to reboot this machine", "→ quorumctl maintenance on --reason"},
 		},
 		"an unknown host": {
 			n1, "rollout start restart --yes --reason x --hosts n1,n9", exitUsage,
-			[]string{"no present host is called n9", "→ quorumctl status lists the hosts"},
+			[]string{"no host in the cluster is called n9", "→ quorumctl status lists the hosts"},
 		},
 		"a host that observes": {
 			n1, "rollout start reboot --yes --reason x --hosts n2", exitConflict,

@@ -27,9 +27,9 @@ func TestACommandRunsWhileEtcdIsDownAndTheHostComesBackEvenIfItFails(t *testing.
 	if pid := n1.etcdPID(); pid != 0 {
 		t.Errorf("the command runs while etcd runs as process %d", pid)
 	}
-	me().ctl(n1, "cycle", "--", "true").check(t, "another command", exitConflict, "this host is already in maintenance",
-		"a test")
-	me().ctl(n1, "cycle").check(t, "other work", exitConflict, "another maintenance was already requested")
+	me().ctl(n1, "cycle", "--", "true").check(t, "another command", exitConflict,
+		"maintenance of this host was already requested", "a test")
+	me().ctl(n1, "cycle").check(t, "other work", exitConflict, "already has a different request (maintenance)")
 	n1.stop() // as an upgrade of quorumd does
 	w.start(n1)
 	w.never(2*time.Second, "etcd was started under the command", func() bool { return n1.etcdPID() != 0 })
@@ -37,7 +37,7 @@ func TestACommandRunsWhileEtcdIsDownAndTheHostComesBackEvenIfItFails(t *testing.
 		t.Fatal(err)
 	}
 	(<-output).check(t, "the command", 3, "CYCLED, the host is back",
-		"cannot cycle: sh exited with status 3; this host is back")
+		"the command failed: sh exited with status 3; this host is back")
 	if n1.etcdPID() == 0 {
 		t.Error("etcd was not started again")
 	}

@@ -154,7 +154,7 @@ func TestNoURLBecomesHTTPSUntilEveryEtcdHasASuitableCertificate(t *testing.T) {
 	refuses("the others' etcds run without theirs", []string{"n2"},
 		"the running etcd on n1 and n3 was started without the configured peer certificate")
 	a.certify(n2, "127.0.0.9")
-	refuses("a certificate without the address", []string{"n2"}, "is not valid for 127.0.0.1, which etcd.peerURL names")
+	refuses("a certificate without the address", []string{"n2"}, "is not valid for 127.0.0.1, the host in etcd.peerURL")
 	if n := w.securedPeers(); n != 0 {
 		t.Fatalf("%d peer URLs are https", n)
 	}

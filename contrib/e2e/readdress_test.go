@@ -38,7 +38,7 @@ func (h *host) readdress(hosts ...string) string {
 	refused := ""
 	h.w.eventually("all hosts have published their records again", func() bool {
 		_, refused = ask(h, req, h.Client.StartRollout)
-		return !strings.Contains(refused, "no present host is called")
+		return !strings.Contains(refused, "no host in the cluster is called")
 	})
 	return refused
 }

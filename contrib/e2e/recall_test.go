@@ -58,7 +58,7 @@ func TestAHostInInterruptibleMaintenanceReturnsWhenTheQuorumIsLost(t *testing.T)
 		started.Seconds(), time.Since(failed).Seconds())
 	w.eventually("n3's operation has ended", func() bool { return n3.endedWith(policy.Recalled) })
 	s, _ := n3.status()
-	if want := "no quorum: n1 answers and has no leader"; !strings.Contains(s.LastMaintenance.Text, want) {
+	if want := "no quorum: n1 answers, but has no leader"; !strings.Contains(s.LastMaintenance.Text, want) {
 		t.Errorf("the maintenance ended with %q, want %q in it", s.LastMaintenance.Text, want)
 	}
 	lines, err := w.history()

@@ -107,7 +107,7 @@ func upgradeBackAndForth(t *testing.T, old, next string) {
 	start()
 	w.keepLastMember(t, older)
 	me().ctl(n1, "upgrade", "abort", "--command", installs(old), "--reason", "back", "--dry-run").check(t,
-		"the steps of the way back", 0, "would abort the upgrade to "+to, "etcd starts as "+from, "nothing has changed")
+		"the steps of the way back", 0, "would abort the rollout to "+to, "etcd starts as "+from, "nothing has changed")
 	me().ctl(n1, "upgrade", "abort", "--command", installs(old), "--reason", "back").check(t, "the way back", 0, from)
 	w.rollout(record.RolloutDone)
 	all := func(minor string) {

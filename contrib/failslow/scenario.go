@@ -133,11 +133,11 @@ func passing() []scenario {
 	one := []int{0}
 	return []scenario{
 		{
-			name: "neighbour", about: "x 20 for 30 s of 5 minutes", hosts: three("virtual"),
+			name: "neighbour", about: "20 times slower for 30 s of every 5 minutes", hosts: three("virtual"),
 			fault: fault{factor: 20, lasts: 30 * s, every: 5 * m}, on: one, lasts: 12 * h, goal: goalHealing,
 		},
 		{
-			name: "cache-full", about: "x 100 for 20 minutes of 6 hours", hosts: three("nvme"),
+			name: "cache-full", about: "100 times slower for 20 minutes of every 6 hours", hosts: three("nvme"),
 			fault: fault{factor: 100, lasts: 20 * m, every: 6 * h}, on: one, lasts: 24 * h, goal: goalHealing,
 		},
 		{
@@ -162,23 +162,23 @@ func common() []scenario {
 	const ms, h = time.Millisecond, time.Hour
 	return []scenario{
 		{
-			name: "all-8x", about: "all voters x 8 together", hosts: three("nvme"),
+			name: "all-8x", about: "all voters 8 times slower at once: 1.2 to 9.6 ms", hosts: three("nvme"),
 			fault: fault{factor: 8}, on: []int{0, 1, 2}, lasts: 2 * h, goal: goalCommon,
 		},
 		{
-			name: "two-10x", about: "two of three voters x 10", hosts: three("sata"),
+			name: "two-10x", about: "two of three voters 10 times slower: 2.4 to 24 ms", hosts: three("sata"),
 			fault: fault{factor: 10}, on: []int{0, 1}, lasts: 2 * h, goal: goalCommon,
 		},
 		{
-			name: "all-8x-hdd", about: "all voters x 8 together, to 112 ms", hosts: three("hdd"),
+			name: "all-8x-hdd", about: "all voters 8 times slower at once: 14 to 112 ms", hosts: three("hdd"),
 			fault: fault{factor: 8}, on: []int{0, 1, 2}, lasts: 2 * h, goal: goalCommon,
 		},
 		{
-			name: "two-10x-hdd", about: "two of three voters x 10, to 140 ms", hosts: three("hdd"),
+			name: "two-10x-hdd", about: "two of three voters 10 times slower: 14 to 140 ms", hosts: three("hdd"),
 			fault: fault{factor: 10}, on: []int{0, 1}, lasts: 2 * h, goal: goalCommon,
 		},
 		{
-			name: "all-150ms", about: "all voters 150 ms longer together", hosts: three("nvme"),
+			name: "all-150ms", about: "each write takes 150 ms longer on all voters at once", hosts: three("nvme"),
 			fault: fault{plus: 150 * ms}, on: []int{0, 1, 2}, lasts: 2 * h, goal: goalCommon,
 		},
 	}

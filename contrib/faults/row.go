@@ -41,8 +41,8 @@ func components() []component {
 			"the probe has slowed down to its normal rate."},
 		{"network", "Network", "Three voters with real etcd, each in its own network namespace, as reported by n1."},
 		{"machine", "Machine", "A virtual machine with its own drives and kernel (`make vm`). It is emulated and " +
-			"short of CPU time, so its limits are wider: a write may take 200 ms and hang for 3 s, and a health " +
-			"state covers 100 samples."},
+			"short of CPU time, so its limits are wider, 200 ms for a slow write and 3 s for a hanging one, and a " +
+			"health state covers only 100 samples."},
 		{"link", "Network interface", "A host in its own network namespace, on one end of a veth pair."},
 		{"processor", "CPU", "A host on this machine with a healthy disk and the default limit."},
 		{"host", "Certificates", "A host on this machine with a healthy disk."},

@@ -98,7 +98,7 @@ func (t *trial) build(ctx context.Context, all []mutant) error {
 // mutantFile matches the position of an error in the compiler's output.
 var mutantFile = regexp.MustCompile(`\bmutant(\d+)\.go:\d`)
 
-// writeAll writes the sources with all mutants except those known not to compile.
+// writeAll writes the sources with all mutants except those known not to compile and those that combine cannot include.
 func (t *trial) writeAll(overlay string, byFile map[string][]numbered) error {
 	replaced := map[string]string{}
 	name := ""

@@ -36,7 +36,7 @@ type Access struct {
 	Register string
 	Write    bool
 	Value    string        // the value written or read; empty if the register had no value yet
-	Call     time.Duration // when the request was sent; like Return, since the clients were started
+	Call     time.Duration // when the request was sent; this and Return are measured from the start of the clients
 	Return   time.Duration // when the answer arrived
 	Unknown  bool          // the client got no answer: a write may take effect at any time, or never
 }

@@ -39,7 +39,7 @@ func (r Reader) MaxLearners(pid int) (int, error) {
 	}
 	limit, err := strconv.Atoi(cmp.Or(value, "1"))
 	if err != nil || limit < 1 {
-		return 0, fmt.Errorf("%s is %q", learnersFlag, value)
+		return 0, fmt.Errorf("%s is %q, want a positive number", learnersFlag, value)
 	}
 	return limit, nil
 }
@@ -76,7 +76,7 @@ func (r Reader) NextMaxLearners(pid int) (limit int, from string, err error) {
 	}
 	limit, err = strconv.Atoi(value)
 	if err != nil || limit < 1 {
-		return 0, "", fmt.Errorf("%s in %s is %q", learnersVariable, from, value)
+		return 0, "", fmt.Errorf("%s is %q in %s, want a positive number", learnersFlag, value, from)
 	}
 	return limit, from, nil
 }

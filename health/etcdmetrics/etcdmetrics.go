@@ -46,7 +46,7 @@ func New(base string, config func() *tls.Config) (*Reader, error) {
 func ReadAt(ctx context.Context, base string, config func() *tls.Config) health.EtcdReading {
 	r, err := New(base, config)
 	if err != nil {
-		return health.NotAvailable[health.EtcdReading]("cannot parse its client URL")
+		return health.NotAvailable[health.EtcdReading]("cannot parse etcd's client URL")
 	}
 	return r.Read(ctx)
 }

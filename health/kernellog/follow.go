@@ -86,7 +86,7 @@ func (f follower) read(before summary) (now summary, lost uint64) {
 			break
 		}
 		if err != nil {
-			why := "cannot read the kernel log: " + err.Error() // the next call reads these lines again
+			why := "cannot read " + device + ": " + err.Error() // the next call reads these lines again
 			now, lost = summary{Devices: before.Devices, Hung: before.Hung, Next: before.Next, Absent: why}, 0
 			break
 		}

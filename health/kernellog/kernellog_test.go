@@ -201,7 +201,7 @@ func TestTheReasonForAnUnreadableLogReachesTheAgentAndIsLoggedOnce(t *testing.T)
 		t.Errorf("reported again: %q", news)
 	}
 	broken := func() (io.ReadCloser, error) { return &log{fails: unix.EINVAL}, nil }
-	if got, _ := b.publishes(broken); got.Absent != "cannot read the kernel log: invalid argument" {
+	if got, _ := b.publishes(broken); got.Absent != "cannot read /dev/kmsg: invalid argument" {
 		t.Errorf("%+v", got)
 	}
 	b.publishes(func() (io.ReadCloser, error) { // the next call reads both records again, and must not count them twice

@@ -32,7 +32,7 @@ const (
 
 const (
 	noChrony     = absence("no chronyd responds on " + chronyAt)
-	noValidReply = absence("unsupported reply on " + chronyAt)
+	noValidReply = absence("unsupported reply from chronyd on " + chronyAt)
 )
 
 // Time asks chronyd for its time source, as 'chronyc tracking' does. It takes at most a second.

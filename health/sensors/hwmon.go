@@ -23,7 +23,7 @@ const (
 func (r *Reader) Sensors() health.Several[health.Sensor] {
 	chips, err := filepath.Glob(filepath.Join(r.sys, hwmon, "hwmon*"))
 	if err != nil || len(chips) == 0 {
-		return health.Several[health.Sensor]{Absent: "the kernel has no driver for a sensor of this machine (hwmon)"}
+		return health.Several[health.Sensor]{Absent: "the kernel has no driver for any sensor of this machine (hwmon)"}
 	}
 	var all []health.Sensor
 	for _, chip := range chips[:min(len(chips), mostOfAKind)] {

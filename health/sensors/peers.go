@@ -18,11 +18,11 @@ const (
 	mostAnswers     = 64 // maximum number of reads per request
 	answerSize      = 32 << 10
 
-	noDiag = absence("cannot query TCP connections (sock_diag): the kernel module is missing, or the unit of " +
-		"quorumd does not allow netlink")
+	noDiag = absence("cannot query TCP connections (sock_diag): the kernel module is missing, or " +
+		"quorumd's unit does not allow netlink")
 	tooMany  = absence("etcd's peer port has too many connections")
 	noAnswer = absence("the query of TCP connections timed out (sock_diag)")
-	garbled  = absence("the kernel returned invalid TCP connections (sock_diag)")
+	garbled  = absence("the kernel returned invalid data on TCP connections (sock_diag)")
 
 	diagInfo   = 2  // INET_DIAG_INFO
 	diagHeader = 16 // struct nlmsghdr

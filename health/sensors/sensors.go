@@ -118,7 +118,7 @@ func (r *Reader) killed() (float64, error) {
 			return count(path, n)
 		}
 	}
-	return 0, absence(path + " is missing the counter: the kernel is older than 4.13")
+	return 0, absence(path + " has no oom_kill: the kernel is older than 4.13")
 }
 
 // modules adds up a counter over all memory controllers.

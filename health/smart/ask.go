@@ -106,7 +106,7 @@ func (a asker) drives() []string {
 var (
 	errHangs   = errors.New("its smartctl hangs")
 	errTooMuch = errors.New("the output of smartctl is too long")
-	errNoTime  = errors.New("skipped: other drives took too long")
+	errNoTime  = errors.New("no time was left, because other drives took too long")
 )
 
 // smartctl runs smartctl on a drive and returns its output. The error contains no numbers that change. A process that
@@ -117,7 +117,7 @@ func (a asker) smartctl(ctx context.Context, name string) ([]byte, error) {
 	}
 	lock, err := os.OpenFile(filepath.Join(a.dir, "."+name), os.O_CREATE|os.O_RDWR, 0o600)
 	if err != nil {
-		return nil, errors.New("cannot lock it")
+		return nil, errors.New("cannot open its lock file")
 	}
 	defer lock.Close()
 	if err := unix.Flock(int(lock.Fd()), unix.LOCK_EX|unix.LOCK_NB); err != nil {

@@ -81,7 +81,7 @@ func run(ctx context.Context, args []string) error {
 	}
 	epoch, err := strconv.ParseInt(os.Getenv("SOURCE_DATE_EPOCH"), 10, 64)
 	if err != nil {
-		return fmt.Errorf("cannot read SOURCE_DATE_EPOCH: %w; set it to the seconds since 1970 of the last change", err)
+		return fmt.Errorf("cannot read SOURCE_DATE_EPOCH: %w; set it to the Unix time of the last change", err)
 	}
 	j.date = time.Unix(epoch, 0).UTC()
 	if j.version == "" || j.nfpm == "" || j.md2man == "" {

@@ -200,7 +200,7 @@ func (t Tree) trusted(f *os.File, path string) error {
 // states that.
 func failed(doing, path string, err error) error {
 	if errors.Is(err, unix.ELOOP) || errors.Is(err, unix.ENOTDIR) {
-		return fmt.Errorf("%s is a symbolic link or not a directory, and is not followed: %w", path,
+		return fmt.Errorf("%s is not a directory, or is a symbolic link, which is not followed: %w", path,
 			&fs.PathError{Op: doing, Path: path, Err: err})
 	}
 	return &fs.PathError{Op: doing, Path: path, Err: err}

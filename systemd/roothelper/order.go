@@ -99,8 +99,8 @@ var (
 // CheckAgent returns why the name of an agent is invalid, as in quorumd@NAME.service; nil if it is valid.
 func CheckAgent(name string) error {
 	if !agentName.MatchString(name) {
-		return fmt.Errorf("%q is not a valid agent name: letters, digits, _, - and ., at most 64, and no - or . first",
-			cut(name))
+		return fmt.Errorf("%q is not a valid agent name: use at most 64 letters, digits, _, - and ., with no - or . "+
+			"first", cut(name))
 	}
 	return nil
 }
@@ -132,12 +132,12 @@ func (i Initial) Names(host string) bool {
 func (i Initial) check() error {
 	members := strings.Split(i.Cluster, ",")
 	if len(i.Cluster) > maxCluster || len(members) > maxMembers {
-		return fmt.Errorf("an initial cluster of %d members in %d bytes: the limits are %d and %d", len(members),
+		return fmt.Errorf("the initial cluster has %d members in %d bytes; the limits are %d and %d", len(members),
 			len(i.Cluster), maxMembers, maxCluster)
 	}
 	for _, m := range members {
 		if len(m) > maxMember || !member.MatchString(m) {
-			return fmt.Errorf("%q in the initial cluster is not a member: want NAME=http://HOST:PORT", cut(m))
+			return fmt.Errorf("%q in the initial cluster is not a member: want NAME=http(s)://HOST:PORT", cut(m))
 		}
 	}
 	switch {
@@ -159,14 +159,14 @@ func (h Hooks) check() error {
 	case len(h.ID) > maxRunID, !runID.MatchString(h.ID):
 		return fmt.Errorf("%q is not a valid run ID", cut(h.ID))
 	case named != (h.Program != ""), h.Program != "" && !programName.MatchString(h.Program):
-		return fmt.Errorf("%q is not a valid command name: letters, digits, - and _, at most 64, a letter or "+
-			"digit first", cut(h.Program))
+		return fmt.Errorf("%q is not a valid command name: use at most 64 letters, digits, - and _, with a "+
+			"letter or digit first", cut(h.Program))
 	case h.Until < 0:
-		return errors.New("the deadline to start is before the boot")
+		return errors.New("the start deadline is earlier than the boot")
 	}
 	for _, text := range []string{h.Work, h.Reason, h.By} {
 		if len(text) > maxText || !utf8.ValidString(text) {
-			return fmt.Errorf("%q is too long, or not valid text", cut(text))
+			return fmt.Errorf("%q is too long or not valid UTF-8", cut(text))
 		}
 	}
 	return nil

@@ -34,7 +34,7 @@ func Serve(ctx context.Context, do func(context.Context, Request) error) error {
 	defer in.Close()
 	c, err := net.FileConn(in)
 	if err != nil {
-		return fmt.Errorf("cannot serve: %w; quorumd-helper.socket starts this command, do not run it by hand", err)
+		return fmt.Errorf("cannot serve: %w; do not run this command by hand: quorumd-helper.socket starts it", err)
 	}
 	defer c.Close()
 	conn, ok := c.(*net.UnixConn)
@@ -98,7 +98,7 @@ func admit(conn *net.UnixConn) error {
 		return fmt.Errorf("cannot determine the owner of the socket: %w", err)
 	}
 	if peer.Uid != 0 && peer.Uid != socket.Uid {
-		return fmt.Errorf("user %d may not send orders on this socket, only user %d", peer.Uid, socket.Uid)
+		return fmt.Errorf("user %d may not send orders on this socket; only user %d and root may", peer.Uid, socket.Uid)
 	}
 	return nil
 }

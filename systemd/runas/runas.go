@@ -119,7 +119,7 @@ func Serve(command []string, allow func(Request) error) error {
 	defer in.Close()
 	c, err := net.FileConn(in)
 	if err != nil {
-		return fmt.Errorf("cannot serve: %w; quorumd-runas.socket starts this command, do not run it by hand", err)
+		return fmt.Errorf("cannot serve: %w; do not run this command by hand: quorumd-runas.socket starts it", err)
 	}
 	conn, ok := c.(*net.UnixConn)
 	if !ok {
@@ -170,7 +170,7 @@ func receive(conn *net.UnixConn) (r Request, files []*os.File, err error) {
 		}
 	}
 	if flags&(unix.MSG_TRUNC|unix.MSG_CTRUNC) != 0 || len(files) < 3 {
-		return r, files, fmt.Errorf("the request has %d files: want 3 to %d, and at most %d bytes",
+		return r, files, fmt.Errorf("the request has %d files, or too many bytes: want 3 to %d files, at most %d bytes",
 			len(files), maxFiles, maxRequest)
 	}
 	if err := json.Unmarshal(text[:n], &r); err != nil {

@@ -38,7 +38,7 @@ func checkMemory(root string, m backup.Manifest) error {
 		return nil
 	}
 	return fmt.Errorf("%w: etcd needs about %.0f MB to serve its %d keys, and quorumd's unit has only %d MB of its "+
-		"%d MB left; systemctl edit quorumd on this host, and raise MemoryMax=", ErrNoMemory,
+		"%d MB left; run systemctl edit quorumd on this host, and raise MemoryMax=", ErrNoMemory,
 		(perKey*float64(m.Keys)+perEtcd)/1e6, m.Keys, max(0, left)/1e6, limit/1e6)
 }
 

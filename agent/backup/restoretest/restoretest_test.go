@@ -230,7 +230,7 @@ func TestErrorOfAFailedEtcdQuotesItsLastOutput(t *testing.T) {
 	m := p.save(t, cluster.Client(t))
 	for etcd, want := range map[string]string{
 		"/nowhere/etcd": "cannot start /nowhere/etcd",
-		"/bin/false":    "etcd (/bin/false) exited while reading the snapshot: exit status 1",
+		"/bin/false":    "etcd (/bin/false) exited during the restore test: exit status 1",
 	} {
 		if _, err := Run(t.Context(), p.store, m, etcd, p.o); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%v, want %q", err, want)

@@ -50,10 +50,10 @@ func serve(ctx context.Context, dir, program string, held *os.File, m backup.Man
 	version, err := ask(ctx, etcd, m, progress)
 	if died, is := errors.AsType[*deadError](err); is {
 		if scratchetcd.Killed(died.err) {
-			return "", fmt.Errorf("%w (%s): does quorumd's unit have too little memory for a database of %d MB? "+
+			return "", fmt.Errorf("%w (%s); if quorumd's unit has too little memory for a database of %d MB, run "+
 				"systemctl edit quorumd on this host, and raise MemoryMax=", ErrKilled, program, m.Size/1e6)
 		}
-		return "", fmt.Errorf("etcd (%s) exited while reading the snapshot: %w: %s", program, died.err, etcd.LogTail())
+		return "", fmt.Errorf("etcd (%s) exited during the restore test: %w: %s", program, died.err, etcd.LogTail())
 	}
 	_ = etcd.Stop(stopBound) // the comparison is complete
 	if err != nil && !errors.Is(err, backup.ErrDamaged) {

@@ -196,6 +196,6 @@ func errUnread() *control.Error {
 	return &control.Error{
 		Status: http.StatusServiceUnavailable, Code: control.CodeBusy,
 		Message: "cannot send the answer: too many earlier answers are unread",
-		Hint:    "retry in a few seconds, or stop the programs that do not read from quorumd's socket",
+		Hint:    "retry in a few seconds, or stop the programs that do not read their answers from quorumd's socket",
 	}
 }

@@ -28,7 +28,7 @@ func (s *Server) postTransfer(r request) (response, error) {
 // validateTransfer checks only the form. The policy decides whether leadership can be transferred to that host.
 func validateTransfer(r *control.TransferRequest) error {
 	if !isPrintable(r.Host) || utf8.RuneCountInString(r.Host) > maxMemberName {
-		return badRequest("name it as quorumctl status shows it", "%s: host: %q is not a name or ID",
+		return badRequest("use a name or ID that quorumctl status shows", "%s: host: %q is not a name or ID",
 			transferText.cannot, errtext.Shorten(r.Host))
 	}
 	if strings.TrimSpace(r.Reason) == "" {

@@ -113,7 +113,7 @@ func decode(body io.Reader, into any, text bodyText) error {
 		if bad.Zero {
 			return outOfBounds(0, text)
 		}
-		return badRequest("write it as 90m or 4h", "%s: for: %q is not a duration", text.cannot,
+		return badRequest("write a duration such as 90m or 4h", "%s: for: %q is not a duration", text.cannot,
 			errtext.Shorten(bad.Text))
 	}
 	return badRequest(text.hint, "cannot read the request: %s", errtext.JSON(err))

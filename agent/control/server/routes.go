@@ -88,7 +88,7 @@ func (s *Server) getHistory(r request) (response, error) {
 		n, err := strconv.Atoi(text)
 		if err != nil || n < 1 || n > control.MaxHistory {
 			return response{}, badRequest("ask for 1 to "+strconv.Itoa(control.MaxHistory)+" lines",
-				"cannot read the history: limit: %q is out of bounds", errtext.Shorten(text))
+				"cannot read the history: limit: %q is not a valid number of lines", errtext.Shorten(text))
 		}
 		limit = n
 	}

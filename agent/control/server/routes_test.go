@@ -229,7 +229,7 @@ func TestInvalidRequestsAreRefusedWithAHint(t *testing.T) {
 		"rollout: relative path":     {"POST /v1/rollout", command("../before.d/10-x"), "is not a valid command name"},
 		"rollout: command of escape": {"POST /v1/rollout", command(`\u001b[2J`), "is not a valid command name"},
 		"rollout: long command":      {"POST /v1/rollout", command(long), "at most 64"},
-		"rollout: unused command":    {"POST /v1/rollout", restartWith(`"command":"upgrade"`), "runs no command"},
+		"rollout: unused command":    {"POST /v1/rollout", restartWith(`"command":"upgrade"`), "not possible"},
 		"rollout: after an abort":    {"POST /v1/rollout", restartWith(`"afterAbort":true`), "only with dryRun"},
 		"rollout: invalid version":   {"POST /v1/rollout", restartWith(`"version":"newest"`), "such as 3.6.12"},
 		"resize: a word":             {"POST /v1/cluster/resize", `{"voters":"five"}`, "voters: a JSON string"},

@@ -43,7 +43,7 @@ func validateRelease(r *control.ReleaseRequest) error {
 
 func validateRemoval(r *control.RemovalRequest) error {
 	if r.Member == "" || !isPrintable(r.Member) || utf8.RuneCountInString(r.Member) > maxMemberName {
-		return badRequest("name it as quorumctl member list shows it", "%s: member: %q is not a name or ID",
+		return badRequest("use a name or ID that quorumctl member list shows", "%s: member: %q is not a name or ID",
 			removalText.cannot, errtext.Shorten(r.Member))
 	}
 	if err := checkReason(&r.Reason, removalText); err != nil {
@@ -108,8 +108,8 @@ func validateRollout(r *control.RolloutRequest) error {
 		return err
 	}
 	if len(r.Hosts) > control.MaxRolloutHosts {
-		return badRequest("leave hosts out for all of them", "%s: %d hosts, at most %d can be named", cannot,
-			len(r.Hosts), control.MaxRolloutHosts)
+		return badRequest("leave hosts out to select all of them", "%s: %d hosts are named, but at most %d are allowed",
+			cannot, len(r.Hosts), control.MaxRolloutHosts)
 	}
 	for i, name := range r.Hosts {
 		if name == "" || slices.Contains(r.Hosts[:i], name) || !isPrintable(name) {
@@ -156,7 +156,7 @@ func validateRetire(r *control.RetireRequest) error {
 		return badRequest(retireText.hint, "%s: successor: %q is not the name or ID of a host", retireText.cannot,
 			errtext.Shorten(r.Successor))
 	case r.Undo || r.Lost:
-		return badRequest("leave out one of them", "%s: successor excludes undo and lost", retireText.cannot)
+		return badRequest("leave out one of them", "%s: successor is not possible with undo or lost", retireText.cannot)
 	}
 	if r.Undo && strings.TrimSpace(r.Reason) == "" {
 		r.Reason = ""
@@ -195,9 +195,11 @@ func validateSnapshot(r *control.SnapshotRequest) error {
 		control.SnapshotRestoreTest,
 	}, r.Do):
 		return badRequest(snapshotText.hint, "%s: do: unknown value %q", cannot, errtext.Shorten(r.Do))
-	case r.Name != "" && (!named || !snapshotName.MatchString(r.Name)):
-		return badRequest("quorumctl snapshot list shows their names",
-			"%s: name: %q is not the name of a snapshot to %s", cannot, errtext.Shorten(r.Name), r.Do)
+	case r.Name != "" && !named:
+		return badRequest("leave name out", "%s: name is not possible with %s", cannot, r.Do)
+	case r.Name != "" && !snapshotName.MatchString(r.Name):
+		return badRequest("quorumctl snapshot list shows the names of the snapshots",
+			"%s: name: %q is not the name of a snapshot", cannot, errtext.Shorten(r.Name))
 	case r.DryRun && r.Do != control.SnapshotPrune:
 		return badRequest(snapshotText.hint, "%s: dryRun is only possible with prune", cannot)
 	}
@@ -213,11 +215,11 @@ func checkReason(reason *string, text bodyText) error {
 		return badRequest(hint, "%s: the reason is missing", text.cannot)
 	}
 	if n := utf8.RuneCountInString(*reason); n > control.MaxReason {
-		return badRequest(hint, "%s: the reason has %d characters, at most %d are allowed", text.cannot, n,
+		return badRequest(hint, "%s: the reason has %d characters, but at most %d are allowed", text.cannot, n,
 			control.MaxReason)
 	}
 	if !isPrintable(*reason) {
-		return badRequest(hint, "%s: the reason holds line breaks or control characters", text.cannot)
+		return badRequest(hint, "%s: the reason contains line breaks or control characters", text.cannot)
 	}
 	return nil
 }
@@ -230,12 +232,12 @@ func isPrintable(s string) bool {
 func checkCommand(work policy.Work, name string, text bodyText) error {
 	if work != policy.WorkCommand {
 		if name != "" {
-			return badRequest("leave command out", "%s: a %s runs no command", text.cannot, work)
+			return badRequest("leave command out", "%s: command is not possible with %s", text.cannot, work)
 		}
 		return nil
 	}
 	if err := hooks.CheckName(name); err != nil {
-		return badRequest("name a program in commands.d, next to the hooks directories, on every host that runs it",
+		return badRequest("name a program in commands.d, next to before.d and after.d, on every host that runs it",
 			"%s: command: %v", text.cannot, err)
 	}
 	return nil

@@ -262,7 +262,7 @@ func Learners() []Scenario {
 			Target: policy.Target{Voters: 1, Standbys: 1}, Learner: LearnerThird, MaxLearners: 3,
 		},
 		Scenario{
-			Name: "a permanent learner and two standbys that leave no place", Hosts: 4, Voters: 1,
+			Name: "a permanent learner and two standbys that leave no room for it", Hosts: 4, Voters: 1,
 			Target: policy.Target{Voters: 1, Standbys: 1}, Learner: LearnerThird, MaxLearners: 2,
 		},
 		Scenario{

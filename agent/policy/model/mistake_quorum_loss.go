@@ -73,7 +73,7 @@ func quorumLossMistakes() []QuorumLossMistake {
 			}, policy.Step{Kind: policy.StepCopyData}),
 		},
 		{
-			Name: "the survivor starts with its old data", breach: oldDataStarted,
+			Name: "the survivor starts etcd on its old data", breach: oldDataStarted,
 			rules: plannedStep(func(_ policy.View, d policy.Decision) bool {
 				return d.Step.Kind == policy.StepCopyData
 			}, policy.Step{Kind: policy.StepStartUnit}),
@@ -96,7 +96,7 @@ func quorumLossMistakes() []QuorumLossMistake {
 			}),
 		},
 		{
-			Name: "the survivor treats its new data as recorded", breach: unrecordedStarted,
+			Name: "the survivor treats the new cluster as recorded", breach: unrecordedStarted,
 			rules: seeingPlan(func(_ *policy.View, r *policy.Recovery) { r.Noted = true }),
 		},
 		{
@@ -104,7 +104,7 @@ func quorumLossMistakes() []QuorumLossMistake {
 			rules: seeingPlan(func(_ *policy.View, r *policy.Recovery) { r.GivenUp = false }),
 		},
 		{
-			Name: "a host takes the lock under a plan", breach: actsOutsidePlan,
+			Name: "a host with a plan takes the lock", breach: actsOutsidePlan,
 			rules: plannedStep(func(v policy.View, d policy.Decision) bool {
 				return v.Recovery.Plan != "" && d.Step.Kind == policy.StepNone
 			}, policy.Step{Kind: policy.StepTakeLock}),

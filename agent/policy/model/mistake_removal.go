@@ -46,7 +46,7 @@ func removalMistakes() []Mistake {
 			}),
 		},
 		{
-			Name: "the live voters are not counted when one is removed", breach: removedAtRisk,
+			Name: "down voters count as live when a voter is removed", breach: removedAtRisk,
 			scope: removals(1, EtcdCrash),
 			rules: seeing(func(v *policy.View) {
 				eachMember(v, func(m *policy.Member) {
@@ -95,7 +95,7 @@ func removalMistakes() []Mistake {
 			}),
 		},
 		{
-			Name: "a removal is cancelled before it expires", breach: removalDropped, scope: removals(0, 0),
+			Name: "a removal request is dropped before it expires", breach: removalDropped, scope: removals(0, 0),
 			rules: seeing(func(v *policy.View) {
 				if v.Removal != nil {
 					v.Removal.Expired = true
@@ -103,7 +103,7 @@ func removalMistakes() []Mistake {
 			}),
 		},
 		{
-			Name: "a removal is cancelled while its operation is in flight", breach: removalDropped,
+			Name: "a removal request is dropped while its operation is in flight", breach: removalDropped,
 			scope: removals(0, 0),
 			rules: seeing(func(v *policy.View) {
 				if v.Removal != nil && v.Removal.Begun {

@@ -185,7 +185,7 @@ func surplusMistakes() []Mistake {
 			}),
 		},
 		{
-			Name: "a dead surplus voter is removed while another one is unhealthy", breach: replacedInCommon,
+			Name: "a dead surplus voter is removed while another voter is unhealthy", breach: replacedInCommon,
 			scope: deadSurplus(1, HealthChange),
 			rules: seeing(func(v *policy.View) {
 				for i := range v.Hosts {
@@ -200,7 +200,7 @@ func surplusMistakes() []Mistake {
 func repairMistakes() []Mistake {
 	return []Mistake{
 		{
-			Name: "a dead voter is replaced while another one is unhealthy", breach: replacedInCommon,
+			Name: "a dead voter is replaced while another voter is unhealthy", breach: replacedInCommon,
 			scope: replacements(1, HealthChange),
 			rules: seeing(func(v *policy.View) {
 				for i := range v.Hosts {
@@ -252,7 +252,7 @@ func repairMistakes() []Mistake {
 			rules: seeing(func(v *policy.View) { v.Limits.DeadGrace = 0 }),
 		},
 		{
-			Name: "a spare that waits for a dead voter counts as not ready", breach: readyDiffers,
+			Name: "a spare that could replace a dead voter counts as not ready", breach: readyDiffers,
 			scope: replacements(0, 0),
 			rules: rules{decision: func(d *policy.Decision) {
 				if d.Waiting == "" && d.Role == policy.RoleSpare {
@@ -307,7 +307,7 @@ func abortedReplacementMistakes() []Mistake {
 			}),
 		},
 		{
-			Name:   "an operation that a dead voter keeps from continuing does not end, and blocks the replacement",
+			Name:   "an operation blocked by a dead voter does not end, and blocks the replacement",
 			breach: notReplaced, scope: withLiveness(replacementsDuringMaintenance),
 			rules: seeing(func(v *policy.View) {
 				if v.Op != nil && v.Op.Kind == policy.KindCycle {

@@ -134,7 +134,7 @@ func rolloutProgressMistakes() []RolloutMistake {
 			}},
 		},
 		{
-			Name: "a host that was cancelled in a rollout counts as done", breach: rolloutDoneEarly,
+			Name: "a host whose operation was cancelled in a rollout counts as done", breach: rolloutDoneEarly,
 			scope: rolloutWithOperator,
 			rules: rolloutRules{beforeEnd: func(_ *policy.RolloutProgress, s *policy.Step) {
 				s.Outcome = policy.Cycled
@@ -185,7 +185,7 @@ func upgradeMistakes() []RolloutMistake {
 			rules: seeingRollout(func(_ *policy.View, r *policy.Rollout) { r.Hold = false }),
 		},
 		{
-			Name: "the versions of the other members count as older", breach: rolloutNotAsked, scope: rolloutUpgrade,
+			Name: "every member counts as running the older version", breach: rolloutNotAsked, scope: rolloutUpgrade,
 			rules: seeingRollout(func(v *policy.View, _ *policy.Rollout) {
 				for i := range v.Cluster.Members {
 					v.Cluster.Members[i].Version = oldMinor

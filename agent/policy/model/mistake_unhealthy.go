@@ -150,7 +150,7 @@ func unhealthyMistakes() []Mistake {
 			rules: ofReplaced(func(_ *policy.View, m *policy.Member, _ *policy.Host) { m.Leader = false }),
 		},
 		{
-			Name: "an unhealthy voter is removed while another one is down", breach: removedAtRisk,
+			Name: "an unhealthy voter is removed while another voter is down", breach: removedAtRisk,
 			scope: unhealthyScope(1, EtcdCrash),
 			rules: whileItVotes(func(v *policy.View) {
 				eachMember(v, func(m *policy.Member) { m.Live, m.Version = true, etcdVersion() })
@@ -183,7 +183,7 @@ func unhealthyMistakes() []Mistake {
 			scope: surplus(2), rules: after(whileItVotes(assumeAbsentHealth(health.OK)), replacedOnOldReports),
 		},
 		{
-			Name: "a recovered voter is removed while another one is unhealthy", breach: healthyRemoved,
+			Name: "a recovered voter is removed while another voter is unhealthy", breach: healthyRemoved,
 			scope: unhealthyScope(1, 0),
 			rules: ofReplaced(func(v *policy.View, m *policy.Member, h *policy.Host) {
 				for i := range v.Hosts {
@@ -223,7 +223,7 @@ func witnessMistakes() []Mistake {
 			}),
 		},
 		{
-			Name: "an unhealthy voter is replaced while another one is unhealthy", breach: replacedInCommon,
+			Name: "an unhealthy voter is replaced while another voter is unhealthy", breach: replacedInCommon,
 			scope: unhealthyScope(1, 0),
 			rules: withFsyncs(func(m *policy.Member, h *policy.Host) {
 				if m.Fsyncs.SlowFor == 0 {
@@ -232,7 +232,7 @@ func witnessMistakes() []Mistake {
 			}),
 		},
 		{
-			Name: "an unhealthy voter is replaced although another one was recently WARM", breach: replacedInCommon,
+			Name: "an unhealthy voter is replaced although another voter was recently WARM", breach: replacedInCommon,
 			scope: unhealthyScope(1, ClockChange),
 			rules: eachHost(func(_ *policy.View, h *policy.Host) { h.Strained = h.Health == health.Slow }),
 		},

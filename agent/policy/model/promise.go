@@ -162,7 +162,7 @@ var generalPromises = map[breach]promise{
 	unsettled:          {"P2", "the membership is changed before the last change has settled"},
 	learnerUnready:     {"P2", "a learner is promoted although it does not serve or has not kept up for long enough"},
 	secondLearner:      {"P2", "a second learner is added"},
-	evenVoters:         {"P2", "the voter count becomes even and no further host is ready to join"},
+	evenVoters:         {"P2", "the voter count becomes even although no other host is ready to join"},
 	quorumLost:         {"P2", "a membership change by quorumd causes a loss of quorum"},
 	voterRemoved:       {"P2", "a voter is removed by the rollback of a learner"},
 	standbyRemoved:     {"P2", "a standby is removed for a join that its host has not begun"},
@@ -190,7 +190,7 @@ var generalPromises = map[breach]promise{
 	steppedDownToSlower: {"P6", "a leader with slow writes transfers leadership to a voter not reported as faster"},
 	steppedDownInHabit: {
 		"P6",
-		"a leader transfers leadership because of slow writes that are usual",
+		"a leader transfers leadership because of slow writes that are usual at this hour",
 	},
 	steppedDownToTaken: {
 		"P1",
@@ -200,7 +200,7 @@ var generalPromises = map[breach]promise{
 	stoppedWithoutOp: {"P1", "a voter's etcd is stopped without an operation of its host"},
 	twoDown: {
 		"P1",
-		"a voter's etcd is stopped while another one is down for its own operation",
+		"a voter's etcd is stopped while another voter is down for its own operation",
 	},
 	secondOperation: {
 		"P1",
@@ -208,7 +208,7 @@ var generalPromises = map[breach]promise{
 	},
 	endedEarly:           {"P1", "the operation ends before its host is back"},
 	calledWithoutLock:    {"P5", "an agent without the lock stops etcd or transfers its leadership"},
-	stopAtRisk:           {"P2", "a voter's etcd is stopped although the other voters cannot do without it"},
+	stopAtRisk:           {"P2", "a voter's etcd is stopped although that puts quorum at risk"},
 	leaderStopped:        {"P2", "the leader's etcd is stopped without a leadership transfer"},
 	rebootedAgain:        {"P2", "a machine is rebooted twice for one request"},
 	startedEarly:         {"P4", "an etcd that was stopped for maintenance runs before the maintenance ends"},
@@ -257,18 +257,18 @@ var generalPromises = map[breach]promise{
 	recallRepeated:    {"P4", "maintenance that was called off begins again without a request"},
 	neverRecalled: {
 		"liveness",
-		"the cluster needs the vote of a host in interruptible maintenance, and that host does not return",
+		"the cluster needs the vote of a host in interruptible maintenance, but that host does not return",
 	},
-	targetMissed: {"liveness", "all faults are healed, time passes, and the target is not reached"},
-	hostNotBack:  {"liveness", "all faults are healed, the request is finished, and a host is not back"},
+	targetMissed: {"liveness", "all faults are healed and time passes, but the target is not reached"},
+	hostNotBack:  {"liveness", "all faults are healed and the request is finished, but a host is not back"},
 	begunInAlarm: {
 		"P2",
 		"a host joins during an etcd alarm, or a voter is taken down or removed during a CORRUPT alarm",
 	},
-	corruptDataCopied: {"P2", "a host joins, and receives its data from a leader whose data is corrupt"},
-	operationStuck:    {"liveness", "time passes, voters are live, and the operation never ends"},
-	neverQuiescent:    {"liveness", "all faults have stopped, and the agents do not become idle"},
-	removalNeverEnds:  {"liveness", "all faults are healed, and an expired removal request remains"},
+	corruptDataCopied: {"P2", "a host joins and receives its data from a leader whose data is corrupt"},
+	operationStuck:    {"liveness", "time passes and voters are live, but the operation never ends"},
+	neverQuiescent:    {"liveness", "all faults have stopped, but the agents do not become idle"},
+	removalNeverEnds:  {"liveness", "all faults are healed, but an expired removal request remains"},
 }
 
 // judgeState checks the promises that every world must keep, whatever the last event was.

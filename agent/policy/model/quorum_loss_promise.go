@@ -39,7 +39,7 @@ func lossPromises() map[lossBreach]promise {
 		shorterLogChosen:     {"P3", "a plan uses a survivor whose log is not the most advanced"},
 		neverRecovers: {
 			"liveness",
-			"all faults are healed, operators follow the documentation, and a host does not become a voter again",
+			"all faults are healed and operators follow the documentation, but a host does not become a voter again",
 		},
 		lossNoReason: {"P8", "a decision has neither a step nor a reason"},
 	}

@@ -180,7 +180,7 @@ func needlessRecalls() []Mistake {
 			}),
 		},
 		{
-			Name: "work is called off although a fault tolerance remains", breach: recalledNeedlessly,
+			Name: "work is called off although the fault tolerance is above 0", breach: recalledNeedlessly,
 			scope: recallScope(5, interruptible, 0, 0),
 			rules: asked(func(v *policy.View) {
 				if !v.Asked.Stopped {

@@ -404,8 +404,8 @@ func repairPromises() map[breach]promise {
 			"P2", "a voter is replaced although it responds, its agent responds, or not all others report it dead",
 		},
 		replacedOnOldReports:      {"P2", "a voter is removed on reports older than the record of its replacement"},
-		replacedInCommon:          {"P7", "a voter is replaced while another one is unhealthy, or recently was"},
-		removedWithoutReplacement: {"P2", "a voter is removed and no host is ready to replace it"},
+		replacedInCommon:          {"P7", "a voter is replaced while another voter is unhealthy, or recently was"},
+		removedWithoutReplacement: {"P2", "a voter is removed although no host is ready to replace it"},
 		ejectedJoins: {
 			"P2", "an ejected host begins to join before it has been healthy for long enough",
 		},
@@ -413,9 +413,9 @@ func repairPromises() map[breach]promise {
 		usefulStandbyRemoved: {
 			"P2", "a standby is removed although it is not lost",
 		},
-		standbyWithoutReplacement: {"P2", "a standby is removed and no host is ready to replace it"},
+		standbyWithoutReplacement: {"P2", "a standby is removed although no host is ready to replace it"},
 		notReplaced: {
-			"liveness", "a voter stays dead, everything else is healed, time passes, and no host replaces it",
+			"liveness", "a voter stays dead, everything else is healed and time passes, but no host replaces it",
 		},
 	}
 }

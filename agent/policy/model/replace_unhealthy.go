@@ -100,7 +100,7 @@ func unhealthyPromises() map[breach]promise {
 			"a voter is replaced as unhealthy although its own health state or every other source contradicts that",
 		},
 		healthyRemoved: {
-			"P2", "a healthy voter is removed as surplus although another one is unhealthy",
+			"P2", "a healthy voter is removed as surplus although another voter is unhealthy",
 		},
 		removedBeforeJoin: {"P2", "an unhealthy voter that responds is removed before its replacement votes"},
 		leaderRemoved:     {"P2", "a leader is removed without a leadership transfer"},

@@ -92,7 +92,7 @@ func (s *observation) transferView() *policy.TransferRequest {
 }
 
 // transferMayEnd reports whether a host could observe that the voter of its request leads. It returns false for a slow
-// host, whose viewpoint as a leader is reserved for its own leadership.
+// host: its leader viewpoints always mean that it leads itself (leadershipOf).
 func (w *world) transferMayEnd(h int) bool {
 	return w.transferSeen(h).trRequested != 0 && w.op == 0 && w.hosts[h].health != slow && w.reaches(h) &&
 		w.hosts[w.trTarget].list == voter && w.serves(int(w.trTarget))
@@ -155,9 +155,10 @@ func transferPromises() map[breach]promise {
 			"P1", "leadership is transferred on request to a voter that is about to be taken down or removed",
 		},
 		transferDropped: {
-			"P8", "a request to transfer leadership ends early: its voter does not lead, and it has not expired",
+			"P8",
+			"a request to transfer leadership ends although its voter does not lead and the request has not expired",
 		},
-		transferNeverEnds: {"liveness", "all faults are healed, and an expired request to transfer leadership remains"},
+		transferNeverEnds: {"liveness", "all faults are healed, but an expired request to transfer leadership remains"},
 	}
 }
 
@@ -172,7 +173,7 @@ func smallTransfers() []Scenario {
 			Budget: 1, Liveness: true,
 		},
 		{
-			Name: "leadership transferred, one taken down", Hosts: 3, Voters: 3, Target: three, Transfers: 1,
+			Name: "leadership transferred, one host taken down", Hosts: 3, Voters: 3, Target: three, Transfers: 1,
 			Requests: 1,
 			Liveness: true,
 		},
@@ -193,16 +194,16 @@ func Transfers() []Scenario {
 			Budget: 2, Liveness: true, Long: true,
 		},
 		Scenario{
-			Name: "leadership transferred, one taken down, a fault", Hosts: 3, Voters: 3, Target: three, Transfers: 1,
-			Requests: 1, Faults: AllFaults, Budget: 1, Liveness: true, Long: true,
+			Name: "leadership transferred, one host taken down, a fault", Hosts: 3, Voters: 3, Target: three,
+			Transfers: 1, Requests: 1, Faults: AllFaults, Budget: 1, Liveness: true, Long: true,
 		},
 		Scenario{
 			Name: "leadership transferred, a voter retired", Hosts: 4, Voters: 3, Target: three, Transfers: 1,
 			Retirements: 1, Liveness: true, Long: true,
 		},
 		Scenario{
-			Name: "leadership transferred, one removed", Hosts: 3, Voters: 3, Target: three, Transfers: 1, Removals: 1,
-			Liveness: true, Long: true,
+			Name: "leadership transferred, one voter removed", Hosts: 3, Voters: 3, Target: three, Transfers: 1,
+			Removals: 1, Liveness: true, Long: true,
 		},
 	)
 }

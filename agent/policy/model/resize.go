@@ -258,7 +258,7 @@ func (w *world) judgeLeave(h int, c choice, leads bool) breach {
 func resizePromises() map[breach]promise {
 	return map[breach]promise{
 		retiredJoins:     {"P9", "a retired host joins"},
-		successorIgnored: {"P9", "a host joins although its place is kept for the host that an operator named"},
+		successorIgnored: {"P9", "a host joins in the place that is kept for the host that an operator named"},
 		leftUnasked: {
 			"P9", "a voter leaves although the cluster does not have more voters than its recorded size",
 		},
@@ -318,7 +318,7 @@ func Resizes() []Scenario {
 			Liveness: true, Long: true,
 		},
 		Scenario{
-			Name: "a voter replaced by the standby, which is named", Hosts: 4, Voters: 1,
+			Name: "a voter replaced by a named standby", Hosts: 4, Voters: 1,
 			Target: policy.Target{Voters: 1, Standbys: 1}, Retirements: 1, Successor: true, Liveness: true,
 		},
 		Scenario{
@@ -326,8 +326,8 @@ func Resizes() []Scenario {
 			Target: policy.Target{Voters: 1, Standbys: 1}, Retirements: 1, Faults: Swap, Budget: 1, Liveness: true,
 		},
 		Scenario{
-			Name: "a voter retired, one taken down", Hosts: 4, Voters: 3, Target: three, Retirements: 1, Requests: 1,
-			Liveness: true, Long: true,
+			Name: "a voter retired, one host taken down", Hosts: 4, Voters: 3, Target: three, Retirements: 1,
+			Requests: 1, Liveness: true, Long: true,
 		},
 		Scenario{
 			Name: "a voter lost in maintenance, retired and removed", Hosts: 3, Voters: 3, Target: three, Requests: 1,
@@ -351,17 +351,17 @@ func Resizes() []Scenario {
 			Faults: AllFaults, Budget: 2, Liveness: true, Long: true,
 		},
 		Scenario{
-			Name: "five voters become three, one taken down", Hosts: 5, Voters: 5, Target: five, ResizeTo: 3,
+			Name: "five voters become three, one host taken down", Hosts: 5, Voters: 5, Target: five, ResizeTo: 3,
 			Requests: 1,
 			Liveness: true,
 		},
 		Scenario{
-			Name: "three voters become one, one removed", Hosts: 3, Voters: 3, Target: three, ResizeTo: 1, Removals: 1,
-			Liveness: true,
+			Name: "three voters become one, one voter removed", Hosts: 3, Voters: 3, Target: three, ResizeTo: 1,
+			Removals: 1, Liveness: true,
 		},
 		Scenario{
-			Name: "five voters become three, one dies", Hosts: 5, Voters: 5, Target: five, ResizeTo: 3, Repair: true,
-			Faults: HostCrash, Budget: 1, Liveness: true,
+			Name: "five voters become three, one voter dies", Hosts: 5, Voters: 5, Target: five, ResizeTo: 3,
+			Repair: true, Faults: HostCrash, Budget: 1, Liveness: true,
 		},
 		Scenario{
 			Name: "three voters become five, a fault", Hosts: 5, Voters: 3, Target: three, ResizeTo: 5,

@@ -106,7 +106,7 @@ func (m *rolloutMachine) agentActs(w *rolloutWorld, i int, add rolloutAdder) {
 	if h.pending != policy.RequestStays {
 		to := *w
 		found := m.write(&to, i)
-		add(to, found, "the request change of %s is written", hostName(i))
+		add(to, found, "%s writes its request change", hostName(i))
 	}
 	if h.step == rolloutNone {
 		to := *w

@@ -24,16 +24,18 @@ const (
 
 func rolloutPromises() map[rolloutBreach]promise {
 	return map[rolloutBreach]promise{
-		rolloutTwoDown:        {"P1", "a rollout takes down two hosts at once"},
-		rolloutHostTwice:      {"P1", "a rollout takes a host down twice without being resumed"},
-		rolloutNotHalted:      {"P4", "a paused or finished rollout takes a host down"},
-		rolloutLeaderFirst:    {"P2", "a rollout requests the leader while another available host still waits"},
+		rolloutTwoDown:   {"P1", "a rollout takes down two hosts at once"},
+		rolloutHostTwice: {"P1", "a rollout takes a host down twice without being resumed"},
+		rolloutNotHalted: {"P4", "a paused or finished rollout takes a host down"},
+		rolloutLeaderFirst: {
+			"P2", "a rollout requests the leader's operation while another available host still waits",
+		},
 		rolloutDoneEarly:      {"P8", "a host or the rollout is recorded as done although it is not"},
 		rolloutWrongVersion:   {"P8", "a rollout continues after a host came back with the wrong version"},
 		rolloutOverwritten:    {"P1", "a rollout record overwrites a concurrent write"},
 		rolloutUnexpectedStep: {"P4", "an agent takes a step that no rollout needs"},
 		rolloutNeverEnds: {
-			"liveness", "all faults have ended, and a rollout neither ends nor reports why it stopped",
+			"liveness", "all faults have ended, but a rollout neither ends nor reports why it stopped",
 		},
 		rolloutNoReason: {"P8", "a decision has neither a step nor a reason"},
 		rolloutNotAsked: {

@@ -28,7 +28,7 @@ func (m *rolloutMachine) timePasses(w *rolloutWorld, i int, add rolloutAdder) {
 		func(to *rolloutWorld, _ *rolloutHost) { to.servedLong = 1 })
 	change("loses the lock because its lease has ended", int(w.lock) == i+1 && (h.hasToken == 0 || !w.reaches(i)),
 		func(to *rolloutWorld, h *rolloutHost) { to.lock, h.hasToken = 0, 0 })
-	change("observes the end of the cool-down", i == 0 && w.cooledDown == 0 && w.op == 0,
+	change("observes the end of the cooldown", i == 0 && w.cooledDown == 0 && w.op == 0,
 		func(to *rolloutWorld, _ *rolloutHost) { to.cooledDown = 1 })
 }
 

@@ -89,7 +89,7 @@ func Cycles() []Scenario {
 			Budget: 1, Liveness: true,
 		},
 		Scenario{
-			Name: "one host taken down, and one that joins", Hosts: 3, Voters: 2, Target: three, Requests: 1,
+			Name: "one host taken down, another host joins", Hosts: 3, Voters: 2, Target: three, Requests: 1,
 			Faults: AllFaults, Budget: 1, Liveness: true, Long: true,
 		},
 	)
@@ -139,7 +139,7 @@ func Deep() []Scenario {
 			Budget: 3, Liveness: true,
 		},
 		{
-			Name: "one taken down, and one that joins, 2 faults", Hosts: 3, Voters: 2, Target: three, Requests: 1,
+			Name: "one host taken down, another host joins, 2 faults", Hosts: 3, Voters: 2, Target: three, Requests: 1,
 			Faults: AllFaults, Budget: 2, Liveness: true,
 		},
 		{

@@ -157,7 +157,7 @@ func (m *machine) text(e event, w *world) string {
 		if w.resized != 0 {
 			return "an operator resizes the cluster back"
 		}
-		return fmt.Sprintf("an operator resizes the cluster to %d voters", m.ResizeTo)
+		return fmt.Sprintf("an operator sets the size of the cluster to %d", m.ResizeTo)
 	case evDecided:
 		return "an operator resumes or aborts the upgrade"
 	case evLearnerLags:
@@ -165,7 +165,7 @@ func (m *machine) text(e event, w *world) string {
 	case evSettled:
 		return "the settle time passes"
 	case evCooled:
-		return "the cool-down passes"
+		return "the cooldown passes"
 	case evStalled:
 		return "the learner makes no progress until its timeout"
 	case evReported:
@@ -188,7 +188,7 @@ func eventText() map[kind]string {
 		evRetryDue:         "some time has passed since %s's failed step",
 		evBackoffOver:      "%s's backoff is over",
 		evEjectionWaitOver: "%s was ejected and has been healthy for long enough",
-		evValidityOver:     "%s's lock has expired by its own clock",
+		evValidityOver:     "%s's lock has expired by %s's clock",
 		evAgentStarts:      "%s's agent starts",
 		evAgentResumes:     "%s's agent resumes",
 		evHostBoots:        "%s boots",
@@ -216,7 +216,7 @@ func eventText() map[kind]string {
 		evOperatorPauses:   "an operator pauses the cluster",
 		evOperatorReleases: "an operator releases the operation",
 		evOperatorStops:    "an operator stops etcd on %s",
-		evForged:           "fault: another program writes the record of a join of %s in its rollback",
+		evForged:           "fault: another program records a join of %s in the rollback phase",
 		evDeleted:          "fault: the operation record is deleted",
 		evSwapped:          "fault: the disk of %s is replaced by an empty one",
 	}
@@ -326,7 +326,7 @@ func (h *host) text() string {
 		{h.ended != 0, "ended"},
 		{h.stopped != 0, "recorded as stopped"},
 		{h.startGuard != 0, "start guard"},
-		{h.ejection != 0, [...]string{"", "ejected", "ejected, and healthy since"}[h.ejection]},
+		{h.ejection != 0, [...]string{"", "ejected", "ejected, healthy for long enough"}[h.ejection]},
 	} {
 		if mark.on {
 			text += "," + mark.text

@@ -237,7 +237,7 @@ func (s *observation) view(target policy.Target, r rank) policy.View {
 			v.Cluster.ExpectedID = clusterID
 		}
 		if s.leaderless != 0 {
-			v.Cluster.Leaderless, v.Cluster.LeaderlessFor = "B answers and has no leader", ages
+			v.Cluster.Leaderless, v.Cluster.LeaderlessFor = "B answers, but has no leader", ages
 		}
 		return v
 	}

@@ -50,19 +50,20 @@ func force(ctx context.Context, c Place, w recovery.Work, program string, lockFi
 	}
 	etcd, err := scratchetcd.Start(program, c.DataDir, args, lockFile, processors)
 	if err != nil {
-		return fmt.Errorf("cannot force the copy: %w", err)
+		return fmt.Errorf("cannot turn the copy into a new cluster: %w", err)
 	}
 	waitCtx, cancel := context.WithTimeout(ctx, forceTimeout)
 	defer cancel()
 	waitErr := waitHealthy(waitCtx, etcd)
 	if waitErr != nil && waitCtx.Err() == nil { // etcd has exited
-		return fmt.Errorf("cannot force the copy: etcd exited: %w: %s", waitErr, etcd.LogTail())
+		return fmt.Errorf("cannot turn the copy into a new cluster: etcd exited: %w: %s", waitErr, etcd.LogTail())
 	}
 	if err := etcd.Stop(stopTimeout); err != nil { // an etcd that does not stop may still write to the copy
-		return fmt.Errorf("cannot force the copy: %w: %s", err, etcd.LogTail())
+		return fmt.Errorf("cannot turn the copy into a new cluster: %w: %s", err, etcd.LogTail())
 	}
 	if waitErr != nil {
-		return fmt.Errorf("cannot force the copy: etcd did not answer in time: %w: %s", waitErr, etcd.LogTail())
+		return fmt.Errorf("cannot turn the copy into a new cluster: etcd did not answer in time: %w: %s", waitErr,
+			etcd.LogTail())
 	}
 	return nil
 }

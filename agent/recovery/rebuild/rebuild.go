@@ -164,8 +164,8 @@ func checkSpace(p, c Place, database, log int64, free func(dir string) int64) er
 	}
 	for dir, need := range need {
 		if free := free(dir); free < need {
-			return fmt.Errorf("cannot make a copy for %s: %d bytes are free in %s, %d are needed; free space, then "+
-				"the recovery continues", p.DataDir, free, dir, need)
+			return fmt.Errorf("cannot make a copy for %s: %d bytes are free in %s, but %d are needed; free space, "+
+				"and the recovery continues", p.DataDir, free, dir, need)
 		}
 	}
 	return nil
@@ -189,7 +189,7 @@ func setIdentity(c Place, w recovery.Work) (recovery.Result, error) {
 		return result, err
 	}
 	if w.Snapshot != nil && h.from.GetIndex() == 0 {
-		return result, errors.New("cannot use the copy: etcd has taken no snapshot of it, and members that join it " +
+		return result, errors.New("cannot use the copy: etcd has taken no snapshot of it, so members that join it " +
 			"would not get its keys")
 	}
 	h.cluster = uint64(w.Cluster)
@@ -206,7 +206,7 @@ func setIdentity(c Place, w recovery.Work) (recovery.Result, error) {
 		}
 		if len(members) != 1 || members[0].ID != w.Member {
 			return fmt.Errorf("cannot use the copy: it still lists %d members after --force-new-cluster, which "+
-				"removes learners only since etcd 3.5.25 and 3.6.6: install a newer etcd", len(members))
+				"removes learners only in etcd 3.5.25, 3.6.6 and later: install a newer etcd", len(members))
 		}
 		result.Before = revisionOf(tx)
 		result.After = result.Before + bump

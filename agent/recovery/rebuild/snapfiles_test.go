@@ -177,7 +177,7 @@ func TestDataWithoutSnapFilesRunsAloneWithAnEtcdThatNeedsNone(t *testing.T) {
 				etcd := testbed.Etcd(t, version)
 				result, err := Rebuild(bounded(t), p, work, etcd, nil, nil)
 				if !opens(version, name) {
-					if err == nil || !strings.Contains(err.Error(), "cannot force the copy") {
+					if err == nil || !strings.Contains(err.Error(), "cannot turn the copy into a new cluster") {
 						t.Errorf("an etcd that cannot open the data: %v", err)
 					}
 					return

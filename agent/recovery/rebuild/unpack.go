@@ -85,8 +85,8 @@ func receive(ctx context.Context, path string, s *recovery.Snapshot, from io.Rea
 		return err
 	}
 	if size != s.Size || found != s.Contents {
-		return fmt.Errorf("%w: it has %d bytes and contains %+v, but the plan has %d and %+v", etcddb.ErrDamaged, size,
-			found, s.Size, s.Contents)
+		return fmt.Errorf("%w: it has %d bytes and contains %+v, but the plan has %d bytes and %+v", etcddb.ErrDamaged,
+			size, found, s.Size, s.Contents)
 	}
 	return errors.Join(out.Truncate(size-etcddb.SumBytes), out.Sync())
 }

@@ -44,7 +44,7 @@ func readLog(p Place, db appliedState) (h logContent, err error) {
 		}
 	}()
 	if size := sizeOf(p.log(), ".wal"); size > maxLog {
-		return h, fmt.Errorf("cannot read the write-ahead log in %s: it has %d bytes, the maximum is %d",
+		return h, fmt.Errorf("cannot read the write-ahead log in %s: it has %d bytes; the maximum is %d",
 			p.log(), size, maxLog)
 	}
 	if h.from, err = newestSnapshot(p, db); err != nil {

@@ -4,7 +4,6 @@
 package pki
 
 import (
-	"cmp"
 	"crypto/ecdsa"
 	"crypto/elliptic"
 	"crypto/rand"
@@ -15,11 +14,9 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"maps"
 	"math/big"
 	"os"
 	"path/filepath"
-	"slices"
 	"syscall"
 	"time"
 
@@ -113,7 +110,7 @@ func Create(dir string, now time.Time, permit ...string) error {
 	if err := syscall.Rename(temp, dir); err != nil {
 		if _, statErr := os.Lstat(dir); statErr == nil {
 			return refused("choose a different --dir; 'quorumctl pki status' shows the certificates in it",
-				"%s is not empty, and nothing is overwritten", dir)
+				"%s is not an empty directory, and nothing is overwritten", dir)
 		}
 		return fmt.Errorf("%s: %w", dir, err)
 	}
@@ -162,7 +159,7 @@ func open(dir string, how int, now time.Time) (a *Directory, done func(), err er
 }
 
 func noCA(dir string) error {
-	return refused("quorumctl pki init; or name its directory with --dir", "there is no CA in %s", dir)
+	return refused("quorumctl pki init, or name the directory of the CAs with --dir", "there is no CA in %s", dir)
 }
 
 // read reads the CAs and applies the rotation in progress, if any.
@@ -212,44 +209,10 @@ func openSigner(dir, cert, keyFile string) (signer, error) {
 	}
 	key, ok := pair.PrivateKey.(*ecdsa.PrivateKey)
 	if !ok || !pair.Leaf.IsCA {
-		return signer{}, refused("create CAs with 'quorumctl pki init'", "the key in %s is not a CA key of quorumctl",
-			dir)
+		return signer{}, refused("create CAs with 'quorumctl pki init'",
+			"a CA in %s was not created by 'quorumctl pki'", dir)
 	}
 	return signer{pem: certPEM, cert: pair.Leaf, key: key}, nil
-}
-
-// issue creates the certificates of a host and returns the files of its bundle.
-func (a *Directory) issue(host string, names sans, now time.Time) (files, error) {
-	out := maps.Clone(a.trusted)
-	for _, l := range leaves() {
-		ca, end := a.of(l.ca), now.Add(time.Duration(cmp.Or(a.Days, LeafDays))*day)
-		if end.After(ca.cert.NotAfter) { // no leaf outlives its CA
-			end = ca.cert.NotAfter
-		}
-		template, err := newTemplate(now, end)
-		if err != nil {
-			return nil, err
-		}
-		template.Subject = pkix.Name{Organization: []string{l.owner + " of " + host}, CommonName: l.common(host)}
-		template.KeyUsage, template.ExtKeyUsage = x509.KeyUsageDigitalSignature, l.usages
-		if slices.Contains(l.usages, x509.ExtKeyUsageServerAuth) {
-			template.DNSNames, template.IPAddresses = names.dns, names.ips
-		}
-		key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-		if err != nil {
-			return nil, err
-		}
-		if out[l.name+".crt"], err = sign(template, ca.cert, &key.PublicKey, ca.key); err != nil {
-			return nil, err
-		}
-		if out[l.name+".key"], err = encodeKey(key); err != nil {
-			return nil, err
-		}
-		if err := ca.permits(out[l.name+".crt"], out[l.name+".key"], l.usages); err != nil {
-			return nil, err
-		}
-	}
-	return out, nil
 }
 
 func newTemplate(now, end time.Time) (*x509.Certificate, error) {

@@ -67,7 +67,7 @@ func (p Place) mayTrust(cas []CA) error {
 			return strings.EqualFold(plain.Replace(given), plain.Replace(ca.Fingerprint))
 		}) {
 			return refused("compare it with 'openssl x509 -noout -fingerprint -sha256 -in "+ca.File+"' in "+
-				"quorumd-pki; if it differs there, do not install this bundle",
+				"the directory of the CAs; if it differs there, do not install this bundle",
 				"%s of the bundle (%s) has the fingerprint %s, which --fingerprint does not list",
 				ca.File, ca.Name, ca.Fingerprint)
 		}
@@ -134,8 +134,8 @@ func (h host) isHere(addresses []netip.Addr) error {
 	if len(foreign) == 0 {
 		return nil
 	}
-	return refused("install it on "+h.name+"; if this is that host, and another machine (NAT) has its address, add "+
-		"--any-address", "the bundle is for %s at %s, and this host has no such address", h.name,
+	return refused("install it on "+h.name+"; if this host is "+h.name+" behind NAT, add --any-address",
+		"the bundle is for %s at %s, but this host has no such address", h.name,
 		strings.Join(foreign, ", "))
 }
 
@@ -152,14 +152,15 @@ func makeDir(dir string) error {
 	stat, ok := info.Sys().(*syscall.Stat_t)
 	if !info.IsDir() || !ok || int(stat.Uid) != os.Geteuid() || info.Mode().Perm()&0o022 != 0 {
 		return refused("chown root: "+dir+" && chmod 0755 "+dir,
-			"%s is not a directory that only you may write to (mode %04o)", dir, info.Mode().Perm())
+			"%s must be a directory that belongs to you and that no other user can write to (mode %04o)", dir,
+			info.Mode().Perm())
 	}
 	return nil
 }
 
 // mayReplace checks the installed files and reports whether the bundle replaces them.
 func mayReplace(dir string, h host) (bool, error) {
-	const byHand = "if that is intended, move the files of that directory away first"
+	byHand := "to install this bundle anyway, move the files in " + dir + " away first"
 	before, err := trustedIn(dir)
 	if errors.Is(err, fs.ErrNotExist) {
 		return false, nil
@@ -173,7 +174,8 @@ func mayReplace(dir string, h host) (bool, error) {
 		if !slices.ContainsFunc(before[file], signs) {
 			return false, refused("create the bundle with the cluster's CAs; during a rotation, run 'quorumctl pki "+
 				"trust' and restart etcd first; "+byHand,
-				"this host trusts a different CA (%s in %s), and the other hosts would refuse this bundle's certificates",
+				"this host trusts a different CA (%s in %s), and the other hosts would refuse this "+
+					"bundle's certificates",
 				before[file][0].Subject.CommonName, file)
 		}
 	}
@@ -186,17 +188,17 @@ func mayReplace(dir string, h host) (bool, error) {
 	}
 	if name := peer[0].Subject.CommonName; name != h.name {
 		return false, refused("install the bundle of "+name+"; "+byHand, "this host has the certificates of %s, "+
-			"and the bundle is for %s", name, h.name)
+			"but the bundle is for %s", name, h.name)
 	}
 	if peer[0].NotBefore.After(h.peer.NotBefore) {
 		return false, refused("install the newest bundle of "+h.name+"; "+byHand,
-			"the bundle is older than what this host has")
+			"the bundle is older than the certificates of this host")
 	}
 	return !same(peer[0], h.peer), nil
 }
 
-// put writes the files. A program that reads a pair at this moment may get a new key with an old certificate, and has
-// to retry.
+// put writes the files. A program that reads a pair while put renames them may get a key that does not match the
+// certificate, and has to retry.
 func (f files) put(names []string, p Place) error {
 	staged := map[string]string{}
 	defer func() {

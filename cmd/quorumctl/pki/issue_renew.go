@@ -5,11 +5,17 @@ package pki
 
 import (
 	"bytes"
+	"cmp"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
 	"crypto/x509"
+	"crypto/x509/pkix"
 	"encoding/pem"
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"net"
 	"net/netip"
 	"os"
@@ -51,7 +57,7 @@ func namesOf(host string, addresses []string) (sans, error) {
 		)
 	}
 	if len(addresses) == 0 {
-		return sans{}, mistyped("quorumctl pki host "+host+" 10.0.0.1", "no address of %s is given", host)
+		return sans{}, mistyped("quorumctl pki host "+host+" 10.0.0.1", "no address is given for %s", host)
 	}
 	s := sans{dns: []string{host, "localhost"}, ips: []net.IP{net.IPv4(127, 0, 0, 1), net.IPv6loopback}}
 	for _, text := range addresses {
@@ -59,8 +65,8 @@ func namesOf(host string, addresses []string) (sans, error) {
 		numbers := strings.Trim(text, "0123456789.") == "" // only digits and dots: a mistyped address, not a name
 		switch {
 		case err == nil && (ip.IsUnspecified() || ip.IsMulticast() || ip.Zone() != ""):
-			return sans{}, mistyped("give the address at which the other hosts reach it", "%s is not a host address",
-				text)
+			return sans{}, mistyped("give the address at which the other hosts reach "+host,
+				"%s is not a host address", text)
 		case err == nil:
 			if as := net.IP(ip.Unmap().AsSlice()); !slices.ContainsFunc(s.ips, as.Equal) {
 				s.ips = append(s.ips, as)
@@ -237,3 +243,37 @@ func parseCertificates(name string, data []byte) ([]*x509.Certificate, error) {
 
 // same reports whether two certificates are identical.
 func same(a, b *x509.Certificate) bool { return bytes.Equal(a.Raw, b.Raw) }
+
+// issue creates the certificates of a host and returns the files of its bundle.
+func (a *Directory) issue(host string, names sans, now time.Time) (files, error) {
+	out := maps.Clone(a.trusted)
+	for _, l := range leaves() {
+		ca, end := a.of(l.ca), now.Add(time.Duration(cmp.Or(a.Days, LeafDays))*day)
+		if end.After(ca.cert.NotAfter) { // no leaf outlives its CA
+			end = ca.cert.NotAfter
+		}
+		template, err := newTemplate(now, end)
+		if err != nil {
+			return nil, err
+		}
+		template.Subject = pkix.Name{Organization: []string{l.owner + " of " + host}, CommonName: l.common(host)}
+		template.KeyUsage, template.ExtKeyUsage = x509.KeyUsageDigitalSignature, l.usages
+		if slices.Contains(l.usages, x509.ExtKeyUsageServerAuth) {
+			template.DNSNames, template.IPAddresses = names.dns, names.ips
+		}
+		key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+		if err != nil {
+			return nil, err
+		}
+		if out[l.name+".crt"], err = sign(template, ca.cert, &key.PublicKey, ca.key); err != nil {
+			return nil, err
+		}
+		if out[l.name+".key"], err = encodeKey(key); err != nil {
+			return nil, err
+		}
+		if err := ca.permits(out[l.name+".crt"], out[l.name+".key"], l.usages); err != nil {
+			return nil, err
+		}
+	}
+	return out, nil
+}

@@ -26,7 +26,7 @@ func checkOwner(file string, info fs.FileInfo, users []int) error {
 	if !ok || !slices.Contains(users, int(stat.Uid)) {
 		uid := "an unknown user"
 		if ok {
-			uid = "the user " + strconv.FormatUint(uint64(stat.Uid), 10)
+			uid = "user " + strconv.FormatUint(uint64(stat.Uid), 10)
 		}
 		return refused("copy it here again as root or as the user who calls sudo; if you copied it yourself: "+
 			"chown root: "+file, "%s belongs to %s, who can change it", file, uid)

@@ -69,8 +69,9 @@ func (s signer) permits(certPEM, keyPEM []byte, usages []x509.ExtKeyUsage) error
 		Roots: roots, CurrentTime: pair.Leaf.NotBefore.Add(backDate), KeyUsages: usages,
 	})
 	if e, ok := errors.AsType[x509.CertificateInvalidError](err); ok && e.Reason == x509.CANotAuthorizedForThisName {
-		return refused("create CAs that permit it: quorumctl pki rotate begin --permit RANGE|DOMAIN,...",
-			"the name constraints of %q exclude it: %s", s.cert.Subject.CommonName, e.Detail)
+		return refused("create CAs that permit the name or address: "+
+			"quorumctl pki rotate begin --permit RANGE|DOMAIN,...",
+			"the name constraints of %q exclude a name or address of the host: %s", s.cert.Subject.CommonName, e.Detail)
 	}
 	return err
 }

@@ -22,7 +22,7 @@ func TestNameConstraintsAreEnforcedAndInherited(t *testing.T) {
 	outside := [][]string{{"n2.example.com", "10.0.1.2"}, {"n3.example.org", "10.0.0.3"}, {"n4", "10.0.0.4"}}
 	for _, c := range outside {
 		_, err := a.Host(c[0], c[1:], today())
-		mustRefuse(t, err, "exclude it")
+		mustRefuse(t, err, "exclude a name or address")
 	}
 	if hosts, err := a.Hosts(); err != nil || len(hosts) != 1 {
 		t.Errorf("a refused request has left a record: %v %v", hosts, err)

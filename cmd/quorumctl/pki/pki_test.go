@@ -196,7 +196,7 @@ func TestRenewalKeepsTheNamesAndReplacesTheOldCertificates(t *testing.T) {
 		t.Errorf("a second installation: %+v, %v", done, err)
 	}
 	_, err = Install(first, p, later)
-	mustRefuse(t, err, "older than what this host has")
+	mustRefuse(t, err, "older than the certificates of this host")
 	certs, err := readCertificates(filepath.Join(p.Dir, "server.crt"))
 	if err != nil || !slices.Contains(certs[0].DNSNames, "n1.example.com") || len(certs[0].IPAddresses) != 3 {
 		t.Errorf("%v %v", certs, err)
@@ -249,7 +249,7 @@ func TestABundleOfAnotherUserIsRefused(t *testing.T) {
 	a, _ := newDirectory(t)
 	path, p := bundle(t, a, "n1", "10.0.0.1"), place(t)
 	_, err := install(path, p, []int{os.Geteuid() + 1}, today())
-	mustRefuse(t, err, "belongs to the user ")
+	mustRefuse(t, err, "belongs to user ")
 	if _, err := os.Stat(p.Dir); err == nil {
 		t.Error("a refused bundle has left a directory")
 	}
@@ -317,7 +317,7 @@ func TestBundleOfAnotherHostIsRefused(t *testing.T) {
 	p := place(t)
 	p.Addresses = []netip.Addr{netip.MustParseAddr("10.0.0.1"), netip.MustParseAddr("127.0.0.1")}
 	_, err := Install(bundle(t, a, "n2", "10.0.0.2"), p, today())
-	mustRefuse(t, err, "for n2 at 10.0.0.2, and this host has no such address")
+	mustRefuse(t, err, "for n2 at 10.0.0.2, but this host has no such address")
 	if _, err := os.Stat(p.Dir); err == nil {
 		t.Error("a refused bundle has left a directory")
 	}
@@ -528,7 +528,7 @@ func TestDirectoryWritableByOthersGetsNoKeys(t *testing.T) {
 	}
 	path := bundle(t, a, "n1", "10.0.0.1")
 	_, err := Install(path, p, today())
-	mustRefuse(t, err, "not a directory that only you may write to")
+	mustRefuse(t, err, "must be a directory that belongs to you")
 	link := filepath.Join(t.TempDir(), "link.tar")
 	if err := os.Symlink(path, link); err != nil {
 		t.Fatal(err)

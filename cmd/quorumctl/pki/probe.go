@@ -179,8 +179,8 @@ func (l trustCheck) members(ctx context.Context, addresses []string) ([]Port, er
 	wait.Wait()
 	all := slices.Concat(lists...)
 	if len(all) == 0 {
-		return nil, refused("run it where the peer ports of the hosts (2380) can be reached; if they differ, pass "+
-			"them with --peers HOST:PORT", "no member returned the member list: %s", sum(texts(whys)))
+		return nil, refused("run this where the peer ports of the hosts (2380) can be reached; if the ports "+
+			"differ, pass them with --peers HOST:PORT", "no member returned the member list: %s", sum(texts(whys)))
 	}
 	slices.SortFunc(all, func(a, b Port) int {
 		// prefer the entry with a name: a member has none until it has started
@@ -239,7 +239,7 @@ func (l trustCheck) listed(ctx context.Context, at string) ([]Port, error) {
 func (l trustCheck) port(ctx context.Context, p *Port) {
 	u, err := url.Parse(p.URL)
 	if err != nil || u.Scheme != "https" {
-		p.Why = "it is not https"
+		p.Why = "its URL is not https"
 		return
 	}
 	at, of := net.JoinHostPort(u.Hostname(), cmp.Or(u.Port(), "443")), l.clients
@@ -388,7 +388,7 @@ func (p Port) describe(lack string) string {
 func (p Port) lacks(step int) string {
 	switch {
 	case p.Shows == "":
-		return "cannot be seen: " + cmp.Or(p.Why, "nothing answers")
+		return "cannot be checked: " + cmp.Or(p.Why, "nothing answers")
 	case p.Shows == ByOther:
 		return "shows a certificate that neither CA signed for that address"
 	case p.New == Refuses:

@@ -84,7 +84,7 @@ func TestCheckReportsCertificateAndAcceptedCAsOfAPort(t *testing.T) {
 		t.Errorf("a certificate for another name: %+v", p)
 	}
 	p = Port{URL: "http://" + elsewhere}
-	if l.port(t.Context(), &p); p.Shows != "" || p.Why != "it is not https" {
+	if l.port(t.Context(), &p); p.Shows != "" || p.Why != "its URL is not https" {
 		t.Errorf("%+v", p)
 	}
 }

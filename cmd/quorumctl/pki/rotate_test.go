@@ -60,7 +60,7 @@ func TestNextStepBeginsOnlyAfterEveryHostHasCompletedTheCurrentOne(t *testing.T)
 		{stepBoth, port("n1", ByOld, Accepts, Unknown), "is not known to trust the new"},
 		{stepBoth, port("n1", ByNew, Refuses, Accepts), "no longer trusts the old CA"},
 		{stepBoth, port("n1", ByOther, Accepts, Accepts), "neither CA signed for that address"},
-		{stepBoth, port("n1", "", Unknown, Unknown), "cannot be seen"},
+		{stepBoth, port("n1", "", Unknown, Unknown), "cannot be checked"},
 		{stepBoth, port("n2", ByOld, Accepts, Accepts), "n1 has certificates but is not a member"},
 		{stepBoth, port("", ByOld, Accepts, Accepts), "n1 has certificates but is not a member"},
 		{stepLeaves, port("n1", ByNew, Accepts, Accepts), ""},

@@ -90,7 +90,7 @@ func trust(file, dir string, users []int, now time.Time) (Trusted, error) {
 func readTrust(file string, users []int) (files, error) {
 	data, info, err := readBounded(file, maxBundle)
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil, mistyped("copy the file that 'quorumctl pki rotate status' names to this host",
+		return nil, mistyped("copy it to this host; 'quorumctl pki rotate status' names the file",
 			"there is no %s", file)
 	}
 	if err != nil {
@@ -101,7 +101,7 @@ func readTrust(file string, users []int) (files, error) {
 	}
 	f, err := unpack(data, caFiles())
 	if err != nil {
-		return nil, refused("copy the file that 'quorumctl pki rotate status' names to this host again",
+		return nil, refused("copy it to this host again; 'quorumctl pki rotate status' names the file",
 			"%s contains no CAs: %v", file, err)
 	}
 	return f, nil
@@ -121,7 +121,8 @@ func mayTrust(dir, file string, before, after []*certificate, now time.Time) err
 	if len(namesNotIn(before, after)) == len(before) {
 		return refused("use the file that 'quorumctl pki rotate status' names: every host must trust the new CA "+
 			"before the old one is dropped",
-			"the new %s drops every CA that this host trusts now: it would reject the other hosts' certificates", file)
+			"the new %s drops every CA that this host trusts now, so this host would reject the other "+
+				"hosts' certificates", file)
 	}
 	for _, l := range leaves() {
 		if l.ca != file {
@@ -133,7 +134,7 @@ func mayTrust(dir, file string, before, after []*certificate, now time.Time) err
 		}
 		if !slices.ContainsFunc(after, func(c *certificate) bool { return own[0].CheckSignatureFrom(c) == nil }) {
 			return refused("install this host's newest bundle first: quorumctl pki install FILE",
-				"%s.crt of this host is from a CA that the file lacks (%s)", l.name, own[0].Issuer.CommonName)
+				"%s.crt of this host was issued by a CA that the file lacks (%s)", l.name, own[0].Issuer.CommonName)
 		}
 	}
 	return nil

@@ -47,7 +47,7 @@ func TestHostTrustsBothCAsAndThenOnlyTheNewOne(t *testing.T) {
 	}
 	next := a.rotation.next
 	_, err = Trust(trustTar(t, files{caCert: next.clients.pem, peerCACert: next.peers.pem}), p.Dir, later)
-	mustRefuse(t, err, "server.crt of this host is from a CA that the file lacks")
+	mustRefuse(t, err, "server.crt of this host was issued by a CA that the file lacks")
 	if _, err := Install(s.Bundles[0], p, later); err != nil {
 		t.Fatal(err)
 	}
@@ -136,7 +136,7 @@ func TestTrustFileOfAnotherUserIsRefused(t *testing.T) {
 	file := trustTar(t, a.trusted) // mode 0644, owned by the user who runs the test
 	others := []int{os.Geteuid() + 1, os.Geteuid() + 2}
 	_, err := trust(file, p.Dir, others, today())
-	mustRefuse(t, err, "belongs to the user "+strconv.Itoa(os.Geteuid()))
+	mustRefuse(t, err, "belongs to user "+strconv.Itoa(os.Geteuid()))
 	if _, err := trust(file, p.Dir, append(others, os.Geteuid()), today()); err != nil {
 		t.Error(err)
 	}

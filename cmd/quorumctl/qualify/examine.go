@@ -84,7 +84,7 @@ func Examine(ctx context.Context, o Options) (Report, error) {
 	o.Dir = existing(o.Dir)
 	r := Report{Dir: o.Dir, Limit: Limit.Seconds(), Runs: []Run{}, Findings: []Finding{}}
 	if o.Dir != wanted {
-		r.find("directory", Warn, "if etcd gets its own disk, mount it there, then run this command again",
+		r.find("directory", Warn, "if etcd gets a disk of its own, mount it at "+wanted+", then run this command again",
 			"%s does not exist; measured the disk of %s instead", wanted, o.Dir)
 	}
 	if err := safeFor(os.Geteuid(), o.Dir); err != nil {
@@ -106,7 +106,7 @@ func Examine(ctx context.Context, o Options) (Report, error) {
 			break // the next run would hang, too
 		}
 		if n == 1 && o.Fio {
-			o.say("fio", "for up to "+durationfmt.Text(o.For), o.rest(len(runs)-i, false))
+			o.say("fio", "it runs for up to "+durationfmt.Text(o.For), o.rest(len(runs)-i, false))
 			r.askFio(ctx, o.For)
 		}
 		if n == 1 && r.findNeighbours(o.NextToEtcd) && !o.NextToEtcd {
@@ -160,7 +160,7 @@ func safeFor(user int, dir string) error {
 	owner, known := info.Sys().(*syscall.Stat_t)
 	if known && owner.Uid == 0 && othersMayRename(info.Mode()) {
 		return cannot("let only root write to it (chmod go-w "+dir+"), or run this as another user",
-			"examine %s as root: other users may write there (mode %04o), and could redirect root's writes", dir,
+			"examine %s as root: other users can write to it (mode %04o), and could redirect root's writes", dir,
 			info.Mode().Perm())
 	}
 	return nil
@@ -175,7 +175,7 @@ func leaving(err error, left []string) error {
 	if !ok || len(left) == 0 {
 		return err
 	}
-	remedy := "remove what could not be removed: rm -r " + strings.Join(left, " ")
+	remedy := "remove the remaining files: rm -r " + strings.Join(left, " ")
 	if e.Remedy != "" {
 		remedy = e.Remedy + "; then " + remedy
 	}
@@ -203,7 +203,7 @@ func (r *Report) findNeighbours(nextToEtcd bool) bool {
 			"etcd, process %d, writes to the same disk, so etcd and this benchmark delay each other%s", r.Neighbour,
 			only)
 	case found.hidden != 0:
-		r.find("neighbours", Warn, "run it as root",
+		r.find("neighbours", Warn, "run quorumctl qualify as root",
 			"etcd, process %d, is running; this user cannot see whether it writes to the same disk", found.hidden)
 	case found.cut != "":
 		r.find("neighbours", NotAvailable, "", "cannot see whether an etcd writes to the same disk: %s", found.cut)
@@ -229,7 +229,7 @@ func deviceName(number uint64) string {
 func (r *Report) judgeRuns() {
 	const (
 		other  = "use a different disk: an SSD with power-loss protection that nothing else writes to"
-		longer = "measure longer: --duration"
+		longer = "measure longer, with --duration"
 	)
 	one := r.Runs[0]
 	figure := fmt.Sprintf("the 99th percentile of %d writes is %s", one.Writes, show(one.P99))
@@ -238,7 +238,8 @@ func (r *Report) judgeRuns() {
 	case one.Hung > 0 && one.Max > 1:
 		r.find("fsync", Fail, other, "a write had not completed after %s", show(one.Max))
 	case one.P99Low > r.Limit:
-		r.find("fsync", Fail, other, "%s, and certainly more than %s; limit %s", figure, show(one.P99Low), limit)
+		r.find("fsync", Fail, other, "%s, and with 95 %% confidence more than %s; limit %s", figure,
+			show(one.P99Low), limit)
 	case one.P99High == 0:
 		r.find("fsync", Undecided, longer, "%s, but these are too few writes for a result; limit %s", figure, limit)
 	case one.P99High > r.Limit:
@@ -249,7 +250,7 @@ func (r *Report) judgeRuns() {
 	for _, run := range r.Runs[1:] {
 		if run.P99Low > r.Limit {
 			r.find("concurrent fsync", Warn, "let nothing else write to etcd's disk",
-				"with %d writers at once the 99th percentile is %s", run.Writers, show(run.P99))
+				"with %d writers at once, the 99th percentile is %s", run.Writers, show(run.P99))
 			break
 		}
 	}

@@ -73,8 +73,8 @@ func TestWriteFailureIsOneErrorWithARemedy(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, c := range []struct{ name, dir, as, message, remedy string }{
-		{"file", file, asChild, "not a directory", "create its parent directory"},
-		{"closed", closed, asUnprivilegedChild, "permission denied", "run it as the user of etcd, or as root"},
+		{"file", file, asChild, "not a directory", "create the parent directory"},
+		{"closed", closed, asUnprivilegedChild, "permission denied", "run this command as etcd's user or as root"},
 		{"too large", t.TempDir(), asSmallChild, "file too large", "free space or raise the limit"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -154,13 +154,13 @@ func TestOnlyProvenResultsPass(t *testing.T) {
 			"slow",
 			[]Run{with(func(r *Run) { r.P99, r.P99Low, r.P99High = 0.02, 0.018, 0.03 })},
 			Fail,
-			"the 99th percentile of 5000 writes is 20 ms, and certainly more than 18 ms; limit 10 ms",
+			"the 99th percentile of 5000 writes is 20 ms, and with 95 % confidence more than 18 ms; limit 10 ms",
 		},
 		{
 			"slow, few",
 			[]Run{with(func(r *Run) { r.Writes, r.P99, r.P99Low, r.P99High = 11, 0.9, 0.8, 0 })},
 			Fail,
-			"the 99th percentile of 11 writes is 900 ms, and certainly more than 800 ms; limit 10 ms",
+			"the 99th percentile of 11 writes is 900 ms, and with 95 % confidence more than 800 ms; limit 10 ms",
 		},
 		{
 			"close",
@@ -176,7 +176,7 @@ func TestOnlyProvenResultsPass(t *testing.T) {
 			"the 99th percentile of 300 writes is 2 ms, but these are too few writes for a result; limit 10 ms",
 		},
 		{"hung", []Run{with(func(r *Run) { r.Hung, r.Max = 1, 7 })}, Fail, "a write had not completed after 7 s"},
-		{"crowd", []Run{fit, crowd}, Pass, "with 16 writers at once the 99th percentile is 50 ms"},
+		{"crowd", []Run{fit, crowd}, Pass, "with 16 writers at once, the 99th percentile is 50 ms"},
 		{
 			"starved",
 			[]Run{with(func(r *Run) { r.LeftOut = 2000 })},

@@ -68,7 +68,7 @@ func (r *Report) askFio(ctx context.Context, length time.Duration) {
 	text := fmt.Sprintf("%s: the 99th percentile of %d writes is %s; this benchmark measured %.2f times that",
 		r.Fio.Version, r.Fio.Writes, show(r.Fio.P99), r.Fio.Ratio)
 	if (r.Fio.P99 > r.Limit) != (r.Runs[0].P99 > r.Limit) {
-		r.find("fio", Warn, "examine the machine again while it is idle, and longer: --duration",
+		r.find("fio", Warn, "examine the machine again while it is idle, with a longer --duration",
 			"%s, so the two results are on different sides of the limit", text)
 		return
 	}

@@ -45,7 +45,7 @@ func (r *Report) judgeClock(f health.Figure) {
 	case !f.Known:
 		r.find("clock", NotAvailable, "", "%s", f.Absent)
 	case f.Value > limit:
-		r.find("clock", Warn, "start chronyd or systemd-timesyncd, and let it reach its servers", "%s", text)
+		r.find("clock", Warn, "start chronyd or systemd-timesyncd, and check that it reaches its servers", "%s", text)
 	default:
 		r.find("clock", Pass, "", "%s", text)
 	}
@@ -60,7 +60,7 @@ func (r *Report) judgeMemory(m health.MachineReading) {
 		r.find("memory errors", Fail, "replace the module that 'edac-util -v' or the kernel log names",
 			"%.0f uncorrected since boot", uncorrected.Value)
 	case corrected.Value > 0:
-		r.find("memory errors", Warn, "watch whether there are more: 'edac-util -v' names the module",
+		r.find("memory errors", Warn, "watch for more errors; 'edac-util -v' names the module",
 			"%.0f since boot, all corrected", corrected.Value)
 	default:
 		r.find("memory errors", Pass, "", "none since boot")
@@ -117,8 +117,8 @@ func (r *Report) judgeRAID(k kernel) {
 			r.find(name, Warn, "replace the disk that 'mdadm --detail /dev/"+a.Name+"' names",
 				"%d of %d disks are missing or failed", max(a.DisksDown, a.DisksFailed), a.DisksTotal)
 		case a.ActivityState != "active" && a.ActivityState != "inactive":
-			r.find(name, Warn, "examine the machine again when that is over: 'cat /proc/mdstat'", "it is %s",
-				a.ActivityState)
+			r.find(name, Warn, "examine the machine again when 'cat /proc/mdstat' shows that this has ended",
+				"it is %s", a.ActivityState)
 		default:
 			r.find(name, Pass, "", "%s, all %d disks", a.ActivityState, a.DisksTotal)
 		}

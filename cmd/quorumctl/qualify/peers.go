@@ -154,7 +154,7 @@ func (r *Report) judgePeer(p Peer) {
 	const (
 		down = "start the server, or name a port on which one listens"
 		path = "check the firewall, the route and the cable"
-		slow = "set --heartbeat-interval to that time and --election-timeout to ten times as much, on all members"
+		slow = "set --heartbeat-interval to that p99 and --election-timeout to ten times as much, on all members"
 		mtu  = "use the same MTU along the whole path, and allow ICMP 'fragmentation needed'"
 	)
 	name := "network to " + p.Address
@@ -162,7 +162,8 @@ func (r *Report) judgePeer(p Peer) {
 	figure := fmt.Sprintf("%d of %d connections were answered, p99 %s", answered, p.Tries, show(p.P99))
 	switch {
 	case answered == 0:
-		r.find(name, Fail, path, "no connection: %s", cmp.Or(p.Error, "it was interrupted"))
+		r.find(name, Fail, path, "no connection: %s", cmp.Or(p.Error,
+			"the test was interrupted before it tried to connect"))
 	case p.Failed > 0:
 		r.find(name, Fail, path, "%d of %d connections failed: %s", p.Failed, p.Tries, p.Error)
 	case p.Refused == p.Tries:
@@ -172,8 +173,8 @@ func (r *Report) judgePeer(p Peer) {
 	case p.P99 > heartbeat.Seconds():
 		r.find(name, Warn, slow, "%s, longer than etcd's heartbeat of %s", figure, durationfmt.Text(heartbeat))
 	case !p.Large:
-		r.find(name, NotAvailable, "", "%s; whether large packets arrive is unknown, because it answers no request",
-			figure)
+		r.find(name, NotAvailable, "",
+			"%s; whether large packets arrive is unknown, because the server answers no request", figure)
 	default:
 		r.find(name, Pass, "", "%s; large packets arrive", figure)
 	}

@@ -98,7 +98,7 @@ func TestEveryStateOfAPeerIsReported(t *testing.T) {
 			"silent",
 			listening(t, func(net.Conn) {}),
 			NotAvailable,
-			"whether large packets arrive is unknown, because it answers no request",
+			"whether large packets arrive is unknown, because the server answers no request",
 		},
 		{
 			"large requests are lost",
@@ -141,8 +141,10 @@ func TestSlowOrLossyPeerIsReported(t *testing.T) {
 		"50 of 50 connections were answered, p99 150 ms, longer than etcd's heartbeat of 100ms": {
 			Tries: 50, P99: 0.15, Small: true, Large: true,
 		},
-		"1 of 50 connections failed: no answer within 2s": {Tries: 50, Failed: 1, Error: "no answer within 2s"},
-		"no connection: it was interrupted":               {},
+		"1 of 50 connections failed: no answer within 2s": {
+			Tries: 50, Failed: 1, Error: "no answer within 2s",
+		},
+		"no connection: the test was interrupted before it tried to connect": {},
 	} {
 		var r Report
 		r.judgePeer(p)

@@ -162,7 +162,7 @@ func (w *writers) take(i int, r disk.Reading) error {
 func failed(f *disk.Failure) error {
 	remedy := f.Remedy()
 	if f.Errno == syscall.EACCES || f.Errno == syscall.EPERM {
-		remedy = "run it as the user of etcd, or as root"
+		remedy = "run this command as etcd's user or as root"
 	}
 	if f.Errno == syscall.EEXIST {
 		remedy = "remove " + f.Dir + ", and find out what created it"

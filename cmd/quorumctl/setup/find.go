@@ -65,7 +65,8 @@ func Find(ctx context.Context, a Answers) (Found, error) {
 	if unit["LoadState"] == "loaded" {
 		f.UnitState = unit["UnitFileState"]
 	} else {
-		f.warn("there is no %s: install the package quorumd-etcd (make etcd-package), or write a unit", f.Unit)
+		f.warn("systemd cannot load %s: install the package quorumd-etcd (make etcd-package), or write or unmask the "+
+			"unit", f.Unit)
 	}
 	f.findBinary(ctx, a.Binary, unit["ExecStart"])
 	if unit["ActiveState"] == "active" {
@@ -94,7 +95,7 @@ func (f *Found) findInterface(here Host) {
 			}
 		}
 	}
-	f.warn("no interface of this host has %s: is this %s?", here.Address, here.Name)
+	f.warn("no interface of this host has %s: is this host %s?", here.Address, here.Name)
 }
 
 // findDisk inspects the file system of the data directory or its nearest existing parent.
@@ -113,7 +114,7 @@ func (f *Found) findDisk() {
 	}
 	f.FreeBytes = s.Bavail * uint64(s.Bsize)
 	if f.FreeBytes < lowSpace {
-		f.warn("%s has %.1f GiB free, and etcd's database may grow to 8 GiB", f.DataDir, float64(f.FreeBytes)/(1<<30))
+		f.warn("%s has %.1f GiB free, but etcd's database may grow to 8 GiB", f.DataDir, float64(f.FreeBytes)/(1<<30))
 	}
 	mounts, err := os.Open("/proc/self/mountinfo")
 	if err != nil {

@@ -57,7 +57,7 @@ func TestAddressOfAnotherHostCausesAWarning(t *testing.T) {
 	a.Name = "n2"
 	f, err := Find(t.Context(), a)
 	said := strings.Join(f.Warnings, "\n")
-	if err != nil || !strings.Contains(said, "no interface of this host has 10.0.0.2: is this n2?") {
+	if err != nil || !strings.Contains(said, "no interface of this host has 10.0.0.2: is this host n2?") {
 		t.Errorf("%q %v", f.Warnings, err)
 	}
 }

@@ -127,7 +127,7 @@ func (m *missing) program(path string) {
 			path,
 		)
 	case err == nil && (!info.Mode().IsRegular() || info.Mode().Perm()&0o111 == 0):
-		m.add("etcd.binary", "%s is not executable; correct the path, or run chmod +x on it", path)
+		m.add("etcd.binary", "%s is not an executable file; correct the path, or run chmod +x on it", path)
 	}
 }
 

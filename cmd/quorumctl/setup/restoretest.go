@@ -50,7 +50,7 @@ func noRestoreTestRoom(c config.Config, never string) string {
 	err = errors.Join(unix.Stat(c.Paths.State, &state), unix.Stat(c.Etcd.DataDir, &data))
 	shared := err == nil && state.Dev == data.Dev
 	if begin, _ := policy.RestoreTestRoom(size, shared); free < begin {
-		return fmt.Sprintf("%s: %d MiB are free in %s, and %d MiB are needed; free some space, or set paths.state to "+
+		return fmt.Sprintf("%s: %d MiB are free in %s, but %d MiB are needed; free some space, or set paths.state to "+
 			"a directory on a different file system from etcd's", never, free>>20, c.Paths.State, begin>>20)
 	}
 	return ""

@@ -24,7 +24,7 @@ func TestHostThatNeverRunsRestoreTestsCausesAWarning(t *testing.T) {
 		}, "cannot decrypt snapshots; set backup.identityFile"},
 		"one votes": {func(c *config.Config) { c.Cluster.Voters = 1 }, "the only voter leads"},
 		// proc reports no free space
-		"no room": {func(c *config.Config) { c.Paths.State = "/proc" }, ": 0 MiB are free in /proc, and 192 MiB"},
+		"no room": {func(c *config.Config) { c.Paths.State = "/proc" }, ": 0 MiB are free in /proc, but 192 MiB"},
 	} {
 		var conf config.Config
 		conf.Mode, conf.Cluster.Voters, conf.Backup.RestoreTest = config.ModeManage, 3, config.Grace(24*time.Hour)

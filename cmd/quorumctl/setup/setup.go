@@ -60,7 +60,7 @@ func (r *Refusal) Error() string { return r.Text }
 type FileExists struct{ Path string }
 
 func (t *FileExists) Error() string {
-	return t.Path + " exists with other contents, and nothing is overwritten"
+	return t.Path + " exists with different contents, and nothing is overwritten"
 }
 
 // hosts parses Hosts. Names and addresses must be unique.
@@ -210,11 +210,11 @@ func comments() map[string]string {
 		"host.name":         "Name of this host and of its etcd member. Unique in the cluster.",
 		"host.id":           "Identity of this host in the cluster's records. It must never change.",
 		"cluster.name":      "Name of the cluster, the same on every host.",
-		"cluster.voters":    "1, 3, 5, 7 or 9. Three voters survive one failure, five survive two.",
+		"cluster.voters":    "1, 3, 5, 7 or 9. Three voters survive one failure; five survive two.",
 		"cluster.endpoints": "Client URLs of all hosts that may hold a member, including this one.",
 		"cluster.tls":       "Files with which quorumd connects to etcd.",
 		"etcd.clientURL":    "URL at which clients reach the member of this host.",
-		"etcd.peerURL":      "URL at which the other members reach it.",
+		"etcd.peerURL":      "URL at which the other members reach the member of this host.",
 		"etcd.tls":          "Files with which etcd serves clients and peers.",
 		"repair.dead":       "Replace a voter that has been dead for this long. off: report it, and replace nothing.",
 	}

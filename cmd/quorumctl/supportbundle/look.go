@@ -176,7 +176,7 @@ func Certificates(paths ...string) func(context.Context) ([]byte, error) {
 				if err != nil {
 					continue // a key, or not a certificate
 				}
-				fmt.Fprintf(&b, "%s: %s, by %s, from %s to %s, for %s %v\n", path, c.Subject, c.Issuer,
+				fmt.Fprintf(&b, "%s: %s, issued by %s, valid from %s to %s, for %s %v\n", path, c.Subject, c.Issuer,
 					c.NotBefore.UTC().Format(time.RFC3339), c.NotAfter.UTC().Format(time.RFC3339),
 					strings.Join(c.DNSNames, " "), c.IPAddresses)
 			}

@@ -111,7 +111,7 @@ func runFetch(ctx context.Context, path string, args []string, stdout io.Writer)
 		return err
 	}
 	if m.StoredSHA256 != args[1] {
-		return fmt.Errorf("cannot fetch the snapshot %s: it is not the snapshot in the plan: its SHA-256 is %s",
+		return fmt.Errorf("cannot fetch the snapshot %s: it is not the snapshot in the plan (its SHA-256 is %s)",
 			m.Name, m.StoredSHA256)
 	}
 	snapshot, err := backup.Open(ctx, j.store, m, j.options.Identities)

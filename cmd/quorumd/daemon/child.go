@@ -157,7 +157,7 @@ func allowRunAs(files rootfile.Tree, configs string, r runas.Request) error {
 		}
 		return nil
 	}
-	return fmt.Errorf("%q does not match %s.yaml; restart quorumd if the file has changed", r.Args, r.Agent)
+	return fmt.Errorf("the command %q does not match %s.yaml; restart quorumd if the file has changed", r.Args, r.Agent)
 }
 
 // readsOnly reports whether a command only reads the configured data directories, measures their disk, or uses the

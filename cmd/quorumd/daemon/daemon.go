@@ -384,7 +384,7 @@ func lockMemory(log *slog.Logger) {
 		err = unix.Mlockall(unix.MCL_CURRENT | unix.MCL_FUTURE | unix.MCL_ONFAULT)
 	}
 	if err != nil {
-		log.Warn("cannot lock memory, so a hung disk may stop the agent; set LimitMEMLOCK=infinity", "error", err)
+		log.Warn("cannot lock memory, so a hung disk may block the agent; set LimitMEMLOCK=infinity", "error", err)
 	}
 }
 

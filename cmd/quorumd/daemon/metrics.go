@@ -68,7 +68,7 @@ func listenMetrics(conf config.Metrics, version string, statusPage http.Handler,
 	}
 	e, err := listenHTTP(conf.Listen, conf.WebConfig, limits, mux, log)
 	if err != nil {
-		return nil, fmt.Errorf("%w → change metrics.listen", err)
+		return nil, fmt.Errorf("%w → change metrics.listen or correct metrics.webConfig", err)
 	}
 	return e, nil
 }

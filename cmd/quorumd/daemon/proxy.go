@@ -131,7 +131,7 @@ func connections() (int, error) {
 	const enough = 1 << 20
 	most := (int(min(limit.Cur, enough)) - spareFiles) / 2
 	if most < 1 {
-		return 0, fmt.Errorf("cannot forward with %d open files; raise LimitNOFILE= of the unit", limit.Cur)
+		return 0, fmt.Errorf("cannot forward with a limit of %d open files; raise LimitNOFILE= of the unit", limit.Cur)
 	}
 	return most, nil
 }
@@ -234,7 +234,7 @@ func writeVoters(ctx context.Context, from voters, path string, every time.Durat
 			last, at = string(text), sinceBoot()
 		}
 		if why != failed && why != "" {
-			log.Error("cannot write the list of voters; the proxy keeps the last one", "error", why)
+			log.Error("cannot write the list of voters; the proxy keeps the last list", "error", why)
 		}
 		failed = why
 	}

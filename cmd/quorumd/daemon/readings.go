@@ -92,7 +92,7 @@ const peersEvery = 30 * time.Second
 // may use it at a time.
 func linkReader(kernel *sensors.Reader, e config.Etcd) func(context.Context) health.LinkReading {
 	host, port := peerHost(e), peerPort(e)
-	peers := health.PeersReading{Absent: "etcd's peer URL names no port"}
+	peers := health.PeersReading{Absent: "etcd's peer URL has no port"}
 	return func(ctx context.Context) health.LinkReading {
 		r := kernel.Links(ctx, host)
 		if port > 0 && (!peers.Known || disk.Monotonic()-peers.At >= peersEvery) {

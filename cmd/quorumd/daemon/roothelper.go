@@ -90,7 +90,7 @@ func (s orderServer) do(ctx context.Context, o roothelper.Request) error {
 		// other orders need a unit, which an external etcd does not have
 		(o.Word == roothelper.SetEnvironment || o.Word == roothelper.RunHooks)
 	if !mayDo {
-		return fmt.Errorf("cannot carry out %q: etcd.runner of %s is not systemd", o.Word, o.Agent)
+		return fmt.Errorf("cannot carry out %q: etcd.runner in %s.yaml is not systemd", o.Word, o.Agent)
 	}
 	// LetGo needs no mode: without the start guard, etcd starts as it does without quorumd
 	if o.Word != roothelper.LetGo {

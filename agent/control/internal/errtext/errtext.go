@@ -19,10 +19,10 @@ func JSON(err error) string {
 		if e.Field == "" {
 			return fmt.Sprintf("it is a JSON %s, not an object", e.Value)
 		}
-		return fmt.Sprintf("%s: a JSON %s is of the wrong type", Shorten(e.Field), e.Value)
+		return fmt.Sprintf("%s: a JSON %s is not accepted here", Shorten(e.Field), e.Value)
 	}
 	if e, ok := errors.AsType[*json.SyntaxError](err); ok {
-		return fmt.Sprintf("it is not JSON at byte %d: %s", e.Offset, e.Error())
+		return fmt.Sprintf("it is not JSON: error at byte %d: %s", e.Offset, e.Error())
 	}
 	if errors.Is(err, io.ErrUnexpectedEOF) {
 		return "the JSON ends too early"

@@ -29,15 +29,15 @@ func TestTheDomainWhoseLossCostsTheQuorumIsNamed(t *testing.T) {
 		"r1 r2 r3":             "",
 		"r1 r1 r2 r2 r3":       "",
 		"r1 r1 r1 r2 r2":       "r1 (n1, n2, n3): 3 of the 5 live voters, quorum 3 of 5",
-		"r1 r1 r2 r2":          "r1 (n1, n2): 2 of the 4 live voters, quorum 3 of 4; so does the loss of r2",
-		"r1 r1 r2 r2 !r3":      "r1 (n1, n2): 2 of the 4 live voters, quorum 3 of 5; so does the loss of r2",
+		"r1 r1 r2 r2":          "r1 (n1, n2): 2 of the 4 live voters, quorum 3 of 4; the loss of r2 costs it, too",
+		"r1 r1 r2 r2 !r3":      "r1 (n1, n2): 2 of the 4 live voters, quorum 3 of 5; the loss of r2 costs it, too",
 		"!r1 r1 r1 r2 r3":      "r1 (n1, n2, n3): 2 of the 4 live voters, quorum 3 of 5",
 		"!r1 r1 r2":            "", // the loss of any host costs it: the fault tolerance is 0
 		"!r1 !r1 r2":           "", // there is no quorum
 		"r1":                   "",
 		". . .":                "", // the domains are unknown
 		"r2 r1 . r1 .":         "",
-		"!r1 r2 r2 r3 r3":      "r2 (n2, n3): 2 of the 4 live voters, quorum 3 of 5; so does the loss of r3",
+		"!r1 r2 r2 r3 r3":      "r2 (n2, n3): 2 of the 4 live voters, quorum 3 of 5; the loss of r3 costs it, too",
 		"r1 r1 r1 r1 r2":       "r1 (n1, n2, n3, n4): 4 of the 5 live voters, quorum 3 of 5",
 		"r1 r1 r2 r2 r3 r3 r4": "",
 	} {
@@ -46,7 +46,8 @@ func TestTheDomainWhoseLossCostsTheQuorumIsNamed(t *testing.T) {
 			v.Cluster.Members[i].Domain = strings.Trim(v.Cluster.Members[i].Domain, "?")
 		}
 		if want != "" {
-			want = "loss of failure domain " + strings.Replace(want, ": ", " costs the quorum: ", 1)
+			want = "loss of failure domain " + strings.NewReplacer(": ", " costs the quorum: it has ",
+				", quorum ", ", and the quorum is ").Replace(want)
 		}
 		if got := DomainLoss(v); got != want {
 			t.Errorf("%s: %q, want %q", domains, got, want)

@@ -142,9 +142,9 @@ func (p Plan) check() error {
 	p.Checksum = ""
 	switch {
 	case p.Version != Version:
-		return fmt.Errorf("cannot read the plan: it has version %d, this quorumd supports %d", p.Version, Version)
+		return fmt.Errorf("cannot read the plan: it has version %d, but this quorumd supports %d", p.Version, Version)
 	case sum != checksum(p):
-		return errors.New("cannot read the plan: checksum mismatch, the file was changed")
+		return errors.New("cannot read the plan: checksum mismatch: the file was changed")
 	case !IsPlanID(p.ID) || p.New == 0 || p.New == p.Old || len(p.Facts) == 0 || len(p.Facts) > policy.MaxRecoveryHosts:
 		return errors.New("cannot read the plan: the file is not a plan")
 	case p.FactsOf(p.Survivor) == nil || p.Snapshot == nil && (p.FactsOf(p.Survivor).Log.Empty || p.Old == 0):

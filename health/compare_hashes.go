@@ -112,16 +112,16 @@ func declareHashes() declaration {
 			Problems: []Problem{
 				{
 					MemberDiffers, Etcd, Warm, "The data of the local member differs from that of a majority.",
-					"One comparison found it. Its clients may read wrong values. The next compaction shows whether " +
-						"the data stays different.",
+					"One comparison found this. The member's clients may read wrong values. The next compaction " +
+						"shows whether the data stays different.",
 					"check 'journalctl -k' for errors of the disk and the memory; do not restart other members",
 				},
 				{
 					MemberCorrupt, Etcd, Failed, "The data of the local member is corrupt.",
-					"It differs from that of a majority of all voters, which is the same. Its clients read wrong " +
-						"values, and etcd does not notice.",
-					"let another host replace it (repair.unhealthy), or run 'quorumctl retire HOST --reason …'; " +
-						"check its disk and memory before it joins again",
+					"A majority of all voters have identical data, and this member's data differs from it. The " +
+						"member's clients read wrong values, and etcd does not notice.",
+					"let another host replace the member (repair.unhealthy), or run 'quorumctl retire HOST " +
+						"--reason …'; check the disk and memory of its host before the host joins again",
 				},
 			},
 			Runbook: findingRunbook,

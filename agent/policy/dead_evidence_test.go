@@ -371,7 +371,7 @@ func TestADeadVoterWaitsForALearnerThatIsNoStandby(t *testing.T) {
 	t.Parallel()
 	for role, want := range map[Role]string{
 		RoleStandby: "", // it may replace the voter
-		RoleJoining: "n4 is a learner, and etcd allows one at a time",
+		RoleJoining: "n4 is a learner, and no other learner is added next to it",
 	} {
 		v := leaderSeesDead()
 		learner := voter(4, "n4")

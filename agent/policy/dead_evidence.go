@@ -160,7 +160,7 @@ func (v View) deadReports(m Member) (since time.Duration, why string) {
 	case !leader:
 		return 0, "no live leader is known that could confirm it"
 	case reports < 2 && !m.Learner: // one report suffices for a learner, which does not count towards the quorum
-		return 0, "only one live voter is left, and two must confirm it"
+		return 0, "only one live voter is left, but two must confirm it"
 	}
 	return max(since, 1), ""
 }
@@ -296,10 +296,10 @@ func (v View) deadBlocked(m Member, over bool) string {
 		h, present := v.hostOf(learner)
 		switch {
 		case !present || h.Role != RoleStandby:
-			return learner.label() + " is a learner, and etcd allows one at a time"
+			return learner.label() + " is a learner, and no other learner is added next to it"
 		case over && !v.caughtUp(learner):
-			return fmt.Sprintf("the standby %s has not been within %d entries of the leader for %s", learner.label(),
-				v.Limits.PromoteLag, durationfmt.Text(v.Limits.SteadyLag))
+			return fmt.Sprintf("the standby %s has not yet stayed within %d entries of the leader for %s",
+				learner.label(), v.Limits.PromoteLag, durationfmt.Text(v.Limits.SteadyLag))
 		}
 		return v.noneReady(m, over, func(other Host) bool { return other.ID == h.ID })
 	}
@@ -393,7 +393,7 @@ func fate(tooMany bool, replacement, held string, in, grace time.Duration, after
 
 // fateOfSurplus is fate for a surplus voter.
 func fateOfSurplus(replacement, held string, in, grace time.Duration, after string) string {
-	const why = ": surplus voter"
+	const why = " as a surplus voter"
 	switch {
 	case replacement != "":
 		return "; " + replacement + " removes it" + why

@@ -1,0 +1,86 @@
+// Copyright The quorumd Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package policy
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/quorumd/quorumd/agent/durationfmt"
+)
+
+// An unhealthy voter that answers still counts towards the quorum, so its replacement becomes a voter before the
+// unhealthy one is removed. A voter whose disk hangs and that answers no linearizable read is removed first, like a
+// dead one.
+
+// outgoing is a voter that another host may replace now.
+type outgoing struct {
+	Member
+	over    time.Duration // for how long another host has been allowed to replace it
+	is, why string        // the voter's state as text, without and with the evidence
+}
+
+// outgoing returns the first voter that this host may replace now: dead ones before unhealthy ones, each by member ID.
+// On a host that is already a voter, it returns the voter to be removed without a replacement, if there is a surplus
+// voter.
+func (v View) outgoing() (outgoing, bool) {
+	role := roleOf(v)
+	if m, found := v.dead(); found && (role != RoleVoter || v.hasSurplus() && m.PeerURL != v.Self.PeerURL) {
+		since, _ := v.deadFor(m)
+		return outgoing{m, since - v.Limits.DeadGrace, "dead", "dead for " + durationfmt.Seconds(since)}, true
+	}
+	voters, _ := v.Cluster.Counts()
+	if role == RoleVoter && !v.hasSurplus() || role != RoleVoter && !mayJoinAsExtra(voters, v.Target.Voters) {
+		return outgoing{}, false
+	}
+	for m := range v.Cluster.voters() {
+		if h, present := v.hostOf(m); present && m.PeerURL != v.Self.PeerURL && v.isUnhealthy(m) {
+			s, _ := v.unhealthyFor(m)
+			why := fmt.Sprintf("%s for %s, and %s", s.State, durationfmt.Seconds(s.For), s.Evidence)
+			return outgoing{m, -v.graceLeft(m, h), "unhealthy", why}, true
+		}
+	}
+	return outgoing{}, false
+}
+
+// hasSurplus reports whether there is a surplus voter, so that a dead or unhealthy voter is removed without a
+// replacement.
+func (v View) hasSurplus() bool {
+	voters, _ := v.Cluster.Counts()
+	return isSurplus(voters, v.Target)
+}
+
+// leaving returns 1 while the voter that this host is replacing is still listed, and 0 otherwise.
+func (v View) leaving() int {
+	if !v.owns(KindReplace) {
+		return 0
+	}
+	if m, there := v.memberByID(v.Op.Replaces); !there || m.Learner {
+		return 0
+	}
+	return 1
+}
+
+// surplusVetoes returns the vetoes against removing a dead or unhealthy surplus voter, in the order in which they are
+// reported.
+func surplusVetoes() []veto {
+	return append(repairVetoes(),
+		vetoRepairsUnreadable(),
+		vetoRepairsSpent(),
+		vetoLastReplaced(),
+		vetoOperationInFlight(),
+		vetoLockHeld(),
+		vetoSettling(),
+		vetoNotNext(),
+	)
+}
+
+// joinsFirst reports whether this host joins before the voter it replaces is removed: the voter still counts towards
+// the quorum, and is unhealthy or, once this host has been added, has not recovered. A voter that this host cannot
+// reach may still serve others, so it counts towards the quorum unless its disk hangs.
+func (v View) joinsFirst(who Member) bool {
+	begun := v.Op.Phase == PhaseBegun || v.Op.Phase == PhaseRemoving
+	counts := !v.silent(who) || who.DownFor < v.Limits.LockTTL
+	return counts && (v.isUnhealthy(who) || !begun && v.recovered(who) == "" && !v.isDead(who))
+}
