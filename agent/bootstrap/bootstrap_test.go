@@ -34,7 +34,7 @@ func TestAnswerIsServedAndUsedWhileItIsFresh(t *testing.T) {
 	}
 	want(policy.BootstrapAnswer{Name: "n1", Silent: "it has not been queried yet"})
 	n2.askAll(t.Context())
-	want(policy.BootstrapAnswer{Name: "n1", Silent: server.URL + " returned 503"})
+	want(policy.BootstrapAnswer{Name: "n1", Silent: server.URL + " returned HTTP status 503"})
 	published := policy.BootstrapAnswer{
 		Name: "n1", List: "L", PromisedList: "L", Attempt: "1",
 		Past: "it has seen cluster 7",
@@ -45,7 +45,7 @@ func TestAnswerIsServedAndUsedWhileItIsFresh(t *testing.T) {
 	now += n2.fresh() + 1
 	want(policy.BootstrapAnswer{Name: "n1", Silent: "its last answer is old"})
 	n2.askAll(t.Context())
-	want(policy.BootstrapAnswer{Name: "n1", Silent: server.URL + " returned 503"}) // no round since Publish
+	want(policy.BootstrapAnswer{Name: "n1", Silent: server.URL + " returned HTTP status 503"}) // no round since Publish
 }
 
 func TestInvalidAnswerIsRefused(t *testing.T) {

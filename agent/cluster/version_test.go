@@ -63,7 +63,7 @@ func TestAnotherProgramHasNoVersion(t *testing.T) {
 	}
 	for path, want := range map[string]string{
 		"/bin/true":                            "its output is not etcd's; check etcd.binary",
-		"/bin/false":                           "exits with status 1; check etcd.binary",
+		"/bin/false":                           "exited with status 1; check etcd.binary",
 		filepath.Join(t.TempDir(), "not-here"): "no such file or directory",
 		notExecutable:                          "permission denied",
 	} {

@@ -64,7 +64,7 @@ func TestKeyMustBeReadableByTheServicesUserOnly(t *testing.T) {
 		"readable by the owner's own group": {0o640, 990, ""},
 		"readable by root's group":          {0o640, 0, ""},
 		"not readable by its group":         {0o600, 991, ""},
-		"world-readable":                    {0o644, 990, "(mode 0644) is readable by every user on this host"},
+		"world-readable":                    {0o644, 990, "is readable by every user on this host"},
 		"world-writable":                    {0o602, 990, "readable by every user on this host"},
 		"readable by the control group": {
 			0o640, 991,

@@ -129,8 +129,8 @@ func TestAHostIsTakenDownForADowngradeOnlyWhenTheOlderEtcdCanStart(t *testing.T)
 	}{
 		"every member is ready":         {func(*View) {}, ""},
 		"no job is enabled":             {noJob, "is not enabled yet"},
-		"the job was enabled just now":  {func(v *View) { v.Cluster.Job.For = 5 * time.Second }, "up to 10s more"},
-		"a member answered just now":    {func(v *View) { v.Cluster.Members[2].LiveFor = 0 }, "up to 15s more"},
+		"the job was enabled just now":  {func(v *View) { v.Cluster.Job.For = 5 * time.Second }, "up to 10s if every"},
+		"a member answered just now":    {func(v *View) { v.Cluster.Members[2].LiveFor = 0 }, "up to 15s if every"},
 		"a storage version is newer":    {storage(1, "3.7.0"), "that of n2 is 3.7"},
 		"a storage version is unknown":  {storage(1, ""), "that of n2 is unknown"},
 		"the job has another target":    {func(v *View) { v.Cluster.Job = jobTo("3.5.0") }, "is not enabled yet"},

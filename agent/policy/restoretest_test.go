@@ -63,8 +63,8 @@ func TestTheBestHostWithoutAMemberRunsADueRestoreTest(t *testing.T) {
 		"maintenance is requested": {
 			func(v *View) { due(v); spares(*v)[0].Wants = "maintenance" }, false, "due, and n6 runs it",
 		},
-		"joining":            {joins("n5"), false, "due, and n6 waits: n5 is in an operation"},
-		"another host joins": {joins("n6"), false, "due, and n5 waits: n6 is in an operation"},
+		"joining":            {joins("n5"), false, "due, but n6 waits: n5 is in an operation"},
+		"another host joins": {joins("n6"), false, "due, but n5 waits: n6 is in an operation"},
 		"a voter is dead": {func(v *View) {
 			due(v)
 			v.Cluster.Members[1].Live = false
@@ -159,7 +159,7 @@ func TestWithoutASpareAMemberRunsTheRestoreTestAndNeverTheLeader(t *testing.T) {
 		"another voter is slow": {func(v *View) {
 			voters(v)
 			v.Hosts[0].Health = health.Slow
-		}, "", "due, and n3 waits: voter http://n1 is SLOW"},
+		}, "", "due, but n3 waits: voter http://n1 is SLOW"},
 		"no leader is known": {func(v *View) {
 			v.Cluster.Members[0].Leader = false
 		}, "", "is a member, but no leader is known"},
