@@ -107,7 +107,8 @@ func (a *Agent) Run(ctx context.Context) error {
 	}
 }
 
-// again returns how long to wait after a round without a step. A light round does not delay the next full round.
+// again returns how long to wait after a round that does not start the next one at once. A light round does not delay
+// the next full round.
 func (a *Agent) again() time.Duration {
 	next, early := a.opt.Config.Timing.Interval, a.last.Again
 	if a.lightly {
@@ -215,7 +216,8 @@ func (a *Agent) stale(r *round.Round) bool {
 	return a.last.Quiet && !r.Decision.Quiet && r.Reachable && !r.Looked()
 }
 
-// checkLock drops the lock if a linearizable read shows that the lock's key is gone, even if its lease still exists.
+// checkLock drops the lock if a linearizable read shows that the lock's key is gone or not this agent's, even if the
+// lease still exists.
 func (a *Agent) checkLock(ctx context.Context, r *round.Round) {
 	// The read does not show a lock that was taken after it, so r.Did must already show the lock.
 	if r.Reachable && r.Did.Token != 0 && a.actor.Check(ctx, r.LockAt) {
