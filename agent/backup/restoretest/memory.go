@@ -46,7 +46,7 @@ func checkMemory(root string, m backup.Manifest) error {
 var ErrNoMemory = errors.New("not enough memory for the etcd of the restore test")
 
 // memoryLeft returns how many bytes the cgroups of this process leave it, and the limit that leaves the least. It does
-// not count the page cache that the kernel can reclaim. limited reports whether a limit was found.
+// not count page cache that the kernel can reclaim as used. limited reports whether a limit was found.
 func memoryLeft(root string) (left, limit int64, limited bool) {
 	text, err := readProc(filepath.Join(root, "proc/self/cgroup"))
 	if err != nil {
