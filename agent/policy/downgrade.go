@@ -34,7 +34,7 @@ const lowersWithin = 15 * time.Second
 // callsEnd is the time after which no call of an agent that has died can enable the job any more.
 const callsEnd = time.Minute
 
-// lowers reports whether the job lowers the cluster version to that of a minor version.
+// lowers reports whether the job lowers the cluster version to that minor version.
 func (j DowngradeJob) lowers(to Version) bool {
 	return j.Enabled && j.Target.Known() && j.Target.minor() == to.minor()
 }
@@ -50,7 +50,7 @@ func AgainstDowngrade(v View, version string) *Refusal {
 	switch {
 	case !to.Known():
 		return &Refusal{Wrong, "", version + " is not a version", "name a patch version, such as 3.6.16"}
-	case to.minor().Less(Version{Major: 3, Minor: 5}): // the job exists since 3.6
+	case to.minor().Less(Version{Major: 3, Minor: 5}): // etcd 3.6 introduced the job
 		return conflicts(VersionIncompatible, "etcd cannot be downgraded to "+to.minorText(),
 			"3.5 is the oldest version to downgrade to")
 	case !v.Limits.AllowUnsafe && !to.Safe():
@@ -155,7 +155,7 @@ func againstEnabling(v View) string {
 		}
 	}
 	for _, m := range v.Cluster.Members {
-		if m.Storage.Known() && m.Storage.minor() != m.Version.minor() { // a cancelled job is not undone yet
+		if m.Storage.Known() && m.Storage.minor() != m.Version.minor() { // etcd has not undone a cancelled job yet
 			return "the storage version of " + m.label() + " is " + m.Storage.minorText() + ", but its etcd is " +
 				m.Version.String()
 		}

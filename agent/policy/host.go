@@ -13,7 +13,7 @@ import (
 // changes nothing.
 type SelfNote struct {
 	ClusterAnswered bool // record that this cluster has answered this host
-	Member          bool // record that this host is its member MemberID, or no member if MemberID is 0
+	Member          bool // record that this host is the cluster's member MemberID, or no member if that is 0
 	MemberID        uint64
 	Standby         uint64 // record that this learner is a standby, until this host begins a join; 0: unchanged
 	Domains         bool   // record the failure domain of each member's host, from the view

@@ -239,7 +239,7 @@ func tooSoonAgain(v View) (string, bool) {
 	return text, true
 }
 
-// tooSoonFor returns the time until it is no longer too soon; zero or less if it is not.
+// tooSoonFor returns the time until leadership may be transferred again; zero or less if it may be now.
 func (v View) tooSoonFor() time.Duration {
 	g, others := v.LeadershipTransfers, v.Limits.Settle
 	if v.Cluster.Unread {

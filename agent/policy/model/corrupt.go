@@ -42,7 +42,7 @@ func memberIndex(id uint64) int {
 	return -1
 }
 
-// setLeader makes a voter lead, or another live voter if it leads.
+// setLeader makes voter k lead if leads is set and that voter is live, and otherwise the first other live voter.
 func setLeader(members []policy.Member, k int, leads bool) {
 	leads = leads && members[k].Live
 	led := false
