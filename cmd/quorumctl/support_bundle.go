@@ -128,7 +128,7 @@ func redactorOf(c config.Config, file string) (*supportbundle.Redactor, []string
 			paths = append(paths, value)
 		}
 	}
-	// A configuration with mistakes is not loaded. This search finds the secret files that it names.
+	// An invalid configuration is not loaded, so also search its text for the paths of secret files.
 	text, err := supportbundle.ReadSecret(file)
 	for line := range strings.Lines(string(text)) {
 		uncommented, _, _ := strings.Cut(line, "#")
@@ -257,7 +257,7 @@ func hostOf(c config.Config) supportbundle.Host {
 	switch c.Etcd.Runner {
 	case config.RunnerSystemd:
 		h.Unit, h.LogFile = c.Etcd.Unit, ""
-	case config.RunnerExternal: // the service manager that runs etcd keeps its log
+	case config.RunnerExternal: // the service manager that runs etcd keeps etcd's log
 		h.LogFile = ""
 	case config.RunnerProcess:
 	}

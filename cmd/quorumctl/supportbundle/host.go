@@ -13,11 +13,11 @@ import (
 // Host describes the sources on a host, in addition to quorumd's own documents.
 type Host struct {
 	Units           []string // systemd units: quorumd's and etcd's
-	Unit            string   // etcd's unit; empty if etcd logs to LogFile
+	Unit            string   // etcd's unit; empty unless systemd runs etcd
 	Etcd            string   // path of the etcd binary
 	EnvironmentFile string
 	DataDir         string
-	LogFile         string // etcd's log if it has no unit
+	LogFile         string // etcd's log if quorumd runs etcd as a child process
 	Metrics         string // URL of etcd's metrics
 	OwnMetrics      string // URL of quorumd's metrics
 	PrivateFile     bool   // quorumd's metrics require a password and are left out
@@ -80,7 +80,7 @@ func OfHost(h Host) []Source {
 	return list
 }
 
-// journal returns the last lines of a unit. An empty journal is an error, because journalctl does not report that the
+// journal returns the last lines of a unit's journal. An empty journal is an error, because journalctl does not report that the
 // user lacks permission.
 func journal(unit string) func(context.Context) ([]byte, error) {
 	read := Program("journalctl", "--no-pager", "--quiet", "--output=short-iso", "--lines="+journalLines,
