@@ -23,7 +23,7 @@ type screen struct {
 	terminal bool
 	columns  int               // width of the last table
 	drawn    int               // lines of the table on the terminal
-	last     map[string]string // the last line of each host
+	last     map[string]string // the last line of each host, without numbers
 }
 
 func newScreen(out *os.File, head string) *screen {
