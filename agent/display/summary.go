@@ -76,7 +76,8 @@ func named(names []string) string {
 	return strings.Join(names, ", ")
 }
 
-// hostHealth returns one line with the hosts grouped by health state, the worst state first.
+// hostHealth returns one line with the members without an agent, then the hosts grouped by health state, the worst
+// state first.
 func hostHealth(s control.Status) []Line {
 	by := map[string][]string{}
 	for _, h := range s.Hosts {
@@ -171,7 +172,7 @@ func membership(s control.Status) []Line {
 	return append([]Line{lineOf("%s", strings.Join(parts, " · "))}, resized(s.Cluster)...)
 }
 
-// retiredHosts returns one line with the retired hosts, those that still leave first.
+// retiredHosts returns one line with the retired hosts, beginning with those that are still leaving.
 func retiredHosts(s control.Status) []Line {
 	by := map[string][]string{}
 	for _, h := range s.Retired {

@@ -21,7 +21,7 @@ type Limits struct {
 // Confine permanently limits this process and every process that it starts.
 func (l Limits) Confine() error { return l.set(true) }
 
-// ConfineSelf limits this process. [Unconfine] can lift the limits for a process that it has started.
+// ConfineSelf limits this process. A process that it starts inherits the limits until [Unconfine] lifts them.
 func (l Limits) ConfineSelf() error { return l.set(false) }
 
 func (l Limits) set(permanent bool) error {

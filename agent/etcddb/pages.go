@@ -56,7 +56,7 @@ func CheckPages(file io.ReaderAt, size int64, pageSize int) error {
 }
 
 // InUse checks the same as CheckPages, and returns the size of the pages in use, in bytes. Its errors are not
-// [ErrDamaged], which names a snapshot.
+// [ErrDamaged], whose text is about a snapshot.
 func InUse(file io.ReaderAt, size int64, pageSize int) (int64, error) {
 	if pageSize < minPageSize || pageSize > maxPageSize || pageSize&(pageSize-1) != 0 {
 		return 0, fmt.Errorf("invalid page size of %d bytes", pageSize)

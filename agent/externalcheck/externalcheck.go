@@ -60,7 +60,7 @@ type Options struct {
 	Logger   *slog.Logger
 }
 
-// Runner runs the programs that Open found in the directory.
+// Runner runs the programs that the directory contains or the configuration names.
 type Runner struct {
 	opt      Options
 	programs []*program

@@ -17,7 +17,7 @@ const maxLinks = 20
 
 // Foreign is a file or directory through which an unauthorized user can replace a program.
 type Foreign struct {
-	Path, Who string // Who is "user alice" or "every user on this host"
+	Path, Who string // Who is, for example, "user alice"
 	Remedy    string // the command that takes this access away
 }
 

@@ -72,7 +72,7 @@ func (b *Boots) note(ended bool) error {
 	return nil
 }
 
-// Since counts the boots after that time, and how many of them followed a boot in which the agent did not exit cleanly.
+// Since counts the boots after a time, and how many of them followed a boot in which the agent did not exit cleanly.
 // The first recorded boot never counts as one of these, because nothing is known about the boot before it.
 func (b *Boots) Since(from time.Time) (all, unannounced int) {
 	b.mu.Lock()

@@ -122,7 +122,7 @@ func (f *State) ProgramStarted(of *Request, bootID string, at time.Duration) (ru
 	return run, inForce, err
 }
 
-// ProgramEnded records the result of that request's program, even if the request has ended.
+// ProgramEnded records the result of that request's program, even if the request is no longer in force.
 func (f *State) ProgramEnded(of *Request, how policy.HookState, text string) error {
 	return f.markRequest(func(k *Request) {
 		if k.Since.Equal(of.Since) {
@@ -136,8 +136,8 @@ func (f *State) ProgramEnded(of *Request, how policy.HookState, text string) err
 func (f *State) OldDatabaseDeleted() error { return f.moves(policy.Request.DeletesOld) }
 
 // OperationEnds records in advance that the operation and its request end, so that a crash in between does not repeat
-// them. If the request belongs to the given rollout, it also records how many times the rollout has been resumed, since
-// an operator may have resumed it after the request.
+// them. If the request belongs to the given rollout, it also records how many times the rollout has been resumed,
+// because an operator may have resumed it after the request was made.
 func (f *State) OperationEnds(in *record.Rollout) error {
 	return f.markRequest(func(k *Request) {
 		if in != nil && in.ID == k.Rollout {

@@ -86,7 +86,8 @@ func (f *State) AskRemoval(asked control.RequestedRemoval, retires string, runs 
 	return k, refused, err
 }
 
-// MarkRemoval records whether the operation of the removal has begun, if the removal is still pending.
+// MarkRemoval records whether the operation of the removal has begun. It returns an error if the removal is no longer
+// pending.
 func (f *State) MarkRemoval(k *Removal, begun bool) error {
 	found := false
 	err := f.ChangeRemoval(func(file *Removals) {

@@ -5,8 +5,7 @@
 // runs the binary to find out, because no list of flags is complete: etcd's help omits some flags. The package
 // promises:
 //
-//   - The binary only prints. It runs with --version and an empty environment, and each flag gets a value that no flag
-//     accepts. It starts no server and opens no data.
+//   - The binary only prints: it runs with --version and an empty environment, starts no server and opens no data.
 //   - The number of settings, the output and the time are bounded. A binary that does not answer like etcd is an error.
 package nextetcd
 
