@@ -83,7 +83,7 @@ func (d Drive) title() string {
 	return d.Name
 }
 
-// Sensor is one of the kernel's hardware monitors (hwmon).
+// Sensor is one sensor of the kernel's hardware monitors (hwmon).
 type Sensor struct {
 	Of    string // device or chip, such as nvme0 or coretemp
 	Label string // name of the sensor on that device or chip

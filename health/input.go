@@ -23,10 +23,10 @@ type Input struct {
 	Machine MachineReading
 	// Devices is the kernel's last report on the devices below etcd's data; it may also be a few rounds old.
 	Devices DevicesReading
-	// Database is the last reading of the file system of etcd's database, if the log is on a different one. It may also
+	// Database is the last reading of the file system of etcd's database, if the WAL is on a different one. It may also
 	// be a few rounds old.
 	Database DatabaseReading
-	// Etcd is the local etcd's last report; it may be a few of its reading intervals old.
+	// Etcd is the local etcd's last report; it may be a few reading intervals old.
 	Etcd EtcdReading
 	// ExternalChecks are the last results of the operator's own checks.
 	ExternalChecks []ExternalCheckReading
@@ -63,8 +63,8 @@ type DiskReading struct {
 	Alive bool
 	// Err is the last error of any operation, nil if there was none.
 	Err *DiskError
-	// Free and Total are the sizes of the file system in bytes, and UsageAge is the age of both. If Total is 0, they
-	// are unknown.
+	// Free and Total are the free space and the size of the file system in bytes, and UsageAge is the age of both. If
+	// Total is 0, they are unknown.
 	Free, Total uint64
 	UsageAge    time.Duration
 	// Inodes is how many files the file system can have, and InodesFree how many more can be created. Inodes is 0 if

@@ -55,7 +55,7 @@ type Assessment struct {
 	Findings []Finding
 	// Checks contains the state of each check, in the order of [Checks].
 	Checks []Standing
-	// NotAvailable lists the optional checks and the single devices that have no reading. They are ignored.
+	// NotAvailable lists the optional checks and the individual devices that have no reading. They are ignored.
 	NotAvailable []Absence
 	Figures      Figures
 }

@@ -47,7 +47,7 @@ func (r *Reader) pressure(of string) (procfs.PSIStats, error) {
 }
 
 // waited returns the percentage of the last minute in which some process waited for a CPU, or in which all processes
-// waited for the disk. All processes never wait for a CPU, because at least one is running.
+// waited for the disk. Processes never all wait for a CPU at once, because at least one is running.
 func (r *Reader) waited(of string) (float64, error) {
 	stats, err := r.pressure(of)
 	line := stats.Full

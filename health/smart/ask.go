@@ -33,7 +33,7 @@ const (
 type asker struct {
 	program string
 	sys     string
-	dir     string // directory of the locks
+	dir     string // directory of the report and the locks
 	each    time.Duration
 	all     time.Duration
 }
