@@ -68,7 +68,7 @@ func (m *machine) requestRemoval(w *world, by int, arg uint8) bool {
 	return true
 }
 
-// noteRemoval ends the removal request if the agent decided so.
+// noteRemoval ends the removal request if the agent has decided to end it.
 func (w *world) noteRemoval(ends bool) {
 	if ends {
 		w.rmRequested = 0
@@ -168,7 +168,8 @@ func (s *observation) leadershipOf() uint8 {
 	return s.self
 }
 
-// removalNames reports whether a host's member is to be removed. If that member is down, it has been down for long.
+// removalNames reports whether a host's member is to be removed. If that member is down, it has been down for a long
+// time.
 func (s *observation) removalNames(i int) bool {
 	return s.rmRequested|s.opRemove != 0 && int(s.rmTarget) == i && s.rmGone == 0
 }

@@ -67,7 +67,7 @@ func (w *world) forgetTransfer(i int) {
 	}
 }
 
-// noteTransfer ends the request if the agent decided so.
+// noteTransfer ends the request if the agent has decided to end it.
 func (w *world) noteTransfer(ends bool) {
 	if ends {
 		w.trRequested = 0

@@ -8,9 +8,9 @@ import (
 	"github.com/quorumd/quorumd/agent/record"
 )
 
-// resizeState is the size that an operator has recorded, and the operation in which a voter leaves because of it. That
-// operation also sets opReplace, with its own host as the replaced host, because the reports of the other voters and a
-// late removal are modelled as in a replacement.
+// resizeState is the size and the retirement that operators have recorded, and the operation in which a member leaves
+// because of either. That operation also sets opReplace, with its own host as the replaced host, because the reports of
+// the other voters and a late removal are modelled as in a replacement.
 type resizeState struct {
 	resized uint8 // 1: resized to the scenario's ResizeTo; 2: resized back to its Target
 	// opLeave: the operation is a leave. Its phase is begun, ready (the removal may have been sent) or rollback.
