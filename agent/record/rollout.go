@@ -20,8 +20,9 @@ type Rollout struct {
 	Etcd    string `json:"etcd,omitempty"`    // the version that etcd must report after the work; empty: any
 	Bare    bool   `json:"withoutSnapshot,omitempty"`
 	// the rollout still pauses before the last member with an older minor version
-	Hold   bool `json:"hold,omitempty"`
-	Raises bool `json:"raises,omitempty"` // the rollout ends with the point of no return
+	Hold bool `json:"hold,omitempty"`
+	// the rollout raises the cluster version, so afterwards no member can be rolled back
+	Raises bool `json:"raises,omitempty"`
 	// the rollout lowers the cluster version to the minor version of Etcd
 	Downgrade bool `json:"downgrade,omitempty"`
 	// quorumd is about to enable, or has enabled, etcd's downgrade job for this rollout, and has not cancelled it
@@ -86,8 +87,8 @@ func (r Rollout) Waiting() []string {
 }
 
 // Room returns an error if the record may outgrow its bound in the worst case, in which every field has its longest
-// value. Such a rollout must not start, because it could not be completed. most is the approximate number of such hosts
-// that fit.
+// value. Such a rollout must not start, because it could not be completed. most is the approximate number of hosts that
+// fit in the worst case.
 func (r Rollout) Room() (most int, err error) {
 	largest := r
 	largest.Text, largest.State = strings.Repeat("x", maxText), RolloutStopped

@@ -31,7 +31,7 @@ type ActorState struct {
 	Kept              int64 // the oldest revision that the last compaction kept
 	// the member whose online defragmentation, started by this process, still runs; 0 if none does
 	Defragmenting uint64
-	// the last online defragmentation of each member that this process has requested
+	// for each member, the last online defragmentation that this process requested and that has ended
 	Defragmented []Defragmented
 }
 

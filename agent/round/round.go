@@ -26,7 +26,7 @@ type Round struct {
 	View         policy.View
 	Decision     policy.Decision
 	ClusterState // what was read from etcd
-	// as read from this host's own member, if that member leads but should not; otherwise nil
+	// the cluster state as read from this host's own member, if that member leads but should not; otherwise nil
 	Led              *ClusterState
 	Unit             systemd.Status
 	UnitErr          error

@@ -146,7 +146,8 @@ func commandRuns(s control.Status) bool {
 	return s.Maintenance != nil && s.Maintenance.State == policy.RequestWorking
 }
 
-// Cancelled brings the host back after the shutdown was cancelled.
+// Cancelled handles the cancellation of a shutdown: it ends the maintenance that Prepare requested, or makes an earlier
+// request wait for other hosts again.
 func (h Handler) Cancelled(ctx context.Context) {
 	m := h.Host.Status().Maintenance
 	if m == nil {

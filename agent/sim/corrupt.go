@@ -14,8 +14,9 @@ import (
 	"github.com/quorumd/quorumd/agent/observe"
 )
 
-// drawCorrupts reports whether a voter's data becomes corrupt, which it does in half of the clusters that replace
-// unhealthy voters and keep their quorum. It uses its own random numbers, so that all other draws remain the same.
+// drawCorrupts reports whether voters' data may become corrupt. That is the case in half of the clusters that replace
+// unhealthy voters and do not lose their quorum. It uses its own random numbers, so that all other draws remain the
+// same.
 func (p plan) drawCorrupts() bool {
 	return rand.New(rand.NewPCG(p.Seed, 11)).IntN(2) == 0 && p.Unhealthy > 0 && p.LostAt == 0
 }
@@ -33,7 +34,7 @@ const compactionEvery = 5 * time.Minute
 // the next compaction.
 const corruptEvidence = compactionEvery + 3*time.Minute
 
-// hasher returns compactions and hashes of the simulated members. It returns at once, so that it needs no lane.
+// hasher reads the compactions and hashes of the simulated members. Its methods return at once, so they need no lane.
 type hasher struct{ c *client }
 
 // LastCompaction returns the revision of the last compaction.

@@ -41,7 +41,7 @@
 //     clusters in which hosts die for good (unhealthy.go): agents replace unhealthy voters.
 //   - Quorum loss, in a quarter of the clusters (quorum_loss.go): disks are lost, and one voter that was believed lost
 //     may return with its data at any time. Operators (disaster_recovery.go) collect facts, make a plan, apply it to
-//     the hosts in any order, abort it and make another, while agents are killed and hosts lose power. Copying the
+//     the hosts in any order, abandon it and make another, while agents are killed and hosts lose power. Copying the
 //     survivor's data (survivor.go) takes time, may fail, and may be interrupted while the copy is put in place. Two
 //     clusters then exist, which must never both serve.
 //   - Operators (operator.go, maintenance.go): they pause and resume, request a second bootstrap, stop etcd, remove

@@ -139,7 +139,7 @@ func withoutLock(kind policy.StepKind) bool {
 		policy.StepClaimPermit, policy.StepWritePermits, policy.StepCompact, policy.StepLeadElsewhere,
 		policy.StepDefragmentOnline, policy.StepDisarmNoSpace,
 		policy.StepStopForRecovery, policy.StepCopyData, policy.StepPlaceCopy, policy.StepLayAside,
-		policy.StepEndRecovery: // during a recovery, no etcd can hold a lock
+		policy.StepEndRecovery: // during a recovery, there may be no etcd in which to take the lock
 		return true
 	}
 	return false
@@ -482,7 +482,7 @@ func (p *promises) beforeRemove(by *process, id uint64, after time.Duration) {
 	p.checkQuorumLeft(by, m)
 }
 
-// beforeRemoval checks a removal of a member of any role when it is applied.
+// beforeRemoval checks the removal of a voter by a step for members of any role when the removal is applied.
 func (p *promises) beforeRemoval(by *process, id uint64, after time.Duration) {
 	m := p.w.etcd.find(id)
 	if m == nil || m.learner {
@@ -577,7 +577,7 @@ func (p *promises) afterApply() {
 	if kv := w.etcd.store.Get(w.keys.Lock()); kv != nil {
 		token = kv.CreateRevision
 	}
-	owned := op == nil || token != 0 && op.Token == token // without a token in the record, the lock must be free
+	owned := op == nil || token != 0 && op.Token == token // a token of 0 means that the lock is free
 	if owned || p.ownedOp {
 		p.orphanedSince = w.now()
 	}

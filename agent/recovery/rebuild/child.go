@@ -35,7 +35,8 @@ const (
 const (
 	// maxCopyTime is how long a copy may take. A copy of 8 GB on a slow disk takes some minutes.
 	maxCopyTime = time.Hour
-	// maxReadTime is how long reading the log may take. Its result is reused for resultLifetime.
+	// maxReadTime is how long reading the log may take. A result that no caller has received is kept for
+	// resultLifetime.
 	maxReadTime    = 10 * time.Minute
 	resultLifetime = 10 * time.Second
 	// maxLine limits a line of a child's output, in bytes, because the child runs as etcd's user and is not trusted.
