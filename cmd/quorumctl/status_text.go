@@ -13,7 +13,8 @@ import (
 	"github.com/quorumd/quorumd/agent/display"
 )
 
-// writeStatus shows the most important state first: the cluster, the agent's loop, the summary, the hosts, then this host.
+// writeStatus shows the most important state first: the cluster, the agent's loop, the summary, the hosts, then this
+// host.
 func writeStatus(p *page, s control.Status) {
 	writeLines(p, display.Cluster(s.Cluster)...)
 	if p.wide && s.Cluster.ID != "" {

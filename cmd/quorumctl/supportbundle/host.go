@@ -80,8 +80,8 @@ func OfHost(h Host) []Source {
 	return list
 }
 
-// journal returns the last lines of a unit's journal. An empty journal is an error, because journalctl does not report that the
-// user lacks permission.
+// journal returns the last lines of a unit's journal. An empty journal is an error, because journalctl does not report
+// that the user lacks permission.
 func journal(unit string) func(context.Context) ([]byte, error) {
 	read := Program("journalctl", "--no-pager", "--quiet", "--output=short-iso", "--lines="+journalLines,
 		"--since="+journalSince, "--unit="+unit)
