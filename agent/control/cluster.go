@@ -120,7 +120,7 @@ type Op struct {
 	Orphaned      bool `json:"orphaned"` // the operation's host no longer holds the lock
 }
 
-// Pause stops all steps of all hosts. It always expires.
+// Pause is a record that stops all steps of all hosts. It always expires.
 type Pause struct {
 	By     string    `json:"by"`
 	Reason string    `json:"reason"`
