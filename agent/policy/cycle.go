@@ -507,8 +507,8 @@ func awaitReports(v View, m Member) (Decision, bool) {
 }
 
 // notReported returns the hosts of voters that have not published their health state since the operation's record last
-// changed. Until then their health states may be as old as the record of a hanging agent. It skips this host, and the
-// member with the peer URL except.
+// changed. Until then their health states may be as old as the record of a hanging agent. It skips this host's member,
+// and the member whose peer URL is except.
 func notReported(v View, except string) (ids, names []string) {
 	for m := range v.Cluster.voters() {
 		asked := m.PeerURL != except && m.PeerURL != v.Self.PeerURL
@@ -538,8 +538,8 @@ func joinNames(names []string) string {
 	return strings.Join(names[:last], ", ") + " and " + names[last]
 }
 
-// transferLeadership transfers leadership to the best voter. If that keeps failing, maintenance proceeds without a
-// transfer, because its operator ends it, while any other work waits and retries.
+// transferLeadership transfers leadership to the best voter. If that keeps failing, maintenance, which only an operator
+// ends, proceeds without a transfer, and any other work waits and retries.
 func transferLeadership(v View) (Decision, bool) {
 	best, found := bestVoter(v, v.Self.PeerURL)
 	failing := v.Failed.Kind == StepTransferLeadership && v.Op.WrittenFor > v.Limits.TransferTimeout
@@ -569,7 +569,7 @@ func bestVoter(v View, leaving string) (Member, bool) {
 	})
 }
 
-// bestVoterOf returns the best of the allowed voters whose agents are present.
+// bestVoterOf returns the best of the voters whose agents are present and for which may returns true.
 func bestVoterOf(v View, may func(Member) bool) (Member, bool) {
 	var best Member
 	var bestHost Host

@@ -96,8 +96,8 @@ func (v View) reportAwaited() time.Duration {
 const silenceWindow = 15 * time.Second
 
 // repairDue returns how soon this host observes the cluster again if it may replace a voter, or must report whether one
-// is dead. It does so when a dead voter's grace period ends, and every lookSoon while it waits for the reports of the
-// hosts in behind or for the record of the replacement. If soon is 0, the next round is early enough.
+// is dead: when a dead voter's grace period ends, and every lookSoon while this host waits for the reports of the hosts
+// in behind or for the record of the replacement. If soon is 0, the next round is early enough.
 func (v View) repairDue() (soon time.Duration, behind []string) {
 	role := roleOf(v)
 	if role != RoleVoter && role != RoleStandby && role != RoleSpare || v.Op != nil || v.Pause != nil || v.Resting ||

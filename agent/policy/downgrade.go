@@ -106,8 +106,8 @@ func downgradeVetoes() []veto {
 
 // downgradeJob enables etcd's downgrade job before the first host of a downgrade goes down, and cancels it after the
 // downgrade was aborted. It cancels no job that quorumd has not enabled. A call to enable the job may take effect late.
-// Therefore the rollout's record names the job as quorumd's until no job has been enabled for callsEnd. A last
-// cancellation then clears the record. After a call that etcd has refused, the lock is released before the next one.
+// Therefore the rollout's record marks the job as quorumd's until no job has been enabled for callsEnd. One more
+// cancellation then clears the mark. After a call that etcd has refused, the lock is released before the next one.
 func downgradeJob(v View) (Decision, bool) {
 	r := v.Rollout
 	if r == nil || !r.Downgrade || !v.Cluster.Reachable || v.foreign() || len(against(v, downgradeVetoes())) > 0 {

@@ -307,7 +307,7 @@ func removeLostLearner(
 	return Decision{}, false
 }
 
-// JoinNote is the result of an attempt of this host to join, recorded with the step that ends it.
+// JoinNote is the result of this host's attempt to join, recorded with the step that ends the attempt.
 type JoinNote uint8
 
 // The results of an attempt. The zero value records none.

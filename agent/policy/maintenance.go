@@ -102,7 +102,7 @@ type Asked struct {
 	OverFor       time.Duration
 	Rollout       string // the rollout that made the request; empty if none
 	Overdue       bool   // the work has exceeded its announced duration, which is only reported
-	RecordDiffers bool   // the operation's record has a different end time or Interruptible than the request
+	RecordDiffers bool   // the operation's record and the request differ in the end time or in Interruptible
 	Released      bool   // an operator has released the request's operation: it does not begin again
 	// RecordDeleted reports that the record of the request's operation was deleted: this host's disk records the
 	// operation, but etcd has no record, or the record of another host's operation.

@@ -10,7 +10,8 @@ const (
 	// Agents.
 	evRound kind = iota // an agent decides; odd arg: its host ranks after equally good hosts; arg/2: its viewpoint
 	evAct               // an agent begins its step, and completes it if the step takes no time
-	// A membership change takes effect and is answered. With arg 1, etcd refuses it although it could accept it.
+	// A membership change or an unfenced call takes effect and is answered. With arg 1, it fails although it could
+	// succeed.
 	evLand
 	evTimeout // the membership change is not answered in time and may land later
 	evLateAdd // a membership change that was not answered in time takes effect

@@ -64,8 +64,8 @@ const (
 	NoLearner     LearnerScope = iota
 	LearnerJoins               // the learner's host has no member at the start
 	LearnerListed              // the permanent learner is a member at the start
-	// LearnerDropped starts with the learner next to a standby. Its host is no longer configured to have a permanent
-	// learner, so the learner is a second standby.
+	// LearnerDropped starts with the learner next to a standby. The learner's host is no longer configured to have a
+	// permanent learner, so the learner is a second standby.
 	LearnerDropped
 	LearnerThird // the learner's host has no member at the start, and the two previous hosts are standbys
 )

@@ -48,8 +48,7 @@ func (w *world) transferMark(i int) uint64 {
 	return (uint64(bit(int(w.trHost) == i)) | 2*uint64(bit(int(w.trTarget) == i))) * spread
 }
 
-// requestTransfer applies an operator's request to a host to transfer leadership to another host's voter, or to its
-// own.
+// requestTransfer applies an operator's request that a host transfer leadership to another host's voter or to its own.
 func (m *machine) requestTransfer(w *world, by int, to uint8) bool {
 	h := &w.hosts[by]
 	if int(w.trCount) >= m.Transfers || w.trRequested != 0 || h.agent != up || h.down != 0 || !w.reaches(by) ||
