@@ -38,7 +38,7 @@ type Thresholds struct {
 
 	// MinFree is how many bytes must be free.
 	MinFree uint64
-	// DirectInterval is the rest between two writes of the direct lane, after which a sample is overdue.
+	// DirectInterval is the rest between two writes of the direct lane, after which the next sample is due.
 	DirectInterval time.Duration
 
 	// ExternalChecks are the operator's own checks.

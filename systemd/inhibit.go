@@ -113,7 +113,8 @@ func (l *Logind) inhibit(ctx context.Context, s Shutdown, taken func()) error {
 	}
 }
 
-// inhibitor holds one of logind's locks over one connection. Only its own goroutine uses it.
+// inhibitor holds one of logind's locks over one connection. Except for the preparation, only the goroutine of inhibit
+// uses it.
 type inhibitor struct {
 	logind   *Logind
 	conn     *godbus.Conn
