@@ -61,14 +61,15 @@ type Agent struct {
 // Metrics returns the agent's metrics, for a registry.
 func (a *Agent) Metrics() *publish.Metrics { return a.publisher.Metrics() }
 
-// Status returns the state of the last completed round. It does not block.
+// Status returns the state of the last completed round. It does not block. If the cluster state is old, it makes the
+// next round query etcd.
 func (a *Agent) Status() control.Status { return a.publisher.Status() }
 
 // Revision returns the number of the round that Status shows, or 0 before the first round.
 func (a *Agent) Revision() uint64 { return a.publisher.Revision() }
 
-// ClusterState returns the same document as Status, for clients that poll. Unlike Status, it does not make the next
-// round query etcd.
+// ClusterState returns the same document as Status, for clients that poll. Unlike Status, it never makes the next round
+// query etcd.
 func (a *Agent) ClusterState() control.Status { return a.publisher.ClusterState() }
 
 // Voters returns the current list of voters for this host's proxy. ok is false if there is none, for example without a

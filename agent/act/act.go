@@ -96,7 +96,7 @@ type task struct {
 	step  policy.Step
 	on    *round.Round // the round that decided the step
 	began time.Duration
-	ended *record.Line // the history line for the operation that the step ended
+	ended *record.Line // the history line for the operation that the step ended; nil if it ended none
 	done  chan error
 }
 
@@ -178,8 +178,8 @@ func (a *Actor) maxAge() time.Duration {
 // observedCalls is the maximum number of calls between a round's first observation and its step.
 const observedCalls = 4
 
-// take does the work of a step in a goroutine outside the loop. It writes to this host's disk before it changes the
-// cluster or etcd's data, because the machine may go down at any moment.
+// take does the work of a step in a goroutine outside the loop. The writes to this host's disk on which a step depends
+// come before any change of the cluster or etcd's data, because the machine may go down at any moment.
 func (a *Actor) take(ctx context.Context, w way, t *task) error {
 	if a.lostLock(t.step) { // the machine may have been suspended since the lock was confirmed
 		return lock.ErrLost

@@ -51,7 +51,7 @@ func (s Settings) evaluate(at time.Time) (now candidate) {
 	return now
 }
 
-// Trigger checks whether a reboot is required and allowed, and requests it.
+// Trigger requests a reboot when one is required and allowed, and cancels the request when that changes.
 type Trigger struct {
 	Host       control.Maintainer
 	Settings   Settings

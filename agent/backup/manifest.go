@@ -25,7 +25,7 @@ const Version = 1
 // maxManifest bounds a manifest, in bytes.
 const maxManifest = 64 << 10
 
-// ErrNoSnapshot means that the store holds no snapshot of that name, or none at all.
+// ErrNoSnapshot means that the store holds no snapshot or object of that name, or no snapshot at all.
 var ErrNoSnapshot = errors.New("no such snapshot")
 
 // Manifest describes a snapshot.

@@ -27,7 +27,7 @@ type Login struct {
 // ErrRefused means that etcd's authentication or roles do not permit the call.
 var ErrRefused = errors.New("etcd does not permit the call")
 
-// Denied reports whether etcd's users and roles forbid a call.
+// Denied reports whether err means that etcd's authentication or roles forbid the call.
 func Denied(err error) bool {
 	return err != nil && (code(err) == codes.PermissionDenied || tokenRejected(err) ||
 		isEtcd(err, rpctypes.ErrAuthFailed) || errors.Is(err, ErrRefused))
