@@ -11,7 +11,8 @@ import (
 )
 
 // bootstrap creates a new single-member cluster, once, on an operator's request. The request ends if a cluster answers
-// or has ever answered this host, or if this host has ever belonged to a cluster.
+// or has ever answered this host, if this host has ever belonged to a cluster, or if another listed host has a cluster
+// or takes precedence.
 func bootstrap(v View) (Decision, bool) {
 	if !v.Bootstrap.Requested {
 		return Decision{}, false

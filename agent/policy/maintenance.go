@@ -330,7 +330,7 @@ func notSettled(v View) (string, bool) {
 	return settling(v)
 }
 
-// cycleQueued reports whether another host has an older request.
+// cycleQueued reports whether this host lets another host with an older request go first.
 func cycleQueued(v View) (string, bool) {
 	if v.Asked.Hurried {
 		return "", false

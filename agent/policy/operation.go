@@ -49,8 +49,9 @@ const KindRemove = "remove"
 // smaller or has retired its host. The operation's host is the one whose member leaves.
 const KindLeave = "leave"
 
-// KindReplace is the kind of operation that replaces a dead or unhealthy voter: a join whose record names the member to
-// remove. The operation's host is the one that joins, or a voter's host that removes a surplus voter.
+// KindReplace is the kind of operation that replaces a voter that is dead, unhealthy or has lost its data: a join whose
+// record names the member to remove. The operation's host is the one that joins, a voter's host that removes a surplus
+// voter, or a host that removes its own member while a standby is ready to become the voter.
 const KindReplace = "replace"
 
 // operation declares a kind of operation. To add one, declare it in a file of its own, list it below, and let concerns
