@@ -28,7 +28,7 @@ func corrupt(v View) (string, bool) {
 	return v.dataDiffers(stops)
 }
 
-// agrees reports whether nothing indicates that it is unknown whose data is correct.
+// agrees reports whether there is no CORRUPT alarm, and the voters' data is not divided without a majority.
 func (c Cluster) agrees() bool { return c.Intact && !c.Divided }
 
 // dataDiffers reports whether the comparison of the voters' data stops all operations, although etcd has raised no
@@ -67,7 +67,7 @@ func refusedAsFull(v View) Reason {
 // stops all operations.
 func corruption(v View) (Decision, bool) { return awaitDisarm(v, vetoCorrupt) }
 
-// awaitDisarm waits until an operator disarms the alarm. If the cluster is also paused, that is the first reason.
+// awaitDisarm waits while the veto applies. If the cluster is also paused, the pause is the first reason.
 func awaitDisarm(v View, by func() veto) (Decision, bool) {
 	r, holds := by().reason(v)
 	if !holds {

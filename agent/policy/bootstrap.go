@@ -10,9 +10,9 @@ import (
 	"strings"
 )
 
-// bootstrap creates a new single-member cluster, once, on an operator's request. The request ends if a cluster answers
-// or has ever answered this host, if this host has ever belonged to a cluster, or if another listed host has a cluster
-// or takes precedence.
+// bootstrap creates a new single-member cluster, once, on the request of an operator or of an automatic bootstrap. The
+// request ends if a cluster answers or has ever answered this host, if this host has ever belonged to a cluster, or if
+// another listed host has a cluster or takes precedence.
 func bootstrap(v View) (Decision, bool) {
 	if !v.Bootstrap.Requested {
 		return Decision{}, false
@@ -306,8 +306,9 @@ func (b BootstrapAttempt) judgeAnswers(name string) answersResult {
 	return answersResult{decide: true, waiting: "no other listed host has a cluster or a request for one"}
 }
 
-// askListed waits for the other listed hosts' answers before a requested cluster is created. It returns false once this
-// host's disk records the decision to create it, or if no hosts are listed.
+// askListed waits for the other listed hosts' answers before a requested cluster is created, and ends the request if
+// another host has a cluster or takes precedence. It returns false if this host's disk records the decision to create
+// the cluster, or if no hosts are listed.
 func askListed(v View) (Decision, bool) {
 	if !awaitsAnswers(v) {
 		return Decision{}, false
