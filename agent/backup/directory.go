@@ -35,10 +35,10 @@ type Directory struct {
 }
 
 // OpenDirectory opens the store of a cluster below dir. The directory must exist, so that no snapshot is written below
-// a mount point whose file system is not mounted; only the cluster's own directory is created in it. It must belong to
-// the user of this process or to root, and no other user may write there, except a group of this process (mode 2770).
-// Such a group shares the store between hosts on which quorumd's user has different IDs. The cluster's directory may
-// then belong to the user of another host.
+// a mount point whose file system is not mounted; only the cluster's own directory is created in it. dir must belong to
+// the user of this process or to root, and other users may write there only as members of a group of this process (mode
+// 2770). Such a group shares the store between hosts on which quorumd's user has different IDs. The cluster's directory
+// may then belong to the user of another host.
 func OpenDirectory(dir, cluster string) (*Directory, error) {
 	cannot := func(err error) error { return fmt.Errorf("cannot use the directory %s: %w", dir, err) }
 	if !filepath.IsLocal(cluster) || strings.ContainsRune(cluster, filepath.Separator) {

@@ -5,8 +5,8 @@
 // key-value calls that the lock and the records need. It promises:
 //
 //   - Every call is bounded, per endpoint and in total, unless its comment states that only ctx bounds it.
-//   - A call that any voter can answer goes only to voters once the member list is known. A learner among the endpoints
-//     would make calls fail at random.
+//   - As soon as the member list is known, a call that any voter can answer goes only to voters. A learner among the
+//     endpoints would make calls fail at random.
 //   - A membership change is idempotent, and the member list is read again afterwards: a call that
 //     timed out may still be applied, so its error does not reveal the outcome.
 //   - The package makes no decisions.

@@ -22,7 +22,8 @@ const (
 	// perKey is the memory that etcd 3.6 needs per key to serve a snapshot: 250 to 265 bytes were measured with a
 	// million keys or more. The database pages that etcd reads are in the page cache, which the kernel can reclaim.
 	perKey = 270
-	// perEtcd is the memory that etcd and this process need in addition: 117 MiB were measured with 100,000 large keys.
+	// perEtcd is the memory that etcd and this process need in addition: with 100,000 large keys, etcd as a whole used
+	// 117 MiB.
 	perEtcd = 100 << 20
 	// noLimit is above any real limit: cgroup v1 reports such a number if no limit is set.
 	noLimit = 1 << 60
