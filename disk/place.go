@@ -27,8 +27,8 @@ func newPlace(w *watched, set settings) *place {
 	return &place{watched: w, dir: set.dir, target: set.target, lock: -1, exam: set.exam}
 }
 
-// claim locks and checks the directory, unless it already has. The lock ends with the process, and a process that is
-// stuck in the kernel keeps it, so a stalled disk never has two probes waiting on it.
+// claim locks and checks the directory, unless it has already done so. The lock ends with the process, and a process
+// that is stuck in the kernel keeps it, so a stalled disk never has two probes waiting on it.
 func (p *place) claim() error {
 	if p.lock >= 0 {
 		return nil

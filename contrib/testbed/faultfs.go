@@ -33,8 +33,8 @@ type Mount struct {
 	args []string // arguments with which faultfs was started
 }
 
-// FaultfsUsable returns why this machine cannot mount a faultfs, or nil if it can. It needs /dev/fuse, and root or
-// fusermount3.
+// FaultfsUsable returns why this machine cannot mount a faultfs, or nil if it can. faultfs needs /dev/fuse, and root
+// or fusermount3.
 func FaultfsUsable() error {
 	if _, err := os.Stat("/dev/fuse"); err != nil {
 		return fmt.Errorf("cannot use FUSE: %w; run `modprobe fuse`, or give the container the device", err)
