@@ -67,7 +67,7 @@ func (f *follower) look() (l List, news bool, err error) {
 	if l, err = Parse(text); err != nil {
 		return l, true, fmt.Errorf("cannot use %s: %w", f.path, err)
 	}
-	age := max(0, time.Since(s.modified)) // negative after the clock was set back
+	age := max(0, time.Since(s.modified)) // time.Since is negative after the clock was set back
 	f.writtenAt.Store(int64(f.elapsed() - age))
 	f.fromSaved = false
 	f.save(l)
@@ -81,7 +81,7 @@ func (f *follower) age() time.Duration { return f.elapsed() - time.Duration(f.wr
 func (f *follower) old() bool { return f.fromSaved || f.age() > staleAfter }
 
 // save writes a list for the next boot if its content differs from the saved one. It does not wait, because the disk
-// may hang. If the write fails, or the previous one is still running, a later version of the list is saved.
+// may hang. If the write fails, or the previous one is still running, this list is not saved.
 func (f *follower) save(l List) {
 	if f.kept == "" || !f.saving.CompareAndSwap(false, true) {
 		return
