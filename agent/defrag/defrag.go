@@ -379,7 +379,7 @@ func (d directory) hasRoom(size int64) error {
 	return nil
 }
 
-// write writes the new file.
+// write writes a compacted copy of the source to the new file, and syncs it.
 func (d directory) write(source opened) (err error) {
 	dst, err := bbolt.Open(d.name(newName), 0o600, &bbolt.Options{
 		NoSync: true, Timeout: lockWait, PageSize: source.db.Info().PageSize, NoFreelistSync: true,
@@ -453,5 +453,4 @@ func Allowed(args []string, dataDir string) bool {
 		(args[2] == compactVerb || args[2] == cleanVerb)
 }
 
-// mib formats a number of bytes in MiB, rounded.
 func mib(n int64) string { return fmt.Sprintf("%d MiB", (n+1<<19)>>20) }

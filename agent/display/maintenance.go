@@ -40,7 +40,7 @@ func MaintenanceState(m control.Maintenance) Styled {
 	return Styled{Text: string(m.State)}
 }
 
-// Work returns the kind of work, followed by the command's name if it is a command.
+// Work returns the type of work, followed by the name of the command if there is one.
 func Work(work policy.Work, command string) string {
 	if command == "" {
 		return string(work)

@@ -100,7 +100,7 @@ func hostHealth(s control.Status) []Line {
 	}
 	add(silent, Styled{"no agent", Warn})
 	worstFirst := []string{"FAILED", "STALLED", "SLOW", "WARM", "UNKNOWN", "QUALIFYING"}
-	others := slices.DeleteFunc(slices.Sorted(maps.Keys(by)), func(state string) bool { // from a newer quorumd
+	others := slices.DeleteFunc(slices.Sorted(maps.Keys(by)), func(state string) bool { // states of a newer quorumd
 		return state == "OK" || slices.Contains(worstFirst, state)
 	})
 	for _, state := range append(worstFirst, others...) {
@@ -199,7 +199,8 @@ func retiredHosts(s control.Status) []Line {
 	return []Line{lineOf("%s", strings.Join(parts, " · "))}
 }
 
-// resized returns a line with the size to which an operator has resized the cluster, unless it has that many voters.
+// resized returns a line with the size to which an operator has resized the cluster, unless the cluster has that many
+// voters.
 func resized(c control.Cluster) []Line {
 	if c.Size == nil || c.Size.Voters == c.Voters {
 		return nil

@@ -34,7 +34,7 @@ import (
 )
 
 const (
-	// MaxPrograms limits how many programs run.
+	// MaxPrograms limits how many programs run; the others are skipped.
 	MaxPrograms = 32
 	// maxSkipped limits how many more programs are listed as not run.
 	maxSkipped = 32

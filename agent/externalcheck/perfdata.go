@@ -49,7 +49,7 @@ func parse(out []byte) (text string, figures []health.ExternalCheckFigure) {
 	return sanitize(line), figures
 }
 
-// label splits a text into the label at its beginning and the text after its "=". A quoted label may contain blanks;
+// label splits a text into the label at its beginning and the text after its "=". A quoted label can contain spaces;
 // two quotes in the label stand for one.
 func label(text string) (name, behind string, found bool) {
 	if !strings.HasPrefix(text, "'") {

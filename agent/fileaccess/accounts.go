@@ -105,7 +105,7 @@ func (a accounts) members(gid uint32) []string {
 	return slices.Compact(names)
 }
 
-// user returns an account by its name, and its additional groups.
+// user returns the account with that name, and the IDs of its additional groups.
 func (a accounts) user(name string) (user account, groups []uint32, ok bool) {
 	i := slices.IndexFunc(a.users, func(u account) bool { return u.name == name })
 	if i < 0 {

@@ -21,7 +21,7 @@ type boot struct {
 	ID string    `json:"id"`
 	At time.Time `json:"at"` // when the machine booted, according to the wall clock at that time
 	// Ended reports that the agent exited cleanly, as it does on an orderly shutdown. If it is false for an earlier
-	// boot, the machine went down without a signal to the agent.
+	// boot, the machine went down without a signal to the agent, or the agent had crashed.
 	Ended bool `json:"ended,omitempty"`
 }
 

@@ -69,7 +69,7 @@ type Options struct {
 	Wall func() time.Time
 }
 
-// Lock is one agent's handle of the lock. Only the control loop calls its methods, except MayAct and ValidFor, which
+// Lock is one agent's handle on the lock. Only the control loop calls its methods, except MayAct and ValidFor, which
 // any goroutine may call.
 type Lock struct {
 	store Store

@@ -48,8 +48,8 @@ type Reading struct {
 	LostAt time.Duration
 	// LookedAt is when the older of the last probes of both ports began; 0 unless both were probed.
 	LookedAt time.Duration
-	// Missed means that the last probe of a port did not connect. MissedAt is when the first such probe in a row began,
-	// on the port that began to fail later.
+	// Missed means that the last probe of at least one port did not connect. MissedAt is when the first such probe in a
+	// row began, on the port that began to fail later.
 	Missed   bool
 	MissedAt time.Duration
 }

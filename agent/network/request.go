@@ -198,7 +198,8 @@ func (l requester) version(at target, large bool) exchange {
 	}
 }
 
-// clientConfig returns a TLS configuration whose ClientHello fits into one small packet, or is larger than a packet.
+// clientConfig returns a TLS configuration whose ClientHello fits into one small packet or, if large is set, is larger
+// than a packet.
 func (l requester) clientConfig(at target, large bool) *tls.Config {
 	conf := &tls.Config{}
 	if l.tls != nil {
