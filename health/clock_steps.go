@@ -45,7 +45,7 @@ var checkSteps = advice{
 	},
 }
 
-// steps counts how many times the clock was stepped since the first reading, except during clockSettled.
+// steps counts the steps of the clock since the first reading, except those within clockSettled of the boot.
 type steps struct {
 	begun  bool
 	booted float64

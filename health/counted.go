@@ -11,7 +11,7 @@ import (
 )
 
 // counted is the evidence of a check that compares the growth of a counter over a span with a limit. The count at the
-// first reading is ignored, because it is unknown when those events occurred.
+// first reading is ignored, because it is unknown when the counted events occurred.
 type counted struct {
 	plain
 

@@ -19,6 +19,7 @@ type Check struct {
 	Gates Gate
 	// Vital means that etcd's safety cannot be judged without it: without a reading the health state is UNKNOWN. Any
 	// other check is optional and never UNKNOWN: a missing reading is reported once as not available, and then ignored.
+	// Only a finding of SLOW or worse stays.
 	Vital bool
 	// Behind names the checks whose findings explain a finding of this check. If such a check has a finding, this
 	// check's finding is hidden, unless it is worse or gates more.

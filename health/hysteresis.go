@@ -38,8 +38,8 @@ func (h *hysteresis) record(now time.Duration, bad, well bool, text string) {
 	}
 }
 
-// currentText returns the text of the current reading, or of the last one that was not good while the check is
-// recovering.
+// currentText returns the text of the current reading, or, while the check is recovering, of the last one that was not
+// good.
 func (h *hysteresis) currentText(now string) string {
 	if h.track.State == OK || h.lastBad == h.now {
 		return now

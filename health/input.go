@@ -11,7 +11,7 @@ import (
 // Input contains all readings that a judge uses, at one moment. Every time in it is a duration since boot on one kernel
 // clock that all processes share, preferably CLOCK_MONOTONIC, which also stamps the probe's samples.
 type Input struct {
-	// Now is the current time. If it is before the previous input's, it counts as the same.
+	// Now is the current time. If it is before the Now of the previous input, that one counts instead.
 	Now time.Duration
 	// Member means that this host has a member of the cluster, including a learner. If in doubt, it is true, because a
 	// host without a member has to pass a qualifying run.
@@ -43,7 +43,7 @@ type Input struct {
 	Network NetworkReading
 	// Peers is how long the other voters' writes take, as their hosts publish it.
 	Peers PeerWritesReading
-	// Wall is the wall clock's time, or zero. It may jump: it only selects the hour of the day in [History].
+	// Wall is the wall clock's time, or zero. It may jump: it only selects the day and the hour in [History].
 	Wall time.Time
 
 	reset bool // an operator has reset FAILED

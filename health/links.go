@@ -30,7 +30,7 @@ type LinkReading struct {
 	At time.Duration
 	// Links are the interface and those below it, for example the ports of a bond; higher ones first.
 	Links []Link
-	// Peers are the connections over these links on which etcd sends.
+	// Peers are the TCP connections on which etcd sends to its peers.
 	Peers PeersReading
 }
 

@@ -238,8 +238,8 @@ var checkHeat = advice{
 	}),
 }
 
-// noTemperature returns why no overheated drive could be detected: no drive reports critical warnings, and no
-// temperature sensor has a limit.
+// noTemperature returns why no overheated drive could be detected: no drive has critical warnings (see Drive.Warns),
+// and no temperature sensor has a limit.
 func noTemperature(in Input) string {
 	warns := func(d Drive) bool { return d.Absent == "" && d.Warns }
 	limited := func(s Sensor) bool { return s.Drive && s.Limit > 0 }

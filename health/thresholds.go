@@ -26,9 +26,9 @@ type Thresholds struct {
 	FsyncClear time.Duration
 	// FsyncSlow is a latency that a healthy disk never reaches: 100 ms, etcd's heartbeat.
 	FsyncSlow time.Duration
-	// Stall is the age from which a write in flight means that the disk hangs: 1 s, etcd's election timeout.
+	// Stall is the age beyond which a write in flight means that the disk hangs: 1 s, etcd's election timeout.
 	Stall time.Duration
-	// Fail is the age from which a write in flight means that the disk is broken: 30 s, after which Linux resets an
+	// Fail is the age beyond which a write in flight means that the disk is broken: 30 s, after which Linux resets an
 	// NVMe or SCSI device.
 	Fail time.Duration
 
@@ -100,7 +100,7 @@ func (t Thresholds) check() error {
 // tail is the limit that all but one in a thousand writes of a qualifying run must meet: 50 ms.
 func (t Thresholds) tail() time.Duration { return 5 * t.FsyncWarm }
 
-// outlier is the latency from which a single write counts: 500 ms, the slowest that etcdctl check perf accepts.
+// outlier is the latency beyond which a single write counts: 500 ms, the slowest that etcdctl check perf accepts.
 func (t Thresholds) outlier() time.Duration { return 5 * t.FsyncSlow }
 
 // calm is the latency below which all writes of the direct lane must be before a WARM disk is OK again: 25 ms, as

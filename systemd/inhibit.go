@@ -44,8 +44,8 @@ type Shutdown interface {
 //
 // Calls of s never overlap.
 //
-// Without logind, it only logs a line and retries periodically. After a restart of logind or the bus, Inhibit takes the
-// lock again.
+// Without logind, Inhibit only logs a line and retries periodically. After a restart of logind or the bus, Inhibit
+// takes the lock again.
 func (l *Logind) Inhibit(ctx context.Context, s Shutdown) {
 	var logged string
 	wait := l.retry
