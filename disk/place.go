@@ -108,7 +108,7 @@ func deviceOf(path string) (uint64, error) {
 }
 
 // run reads the free space, and checks that the target is still on the same file system, because a different file
-// system may have been mounted since.
+// system may have been mounted in the meantime.
 func (p *place) run() error {
 	return errors.Join(p.do(opDevice, p.compare), p.do(opUsage, p.usage))
 }

@@ -110,7 +110,7 @@ func (a *app) showBundle(out string, files []supportbundle.File, unread []string
 	return nil
 }
 
-// redactorOf returns a redactor for the contents of every secret file that the configuration names, and the names of
+// redactorOf returns a redactor for the contents of every secret file that the configuration names, and the paths of
 // those files that cannot be read.
 func redactorOf(c config.Config, file string) (*supportbundle.Redactor, []string) {
 	paths := []string{c.Etcd.PasswordFile, c.Backup.IdentityFile, c.Metrics.WebConfig}
@@ -164,7 +164,7 @@ func secretPath() *regexp.Regexp {
 		`\w+_KEY_FILE)["']?\s*:\s*["']?(/[^\s,}"']+)`)
 }
 
-// textSource returns a source with the text output of a command.
+// textSource returns the function of a source with the text output of a command.
 func textSource(text func(*page)) func(context.Context) ([]byte, error) {
 	return func(context.Context) ([]byte, error) {
 		p := &page{}
@@ -173,7 +173,7 @@ func textSource(text func(*page)) func(context.Context) ([]byte, error) {
 	}
 }
 
-// jsonSource returns a source with a JSON document, or with the error that prevents it.
+// jsonSource returns the function of a source with a JSON document, or with an error instead.
 func jsonSource(doc any, err error) func(context.Context) ([]byte, error) {
 	return func(context.Context) ([]byte, error) {
 		if err != nil {

@@ -117,7 +117,7 @@ type seen struct {
 	record    hostRecord
 	queue     []written     // records that are written but not committed yet
 	writesAt  time.Duration // when the write mean was first read
-	tookAt    time.Duration // when the other figures were first read
+	tookAt    time.Duration // when p50, p90 and tails were first read
 	unhealthy time.Duration
 	hangs     time.Duration
 	strains   bool // the host is WARM or worse for a cause that several hosts may share

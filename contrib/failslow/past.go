@@ -62,7 +62,7 @@ func (p *pasts) hostDays() int {
 	return days
 }
 
-// live simulates a healthy cluster for that many days and returns what its hosts have learned.
+// live simulates a healthy cluster for the given number of days and returns what its hosts have learned.
 func live(s scenario, group, days int, by newJudge) ([][]byte, error) {
 	const seed = 1 << 20 // no run uses this seed
 	s.name = "past of " + s.kind()

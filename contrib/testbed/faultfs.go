@@ -124,7 +124,7 @@ func (m *Mount) start() error {
 		return errors.Join(fmt.Errorf("cannot start faultfs: %w", err), m.terminate())
 	}
 	if line, _ := bufio.NewReader(reader).ReadString('\n'); line != "mounted\n" {
-		err := m.terminate() // stderr is complete once faultfs has exited
+		err := m.terminate() // stderr is complete after faultfs has exited
 		return errors.Join(fmt.Errorf("cannot start faultfs: %s", strings.TrimSpace(stderr.String())), err)
 	}
 	return nil

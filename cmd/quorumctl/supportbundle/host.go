@@ -25,8 +25,8 @@ type Host struct {
 	Certificates    []string
 }
 
-// process returns the command line and etcd variables of a unit's main process. It distinguishes an unknown process
-// from a unit that does not run.
+// process returns a function that reads the command line and etcd variables of a unit's main process. Its errors
+// distinguish an unknown process from a unit that does not run.
 func process(unit string) func(context.Context) ([]byte, error) {
 	ask := Program("systemctl", "show", "--property=MainPID", "--value", "--", unit)
 	return func(ctx context.Context) ([]byte, error) {

@@ -154,7 +154,7 @@ func (a *allButEnd) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// openSnapshots returns the snapshot jobs; nil if the configuration names no store.
+// openSnapshots returns the runner of snapshot jobs; nil if the configuration names no store.
 func openSnapshots(conf config.Config, path string, log *slog.Logger) operate.Snapshots {
 	if conf.Backup.Store.Directory == "" && conf.Backup.Store.S3 == nil {
 		return nil

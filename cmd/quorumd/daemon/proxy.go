@@ -87,7 +87,7 @@ func Proxy(ctx context.Context, path string, log *slog.Logger) error {
 }
 
 // proxyPorts returns a proxy for each configured port: for the voters, and for this host's permanent learner. They
-// share the limit of connections. The first one sets the status of all of them.
+// split the limit of connections evenly. The first one sets the status of all of them.
 func proxyPorts(conf config.Config, most int, set func(string), log *slog.Logger) (ports []*proxy.Proxy) {
 	options := proxy.Options{
 		MaxConnections: most, Spread: proxySpread,
