@@ -117,7 +117,7 @@ func urlUpdated(v View) bool {
 	return v.Op.Work == WorkReaddress && (again || v.Op.PeerURL != "" && v.Op.PeerURL != v.Self.PeerURL)
 }
 
-// readdressAgain reports whether the new URL has not been verified, and the configuration has changed since: an
+// readdressAgain reports whether the new URL has not been verified, and the configuration may have changed since: an
 // operator has set a different peer URL, or quorumd was restarted long after the other hosts were asked. If the request
 // has ended before this host's disk recorded the operation, the member list was not updated.
 func readdressAgain(v View) bool {
