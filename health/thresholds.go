@@ -103,7 +103,7 @@ func (t Thresholds) tail() time.Duration { return 5 * t.FsyncWarm }
 // outlier is the latency beyond which a single write counts: 500 ms, the slowest that etcdctl check perf accepts.
 func (t Thresholds) outlier() time.Duration { return 5 * t.FsyncSlow }
 
-// calm is the latency below which all writes of the direct lane must be before a WARM disk is OK again: 25 ms, as
+// calm is the latency that every write of the direct lane must stay below before a WARM disk is OK again: 25 ms, as
 // Pebble requires before it uses a disk again.
 func (t Thresholds) calm() time.Duration { return t.FsyncWarm * 5 / 2 }
 

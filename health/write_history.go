@@ -114,7 +114,7 @@ func (h *History) AddSpell(began time.Time, rung int, lasted time.Duration) {
 	}
 }
 
-// AddFound adds a spell that was a finding and ended by itself.
+// AddFound adds a spell that was a finding and ended by itself, unless it lasted longer than scheduleLongest.
 func (h *History) AddFound(began time.Time, rung int, lasted time.Duration) {
 	if !began.IsZero() && lasted <= scheduleLongest {
 		addSpell(&h.today(began).Found, began, rung, lasted)
@@ -135,7 +135,8 @@ func addSpell(to *map[int]map[int]int, began time.Time, rung int, lasted time.Du
 	(*to)[hour][rung] = max((*to)[hour][rung], seconds)
 }
 
-// AddSlow adds a period in which the disk was SLOW and became fast again by itself.
+// AddSlow adds a period in which the disk was SLOW and became fast again by itself, unless it lasted longer than
+// scheduleLongest.
 func (h *History) AddSlow(began time.Time, lasted time.Duration) {
 	if began.IsZero() || lasted <= 0 || lasted > scheduleLongest {
 		return

@@ -85,7 +85,7 @@ func offAtMost(state unix.Timex) float64 {
 // bootedAt returns the time of the boot by the wall clock, in seconds. It changes when the clock is stepped, but not
 // when it is slewed: both clocks then run at the same rate.
 func bootedAt() (float64, error) {
-	for range 5 { // retry if the process was descheduled between the two readings
+	for range 5 { // retry if the process was descheduled between the readings
 		var before, wall, after unix.Timespec
 		err := errors.Join(unix.ClockGettime(unix.CLOCK_BOOTTIME, &before),
 			unix.ClockGettime(unix.CLOCK_REALTIME, &wall), unix.ClockGettime(unix.CLOCK_BOOTTIME, &after))
