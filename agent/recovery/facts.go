@@ -124,7 +124,7 @@ const MaxManifests = 8
 // maxPlans bounds the plans in a host's facts: the one in force and the one before it.
 const maxPlans = 2
 
-// validPlans reports whether an agent can have written this list of plans.
+// validPlans reports whether an agent could have written this list of plans.
 func validPlans(plans []AppliedPlan) bool {
 	return len(plans) <= maxPlans && !slices.ContainsFunc(plans, func(p AppliedPlan) bool {
 		strange := strings.ContainsFunc(p.Survivor, func(r rune) bool { return !unicode.IsPrint(r) || r == ',' })

@@ -54,7 +54,7 @@ func IsPlanID(id string) bool {
 type Choice struct {
 	Cluster  string   // the cluster's name, as the operator typed it
 	Gone     []string // voters that are gone for good, by name or ID
-	KeptOff  []string // survivors of earlier plans that never start again with their data, by name
+	KeptOff  []string // survivors of earlier plans that the operator keeps stopped, by name
 	Survivor string   // name of the survivor; empty: the most advanced host
 	At       time.Time
 	ID       string // ID of the plan

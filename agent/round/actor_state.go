@@ -27,7 +27,7 @@ type ActorState struct {
 	Launched                    Stamp // the last run of programs that this process started
 	// the environment last written for the unit; nil if none; must not be changed
 	Environment       map[string]string
-	Permit, Compacted Stamp // last permit to free space claimed, last compaction
+	Permit, Compacted Stamp // last claim of a permit to free space, last compaction
 	Kept              int64 // the oldest revision that the last compaction kept
 	// the member whose online defragmentation, started by this process, still runs; 0 if none does
 	Defragmenting uint64

@@ -92,7 +92,7 @@ type Connections struct {
 	Known bool
 	At    time.Duration // when the connections were read
 	Of    map[uint64]bool
-	// Active are the members to which this host's etcd has itself established a connection, at their peer URL.
+	// Active are the members that this host's etcd reports as active peers.
 	Active map[uint64]bool
 }
 

@@ -21,7 +21,8 @@ func (p plan) drawCorrupts() bool {
 	return rand.New(rand.NewPCG(p.Seed, 11)).IntN(2) == 0 && p.Unhealthy > 0 && p.LostAt == 0
 }
 
-// corruption is when a host's data became corrupt, and intact again. The data of a later member is intact.
+// corruption records when a host's data became corrupt, and when it became intact again. The data of a later member is
+// intact.
 type corruption struct {
 	member       uint64 // the member with corrupt data; 0 if the data is intact
 	since, until time.Duration
@@ -48,7 +49,7 @@ func (h hasher) LastCompaction(context.Context) (int64, error) {
 	return int64(w.now() / compactionEvery), nil
 }
 
-// Hashes returns the hash of each member that answers.
+// Hashes returns the hash of each member, or the member's error.
 func (h hasher) Hashes(_ context.Context, members []cluster.Member, revision int64) map[uint64]cluster.Hash {
 	w := h.c.p.host.world
 	w.mu.Lock()

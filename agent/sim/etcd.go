@@ -63,7 +63,7 @@ type member struct {
 	lateURL              bool                     // the URL was registered so late that no agent could prevent it
 }
 
-// The measured timings of etcd's raft with default settings.
+// The measured timings of etcd with default settings, and the rate of a learner that catches up without delay.
 const (
 	electionLow  = 1000 * time.Millisecond
 	electionHigh = 2200 * time.Millisecond

@@ -45,7 +45,7 @@ type promises struct {
 
 	op                *record.Op    // the operation as last observed
 	opSince           time.Duration // when op last began or ended
-	decoded           *record.Op    // the record as last decoded
+	decoded           *record.Op    // the operation record as last decoded
 	decodedAt         int64         // the revision of that record
 	hostsChanged      time.Duration // when a host record last changed
 	orphanedSince     time.Duration // when the operation's lock was last held
@@ -59,10 +59,10 @@ type promises struct {
 	operatorRemovedAt time.Duration              // when an operator last removed a member
 	intrudedAt        time.Duration              // when an intruder last wrote
 	repairedAt        map[uint64]time.Duration   // when the removal of the replaced voter was first sent, by member ID
-	slowLeaderSince   map[*process]time.Duration // since when the etcd of a host with a slow disk has led
+	slowLeaderSince   map[*process]time.Duration // since when the agent's host has led with a slow disk
 	ejections         map[*host]ejection
 	unhealthy         map[*host]unhealthyPeriod
-	replaces          map[*host]uint64 // the member that each voting host replaces
+	replaces          map[*host]uint64 // the member that each host was last promoted to replace
 }
 
 // repeatedStep is an agent's last step, with the number of times in a row that the agent has begun it less than a
@@ -95,7 +95,7 @@ func (p *promises) breach(promise string, h *host, text string) {
 	}
 }
 
-// lockOwner returns the process that wrote the lock, or nil.
+// lockOwner returns the process that wrote the lock, or nil if the lock is free.
 func (p *promises) lockOwner() *process {
 	if p.w.etcd.store.Get(p.w.keys.Lock()) != nil {
 		return p.w.etcd.lockWriter
@@ -315,7 +315,7 @@ func (p *promises) beforeChange(by *process, what string) {
 	}
 	if replaces {
 		p.checkVoteInPlace(by, op)
-		return // a standby follows at once, so the number of voters does not change
+		return // a replacement need not wait, because on the whole it keeps the number of voters
 	}
 	p.checkSettled(by, what)
 	if what == "promote" {

@@ -81,7 +81,7 @@ func (e *etcd) checkUpdate(id uint64, peerURL string) error {
 	return nil
 }
 
-// applyUpdate replaces a member's peer URL, which ends no connection.
+// applyUpdate replaces a member's peer URL. Existing connections stay.
 func (e *etcd) applyUpdate(by *process, id uint64, peerURL string, after time.Duration) {
 	m := e.find(id)
 	if e.checkUpdate(id, peerURL) != nil || m.peerURL == peerURL {

@@ -43,7 +43,7 @@ const (
 	maxLine = 1 << 20
 	// outputWait is how long to wait for the output of a killed fetch.
 	outputWait = 500 * time.Millisecond
-	// storeTimeout is how long a store may send no data.
+	// storeTimeout is how long a store may take to send more data.
 	storeTimeout = 2 * time.Minute
 )
 

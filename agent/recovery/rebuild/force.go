@@ -34,8 +34,8 @@ func force(ctx context.Context, c Place, w recovery.Work, program string, lockFi
 		"--name", w.Name, "--data-dir", c.DataDir, "--force-new-cluster",
 		"--advertise-client-urls", w.ClientURL, "--initial-advertise-peer-urls", w.PeerURL,
 		"--initial-cluster", w.Name+"="+w.PeerURL,
-		// Unlimited: a database above etcd's default quota would raise an alarm, even if its own cluster allows that
-		// size.
+		// Unlimited: a database above etcd's default quota would raise an alarm, even if the cluster's quota allows
+		// that size.
 		"--quota-backend-bytes=-1",
 	)
 	if c.WALDir != "" {

@@ -13,10 +13,9 @@
 //
 // All access to these files is in a child of the agent that runs as etcd's own user, never in the agent.
 //
-// The package does not use etcd's restore, but the database as etcd leaves it after --force-new-cluster. A restore
-// would in addition change the cluster ID in the log, and bump and compact the revision. This package makes these two
-// small changes itself, because etcd's own package for a restore links the whole server and writes the format of one
-// version only.
+// Instead of etcd's restore, the package uses the database as etcd leaves it after --force-new-cluster. A restore would
+// also change the cluster ID in the log, and bump and compact the revision. This package makes these two small changes
+// itself, because etcd's package for a restore links the whole server and writes the format of one version only.
 package rebuild
 
 import (

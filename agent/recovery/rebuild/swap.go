@@ -15,8 +15,8 @@ import (
 	"github.com/quorumd/quorumd/disk/atomicfile"
 )
 
-// Swap moves the member's old data aside and puts the copy in its place. If an earlier swap was interrupted, it
-// continues there. It returns the new names of the moved data.
+// Swap moves the member's old data aside and puts the copy in its place. It continues where an interrupted swap
+// stopped. It returns the new names of the moved data.
 func Swap(p Place, w recovery.Work, now time.Time) ([]string, error) {
 	c := p.copyPlace(w)
 	result, err := readResult(c)
