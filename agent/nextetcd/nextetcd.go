@@ -117,7 +117,7 @@ func variableOf(flag string) string {
 	return "ETCD_" + strings.ToUpper(strings.ReplaceAll(flag, "-", "_"))
 }
 
-// gates are the feature gates that replace experimental flags without a flag of the same name.
+// gates maps the name of an experimental flag, without prefix, to the feature gate that replaces the flag.
 func gates() map[string]string {
 	return map[string]string{
 		"compact-hash-check-enabled":        "CompactHashCheck",
@@ -202,7 +202,7 @@ func (b binary) print(ctx context.Context, flags ...string) ([]byte, error) {
 	ctx, cancel := context.WithTimeout(ctx, printTimeout)
 	defer cancel()
 	args := append([]string{b.path}, flags...)
-	// on an unknown flag, etcd exits with status 2
+	// ignore the status: if a flag is unknown, etcd exits with status 2
 	out, _, err := execshim.Output(ctx, b.child, append(args, "--version")...)
 	if err != nil {
 		return nil, fmt.Errorf("cannot run %s: %w; check etcd.nextBinary", b.path, err)

@@ -112,8 +112,8 @@ func (j *judge) metrics(ctx context.Context, r *round.Round) health.EtcdReading 
 	return seen
 }
 
-// metricsPace returns the interval between two readings of the local etcd's metrics. It depends on the last reading, if
-// there is one.
+// metricsPace returns the interval between two readings of the local etcd's metrics. looked means that there is a last
+// reading.
 func metricsPace(r *round.Round, asked bool, last health.EtcdReading, looked bool) time.Duration {
 	missed := func(s network.Reading) bool { return s.Missed }
 	lately := func(s network.Reading) bool { return s.Missed && r.At-s.MissedAt <= missedKnown }

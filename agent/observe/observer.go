@@ -252,7 +252,7 @@ func (o *Observer) Done(r *round.Round) {
 	}
 }
 
-// Save writes the health state to a file if force is set, when the state has changed, and periodically.
+// Save writes the health state to a file: always if force is set, otherwise after a change and periodically.
 func (o *Observer) Save(force bool) { o.judge.save(force) }
 
 // Leave saves what a stopping agent must not lose.

@@ -94,7 +94,8 @@ func (o *Observer) lastListed() cluster.Membership {
 	return list
 }
 
-// enumerate joins names into a clause such as "a, b and c answer"; one and many are its verb in singular and plural.
+// enumerate joins names into a clause such as "a, b and c answer"; one and many are the predicate in singular and
+// plural.
 func enumerate(names []string, one, many string) string {
 	if n := len(names); n > 1 {
 		return strings.Join(names[:n-1], ", ") + " and " + names[n-1] + " " + many

@@ -165,7 +165,8 @@ func (b *Builder) etcd(v *policy.View, r, before *round.Round) {
 	v.Target = b.size(v, r)
 	markDomains(v, r.Noted.Domains)
 	markLearners(v, r.Noted.Learners)
-	// In a longer gap, an operation may have begun and ended unobserved. One late answer in a round is no such gap.
+	// In a longer gap, an operation may have begun and ended unobserved. A single late answer in a round is not such a
+	// gap.
 	if between := b.config.Timing.Interval + b.config.Timing.CallTimeout; before != nil &&
 		r.At-before.EtcdAt > round.Blink*between {
 		b.since.truth("idle", false, r.At, r.Number)

@@ -30,7 +30,8 @@ const (
 	renewals = 3 // renewals within claimTTL
 )
 
-// startExclusive starts a job that only one agent of the cluster may run at a time, and calls done at its end.
+// startExclusive starts a job that only one agent of the cluster may run at a time, and calls done at its end. If
+// etcd's database is full, an operator's job runs without a claim.
 func (o *Operator) startExclusive(ctx context.Context, p jobClaim, kind, by string, args []string,
 	done func(context.Context, backup.Job),
 ) (control.SnapshotJob, error) {

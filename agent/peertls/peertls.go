@@ -2,7 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package peertls tests etcd's peer certificate: whether etcd can use its files, and whether other members accept it.
-// The agent may not read the certificate's key, so a child runs the test as etcd's user. The child has no network:
+// The agent is not allowed to read the certificate's key, so a child runs the test as etcd's user. The child has no
+// network:
 //
 //	member ── TCP ── agent ── socket pair ── child: TLS, and one GET /version
 //

@@ -31,8 +31,7 @@ func corrupt(v View) (string, bool) {
 // agrees reports whether there is no CORRUPT alarm, and the voters' data is not divided without a majority.
 func (c Cluster) agrees() bool { return c.Intact && !c.Divided }
 
-// dataDiffers reports whether the comparison of the voters' data stops all operations, although etcd has raised no
-// alarm.
+// dataDiffers reports whether the comparison of the voters' data stops operations, although etcd has raised no alarm.
 func (v View) dataDiffers(stops string) (string, bool) {
 	if v.Cluster.Divided {
 		return "the voters' data differs, and no majority agrees, so it is unknown which is correct: " + stops,
@@ -64,7 +63,7 @@ func refusedAsFull(v View) Reason {
 }
 
 // corruption blocks all later concerns while the CORRUPT alarm is raised, or while the comparison of the voters' data
-// stops all operations.
+// stops operations.
 func corruption(v View) (Decision, bool) { return awaitDisarm(v, vetoCorrupt) }
 
 // awaitDisarm waits while the veto applies. If the cluster is also paused, the pause is the first reason.
