@@ -228,7 +228,7 @@ func ownOperation(v View) (Decision, bool) {
 	return o.carry(v), true
 }
 
-// underLock takes the lock and writes its token into the operation record. It returns false once both are done.
+// underLock takes the lock and writes its token into the operation record. It returns false if both have been done.
 func underLock(v View, why string) (Decision, bool) {
 	switch {
 	case !v.Lock.Known || (v.Lock.Held && !v.Lock.Mine):

@@ -151,8 +151,8 @@ func surviveAlone(v View) Decision {
 func (r *Recovery) tooSoonToRetry(v View) bool { return v.CopiedFor < v.Limits.StartRetry }
 
 // layAside moves this host's old data aside once the recovered cluster answers; the ordinary join follows. Until then
-// operators may need this data, in case the survivor's data is unusable. A host without data waits as well: otherwise,
-// if the plan were given up, the host would be recorded as part of a cluster that is never created.
+// operators might need this data, in case the survivor's data is unusable. A host without data waits as well:
+// otherwise, if the plan were given up, the host would be recorded as part of a cluster that is never created.
 func layAside(v View) Decision {
 	r := v.Recovery
 	isNew := v.Data.State == DataMember && v.Data.ClusterID == r.New

@@ -418,7 +418,7 @@ func removeDead(v View, dead Member) Decision {
 	return removeOnceReported(v, dead)
 }
 
-// removeOnceReported removes a voter once the hosts of all other voters have reported again.
+// removeOnceReported removes a voter after the hosts of all other voters have reported again.
 func removeOnceReported(v View, who Member) Decision {
 	asked := v.Op.Phase == PhaseBegun || v.Op.Phase == PhaseRemoving
 	switch ids, names := notReported(v, who.PeerURL); {

@@ -43,8 +43,9 @@ func newFollower(path, kept string, elapsed func() time.Duration) *follower {
 	return f
 }
 
-// look reads the list if its file has changed since the last look. news reports whether the file has changed. A missing
-// file is an error, without news. A different user owns the file, so look checks its type and size before reading it.
+// look reads the list if its file has changed since the last look. news reports whether the file has changed. If the
+// file is missing, look returns an error, and news is false. A different user owns the file, so look checks its type
+// and size before reading it.
 func (f *follower) look() (l List, news bool, err error) {
 	file, s, err := openList(f.path)
 	if errors.Is(err, fs.ErrNotExist) {

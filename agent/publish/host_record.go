@@ -114,7 +114,7 @@ func (p *hostRecord) renew(ctx context.Context) {
 	}
 }
 
-// write writes the record if the key is unchanged since it was read.
+// write writes the record if the key still has the given revision.
 func (p *hostRecord) write(ctx context.Context, own record.Host, at int64) error {
 	value, err := record.Encode(own)
 	if err != nil {
