@@ -5,7 +5,7 @@
 // round-trip time. It promises:
 //
 //   - Only the goroutines of [Prober.Run] wait for the network; callers get the last results.
-//   - A probe only connects and sends a GET request without secrets. Any answer to the request counts, even an error. A
+//   - A probe only connects and sends GET requests without secrets. Any answer to the request counts, even an error. A
 //     probe reads at most 256 KiB of an answer, and discards it.
 //   - There is at most one connection at a time to each port, and at most [MaxMembers] members are probed.
 //   - Every minute, a request is larger than a packet, to detect a path that only passes small packets.

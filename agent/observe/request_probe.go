@@ -193,7 +193,7 @@ func (q *requests) count(p requestResult, self cluster.Status) int {
 
 // serving returns how many other voters answer a linearizable read and have applied entries that the local member has
 // not. If no other voter has done that, the local member may be waiting for the others. A status needs no other member,
-// so if the local member returns none, it hangs by itself, and only the reads of the others count.
+// so if the local member returns none, it hangs by itself, and only the reads of the other voters count.
 func (q *requests) serving(p requestResult, self cluster.Status) (others int) {
 	for _, m := range q.list.Members {
 		s := p.members[m.ID]

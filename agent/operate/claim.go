@@ -133,7 +133,8 @@ func (o *Operator) unclaim(ctx context.Context, lease clientv3.LeaseID) {
 // extraWrites returns conditions and operations to add to the transaction that changes a record.
 type extraWrites func(ctx context.Context) ([]clientv3.Cmp, []clientv3.Op, error)
 
-// rewrite changes a record of job results, which another agent may change at the same time.
+// rewrite changes a record of job results. Another agent may change the record at the same time, so rewrite tries up to
+// three times, and then gives up without an error.
 func rewrite[T record.Backup | record.RestoreTest](ctx context.Context, o *Operator, key string, change func(*T),
 	more ...extraWrites,
 ) error {
