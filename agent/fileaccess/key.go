@@ -76,8 +76,8 @@ func (k key) problem(user, control string, a accounts) string {
 		k.path, k.mode, others, user, k.path, k.path)
 }
 
-// others returns which users, other than root and the named user, the mode allows to access the key through its group
-// or as others, or "". It does not check the owner.
+// others returns which users other than root and the named user have access through the key's mode, or "". It does not
+// check the owner.
 func (k key) others(user, control string, a accounts) string {
 	group := a.group(k.gid)
 	others := slices.DeleteFunc(a.members(k.gid), func(name string) bool { return name == user || name == "root" })
