@@ -362,7 +362,7 @@ func joinReasons() []ReasonInfo {
 	}
 }
 
-// backupReasons returns the reasons about snapshots.
+// backupReasons returns the reasons about snapshots and restore tests.
 func backupReasons() []ReasonInfo {
 	return []ReasonInfo{
 		{

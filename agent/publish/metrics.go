@@ -17,8 +17,8 @@ import (
 	"github.com/quorumd/quorumd/health"
 )
 
-// Metrics are the agent's Prometheus metrics. A scrape triggers no measurement. It only computes ages from timestamps
-// in memory.
+// Metrics are the agent's Prometheus metrics. A scrape triggers no measurement: it reads values in memory, and computes
+// ages from timestamps.
 type Metrics struct {
 	fsync      *prometheus.HistogramVec
 	steps      *prometheus.CounterVec

@@ -107,7 +107,7 @@ func restoreGauges() []gauge {
 	}
 }
 
-// backupStatus returns the state of the cluster's snapshots; nil if there are none and none are configured.
+// backupStatus returns the state of the cluster's snapshots; nil if none was attempted and none are configured.
 func backupStatus(r *round.Round) *control.Backup {
 	note, b, restoreTest := r.Decision.Notes.Backup, r.Backup, restoreTestStatus(r)
 	if note == (policy.BackupNote{}) && restoreTest == nil && (b == nil || b.Saved.IsZero() && b.Failed.IsZero()) {
