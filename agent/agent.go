@@ -61,14 +61,15 @@ type Agent struct {
 // Metrics returns the agent's metrics, for a registry.
 func (a *Agent) Metrics() *publish.Metrics { return a.publisher.Metrics() }
 
-// Status returns the state of the last completed round. It does not block.
+// Status returns the state of the last completed round. It does not block. If the cluster state is old, it makes the
+// next round query etcd.
 func (a *Agent) Status() control.Status { return a.publisher.Status() }
 
 // Revision returns the number of the round that Status shows, or 0 before the first round.
 func (a *Agent) Revision() uint64 { return a.publisher.Revision() }
 
-// ClusterState returns the same document as Status, for clients that poll. Unlike Status, it does not make the next
-// round query etcd.
+// ClusterState returns the same document as Status, for clients that poll. Unlike Status, it never makes the next round
+// query etcd.
 func (a *Agent) ClusterState() control.Status { return a.publisher.ClusterState() }
 
 // Voters returns the current list of voters for this host's proxy. ok is false if there is none, for example without a
@@ -107,7 +108,8 @@ func (a *Agent) Run(ctx context.Context) error {
 	}
 }
 
-// again returns how long to wait after a round without a step. A light round does not delay the next full round.
+// again returns how long to wait after a round that does not start the next one at once. A light round does not delay
+// the next full round.
 func (a *Agent) again() time.Duration {
 	next, early := a.opt.Config.Timing.Interval, a.last.Again
 	if a.lightly {
@@ -215,7 +217,8 @@ func (a *Agent) stale(r *round.Round) bool {
 	return a.last.Quiet && !r.Decision.Quiet && r.Reachable && !r.Looked()
 }
 
-// checkLock drops the lock if a linearizable read shows that the lock's key is gone, even if its lease still exists.
+// checkLock drops the lock if a linearizable read shows that the lock's key is gone or not this agent's, even if the
+// lease still exists.
 func (a *Agent) checkLock(ctx context.Context, r *round.Round) {
 	// The read does not show a lock that was taken after it, so r.Did must already show the lock.
 	if r.Reachable && r.Did.Token != 0 && a.actor.Check(ctx, r.LockAt) {

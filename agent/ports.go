@@ -10,7 +10,7 @@ import (
 	"github.com/quorumd/quorumd/agent/policy"
 )
 
-// DataDir is the local data directory. Its methods may hang with the disk.
+// DataDir is the local data directory. Its methods hang if the disk hangs.
 type DataDir interface {
 	Inspect(ctx context.Context) (datadir.Contents, error)
 	MoveAside(ctx context.Context) ([]string, error)

@@ -42,7 +42,7 @@ type Options struct {
 	Hold hoststate.StartGuard
 	// Machine is the host itself; nil if the agent cannot reboot it.
 	Machine Machine
-	// Hooks run before and after an operation; nil if there are none.
+	// Hooks runs the operator's hooks and commands; nil if there are none.
 	Hooks hooks.Programs
 	// Maintenance frees space after a NOSPACE alarm, and enables etcd's downgrade job; nil if the agent cannot.
 	Maintenance *cluster.Client

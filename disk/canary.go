@@ -14,8 +14,8 @@ const (
 	// canaryLimit is how late a 10 ms timer may be before a sample counts as contaminated. An idle machine stays below
 	// 2 ms; eight busy loops on two CPUs caused 64 ms at the 99th percentile.
 	canaryLimit = 5 * time.Millisecond
-	// canaryShare limits the total lateness during an operation: a sample counts as contaminated only if it exceeds
-	// 1/canaryShare of the latency.
+	// canaryShare limits the total lateness during an operation: a sample counts as contaminated only if the
+	// lateness exceeds 1/canaryShare of the latency.
 	canaryShare = 4
 )
 
@@ -68,8 +68,9 @@ func (c *canary) disarm() {
 	c.timer.Stop()
 }
 
-// contaminated reports whether CPU starvation since the canary was armed was significant for an operation of that
-// latency. A single late wake-up is not, because one of the hundreds during a long operation is late on any machine.
+// contaminated reports whether CPU starvation since the canary was armed was significant for an operation with
+// the given latency. A single late wake-up during a long operation is usually not significant: one of hundreds is late
+// on any machine.
 func (c *canary) contaminated(latency, now time.Duration) bool {
 	late := time.Duration(c.late.Load()) + lateness(time.Duration(c.dozed.Load()), now)
 	return late*canaryShare > max(latency, canaryShare*canaryLimit)

@@ -43,9 +43,9 @@
 // leaves no files behind.
 //
 // An operation of more than 100 ms is followed by a rest of ten times its length, up to one minute, so that the probe
-// adds little load to a disk in trouble. The first two slow operations are an exception: the next operation follows
-// after the usual time, so that three operations soon show whether the disk stays slow. After the third, the lane rests
-// ten times as long as all three took.
+// adds little load to a disk in trouble. The first two slow operations are an exception, unless they take more than 3 s
+// in total: the next operation follows after the usual time, but at least 1 s, so that three operations soon show
+// whether the disk stays slow. After the third, the lane rests ten times as long as all three took.
 //
 // # Cost
 //

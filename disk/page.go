@@ -23,8 +23,9 @@ const (
 	pageBytes = int(unsafe.Sizeof(page{}))
 )
 
-// page is the memory that the probe child and its parent share. Every word has one writer (the child, except for
-// burst), and words are only accessed atomically, so a reader is safe while the writer is stopped, stuck or killed.
+// page is the memory that the probe child and its parent share. Every word has one writer at a time: the parent for
+// version and burst and while there is no child, otherwise the child. Words are only accessed atomically, so a reader
+// is safe while the writer is stopped, stuck or killed.
 type page struct {
 	version  atomic.Uint64
 	burst    atomic.Uint64    // written by the parent: 1 requests the burst rate

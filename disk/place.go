@@ -27,8 +27,8 @@ func newPlace(w *watched, set settings) *place {
 	return &place{watched: w, dir: set.dir, target: set.target, lock: -1, exam: set.exam}
 }
 
-// claim locks and checks the directory, unless it already has. The lock ends with the process, and a process that is
-// stuck in the kernel keeps it, so a stalled disk never has two probes waiting on it.
+// claim locks and checks the directory, unless it has already done so. The lock ends with the process, and a process
+// that is stuck in the kernel keeps it, so a stalled disk never has two probes waiting on it.
 func (p *place) claim() error {
 	if p.lock >= 0 {
 		return nil
@@ -108,7 +108,7 @@ func deviceOf(path string) (uint64, error) {
 }
 
 // run reads the free space, and checks that the target is still on the same file system, because a different file
-// system may have been mounted since.
+// system may have been mounted in the meantime.
 func (p *place) run() error {
 	return errors.Join(p.do(opDevice, p.compare), p.do(opUsage, p.usage))
 }

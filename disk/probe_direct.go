@@ -98,7 +98,7 @@ func (l *directLane) readBack() error {
 	return checkBlock(l.block, l.seq)
 }
 
-// prepare opens the file. If this process has not written it completely, or it is missing, prepare writes it first.
+// prepare opens the file. If this process has not written it completely, or its size is wrong, prepare writes it first.
 func (l *directLane) prepare() error {
 	l.page.direct.Store(0)
 	if err := l.open(); err != nil {
@@ -157,7 +157,7 @@ func (l *directLane) settle() error {
 
 func refused(err error) bool { return err == syscall.EINVAL || err == syscall.EOPNOTSUPP }
 
-// fill writes the whole file through the page cache.
+// fill writes the whole file through the page cache, and syncs it.
 func (l *directLane) fill() error {
 	fd, err := open(l.path, unix.O_WRONLY|unix.O_CREAT|unix.O_TRUNC)
 	if err != nil {

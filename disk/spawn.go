@@ -28,8 +28,8 @@ const (
 type child struct {
 	cmd    *exec.Cmd
 	stdin  io.Closer
-	exited chan struct{} // closed once the child has exited; a stuck child does not exit even after SIGKILL
-	err    error         // how the child ended; valid once exited is closed
+	exited chan struct{} // closed when the child has exited; a stuck child does not exit even after SIGKILL
+	err    error         // how the child ended; valid after exited is closed
 }
 
 // spawn starts the command with the page as file descriptor 3.

@@ -32,7 +32,7 @@ type Probe struct {
 	done     chan struct{}
 
 	mu       sync.Mutex
-	page     *page // nil once closed
+	page     *page // nil after Close
 	pid      int   // 0 while there is no child
 	restarts uint64
 	tidy     bool   // the child ended by itself when asked to
@@ -119,7 +119,7 @@ func (p *Probe) bury() {
 	}
 }
 
-// replace starts a new child after the backoff, until that succeeds. It returns nil once the probe is closed.
+// replace starts a new child after the backoff, until that succeeds. It returns nil when the probe is closed.
 func (p *Probe) replace(backoff *time.Duration) *child {
 	for {
 		timer := time.NewTimer(*backoff)
@@ -243,8 +243,8 @@ func (p *Probe) Close() {
 	p.forget()
 }
 
-// Tidy reports whether the child ended by itself, once [Probe.Close] has returned. After an examination, that means
-// that the child has removed its files.
+// Tidy reports whether the child ended by itself when [Probe.Close] was called. After an examination, that means that
+// the child has removed its files. Call it only after Close has returned.
 func (p *Probe) Tidy() bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()

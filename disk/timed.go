@@ -37,7 +37,7 @@ func (w *watched) sample(op opCode, lane Lane, f func() (latency time.Duration, 
 	return err
 }
 
-// whole wraps an operation and returns its total duration.
+// whole wraps an operation so that it also returns its total duration.
 func whole(f func() error) func() (time.Duration, error) {
 	return func() (time.Duration, error) {
 		start := Monotonic()

@@ -71,8 +71,8 @@ type facts struct {
 	stolen  float64       // percentage of CPU time that the hypervisor gave to other machines
 	waited  float64       // percentage of the time in which a process waited for a CPU
 	arrays  []Array
-	leaves  []work // I/O of the leaves within factsSpan
-	// I/O of the leaves between the last two readings. While a write hangs, it is set only if the last reading was
+	leaves  []work // I/O of the drives, the leaves of the chain, within factsSpan
+	// I/O of the drives between the last two readings. While a write hangs, it is set only if the last reading was
 	// taken after the write began.
 	lately []work
 	unseen bool      // a write hangs, and the drives have not been read since the write began
@@ -85,7 +85,7 @@ type work struct {
 	name     string
 	span     time.Duration
 	writes   uint64        // completed writes, including flushes
-	flush    time.Duration // mean duration of a flush, or of a write if the kernel need not flush the drive
+	flush    time.Duration // mean duration of a flush, or of a write if there was no flush
 	written  float64       // bytes per second
 	busy     float64       // percentage of the span in which the drive was busy
 	inFlight uint64
@@ -264,8 +264,8 @@ func (w *circumstances) read(in Input) {
 	})
 }
 
-// keep adds a new reading, and drops the readings from before factsSpan except the newest of them. An unknown reading
-// discards all of them.
+// keep adds a new reading. It drops the readings that are older than factsSpan, except the newest of those, and keeps
+// at most factsKept. An unknown reading discards all.
 func keep[R any](all []R, last R, now time.Duration, of func(R) (at time.Duration, known bool)) []R {
 	at, known := of(last)
 	if !known {

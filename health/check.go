@@ -52,8 +52,8 @@ type decider interface {
 type keeper interface {
 	// memory returns the evidence to store as JSON, or nil if there is none.
 	memory() any
-	// recall restores what memory returned at the time at; now is the current time. It returns an error if the memory
-	// is impossible.
+	// recall restores what memory returned. at is the time of that call, and now the current time. It returns an error
+	// if the memory is impossible.
 	recall(memory []byte, at, now time.Duration) error
 }
 
@@ -128,8 +128,8 @@ func (t *track) remember(to State, now time.Duration) {
 	t.Returns[to] = slices.Clone(kept[max(0, len(kept)-returnsKept):])
 }
 
-// absent returns why an optional check has no reading. For a vital check it returns "", because that check counts even
-// without a reading.
+// absent returns why an optional check has no reading. For a vital check it returns "", because a vital check counts
+// even without a reading.
 func (c *check) absent() string {
 	if c.Vital {
 		return ""
@@ -138,7 +138,7 @@ func (c *check) absent() string {
 }
 
 // settle applies rules until none holds, and returns the changes. Without a reading it keeps the state, and returns the
-// reason as a change unless that reason was the last one reported.
+// reason as a change unless that reason was the last one reported, or is that nothing has been measured yet.
 func (c *check) settle(now time.Duration) []Change {
 	if why := c.absent(); why != "" {
 		if why == c.reported || why == notYet {

@@ -15,7 +15,7 @@ const ClockStepped Code = "CLOCK_STEPPED"
 const (
 	clockStep    = 0.5 // seconds
 	clockSpan    = time.Hour
-	clockSettled = 10 * time.Minute // time after the boot until which a clock without a battery may still be set
+	clockSettled = 10 * time.Minute // time after boot during which a clock without a battery may still be set
 )
 
 // checkSteps is the check of a wall clock that is stepped rather than slewed.
@@ -45,7 +45,7 @@ var checkSteps = advice{
 	},
 }
 
-// steps counts how many times the clock was stepped since the first reading.
+// steps counts the steps of the clock since the first reading, except those within clockSettled of the boot.
 type steps struct {
 	begun  bool
 	booted float64

@@ -10,10 +10,10 @@ type Component string
 
 // The components.
 const (
-	Disk    Component = "disk"    // the disk with etcd's WAL
+	Disk    Component = "disk"    // the disks with etcd's data
 	Machine Component = "machine" // CPU, memory, clock, drives and sensors
 	Etcd    Component = "etcd"    // the local member itself
-	Network Component = "network" // between this host and the members
+	Network Component = "network" // this host's links, and the network to the members
 )
 
 // Code identifies a finding in the CLI, logs, metrics, alerts and the API.

@@ -31,8 +31,8 @@ type HashesReading struct {
 	Revision int64
 	Voters   int
 	HashComparison
-	// Own means that this host's voter is in Differ. InRow is how many comparisons in a row, each at a later compaction,
-	// found that, and Agreed how many did not.
+	// Own means that this host's voter is in Differ. InRow is how many comparisons in a row, each at a later
+	// compaction, found that, and Agreed how many in a row did not.
 	Own           bool
 	InRow, Agreed int
 }
@@ -41,15 +41,16 @@ type HashesReading struct {
 type VoterHash struct {
 	Name string
 	Sum  uint32
-	// Compacted is the compaction before the one at which the hash was taken. Hashes are compared only if it is equal.
+	// Compacted is the compaction before the one at which the hash was taken. Only hashes with the same Compacted are
+	// compared.
 	Compacted int64
 	Absent    string // why there is no hash; empty if there is one
 }
 
 // HashComparison is the result of a comparison of hashes.
 type HashComparison struct {
-	// Agree is how many voters have the same hash. If they are a majority of all voters, Differ names the voters with a
-	// different one.
+	// Agree is the size of the largest group of voters with the same hash. If they are a majority of all voters, Differ
+	// names the voters with a different one.
 	Agree  int
 	Differ []string
 	// Divided means that hashes differ and no majority of all voters has the same one, so it is unknown whose data is
@@ -57,7 +58,7 @@ type HashComparison struct {
 	Divided bool
 }
 
-// CompareHashes compares the hashes of all voters. needed is the quorum: so many equal hashes prove that a different
+// CompareHashes compares the hashes of all voters. needed is the quorum: that many equal hashes prove that a different
 // one is wrong. It returns why there is no result, and an empty text if there is one.
 func CompareHashes(voters []VoterHash, needed int) (c HashComparison, absent string) {
 	type group struct {

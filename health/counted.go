@@ -10,8 +10,8 @@ import (
 	"time"
 )
 
-// counted is the evidence of a check that compares the growth of a kernel counter over a span with a limit. The count
-// at the first reading is ignored, because the time of those events is unknown.
+// counted is the evidence of a check that compares the growth of a counter over a span with a limit. The count at the
+// first reading is ignored, because it is unknown when the counted events occurred.
 type counted struct {
 	plain
 
@@ -111,7 +111,7 @@ func (c *counted) transitions() []rule {
 			[]State{Warm},
 			OK, "", fmt.Sprintf("%s at most %.10g in %s", c.limit.Of, c.limit.Leave, show(c.span)),
 			when(func() bool { return !c.limit.beyond(c.kept.sum(), true) }, c.text),
-			false, // recovery time does not double, because it already takes a whole span
+			false, // recovery time does not double, because a recovery already takes a whole span
 		},
 	}
 }

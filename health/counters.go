@@ -12,7 +12,7 @@ import (
 )
 
 // counters is the evidence of a check of several error counters. The check has a finding while one of them has grown
-// within the span. The counts at the first reading are ignored.
+// within the span by more than is tolerated. The counts at the first reading are ignored.
 type counters struct {
 	plain
 
@@ -26,8 +26,8 @@ type counters struct {
 
 	why    string            // why there are no counters to read, as last returned by missing
 	silent []string          // items without a reading, as last returned by partly
-	found  []string          // counters that have grown
-	grown  float64           // growth of all counters together
+	found  []string          // counters that have grown by more than is tolerated
+	grown  float64           // total growth of the counters in found
 	kept   map[string]growth // growth of each counter, by its key
 }
 
@@ -37,7 +37,7 @@ type counter struct {
 	title     string // name of the drive or device
 	of        string // what is counted, such as "media errors"
 	value     float64
-	tolerated float64 // growth within the span up to which there is no finding
+	tolerated float64 // highest growth within the span without a finding
 }
 
 // countersKept bounds how many counters are remembered.
@@ -92,7 +92,7 @@ func (e *counters) transitions() []rule {
 			[]State{Warm},
 			OK, "", e.well + " in " + show(e.span),
 			func() (string, bool) { return e.text(), len(e.found) == 0 },
-			false, // recovery time does not double, because it already takes a whole span
+			false, // recovery time does not double, because a recovery already takes a whole span
 		},
 	}
 }

@@ -10,7 +10,7 @@ import (
 
 const (
 	cpuSpan = time.Minute
-	// cpuFewest is the number of samples that any conclusion needs.
+	// cpuFewest is the minimum number of samples for any conclusion.
 	cpuFewest = 10
 )
 

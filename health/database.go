@@ -17,10 +17,10 @@ const DatabaseSpaceLow Code = "DATABASE_SPACE_LOW"
 // DatabaseReading is the last reading of the file system of etcd's database, if the WAL is on a different one. The
 // probe covers the file system of the WAL. The zero value means that both are on the same file system.
 type DatabaseReading struct {
-	// Apart means that the database is on a separate file system. If Absent is set, that is assumed.
+	// Apart means that the database is on a separate file system. If Absent is set, this is assumed without proof.
 	Apart bool
-	// Free and Total are the sizes of that file system in bytes. If Total is 0, they are unknown and Absent is the
-	// reason.
+	// Free and Total are the free space and the size of that file system, in bytes. If Total is 0, they are unknown and
+	// Absent is the reason.
 	Free, Total uint64
 	Absent      string
 	// Inodes and InodesFree are as in [DiskReading].
@@ -90,8 +90,8 @@ func (d DatabaseReading) room() Figure {
 }
 
 // inodes returns the lower percentage of free inodes of the two file systems. The text is a suffix that names the
-// database's file system if that one is lower, otherwise empty. The figure is unknown while a file system does not
-// respond.
+// database's file system if its percentage is the lower one, otherwise empty. The figure is unknown while a file system
+// does not respond.
 func (in Input) inodes() (Figure, string) {
 	log, d := in.Disk.inodes(), in.Database
 	silent := in.Disk.Total == 0 || in.Disk.UsageAge > usageFresh
@@ -130,7 +130,7 @@ func (in Input) places() []place {
 	return []place{{in.Devices, "etcd's WAL"}, {own, "etcd's database"}}
 }
 
-// missing returns why no place can be checked; empty if one can. The function returns that reason for one place.
+// missing returns why no place can be checked; empty if at least one can. why returns the reason for one place.
 func (in Input) missing(why func(place) string) (first string) {
 	for _, p := range in.places() {
 		reason := why(p)

@@ -14,10 +14,12 @@ type Check struct {
 	Name      string // identifies the check in snapshots, so it must never change
 	Component Component
 	Source    string // what the check reads, for display
-	// Gates is what its findings prevent. A check that gates nothing only advises: it does not change the health state.
+	// Gates is what the check's findings prevent. A check that gates nothing only advises: it does not change the
+	// health state.
 	Gates Gate
 	// Vital means that etcd's safety cannot be judged without it: without a reading the health state is UNKNOWN. Any
 	// other check is optional and never UNKNOWN: a missing reading is reported once as not available, and then ignored.
+	// Only a finding of SLOW or worse stays.
 	Vital bool
 	// Behind names the checks whose findings explain a finding of this check. If such a check has a finding, this
 	// check's finding is hidden, unless it is worse or gates more.
@@ -109,8 +111,8 @@ type declaration struct {
 	gather func(*track) evidence
 }
 
-// declarations returns all checks. The first one provides the text while nothing is wrong. A check must come after
-// all checks that its Behind names.
+// declarations returns all checks. The first one provides the assessment's text while nothing is wrong. A check must
+// come after all checks that its Behind names.
 func declarations(t Thresholds, c *comparison) []declaration {
 	all := []declaration{
 		declareFsync(t, c), declareSpace(t), declareCPU(t), declareDatabaseSpace(t), declareSlower(c),
@@ -188,7 +190,7 @@ func (d declaration) valid(before []declaration) error {
 	return errors.Join(wrong...)
 }
 
-// consistent returns an error if a rule leads to a state that the check does not declare.
+// consistent returns an error if a rule leads to a finding that the check does not declare.
 func (c *check) consistent() error {
 	for _, r := range c.rules {
 		if r.to == OK && r.code == "" {

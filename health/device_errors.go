@@ -48,7 +48,7 @@ func (p place) uncounted() string {
 	return "the kernel has no error counters for drives of this type"
 }
 
-// counted returns the devices with error counters.
+// counted returns the error counters of the devices that have one.
 func (d DevicesReading) counted() (all []counter) {
 	for _, device := range d.Chain {
 		if device.Errors.Known {

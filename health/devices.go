@@ -28,7 +28,7 @@ type Device struct {
 	// Suspended means that the device mapper holds back all writes to the device (dmsetup suspend).
 	Suspended bool `json:"-"`
 
-	// The kernel reports the following for leaves.
+	// The following fields are set only for leaves, except Errors and Traffic.
 
 	Model  string `json:"model,omitempty"`
 	Serial string `json:"serial,omitempty"`

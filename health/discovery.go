@@ -11,8 +11,8 @@ import (
 // DiscoveryFaulty is the code of the check of endpoint discovery.
 const DiscoveryFaulty Code = "DISCOVERY_FAULTY"
 
-// The source is a name server, a program, or a file that may be half written, so one bad answer is not enough for a
-// finding.
+// Endpoints come from a name server, a program, or a file that may be half-written, so one bad answer is not enough for
+// a finding.
 const (
 	discoveryBadFor  = 5 * time.Minute
 	discoveryWellFor = time.Minute

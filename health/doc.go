@@ -23,11 +23,11 @@
 //
 // A check is one file with its test, and one name in declarations. Most are of type advice: the codes with their texts,
 // the limit, and how it is measured (grows, exceeds, lists or errorCounts). checkKills is the shortest example. A check
-// that gates something, or has several findings, is a declaration with evidence of its own, which reads an [Input] and
-// holds the rules: the transitions between its states, each with its condition as text. Add what the check reads to
-// Input, and read it in package sensors or in a package of its own below health. Combining, hiding, hysteresis,
-// snapshots, findings, changes and metrics need no code. If the test fixtures lack a new figure, the tests fail and
-// name the fixture to extend: wellMachine, someMachine and machineEdges here, kernel in sensors. This command
+// that has several findings, or one of another state than WARM, is a declaration with evidence of its own, which reads
+// an [Input] and holds the rules: the transitions between its states, each with its condition as text. Add what the
+// check reads to Input, and read it in package sensors or in a package of its own below health. Combining, hiding,
+// hysteresis, snapshots, findings, changes and metrics need no code. If the test fixtures lack a new figure, the tests
+// fail and name the fixture to extend: wellMachine, someMachine and machineEdges here, kernel in sensors. This command
 // rewrites the golden lists, including quorumd-checks(7):
 //
 //	go test ./health ./health/kernellog ./agent/journalcatalog -update
@@ -35,5 +35,6 @@
 //
 // Only a check that etcd's safety depends on is vital, and its state is UNKNOWN without data. Any other check is
 // optional: without a reading it is not available and ignored, unless its last finding was SLOW or worse. That finding
-// stays until the next reading, except for external checks, which may never report again.
+// stays until the next reading, unless a rule of the check ends it earlier, as for external checks, which may never
+// report again.
 package health

@@ -63,7 +63,7 @@ func (p EtcdProcess) startedSince(moment time.Duration) bool {
 }
 
 // Peer is what the local etcd reports about another member. etcd's number of connections is not used, because it
-// includes connections to a machine that lost power up to three minutes ago.
+// includes connections to a machine for up to three minutes after the machine lost power.
 type Peer struct {
 	Received float64 // bytes received from the member so far
 	Active   bool    // etcd has established a connection to the member, and uses it

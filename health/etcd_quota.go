@@ -70,7 +70,7 @@ type quota struct {
 	track      *track
 	now        time.Duration
 	etcd       EtcdReading
-	kept       []mark // bytes in use in the database, one mark per reading
+	kept       []mark // bytes in use in the database, at most one mark per quotaEvery
 }
 
 func (q *quota) read(in Input) {
@@ -96,8 +96,8 @@ func (q *quota) absent() string {
 // percent returns the size of the database file in percent of the quota.
 func (q *quota) percent() float64 { return 100 * q.etcd.DBSize.Value / max(q.etcd.Quota.Value, 1) }
 
-// days forecasts, by linear regression, in how many days the data in use will reach the quota. It returns false if
-// there are too few readings, or if the data does not grow.
+// days forecasts, by linear regression, in how many days the data in use will reach the quota. It returns false if the
+// readings are too few or span too short a time, or if the data does not grow.
 func (q *quota) days() (float64, bool) {
 	n := float64(len(q.kept))
 	if n < 3 || q.kept[len(q.kept)-1].At-q.kept[0].At < quotaLeast {

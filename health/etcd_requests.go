@@ -170,7 +170,7 @@ func (q *requests) transitions() []rule {
 			OK, "", "the local member has answered all requests for " + show(requestsWell),
 			when(func() bool {
 				return q.seen.Known && q.now-q.hung >= requestsWell
-			}, q.text), false, // recovery time does not double, or a host whose etcd hangs at times would not lead
+			}, q.text), false, // recovery time does not double: else a host whose etcd hangs at times could not lead
 		},
 	}
 }

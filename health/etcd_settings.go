@@ -123,7 +123,7 @@ const (
 	usualHeartbeat                    = 100 // ms; etcd's default
 )
 
-// checkHeartbeatSet is the check of etcd's heartbeat interval against the round-trip time to the other members.
+// checkHeartbeatSet is the check of etcd's heartbeat interval against the round-trip time to the farthest voter.
 var checkHeartbeatSet = advice{
 	name: "etcd-heartbeat-set", component: Etcd,
 	source: "the status calls to the members, and heartbeat-interval from the check etcd-settings",

@@ -56,7 +56,7 @@ func ExternalCheckCode(name string) Code {
 	return Code("CHECK_" + strings.ToUpper(strings.ReplaceAll(name, "-", "_")))
 }
 
-// ExternalCheckName returns the name of the check, which differs from all of quorumd's own.
+// ExternalCheckName returns the name of the declared check. It differs from the names of quorumd's own checks.
 func ExternalCheckName(name string) string { return "external " + name }
 
 // declareExternalChecks declares the operator's own checks.
@@ -89,8 +89,8 @@ func declareExternalCheck(p ExternalCheck) declaration {
 	}
 }
 
-// externalCheck is the evidence of one of the operator's own checks. A result takes effect only when the check returns
-// it twice in a row.
+// externalCheck is the evidence of one of the operator's own checks. A single result changes nothing: see
+// externalCheckAgain.
 type externalCheck struct {
 	plain
 
@@ -165,7 +165,7 @@ func (p *externalCheck) entered(State) {
 
 func (p *externalCheck) text() string { return p.seen.Text }
 
-// all reports whether the newest results are complete, and wanted returns true for each of them.
+// all reports whether there are enough results, and wanted returns true for each of them.
 func (p *externalCheck) all(wanted func(State) bool) bool {
 	for _, s := range p.results {
 		if !wanted(s) {

@@ -35,9 +35,8 @@ type Figures struct {
 	Certificates []Certificate
 }
 
-// LaneFigures cover the newest samples of a lane, as many as [Thresholds.Window], without contaminated ones. During a
-// qualifying run, the figures of the WAL lane cover the run. If Count is 0, nothing was measured, and the other fields
-// are meaningless.
+// LaneFigures cover the newest uncontaminated samples of a lane, at most [Thresholds.Window]. During a qualifying run,
+// the figures of the WAL lane cover the run. If Count is 0, nothing was measured, and the other fields are meaningless.
 type LaneFigures struct {
 	Count         int
 	P50, P99, Max time.Duration

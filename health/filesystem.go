@@ -33,7 +33,7 @@ type FileSystem struct {
 // inMemory reports whether the file system is in memory and has no device.
 func (s FileSystem) inMemory() bool { return s.Type == "tmpfs" || s.Type == "ramfs" }
 
-// inodesLow and inodesLeave are the percentages of free inodes below which the finding begins, and from which it ends.
+// inodesLow and inodesLeave are the percentages of free inodes below which the finding begins, and at which it ends.
 const inodesLow, inodesLeave = 5, 7
 
 // checkReadOnly is the check of whether the file system is writable. The probe detects a read-only file system as well,

@@ -61,7 +61,7 @@ func (f *fsync) transitions() []rule {
 	}, f.qualifyingRules(), f.latencyRules(open))
 }
 
-// qualifyingRules returns the rules for the qualifying run before a first join.
+// qualifyingRules returns the rules for the qualifying run of a host without a member.
 func (f *fsync) qualifyingRules() []rule {
 	t := f.limits
 	within := fmt.Sprintf("p99 of %d WAL-like writes is below %s, p99.9 below %s, and none over %s",

@@ -27,7 +27,7 @@ type fsync struct {
 	etcd   EtcdProcess
 
 	recent   samples    // uncontaminated samples of both lanes, for the rules
-	lanes    [2]samples // uncontaminated samples of each lane, for display
+	lanes    [2]samples // the newest uncontaminated samples of each lane
 	sorted   [2]spread  // sorted latencies of lanes
 	run      samples    // uncontaminated samples of the qualifying run
 	runs     spread     // sorted latencies of run
@@ -40,10 +40,10 @@ type fsync struct {
 	lastJudged time.Duration // when the newest sample that is not contaminated was completed
 	due        time.Duration // end of the probe's current rest, until which no sample is overdue
 	dirty      time.Duration // when a slow write or missing data last restarted the clean time
-	// start of the first window of samples from which on the disk has been steady; 0 if it is not steady
+	// start of the first window of samples since which the disk has been steady; 0 if it is not steady
 	calmSince time.Duration
 	slowAt    time.Duration // when the writes of the last minute last showed a SLOW disk
-	slowSince time.Duration // when the current slow period began; one SLOW state may have several
+	slowSince time.Duration // when the current slow period began; a SLOW state can have several periods
 	slowBegan time.Time     // slowSince by the wall clock
 	healed    bool          // the slow period has ended, although the state is still SLOW
 	resetAt   time.Duration // when the disk last left FAILED; 0 if never
@@ -66,7 +66,7 @@ const fsyncRecovers = 30 * time.Second
 // longer than fsyncRecovers, because each change of Recovers is a write to etcd.
 const warmRecovers = 5 * time.Minute
 
-// urgentTimes is the multiple of the usual write time from which slow writes are urgent, because clients notice the
+// urgentTimes is the multiple of the usual write time above which slow writes are urgent, because clients notice the
 // difference at once.
 const urgentTimes = 2
 
@@ -78,7 +78,6 @@ func (f *fsync) begin(now time.Duration) {
 	f.lastSample, f.lastJudged, f.score.began = now, now, now
 }
 
-// read processes new input.
 func (f *fsync) read(in Input) {
 	f.compared.observe(in)
 	f.now, f.member, f.reset, f.disk, f.etcd = in.Now, in.Member, in.reset, in.Disk, in.Etcd.Process
@@ -124,7 +123,8 @@ func (f *fsync) followSlow() {
 	}
 }
 
-// restartRun discards the progress of a FAILED disk's run after every error and while an operation hangs.
+// restartRun discards the progress of a FAILED disk's run after every error that means a broken disk, and while an
+// operation hangs.
 func (f *fsync) restartRun() {
 	at := f.brokenAt
 	if e := f.disk.Err; e != nil && e.broken() {

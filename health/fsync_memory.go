@@ -14,8 +14,8 @@ const fsyncName = "fsync"
 // outliersKept is the number of outliers in a snapshot, more than any rule needs.
 const outliersKept = 16
 
-// diskMemory is the evidence that survives a restart of the agent, in addition to the state. It contains everything
-// that the rules depend on, except samples.
+// diskMemory is the evidence that survives a restart of the agent, in addition to the state. Of the samples, it
+// contains only the outliers.
 type diskMemory struct {
 	Qualified  bool          `json:"qualified,omitempty"`
 	Run        runLimits     `json:"run"` // the limits that the qualifying run was judged by
@@ -67,8 +67,7 @@ func (m diskMemory) check(at time.Duration) error {
 	return nil
 }
 
-// recall restores the evidence. It allows the probe time for a first sample, unless the last sample was already
-// overdue.
+// recall restores the evidence. It allows the probe time for a first sample, unless the last sample is too old.
 func (f *fsync) recall(memory []byte, at, now time.Duration) error {
 	var m diskMemory
 	if err := strictly(memory, &m); err != nil {

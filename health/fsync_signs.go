@@ -97,7 +97,7 @@ func (f *fsync) alone(sign func() (string, bool)) func() (string, bool) {
 	}
 }
 
-// inARow reports whether at least the n newest samples of a lane were over the limit, over at least the given span.
+// inARow reports whether at least the n newest samples of a lane were over the limit, for at least the given span.
 func (f *fsync) inARow(n int, limit, span time.Duration) (string, bool) {
 	for _, lane := range []Lane{LaneDirect, LaneWAL} {
 		streak := f.recent.streak(lane, limit)

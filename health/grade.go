@@ -5,7 +5,7 @@ package health
 
 import "math"
 
-// grades is the number of doublings beyond a limit up to which [Finding.Grade] rises.
+// grades bounds the binary logarithm of a value in [Finding.Grade], in both directions.
 const grades = 64
 
 // grade returns how bad a value is: one more for each time that it becomes twice as bad. For an upper limit, twice the

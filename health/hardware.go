@@ -43,7 +43,7 @@ type Drive struct {
 	Absent string `json:"absent,omitempty"`
 	// Failed means that the drive's own health assessment has failed.
 	Failed bool `json:"failed,omitempty"`
-	// Warns means that the drive reports critical warnings, as NVMe drives do; Warnings are their bits.
+	// Warns means that the drive has a bit field of critical warnings, as NVMe drives do; Warnings is that bit field.
 	Warns    bool  `json:"warns,omitempty"`
 	Warnings uint8 `json:"warnings,omitempty"`
 	// Spare is the remaining percentage of spare blocks, SpareLimit the lowest acceptable percentage, and Used the used
@@ -83,7 +83,7 @@ func (d Drive) title() string {
 	return d.Name
 }
 
-// Sensor is one of the kernel's hardware monitors (hwmon).
+// Sensor is one sensor of the kernel's hardware monitors (hwmon).
 type Sensor struct {
 	Of    string // device or chip, such as nvme0 or coretemp
 	Label string // name of the sensor on that device or chip

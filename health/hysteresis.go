@@ -23,8 +23,8 @@ type hysteresis struct {
 	lastText string        // text of the last reading that was not good
 }
 
-// record adds a reading. A reading between the limits is neither bad nor well. An unknown reading is neither as well,
-// and has no text.
+// record adds a reading. A reading between the limits is neither bad nor well. Neither is an unknown reading, and it
+// has no text.
 func (h *hysteresis) record(now time.Duration, bad, well bool, text string) {
 	h.now = now
 	if !h.begun {
@@ -38,7 +38,8 @@ func (h *hysteresis) record(now time.Duration, bad, well bool, text string) {
 	}
 }
 
-// currentText returns the text of the current reading, or that of the last bad one while the check is recovering.
+// currentText returns the text of the current reading, or, while the check is recovering, of the last one that was not
+// good.
 func (h *hysteresis) currentText(now string) string {
 	if h.track.State == OK || h.lastBad == h.now {
 		return now
@@ -65,7 +66,8 @@ func (h *hysteresis) rules(bad, well string, now func() string) []rule {
 	}
 }
 
-// when returns the condition of a rule. It formats the text only if the condition holds, because it rarely does.
+// when returns the condition of a rule. It formats the text only if the condition holds, because most conditions rarely
+// do.
 func when(met func() bool, now func() string) func() (string, bool) {
 	return func() (string, bool) {
 		if !met() {

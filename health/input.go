@@ -11,7 +11,7 @@ import (
 // Input contains all readings that a judge uses, at one moment. Every time in it is a duration since boot on one kernel
 // clock that all processes share, preferably CLOCK_MONOTONIC, which also stamps the probe's samples.
 type Input struct {
-	// Now is the current time. If it is before the previous input's, it counts as the same.
+	// Now is the current time. If it is before the Now of the previous input, that one counts instead.
 	Now time.Duration
 	// Member means that this host has a member of the cluster, including a learner. If in doubt, it is true, because a
 	// host without a member has to pass a qualifying run.
@@ -23,10 +23,10 @@ type Input struct {
 	Machine MachineReading
 	// Devices is the kernel's last report on the devices below etcd's data; it may also be a few rounds old.
 	Devices DevicesReading
-	// Database is the last reading of the file system of etcd's database, if the log is on a different one. It may also
+	// Database is the last reading of the file system of etcd's database, if the WAL is on a different one. It may also
 	// be a few rounds old.
 	Database DatabaseReading
-	// Etcd is the local etcd's last report; it may be a few of its reading intervals old.
+	// Etcd is the local etcd's last report; it may be a few reading intervals old.
 	Etcd EtcdReading
 	// ExternalChecks are the last results of the operator's own checks.
 	ExternalChecks []ExternalCheckReading
@@ -43,7 +43,7 @@ type Input struct {
 	Network NetworkReading
 	// Peers is how long the other voters' writes take, as their hosts publish it.
 	Peers PeerWritesReading
-	// Wall is the wall clock's time, or zero. It may jump: it only selects the hour of the day in [History].
+	// Wall is the wall clock's time, or zero. It may jump: it only selects the day and the hour in [History].
 	Wall time.Time
 
 	reset bool // an operator has reset FAILED
@@ -63,8 +63,8 @@ type DiskReading struct {
 	Alive bool
 	// Err is the last error of any operation, nil if there was none.
 	Err *DiskError
-	// Free and Total are the sizes of the file system in bytes, and UsageAge is the age of both. If Total is 0, they
-	// are unknown.
+	// Free and Total are the free space and the size of the file system in bytes, and UsageAge is the age of both. If
+	// Total is 0, they are unknown.
 	Free, Total uint64
 	UsageAge    time.Duration
 	// Inodes is how many files the file system can have, and InodesFree how many more can be created. Inodes is 0 if

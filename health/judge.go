@@ -55,12 +55,12 @@ type Assessment struct {
 	Findings []Finding
 	// Checks contains the state of each check, in the order of [Checks].
 	Checks []Standing
-	// NotAvailable lists the optional checks and the single devices that have no reading. They are ignored.
+	// NotAvailable lists the optional checks and the individual devices that have no reading. They are ignored.
 	NotAvailable []Absence
 	Figures      Figures
 }
 
-// Absence is an optional check without a reading, with the reason.
+// Absence is an optional check, or a device that it covers, without a reading, and the reason.
 type Absence struct {
 	Check     string    `json:"check"`
 	Component Component `json:"component"`
@@ -86,14 +86,14 @@ type Finding struct {
 	Why   string
 }
 
-// Change is a transition of a check to another state or code, or the loss of its reading.
+// Change is a transition of a check to another state or code, or the report that it has no reading.
 type Change struct {
 	Component Component
 	Check     string // its name
 	From, To  State
 	Code      Code   // code of the new finding; empty if To is OK
 	Text      string // the measurement that caused the transition
-	// NotAvailable is set if the check has lost its reading; its state is then unchanged.
+	// NotAvailable is why the check has no reading, in which case its state is unchanged; otherwise empty.
 	NotAvailable string
 	At           time.Duration
 }

@@ -30,7 +30,7 @@ type LinkReading struct {
 	At time.Duration
 	// Links are the interface and those below it, for example the ports of a bond; higher ones first.
 	Links []Link
-	// Peers are the connections over these links on which etcd sends.
+	// Peers are the TCP connections on which etcd sends to its peers.
 	Peers PeersReading
 }
 
@@ -94,8 +94,8 @@ var checkLink = advice{
 	}),
 }
 
-// down lists the interfaces without a link, but not the interfaces above them, and the ports outside of their bond's
-// aggregation group.
+// down lists the ports outside of their bond's aggregation group, and the interfaces without a link. It omits an
+// interface if one directly below it has no link.
 func (r LinkReading) down() (all []string) {
 	for _, l := range r.Links {
 		bad := l.Carrier.Known && l.Carrier.Value == 0
@@ -131,7 +131,7 @@ func (r LinkReading) withoutIt(name string) string {
 	return ""
 }
 
-// checkLinkSpeed is the check of interfaces that are slower than they were.
+// checkLinkSpeed is the check of interfaces that are slower than they were, or in half duplex.
 var checkLinkSpeed = advice{
 	name: "link-speed", component: Network,
 	source:  "speed and duplex" + linkSource,

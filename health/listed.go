@@ -10,7 +10,7 @@ import (
 )
 
 // listed is the evidence of a check that looks for unhealthy items, such as drives. The check has a finding while there
-// is such an item, and lists them.
+// are such items, and lists them.
 type listed struct {
 	plain
 	hysteresis

@@ -32,7 +32,7 @@ var checkModules = advice{
 		withLimit("%.0f corrected memory errors in the last day, limit %.0f")),
 }
 
-// declareBroken declares the check of uncorrectable memory errors. The content of such memory is wrong, and etcd would
+// declareBroken declares the check of uncorrectable memory errors. The affected memory holds wrong data, and etcd would
 // write it to its disk and send it to other members.
 func declareBroken() declaration {
 	return declaration{

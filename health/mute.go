@@ -28,7 +28,7 @@ type MuteEnd struct {
 	Why string
 }
 
-// Over returns why the current findings end the mute; empty while it is in force.
+// Over returns why the mute has ended, by its time or by the current findings; empty while it is in force.
 func (m Mute) Over(found []Finding, now time.Time) string {
 	if !now.Before(m.Until) {
 		return "expired"

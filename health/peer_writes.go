@@ -23,11 +23,11 @@ type PeerWritesReading struct {
 // must not decide.
 //
 // With three or more records, the lower median counts, so one wrong record neither causes nor prevents a finding. With
-// two records, the lower figure counts, unless it is more than peersApart times below both the other figure and this
-// host's usual time. So one wrong record cannot prevent a finding if the other record is right. It can cause a finding
-// only while a load or shared storage slows all voters down, and only if its figure is at least an eighth of this
-// host's usual time. Without such a slowdown, a disk that is as fast as in its own past has no finding, whatever the
-// other hosts publish.
+// two records, the lower figure counts, unless the other figure and this host's usual time are each more than
+// peersApart times as long. So one wrong record cannot prevent a finding if the other record is right. It can cause a
+// finding only while a load or shared storage slows all voters down, and only if its figure is at least an eighth of
+// this host's usual time. Without such a slowdown, a disk that is as fast as in its own past has no finding, whatever
+// the other hosts publish.
 type PeerWrites struct {
 	Host string
 	// P50 and P90 are percentiles of the voter's newest writes, as in [Writes], rounded to the nearest quarter of an

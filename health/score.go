@@ -8,14 +8,14 @@ import "time"
 const (
 	scoreLeast = 1.0
 	scoreMost  = 100.0
-	// fullShare is the share of slow writes in a round that doubles the score.
+	// fullShare is the lowest share of slow writes in a round that doubles the score.
 	fullShare = 0.1
 )
 
 // score distinguishes a disk that is always slow from one that was slow once. It rises fast and falls slowly, like
 // TiKV's slow score: a round with slow writes multiplies it by up to 2, a round without slow writes lowers it linearly.
-// A round without writes has no effect. If the share of slow writes is fullShare or more, it rises from 1 to 100 in
-// seven rounds.
+// A round without writes has no effect. If the share of slow writes is fullShare or more, the score rises from 1 to 100
+// in seven rounds.
 type score struct {
 	value float64
 	began time.Duration // when the current round began

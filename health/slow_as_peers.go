@@ -8,8 +8,8 @@ import "fmt"
 // DiskSlowAsPeers is the code of the check of a disk that is slower than recommended, like the other voters' disks.
 const DiskSlowAsPeers Code = "DISK_SLOW_AS_PEERS"
 
-// declareSlowAsPeers declares the check of a disk whose writes exceed etcd's limit, as they always have and as the
-// other voters' writes do. It only advises, because a leadership transfer would not help.
+// declareSlowAsPeers declares the check of a disk whose writes exceed etcd's limit, but which is no slower than usual
+// or than the other voters' disks. It only advises, because a leadership transfer would not help.
 func declareSlowAsPeers(t Thresholds, c *comparison) declaration {
 	return advice{
 		name: "slow-as-peers", component: Disk,

@@ -49,7 +49,7 @@ type comparison struct {
 	lastSlow      time.Duration // end of the newest slow write
 
 	// The finding.
-	rung   int  // the multiple that was exceeded; 0 if there are only too many slow episodes
+	rung   int  // the multiple that was exceeded; 0 without a finding, or for too many slow episodes
 	tailed bool // too many slow episodes
 	wellAt time.Duration
 	since  time.Duration // when the writes became slow
@@ -70,7 +70,7 @@ type comparison struct {
 	checked   bool          // the history has been checked to be about the present disks
 }
 
-// climb records how long writes have taken at least rung times the usual time.
+// climb records how long writes have taken about rung times the usual time or longer.
 type climb struct {
 	rung  int
 	since time.Duration // when the climb began, moved forward by gaps without samples; 0 if writes are faster
@@ -378,8 +378,8 @@ func (c *comparison) othersTails() int {
 	return lowerMedian(c.counting, func(p PeerWrites) int { return p.Tails })
 }
 
-// slowWritesFound reports whether there is a finding about slow writes. While there is one, writes and spells are not
-// learned as usual, because a fault must not become a habit of the disk.
+// slowWritesFound reports whether there is a finding about slow writes. While there is one, the history records no
+// writes or spells as habits, because a fault must not become a habit of the disk.
 func (c *comparison) slowWritesFound() bool {
 	return c.track.State == Warm || c.disk.State == Slow || c.disk.State == Stalled || c.disk.State == Failed
 }
@@ -408,7 +408,7 @@ func (c *comparison) remember() {
 	c.usual90, _ = c.history.P90()
 }
 
-// identify replaces the history by an empty one if the disks have been replaced.
+// identify discards the history if the disks have been replaced.
 func (c *comparison) identify(devices DevicesReading) {
 	if len(devices.Chain) == 0 {
 		return
@@ -424,7 +424,6 @@ func (c *comparison) learnTail() {
 	}
 }
 
-// report adds how long writes take, and whether this host asks the other voters.
 func (c *comparison) report(v *Assessment) {
 	v.Writes.P50, v.Writes.P90, v.Writes.Tails = c.p50, c.p90, len(c.episodes)
 	v.Writes.LeastP90 = min(v.Writes.LeastP90, c.p90)

@@ -7,7 +7,8 @@ import "time"
 
 // disagrees reports whether this disk is not the cause of slow writes: it is as fast as the other voters' disks or as
 // in its own past, or it has been slower for no longer than usual at this hour. pending means that this is not known
-// yet. Unless the disk's own past already settles it, each call records that the fsync check needs a comparison.
+// yet. Unless the disk's own past or an earlier comparison already settles it, each call records that the fsync check
+// needs a comparison.
 func (c *comparison) disagrees() (disagrees, pending bool) {
 	if c.usual == 0 || len(c.peers.All) < peersFewest {
 		return false, false
@@ -40,7 +41,7 @@ func (c *comparison) likeLastWeek() bool {
 	return !c.climbing() && !c.history.Young() && c.p90 > 0 && c.p90 < agreedWithin*c.usual90
 }
 
-// asUsual reports whether the median and this 90th percentile are about as in the last week.
+// asUsual reports whether the median and this 90th percentile are about the same as in the last week.
 func (c *comparison) asUsual(p90 time.Duration) bool {
 	return c.p50 > 0 && !c.history.Young() && float64(c.p50) < leaveBy*float64(c.usual) && p90 > 0 &&
 		p90 < agreedWithin*c.usual90

@@ -25,7 +25,7 @@ const (
 	cooler      = 5   // degrees below its limit at which a drive no longer counts as overheated
 )
 
-// The critical-warning bits that other checks than checkFailing report: the temperature (checkHeat), and failed
+// The critical-warning bits that checks other than checkFailing report: the temperature (checkHeat), and failed
 // capacitors of a drive under etcd's data (checkCapacitor).
 const (
 	warningHeat      = 1 << 1
@@ -61,7 +61,8 @@ var checkFailing = advice{
 	},
 }
 
-// drives selects the drives that a check is about, and returns why it cannot check them; empty if it can.
+// drives is a function that returns the drives that a check is about, and why they cannot be checked; empty if they
+// can.
 type drives func(Input) ([]Drive, string)
 
 func everyDrive(in Input) ([]Drive, string) {
@@ -81,8 +82,8 @@ func etcdDrives(in Input) (all []Drive, why string) {
 	return all, ""
 }
 
-// reporting selects the same drives, provided that one of them reports what is needed. none is the reason if no drive
-// reports it.
+// reporting selects the drives that of selects, provided that at least one of them reports what is needed. none is the
+// reason if no drive reports it.
 func reporting(of drives, reports func(Drive) bool, none string) drives {
 	return func(in Input) ([]Drive, string) {
 		all, why := of(in)
@@ -162,7 +163,8 @@ func silentDrives(in Input) (all []string) {
 // silence returns why the drive reports nothing.
 func (d Drive) silence() string { return d.Name + ": " + d.Absent }
 
-// failing describes every failure and critical warning that a drive reports; empty if there is none.
+// failing describes the critical warnings of a drive that no other check reports, or else its failed self-assessment;
+// empty if there is neither.
 func failing(in Input, d Drive) string {
 	reported := d.Warnings &^ warningHeat
 	if in.holdsData(d) {
@@ -236,8 +238,8 @@ var checkHeat = advice{
 	}),
 }
 
-// noTemperature returns why no overheated drive could be detected: no drive reports that warning, and no temperature
-// sensor has a limit.
+// noTemperature returns why no overheated drive could be detected: no drive has critical warnings (see Drive.Warns),
+// and no temperature sensor has a limit.
 func noTemperature(in Input) string {
 	warns := func(d Drive) bool { return d.Absent == "" && d.Warns }
 	limited := func(s Sensor) bool { return s.Drive && s.Limit > 0 }

@@ -24,8 +24,8 @@ const (
 	snapshotLimit   = 1 << 20
 )
 
-// snapshot contains what survives a restart of the agent: the states and the evidence on which rules depend, but no
-// samples.
+// snapshot contains what survives a restart of the agent: the states and the evidence on which rules depend, but of the
+// samples only outliers.
 type snapshot struct {
 	Version int              `json:"version"`
 	Boot    string           `json:"boot"`
@@ -86,8 +86,8 @@ func (j *Judge) Snapshot(boot string) ([]byte, error) {
 }
 
 // Restore returns a judge with the snapshot's memory: the states, the times of recoveries, and whether the disk is
-// qualified, unless the limits of the run have changed since. boot is the boot ID of the machine, now the time on the
-// clock of [Input]. On an error, including [ErrOtherBoot], the caller starts with [New].
+// qualified, unless the limits of the qualifying run have changed since. boot is the boot ID of the machine, now the
+// time on the clock of [Input]. On an error, including [ErrOtherBoot], the caller starts with [New].
 func Restore(data []byte, t Thresholds, boot string, now time.Duration) (*Judge, error) {
 	j, err := New(t)
 	if err != nil {

@@ -16,7 +16,7 @@ type State uint8
 // state is worse.
 const (
 	Unknown    State = iota // no recent data: neither healthy nor failed
-	Qualifying              // in its qualifying run before the first join
+	Qualifying              // in its qualifying run before a join
 	OK                      // fit
 	Warm                    // usable, but degraded
 	Slow                    // harms the cluster

@@ -26,9 +26,9 @@ type Thresholds struct {
 	FsyncClear time.Duration
 	// FsyncSlow is a latency that a healthy disk never reaches: 100 ms, etcd's heartbeat.
 	FsyncSlow time.Duration
-	// Stall is the age from which a write in flight means that the disk hangs: 1 s, etcd's election timeout.
+	// Stall is the age beyond which a write in flight means that the disk hangs: 1 s, etcd's election timeout.
 	Stall time.Duration
-	// Fail is the age from which a write in flight means that the disk is broken: 30 s, after which Linux resets an
+	// Fail is the age beyond which a write in flight means that the disk is broken: 30 s, after which Linux resets an
 	// NVMe or SCSI device.
 	Fail time.Duration
 
@@ -38,7 +38,7 @@ type Thresholds struct {
 
 	// MinFree is how many bytes must be free.
 	MinFree uint64
-	// DirectInterval is the rest between two writes of the direct lane, after which a sample is overdue.
+	// DirectInterval is the rest between two writes of the direct lane, after which the next sample is due.
 	DirectInterval time.Duration
 
 	// ExternalChecks are the operator's own checks.
@@ -100,10 +100,10 @@ func (t Thresholds) check() error {
 // tail is the limit that all but one in a thousand writes of a qualifying run must meet: 50 ms.
 func (t Thresholds) tail() time.Duration { return 5 * t.FsyncWarm }
 
-// outlier is the latency from which a single write counts: 500 ms, the slowest that etcdctl check perf accepts.
+// outlier is the latency beyond which a single write counts: 500 ms, the slowest that etcdctl check perf accepts.
 func (t Thresholds) outlier() time.Duration { return 5 * t.FsyncSlow }
 
-// calm is the latency below which all writes of the direct lane must be before a WARM disk is OK again: 25 ms, as
+// calm is the latency that every write of the direct lane must stay below before a WARM disk is OK again: 25 ms, as
 // Pebble requires before it uses a disk again.
 func (t Thresholds) calm() time.Duration { return t.FsyncWarm * 5 / 2 }
 

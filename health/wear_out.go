@@ -17,7 +17,7 @@ const DriveWearsOut Code = "DRIVE_WEARS_OUT"
 const (
 	wearAdvises = 90      // days of operation until the rated endurance is used up
 	wearSpan    = 30 * 24 // power-on hours
-	wearShort   = 3 * 24  // power-on hours; more steps in less time are likely a correction by the drive
+	wearShort   = 3 * 24  // power-on hours; steps that took less time are likely a correction by the drive
 	// wearSteps is how many steps of the used percentage a rate needs after the first one, which begins the
 	// measurement.
 	wearSteps = 3

@@ -65,7 +65,7 @@ const (
 	diskMost = 64
 	// spellLongest bounds a learned spell.
 	spellLongest = 40 * time.Minute
-	// A spell that was a finding counts as a scheduled job, not as a fault, if there was one at the same hour on
+	// A spell that was a finding counts as a scheduled job, not as a fault, if there was one at about the same hour on
 	// scheduleDays days. A day with such spells in more than scheduleHours hours does not count. scheduleLongest is the
 	// longest such spell.
 	scheduleDays, scheduleHours = 3, 4
@@ -78,7 +78,7 @@ const (
 	buckets     = 240
 )
 
-// Rungs are the multiples of the usual write time that a [History] distinguishes.
+// Rungs returns the multiples of the usual write time that a [History] distinguishes.
 func Rungs() []int { return []int{2, 3, 4, 6, 8, 12, 16, 24, highestRung} }
 
 const (
@@ -114,7 +114,7 @@ func (h *History) AddSpell(began time.Time, rung int, lasted time.Duration) {
 	}
 }
 
-// AddFound adds a spell that was a finding and ended by itself.
+// AddFound adds a spell that was a finding and ended by itself, unless it lasted longer than scheduleLongest.
 func (h *History) AddFound(began time.Time, rung int, lasted time.Duration) {
 	if !began.IsZero() && lasted <= scheduleLongest {
 		addSpell(&h.today(began).Found, began, rung, lasted)
@@ -135,7 +135,8 @@ func addSpell(to *map[int]map[int]int, began time.Time, rung int, lasted time.Du
 	(*to)[hour][rung] = max((*to)[hour][rung], seconds)
 }
 
-// AddSlow adds a period in which the disk was SLOW and became fast again by itself.
+// AddSlow adds a period in which the disk was SLOW and became fast again by itself, unless it lasted longer than
+// scheduleLongest.
 func (h *History) AddSlow(began time.Time, lasted time.Duration) {
 	if began.IsZero() || lasted <= 0 || lasted > scheduleLongest {
 		return
@@ -147,7 +148,8 @@ func (h *History) AddSlow(began time.Time, lasted time.Duration) {
 	day.Slow[hour] = max(day.Slow[hour], int(lasted/time.Second))
 }
 
-// LongestSlow returns the longest time for which the disk was SLOW before it became fast again by itself.
+// LongestSlow returns the longest time for which the disk was SLOW before it became fast again by itself. It ignores
+// days on which the disk was broken: see recurs.
 func (h *History) LongestSlow() time.Duration {
 	longest := 0
 	for _, d := range h.Days {

@@ -12,6 +12,6 @@
 //     a file that quorumd can write.
 //   - etcd starts at boot without quorumd, even after the package is removed.
 //
-// The directory build contains the program that builds the packages. The module in tools pins the programs that it
-// needs. The tests that boot a host have the build tag packages; `make test-packages` runs them, as root.
+// The directory build contains the program that builds the packages. The module in tools pins the programs that the
+// build needs. The tests that boot a host have the build tag packages; `make test-packages` runs them, as root.
 package packaging

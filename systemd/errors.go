@@ -52,7 +52,7 @@ func explainBus(doing, unit string, err error) error {
 		"check that the bus is running: \"systemctl status dbus\"", doing, ErrUnavailable, err)
 }
 
-// explainReply does the same as explainBus for an error that the bus or systemd returned. The names are from
+// explainReply does the same as explainBus for an error that the bus or systemd returned. The error names are from
 // org.freedesktop.DBus and from systemd's bus-common-errors.h.
 func explainReply(doing, unit string, e godbus.Error) error {
 	name := strings.TrimPrefix(strings.TrimPrefix(e.Name, "org.freedesktop.DBus.Error."), "org.freedesktop.")

@@ -44,8 +44,8 @@ type Shutdown interface {
 //
 // Calls of s never overlap.
 //
-// Without logind, it only logs a line and retries periodically. After a restart of logind or the bus, Inhibit takes the
-// lock again.
+// Without logind, Inhibit only logs a line and retries periodically. After a restart of logind or the bus, Inhibit
+// takes the lock again.
 func (l *Logind) Inhibit(ctx context.Context, s Shutdown) {
 	var logged string
 	wait := l.retry
@@ -113,7 +113,8 @@ func (l *Logind) inhibit(ctx context.Context, s Shutdown, taken func()) error {
 	}
 }
 
-// inhibitor holds one of logind's locks over one connection. Only its own goroutine uses it.
+// inhibitor holds one of logind's locks over one connection. Except for the preparation, only the goroutine of inhibit
+// uses it.
 type inhibitor struct {
 	logind   *Logind
 	conn     *godbus.Conn

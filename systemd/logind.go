@@ -65,10 +65,10 @@ func (l *Logind) Reboot(ctx context.Context) error {
 	return explainLogind("reboot this machine", preferContext(ctx, err))
 }
 
-// rebootRule is the command by which root lets quorumd's user reboot the machine.
+// rebootRule is the command with which root lets quorumd's user reboot the machine.
 const rebootRule = "cp /usr/share/quorumd/polkit/51-quorumd-reboot.rules /etc/polkit-1/rules.d/"
 
-// CheckReboot returns the error with which logind would refuse a reboot now; nil if it would accept it.
+// CheckReboot returns an error if logind would refuse a reboot now or does not answer.
 func (l *Logind) CheckReboot(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, busTimeout)
 	defer cancel()

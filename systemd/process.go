@@ -55,10 +55,10 @@ type ProcessOptions struct {
 // If systemd runs the agent, the agent's unit needs KillMode=process, otherwise systemd ends both. In a container, both
 // end with the container.
 //
-// The program is Active as soon as it runs, because there is no readiness protocol. If it exits with code 0 or by
-// SIGTERM, it is Inactive, as under systemd. If it ended while this agent was not its parent, its exit status is
-// unknown, and it is Failed with Result "unknown" unless Stop was called. A program that ends is never restarted
-// automatically.
+// The program is Active as soon as it runs, because there is no readiness protocol. If it exits with code 0 or by a
+// signal that counts as a clean end, such as SIGTERM, it is Inactive, as under systemd. If it ended while this agent
+// was not its parent, its exit status is unknown, and it is Failed with Result "unknown" unless Stop was called. A
+// program that ends is never restarted automatically.
 type Process struct {
 	o     ProcessOptions
 	boot  string

@@ -141,7 +141,7 @@ func (p *Process) continueStop(r *record) error {
 		}
 		r.Terminated = true
 	case now >= r.StopDeadline:
-		// Kill the group on every check, because a member may have been forked while the group was signalled.
+		// Kill the group on every check, because a process may have been forked while the group was signalled.
 		if err := killGroup(r); err != nil {
 			return err
 		}

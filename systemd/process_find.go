@@ -89,7 +89,7 @@ func anyLeft(r *record) (bool, error) {
 	return found != nil, err
 }
 
-// terminate sends SIGTERM to the main process, or to the rest of its group.
+// terminate sends SIGTERM to the main process or, if that has ended, to the rest of its group.
 func terminate(r *record) error {
 	if r.Ended {
 		return signalGroup(r.PID, unix.SIGTERM)

@@ -14,8 +14,8 @@ import (
 
 // SetEnvironment replaces the content of the unit's environment file with vars. The change takes effect when the unit
 // starts next. The file is written only if systemd reports that the unit reads it; otherwise the error is
-// ErrEnvironmentUnused and shows the drop-in to add. Values with line breaks, control characters or bytes that are not
-// UTF-8 are refused. A value is never part of an error.
+// ErrEnvironmentUnused and shows the drop-in to add. Values with line breaks, with other control characters except
+// tabs, or with invalid UTF-8 are refused. A value is never part of an error.
 func (s *Service) SetEnvironment(ctx context.Context, vars map[string]string) error {
 	doing := "set the environment of " + s.unit
 	if s.environmentFile == "" {

@@ -71,13 +71,14 @@ type Status struct {
 	// PID is the main process, 0 if there is none.
 	PID int
 	// Since is how long the service has been in this state, by the clock that starts at boot, which is independent of
-	// the wall clock. It is 0 if unknown: the service was not started since boot, or systemd has unloaded the unit.
-	// systemd unloads an inactive unit, and with it Result, ExitCode and Signal, once no other unit refers to it.
-	// Enabling a unit creates such a reference.
+	// the wall clock. It is 0 if unknown, for example because the service was not started since boot, or because
+	// systemd has unloaded the unit. systemd unloads an inactive unit, and with it Result, ExitCode and Signal, once no
+	// other unit refers to it. Enabling a unit creates such a reference.
 	Since time.Duration
 	// Result is how the last run ended, in systemd's terms: "success", "exit-code", "signal", "core-dump", "timeout",
 	// "watchdog", "start-limit-hit", "resources" and so on; "success" while there is no problem. Process adds "unknown"
-	// (the process ended while the agent was not its parent) and "reboot" (a reboot ended the process).
+	// (the process ended while the agent was not its parent) and "reboot" (a reboot ended the process). External
+	// describes a failed start in words.
 	Result string
 	// ExitCode is the exit code of the last main process; -1 if it has not ended, was ended by a signal, or is unknown,
 	// as with os.ProcessState.
@@ -92,12 +93,12 @@ type Status struct {
 	// still pending. Process keeps it on disk, so that the next agent reports it, too.
 	LastJob string
 	// LoadState is "loaded" if the unit can be started; otherwise "not-found", "masked", "bad-setting" or "error".
-	// Process reports only "loaded" and "not-found".
+	// Process reports only "loaded" and "not-found", and External only "loaded".
 	LoadState string
 	// UnitFileState is what systemctl is-enabled prints: "enabled", "disabled", "static" and so on; empty if unknown,
-	// and under Process.
+	// and under Process and External.
 	UnitFileState string
-	// Program is the path of the program that a start runs first; empty if unknown, and under Process.
+	// Program is the path of the program that a start runs first; empty if unknown, and under Process and External.
 	Program string
 	// ByPrograms means, for External, that the operator's programs start and stop it.
 	ByPrograms bool

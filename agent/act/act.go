@@ -11,7 +11,8 @@
 //     remains valid for the longest time that the step may take. No step starts from observations that are too old.
 //   - The loop waits for a step no longer than the step's time limit and a short grace. A step that does not return
 //     keeps running in the background, and no other step starts meanwhile.
-//   - Every step ends in exactly one Completion, which Act returns in the step's own round or in a later one.
+//   - Every step that is not skipped for its age ends in exactly one Completion, which Act returns in the step's own
+//     round or in a later one.
 //
 // The package decides nothing. Did returns a copy of the actor's state, including the lock.
 package act
@@ -38,7 +39,7 @@ import (
 	"github.com/quorumd/quorumd/systemd"
 )
 
-// Options are the parts of an Actor.
+// Options hold the configuration and the dependencies of an Actor.
 type Options struct {
 	Config config.Config // complete: host.name and host.id are set
 	BootID string
@@ -53,8 +54,8 @@ type Options struct {
 	// this machine.
 	Reboot func(ctx context.Context) error
 	Hooks  hooks.Programs // nil if there are none
-	// Maintenance frees space after a NOSPACE alarm, and enables etcd's downgrade job; nil if the agent cannot. Its
-	// methods are not part of Etcd, which the simulation implements as well.
+	// Maintenance frees space after a NOSPACE alarm, and enables or cancels etcd's downgrade job; nil if the agent
+	// cannot. Its methods are not part of Etcd, which the simulation implements as well.
 	Maintenance *cluster.Client
 	// DeleteOldDatabase deletes the database from before a defragmentation; nil if the agent cannot defragment.
 	DeleteOldDatabase func(ctx context.Context) error
@@ -63,7 +64,7 @@ type Options struct {
 
 	// Line completes a history line, and returns the key to store it under.
 	Line func(revision int64, line record.Line) (string, record.Line)
-	// ForgetData is called if a step may change the data directory, and ForgetBinary if etcd's binary may have been
+	// ForgetData is called when a step may change the data directory, and ForgetBinary when etcd's binary may have been
 	// replaced.
 	ForgetData, ForgetBinary func()
 
@@ -95,7 +96,7 @@ type task struct {
 	step  policy.Step
 	on    *round.Round // the round that decided the step
 	began time.Duration
-	ended *record.Line // the history line for the operation that the step ended
+	ended *record.Line // the history line for the operation that the step ended; nil if it ended none
 	done  chan error
 }
 
@@ -122,8 +123,8 @@ func New(opt Options) *Actor {
 // context, unless the disk hangs.
 const stepGrace = 500 * time.Millisecond
 
-// Act takes the decided step. It returns a Completion if a step has ended, whether r or an earlier round decided that
-// step.
+// Act takes the step that r has decided, unless an earlier step is still running. It returns a Completion if a step has
+// ended or could not start, whether r or an earlier round decided that step.
 func (a *Actor) Act(ctx context.Context, r *round.Round) (round.Completion, bool) {
 	step := r.Decision.Step
 	switch {
@@ -177,8 +178,8 @@ func (a *Actor) maxAge() time.Duration {
 // observedCalls is the maximum number of calls between a round's first observation and its step.
 const observedCalls = 4
 
-// take does the work of a step in a goroutine outside the loop. It writes to this host's disk before it changes the
-// cluster or etcd's data, because the machine may go down at any moment.
+// take does the work of a step in a goroutine outside the loop. The writes to this host's disk on which a step depends
+// come before any change of the cluster or etcd's data, because the machine may go down at any moment.
 func (a *Actor) take(ctx context.Context, w way, t *task) error {
 	if a.lostLock(t.step) { // the machine may have been suspended since the lock was confirmed
 		return lock.ErrLost

@@ -15,7 +15,7 @@ import (
 )
 
 // beginCycle records the operation. It saves the boot ID first, because from now on a reboot of the machine counts as
-// the requested one.
+// part of the operation.
 func (a *Actor) beginCycle(ctx context.Context, t *task) error {
 	a.opt.ForgetBinary() // a replaced binary must not start before its version is known
 	r := t.on

@@ -15,8 +15,8 @@ import (
 // errNoDowngrade is returned if Options.Maintenance is nil.
 var errNoDowngrade = errors.New("this agent cannot enable or cancel etcd's downgrade job")
 
-// enableDowngrade enables etcd's downgrade job for the rollout. The rollout's record notes that first, so that the job
-// is cancelled even if this agent dies.
+// enableDowngrade enables etcd's downgrade job for the rollout. It first notes the job in the rollout's record, so that
+// the job is cancelled even if this agent dies.
 func (a *Actor) enableDowngrade(ctx context.Context, t *task) error {
 	if a.opt.Maintenance == nil {
 		return errNoDowngrade

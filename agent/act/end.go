@@ -52,7 +52,6 @@ func (a *Actor) endOp(ctx context.Context, t *task) error {
 	return nil
 }
 
-// endText describes the end of the operation.
 func endText(op *record.Op, step policy.Step) string {
 	meaning, why := step.Outcome.Info().Meaning, cmp.Or(step.Why, op.Reason)
 	text := policy.Title(policy.OperationTitle{

@@ -25,7 +25,7 @@ func (a *Actor) Did() round.ActorState {
 }
 
 // Renew keeps a held lock alive unless a step or the local disk hangs, because a holder that cannot act must not block
-// the other hosts.
+// the other hosts. If renewal has failed for too long, it releases the lock.
 func (a *Actor) Renew(ctx context.Context) {
 	t := a.opt.Config.Timing
 	if a.lock.Token() == 0 || a.opt.Now()-a.renewed < t.RenewEvery {

@@ -30,7 +30,8 @@ func (a *Actor) setPhase(ctx context.Context, t *task) error {
 	return a.lock.Advance(ctx, op, r.OpAt, also...)
 }
 
-// rollBack records that the operation must be rolled back. For a learner that belongs to no operation, it creates one.
+// rollBack records that the operation must be rolled back. For a learner that belongs to no operation, it creates an
+// operation.
 func (a *Actor) rollBack(ctx context.Context, t *task) error {
 	r, step := t.on, t.step
 	if r.Op == nil {

@@ -13,8 +13,8 @@ import (
 	"github.com/quorumd/quorumd/agent/record"
 )
 
-// beginRemoval records the operation. It saves the start on disk first. If the record is missing later, the agent
-// therefore concludes that it was released or deleted, and does not write it again. If etcd has certainly not stored
+// beginRemoval records the operation. It saves the start on disk first. If the record is missing later, the operation
+// was therefore released or its record deleted, and the agent does not write it again. If etcd has certainly not stored
 // the record, the removal request stays pending.
 func (a *Actor) beginRemoval(ctx context.Context, t *task) error {
 	asked := t.on.Removal

@@ -5,8 +5,8 @@
 //
 // It promises:
 //   - It only requests a reboot. The policy decides when it begins, as for every request.
-//   - It requests a reboot only inside a window, outside of blackouts and without a veto. It cancels its request if the
-//     operation has not begun and these conditions no longer hold, or if the reboot is no longer required.
+//   - It requests a reboot only inside a window, outside of blackouts and without a veto. Until the operation begins,
+//     it cancels its request if one of these conditions no longer holds or the reboot is no longer required.
 //   - An automatic reboot begins at least a day after the previous boot.
 package autoreboot
 
@@ -30,7 +30,7 @@ const (
 	alertAfter = time.Hour
 )
 
-// Settings are the times at which the operator allows automatic reboots.
+// Settings determine when automatic reboots are allowed.
 type Settings struct {
 	Windows   []Window
 	Blackouts []Blackout
@@ -51,7 +51,7 @@ func (s Settings) evaluate(at time.Time) (now candidate) {
 	return now
 }
 
-// Trigger checks whether a reboot is required and allowed, and requests it.
+// Trigger requests a reboot when one is required and allowed, and cancels the request when that changes.
 type Trigger struct {
 	Host       control.Maintainer
 	Settings   Settings
@@ -133,7 +133,6 @@ func (t *Trigger) log(level slog.Level, message, text string) {
 	}
 }
 
-// beforeDigit returns the text before its first digit.
 func beforeDigit(text string) string {
 	for i, r := range text {
 		if r >= '0' && r <= '9' {

@@ -11,7 +11,7 @@ import (
 
 // Blackout is a day, or a range of days, without automatic reboots.
 type Blackout struct {
-	from, to string // in a format that compares as text: 2026-12-24, or 12-24 for every year
+	from, to string // dates in a format that sorts as text: 2026-12-24, or 12-24 for every year
 	layout   string
 	zone     *time.Location
 	text     string

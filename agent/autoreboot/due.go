@@ -17,7 +17,7 @@ type candidate struct {
 	Up       time.Duration // time since boot
 	Blackout string        // the current blackout; empty if there is none
 	Open     bool          // a window is open
-	Opens    time.Time     // when the next window opens; zero if none opens soon
+	Opens    time.Time     // when the next window opens; zero if one is open, or if none opens soon
 	Asked    bool          // maintenance of the host is requested or in progress
 	Own      bool          // the maintenance was requested by this package
 	Waiting  bool          // the maintenance was requested and has not begun

@@ -32,7 +32,7 @@ type Indicators struct {
 	Child    []string // command line of a child process that runs the program, because the program's disk may hang
 	Sentinel string   // file that Debian's packages create; a second file with the suffix .pkgs lists them
 	Query    string   // program on RPM systems that reports whether a reboot is required; may be missing
-	Veto     string   // directory in which any file is a veto
+	Veto     string   // directory in which each file is a veto, unless its name begins with "." or ends with "~"
 }
 
 // Required returns why the machine requires a reboot, or "".
@@ -100,7 +100,7 @@ func (s Indicators) Vetoed() string {
 	return ""
 }
 
-// readLines returns the first n lines of a regular file that are not empty, in printable form.
+// readLines returns the first n lines of a regular file in printable form. It skips empty lines.
 func readLines(path string, n int) ([]string, error) {
 	info, err := os.Stat(path)
 	if err != nil || !info.Mode().IsRegular() {
@@ -120,7 +120,7 @@ func readLines(path string, n int) ([]string, error) {
 	return lines, nil
 }
 
-// printable returns a text as one line of at most maxLine printable characters.
+// printable returns a text as one line of printable characters, truncated after maxLine of them.
 func printable(text string) string {
 	text = strings.Map(func(r rune) rune {
 		if !unicode.IsPrint(r) {

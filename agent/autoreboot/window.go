@@ -13,7 +13,7 @@ import (
 // Window is a span of hours on some days of the week, such as "Mon..Fri 02:00-04:00 Europe/Berlin".
 type Window struct {
 	days     [7]bool // weekdays on which the window begins, by time.Weekday
-	from, to int     // minutes since midnight; if to <= from, the window ends on the next day
+	from, to int     // minutes since midnight; if to < from, the window ends on the next day
 	zone     *time.Location
 }
 

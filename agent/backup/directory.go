@@ -22,7 +22,7 @@ const (
 	privateFile = 0o600
 	sharedFile  = 0o640
 	sharedDir   = os.ModeSetgid | 0o770
-	// unfinished is the prefix of files that are still being written. They do not count as objects.
+	// unfinished is the prefix of files that are still being written. The package's List reports them as orphans.
 	unfinished = ".unfinished-"
 )
 
@@ -35,10 +35,10 @@ type Directory struct {
 }
 
 // OpenDirectory opens the store of a cluster below dir. The directory must exist, so that no snapshot is written below
-// a mount point whose file system is not mounted; only the cluster's own directory is created in it. Both directories
-// must belong to the user of this process or root, and no other user may write there. If quorumd's user has a different
-// ID on each host, a group shares the directory: a group of this process, which may write there and owns what is
-// created in it (mode 2770).
+// a mount point whose file system is not mounted; only the cluster's own directory is created in it. dir must belong to
+// the user of this process or to root, and other users may write there only as members of a group of this process (mode
+// 2770). Such a group shares the store between hosts on which quorumd's user has different IDs. The cluster's directory
+// may then belong to the user of another host.
 func OpenDirectory(dir, cluster string) (*Directory, error) {
 	cannot := func(err error) error { return fmt.Errorf("cannot use the directory %s: %w", dir, err) }
 	if !filepath.IsLocal(cluster) || strings.ContainsRune(cluster, filepath.Separator) {
@@ -70,7 +70,7 @@ func OpenDirectory(dir, cluster string) (*Directory, error) {
 }
 
 // makeIn creates the directory of a cluster if it is missing. If the parent directory is shared, the new directory gets
-// its group and is shared, too.
+// the parent's group and is shared, too.
 func makeIn(top *os.Root, cluster string, shared bool) error {
 	mode := os.FileMode(privateDir)
 	if shared {
@@ -96,7 +96,7 @@ func (d *Directory) Close() error { return d.root.Close() }
 // withRemedy adds the remedy to an error about missing write access to a directory.
 func withRemedy(err error, dir string) error {
 	switch {
-	case errors.Is(err, syscall.EROFS): // the systemd unit makes all other paths read-only
+	case errors.Is(err, syscall.EROFS): // the systemd unit makes paths outside ReadWritePaths= read-only
 		return fmt.Errorf("%w: mount it read-write, and add ReadWritePaths=%s to the service in a drop-in "+
 			"(systemctl edit quorumd)", err, dir)
 	case errors.Is(err, fs.ErrPermission):
@@ -154,7 +154,7 @@ func (d *Directory) Get(_ context.Context, name string) (io.ReadCloser, error) {
 	return f, nil
 }
 
-// List returns all complete files.
+// List returns all regular files, including unfinished ones.
 func (d *Directory) List(ctx context.Context) ([]Object, error) {
 	dir, err := d.root.Open(".")
 	if err != nil {
@@ -197,7 +197,7 @@ func (d *Directory) Put(ctx context.Context, name string, content io.Reader) err
 	})
 }
 
-// put writes the whole file before it links it to its name.
+// put writes a temporary file completely, then links it to the object's name.
 func (d *Directory) put(ctx context.Context, name string, content io.Reader) error {
 	temporary := unfinished + rand.Text() // unique, even if another process writes the same name
 	if err := d.write(ctx, temporary, content); err != nil {

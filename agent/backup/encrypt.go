@@ -24,7 +24,7 @@ const window = 1 << 20
 // Recipients are the keys that a snapshot is encrypted to. Without recipients, the snapshot is not encrypted.
 type Recipients struct {
 	all   []age.Recipient
-	names []string // their names in the manifest
+	names []string // truncated hashes of the recipients, for the manifest
 }
 
 // ParseRecipients parses recipients as age writes them ("age1…").

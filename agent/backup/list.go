@@ -14,8 +14,8 @@ import (
 
 // Listing is the content of a store.
 type Listing struct {
-	// Snapshots are sorted newest first, by revision, then by time. A rebuilt cluster starts with small revisions, so
-	// the snapshots of the cluster that saved the last one come first.
+	// Snapshots are sorted by cluster, then newest first by revision and time. The cluster that saved the last snapshot
+	// comes first, because a rebuilt cluster starts with small revisions.
 	Snapshots []Snapshot
 	Orphans   []Object // data without a manifest, manifests without data, and incomplete files
 	Unread    []Unread // manifests that cannot be read

@@ -25,7 +25,7 @@ const Version = 1
 // maxManifest bounds a manifest, in bytes.
 const maxManifest = 64 << 10
 
-// ErrNoSnapshot means that the store holds no snapshot of that name, or none at all.
+// ErrNoSnapshot means that the store holds no snapshot or object of that name, or no snapshot at all.
 var ErrNoSnapshot = errors.New("no such snapshot")
 
 // Manifest describes a snapshot.
@@ -79,7 +79,7 @@ func (m Manifest) check(name string) error {
 	return nil
 }
 
-// namePrefix returns the prefix of the snapshot's name, which follows from the manifest.
+// namePrefix returns the part of the snapshot's name that the manifest determines.
 func (m Manifest) namePrefix() string {
 	return fmt.Sprintf("%019d-%s-%s-", m.Revision, m.TakenAt.UTC().Format("20060102T150405Z"), m.Host)
 }
@@ -100,8 +100,8 @@ func (m Manifest) encode() ([]byte, error) {
 // nameOf matches the names of snapshots.
 var nameOf = regexp.MustCompile(`^[0-9]{19}-[0-9]{8}T[0-9]{6}Z-[A-Za-z0-9._-]{1,255}-[0-9a-f]{16}$`)
 
-// ReadManifest reads the manifest of a snapshot by name. It returns an error if this package did not write it, and
-// [ErrNoSnapshot] if there is none.
+// ReadManifest reads the manifest of a snapshot by name. It returns an error if this package cannot have written it,
+// and [ErrNoSnapshot] if there is none.
 func ReadManifest(ctx context.Context, store Source, name string) (Manifest, error) {
 	if !nameOf.MatchString(name) {
 		return Manifest{}, fmt.Errorf("%w: %.300q is not the name of a snapshot", ErrNoSnapshot, name)

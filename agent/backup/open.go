@@ -20,7 +20,7 @@ import (
 var ErrDamaged = etcddb.ErrDamaged
 
 // Open returns the database of a snapshot as etcd's snapshot stream sent it: the file and its SHA-256 in the 32 bytes
-// behind it, as etcdutl expects. Do not use the data before a read has returned [io.EOF], because only then is it known
+// after it, as etcdutl expects. Do not use the data before a read has returned [io.EOF], because only then is it known
 // to be complete and unchanged. If the data does not match the manifest, the error is [ErrDamaged].
 func Open(ctx context.Context, store Source, m Manifest, with Identities) (io.ReadCloser, error) {
 	cannot := func(err error) error { return fmt.Errorf("cannot open the snapshot %s: %w", m.Name, err) }

@@ -17,7 +17,8 @@ var ErrReplaced = errors.New("the snapshot was replaced in the store")
 // Evidence holds the hashes of manifests that were recorded when the snapshots were saved.
 type Evidence []record.Manifest
 
-// Origin compares the manifest with the evidence, and returns the record of the snapshot of that name, if any.
+// Origin compares the manifest with the evidence. It returns the result, and the recorded manifest of that name, if
+// any.
 func (e Evidence) Origin(m Manifest) (record.Origin, record.Manifest) {
 	for _, one := range e {
 		switch {
@@ -31,7 +32,7 @@ func (e Evidence) Origin(m Manifest) (record.Origin, record.Manifest) {
 	return record.OriginUnproven, record.Manifest{}
 }
 
-// Refuse returns an [ErrReplaced] if the snapshot is not the one that was saved.
+// Refuse returns an [ErrReplaced] if the evidence holds a different manifest under the snapshot's name.
 func (e Evidence) Refuse(m Manifest) error {
 	origin, recorded := e.Origin(m)
 	if origin != record.OriginExchanged {

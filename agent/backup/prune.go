@@ -39,7 +39,7 @@ func Prunable(all []Snapshot, keep Keep, now time.Time) []Snapshot {
 	})
 }
 
-// keepLast adds the snapshot of each cluster for which done returns the latest time.
+// keepLast adds to kept, for each cluster, the snapshot for which done returns the latest time.
 func keepLast(kept map[string]bool, all []Snapshot, done func(Snapshot) *time.Time) {
 	last := map[string]Snapshot{} // by cluster
 	for _, s := range all {

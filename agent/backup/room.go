@@ -16,7 +16,7 @@ const (
 	// spare is the minimum number of bytes that stay free next to a copy of the database: etcd preallocates 64 MB for
 	// its log.
 	spare = 128 << 20
-	// spareMost limits the reserve, which is a tenth of the file system, on a large file system.
+	// spareMost limits the tenth of a large file system that is kept free.
 	spareMost = 1 << 30
 	// lookEvery is how many bytes are written between two checks of the free space, which other processes use too.
 	lookEvery = 16 << 20
@@ -69,7 +69,7 @@ func (r *room) Read(p []byte) (int, error) {
 }
 
 // enough compares the free space with the bytes still to be written and the reserve. The reserve is a tenth of the file
-// system up to spareMost, but at least spare and the size of the database again, which etcd needs to defragment.
+// system up to spareMost, but at least spare plus the size of the database, which etcd needs to defragment.
 func (r *room) enough() error {
 	space, err := r.space(r.dir)
 	if err != nil || space.Size <= 0 {

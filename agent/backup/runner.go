@@ -28,7 +28,7 @@ const (
 	killGrace = abandon + 5*time.Second
 )
 
-// Runner runs jobs in child processes, one at a time: a hung store blocks only the child.
+// Runner runs jobs one at a time, in child processes, so that a hung store blocks only the child.
 type Runner struct {
 	Command  []string // command line of the child, without the job
 	Patience time.Duration
@@ -133,7 +133,7 @@ type ending struct {
 	err     error
 }
 
-// watch waits for the child, and ends one that makes no progress. gone is false if the child hangs.
+// watch waits for the child, and ends it if it makes no progress. gone is false if the child hangs.
 func (r *Runner) watch(ctx context.Context, cancel context.CancelCauseFunc, ends <-chan ending) (e ending, gone bool) {
 	ticker := time.NewTicker(r.Patience)
 	defer ticker.Stop()
@@ -157,7 +157,7 @@ func (r *Runner) watch(ctx context.Context, cancel context.CancelCauseFunc, ends
 	}
 }
 
-// abandoned waits for a killed child for a short time, and reports whether it hangs.
+// abandoned waits a short time for a killed child. gone is false if the child hangs.
 func abandoned(ctx context.Context, ends <-chan ending) (e ending, gone bool) {
 	timer := time.NewTimer(killGrace + time.Second)
 	defer timer.Stop()

@@ -159,8 +159,7 @@ func (s *S3) Put(ctx context.Context, name string, content io.Reader) error {
 	return nil
 }
 
-// PutIfAbsent writes an object of known length, because with an unknown length the library would not send the
-// condition.
+// PutIfAbsent passes the object's length to the library, which would otherwise not send the condition.
 func (s *S3) PutIfAbsent(ctx context.Context, name string, content []byte) error {
 	o := minio.PutObjectOptions{DisableMultipart: true, ContentType: "application/octet-stream"}
 	o.SetMatchETagExcept("*")

@@ -26,7 +26,7 @@ type Stream struct {
 	Size int64 // size in bytes, as the member reports it; 0 if unknown
 }
 
-// Options configure how a snapshot is saved or verified.
+// Options configure how a snapshot is saved, verified or restored.
 type Options struct {
 	Spool      string      // directory on this host with space for the database; empty again afterwards
 	Recipients Recipients  // keys to encrypt to

@@ -35,7 +35,7 @@ type Source interface {
 
 // Sink is a store to write to.
 type Sink interface {
-	// Put writes an object of unknown length. After an error, no object of that name exists.
+	// Put writes an object of unknown length. After an error, an object of that name may or may not exist.
 	Put(ctx context.Context, name string, content io.Reader) error
 	// PutIfAbsent writes a small object, whole or not at all. It fails if the name exists. If two writers use the same
 	// name concurrently, only one succeeds.

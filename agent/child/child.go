@@ -172,7 +172,6 @@ func (o *output) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// handleLine handles a complete line.
 func (o *output) handleLine() error {
 	var l line
 	if err := json.Unmarshal(o.line, &l); err != nil {

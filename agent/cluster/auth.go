@@ -27,14 +27,15 @@ type Login struct {
 // ErrRefused means that etcd's authentication or roles do not permit the call.
 var ErrRefused = errors.New("etcd does not permit the call")
 
-// Denied reports whether etcd's users and roles forbid a call.
+// Denied reports whether err means that etcd's authentication or roles forbid the call.
 func Denied(err error) bool {
 	return err != nil && (code(err) == codes.PermissionDenied || tokenRejected(err) ||
 		isEtcd(err, rpctypes.ErrAuthFailed) || errors.Is(err, ErrRefused))
 }
 
-// tokenRejected reports whether etcd rejected the call because it does not recognize the token, which has expired or
-// was issued before the member restarted. Such a call has changed nothing.
+// tokenRejected reports whether etcd rejected the call because of its token: the call had none, the member does not
+// recognize it (it expired, or the member has restarted), or users or roles have changed since it was issued. Such a
+// call has changed nothing.
 func tokenRejected(err error) bool {
 	return isEtcd(err, rpctypes.ErrInvalidAuthToken) || isEtcd(err, rpctypes.ErrUserEmpty) ||
 		isEtcd(err, rpctypes.ErrAuthOldRevision)
@@ -127,8 +128,8 @@ func (t *token) GetRequestMetadata(context.Context, ...string) (map[string]strin
 // RequireTransportSecurity allows the token over http, like a password.
 func (t *token) RequireTransportSecurity() bool { return false }
 
-// authenticate replaces the current token with a new one. It does nothing if the current token differs from before,
-// because another call has then replaced it.
+// authenticate replaces the current token with a new one. before is the token of the failed call. If the current token
+// is a different one, another call has replaced it already, and authenticate does nothing.
 func (c *Client) authenticate(ctx context.Context, before string) error {
 	select {
 	case c.token.getting <- struct{}{}:

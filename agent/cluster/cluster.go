@@ -4,8 +4,9 @@
 // Package cluster is the client of etcd: member list, statuses, adding, promoting and removing members, and the
 // key-value calls that the lock and the records need. It promises:
 //
-//   - Every call is bounded, per endpoint and in total.
-//   - Only voters are called. A learner in an endpoint list makes calls fail at random.
+//   - Every call is bounded, per endpoint and in total, unless its comment states that only ctx bounds it.
+//   - As soon as the member list is known, a call that any voter can answer goes only to voters. A learner among the
+//     endpoints would make calls fail at random.
 //   - A membership change is idempotent, and the member list is read again afterwards: a call that
 //     timed out may still be applied, so its error does not reveal the outcome.
 //   - The package makes no decisions.
@@ -98,7 +99,7 @@ func New(opt Options) (*Client, error) {
 	}, nil
 }
 
-// probeKey returns a key that this client may read.
+// probeKey returns a key that this client is permitted to read.
 func (c *Client) probeKey() string { return cmp.Or(c.opt.Probe, "/quorumd") }
 
 // Close closes all connections.
@@ -348,7 +349,7 @@ func once[T any](ctx context.Context, c *Client, endpoint string,
 	return unbounded(ctx, c, endpoint, call)
 }
 
-// unbounded is once without a time limit of its own: only ctx bounds the call.
+// unbounded works like the function once, but has no time limit of its own: only ctx bounds the call.
 func unbounded[T any](ctx context.Context, c *Client, endpoint string,
 	call func(context.Context, *clientv3.Client) (T, error),
 ) (T, error) {

@@ -13,8 +13,8 @@ import (
 // Etcd is the agent's interface to the cluster. *Client implements it with a real etcd; the simulation has an
 // implementation of its own.
 type Etcd interface {
-	// SetClusterID sets the cluster that this host belongs to, so that the member list of another cluster does not
-	// replace its own; 0 if unknown.
+	// SetClusterID sets the cluster that this host belongs to; 0 if unknown. The member list of another cluster then
+	// does not replace the list of this one.
 	SetClusterID(clusterID uint64)
 	Members(ctx context.Context) (Membership, error)
 	AddLearner(ctx context.Context, peerURL string) (Member, error)
@@ -26,7 +26,7 @@ type Etcd interface {
 
 	// Statuses returns the status of each member, and whether it answers a linearizable read.
 	Statuses(ctx context.Context, members []Member) map[uint64]Status
-	// Answers returns the status of each member, which needs no quorum.
+	// Answers returns the status of each member. It needs no quorum.
 	Answers(ctx context.Context, members []Member) map[uint64]Status
 	ClockOffset(ctx context.Context, wall func() time.Time) (time.Duration, error)
 	KnownEndpoints

@@ -29,7 +29,7 @@ type Range struct {
 	Revision int64 // the store's revision at the time of the read
 	Pairs    []Pair
 	Counted  int // the number of keys in spans that were only counted
-	// Rest is the first key that was not read because the keys before it were too large; empty if all were read.
+	// Rest is the first key that was not read because the read had reached its bounds; empty if all keys were read.
 	Rest string
 }
 
@@ -151,7 +151,7 @@ func (s Span) options() (out []clientv3.OpOption) {
 
 // Read returns all current pairs of the spans at one revision, with a linearizable read. It is one request for any
 // number of spans as long as each is small; otherwise it reads page by page. It is bounded: a value over the limit is
-// omitted, and if there are too many of these, the remaining keys are left for the next read.
+// omitted, and if there are too many keys or bytes, the remaining keys are left for the next read.
 func (c *Client) Read(ctx context.Context, spans ...Span) (Range, error) {
 	return c.readAt(ctx, "", spans)
 }

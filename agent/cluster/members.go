@@ -185,7 +185,7 @@ func (c *Client) status(ctx context.Context, m Member) Status {
 	return out
 }
 
-// AddLearner adds a learner with that peer URL, or returns the existing one.
+// AddLearner adds a learner with that peer URL, or returns the member that already has the URL.
 func (c *Client) AddLearner(ctx context.Context, peerURL string) (Member, error) {
 	list, err := c.ownMembers(ctx)
 	if err != nil {

@@ -251,7 +251,7 @@ func (r *reading) get(ctx context.Context, key string, options ...clientv3.OpOpt
 	return answer, err
 }
 
-// one reads a single key of any size.
+// one reads a single key, without its value if that exceeds answerBytes.
 func (r *reading) one(ctx context.Context, key string) error {
 	answer, err := r.get(ctx, key)
 	if tooLarge(err) {
@@ -267,7 +267,7 @@ func (r *reading) one(ctx context.Context, key string) error {
 	return nil
 }
 
-// readPaged reads the spans one after another, page by page, because one answer for all of them would be too large.
+// readPaged reads the spans one after another, page by page, because one answer for all of them could be too large.
 func (r *reading) readPaged(ctx context.Context, spans []Span) (Range, error) {
 	*r = reading{c: r.c, at: r.at}
 	if _, err := r.get(ctx, spans[0].Start, clientv3.WithCountOnly()); err != nil {

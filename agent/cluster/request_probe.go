@@ -22,7 +22,7 @@ func (c *Client) ProbeRead(ctx context.Context, endpoint, key string) error {
 	return err
 }
 
-// ProbeWrite makes a write through the member at a client URL that changes nothing. Only ctx limits its duration.
+// ProbeWrite makes a write that changes nothing, through the member at a client URL. Only ctx limits its duration.
 //
 // The transaction deletes key if its version is negative, which it never is. etcd replicates every transaction that
 // contains a deletion: all members sync the entry to their logs, and each applies it. But nothing changes, so there is
@@ -38,7 +38,8 @@ func (c *Client) ProbeWrite(ctx context.Context, endpoint, key string) error {
 }
 
 // Unanswered reports whether a request has received no answer in time, from the network or from the member's own Raft
-// log. The other errors are answers: etcd refused the request, or named a cause such as a lost leader.
+// log. Other errors do not count: the connection failed, etcd refused the request, or etcd named a cause such as a lost
+// leader.
 func Unanswered(err error) bool {
 	if errors.Is(err, context.DeadlineExceeded) || isEtcd(err, rpctypes.ErrTimeout) {
 		return true

@@ -13,8 +13,9 @@ import (
 )
 
 // CheckEtcdFiles checks the files of etcd.tls and must run as etcd's user. It checks that this process can read them,
-// and that each certificate matches its key, is valid today, has the usages that etcd needs, covers the host of its
-// URL, and is signed by a trusted CA. The error is Errors with every problem; it is nil if the section is missing.
+// that no key is open to every user, and that each certificate matches its key, is valid today, has the usages that
+// etcd needs, covers the host of its URL, and is signed by a trusted CA. The error is Errors with every problem; it is
+// nil if the section is missing.
 func (c Config) CheckEtcdFiles() error {
 	t := c.Etcd.TLS
 	if t == nil {

@@ -15,7 +15,8 @@ import (
 	"github.com/quorumd/quorumd/agent/durationfmt"
 )
 
-// YAML returns the configuration as a file with every key, including defaults. Parse returns an equal Config for it.
+// YAML returns the configuration as a file with every key, including defaults, but without optional sections that are
+// not set. Parse returns an equal Config for it.
 func (c Config) YAML() ([]byte, error) {
 	data, err := yaml.Marshal(sectionNode(reflect.ValueOf(c)))
 	if err != nil {

@@ -144,8 +144,8 @@ func (d *decoder) timingRules(t *Timing) []rule {
 	}
 }
 
-// diskRules require that the limits for an fsync rise from fsyncClear to fail, and that the probe does not wear out the
-// disk.
+// diskRules require that the limits for an fsync rise from fsyncClear to fail, that the probe does not wear out the
+// disk, and that a qualifying run fills the window.
 func (d *decoder) diskRules(k *Disk) []rule {
 	limits := []struct {
 		path  string
@@ -223,7 +223,7 @@ func (d *decoder) spaceRules(s *Space) []rule {
 	}}
 }
 
-// repairRules require that no host counts as dead too soon or stays ejected forever.
+// repairRules require that no host counts as dead or unhealthy too soon, or stays ejected forever.
 func (d *decoder) repairRules(c *Config) []rule {
 	dead, ttl := c.Repair.Dead, c.Timing.HostRecordTTL
 	return []rule{{
@@ -253,7 +253,7 @@ const minRate Size = 1 << 20
 // minBackupInterval is the minimum of backup.every and backup.restoreTest: it leaves time to save a large database.
 const minBackupInterval = time.Minute
 
-// backupRules require one store for snapshots, and a schedule that leaves time between them.
+// backupRules require at most one store, a store for scheduled jobs, and enough time between those jobs.
 func (d *decoder) backupRules(b *Backup) []rule {
 	return []rule{{
 		[]string{"backup.every", "backup.store.directory"},

@@ -70,8 +70,8 @@ func (d *decoder) discoveryRules(k *Discovery) []rule {
 	}
 }
 
-// schemeRules require one scheme for etcd.clientURL and all endpoints, and that cluster.tls matches it. There must be
-// an endpoint.
+// schemeRules require one scheme for etcd.clientURL and all endpoints, and that cluster.tls matches it. The caller has
+// checked that there is an endpoint.
 func (d *decoder) schemeRules(c *Config) []rule {
 	const list, section = "cluster.endpoints", "cluster.tls"
 	first, https := c.Cluster.Endpoints[0], scheme(c.Cluster.Endpoints[0]) == "https"

@@ -121,7 +121,7 @@ func (t text) checkPlain(n *yaml.Node) *Problem {
 }
 
 // syntaxProblem converts an error of the YAML parser, which has the form "yaml: line 3: what". The parser counts lines
-// from 0 in grammar errors ("did not find expected …"), from 1 in others, and omits the number of a first line.
+// from 0 in grammar errors ("did not find expected …"), from 1 in others, and omits the number of the first line.
 func (t text) syntaxProblem(err error) *Problem {
 	message := strings.TrimPrefix(err.Error(), "yaml: ")
 	if name, ok := strings.CutPrefix(message, "unknown anchor '"); ok {

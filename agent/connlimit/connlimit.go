@@ -211,7 +211,8 @@ func (l *Listener) logRejected(remote net.Addr, why string) {
 	}
 }
 
-// Times limit how long a client may take.
+// Times limit how long a client may take. For a later request on the same connection, Header and Read begin with the
+// request.
 type Times struct {
 	Header time.Duration // from connecting to the end of a request's header
 	Read   time.Duration // from connecting to the end of a request's body
@@ -219,7 +220,7 @@ type Times struct {
 	Idle   time.Duration // between two requests
 }
 
-// Server returns a server with these timeouts and small headers.
+// Server returns a server with these timeouts and a low limit on headers.
 func Server(handler http.Handler, times Times, log *slog.Logger) *http.Server {
 	return &http.Server{
 		Handler: handler, ReadHeaderTimeout: times.Header, ReadTimeout: times.Read, WriteTimeout: times.Write,

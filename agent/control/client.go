@@ -25,7 +25,7 @@ import (
 )
 
 // Client sends requests to a quorumd over its socket. It keeps no connection between calls. Except for ErrNotNewest,
-// every error of a method is an *Error with a code and a hint.
+// every error of a method is an *Error.
 type Client struct {
 	socket   string
 	patience time.Duration // limit to connect to a daemon that is starting, and again for the first byte of its answer

@@ -86,8 +86,8 @@ const (
 	MaxHostBytes = 2 << 20
 )
 
-// Omitted counts the hosts that have a record in etcd and are not listed, since a status is bounded in hosts and bytes.
-// The host that answers, the members, and hosts that are not OK are listed first.
+// Omitted counts the hosts that have a record in etcd and are not listed, because a status is bounded in hosts and
+// bytes. The host that answers, the members, and hosts that are not OK are listed first.
 type Omitted struct {
 	Hosts int `json:"hosts"`
 	NotOK int `json:"notOK"` // how many of the omitted hosts have a health state other than OK
@@ -120,7 +120,7 @@ type Op struct {
 	Orphaned      bool `json:"orphaned"` // the operation's host no longer holds the lock
 }
 
-// Pause stops all steps of all hosts. It always expires.
+// Pause is a record that stops all steps of all hosts. It always expires.
 type Pause struct {
 	By     string    `json:"by"`
 	Reason string    `json:"reason"`

@@ -28,7 +28,7 @@ type Error struct {
 	Err     error  `json:"-"`              // the cause; not transmitted
 }
 
-// Kind is the kind of an Error. The agent sets it, and the server maps it to an HTTP status.
+// Kind classifies an Error. The agent sets it, and the server maps it to an HTTP status.
 type Kind int
 
 // The kinds of errors.

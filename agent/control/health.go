@@ -90,7 +90,8 @@ type FsyncMinute struct {
 	HungSeconds float64
 }
 
-// Lane holds the figures of one lane of the probe, in seconds. If Count is 0, the other figures have no meaning.
+// Lane holds the figures of one lane of the probe (WAL-like or direct writes), in seconds. If Count is 0, the other
+// figures have no meaning.
 type Lane struct {
 	P50   float64 `json:"p50Seconds,omitempty"`
 	P99   float64 `json:"p99Seconds,omitempty"`

@@ -16,7 +16,7 @@ import (
 // CodeReading means that the log is still being read: try again.
 const CodeReading = "READING"
 
-// Recovery is the plan in force on this host.
+// Recovery is this host's recovery plan: the one in force, or the last one.
 type Recovery struct {
 	Plan     string `json:"plan"`
 	Survivor string `json:"survivor"`           // the host whose data is kept

@@ -8,7 +8,7 @@ import "time"
 // MaxReason is the longest reason of a request, in characters.
 const MaxReason = 256
 
-// Done is the answer to a change that has no other document to return.
+// Done is the answer to a request for which there is no other document to return.
 type Done struct {
 	By string `json:"by"` // the requester, as recorded
 }

@@ -35,7 +35,8 @@ type Retired struct {
 	ID      string `json:"id"`
 	Name    string `json:"name,omitempty"`
 	PeerURL string `json:"peerURL,omitempty"`
-	// Successor is the name of the host that an operator has named to replace the retired host; absent if any host may
+	// Successor is the name of the host that an operator has chosen to replace the retired host; absent if any host may
+	// replace it.
 	Successor string    `json:"successor,omitempty"`
 	By        string    `json:"by,omitempty"`
 	Reason    string    `json:"reason,omitempty"`

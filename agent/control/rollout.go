@@ -13,7 +13,7 @@ import (
 // and of its hosts are those of package record.
 const RolloutHostCurrent = "current"
 
-// MaxRolloutHosts is the most hosts that a request may name.
+// MaxRolloutHosts is the maximum number of hosts that a request may name.
 const MaxRolloutHosts = 1000
 
 // RolloutRequest requests the same work on one host after another.
@@ -45,7 +45,7 @@ type RolloutStateRequest struct {
 	State string `json:"state"` // running, paused or aborted
 }
 
-// Rollout takes down one host after another for the same work.
+// Rollout is the same work on one host after another, each of which is taken down for it.
 type Rollout struct {
 	ID      string      `json:"id"`
 	Work    policy.Work `json:"work"`

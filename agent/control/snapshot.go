@@ -31,7 +31,7 @@ type SnapshotRequest struct {
 	DryRun bool   `json:"dryRun,omitempty"` // for a prune: only list the snapshots that it would remove
 }
 
-// SnapshotJob is a snapshot job and, once it has ended, its result.
+// SnapshotJob is a snapshot job and, after its end, its result.
 type SnapshotJob struct {
 	APIVersion string           `json:"apiVersion"`
 	Number     int              `json:"number"`

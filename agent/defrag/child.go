@@ -23,7 +23,7 @@ import (
 // maxLine limits a line of a child's output, in bytes, because the child runs as etcd's user and is not trusted.
 const maxLine = 1 << 20
 
-// title is the Hook of results, which names the program in the result of a hook.
+// title is the Hook in the result of a defragmentation. In the result of a hook, Hook names the program.
 const title = "defragmentation"
 
 // Programs runs defragmentations in child processes, and passes all other runs to the embedded Programs. A

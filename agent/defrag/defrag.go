@@ -35,8 +35,8 @@ const (
 	database = "db"
 	// OldName is the name of the original after the exchange. etcd ignores it, with a warning in its log.
 	OldName = "db.before-defrag"
-	// newName is the name of the new file before the exchange. etcd deletes files that begin with "db.tmp" when it
-	// starts.
+	// newName is the name of the new file before the exchange. When etcd starts, it deletes files whose names begin
+	// with "db.tmp".
 	newName = "db.tmp.quorumd-defrag"
 	// txBytes limits a transaction, in bytes. Smaller transactions take longer, and a single transaction would need
 	// memory for the whole database.
@@ -45,8 +45,8 @@ const (
 	spare = 64 << 20
 	// lockWait is how long to wait for the lock of the database, which a running etcd holds.
 	lockWait = 5 * time.Second
-	// openWait is the time between the exchange and the check whether an etcd has the original open. An etcd that was
-	// about to open the original has opened it by the end of that time.
+	// openWait is how long after the exchange to check whether an etcd has the original open. An etcd that was about to
+	// open the original at the exchange has opened it by then.
 	openWait = 200 * time.Millisecond
 )
 
@@ -54,7 +54,7 @@ const (
 type Result struct {
 	Before  int64   `json:"before"` // size of the file in bytes
 	After   int64   `json:"after"`
-	InUse   int64   `json:"inUse"`   // bytes of the original in use
+	InUse   int64   `json:"inUse"`   // size of the original's pages in use, in bytes
 	Seconds float64 `json:"seconds"` // duration
 }
 
@@ -65,7 +65,7 @@ const (
 	phaseBegun    phase = "begun"    // the original is open and locked
 	phaseWritten  phase = "written"  // the new file is complete
 	phaseVerified phase = "verified" // the new file is equal to the original
-	phaseLinked   phase = "linked"   // the original also has its second name
+	phaseLinked   phase = "linked"   // the original also has the name OldName
 	phaseReplaced phase = "replaced" // the new file is in place
 )
 
@@ -108,7 +108,8 @@ func (d directory) remove(name string) error {
 	return nil
 }
 
-// Clean deletes the original after a compaction, and the files that a killed compaction left behind.
+// Clean deletes the original that a compaction kept, and the new file that a killed compaction left behind. If an etcd
+// has continued with the original, Clean moves it back instead.
 func Clean(dataDir string) error {
 	d, err := open(dataDir)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -121,8 +122,8 @@ func Clean(dataDir string) error {
 	return d.clean()
 }
 
-// clean removes the files of an earlier compaction. If that compaction was killed, an etcd that was started just before
-// may have continued with the original. In that case, clean moves the original back.
+// clean removes the files of an earlier compaction. If that compaction was killed after the exchange, an etcd may have
+// continued with the original. In that case, clean moves the original back.
 func (d directory) clean() error {
 	if err := d.remove(newName); err != nil {
 		return err
@@ -166,7 +167,7 @@ func (d directory) continued() (bool, error) {
 		return open, err
 	}
 	contains, err := d.index(database)
-	if err != nil { // the new file may be incomplete, the original is not
+	if err != nil { // keep the original: "db" cannot be read
 		return false, err
 	}
 	original, err := d.index(OldName)
@@ -246,7 +247,7 @@ func compact(ctx context.Context, dataDir string, progress *child.Progress, at f
 	if err != nil {
 		return Result{}, fmt.Errorf("cannot verify the new database: %w", err)
 	}
-	defer copied.close() // an etcd that has opened the new file waits for the lock that this releases
+	defer copied.close() // releases the lock on the new file, for which an etcd may be waiting
 	progress.Add(r.InUse)
 	at(phaseVerified)
 	if err := ctx.Err(); err != nil {
@@ -269,8 +270,8 @@ func remedy(err error) string {
 	return ""
 }
 
-// opened is a database opened read-only. bbolt holds a shared lock on the file, and an etcd that opens it waits for
-// that lock.
+// opened is a database opened read-only. bbolt holds a shared lock on the file, and an etcd that opens the file waits
+// until bbolt releases it.
 type opened struct {
 	db    *bbolt.DB
 	file  *os.File // the file that bbolt has open
@@ -378,7 +379,7 @@ func (d directory) hasRoom(size int64) error {
 	return nil
 }
 
-// write writes the new file.
+// write writes a compacted copy of the source to the new file, and syncs it.
 func (d directory) write(source opened) (err error) {
 	dst, err := bbolt.Open(d.name(newName), 0o600, &bbolt.Options{
 		NoSync: true, Timeout: lockWait, PageSize: source.db.Info().PageSize, NoFreelistSync: true,
@@ -395,7 +396,8 @@ func (d directory) write(source opened) (err error) {
 	return errors.Join(dst.Sync(), dst.Close())
 }
 
-// exchange links the original to its second name, then replaces the original with the new file.
+// exchange links the original to OldName, then gives the new file the name "db". If an etcd has opened the original
+// meanwhile, exchange moves the original back and returns an error.
 func (d directory) exchange(source, copied opened, at func(phase)) error {
 	if err := os.Link(d.name(database), d.name(OldName)); err != nil {
 		return err
@@ -445,11 +447,10 @@ const (
 	cleanVerb   = "clean"
 )
 
-// Allowed reports whether the arguments of the child concern this data directory.
+// Allowed reports whether the arguments are those of a child for this data directory.
 func Allowed(args []string, dataDir string) bool {
 	return len(args) == 3 && args[0] == Command && args[1] == dataDir &&
 		(args[2] == compactVerb || args[2] == cleanVerb)
 }
 
-// mib formats a number of bytes in MiB, rounded.
 func mib(n int64) string { return fmt.Sprintf("%d MiB", (n+1<<19)>>20) }

@@ -4,9 +4,10 @@
 // Package discovery periodically looks up endpoints where members of the cluster may be, in DNS, a file, or the output
 // of a program. It promises:
 //
-//   - Only one lookup runs at a time, bounded in time, bytes and count. A lookup that does not end in time is reported,
-//     and the next lookup starts only after it has ended.
-//   - An answer is refused as a whole if one entry is not an endpoint with the scheme of the configured endpoints.
+//   - Only one lookup runs at a time. A lookup that exceeds its time limit is reported as failed, and the next lookup
+//     starts only after it has ended.
+//   - An answer has a maximum length. It is refused as a whole if one entry is not an endpoint with the scheme of the
+//     configured endpoints.
 //   - A lookup that fails, or whose answer is empty or shorter than before, removes no endpoint. Only etcd decides
 //     which hosts are members. This package finds endpoints to query.
 package discovery
@@ -33,8 +34,8 @@ const (
 	maxURL = 300 // a DNS name has at most 253 characters
 )
 
-// Source returns the current endpoints, unchecked. It may outlive its context, for example while it reads a file on a
-// hung disk.
+// Source returns the current endpoints, unchecked. A call can return long after its context has ended, for example if
+// it reads a file on a hung disk.
 type Source func(ctx context.Context) ([]string, error)
 
 // Options configure the source and the frequency of lookups.
@@ -43,7 +44,7 @@ type Options struct {
 	Scheme   string // scheme of the configured endpoints: http or https
 	Interval time.Duration
 	Timeout  time.Duration
-	// Report is called after every lookup, with the sorted endpoints or the error.
+	// Report is called with the sorted endpoints or the error of every lookup. A lookup that times out is an error.
 	Report func(endpoints []string, err error)
 	Logger *slog.Logger
 }
@@ -114,7 +115,7 @@ func lookup(ctx context.Context, opt Options, pending chan answer) (answer, chan
 		return got, nil
 	case <-ctx.Done():
 	}
-	select { // a source that honours the context returns its own error
+	select { // prefer the error of a source that honours the context
 	case got := <-pending:
 		return got, nil
 	default:

@@ -16,8 +16,8 @@ import (
 )
 
 // SRV queries the DNS service records that etcd's own clients use (etcdctl --discovery-srv): _etcd-client-ssl._tcp
-// below the domain, or _etcd-client._tcp without TLS. It does not use etcd's package, whose lookup has no deadline. The
-// certificates must name the targets.
+// below the domain, or _etcd-client._tcp without TLS. It does not use etcd's package, whose lookup has no deadline.
+// With TLS, the members' certificates must name the targets of these records.
 func SRV(resolver *net.Resolver, domain, scheme string) Source {
 	service := "etcd-client"
 	if scheme == "https" {
@@ -56,7 +56,8 @@ func File(path string) Source {
 	}
 }
 
-// Program reads a program's output like a file. run runs it, and returns at most one byte more than MaxBytes.
+// Program reads a program's output like a file. The function run runs the program, and returns at most one byte more
+// than MaxBytes.
 func Program(run func(ctx context.Context) ([]byte, error)) Source {
 	return func(ctx context.Context) ([]string, error) {
 		text, err := run(ctx)

@@ -4,7 +4,8 @@
 // Package diskrecord decides which measurements of a host's disk its record in etcd shows. A change of the record is
 // a write to etcd, so the package promises:
 //
-//   - A published figure is rounded, and changes only if the measurement has changed by more than chance explains.
+//   - A published figure is rounded. A change that chance may explain is published after ten minutes at the earliest,
+//     or not at all.
 //   - Measurements that only other hosts need are published only while another host's record requests them. They are
 //     published rarely, even if a record requests them often, because that record may be forged.
 package diskrecord
@@ -47,7 +48,8 @@ func (p *Publisher) Set(h *record.Host, now time.Duration, wall time.Time, a hea
 	p.figures.set(h, now, wall, a.Writes, asked.Figures)
 }
 
-// mayPublish reports whether a budget allows a publication at that time since boot, and counts it if so.
+// mayPublish reports whether a budget allows a publication now, and if so, counts the publication. now is the time
+// since boot.
 func mayPublish(budget *rate.Limiter, now time.Duration) bool {
 	return budget.AllowN(time.Unix(0, int64(now)), 1)
 }

@@ -10,8 +10,8 @@ import (
 	"github.com/quorumd/quorumd/health"
 )
 
-// p99Every is the minimum interval between two changes of the published p99 in the same health state. The p99 is only
-// used to rank hosts, and that of a busy disk changes from minute to minute.
+// p99Every is the minimum interval between two changes of the published p99 in the same health state. The p99 serves to
+// rank hosts, and the p99 of a busy disk changes from minute to minute.
 const p99Every = 4 * time.Hour
 
 // fsyncP99 is the disk's p99, as last published.

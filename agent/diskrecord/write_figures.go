@@ -16,7 +16,7 @@ import (
 const (
 	// figuresEvery is the interval at which unchanged figures are published again while another host requests them.
 	figuresEvery = 30 * time.Minute
-	// figuresSoonest is the minimum time before changed figures are published.
+	// figuresSoonest is the minimum age of published figures before changed figures replace them.
 	figuresSoonest = 10 * time.Second
 	// figuresChange and figuresP90Change are the factors by which the median and the 90th percentile must change to
 	// count as changed. Smaller changes may be chance.
@@ -28,7 +28,7 @@ const (
 	figuresRefill = 20 * time.Minute
 )
 
-// writeFigures are this host's median and 90th percentile, as last published.
+// writeFigures are the figures of this host's writes, as last published.
 type writeFigures struct {
 	at       time.Duration // since boot; 0 if none are published
 	wall     time.Time

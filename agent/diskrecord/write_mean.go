@@ -17,7 +17,7 @@ const (
 	// meanEvery is the interval at which an unchanged measurement is published again, because an old one does not show
 	// the current state.
 	meanEvery = 10 * time.Minute
-	// meanSoonest is the minimum time before a changed measurement is published.
+	// meanSoonest is the minimum age of a published measurement before a changed one replaces it.
 	meanSoonest = 10 * time.Second
 	// A measurement is published at most meanBudget times in a row, and once more after each meanRefill, because the
 	// leader may be slow for hours.

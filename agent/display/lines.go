@@ -106,7 +106,7 @@ func asked(s control.Status) []Line {
 	return lines
 }
 
-// Loop returns a line if the daemon answers but its loop does not run.
+// Loop returns a line if the daemon's loop is stuck, or has not ended its first round yet.
 func Loop(l control.Loop) []Line {
 	if l.AgeSeconds == nil {
 		return []Line{lineOf("%s", Styled{"quorumd has just started: its first round has not ended", Warn})}

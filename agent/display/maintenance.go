@@ -40,7 +40,7 @@ func MaintenanceState(m control.Maintenance) Styled {
 	return Styled{Text: string(m.State)}
 }
 
-// Work returns the kind of work, followed by the command's name if it is a command.
+// Work returns the type of work, followed by the name of the command if there is one.
 func Work(work policy.Work, command string) string {
 	if command == "" {
 		return string(work)
@@ -48,7 +48,8 @@ func Work(work policy.Work, command string) string {
 	return string(work) + " " + command
 }
 
-// Until returns when maintenance is due to end, and how much time is left or by how much it is overdue.
+// Until returns when maintenance is due to end, and how much time is left or by how much it is overdue. Maintenance
+// without a time limit lasts until it is done.
 func Until(m control.Maintenance, now time.Time) Styled {
 	switch {
 	case m.Until.IsZero():

@@ -13,7 +13,8 @@ import (
 )
 
 // Remaining estimates how much longer a running rollout takes: the median time of the finished hosts, multiplied by the
-// number of hosts left. A host's time starts when the previous host ends, so it includes the pause between them.
+// number of hosts left. A host's time starts when the previous host ends, so it includes the pause between the two
+// hosts.
 func Remaining(r control.Rollout) (time.Duration, bool) {
 	var took []float64
 	left := 0

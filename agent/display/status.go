@@ -36,15 +36,15 @@ func Voters(c control.Cluster) Styled {
 	return w
 }
 
-// Short reports whether a voter is down or the cluster is unreachable. If so, quorumctl status shows the command to run
-// first.
+// Short reports whether a voter is down or the cluster is unreachable. If so, quorumctl status shows which command to
+// run first.
 func Short(c control.Cluster) bool {
 	return c.ID != "" && (!c.Reachable || slices.ContainsFunc(c.Members, func(m control.Member) bool {
 		return m.Role == policy.RoleVoter && !m.Live
 	}))
 }
 
-// WithoutAgent returns the members without a host record. No agent runs on their hosts.
+// WithoutAgent returns the members that no host record names.
 func WithoutAgent(s control.Status) []control.Member {
 	claimed := map[string]bool{}
 	for _, h := range s.Hosts {
@@ -94,7 +94,7 @@ func timeLeft(op control.Op, now time.Time) Styled {
 	return Styled{Text: fmt.Sprintf(", %s left", Span(op.Deadline.Sub(now)))}
 }
 
-// RoleOf returns the role of a host, and of its member if it has one.
+// RoleOf returns the role of a host, and whether its member is down or is the leader.
 func RoleOf(h control.HostRecord, m control.Member, isMember bool) Styled {
 	role := h.Role
 	if h.ID != "" && role == policy.RoleLearner {
@@ -110,7 +110,7 @@ func RoleOf(h control.HostRecord, m control.Member, isMember bool) Styled {
 	return w
 }
 
-// retiredRole returns the role of a host in that state of its retirement; its role if it is not retired.
+// retiredRole describes a host's role and, if the host is retired, the state of its retirement.
 func retiredRole(state string, role policy.Role) string {
 	switch state {
 	case "":
@@ -185,7 +185,7 @@ func Next(s control.Status) string {
 	return cmp.Or(s.Next.Text, "nothing")
 }
 
-// LastRole returns the role of the answering host. Without quorum it is the last published role, which the host table
+// LastRole returns the role of the answering host. Without quorum, it is the last published role, which the host table
 // also shows.
 func LastRole(s control.Status) string {
 	for _, h := range s.Retired {

@@ -76,7 +76,8 @@ func named(names []string) string {
 	return strings.Join(names, ", ")
 }
 
-// hostHealth returns one line with the hosts grouped by health state, the worst state first.
+// hostHealth returns one line with the members without an agent, then the hosts grouped by health state, the worst
+// state first.
 func hostHealth(s control.Status) []Line {
 	by := map[string][]string{}
 	for _, h := range s.Hosts {
@@ -99,7 +100,7 @@ func hostHealth(s control.Status) []Line {
 	}
 	add(silent, Styled{"no agent", Warn})
 	worstFirst := []string{"FAILED", "STALLED", "SLOW", "WARM", "UNKNOWN", "QUALIFYING"}
-	others := slices.DeleteFunc(slices.Sorted(maps.Keys(by)), func(state string) bool { // from a newer quorumd
+	others := slices.DeleteFunc(slices.Sorted(maps.Keys(by)), func(state string) bool { // states of a newer quorumd
 		return state == "OK" || slices.Contains(worstFirst, state)
 	})
 	for _, state := range append(worstFirst, others...) {
@@ -171,7 +172,7 @@ func membership(s control.Status) []Line {
 	return append([]Line{lineOf("%s", strings.Join(parts, " · "))}, resized(s.Cluster)...)
 }
 
-// retiredHosts returns one line with the retired hosts, those that still leave first.
+// retiredHosts returns one line with the retired hosts, beginning with those that are still leaving.
 func retiredHosts(s control.Status) []Line {
 	by := map[string][]string{}
 	for _, h := range s.Retired {
@@ -198,7 +199,8 @@ func retiredHosts(s control.Status) []Line {
 	return []Line{lineOf("%s", strings.Join(parts, " · "))}
 }
 
-// resized returns a line with the size to which an operator has resized the cluster, unless it has that many voters.
+// resized returns a line with the size to which an operator has resized the cluster, unless the cluster has that many
+// voters.
 func resized(c control.Cluster) []Line {
 	if c.Size == nil || c.Size.Voters == c.Voters {
 		return nil

@@ -20,7 +20,8 @@ func Latency(seconds float64) string {
 	return ThreeDigits(seconds) + " s"
 }
 
-// ThreeDigits formats with three significant digits, without trailing zeros.
+// ThreeDigits rounds a number to three significant digits, or to an integer if it has more than three digits before the
+// decimal point. It omits trailing zeros after the point.
 func ThreeDigits(x float64) string {
 	if math.Abs(x) >= 1000 {
 		return strconv.FormatFloat(x, 'f', 0, 64)
@@ -43,7 +44,7 @@ func Age(seconds *float64) string {
 	return Span(Seconds(*seconds))
 }
 
-// Seconds converts seconds to a duration, limited to the range from zero to thirty years.
+// Seconds converts seconds to a duration, limited to the range from zero to a billion seconds.
 func Seconds(seconds float64) time.Duration {
 	return time.Duration(min(max(seconds, 0), 1e9) * float64(time.Second))
 }

@@ -32,14 +32,14 @@ func Text(d time.Duration) string {
 	return d.String()
 }
 
-// Seconds formats a duration in whole seconds.
+// Seconds formats a duration, rounded to whole seconds.
 func Seconds(d time.Duration) string { return Text(d.Round(time.Second)) }
 
-// Tenths formats a duration in tenths of a second.
+// Tenths formats a duration, rounded to tenths of a second.
 func Tenths(d time.Duration) string { return Text(d.Round(100 * time.Millisecond)) }
 
-// Parseable formats a duration as input for a flag or the configuration, without the trailing zero units of its String:
-// "168h", "1h30m".
+// Parseable formats a duration as input for a flag or the configuration, without the trailing zero units that String
+// adds: "168h", "1h30m".
 func Parseable(d time.Duration) string {
 	text := d.String()
 	if strings.HasSuffix(text, "m0s") {

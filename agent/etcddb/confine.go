@@ -11,8 +11,8 @@ import (
 )
 
 // Limits bound a process that reads an untrusted file, so that only this process fails and the resources of its unit
-// are not exhausted. A zero limit is not set. Mapped files, such as a database, do not count as memory: the limit is
-// RLIMIT_DATA, because RLIMIT_AS also counts address space that Go only reserves.
+// are not exhausted. A limit of zero is not applied. Mapped files, such as a database, do not count as memory: the
+// limit is RLIMIT_DATA, because RLIMIT_AS also counts address space that Go only reserves.
 type Limits struct {
 	Memory uint64        // bytes
 	CPU    time.Duration // rounded down to whole seconds
@@ -21,7 +21,7 @@ type Limits struct {
 // Confine permanently limits this process and every process that it starts.
 func (l Limits) Confine() error { return l.set(true) }
 
-// ConfineSelf limits this process. [Unconfine] can lift the limits for a process that it has started.
+// ConfineSelf limits this process. A process that it starts inherits the limits until [Unconfine] lifts them.
 func (l Limits) ConfineSelf() error { return l.set(false) }
 
 func (l Limits) set(permanent bool) error {

@@ -19,7 +19,8 @@ const (
 
 	ScheduledCompaction = "scheduledCompactRev"
 	finishedCompaction  = "finishedCompactRev"
-	// ConsistentIndex, Term and ConfState record how much of its member's log the database contains.
+	// ConsistentIndex and Term are those of the last log entry that the database contains. ConfState is the membership
+	// at that entry.
 	ConsistentIndex = "consistent_index"
 	Term            = "term"
 	ConfState       = "confState"

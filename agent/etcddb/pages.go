@@ -56,7 +56,7 @@ func CheckPages(file io.ReaderAt, size int64, pageSize int) error {
 }
 
 // InUse checks the same as CheckPages, and returns the size of the pages in use, in bytes. Its errors are not
-// [ErrDamaged], which names a snapshot.
+// [ErrDamaged], whose text is about a snapshot.
 func InUse(file io.ReaderAt, size int64, pageSize int) (int64, error) {
 	if pageSize < minPageSize || pageSize > maxPageSize || pageSize&(pageSize-1) != 0 {
 		return 0, fmt.Errorf("invalid page size of %d bytes", pageSize)
@@ -115,7 +115,7 @@ func (p *pages) meta(size int64) (root, free uint64, err error) {
 	return root, free, err
 }
 
-// page returns the header of a page and its size. No page may be reached twice.
+// page returns a page's header and size, and marks the page as reached. It is an error to reach a page twice.
 func (p *pages) page(id uint64) (head []byte, size int64, err error) {
 	if id < 2 || id >= p.high {
 		return nil, 0, fmt.Errorf("page %d is out of range: there are %d pages", id, p.high)

@@ -19,8 +19,8 @@ const SumBytes = sha256.Size
 // page.
 const sector = 512
 
-// Receive writes a database from etcd's snapshot stream to its end, including the checksum there, and compares it with
-// the checksum. It returns the number of bytes written, and calls progress with the number of bytes of each write.
+// Receive writes etcd's snapshot stream, which is a database followed by its checksum, and verifies the checksum. It
+// returns the number of bytes written, and calls progress with the number of bytes of each write.
 func Receive(ctx context.Context, into io.Writer, from io.Reader, progress func(int64)) (size int64, err error) {
 	sum := sha256.New()
 	var tail []byte // the last bytes, which may be the checksum and are not hashed yet

@@ -22,8 +22,8 @@ const Command = "run-check"
 // maxLinks limits the symbolic links that are followed in a program's path.
 const maxLinks = 20
 
-// Main runs in the child. It checks every directory in the program's path below top, and executes the program in place
-// of this process. It does so in a child because the program's disk may hang. It returns only with an error.
+// Main runs in the child. It checks the program and every directory in its path from top on, and executes the program
+// in place of this process. It does so in a child because the program's disk may hang. It returns only with an error.
 func Main(args []string, top string) error {
 	// If memory is short, the kernel should kill the program and not the agent. This is best effort.
 	_ = os.WriteFile("/proc/self/oom_score_adj", []byte("1000"), 0)
@@ -31,7 +31,7 @@ func Main(args []string, top string) error {
 }
 
 // resolve follows symbolic links and returns the path of the file. It returns an error if a user other than root and
-// quorumd's own has write access to the file or to a directory in the path below top, because that user could replace
+// quorumd's own has write access to the file or to a directory in the path from top on, because that user could replace
 // the program. Links are allowed because plugins are usually in /usr/lib/nagios/plugins.
 func resolve(path, top string) (string, error) {
 	at, left := "/", components(path)
@@ -68,7 +68,6 @@ func resolve(path, top string) (string, error) {
 	}
 }
 
-// components returns the components of a path.
 func components(path string) []string {
 	return slices.DeleteFunc(strings.Split(path, "/"), func(name string) bool { return name == "" })
 }

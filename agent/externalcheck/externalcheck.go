@@ -34,7 +34,7 @@ import (
 )
 
 const (
-	// MaxPrograms limits how many programs run.
+	// MaxPrograms limits how many programs run; the others are skipped.
 	MaxPrograms = 32
 	// maxSkipped limits how many more programs are listed as not run.
 	maxSkipped = 32
@@ -60,7 +60,7 @@ type Options struct {
 	Logger   *slog.Logger
 }
 
-// Runner runs the programs that Open found in the directory.
+// Runner runs the programs that the directory contains or the configuration names.
 type Runner struct {
 	opt      Options
 	programs []*program

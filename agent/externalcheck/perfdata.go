@@ -26,7 +26,7 @@ const (
 var valueForm = regexp.MustCompile(`^([-+]?[0-9]*\.?[0-9]+(?:[eE][-+]?[0-9]+)?)([^0-9]*)$`)
 
 // parse parses the output of a plugin: a line of text and figures after a "|", then optionally more text and more
-// figures after a second "|". It skips figures that it cannot parse.
+// figures after a second "|". It skips figures that it cannot parse, and those with the label of an earlier figure.
 func parse(out []byte) (text string, figures []health.ExternalCheckFigure) {
 	first, rest, _ := strings.Cut(string(out), "\n")
 	line, data, _ := strings.Cut(first, "|")
@@ -49,7 +49,7 @@ func parse(out []byte) (text string, figures []health.ExternalCheckFigure) {
 	return sanitize(line), figures
 }
 
-// label splits a text into the label at its beginning and the text after its "=". A quoted label may contain blanks;
+// label splits a text into the label at its beginning and the text after its "=". A quoted label can contain spaces;
 // two quotes in the label stand for one.
 func label(text string) (name, behind string, found bool) {
 	if !strings.HasPrefix(text, "'") {
@@ -72,7 +72,7 @@ func label(text string) (name, behind string, found bool) {
 	return "", "", false
 }
 
-// figure parses a value with its unit. It ignores the plugin's thresholds after it.
+// figure parses a value with its unit, and ignores the plugin's thresholds that follow.
 func figure(label, text string) (health.ExternalCheckFigure, bool) {
 	parts := valueForm.FindStringSubmatch(strings.SplitN(text, ";", 2)[0])
 	if parts == nil {

@@ -19,7 +19,7 @@ import (
 )
 
 const (
-	maxOutput = 16 << 10 // maximum bytes read of a program's output
+	maxOutput = 16 << 10 // maximum bytes kept of a program's output
 	// outputDelay is how long to read output after the program has ended, if other processes still have it open.
 	outputDelay = time.Second
 )

@@ -13,7 +13,7 @@ import (
 	"strings"
 )
 
-// maxAccounts limits the size of each account file, in bytes.
+// maxAccounts limits the bytes read of each account file.
 const maxAccounts = 4 << 20
 
 // account is a line of passwd(5) or group(5).
@@ -58,7 +58,7 @@ func accountOf(fields []string) (account, bool) {
 	return account{name: fields[0], id: uint32(id)}, err == nil && fields[0] != ""
 }
 
-// readLines returns the fields of each line that has at least four, the minimum in both files.
+// readLines returns the fields of each line that has at least four fields, which is as many as readAccounts uses.
 func readLines(file string) ([][]string, error) {
 	in, err := os.Open(file)
 	if err != nil {
@@ -105,7 +105,7 @@ func (a accounts) members(gid uint32) []string {
 	return slices.Compact(names)
 }
 
-// user returns an account by its name, and its additional groups.
+// user returns the account with that name, and the IDs of its additional groups.
 func (a accounts) user(name string) (user account, groups []uint32, ok bool) {
 	i := slices.IndexFunc(a.users, func(u account) bool { return u.name == name })
 	if i < 0 {

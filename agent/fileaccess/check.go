@@ -51,7 +51,7 @@ func CurrentUser() string {
 }
 
 // ServiceUser returns the user that runs quorumd with a configuration: the user in its systemd unit, or DefaultUser if
-// there is no unit. It returns "" for a file outside /etc/quorumd, which no unit reads.
+// there is no unit. It returns "" for a file that no unit reads: any file other than /etc/quorumd/*.yaml.
 func ServiceUser(ctx context.Context, file string) string {
 	path, err := filepath.Abs(file)
 	if err != nil || filepath.Dir(path) != configs {

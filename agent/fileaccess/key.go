@@ -22,9 +22,9 @@ const (
 	modeOthers = 0o006
 )
 
-// CheckKey returns the problems with the owner and the mode of the client key, with the command to fix them. user is
-// the user that runs quorumd. It returns nothing if it cannot access the key, for example because the key does not
-// exist.
+// CheckKey returns a problem, with the command to fix it, if the mode of the client key allows access to a user other
+// than root, the owner and user. user is the user that runs quorumd. It returns nothing if it cannot access the key,
+// for example because the key does not exist.
 func CheckKey(c config.Config, user string) []config.Problem {
 	if c.Cluster.TLS == nil || c.Cluster.TLS.Key == "" {
 		return nil
@@ -76,7 +76,8 @@ func (k key) problem(user, control string, a accounts) string {
 		k.path, k.mode, others, user, k.path, k.path)
 }
 
-// others returns which users other than root and the key's user can access the key, or "".
+// others returns which users other than root and the named user have access through the key's mode, or "". It does not
+// check the owner.
 func (k key) others(user, control string, a accounts) string {
 	group := a.group(k.gid)
 	others := slices.DeleteFunc(a.members(k.gid), func(name string) bool { return name == user || name == "root" })

@@ -17,8 +17,8 @@ const maxLinks = 20
 
 // Foreign is a file or directory through which an unauthorized user can replace a program.
 type Foreign struct {
-	Path, Who string // Who is "user alice" or "every user on this host"
-	Remedy    string // the command that takes this access away
+	Path, Who string // Who is, for example, "user alice"
+	Remedy    string // the command that removes this access
 }
 
 // ProgramWriters returns the first file or directory on the way to a program that a user other than root and the user
@@ -64,7 +64,7 @@ func writers(path string, self int, a accounts, links *int) (*Foreign, error) {
 	return nil, nil
 }
 
-// writer returns who else can write one file or directory; nil if no other user can.
+// writer returns which user other than root and self can write one file or directory; nil if there is none.
 func writer(path string, info fs.FileInfo, self int, a accounts) *Foreign {
 	stat, ok := info.Sys().(*syscall.Stat_t)
 	mode := info.Mode()

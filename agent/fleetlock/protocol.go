@@ -38,7 +38,6 @@ const (
 	kindNone        = "none"                 // only in metrics: the request was granted
 )
 
-// kinds returns all kinds.
 func kinds() []string {
 	return []string{
 		kindNone, kindBadRequest, kindNotFound, kindNotPost, kindTooLarge, kindBusy, kindWaiting, kindOtherClient,

@@ -23,8 +23,8 @@ const (
 	alertAfter = time.Hour
 )
 
-// preReboot requests the maintenance, waits until the client may reboot this machine, and then returns nil. When ctx
-// ends first, it returns a refusal.
+// preReboot requests the maintenance, waits until the client may reboot this machine, and then returns nil. It returns
+// a refusal if ctx ends first, or if the request fails, is cancelled, or conflicts with other work.
 func (s *Server) preReboot(ctx context.Context, c client) *refusal {
 	by := byPrefix + c.ID
 	m, err := s.opt.Host.RequestMaintenance(ctx, control.MaintenanceRequest{

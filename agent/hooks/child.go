@@ -11,7 +11,8 @@ import (
 )
 
 // AsChild returns a Launch that starts a Runner in a child process, which outlives the agent. The child reads the
-// request from the directory requests; command returns its command line. Its output goes to the agent's log.
+// request from the directory requests; command returns the child's command line. The child's output goes to the agent's
+// log.
 func AsChild(requests string, command func(when string) []string) Launch {
 	return func(_ context.Context, run Run) error {
 		if err := WriteRequest(requests, run); err != nil {

@@ -5,9 +5,9 @@
 // those in after.d after it, one after the other in the order of their names. A program in commands.d runs during the
 // maintenance, on request. The programs in etcd.d start and stop an etcd that systemd does not manage.
 //
-// Two processes are involved, possibly with different users. The agent uses a Launcher, which records requests,
-// launches the other process and checks its state. That process uses a Runner, which runs the programs. With systemd
-// it is a unit of its own and runs as root; otherwise it is a child of the agent.
+// Two processes are involved, possibly as different users. The agent uses a Launcher, which records requests, launches
+// the other process and checks its state. That process uses a Runner, which runs the programs. With systemd it is a
+// unit of its own and runs as root; otherwise it is a child of the agent.
 //
 // It promises:
 //   - Each run, identified by its ID, takes place once, even if it is started several times, and continues if the agent
@@ -96,7 +96,7 @@ func list(dir, when, program string) ([]string, error) {
 	return paths, nil
 }
 
-// isLeftover reports whether an editor or a package manager left the file behind, or it is hidden.
+// isLeftover reports whether a file is hidden, or was left behind by an editor or a package manager.
 func isLeftover(name string) bool {
 	if strings.HasPrefix(name, ".") || strings.HasSuffix(name, "~") {
 		return true

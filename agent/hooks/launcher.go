@@ -30,7 +30,7 @@ type Launcher struct {
 }
 
 // NewLauncher returns a Launcher for the programs in the subdirectories of dir. outcomes is the directory in which a
-// Runner reports the state. A reboot should clear it.
+// Runner reports the state. A reboot should clear that directory.
 func NewLauncher(dir, outcomes string, launch Launch) *Launcher {
 	return &Launcher{dir: dir, outcomes: outcomes, launch: launch}
 }
@@ -67,7 +67,7 @@ func (l *Launcher) waited(id string) time.Duration {
 	return time.Since(l.since)
 }
 
-// State returns the state of a run. Before its start, a run without programs is Done, and a command that cannot run is
+// State returns the state of a run. A run without programs is Done. A command that has not started and cannot run is
 // Failed.
 func (l *Launcher) State(_ context.Context, run Run) (Result, error) {
 	if _, named := namedDirs()[run.When]; named {

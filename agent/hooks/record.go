@@ -106,7 +106,8 @@ func sanitize(text string) string {
 	return strings.TrimSpace(text)
 }
 
-// lock takes the runner's lock, until the file is closed or the process ends. Child processes do not inherit it.
+// lock takes the runner's lock, which is held until the file is closed or the process ends. Child processes do not
+// inherit it.
 func lock(dir, when string) (*os.File, error) {
 	f, err := os.OpenFile(lockPath(dir, when), os.O_RDWR|os.O_CREATE, 0o644)
 	if err != nil {

@@ -27,7 +27,7 @@ import (
 const (
 	// killGrace is the time between SIGTERM and SIGKILL.
 	killGrace = 5 * time.Second
-	// EndWithin is the time after its deadline within which a program has certainly ended, killed if necessary.
+	// EndWithin is the time within which a program ends after its deadline, killed if necessary.
 	EndWithin = 2*killGrace + 5*time.Second
 	// defaultPath is the PATH of programs if none is set.
 	defaultPath = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
@@ -80,7 +80,7 @@ func (r Runner) Run(ctx context.Context, when string) error {
 	return r.runAll(ctx, when, w, report)
 }
 
-// runAll runs the programs one after the other.
+// runAll runs the programs one after the other until one fails, and reports the state.
 func (r Runner) runAll(ctx context.Context, when string, w request, report func(outcome) error) error {
 	programs, err := list(r.Dir, when, w.Program)
 	if err != nil {

@@ -21,7 +21,7 @@ type boot struct {
 	ID string    `json:"id"`
 	At time.Time `json:"at"` // when the machine booted, according to the wall clock at that time
 	// Ended reports that the agent exited cleanly, as it does on an orderly shutdown. If it is false for an earlier
-	// boot, the machine went down without a signal to the agent.
+	// boot, the machine went down without a signal to the agent, or the agent had crashed.
 	Ended bool `json:"ended,omitempty"`
 }
 
@@ -72,7 +72,7 @@ func (b *Boots) note(ended bool) error {
 	return nil
 }
 
-// Since counts the boots after that time, and how many of them followed a boot in which the agent did not exit cleanly.
+// Since counts the boots after a time, and how many of them followed a boot in which the agent did not exit cleanly.
 // The first recorded boot never counts as one of these, because nothing is known about the boot before it.
 func (b *Boots) Since(from time.Time) (all, unannounced int) {
 	b.mu.Lock()

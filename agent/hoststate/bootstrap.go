@@ -13,7 +13,7 @@ import (
 
 const bootstrapName = "bootstrap.json"
 
-// BootstrapRequest is an operator's request that this host bootstrap a new cluster.
+// BootstrapRequest is a request, by an operator or by the automatic bootstrap, that this host bootstrap a new cluster.
 type BootstrapRequest struct {
 	By    string    `json:"by"`
 	At    time.Time `json:"at"`

@@ -34,7 +34,7 @@ func (f *State) BeginBootstrapAttempt(list string) error {
 }
 
 // CommitToAttempt commits this host to another host's attempt. The record is durable before BootstrapAttempt returns
-// it. It fails if this host is committed to a different attempt or bootstraps a cluster itself.
+// it. CommitToAttempt fails if this host is committed to a different attempt or bootstraps a cluster itself.
 func (f *State) CommitToAttempt(list, attempt string) error {
 	return f.commit(BootstrapAttempt{List: list, Attempt: attempt})
 }

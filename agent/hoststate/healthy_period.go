@@ -32,7 +32,7 @@ func (f *State) NoteHealthyPeriod(s HealthyPeriod) error {
 	return nil
 }
 
-// recordedPeriod returns the period recorded during that boot, or the zero value.
+// recordedPeriod returns the period recorded during the given boot, or the zero value.
 func (f *State) recordedPeriod(bootID string, now time.Duration) HealthyPeriod {
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -54,7 +54,7 @@ func (f *State) AskTransfer(k Transfer, now time.Duration) *policy.Refusal {
 	return nil
 }
 
-// EndTransfer ends that leadership transfer if it is still pending, and reports whether it was.
+// EndTransfer ends the given leadership transfer if it is still pending, and reports whether it was.
 func (f *State) EndTransfer(of *Transfer, code policy.ReasonCode, text string, at time.Time) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -74,7 +74,7 @@ func (f *State) TakeTurn(next *Request) error {
 	})
 }
 
-// Withdraw deletes that request, if this exact request is still current. It leaves no record of an end.
+// Withdraw deletes the given request, if it is still current and unchanged. It leaves no record of an end.
 func (f *State) Withdraw(of *Request) error {
 	return f.changeRequest(func(k *Request) (*Request, *End) {
 		if k == nil || *k != *of {
@@ -84,7 +84,7 @@ func (f *State) Withdraw(of *Request) error {
 	})
 }
 
-// EtcdStopped records in advance that etcd is stopped for that request. It reports whether the request is still in
+// EtcdStopped records in advance that etcd is stopped for the given request. It reports whether the request is still in
 // force.
 func (f *State) EtcdStopped(of *Request) (inForce bool, err error) {
 	err = f.markRequest(func(k *Request) {
@@ -93,7 +93,7 @@ func (f *State) EtcdStopped(of *Request) (inForce bool, err error) {
 	return inForce, err
 }
 
-// CalledOff records why the work of that request is called off, if this exact request is still current.
+// CalledOff records why the work of the given request is called off, if the request is still current and unchanged.
 func (f *State) CalledOff(of *Request, why string) error {
 	return f.markRequest(func(k *Request) {
 		if *k == *of {
@@ -105,7 +105,7 @@ func (f *State) CalledOff(of *Request, why string) error {
 // EtcdStarted records that etcd was started again.
 func (f *State) EtcdStarted() error { return f.moves(policy.Request.EtcdStarted) }
 
-// ProgramStarted records the start of that request's program, with the boot ID and the time since boot, before the
+// ProgramStarted records the start of the given request's program, with the boot ID and the time since boot, before the
 // program is started. An already recorded start keeps its time. It returns the run, and whether the request is still in
 // force.
 func (f *State) ProgramStarted(of *Request, bootID string, at time.Duration) (run hooks.Run, inForce bool, err error) {
@@ -122,7 +122,7 @@ func (f *State) ProgramStarted(of *Request, bootID string, at time.Duration) (ru
 	return run, inForce, err
 }
 
-// ProgramEnded records the result of that request's program, even if the request has ended.
+// ProgramEnded records the result of the given request's program, even if the request is no longer in force.
 func (f *State) ProgramEnded(of *Request, how policy.HookState, text string) error {
 	return f.markRequest(func(k *Request) {
 		if k.Since.Equal(of.Since) {
@@ -136,8 +136,8 @@ func (f *State) ProgramEnded(of *Request, how policy.HookState, text string) err
 func (f *State) OldDatabaseDeleted() error { return f.moves(policy.Request.DeletesOld) }
 
 // OperationEnds records in advance that the operation and its request end, so that a crash in between does not repeat
-// them. If the request belongs to the given rollout, it also records how many times the rollout has been resumed, since
-// an operator may have resumed it after the request.
+// them. If the request belongs to the given rollout, it also records how many times the rollout has been resumed,
+// because an operator may have resumed it after the request was made.
 func (f *State) OperationEnds(in *record.Rollout) error {
 	return f.markRequest(func(k *Request) {
 		if in != nil && in.ID == k.Rollout {

@@ -31,7 +31,7 @@ type Request struct {
 	policy.Request
 
 	Since          time.Time     `json:"since"`
-	For            time.Duration `json:"for"` // overdue this long after its beginning; 0: no limit
+	For            time.Duration `json:"for"` // time after Began at which it is overdue; 0 for no limit
 	Rollout        string        `json:"rollout,omitempty"`
 	RolloutResumed int           `json:"rolloutResumed,omitempty"` // resumptions of the rollout; see End
 
@@ -134,7 +134,7 @@ func (f *State) changeRequest(change func(k *Request) (next *Request, end *End))
 	return nil
 }
 
-// Maintenance returns the request for operators. The caller adds the observed state of the request's operation.
+// Maintenance returns the request as operators see it. The caller adds the observed state of the request's operation.
 func (k *Request) Maintenance() control.Maintenance {
 	return control.Maintenance{
 		Work: k.Work, Command: k.Program, Reason: k.Reason, By: k.By, Since: k.Since, Until: k.Until(),

@@ -14,7 +14,7 @@ const clusterName = "cluster.json"
 type clusterFile struct {
 	ID     ID `json:"id"`
 	Member ID `json:"member"` // this host's member; 0 if the host no longer has a member
-	// Standby is the ID of this host's learner while the host is a standby; 0 once it begins to join.
+	// Standby is the ID of this host's learner while the host is a standby; 0 when the host begins to join.
 	Standby ID `json:"standby,omitzero"`
 	// Lost is the member that this host gave up because its data is gone; 0 if none.
 	Lost ID `json:"lost,omitzero"`

@@ -30,7 +30,7 @@ func (f *State) Mutes(found []health.Finding, now time.Time) (hold []health.Mute
 	return hold, over
 }
 
-// Mute records a mute and replaces an earlier one for the same code. It is refused if there are too many mutes.
+// Mute records a mute and replaces an earlier one for the same code. The mute is refused if there are too many others.
 func (f *State) Mute(m health.Mute) (refused *policy.Refusal, err error) {
 	err = f.changeMutes(func(mutes []health.Mute) []health.Mute {
 		others := slices.DeleteFunc(slices.Clone(mutes), func(o health.Mute) bool { return o.Code == m.Code })

@@ -27,7 +27,7 @@ type Recoveries struct {
 // Recovery is this host's part of a recovery plan.
 type Recovery struct {
 	control.Recovery
-	Member record.MemberID `json:"memberID,omitzero"` // member ID in the data that the plan was made for
+	Member record.MemberID `json:"memberID,omitzero"` // member ID in the data on which the plan is based
 	Term   uint64          `json:"lastTerm,omitempty"`
 	Index  uint64          `json:"lastIndex,omitempty"`
 	// Source is the snapshot that this host is restored from; nil if it keeps its own data.
@@ -98,7 +98,7 @@ func (f *State) GiveUp(by string) (plan *Recovery, refused *policy.Refusal, err 
 	return plan, refused, err
 }
 
-// EndRecovery removes that plan and records how it ended.
+// EndRecovery removes the plan with this ID, if it is in force, and records how it ended.
 func (f *State) EndRecovery(plan string, code policy.ReasonCode, at time.Time) error {
 	return f.changeRecovery(func(file *Recoveries) {
 		if file.Recovery != nil && file.Recovery.Plan == plan {

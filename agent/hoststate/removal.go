@@ -86,7 +86,8 @@ func (f *State) AskRemoval(asked control.RequestedRemoval, retires string, runs 
 	return k, refused, err
 }
 
-// MarkRemoval records whether the operation of the removal has begun, if the removal is still pending.
+// MarkRemoval records whether the operation of the removal has begun. It returns an error if the removal is no longer
+// pending.
 func (f *State) MarkRemoval(k *Removal, begun bool) error {
 	found := false
 	err := f.ChangeRemoval(func(file *Removals) {
@@ -102,7 +103,8 @@ func (f *State) MarkRemoval(k *Removal, begun bool) error {
 	return err
 }
 
-// RemovalStandingEnds ends that removal if it is still pending and has been neither renewed nor begun since.
+// RemovalStandingEnds ends the given removal if it is still pending and has been neither renewed nor begun in the
+// meantime.
 func (f *State) RemovalStandingEnds(of *Removal, code policy.ReasonCode, text string, at time.Time) error {
 	return f.ChangeRemoval(func(file *Removals) {
 		if of != nil && file.Removal != nil && *file.Removal == *of {

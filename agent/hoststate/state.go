@@ -6,7 +6,7 @@
 //
 //   - No other package writes these files.
 //   - Changes are written one at a time, and no reader gets a half-written change.
-//   - No reader waits for the disk, where a write may hang.
+//   - No reader waits for the disk, where a write may hang, except in Health and DiskHistory.
 //   - State that must survive a reboot is on disk before readers get it.
 package hoststate
 

@@ -6,8 +6,8 @@
 //
 //   - MayAct is true for at most one agent at a time. Validity is counted from just before the request is sent, so it
 //     always ends before the server's lease does. A late answer, a paused process or a partition only shortens it. The
-//     etcd client's session counts from the receipt of the answer, and its validity was measured to overlap with the
-//     next holder's.
+//     etcd client's session counts from the receipt of the answer, and in a measurement, its validity overlapped with
+//     the next holder's.
 //   - The lock lives only while its owner calls Renew. No goroutine keeps a wedged owner's lock alive.
 //   - Every write to the operation record is a transaction. It fails unless the caller still holds the lock and the
 //     record is still the one that the caller read.
@@ -45,8 +45,7 @@ type Store interface {
 
 // Errors that the lock returns. Any other error comes from etcd and leaves the outcome unknown.
 var (
-	// ErrTaken means that another host holds the lock, or that the operation record has changed since the caller read
-	// it.
+	// ErrTaken means that another host holds the lock, or that a record has changed since the caller read it.
 	ErrTaken = errors.New("another host holds the lock, or a record has changed")
 	// ErrLost means that this agent no longer holds the lock.
 	ErrLost = errors.New("the lock is lost")
@@ -70,7 +69,7 @@ type Options struct {
 	Wall func() time.Time
 }
 
-// Lock is one agent's handle of the lock. Only the control loop calls its methods, except MayAct and ValidFor, which
+// Lock is one agent's handle on the lock. Only the control loop calls its methods, except MayAct and ValidFor, which
 // any goroutine may call.
 type Lock struct {
 	store Store
@@ -106,8 +105,10 @@ func (l *Lock) ValidFor() time.Duration {
 // MayAct reports whether this agent is certain to hold the lock at this moment.
 func (l *Lock) MayAct() bool { return l.ValidFor() > 0 }
 
-// Take tries once to take the lock. seenOp is the modification revision of the operation record that the caller owns or
-// may adopt; 0 means that there must be none. It returns ErrTaken if the lock or the operation belongs to another host.
+// Take tries once to take the lock. If this agent holds the lock but its validity has ended, Take renews it instead.
+// seenOp is the modification revision of the operation record that the caller owns or may adopt; 0 means that there
+// must be none. Take returns ErrTaken if another host holds the lock, or if the operation record has a different
+// revision.
 func (l *Lock) Take(ctx context.Context, seenOp int64) error {
 	if l.MayAct() {
 		return nil

@@ -5,9 +5,9 @@
 // round-trip time. It promises:
 //
 //   - Only the goroutines of [Prober.Run] wait for the network; callers get the last results.
-//   - It connects and requests /version, nothing else. Any answer counts, even a refusal. It reads at most 256 KiB of
-//     an answer, and discards it.
-//   - It has at most one connection at a time to each port, and probes at most [MaxMembers] members.
+//   - A probe only connects and sends GET requests without secrets. Any answer to the request counts, even an error. A
+//     probe reads at most 256 KiB of an answer, and discards it.
+//   - There is at most one connection at a time to each port, and at most [MaxMembers] members are probed.
 //   - Every minute, a request is larger than a packet, to detect a path that only passes small packets.
 package network
 
@@ -48,8 +48,8 @@ type Reading struct {
 	LostAt time.Duration
 	// LookedAt is when the older of the last probes of both ports began; 0 unless both were probed.
 	LookedAt time.Duration
-	// Missed means that the last probe of a port did not connect. MissedAt is when the first such probe in a row began,
-	// on the port that began to fail later.
+	// Missed means that the last probe of at least one port did not connect. MissedAt is when the first such probe in a
+	// row began, on the port that began to fail later.
 	Missed   bool
 	MissedAt time.Duration
 }

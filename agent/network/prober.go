@@ -107,7 +107,7 @@ func (p *Prober) Readings() []Reading {
 	return all
 }
 
-// staleAfter is the age, in intervals, at which a probe no longer counts for a lost member.
+// staleAfter is the age, in intervals, at which a probe no longer counts as evidence that a member is lost.
 const staleAfter = 3
 
 // reading returns the result for a member. A probe from before oldest does not count as evidence that a member is lost.

@@ -22,7 +22,7 @@ import (
 )
 
 const (
-	connectBound = 3 * time.Second // the kernel sends three SYNs in that time
+	connectBound = 3 * time.Second // the kernel sends at least two SYNs in that time
 	answerBound  = 2 * time.Second // how long the answer to a request may take
 	maxAnswer    = 256 << 10       // bytes read
 	padding      = 10 << 10        // bytes added to a large request: more than a jumbo frame holds
@@ -198,7 +198,8 @@ func (l requester) version(at target, large bool) exchange {
 	}
 }
 
-// clientConfig returns a TLS configuration whose ClientHello fits into one small packet, or is larger than a packet.
+// clientConfig returns a TLS configuration whose ClientHello fits into one small packet or, if large is set, is larger
+// than a packet.
 func (l requester) clientConfig(at target, large bool) *tls.Config {
 	conf := &tls.Config{}
 	if l.tls != nil {

@@ -5,8 +5,7 @@
 // runs the binary to find out, because no list of flags is complete: etcd's help omits some flags. The package
 // promises:
 //
-//   - The binary only prints. It runs with --version and an empty environment, and each flag gets a value that no flag
-//     accepts. It starts no server and opens no data.
+//   - The binary only prints: it runs with --version and an empty environment, starts no server and opens no data.
 //   - The number of settings, the output and the time are bounded. A binary that does not answer like etcd is an error.
 package nextetcd
 
@@ -118,7 +117,7 @@ func variableOf(flag string) string {
 	return "ETCD_" + strings.ToUpper(strings.ReplaceAll(flag, "-", "_"))
 }
 
-// gates are the feature gates that replace experimental flags without a flag of the same name.
+// gates maps the name of an experimental flag, without prefix, to the feature gate that replaces the flag.
 func gates() map[string]string {
 	return map[string]string{
 		"compact-hash-check-enabled":        "CompactHashCheck",
@@ -203,7 +202,7 @@ func (b binary) print(ctx context.Context, flags ...string) ([]byte, error) {
 	ctx, cancel := context.WithTimeout(ctx, printTimeout)
 	defer cancel()
 	args := append([]string{b.path}, flags...)
-	// on an unknown flag, etcd exits with status 2
+	// ignore the status: if a flag is unknown, etcd exits with status 2
 	out, _, err := execshim.Output(ctx, b.child, append(args, "--version")...)
 	if err != nil {
 		return nil, fmt.Errorf("cannot run %s: %w; check etcd.nextBinary", b.path, err)

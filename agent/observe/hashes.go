@@ -33,9 +33,10 @@ type Hasher interface {
 
 // hashes compares the voters' data at each compaction: etcd then computes a hash of all keys and values anyway, and
 // returns it without a delay. The compaction that was the last one when this agent started is not compared, because
-// etcds that were started since would have to read their whole databases.
+// etcds that were started after it would have to read their whole databases.
 //
-// Hosts of voters compare, and hosts that may soon decide to replace a voter: their evidence must be their own.
+// The hosts of voters compare the data themselves, and so do hosts that may soon decide to replace a voter, because no
+// host relies on another host's comparison.
 type hashes struct {
 	look poll.Poller[hashResult]
 	at   time.Duration // when the result that was evaluated last was requested
@@ -60,7 +61,7 @@ type hashResult struct {
 	answers  map[uint64]cluster.Hash
 }
 
-// lookAtHashes compares the voters' data in the background, and sets the last result.
+// lookAtHashes compares the voters' data in the background, and adds the last result to the round.
 func (o *Observer) lookAtHashes(ctx context.Context, r *round.Round) {
 	h := &o.hashes
 	if o.opt.Hashes == nil {
@@ -111,7 +112,7 @@ func (h *hashes) compare(ctx context.Context, o *Observer, r *round.Round, own c
 		})
 }
 
-// keep drops what was found about voters that have left. What is left is compared again.
+// keep drops the results for members that are no longer voters. The remaining voters are compared again.
 func (h *hashes) keep(voters []uint64) {
 	h.voters, h.due = voters, max(h.due, h.seen.Revision)
 	maps.DeleteFunc(h.differ, func(id uint64, _ int) bool { return !slices.Contains(voters, id) })
@@ -145,7 +146,7 @@ func (h *hashes) take(p hashResult, own uint64, now time.Duration) {
 	}
 }
 
-// takeHashes evaluates a comparison. It returns why there is no result.
+// takeHashes evaluates a comparison. It returns why there is no result, or "".
 func (h *hashes) takeHashes(p hashResult, own uint64, now time.Duration) (absent string) {
 	var all []health.VoterHash
 	byName := map[string]uint64{}

@@ -211,7 +211,7 @@ func (j *judge) lastCompletion(from disk.Reading, now time.Duration) time.Durati
 	return j.progress
 }
 
-// save writes the health state to a file if force is set, when the state has changed, and periodically.
+// save writes the health state to a file: always if force is set, otherwise after a change and periodically.
 func (j *judge) save(force bool) {
 	now := j.now()
 	if !force && !j.unsaved && now-j.saved < saveEvery {

@@ -19,8 +19,8 @@ import (
 
 // metricsEvery is the interval between two readings of the local etcd's metrics. silentEvery replaces it until that
 // etcd has reported its metrics, which takes a moment after a start, and while some member accepts no connection.
-// askedEvery replaces it while another host waits for this host's report on its etcd's connections, and for missedKnown
-// after a member stopped accepting connections.
+// askedEvery replaces it while another host waits for the report on the connections of this host's etcd, and for
+// missedKnown after a member stopped accepting connections.
 const (
 	metricsEvery = 30 * time.Second
 	silentEvery  = 5 * time.Second
@@ -112,8 +112,8 @@ func (j *judge) metrics(ctx context.Context, r *round.Round) health.EtcdReading 
 	return seen
 }
 
-// metricsPace returns the interval between two readings of the local etcd's metrics. It depends on the last reading, if
-// there is one.
+// metricsPace returns the interval between two readings of the local etcd's metrics. looked means that there is a last
+// reading.
 func metricsPace(r *round.Round, asked bool, last health.EtcdReading, looked bool) time.Duration {
 	missed := func(s network.Reading) bool { return s.Missed }
 	lately := func(s network.Reading) bool { return s.Missed && r.At-s.MissedAt <= missedKnown }

@@ -219,8 +219,8 @@ func (o *Observer) Look(ctx context.Context, in round.Input) *round.Round {
 	return r
 }
 
-// Confirm reads everything from etcd again if a round decided on a step from carried-over data, because every step must
-// be decided from one current cluster state.
+// Confirm reads everything from etcd again. It is called if a round decided on a step from carried-over data, because
+// every step must be decided from one current cluster state.
 func (o *Observer) Confirm(ctx context.Context, r *round.Round) {
 	o.askEtcd(ctx, r, look{etcd: true, list: true, members: true, hosts: true})
 	o.askHooks(ctx, r)
@@ -252,7 +252,7 @@ func (o *Observer) Done(r *round.Round) {
 	}
 }
 
-// Save writes the health state to a file if force is set, when the state has changed, and periodically.
+// Save writes the health state to a file: always if force is set, otherwise after a change and periodically.
 func (o *Observer) Save(force bool) { o.judge.save(force) }
 
 // Leave saves what a stopping agent must not lose.

@@ -15,8 +15,8 @@ import (
 // pace decides when a host reads from etcd, and which records. Every host runs the loop at the same interval, but what
 // a round reads depends on the host's role:
 //
-//   - An attentive host may have to act, and reads in every round. The attentive hosts are the members, the joining
-//     host, and the few spares that the join queue names. Their number does not grow with the fleet.
+//   - An attentive host may have to act, and reads in every round. The attentive hosts are mainly the members, the
+//     joining host, and the few spares that the join queue names. Their number does not grow with the fleet.
 //   - A resting host is a spare behind others in the join queue. The larger the fleet, the less often it reads, so that
 //     the total rate of all resting hosts does not grow with the fleet. In a small fleet it reads in every round.
 //
@@ -24,8 +24,8 @@ import (
 // policy.QuietRounds-th round.
 //
 // The larger the fleet, the less often a host reads the records of all hosts, which limits the bytes per second. A
-// round carries over from the previous round everything that it does not read, with the age. No step is taken from
-// carried-over data: see Observer.Confirm.
+// round carries over from the previous round everything that it does not read, together with its age. No step is taken
+// from carried-over data: see Observer.Confirm.
 type pace struct {
 	interval time.Duration
 	host     string
@@ -43,7 +43,7 @@ type pace struct {
 // Pace limits how often a host reads from etcd.
 type Pace struct {
 	RestFrom  int // fleet size up to which resting hosts read in every round
-	RestMost  int // maximum intervals between two rounds that read
+	RestMost  int // maximum number of intervals between two rounds that read
 	Resting   int // host records that a resting host reads per interval, on average
 	Attentive int // host records that an attentive host reads per interval, on average
 	Guided    int // fleet size up to which a maintained join queue does not reduce these rates

@@ -22,7 +22,8 @@ type peerWrites struct {
 	first map[record.MemberID]firstSeen
 }
 
-// firstSeen is when a measurement was first observed, and the ID of the host in whose record.
+// firstSeen is when a measurement was first observed, and the ID of the host whose record contained it. The field of
+// identifies the measurement.
 type firstSeen struct {
 	of, host string
 	at       time.Duration
@@ -107,7 +108,7 @@ const (
 	historyStop = 2 * time.Second
 )
 
-// history saves what the judge has learned about the disk. It writes outside the loop, since the disk may hang.
+// history saves what the judge has learned about the disk. It writes outside the loop, because the disk may hang.
 type history struct {
 	saving  poll.Poller[struct{}]
 	savedAt time.Duration
@@ -139,8 +140,8 @@ func (j *judge) saveHistory(ctx context.Context) {
 	}
 }
 
-// startSavingHistory begins to save the history, unless a save is in progress, and returns a channel that is closed
-// when that is done.
+// startSavingHistory begins to save the history, unless a save is in progress. The channel is closed when a save that
+// this call began has ended.
 func (j *judge) startSavingHistory(ctx context.Context) <-chan struct{} {
 	done := make(chan struct{})
 	data, err := j.health.History()

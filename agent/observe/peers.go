@@ -15,7 +15,7 @@ import (
 // TCP times out, which takes three minutes. It also includes a member that can connect to this host, even if this host
 // cannot connect to that member.
 type peers struct {
-	at          time.Duration // when the last answer with peer traffic came, on the clock of health.Input
+	at          time.Duration // when the last answer with peer traffic was requested, on the clock of health.Input
 	beat        time.Duration // etcd's heartbeat interval, according to that answer
 	of          map[uint64]health.Peer
 	lastTraffic map[uint64]time.Duration // when traffic from a member last grew

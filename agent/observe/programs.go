@@ -88,7 +88,7 @@ func (b *Builder) command(r *round.Round) policy.Hooks {
 	return b.program(r).State()
 }
 
-// program returns what is known about the program of that command.
+// program returns what is known about the program of the requested command.
 func (b *Builder) program(r *round.Round) policy.Program {
 	k, found := r.Request, r.Programs.Command
 	run := k.CommandRun()

@@ -46,7 +46,7 @@ type requests struct {
 	answered bool          // the running etcd has answered
 	hung     int           // requests in a row without an answer
 	since    time.Duration // when the first of them was sent
-	applied  uint64        // what the local member had applied then; 0 if unknown
+	applied  uint64        // the local member's applied index then; 0 if unknown
 	seen     health.RequestsReading
 }
 
@@ -192,8 +192,8 @@ func (q *requests) count(p requestResult, self cluster.Status) int {
 }
 
 // serving returns how many other voters answer a linearizable read and have applied entries that the local member has
-// not. If no other voter has done that, the local member may be waiting for the others. If the local member returns no
-// status, only the reads count, because a status needs no other member.
+// not. If no other voter has done that, the local member may be waiting for the others. A status needs no other member,
+// so if the local member returns none, it hangs by itself, and only the reads of the other voters count.
 func (q *requests) serving(p requestResult, self cluster.Status) (others int) {
 	for _, m := range q.list.Members {
 		s := p.members[m.ID]

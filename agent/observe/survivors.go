@@ -49,8 +49,8 @@ func (o *Observer) askSurvivors(ctx context.Context, r *round.Round) error {
 }
 
 // leaderless records in the view which voters of this host's own cluster answer but have no leader, if this host is a
-// voter and those voters show that there is no quorum. If a single member has a leader, leaderless records none: the
-// other members may merely be cut off from that leader.
+// voter and those voters show that there is no quorum. If even one of these voters has a leader, leaderless records
+// none: the others may merely be cut off from that leader.
 func (b *Builder) leaderless(v *policy.View, r *round.Round) {
 	var names []string
 	led, voters, votes := false, 0, false
@@ -94,7 +94,8 @@ func (o *Observer) lastListed() cluster.Membership {
 	return list
 }
 
-// enumerate joins names into a clause such as "a, b and c answer"; one and many are its verb in singular and plural.
+// enumerate joins names into a clause such as "a, b and c answer"; one and many are the predicate in singular and
+// plural.
 func enumerate(names []string, one, many string) string {
 	if n := len(names); n > 1 {
 		return strings.Join(names[:n-1], ", ") + " and " + names[n-1] + " " + many
@@ -118,7 +119,7 @@ func (o *Observer) explain(ctx context.Context, err error) error {
 	case whys[i] != nil:
 		return fmt.Errorf("no voter answers; %s: %w", endpoints[i], whys[i])
 	}
-	return err // every connection succeeds, so err already describes the failure
+	return err // that connection succeeds, and err describes the failure
 }
 
 // mostTelling returns the index of the endpoint with the most informative failure: one that accepts connections and

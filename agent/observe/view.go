@@ -32,9 +32,9 @@ type Builder struct {
 	// standbys holds, by member ID, whether a learner's host last reported it as a standby.
 	standbys map[uint64]bool
 	ledAt    time.Duration // when this host's leading member was last asked
-	// builder of the leader's view; nil if this host's member was never asked as the leader
+	// builder of the leader's view; nil unless this host's member was asked as the leader recently
 	led     *Builder
-	judged  bool                     // the health state has been known since this host read that it was ejected
+	judged  bool                     // the health state was known in a round in which this host counted as ejected
 	strains map[string]time.Duration // when a host was last WARM or worse because of disk, CPU or network, by host ID
 	space   spaceTracker
 }
@@ -165,7 +165,8 @@ func (b *Builder) etcd(v *policy.View, r, before *round.Round) {
 	v.Target = b.size(v, r)
 	markDomains(v, r.Noted.Domains)
 	markLearners(v, r.Noted.Learners)
-	// In a longer gap, an operation may have begun and ended unobserved. One late answer in a round is no such gap.
+	// In a longer gap, an operation may have begun and ended unobserved. A single late answer in a round is not such a
+	// gap.
 	if between := b.config.Timing.Interval + b.config.Timing.CallTimeout; before != nil &&
 		r.At-before.EtcdAt > round.Blink*between {
 		b.since.truth("idle", false, r.At, r.Number)
@@ -183,7 +184,8 @@ func (b *Builder) etcd(v *policy.View, r, before *round.Round) {
 	v.PlaceFreeFor = b.since.truth("free", r.OpAt == 0 && r.Lock == nil && policy.PlaceFree(*v), r.At, r.Number)
 }
 
-// ownMember adds to the view the peer URL under which this host's member is registered.
+// ownMember adds to the view whether this host's member is listed, and the URLs under which the member is registered if
+// they differ from the configured ones.
 func (b *Builder) ownMember(v *policy.View, r *round.Round) {
 	m, listed := r.OwnMember(r.Membership, v.Self.PeerURL)
 	v.Bootstrap.Listed = listed

@@ -57,7 +57,7 @@ func (b *Builder) reportedFor(r *round.Round, host string, member record.MemberI
 }
 
 // agentGone returns how long the agent of a member's host has been gone. It adds the TTL of the host record, because
-// the record outlives its agent by that time.
+// the record expires that long after the agent last renewed it.
 func (b *Builder) agentGone(r *round.Round, m cluster.Member) time.Duration {
 	there := func(h record.Host) bool { return mayHold(h, m) }
 	gone := r.HostsAt != 0 && !slices.ContainsFunc(r.Hosts, there)

@@ -214,8 +214,8 @@ func (b *Builder) transfer(r *round.Round) *policy.TransferRequest {
 }
 
 // leadershipTransfers builds the view of this host's leadership. Durations that this process cannot know start with its
-// first round. A round without an answer from etcd, which a slow leader causes, does not change which member counts as
-// leading.
+// first round. A round without an answer from etcd, for example because of a slow leader, does not change which member
+// counts as leading.
 func (b *Builder) leadershipTransfers(v *policy.View, r *round.Round) policy.LeadershipTransfers {
 	leads := r.Led != nil || !r.Reachable && b.since.holds("leads")
 	for _, m := range v.Cluster.Members {

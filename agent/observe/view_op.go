@@ -76,9 +76,9 @@ func rolloutOf(r *round.Round) *policy.Rollout {
 	}
 }
 
-// markStandbys marks the learners that their own hosts report as standbys, now or in their last report. For this host's
-// own learner, only the state on its disk counts, because any client that can write to etcd may have written the
-// record.
+// markStandbys marks the learners that their own hosts report as standbys or permanent learners, now or in their last
+// report. For this host's own learner, only the state on its disk counts, because any client that can write to etcd may
+// have written the record.
 func (b *Builder) markStandbys(v *policy.View, r *round.Round) {
 	members := v.Cluster.Members
 	if len(members) == 0 { // without a member list: keep the last reports

@@ -30,7 +30,8 @@ const (
 	renewals = 3 // renewals within claimTTL
 )
 
-// startExclusive starts a job that only one agent of the cluster may run at a time, and calls done at its end.
+// startExclusive starts a job that only one agent of the cluster may run at a time, and calls done at its end. If
+// etcd's database is full, an operator's job runs without a claim.
 func (o *Operator) startExclusive(ctx context.Context, p jobClaim, kind, by string, args []string,
 	done func(context.Context, backup.Job),
 ) (control.SnapshotJob, error) {
@@ -132,7 +133,8 @@ func (o *Operator) unclaim(ctx context.Context, lease clientv3.LeaseID) {
 // extraWrites returns conditions and operations to add to the transaction that changes a record.
 type extraWrites func(ctx context.Context) ([]clientv3.Cmp, []clientv3.Op, error)
 
-// rewrite changes a record of job results, which another agent may change at the same time.
+// rewrite changes a record of job results. Another agent may change the record at the same time, so rewrite tries up to
+// three times, and then gives up without an error.
 func rewrite[T record.Backup | record.RestoreTest](ctx context.Context, o *Operator, key string, change func(*T),
 	more ...extraWrites,
 ) error {

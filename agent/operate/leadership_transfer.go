@@ -14,9 +14,9 @@ import (
 )
 
 // TransferLeadership records in memory a request to transfer leadership to a voter. The agent transfers leadership
-// under the lock as soon as no reason prevents it; otherwise the request expires. TransferLeadership refuses a request
-// that cannot be carried out now, and requests nothing if that voter leads already. With DryRun it only returns the
-// plan.
+// under the lock as soon as no reason prevents it; if that takes too long, the request expires. TransferLeadership
+// refuses a request that cannot be carried out now, and requests nothing if that voter leads already. With DryRun it
+// only returns the plan.
 func (o *Operator) TransferLeadership(ctx context.Context, req control.TransferRequest, by string) (control.Transfer,
 	error,
 ) {

@@ -6,8 +6,8 @@
 //
 // It promises:
 //   - A request that the policy refuses is not recorded.
-//   - If this host's disk does not answer in time, the error says that the request may still be recorded.
-//   - A record is changed only if it is unchanged since it was read.
+//   - If this host's disk does not answer in time, the error states that the request may still be recorded.
+//   - A request to change the size, a retirement or a rollout fails if the record has changed since it was read.
 //   - Every change that an operator makes to the cluster is in the history.
 //
 // Scheduled jobs use the same code. All functions and methods are safe for concurrent use.
@@ -126,7 +126,7 @@ func onDisk(ctx context.Context, cannot string, note func() (*policy.Refusal, er
 	return refused(cannot, against)
 }
 
-// refuseCall turns an error of a write to etcd into an error for the operator. It distinguishes missing permission in
+// refuseCall turns an error of a call to etcd into an error for the operator. It distinguishes missing permission in
 // etcd from a missing quorum.
 func (o *Operator) refuseCall(cannot string, err error, hint string) error {
 	if cluster.Denied(err) {

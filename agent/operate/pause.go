@@ -14,7 +14,7 @@ import (
 	"github.com/quorumd/quorumd/agent/record"
 )
 
-// Pause pauses the whole cluster. The pause ends when its lease expires.
+// Pause pauses the whole cluster. The pause ends at the latest when its lease expires.
 func (o *Operator) Pause(ctx context.Context, req control.PauseRequest, by string) (control.Pause, error) {
 	now := o.opt.Wall()
 	meant := time.Duration(req.For)

@@ -121,7 +121,8 @@ func (o *Operator) ApplyRecovery(ctx context.Context, plan recovery.Plan, by str
 	return next.Recovery, nil
 }
 
-// AbandonRecovery abandons the plan in force on this host, while the host still has its old data in place.
+// AbandonRecovery abandons the plan in force on this host. It is refused after the host has begun to move its data
+// aside.
 func (o *Operator) AbandonRecovery(ctx context.Context, by string) (control.Recovery, error) {
 	const cannot = "cannot abandon the plan: "
 	var inForce *hoststate.Recovery

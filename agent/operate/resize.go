@@ -145,7 +145,7 @@ func (s sizeSeen) changed(cannot string) error {
 		"check it with quorumctl cluster resize, then try again")
 }
 
-// next returns the record of the requested size. It keeps the fields of a newer agent.
+// next returns the record of the requested size. It keeps the fields that a newer agent has added to the record.
 func (s sizeSeen) next(req control.ResizeRequest) record.Size {
 	next := record.Size{Voters: req.Voters, WithoutSnapshot: req.WithoutSnapshot, Reason: req.Reason}
 	if s.size != nil {

@@ -69,8 +69,8 @@ func (o *Operator) testRestore(ctx context.Context, by, name string) (control.Sn
 	return o.startExclusive(ctx, o.restoreTestClaim(), control.SnapshotRestoreTest, by, args, o.restoreTestEnded)
 }
 
-// restoreTestEnded publishes the result of a restore test. A test that was stopped, or a snapshot that this host cannot
-// read, is no evidence against the snapshot.
+// restoreTestEnded publishes the result of a restore test. It publishes nothing if the test was stopped, or if an
+// operator requested the test and this host lacks something that the test needs.
 func (o *Operator) restoreTestEnded(ctx context.Context, j backup.Job) {
 	if errors.Is(j.Err, backup.ErrEnded) {
 		o.opt.Logger.Warn("restore test stopped on this host", "error", j.Err)

@@ -98,8 +98,8 @@ func (o *Operator) StartRollout(ctx context.Context, req control.RolloutRequest,
 	return publish.RolloutOf(rollout, nil), nil
 }
 
-// raisesVersion reports whether a rollout ends with the point of no return. It returns an error if the version of the
-// rollout cannot be reached now.
+// raisesVersion reports whether a rollout ends by raising the cluster version, which is the point of no return. It
+// returns an error if the version of the rollout cannot be reached now.
 func (o *Operator) raisesVersion(cannot string, req control.RolloutRequest) (bool, error) {
 	if req.Version == "" {
 		return false, nil

@@ -215,8 +215,8 @@ func fsyncOf(s control.Status) string {
 	return text + "."
 }
 
-// hostsOf returns the rows of the host table, members and unhealthy hosts first, and a phrase that counts the hosts not
-// shown.
+// hostsOf returns the rows of the host table, sorted by rank and followed by the members without an agent, and a phrase
+// that counts the hosts not shown.
 func hostsOf(s control.Status) (rows []hostRow, others string) {
 	members := map[string]control.Member{}
 	for _, m := range s.Cluster.Members {
@@ -260,7 +260,8 @@ func lastSeen(h control.HostRecord) string {
 	return seen
 }
 
-// rank returns the position of a host in the table: members first, then this host, then unhealthy hosts.
+// rank returns a number by which the hosts in the table are sorted: members first, then this host, then unhealthy
+// hosts.
 func rank(h control.HostRecord, this string) int {
 	switch {
 	case h.MemberID != "":
@@ -288,7 +289,8 @@ func othersOf(n int, by map[string]int, omitted *control.Omitted) string {
 		display.After(" Beyond these, ", display.Omitted(omitted))
 }
 
-// networkOf returns the connectivity table, or nil if no host has reported its connections.
+// networkOf returns the connectivity table, or nil if it would have no rows. It omits hosts without a member that reach
+// all members.
 func networkOf(s control.Status) *network {
 	members := slices.Clone(s.Cluster.Members)
 	slices.SortStableFunc(members, func(a, b control.Member) int { return cmp.Compare(a.Name, b.Name) })

@@ -2,14 +2,15 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package peertls tests etcd's peer certificate: whether etcd can use its files, and whether other members accept it.
-// The agent may not read the certificate's key, so a child runs the test as etcd's user. The child has no network:
+// The agent is not allowed to read the certificate's key, so a child runs the test as etcd's user. The child has no
+// network:
 //
 //	member ── TCP ── agent ── socket pair ── child: TLS, and one GET /version
 //
 // The agent relays the bytes. It connects from the same address as etcd, because members compare that address with the
 // certificate. The package promises:
 //
-//   - The child sends only a request for /version, and returns only whether it was answered.
+//   - The child sends only a request for /version, and returns only whether it was answered, or why not.
 //   - A test ends with its context, and relays at most [maxRelayed] bytes in each direction.
 package peertls
 
@@ -46,7 +47,7 @@ const (
 	maxRelayed = 256 << 10 // maximum bytes in each direction, mostly certificates
 	maxAnswer  = 16 << 10  // maximum bytes of the answer to the request
 	maxLine    = 16 << 10  // maximum bytes of a line of the child's output
-	// requestBound limits a test in a child whose agent is gone.
+	// requestBound limits a test in the child, even if the agent is gone.
 	requestBound = 10 * time.Second
 )
 

@@ -9,8 +9,7 @@ import (
 	"github.com/quorumd/quorumd/agent/round"
 )
 
-// noteRemoval ends this host's removal request if the round has decided so. It writes in the background because the
-// disk may hang.
+// noteRemoval ends this host's removal request if the round has decided so.
 func (k *Persister) noteRemoval(ctx context.Context, r *round.Round) {
 	note := r.Decision.Notes.Removal
 	if !note.Ends {

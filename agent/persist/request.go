@@ -37,7 +37,7 @@ func (k *Persister) noteRequest(ctx context.Context, r *round.Round) {
 }
 
 // noteAsked records that the request's operation was observed in etcd, that its work is called off, that the request
-// has ended, or that it is cancelled. It writes in the background because the disk may hang.
+// has ended, or that it is cancelled.
 func (k *Persister) noteAsked(ctx context.Context, r *round.Round, note policy.RequestNote) {
 	asked, op, in := r.Request, r.Op, r.View.Cluster.ID
 	k.note(ctx, &k.request, "request", "cannot save the state of the request", func(ctx context.Context) error {
@@ -69,8 +69,7 @@ func (k *Persister) noteAsked(ctx context.Context, r *round.Round, note policy.R
 	})
 }
 
-// takeTurn records this host's request for a rollout that has reached this host. It writes in the background because
-// the disk may hang.
+// takeTurn records this host's request for a rollout that has reached this host.
 func (k *Persister) takeTurn(ctx context.Context, r *round.Round) {
 	rollout := *r.Rollout
 	k.note(ctx, &k.request, "rollout", "cannot save this host's request for the "+
@@ -84,8 +83,7 @@ func (k *Persister) takeTurn(ctx context.Context, r *round.Round) {
 // byAgent is the requester of a request that the agent makes by itself.
 const byAgent = "quorumd"
 
-// requestDefrag records this agent's own request for the defragmentation of its member. It writes in the background
-// because the disk may hang.
+// requestDefrag records this agent's own request for the defragmentation of its member.
 func (k *Persister) requestDefrag(ctx context.Context, r *round.Round, why string) {
 	request := &hoststate.Request{
 		Request: policy.Request{Work: policy.WorkDefrag, Reason: why, By: byAgent, Automatic: true},

@@ -43,8 +43,7 @@ func learnersOf(r *round.Round) map[uint64]int {
 	return of
 }
 
-// noteSelf records the cluster, this host's membership and the other facts that the round has decided to keep. It
-// writes in the background because the disk may hang.
+// noteSelf records the cluster, this host's membership and the other facts that the round has decided to keep.
 func (k *Persister) noteSelf(ctx context.Context, r *round.Round) {
 	note, id := r.Decision.Notes.Self, r.View.Cluster.ID
 	if note.ClusterAnswered {

@@ -10,8 +10,7 @@ import (
 	"github.com/quorumd/quorumd/agent/round"
 )
 
-// noteStartGuard creates or removes the start guard as the round has decided. It writes in the background because the
-// disk may hang.
+// noteStartGuard creates or removes the start guard as the round has decided.
 func (k *Persister) noteStartGuard(ctx context.Context, r *round.Round) {
 	want := r.Decision.Notes.StartGuard
 	if k.guarded(want) {

@@ -28,11 +28,10 @@ func corrupt(v View) (string, bool) {
 	return v.dataDiffers(stops)
 }
 
-// agrees reports whether nothing indicates that it is unknown whose data is correct.
+// agrees reports whether there is no CORRUPT alarm, and the voters' data is not divided without a majority.
 func (c Cluster) agrees() bool { return c.Intact && !c.Divided }
 
-// dataDiffers reports whether the comparison of the voters' data stops all operations, although etcd has raised no
-// alarm.
+// dataDiffers reports whether the comparison of the voters' data stops operations, although etcd has raised no alarm.
 func (v View) dataDiffers(stops string) (string, bool) {
 	if v.Cluster.Divided {
 		return "the voters' data differs, and no majority agrees, so it is unknown which is correct: " + stops,
@@ -64,10 +63,10 @@ func refusedAsFull(v View) Reason {
 }
 
 // corruption blocks all later concerns while the CORRUPT alarm is raised, or while the comparison of the voters' data
-// stops all operations.
+// stops operations.
 func corruption(v View) (Decision, bool) { return awaitDisarm(v, vetoCorrupt) }
 
-// awaitDisarm waits until an operator disarms the alarm. If the cluster is also paused, that is the first reason.
+// awaitDisarm waits while the veto applies. If the cluster is also paused, the pause is the first reason.
 func awaitDisarm(v View, by func() veto) (Decision, bool) {
 	r, holds := by().reason(v)
 	if !holds {

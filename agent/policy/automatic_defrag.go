@@ -8,10 +8,10 @@ import (
 	"time"
 )
 
-// If the configuration allows it, an agent requests the defragmentation of its own member. Such a request differs from
-// an operator's only in its origin: it waits in the same queue, under the same vetoes and the same lock. The agent
-// makes the request only when the operation could begin at once, so that it delays no other request, and withdraws a
-// request that has not begun when its trigger no longer applies.
+// If the configuration allows it, an agent requests the defragmentation of its own member. Such a request waits in the
+// same queue as an operator's, under the same vetoes and the same lock. The agent makes the request only when the
+// operation could begin at once, so that the request delays no other. If the trigger no longer applies before the
+// operation has begun, the agent withdraws the request.
 
 const (
 	// defragSpare is the free space, in bytes, that a defragmentation needs in addition to the data in use.
@@ -19,7 +19,7 @@ const (
 	// defragDueFor is for how long a defragmentation must have been due before the agent requests it. Because of this
 	// delay, a single odd answer from a member takes no host down.
 	defragDueFor = time.Minute
-	// leaderDefragDueFor replaces defragDueFor for a leader while the databases of other voters are worth a
+	// leaderDefragDueFor replaces defragDueFor for a leader while another live voter's database is worth a
 	// defragmentation as well. If the leader goes last, leadership is transferred only once.
 	leaderDefragDueFor = 15 * time.Minute
 	// defragEvery is the minimum time between the end of a request for a defragmentation and the agent's next request;
@@ -73,9 +73,9 @@ func defragTriggers() []defragTrigger {
 }
 
 // defragTrigger returns the first trigger to defragment this host's member, if the last request ended long enough ago
-// for it. If the data in use fills the quota, there is none: only deleted keys or a larger quota would help. There is
-// none either if the installed etcd has a different minor version than the running one, because the restart would be an
-// upgrade.
+// for it. If the data in use is close to the quota, there is none: only deleted keys or a larger quota would help.
+// There is none either if the installed etcd has a different minor version than the running one, because the restart
+// would be an upgrade.
 func (v View) defragTrigger(ended time.Duration) (o defragTrigger, found bool) {
 	m, listed := v.member()
 	d := m.Database
@@ -94,7 +94,7 @@ func (v View) defragTrigger(ended time.Duration) (o defragTrigger, found bool) {
 	return defragTrigger{}, false
 }
 
-// DefragDue reports whether a defragmentation of this host's member is due and has not been requested.
+// DefragDue reports whether a defragmentation of this host's member is due and this host has no request.
 func DefragDue(v View) bool {
 	_, due := v.defragTrigger(v.Space.Automatic.Ended)
 	return due && v.Asked == nil
@@ -131,7 +131,7 @@ func (v View) defragPatience() time.Duration {
 	return defragDueFor
 }
 
-// withdrawn reports whether this agent requested the defragmentation by itself, its operation has not begun, and no
+// withdrawn reports whether the operation for this agent's own request for a defragmentation has not begun, and no
 // trigger applies any longer. In that case the host is not taken down, even before its disk records that the request is
 // withdrawn.
 func withdrawn(v View) bool {

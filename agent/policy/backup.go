@@ -82,8 +82,8 @@ func (v View) backupSource() (Member, string) {
 	return m, why
 }
 
-// backupDue returns the time until the next snapshot. A snapshot dated in the future comes from a host with a wrong
-// clock, and counts as if it were equally old.
+// backupDue returns the time until the next snapshot. If a snapshot is dated in the future, because a host's clock is
+// wrong, the absolute difference counts as its age.
 func (v View) backupDue() time.Duration {
 	b := v.Backup
 	_, first := snapshotFirst(v)
@@ -127,7 +127,7 @@ func backupFailed(v View) (string, bool) {
 	return fmt.Sprintf("on %s: %s", f.Host, f.Text), true
 }
 
-// SnapshotSource returns the member to take a snapshot from: the standby, so that no voter carries the load; otherwise
+// SnapshotSource returns the member to take a snapshot from: a standby, so that no voter carries the load; otherwise
 // the healthiest follower; the leader only if it is the only voter. If there is none, it returns the reason.
 func SnapshotSource(v View) (Member, string) {
 	return snapshotSource(v, func(Member, Host) bool { return true })

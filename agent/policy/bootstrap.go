@@ -10,8 +10,9 @@ import (
 	"strings"
 )
 
-// bootstrap creates a new single-member cluster, once, on an operator's request. The request ends if a cluster answers
-// or has ever answered this host, or if this host has ever belonged to a cluster.
+// bootstrap creates a new single-member cluster, once, on the request of an operator or of an automatic bootstrap. The
+// request ends if a cluster answers or has ever answered this host, if this host has ever belonged to a cluster, or if
+// another listed host has a cluster or takes precedence.
 func bootstrap(v View) (Decision, bool) {
 	if !v.Bootstrap.Requested {
 		return Decision{}, false
@@ -113,9 +114,9 @@ func AgainstBootstrap(v View, dataDir, seenPath string) *Refusal {
 // BootstrapAttempt is this host's view of a bootstrap by the hosts in bootstrap.hosts, according to its disk and their
 // answers. The zero value means that no hosts are listed.
 //
-// Only the first host of the list may create the cluster. Its attempt has a name that is never used again. The first
-// host starts etcd only after every other host has recorded on its disk that it promises this attempt, which means that
-// it accepts no other. A promise is final: if the first host loses its disk, no host promises its next attempt.
+// In an automatic bootstrap, only the first host of the list may create the cluster. Each of its attempts has a unique
+// name. The first host starts etcd only after every other host has recorded on its disk a promise of this attempt. A
+// host that has promised an attempt accepts no other, even if the first host loses its disk and begins a new one.
 type BootstrapAttempt struct {
 	List         string            // digest of the list
 	First        string            // the first host of the list
@@ -132,7 +133,7 @@ type BootstrapPhase string
 const (
 	BootstrapNone    BootstrapPhase = ""
 	BootstrapAsking  BootstrapPhase = "asking"  // the host has a request, and asks the other listed hosts
-	BootstrapDecided BootstrapPhase = "decided" // no other listed host had a request: the host creates the cluster
+	BootstrapDecided BootstrapPhase = "decided" // no other listed host has a cluster or a request: the host creates one
 	BootstrapCluster BootstrapPhase = "cluster" // the host has data, belongs to a cluster, or has seen one
 )
 
@@ -183,8 +184,8 @@ func bootstrapPhase(v View) BootstrapPhase {
 	return BootstrapNone
 }
 
-// notNew returns why this host is not new, which means that it has data, may have data, or once had data; empty if it
-// is new. A host in an unknown state is not new.
+// notNew returns why this host does not count as a new host that can take part in a bootstrap; empty if it does.
+// Anything unknown counts against it.
 func notNew(v View) string {
 	switch data := v.Data.State; {
 	case v.Cluster.Listed || v.Cluster.Reachable || v.Cluster.Denied:
@@ -213,7 +214,7 @@ func notNew(v View) string {
 	return ""
 }
 
-// automaticBootstrap keeps a new host waiting until the listed hosts agree on who creates the cluster. Without
+// automaticBootstrap keeps a new host waiting until the listed hosts agree on which host creates the cluster. Without
 // automatic bootstrap, the host waits only while another listed host has a cluster or a request. The attempt advances
 // through noteBootstrapAttempt, without a step.
 func automaticBootstrap(v View) (Decision, bool) {
@@ -246,8 +247,8 @@ func awaitsAnswers(v View) bool {
 		bootstrapPhase(v) == BootstrapAsking
 }
 
-// answersResult is what a host with a request does after the other listed hosts have answered: it creates the cluster,
-// ends the request because another host creates the cluster, or waits.
+// answersResult is what a host with a request does according to the other listed hosts' answers: it creates the
+// cluster, ends the request because another host creates the cluster, or waits.
 type answersResult struct {
 	decide  bool
 	ended   string // why the request ends; empty if it does not
@@ -305,8 +306,9 @@ func (b BootstrapAttempt) judgeAnswers(name string) answersResult {
 	return answersResult{decide: true, waiting: "no other listed host has a cluster or a request for one"}
 }
 
-// askListed waits for the other listed hosts' answers before a requested cluster is created. It returns false once this
-// host's disk records the decision to create it, or if no hosts are listed.
+// askListed waits for the other listed hosts' answers before a requested cluster is created, and ends the request if
+// another host has a cluster or takes precedence. It returns false if this host's disk records the decision to create
+// the cluster, or if no hosts are listed.
 func askListed(v View) (Decision, bool) {
 	if !awaitsAnswers(v) {
 		return Decision{}, false

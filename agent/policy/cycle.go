@@ -29,7 +29,7 @@ func cycles() operation {
 	}
 }
 
-// ownCycle continues the operation that takes this host down and brings it back, from any point. Taking etcd down needs
+// ownCycle continues the operation that takes this host down and brings it back, from any phase. Taking etcd down needs
 // the lock; starting it again does not.
 func ownCycle(v View) Decision {
 	m, listed := v.member()
@@ -81,8 +81,8 @@ func takeDown(v View, m Member, listed bool) Decision {
 	}
 	stoppedText, leave := restartOfStopped(v)
 	switch {
-	// The operation ends only from its first phase. From a later one, an end whose answer is lost could take effect
-	// after a later round has stopped etcd.
+	// The operation ends here only from its first phase. From a later one, an end whose answer is lost could take
+	// effect after a later round has stopped etcd.
 	case leave && v.Op.Phase == PhaseBegun && !urlUpdated(v):
 		return do(Step{Kind: StepEndOp, Outcome: UnitStopped, Why: stoppedText})
 	case v.Asked.Work == WorkRestart:
@@ -97,8 +97,8 @@ func takeDown(v View, m Member, listed bool) Decision {
 	return safeToTouch(v)
 }
 
-// safeToTouch continues the operation of a host whose etcd is in the required state: the host is safe to touch, and the
-// work can be done.
+// safeToTouch continues the operation of a host whose etcd is in the state that the work requires: the host is safe to
+// touch, and the work can be done.
 func safeToTouch(v View) Decision {
 	a := v.Asked
 	stranger, busy := nonMemberEtcdRuns(v)
@@ -128,8 +128,8 @@ func safeToTouch(v View) Decision {
 	return wait(InMaintenance, "%s", stayText(v))
 }
 
-// launchPrograms launches programs. A launched program is not observed until it begins, so launchPrograms waits instead
-// of launching it again.
+// launchPrograms launches programs, and waits if they have just been launched: a launched program is not observed until
+// it begins.
 func launchPrograms(h Hooks, code ReasonCode, s Step) Decision {
 	if !h.Launched {
 		return do(s)
@@ -225,8 +225,8 @@ func untouched(v View) bool {
 		!urlUpdated(v)
 }
 
-// stoppedByOperator reports whether an operator has stopped this host's etcd, given that etcd was stopped cleanly. An
-// operator has if etcd has run again since this operation stopped it, or if this operation has not stopped it.
+// stoppedByOperator reports whether an operator has stopped this host's etcd, given that etcd was stopped cleanly. It
+// assumes so if etcd has run again since this operation stopped it, or if this operation has not stopped it.
 func stoppedByOperator(v View) bool {
 	switch a := v.Asked; {
 	case a == nil || a.Work == WorkRestart: // without a request, the cause is unknown; a restart leaves no etcd stopped
@@ -245,7 +245,7 @@ func stoppedAfterReboot(v View) bool {
 	return v.Asked.Work == WorkReboot && v.Asked.Rebooted() && v.Unit.State == UnitInactive && v.Unit.Ran
 }
 
-// awaitReturn ends the operation of a member that has been healthy again for long enough.
+// awaitReturn ends the operation once the member has been healthy again for long enough.
 func awaitReturn(v View, m Member) Decision {
 	if d, decided := changeAgain(v, m); decided {
 		return d
@@ -298,11 +298,10 @@ func endHealthy(v View) Decision {
 	return end(v, Cycled)
 }
 
-// end ends the operation of a host whose etcd is in the required state. If a command or a defragmentation failed or did
-// not run, the outcome is CommandFailed or DefragFailed. If an operator ended a reboot before the machine rebooted, it
-// is Cancelled. If the work was called off, it is Recalled. For a reboot by this agent, what counts is whether the
-// machine has booted since: after a crash of the agent at the end of the operation, the request does not show whether
-// it was called off.
+// end ends the operation of a host whose etcd is in the required state. Instead of Cycled, the outcome is CommandFailed
+// or DefragFailed if the command or the defragmentation failed or did not run, Cancelled if an operator ended a reboot
+// before the machine rebooted, and Recalled if the work was called off. A reboot by this agent counts as called off if
+// the machine has not rebooted: after a crash of the agent at the end of the operation, the request no longer shows it.
 func end(v View, outcome ReasonCode) Decision {
 	switch a := v.Asked; {
 	case a != nil && a.Work.info().rebootEnds && outcome == Cycled:
@@ -350,7 +349,7 @@ func startMember(v View, m Member) Decision {
 }
 
 // dataMayBeSwapped reports whether the data directory was last read before an operator ended the work on this machine.
-// The operator may have replaced the disk since, and a voter must not start on an empty one.
+// The operator may have replaced the disk after that read, and a voter must not start on an empty one.
 func dataMayBeSwapped(v View) bool {
 	a := v.Asked
 	return a != nil && a.Work.info().operatorEnds && a.Stopped && a.Over && v.Data.Age > a.OverFor
@@ -363,8 +362,8 @@ func awaitDataRead() Decision {
 }
 
 // stoppedWithoutOperation decides about an etcd that this agent has stopped, on a host that observes no operation of
-// its own: no voter answers, or an operator has released the operation. A release ends a reboot, which quorumd would no
-// longer request. A release does not end maintenance, because an operator may be working on the machine.
+// its own: no voter answers, or an operator has released the operation. A release ends a reboot, because quorumd would
+// no longer request it. A release does not end maintenance, because an operator may be working on the machine.
 //
 // If no voter answers, another voter may have died just after this one was stopped, and this one's vote would restore
 // the quorum. Therefore, if quorumd has not requested the reboot yet, it starts etcd, and reboots in a later operation.
@@ -407,7 +406,7 @@ func stopMember(v View, m Member) Decision {
 		// has blocked this operation for longer than TransferTimeout, so that a different operation, such as a join or
 		// a replacement, may be needed first. Ending the operation from a later phase is not safe, because an end whose
 		// answer is lost could take effect after etcd is stopped. So the operation first returns to its first phase,
-		// which invalidates such a call.
+		// which invalidates the late call.
 		lasting := r.Code == QuorumAtRisk || r.Code == PeerTLSMissing || r.Code == LearnerLimit ||
 			r.Code == DowngradeAwaited
 		inTheWay := r.Code == OperationInFlight || lasting && v.Op.WrittenFor > v.Limits.TransferTimeout
@@ -508,8 +507,8 @@ func awaitReports(v View, m Member) (Decision, bool) {
 }
 
 // notReported returns the hosts of voters that have not published their health state since the operation's record last
-// changed. Until then their health states may be as old as the record of a hanging agent. It skips this host, and the
-// member with the peer URL except.
+// changed. Until then their health states may be as old as the record of a hanging agent. It skips this host's member,
+// and the member whose peer URL is except.
 func notReported(v View, except string) (ids, names []string) {
 	for m := range v.Cluster.voters() {
 		asked := m.PeerURL != except && m.PeerURL != v.Self.PeerURL
@@ -539,8 +538,8 @@ func joinNames(names []string) string {
 	return strings.Join(names[:last], ", ") + " and " + names[last]
 }
 
-// transferLeadership transfers leadership to the best voter. If that keeps failing, maintenance proceeds without a
-// transfer, because its operator ends it, while any other work waits and retries.
+// transferLeadership transfers leadership to the best voter. If that keeps failing, maintenance, which only an operator
+// ends, proceeds without a transfer, and any other work waits and retries.
 func transferLeadership(v View) (Decision, bool) {
 	best, found := bestVoter(v, v.Self.PeerURL)
 	failing := v.Failed.Kind == StepTransferLeadership && v.Op.WrittenFor > v.Limits.TransferTimeout
@@ -570,7 +569,7 @@ func bestVoter(v View, leaving string) (Member, bool) {
 	})
 }
 
-// bestVoterOf returns the best of the allowed voters whose agents are present.
+// bestVoterOf returns the best of the voters whose agents are present and for which may returns true.
 func bestVoterOf(v View, may func(Member) bool) (Member, bool) {
 	var best Member
 	var bestHost Host

@@ -96,8 +96,8 @@ func (v View) reportAwaited() time.Duration {
 const silenceWindow = 15 * time.Second
 
 // repairDue returns how soon this host observes the cluster again if it may replace a voter, or must report whether one
-// is dead. It does so when a dead voter's grace period ends, and every lookSoon while it waits for the reports of the
-// hosts in behind or for the record of the replacement. If soon is 0, the next round is early enough.
+// is dead: when a dead voter's grace period ends, and every lookSoon while this host waits for the reports of the hosts
+// in behind or for the record of the replacement. If soon is 0, the next round is early enough.
 func (v View) repairDue() (soon time.Duration, behind []string) {
 	role := roleOf(v)
 	if role != RoleVoter && role != RoleStandby && role != RoleSpare || v.Op != nil || v.Pause != nil || v.Resting ||
@@ -276,8 +276,8 @@ func DeadVoters(v View) []Dead {
 }
 
 // deadBlocked returns why no host replaces a dead voter; empty if one may. over reports whether the grace period is
-// over. If it is, a host that still waits for the voter does not report it dead, or has not done so for long enough,
-// for example because its agent has restarted.
+// over. After that, a host that still waits with VoterNotLive has not reported the voter dead for long enough, for
+// example because its agent has restarted.
 func (v View) deadBlocked(m Member, over bool) string {
 	if why := v.repairBlocked("repair.dead", v.Limits.DeadGrace); why != "" {
 		return why
@@ -292,7 +292,7 @@ func (v View) deadBlocked(m Member, over bool) string {
 	if v.hasSurplus() {
 		return v.noRemover()
 	}
-	for learner := range v.Cluster.passing() { // only the learner's own host could replace it
+	for learner := range v.Cluster.passing() { // only the learner's own host could replace the voter
 		h, present := v.hostOf(learner)
 		switch {
 		case !present || h.Role != RoleStandby:
@@ -370,8 +370,8 @@ func (d Dead) Text(grace time.Duration) string {
 }
 
 // fate describes what happens to a dead or unhealthy voter: whether a host replaces it, when, or why none does. Once
-// the grace period is over, the text of a blocked replacement includes after. A surplus voter is removed without a
-// replacement.
+// the grace period is over, the text of a blocked replacement includes the phrase in after. A surplus voter is removed
+// without a replacement.
 func fate(tooMany bool, replacement, held string, in, grace time.Duration, after string) string {
 	if tooMany {
 		return fateOfSurplus(replacement, held, in, grace, after)

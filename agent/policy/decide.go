@@ -58,7 +58,7 @@ func decideAllowed(v View) Decision {
 	if d.Step.Kind == StepNone {
 		return d
 	}
-	if d.Step.Kind.Info().Led { // the step was decided in this view, so its pause applies
+	if d.Step.Kind.Info().Led { // such a step was decided in the leading view, so that view's pause applies
 		v = v.leading()
 	}
 	switch {
@@ -195,7 +195,7 @@ func roleOf(v View) Role {
 	return RoleSpare // also for a host whose learner never started and belongs to no join
 }
 
-// listed reports whether the member list holds a member.
+// listed reports whether a member with that ID is in the member list.
 func (v View) listed(id uint64) bool {
 	for _, m := range v.Cluster.Members {
 		if m.ID == id {
@@ -213,7 +213,8 @@ type concern struct {
 
 // concerns returns the concerns in order of precedence. A host finishes an operation in progress before it begins
 // another, and replaces a dead or unhealthy voter before the cluster grows. A pause is not a concern: decideAllowed
-// withholds the step of any concern during a pause, unless that step starts an etcd that this agent has stopped.
+// withholds the step of any concern during a pause, with few exceptions, such as the start of an etcd that this agent
+// has stopped.
 func concerns() []concern {
 	return []concern{
 		{"recovery from quorum loss", recovery},
@@ -241,8 +242,8 @@ func concerns() []concern {
 	}
 }
 
-// Notes are written in addition to the step: the queue to etcd, and the rest to this host's disk. The agent writes them
-// outside the control loop, because the disk may hang.
+// Notes are written in addition to the step: the queue to etcd, and the rest, except Transfer, to this host's disk. The
+// agent writes them outside the control loop, because the disk may hang.
 type Notes struct {
 	StartGuard       StartGuard
 	Request          RequestNote

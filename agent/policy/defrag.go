@@ -44,7 +44,7 @@ func (d Database) FreeText() string {
 // MiB formats a number of bytes as rounded MiB.
 func MiB(n int64) string { return fmt.Sprintf("%d MiB", (n+1<<19)>>20) }
 
-// defragment runs the compaction of a member whose etcd is stopped.
+// defragment runs the compaction of the database of a member whose etcd is stopped.
 func defragment(v View) Decision {
 	if d, ends := nothingToDo(v); ends {
 		return d

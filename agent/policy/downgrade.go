@@ -34,7 +34,7 @@ const lowersWithin = 15 * time.Second
 // callsEnd is the time after which no call of an agent that has died can enable the job any more.
 const callsEnd = time.Minute
 
-// lowers reports whether the job lowers the cluster version to that of a minor version.
+// lowers reports whether the job lowers the cluster version to that minor version.
 func (j DowngradeJob) lowers(to Version) bool {
 	return j.Enabled && j.Target.Known() && j.Target.minor() == to.minor()
 }
@@ -50,7 +50,7 @@ func AgainstDowngrade(v View, version string) *Refusal {
 	switch {
 	case !to.Known():
 		return &Refusal{Wrong, "", version + " is not a version", "name a patch version, such as 3.6.16"}
-	case to.minor().Less(Version{Major: 3, Minor: 5}): // the job exists since 3.6
+	case to.minor().Less(Version{Major: 3, Minor: 5}): // etcd 3.6 introduced the job
 		return conflicts(VersionIncompatible, "etcd cannot be downgraded to "+to.minorText(),
 			"3.5 is the oldest version to downgrade to")
 	case !v.Limits.AllowUnsafe && !to.Safe():
@@ -106,8 +106,8 @@ func downgradeVetoes() []veto {
 
 // downgradeJob enables etcd's downgrade job before the first host of a downgrade goes down, and cancels it after the
 // downgrade was aborted. It cancels no job that quorumd has not enabled. A call to enable the job may take effect late.
-// Therefore the rollout's record names the job as quorumd's until no job has been enabled for callsEnd. A last
-// cancellation then clears the record. After a call that etcd has refused, the lock is released before the next one.
+// Therefore the rollout's record marks the job as quorumd's until no job has been enabled for callsEnd. One more
+// cancellation then clears the mark. After a call that etcd has refused, the lock is released before the next one.
 func downgradeJob(v View) (Decision, bool) {
 	r := v.Rollout
 	if r == nil || !r.Downgrade || !v.Cluster.Reachable || v.foreign() || len(against(v, downgradeVetoes())) > 0 {
@@ -155,7 +155,7 @@ func againstEnabling(v View) string {
 		}
 	}
 	for _, m := range v.Cluster.Members {
-		if m.Storage.Known() && m.Storage.minor() != m.Version.minor() { // a cancelled job is not undone yet
+		if m.Storage.Known() && m.Storage.minor() != m.Version.minor() { // etcd has not undone a cancelled job yet
 			return "the storage version of " + m.label() + " is " + m.Storage.minorText() + ", but its etcd is " +
 				m.Version.String()
 		}

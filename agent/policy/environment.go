@@ -25,6 +25,6 @@ func EnvironmentOf(v View) Environment {
 	return EnvironmentListed
 }
 
-// MakesNewCluster reports whether an etcd that starts now creates a new cluster: an operator requested one, and no
+// MakesNewCluster reports whether an etcd that starts now creates a new cluster: a bootstrap is requested, and no
 // cluster answers.
 func MakesNewCluster(v View) bool { return EnvironmentOf(v) == EnvironmentNew && !v.Cluster.Listed }

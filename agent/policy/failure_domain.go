@@ -56,9 +56,9 @@ func DomainLoss(v View) string {
 	return text
 }
 
-// agreedDomain returns the failure domain of a member's host, or an empty string if it is unknown or disputed. No host
-// that reports on the member may name a different domain. If this host is new and has never read the member's host
-// record, all voters' hosts must name the same domain.
+// agreedDomain returns the failure domain of a member's host, or an empty string if it is unknown or disputed. It is
+// disputed if a host that reports on the member names a different domain. If this host is new and has never read the
+// member's host record, all voters' hosts must name the same domain.
 func (v View) agreedDomain(m Member) string {
 	domain := m.Domain
 	for _, h := range v.Hosts {

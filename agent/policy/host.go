@@ -13,7 +13,7 @@ import (
 // changes nothing.
 type SelfNote struct {
 	ClusterAnswered bool // record that this cluster has answered this host
-	Member          bool // record that this host is its member MemberID, or no member if MemberID is 0
+	Member          bool // record that this host is the cluster's member MemberID, or no member if that is 0
 	MemberID        uint64
 	Standby         uint64 // record that this learner is a standby, until this host begins a join; 0: unchanged
 	Domains         bool   // record the failure domain of each member's host, from the view
@@ -150,7 +150,7 @@ type Unreadable struct {
 // recordInfo declares the effect of an unreadable record of a kind, and the remedy.
 type recordInfo struct {
 	kind      RecordKind
-	blocksAll bool // without the record, an operation may be in flight or may begin, so no step is taken
+	blocksAll bool // without the record, an operation may be in flight or may begin, so steps are withheld
 	meaning   string
 	remedy    string // %s is replaced by the record's key
 }
@@ -198,7 +198,7 @@ func (u Unreadable) info() recordInfo {
 	return recordInfo{kind: u.Kind, blocksAll: true}
 }
 
-// blocksAll reports whether an unreadable record withholds every step, as a pause does.
+// blocksAll reports whether an unreadable record withholds steps as a pause does.
 func (v View) blocksAll() bool {
 	return slices.ContainsFunc(v.Unreadable, func(u Unreadable) bool { return u.info().blocksAll })
 }

@@ -35,7 +35,7 @@ func join(v View) (Decision, bool) {
 }
 
 // joins declares the operation in which a host becomes a voter, a standby or a permanent learner. The joining host
-// carries it out. If the agent there is gone, a voter's agent rolls the join back, because the removal of a learner
+// carries it out. If that host's agent is gone, a voter's agent rolls the join back, because the removal of a learner
 // never costs quorum.
 func joins() operation {
 	return operation{
@@ -54,7 +54,7 @@ func joinTitle(t OperationTitle) string {
 	return fmt.Sprintf("%s of %s as %s", t.Kind, t.HostName, cmp.Or(t.Target, "member"))
 }
 
-// carryJoin continues this host's join from any point.
+// carryJoin continues this host's join from any phase.
 func carryJoin(v View) Decision {
 	if d, decided := underLock(v, "to continue the join"); decided {
 		return d
@@ -93,7 +93,7 @@ func rollBackOrphan(v View) Decision {
 	return do(Step{Kind: StepSetPhase, Phase: PhaseRollback, MemberID: v.Op.MemberID, Why: "under a new lock"})
 }
 
-// giveUp returns why a join must be rolled back; empty if it must not. A voter is never rolled back.
+// giveUp returns why a join must be rolled back; empty if it need not be. A voter is never rolled back.
 func giveUp(v View, m Member, listed bool) (ReasonCode, string) {
 	if listed && !m.Learner {
 		return "", ""
@@ -109,7 +109,7 @@ func giveUp(v View, m Member, listed bool) (ReasonCode, string) {
 		return HostRebooted, "the host has rebooted since the join began"
 	case v.Op.MemberID != 0 && !listed:
 		return Orphaned, "the learner was removed by something other than quorumd"
-	// if the cause is shared, the membership does not change
+	// during a common cause, the membership does not change
 	case !Permits(v.Health.State).Hold && v.Health.blocks(health.Joins) && !common:
 		return HealthLost, v.Health.Text
 	case !listed && v.Op.Elapsed > v.Limits.LearnerStall:
@@ -174,7 +174,7 @@ func moveAside(v View) Decision {
 	return do(Step{Kind: StepMoveDataAside, Why: why})
 }
 
-// finishJoin ends the join once the new voter serves, and reports itself as a voter.
+// finishJoin ends the join once the new voter serves and reports itself as a voter.
 func finishJoin(v View, m Member) Decision {
 	if !unitRuns(v) {
 		// A voter that starts on an empty disk no longer has the entries that it acknowledged.
@@ -307,7 +307,7 @@ func removeLostLearner(
 	return Decision{}, false
 }
 
-// JoinNote is the result of an attempt of this host to join, recorded with the step that ends it.
+// JoinNote is the result of this host's attempt to join, recorded with the step that ends the attempt.
 type JoinNote uint8
 
 // The results of an attempt. The zero value records none.

@@ -158,7 +158,8 @@ func leadsBadly(v View) bool {
 }
 
 // UnfitToLead reports whether a host with that health state should not lead. Slow writes that are usual at this hour do
-// not rule that out, unless writes hang. Nor does an etcd that answers requests again: a transfer would come too late.
+// not rule out leading, unless writes hang. Nor does an etcd that did not answer requests but does so again: a transfer
+// would come too late.
 func UnfitToLead(h Health) bool {
 	usual := h.Habitual && h.SlowWrites && !hangs(h.State)
 	return (h.State == health.Warm || Unhealthy(h.State)) && h.blocks(health.Leadership) && !usual && !h.AnswersAgain
@@ -239,7 +240,7 @@ func tooSoonAgain(v View) (string, bool) {
 	return text, true
 }
 
-// tooSoonFor returns the time until it is no longer too soon; zero or less if it is not.
+// tooSoonFor returns the time until leadership may be transferred again; zero or less if it may be now.
 func (v View) tooSoonFor() time.Duration {
 	g, others := v.LeadershipTransfers, v.Limits.Settle
 	if v.Cluster.Unread {

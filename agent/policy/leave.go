@@ -34,9 +34,9 @@ func leave(v View) (Decision, bool) {
 	return do(Step{Kind: StepBeginLeave, MemberID: m.ID, Why: why}), true
 }
 
-// leavesNow reports whether a member should leave: a voter if there are more than the size that an operator has
-// recorded, a standby if there are more than configured and no voter is missing, and the learner of a retired host
-// always, even if its data is gone.
+// leavesNow reports whether a member should leave: a voter if there are more voters than the size that an operator has
+// recorded, a standby if there are more standbys than configured and no voter is missing, and the learner of a retired
+// host always, even if its data is gone.
 func (v View) leavesNow(m Member) bool {
 	if m.Learner {
 		voters, _ := v.Cluster.Counts()
@@ -124,7 +124,7 @@ func leavers(v View) []Host {
 			cmp.Compare(first(!v.awaitsSuccessor(a)), first(!v.awaitsSuccessor(b))),
 			cmp.Compare(first(leavesUnhealthy(a)), first(leavesUnhealthy(b))),
 			cmp.Compare(inDomain[b.Domain], inDomain[a.Domain]),
-			cmp.Compare(first(a.PeerURL != leader), first(b.PeerURL != leader)), // it must transfer leadership first
+			cmp.Compare(first(a.PeerURL != leader), first(b.PeerURL != leader)), // the leader last
 			cmp.Compare(known(b.P99), known(a.P99)),                             // the slower disk first
 			cmp.Compare(b.ID, a.ID),
 		)
@@ -191,7 +191,7 @@ func leaveAtRisk(v View) (string, bool) {
 	return "no voter leaves unless all others are live and healthy: " + why, true
 }
 
-// aloneWithoutSnapshot reports whether the cluster is about to become one voter and there is no recent snapshot:
+// aloneWithoutSnapshot reports whether the cluster is about to shrink to one voter and there is no recent snapshot:
 // afterwards, one failed disk loses all data since the newest snapshot. It applies to three voters or fewer, because
 // two tolerate no failure either.
 func aloneWithoutSnapshot(v View) (string, bool) {
@@ -231,7 +231,7 @@ func (v View) nextToLeave() string {
 }
 
 // leaves declares the operation in which a member leaves for good. The member's host transfers leadership, if the
-// member leads, and removes the member. Then it stops etcd and moves the data aside. If the agent there is gone, a
+// member leads, and removes the member. Then it stops etcd and moves the data aside. If that host's agent is gone, a
 // voter's agent ends the operation once no removal can take effect any more.
 func leaves() operation {
 	return operation{
@@ -253,7 +253,7 @@ func leaves() operation {
 	}
 }
 
-// carryLeave continues the leave of this host's member from any point.
+// carryLeave continues the leave of this host's member from any phase.
 func carryLeave(v View) Decision {
 	if d, decided := underLock(v, "to continue leaving the cluster"); decided {
 		return d

@@ -22,7 +22,7 @@ import (
 // onKnownMount reports whether the file systems that last held the data of this host's member are mounted.
 func (d Data) onKnownMount(self Self) bool { return self.DataMount != "" && d.Mount == self.DataMount }
 
-// Mounted returns the member's data, as unknown if the file system that held it is not mounted.
+// Mounted returns the member's data, with an unknown state if the file system that held the data is not mounted.
 func (d Data) Mounted(self Self) Data {
 	gone := d.State == DataEmpty || d.State == DataRemains
 	if !gone || self.MemberID == 0 || self.DataMount == "" || d.Mount == "" || d.onKnownMount(self) {

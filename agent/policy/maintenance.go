@@ -102,7 +102,7 @@ type Asked struct {
 	OverFor       time.Duration
 	Rollout       string // the rollout that made the request; empty if none
 	Overdue       bool   // the work has exceeded its announced duration, which is only reported
-	RecordDiffers bool   // the operation's record has a different end time or Interruptible than the request
+	RecordDiffers bool   // the operation's record and the request differ in the end time or in Interruptible
 	Released      bool   // an operator has released the request's operation: it does not begin again
 	// RecordDeleted reports that the record of the request's operation was deleted: this host's disk records the
 	// operation, but etcd has no record, or the record of another host's operation.
@@ -114,8 +114,8 @@ type Asked struct {
 	After     Hooks
 }
 
-// Hooks is the state of an operator's programs: the hooks that run before etcd is stopped or after it is back, or the
-// one program of a command, which runs while etcd is down.
+// Hooks is the state of programs: the hooks that run before etcd is stopped or after it is back, or the one program of
+// a command or a defragmentation, which runs while etcd is down.
 type Hooks struct {
 	State HookState
 	Text  string // for display
@@ -330,7 +330,7 @@ func notSettled(v View) (string, bool) {
 	return settling(v)
 }
 
-// cycleQueued reports whether another host has an older request.
+// cycleQueued reports whether this host lets another host with an older request go first.
 func cycleQueued(v View) (string, bool) {
 	if v.Asked.Hurried {
 		return "", false
@@ -386,8 +386,8 @@ func lookAgain(v View, code ReasonCode) (after time.Duration, behind []string) {
 	return 0, nil
 }
 
-// lookSoon is the interval at which the next host in the queue checks whether the previous one is back, and at which a
-// host checks whether its programs have begun.
+// lookSoon is how soon a host observes again while it awaits a change that is due, such as the end of the previous
+// host's operation, the start of its programs, or a report.
 const lookSoon = 500 * time.Millisecond
 
 // Program holds the observations from which the state of a command's program is derived. The agent fills it from this

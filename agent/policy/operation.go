@@ -49,8 +49,9 @@ const KindRemove = "remove"
 // smaller or has retired its host. The operation's host is the one whose member leaves.
 const KindLeave = "leave"
 
-// KindReplace is the kind of operation that replaces a dead or unhealthy voter: a join whose record names the member to
-// remove. The operation's host is the one that joins, or a voter's host that removes a surplus voter.
+// KindReplace is the kind of operation that replaces a voter that is dead, unhealthy or has lost its data: a join whose
+// record names the member to remove. The operation's host is the one that joins, a voter's host that removes a surplus
+// voter, or a host that removes its own member while a standby is ready to become the voter.
 const KindReplace = "replace"
 
 // operation declares a kind of operation. To add one, declare it in a file of its own, list it below, and let concerns
@@ -61,7 +62,7 @@ type operation struct {
 	noun   string    // its name in messages
 	byHost bool      // its host acts on another member
 	phases []OpPhase // the phases of its record, in order
-	// carry continues the operation on its own host, from any point.
+	// carry continues the operation on its own host, from any phase.
 	carry func(View) Decision
 	// orphan lets a voter's agent end the operation under the lock when the agent of its own host is gone; nil if the
 	// operation waits for its own host or for an operator.
@@ -77,8 +78,8 @@ type operation struct {
 	// awaitsRecords lists the phases in which every voter's host must publish its health state and its observations
 	// again.
 	awaitsRecords []OpPhase
-	// ownerOnly reports whether only the operation's own host may continue it now, even if the agent there is gone; nil
-	// if that is never the case.
+	// ownerOnly reports whether only the operation's own host may continue it now, even if that host's agent is gone;
+	// nil if that is never the case.
 	ownerOnly func(View) bool
 }
 
@@ -161,8 +162,8 @@ func MustPublish(v View, role Role) bool {
 
 // AsksConnections reports whether a host publishes its record, in that phase of that work, only after its etcd has
 // connected to other members, according to readings newer than the operation's record. Before a readdress, these are
-// all other voters except the operation's, so that two URLs are never unverified at the same time. After it, only the
-// operation's member is one.
+// all other voters except the operation's, so that two URLs are never unverified at the same time. After it, the only
+// such member is the operation's.
 func AsksConnections(kind string, w Work, phase OpPhase) bool {
 	return kind == KindCycle && w == WorkReaddress && (phase == PhaseReady || phase == PhaseVerify)
 }
@@ -172,7 +173,7 @@ func (op *Op) joins() bool {
 	return op.info().joins
 }
 
-// info returns the declaration of its kind; the zero value if there is no operation or its kind is unknown.
+// info returns the declaration of the operation's kind; the zero value if there is no operation or the kind is unknown.
 func (op *Op) info() operation {
 	if op == nil {
 		return operation{}
@@ -181,7 +182,7 @@ func (op *Op) info() operation {
 	return o
 }
 
-// noun returns what messages call the operation: the kind itself if this version does not know it.
+// noun returns the operation's name in messages: its kind if this version does not know the kind.
 func (op *Op) noun() string { return cmp.Or(op.info().noun, op.Kind) }
 
 // label names the operation with its host: "cycle of n2", "replacement by n4".
@@ -192,13 +193,13 @@ func (op *Op) label() string {
 	return op.noun() + " of " + op.HostName
 }
 
-// removesMember reports whether the operation removes that member for good.
+// removesMember reports whether the operation removes member m for good.
 func (op *Op) removesMember(m Member) bool {
 	out := op.info().removes
 	return out != nil && out(op) == m.ID
 }
 
-// replacesMember reports whether the operation's host replaces that member.
+// replacesMember reports whether the operation's host replaces member m.
 func (op *Op) replacesMember(m Member) bool { return op.joins() && op.removesMember(m) }
 
 // owns reports whether the operation in flight is this host's and of that kind.
@@ -227,7 +228,7 @@ func ownOperation(v View) (Decision, bool) {
 	return o.carry(v), true
 }
 
-// underLock takes the lock and writes its token into the operation record. It returns false once both are done.
+// underLock takes the lock and writes its token into the operation record. It returns false if both have been done.
 func underLock(v View, why string) (Decision, bool) {
 	switch {
 	case !v.Lock.Known || (v.Lock.Held && !v.Lock.Mine):
@@ -240,8 +241,7 @@ func underLock(v View, why string) (Decision, bool) {
 	return Decision{}, false
 }
 
-// othersOperation lets a voter's agent end the operation of another host whose agent is gone. The voter's agent takes
-// no other step in such an operation.
+// othersOperation lets a voter's agent take the lock and end the operation of another host whose agent is gone.
 func othersOperation(v View) (Decision, bool) {
 	op := v.Op
 	if op == nil || op.Host == v.Self.ID || !v.Cluster.Reachable || v.foreign() {
@@ -266,7 +266,7 @@ func othersOperation(v View) (Decision, bool) {
 		return do(Step{Kind: StepTakeLock, Why: "to roll back the " + op.label() +
 			", whose agent is gone"}), true
 	}
-	// another host wrote the record although this host held the lock
+	// the record was written under a different lock, and its host's agent has not been gone for long enough
 	if op.Token != v.Lock.Token && v.Op.OrphanedFor < v.Limits.OrphanGrace {
 		return do(Step{Kind: StepReleaseLock, Why: "an operation of " + op.HostName + " was recorded meanwhile"}), true
 	}
@@ -275,7 +275,8 @@ func othersOperation(v View) (Decision, bool) {
 
 // An operation that takes a host down is in flight as long as that host's own disk records it: until it ends there, or
 // an operator releases it. Its record in etcd informs the other hosts, but any client with write access can delete that
-// record. So the host also publishes the operation in its host record, and writes the operation's record again.
+// record. So the host also publishes the operation in its host record, and writes the operation's record again if it
+// was deleted.
 
 // unrecordedOperation returns another host that publishes an operation of its own although the operation's record is
 // gone, and whether there is one.
@@ -288,8 +289,8 @@ func unrecordedOperation(v View) (Host, bool) {
 	return Host{}, false
 }
 
-// recordAgain writes the record of this host's operation again, under the lock. While it waits for the lock, the host
-// takes all other steps that its member needs.
+// recordAgain writes the record of this host's operation again, under the lock. While a reason prevents that, the host
+// still ends another host's orphaned operation or runs its own etcd unit.
 func recordAgain(v View) Decision {
 	reason, holds := vetoed(v, vetoHostConflict, vetoLockHeld)
 	switch {

@@ -11,7 +11,7 @@ import (
 )
 
 // An unhealthy voter that answers still counts towards the quorum, so its replacement becomes a voter before the
-// unhealthy one is removed. A voter whose disk hangs and that answers no linearizable read is removed first, like a
+// unhealthy one is removed. A voter that answers no linearizable read because its disk hangs is removed first, like a
 // dead one.
 
 // outgoing is a voter that another host may replace now.
@@ -21,9 +21,9 @@ type outgoing struct {
 	is, why string        // the voter's state as text, without and with the evidence
 }
 
-// outgoing returns the first voter that this host may replace now: dead ones before unhealthy ones, each by member ID.
-// On a host that is already a voter, it returns the voter to be removed without a replacement, if there is a surplus
-// voter.
+// outgoing returns the first voter that this host may replace now: dead voters first, then unhealthy ones, both in the
+// order of their member IDs. On a host that is already a voter, it returns the voter to be removed without a
+// replacement, if there is a surplus voter.
 func (v View) outgoing() (outgoing, bool) {
 	role := roleOf(v)
 	if m, found := v.dead(); found && (role != RoleVoter || v.hasSurplus() && m.PeerURL != v.Self.PeerURL) {
@@ -51,7 +51,7 @@ func (v View) hasSurplus() bool {
 	return isSurplus(voters, v.Target)
 }
 
-// leaving returns 1 while the voter that this host is replacing is still listed, and 0 otherwise.
+// leaving returns 1 while the voter that this host is replacing is still in the member list, and 0 otherwise.
 func (v View) leaving() int {
 	if !v.owns(KindReplace) {
 		return 0
@@ -77,8 +77,9 @@ func surplusVetoes() []veto {
 }
 
 // joinsFirst reports whether this host joins before the voter it replaces is removed: the voter still counts towards
-// the quorum, and is unhealthy or, once this host has been added, has not recovered. A voter that this host cannot
-// reach may still serve others, so it counts towards the quorum unless its disk hangs.
+// the quorum, and is unhealthy. After this host has been added, it is enough that the voter is neither dead nor known
+// to have recovered. A voter that this host cannot reach may still serve others, so it counts towards the quorum unless
+// its disk hangs.
 func (v View) joinsFirst(who Member) bool {
 	begun := v.Op.Phase == PhaseBegun || v.Op.Phase == PhaseRemoving
 	counts := !v.silent(who) || who.DownFor < v.Limits.LockTTL

@@ -13,8 +13,7 @@ type Pause struct {
 // paused returns the reason for a pause.
 func paused(p *Pause) Reason { return Reason{Paused, fmt.Sprintf("by %s: %s", p.By, p.Reason)} }
 
-// comesBack reports whether a step starts an etcd that this agent has stopped. A pause does not keep such a member
-// down.
+// comesBack reports whether a step starts an etcd that this agent has stopped. A pause does not prevent that step.
 func comesBack(v View, s Step) bool {
 	return s.Kind == StepStartUnit && v.Asked != nil && v.Asked.Stopped
 }

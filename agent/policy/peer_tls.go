@@ -9,19 +9,19 @@ import (
 	"strings"
 )
 
-// A readdress also changes the scheme of a peer URL, on the same port, one host at a time. An etcd without a
+// A readdress can also change the scheme of a peer URL, on the same port, one host at a time. An etcd without a
 // certificate cannot connect to a member whose peer URL is https. The failure goes unnoticed at first, because the
 // other member still connects to this etcd over http. Therefore, before the first URL becomes https, the process of
 // every member must have been started with a certificate, its key and a CA; a changed configuration takes effect only
 // at a restart. On the way back to http, the certificates must stay until all URLs are http.
 
-// PeerTLS reports whether a running etcd has a peer certificate, its key and a trusted CA, as its host configures them.
+// PeerTLS states whether a running etcd uses the peer certificate, key and CA that its host's configuration names.
 type PeerTLS string
 
 // The states. The zero value means that the state is unknown.
 const (
 	PeerTLSUnknown PeerTLS = ""
-	PeerTLSNone    PeerTLS = "none" // etcd lacks at least one of these files, or uses others than configured
+	PeerTLSNone    PeerTLS = "none" // etcd lacks at least one of these files, or uses files that are not configured
 	PeerTLSReady   PeerTLS = "ready"
 )
 
@@ -38,13 +38,13 @@ func ChecksPeerFiles(s Self) bool { return secured(s.NewPeerURL) && !secured(s.P
 
 // RequestsPeers reports whether a host sends test requests to the https members that an operation asks about.
 // configured reports whether its configuration has a peer certificate; peerURL is the URL of its member. If the URL is
-// https and no certificate is configured, etcd's unit names one that quorumd's configuration does not. Such a cluster
-// uses https already, so etcd's own connections are proof enough.
+// https and no certificate is configured, etcd has a certificate that quorumd's configuration does not name. The
+// cluster then uses https already, so etcd's own connections are proof enough.
 func RequestsPeers(configured bool, peerURL string) bool { return configured || !secured(peerURL) }
 
 // PeerTLSProblem returns why this host's etcd cannot use https between members as configured, or that this has not been
 // checked yet, as right after a restart of the agent; empty if it can, or if that does not matter. The files are
-// checked only before the URL becomes https: they never block the way back.
+// checked only before the URL becomes https, so unusable files do not block a change back to http.
 func PeerTLSProblem(v View) string {
 	const set = " → set etcd.tls in quorumd.yaml, and reload quorumd"
 	f := v.Self.PeerFiles
@@ -67,8 +67,9 @@ func PeerTLSProblem(v View) string {
 }
 
 // peerTLSMissing keeps a host from being restarted with an https peer URL that other members could not use, and from
-// being restarted without the certificate that it needs to connect to others. A member whose state is unknown counts
-// as having no certificate, even if it is down, because it may start without one. The way back to http is always open.
+// being restarted without the certificate that it needs to connect to others. A member whose state is unknown counts as
+// having no certificate, even if it is down, because it may start without one. Once this host's operation may have
+// updated the member list to an http URL, nothing is missing.
 func peerTLSMissing(v View) (string, bool) {
 	if v.Asked == nil || v.Asked.Work != WorkReaddress || v.owns(KindCycle) && urlUpdated(v) && v.toHTTP() {
 		return "", false
@@ -93,11 +94,11 @@ func peerTLSMissing(v View) (string, bool) {
 	return why + " → " + remedy, why != ""
 }
 
-// toHTTP reports whether the configuration changes this host's peer URL to http.
+// toHTTP reports whether the configuration changes this host's peer URL to an http URL.
 func (v View) toHTTP() bool { return v.Self.NewPeerURL != "" && !secured(v.Self.NewPeerURL) }
 
-// lacksPeerTLS returns why no peer URL may become https while these members' processes have no certificate, or may not
-// have one; and the remedy.
+// lacksPeerTLS returns why no peer URL may become https, and the remedy: the processes of the members in lacking have
+// no certificate, or it is unknown whether those of the members in unknown have one.
 func lacksPeerTLS(lacking, unknown []string) (why, remedy string) {
 	switch {
 	case len(lacking) > 0:
@@ -112,7 +113,7 @@ func lacksPeerTLS(lacking, unknown []string) (why, remedy string) {
 	return "", ""
 }
 
-// againstScheme returns why a rollout may not readdress a host to https, or nil.
+// againstScheme returns why missing or unusable peer certificates keep a rollout from readdressing a host, or nil.
 func againstScheme(all []RolloutHost, h RolloutHost) *Refusal {
 	if h.PeerTLSProblem != "" {
 		why, remedy, _ := strings.Cut(h.PeerTLSProblem, " → ")

@@ -12,10 +12,10 @@ import (
 )
 
 // A permanent learner is the learner of a host with host.role: learner. It never votes and is not a standby, so it
-// counts neither towards the target nor as a replacement, and it is not removed if it is lost. It uses up one of the
-// learners that --max-learners allows. Each member checks that limit when it applies the addition of a learner, so
-// members with different limits would disagree about the member list. Therefore no learner is added next to a permanent
-// one unless the limit is known to be the same and large enough on every member.
+// counts neither towards the target nor as a replacement, and a dead one is not removed. It uses up one of the learners
+// that --max-learners allows. Each member checks that limit when it applies the addition of a learner, so members with
+// different limits would disagree about the member list. Therefore no learner is added next to a permanent one unless
+// the limit is known to be the same and large enough on every member.
 
 // passing returns the learners that are not permanent: they are joining, are standbys, or have never started.
 func (c Cluster) passing() iter.Seq[Member] {
@@ -53,8 +53,8 @@ func learnerLast(v View) (string, bool) {
 	return "", false
 }
 
-// learnerVersion reports whether a member or this host, configured as a permanent learner, runs an etcd that allows
-// only one learner.
+// learnerVersion reports whether this host, configured as a permanent learner, cannot join because its own or a
+// member's etcd allows only one learner.
 func learnerVersion(v View) (string, bool) {
 	if !v.Self.Learner || v.isListed() {
 		return "", false
@@ -133,9 +133,9 @@ func (m Member) learnerLimit() int {
 	return m.MaxLearners
 }
 
-// learnerPlacesTaken reports whether permanent learners are known to leave no place for another learner, or the limits
-// differ. That happens if a standby becomes a permanent learner, or if a limit is lowered. In that case no host can
-// join, which operators would otherwise notice only when a voter dies.
+// learnerPlacesTaken reports whether permanent learners are known to leave no place for another learner, or that the
+// limits differ. That happens if a standby becomes a permanent learner, or if a limit is lowered. In that case no host
+// can join, which operators would otherwise notice only when a voter dies.
 func learnerPlacesTaken(v View) (string, bool) {
 	var permanent, small []string
 	limits := map[int]bool{}
@@ -190,8 +190,8 @@ func learnersExceedLimit(v View) (string, bool) {
 }
 
 // restartLowersLimit keeps etcd from being stopped if it would not start again, because more learners are listed than
-// it would allow then. A readdress writes the configured limit; after any other work, etcd starts with the environment
-// file as it is. It does not keep etcd running on a machine that goes down anyway.
+// its next start would allow. A readdress writes the configured limit; after any other work, etcd starts with the
+// environment file as it is. On a machine that goes down anyway, restartLowersLimit does not apply.
 func restartLowersLimit(v View) (string, bool) {
 	if v.Asked == nil || v.Asked.Hurried {
 		return "", false

@@ -68,10 +68,11 @@ func hostVetoes() []veto {
 	}
 }
 
-// preflight returns all reasons why this host may not begin a join now.
+// preflight returns the reasons why this host may not begin a join now.
 func preflight(v View) []Reason { return against(v, vetoes()) }
 
-// against returns the reasons of all vetoes in list that apply.
+// against returns the reasons of the vetoes in list that apply, up to the first that means that this host's cluster
+// does not answer.
 func against(v View, list []veto) []Reason {
 	var out []Reason
 	for _, veto := range list {
@@ -94,8 +95,8 @@ func waiting(v View) ReasonCode {
 			veto.code) {
 			continue
 		}
-		// A voter that does not answer must not block its own replacement. A host far back in the join queue counts as
-		// ready even while a voter does not answer.
+		// A voter that does not answer must not block its own replacement. A resting host counts as ready even while a
+		// voter does not answer.
 		if !veto.own || veto.code == VoterNotLive && (v.Resting || v.awaitsRepair()) {
 			continue
 		}
@@ -158,8 +159,8 @@ func awaitsTurn(v View) (string, bool) {
 		true
 }
 
-// maintenanceOverdue reports whether the operation has exceeded its announced duration. It has its own code so that
-// other hosts can report it.
+// maintenanceOverdue reports whether the operation has exceeded its announced duration. This condition has its own code
+// so that other hosts can report it.
 func maintenanceOverdue(v View) (string, bool) {
 	text, asked := inMaintenance(v)
 	return text, asked && v.Asked.Overdue
@@ -175,8 +176,7 @@ func idMismatch(v View) (string, bool) {
 	return fmt.Sprintf("the endpoints belong to cluster %x, but this host belongs to %x", c.ID, c.ExpectedID), true
 }
 
-// joinTarget returns the role in which this host would join, and whether the cluster needs one more member in that
-// role.
+// joinTarget returns the role in which this host would join, and whether the cluster has room for it in that role.
 func joinTarget(v View) (Role, bool) {
 	voters, _ := v.Cluster.Counts()
 	role := roleOf(v)
@@ -388,7 +388,7 @@ func (v View) otherLearner(peerURL string, permanent bool) (Member, bool) {
 	standby := func(m Member) bool { return m.Standby && m.PeerURL == peerURL }
 	promotes := slices.ContainsFunc(v.Cluster.Members, standby) // the host promotes its standby and adds no learner
 	for m := range v.Cluster.passing() {
-		if m.PeerURL != peerURL && (!m.Standby || !promotes && !permanent) { // --max-learners leaves a place for both
+		if m.PeerURL != peerURL && (!m.Standby || !promotes && !permanent) { // a standby blocks no permanent learner
 			return m, true
 		}
 	}
@@ -432,7 +432,7 @@ func selfReady(v View) bool { return roleOf(v) == RoleJoining || waiting(v) == "
 
 func evenVoters(v View) (string, bool) {
 	target, place := joinTarget(v)
-	keeps := v.Op.joins() && v.Op.info().removes != nil && v.Op.Host == v.Self.ID // the number of voters stays
+	keeps := v.Op.joins() && v.Op.info().removes != nil && v.Op.Host == v.Self.ID // the number of voters stays the same
 	if !place || target != RoleVoter || keeps {
 		return "", false
 	}

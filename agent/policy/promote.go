@@ -52,14 +52,14 @@ func followLearner(v View, m Member) Decision {
 	return promote(v, m)
 }
 
-// votersMissing reports whether there are fewer voters than configured, not counting those to be removed.
+// votersMissing reports whether there are fewer voters than the cluster's size, not counting those to be removed.
 func (v View) votersMissing() bool {
 	voters, _ := v.Cluster.Counts()
 	return voters-v.leaving()-v.retiring() < v.Target.Voters
 }
 
-// promote makes the learner a voter unless a veto applies. etcd itself would promote a learner that is dead, or that
-// is a tenth of the log behind.
+// promote makes the learner a voter unless a veto applies. etcd itself would promote a learner that is dead, or that is
+// up to a tenth of the log behind.
 func promote(v View, m Member) Decision {
 	if r, holds := vetoed(v, vetoHostConflict, vetoCorrupt, vetoNoSpace, vetoHealthUnknown, vetoHealthBad,
 		vetoVersionIncompatible, vetoClockSkew, vetoCommonCause, vetoVoterNotLive, vetoEvenVoters); holds {
@@ -91,9 +91,9 @@ func missedWrite(v View, m Member) bool {
 	return v.Op.WrittenFor > v.Limits.Settle && v.Op.WrittenFor < m.StillFor
 }
 
-// confirmFollows takes the step then once the learner has applied a write in this round. In an idle cluster, a learner
-// that is cut off looks caught up: neither index moves, and the learner answers clients without noticing that its
-// leader is gone. Therefore confirmFollows first rewrites the operation record, which the learner must apply.
+// confirmFollows returns the step in then if the learner has applied a write in this round. In an idle cluster, a
+// learner that is cut off looks caught up: neither index moves, and the learner answers clients without noticing that
+// its leader is gone. Therefore confirmFollows first rewrites the operation record, which the learner must apply.
 func confirmFollows(v View, m Member, then Step) Decision {
 	switch {
 	case m.StillFor == 0:

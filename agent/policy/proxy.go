@@ -5,7 +5,7 @@ package policy
 
 import "fmt"
 
-// A host without a voter may proxy its clients to the voters of other hosts. The policy decides which voters may serve
+// A host without a voter can proxy its clients to the voters of other hosts. The policy decides which voters may serve
 // clients. The proxy then picks one of them for each connection, because it counts the connections to each.
 //
 // A voter should be live, healthy and not about to be stopped or removed. If there is no such voter, all live voters
@@ -61,7 +61,7 @@ func whyLeaving(v View, m Member) string {
 }
 
 // ProxyTargets returns the voters as targets, in the order of the member list. If there is a voter, at least one is
-// used. If the cluster is unreachable or is not this host's cluster, ok is false and the last targets stay valid.
+// used. If the cluster is unreachable, is not this host's or has no voter, ok is false and the last targets stay valid.
 func ProxyTargets(v View) (all []ProxyTarget, ok bool) {
 	if !v.Cluster.Reachable || v.Cluster.Foreign() {
 		return nil, false

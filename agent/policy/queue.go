@@ -21,15 +21,15 @@ const QueueLength = 3
 // one in reserve.
 const DownLength = 2
 
-// Queue names the hosts without a member that observe the cluster in every round, because they may have to act. All
-// other hosts without a member rest: see View.Resting.
+// Queue names the hosts without a member that observe the cluster in every round, because they may have to act. The
+// others usually rest: see View.Resting.
 type Queue struct {
-	Hosts int      // how many hosts are present, rounded up by SizeClass
+	Hosts int      // the rounded-up number of hosts: see SizeClass and noteQueue
 	Next  []string // IDs of the next spares to join, best first
 	Down  []string // IDs of the next hosts to be taken down, in order
 }
 
-// QueueNote is this host's write of the queue to etcd.
+// QueueNote states whether this host maintains the queue, and what it writes to etcd.
 type QueueNote struct {
 	Keeps bool // this host maintains the queue
 	News  bool // Queue differs from the queue in etcd
@@ -37,9 +37,9 @@ type QueueNote struct {
 }
 
 // noteQueue returns the new queue on the host that maintains it: the first voter whose agent is present. Two hosts may
-// maintain it without harm, since the queue only names the hosts that read in every round. While a voter does not
-// answer, no host can join, and the named hosts report that they are not ready. If they were replaced in the queue
-// then, the queue would name every host of the fleet, one after another.
+// maintain it without harm, because the queue only names the hosts that read in every round. While a voter does not
+// answer, the named hosts report that they are not ready. If they were replaced in the queue then, the queue would name
+// every host of the fleet, one after another.
 func noteQueue(v View, role Role) QueueNote {
 	if !v.HostsFresh || v.foreign() || !keepsQueue(v, role) {
 		return QueueNote{}
@@ -55,7 +55,7 @@ func noteQueue(v View, role Role) QueueNote {
 		return QueueNote{Keeps: true, News: true, Queue: q}
 	}
 	if n := len(v.Hosts); n <= old.Hosts && n > old.Hosts/4 {
-		q.Hosts = old.Hosts // do not rewrite the queue with every host that comes or goes
+		q.Hosts = old.Hosts // do not rewrite the queue whenever a host comes or goes
 	}
 	if voters, live := v.Cluster.Counts(); live < voters {
 		q.Next = old.Next
@@ -103,7 +103,7 @@ func candidates(v View, target Role, selfReady bool) []Host {
 	}
 	slices.SortFunc(list, func(a, b Host) int {
 		return cmp.Or(
-			cmp.Compare(unnamed(a), unnamed(b)),             // hosts that an operator has named first
+			cmp.Compare(unnamed(a), unnamed(b)),             // first, the hosts that an operator has named
 			cmp.Compare(roleRank(a.Role), roleRank(b.Role)), // then learners, which need no copy of the database
 			cmp.Compare(voting[a.Domain], voting[b.Domain]), // then the failure domain with the fewest voters
 			cmp.Compare(known(a.P99), known(b.P99)),         // then the faster disk
@@ -130,7 +130,7 @@ func (v View) isOutgoing(h Host) bool {
 }
 
 // Next returns the IDs of at most n spares that join next, best first. It must not be called on a spare, because it
-// uses only published readiness.
+// counts this host as not ready.
 func Next(v View, n int) []string {
 	voters, _ := v.Cluster.Counts()
 	target := RoleVoter
@@ -164,8 +164,7 @@ func JoinQueue(v View) []string {
 	return out
 }
 
-// askedEarlier orders hosts by the age of their request to be taken down. Only this order depends on the hosts' wall
-// clocks.
+// askedEarlier orders hosts by the age of their request to be taken down. The order depends on the hosts' wall clocks.
 func askedEarlier(a, b Host) int {
 	return cmp.Or(cmp.Compare(a.AskedAt, b.AskedAt), cmp.Compare(a.ID, b.ID))
 }
@@ -209,9 +208,9 @@ func patience(v View, position int) time.Duration {
 // ttlsPerPosition is the number of lock TTLs that a host waits for each host before it in the queue.
 const ttlsPerPosition = 2
 
-// NextInRollout returns the IDs of at most n hosts without a member that are taken down next, in order. waiting lists
-// the hosts that a rollout has not reached. Members are left out, since they read in every round anyway, but the next
-// host of a rollout is always included.
+// NextInRollout returns the IDs of at most n hosts that are taken down next, in order: queued hosts without a member,
+// then the next host of the rollout, even if it has a member. waiting lists the hosts that the rollout has not reached.
+// Queued members are left out, because they read in every round anyway.
 func NextInRollout(v View, waiting []string, n int) []string {
 	var out []string
 	for _, h := range queued(v) {
@@ -299,9 +298,9 @@ func goesFirst(v View, d Decision) bool {
 	return true
 }
 
-// HoldsMember reports whether this host holds a member, including a learner: the member list includes the host or,
-// while the list is unknown, its data directory is not known to be empty. A doubtful case counts as a member, because
-// the probe must not write to a member's disk in bursts.
+// HoldsMember reports whether this host holds a member, including a learner: the member list includes the host and its
+// data is not lost or, while the list is unknown, its data directory is not known to be empty. A doubtful case counts
+// as a member, because the probe must not write to a member's disk in bursts.
 func HoldsMember(listKnown, listed, lost bool, data DataState) bool {
 	if listKnown {
 		return listed && !lost

@@ -56,7 +56,7 @@ func (c Cluster) learning() int {
 	return n
 }
 
-// Standbys returns the number of standbys: learners that have started and are not joining.
+// Standbys returns the number of standbys: learners that have started, are not joining and are not permanent.
 func Standbys(v View) int {
 	n := 0
 	for m := range v.Cluster.passing() {
@@ -69,12 +69,12 @@ func Standbys(v View) int {
 }
 
 // mayChange reports whether a voluntary membership change is allowed: every voter must be live. While a voter is down,
-// a change may leave no fault tolerance, or make the quorum depend on that voter.
+// a change could leave no fault tolerance, or make the quorum depend on that voter.
 func mayChange(voters, live int) bool { return voters > 0 && live == voters }
 
 // mayStop reports whether one of the voters may be taken down temporarily. proven is the number of other voters that
-// are known to be live and healthy now. All others must be, so that they still have a quorum. Two voters tolerate no
-// failure, and an even number tolerates only as many failures as the odd number below it, so no voter is taken down
+// are known to be live and healthy now. All other voters must be, so that they still have a quorum. Two voters tolerate
+// no failure, and an even number tolerates only as many failures as the odd number below it, so no voter is taken down
 // then.
 func mayStop(voters, proven int) bool {
 	return voters >= 3 && voters%2 == 1 && proven == voters-1
@@ -97,8 +97,8 @@ func NoQuorumWithout(voters, leaderless int) bool {
 }
 
 // mayRemove reports whether a voter may be removed for good. others is the number of live voters among the remaining
-// ones; they must be a quorum of the remaining voters. Removing a live voter lowers the fault tolerance, so all others
-// must then be live.
+// ones; they must be a quorum of the remaining voters. Removing a live voter can lower the fault tolerance, so all
+// others must then be live.
 func mayRemove(voters, others int, live bool) bool {
 	left := voters - 1
 	if live {
@@ -137,8 +137,8 @@ func keepsOdd(voters int, size Target) bool {
 }
 
 // mayJoinAsExtra reports whether a host may vote in addition to the voter it replaces until that voter is removed,
-// given the configured number of voters, target. An even number means that a voter is missing and joins first, or that
-// an earlier replaced voter has not been removed yet.
+// given the cluster's size, target. An even number means that a voter is missing and joins first, or that an earlier
+// replaced voter has not been removed yet.
 func mayJoinAsExtra(voters, target int) bool { return voters%2 == 1 && voters <= target }
 
 // isSurplus reports whether a dead or unhealthy voter may be removed without a replacement: there are more voters than
@@ -165,10 +165,10 @@ func spareText(voters int) string {
 	return fmt.Sprintf("%d is an even number of voters: wait until it is odd", voters)
 }
 
-// mayGrow reports whether a voter may be added. target is the configured number of voters, and ready the number of
-// hosts that could become voters, including this one. An even number of voters is worse than the odd number below it,
-// because its quorum is larger at the same fault tolerance. Therefore it is allowed only if one more host is ready to
-// make the number odd again, or if one of the voters is retiring: it leaves next.
+// mayGrow reports whether a voter may be added. target is the cluster's size, and ready the number of hosts that could
+// become voters, including this one. An even number of voters is worse than the odd number below it, because its quorum
+// is larger at the same fault tolerance. Therefore it is allowed only if one more host is ready to make the number odd
+// again, or if one of the voters is retiring: it leaves next.
 func mayGrow(voters, retiring, target, ready int) bool {
 	if voters-retiring >= target {
 		return false

@@ -12,9 +12,10 @@ import (
 // A readdress replaces the URLs of one member. etcd with data ignores the peer URL in its environment, so the member
 // list is updated first. Then etcd is stopped, its environment is written, and etcd starts with the new URLs. One wrong
 // peer URL is harmless, because either side of a connection may establish it, but two members with wrong ones cannot
-// reach each other. Therefore the operation, which excludes every other one, ends only after the hosts of all other
-// members have reported that their etcd is connected to the new URL. After the member list has been updated, an
-// operator can no longer stop the operation by ending the request. The way back is a second readdress, to the old URL.
+// reach each other. Therefore the operation, which excludes every other operation, ends only after the hosts of the
+// other members have reported that their etcd is connected to the new URL (urlUnverified has the exceptions). After the
+// member list has been updated, an operator can no longer stop the operation by ending the request. The way back is a
+// second readdress, to the old URL.
 
 // RecognizedMember returns the ID of the member that this host's data belongs to, in the cluster with this ID; 0 if
 // there is none or it is unknown. While the data has not been read, the member recorded on this host's disk counts.
@@ -36,7 +37,7 @@ func IsDefaultMember(member, cluster uint64, peerURL string) bool {
 }
 
 // newURLConflict returns why the configured peer URL cannot replace the registered one, or that no operator has
-// requested the change; empty if the change may be made.
+// requested the change; empty if the change may be made or there is none.
 func newURLConflict(v View) string {
 	next := v.Self.NewPeerURL
 	if next == "" {
@@ -56,7 +57,7 @@ func newURLConflict(v View) string {
 
 // bringsBackAtOldURL reports whether this host's only conflict is a configured peer URL that waits for a readdress, and
 // the host's own operation is for other work, such as maintenance. The operation continues, because only its host ends
-// it: etcd starts with the environment from before, which has the registered URL.
+// it: etcd starts with its previous environment, which has the registered URL.
 func bringsBackAtOldURL(v View) bool {
 	return v.owns(KindCycle) && v.Op.Work != WorkReaddress && v.Self.NewPeerURL != "" &&
 		v.Self.Conflict == newURLConflict(v)
@@ -104,7 +105,7 @@ func readdresses(v View) bool {
 	return r != nil && r.Runs && r.Work == WorkReaddress && slices.Contains(r.Waiting, v.Self.ID)
 }
 
-// back reports whether the phase is one in which etcd of a host that was taken down runs again.
+// back reports whether, by its phase, the operation has started etcd again on the host that it took down.
 func (op *Op) back() bool { return op.Phase == PhaseBack || op.Phase == PhaseVerify }
 
 // urlUpdated reports whether this host's operation may have updated the member list. After an update, the member's peer
@@ -116,7 +117,7 @@ func urlUpdated(v View) bool {
 	return v.Op.Work == WorkReaddress && (again || v.Op.PeerURL != "" && v.Op.PeerURL != v.Self.PeerURL)
 }
 
-// readdressAgain reports whether the new URL has not been verified, and the configuration has changed since: an
+// readdressAgain reports whether the new URL has not been verified, and the configuration may have changed since: an
 // operator has set a different peer URL, or quorumd was restarted long after the other hosts were asked. If the request
 // has ended before this host's disk recorded the operation, the member list was not updated.
 func readdressAgain(v View) bool {
@@ -160,8 +161,8 @@ func connectedBefore(v View, m Member) bool {
 
 // connectionsAwaited reports whether another host's readdress waits for this host's report on its etcd's connections,
 // and has waited for less than TransferTimeout. This host then observes more often. The report needs readings newer
-// than the request, which take several rounds. At the normal interval, the other host would request new reports before
-// this one arrives, every time.
+// than the request, which take several rounds. At the normal interval, the other host would request new reports each
+// time before this one arrived.
 func connectionsAwaited(v View) bool {
 	own := slices.IndexFunc(v.Hosts, func(h Host) bool { return h.Own })
 	return MustPublish(v, roleOf(v)) && AsksConnections(v.Op.Kind, v.Op.Work, v.Op.Phase) && v.Pause == nil &&

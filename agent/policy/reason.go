@@ -362,7 +362,7 @@ func joinReasons() []ReasonInfo {
 	}
 }
 
-// backupReasons returns the reasons about snapshots.
+// backupReasons returns the reasons about snapshots and restore tests.
 func backupReasons() []ReasonInfo {
 	return []ReasonInfo{
 		{
@@ -546,7 +546,7 @@ type Decision struct {
 	Would Step
 	Role  Role
 	// Waiting is the host's own reason not to act next, independent of other hosts; empty if the host is ready. The
-	// host publishes it, so that others wait only for hosts that are ready.
+	// host publishes it, so that other hosts wait only for hosts that are ready.
 	Waiting ReasonCode
 	// Again is how soon to observe again if the next regular round would be too late; else 0.
 	Again  time.Duration

@@ -9,7 +9,7 @@ import "strings"
 // failed as well and no fault tolerance or no quorum is left (see outagePastWork). It needs neither the lock nor a
 // write to etcd for that, because a returning member does not lower the fault tolerance. It records on its own disk
 // that the work is called off; from then on, the request is over, and the ordinary rules bring the host back. Only
-// interruptible maintenance is called off, and a reboot that quorumd has not requested yet. A host that reaches no
+// interruptible maintenance, or a reboot that quorumd has not requested yet, is called off. A host that reaches no
 // member calls off nothing, because its own network may have failed.
 
 // callsOff returns why the work for which this host is down is called off, and whether it is.
@@ -79,7 +79,7 @@ func (v View) isReachedElsewhere(m Member) bool {
 	return false
 }
 
-// recalled reports that the work on this host was called off; the host comes back.
+// recalled reports whether the work on this host was called off, so that the host comes back.
 func recalled(v View) (string, bool) {
 	if v.Asked == nil || v.Asked.Recalled == "" {
 		return "", false

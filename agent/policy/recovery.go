@@ -33,7 +33,7 @@ type Recovery struct {
 // CopyState is the state of the copy of the survivor's data.
 type CopyState string
 
-// The states of the copy. The zero value means that this agent has not begun one; an earlier agent may have.
+// The states of the copy. The zero value means that this agent process has not begun a copy; an earlier one may have.
 const (
 	CopyNone     CopyState = ""
 	CopyRuns     CopyState = "running"
@@ -110,8 +110,8 @@ func keepData(v View) Decision {
 	return do(Step{Kind: StepEndRecovery, Outcome: RecoveryGivenUp})
 }
 
-// surviveAlone creates a single-member cluster from a copy of this host's data. The copy replaces the old data once it
-// is complete.
+// surviveAlone creates a single-member cluster from a copy of this host's data. When the copy is complete, it replaces
+// the old data.
 func surviveAlone(v View) Decision {
 	r := v.Recovery
 	if v.Data.State == DataMember && v.Data.ClusterID == r.New {
@@ -148,12 +148,11 @@ func surviveAlone(v View) Decision {
 	return do(Step{Kind: StepCopyData})
 }
 
-// tooSoonToRetry reports whether it is too soon to retry a failed copy.
 func (r *Recovery) tooSoonToRetry(v View) bool { return v.CopiedFor < v.Limits.StartRetry }
 
 // layAside moves this host's old data aside once the recovered cluster answers; the ordinary join follows. Until then
-// operators may need this data, in case the survivor's data is unusable. A host without data waits as well: otherwise,
-// if the plan were given up, the host would be recorded as part of a cluster that is never created.
+// operators might need this data, in case the survivor's data is unusable. A host without data waits as well:
+// otherwise, if the plan were given up, the host would be recorded as part of a cluster that is never created.
 func layAside(v View) Decision {
 	r := v.Recovery
 	isNew := v.Data.State == DataMember && v.Data.ClusterID == r.New

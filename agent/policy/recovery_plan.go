@@ -58,7 +58,7 @@ type RecoveryChoice struct {
 // RankedHost is a host in the order of RankHosts.
 type RankedHost struct {
 	Index    int    // the host's index in the input
-	Behind   uint64 // entries behind the most advanced host; at least one if its term is older
+	Behind   uint64 // entries behind the most advanced host; at least 1 if this host's term is older
 	Chosen   bool   // the host would be the survivor
 	Excluded string // why the host cannot be the survivor; empty if it can
 }
@@ -116,7 +116,8 @@ func (r HostRemains) learner() bool {
 	return false
 }
 
-// RecoveryVoters returns the voters that the host with the newest log lists; nil if no host lists any.
+// RecoveryVoters returns the voters listed by the host that has the most advanced log of those that list any; nil if no
+// host does.
 func RecoveryVoters(all []HostRemains) []ListedMember {
 	for _, s := range byLog(all) {
 		for _, list := range [][]ListedMember{all[s.Index].InData, all[s.Index].LastSeen} {
@@ -138,8 +139,8 @@ func RecoveryMissing(all []HostRemains) []ListedMember {
 	})
 }
 
-// survivor returns the index of the host that continues alone. It requires that no doubt prevents a plan. If a snapshot
-// is restored and no host is named, it prefers a host without data.
+// survivor returns the index of the host that continues alone. It must be called only if no doubt prevents a plan. If a
+// snapshot is restored and no host is named, it prefers a host without data.
 func survivor(all []HostRemains, w RecoveryChoice) int {
 	if w.Survivor != "" {
 		return named(all, w)
@@ -382,7 +383,8 @@ func namedUnable(all []HostRemains, w RecoveryChoice) (text, about string) {
 	return "", ""
 }
 
-// dataLeft reports a voter's data, which is newer than every snapshot and would be lost if a snapshot were restored.
+// dataLeft reports a voter's data that would be lost if a snapshot were restored; it is normally newer than every
+// snapshot.
 func dataLeft(all []HostRemains, w RecoveryChoice) (text, about string) {
 	if !w.Snapshot || w.Survivor != "" {
 		return "", ""

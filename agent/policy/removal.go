@@ -22,7 +22,7 @@ type Removal struct {
 	By, Reason string
 	Live       bool // the voter may be removed even if it answers
 	Expired    bool // it is too late for the removal to begin
-	Begun      bool // its operation has begun, or may have begun; it does not begin twice
+	Begun      bool // its operation has begun, or may have; it does not begin again
 	// Retires is the ID of the host whose retirement the removal belongs to, and AskedFor the time since the request.
 	Retires  string
 	AskedFor time.Duration
@@ -65,7 +65,7 @@ func removal(v View) (Decision, bool) {
 	return Decision{Reasons: reasons}, true
 }
 
-// RemovalNote reports whether this host's removal request ends, and with which result.
+// RemovalNote states whether this host's removal request ends, and with which result.
 type RemovalNote struct {
 	Ends bool
 	Code ReasonCode // the result
@@ -139,8 +139,8 @@ func AgainstRemovals(v View) *Refusal {
 }
 
 // AgainstRemoval returns why this host rejects a removal, or nil. It rejects a removal at once if waiting would not
-// help: the member is this host's own, the voter answers, the removal would put the quorum at risk, or a snapshot is
-// required first and the operator has not waived it.
+// help: the member is this host's own, the voter answers, the removal would put the quorum at risk, an upgrade must be
+// resumed or aborted first, or a snapshot is required first and the operator has not waived it.
 func AgainstRemoval(v View, r Removal, withoutSnapshot bool) *Refusal {
 	if m, _ := v.memberByID(r.MemberID); m.PeerURL == v.Self.PeerURL {
 		return conflicts("", "it is this host's own member", "run the command on another host")
@@ -158,8 +158,8 @@ func AgainstRemoval(v View, r Removal, withoutSnapshot bool) *Refusal {
 	return nil
 }
 
-// Against returns why a new removal request may not replace this one, or nil. A request for the same member renews it;
-// a request for a different member may replace it once it has expired and its operation is not in flight.
+// Against returns why a new removal request may not replace this one, or nil. A request for the same member renews this
+// one; a request for a different member may replace this one if it has expired and its operation is not in flight.
 func (r Removal) Against(member uint64, inFlight bool) *Refusal {
 	if r.MemberID == member || r.Expired && !inFlight {
 		return nil
@@ -203,8 +203,8 @@ func removesEarly(v View) (string, bool) {
 		durationfmt.Tenths(m.DownFor), durationfmt.Text(v.Limits.LockTTL)), true
 }
 
-// removalAtRisk reports whether the removal would leave the remaining voters without a quorum, or, while another voter
-// is down, without fault tolerance.
+// removalAtRisk reports whether too few of the remaining voters are live. If the voter to be removed answers, all of
+// them must be live and known to be healthy; otherwise a quorum of them must be live.
 func removalAtRisk(v View) (string, bool) { return v.lossAtRisk(v.Removal.MemberID, true) }
 
 // lossAtRisk is removalAtRisk for any member. If healthy is set, the removal of a live member also requires that the
@@ -346,9 +346,9 @@ func MemberNamed(v View, name string, removed bool) (Member, *Refusal) {
 	return Member{}, &Refusal{NoSuch, "", "no member has that name or ID", there}
 }
 
-// surplus reports whether all voters are live and there are more than the size of the cluster. Either the next voter is
-// about to leave, because the cluster was resized or a host was retired, or a replaced voter became healthy again
-// before it was removed. In the latter case no record shows which voter to remove, and only an operator removes a
+// surplus reports whether all voters are live and there are more of them than the size of the cluster. Either the next
+// voter is about to leave, because the cluster was resized or a host was retired, or a replaced voter became healthy
+// again before it was removed. In the latter case no record shows which voter to remove, and only an operator removes a
 // healthy voter. A voter that is down or unhealthy is reported instead.
 func surplus(v View) (string, bool) {
 	voters, live := v.Cluster.Counts()

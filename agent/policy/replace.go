@@ -15,7 +15,7 @@ import (
 )
 
 // replace begins this host's replacement of a dead or unhealthy voter, unless a veto applies. The replacing host
-// performs the whole operation, so no voter is removed unless a replacement is ready.
+// performs the whole operation, so a voter that is not surplus is removed only if a replacement is ready.
 func replace(v View) (Decision, bool) {
 	role := roleOf(v)
 	mayReplace := role == RoleSpare && !v.Self.Learner || role == RoleStandby || role == RoleVoter
@@ -157,8 +157,8 @@ func (v View) severalImpaired(countWarm bool) (string, bool) {
 }
 
 // replaceAtRisk reports whether the remaining voters are too few or not all known to be healthy. The replaced voter and
-// unhealthy voters are not among the remaining ones. If there is a surplus voter, a voter that answers but has no agent
-// does not block the removal: its host may be the one that has replaced the unhealthy voter.
+// voters that are down or unhealthy are not among the remaining ones. If there is a surplus voter, a voter that answers
+// but has no agent does not block the removal: its host may be the one that has replaced the unhealthy voter.
 func replaceAtRisk(v View) (string, bool) {
 	voters, down, proven, unknown, why := 0, 0, 0, 0, ""
 	outgoing := func(m Member) bool { return v.isUnhealthy(m) || v.Op.replacesMember(m) && v.Op.Host == v.Self.ID }
@@ -418,7 +418,7 @@ func removeDead(v View, dead Member) Decision {
 	return removeOnceReported(v, dead)
 }
 
-// removeOnceReported removes a voter once the hosts of all other voters have reported again.
+// removeOnceReported removes a voter after the hosts of all other voters have reported again.
 func removeOnceReported(v View, who Member) Decision {
 	asked := v.Op.Phase == PhaseBegun || v.Op.Phase == PhaseRemoving
 	switch ids, names := notReported(v, who.PeerURL); {

@@ -13,7 +13,7 @@ const (
 	RequestStays     RequestChange = iota
 	RequestSeen                    // record on disk that the request's operation is in flight
 	RequestEnds                    // delete the request
-	RequestEnding                  // delete the request together with the step, which ends the request's operation
+	RequestEnding                  // delete the request as the step ends its operation
 	RequestRetried                 // keep the request, although the step ends its operation
 	RequestTurn                    // a rollout has reached this host: make a request
 	RequestAgain                   // a rollout has reached this host a second time: stop the rollout
@@ -141,7 +141,8 @@ func rolloutTurn(v View) RequestNote {
 	return RequestNote{Change: change}
 }
 
-// reachedBy returns the change of the request if a running rollout has reached this host and does not pause before it.
+// reachedBy returns the change of the request if a running rollout has reached this host. Afterwards, rolloutTurn
+// checks whether an upgrade pauses here instead.
 func reachedBy(v View) RequestChange {
 	r := v.Rollout
 	switch {
@@ -197,9 +198,9 @@ func AgainstRequest(v View, pending bool, request Request, canReboot bool) *Refu
 }
 
 // Renewed handles a new request while another is pending. A request for the same work renews the pending one, unless
-// the pending one has ended or its command has been started, because a command runs once. Any other request is refused.
-// If the refused request reports that the machine goes down now, the pending one records that, provided that the
-// machine may go down during its work.
+// the pending one has ended, its command has been started, because a command runs once, or only the new one is
+// interruptible and the work has begun. Any other request is refused. If the refused request reports that the machine
+// goes down now, the pending one records that, provided that the machine may go down during its work.
 func (s Request) Renewed(request Request) (Request, *Refusal) {
 	same := s.Work == request.Work && s.Program == request.Program && s.KeepRunning == request.KeepRunning &&
 		s.External == request.External
@@ -312,8 +313,8 @@ func (s Request) OperationEnds() Request {
 	return s
 }
 
-// GivenUp records that the operation is about to end, and that the request waits for a new one. Otherwise, if the agent
-// crashed after the operation's record was deleted, the missing record would look like a release.
+// GivenUp records that the operation is about to end, and that the request waits for a new operation. Without this, if
+// the agent crashed after the operation's record was deleted, the missing record would look like a release.
 func (s Request) GivenUp() Request {
 	s.Seen, s.Begun, s.Recalled = false, false, ""
 	return s
@@ -361,7 +362,7 @@ func (s Request) Rebooted() bool { return s.Begun && s.OtherBoot }
 // again.
 func (s Request) TooLate() bool { return s.External && !s.Begun && s.OtherBoot }
 
-// Done reports whether the work is done, so that the host need not be taken down.
+// Done reports whether the host need not be down for the work: it is done, was ended by an operator or was called off.
 func (s Request) Done() bool { return s.Work.over(s.over(), s.Rebooted()) }
 
 // over reports whether an operator has ended the request, its operation is about to end, or its work was called off.

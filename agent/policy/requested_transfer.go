@@ -26,7 +26,7 @@ type TransferRequest struct {
 	Expired    bool // the request is too old to be carried out
 }
 
-// requestedTransfer transfers leadership as requested, unless a veto applies. While one applies, this host takes its
+// requestedTransfer transfers leadership as requested, unless a veto applies. While a veto applies, this host takes its
 // other steps.
 func requestedTransfer(v View) (Decision, bool) {
 	r := v.TransferAsked
@@ -83,8 +83,8 @@ func transferWaits(v View, to Member) (Reason, bool) {
 	return Reason{}, false
 }
 
-// againstLeader returns why a voter should not become the leader, or nil. A voter that is down, or will be, would have
-// to transfer leadership again.
+// againstLeader returns why a voter should not become the leader, or nil. A voter that will be taken down would have to
+// transfer leadership again.
 func (v View) againstLeader(m Member) *Refusal {
 	if doubt := v.notProven(m, health.Leadership); doubt != "" {
 		code, hint := VoterUnhealthy, "on "+m.label()+", quorumctl health shows the findings; or name another voter"
@@ -119,14 +119,14 @@ func (v View) againstLeader(m Member) *Refusal {
 	return nil
 }
 
-// TransferNote reports whether the request to transfer leadership ends, and with which result.
+// TransferNote states whether the request to transfer leadership ends, and with which result.
 type TransferNote struct {
 	Ends bool
 	Code ReasonCode // empty if the voter leads
 	Text string
 }
 
-// noteTransfer ends the request when its voter leads, when it is no longer a voter, or when the request has expired.
+// noteTransfer ends the request when the requested member leads or is not a voter, or when the request has expired.
 func noteTransfer(v View) TransferNote {
 	r := v.TransferAsked
 	if r == nil {
@@ -200,7 +200,7 @@ func AgainstTransfer(v View, to Member) *Refusal {
 	return r
 }
 
-// voterNamed returns the voter of the host with that name or ID.
+// voterNamed returns the voter of the host with that name or ID, or else the voter whose member has it.
 func (v View) voterNamed(host string) (Member, *Refusal) {
 	i := slices.IndexFunc(v.Hosts, func(h Host) bool { return h.ID == host })
 	if i < 0 {

@@ -64,7 +64,7 @@ func RestoreTestRoom(database uint64, shared bool) (begin, leave uint64) {
 }
 
 // CanTestRestore returns this host's ability to run restore tests, given whether it has a backup store and the key to
-// decrypt snapshots, if one is needed. An etcd older than the members' may not be able to read their database.
+// decrypt snapshots, if one is needed. An etcd older than the members' might be unable to read their database.
 func CanTestRestore(v View, store, key bool) RestoreTestAbility {
 	older := slices.ContainsFunc(v.Cluster.Members, func(m Member) bool {
 		return v.Self.Etcd.Major < m.Version.Major ||
@@ -83,7 +83,7 @@ func CanTestRestore(v View, store, key bool) RestoreTestAbility {
 
 // hasRestoreTestRoom reports whether there is space for a restore test on this host to begin or continue. If the host
 // has published that there is, an eighth less suffices, so that small changes of the free space do not change its
-// record. A spare whose free space is unknown counts as having enough: the restore itself checks again.
+// record. On a host without a member, unknown free space counts as enough: the restore itself checks again.
 func (v View) hasRestoreTestRoom() bool {
 	_, isMember := v.member()
 	if !v.Spool.Known || v.Cluster.DBSize == 0 {
@@ -110,8 +110,8 @@ type RestoreTestNote struct {
 	Text   string // when and where the next test is due, or what blocks it
 	// End is why any restore test on this host is ended, whether scheduled or requested; empty if it may run.
 	End string
-	// EndScheduled is why a scheduled restore test on this host is ended. A requested one continues, since the operator
-	// chose the host.
+	// EndScheduled is why a scheduled restore test on this host is ended. A requested one continues, because the
+	// operator chose the host.
 	EndScheduled string
 }
 
@@ -292,8 +292,8 @@ func (v View) memberOf(h Host) (Member, bool) {
 	return v.Cluster.Members[i], true
 }
 
-// restoreTestDue returns the time until the next restore test. If a wrong clock dates the last test in the future, it
-// counts as if it were equally old.
+// restoreTestDue returns the time until the next restore test. A test that a wrong clock dates in the future counts as
+// equally far in the past.
 func (v View) restoreTestDue() time.Duration {
 	d := v.Backup.RestoreTest
 	due := time.Duration(0)
@@ -307,11 +307,11 @@ func (v View) restoreTestDue() time.Duration {
 }
 
 // overdueAfter is the number of intervals without a passed restore test before one is reported as overdue. By then a
-// failed test has been retried many times.
+// failed test has been retried.
 const overdueAfter = 3
 
-// restoreTestOverdue reports whether no recent restore test passed. It does not apply if no host has the key, because
-// the alarm would never end. The status reports the missing key instead.
+// restoreTestOverdue reports whether no restore test has passed recently. It does not apply if no host has the key,
+// because the alarm would never end. The status reports the missing key instead.
 func restoreTestOverdue(v View) (string, bool) {
 	d := v.Backup.RestoreTest
 	if d.Every == 0 || d.Age < overdueAfter*d.Every || noteRestoreTest(v).Sealed {
@@ -329,7 +329,6 @@ func restoreTestOverdue(v View) (string, bool) {
 	), true
 }
 
-// restoreTestFailed reports whether the last restore test failed.
 func restoreTestFailed(v View) (string, bool) {
 	f := v.Backup.RestoreTest.Failed
 	if f == nil {

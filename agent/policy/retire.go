@@ -14,7 +14,7 @@ import (
 // another host joins first; then the voter leaves, as in a cluster that becomes smaller. A retired standby leaves at
 // once. The record in etcd has no lease, so the host stays out across reboots and reinstallations until an operator
 // undoes the retirement. If the retired host's voter is dead, it is replaced or removed like any other dead voter. If
-// the operator has named the host that joins, no other one does, even while that host cannot join.
+// the operator has named the host that joins, no other host joins instead, even while the named one cannot.
 
 // Retired is a host that an operator has retired.
 type Retired struct {
@@ -104,7 +104,7 @@ func (v View) votes(s record.Successor) bool {
 	return false
 }
 
-// keptVoter returns the place of a voter that is kept for a host other than the one with that ID.
+// keptVoter returns the place of voter m if it is kept for a host other than the one with that ID.
 func (v View) keptVoter(m Member, id string) (keptPlace, bool) {
 	for _, k := range v.keptPlaces() {
 		if k.retired.ID == m.ID && k.Host != id {

@@ -8,10 +8,10 @@ import (
 	"slices"
 )
 
-// A host may be lost while an operation has taken it down, such as maintenance: the operation would block the others
+// A host may be lost while an operation, such as maintenance, has taken it down: the operation would block all others
 // until the host is back. An operator who knows that the host will not come back retires it as lost. Its voter is down
 // already, so no other host joins first: the operation is released, the member is removed at the operator's request,
-// and then another host joins. The host stays out if it comes back all the same.
+// and then another host joins. The host stays out even if it comes back.
 
 // AgainstRetireLost returns why the host with that ID may not be retired as lost, or nil. A host whose agent runs is
 // not lost: its operation ends there.

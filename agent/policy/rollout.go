@@ -17,7 +17,7 @@ type Rollout struct {
 	Work            Work          // possibly unknown to this agent
 	Runs            bool          // the rollout is neither paused nor stopped, aborted or done
 	Waiting         []string      // the hosts that the rollout has not yet taken down
-	Due             bool          // by this host's disk, the rollout has not taken it down since the last resume
+	Due             bool          // by its disk, this host was not taken down since the last resume
 	Upgrade         string        // the etcd version to reach; empty if the rollout is not an upgrade
 	WithoutSnapshot bool          // an operator waived the snapshot
 	Hold            bool          // the rollout has yet to pause before the last member with an older minor version
@@ -33,7 +33,7 @@ type Rollout struct {
 // CountedInRollout reports whether a rollout counts a finished request as done, so that it does not take the host down
 // again. resumedThen is how many times the rollout had been resumed when it made the request, and resumed is how many
 // times by now: after a resume, the rollout may take every waiting host down once more. A request counts however it
-// ended, since even a released operation may have taken the host down.
+// ended, because even a released operation may have taken the host down.
 func CountedInRollout(resumedThen, resumed int) bool { return resumedThen >= resumed }
 
 // RolloutNext returns the ID of the host that a rollout takes down next: unhealthy hosts first, then hosts without a
@@ -212,7 +212,7 @@ func RolloutHosts(all []RolloutHost, named []string, w Work, version string) ([]
 	return out, nil
 }
 
-// againstExternal returns why a rollout cannot stop the etcd of a host that another program runs.
+// againstExternal returns why a rollout cannot stop a host's etcd, which another program runs.
 func againstExternal(h RolloutHost, version string) *Refusal {
 	does, hint := "can stop it", "restart it with that program, one host at a time: quorumctl maintenance on "+
 		"--reason '<why>'"

@@ -73,7 +73,7 @@ type DefragAttempt struct {
 	Failed   string // its error; empty if it succeeded
 }
 
-// Over reports whether a database is too large to disarm the alarm. A member without a quota never is.
+// Over reports whether a database is too large to disarm the alarm; false if its quota is unknown.
 func (d Database) Over() bool { return d.exceeds(d.Size, overPercent) }
 
 // exceeds reports whether a number of bytes is at least that percentage of the quota; false if the quota is unknown.
@@ -262,7 +262,7 @@ func writePermits(v View) (Decision, bool) {
 }
 
 // mayDefragment returns a member that may be defragmenting its database, for an agent that has died or lost the lock: a
-// voter that does so answers no reads. A learner may do so unnoticed, which costs no quorum.
+// voter that is defragmenting answers no reads. A learner may defragment unnoticed, which does not affect the quorum.
 func (v View) mayDefragment() (Member, bool) {
 	for _, m := range v.Cluster.Members {
 		stopped := m.PeerURL == v.Self.PeerURL && !unitRuns(v)

@@ -12,9 +12,9 @@ import (
 	"github.com/quorumd/quorumd/health"
 )
 
-// A lost standby is removed, and another host replaces it. etcd allows one learner at a time, so a lost standby would
-// block every join and replacement by a spare. Removing a learner does not affect the quorum, but the next host needs a
-// copy of the database, so the removal waits until a spare is ready.
+// A lost standby is removed, and another host replaces it. By default, etcd allows one learner at a time, so a lost
+// standby would block every join and replacement by a spare. Removing a learner does not affect the quorum, but the
+// next host needs a copy of the database, so the removal waits until a spare is ready.
 
 // standbysDiffer reports whether hosts are configured with different numbers of standbys. Each host decides for itself
 // whether it becomes the standby, so only a host with 1 does, and no host waits for a host with 0 to become it.

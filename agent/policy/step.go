@@ -81,7 +81,7 @@ type StepInfo struct {
 
 // The numbers of calls, not counting the one that confirms the lock. A record is written in one call and the lock is
 // taken in two. A membership change takes three, because the members are listed before and after it. etcd answers a
-// change that it cannot commit only after 7 s. Steps do not wait for that answer, since the next round reads the
+// change that it cannot commit only after 7 s. Steps do not wait for that answer, because the next round reads the
 // outcome anyway.
 const (
 	quick  = 2

@@ -104,9 +104,9 @@ func (v View) reportedUnhealthy(m Member) (s UnhealthyVoter, why string) {
 const passingTimes = 6
 
 // graceLeft returns for how much longer a host's health state must last before its voter may be replaced. A disk that
-// has become fast again by itself before, for example after a nightly backup, gets 1.5 times the longest time that this
-// took. A disk that is only slow gets passingTimes the grace period: nothing else indicates a defect, and the voter
-// still keeps up.
+// has become fast again by itself before, for example after a nightly backup, gets at least 1.5 times the longest time
+// that this took. A disk that is only slow gets at least passingTimes times the grace period: nothing else indicates a
+// defect, and the voter still keeps up. A disk that hangs gets at most hangGrace.
 func (v View) graceLeft(m Member, h Host) time.Duration {
 	grace := max(v.Limits.UnhealthyGrace, h.HealsAfter+h.HealsAfter/2)
 	if !h.Defective && v.keepsUp(m) {
@@ -153,7 +153,7 @@ func (v View) cutOffFrom(m Member) bool {
 // a majority of all voters has the same hash, and this voter a different one.
 type Corruption struct {
 	Times    int           // comparisons in a row; 0 if its hash is that of the majority, or unknown
-	For      time.Duration // since the first of them
+	For      time.Duration // time since the first of them
 	Revision int64         // the compaction at which the last one was made
 }
 
@@ -256,7 +256,7 @@ func (v View) unhealthyHeld(m Member) string {
 	return v.noReplacement(m)
 }
 
-// voterUnhealthy reports whether voters are unhealthy.
+// voterUnhealthy reports whether any voter is unhealthy.
 func voterUnhealthy(v View) (string, bool) {
 	var all []string
 	for _, s := range UnhealthyVoters(v) {
@@ -366,7 +366,7 @@ func completeReplace(v View, m, who Member) Decision {
 	return removeAsVoter(v, who)
 }
 
-// worseVoter returns another voter that is dead or unhealthy, if this one is neither.
+// worseVoter returns a voter that is dead or unhealthy, provided that the given voter answers and is not unhealthy.
 func (v View) worseVoter(than Member) (Member, bool) {
 	if !than.Live || v.isUnhealthy(than) {
 		return Member{}, false

@@ -54,8 +54,8 @@ func stopped(v View) Decision {
 	return d
 }
 
-// stopRemoved stops an etcd whose member is no longer in the list. The data must have been read after the list changed
-// and after etcd started, because a host that was added again has a different member ID.
+// stopRemoved stops an etcd whose member is no longer in the member list. The data must have been read after the list
+// changed and after etcd started, because a host that was added again has a different member ID.
 func stopRemoved(v View) (Decision, bool) {
 	running := v.Unit.State == UnitActive || v.Unit.State == UnitActivating
 	if !running || v.Data.Age >= min(v.Cluster.StableFor, v.Unit.Since) {

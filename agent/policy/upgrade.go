@@ -125,16 +125,16 @@ func againstRollback(v View, to Version) *Refusal {
 // answers reports whether the member has answered with its version.
 func (m Member) answers() bool { return m.Live && m.Version.Known() }
 
-// raises reports whether a version belongs to a newer minor version than that of some member. After a rollout to such a
-// version has ended, no member can be rolled back.
+// raises reports whether a version belongs to a newer minor version than that of some member. Once all members run such
+// a version, none can be rolled back.
 func (v View) raises(to Version) bool {
 	return to.Known() && slices.ContainsFunc(v.Cluster.Members, func(m Member) bool {
 		return m.Version.Known() && m.Version.minor().Less(to.minor())
 	})
 }
 
-// RaisesVersion reports whether a rollout to a version raises the cluster version, so that afterwards no member can be
-// rolled back. Such a rollout pauses before the last member, unless an operator waives that.
+// RaisesVersion reports whether a rollout to a version raises the cluster version when it reaches the last member, so
+// that no member can be rolled back. Such a rollout pauses before the last member, unless an operator waives that.
 func RaisesVersion(v View, version string) bool { return v.raises(ParseVersion(version)) }
 
 // UpgradePlan returns the steps of a rollout to a version if nothing fails, host by host in the order of a rollout. The
@@ -189,7 +189,7 @@ func versionSteps(v View, hosts []RolloutHost, to Version,
 
 // lastToUpgrade returns why an upgrade does not take this host down yet, because its member is the last one with the
 // older minor version; empty if it is not. sure is false if that is not certain, because the version of a member is
-// unknown. Such a member keeps the upgrade open, so this host waits for its version.
+// unknown. In that case this host waits until the version is known.
 func lastToUpgrade(v View) (why string, sure bool) {
 	r := v.Rollout
 	if r == nil || !r.Runs || !r.Hold {

@@ -7,13 +7,13 @@ import "fmt"
 
 // etcd also raises the cluster version when the last member with the older minor version is removed, whatever removes
 // it. Until an operator has decided about an unfinished upgrade, that member therefore stays: a voter does not leave
-// for a resize or a retirement, and no host replaces it, even if it is dead. The cluster can be rolled back once it
-// returns. quorumctl upgrade resume accepts the new version, and quorumctl upgrade abort ends the upgrade as it is:
-// after either, the member is removed as at any other time.
+// for a resize or a retirement, and no host replaces it, even if it is dead. The cluster can be rolled back once that
+// member returns. quorumctl upgrade resume accepts the new version, and quorumctl upgrade abort ends the upgrade as it
+// is: after either, the member can be removed.
 
 // lastOfUpgrade returns why a member is not removed until an operator has decided about an upgrade or a rollback is
 // done; ok is false if it may be removed. joined is the version of the host that will have joined before the removal,
-// unknown if none will. A member without a known version may run the new one.
+// unknown if none will. Another member whose version is unknown counts as running the new one.
 func lastOfUpgrade(v View, m Member, joined Version) (why string, ok bool) {
 	r := v.Rollout
 	if r == nil || r.Over || r.Downgrade || v.foreign() {

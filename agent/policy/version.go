@@ -60,7 +60,7 @@ func (v Version) Tested() bool {
 }
 
 // mayJoin reports whether a member of this version may join a cluster with this lowest member version: it must be the
-// same minor version or the next one. An older version refuses to start. A version that is newer by two may be admitted
+// same minor version or the next one. An older version refuses to start. A version that is newer by two can be admitted
 // and then crash the leader, as 3.6 does in a 3.4 cluster, and the log entry crashes the leader again at every start.
 func (v Version) mayJoin(lowest Version) bool {
 	return v.Major == lowest.Major && (v.Minor == lowest.Minor || v.Minor == lowest.Minor+1)
@@ -149,7 +149,7 @@ func versionIncompatible(v View) (string, bool) {
 	return incompatibleText(v)
 }
 
-// mayBeLast reports whether this host's member, which is down, may be the last one with the preceding minor version, as
+// mayBeLast reports whether this host's member is down and may be the last one with the preceding minor version, as
 // during the pause of an upgrade. As long as it is listed, etcd does not raise the cluster version, so it can start. If
 // the cluster version has been raised before, its etcd exits at once.
 func (v View) mayBeLast() bool {

@@ -20,8 +20,8 @@ type veto struct {
 	check func(v View) (text string, holds bool)
 }
 
-// reason returns the reason if the veto applies. A veto that applies because an observation is missing has its own
-// code: the remedy for a full disk does not help if the disk does not answer.
+// reason returns the reason if the veto applies. A veto may have a different code in a special case, such as a missing
+// observation: the remedy for a full disk does not help if the disk does not answer.
 func (k veto) reason(v View) (Reason, bool) {
 	text, holds := k.check(v)
 	if !holds {
@@ -35,7 +35,7 @@ func (k veto) reason(v View) (Reason, bool) {
 	return Reason{k.code, text}, true
 }
 
-// unknownVeto is a veto that applies because an observation is missing.
+// unknownVeto replaces the code of a veto if holds returns true, in most cases because an observation is missing.
 type unknownVeto struct {
 	veto, code ReasonCode
 	holds      func(v View) bool

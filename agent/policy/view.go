@@ -10,9 +10,9 @@ import (
 	"github.com/quorumd/quorumd/health"
 )
 
-// View holds everything that a host has observed when it decides. It is immutable. Durations are measured with this
-// host's monotonic clock and count from when this agent first observed a state, so an agent that has just started waits
-// longer rather than shorter.
+// View holds everything that a host has observed when it decides. It is immutable. Unless stated otherwise, durations
+// are measured with this host's monotonic clock and count from when this agent first observed a state, so an agent that
+// has just started waits longer rather than shorter.
 type View struct {
 	Self                Self
 	Target              Target
@@ -43,7 +43,7 @@ type View struct {
 	Ejections           Ejections           // how often this host's member was replaced
 	Unreadable          []Unreadable        // records in etcd that cannot be read
 	IdleFor             time.Duration       // for how long no operation has been in flight
-	PlaceFreeFor        time.Duration       // for how long this host could have joined, without an operation or lock
+	PlaceFreeFor        time.Duration       // for how long this host had a place, and no operation ran or lock was held
 	Backoff             time.Duration       // time until the next attempt after a failed join
 	Stuck               string              // a step that was started and has not returned, or empty
 	LeadershipTransfers LeadershipTransfers // the leadership of this host's member
@@ -102,7 +102,7 @@ type Self struct {
 	// NextLearners is the limit that the environment file NextLearnersFrom sets for etcd's next start; 0 if unknown.
 	NextLearners     int
 	NextLearnersFrom string
-	Conflict         string // a host that claims the same ID, name or peer URL; empty if there is none
+	Conflict         string // the identity conflict, such as another host's claim to this ID; empty if there is none
 	// MemberID, ClusterID and StandbyID are recorded on this host's disk: its last known member, the member's cluster,
 	// and its learner that is a standby. Each is 0 if there is none.
 	MemberID, ClusterID, StandbyID uint64
@@ -115,7 +115,7 @@ type Self struct {
 // Target is the size of the cluster. The configured number of voters applies until an operator resizes the cluster.
 // From then on, the size recorded in etcd applies.
 type Target struct {
-	Voters   int // odd
+	Voters   int // odd; while the recorded size is unusable, the current number of voters
 	Standbys int // 0 or 1
 	Resized  bool
 	// ResizedFor is for how long this agent has observed the recorded size; 0 if there is none.
@@ -133,7 +133,7 @@ type Limits struct {
 	PromoteLag    uint64        // how many entries a learner may be behind the leader when it is promoted
 	LearnerStall  time.Duration // a learner that makes no progress for this long is removed
 	LearnerMax    time.Duration // a join that lasts longer than this is rolled back
-	OrphanGrace   time.Duration // after this time without its lock, an operation may be adopted
+	OrphanGrace   time.Duration // after this time without its lock, another host may end an operation
 	// HealthDelay is the longest time between two reports of a host's health state while its calls to etcd time out.
 	HealthDelay time.Duration
 	LockTTL     time.Duration
@@ -273,7 +273,7 @@ type Cluster struct {
 	Error      string        // why the cluster is not reachable
 	// Intact reports that no answering member raises the CORRUPT alarm, and Roomy that none raises NOSPACE.
 	Intact, Roomy bool
-	// Divided means that the voters' data differs, and that no majority has the same.
+	// Divided means that the voters' data differs, and that no majority has the same data.
 	Divided bool
 	Alarms  string // the alarms and the members that raise them, as text
 	Job     DowngradeJob
@@ -309,7 +309,8 @@ type Member struct {
 	RTT           time.Duration // the round-trip time of the deciding host's last request to the member; 0 if unknown
 	Errors        bool          // its status reports errors
 	Database      Database      // the size of its database, as last reported
-	// SilentFor is for how long the member has not answered, also across short gaps of this agent; 0 if it has.
+	// SilentFor is for how long the member has not answered, also across short gaps in this agent's observations; 0 if
+	// it answers.
 	SilentFor time.Duration
 	// Standby reports that the learner's host publishes it as a standby or a permanent learner that is not joining. For
 	// this host's own learner, the note on this host's disk counts instead of its host record, which any etcd client
@@ -330,7 +331,7 @@ type Member struct {
 	LiveFor    time.Duration // how long the member has answered without a break
 	SteadyFor  time.Duration // how long its lag has been within PromoteLag without a break
 	StalledFor time.Duration // how long a learner's applied index has not moved while the cluster was not paused
-	StillFor   time.Duration // the same, including the time while the cluster was paused
+	StillFor   time.Duration // like StalledFor, but including the time while the cluster was paused
 	BehindFor  time.Duration // how long it has answered and been more than PromoteLag behind, without a break
 	DownFor    time.Duration // how long it has not answered
 	// Fsyncs holds its etcd's fsync metrics, as read by the deciding host; empty unless its host reports the member

@@ -1,8 +1,8 @@
 // Copyright The quorumd Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package poll runs calls that may hang in the background, and keeps their newest value. Reading the value never
-// blocks.
+// Package poll runs calls in the background, because they may hang, and keeps their newest value. Reading the value
+// never blocks.
 package poll
 
 import (
@@ -26,8 +26,8 @@ type Poller[T any] struct {
 	discard bool          // the call in progress began before Forget
 }
 
-// Refresh starts a call unless one is in progress or the last one began less than every ago. bound is the timeout of
-// the call's context.
+// Refresh starts a call unless one is in progress or less time than every has passed since the last one began. bound is
+// the timeout of the call's context.
 func (p *Poller[T]) Refresh(ctx context.Context, now func() time.Duration, every, bound time.Duration,
 	call func(context.Context) (T, error),
 ) {
@@ -56,8 +56,8 @@ func (p *Poller[T]) Refresh(ctx context.Context, now func() time.Duration, every
 	}()
 }
 
-// Get returns the newest value and the error of the last call. ok reports whether there is a value that is not older
-// than oldest.
+// Get returns the newest value and the error of the last call. If there is no value, or it is older than oldest, ok is
+// false and the value is zero.
 func (p *Poller[T]) Get(now, oldest time.Duration) (value T, err error, ok bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -43,8 +43,9 @@ func newFollower(path, kept string, elapsed func() time.Duration) *follower {
 	return f
 }
 
-// look reads the list if its file has changed since the last look. news reports whether the file has changed. A missing
-// file is an error, without news. A different user owns the file, so look checks its type and size before reading it.
+// look reads the list if its file has changed since the last look. news reports whether the file has changed. If the
+// file is missing, look returns an error, and news is false. A different user owns the file, so look checks its type
+// and size before reading it.
 func (f *follower) look() (l List, news bool, err error) {
 	file, s, err := openList(f.path)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -67,7 +68,7 @@ func (f *follower) look() (l List, news bool, err error) {
 	if l, err = Parse(text); err != nil {
 		return l, true, fmt.Errorf("cannot use %s: %w", f.path, err)
 	}
-	age := max(0, time.Since(s.modified)) // negative after the clock was set back
+	age := max(0, time.Since(s.modified)) // time.Since is negative after the clock was set back
 	f.writtenAt.Store(int64(f.elapsed() - age))
 	f.fromSaved = false
 	f.save(l)
@@ -81,7 +82,7 @@ func (f *follower) age() time.Duration { return f.elapsed() - time.Duration(f.wr
 func (f *follower) old() bool { return f.fromSaved || f.age() > staleAfter }
 
 // save writes a list for the next boot if its content differs from the saved one. It does not wait, because the disk
-// may hang. If the write fails, or the previous one is still running, a later version of the list is saved.
+// may hang. If the write fails, or the previous one is still running, this list is not saved.
 func (f *follower) save(l List) {
 	if f.kept == "" || !f.saving.CompareAndSwap(false, true) {
 		return

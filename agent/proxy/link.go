@@ -25,7 +25,7 @@ const (
 
 // keepAlive returns settings that detect, on an idle connection, that a voter's machine has lost power: three probes
 // within silenceBound. With TCP_USER_TIMEOUT set, Linux ignores the number of probes: it closes a connection when the
-// first probe after that timeout is due and one is unacknowledged.
+// first probe after that timeout is due and an earlier one is unacknowledged.
 func keepAlive() net.KeepAliveConfig {
 	const interval, count = 5 * time.Second, 3
 	return net.KeepAliveConfig{Enable: true, Idle: silenceBound - count*interval, Interval: interval, Count: count}

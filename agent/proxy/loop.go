@@ -164,8 +164,8 @@ func (l *loop) copyFrom(e *end) error {
 			l.halfClose(e)
 			return nil
 		}
-		// After a short read, a new event reports further data, unless the side has closed: that event may have been
-		// handled already, so reading continues.
+		// After a short read, a new event reports further data, unless the peer has closed: the event for that may have
+		// been handled already, so reading continues.
 		e.ready, e.bulk = n == chunk || e.peerClosed, n == chunk && !l.pipeless
 		left -= n
 		sent, err := send(to.fd, l.buffer[:n])

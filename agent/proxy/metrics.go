@@ -5,7 +5,7 @@ package proxy
 
 import "github.com/prometheus/client_golang/prometheus"
 
-// Metrics returns a collector of the proxy's counters.
+// Metrics returns a collector of the proxy's metrics.
 func (f *Proxy) Metrics() prometheus.Collector {
 	of := []string{"voter", "address"}
 	name := func(name, help string, labels []string) *prometheus.Desc {

@@ -18,7 +18,7 @@ const (
 	littleBytes = chunk / 2
 )
 
-// pipe moves large transfers from one connection to another without a copy: the kernel moves its pages.
+// pipe moves large transfers from one connection to another without copying them: the kernel moves the pages.
 type pipe struct {
 	read, write int
 	left        int // number of bytes in the pipe
@@ -37,7 +37,7 @@ func newPipe() *pipe {
 
 func (p *pipe) close() { _, _ = unix.Close(p.read), unix.Close(p.write) }
 
-// fill moves data from a connection into the pipe. It returns 0 after the last byte.
+// fill moves data from a connection into the pipe. It returns 0 at the end of the data.
 func (p *pipe) fill(from, most int) (n int, err error) {
 	n, err = splice(from, p.write, most)
 	p.left += n

@@ -1,7 +1,7 @@
 // Copyright The quorumd Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package proxy relays the TCP connections of local clients to etcd's voters, on hosts without a member. It runs in a
+// Package proxy relays the TCP connections of local clients to etcd's voters, on hosts without a voter. It runs in a
 // process of its own (quorumd proxy) and inspects no bytes: TLS runs between the client and etcd.
 //
 // A second proxy process, which has no list, relays connections to this host's permanent learner alone, for
@@ -12,9 +12,10 @@
 //     tries the voter with the fewest connections from this host, and tries voters that recently refused a connection
 //     last.
 //   - Independence from the agent. A list that is no longer updated stays in force until the next one. The proxy then
-//     tries the excluded voters, too, but last. Before the first list, the proxy uses cluster.endpoints.
-//   - Stable connections. A connection is closed only if its voter is no longer selected: at a random moment within
-//     Spread, and not at all if the voter is selected again by then. The client reconnects.
+//     tries the excluded voters, too, but last. Before the first list, the proxy uses the list saved before its start
+//     or, without one, cluster.endpoints.
+//   - Stable connections. A working connection is closed only if its voter is no longer selected: at a random moment
+//     within Spread, and not at all if the voter is selected again by then. The client reconnects.
 //   - Fast failure. If no voter accepts a connection within the time limit, the client's connection is reset. This
 //     process keeps the port, and the client gets an error at once instead of a timeout.
 //   - Limits on connections, the list, each attempt and each half-closed connection. An idle connection uses neither a

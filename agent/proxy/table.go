@@ -13,7 +13,7 @@ import (
 	"time"
 )
 
-// table holds the voters that may be used, and the connections to them.
+// table holds the voters, and the connections to them.
 type table struct {
 	listen  string
 	spread  time.Duration
@@ -183,7 +183,7 @@ func (t *table) add(p *upstream, l *link) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	p.links[l] = time.Time{}
-	if !slices.Contains(t.upstreams, p) { // removed while the connection was being made
+	if !slices.Contains(t.upstreams, p) { // the upstream was removed while the connection was being made
 		t.upstreams = append(t.upstreams, p)
 	}
 }

@@ -24,8 +24,8 @@ func (m *Metrics) Completed(c round.Completion) {
 	}
 }
 
-// Completed adds the result of a step that ended in the round now to the history. It stores the line immediately if
-// that round has read from this host's own cluster, and otherwise leaves it for a later round.
+// Completed adds the result of a step to the history. now is the round in which the step ended. If that round has read
+// from this host's own cluster, Completed stores the line immediately; otherwise a later round does.
 func (j *Journal) Completed(ctx context.Context, now *round.Round, c round.Completion) {
 	if c.Ended != nil {
 		j.keep(c.On.Revision, *c.Ended)
@@ -49,7 +49,7 @@ func (j *Journal) Completed(ctx context.Context, now *round.Round, c round.Compl
 }
 
 // failsAgain reports whether this host's last line is the same failure of the same step. It ignores the step's reason,
-// which may contain times and differ in every round. Otherwise the repeated lines would push all others out of the
+// which may contain times and differ in every round. Otherwise the repeated lines would push all other lines out of the
 // history.
 func (j *Journal) failsAgain(step policy.Step, err error) bool {
 	j.mu.Lock()

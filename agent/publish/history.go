@@ -210,7 +210,7 @@ func (j *Journal) Trim(ctx context.Context) {
 	}
 }
 
-// Read returns the newest lines in etcd, oldest first. If etcd cannot be read, it returns the lines written by this
+// Read returns the newest lines in etcd, oldest first. If etcd does not answer, it returns the lines written by this
 // process, with control.ErrNotNewest.
 func (j *Journal) Read(ctx context.Context, limit int) ([]control.HistoryLine, error) {
 	select {

@@ -53,7 +53,7 @@ func (p *hostRecord) mine(h record.Host) bool {
 }
 
 // note saves this agent's instance ID on disk, so that the agent recognizes its record after a reboot. It writes
-// outside the loop, since the disk may hang.
+// outside the loop, because the disk may hang.
 func (p *hostRecord) note(ctx context.Context) {
 	if slices.Contains(p.files.Instances(), p.opt.Instance) {
 		return
@@ -72,7 +72,7 @@ func (p *hostRecord) note(ctx context.Context) {
 // Renewals is how many times the record's lease is renewed within its TTL.
 const Renewals = 3
 
-// publish writes the record if it has changed or expired.
+// publish renews the lease, and writes the record if it has changed or expired.
 func (p *hostRecord) publish(ctx context.Context, r *round.Round) {
 	if r.OwnHost != nil && !p.mine(*r.OwnHost) {
 		return // another agent's record: policy.Conflict reports it
@@ -95,7 +95,8 @@ func (p *hostRecord) publish(ctx context.Context, r *round.Round) {
 	}
 }
 
-// renew keeps the lease alive, and forgets it if etcd reports that it does not exist.
+// renew keeps the lease alive, and forgets it if etcd reports that it does not exist, or if no renewal has succeeded
+// for its TTL.
 func (p *hostRecord) renew(ctx context.Context) {
 	ttl := p.opt.Config.Timing.HostRecordTTL
 	now := p.opt.Now()
@@ -113,7 +114,7 @@ func (p *hostRecord) renew(ctx context.Context) {
 	}
 }
 
-// write writes the record if the key is unchanged since it was read.
+// write writes the record if the key still has the given revision.
 func (p *hostRecord) write(ctx context.Context, own record.Host, at int64) error {
 	value, err := record.Encode(own)
 	if err != nil {
@@ -273,8 +274,8 @@ func (p *hostRecord) record(r *round.Round) record.Host {
 }
 
 // asks reports whether the operation in flight waits for this host's health state. A host that is about to stop its
-// voter, or to replace a dead one, waits until all other hosts have published theirs. A round during which the machine
-// was suspended does not count, because its health state may date from before the suspension.
+// voter, or to replace a dead one, waits until the hosts of the other voters have published theirs. A round during
+// which the machine was suspended does not count, because its health state may date from before the suspension.
 func (p *hostRecord) asks(r *round.Round) bool {
 	return policy.MustPublish(r.View, r.Decision.Role) && p.opt.Now()-r.At < 2*p.opt.Config.Timing.CallTimeout
 }

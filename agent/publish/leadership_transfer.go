@@ -53,8 +53,8 @@ func (p *Publisher) transferStatus(r *round.Round) (*control.TransferStanding, *
 	return &out, last
 }
 
-// reportTransfer ends the leadership transfer requested on this host, with a line in the history, if the round decided
-// to end it.
+// reportTransfer ends this host's request to transfer leadership, with a line in the history, if the round decided to
+// end it.
 func (p *Publisher) reportTransfer(r *round.Round) {
 	note := r.Decision.Notes.Transfer
 	if !note.Ends || !p.files.EndTransfer(r.Transfer, note.Code, note.Text, r.Wall) {

@@ -17,8 +17,8 @@ import (
 	"github.com/quorumd/quorumd/health"
 )
 
-// Metrics are the agent's Prometheus metrics. A scrape triggers no measurement. It only computes ages from timestamps
-// in memory.
+// Metrics are the agent's Prometheus metrics. A scrape triggers no measurement: it reads values in memory, and computes
+// ages from timestamps.
 type Metrics struct {
 	fsync      *prometheus.HistogramVec
 	steps      *prometheus.CounterVec
@@ -29,7 +29,7 @@ type Metrics struct {
 	probe disk.Prober
 	now   func() time.Duration
 	last  atomic.Pointer[round.Round]
-	ended atomic.Int64 // end of the last round, since boot
+	ended atomic.Int64 // time since boot at the end of the last round
 }
 
 // FsyncBuckets returns the bounds of the fsync histogram in seconds: 0.125 ms to 8.192 s. They include all bounds of

@@ -107,7 +107,7 @@ func restoreGauges() []gauge {
 	}
 }
 
-// backupStatus returns the state of the cluster's snapshots; nil if there are none and none are configured.
+// backupStatus returns the state of the cluster's snapshots; nil if none was attempted and none are configured.
 func backupStatus(r *round.Round) *control.Backup {
 	note, b, restoreTest := r.Decision.Notes.Backup, r.Backup, restoreTestStatus(r)
 	if note == (policy.BackupNote{}) && restoreTest == nil && (b == nil || b.Saved.IsZero() && b.Failed.IsZero()) {
@@ -122,7 +122,7 @@ func backupStatus(r *round.Round) *control.Backup {
 	return out
 }
 
-// restoreTestStatus returns the state of the restore tests; nil if there was none and none are configured.
+// restoreTestStatus returns the state of the restore tests; nil if none has run and none are configured.
 func restoreTestStatus(r *round.Round) *control.RestoreTest {
 	note, d := r.Decision.Notes.RestoreTest, r.RestoreTest
 	if note == (policy.RestoreTestNote{}) && (d == nil || d.RestoreTested.IsZero() && d.Failed.IsZero()) {

@@ -14,8 +14,8 @@ import (
 	"github.com/quorumd/quorumd/agent/round"
 )
 
-// networkGauges are the metrics of this host's network connections to the other members: both ports of at most 16
-// members, labelled with the member ID.
+// networkGauges are the metrics of dead and unhealthy voters, and of this host's network connections to the other
+// members: both ports of at most 16 members, labelled with the member ID.
 func networkGauges() []gauge {
 	labels := []string{"member", "name", "port"}
 	return []gauge{

@@ -6,7 +6,7 @@
 //
 // It promises that publishing never changes a decision; that a write replaces only the revision of a record that was
 // read; and that history lines which etcd did not accept (at most the newest 50) are stored later, once each and in
-// order, unless the agent exits before. Only the loop may use the host record and the queue, and only the loop renews
+// order, unless the agent exits first. Only the loop may use the host record and the queue, and only the loop renews
 // their lease. Everything else is safe for concurrent use.
 package publish
 

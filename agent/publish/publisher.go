@@ -147,8 +147,8 @@ func (p *Publisher) caution(before, d policy.Decision) {
 	}
 }
 
-// waitingText returns the text of the reason for which the host waits, or that reason's meaning if the decision has a
-// step and no reasons.
+// waitingText returns the text of the reason for which the host waits, or that reason's meaning if the decision's
+// reasons do not include it.
 func waitingText(d policy.Decision) string {
 	for _, reason := range d.Reasons {
 		if reason.Code == d.Waiting {

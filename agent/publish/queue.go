@@ -12,7 +12,8 @@ import (
 	"github.com/quorumd/quorumd/agent/round"
 )
 
-// keepQueue writes the join queue when it changes, on the host that maintains it.
+// keepQueue writes the join queue when it changes, on the host that maintains it. That host also trims the history
+// periodically.
 func (p *Publisher) keepQueue(ctx context.Context, r *round.Round) {
 	note := r.Decision.Notes.Queue
 	if !note.Keeps || p.hostRecord.lease == 0 {

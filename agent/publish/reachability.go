@@ -104,7 +104,8 @@ func seenNow(r *round.Round) []record.Reachability {
 	return out
 }
 
-// quantised returns the observations rounded for publication, without lost members, and whether they are complete.
+// quantised returns the observations rounded for publication, without the times of losses, and whether they are
+// complete.
 func (s *reachability) quantised(r *round.Round) (out []record.Reachability, known bool) {
 	known = true
 	for _, m := range r.Probes[:min(len(r.Probes), record.MaxReachability)] {

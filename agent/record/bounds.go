@@ -41,14 +41,15 @@ const (
 	daySeconds = 24 * 3600 // every time zone is closer to UTC than a day
 )
 
-// MaxReachability bounds the members in a host record.
+// MaxReachability bounds the members that a host record reports on.
 const MaxReachability = 16
 
 // MaxHosts bounds the hosts of a rollout.
 const MaxHosts = 1000
 
 // within applies the bounds to a record. If strictly is set, as for reading, it refuses values out of bounds. Otherwise
-// it shortens texts and limits durations, because every event must be recorded. Either way, it converts times to UTC.
+// it shortens texts and limits durations instead of refusing them, because every event must be recorded. Either way, it
+// converts times to UTC.
 func within(record any, strictly bool) error {
 	v := reflect.ValueOf(record).Elem()
 	for i := range v.NumField() {

@@ -19,8 +19,8 @@ type SnapshotEvidence struct {
 	RecordedBy string     `json:"recordedBy,omitempty"` // name of the host that recorded the hash
 }
 
-// Origin describes whether an agent saved a snapshot. Integrity does not prove it: anyone with write access to the
-// store can put a whole snapshot there, and anyone can encrypt to a recipient.
+// Origin describes whether an agent saved a snapshot. Integrity does not prove that an agent saved it: anyone with
+// write access to the store can put a whole snapshot there, and anyone can encrypt to a recipient.
 type Origin string
 
 // The origins.

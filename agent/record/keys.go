@@ -9,7 +9,7 @@ import (
 	"strings"
 )
 
-// Keys returns the keys of one cluster's records.
+// Keys builds the keys of one cluster's records.
 type Keys struct{ prefix string }
 
 // KeysFor returns the keys of the cluster with the given name.
@@ -33,8 +33,8 @@ func (k Keys) Request() string { return k.prefix + "request" }
 // Op returns the key of the operation in flight.
 func (k Keys) Op() string { return k.prefix + "op" }
 
-// Ended returns the key of the history line that ended the last operation. A change of this key shows a host that has
-// not polled in the meantime that there was an operation.
+// Ended returns the key of the history line that ended the last operation. A change of this key shows that there was an
+// operation, even to a host that did not poll during it.
 func (k Keys) Ended() string { return k.prefix + "op-ended" }
 
 // Pause returns the key of the cluster-wide pause.

@@ -20,7 +20,7 @@ type Manifests struct {
 	Extra   Extra      `json:"-"`
 }
 
-// Manifest is recorded when a snapshot is saved.
+// Manifest is the hash of a snapshot's manifest, recorded when the snapshot is saved.
 type Manifest struct {
 	Name   string    `json:"name"`   // name of the snapshot
 	SHA256 string    `json:"sha256"` // hash of the stored manifest, in hexadecimal

@@ -37,9 +37,9 @@ type Reachability struct {
 	// seconds to connect, rounded up to a power of two of 0.125 ms; absent if there was no connection
 	RTTSeconds float64 `json:"rttSeconds,omitempty"`
 	// LostSince is the time since which both ports have failed several consecutive probes; absent if a port accepted a
-	// connection, or if that is unknown. A refused connection counts as a failed probe: the machine is up, but nothing
-	// listens there. A different time is a new report. Hosts that have a member or are about to get one publish it
-	// immediately.
+	// connection, or if it is unknown whether one does. A refused connection counts as a failed probe: the machine is
+	// up, but nothing listens there. A different time is a new report. Hosts that have a member or are about to get one
+	// publish it immediately.
 	LostSince time.Time `json:"lostSince,omitzero"`
 	// Link is, for a lost member, whether the host's own etcd receives messages from it: up or none; absent
 	// if unknown.
@@ -50,7 +50,8 @@ type Reachability struct {
 	// host last read it, or -1 if that is unknown. Hosts that have never read the learner's host record rely on this
 	// field.
 	Learner int `json:"learner,omitempty"`
-	// For is how long the host has reported this unchanged, as observed by the agent that read it. It is not stored.
+	// For is how long the host has reported the same state, as observed by the agent that read the record. It is not
+	// stored.
 	For time.Duration `json:"-"`
 }
 

@@ -8,8 +8,8 @@
 // meaning.
 //
 // Times in records are wall-clock times for display. Because hosts' clocks may be wrong, agents decide by how long they
-// themselves have observed a condition. The exceptions are the counts of repairs in the last day and the last 30 days,
-// which depend on recorded times.
+// themselves have observed a condition. The exceptions include the counts of repairs in the last day and the last 30
+// days, which depend on recorded times.
 package record
 
 import (
@@ -47,8 +47,8 @@ type Host struct {
 	// PeerTLS is "ready" if the host's running etcd has a peer certificate, its key and a trusted CA, as configured,
 	// and otherwise "none"; empty if unknown.
 	PeerTLS string `json:"peerTLS,omitempty"`
-	// PeerTLSProblem is why the host's etcd cannot serve https to other members with the configured files, if the peer
-	// URL is to become https.
+	// PeerTLSProblem is why the host's etcd cannot use https between members as configured; empty if it can, or if that
+	// does not matter.
 	PeerTLSProblem string `json:"peerTLSProblem,omitempty" bound:"text"`
 	// NextEtcd is the version of etcd.nextBinary, and NextEtcdProblem is why that version cannot replace the running
 	// etcd.
@@ -76,7 +76,7 @@ type Host struct {
 	AskedAt int64 `json:"askedAt,omitempty"`
 	// the code of the reason why the host does not go next; empty if it is ready
 	Waiting string `json:"waiting,omitempty"`
-	// for a voter: the revision of another host's operation record that this host last read
+	// the revision of another host's operation record for which this host last published its observations
 	Answers int64 `json:"answers,omitempty"`
 	// Recovers means that the host is WARM or SLOW only because of past measurements: its writes are fast again.
 	Recovers bool `json:"recovers,omitempty"`
@@ -105,7 +105,7 @@ type Host struct {
 	// Turn is the start time of the operation that takes the host down, or zero. The host keeps it on its own disk, so
 	// the host remains in that operation even if the operation record was deleted.
 	Turn time.Time `json:"turn,omitzero"`
-	// Sees lists how the host reaches the other members, as last observed steadily. It omits members with an unknown
+	// Sees lists how the host reaches the other members, without short-lived changes. It omits members with an unknown
 	// state.
 	Sees []Reachability `json:"sees,omitempty"`
 	// MemberLost means that the host's member can never come back: its disk lost writes that the member acknowledged.
@@ -133,7 +133,7 @@ type Op struct {
 	Kind     string `json:"kind"`
 	Host     string `json:"host"` // the host that is operated on, or that received the request to remove a member
 	HostName string `json:"hostName"`
-	// the role that a join leads to, voter or standby; for a removal, the member's name
+	// the role that a join leads to; for a removal, the member's name
 	Target string `json:"target,omitempty"`
 	// the work of a cycle: maintenance, restart, reboot, command, readdress or defrag
 	Work     string    `json:"work,omitempty"`
@@ -159,7 +159,7 @@ type Op struct {
 // Of reports whether the operation, which may be nil, is the given host's.
 func (o *Op) Of(host string) bool { return o != nil && o.Host == host }
 
-// Pause stops every step of every host. It always has an end.
+// Pause stops the steps of all hosts, with exceptions such as the release of the lock. It always has an end.
 type Pause struct {
 	Version int       `json:"version"`
 	By      string    `json:"by"`
@@ -185,7 +185,7 @@ type Queue struct {
 // for display: programs read Outcome.
 const FailedStep = "failed: "
 
-// The outcomes of a step, with the names of the metrics' results.
+// The outcomes of a step, which are also the results in the metric quorumd_steps_total.
 const (
 	StepOK    = "ok"
 	StepError = "error" // the step failed, or got no answer
@@ -323,8 +323,8 @@ func decodeOwn[T kind](b []byte) (r T, ok bool) {
 	return r, err == nil && bytes.Equal(again, b) && within(&r, true) == nil
 }
 
-// takeFields removes the named fields from all. Otherwise json.Unmarshal, which ignores case, would let a
-// field "KIND" overwrite "kind".
+// takeFields removes the named fields from all and returns them. Otherwise json.Unmarshal, which ignores case, would
+// let a field "KIND" overwrite "kind".
 func takeFields(all Extra, names []string) Extra {
 	taken := Extra{}
 	for _, name := range names {

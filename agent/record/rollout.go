@@ -10,8 +10,8 @@ import (
 	"time"
 )
 
-// Rollout takes down one host after another for the same work. Each host reads from it whether it is next, and records
-// that it is done in the transaction that ends its operation.
+// Rollout takes down one host after another for the same work. Each host reads the record to learn whether it is next,
+// and records that it is done in the transaction that ends its operation.
 type Rollout struct {
 	Version int    `json:"version"`
 	ID      string `json:"id"`
@@ -19,9 +19,10 @@ type Rollout struct {
 	Command string `json:"command,omitempty"` // the name of a program that every host has
 	Etcd    string `json:"etcd,omitempty"`    // the version that etcd must report after the work; empty: any
 	Bare    bool   `json:"withoutSnapshot,omitempty"`
-	// the rollout still pauses before the last member with an older minor version
-	Hold   bool `json:"hold,omitempty"`
-	Raises bool `json:"raises,omitempty"` // the rollout ends with the point of no return
+	// the rollout will pause before the last member with an older minor version
+	Hold bool `json:"hold,omitempty"`
+	// the rollout raises the cluster version, so afterwards no member can be rolled back
+	Raises bool `json:"raises,omitempty"`
 	// the rollout lowers the cluster version to the minor version of Etcd
 	Downgrade bool `json:"downgrade,omitempty"`
 	// quorumd is about to enable, or has enabled, etcd's downgrade job for this rollout, and has not cancelled it
@@ -53,9 +54,9 @@ type RolloutHost struct {
 // The states of a rollout. Only a running one takes further hosts down.
 const (
 	RolloutRunning = "running"
-	RolloutPaused  = "paused"  // no further host begins until an operator resumes the rollout
-	RolloutAborted = "aborted" // an operator has aborted the rollout; no further host begins
-	RolloutStopped = "stopped" // a host did not come back; Text is the reason
+	RolloutPaused  = "paused"  // no further host goes down until an operator resumes the rollout
+	RolloutAborted = "aborted" // an operator has aborted the rollout; no further host goes down
+	RolloutStopped = "stopped" // the work failed on a host, or the host did not come back healthy; Text is the reason
 	RolloutDone    = "done"
 )
 
@@ -63,7 +64,7 @@ const (
 const (
 	HostWaiting = "waiting"
 	HostDone    = "done"
-	HostSkipped = "skipped" // the host already runs the version of the rollout
+	HostSkipped = "skipped" // the work is not needed on the host, for example because etcd already has the version
 )
 
 // Began returns when the rollout was started or last resumed.
@@ -86,8 +87,8 @@ func (r Rollout) Waiting() []string {
 }
 
 // Room returns an error if the record may outgrow its bound in the worst case, in which every field has its longest
-// value. Such a rollout must not start, because it could not be completed. most is the approximate number of such hosts
-// that fit.
+// value. Such a rollout must not start, because it could not be completed. most is the approximate number of hosts that
+// fit in the worst case.
 func (r Rollout) Room() (most int, err error) {
 	largest := r
 	largest.Text, largest.State = strings.Repeat("x", maxText), RolloutStopped

@@ -4,7 +4,8 @@
 // Package recovery holds the documents with which operators recover a cluster from quorum loss: the facts of each host,
 // the plan made from them, and the progress of a host that carries it out. It promises:
 //
-//   - It reads no disk, clock or network, so the same facts always lead to the same plan, or to the same refusal.
+//   - It reads no disk, clock or network, so the same facts and the same choice always lead to the same plan, or to the
+//     same refusal.
 //   - Package policy alone decides whether a plan is made, which host is the survivor, and which hosts accept the plan.
 //     This package passes the facts to it, and records the result.
 //   - Reading a file is bounded and strict, and verifies its checksum: a truncated or edited file is refused.
@@ -123,7 +124,7 @@ const MaxManifests = 8
 // maxPlans bounds the plans in a host's facts: the one in force and the one before it.
 const maxPlans = 2
 
-// validPlans reports whether an agent can have written this list of plans.
+// validPlans reports whether an agent could have written this list of plans.
 func validPlans(plans []AppliedPlan) bool {
 	return len(plans) <= maxPlans && !slices.ContainsFunc(plans, func(p AppliedPlan) bool {
 		strange := strings.ContainsFunc(p.Survivor, func(r rune) bool { return !unicode.IsPrint(r) || r == ',' })
@@ -131,7 +132,7 @@ func validPlans(plans []AppliedPlan) bool {
 	})
 }
 
-// checksum returns the hash of the document as written, with an empty checksum field.
+// checksum returns the hash of the document's JSON text. The document's checksum field must be empty.
 func checksum(document any) string {
 	text, err := json.Marshal(document)
 	if err != nil {
@@ -141,7 +142,7 @@ func checksum(document any) string {
 	return hex.EncodeToString(sum[:])
 }
 
-// decode reads one document and nothing else.
+// decode reads one document. It returns an error if anything follows the document.
 func decode(r io.Reader, into any) error {
 	text, err := io.ReadAll(io.LimitReader(r, MaxSize+1))
 	if err != nil {

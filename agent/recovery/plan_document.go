@@ -54,7 +54,7 @@ func IsPlanID(id string) bool {
 type Choice struct {
 	Cluster  string   // the cluster's name, as the operator typed it
 	Gone     []string // voters that are gone for good, by name or ID
-	KeptOff  []string // survivors of earlier plans that never start again with their data, by name
+	KeptOff  []string // survivors of earlier plans that the operator keeps stopped, by name
 	Survivor string   // name of the survivor; empty: the most advanced host
 	At       time.Time
 	ID       string // ID of the plan
@@ -65,7 +65,8 @@ type Choice struct {
 // Loss describes what the cluster would lose with one host as the survivor.
 type Loss struct {
 	Facts Facts
-	// Behind is the number of entries that only the most advanced host has; at least one if this host's term is older.
+	// Behind is how many entries the host's log is behind that of the most advanced host; at least 1 if its last term
+	// is older. It is 0 if No is set.
 	Behind uint64
 	Chosen bool
 	No     string // why the host cannot be the survivor; empty if it can

@@ -44,7 +44,7 @@ func (w Work) Check() error {
 // ErrReading means that the log is still being read: try again.
 var ErrReading = errors.New("the log is still being read")
 
-// Copy is the progress of the copy of the survivor's data.
+// Copy is the progress of the copy of the survivor's data or of the snapshot.
 type Copy struct {
 	Plan    string // ID of the copy's plan; empty if this process has started no copy
 	Running bool

@@ -27,11 +27,11 @@ type ActorState struct {
 	Launched                    Stamp // the last run of programs that this process started
 	// the environment last written for the unit; nil if none; must not be changed
 	Environment       map[string]string
-	Permit, Compacted Stamp // last permit to free space claimed, last compaction
+	Permit, Compacted Stamp // last claim of a permit to free space, last compaction
 	Kept              int64 // the oldest revision that the last compaction kept
 	// the member whose online defragmentation, started by this process, still runs; 0 if none does
 	Defragmenting uint64
-	// the last online defragmentation of each member that this process has requested
+	// for each member, the last online defragmentation that this process requested and that has ended
 	Defragmented []Defragmented
 }
 

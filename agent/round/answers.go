@@ -68,10 +68,11 @@ func (r *Round) connected() bool {
 	})
 }
 
-// reaches reports whether this host's etcd is connected to a member at its peer URL, and both of the member's ports
-// accept connections from this host, all observed after this host first saw the record that asks for it. A member with
-// an https peer URL must also have answered a request, because connections that the member opened make it look active
-// too, and it checks certificates after the handshake.
+// reaches reports whether this host's etcd is connected to a member at its peer URL, and both of the member's ports, if
+// this host probes them, accept connections from this host. All of this must have been observed after this host first
+// saw the record that asks about the member. A member with an https peer URL must also have answered a request: a
+// connection that the member opened makes the member look active too, and the member checks this host's certificate
+// only after the handshake.
 func (r *Round) reaches(member uint64) bool {
 	i := slices.IndexFunc(r.Probes, func(m network.Reading) bool { return m.Member == member })
 	if i >= 0 && (r.Probes[i].Missed || r.Probes[i].LookedAt <= r.AskedSince) {

@@ -11,7 +11,7 @@ import (
 	"github.com/quorumd/quorumd/agent/record"
 )
 
-// ClusterState is what was read from etcd, and when. A round that does not read it carries over the previous state.
+// ClusterState is what was read from etcd, and when. A round that does not read etcd carries over the previous state.
 type ClusterState struct {
 	EtcdAt     time.Duration // when etcd was read
 	By         uint64        // the leader, if the records were read from it alone; 0 for a quorum read

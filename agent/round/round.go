@@ -26,7 +26,7 @@ type Round struct {
 	View         policy.View
 	Decision     policy.Decision
 	ClusterState // what was read from etcd
-	// as read from this host's own member, if that member leads but should not; otherwise nil
+	// the cluster state as read from this host's own member, if that member leads but should not; otherwise nil
 	Led              *ClusterState
 	Unit             systemd.Status
 	UnitErr          error
@@ -92,7 +92,7 @@ type Connections struct {
 	Known bool
 	At    time.Duration // when the connections were read
 	Of    map[uint64]bool
-	// Active are the members to which this host's etcd has itself established a connection, at their peer URL.
+	// Active are the members that this host's etcd reports as active peers.
 	Active map[uint64]bool
 }
 

@@ -3,7 +3,7 @@
 
 // Package shutdown prepares a host when an operator shuts its machine down without quorumctl: with "reboot", "shutdown"
 // or the power button. It requests maintenance as quorumctl does. As far as time allows, the host waits for other
-// hosts, transfers the leadership and stops etcd in an orderly way.
+// hosts, transfers leadership and stops etcd in an orderly way.
 //
 // It promises that it delays a shutdown but never prevents it. If a voter goes down before the cluster is ready, a
 // message on the terminals of all users describes the effect on the quorum.
@@ -146,7 +146,8 @@ func commandRuns(s control.Status) bool {
 	return s.Maintenance != nil && s.Maintenance.State == policy.RequestWorking
 }
 
-// Cancelled brings the host back after the shutdown was cancelled.
+// Cancelled handles the cancellation of a shutdown: it ends the maintenance that Prepare requested, or makes an earlier
+// request wait for other hosts again.
 func (h Handler) Cancelled(ctx context.Context) {
 	m := h.Host.Status().Maintenance
 	if m == nil {

@@ -14,13 +14,15 @@ import (
 	"github.com/quorumd/quorumd/agent/observe"
 )
 
-// drawCorrupts reports whether a voter's data becomes corrupt, which it does in half of the clusters that replace
-// unhealthy voters and keep their quorum. It uses its own random numbers, so that all other draws remain the same.
+// drawCorrupts reports whether voters' data may become corrupt. That is the case in half of the clusters that replace
+// unhealthy voters and do not lose their quorum. It uses its own random numbers, so that all other draws remain the
+// same.
 func (p plan) drawCorrupts() bool {
 	return rand.New(rand.NewPCG(p.Seed, 11)).IntN(2) == 0 && p.Unhealthy > 0 && p.LostAt == 0
 }
 
-// corruption is when a host's data became corrupt, and intact again. The data of a later member is intact.
+// corruption records when a host's data became corrupt, and when it became intact again. The data of a later member is
+// intact.
 type corruption struct {
 	member       uint64 // the member with corrupt data; 0 if the data is intact
 	since, until time.Duration
@@ -33,7 +35,7 @@ const compactionEvery = 5 * time.Minute
 // the next compaction.
 const corruptEvidence = compactionEvery + 3*time.Minute
 
-// hasher returns compactions and hashes of the simulated members. It returns at once, so that it needs no lane.
+// hasher reads the compactions and hashes of the simulated members. Its methods return at once, so they need no lane.
 type hasher struct{ c *client }
 
 // LastCompaction returns the revision of the last compaction.
@@ -47,7 +49,7 @@ func (h hasher) LastCompaction(context.Context) (int64, error) {
 	return int64(w.now() / compactionEvery), nil
 }
 
-// Hashes returns the hash of each member that answers.
+// Hashes returns the hash of each member, or the member's error.
 func (h hasher) Hashes(_ context.Context, members []cluster.Member, revision int64) map[uint64]cluster.Hash {
 	w := h.c.p.host.world
 	w.mu.Lock()

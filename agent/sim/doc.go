@@ -20,17 +20,17 @@
 // What is simulated:
 //
 //   - etcd (etcd.go, keyspace, members.go): a store with revisions, transactions and leases, the member list with
-//     learners, an elected leader with a quorum, the indices of learners, and etcd's checks when it receives a change
-//     and when it applies it, all according to measurements. Raft itself is assumed to be correct: there is one log. A
-//     leader change restarts every lease. Otherwise a lease expires at the first possible moment, sooner than in real
-//     etcd.
+//     learners, an elected leader with a quorum, the indices of learners, and the checks that etcd makes when it
+//     receives and when it applies a change. All of this follows measurements of real etcd. Raft itself is assumed to
+//     be correct: there is one log. A leader change restarts every lease. Otherwise a lease expires at the first
+//     possible moment, sooner than in real etcd.
 //   - Connections (client.go, transport.go, network.go): agents use the real client of package cluster, with its
 //     choice of endpoints, order and timeouts; the world only carries its requests. Links are cut in one or both
 //     directions, requests and answers are lost or slow, and a write may be applied minutes after its caller has timed
 //     out.
 //   - Agents (host.go): they are killed, restarted cleanly, or frozen, at any time or inside a chosen call. No virtual
-//     time passes between two calls of an agent, so this covers every line. A frozen agent may still send its pending
-//     request.
+//     time passes between two calls of an agent, so a kill or freeze at any other line would have the same effect. A
+//     frozen agent may still send its pending request.
 //   - Hosts that die for good, in a third of the clusters with a spare host (repair.go): agents replace dead voters.
 //     Only in these clusters, and in those with changed peer URLs, do agents probe the members' ports and read etcd's
 //     metrics (port_probes.go).
@@ -41,7 +41,7 @@
 //     clusters in which hosts die for good (unhealthy.go): agents replace unhealthy voters.
 //   - Quorum loss, in a quarter of the clusters (quorum_loss.go): disks are lost, and one voter that was believed lost
 //     may return with its data at any time. Operators (disaster_recovery.go) collect facts, make a plan, apply it to
-//     the hosts in any order, abort it and make another, while agents are killed and hosts lose power. Copying the
+//     the hosts in any order, abandon it and make another, while agents are killed and hosts lose power. Copying the
 //     survivor's data (survivor.go) takes time, may fail, and may be interrupted while the copy is put in place. Two
 //     clusters then exist, which must never both serve.
 //   - Operators (operator.go, maintenance.go): they pause and resume, request a second bootstrap, stop etcd, remove

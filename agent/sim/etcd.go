@@ -54,16 +54,16 @@ type member struct {
 	promotedAt     time.Duration
 	downAt         time.Duration // when the member last stopped serving; 0 while it serves
 	upAt           time.Duration // when the member last began to serve
-	// Since reachedAt, another serving voter has always reached the member's ports; 0 if none reaches them now.
+	// Since reachedAt, at least one other serving voter has reached the member's ports; 0 if none reaches them now.
 	// reachedTo is when the last such period that agents could observe ended.
 	reachedAt, reachedTo time.Duration
 	received             map[uint64]time.Duration // when the member last received a message, by sender
-	urlAt                time.Duration            // when its peer URL changed, if it was reachable before
+	urlAt                time.Duration            // when a peer URL at which it was reachable was last replaced
 	unverified           bool                     // no other member has reached it at its registered peer URL
 	lateURL              bool                     // the URL was registered so late that no agent could prevent it
 }
 
-// The measured timings of etcd's raft with default settings.
+// The measured timings of etcd with default settings, and the rate of a learner that catches up without delay.
 const (
 	electionLow  = 1000 * time.Millisecond
 	electionHigh = 2200 * time.Millisecond
@@ -266,8 +266,8 @@ func (e *etcd) newMember(h *host, peerURL string) *member {
 	}
 }
 
-// passesStrictCheck reports whether etcd's strict check passes, which etcd makes before it adds a member: enough voters
-// must have been connected to the queried member for 5 s.
+// passesStrictCheck reports whether the strict check that etcd makes before it adds a member passes: enough voters must
+// have been connected to the queried member for 5 s.
 func (e *etcd) passesStrictCheck(asked *member) bool {
 	voters := e.voters()
 	if len(voters) == 1 {
@@ -315,7 +315,8 @@ func (e *etcd) applyAdd(h *host, peerURL string) {
 	e.membersChanged(h, 3, "etcd: learner %x was added", m.id)
 }
 
-// checkPromote returns the error of the leader's checks before a promotion. etcd compares indices and nothing else.
+// checkPromote returns the error of the leader's checks before a promotion. To decide whether a learner has caught up,
+// etcd compares only indices.
 func (e *etcd) checkPromote(id uint64) error {
 	e.advance()
 	m := e.find(id)

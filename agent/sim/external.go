@@ -72,7 +72,7 @@ func (o *externalRunner) addTrouble(h *host) {
 	}
 }
 
-// tend starts one etcd, or works on it.
+// tend starts a host's etcd if it is down, and begins or ends work on it.
 func (o *externalRunner) tend(h *host) {
 	w := o.w
 	if o.mayWork(h) {

@@ -162,7 +162,8 @@ func (h *host) losePower() {
 	h.world.updateEtcds()
 }
 
-// powerUp boots a host. systemd starts the etcd of a member without the agent, unless an operator has stopped it.
+// powerUp boots a host. If the host has a member's data, systemd starts etcd before the agent runs, unless an operator
+// has stopped etcd.
 func (h *host) powerUp() {
 	if h.powered || h.dead {
 		return

@@ -40,13 +40,13 @@ type host struct {
 	files                *files
 	agent                *process     // nil while no agent runs
 	agentStarts          int          // number of agent processes started so far
-	learnerStuck         bool         // the host's next learner never catches up
+	learnerStuck         bool         // a learner on this host never catches up
 	latePercent          uint64       // percentage of its calls that are applied late
 	lossPercent          uint64       // percentage of its calls whose answer is lost
 	maxDelay             atomic.Int64 // a duration: the longest delay of a request or an answer
 	dropsKeepalives      bool         // the agent's keepalives get no answer
 	trap                 trap
-	maintenanceRequested bool // a request is pending until an agent has accepted its end
+	maintenanceRequested bool // an operator has made a request, and no agent has accepted its end yet
 	program              program
 	workedOn             bool // an operator works on the host and relies on its etcd staying down
 	interruptible        bool // the host's maintenance may be called off
@@ -207,7 +207,7 @@ func (h *host) startAgent() {
 // etcdVersion is the version of all etcds.
 const etcdVersion = "3.6.16"
 
-// files are the agent's own files. A power loss removes those in the runtime directory.
+// files are the agent's own files.
 type files struct {
 	mu      sync.Mutex
 	content map[string]file

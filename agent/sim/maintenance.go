@@ -101,7 +101,7 @@ func maintenanceFaults() []fault {
 	}
 }
 
-// requestRemoval lets an operator request the removal of this host's member from another host, sometimes even if the
+// requestRemoval lets an operator on another host request the removal of the given host's member, sometimes even if the
 // member is live.
 func (w *world) requestRemoval(gone *host) {
 	m := w.etcd.memberOn(gone)
@@ -142,7 +142,7 @@ func (w *world) requestMaintenance(h *host, req control.MaintenanceRequest) (end
 	return func() { w.endMaintenance(h) }
 }
 
-// endMaintenance lets an operator end the maintenance, and retries until an agent has accepted that.
+// endMaintenance lets an operator request the end of the maintenance, again and again until an agent accepts it.
 func (w *world) endMaintenance(h *host) {
 	h.workedOn, h.interruptible = false, false
 	w.operator(h, func(ctx context.Context, p *process) {

@@ -25,7 +25,7 @@ import (
 	"github.com/quorumd/quorumd/systemd"
 )
 
-// Mistake is a mistake that is built into every agent, or into the agents' observations. The simulation must find it.
+// Mistake is a mistake that is built into every agent, the agents' observations, or etcd. The simulation must find it.
 type Mistake struct {
 	Name    string
 	Promise string // the promise that it breaks
@@ -36,7 +36,8 @@ type Mistake struct {
 	timing func(t *config.Timing)
 	config func(c *config.Config)
 	// trouble replaces the random faults. With trouble, the cluster has seven hosts for five voters, and agents replace
-	// one voter that has been dead for 6 min, or unhealthy for the duration in the field unhealthy.
+	// at most one voter a day: one that has been dead for 6 min or, if the field unhealthy is set, unhealthy for that
+	// long.
 	trouble   func(w *world)
 	unhealthy time.Duration
 	// ignoresConditions makes etcd ignore all conditions of transactions.

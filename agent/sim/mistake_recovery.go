@@ -77,7 +77,7 @@ func (w *world) onSurvivor(do func(w *world, h *host)) {
 	}
 }
 
-// unannouncedRecovery reports the write of a record as successful without writing it.
+// unannouncedRecovery reports the write of the record that announces a recovery as successful without writing it.
 type unannouncedRecovery struct {
 	cluster.Etcd
 	key string

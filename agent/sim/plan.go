@@ -34,7 +34,7 @@ type plan struct {
 	Learner       bool          // the last host has the role learner
 	Recalls       bool          // operators request interruptible maintenance
 	Readdresses   bool          // operators change hosts' peer URLs
-	Corrupts      bool          // the data of voters becomes corrupt
+	Corrupts      bool          // the data of voters may become corrupt
 	CleanFor      time.Duration // how long an ejected host must be healthy before it joins again, the first time
 	configs       []config.Config
 }

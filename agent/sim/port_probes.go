@@ -116,7 +116,6 @@ func (s *portProbes) begin() {
 	}
 }
 
-// probe probes members.
 func (s *portProbes) probe(due []*probedMember) {
 	w, from, began := s.p.host.world, s.p.host, s.now()
 	stopped := s.p.dead.Load() || w.now() < time.Duration(s.p.frozen.Load())
@@ -140,7 +139,7 @@ func (s *portProbes) probe(due []*probedMember) {
 	}
 }
 
-// portOf returns the result of a probe of a port.
+// portOf converts the state of a port to the result of a probe.
 func portOf(state record.PortState) network.Port {
 	if state == record.PortAnswers {
 		return network.Port{State: state, RTT: time.Millisecond}

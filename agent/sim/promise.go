@@ -45,7 +45,7 @@ type promises struct {
 
 	op                *record.Op    // the operation as last observed
 	opSince           time.Duration // when op last began or ended
-	decoded           *record.Op    // the record as last decoded
+	decoded           *record.Op    // the operation record as last decoded
 	decodedAt         int64         // the revision of that record
 	hostsChanged      time.Duration // when a host record last changed
 	orphanedSince     time.Duration // when the operation's lock was last held
@@ -59,10 +59,10 @@ type promises struct {
 	operatorRemovedAt time.Duration              // when an operator last removed a member
 	intrudedAt        time.Duration              // when an intruder last wrote
 	repairedAt        map[uint64]time.Duration   // when the removal of the replaced voter was first sent, by member ID
-	slowLeaderSince   map[*process]time.Duration // since when the etcd of a host with a slow disk has led
+	slowLeaderSince   map[*process]time.Duration // since when the agent's host has led with a slow disk
 	ejections         map[*host]ejection
 	unhealthy         map[*host]unhealthyPeriod
-	replaces          map[*host]uint64 // the member that each voting host replaces
+	replaces          map[*host]uint64 // the member that each host was last promoted to replace
 }
 
 // repeatedStep is an agent's last step, with the number of times in a row that the agent has begun it less than a
@@ -95,7 +95,7 @@ func (p *promises) breach(promise string, h *host, text string) {
 	}
 }
 
-// lockOwner returns the process that wrote the lock, or nil.
+// lockOwner returns the process that wrote the lock, or nil if the lock is free.
 func (p *promises) lockOwner() *process {
 	if p.w.etcd.store.Get(p.w.keys.Lock()) != nil {
 		return p.w.etcd.lockWriter
@@ -139,7 +139,7 @@ func withoutLock(kind policy.StepKind) bool {
 		policy.StepClaimPermit, policy.StepWritePermits, policy.StepCompact, policy.StepLeadElsewhere,
 		policy.StepDefragmentOnline, policy.StepDisarmNoSpace,
 		policy.StepStopForRecovery, policy.StepCopyData, policy.StepPlaceCopy, policy.StepLayAside,
-		policy.StepEndRecovery: // during a recovery, no etcd can hold a lock
+		policy.StepEndRecovery: // during a recovery, there may be no etcd in which to take the lock
 		return true
 	}
 	return false
@@ -315,7 +315,7 @@ func (p *promises) beforeChange(by *process, what string) {
 	}
 	if replaces {
 		p.checkVoteInPlace(by, op)
-		return // a standby follows at once, so the number of voters does not change
+		return // a replacement need not wait, because on the whole it keeps the number of voters
 	}
 	p.checkSettled(by, what)
 	if what == "promote" {
@@ -482,7 +482,7 @@ func (p *promises) beforeRemove(by *process, id uint64, after time.Duration) {
 	p.checkQuorumLeft(by, m)
 }
 
-// beforeRemoval checks a removal of a member of any role when it is applied.
+// beforeRemoval checks the removal of a voter by a step for members of any role when the removal is applied.
 func (p *promises) beforeRemoval(by *process, id uint64, after time.Duration) {
 	m := p.w.etcd.find(id)
 	if m == nil || m.learner {
@@ -577,7 +577,7 @@ func (p *promises) afterApply() {
 	if kv := w.etcd.store.Get(w.keys.Lock()); kv != nil {
 		token = kv.CreateRevision
 	}
-	owned := op == nil || token != 0 && op.Token == token // without a token in the record, the lock must be free
+	owned := op == nil || token != 0 && op.Token == token // a token of 0 means that the lock is free
 	if owned || p.ownedOp {
 		p.orphanedSince = w.now()
 	}

@@ -76,7 +76,7 @@ func (p *promises) checkStepByPlan(by *process, step policy.Step) {
 		if k == nil || !k.Alone {
 			p.breach("P4", h, fmt.Sprintf("%s begins on a host that is not the survivor", step.Kind))
 		}
-	case policy.StepStartUnit, policy.StepWriteEnv: // checkStartByPlan checks this step
+	case policy.StepStartUnit, policy.StepWriteEnv: // checkStartByPlan checks the start
 	default:
 		if k != nil && !p.justPlanned(h, k) {
 			p.breach("P4", h, fmt.Sprintf("%s is begun while plan %s is in force", step.Kind, k.Plan))

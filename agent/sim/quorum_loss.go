@@ -12,7 +12,7 @@ import (
 )
 
 // disasterRecovery is the operators' state during the recovery from quorum loss. The recovery ends when a cluster
-// serves and no host has a plan in force.
+// serves, every member has its data, and no host has a plan in force.
 type disasterRecovery struct {
 	lost    bool // quorum is lost, and the recovery has not ended
 	since   time.Duration
@@ -27,7 +27,8 @@ type disasterRecovery struct {
 // loseQuorum cuts the power of so many voters that no quorum is left. They return with empty disks. If late is set, one
 // of them returns with its data, perhaps after operators have declared it lost. The old cluster cannot continue in
 // parallel with a new one, because even with the late voter it has a quorum only until the survivor has moved its own
-// data aside. loseQuorum reports whether quorum was lost. It does nothing if the other voters could not recover.
+// data aside. loseQuorum reports whether quorum was lost. It does nothing if the state of the cluster is unsuitable,
+// for example because the other voters could not recover.
 func (w *world) loseQuorum(late bool) bool {
 	e := w.etcd
 	voters := e.voters()
@@ -81,7 +82,7 @@ func boolOrder(a, b bool) int {
 	return -1
 }
 
-// loseDisk replaces the etcd disk of a host without power, and perhaps the system disk too.
+// loseDisk replaces the etcd disk of a host without power and, if system is set, its system disk.
 func (h *host) loseDisk(system bool) {
 	h.world.event(h, eventFault, 72, "its etcd disk is lost, its system disk too: %v", system)
 	h.data.cluster, h.data.member, h.data.leftovers = 0, 0, false

@@ -81,7 +81,7 @@ func (e *etcd) checkUpdate(id uint64, peerURL string) error {
 	return nil
 }
 
-// applyUpdate replaces a member's peer URL, which ends no connection.
+// applyUpdate replaces a member's peer URL. Existing connections stay.
 func (e *etcd) applyUpdate(by *process, id uint64, peerURL string, after time.Duration) {
 	m := e.find(id)
 	if e.checkUpdate(id, peerURL) != nil || m.peerURL == peerURL {
@@ -183,8 +183,8 @@ func (w *world) readdress(by *host, hosts ...*host) {
 }
 
 // readdressBack lets an operator request the readdress of all members whose peer URL is not the configured one, after
-// the faults have ended. A readdress waits while the voters are too few or an even number. Operators' changes may keep
-// other hosts from joining meanwhile, so operators restore the old URLs.
+// the faults have ended. A readdress waits while there are fewer than three voters or an even number of them. The
+// changed URLs may then keep other hosts from joining, so operators restore the old URLs.
 func (w *world) readdressBack() {
 	i := slices.IndexFunc(w.hosts, func(h *host) bool { return h.agent != nil && h.powered })
 	var differ []*host

@@ -57,8 +57,8 @@ func (w *world) failAnother(h *host, length time.Duration) {
 }
 
 // checkCalledOff checks that an agent starts etcd during interruptible maintenance only if another voter is down or the
-// links between it and the agent's host are cut. Both may have ended recently, because the agent's view may still show
-// them.
+// links between it and the agent's host are cut. Either condition may have ended recently, because the agent's view may
+// still show it.
 func (p *promises) checkCalledOff(h *host) {
 	past := p.staleness() + p.w.plan.timing().Settle
 	for _, m := range p.w.etcd.voters() {

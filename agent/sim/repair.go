@@ -109,7 +109,8 @@ func (m *member) updateReached(w *world) {
 	}
 }
 
-// repairsLeft returns how many more voters may be replaced today. A replacement counts as soon as the voter is removed.
+// repairsLeft returns how many more voters may be replaced now, given the replacements within the last 24 hours. A
+// replacement counts as soon as the voter is removed.
 func (p *promises) repairsLeft() int {
 	left := p.w.plan.PerDay
 	for id, at := range p.repairedAt {

@@ -116,7 +116,7 @@ func loseInMaintenance(w *world, h *host, d time.Duration) (end func()) {
 	}
 }
 
-// retire lets an operator retire a host, or undo that. The request may be refused.
+// retire lets an operator retire a host or undo its retirement. The request may be refused.
 func (w *world) retire(by *host, req control.RetireRequest) {
 	req.Reason = "out of warranty"
 	w.operator(by, func(ctx context.Context, p *process) {
@@ -146,8 +146,8 @@ func (w *world) transferTo(h, to *host) {
 	})
 }
 
-// resizeBack lets an operator restore the planned size and undo all retirements after the faults have ended. It is
-// called until an agent has accepted that.
+// resizeBack lets an operator undo a retirement or restore the planned size after the faults have ended. It makes one
+// request per call, and does nothing when nothing is left to restore.
 func (w *world) resizeBack() {
 	i := slices.IndexFunc(w.hosts, func(h *host) bool { return h.agent != nil && h.powered })
 	if !w.healed || i < 0 {

@@ -239,7 +239,7 @@ type storyHandler struct {
 	h *host
 }
 
-// Enabled skips debug messages.
+// Enabled returns false for debug messages.
 func (*storyHandler) Enabled(_ context.Context, level slog.Level) bool {
 	return level >= slog.LevelInfo
 }

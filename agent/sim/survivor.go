@@ -137,8 +137,8 @@ func (h *host) appliedIndex() uint64 {
 	return 0
 }
 
-// Swap moves the old data aside and puts the copy in its place. It returns the paths of the data that it moved aside,
-// and may be interrupted in between.
+// Swap moves the old data aside and puts the copy in its place. It may be interrupted between the two. It returns the
+// paths of the data that it moved aside.
 func (s *survivorData) Swap(ctx context.Context, work recovery.Work) ([]string, error) {
 	s.p.gateWithTrap(laneStep, "swap", true)
 	h := s.p.host

@@ -183,7 +183,8 @@ type unhealthyPeriod struct {
 const slowEvidence = 6 * time.Minute
 
 // whyNotUnhealthy returns why a voter must not be replaced as unhealthy, or "". It must have reported itself as SLOW
-// for the grace period, as STALLED for a minute, or as FAILED. In addition, its disk must really have been harmful.
+// for the grace period, as STALLED for a minute, or as FAILED. In addition, its disk must really have been harmful, or
+// its data corrupt.
 func (p *promises) whyNotUnhealthy(m *member) string {
 	w, d := p.w, m.host.disk
 	reported, ok := p.unhealthy[m.host]
@@ -212,9 +213,8 @@ func (p *promises) checkVoteInPlace(by *process, op *record.Op) {
 	}
 }
 
-// checkCompletion checks that a voter may complete a replacement: there is one voter too many, or an operator has made
-// the cluster smaller, and the replaced voter is dead or unhealthy, or was unhealthy when this host was promoted by the
-// same operation.
+// checkCompletion checks that a voter may complete a replacement: a voter is surplus, and the replaced voter is dead or
+// unhealthy, or was unhealthy when the same operation promoted this host.
 func (p *promises) checkCompletion(by *process, op *record.Op, m *member) {
 	voters, plan := len(p.w.etcd.voters()), p.w.plan
 	resized := p.w.etcd.store.Get(p.w.keys.Size()) != nil

@@ -76,7 +76,7 @@ const (
 // now returns the time since the world began.
 func (w *world) now() time.Duration { return time.Since(w.began) }
 
-// moment returns the first moment of a lane at or after d from now.
+// moment returns the first moment of a lane that is later than now and at least d from now.
 func (w *world) moment(d time.Duration, l lane) time.Duration {
 	at := int64(w.now() + max(0, d))
 	at += (int64(l) - at%lanes + lanes) % lanes

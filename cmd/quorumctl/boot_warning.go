@@ -13,8 +13,8 @@ import (
 	"github.com/quorumd/quorumd/systemd"
 )
 
-// bootWarning returns a warning if etcd's unit is not enabled, otherwise "". After a boot, systemd starts etcd, not
-// quorumd.
+// bootWarning returns a warning if etcd's unit is not enabled, otherwise "". After a boot, systemd starts etcd; quorumd
+// does not.
 func bootWarning(ctx context.Context, c config.Config) string {
 	if c.Etcd.Runner != config.RunnerSystemd {
 		return ""

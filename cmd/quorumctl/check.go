@@ -154,7 +154,7 @@ func withoutAgent(s control.Status, late bool) (names []string) {
 	return names
 }
 
-// firstReason returns the first reason after a separator, or "".
+// firstReason returns a separator and the first reason, or "" if there is no reason.
 func firstReason(s control.Status) string {
 	if len(s.Reasons) == 0 {
 		return ""

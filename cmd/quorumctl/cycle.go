@@ -229,8 +229,8 @@ func (a *app) waitUntilSafe(ctx context.Context, m control.Maintenance, command 
 	return nil
 }
 
-// requestMaintenance requests the maintenance in which the command runs. It returns an error if another operator has
-// requested a maintenance: ending that maintenance after the command would start etcd while the other operator works.
+// requestMaintenance requests the maintenance in which the command runs. It returns an error if maintenance was already
+// requested: ending that maintenance after the command could start etcd while another operator works.
 func (a *app) requestMaintenance(ctx context.Context, command []string, c cycleOptions) (control.Maintenance, error) {
 	s, err := a.status(ctx, "cycle")
 	if err != nil {

@@ -7,9 +7,9 @@
 // It promises:
 //
 //   - results go to stdout; errors go to stderr as "quorumctl: cannot …: cause", with a line "→ remedy";
-//   - the exit code is the class of the error (see exit.go);
-//   - lines on a terminal have at most 100 columns unless -o wide is set, and no output contains control characters,
-//     whatever the records of other hosts contain.
+//   - the exit code shows the class of the error (see exit.go);
+//   - lines on a terminal have at most 100 columns unless -o wide is set, and control characters in the records of
+//     other hosts never reach the output.
 package main
 
 import (

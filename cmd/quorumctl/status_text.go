@@ -13,7 +13,8 @@ import (
 	"github.com/quorumd/quorumd/agent/display"
 )
 
-// writeStatus shows the most important state first: the cluster, the loop, the summary, the hosts, then this host.
+// writeStatus shows the most important state first: the cluster, the agent's loop, the summary, the hosts, then this
+// host.
 func writeStatus(p *page, s control.Status) {
 	writeLines(p, display.Cluster(s.Cluster)...)
 	if p.wide && s.Cluster.ID != "" {
@@ -44,7 +45,7 @@ func writeOmitted(p *page, o *control.Omitted) {
 	}
 }
 
-// hostTable returns the hosts by name, followed by the members without an agent.
+// hostTable returns the hosts, sorted by name, followed by the members without an agent.
 func hostTable(p *page, s control.Status) table {
 	members := map[string]control.Member{}
 	for _, m := range s.Cluster.Members {
@@ -86,7 +87,7 @@ func memberRow(p *page, m control.Member) []word {
 	return append(row, word{}, role, word{"no agent", warn}, word{}, word{Text: m.Version}, word{}, word{})
 }
 
-// writeThisHost shows the state of this host, its next step, and the first reason why it waits.
+// writeThisHost shows the state of this host, its next step, its mutes, the first reason why it waits, and cautions.
 func writeThisHost(p *page, s control.Status) {
 	p.line("this host: %s · %s · %s · mode %s", word{s.Host.Name, bold}, display.LastRole(s),
 		display.HealthState(s.Health.State), s.Host.Mode)

@@ -110,7 +110,7 @@ func (a *app) showBundle(out string, files []supportbundle.File, unread []string
 	return nil
 }
 
-// redactorOf returns a redactor for the contents of every secret file that the configuration names, and the names of
+// redactorOf returns a redactor for the contents of every secret file that the configuration names, and the paths of
 // those files that cannot be read.
 func redactorOf(c config.Config, file string) (*supportbundle.Redactor, []string) {
 	paths := []string{c.Etcd.PasswordFile, c.Backup.IdentityFile, c.Metrics.WebConfig}
@@ -128,7 +128,7 @@ func redactorOf(c config.Config, file string) (*supportbundle.Redactor, []string
 			paths = append(paths, value)
 		}
 	}
-	// A configuration with mistakes is not loaded. This search finds the secret files that it names.
+	// An invalid configuration is not loaded, so also search its text for the paths of secret files.
 	text, err := supportbundle.ReadSecret(file)
 	for line := range strings.Lines(string(text)) {
 		uncommented, _, _ := strings.Cut(line, "#")
@@ -164,7 +164,7 @@ func secretPath() *regexp.Regexp {
 		`\w+_KEY_FILE)["']?\s*:\s*["']?(/[^\s,}"']+)`)
 }
 
-// textSource returns a source with the text output of a command.
+// textSource returns the function of a source with the text output of a command.
 func textSource(text func(*page)) func(context.Context) ([]byte, error) {
 	return func(context.Context) ([]byte, error) {
 		p := &page{}
@@ -173,7 +173,7 @@ func textSource(text func(*page)) func(context.Context) ([]byte, error) {
 	}
 }
 
-// jsonSource returns a source with a JSON document, or with the error that prevents it.
+// jsonSource returns the function of a source with a JSON document, or with an error instead.
 func jsonSource(doc any, err error) func(context.Context) ([]byte, error) {
 	return func(context.Context) ([]byte, error) {
 		if err != nil {
@@ -257,7 +257,7 @@ func hostOf(c config.Config) supportbundle.Host {
 	switch c.Etcd.Runner {
 	case config.RunnerSystemd:
 		h.Unit, h.LogFile = c.Etcd.Unit, ""
-	case config.RunnerExternal: // the service manager that runs etcd keeps its log
+	case config.RunnerExternal: // the service manager that runs etcd keeps etcd's log
 		h.LogFile = ""
 	case config.RunnerProcess:
 	}

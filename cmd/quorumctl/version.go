@@ -13,7 +13,7 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// versions is the document of version.
+// versions is the output of quorumctl version.
 type versions struct {
 	Quorumctl string `json:"quorumctl"`
 	Quorumd   string `json:"quorumd,omitempty"` // absent if quorumd does not answer

@@ -15,8 +15,8 @@ import (
 
 const (
 	// busyTurns is the number of times the agent is frozen and thawed; busyFor is the length of each phase. Short
-	// phases expose both measurements to the same noise of the machine. Each phase has enough writes (a few thousand)
-	// for a p99.
+	// phases expose the frozen and the running agent to the same noise of the machine. Each phase has enough writes (a
+	// few thousand) for a p99.
 	busyTurns = 5
 	busyFor   = 12 * time.Second
 	// settleTime is the unmeasured beginning of each phase, in which a thawed agent catches up.

@@ -16,7 +16,7 @@ import (
 )
 
 const (
-	// changedBound is how long one membership change may take.
+	// changedBound is how long one change may take.
 	changedBound = 10 * time.Minute
 	// quietFor is how long the writes are watched before a change, to compare the worst write gaps before and during
 	// the change.
@@ -34,7 +34,7 @@ type planned struct {
 	target int // number of voters after the change
 }
 
-// changes are rows for planned changes, each with three and five voters.
+// changes returns rows for planned changes of clusters with three and five voters.
 func changes() []row {
 	all := []planned{
 		{
@@ -121,7 +121,7 @@ type plain struct {
 	ports   []int // ports of the members that may still join
 }
 
-// plain makes the change by hand.
+// plain measures the change made by hand.
 func (c planned) plain(s *site) (values, error) {
 	members, err := s.etcds("n", c.voters)
 	if err != nil {
@@ -138,7 +138,7 @@ func (c planned) plain(s *site) (values, error) {
 	return s.watchChange(endpoints, func() error { return c.byHand(&plain{s, members, ports}) })
 }
 
-// quorumd makes the change with quorumd.
+// quorumd measures the change made by quorumd.
 func (c planned) quorumd(s *site) (values, error) {
 	roles := map[policy.Role]int{policy.RoleVoter: c.voters}
 	if c.spares > 0 {
@@ -269,7 +269,7 @@ func (f *fleet) resize(voters int) error {
 	})
 }
 
-// retireLeader retires the host that leads, and waits until every host reports that it has left the cluster.
+// retireLeader retires the leader's host, and waits until every host reports that the retired host has left.
 func (f *fleet) retireLeader() error {
 	leads, err := f.s.leader(f.hosts[0].Options.Endpoints)
 	if err != nil {

@@ -24,8 +24,8 @@ func compareFiles(out io.Writer, before, after string) error {
 	return nil
 }
 
-// compare prints quorumd's figures from both reports, followed by the change of the figures measured without quorumd.
-// If both have changed alike, the machine is the cause.
+// compare prints the figures of both reports and their change, with quorumd and then without it. If both sides have
+// changed alike, the machine is the cause.
 func compare(out io.Writer, older, newer Report) {
 	if older.Machine != newer.Machine {
 		fmt.Fprintf(out, "different machine: was %+v, now %+v\n", older.Machine, newer.Machine)

@@ -34,8 +34,8 @@ const (
 	plainDeadFor = 30 * time.Second
 )
 
-// deadRows are rows for a standby and a spare that replace a dead voter, with a small database and with one of 1 GB.
-// The spare has to copy the database first; the standby already has it.
+// deadRows returns rows for a standby and a spare that replace a dead voter, with a small database and with one of 1
+// GB. The spare has to copy the database first; the standby already has it.
 func deadRows() []row {
 	var all []row
 	for _, size := range []struct {

@@ -98,7 +98,7 @@ func urls(members []*testbed.Member) []string {
 	return all
 }
 
-// fill writes a database of the given size.
+// fill writes fillWrites values of the given size in bytes; none if the size is 0.
 func (s *site) fill(client *clientv3.Client, valueSize int) error {
 	if valueSize == 0 {
 		return nil
@@ -154,8 +154,8 @@ func (s *site) watch(o testbed.LoadOptions) (*watched, error) {
 // begin starts the measurement.
 func (w *watched) begin() { w.from = time.Now() }
 
-// end ends the measurement, and returns the results of the writes since begin. The results also cover the time
-// afterwards, for which end waits before it returns.
+// end returns the results since begin. It first waits for the duration afterwards: writes in that time count, but the
+// figure taken does not include it.
 func (w *watched) end(s *site) (values, error) {
 	ended := time.Now()
 	if err := s.sleep(afterwards); err != nil {

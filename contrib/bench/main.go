@@ -141,7 +141,7 @@ func (b *bench) measure(ctx context.Context, chosen []row, report *Report) error
 	return errors.Join(failed...)
 }
 
-// row runs both sides of a row. The note names any side that cannot run.
+// row runs both sides of a row. The note contains the reason why a side cannot run.
 func (b *bench) row(ctx context.Context, r row) (plain, quorumd values, note string, err error) {
 	ctx, cancel := context.WithTimeout(ctx, r.bound)
 	defer cancel()

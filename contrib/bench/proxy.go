@@ -102,7 +102,6 @@ func compareProxies(s *site) (plain, quorumd values, err error) {
 	return plain, quorumd, nil
 }
 
-// runningProxy is a running proxy.
 type runningProxy struct {
 	name, address string
 	pid           int
@@ -258,7 +257,8 @@ func exchange(c net.Conn, message []byte) error {
 	return err
 }
 
-// measureProxy measures a proxy with bulk traffic, then with small exchanges, then with idle connections.
+// measureProxy measures a proxy with bulk traffic, then with small exchanges. The first call measures it with idle
+// connections before that.
 func (s *site) measureProxy(p *runningProxy) (values, error) {
 	v := values{}
 	if p.first == 0 {

@@ -33,7 +33,7 @@ const (
 	wholeAgain  = "time from serving alone to three voters"
 )
 
-// recoveries are rows for databases of several sizes.
+// recoveries returns rows for databases of several sizes.
 func recoveries() []row {
 	var all []row
 	for _, size := range []struct {

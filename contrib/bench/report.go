@@ -128,7 +128,7 @@ func (r *Report) print(out io.Writer) {
 	}
 }
 
-// show returns the median and, if there are several values, the worst.
+// show returns the median and, if there are several values and lower ones are better, the worst.
 func (m Measured) show(all []float64) string {
 	if len(all) == 0 {
 		return "–"
@@ -145,13 +145,12 @@ func (m Measured) text(v float64) string { return strings.TrimSpace(m.number(v) 
 
 func (m Measured) number(v float64) string { return strconv.FormatFloat(v, 'f', m.Digits, 64) }
 
-// median returns the middle value; for an even number of values, the higher of the two.
+// median returns the middle value; for an even number of values, the higher of the two middle values.
 func median(all []float64) float64 {
 	sorted := slices.Sorted(slices.Values(all))
 	return sorted[len(sorted)/2]
 }
 
-// write writes the report to a file.
 func (r *Report) write(path string) error {
 	text, err := json.MarshalIndent(r, "", "  ")
 	if err != nil {

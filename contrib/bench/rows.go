@@ -70,7 +70,6 @@ const (
 	gibibyte = 1 << 30
 )
 
-// rows returns all rows.
 func rows() []row {
 	all := slices.Concat(joins(), restarts(), changes(), deadRows(), slowLeaders(), probes(), snapshots(), recoveries())
 	return append(all, busy(), proxies(), row{
@@ -88,7 +87,7 @@ func rows() []row {
 	})
 }
 
-// joins are rows for databases of several sizes.
+// joins returns rows for databases of several sizes.
 func joins() []row {
 	var all []row
 	for _, size := range []struct {
@@ -120,7 +119,7 @@ func joins() []row {
 	return all
 }
 
-// restarts are rows for clusters of several sizes.
+// restarts returns rows for clusters of several sizes.
 func restarts() []row {
 	var all []row
 	for _, n := range []int{3, 5} {

@@ -128,8 +128,8 @@ func (h histogram) bucketOf(q float64) float64 {
 	return math.Inf(1)
 }
 
-// quantile estimates like Prometheus' histogram_quantile: it interpolates within a bucket, and returns the last finite
-// bound for everything above it.
+// quantile estimates a quantile as Prometheus' histogram_quantile does: it interpolates within a bucket, and returns
+// the last finite bound for everything above it.
 func (h histogram) quantile(q float64) float64 {
 	rank, lower, below := q*h.count(), 0.0, 0.0
 	for _, b := range h.buckets {

@@ -65,7 +65,7 @@ func newBench(o options, out io.Writer) (*bench, error) {
 	return b, nil
 }
 
-// sides is the parent of the sides' directories.
+// sides returns the parent of the sides' directories.
 func (b *bench) sides() string { return filepath.Join(b.dir, "run") }
 
 // sweep ends the etcds that the agents of an earlier run have left running, and removes that run's files.
@@ -85,7 +85,7 @@ func (b *bench) sweep() error {
 	return os.RemoveAll(b.sides())
 }
 
-// checkSpace returns how long all rows may take. It fails if there is less free space than they need.
+// checkSpace returns the time limit of the run. It fails if there is less free space than the largest row needs.
 func (b *bench) checkSpace(chosen []row) (limit time.Duration, err error) {
 	var need uint64
 	for _, r := range chosen {
@@ -131,7 +131,7 @@ func (b *bench) version(ctx context.Context) (string, error) {
 	return version, nil
 }
 
-// progress prints a line.
+// progress prints a line with the time of day.
 func (b *bench) progress(format string, args ...any) {
 	fmt.Fprintf(b.out, "%s  %s\n", time.Now().Format(time.TimeOnly), fmt.Sprintf(format, args...))
 }

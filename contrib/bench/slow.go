@@ -30,7 +30,7 @@ const (
 	stepDownRest = 70 * time.Second
 )
 
-// slowLeaders are rows for a leader with slow fsyncs.
+// slowLeaders returns rows for a leader with slow fsyncs.
 func slowLeaders() []row {
 	var all []row
 	for _, delay := range []time.Duration{
@@ -58,7 +58,7 @@ func slowLeaders() []row {
 	return all
 }
 
-// slowDisk returns a directory on a disk that can be made slow.
+// slowDisk mounts a file system on the directory, to make its disk slow.
 func (s *site) slowDisk(dir string) (*testbed.Mount, error) {
 	if err := testbed.FaultfsUsable(); err != nil {
 		return nil, &unavailable{err.Error()}

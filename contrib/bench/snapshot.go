@@ -26,8 +26,8 @@ const (
 	aloneFor = 12 * time.Second
 )
 
-// snapshots are rows for databases of several sizes. In half of them the standby has separate hardware, as far as one
-// machine can simulate that. In the others all hosts share one disk and all CPUs.
+// snapshots returns rows for databases of several sizes. In half of them the standby has separate hardware, as far as
+// one machine can simulate that. In the others all hosts share one disk and all CPUs.
 func snapshots() []row {
 	var all []row
 	for _, where := range []struct {

@@ -151,8 +151,8 @@ func here(path string) string {
 	return path
 }
 
-// slowDown puts a host's disk on a file system with slow fsync. The returned function unmounts it after the host has
-// stopped.
+// slowDown puts a host's disk on a file system with slow fsync. The returned function stops the host and unmounts the
+// file system.
 func (d *demo) slowDown(h *testbed.Host) (unmount func() error, err error) {
 	back := filepath.Join(d.dir, "backing")
 	if err := os.MkdirAll(back, 0o755); err != nil {

@@ -17,8 +17,8 @@ import (
 	"syscall"
 )
 
-// portsAreFree returns an error if a port of the hosts is in use, and names the process that uses it. To check a port
-// it listens on it; it closes all ports before it returns.
+// portsAreFree returns an error if a port of the hosts is in use; the error names the process that uses it. To check a
+// port, portsAreFree listens on it for a moment.
 func (d *demo) portsAreFree() error {
 	var taken []string
 	for _, h := range d.hosts {
@@ -51,7 +51,7 @@ func (d *demo) portsAreFree() error {
 		strings.Join(taken, ", "))
 }
 
-// listenerOf returns the name of the process that listens on an address; "" if it is unknown.
+// listenerOf describes the process that listens on an address, in parentheses; it returns "" if the process is unknown.
 func listenerOf(address string) string {
 	inode := listeningInode(address)
 	if inode == "" {

@@ -21,9 +21,9 @@ type screen struct {
 	out      *os.File
 	head     string // the heading above the table
 	terminal bool
-	columns  int               // width of the last table
+	columns  int               // width of the terminal when the table was last drawn
 	drawn    int               // lines of the table on the terminal
-	last     map[string]string // the last line of each host
+	last     map[string]string // the last line of each host, without numbers
 }
 
 func newScreen(out *os.File, head string) *screen {

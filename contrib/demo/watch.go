@@ -87,8 +87,8 @@ func (d *demo) bootstrap(ctx context.Context) bool {
 	return false
 }
 
-// reached reports whether the target is reached: three voters and a standby. If one host is slow, the refusal of that
-// host with a measured value counts instead of the standby.
+// reached reports whether the target is reached: three voters, a standby, and no operation. If one host is slow, the
+// refusal of that host with a measured value counts instead of the standby.
 func (d *demo) reached(states map[string]*control.Status) bool {
 	roles := map[policy.Role]int{}
 	for _, s := range states {

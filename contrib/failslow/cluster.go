@@ -43,7 +43,7 @@ const (
 	quietRounds = 15
 )
 
-// run advances the cluster to the given time. It calls every after each round, unless every is nil.
+// run advances the cluster to the given time. It calls every after each round that it runs, unless every is nil.
 func (c *cluster) run(until time.Duration, every func(now time.Duration)) {
 	skipped := 0
 	for ; c.now < until; c.now += round {
@@ -80,7 +80,7 @@ func (c *cluster) round() {
 	c.judgeTransfers()
 }
 
-// read makes the host records visible that have been committed by now.
+// read makes visible the host records that have been committed by now.
 func (c *cluster) read(now time.Duration) {
 	for _, h := range c.hosts {
 		h.seen.read(now)

@@ -93,7 +93,7 @@ func (d *disk) draw(lane health.Lane, now time.Duration) write {
 	return write{lane: lane, start: now, end: now + max(took, time.Microsecond), base: base, contaminated: contaminated}
 }
 
-// took draws how long a write that starts now takes. base is how long the write takes on a follower.
+// took draws how long a write that starts now takes. base is how long it would take on a follower.
 func (d *disk) took(now time.Duration, log bool, rng *rand.Rand) (took, base time.Duration, contaminated bool) {
 	if minute := now / time.Minute; minute > d.minute {
 		d.drift(minute)
@@ -117,7 +117,7 @@ func (d *disk) took(now time.Duration, log bool, rng *rand.Rand) (took, base tim
 	return took, base, contaminated || spoiled
 }
 
-// drift draws the next minute's drift, which is correlated with the previous minute's.
+// drift draws the drift of a minute, which is correlated with the last one drawn, and sets the scale.
 func (d *disk) drift(minute time.Duration) {
 	const keeps = 0.9
 	d.minute = minute

@@ -71,7 +71,7 @@ func families() []family {
 	}
 }
 
-// storage returns the family with that name.
+// storage returns the family with the given name.
 func storage(name string) family {
 	for _, f := range families() {
 		if f.name == name {

@@ -73,7 +73,7 @@ func (h *host) policyHealth() policy.Health {
 }
 
 // look judges the disk's writes until now, and publishes the result if it has changed. compares means that the leader
-// is comparing write times, asked that another voter asks this host for its figures.
+// is comparing write times; asked means that another voter asks this host for its figures.
 func (h *host) look(now time.Duration, compares, asked bool, commit time.Duration) {
 	h.input.Now, h.input.Wall, h.input.Member = now, time.Unix(0, 0).Add(now), true
 	h.input.Disk = h.disk.reading(now)
@@ -91,8 +91,8 @@ func (h *host) look(now time.Duration, compares, asked bool, commit time.Duratio
 	}
 }
 
-// quiet reports whether a call of look would change nothing: the state is OK, no recent sample exceeds the limit, and
-// most of the newest samples took no longer than usual.
+// quiet reports whether a call of look would change nothing: the state is OK, the host asks for no write times, no
+// recent write exceeds the limit, and at least half of the newest samples took no longer than usual.
 func (h *host) quiet(now time.Duration) bool {
 	usual := time.Duration(1.8 * h.disk.body)
 	for _, s := range h.disk.samples[h.noted:] {

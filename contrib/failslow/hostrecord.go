@@ -32,8 +32,8 @@ type hostRecord struct {
 	tookAt   time.Time
 }
 
-// recordOf returns the record of a host at the given time. compares means that the leader is comparing write times,
-// asked that another voter asks this host for its figures.
+// recordOf returns the record of a host at the given time. compares means that the leader is comparing write times;
+// asked means that another voter asks this host for its figures.
 func recordOf(p *diskrecord.Publisher, now time.Duration, wall time.Time, a health.Assessment,
 	compares, asked bool,
 ) hostRecord {
@@ -111,13 +111,13 @@ func seconds(s float64) time.Duration { return time.Duration(s * float64(time.Se
 
 func peerURL(name string) string { return "https://" + name + ":2380" }
 
-// seen is a host's record as the other hosts read it, and what they derive from its changes. The time of a condition
-// that does not hold is 0.
+// seen is a host's record as the other hosts read it, and what they derive from its changes: unhealthy and hangs are
+// the times at which these conditions began (0: they do not hold), and strained is when strains was last true.
 type seen struct {
 	record    hostRecord
 	queue     []written     // records that are written but not committed yet
 	writesAt  time.Duration // when the write mean was first read
-	tookAt    time.Duration // when the other figures were first read
+	tookAt    time.Duration // when p50, p90 and tails were first read
 	unhealthy time.Duration
 	hangs     time.Duration
 	strains   bool // the host is WARM or worse for a cause that several hosts may share

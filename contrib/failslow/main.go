@@ -116,7 +116,7 @@ func (r *report) measured(outcomes []outcome, pastDays int, took time.Duration) 
 	r.PerYear = r.Seconds / r.Years
 }
 
-// chosen returns the scenarios whose name has one of the prefixes.
+// chosen returns the scenarios whose name has one of the prefixes; all scenarios if only is empty.
 func chosen(all []scenario, only string) []scenario {
 	if only == "" {
 		return all

@@ -17,12 +17,12 @@ type learner interface {
 	UseHistory(health.History)
 }
 
-// pasts holds what the judges of the hosts learned in the days before a run. Runs with the same storage and habits
+// pasts holds what the judges of the hosts learned in the days before a run. Runs with the same storage and spells
 // share a past. Each past is simulated once, on healthy disks.
 type pasts struct {
 	by   newJudge
 	days int // length of each past
-	// groups is how many different pasts are simulated for the same storage and habits. Several seeds share each of
+	// groups is how many different pasts are simulated for the same storage and spells. Several seeds share each of
 	// them, because simulating a past for every run would take too long.
 	groups int
 	mu     sync.Mutex
@@ -62,7 +62,7 @@ func (p *pasts) hostDays() int {
 	return days
 }
 
-// live simulates a healthy cluster for that many days and returns what its hosts have learned.
+// live simulates a healthy cluster for the given number of days and returns what its hosts have learned.
 func live(s scenario, group, days int, by newJudge) ([][]byte, error) {
 	const seed = 1 << 20 // no run uses this seed
 	s.name = "past of " + s.kind()

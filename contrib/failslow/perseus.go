@@ -167,7 +167,7 @@ func (p *perseus) cluster(dir string) (scored, error) {
 // perseusEvery is the time between two rows.
 const perseusEvery = 15 * time.Second
 
-// read adds a file's rows to the drives. It skips rows without a plausible number.
+// read adds a file's rows to the drives. It skips rows without a plausible time or latency.
 func (p *perseus) read(file, cluster string, drives map[drive]*replayed, s *scored) error {
 	in, err := os.Open(file)
 	if err != nil {

@@ -16,7 +16,7 @@ import (
 type report struct {
 	Seeds     int      `json:"seeds"`
 	Hours     float64  `json:"hours"`
-	Years     float64  `json:"hostYears"` // including warm-up
+	Years     float64  `json:"hostYears"` // including the pasts and the warm-up
 	Seconds   float64  `json:"cpuSeconds"`
 	PerYear   float64  `json:"cpuSecondsPerHostYear"`
 	Scenarios []*tally `json:"scenarios"`

@@ -30,7 +30,7 @@ func requirements() []requirement {
 }
 
 // missed returns an error that names the requirements that are certainly missed: even the more favorable bound of the
-// figure misses them. A single false replacement is a miss.
+// figure misses them. Record writes have no bounds, and a single false replacement is a miss.
 func (r *report) missed() error {
 	var all []error
 	miss := func(t *tally, format string, args ...any) {

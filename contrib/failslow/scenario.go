@@ -34,7 +34,6 @@ type scenario struct {
 // goal is a group of scenarios that share a requirement.
 type goal string
 
-// The goals.
 const (
 	goalSteep   goal = "sustained, 8x or more and 1 ms or more"
 	goalMedium  goal = "sustained, 3x or more and 1 ms or more"

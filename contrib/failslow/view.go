@@ -54,7 +54,7 @@ func (c *cluster) members() []policy.Member {
 	return all
 }
 
-// asVoter completes the view of a voter's agent.
+// asVoter returns the view of a voter's agent.
 func (c *cluster) asVoter(h *host, now time.Duration) policy.View {
 	v := c.view(now)
 	v.Self = policy.Self{
@@ -78,7 +78,7 @@ func (c *cluster) asVoter(h *host, now time.Duration) policy.View {
 	return v
 }
 
-// asSpare completes the view of the spare's agent, which replaces unhealthy voters.
+// asSpare returns the view of the spare's agent, which replaces unhealthy voters.
 func (c *cluster) asSpare(now time.Duration) policy.View {
 	v := c.view(now)
 	const name = "spare"
@@ -99,5 +99,5 @@ func (c *cluster) asSpare(now time.Duration) policy.View {
 	return v
 }
 
-// etcdVersion is the version that all hosts run.
+// etcdVersion returns the version that all hosts run.
 func etcdVersion() policy.Version { return policy.ParseVersion("3.6.16") }

@@ -29,7 +29,7 @@ const (
 	walRate = 10
 )
 
-// walBounds are the buckets of etcd's etcd_disk_wal_fsync_duration_seconds.
+// walBounds returns the bucket bounds of etcd's etcd_disk_wal_fsync_duration_seconds.
 func walBounds() []float64 {
 	bounds := make([]float64, 14)
 	for i := range bounds {

@@ -13,7 +13,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// The operations in this file change names in a directory. No rule applies to them, and power can undo them.
+// No rule applies to the operations that change names in a directory. power can undo them.
 
 func (n *node) Mkdir(ctx context.Context, name string, mode uint32, out *fuse.EntryOut) (
 	made *fs.Inode, errno syscall.Errno,

@@ -125,7 +125,7 @@ func (p *power) remove(path string, act func() syscall.Errno) syscall.Errno {
 	return p.do(func() (change, error) { return p.put(path) }, act)
 }
 
-// put keeps the file at that path under a different name, so that it can be restored.
+// put prepares the removal of a path: it keeps a file under a different name, so that undo can restore it.
 func (p *power) put(path string) (change, error) {
 	above, err := inode(filepath.Dir(path))
 	if err != nil {
@@ -222,7 +222,7 @@ func (p *power) sync(own func() (uint64, error), act func() syscall.Errno) sysca
 	})
 }
 
-// durable forgets how to undo what a sync of that file or directory has made durable.
+// durable forgets how to undo what a sync of the file or directory with the given inode has made durable.
 func (p *power) durable(synced uint64) (err error) {
 	if of := p.files[synced]; of != nil {
 		delete(p.files, synced)

@@ -138,7 +138,7 @@ func (d *Disk) Break() error { return d.cutPower() }
 // fillName is the file that fills the disk.
 const fillName = ".full"
 
-// Fill fills the disk to the last byte.
+// Fill fills the disk to the last block.
 func (d *Disk) Fill() error {
 	file, err := os.Create(filepath.Join(d.Path(), fillName))
 	if err != nil {
@@ -162,7 +162,7 @@ func (d *Disk) Fill() error {
 // Empty removes the file that Fill has written.
 func (d *Disk) Empty() error { return os.Remove(filepath.Join(d.Path(), fillName)) }
 
-// Slow delays every flush of the device by that time. The lab must have been created with Options.Faultfs.
+// Slow delays every flush of the device by the given time. The lab must have been created with Options.Faultfs.
 func (d *Disk) Slow(by time.Duration) error { return d.rule("fsync * delay=" + by.String()) }
 
 // Hang makes every flush of the device wait until Repair. The lab must have been created with Options.Faultfs.

@@ -314,7 +314,7 @@ func (h *Host) Run(ctx context.Context, argv ...string) (string, error) {
 	return output(cmd)
 }
 
-// Shell runs a line of shell on the host.
+// Shell runs a shell command line on the host and returns its standard output.
 func (h *Host) Shell(ctx context.Context, line string) (string, error) {
 	return h.Run(ctx, "sh", "-c", line)
 }
@@ -328,7 +328,7 @@ func (h *Host) Command(ctx context.Context, argv ...string) (*exec.Cmd, error) {
 	return exec.CommandContext(ctx, "nsenter", EnterArgs(pid, argv...)...), nil
 }
 
-// EnterArgs returns the arguments of nsenter for a command on the host with that first process.
+// EnterArgs returns the arguments of nsenter for a command on the host whose first process has the given ID.
 func EnterArgs(pid int, argv ...string) []string {
 	return append([]string{
 		"-t", strconv.Itoa(pid), "-m", "-u", "-i", "-n", "-p", "-C", "--root", "--wd", "--",
@@ -427,7 +427,7 @@ func (h *Host) Reboot(ctx context.Context) error {
 	return h.Booted(ctx)
 }
 
-// BootID returns the ID of this boot.
+// BootID returns the ID of the host's current boot.
 func (h *Host) BootID(ctx context.Context) (string, error) {
 	return h.Run(ctx, "cat", "/proc/sys/kernel/random/boot_id")
 }

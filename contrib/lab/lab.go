@@ -17,7 +17,7 @@ type Options struct {
 	Root  string // the hosts' root file system; Root creates it
 	Hosts int    // n1, n2, …
 	// Faultfs is the program of contrib/faultfs. It runs below every host's disk, for Disk.Slow and Disk.Hang. If it is
-	// empty, the disks have no faults.
+	// empty, those two fail.
 	Faultfs string
 	// From is a directory that Lab.Save has written with the same number of hosts: they boot with those files. If it is
 	// empty, the hosts are bare.
@@ -61,7 +61,7 @@ func Up(ctx context.Context, o Options) (*Lab, error) {
 	})
 }
 
-// Save ends the lab cleanly and keeps what its hosts have written in a directory, for Options.From. That directory must
+// Save ends the lab cleanly, and moves what its hosts have written to a directory for Options.From. That directory must
 // be on the file system of Options.Dir.
 func (l *Lab) Save(ctx context.Context, dir string) error {
 	err := l.Each(func(h *Host) error {
@@ -95,7 +95,7 @@ func (l *Lab) Close(ctx context.Context) error {
 	return errors.Join(err, linkErr, ruleErr, removeGroups(l.name()))
 }
 
-// Closed reports whether the lab has ended.
+// Closed reports whether Close or Save has ended the lab.
 func (l *Lab) Closed() bool { return l.closed }
 
 // name returns the name of the directory that Enter created. The lab's control groups have the same name.

@@ -181,8 +181,8 @@ func claim(dir string) (*os.File, error) {
 // Running returns the directories of the running labs below dir.
 func Running(dir string) ([]string, error) { return labs(dir, true) }
 
-// First returns the first process of the namespaces of a running lab: nsenter(1) enters the namespaces through it, and
-// everything in them ends with it.
+// First returns the ID of the first process of the namespaces of a running lab: nsenter(1) enters the namespaces
+// through it, and everything in them ends with it.
 func First(run string) (int, error) {
 	text, err := os.ReadFile(filepath.Join(run, pidName))
 	if err != nil {

@@ -64,7 +64,7 @@ const (
 	Debian13 Release = "trixie"
 )
 
-// packages are installed on every host: those of a minimal server and the distribution's etcd.
+// packages returns the packages of every host: those of a minimal server and the distribution's etcd.
 func (r Release) packages() string {
 	polkit := "polkitd"
 	if r == Debian11 {

@@ -82,10 +82,11 @@ func rollouts(deep, short bool) []model.Rollout {
 	return slices.Concat(model.Rollouts(), model.LongRollouts())
 }
 
-// maxWalked is the highest limit of states that walk accepts, because it keeps them unpacked in memory.
+// maxWalked is the highest limit of states in walk, whose explorations keep them unpacked in memory.
 const maxWalked = 4_000_000
 
-// walk explores scopes of one type, prints the results, and reports whether all promises hold.
+// walk explores scopes of one type, prints the results, and reports whether all promises hold. An exploration without a
+// limit must be complete.
 func walk[S any](ctx context.Context, out io.Writer, scopes []S,
 	explore func(ctx context.Context, sc S, most int) model.Result, most int,
 ) bool {
@@ -102,7 +103,8 @@ func walk[S any](ctx context.Context, out io.Writer, scopes []S,
 	return ok
 }
 
-// run explores scopes, prints the results, and reports whether all promises hold.
+// run explores scopes, prints the results, and reports whether all promises hold. Unless deep is set, every exploration
+// must be complete.
 func run(ctx context.Context, out io.Writer, scopes []model.Scenario, deep bool, most, workers int) bool {
 	ok := true
 	for _, sc := range scopes {

@@ -36,7 +36,6 @@ var selectedMutant = func() int {
 `, pkg, selectedBy)
 }
 
-// numbered is a mutant with its number.
 type numbered struct {
 	mutant
 	number int

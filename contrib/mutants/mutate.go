@@ -22,8 +22,8 @@ type mutant struct {
 	context  string // the line of source, without its indentation
 }
 
-// String returns the name of a mutant: its function, the change and the text of its source line. It contains no line
-// number, so that it survives changes elsewhere in the file.
+// String returns the name of a mutant: its file and function, the change, and the text of its source line. The name
+// contains no line number, so that it survives changes elsewhere in the file.
 func (m mutant) String() string {
 	now := m.now
 	if now == "" {

@@ -42,8 +42,8 @@ func RunbooksByCode() map[string]string {
 	return byCode
 }
 
-// byMetric maps each alert that has a metric of its own to the code that it is about, or to "" if no agent reports such
-// a code.
+// byMetric maps each alert that has a metric of its own to the code that it is about, or to "" if no agent reports
+// a code for it.
 func byMetric() map[string]string {
 	return map[string]string{
 		"QuorumdOperationOverdue": "MAINTENANCE_OVERDUE", "QuorumdVoterDead": "VOTER_DEAD",

@@ -33,8 +33,8 @@ type Mount struct {
 	args []string // arguments with which faultfs was started
 }
 
-// FaultfsUsable returns why this machine cannot mount a faultfs, or nil if it can. It needs /dev/fuse, and root or
-// fusermount3.
+// FaultfsUsable returns why this machine cannot mount a faultfs, or nil if it can. faultfs needs /dev/fuse, and root
+// or fusermount3.
 func FaultfsUsable() error {
 	if _, err := os.Stat("/dev/fuse"); err != nil {
 		return fmt.Errorf("cannot use FUSE: %w; run `modprobe fuse`, or give the container the device", err)
@@ -124,7 +124,7 @@ func (m *Mount) start() error {
 		return errors.Join(fmt.Errorf("cannot start faultfs: %w", err), m.terminate())
 	}
 	if line, _ := bufio.NewReader(reader).ReadString('\n'); line != "mounted\n" {
-		err := m.terminate() // stderr is complete once faultfs has exited
+		err := m.terminate() // stderr is complete after faultfs has exited
 		return errors.Join(fmt.Errorf("cannot start faultfs: %s", strings.TrimSpace(stderr.String())), err)
 	}
 	return nil

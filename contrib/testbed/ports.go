@@ -27,9 +27,9 @@ func FreePorts(t testing.TB, n int) []int {
 
 // ReservePorts is like FreePorts, outside a test. The ports stay reserved until release is called.
 //
-// A socket that is bound to a port but never listens reserves it. If both sockets set SO_REUSEADDR, as Go does, Linux
-// lets a program listen on that port explicitly, but does not assign the port to a program that requests any free port
-// or opens a connection.
+// A socket that is bound to a port but never listens reserves it. If it and a listening socket set SO_REUSEADDR, as
+// Go does, Linux lets a program listen on that port explicitly, but does not assign the port to a program that requests
+// any free port or opens a connection.
 func ReservePorts(n int) (ports []int, release func(), err error) {
 	var sockets []*os.File
 	release = func() {

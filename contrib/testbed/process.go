@@ -45,7 +45,8 @@ func startProcess(cmd *exec.Cmd, deathSignal syscall.Signal) (*process, error) {
 	return p, nil
 }
 
-// wait waits until the process has exited. It returns nil for exit code 0, or the cause of ctx if ctx ends first.
+// wait waits until the process has exited. It returns nil for exit code 0, *exec.ExitError for other codes and
+// signals, or an error with the cause of ctx if ctx ends first.
 func (p *process) wait(ctx context.Context) error {
 	select {
 	case <-p.done:

@@ -16,7 +16,7 @@ import (
 
 // Faults are the faults that a Proxy injects into its traffic. The zero value passes everything through.
 type Faults struct {
-	// Refuse refuses new connections, as a host does if nothing listens there. Open connections stay; see Reset.
+	// Refuse refuses new connections, as a host does if nothing listens on the port. Open connections stay; see Reset.
 	Refuse bool
 	// HoldRequests stops the bytes to the target, and HoldResponses the bytes from the target. Connections stay open,
 	// and new ones are accepted but get no data. Held bytes arrive when the fault ends, late and in order, as TCP would

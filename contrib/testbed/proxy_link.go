@@ -31,7 +31,7 @@ func reset(conn *net.TCPConn) {
 	conn.Close()
 }
 
-// chunk is a piece of data in flight, or the error that ends it.
+// chunk is a piece of data in flight, or the error that ends its direction.
 type chunk struct {
 	data []byte
 	due  time.Time

@@ -13,8 +13,8 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 )
 
-// ReadBack checks that a cluster has every acknowledged write of the load with that prefix, and returns the revision of
-// the last one. The error names lost writes. ReadBack ignores writes that failed.
+// ReadBack checks that a cluster has every acknowledged write of the load, and returns the revision of the last one.
+// prefix is the prefix of the load's keys. The error names lost writes. ReadBack ignores writes that failed.
 func (r LoadReport) ReadBack(ctx context.Context, client *clientv3.Client, prefix string) (last int64, err error) {
 	answer, err := client.Get(ctx, prefix, clientv3.WithPrefix(), clientv3.WithKeysOnly())
 	if err != nil {
@@ -37,7 +37,7 @@ func (r LoadReport) ReadBack(ctx context.Context, client *clientv3.Client, prefi
 	return last, errors.Join(lost...)
 }
 
-// CheckCompacted checks that a watch from that revision fails because the revision was compacted.
+// CheckCompacted checks that a watch from the given revision fails because the revision was compacted.
 func CheckCompacted(ctx context.Context, client *clientv3.Client, revision int64) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()

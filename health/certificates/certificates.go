@@ -141,7 +141,8 @@ func inPEM(data []byte) (certs []*x509.Certificate) {
 	return certs
 }
 
-// shown returns the certificates presented at the URLs, which it reads in parallel.
+// shown returns the certificates presented at the https URLs, and omits duplicates at other ports of the same host. It
+// connects to all ports in parallel.
 func (r *Reader) shown(ctx context.Context, urls []string, now time.Time) []health.Certificate {
 	config := r.tls()
 	if config == nil { // this host needs no TLS as a client, but the peer URLs may be https
@@ -180,7 +181,7 @@ func sameOf(address string, c *x509.Certificate) func(health.Certificate) bool {
 	}
 }
 
-// shownAt returns the presented certificate that expires first; nil if none is presented.
+// shownAt returns the certificate that expires first in the chain that the server presents; nil if there is none.
 func shownAt(ctx context.Context, host string, config *tls.Config) (shown *x509.Certificate) {
 	name, _, err := net.SplitHostPort(host)
 	if err != nil {

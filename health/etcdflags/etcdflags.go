@@ -60,8 +60,8 @@ func (r Reader) Read(pid int) health.EtcdSettings {
 	return health.EtcdSettings{Known: true, Flags: flags}
 }
 
-// parse adds the flags of a command line. A flag without "=" takes the next argument as its value, or is true. named
-// returns the name under which a flag is stored.
+// parse adds the flags of a command line. A flag without "=" takes the next argument as its value, or is true if that
+// argument is a flag or missing. named returns the name under which a flag is stored.
 func parse(flags map[string]string, args []string, named func(string) string) {
 	for i := 0; i < len(args); i++ {
 		arg, dashed := strings.CutPrefix(args[i], "-")
@@ -83,7 +83,7 @@ func parse(flags map[string]string, args []string, named func(string) string) {
 // plain returns the name of a flag without the prefix "experimental-", so that it is the same in all versions.
 func plain(name string) string { return strings.TrimPrefix(name, "experimental-") }
 
-// isFlag reports whether an argument is a flag rather than a negative number.
+// isFlag reports whether an argument is a flag rather than a value, such as a negative number.
 func isFlag(arg string) bool {
 	_, err := strconv.ParseFloat(arg, 64)
 	return strings.HasPrefix(arg, "-") && err != nil

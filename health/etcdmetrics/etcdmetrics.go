@@ -22,7 +22,7 @@ import (
 	"github.com/quorumd/quorumd/health"
 )
 
-// Reader asks one etcd. Create it with [New].
+// Reader reads the metrics of one etcd. Create it with [New].
 type Reader struct {
 	url string
 	tls func() *tls.Config
@@ -42,7 +42,7 @@ func New(base string, config func() *tls.Config) (*Reader, error) {
 	return &Reader{url: u.JoinPath("metrics").String(), tls: config}, nil
 }
 
-// ReadAt asks the etcd at a URL once, as [Reader.Read] does.
+// ReadAt reads the metrics of the etcd at a URL once, as [Reader.Read] does.
 func ReadAt(ctx context.Context, base string, config func() *tls.Config) health.EtcdReading {
 	r, err := New(base, config)
 	if err != nil {
@@ -51,7 +51,7 @@ func ReadAt(ctx context.Context, base string, config func() *tls.Config) health.
 	return r.Read(ctx)
 }
 
-// Read asks etcd once. It never waits beyond its context.
+// Read reads etcd's metrics once. It never waits beyond its context.
 func (r *Reader) Read(ctx context.Context) health.EtcdReading {
 	reading, err := r.read(ctx)
 	if err != nil {

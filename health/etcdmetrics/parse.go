@@ -25,7 +25,7 @@ const (
 	mostWanted  = 64 << 10 // bytes of the relevant lines of an answer
 	mostLine    = 16 << 10
 	mostBuckets = 64
-	mostCounted = 1 << 53 // largest range of integers that a float64 represents exactly
+	mostCounted = 1 << 53 // a float64 represents all integers up to this exactly
 	mostPeers   = 64
 )
 
@@ -38,7 +38,7 @@ const (
 	peerReceived  = "etcd_network_peer_received_bytes_total"
 )
 
-// figures maps each family with a single value to the figure that it sets.
+// figures returns, by name, where to store the value of each metric family that has a single value.
 func figures(to *health.EtcdReading) map[string]*health.Figure {
 	return map[string]*health.Figure{
 		"etcd_server_has_leader":                    &to.HasLeader,
@@ -80,7 +80,7 @@ func Parse(from io.Reader) (health.EtcdReading, error) {
 	return reading, nil
 }
 
-// wanted returns the lines of the wanted families, including their types.
+// wanted returns the lines of the wanted families, including their TYPE lines.
 func wanted(from io.Reader, want func(family string) bool) ([]byte, error) {
 	limited := &io.LimitedReader{R: from, N: mostBytes + 1}
 	lines := bufio.NewScanner(limited)

@@ -35,8 +35,8 @@ type follower struct {
 	now  func() time.Duration
 }
 
-// Main reads the kernel's log from where the previous call stopped, and publishes the errors of devices. It writes
-// problems that it has not reported before to news.
+// Main reads the kernel's log from where the previous call stopped, and publishes the errors of devices and the hung
+// tasks. It writes to news the problems that it has not reported before.
 func Main(files rootfile.Tree, news io.Writer) error {
 	return follower{openLog, Dir, disk.Monotonic}.publish(files, news)
 }

@@ -6,10 +6,10 @@
 //
 // Reading the log requires a capability that the agent does not have, and most of the log does not concern the agent.
 // So a separate unit runs [Main] periodically as root with only that capability. It counts the kernel's own lines that
-// match a known error of a device, and writes names and numbers, but no text. The agent reads that file with [Read];
-// package health then selects the devices below etcd's data.
+// match a known error of a device or a hung task, and writes names and numbers, but no text. The agent reads that file
+// with [Read]; package health then selects the devices below etcd's data.
 //
-// Reading is bounded in bytes, lines and time. Each line is counted once: the log numbers them. Lines that were
+// Reading is bounded in bytes, lines and time. Each line is counted once, by its number in the log. Lines that were
 // overwritten before they were read are reported, and an unreadable log does not count as an empty one.
 package kernellog
 
@@ -32,7 +32,7 @@ const (
 
 	fileLimit   = 64 << 10
 	mostDevices = 128
-	// stale is the age from which the counts are too old. At that age, four reports are missing.
+	// stale is the age beyond which the counts are too old. At that age, four reports are missing.
 	stale = 10 * time.Minute
 )
 

@@ -61,7 +61,7 @@ func kinds() []kind {
 // at most ten such lines, so the count is a lower bound.
 const hang = `^INFO: task .{1,64}:[0-9]{1,10} (?:is )?blocked (?:[^ ]+ ){0,8}for more than [0-9]{1,10} seconds`
 
-// unwanted returns the marks of optional requests that many devices refuse. Such an error loses no written data.
+// unwanted returns the marks of optional requests that many devices refuse. Their failure loses no written data.
 func unwanted() []string { return []string{":(DISCARD)", ":(SECURE_ERASE)", ":(WRITE_ZEROES)"} }
 
 // reader parses lines of the kernel log.

@@ -37,7 +37,7 @@ func (r *Reader) holder(wanted []netip.Addr) (string, error) {
 	return "", noHolder
 }
 
-// ipv6 reads the kernel's list of addresses; a host without IPv6 has no such file.
+// ipv6 reads the kernel's list of IPv6 addresses; a host without IPv6 has no such file.
 func (r *Reader) ipv6() (all []held) {
 	text, err := read(filepath.Join(r.proc, "net/if_inet6"))
 	if err != nil {
@@ -62,7 +62,7 @@ type interfaceRequest struct {
 	address [24]byte
 }
 
-// ipv4 asks for the IPv4 addresses of all interfaces, including secondary ones.
+// ipv4 asks the kernel for the IPv4 addresses of all interfaces, including secondary ones.
 func ipv4() (all []held, err error) {
 	const most = 1024
 	socket, err := unix.Socket(unix.AF_INET, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC, 0)

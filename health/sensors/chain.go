@@ -198,7 +198,7 @@ func word(text string) string {
 	return strings.Join(strings.Fields(text), " ")
 }
 
-// list returns the names in a directory, sorted; none if it is missing.
+// list returns the names in a directory, at most mostDevices+1, sorted; none if the directory is missing.
 func list(dir string) ([]string, error) {
 	f, err := os.Open(dir)
 	if errors.Is(err, fs.ErrNotExist) {

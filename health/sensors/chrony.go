@@ -49,7 +49,7 @@ func askChrony(address string, now time.Time) health.TimeSource {
 	return tracking(answer, request, now)
 }
 
-// exchange sends a request and returns its answer.
+// exchange sends a tracking request, and returns the answer and the request.
 func exchange(address string) (answer, request []byte, err error) {
 	conn, err := net.Dial("udp", address)
 	if err != nil {

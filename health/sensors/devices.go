@@ -85,7 +85,7 @@ func array(dir, name string) health.Array {
 // kernel report the number of missing devices and the sync action.
 func redundant(level string) bool { return level != "raid0" && level != "linear" }
 
-// arrayStates are the possible states of an array (md/array_state).
+// arrayStates returns the possible states of an array (md/array_state).
 func arrayStates() []string {
 	return []string{
 		"clear", "inactive", "suspended", "readonly", "read-auto", "clean", "active", "write-pending", "active-idle",

@@ -113,13 +113,14 @@ func spinsTooSlowly(chip, fan string) bool {
 	return err == nil && errLeast == nil && turns > 0 && turns < least
 }
 
-// celsius reads a temperature, in the kernel's thousandths of a degree.
+// celsius reads a temperature. The kernel reports it in thousandths of a degree.
 func celsius(path string) (float64, bool) {
 	n, err := strconv.ParseInt(text(path), 10, 32)
 	return float64(n) / 1000, err == nil
 }
 
-// text reads a small file of one line; empty if the file is unreadable or has more than 64 bytes.
+// text reads a small file of one line; empty if the file is unreadable, or if the line has more than 64 bytes or is not
+// printable ASCII.
 func text(path string) string {
 	all, err := read(path)
 	line := strings.TrimSpace(all)

@@ -47,7 +47,7 @@ func (r *Reader) pressure(of string) (procfs.PSIStats, error) {
 }
 
 // waited returns the percentage of the last minute in which some process waited for a CPU, or in which all processes
-// waited for the disk. All processes never wait for a CPU, because at least one is running.
+// waited for the disk. Processes never all wait for a CPU at once, because at least one is running.
 func (r *Reader) waited(of string) (float64, error) {
 	stats, err := r.pressure(of)
 	line := stats.Full
@@ -85,7 +85,7 @@ func offAtMost(state unix.Timex) float64 {
 // bootedAt returns the time of the boot by the wall clock, in seconds. It changes when the clock is stepped, but not
 // when it is slewed: both clocks then run at the same rate.
 func bootedAt() (float64, error) {
-	for range 5 { // retry if the process was descheduled between the two readings
+	for range 5 { // retry if the process was descheduled between the readings
 		var before, wall, after unix.Timespec
 		err := errors.Join(unix.ClockGettime(unix.CLOCK_BOOTTIME, &before),
 			unix.ClockGettime(unix.CLOCK_REALTIME, &wall), unix.ClockGettime(unix.CLOCK_BOOTTIME, &after))

@@ -64,7 +64,7 @@ func lanes(dir, name string) int {
 	return int(n)
 }
 
-// pciErrors reads the total of one severity of a device's errors.
+// pciErrors reads how many errors of one severity a device has had.
 func pciErrors(dir, severity, total string) health.Figure {
 	path := filepath.Join(dir, "aer_dev_"+severity)
 	text, err := read(path)

@@ -47,7 +47,8 @@ func (r *Reader) Peers(port uint16) health.PeersReading {
 	return health.PeersReading{At: r.now(), Known: true, All: all}
 }
 
-// connectionsTo asks the kernel, and waits at most a second for each part of the answer.
+// connectionsTo asks the kernel for the connections of one address family, and waits at most a second for each part of
+// the answer.
 func connectionsTo(family uint8, port uint16) ([]health.PeerConnection, error) {
 	socket, err := unix.Socket(unix.AF_NETLINK, unix.SOCK_RAW|unix.SOCK_CLOEXEC, unix.NETLINK_SOCK_DIAG)
 	if err != nil {
@@ -82,7 +83,7 @@ func connectionsTo(family uint8, port uint16) ([]health.PeerConnection, error) {
 	return nil, tooMany
 }
 
-// diagQuestion asks for the established TCP connections with this local port, with their TCP information.
+// diagQuestion returns a request for the established TCP connections with this local port, with their TCP information.
 func diagQuestion(family uint8, port uint16) []byte {
 	const established = 1 // the TCP state TCP_ESTABLISHED
 	q := make([]byte, 0, diagHeader+8+diagEnds)
@@ -96,7 +97,7 @@ func diagQuestion(family uint8, port uint16) []byte {
 	return q[:cap(q)] // the remaining fields are zero: any remote end
 }
 
-// parseAnswer parses an answer of the kernel. last means that it is the final part.
+// parseAnswer parses one part of the kernel's answer. last means that no other part follows.
 func parseAnswer(answer []byte) (all []health.PeerConnection, last bool, err error) {
 	for len(answer) > 0 {
 		if len(answer) < diagHeader {

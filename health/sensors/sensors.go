@@ -56,7 +56,7 @@ func (r *Reader) Read() health.MachineReading {
 	}
 }
 
-// absence returns why this kernel does not report a figure, as a stable text.
+// absence is the reason why a reading is missing, as a stable text.
 type absence string
 
 func (a absence) Error() string { return string(a) }

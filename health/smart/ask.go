@@ -33,12 +33,12 @@ const (
 type asker struct {
 	program string
 	sys     string
-	dir     string // directory of the locks
+	dir     string // directory of the report and the locks
 	each    time.Duration
 	all     time.Duration
 }
 
-// Main asks all drives and publishes their answers. It writes problems that it has not reported before to news.
+// Main asks all drives and publishes their answers. It writes to news the problems that it has not reported before.
 func Main(files rootfile.Tree, news io.Writer) error {
 	a := asker{program: program, sys: "/sys", dir: Dir, each: eachTakes, all: allTake}
 	return a.publish(context.Background(), files, news)
@@ -86,7 +86,7 @@ func (a asker) ask(ctx context.Context) answers {
 	return answers{At: Monotonic(), Drives: all}
 }
 
-// drives lists the NVMe controllers and the SCSI and SATA disks.
+// drives lists the NVMe controllers, and the SCSI and SATA disks that are not removable; at most mostDrives.
 func (a asker) drives() []string {
 	var names []string
 	controllers, _ := filepath.Glob(filepath.Join(a.sys, "class/nvme/nvme*"))

@@ -38,8 +38,8 @@ type notice struct {
 	of   []string
 }
 
-// licences stages the notices of everything that is linked into the programs. It runs after programs, because it checks
-// them against the modules that they report.
+// licences stages the notices of everything that is linked into the programs. It runs after the programs are built,
+// because it checks that it covers every module that they report.
 func (j job) licences(ctx context.Context) error {
 	var all []source
 	for _, arch := range j.arches {
@@ -154,7 +154,7 @@ func checkModules(all []source, program string) error {
 }
 
 // notices returns the notices of a source: those in its root, and those next to or above a linked package, because
-// single packages can have other licences.
+// individual packages can have other licences.
 func (s source) notices() (map[string]string, error) {
 	found := map[string]string{}
 	for dir := range s.dirs {

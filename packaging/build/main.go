@@ -125,7 +125,7 @@ func (j job) build(ctx context.Context) error {
 	return nil
 }
 
-// programs builds the programs of the product, position independent and without paths of this machine.
+// programs builds the programs of the product, as position-independent executables without paths of this machine.
 func (j job) programs(ctx context.Context, arch string) error {
 	for _, name := range slices.Sorted(maps.Keys(j.product.programs)) {
 		path, err := filepath.Abs(filepath.Join(j.stage, arch, name))

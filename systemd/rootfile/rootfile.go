@@ -6,8 +6,8 @@
 // Files that root, systemd or etcd's user act on must not be in a directory that a less privileged user can write. Such
 // a user could create a symbolic link to a different file there, or a pipe that blocks the reader, or could replace a
 // whole directory. So every directory of the path is opened beneath the previous one without following links, must
-// belong to root, and must be writable only by root. The same applies to the file. No call blocks on a pipe, and reads
-// are bounded.
+// belong to the owner of the [Tree], usually root, and must be writable only by that user. The same applies to the
+// file. No call blocks on a pipe, and reads are bounded.
 package rootfile
 
 import (

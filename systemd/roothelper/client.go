@@ -25,7 +25,7 @@ type Client struct {
 	Agent  string // the name of the agent's configuration
 }
 
-// SetEnvironment sets the variables with which etcd's unit starts from the next start on.
+// SetEnvironment sets the environment of etcd's unit. It takes effect at the unit's next start.
 func (c Client) SetEnvironment(ctx context.Context, vars map[string]string) error {
 	initial := InitialOf(vars)
 	return c.send(ctx, Request{Word: SetEnvironment, Initial: &initial})
@@ -104,7 +104,7 @@ type answer struct {
 
 const maxAnswer = 8 << 10
 
-// kinds are the errors that keep their identity across the socket.
+// kinds returns, by name, the errors that keep their identity across the socket.
 func kinds() map[string]error {
 	return map[string]error{
 		"not-installed": systemd.ErrNotInstalled, "not-permitted": systemd.ErrNotPermitted,

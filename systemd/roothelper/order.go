@@ -80,7 +80,7 @@ const (
 
 const (
 	maxRunID = 200
-	// maxMember is the length of NAME=URL in bytes, with a name of 63 bytes and a host of 253 bytes.
+	// maxMember is the maximum length of NAME=URL in bytes, with a name of 63 bytes and a host of 253 bytes.
 	maxMember = 63 + len("=https://") + 253 + len(":65535")
 )
 

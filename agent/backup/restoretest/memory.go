@@ -22,7 +22,8 @@ const (
 	// perKey is the memory that etcd 3.6 needs per key to serve a snapshot: 250 to 265 bytes were measured with a
 	// million keys or more. The database pages that etcd reads are in the page cache, which the kernel can reclaim.
 	perKey = 270
-	// perEtcd is the memory that etcd and this process need in addition: 117 MiB were measured with 100,000 large keys.
+	// perEtcd is the memory that etcd and this process need in addition: with 100,000 large keys, etcd as a whole used
+	// 117 MiB.
 	perEtcd = 100 << 20
 	// noLimit is above any real limit: cgroup v1 reports such a number if no limit is set.
 	noLimit = 1 << 60
@@ -46,7 +47,7 @@ func checkMemory(root string, m backup.Manifest) error {
 var ErrNoMemory = errors.New("not enough memory for the etcd of the restore test")
 
 // memoryLeft returns how many bytes the cgroups of this process leave it, and the limit that leaves the least. It does
-// not count the page cache that the kernel can reclaim. limited reports whether a limit was found.
+// not count page cache that the kernel can reclaim as used. limited reports whether a limit was found.
 func memoryLeft(root string) (left, limit int64, limited bool) {
 	text, err := readProc(filepath.Join(root, "proc/self/cgroup"))
 	if err != nil {

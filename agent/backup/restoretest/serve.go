@@ -33,8 +33,8 @@ const (
 	stopBound  = 20 * time.Second
 )
 
-// serve runs an etcd on the directory, compares it with the manifest, and stops it. That etcd syncs nothing to the
-// disk, because the directory is thrown away.
+// serve runs an etcd on the directory, compares its answers with the manifest, and stops it. That etcd syncs nothing to
+// the disk, because the directory is thrown away.
 func serve(ctx context.Context, dir, program string, held *os.File, m backup.Manifest, progress func(int64)) (string,
 	error,
 ) {

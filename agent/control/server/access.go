@@ -60,8 +60,8 @@ func (r rules) check(a access, p peer, known bool) error {
 	}
 }
 
-// name returns a peer's name, as recorded: "root", "uid 1000 (alice)", or "uid 1000" for a user without an entry at
-// start.
+// name returns a peer's name, as recorded: "root", "uid 1000 (alice)", or "uid 1000" for a user without an entry in the
+// passwd file when the server started.
 func (r rules) name(p peer) string {
 	if p.uid == 0 {
 		return "root"

@@ -16,8 +16,8 @@ import (
 )
 
 const (
-	// smallAnswer is the size, in bytes, up to which transit does not count an answer. Even if every connection of a
-	// user other than root waits with such an answer, these answers take at most 8 MiB.
+	// smallAnswer is the size, in bytes, up to which transit does not count an answer. Even if all connections of users
+	// other than root wait with such answers, these take at most 8 MiB.
 	smallAnswer = 64 << 10
 	// statusMaxAge is how long an encoded status is reused. Values such as the age of the loop grow without a new
 	// round.
@@ -29,7 +29,7 @@ const (
 // document is an encoded JSON document. All readers of the same document share its bytes.
 type document struct{ text []byte }
 
-// encode returns a document on a line of its own. It escapes nothing for HTML, since no web page shows the document.
+// encode returns a document on a line of its own. It escapes nothing for HTML, because no web page shows the document.
 func encode(doc any) (*document, error) {
 	if d, ok := doc.(*document); ok {
 		return d, nil
@@ -54,7 +54,8 @@ type statusCache struct {
 	at       time.Time
 }
 
-// get returns the encoded status. It encodes only if the backend has published a new one or the cached one is too old.
+// get returns the encoded status. It reuses the last encoded status until the backend publishes a new status, but for
+// at most statusMaxAge.
 func (c *statusCache) get(from Backend) (*document, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -172,7 +173,7 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request) {
 	_, _ = w.Write(body.text)
 }
 
-// prepare encodes a document, one at a time, and counts it as in transit until sent is called.
+// prepare encodes a document while no other is being encoded, and counts it as in transit until sent is called.
 func (s *Server) prepare(doc any, transit *transit, uid uint32) (body *document, sent func(), err error) {
 	s.encoding.Lock()
 	defer s.encoding.Unlock()

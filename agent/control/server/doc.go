@@ -5,7 +5,7 @@
 //
 //   - Every user of the host may read. Only root, the daemon's own user and the members of one group may change
 //     anything; the kernel identifies the caller.
-//   - The status is answered from memory, at once, whatever etcd or the disks are doing.
+//   - A request for the status is answered from memory, at once, whatever etcd or the disks are doing.
 //   - Every refusal is one document, {"error": {"code", "message", "hint"}}, and the hint is the remedy.
 //   - No caller can exhaust the server, because sizes, times, connections and requests are bounded. Some capacity is
 //     reserved for the group, and some for root.

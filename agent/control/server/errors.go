@@ -11,7 +11,7 @@ import (
 	"github.com/quorumd/quorumd/agent/control"
 )
 
-// kindStatus returns the HTTP status for a kind of refusal.
+// kindStatus returns the HTTP status for a kind of error.
 func kindStatus(k control.Kind) int {
 	switch k { //exhaustive:enforce
 	case control.NotNow:

@@ -37,7 +37,7 @@ type request struct {
 // response is a handler's answer. It is ignored if the handler also returns an error.
 type response struct {
 	status int
-	body   any // encoded as JSON, or already *document
+	body   any // a value to encode as JSON, or a *document
 }
 
 // routes returns all routes of the API.

@@ -8,10 +8,10 @@ import (
 	"github.com/quorumd/quorumd/health"
 )
 
-// In scopes with corrupt data, the unhealthy voter's data differs from that of the others, and its disk is fast. The
-// alarm of such a scope is no alarm: while it is raised, that voter leads.
+// In scopes with corrupt data, the unhealthy voter's data differs from that of the others, and its disk is fast. In
+// such a scope, the alarm stands for leadership: while it is raised, that voter leads.
 
-// addCorruptData replaces slow writes in the view by corrupt data. The voter's own health state is the first
+// addCorruptData replaces slow writes in the view with corrupt data. The voter's own health state is the first
 // comparison, and the source that witness records is the second.
 func (m *machine) addCorruptData(s *observation, v *policy.View) {
 	for k := range v.Cluster.Members {
@@ -42,7 +42,7 @@ func memberIndex(id uint64) int {
 	return -1
 }
 
-// setLeader makes a voter lead, or another live voter if it leads.
+// setLeader makes voter k lead if leads is set and that voter is live, and otherwise the first other live voter.
 func setLeader(members []policy.Member, k int, leads bool) {
 	leads = leads && members[k].Live
 	led := false

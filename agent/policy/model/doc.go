@@ -66,11 +66,11 @@
 // 3.5 and 3.6 along a few thousand paths. They leave out times (except those of leases), one-way partitions, and most
 // moments at which member lists differ.
 //
-// Two observations are not modelled. An etcd that was removed before it was ever ready may keep running, even after a
-// request to stop, until systemd kills it. And if one of two voters is removed and the other is killed at once, the
-// killed one may start with the old list and wait for the removed member forever. quorumd removes one of two voters
-// only on an operator's request: a resize to one, which requires a recent snapshot unless the operator waives it, or
-// the removal of that member.
+// Two observed behaviours of etcd are not modelled. An etcd that was removed before it was ever ready may keep running,
+// even after a request to stop, until systemd kills it. And if one of two voters is removed and the other is killed at
+// once, the killed one may start with the old list and wait for the removed member forever. quorumd removes one of two
+// voters only on an operator's request: a resize to one, which requires a recent snapshot unless the operator waives
+// it, or the removal of that member.
 //
 // # Quorum loss
 //

@@ -34,7 +34,7 @@ func (w *world) refusesAdd(i int, late bool) answer {
 }
 
 // refusesPromote returns etcd's answer to a MemberPromote. Etcd does not check whether the learner runs. It checks only
-// roughly whether the learner has caught up: 90 % of the log is enough. It always refuses a learner that has never
+// roughly whether the learner has caught up: 90% of the log is enough. It always refuses a learner that has never
 // started.
 func (w *world) refusesPromote(i int) answer {
 	h := &w.hosts[i]

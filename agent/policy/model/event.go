@@ -10,7 +10,8 @@ const (
 	// Agents.
 	evRound kind = iota // an agent decides; odd arg: its host ranks after equally good hosts; arg/2: its viewpoint
 	evAct               // an agent begins its step, and completes it if the step takes no time
-	// A membership change takes effect and is answered. With arg 1, etcd refuses it although it could accept it.
+	// A membership change or an unfenced call takes effect and is answered. With arg 1, it fails although it could
+	// succeed.
 	evLand
 	evTimeout // the membership change is not answered in time and may land later
 	evLateAdd // a membership change that was not answered in time takes effect
@@ -58,7 +59,7 @@ const (
 	evRemovalExpires
 	evRequestTransfer // arg: the host to whose voter leadership is to be transferred
 	evTransferExpires
-	evRetire  // an operator retires a host or undoes that; other args name host arg-1 as its successor or clear it
+	evRetire  // arg 0: an operator retires a host or undoes that; others: names host arg-1 as successor, or clears it
 	evRaised  // an operator restarts the etcd that has a lower limit on learners, so that it uses the configured one
 	evDecided // an operator resumes or aborts the upgrade
 	evResize  // an operator resizes the cluster, or restores its previous size

@@ -38,7 +38,7 @@ type Scenario struct {
 	Unhealthy   bool         // unhealthy voters are replaced
 	Tardy       bool         // an unhealthy voter that does not answer is too slow rather than hung
 	Corrupt     bool         // the alarm is CORRUPT instead of NOSPACE
-	Divided     bool         // the CORRUPT alarm is no alarm: no majority of the voters has the same data
+	Divided     bool         // the CORRUPT alarm stands for a finding: no majority of the voters has the same data
 	CorruptData bool         // an unhealthy voter's data is corrupt, and it leads while the alarm is raised
 	External    bool         // an external manager runs etcd, and stops it when a host is reported safe to stop
 	Defrag      bool         // a command is a defragmentation, which deletes the old database at its end
@@ -64,8 +64,8 @@ const (
 	NoLearner     LearnerScope = iota
 	LearnerJoins               // the learner's host has no member at the start
 	LearnerListed              // the permanent learner is a member at the start
-	// LearnerDropped starts with the learner next to a standby. Its host is no longer configured to have a permanent
-	// learner, so the learner is a second standby.
+	// LearnerDropped starts with the learner next to a standby. The learner's host is no longer configured to have a
+	// permanent learner, so the learner is a second standby.
 	LearnerDropped
 	LearnerThird // the learner's host has no member at the start, and the two previous hosts are standbys
 )
@@ -261,7 +261,7 @@ type node struct {
 	parent ref
 }
 
-// candidate is a successor that is not yet in the table.
+// candidate is a successor to insert into the table unless the table contains it.
 type candidate struct {
 	node
 	hash  uint64
@@ -299,7 +299,6 @@ type explorer struct {
 	broken   bool
 }
 
-// explore explores a scenario under rules.
 func explore(ctx context.Context, sc Scenario, r rules, workers int) Result {
 	return newExplorer(sc, r, workers).run(ctx)
 }

@@ -50,7 +50,8 @@ func (w *world) judgeExternal(h int, c choice, leads bool) breach {
 	return fine
 }
 
-// externalVoters returns a scope with three externally managed voters and one request for a host operation.
+// externalVoters returns a scope with three externally managed voters, one request for a host operation, and n faults
+// of these classes.
 func externalVoters(n int, class Faults) func(sc *Scenario) {
 	return func(sc *Scenario) {
 		oneRequest(3, n, class)(sc)

@@ -32,7 +32,7 @@ func (l *learnerState) permute(place *[maxHosts]uint8) {
 	}
 }
 
-// learnerMark distinguishes hosts in the order of a canonical key.
+// learnerMark returns a number that distinguishes the hosts named in l from all others, to sort the hosts.
 func (l *learnerState) learnerMark(i int) uint64 {
 	var mark uint64
 	if l.isPermanent(i) {

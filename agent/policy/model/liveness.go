@@ -151,7 +151,7 @@ func (m *machine) runUntilQuiescent(w *world, e ending) breach {
 	mark := endingHash(w, e)
 	for range maxPasses {
 		// Without healing, only two things are checked: joins and removals end, and a host that the cluster needs
-		// returns. Only its host ends a host operation.
+		// returns. Only the host that is taken down ends a host operation.
 		if _, known := m.live[mark]; known || (!healed && (w.op == 0 || w.opCycle != 0) && !w.recallDue()) {
 			break
 		}

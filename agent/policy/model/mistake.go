@@ -40,7 +40,7 @@ func clusterWith(hosts, voters, n int, class Faults) func(sc *Scenario) {
 	return func(sc *Scenario) { sc.Hosts, sc.Voters, sc.Faults, sc.Budget = hosts, voters, class, n }
 }
 
-// withStandby returns a scope in which three voters get a standby.
+// withStandby returns a scope in which three voters get a standby, with n faults of these classes.
 func withStandby(n int, class Faults) func(sc *Scenario) {
 	return clusterWith(4, 3, n, class)
 }

@@ -18,7 +18,7 @@ func oneRequest(voters, n int, class Faults) func(sc *Scenario) {
 	}
 }
 
-// twoRequests returns a scope with requests for two host operations.
+// twoRequests returns a scope with requests for two host operations, and n faults of these classes.
 func twoRequests(n int, class Faults) func(sc *Scenario) {
 	return func(sc *Scenario) {
 		oneRequest(3, n, class)(sc)

@@ -102,7 +102,8 @@ func retireMistakes() []Mistake {
 	}
 }
 
-// replacingByName returns a scope in which an operator names the host that replaces one of three voters.
+// replacingByName returns a scope in which an operator names the host that replaces one of three voters, with n faults
+// of these classes.
 func replacingByName(n int, class Faults) func(sc *Scenario) {
 	return func(sc *Scenario) {
 		retiring(5, 3, n, class)(sc)

@@ -8,7 +8,8 @@ import (
 	"github.com/quorumd/quorumd/health"
 )
 
-// withSpare returns a scope in which a voter has a standby, and a spare could replace that standby.
+// withSpare returns a scope in which a voter has a standby, and a spare could replace that standby, with n faults of
+// these classes.
 func withSpare(n int, class Faults) func(sc *Scenario) {
 	return func(sc *Scenario) {
 		sc.Hosts, sc.Voters, sc.Repair, sc.Faults, sc.Budget = 3, 1, true, class, n
@@ -16,7 +17,7 @@ func withSpare(n int, class Faults) func(sc *Scenario) {
 	}
 }
 
-// showStandbysLost shows every started learner for which where returns true as lost.
+// showStandbysLost shows as lost every started learner for which where returns true.
 func showStandbysLost(v *policy.View, where func(m *policy.Member) bool) {
 	eachMember(v, func(m *policy.Member) {
 		if m.Learner && m.Name != "" && where(m) {

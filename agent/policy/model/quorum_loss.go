@@ -50,8 +50,8 @@ func DeepQuorumLosses() []QuorumLoss {
 	}
 }
 
-// The clusters: none, the old cluster, and the cluster that plan k creates, which has number k + 1. A liveness run may
-// make one plan more than its scope allows.
+// The clusters: none, the old cluster, and the cluster that plan k creates, which has number k + 1. maxPlans includes
+// the one plan that a liveness run may make beyond the scope's limit.
 const (
 	noCluster uint8 = iota
 	oldCluster

@@ -160,7 +160,7 @@ func (m *lossMachine) act(w *lossWorld, i int) []lossWorld {
 	return []lossWorld{to}
 }
 
-// place replaces the old data with the copy. A crash may interrupt it between any two of its actions.
+// place replaces the old data with the copy. A crash may interrupt the step between any two of its actions.
 func (m *lossMachine) place(to *lossWorld, i int, stands bool) []lossWorld {
 	h := &to.hosts[i]
 	placedBefore := h.plan != 0 && h.data == recoveredCluster(h.plan) // only the record is missing

@@ -105,7 +105,8 @@ func (m *lossMachine) operatorsContinue(w *lossWorld) {
 	}
 }
 
-// hasRecovered reports whether every host is a voter of the serving cluster, and no host has a plan left.
+// hasRecovered reports whether no host has a plan left, and every host is a voter of the recovered cluster or, if the
+// old cluster serves, every host with its data runs etcd.
 func (m *lossMachine) hasRecovered(w *lossWorld) bool {
 	c := m.reachedCluster(w, 0)
 	for i := range m.Voters {

@@ -76,7 +76,7 @@ func (m *lossMachine) judgePlan(w *lossWorld) lossBreach {
 	return 0
 }
 
-// judgeStep checks a decision.
+// judgeStep checks a decision against the host's plan.
 func (m *lossMachine) judgeStep(w *lossWorld, i int, o *lossObservation, d policy.Decision, step uint8) lossBreach {
 	h := &w.hosts[i]
 	k := h.plan

@@ -43,7 +43,7 @@ func (r QuorumLoss) observe(w *lossWorld, i int) lossObservation {
 	return o
 }
 
-// mayJoin reports whether a host is a spare of that cluster.
+// mayJoin reports whether a host is a spare that may join that cluster.
 func (w *lossWorld) mayJoin(i int, cluster uint8) bool {
 	h := &w.hosts[i]
 	return h.data == noCluster && h.plan == 0 && (h.recorded == noCluster || h.recorded == cluster)

@@ -36,7 +36,7 @@ func (c *hostRequest) mayBeCalledOff() bool {
 	return c.stopped != 0 && c.ended|c.recalled == 0 && (c.work == interruptible || c.work == agentReboot)
 }
 
-// needs reports whether the cluster needs a voter back that is down for its own work: at least one other voter does not
+// needs reports whether the cluster needs a voter that is down for its own work: at least one other voter does not
 // serve either, and the other voters that serve are at most a bare quorum.
 func (w *world) needs(h int) bool {
 	if w.hosts[h].list != voter {
@@ -52,7 +52,7 @@ func (w *world) needs(h int) bool {
 
 // recallDue reports whether an agent must still bring back a host in interruptible maintenance: the cluster needs it,
 // its data is there, and the agent reaches a voter. Without a quorum, the agent must reach enough voters without a
-// leader to exclude that the others have a quorum.
+// leader to rule out that the others have a quorum.
 func (w *world) recallDue() bool {
 	for i := range w.n {
 		h := &w.hosts[i]

@@ -8,8 +8,9 @@ package model
 // reduction_test.go checks that the policy decides the same. Obvious cases are in tidy.
 
 // tidyUnit treats a failed unit as a stopped one if its data belongs to no member and the host's disk does not record
-// it as a member's. Data that belongs to no member never becomes a member's again, and failed and stopped units differ
-// only in whether the agent restarts etcd on a member's data. While the host has a request, they remain distinct.
+// that the host has one. Data that belongs to no member never becomes a member's again, and failed and stopped units
+// differ only in whether the agent restarts etcd on a member's data. While the host has a request, they remain
+// distinct.
 func (h *host) tidyUnit() {
 	if h.unit == failed && !h.dataLost() && h.data != current && h.recorded == 0 && h.work == noWork {
 		h.unit = inactive

@@ -6,8 +6,8 @@ package model
 import "github.com/quorumd/quorumd/agent/policy"
 
 // removalState is an operator's request to a host's agent to remove another host's member permanently, and the
-// operation that does it. The request is on the disk of the host that received it. There is at most one request at a
-// time, because several would only queue for the lock, as other operations do.
+// operation that removes the member. The request is on the disk of the host that received it. There is at most one
+// request at a time, because several would only queue for the lock, as other operations do.
 type removalState struct {
 	rmRequested uint8 // a removal is requested
 	rmHost      uint8 // the host that received the request
@@ -53,7 +53,7 @@ func (w *world) tidyRemoval() {
 	}
 }
 
-// requestRemoval applies an operator's request to a host to remove another host's member.
+// requestRemoval applies an operator's request that a host remove another host's member.
 func (m *machine) requestRemoval(w *world, by int, arg uint8) bool {
 	h, who := &w.hosts[by], arg/2
 	if int(w.rmCount) >= m.Removals || w.rmRequested|w.opRemove != 0 || h.agent != up || h.down != 0 || !w.reaches(by) {
@@ -68,7 +68,7 @@ func (m *machine) requestRemoval(w *world, by int, arg uint8) bool {
 	return true
 }
 
-// noteRemoval ends the removal request if the agent decided so.
+// noteRemoval ends the removal request if the agent has decided to end it.
 func (w *world) noteRemoval(ends bool) {
 	if ends {
 		w.rmRequested = 0
@@ -168,7 +168,8 @@ func (s *observation) leadershipOf() uint8 {
 	return s.self
 }
 
-// removalNames reports whether a host's member is to be removed. If that member is down, it has been down for long.
+// removalNames reports whether a host's member is to be removed. If that member is down, it has been down for a long
+// time.
 func (s *observation) removalNames(i int) bool {
 	return s.rmRequested|s.opRemove != 0 && int(s.rmTarget) == i && s.rmGone == 0
 }

@@ -93,7 +93,7 @@ func (w *world) seemsDead(i int) bool {
 	return w.mayBeDead(i) && !w.present(i) && !w.runs(i)
 }
 
-// graceOver marks a voter or a standby as dead for the grace period, or an unhealthy voter as confirmed for as long.
+// graceOver marks a voter or a standby as dead, or a voter as unhealthy, for the whole grace period.
 func (m *machine) graceOver(w *world, i int) bool {
 	if w.dead != 0 || !w.quorum() {
 		return false
@@ -109,8 +109,8 @@ func (m *machine) graceOver(w *world, i int) bool {
 	return true
 }
 
-// reportAgain lets every voter's agent report again, or ends the time in which a removal can be applied, because etcd
-// applies a removal within the lock's TTL or never. It reports whether anything has changed.
+// reportAgain lets every voter's agent report again, or ends the time within which etcd can still apply a removal,
+// which is the lock's TTL. It reports whether anything has changed.
 func (w *world) reportAgain() bool {
 	contradicted := w.dead != 0 && w.witness == 0 && !w.seemsDead(int(w.dead-1)) ||
 		w.witness != 0 && w.hosts[w.dead-1].health != slow

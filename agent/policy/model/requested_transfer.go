@@ -48,8 +48,7 @@ func (w *world) transferMark(i int) uint64 {
 	return (uint64(bit(int(w.trHost) == i)) | 2*uint64(bit(int(w.trTarget) == i))) * spread
 }
 
-// requestTransfer applies an operator's request to a host to transfer leadership to another host's voter, or to its
-// own.
+// requestTransfer applies an operator's request that a host transfer leadership to another host's voter or to its own.
 func (m *machine) requestTransfer(w *world, by int, to uint8) bool {
 	h := &w.hosts[by]
 	if int(w.trCount) >= m.Transfers || w.trRequested != 0 || h.agent != up || h.down != 0 || !w.reaches(by) ||
@@ -67,7 +66,7 @@ func (w *world) forgetTransfer(i int) {
 	}
 }
 
-// noteTransfer ends the request if the agent decided so.
+// noteTransfer ends the request if the agent has decided to end it.
 func (w *world) noteTransfer(ends bool) {
 	if ends {
 		w.trRequested = 0

@@ -8,9 +8,9 @@ import (
 	"github.com/quorumd/quorumd/agent/record"
 )
 
-// resizeState is the size that an operator has recorded, and the operation in which a voter leaves because of it. That
-// operation also sets opReplace, with its own host as the replaced host, because the reports of the other voters and a
-// late removal are modelled as in a replacement.
+// resizeState is the size and the retirement that operators have recorded, and the operation in which a member leaves
+// because of either. That operation also sets opReplace, with its own host as the replaced host, because the reports of
+// the other voters and a late removal are modelled as in a replacement.
 type resizeState struct {
 	resized uint8 // 1: resized to the scenario's ResizeTo; 2: resized back to its Target
 	// opLeave: the operation is a leave. Its phase is begun, ready (the removal may have been sent) or rollback.
@@ -82,9 +82,9 @@ func (w *world) removalLate() bool {
 // clearsSuccessor is the argument of evRetire with which an operator lets any host replace the retired one.
 const clearsSuccessor = maxHosts + 1
 
-// retire applies an operator's request to retire a host, or to undo that. It is refused if too few hosts would be left.
-// A host that is down in its operation is retired as lost, which releases the operation. If arg is not 0, the operator
-// names host arg-1 as the successor of host i or, with clearsSuccessor, clears the successor.
+// retire applies an operator's request to retire a host, or to undo that. The request is refused if too few hosts would
+// be left. A host that is down in its operation is retired as lost, which releases the operation. If arg is not 0, the
+// operator names host arg-1 as the successor of host i or, with clearsSuccessor, clears the successor.
 func (m *machine) retire(w *world, i int, arg uint8) bool {
 	if w.retires >= 2*uint8(m.Retirements) || !w.quorum() {
 		return false

@@ -97,7 +97,7 @@ const (
 // rolloutRequest is the request on a host's disk.
 type rolloutRequest struct {
 	hostRequest
-	resumed   uint8 // how many times its rollout had been started or resumed when it made the request
+	resumed   uint8 // how many times the rollout had been started or resumed when it made the request
 	restarted uint8 // etcd was started since its operation began
 }
 

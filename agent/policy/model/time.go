@@ -242,7 +242,7 @@ func (w *world) faultEvent(k kind, i int, arg uint8) bool {
 	return ok
 }
 
-// forgeRecord writes the most harmful record: that of a standby's or a voter's join that has to be rolled back.
+// forgeRecord writes the most harmful record: a join of a standby or a voter in the rollback phase.
 func (w *world) forgeRecord(i int) bool {
 	h := &w.hosts[i]
 	if w.op != 0 || !w.quorum() || h.list == unlisted || h.named == 0 {
@@ -253,7 +253,7 @@ func (w *world) forgeRecord(i int) bool {
 	return true
 }
 
-// deleteRecord deletes the record as an operator's release does, without recording a release.
+// deleteRecord deletes the record as an operator's release does, but records no release.
 func (w *world) deleteRecord() bool {
 	if w.op == 0 || !w.quorum() {
 		return false
@@ -313,8 +313,8 @@ func (w *world) hostDies(i int) {
 	w.markFaulted()
 }
 
-// markFaulted marks every decision and call in flight. A member has failed since, so an effect of the call on the
-// quorum is not a violation.
+// markFaulted marks every decision and call in flight. A member has failed or was stopped in the meantime, so the
+// effect of a marked call on the quorum is not a violation.
 func (w *world) markFaulted() {
 	for i := range w.n {
 		if h := &w.hosts[i]; h.phase != idle || h.lateAdd|h.latePromote|h.lateRemove != 0 {

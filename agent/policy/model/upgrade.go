@@ -21,7 +21,7 @@ func (u *upgradeState) permute(place *[maxHosts]uint8) {
 	}
 }
 
-// upgradeMark distinguishes the host with the older version in the order of a canonical key.
+// upgradeMark returns a number that distinguishes the host with the older version from all others, to sort the hosts.
 func (u *upgradeState) upgradeMark(i int) uint64 {
 	if int(u.oldest) == i+1 {
 		return 1 << 60
@@ -61,7 +61,7 @@ func (w *world) judgeUpgrade(c choice) breach {
 	return fine
 }
 
-// awaitsDecision reports whether a member may have to stay in this scope until an operator has decided about the
+// awaitsDecision reports whether, in this scope, a member may have to stay until an operator has decided about the
 // upgrade, so that a liveness run begins with that decision.
 func (m *machine) awaitsDecision() bool {
 	return m.Retirements+m.ResizeTo+m.Removals > 0 || m.Repair || m.Unhealthy || m.faults&Swap != 0

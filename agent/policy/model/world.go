@@ -5,7 +5,7 @@ package model
 
 import "github.com/quorumd/quorumd/agent/policy"
 
-// maxHosts bounds a scenario.
+// maxHosts is the maximum number of hosts in a scenario.
 const maxHosts = 5
 
 // The states of a host in the member list.
@@ -83,7 +83,7 @@ type host struct {
 	unit     uint8
 	data     uint8
 	env      uint8
-	recorded uint8 // the disk records that this data is the host's member; see dataLost for a voter without data
+	recorded uint8 // the disk records that this data is a member's; see dataLost for a voter without data
 	health   uint8
 	backoff  uint8
 	request  uint8 // a bootstrap is requested
@@ -167,7 +167,7 @@ type world struct {
 	orphan    uint8 // the operation has been without its lock for the grace period
 
 	opCycle     uint8 // the operation is a host operation; opStandby, opID and orphan have no meaning then
-	opRestarted uint8 // its host's etcd has been started since it began; also set if the record was deleted
+	opRestarted uint8 // etcd of its host was started since the operation began; also set if the record was deleted
 	servedLong  uint8 // its host's etcd has served for the required time
 
 	requests uint8 // number of host operations requested so far
@@ -305,7 +305,7 @@ func unpackHost(v uint64) (h host) {
 
 // The values of packedWork for work that was called off.
 const (
-	packedRecalledWork   = command + failedCleaned + 1 + iota // an interruptible maintenance
+	packedRecalledWork   = command + failedCleaned + 1 + iota // interruptible maintenance
 	packedRecalledReboot                                      // a reboot by the agent
 )
 
@@ -418,8 +418,8 @@ func unpack(k *key, n int) (w world) {
 	return w
 }
 
-// canonical returns the key shared by all worlds that differ only in the order of their hosts. This is sound because
-// nothing in the model depends on a host's number, because all orders of hosts that rank alike are explored.
+// canonical returns the key shared by all worlds that differ only in the order of their hosts. This is sound: all
+// orders of hosts that rank alike are explored, so nothing in the model depends on a host's number.
 func (w *world) canonical() key {
 	var order [maxHosts]uint8
 	var keys [maxHosts]uint64

@@ -35,14 +35,15 @@ const (
 const (
 	// maxCopyTime is how long a copy may take. A copy of 8 GB on a slow disk takes some minutes.
 	maxCopyTime = time.Hour
-	// maxReadTime is how long reading the log may take. Its result is reused for resultLifetime.
+	// maxReadTime is how long reading the log may take. A result that no caller has received is kept for
+	// resultLifetime.
 	maxReadTime    = 10 * time.Minute
 	resultLifetime = 10 * time.Second
 	// maxLine limits a line of a child's output, in bytes, because the child runs as etcd's user and is not trusted.
 	maxLine = 1 << 20
 	// outputWait is how long to wait for the output of a killed fetch.
 	outputWait = 500 * time.Millisecond
-	// storeTimeout is how long a store may send no data.
+	// storeTimeout is how long a store may take to send more data.
 	storeTimeout = 2 * time.Minute
 )
 

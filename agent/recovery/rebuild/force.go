@@ -28,15 +28,14 @@ const (
 )
 
 // force runs etcd once on the copy with --force-new-cluster, so that it removes all other members. Only this process
-// can reach it. force stops etcd once it has answered a linearizable read. The flag is only an argument of that
-// process, and is not stored.
+// can reach it. force stops etcd once it has answered a linearizable read. The flag is not stored.
 func force(ctx context.Context, c Place, w recovery.Work, program string, lockFile *os.File) error {
 	args := append(scratchetcd.Listen(),
 		"--name", w.Name, "--data-dir", c.DataDir, "--force-new-cluster",
 		"--advertise-client-urls", w.ClientURL, "--initial-advertise-peer-urls", w.PeerURL,
 		"--initial-cluster", w.Name+"="+w.PeerURL,
-		// Unlimited: a database above etcd's default quota would raise an alarm, even if its own cluster allows that
-		// size.
+		// Unlimited: a database above etcd's default quota would raise an alarm, even if the cluster's quota allows
+		// that size.
 		"--quota-backend-bytes=-1",
 	)
 	if c.WALDir != "" {

@@ -3,20 +3,19 @@
 
 // Package rebuild makes a cluster of one member from the data of one survivor, or from a snapshot. It promises:
 //
-//   - The member's own files are only read and, in the end, renamed. All changes are made in a copy next to them. None
-//     of these files is deleted or overwritten.
+//   - The member's own files are only read and, in the end, renamed; none is deleted or overwritten. All changes are
+//     made in a copy next to them.
 //   - Every entry in the member's log is kept, so no acknowledged write that reached this log is lost. A log with a
 //     torn last record is read up to that record.
 //   - The copy has a new cluster ID, so that no old member takes it for its own cluster. Its revision is far above the
 //     old ones, so that a watcher that resumes gets an error.
 //   - The process may be killed at any moment and started again. It then continues, or starts the copy over.
 //
-// All of it runs in a child of the agent as etcd's own user, never in the agent.
+// All access to these files is in a child of the agent that runs as etcd's own user, never in the agent.
 //
-// The package does not use etcd's restore, but the database as etcd leaves it after --force-new-cluster. A restore
-// would in addition change the cluster ID in the log, and bump and compact the revision. This package makes these two
-// small changes itself, because etcd's own package for a restore links the whole server and writes the format of one
-// version only.
+// Instead of etcd's restore, the package uses the database as etcd leaves it after --force-new-cluster. A restore would
+// also change the cluster ID in the log, and bump and compact the revision. This package makes these two small changes
+// itself, because etcd's package for a restore links the whole server and writes the format of one version only.
 package rebuild
 
 import (
@@ -103,7 +102,7 @@ func withDatabase(path string, change bool, do func(*bolt.Tx) error) (err error)
 	return db.View(do)
 }
 
-// sizeOf returns the total size of a directory's files with that extension; an empty extension matches all.
+// sizeOf returns the total size of a directory's regular files whose names end with ending.
 func sizeOf(dir, ending string) (sum int64) {
 	entries, err := os.ReadDir(dir)
 	if err != nil {

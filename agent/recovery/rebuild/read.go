@@ -20,11 +20,11 @@ import (
 // lockWait is how long to wait for a database that an etcd has open.
 const lockWait = 100 * time.Millisecond
 
-// maxMembers bounds the members returned.
+// maxMembers is the maximum number of members that a database may list.
 const maxMembers = 64
 
-// Read returns the content of a data directory. It locks and changes nothing. While an etcd runs on the directory, the
-// database cannot be read.
+// Read returns the content of a data directory, and changes nothing. While an etcd has the database open, the result
+// lacks the revision and the members.
 func Read(p Place) (recovery.Log, error) {
 	if sizeOf(p.log(), ".wal") == 0 && !exists(p.database()) {
 		return recovery.Log{Empty: true}, nil

@@ -83,8 +83,8 @@ func Rebuild(ctx context.Context, p Place, w recovery.Work, etcd string, from io
 }
 
 // checkUnchanged returns an error if the member has written to its log since its copy was made, as can happen when a
-// plan was abandoned and is applied again. It skips the check once the swap has moved the old data aside or the copy
-// into place.
+// plan was abandoned and is applied again. It skips the check for a copy of a snapshot, and once the swap has moved the
+// old data aside or the copy into place.
 func checkUnchanged(p, c Place, w recovery.Work) error {
 	if w.Snapshot != nil || !exists(p.member()) || !exists(c.member()) {
 		return nil
@@ -95,7 +95,7 @@ func checkUnchanged(p, c Place, w recovery.Work) error {
 
 // readPlannedLog reads the log and checks that it is the one in the plan.
 func readPlannedLog(p Place, w recovery.Work) (logContent, error) {
-	// only the end of the log matters here, which does not depend on the snapshot entry
+	// only the end of the log matters here, and it does not depend on the snapshot entry
 	h, err := readLog(p, unreadable())
 	if err != nil {
 		return h, err
@@ -109,8 +109,8 @@ func readPlannedLog(p Place, w recovery.Work) (logContent, error) {
 	return h, nil
 }
 
-// copyData copies the database and the snapshots, and writes a new log whose commit index is that of its last entry. It
-// first removes the leftovers of an earlier attempt.
+// copyData copies the database and the snapshots, and writes a new log whose commit index is the index of its last
+// entry. Before it copies, it removes the leftovers of an earlier attempt.
 func copyData(p, c Place, w recovery.Work, progress *child.Progress) error {
 	if _, err := readPlannedLog(p, w); err != nil {
 		return err
@@ -216,8 +216,8 @@ func setIdentity(c Place, w recovery.Work) (recovery.Result, error) {
 	})
 }
 
-// lock opens a file and takes the lock that etcd takes on its database. takenText is the error if another process holds
-// the lock.
+// lock opens a file and locks it, as etcd locks its database. takenText is the text of the error if another process
+// holds the lock.
 func lock(path string, flag int, takenText string) (*os.File, error) {
 	file, err := os.OpenFile(path, os.O_RDWR|flag, ownerRW)
 	if err != nil {
@@ -246,7 +246,7 @@ func copyFile(from, to string, progress *child.Progress) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, out.Close()) }()
-	for { // copy in parts, so that the kernel's copy reports progress
+	for { // copy in parts to report progress between them
 		n, err := io.CopyN(out, in, copyChunk)
 		progress.Add(n)
 		if errors.Is(err, io.EOF) {

@@ -15,8 +15,8 @@ import (
 	"github.com/quorumd/quorumd/disk/atomicfile"
 )
 
-// Swap moves the member's old data aside and puts the copy in its place. If an earlier swap was interrupted, it
-// continues there. It returns the new names of the moved data.
+// Swap moves the member's old data aside and puts the copy in its place. It continues where an interrupted swap
+// stopped. It returns the new names of the moved data.
 func Swap(p Place, w recovery.Work, now time.Time) ([]string, error) {
 	c := p.copyPlace(w)
 	result, err := readResult(c)
@@ -54,9 +54,9 @@ func Swap(p Place, w recovery.Work, now time.Time) ([]string, error) {
 	return moved, atomicfile.SyncDir(p.DataDir)
 }
 
-// placeLog puts a separate log in place, which may be on a different file system. It does so after the old data was
-// moved aside and before the rest of the copy is put in place, so that the next attempt can determine how far this one
-// got.
+// placeLog puts a separate log, which may be on a different file system, in place. Swap calls it after it has moved the
+// old data aside and before it puts the rest of the copy in place, so that the next attempt can determine how far this
+// one got.
 func placeLog(p, c Place) error {
 	if err := atomicfile.SyncDir(p.DataDir); err != nil {
 		return err

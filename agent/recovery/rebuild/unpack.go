@@ -94,7 +94,7 @@ func receive(ctx context.Context, path string, s *recovery.Snapshot, from io.Rea
 // newMemberLog returns the log of a new member: one entry, which adds it.
 func newMemberLog(w recovery.Work) (logContent, error) {
 	state, added, err := etcddb.FirstLog(uint64(w.Member), w.Name, w.PeerURL)
-	// The cluster gets its ID when the copy is complete, as it does with a survivor's data.
+	// setIdentity sets the ID of the new cluster later, as it does for a copy of a survivor's data.
 	return logContent{
 		member: uint64(w.Member), cluster: max(uint64(w.Old), 1), state: state,
 		from: &walpb.Snapshot{Index: new(uint64), Term: new(uint64)}, entries: []*raftpb.Entry{added},

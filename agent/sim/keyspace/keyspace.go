@@ -36,7 +36,7 @@ type Store struct {
 	next   time.Time // no lease expires before this time
 }
 
-// state is the content at a revision, sorted by key. It is never changed.
+// state is the content at a revision, sorted by key. A state that is part of a Store is never changed.
 type state struct {
 	revision int64
 	pairs    []*mvccpb.KeyValue
@@ -191,7 +191,7 @@ func (s *Store) Txn(in *pb.TxnRequest) (*pb.TxnResponse, error) {
 	}
 	for _, op := range ops {
 		switch op := op.Request.(type) {
-		case *pb.RequestOp_RequestRange: // reads the old state, because no transaction reads its own writes
+		case *pb.RequestOp_RequestRange: // reads the old state, because quorumd never reads a transaction's own writes
 			answer, err := s.Range(op.RequestRange)
 			if err != nil {
 				return nil, err

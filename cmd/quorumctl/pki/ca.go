@@ -128,8 +128,8 @@ func Open(dir string, now time.Time) (*Directory, error) {
 	return a, nil
 }
 
-// OpenToChange opens the directory for [Directory.Begin], [Directory.Next], [Directory.Host] and [Directory.Renew].
-// Until done is called or this process exits, every other attempt to open it fails.
+// OpenToChange opens the directory for [Directory.Begin], [Directory.Next], [Directory.Undo], [Directory.Host] and
+// [Directory.Renew]. Until done is called or this process exits, every other attempt to open it fails.
 func OpenToChange(dir string, now time.Time) (a *Directory, done func(), err error) {
 	return open(dir, toChange, now)
 }

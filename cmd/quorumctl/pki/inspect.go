@@ -25,8 +25,8 @@ type Certificate struct {
 	From  time.Time `json:"from"`
 	Until time.Time `json:"until"`
 	Days  int       `json:"days"` // days of validity left, rounded down; negative after the certificate has expired
-	// Shared reports a CA that is trusted at both ports of etcd: a client's certificate is then accepted at the peer
-	// port.
+	// Shared is set for a CA that is trusted at both ports of etcd: a client's certificate is then accepted at the
+	// peer port.
 	Shared bool `json:"shared,omitempty"`
 }
 

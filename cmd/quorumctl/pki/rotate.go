@@ -229,8 +229,8 @@ func (a *Directory) Undo(now time.Time) (Rotation, error) {
 	return s, err
 }
 
-// Status describes the progress of the rotation. ports is the result of [Directory.CheckTrust], and without names the
-// hosts to skip.
+// Status describes the progress of the rotation. ports is the result of [Directory.CheckTrust]; the parameter without
+// lists the hosts to skip.
 func (a *Directory) Status(ports []Port, without []string) (Rotation, error) {
 	s := Rotation{Ports: append([]Port{}, ports...)}
 	if a.rotation == nil {
@@ -364,7 +364,7 @@ func (r *rotation) end(dir string) error {
 	if err := errors.Join(atomicfile.SyncDir(aside), atomicfile.SyncDir(dir)); err != nil {
 		return err
 	}
-	// the record of the rotation last, so that an interrupted call can be repeated
+	// remove the record of the rotation last, so that an interrupted call can be repeated
 	for _, name := range []string{trustBoth, trustNew, rotationFile} {
 		if err := os.Remove(filepath.Join(dir, name)); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return err

@@ -107,7 +107,7 @@ func readTrust(file string, users []int) (files, error) {
 	return f, nil
 }
 
-// mayTrust refuses a CA file that would separate this host from its peers.
+// mayTrust refuses a CA file that contains anything but valid CAs, or that would separate this host from its peers.
 func mayTrust(dir, file string, before, after []*certificate, now time.Time) error {
 	for _, c := range after {
 		if !c.IsCA {

@@ -17,7 +17,7 @@ import (
 	"github.com/quorumd/quorumd/health/sensors"
 )
 
-// kernel holds the sources of the kernel's state of the machine. Reading them accesses no device.
+// kernel holds what the kernel reports about the machine, and where it reports more. Reading it accesses no device.
 type kernel struct {
 	proc, sys string
 	machine   health.MachineReading

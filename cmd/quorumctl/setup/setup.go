@@ -113,8 +113,8 @@ func (a Answers) here() (here Host, all []Host, err error) {
 	return all[i], all, nil
 }
 
-// Text returns the configuration file. It contains the answers, with a comment on each key, and omits keys that have
-// their defaults. The packages ship an example with the same text.
+// Text returns the configuration file. It contains the answers, with comments, and omits optional keys without an
+// answer. The packages ship an example with the same text.
 func (a Answers) Text() ([]byte, error) {
 	here, all, err := a.here()
 	if err != nil {
@@ -190,7 +190,7 @@ const header = `# Configuration of quorumd, written by 'quorumctl init'. All oth
 # After a change: quorumctl config check && systemctl reload quorumd
 `
 
-// footer contains commented sections that most clusters need, on every host.
+// footer contains commented-out sections that most clusters need on every host.
 const footer = `
 # Take a snapshot every 6 hours. The directory must exist and be writable: see man quorumd.yaml, backup.
 #backup:
@@ -203,7 +203,7 @@ const footer = `
 #  allow: [10.0.0.0/24]
 `
 
-// comments returns the comment above each key, by its path.
+// comments returns the comments above keys, by the path of the key.
 func comments() map[string]string {
 	return map[string]string{
 		"mode":              "observe: measure, and report what quorumd would do. manage: also do it.",

@@ -30,8 +30,8 @@ import (
 const (
 	MaxFile   = 2 << 20  // bytes of one file
 	MaxBundle = 16 << 20 // bytes of all files together
-	// maxRead limits the bytes read from a source. It is larger than MaxFile because secrets are removed before the
-	// file is truncated.
+	// maxRead limits how much of a file or of a program's output is kept. It is larger than MaxFile because secrets are
+	// removed before the text is truncated.
 	maxRead = 2 * MaxFile
 	// patience is the timeout of one source.
 	patience = 10 * time.Second
@@ -108,7 +108,7 @@ func collectOne(ctx context.Context, s Source, r *Redactor) File {
 	return f
 }
 
-// cut truncates a file to most bytes.
+// cut truncates a text that has more bytes than most, and keeps its end if end is set.
 func (f *File) cut(most int, end bool) {
 	if f.Cut = len(f.Text) - most; f.Cut <= 0 {
 		f.Cut = 0

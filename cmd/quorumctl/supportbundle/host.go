@@ -13,11 +13,11 @@ import (
 // Host describes the sources on a host, in addition to quorumd's own documents.
 type Host struct {
 	Units           []string // systemd units: quorumd's and etcd's
-	Unit            string   // etcd's unit; empty if etcd logs to LogFile
+	Unit            string   // etcd's unit; empty unless systemd runs etcd
 	Etcd            string   // path of the etcd binary
 	EnvironmentFile string
 	DataDir         string
-	LogFile         string // etcd's log if it has no unit
+	LogFile         string // etcd's log if quorumd runs etcd as a child process
 	Metrics         string // URL of etcd's metrics
 	OwnMetrics      string // URL of quorumd's metrics
 	PrivateFile     bool   // quorumd's metrics require a password and are left out
@@ -25,8 +25,8 @@ type Host struct {
 	Certificates    []string
 }
 
-// process returns the command line and etcd variables of a unit's main process. It distinguishes an unknown process
-// from a unit that does not run.
+// process returns a function that reads the command line and etcd variables of a unit's main process. Its errors
+// distinguish an unknown process from a unit that does not run.
 func process(unit string) func(context.Context) ([]byte, error) {
 	ask := Program("systemctl", "show", "--property=MainPID", "--value", "--", unit)
 	return func(ctx context.Context) ([]byte, error) {
@@ -80,8 +80,8 @@ func OfHost(h Host) []Source {
 	return list
 }
 
-// journal returns the last lines of a unit. An empty journal is an error, because journalctl does not report that the
-// user lacks permission.
+// journal returns the last lines of a unit's journal. An empty journal is an error, because journalctl does not report
+// that the user lacks permission.
 func journal(unit string) func(context.Context) ([]byte, error) {
 	read := Program("journalctl", "--no-pager", "--quiet", "--output=short-iso", "--lines="+journalLines,
 		"--since="+journalSince, "--unit="+unit)

@@ -31,7 +31,7 @@ func etcdLoad(metrics func(context.Context) ([]byte, error)) func(context.Contex
 	}
 }
 
-// loadMetrics are the prefixes of the metrics that loadText reads.
+// loadMetrics returns the prefixes of the metrics that loadText reads.
 func loadMetrics() []string {
 	return []string{
 		"etcd_debugging_mvcc_", "etcd_debugging_lease_", "etcd_debugging_server_lease_", "etcd_mvcc_",

@@ -23,7 +23,7 @@ import (
 // abandon is how long to wait for the output of a killed program.
 const abandon = 500 * time.Millisecond
 
-// Program runs a program and returns the end of its output.
+// Program returns a function that runs a program and returns the end of its output.
 func Program(name string, args ...string) func(context.Context) ([]byte, error) {
 	return func(ctx context.Context) ([]byte, error) {
 		command := exec.CommandContext(ctx, name, args...)
@@ -53,8 +53,8 @@ func (l *lastBytes) Write(p []byte) (int, error) {
 	return n, err
 }
 
-// FromFile reads at most maxRead bytes of a regular file. Of a longer file, it reads the beginning or, if end is set,
-// the end.
+// FromFile returns a function that reads at most maxRead bytes of a regular file: of a longer file, the beginning or,
+// if end is set, the end.
 func FromFile(path string, end bool) func(context.Context) ([]byte, error) {
 	return func(context.Context) ([]byte, error) { return readFile(path, maxRead, end) }
 }
@@ -80,7 +80,7 @@ func readFile(path string, most int64, end bool) ([]byte, error) {
 	return io.ReadAll(io.LimitReader(f, most))
 }
 
-// Join concatenates several sources, each under a title. It reports missing parts in the text.
+// Join returns a function that concatenates several sources, each under a title, and reports missing parts in the text.
 func Join(parts ...Source) func(context.Context) ([]byte, error) {
 	return func(ctx context.Context) ([]byte, error) {
 		var b bytes.Buffer
@@ -96,7 +96,7 @@ func Join(parts ...Source) func(context.Context) ([]byte, error) {
 	}
 }
 
-// Metrics reads those metrics of a server that begin with one of these prefixes.
+// Metrics returns a function that reads those metrics of a server that begin with one of the prefixes.
 func Metrics(url string, files TLS, prefixes ...string) func(context.Context) ([]byte, error) {
 	return func(ctx context.Context) ([]byte, error) {
 		client, err := files.client()
@@ -162,7 +162,8 @@ func (t TLS) client() (*http.Client, error) {
 	}, nil
 }
 
-// Certificates lists only the subject, issuer, dates and names of the certificates in these files.
+// Certificates returns a function that lists only the subject, issuer, dates, names and IP addresses of the
+// certificates in these files.
 func Certificates(paths ...string) func(context.Context) ([]byte, error) {
 	return func(context.Context) ([]byte, error) {
 		var b bytes.Buffer

@@ -112,11 +112,10 @@ func WithoutComments(text []byte) []byte {
 	return out
 }
 
-// commentIn returns the index of the comment in a line, which begins at an unquoted # at the beginning of a word; or
-// -1.
+// commentIn returns the index of the comment in a line, or -1. A comment begins at an unquoted # that begins a word.
 func commentIn(line []byte) int {
 	var quote byte
-	first, closed := -1, -1 // index of the first # that begins a word, quoted or not, and of the last closing quote
+	first, closed := -1, -1 // index of the first quoted # that begins a word, and of the last closing quote
 	for i, c := range line {
 		begins := i == 0 || bytes.IndexByte([]byte(" \t[{,:"), line[i-1]) >= 0
 		switch {
@@ -186,8 +185,8 @@ func cleanNamed(pattern *regexp.Regexp, found []byte) []byte {
 	return append(bytes.Clone(name), quote+removed+quote...)
 }
 
-// harmless reports whether a value is not a secret although its name suggests one, such as a path, a number, a boolean,
-// or an empty value.
+// harmless reports whether a value is not a secret although its name suggests one: an empty or removed value, a
+// boolean, null, none, a path with a name that ends in file or dir, or a number with the name token.
 func harmless(name, value string) bool {
 	value = strings.Trim(value, `"'`)
 	key := strings.ToLower(strings.TrimRight(name, " \t\n=:\"'"))

@@ -34,7 +34,7 @@ const backupMemory = 48 << 20
 // unit's MemoryMax=512M, so that a malicious file ends only the child. It is enough for 8 million keys.
 const parseMemory = 384 << 20
 
-// parseTime limits the CPU time of that child. A database of 8 GiB takes minutes.
+// parseTime limits the CPU time of a child that reads a database or a log. A database of 8 GiB takes minutes.
 const parseTime = 2 * time.Hour
 
 // deleteBytes is the progress that the deletion of one object counts as, in bytes, so that a prune job that deletes one
@@ -92,8 +92,9 @@ func fetchCommand(conf config.Config, path string) []string {
 	return []string{self, backup.Command, path, fetchJob}
 }
 
-// runFetch writes the database of the named snapshot, if the stored file has the given checksum. It writes the checksum
-// at the end, without which the database is invalid, only after it has read the whole file and the checksum matched.
+// runFetch writes the database of the named snapshot, if the stored file has the given SHA-256. The database ends with
+// etcd's checksum and is invalid without it. runFetch writes this end only after it has read the whole file and the
+// SHA-256 matched.
 func runFetch(ctx context.Context, path string, args []string, stdout io.Writer) error {
 	if len(args) != 2 {
 		return errors.New("the name and the checksum of a snapshot are expected")
@@ -153,7 +154,7 @@ func (a *allButEnd) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// openSnapshots returns the snapshot jobs; nil if the configuration names no store.
+// openSnapshots returns the runner of snapshot jobs; nil if the configuration names no store.
 func openSnapshots(conf config.Config, path string, log *slog.Logger) operate.Snapshots {
 	if conf.Backup.Store.Directory == "" && conf.Backup.Store.S3 == nil {
 		return nil
@@ -226,7 +227,7 @@ func (j job) do(ctx context.Context, kind string, args []string) (backup.Outcome
 	return backup.Outcome{}, fmt.Errorf("%q is not a snapshot job", kind)
 }
 
-// save takes a snapshot of the member with that ID.
+// save takes a snapshot of the member with the given hexadecimal ID.
 func (j job) save(ctx context.Context, id string) (backup.Outcome, error) {
 	member, err := strconv.ParseUint(id, 16, 64)
 	if err != nil {

@@ -37,8 +37,8 @@ const (
 	exchangesPerAddress = 8
 )
 
-// listenBootstrap listens for requests of the listed hosts. It uses the certificate of metrics.webConfig for HTTPS, but
-// no other setting of the metrics.
+// listenBootstrap listens for requests of the listed hosts. For HTTPS it uses metrics.webConfig, but no
+// other setting of the metrics.
 func listenBootstrap(conf config.Config, exchange *bootstrap.Exchange, log *slog.Logger) (*endpoint, error) {
 	if exchange == nil { // no hosts are listed
 		return nil, nil

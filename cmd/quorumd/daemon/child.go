@@ -49,7 +49,7 @@ func children(config, runAs string) []string {
 	return []string{self, sendCommand, runAs, agentOf(config)}
 }
 
-// agentOf returns the name of the agent with that configuration.
+// agentOf returns the name of the agent whose configuration has the given path.
 func agentOf(config string) string { return strings.TrimSuffix(filepath.Base(config), ".yaml") }
 
 // configOf returns the path of an agent's configuration. It refuses a name that would lead out of the directory of
@@ -188,7 +188,8 @@ func changesData(conf config.Config, args []string) bool {
 	return args[0] != rebuild.ReadCommand && rebuild.Allowed(args, placeOf(conf), conf.Etcd.Binary)
 }
 
-// probeTarget returns the directory of etcd's write-ahead log, which the disk probe measures.
+// probeTarget returns the directory whose disk the probe measures: the one of etcd's write-ahead log, or etcd's data
+// directory if the log has no directory of its own.
 func probeTarget(c config.Config) string {
 	if c.Etcd.WALDir != "" {
 		return c.Etcd.WALDir

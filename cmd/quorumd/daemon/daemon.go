@@ -76,8 +76,8 @@ func Version() string {
 	return "devel"
 }
 
-// Run runs the agent until the context ends. The calling program must first call Child, because the agent starts it
-// again for its children. ExitCode returns the exit code for Run's error.
+// Run runs the agent until the context ends. The calling program must first call Child, because the agent's children
+// run that same program. ExitCode returns the exit code for Run's error.
 func Run(ctx context.Context, opt Options) error {
 	log := opt.Logger
 	conf, err := loadConfig(opt.Config, log)
@@ -142,7 +142,7 @@ func Run(ctx context.Context, opt Options) error {
 	if err := socket.Listen(); err != nil {
 		return err
 	}
-	defer socket.Close() //nolint:errcheck // after Serve, it is closed already
+	defer socket.Close() //nolint:errcheck // Serve has already closed it
 	sources, err := openMaintenanceSources(conf, a, wall, log)
 	if err != nil {
 		return err
@@ -373,7 +373,7 @@ func probeOptions(conf config.Config, child []string) disk.Options {
 }
 
 // lockMemory locks the agent's pages in memory, so that it never waits for a hung disk to read its own program. It does
-// so only if locked memory is unlimited: under a limit, a later mapping could fail and end the agent.
+// so only as root or if locked memory is unlimited: under a limit, a later mapping could fail and end the agent.
 func lockMemory(log *slog.Logger) {
 	var limit unix.Rlimit
 	err := unix.Getrlimit(unix.RLIMIT_MEMLOCK, &limit)

@@ -18,7 +18,7 @@ import (
 	"github.com/quorumd/quorumd/health"
 )
 
-// discover starts to update the client with the members' endpoints, if a source for them is configured.
+// discover starts a goroutine that updates the client with the members' endpoints, if a source for them is configured.
 func discover(ctx context.Context, group *errgroup.Group, c config.Cluster, client *cluster.Client, log *slog.Logger) {
 	if !c.Discovery.Any() {
 		return

@@ -26,8 +26,8 @@ const (
 	burstBytes       = 4 << 20 // bytes that may be processed before the rate limit applies
 )
 
-// lowerPriority lowers the priority of this process and of the processes that it will start: they run only while the
-// CPU and the disk are idle. If the kernel or a sandbox forbids that, they run with the agent's priority.
+// lowerPriority sets the CPU and disk priority of this process, and of the processes that it will start, to idle. If
+// the kernel or a sandbox forbids that, they run with the agent's priority.
 func lowerPriority() {
 	runtime.GOMAXPROCS(1)
 	done := map[int]bool{}

@@ -87,7 +87,7 @@ func Proxy(ctx context.Context, path string, log *slog.Logger) error {
 }
 
 // proxyPorts returns a proxy for each configured port: for the voters, and for this host's permanent learner. They
-// share the limit of connections. The first one sets the status of all of them.
+// split the limit of connections evenly. The first one sets the status of all of them.
 func proxyPorts(conf config.Config, most int, set func(string), log *slog.Logger) (ports []*proxy.Proxy) {
 	options := proxy.Options{
 		MaxConnections: most, Spread: proxySpread,
@@ -147,7 +147,7 @@ func addresses(endpoints []string) []string {
 	return all
 }
 
-// statusSetter sets the status line in systemd whenever it changes.
+// statusSetter returns a function that sets the unit's status line in systemd if the text has changed.
 func statusSetter(notifier *systemd.Notifier, log *slog.Logger) func(string) {
 	var last string
 	return func(text string) {
@@ -161,7 +161,7 @@ func statusSetter(notifier *systemd.Notifier, log *slog.Logger) func(string) {
 	}
 }
 
-// serveProxyMetrics serves the proxy's metrics on a socket that every user of this host may read from. Surplus
+// serveProxyMetrics serves the proxy's metrics on a socket that every user of this host may connect to. Surplus
 // connections wait until another one ends, so that they take no files from the clients' connections.
 func serveProxyMetrics(ctx context.Context, group *errgroup.Group, path string, f *proxy.Proxy,
 	log *slog.Logger,

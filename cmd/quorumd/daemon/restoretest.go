@@ -96,7 +96,7 @@ func untestable(err error) (backup.Outcome, error) {
 	return backup.Outcome{}, err
 }
 
-// sweepRestoreTest removes the files of a restore test that was killed together with the agent.
+// sweepRestoreTest removes the files that a killed restore test has left behind.
 func sweepRestoreTest(conf config.Config, log *slog.Logger) {
 	if err := restoretest.Sweep(spoolOf(conf)); err != nil {
 		log.Warn("cannot remove the files of a killed restore test", "error", err, "remedy",

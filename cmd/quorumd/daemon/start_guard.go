@@ -33,7 +33,8 @@ const (
 )
 
 // startGuard prevents the start of etcd's unit on a new host until the agent has made its first decision. At the first
-// boot of a new host both units start, and etcd without an environment creates a cluster of one member on localhost.
+// boot of a new host, systemd starts etcd as well as quorumd, and etcd without an environment creates a cluster of one
+// member on localhost.
 //
 // It runs as root in ExecCondition= of the unit and needs no running agent. A file written at installation would be
 // state: an upgrade, removal or rollback could leave it behind on a host with data. Instead, the guard looks at the
@@ -113,7 +114,8 @@ func (g startGuard) facts(ctx context.Context, conf config.Config, agent, unit s
 	return f
 }
 
-// noMember reports whether a directory certainly contains no member: it is readable, and its file system is mounted.
+// noMember reports whether a directory certainly contains no member. It returns false if the path cannot be resolved or
+// its file system is not mounted.
 func (g startGuard) noMember(ctx context.Context, dir string) bool {
 	if _, err := os.Lstat(filepath.Join(dir, "member")); !errors.Is(err, fs.ErrNotExist) {
 		return false
@@ -145,8 +147,8 @@ func resolved(dir string) (string, error) {
 }
 
 // unitsDir returns the data directory that etcd would use if its unit started now. Flags on the command line override
-// the unit's environment, which this process shares. The directory is unknown if a shell or another program starts
-// etcd.
+// the unit's environment, which this process shares. unitsDir returns an error if another program, such as
+// a shell, starts etcd, or if etcd reads a configuration file.
 func (g startGuard) unitsDir(ctx context.Context, unit, binary string) (string, error) {
 	args, err := g.units.Command(ctx, unit)
 	if err != nil {

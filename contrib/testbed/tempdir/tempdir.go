@@ -6,7 +6,7 @@
 // neither purpose: make test places it below the checkout, whose path may be long and whose parents may be closed to
 // other users.
 //
-// They are for small files only: /tmp may be in memory.
+// The directories are for small files only: /tmp may be in memory.
 package tempdir
 
 import (

@@ -66,7 +66,7 @@ func (s settings) hostsAndCommands(ctx context.Context, run string) error {
 		if err != nil {
 			return err
 		}
-		line, _ := bufio.NewReader(conn).ReadString('\n') // on an error the line is empty, which is an unknown command
+		line, _ := bufio.NewReader(conn).ReadString('\n') // on an error, the line is empty or incomplete
 		reply, err := answer(ctx, l, strings.Fields(line))
 		if err != nil {
 			reply = failure + "carry out the command: " + err.Error()
