@@ -158,7 +158,7 @@ func TestAResizeThatIsImpossibleNowIsRefusedAndNotRecorded(t *testing.T) {
 	inFleet(t, 1, func(t *testing.T, f *fleet) {
 		for voters, want := range map[int]string{
 			0: "0 voters: the number must be between 1 and 9", -1: "must be between", 2: "2 voters tolerate",
-			4: "4 voters tolerate", 5: "there are 4 hosts", 9: "there are 4 hosts",
+			4: "4 voters tolerate", 5: "only 4 hosts have", 9: "only 4 hosts have",
 			10: "must be between", 11: "must be between", 1: "no backup store is configured",
 		} {
 			for _, dry := range []bool{true, false} {

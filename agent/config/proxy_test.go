@@ -31,7 +31,7 @@ func TestOnlyALearnersHostHasAPortForItsLearner(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]string{
 		valid + "proxy: {learnerListen: 127.0.0.1:2381}\n": "proxy.learnerListen (127.0.0.1:2381) is the port of a " +
-			"permanent learner, and host.role is member; remove the port, or set host.role: learner",
+			"permanent learner, but host.role is member; remove the port, or set host.role: learner",
 		learner + "proxy: {learnerListen: 192.0.2.1:2381}\n": "must be a loopback address",
 		learner + "proxy: {listen: 127.0.0.1:2381, learnerListen: 127.0.0.1:2381}\n": "proxy.listen (127.0.0.1:2381) " +
 			"and proxy.learnerListen (127.0.0.1:2381) listen on the same address and port",

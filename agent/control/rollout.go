@@ -45,7 +45,7 @@ type RolloutStateRequest struct {
 	State string `json:"state"` // running, paused or aborted
 }
 
-// Rollout is the same work on one host after another, each of which is taken down for it.
+// Rollout is the same work on one host after another. Each host is taken down for it.
 type Rollout struct {
 	ID      string      `json:"id"`
 	Work    policy.Work `json:"work"`

@@ -396,7 +396,7 @@ func (d directory) write(source opened) (err error) {
 	return errors.Join(dst.Sync(), dst.Close())
 }
 
-// exchange links the original to OldName, then gives the new file the name "db". If an etcd has opened the original
+// exchange links the original to OldName, then renames the new file to "db". If an etcd has opened the original
 // meanwhile, exchange moves the original back and returns an error.
 func (d directory) exchange(source, copied opened, at func(phase)) error {
 	if err := os.Link(d.name(database), d.name(OldName)); err != nil {

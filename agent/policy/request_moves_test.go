@@ -31,15 +31,15 @@ func TestTheSameRequestRenewsThePendingOneAndAnyOtherIsRefused(t *testing.T) {
 		},
 		"other work, urgent": {
 			asked:   func(s *Request) { s.Work, s.Hurried = WorkMaintenance, true },
-			refusal: "another reboot", hurried: true,
+			refusal: "different request (reboot)", hurried: true,
 		},
 		"other work, urgent, next to a request that does not allow a shutdown": {
 			pending: func(s *Request) { s.Work = WorkRestart }, asked: func(s *Request) { s.Hurried = true },
-			refusal: "another restart",
+			refusal: "different request (restart)",
 		},
-		"another program":    {asked: func(s *Request) { s.Program = "upgrade" }, refusal: "another reboot"},
-		"etcd keeps running": {asked: func(s *Request) { s.KeepRunning = true }, refusal: "another reboot"},
-		"external":           {asked: func(s *Request) { s.External = true }, refusal: "another reboot"},
+		"another program":    {asked: func(s *Request) { s.Program = "upgrade" }, refusal: "different request (reboot)"},
+		"etcd keeps running": {asked: func(s *Request) { s.KeepRunning = true }, refusal: "different request (reboot)"},
+		"external":           {asked: func(s *Request) { s.External = true }, refusal: "different request (reboot)"},
 		"a finished request": {
 			pending: func(s *Request) { s.Ended = true }, refusal: "by alice, is just ending",
 		},

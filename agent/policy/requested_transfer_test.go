@@ -151,7 +151,7 @@ func TestARequestedTransferIsRefusedWithItsRemedy(t *testing.T) {
 		"down":       {"n2", func(v *View) { v.Cluster.Members[1].Live = false }, "voter n2 does not answer", 2},
 		"slow":       {"n2", func(v *View) { v.Hosts[1].Health = health.Slow }, "voter n2 is SLOW", 2},
 		"behind": {
-			"n2", func(v *View) { v.Cluster.Members[1].BehindFor = time.Hour }, "entries or more behind",
+			"n2", func(v *View) { v.Cluster.Members[1].BehindFor = time.Hour }, "entries behind the leader",
 			2,
 		},
 		"in operation": {"n2", func(v *View) { v.Hosts[1].InOperation = true }, "an operation of its own", 2},

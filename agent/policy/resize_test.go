@@ -28,16 +28,16 @@ func TestAResizeIsRefusedWithTheRemedy(t *testing.T) {
 		{"the same size", 5, nil, "", ""},
 		{"a larger cluster with enough hosts", 7, spares(2), "", ""},
 		{"the largest with enough hosts", 9, spares(4), "", ""},
-		{"one host is missing", 7, spares(1), "there are 6 hosts with a voter or with quorumd in mode manage", ""},
+		{"one host is missing", 7, spares(1), "only 6 hosts have a voter or run quorumd in mode manage", ""},
 		{"one of the spares only observes", 7, func(v *View) {
 			spares(2)(v)
 			v.Hosts[5].Manage = false
-		}, "there are 6 hosts", "install quorumd on more hosts"},
+		}, "only 6 hosts have", "install quorumd on more hosts"},
 		{"one of the hosts is a standby, and one joins", 7, func(v *View) {
 			spares(2)(v)
 			v.Hosts[5].Role, v.Hosts[6].Role = RoleStandby, RoleJoining
 		}, "", ""},
-		{"a larger cluster without enough hosts", 7, nil, "there are 5 hosts", "install quorumd on more hosts"},
+		{"a larger cluster without enough hosts", 7, nil, "only 5 hosts have", "install quorumd on more hosts"},
 		{"an even one", 4, nil, "4 voters tolerate only as many failures as 3", "choose 3 or 5"},
 		{"a large even size", 8, nil, "8 voters tolerate only as many failures as 7", "choose 7 or 9"},
 		{"none", 0, nil, "0 voters: the number must be between 1 and 9", "1, 3, 5 or 7"},

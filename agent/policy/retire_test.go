@@ -188,7 +188,7 @@ func TestARetirementIsRefusedWithTheRemedy(t *testing.T) {
 		{"one of five", "n1", func(v *View) {
 			v.Cluster.Members = append(v.Cluster.Members, voter(5, "n5"), voter(6, "n6"))
 			v.Hosts, v.Target.Voters = v.Hosts[:3], 5
-		}, "", "without n1 4 of 5 voters would be left", "bring another host to health OK"},
+		}, "", "without n1, 4 of 5 voters would be left", "bring another host to health OK"},
 		{"a second voter with only one spare", "n2", func(v *View) {
 			v.Retired = []Retired{{Host: "n1", PeerURL: peerPrefix + "n1", MemberID: 1}}
 		}, "", "no host is ready to replace it: without n2, 1 of 3 voters would be left", ""},
@@ -197,7 +197,7 @@ func TestARetirementIsRefusedWithTheRemedy(t *testing.T) {
 			v.Hosts = append(v.Hosts, ready("n5", RoleSpare))
 		}, "", "", ""},
 		{
-			"the only voter", "n1", alone, "", "without n1 0 of 1 voters would be left",
+			"the only voter", "n1", alone, "", "without n1, 0 of 1 voters would be left",
 			"bring another host to health OK",
 		},
 		{"the only voter with a spare", "n1", func(v *View) {

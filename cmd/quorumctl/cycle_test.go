@@ -93,7 +93,7 @@ func TestCycleDoesNotEndAMaintenanceRequestedInTheSameMoment(t *testing.T) {
 	}
 	socket, _ := serve(t, d)
 	r := quorumctl(t, socket, "cycle", "--", "echo", "hello")
-	if r.code != exitFault || !strings.Contains(r.stderr, "already in maintenance") || r.stdout != "" ||
+	if r.code != exitFault || !strings.Contains(r.stderr, "was already requested") || r.stdout != "" ||
 		strings.Contains(d.requests(), "end") {
 		t.Errorf("exit %d, asked %q: %s%s", r.code, d.requests(), r.stdout, r.stderr)
 	}

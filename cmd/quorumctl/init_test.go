@@ -60,7 +60,7 @@ func TestInitWritesAValidConfigurationAndNeverOverwrites(t *testing.T) {
 	}
 	r = quorumctl(t, "SOCKET", threeHosts(file)...)
 	if r.code != exitConfig || !strings.Contains(r.stderr, "nothing is overwritten") ||
-		!strings.Contains(r.stderr, "→ quorumctl config check") {
+		!strings.Contains(r.stderr, "quorumctl config check") {
 		t.Errorf("exit %d\n%s%s", r.code, r.stdout, r.stderr)
 	}
 	if after, err := os.ReadFile(file); err != nil || string(after) != string(before) {
@@ -79,7 +79,7 @@ func TestInitChecksTheCertificatesBeforeWriting(t *testing.T) {
 		t.Fatal(err)
 	}
 	r := quorumctl(t, "SOCKET", threeHosts(file, "--tls", tls)...)
-	if r.code != exitConfig || !strings.Contains(r.stderr, "nothing was written") ||
+	if r.code != exitConfig || !strings.Contains(r.stderr, "it was not written") ||
 		!strings.Contains(r.stderr, "ca.crt does not exist") {
 		t.Errorf("without files: exit %d\n%s%s", r.code, r.stdout, r.stderr)
 	}

@@ -106,7 +106,7 @@ func (a *app) maintenanceOnCommand() *cobra.Command {
 	flags.BoolVar(&req.KeepRunning, "keep-running", false,
 		"keep etcd running; only keep quorumd from taking other hosts down")
 	flags.BoolVar(&req.Interruptible, "interruptible", false,
-		"let quorumd end the maintenance and start etcd if the cluster needs this host")
+		"let quorumd end the maintenance if the cluster needs this host")
 	w.flags(cmd)
 	return cmd
 }

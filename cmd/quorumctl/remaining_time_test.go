@@ -129,8 +129,8 @@ func TestTerminalShowsRecoveryProgress(t *testing.T) {
 				t.Errorf("exit %d: %s", got, out)
 			}
 			for _, want := range []string{
-				"    0s  survivor   200 MiB of 1 GiB: RECOVERING: a new cluster is built from a",
-				"    4s  survivor   about 12s left, 400 MiB of 1 GiB: RECOVERING: a new cluster",
+				"    0s  survivor   200 MiB of 1 GiB: RECOVERING: the data of the new cluster i",
+				"    4s  survivor   about 12s left, 400 MiB of 1 GiB: RECOVERING: the data of t",
 			} {
 				if !strings.Contains(seen, want) {
 					t.Errorf("%q is missing in %q", want, seen)

@@ -176,7 +176,7 @@ func TestTheClientSendsNoInvalidOrder(t *testing.T) {
 			return Client{socket, "a"}.SetEnvironment(t.Context(),
 				map[string]string{"ETCD_INITIAL_CLUSTER": "a=http://a:1"})
 		},
-		"at most 64, and no - ": func() error { return Client{socket, "-a"}.Drive(t.Context(), Start) },
+		"at most 64 letters, digits": func() error { return Client{socket, "-a"}.Drive(t.Context(), Start) },
 	} {
 		if err := give(); err == nil || !strings.Contains(err.Error(), what) {
 			t.Errorf("%s: %v", what, err)

@@ -133,7 +133,7 @@ func (s *Server) Close() error {
 	return l.Close()
 }
 
-// Serve answers until the context ends. Then it removes the socket, gives requests in flight a moment to finish, and
+// Serve answers until the context ends. Then it removes the socket, waits a moment for requests in flight, and
 // returns nil. It listens first if Listen was not called.
 func (s *Server) Serve(ctx context.Context) error {
 	if s.listener == nil {

@@ -9,7 +9,7 @@ import (
 )
 
 // In scopes with corrupt data, the unhealthy voter's data differs from that of the others, and its disk is fast. In
-// such a scope, the alarm stands for leadership: while it is raised, that voter leads.
+// such a scope, the alarm means leadership: while it is raised, that voter leads.
 
 // addCorruptData replaces slow writes in the view with corrupt data. The voter's own health state is the first
 // comparison, and the source that witness records is the second.

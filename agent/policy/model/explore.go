@@ -38,7 +38,7 @@ type Scenario struct {
 	Unhealthy   bool         // unhealthy voters are replaced
 	Tardy       bool         // an unhealthy voter that does not answer is too slow rather than hung
 	Corrupt     bool         // the alarm is CORRUPT instead of NOSPACE
-	Divided     bool         // the CORRUPT alarm stands for a finding: no majority of the voters has the same data
+	Divided     bool         // the CORRUPT alarm means a finding: no majority of the voters has the same data
 	CorruptData bool         // an unhealthy voter's data is corrupt, and it leads while the alarm is raised
 	External    bool         // an external manager runs etcd, and stops it when a host is reported safe to stop
 	Defrag      bool         // a command is a defragmentation, which deletes the old database at its end

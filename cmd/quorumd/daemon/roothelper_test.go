@@ -196,7 +196,7 @@ func TestAConfigurationWritableByOthersIsRefused(t *testing.T) {
 		},
 		"writable by users other": func(d *testHost, _ string) error { return os.Chmod(d.configs, 0o775) },
 		"no such file":            func(_ *testHost, path string) error { return os.Remove(path) },
-		"runner of quorumd is": func(d *testHost, _ string) error {
+		"etcd.runner in quorumd.yaml is not systemd": func(d *testHost, _ string) error {
 			d.configure("manage", "etcd@x.service, runner: process")
 			return nil
 		},
