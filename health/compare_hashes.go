@@ -39,7 +39,8 @@ type HashesReading struct {
 
 // VoterHash is a voter's hash of its data.
 type VoterHash struct {
-	Name string
+	ID   uint64
+	Name string // for texts; several voters may have the same
 	Sum  uint32
 	// Compacted is the compaction before the one at which the hash was taken. Only hashes with the same Compacted are
 	// compared.
@@ -51,8 +52,9 @@ type VoterHash struct {
 type HashComparison struct {
 	// Agree is the size of the largest group of voters with the same hash. If they are a majority of all voters, Differ
 	// names the voters with a different one.
-	Agree  int
-	Differ []string
+	Agree    int
+	Differ   []string
+	DifferID []uint64 // their member IDs
 	// Divided means that hashes differ and no majority of all voters has the same one, so it is unknown whose data is
 	// correct.
 	Divided bool
@@ -86,7 +88,7 @@ func CompareHashes(voters []VoterHash, needed int) (c HashComparison, absent str
 	if c.Agree >= needed && c.Agree > 1 {
 		for _, v := range voters {
 			if v.Absent == "" && v.Compacted == largest.compacted && v.Sum != largest.sum {
-				c.Differ = append(c.Differ, v.Name)
+				c.Differ, c.DifferID = append(c.Differ, v.Name), append(c.DifferID, v.ID)
 			}
 		}
 		c.Divided = false
@@ -171,10 +173,12 @@ func (d *memberData) differs() string {
 
 func (d *memberData) transitions() []rule {
 	differs := func(least int) func() (string, bool) {
-		return when(func() bool { return d.seen.Known && d.seen.Own && d.seen.InRow >= least }, d.differs)
+		return when(func() bool {
+			return d.seen.Known && !d.seen.NoVoter && d.seen.Own && d.seen.InRow >= least
+		}, d.differs)
 	}
 	agrees := func(least int) func() (string, bool) {
-		return when(func() bool { return d.seen.Known && d.seen.Agreed >= least }, d.text)
+		return when(func() bool { return d.seen.Known && !d.seen.NoVoter && d.seen.Agreed >= least }, d.text)
 	}
 	return []rule{
 		{

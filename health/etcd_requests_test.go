@@ -44,15 +44,15 @@ func requestsEdges() []edge {
 		}
 	}
 	return []edge{
-		{"etcd was started again", restart(0), restart(1)},
-		{"the requests prove nothing", at(absent, requestsSilent-time.Second), at(absent, time.Second)},
+		{"etcd was restarted", restart(0), restart(1)},
+		{"the requests have proved nothing", at(absent, requestsSilent-time.Second), at(absent, time.Second)},
 		{
 			"2 requests in a row hang",
 			func(b *bench) { at(unanswered(1, 2), time.Second)(b); at(unanswered(3, 1), time.Second)(b) },
 			at(unanswered(2, 2), time.Second),
 		},
 		{
-			"the local member answers all requests",
+			"the local member has answered all requests",
 			func(b *bench) { at(unanswered(1, 2), time.Second)(b); at(answering(), requestsWell-time.Second)(b) },
 			at(answering(), time.Second),
 		},

@@ -24,7 +24,7 @@ var checkCPUPressure = advice{
 	limit:  Limit{Of: "time a process waited for a CPU", Unit: "%", Enter: waited, Leave: waitedLeave},
 	code:   CPUPressure,
 	title:  "The CPUs are overloaded.",
-	meaning: "Nearly all the time at least one runnable process waits for a CPU. Priorities decide which one: it may " +
+	meaning: "Most of the time, at least one runnable process waits for a CPU. Priorities decide which one: it may " +
 		"be etcd.",
 	remedy: "check 'top'; move other workloads off this host, or lower their priority",
 	measure: exceeds(waitedFor, waitedFor, func(in Input) Figure { return in.Machine.ProcessorWaited },
@@ -38,7 +38,7 @@ var checkIOPressure = advice{
 	limit:  Limit{Of: "time stalled on disk I/O", Unit: "%", Enter: waited, Leave: waitedLeave},
 	code:   IOPressure,
 	title:  "The machine is stalled on disk I/O.",
-	meaning: "Nearly all the time no process runs because all active processes wait for a disk, possibly " +
+	meaning: "Most of the time, no process runs, because all active processes are waiting for a disk, possibly " +
 		"etcd's.",
 	remedy: "check 'iostat -x' for the disk and 'iotop' for the writers; move them to another host or another time",
 	measure: exceeds(waitedFor, waitedFor, func(in Input) Figure { return in.Machine.DiskWaited },

@@ -94,7 +94,7 @@ func (h *journalHandler) message(ctx context.Context, r slog.Record) (string, er
 	defer h.mu.Unlock()
 	h.line.Reset()
 	if err := h.attrs.Handle(ctx, r); err != nil {
-		return "", fmt.Errorf("cannot write a line of the log: %w", err)
+		return "", fmt.Errorf("cannot format a log line: %w", err)
 	}
 	return strings.TrimSpace(r.Message + " " + h.line.String()), nil
 }

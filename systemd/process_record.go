@@ -143,7 +143,7 @@ func (p *Process) load() (*record, error) {
 	}
 	var r record
 	if err := json.Unmarshal(data, &r); err != nil {
-		return nil, fmt.Errorf("cannot read %s: %w: end %s by hand if it runs, then remove that file", p.state, err,
+		return nil, fmt.Errorf("cannot read %s: %w: if %s is running, stop it by hand; then remove that file", p.state, err,
 			p.o.Name)
 	}
 	if r.Version != recordVersion {
@@ -151,7 +151,7 @@ func (p *Process) load() (*record, error) {
 			p.state, r.Version, recordVersion)
 	}
 	if r.PID < 0 || r.PID == 1 {
-		return nil, fmt.Errorf("cannot read %s: quorumd did not start process %d: end %s by hand if it runs, "+
+		return nil, fmt.Errorf("cannot read %s: quorumd did not start process %d: stop %s by hand if it is running, "+
 			"then remove that file",
 			p.state, r.PID, p.o.Name)
 	}

@@ -117,7 +117,7 @@ func (t *Trigger) whyRequired(ctx context.Context) string {
 	if at := t.Wall(); t.queriedAt.IsZero() || at.Sub(t.queriedAt) >= queryEvery || at.Before(t.queriedAt) {
 		required, err := t.Indicators.Required(ctx)
 		if err != nil {
-			t.log(slog.LevelWarn, "cannot check whether a reboot is required", err.Error())
+			t.log(slog.LevelWarn, "automatic reboots are suspended", err.Error())
 		}
 		t.required, t.queriedAt = required, at
 	}

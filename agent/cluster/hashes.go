@@ -22,32 +22,32 @@ type Hash struct {
 	Err       error // why there is no hash
 }
 
-// LastCompaction returns the revision of the last compaction; 0 if there has been none. etcd reports it only to a watch
-// that starts before it, and such a watch of a history without compaction reports nothing.
+// LastCompaction returns the revision of the last compaction, as one voter knows it; 0 if there has been none. etcd
+// reports that revision only to a watch that starts before it. Without any compaction such a watch would read the whole
+// history, so a read at the first revision comes first: after a compaction, etcd refuses it.
 func (c *Client) LastCompaction(ctx context.Context) (int64, error) {
-	type answer struct{ revision int64 }
-	a, err := ask(ctx, c, func(ctx context.Context, conn *clientv3.Client) (answer, error) {
+	revision, err := ask(ctx, c, func(ctx context.Context, conn *clientv3.Client) (int64, error) {
+		first := []clientv3.OpOption{clientv3.WithRev(1), clientv3.WithCountOnly(), clientv3.WithSerializable()}
+		_, err := conn.Get(ctx, c.probeKey(), first...)
+		if err == nil || !errors.Is(rpctypes.Error(err), rpctypes.ErrCompacted) {
+			return 0, err
+		}
 		watching, cancel := context.WithCancel(clientv3.WithRequireLeader(ctx))
 		defer cancel()
-		created := false
-		for r := range conn.Watch(watching, c.probeKey(), clientv3.WithRev(1), clientv3.WithCreatedNotify()) {
-			created = created || r.Created
+		for r := range conn.Watch(watching, c.probeKey(), clientv3.WithRev(1)) {
 			if r.CompactRevision != 0 {
-				return answer{r.CompactRevision}, nil
+				return r.CompactRevision, nil
 			}
 			if err := r.Err(); err != nil {
-				return answer{}, err
+				return 0, err
 			}
 		}
-		if created && errors.Is(ctx.Err(), context.DeadlineExceeded) {
-			return answer{}, nil
-		}
-		return answer{}, clientv3.ContextError(ctx, ctx.Err())
+		return 0, clientv3.ContextError(ctx, ctx.Err())
 	})
 	if err != nil {
 		return 0, fmt.Errorf("cannot read the revision of the last compaction: %w", err)
 	}
-	return a.revision, nil
+	return revision, nil
 }
 
 // Hashes returns each member's hash at a revision, by member ID. A member keeps the hashes of the last ten compactions

@@ -339,7 +339,8 @@ const (
 // Maintenance configures how a host is taken down, and when quorumd may request a reboot itself.
 type Maintenance struct {
 	// Directory of the operator's own programs. Those in before.d run before this host is taken down, those in
-	// after.d when it is back, in the order of their names. The first failure stops the operation. Those in
+	// after.d when it is back, in the order of their names. A failure in before.d ends the operation, one in after.d
+	// keeps it in flight until an operator ends it. Those in
 	// commands.d run when requested by name, while etcd is down.
 	Hooks string `yaml:"hooks" default:"/etc/quorumd/hooks" is:"path"`
 

@@ -109,7 +109,7 @@ func asked(s control.Status) []Line {
 // Loop returns a line if the daemon's loop is stuck, or has not ended its first round yet.
 func Loop(l control.Loop) []Line {
 	if l.AgeSeconds == nil {
-		return []Line{lineOf("%s", Styled{"quorumd has just started: its first round has not ended", Warn})}
+		return []Line{lineOf("%s", Styled{"quorumd has just started and has not finished its first round", Warn})}
 	}
 	const rounds = 5 // missed rounds
 	if *l.AgeSeconds > max(rounds*l.IntervalSeconds, l.StuckAfterSeconds) {

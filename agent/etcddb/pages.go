@@ -168,7 +168,7 @@ func (p *pages) visit(at uint64) error {
 		return fmt.Errorf("page %d is neither a leaf nor a branch with elements", at)
 	}
 	if headerBytes+elementBytes*int64(count) > size {
-		return fmt.Errorf("page %d has %d elements in %d bytes", at, count, size)
+		return fmt.Errorf("page %d claims %d elements, which do not fit into its %d bytes", at, count, size)
 	}
 	elements := make([]byte, elementBytes*count)
 	if err := p.read(elements, at, headerBytes); err != nil {

@@ -7,7 +7,6 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"maps"
 	"slices"
 	"time"
 
@@ -39,15 +38,20 @@ type Hasher interface {
 // host relies on another host's comparison.
 type hashes struct {
 	look poll.Poller[hashResult]
-	at   time.Duration // when the result that was evaluated last was requested
+	comparison
+}
+
+// comparison is what the results so far have shown. The zero value means that there were none.
+type comparison struct {
+	at time.Duration // when the result that was evaluated last was requested
 
 	begun  bool
-	newest int64    // the last compaction, as last read
-	due    int64    // the compaction to compare next; 0 if none
-	voters []uint64 // the voters that were compared last
+	newest int64 // the last compaction, as last read
+	due    int64 // the compaction to compare next; 0 if none
+	last   []health.VoterHash
 
 	seen    health.HashesReading
-	differ  map[uint64]int           // comparisons in a row in which the hash of a voter was different
+	differ  map[uint64]int           // comparisons in a row, each at a later compaction, in which a voter differed
 	differs map[uint64]time.Duration // when the first of them was made
 }
 
@@ -70,9 +74,9 @@ func (o *Observer) lookAtHashes(ctx context.Context, r *round.Round) {
 	own, member := r.OwnMember(r.Membership, o.opt.Config.Etcd.PeerURL)
 	votes := member && !own.Learner
 	if r.Listed && !votes && !o.pace.attends {
-		*h = hashes{}
 		h.look.Forget()
-		r.Hashes = health.NotAvailable[health.HashesReading]("this host has no voter")
+		h.comparison = comparison{}
+		r.Hashes = health.NotAvailable[health.HashesReading]("etcd does not run here")
 		r.Hashes.NoVoter = true
 		return
 	}
@@ -82,9 +86,7 @@ func (o *Observer) lookAtHashes(ctx context.Context, r *round.Round) {
 	r.Hashes, r.Corrupt = h.seen, map[uint64]policy.Corruption{}
 	r.Hashes.Host, r.Hashes.NoVoter = o.opt.Config.Host.Name, r.Listed && !votes
 	for id, times := range h.differ {
-		r.Corrupt[id] = policy.Corruption{
-			Times: times, For: max(1, r.At-h.differs[id]), Revision: h.seen.Revision,
-		}
+		r.Corrupt[id] = policy.Corruption{Times: times, For: max(1, r.At-h.differs[id]), Revision: h.seen.Revision}
 	}
 }
 
@@ -95,13 +97,12 @@ func (h *hashes) compare(ctx context.Context, o *Observer, r *round.Round, own c
 		h.take(p, own.ID, now)
 	}
 	voters := slices.DeleteFunc(slices.Clone(r.Membership.Members), func(m cluster.Member) bool { return m.Learner })
-	if ids := idsOf(voters); h.voters != nil && !slices.Equal(ids, h.voters) {
-		h.keep(ids)
+	h.keep(voters)
+	if !sameVersion(voters, r.Statuses) {
+		h.due = 0
+		h.unavailable("the voters run different versions of etcd")
 	}
 	due := h.due
-	if !sameVersion(voters, r.Statuses) {
-		due = 0
-	}
 	h.look.Refresh(ctx, o.opt.Now, every, 2*o.opt.Config.Timing.CallTimeout+lookTimeout,
 		func(ctx context.Context) (hashResult, error) {
 			p := hashResult{began: now, compared: due, voters: voters}
@@ -112,90 +113,108 @@ func (h *hashes) compare(ctx context.Context, o *Observer, r *round.Round, own c
 		})
 }
 
-// keep drops the results for members that are no longer voters. The remaining voters are compared again.
-func (h *hashes) keep(voters []uint64) {
-	h.voters, h.due = voters, max(h.due, h.seen.Revision)
-	maps.DeleteFunc(h.differ, func(id uint64, _ int) bool { return !slices.Contains(voters, id) })
+// unavailable sets why nothing was compared, unless something was.
+func (h *comparison) unavailable(why string) {
+	if !h.seen.Known {
+		h.seen.Absent = why
+	}
+}
+
+// keep drops the hashes of voters that have left, and evaluates the rest again. A voter that was added changes nothing
+// until the next compaction: it would have to read its whole database for the last one.
+func (h *comparison) keep(voters []cluster.Member) {
+	left := slices.DeleteFunc(slices.Clone(h.last), func(v health.VoterHash) bool {
+		return slices.ContainsFunc(voters, func(m cluster.Member) bool { return m.ID == v.ID })
+	})
+	if len(left) == 0 {
+		return
+	}
+	for _, v := range left {
+		delete(h.differ, v.ID)
+		h.last = slices.DeleteFunc(h.last, func(o health.VoterHash) bool { return o.ID == v.ID })
+	}
+	result, absent := health.CompareHashes(h.last, policy.Quorum(len(h.last)))
+	if absent != "" {
+		h.seen, h.differ, h.last = health.NotAvailable[health.HashesReading](absent), nil, nil
+		return
+	}
+	h.seen.HashComparison, h.seen.Voters = result, len(h.last)
 }
 
 // take evaluates a result.
-func (h *hashes) take(p hashResult, own uint64, now time.Duration) {
-	absent := ""
+func (h *comparison) take(p hashResult, own uint64, now time.Duration) {
 	switch {
 	case p.err != nil:
-		absent = "the last compaction cannot be read"
+		h.unavailable("the last compaction cannot be read")
+		return
 	case p.newest == 0:
-		absent = "etcd has never compacted its history"
+		h.unavailable("etcd has never compacted its history")
 	case !h.begun:
-		absent = "etcd has not compacted its history since quorumd started"
+		h.unavailable("etcd has not compacted its history since quorumd started")
 	}
-	if p.err == nil {
-		if h.begun && p.newest > h.newest {
-			h.due = p.newest
-		}
-		h.begun, h.newest = true, p.newest
+	if h.begun && p.newest > h.newest {
+		h.due = p.newest
 	}
-	if p.err == nil && p.compared != 0 {
+	h.begun, h.newest = true, max(h.newest, p.newest)
+	if p.compared != 0 {
 		if h.due == p.compared {
 			h.due = 0
 		}
-		absent = h.takeHashes(p, own, now)
-	}
-	if !h.seen.Known && absent != "" {
-		h.seen.Absent = absent
+		h.unavailable(h.takeHashes(p, own, now))
 	}
 }
 
-// takeHashes evaluates a comparison. It returns why there is no result, or "".
-func (h *hashes) takeHashes(p hashResult, own uint64, now time.Duration) (absent string) {
+// takeHashes evaluates a comparison. It returns why there is no result.
+func (h *comparison) takeHashes(p hashResult, own uint64, now time.Duration) (absent string) {
 	var all []health.VoterHash
-	byName := map[string]uint64{}
+	complete := true
 	for _, m := range p.voters {
 		a := p.answers[m.ID]
-		v := health.VoterHash{Name: cmp.Or(m.Name, fmt.Sprintf("%x", m.ID)), Sum: a.Sum, Compacted: a.Compacted}
-		if a.Err != nil {
-			v.Absent = a.Err.Error()
+		v := health.VoterHash{
+			ID: m.ID, Name: cmp.Or(m.Name, fmt.Sprintf("%x", m.ID)), Sum: a.Sum, Compacted: a.Compacted,
 		}
-		all, byName[v.Name] = append(all, v), m.ID
+		if a.Err != nil {
+			v.Absent, complete = a.Err.Error(), false
+		}
+		complete = complete && (len(all) == 0 || v.Compacted == all[0].Compacted)
+		all = append(all, v)
 	}
 	result, absent := health.CompareHashes(all, policy.Quorum(len(all)))
-	if absent != "" {
+	if absent != "" || result.Divided && !complete && len(h.differ) > 0 { // a missing hash disproves nothing
 		return absent
 	}
 	before := h.seen
-	h.voters = idsOf(p.voters)
+	later := p.compared > before.Revision
+	h.last = all
 	h.seen = health.HashesReading{
 		Known: true, Revision: p.compared, Voters: len(all), HashComparison: result,
-		InRow: before.InRow, Agreed: before.Agreed,
+		InRow: before.InRow, Agreed: before.Agreed, Own: slices.Contains(result.DifferID, own),
 	}
-	differ := map[uint64]int{}
-	for _, name := range result.Differ {
-		id := byName[name]
-		if differ[id] = h.differ[id] + 1; differ[id] == 1 {
-			h.started(id, now)
-		}
-	}
-	h.differ = differ
-	later := p.compared > before.Revision
-	switch h.seen.Own = differ[own] > 0; {
-	case h.seen.Own && (later || !before.Own):
+	h.count(result.DifferID, later, now)
+	switch {
+	case h.seen.Own && later:
 		h.seen.InRow, h.seen.Agreed = before.InRow+1, 0
-	case !h.seen.Own && !result.Divided && (later || before.Own):
+	case !h.seen.Own && !result.Divided && later:
 		h.seen.InRow, h.seen.Agreed = 0, before.Agreed+1
-	}
-	for _, times := range differ {
-		if times < health.HashProofs {
-			h.due = max(h.due, p.compared) // compare once more
-		}
 	}
 	return ""
 }
 
-func (h *hashes) started(id uint64, now time.Duration) {
-	if h.differs == nil {
-		h.differs = map[uint64]time.Duration{}
+// count counts the comparisons in a row in which these voters differed.
+func (h *comparison) count(ids []uint64, later bool, now time.Duration) {
+	before := h.differ
+	h.differ = map[uint64]int{}
+	for _, id := range ids {
+		if h.differ[id] = before[id]; later || before[id] == 0 {
+			h.differ[id]++
+		}
+		if before[id] == 0 {
+			if h.differs == nil {
+				h.differs = map[uint64]time.Duration{}
+			}
+			h.differs[id] = now
+		}
 	}
-	h.differs[id] = now
 }
 
 // sameVersion reports whether all voters that answer run the same version of etcd. Different versions may hash
@@ -215,13 +234,4 @@ func sameVersion(voters []cluster.Member, statuses map[uint64]cluster.Status) bo
 		}
 	}
 	return true
-}
-
-func idsOf(members []cluster.Member) []uint64 {
-	ids := make([]uint64, 0, len(members))
-	for _, m := range members {
-		ids = append(ids, m.ID)
-	}
-	slices.Sort(ids)
-	return ids
 }

@@ -6,6 +6,7 @@ package observe
 import (
 	"errors"
 	"maps"
+	"slices"
 	"testing"
 	"time"
 
@@ -52,12 +53,6 @@ func TestACompactionIsComparedOnceAndOnlyIfItIsLaterThanTheStartOfTheAgent(t *te
 			[]hashResult{looked(1, 5), looked(2, 9)}, 9, "etcd has not compacted its history since quorumd started",
 		},
 		"it was compared": {[]hashResult{looked(1, 5), looked(2, 9), compared(3, 9, 1, 1, 1)}, 0, ""},
-		"a difference is compared once more": {
-			[]hashResult{looked(1, 5), looked(2, 9), compared(3, 9, 1, 1, 2)}, 9, "",
-		},
-		"and not a third time": {
-			[]hashResult{looked(1, 5), looked(2, 9), compared(3, 9, 1, 1, 2), compared(4, 9, 1, 1, 2)}, 0, "",
-		},
 		"a failed read": {
 			[]hashResult{{began: time.Minute, err: errors.New("no answer")}}, 0, "the last compaction cannot be read",
 		},
@@ -81,7 +76,7 @@ func TestADifferenceIsCountedForThisHostByCompactionAndForOthersByComparison(t *
 		"another differs":   {[]hashResult{compared(1, 9, 1, 1, 2)}, 0, 1, map[uint64]int{3: 1}},
 		"this host differs": {[]hashResult{compared(1, 9, 2, 1, 1)}, 1, 0, map[uint64]int{1: 1}},
 		"at the same compaction": {
-			[]hashResult{compared(1, 9, 2, 1, 1), compared(2, 9, 2, 1, 1)}, 1, 0, map[uint64]int{1: 2},
+			[]hashResult{compared(1, 9, 2, 1, 1), compared(2, 9, 2, 1, 1)}, 1, 0, map[uint64]int{1: 1},
 		},
 		"at a later compaction": {
 			[]hashResult{compared(1, 9, 2, 1, 1), compared(2, 12, 3, 4, 4)}, 2, 0, map[uint64]int{1: 2},
@@ -89,7 +84,7 @@ func TestADifferenceIsCountedForThisHostByCompactionAndForOthersByComparison(t *
 		"it agrees again": {
 			[]hashResult{compared(1, 9, 2, 1, 1), compared(2, 12, 3, 4, 4), compared(3, 15, 5, 5, 5)}, 0, 1, nil,
 		},
-		"no majority": {[]hashResult{compared(1, 9, 1, 1, 2), compared(2, 12, 1, 2, 3)}, 0, 1, nil},
+		"no majority": {[]hashResult{compared(1, 9, 1, 1, 2), compared(2, 12, 1, 2, 3)}, 0, 1, map[uint64]int{}},
 	} {
 		h := takes(c.results...)
 		if h.seen.InRow != c.inRow || h.seen.Agreed != c.agreed || !maps.Equal(h.differ, c.differ) {
@@ -107,9 +102,46 @@ func TestAComparisonWithoutAResultKeepsTheLastOne(t *testing.T) {
 	if h.differ[3] != 1 || h.seen.Revision != 9 {
 		t.Errorf("%+v, differ %v", h.seen, h.differ)
 	}
-	h.keep([]uint64{1, 2})
-	if len(h.differ) > 0 || h.due != 9 {
-		t.Errorf("after the voter has left: differ %v, due %d", h.differ, h.due)
+	h.keep(threeVoters().Members[:2])
+	if len(h.differ) > 0 || !h.seen.Known || len(h.seen.Differ) > 0 || h.due != 0 {
+		t.Errorf("after the voter has left: %+v, differ %v, due %d", h.seen, h.differ, h.due)
+	}
+	h.keep(threeVoters().Members[:1])
+	if h.seen.Known {
+		t.Errorf("a single voter is compared: %+v", h.seen)
+	}
+}
+
+func TestAnAddedVoterOrAMissingAnswerDisprovesNothing(t *testing.T) {
+	t.Parallel()
+	h := takes(compared(1, 9, 2, 1, 1), compared(2, 12, 2, 1, 1))
+	added := cluster.Member{ID: 4, Name: "n4"}
+	h.keep(append(threeVoters().Members, added))
+	late := compared(3, 15, 2, 1, 1)
+	late.voters = append(late.voters, added)
+	late.answers[4] = cluster.Hash{Sum: 1, Compacted: 15}
+	h.take(late, 1, late.began)
+	if h.differ[1] != 2 || h.seen.Divided || !h.seen.Own {
+		t.Errorf("after a voter was added: %+v, differ %v", h.seen, h.differ)
+	}
+	missing := compared(4, 18, 2, 1)
+	missing.answers[3] = cluster.Hash{Err: errors.New("silent")}
+	h.take(missing, 1, missing.began)
+	if h.differ[1] != 2 || h.seen.Divided {
+		t.Errorf("after a missing answer: %+v, differ %v", h.seen, h.differ)
+	}
+}
+
+func TestVotersWithTheSameNameAreNotConfused(t *testing.T) {
+	t.Parallel()
+	p := compared(1, 9, 2, 1, 1)
+	p.voters = slices.Clone(p.voters)
+	for i := range p.voters {
+		p.voters[i].Name = "default"
+	}
+	h := takes(p)
+	if h.differ[1] != 1 || len(h.differ) != 1 || !h.seen.Own {
+		t.Errorf("%+v, differ %v", h.seen, h.differ)
 	}
 }
 

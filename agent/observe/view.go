@@ -319,6 +319,7 @@ func (b *Builder) hosts(r *round.Round) []policy.Host {
 			UnhealthySince: b.unhealthySince(r, h, state), Recovers: h.Recovers, Strained: b.strained(r, h, state),
 			RestoreTests: policy.RestoreTestAbility(h.RestoreTests), Stores: h.Stores, Writes: b.writes(r, h),
 			AsksWrites: h.AsksWrites, HealsAfter: writesTook(h.HealsAfter), Defective: h.Defective,
+			DataDiffers: h.DataDiffers,
 		})
 	}
 	return out

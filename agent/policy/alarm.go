@@ -14,36 +14,70 @@ import "fmt"
 // member would receive its data from that leader, so no host joins until leadership has been transferred.
 
 func vetoCorrupt() veto { return veto{EtcdCorrupt, false, corrupt} }
+
+// vetoCorruptAlarm is vetoCorrupt for removals on request: an operator who has decided whose data is correct may remove
+// the other members.
+func vetoCorruptAlarm() veto { return veto{EtcdCorrupt, false, corruptAlarm} }
+
 func vetoNoSpace() veto { return veto{EtcdNoSpace, false, noSpace} }
 
 func corrupt(v View) (string, bool) {
+	if text, alarm := corruptAlarm(v); alarm {
+		return text, true
+	}
 	if !v.Cluster.Reachable || v.foreign() {
 		return "", false
 	}
-	const stops = "no host joins, no member is removed and no healthy voter is taken down"
-	if !v.Cluster.Intact {
-		return fmt.Sprintf("%s: members hold different data, and it is unknown which is correct; until the alarm is "+
-			"disarmed, %s", v.Cluster.Alarms, stops), true
-	}
-	return v.dataDiffers(stops)
+	return v.dataDiffers()
 }
+
+func corruptAlarm(v View) (string, bool) {
+	return fmt.Sprintf("%s: members hold different data, and it is unknown which is correct; until the alarm is "+
+		"disarmed, %s", v.Cluster.Alarms, dataVetoEffect), v.Cluster.Reachable && !v.foreign() && !v.Cluster.Intact
+}
+
+// dataVetoEffect is the effect of a veto about the members' data.
+const dataVetoEffect = "no host joins, no member is removed and no healthy voter is taken down"
 
 // agrees reports whether there is no CORRUPT alarm, and the voters' data is not divided without a majority.
 func (c Cluster) agrees() bool { return c.Intact && !c.Divided }
 
-// dataDiffers reports whether the comparison of the voters' data stops operations, although etcd has raised no alarm.
-func (v View) dataDiffers(stops string) (string, bool) {
+// dataDiffers reports whether the comparison of the voters' data stops operations, although etcd has raised no alarm. A
+// host that is about to join has rarely compared the data itself, so the reports of the voters' hosts count, too: a
+// forged one can only stop operations.
+func (v View) dataDiffers() (string, bool) {
+	if text, differs := v.ownComparison(); differs {
+		return text, true
+	}
+	for m := range v.Cluster.voters() {
+		if h, present := v.hostOf(m); present && h.DataDiffers && !h.Own {
+			return fmt.Sprintf("%s reports that no majority of the voters has the same data, or that the leader's data "+
+				"differs: %s", h.Name, dataVetoEffect), true
+		}
+	}
+	return "", false
+}
+
+// ownComparison is dataDiffers without the reports of other hosts.
+func (v View) ownComparison() (string, bool) {
 	if v.Cluster.Divided {
-		return "the voters' data differs, and no majority agrees, so it is unknown which is correct: " + stops,
+		return "the voters' data differs, and no majority agrees, so it is unknown which is correct: " + dataVetoEffect,
 			true
 	}
 	for m := range v.Cluster.voters() {
 		if m.Leader && m.Corrupt.Times > 0 {
 			return fmt.Sprintf("%s leads, and its data differs from that of a majority of the voters: until another "+
-				"voter leads, %s", m.label(), stops), true
+				"voter leads, %s", m.label(), dataVetoEffect), true
 		}
 	}
 	return "", false
+}
+
+// ReportsDifferentData reports whether this host's own comparison of the voters' data stops operations. The host
+// publishes this.
+func (v View) ReportsDifferentData() bool {
+	_, differs := v.ownComparison()
+	return v.Cluster.Reachable && !v.foreign() && differs
 }
 
 func noSpace(v View) (string, bool) {

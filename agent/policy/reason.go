@@ -508,7 +508,8 @@ func memberReasons() []ReasonInfo {
 				"intended size, surplus voters leave; with the current number of voters, all stay",
 		},
 		{
-			RepairLimitReached, "repair.maxPerDay is reached, so the next replacement waits for an operator",
+			RepairLimitReached, "repair.maxPerDay is reached: the next replacement waits until fewer voters were " +
+				"replaced in 24 h",
 			"find out why machines fail: quorumctl history; then quorumctl member remove NAME --reason '<why>', " +
 				"or raise repair.maxPerDay",
 		},

@@ -70,8 +70,8 @@ func recovery(v View) (Decision, bool) {
 		return keepData(v), true
 	case v.Cluster.Reachable && v.Cluster.ID == r.Old && !r.Late:
 		if r.Survivor && !r.isOldData(v.Data) && (!r.Snapshot || v.Data.State != DataEmpty) {
-			return wait(Recovering, "the old cluster %x answers again, but this host's data is no longer that "+
-				"cluster's: keep either this host or the hosts of the old cluster off", r.Old), true
+			return wait(Recovering, "the old cluster %x answers again, but this host's data no longer belongs "+
+				"to it: keep powered off either this host or the hosts of the old cluster", r.Old), true
 		}
 		if r.isOldData(v.Data) && (v.Unit.State == UnitInactive || v.Unit.State == UnitFailed) {
 			return bringUp(v), true

@@ -109,7 +109,7 @@ func whyNeverBegun(v View) string {
 func removalVetoes() []veto {
 	return []veto{
 		vetoHostConflict(),
-		vetoCorrupt(),
+		vetoCorruptAlarm(),
 		vetoRemovesLive(),
 		vetoRemovesEarly(),
 		vetoRemovalAtRisk(),

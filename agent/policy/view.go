@@ -393,6 +393,9 @@ type Host struct {
 	// Defective reports that the host's disk is not only slow: a drive reports errors, or the disk is SLOW again and
 	// again.
 	Defective bool
+	// DataDiffers reports that the host has compared the voters' data, and that no majority has the same, or that the
+	// leader's data differs.
+	DataDiffers bool
 	// Recovers reports that the host is WARM or worse only because of past samples: its writes are fast again.
 	Recovers bool
 	// Strained reports that the host was WARM or worse within CommonSpan because of its disk, CPU or network.

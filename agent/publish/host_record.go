@@ -211,6 +211,7 @@ func (p *hostRecord) confirm(ctx context.Context) {
 func (p *hostRecord) setHealth(h *record.Host, r *round.Round) {
 	h.Health, h.HealthText, h.Spares, h.Recovers = r.Assessment.State.String(), "", nil, r.Assessment.Recovers
 	h.HealsAfter, h.Defective = r.Assessment.HealsAfter.Seconds(), r.Assessment.Defective
+	h.DataDiffers = r.View.ReportsDifferentData()
 	if r.Assessment.State != health.OK && r.Assessment.State != health.Qualifying {
 		h.HealthText = string(r.Assessment.Code) // not the text, because numbers in it change constantly
 		h.Spares = health.Everything.Without(r.Assessment.Gates).Names()

@@ -86,6 +86,9 @@ type Host struct {
 	// Defective means that the host's disk is not only SLOW: a drive reports errors, or the disk is SLOW again and
 	// again. A host that is SLOW or worse publishes it.
 	Defective bool `json:"defective,omitempty"`
+	// DataDiffers means that the host has compared the voters' data, and that no majority has the same, or that the
+	// leader's data differs.
+	DataDiffers bool `json:"dataDiffers,omitempty"`
 	// WriteMean is the current mean of the host's disk writes, in seconds, rounded up to 1 µs times a power of √2. A
 	// voter publishes it while the leader is slow; zero if unknown. WritesAt is the time of the measurement according
 	// to the host's clock: a different time means a new measurement.

@@ -21,7 +21,7 @@ func (a *app) pkiStatusCommand() *cobra.Command {
 	cmd := a.prints(&cobra.Command{
 		Use:   "status [DIR]",
 		Short: "Show certificates and when they expire",
-		Long: "Show the CAs in DIR with the newest certificates of each host, or a host's certificates. DIR " +
+		Long: "Show the certificates in DIR: the CAs and the newest ones of each host, or those of one host. DIR " +
 			"defaults\n" +
 			"to " + defaultPKI + " if it exists, otherwise to " + hostTLS + ". The exit status follows the\n" +
 			"Nagios convention for the certificate that expires first: 0 OK, 1 WARNING, 2 CRITICAL or expired,\n" +

@@ -52,7 +52,7 @@ func (a *app) qualifyCommand() *cobra.Command {
 	durationVar(flags, &o.For, "duration", 10*time.Second, "duration of each run")
 	flags.StringArrayVar(&o.Peers, "peer", nil, "HOST:PORT of another member, to test the network; repeatable")
 	flags.BoolVar(&o.Fio, "fio", false, "also run fio as in etcd's documentation, and compare")
-	flags.IntSliceVar(&o.Writers, "writers", []int{1, 4, 16}, "number of concurrent writers, one run each")
+	flags.IntSliceVar(&o.Writers, "writers", []int{1, 4, 16}, "numbers of concurrent writers, with one run for each")
 	return cmd
 }
 

@@ -36,8 +36,8 @@ type component struct{ name, title, about string }
 
 func components() []component {
 	return []component{
-		{"disk", "Disk", "A FUSE file system in memory injects the faults (contrib/faultfs), on a host without a " +
-			"member. Its qualifying run is short, except on the host that is about to join. Each fault begins after " +
+		{"disk", "Disk", "An in-memory FUSE file system (contrib/faultfs) injects the faults on a host without a " +
+			"member. Its qualifying run is shortened, unless the host is about to join. Each fault begins after " +
 			"the probe has slowed down to its normal rate."},
 		{"network", "Network", "Three voters with real etcd, each in its own network namespace, as reported by n1."},
 		{"machine", "Machine", "A virtual machine with its own drives and kernel (`make vm`). It is emulated and " +

@@ -136,7 +136,7 @@ func timeouts(dir string) health.Figure {
 	}
 	n, err := strconv.ParseUint(strings.TrimPrefix(text, "0x"), 16, 53)
 	if err != nil {
-		return health.Figure{Absent: "the kernel reports an impossible number"}
+		return health.Figure{Absent: "the kernel reports an invalid number of timed-out commands"}
 	}
 	return health.Figure{Value: float64(n), Known: true}
 }

@@ -113,7 +113,7 @@ func validateRollout(r *control.RolloutRequest) error {
 	}
 	for i, name := range r.Hosts {
 		if name == "" || slices.Contains(r.Hosts[:i], name) || !isPrintable(name) {
-			return badRequest("name every host once, as quorumctl status shows it",
+			return badRequest("name each host only once, as quorumctl status shows it",
 				"%s: hosts: %q is empty, repeated or not a name", cannot, errtext.Shorten(name))
 		}
 	}

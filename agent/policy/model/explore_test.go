@@ -34,8 +34,8 @@ func checkResult(t *testing.T, scope string, r Result) {
 func TestThePolicyKeepsItsPromisesInSmallScopes(t *testing.T) {
 	t.Parallel()
 	steps, reasons, phases := map[policy.StepKind]bool{}, map[policy.ReasonCode]bool{}, map[Phase]bool{}
-	for _, sc := range slices.Concat(smallScenarios(), smallCycles(), externals(), alarms(), corruptData(), smallRemovals(),
-		smallReplacements(), smallUnhealthy(), smallResizes(), smallTransfers(), smallLearners(), smallUpgrades(),
+	for _, sc := range slices.Concat(smallScenarios(), smallCycles(), externals(), alarms(), corruptData(),
+		smallRemovals(), smallReplacements(), smallUnhealthy(), smallResizes(), smallTransfers(), smallLearners(), smallUpgrades(),
 		defrags()) {
 		r := Explore(t.Context(), sc, 2)
 		checkResult(t, sc.Name, r)
