@@ -36,7 +36,7 @@ func wearEdges() []edge {
 	return []edge{
 		{"the rated endurance of a drive under etcd's data will be used up within", almost, worn},
 		{
-			"no drive under etcd's data uses up",
+			"no drive under etcd's data will use up",
 			func(b *bench) {
 				almost(b)
 				worn(b)
