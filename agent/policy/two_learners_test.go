@@ -27,7 +27,7 @@ func seenBy(v View, id uint64, name string) View {
 	return v
 }
 
-// deadWithoutSpare is a cluster of three with a dead voter and no spare.
+// deadWithoutSpare returns the view of a cluster of three voters, one of them dead, and no spare.
 func deadWithoutSpare() View {
 	v := deadView()
 	v.Hosts = v.Hosts[:2]
@@ -65,7 +65,8 @@ func TestEitherOfTwoStandbysMayBeNamedToReplaceAVoter(t *testing.T) {
 	}
 }
 
-// catchingUp is a cluster with a dead voter and a standby, while n9 joins as a permanent learner over a slow link.
+// catchingUp returns the view of n9 in a cluster with a dead voter and a standby, while n9 joins as a permanent learner
+// over a slow link.
 func catchingUp() View {
 	v := deadWithoutSpare()
 	withStandby(&v, 4, "n4")

@@ -154,7 +154,7 @@ func (v View) cutOffFrom(m Member) bool {
 type Corruption struct {
 	Times    int           // comparisons in a row; 0 if its hash is that of the majority, or unknown
 	For      time.Duration // time since the first of them
-	Revision int64         // the compaction at which the last one was made
+	Revision int64         // the revision of the compaction at which the last comparison was made
 }
 
 // evidence returns the longest-lasting evidence that a voter is unhealthy, and for how long it has lasted.

@@ -43,7 +43,7 @@ type View struct {
 	Ejections           Ejections           // how often this host's member was replaced
 	Unreadable          []Unreadable        // records in etcd that cannot be read
 	IdleFor             time.Duration       // for how long no operation has been in flight
-	PlaceFreeFor        time.Duration       // for how long this host had a place, and no operation ran or lock was held
+	PlaceFreeFor        time.Duration       // for how long this host had a place, no operation ran and no lock was held
 	Backoff             time.Duration       // time until the next attempt after a failed join
 	Stuck               string              // a step that was started and has not returned, or empty
 	LeadershipTransfers LeadershipTransfers // the leadership of this host's member
@@ -133,7 +133,7 @@ type Limits struct {
 	PromoteLag    uint64        // how many entries a learner may be behind the leader when it is promoted
 	LearnerStall  time.Duration // a learner that makes no progress for this long is removed
 	LearnerMax    time.Duration // a join that lasts longer than this is rolled back
-	OrphanGrace   time.Duration // after this time without its lock, another host may end an operation
+	OrphanGrace   time.Duration // another host may end an operation that has been without its lock for this long
 	// HealthDelay is the longest time between two reports of a host's health state while its calls to etcd time out.
 	HealthDelay time.Duration
 	LockTTL     time.Duration
