@@ -15,7 +15,7 @@ import (
 	"github.com/quorumd/quorumd/contrib/testbed"
 )
 
-// TestABackupOnAHungDiskDelaysNoReplacement keeps the standby's host busy with a snapshot for as long as it replaces a
+// TestABackupOnAHungDiskDelaysNoReplacement keeps the standby's host busy with a snapshot while that host replaces a
 // dead voter.
 func TestABackupOnAHungDiskDelaysNoReplacement(t *testing.T) {
 	t.Parallel()

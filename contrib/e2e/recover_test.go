@@ -23,7 +23,7 @@ import (
 	"github.com/quorumd/quorumd/contrib/testbed"
 )
 
-// facts collects the facts of a host through a file, as quorumctl recover collect does.
+// facts returns the facts of a host without a quorum, encoded and read again as by quorumctl recover collect and plan.
 func (h *host) facts() recovery.Facts {
 	h.w.t.Helper()
 	var text []byte
