@@ -98,7 +98,7 @@ func TestARetiredHostIsReplacedAndStaysOutUntilThatIsUndone(t *testing.T) {
 	})
 }
 
-// The named host is the last in the join queue, and most spares rest.
+// The named host is the last in the join queue, and most spares are resting (see policy.View.Resting).
 func TestOnlyTheNamedSpareReplacesARetiredHost(t *testing.T) {
 	t.Parallel()
 	inFleet(t, 110, func(t *testing.T, f *fleet) {

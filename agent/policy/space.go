@@ -209,8 +209,8 @@ func compact(v View, m Member, inUse int64) Decision {
 }
 
 // defragmentOnline defragments the next database. It waits if one of the databases was defragmented within
-// DefragmentAgain and is still too large, or could not be. The leader comes last, and transfers its leadership first,
-// because a leader answers no renewal of a lease during a defragmentation.
+// DefragmentAgain and is still too large, or if that defragmentation failed. The leader comes last, and transfers its
+// leadership first, because a leader answers no renewal of a lease during a defragmentation.
 func defragmentOnline(v View, over []Member) Decision {
 	tried := func(m Member) (DefragAttempt, bool) {
 		i := slices.IndexFunc(v.Space.Attempts, func(a DefragAttempt) bool { return a.MemberID == m.ID })

@@ -389,7 +389,7 @@ func TestSlowReaderReceivesAllBytesInOrder(t *testing.T) {
 	}
 }
 
-// queued returns how many received bytes are unread.
+// queued returns a positive number if received bytes are unread.
 func queued(t *testing.T, conn *net.TCPConn) (n int) {
 	raw, err := conn.SyscallConn()
 	must(t, err)

@@ -100,7 +100,7 @@ func down(t *testing.T, c *testbed.Cluster) {
 		if err := m.Kill9(); err != nil {
 			t.Fatal(err)
 		}
-		_ = m.Wait(t.Context()) // it was killed
+		_ = m.Wait(t.Context()) // the member was killed
 	}
 }
 
@@ -128,7 +128,7 @@ func TestSnapshotRunsAloneWithItsKeysWithAndWithoutOldData(t *testing.T) {
 					t.Errorf("the second call returns %+v, %v; the first %+v, the snapshot has revision %d",
 						again, err, result, s.last)
 				}
-				for range 2 { // repeating it changes nothing
+				for range 2 { // repeating the swap changes nothing
 					if _, err := Swap(p, s.work, time.Now()); err != nil {
 						t.Fatal(err)
 					}
