@@ -264,8 +264,8 @@ func (w *circumstances) read(in Input) {
 	})
 }
 
-// keep adds a new reading. It drops the readings that are older than factsSpan, except the newest of those, and keeps
-// at most factsKept. An unknown reading discards all.
+// keep adds a reading, unless it is the last one again. It then drops the oldest readings: it keeps at most factsKept,
+// and of those older than factsSpan only the newest, but always at least two. An unknown reading discards all.
 func keep[R any](all []R, last R, now time.Duration, of func(R) (at time.Duration, known bool)) []R {
 	at, known := of(last)
 	if !known {

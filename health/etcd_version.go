@@ -12,8 +12,8 @@ import (
 // EtcdVersionUnsafe is the code of the check of the version of etcd.
 const EtcdVersionUnsafe Code = "ETCD_VERSION_UNSAFE"
 
-// securityFloor is the first patch release of a minor version without known vulnerabilities. It names the newest
-// advisories that it fixes, and the date of their disclosure.
+// securityFloor is a minor version's first patch release without known vulnerabilities. It names the newest advisories
+// that it fixes, and the date of their disclosure.
 type securityFloor struct {
 	major, minor, patch int
 	disclosed, as       string

@@ -102,7 +102,7 @@ type DiskError struct {
 	At    time.Duration // when it was returned
 }
 
-// broken reports whether the error means that the disk is broken, rather than that the probe cannot write. These are
+// broken reports whether the error means that the disk is broken, rather than that the probe cannot write. Broken are
 // the errors to which Linux maps errors of block devices (block/blk-core.c), and the errors of file systems that shut
 // down or detected damage.
 func (e *DiskError) broken() bool {

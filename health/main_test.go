@@ -21,7 +21,7 @@ func TestMain(m *testing.M) {
 	goleak.VerifyTestMain(m)
 }
 
-// golden compares got with a file, or writes the file.
+// golden compares got with a file. With -update, it writes got to the file first.
 func golden(t *testing.T, file, got string) {
 	t.Helper()
 	if *update {
@@ -58,7 +58,7 @@ type bench struct {
 	shared         SharedReading
 	protected      bool
 	peers          PeerWritesReading
-	wall           time.Time // at the first reading
+	wall           time.Time // when now is 0
 	pending        []Sample
 	mistake        comparisonMistake
 	member         bool
@@ -100,8 +100,8 @@ func peersAt(latency time.Duration, tails int) PeerWritesReading {
 	return r
 }
 
-// historyOf returns a week in which all writes took that long, with that many slow episodes a day. Their slowest tenth
-// is so fast that it excuses nothing.
+// historyOf returns a week with this median write time and this many slow episodes a day. The 90th percentile of the
+// writes is so short that it excuses nothing.
 func historyOf(median time.Duration, tails int) History {
 	var h History
 	for day := range HistoryDays {
