@@ -155,7 +155,7 @@ func TestAnyFileIsAVeto(t *testing.T) {
 
 // host is a simulated agent that records the requests.
 type host struct {
-	mu    sync.Mutex // the test holds it except while it waits
+	mu    sync.Mutex // held by the test except in wait
 	m     *control.Maintenance
 	asked []control.MaintenanceRequest
 	ended int

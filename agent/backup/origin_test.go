@@ -15,8 +15,8 @@ import (
 	"github.com/quorumd/quorumd/agent/record"
 )
 
-// exchange replaces the snapshot place with the snapshot from, as an attacker with write access to the store can. The
-// data stays unchanged, and change edits the manifest.
+// exchange replaces the snapshot place with the snapshot from, as an attacker with write access to the store can. It
+// copies the data unchanged, and change edits the manifest.
 func exchange(t *testing.T, d *Directory, from, place Manifest, change func(*Manifest)) {
 	t.Helper()
 	data, err := os.ReadFile(filepath.Join(d.path, from.DataName()))

@@ -153,7 +153,7 @@ func (s *S3) Put(ctx context.Context, name string, content io.Reader) error {
 	if err != nil {
 		again, cancel := context.WithTimeout(context.WithoutCancel(ctx), abandon)
 		defer cancel()
-		_ = s.client.RemoveIncompleteUpload(again, s.bucket, s.prefix+name) // fails if the upload left no parts
+		_ = s.client.RemoveIncompleteUpload(again, s.bucket, s.prefix+name) // best effort
 		return s.explain(err)
 	}
 	return nil

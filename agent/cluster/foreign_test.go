@@ -42,7 +42,7 @@ func TestAnotherClusterDoesNotReplaceThisHostsCluster(t *testing.T) {
 	c.SetClusterID(own.ClusterID)
 	members(t, c)
 
-	way.Set(testbed.Cut()) // the endpoint by which it was first found
+	way.Set(testbed.Cut()) // the endpoint at which the client found its own cluster
 	c.Discovered(theirs.Endpoints(), nil)
 	must(t, ours.Members[0].Pause())
 	foreign := func() bool {

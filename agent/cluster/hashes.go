@@ -23,7 +23,7 @@ type Hash struct {
 }
 
 // LastCompaction returns the revision of the last compaction; 0 if there has been none. etcd reports it only to a watch
-// that starts before it, and such a watch of a history without compaction reports nothing.
+// that starts at an older revision. If there has been no compaction, the watch reports nothing until the deadline.
 func (c *Client) LastCompaction(ctx context.Context) (int64, error) {
 	type answer struct{ revision int64 }
 	a, err := ask(ctx, c, func(ctx context.Context, conn *clientv3.Client) (answer, error) {

@@ -13,8 +13,8 @@ import (
 	"github.com/quorumd/quorumd/contrib/testbed"
 )
 
-// compactAt writes once and compacts the history before that write. It returns its revision once every member has
-// completed the compaction.
+// compactAt writes once and compacts the history before that write. When every member has completed the compaction, it
+// returns the revision of the write.
 func compactAt(t *testing.T, c *testbed.Cluster, own *cluster.Client, list cluster.Membership) int64 {
 	t.Helper()
 	ctx := within(t)

@@ -16,7 +16,7 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 )
 
-// ErrNotListed means that a member that was just changed is missing from the member list afterwards.
+// ErrNotListed means that the member of a membership change is not in the member list.
 var ErrNotListed = errors.New("the member is not in the member list")
 
 // Member is an entry of the member list.

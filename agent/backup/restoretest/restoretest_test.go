@@ -24,7 +24,8 @@ import (
 	"github.com/quorumd/quorumd/contrib/testbed"
 )
 
-// restoreTestIn makes the test binary run a restore test with that store, spool and etcd.
+// restoreTestIn is the environment variable that makes the test binary run a restore test. Its value is the store, the
+// spool and the etcd binary, separated by "|".
 const restoreTestIn = "RESTORE_TEST"
 
 func TestMain(m *testing.M) {
@@ -192,7 +193,7 @@ func TestDamagedSnapshotFailsTheRestoreTest(t *testing.T) {
 	p.empty(t)
 }
 
-// TestServedDataIsComparedWithTheManifest uses an intact database with the manifest of another one.
+// TestServedDataIsComparedWithTheManifest uses an intact database and manifests that do not match it.
 func TestServedDataIsComparedWithTheManifest(t *testing.T) {
 	t.Parallel()
 	cluster := testbed.StartCluster(t, 1, testbed.ClusterOptions{})
@@ -266,7 +267,7 @@ func TestKilledRestoreTestEndsItsEtcdAndTheNextOneCleansUp(t *testing.T) {
 	must(t, os.WriteFile(script, []byte(text), 0o700)) //nolint:gosec // it is to be run
 	kill := func() {
 		t.Helper()
-		_ = os.Remove(pid) // of the previous test
+		_ = os.Remove(pid) // left by the previous call
 		command := exec.CommandContext(t.Context(), os.Args[0])
 		command.Env = append(os.Environ(), restoreTestIn+"="+strings.Join([]string{p.dir, p.o.Spool, script}, "|"))
 		must(t, command.Start())
