@@ -307,7 +307,7 @@ func TestThreeVotersWithOneCAGetAPeerCAUnderWrites(t *testing.T) {
 	t.Parallel()
 	r := &rotation{world: &world{t: t}, dir: filepath.Join(t.TempDir(), "pki"), peers: true}
 	must(t, pki.Create(r.dir, time.Now()))
-	for _, name := range []string{"peer-ca.crt", "peer-ca.key"} { // as if the directory had been made before there was a peer CA
+	for _, name := range []string{"peer-ca.crt", "peer-ca.key"} { // as if made before there was a peer CA
 		must(t, os.Remove(filepath.Join(r.dir, name)))
 	}
 	install := r.startCluster(3)

@@ -409,7 +409,7 @@ func crashSurvivor(t *testing.T, what victim) {
 		t.Run(strings.TrimSpace(side)+" each step", func(t *testing.T) {
 			t.Parallel()
 			o := worldOptions{hosts: 3, voters: 3, powered: what == power}
-			if o.powered && side == "after " { // one of the two
+			if o.powered && side == "after " { // on one of the two sides
 				o.each = func(_ int, h *testbed.HostOptions) { logApart(h) }
 			}
 			w := allVoters(t, o)

@@ -83,7 +83,7 @@ func TestAnAgentFreesSpaceWhenOldRevisionsFillTheDatabases(t *testing.T) {
 	w.within(remedied, "no alarm is left", func() bool { return !w.alarmed() })
 	ctx, cancel := context.WithTimeout(t.Context(), bound)
 	defer cancel()
-	for _, h := range w.hosts { // the file may be larger: it grows in steps of 16 MiB
+	for _, h := range w.hosts { // the file may be larger than its content: it grows in steps of 16 MiB
 		s, err := h.etcd.Status(ctx, h.etcd.Endpoints()[0])
 		if err != nil || s.DbSize > 20<<20 {
 			t.Errorf("the database of %s still has %d MiB, %v", h.Options.Name, s.DbSize>>20, err)
