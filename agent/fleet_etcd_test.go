@@ -113,7 +113,7 @@ func (e *fleetEtcd) remove(name string) {
 
 // fleetClient is one host's client.
 type fleetClient struct {
-	pb.KVClient // nil except for Txn
+	pb.KVClient // nil; fleetTxn implements Txn
 	e           *fleetEtcd
 	host        string
 }

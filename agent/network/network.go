@@ -8,7 +8,7 @@
 //   - A probe only connects and sends GET requests without secrets. Any answer to the request counts, even an error. A
 //     probe reads at most 256 KiB of an answer, and discards it.
 //   - There is at most one connection at a time to each port, and at most [MaxMembers] members are probed.
-//   - Every minute, a request is larger than a packet, to detect a path that only passes small packets.
+//   - Every minute, a request is larger than a packet, to detect a path that passes only small packets.
 package network
 
 import (

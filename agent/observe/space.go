@@ -61,7 +61,7 @@ const (
 )
 
 // bridgeSpace keeps the durations about an alarm over rounds without an answer while an online defragmentation by this
-// agent runs, because a single voter does not answer meanwhile.
+// agent runs, because a cluster of a single voter does not answer meanwhile.
 func (b *Builder) bridgeSpace(r *round.Round) {
 	if r.Did.Defragmenting == 0 {
 		return
