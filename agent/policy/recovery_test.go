@@ -373,7 +373,7 @@ func TestALateHostOfARecoveredClusterMovesItsDataAside(t *testing.T) {
 	if d := Decide(v); d.Step.Kind != StepNone || d.Reasons[0].Code != ClusterIDMismatch {
 		t.Errorf("etcd serves the old cluster, with a quorum: %+v", d)
 	}
-	v.Unit.State = UnitInactive // an operator stopped it
+	v.Unit.State = UnitInactive // an operator has stopped etcd
 	if d := Decide(v); d.Step.Kind != StepLayAside {
 		t.Errorf("etcd is down: %+v", d)
 	}

@@ -339,7 +339,7 @@ func TestAHostAcceptsARemovalOnlyIfItCouldBegin(t *testing.T) {
 		member  uint64
 		bare    bool
 		code    ReasonCode
-		refusal string // text; empty if the removal is accepted
+		refusal string // part of the refusal; empty if the removal is accepted
 	}{
 		"a voter that is gone":    {member: 9},
 		"on a host that observes": {func(v *View) { v.Self.Mode = Observe }, 9, false, ModeObserve, "only observes"},

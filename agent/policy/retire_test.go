@@ -174,7 +174,7 @@ func TestARetirementIsRefusedWithTheRemedy(t *testing.T) {
 		name, host string
 		change     func(v *View)
 		code       ReasonCode
-		want, hint string // parts of the texts; empty if accepted
+		want, hint string // parts of the refusal's texts; empty if there is none
 	}{
 		{"a voter with a spare", "n1", nil, "", "", ""},
 		{

@@ -94,7 +94,7 @@ func TestTheJoinOfAPermanentLearnerMakesWayForTheReplacementOfADeadVoter(t *test
 		t.Errorf("it serves and catches up: %+v", d)
 	}
 	v := catchingUp()
-	v.Cluster.Members[4].Name = "" // its etcd has not served yet
+	v.Cluster.Members[4].Name = "" // n9's etcd has not served yet
 	if d := Decide(v); d.Step.Kind != StepRollBack || d.Step.Outcome != VoterNotLive {
 		t.Errorf("it has not served yet: %+v", d)
 	}

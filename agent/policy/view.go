@@ -46,7 +46,7 @@ type View struct {
 	PlaceFreeFor        time.Duration       // for how long this host had a place, no operation ran and no lock was held
 	Backoff             time.Duration       // time until the next attempt after a failed join
 	Stuck               string              // a step that was started and has not returned, or empty
-	LeadershipTransfers LeadershipTransfers // the leadership of this host's member
+	LeadershipTransfers LeadershipTransfers // leadership of this host's member, and requested transfers
 	Led                 *View               // the view of this host's own member if it leads but should not; else nil
 	Failed              FailedStep          // the last step, if it failed
 	// Resting reports that this host is a spare behind others in the join queue, so it does not read Hosts and the
@@ -177,7 +177,7 @@ type Unit struct {
 	State      UnitState
 	Since      time.Duration // how long the unit has been in this state, as observed by this agent
 	Ran        bool          // the unit has run since the machine booted; false if unknown
-	EnvReady   bool          // the unit's environment matches the current membership
+	EnvReady   bool          // this agent process has written the environment with which etcd should start now
 	SinceStart time.Duration // time since this agent last started the unit; Never if it has not
 	Program    string        // the program that the unit starts, if that is not the configured binary
 	NotAtBoot  bool          // nothing starts the unit after a boot

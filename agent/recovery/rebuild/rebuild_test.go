@@ -248,7 +248,7 @@ func TestSurvivorOfAClusterWithAlarmsRunsAlone(t *testing.T) {
 			}
 			raise(t, client, list.Members[0].ID)
 			for _, m := range c.Members {
-				if err := m.Terminate(); err != nil { // a clean end writes the database to the disk
+				if err := m.Terminate(); err != nil { // a clean shutdown writes the database to the disk
 					t.Fatal(err)
 				}
 				_ = m.Wait(t.Context()) // the member was terminated
