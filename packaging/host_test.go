@@ -198,7 +198,6 @@ func (h *host) run(script string) string {
 	return out
 }
 
-// property reads a property of a unit.
 func (h *host) property(unit, name string) string {
 	h.t.Helper()
 	return h.run("systemctl show --value -p " + name + " " + unit)
