@@ -11,7 +11,7 @@ import (
 	"github.com/quorumd/quorumd/health"
 )
 
-// jobTo returns a downgrade job that has been enabled for longer than etcd needs.
+// jobTo returns a downgrade job that has been enabled for longer than etcd needs to lower the cluster version.
 func jobTo(version string) DowngradeJob {
 	return DowngradeJob{Enabled: true, Target: ParseVersion(version), For: time.Hour}
 }
@@ -37,7 +37,7 @@ func TestADowngradeStartsOnlyIfEveryMemberCanFollow(t *testing.T) {
 	for name, c := range map[string]struct {
 		to     string
 		change func(*View)
-		want   string // a part of the refusal; empty if it may start
+		want   string // a part of the refusal; empty if the downgrade may start
 	}{
 		"to the preceding minor version": {"3.6.16", nil, ""},
 		"by two minor versions": {
@@ -322,7 +322,7 @@ func TestMembersOf35HideTheJobSoQuorumdsNoteCounts(t *testing.T) {
 	v.Cluster.Job = DowngradeJob{For: time.Hour}
 	v.Rollout.Upgrade, v.Rollout.Job = "3.5.35", true
 	everyVersion(&v, ParseVersion("3.5.35"))
-	v.Cluster.Members[2].Version = Version{} // it is down, and runs 3.6
+	v.Cluster.Members[2].Version = Version{} // n3 is down, and runs 3.6
 	if _, shut := joinsShut(v); !shut {
 		t.Error("hosts may join")
 	}

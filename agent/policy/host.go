@@ -248,8 +248,8 @@ func hasDefaultData(member, cluster uint64) bool {
 }
 
 // strayDefault reports whether etcd has created a default single-member cluster here, unless the host is configured for
-// it. A cluster that is recorded as this host's cluster is not stray, nor is one whose member list has a different peer
-// URL for this member.
+// it. A cluster whose member list has a different peer URL for this member is not stray. Nor is one that is recorded as
+// this host's cluster, unless its member list has the default peer URL.
 func strayDefault(v View) (string, bool) {
 	if v.Data.State != DataMember || !hasDefaultData(v.Data.MemberID, v.Data.ClusterID) ||
 		v.Self.PeerURL == defaultPeerURL {

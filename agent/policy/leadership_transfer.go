@@ -144,7 +144,7 @@ func notFollowed(v View) (string, bool) {
 		live, Quorum(voters)), true
 }
 
-// leaderSlowText is leaderSlow as the check of a caution.
+// leaderSlowText returns the text of the reason that leaderSlow returns, if the code of that reason is LeaderSlow.
 func leaderSlowText(v View) (string, bool) {
 	r, holds := leaderSlow(v)
 	return r.Text, holds && r.Code == LeaderSlow

@@ -41,7 +41,7 @@ type readdressHost struct {
 	certificates
 }
 
-// certificates are those of a host in the worlds in which the new URLs are https.
+// certificates describes the certificates of a host in the worlds in which the new URLs are https.
 type certificates struct {
 	process, configured bool // the running etcd has a certificate; the configuration names one
 	unfit               bool // the configured certificate is not valid for the host's address
