@@ -116,7 +116,8 @@ func (f *fleet) releaseOperation(by, of *lab.Host) {
 	}
 }
 
-// checkHarmlessReturn powers on a host whose member was removed meanwhile.
+// checkHarmlessReturn powers on a host whose member was removed meanwhile, and checks that it becomes a spare and that
+// no other host takes a step.
 func (f *fleet) checkHarmlessReturn(h *lab.Host) {
 	f.t.Helper()
 	f.eventually("there are 3 voters and a standby without it", func() bool { return f.has(3, 1) && f.isIdle() })
