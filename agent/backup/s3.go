@@ -177,7 +177,7 @@ func (s *S3) Replace(ctx context.Context, name string, content []byte) error {
 	return s.explain(err)
 }
 
-// holds reports whether an object exists with exactly that content.
+// holds reports whether an object exists with exactly the given content.
 func (s *S3) holds(ctx context.Context, name string, content []byte) bool {
 	r, err := s.Get(ctx, name)
 	if err != nil {

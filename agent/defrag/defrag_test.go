@@ -304,8 +304,8 @@ func overwrite(t *testing.T, path string, at, n int64) {
 	}
 }
 
-// A different process may have created symbolic links under the names of the files that are removed. Their targets must
-// stay.
+// A different process may have created symbolic links under the names of the files that are removed. The targets of the
+// links must stay.
 func TestNoLinkIsFollowed(t *testing.T) {
 	t.Parallel()
 	dir, path := testDatabase(t)
