@@ -140,7 +140,7 @@ func TestWhichHostIsTakenDownNext(t *testing.T) {
 	asked(3, 20)
 	asked(2, 30)
 	asked(0, 10)
-	asked(4, 5) // NextInRollout omits voters, because they observe in every round anyway
+	asked(4, 5) // NextInRollout omits queued voters, because they observe in every round anyway
 	for n, want := range [][]string{nil, {"a1"}, {"a1", "c2"}, {"a1", "c2", "c1"}} {
 		if got := NextInRollout(v, nil, n); !slices.Equal(got, want) {
 			t.Errorf("%d of the requested hosts: %v, want %v", n, got, want)

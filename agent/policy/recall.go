@@ -65,7 +65,7 @@ func neededBack(v View) (string, bool) {
 }
 
 // isReachedElsewhere reports whether the host of another live voter reports that it reaches a member. In that case,
-// only this host does not reach it.
+// this host's own network may be the cause.
 func (v View) isReachedElsewhere(m Member) bool {
 	for voter := range v.Cluster.voters() {
 		h, present := v.hostOf(voter)

@@ -131,7 +131,6 @@ func TestTheVetoesOfARemoval(t *testing.T) {
 	}
 }
 
-// addVoters adds live voters.
 func addVoters(v *View, n uint64) {
 	for i := range n {
 		v.Cluster.Members = append(v.Cluster.Members, voter(20+i, fmt.Sprintf("w%d", i)))

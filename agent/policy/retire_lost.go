@@ -14,7 +14,7 @@ import (
 // and then another host joins. The host stays out even if it comes back.
 
 // AgainstRetireLost returns why the host with that ID may not be retired as lost, or nil. A host whose agent runs is
-// not lost: its operation ends there.
+// not lost: that agent ends the operation.
 func AgainstRetireLost(v View, id string) *Refusal {
 	if r := AgainstRemovals(v); r != nil { // checks the mode, the connection and a pause
 		return r

@@ -8,7 +8,6 @@ import (
 	"time"
 )
 
-// withStandby adds a standby to the cluster.
 func withStandby(v *View, id uint64, name string) {
 	m := voter(id, name)
 	m.Leader, m.Learner, m.ThinksLearner, m.Standby, m.MaxLearners = false, true, true, true, 2

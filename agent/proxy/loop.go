@@ -218,7 +218,6 @@ func send(fd int, data []byte) (sent int, err error) {
 	return sent, nil
 }
 
-// takeBuffer returns an empty buffer.
 func (l *loop) takeBuffer() *[chunk]byte {
 	last := len(l.freeBuffers) - 1
 	if last < 0 {

@@ -147,13 +147,11 @@ func (f *testProxy) writeList(t *testing.T, voters ...Voter) {
 	write(t, f.list, List{Voters: voters})
 }
 
-// waitForStatus waits until the status contains a text.
 func (f *testProxy) waitForStatus(t *testing.T, text string) {
 	t.Helper()
 	testbed.Eventually(t, bound, "the status to show "+text, func() bool { return strings.Contains(f.Status(), text) })
 }
 
-// waitForLog waits until the log contains a text.
 func (f *testProxy) waitForLog(t *testing.T, text string) {
 	t.Helper()
 	testbed.Eventually(t, bound, "the log to show "+text, func() bool {

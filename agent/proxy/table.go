@@ -100,7 +100,6 @@ func (p *upstream) setUse(use bool, now time.Duration) {
 	p.use = use
 }
 
-// setStale records whether the list is old.
 func (t *table) setStale(stale bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -93,7 +93,6 @@ func snapshotOf(t *testing.T, version string) (*testbed.Cluster, memberSnapshot)
 	}}
 }
 
-// down stops all members.
 func down(t *testing.T, c *testbed.Cluster) {
 	t.Helper()
 	for _, m := range c.Members {
