@@ -163,7 +163,8 @@ func (v View) liveData() (live int64, known bool) {
 	return live, known
 }
 
-// claimPermit claims a permit to free space, unless another agent may be freeing space, or this one could not.
+// claimPermit claims a permit to free space, unless another agent may be freeing space, or this agent could not free
+// any.
 func claimPermit(v View) (Decision, bool) {
 	next := remedy(v)
 	useful := next.Step.Kind != StepNone || next.Reasons[0].Code == FreeingSpace
