@@ -30,8 +30,8 @@ import (
 	"github.com/quorumd/quorumd/contrib/testbed"
 )
 
-// realEtcdFleet runs the agents of three members and of many spares against one real etcd. Their disks and files are in
-// memory.
+// realEtcdFleet runs the agents of three members and of many spares against a real etcd cluster. Their disks and files
+// are in memory.
 type realEtcdFleet struct {
 	t      *testing.T
 	etcd   *testbed.Cluster
@@ -168,7 +168,7 @@ func (l *realEtcdFleet) handled() map[string]float64 {
 	return out
 }
 
-// spent returns the requests handled since before.
+// spent returns the requests handled since the counts in before.
 func (l *realEtcdFleet) spent(before map[string]float64) map[string]float64 {
 	out := l.handled()
 	for kind := range out {
@@ -233,7 +233,7 @@ func (l *realEtcdFleet) take(count int, hold time.Duration) (operations []timedO
 	return operations, order
 }
 
-// atRest waits until all spares rest after their requests were cancelled.
+// atRest ends the requests of all spares, and waits until the spares rest.
 func (l *realEtcdFleet) atRest() {
 	l.t.Helper()
 	for _, a := range l.spares {

@@ -5,9 +5,9 @@ package policy
 
 import "fmt"
 
-// etcd keeps an alarm until an operator disarms it, and each member reports all alarms. CORRUPT does not show which
-// member's data is wrong: a removal could drop the correct copy, and a new member could receive a wrong one. At its
-// quota, etcd rejects writes, including the records of new operations.
+// etcd keeps an alarm until it is disarmed, and each member reports all alarms. CORRUPT does not show which member's
+// data is wrong: a removal could drop the correct copy, and a new member could receive a wrong one. At its quota, etcd
+// rejects writes, including the records of new operations.
 //
 // Agents also compare the data themselves, see [Corruption]. Without an alarm, two results have the same effect as
 // CORRUPT: no majority of the voters has the same data, or the leader's data differs from that of a majority. A new
@@ -28,7 +28,8 @@ func corrupt(v View) (string, bool) {
 	return v.dataDiffers(stops)
 }
 
-// agrees reports whether there is no CORRUPT alarm, and the voters' data is not divided without a majority.
+// agrees reports whether there is no CORRUPT alarm, and the voters' data is not known to be divided: no majority has
+// the same data.
 func (c Cluster) agrees() bool { return c.Intact && !c.Divided }
 
 // dataDiffers reports whether the comparison of the voters' data stops operations, although etcd has raised no alarm.

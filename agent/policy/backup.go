@@ -105,7 +105,7 @@ func (b Backup) retry() time.Duration {
 	return min(b.Every, backupRetry) - b.Failed.Age.Abs()
 }
 
-// backupOld reports whether the newest snapshot is older than two intervals. One missed snapshot is not reported.
+// backupOld reports whether no snapshot has been taken for two intervals. One missed snapshot is not reported.
 func backupOld(v View) (string, bool) {
 	b := v.Backup
 	switch {

@@ -120,7 +120,7 @@ func (v View) repairDue() (soon time.Duration, behind []string) {
 	return soon, nil
 }
 
-// missingReports returns the hosts of the live voters that do not report a member dead.
+// missingReports returns the IDs of the other hosts with a live voter that do not report a member dead.
 func (v View) missingReports(m Member) (ids []string) {
 	for voter := range v.Cluster.voters() {
 		if h, present := v.hostOf(voter); voter.Live && present && !h.Own {

@@ -13,8 +13,7 @@ import (
 	"github.com/quorumd/quorumd/agent/durationfmt"
 )
 
-// Decide returns the next step, if any, the reasons why this host does nothing more, and the notes to write with the
-// step.
+// Decide returns the next step, if any, the reasons why this host does nothing more, and the notes.
 func Decide(v View) Decision {
 	d := v.withUnreadable(decideAllowed(v))
 	if d.Step.Kind == StepNone {
@@ -94,7 +93,8 @@ func decideAllowed(v View) Decision {
 	return d
 }
 
-// reportDenied corrects the code if etcd answers but denies access, which otherwise looks like a missing quorum.
+// reportDenied corrects the codes of the reasons if etcd answers but denies access, which otherwise looks like a
+// missing quorum.
 func reportDenied(reasons []Reason) {
 	for i := range reasons {
 		if code := reasons[i].Code; code == ClusterUnreachable || code == NoQuorum {
@@ -242,8 +242,9 @@ func concerns() []concern {
 	}
 }
 
-// Notes are written in addition to the step: the queue to etcd, and the rest, except Transfer, to this host's disk. The
-// agent writes them outside the control loop, because the disk may hang.
+// Notes take effect in addition to the step: Queue is written to etcd, Transfer is kept in memory, Backup and
+// RestoreTest start or end jobs, and the other notes are written to this host's disk, outside the control loop, because
+// the disk may hang.
 type Notes struct {
 	StartGuard       StartGuard
 	Request          RequestNote
