@@ -16,8 +16,8 @@
 //   - The disk is not blamed for CPU starvation: contaminated samples are discarded, and many of them make the machine
 //     WARM.
 //   - A disk is Qualified only after a qualifying run over writes like etcd's, and only while it stays OK or WARM.
-//   - A disk leaves FAILED after a full qualifying run without an error, if etcd has been restarted since the last error
-//     or is not running. [Judge.Reset] ends FAILED at once, and so does a reboot if [Judge.Snapshot] is kept in a
+//   - A disk leaves FAILED after a full qualifying run without an error, if etcd has been restarted since the last
+//     error or is not running. [Judge.Reset] ends FAILED at once, and so does a reboot if [Judge.Snapshot] is kept in a
 //     directory that a reboot empties.
 //
 // Package policy decides what a state permits.
