@@ -32,7 +32,7 @@ type fsyncCount struct {
 	quick, slow uint64
 }
 
-// histogram adds the fsyncs since the last call.
+// histogram returns the counts of fsyncs, including those since the last call.
 func (h *fleetHost) histogram() health.Histogram {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -128,7 +128,7 @@ func TestAForgedHostRecordRemovesNoHealthyVoter(t *testing.T) {
 	}
 }
 
-// spareReady waits until the spare is ready.
+// spareReady waits five minutes, and fails the test unless the spare is then healthy.
 func (f *fleet) spareReady() {
 	f.t.Helper()
 	f.pass(5 * time.Minute)

@@ -10,7 +10,7 @@ import (
 )
 
 // fault is a failure, or an action of an operator. begin applies it to a host. If begin returns a function, that
-// function ends the fault after some time.
+// function is called to end the fault after its duration.
 type fault struct {
 	name         string
 	weight       int

@@ -12,8 +12,8 @@ import (
 	"github.com/quorumd/quorumd/agent/config"
 )
 
-// One voter's host is disconnected and reconnected repeatedly, each time for 1 to 15 minutes. That is sometimes longer
-// than the grace period of dead voters.
+// One voter's host is disconnected and reconnected repeatedly, each time for 1 to 15 minutes, sometimes for longer than
+// the grace period of dead voters.
 func TestAFlappingVoterIsReplacedAtMostOnceInAnHour(t *testing.T) {
 	t.Parallel()
 	replaced := 0
@@ -48,7 +48,8 @@ func TestAFlappingVoterIsReplacedAtMostOnceInAnHour(t *testing.T) {
 	}
 }
 
-// Two hosts are isolated in turn, each for so long that the other one replaces it. No further host could do so.
+// Two hosts are isolated in turn, each for so long that the other replaces it. No third host is available as a
+// replacement.
 func TestTwoFlappingVotersReplaceEachOtherEverMoreRarely(t *testing.T) {
 	t.Parallel()
 	const rounds = 12
@@ -93,8 +94,8 @@ func TestAnEjectedHostThatRejoinsAtOnceIsFound(t *testing.T) {
 	}
 }
 
-// The agent that removes a voter is frozen before it sends the removal until the voter has long returned, or while it
-// waits for the answer.
+// The agent that removes a voter is frozen until after the voter has returned: either before the agent sends the
+// removal, or while it waits for the answer.
 func TestAnAgentFrozenDuringARemovalDoesNoHarm(t *testing.T) {
 	t.Parallel()
 	for _, call := range []string{"remove learner", "remove member"} {

@@ -28,8 +28,8 @@ type host struct {
 	name                 string
 	config               config.Config
 	powered              bool
-	dead                 bool          // the host has lost power for good
-	boots                int           // counts boots
+	dead                 bool // the host has lost power for good
+	boots                int
 	booted               time.Duration // when the host last booted
 	wallOffsetNanos      atomic.Int64  // the offset of its wall clock
 	wallSetAt            atomic.Int64  // when the host's wall clock was last set
@@ -62,7 +62,7 @@ type trap struct {
 	length time.Duration
 }
 
-// uptime is a host's apparent uptime when the world begins, or when it boots.
+// uptime is a host's apparent uptime when the world begins or the host boots.
 const uptime = 20 * time.Second
 
 func newHost(w *world, index int) *host {
