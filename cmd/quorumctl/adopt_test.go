@@ -131,7 +131,7 @@ func TestInitAdoptsURLsAndCertificatesOfRunningEtcd(t *testing.T) {
 		"runs with --peer-cert-file=" + h.tls + "/peer.crt",
 		"runs with --peer-trusted-ca-file=" + h.tls + "/peer-ca.crt",
 		"runs with --trusted-ca-file=" + h.tls + "/ca.crt",
-		// 127/8 is on lo, under one address
+		// lo has only one address of 127/8
 		"warning: no interface of this host has " + h.address + ": is this host n1?",
 		"wrote " + file + ": OK",
 		"→ mv -i " + file + " " + defaultConfig,

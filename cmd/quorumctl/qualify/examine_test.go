@@ -234,7 +234,7 @@ func TestRootWritesOnlyWhereNoOtherUserMayRename(t *testing.T) {
 	if err := os.Chmod(dir, 0o777); err != nil {
 		t.Fatal(err)
 	}
-	if err := safeFor(1000, dir); err != nil { // only root must not write there
+	if err := safeFor(1000, dir); err != nil { // only root is refused
 		t.Error(err)
 	}
 	// In another user's directory, that user writes.
