@@ -27,7 +27,7 @@ func repeatable() map[string]func(context.Context, *cluster.Client) error {
 	const noLease = clientv3.LeaseID(4711)
 	answered := func(err error) error {
 		if errors.Is(err, rpctypes.ErrLeaseNotFound) {
-			return nil // only the leader answers this call
+			return nil // this error is the leader's answer
 		}
 		return fmt.Errorf("got %w, want %w", err, rpctypes.ErrLeaseNotFound)
 	}

@@ -153,8 +153,8 @@ func must(t *testing.T, err error) {
 }
 
 // A host was off while its cluster was recovered under another ID, so no member of its own cluster is left. Dead
-// members of the recovered cluster, and endpoints known from before, must not take up the time for those that answer.
-// Otherwise the host would never detect the recovery.
+// members of the recovered cluster, and endpoints known from before, must not take up the time for endpoints that
+// answer. Otherwise the host would never detect the recovery.
 func TestEndpointsOfAnotherClusterAreTriedBeforeSilentOnes(t *testing.T) {
 	t.Parallel()
 	const patience = 100 * time.Millisecond

@@ -84,7 +84,7 @@ func TestTheHashOfACorruptMemberDiffers(t *testing.T) {
 	}
 	bad := c.Members[1]
 	must(t, bad.Terminate())
-	_ = bad.Wait(ctx) // it ends by the signal
+	_ = bad.Wait(ctx) // an error is expected: the signal ends the process
 	must(t, testbed.Corrupt(filepath.Join(bad.Options.Dir, "data"), "one hundred"))
 	must(t, bad.Restart(ctx))
 	must(t, c.WaitReady(ctx))

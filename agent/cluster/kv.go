@@ -175,7 +175,8 @@ func (c *Client) readAt(ctx context.Context, endpoint string, spans []Span) (Ran
 	return out, err
 }
 
-// readOnce reads all spans in one request.
+// readOnce reads all spans in one request, and then the rest of large spans page by page. If a span has keys to skip,
+// it reads all spans page by page.
 func (r *reading) readOnce(ctx context.Context, spans []Span) (Range, error) {
 	c := r.c
 	gets := make([]clientv3.Op, len(spans))

@@ -60,7 +60,7 @@ func must(t *testing.T, err error) {
 	}
 }
 
-// versions returns the etcd versions to test: the one that every test uses, or those that test-matrix names.
+// versions returns the etcd versions to test: the tests' usual version, or those that 'make test-matrix' sets.
 func versions() []string {
 	if named := strings.Fields(os.Getenv("QUORUMD_ETCD_VERSIONS")); len(named) > 0 {
 		return named
@@ -85,7 +85,6 @@ func newPlace(t *testing.T) place {
 	return place{dir: dir, store: store, o: backup.Options{Spool: t.TempDir(), Now: time.Now()}}
 }
 
-// save takes a snapshot of a member.
 func (p place) save(t *testing.T, c *clientv3.Client) backup.Manifest {
 	t.Helper()
 	r, err := c.Snapshot(t.Context())
@@ -137,7 +136,7 @@ func TestSnapshotOfThreeMembersIsServedByAnIsolatedEtcd(t *testing.T) {
 			passes("written")
 			gone, err := c.Delete(t.Context(), "/keys/1", clientv3.WithPrefix())
 			must(t, err)
-			lease, err := c.Grant(t.Context(), 1) // it expires before the snapshot is served
+			lease, err := c.Grant(t.Context(), 1) // the lease expires before the snapshot is served
 			must(t, err)
 			_, err = c.Put(t.Context(), "/leased", "for a second", clientv3.WithLease(lease.ID))
 			must(t, err)
@@ -285,7 +284,7 @@ func TestKilledRestoreTestEndsItsEtcdAndTheNextOneCleansUp(t *testing.T) {
 			t.Errorf("a second one at the same time: %v", err)
 		}
 		must(t, command.Process.Kill())
-		_ = command.Wait() // it was killed
+		_ = command.Wait() // an error is expected: the process was killed
 		number, err := os.ReadFile(pid)
 		must(t, err)
 		n, err := strconv.Atoi(strings.TrimSpace(string(number)))

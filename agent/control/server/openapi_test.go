@@ -268,7 +268,6 @@ func errorStatuses(rt route, d apiRoute) []string {
 	return list
 }
 
-// makeOpenAPI builds the document.
 func makeOpenAPI(t *testing.T) apiDocument {
 	t.Helper()
 	doc := apiDocument{
