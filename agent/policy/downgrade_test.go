@@ -16,7 +16,7 @@ func jobTo(version string) DowngradeJob {
 	return DowngradeJob{Enabled: true, Target: ParseVersion(version), For: time.Hour}
 }
 
-// managedView is upgradeView with an agent that may act on every host.
+// managedView returns upgradeView with an agent that may act on every host.
 func managedView(version string) View {
 	v := upgradeView(version)
 	for i := range v.Hosts {
@@ -100,8 +100,8 @@ func TestADowngradeStartsOnlyIfEveryMemberCanFollow(t *testing.T) {
 // oldest is the version to which the tests downgrade.
 var oldest = ParseVersion("3.6.16")
 
-// downgradeView is the view of n1, which a downgrade to 3.6 has reached, while etcd's job is enabled and has done its
-// work.
+// downgradeView returns the view of n1, which a downgrade to 3.6 has reached, while etcd's job is enabled and has done
+// its work.
 func downgradeView() View {
 	v := managedView("3.7.3")
 	v.HostsFresh, v.Cluster.Fresh = true, true

@@ -20,7 +20,7 @@ type SelfNote struct {
 	Learners        bool   // record the permanent learners, from the view
 	Lost            uint64 // record that this listed member is given up, because its data is gone; 0: unchanged
 	Mount           string // record the mount points of the file systems with the member's data
-	Clean           bool   // record how long this host has been healthy since it was ejected, from the view
+	Clean           bool   // record how long, according to the view, this host has been healthy since it was ejected
 }
 
 // noteSelf returns what to record about a cluster that has answered in this round. A cluster that this host is creating

@@ -258,9 +258,9 @@ func (w *world) freeLock() {
 	}
 }
 
-// write is one fenced write of the operation record. token and record report whether the lock and the record are still
-// those that the write expects, gone whether the member named by the write has left, and late whether the write was not
-// answered in time.
+// write applies one fenced write of the operation record. token and record report whether the lock and the record are
+// still those that the write expects, gone whether the member named by the write has left, and late whether the write
+// was not answered in time.
 func (m *machine) write(w *world, h int, step uint8, token, record, gone, late bool) breach {
 	if (!token && !m.noTokenFence) || (!record && !m.noOpFence) {
 		return fine

@@ -210,7 +210,7 @@ func (s downgradeScope) change(v *policy.View) {
 func (s downgradeScope) decide(w *downgradeWorld, h int) policy.Decision {
 	key := downgradeSeen{h, *w}
 	key.faults, key.breach, key.others, key.lower = 0, "", false, false
-	for i := range key.hosts { // no agent observes this
+	for i := range key.hosts { // no agent observes due
 		key.hosts[i].due = false
 	}
 	d, known := s.cache[key]

@@ -54,8 +54,8 @@ type worlds[W comparable] struct {
 	liveness   string                              // the promise that every world can come to an end
 }
 
-// explore returns the first broken promise with its trace, or an empty string, and the number of states. It also finds
-// worlds from which no course of events without faults comes to an end.
+// explore returns the first broken promise with its trace, or an empty string, and the number of states. A world from
+// which no course of events without faults comes to an end breaks the promise in liveness.
 func (s worlds[W]) explore() (string, int) {
 	type edge struct {
 		from  int
