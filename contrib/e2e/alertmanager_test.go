@@ -84,8 +84,8 @@ func newPager(t *testing.T) *pager {
 	return p
 }
 
-// ServeHTTP records the active alerts of a notification. A notification contains all active and resolved alerts of its
-// one group.
+// ServeHTTP records the active alerts of a notification. A notification contains all alerts of its group, active and
+// resolved.
 func (p *pager) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	var note struct {
 		Alerts []struct {

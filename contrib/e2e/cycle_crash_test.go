@@ -80,7 +80,7 @@ func cycleWorld(t *testing.T, set map[string]string) *world {
 	return w
 }
 
-// watchDown checks from outside that no two members are down at once: a member is down when its ports refuse
+// watchDown checks from outside that no two members are down at once: a member is down when its client port refuses
 // connections. The returned function ends the watch.
 func (w *world) watchDown() (end func()) {
 	ctx, cancel := context.WithCancel(context.Background())
@@ -261,7 +261,7 @@ func disturbCycle(t *testing.T, work policy.Work, disturb func(h *host, at, next
 	w.verify(3, 0)
 }
 
-// hasStep reports whether the history has that step of a host.
+// hasStep reports whether the history records that the host has completed that step.
 func (w *world) hasStep(h *host, step policy.StepKind) bool {
 	lines, err := w.history()
 	return err == nil && slices.ContainsFunc(lines, func(l record.Line) bool {

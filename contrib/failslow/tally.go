@@ -15,7 +15,7 @@ type tally struct {
 	Runs   int     `json:"runs"`
 	Years  float64 `json:"hostYears"`
 	Faults int     `json:"faults"` // number of runs with a fault that must be found
-	Found  int     `json:"found"`  // in time
+	Found  int     `json:"found"`  // number of faults found in time
 	// Ever counts faults found at any time in the run.
 	Ever   int       `json:"foundEver"`
 	Recall *interval `json:"recall,omitempty"` // Found/Faults with its 95 % Wilson interval
