@@ -79,7 +79,7 @@ func TestReplacedSnapshotIsRefused(t *testing.T) {
 	exchange(t, d, other, last, func(m *Manifest) { m.Name = last.Name })
 	m, err = ReadManifest(t.Context(), d, last.Name)
 	must(t, err)
-	must(t, Verify(t.Context(), d, m, o)) // the snapshot is intact: nothing in the store distinguishes it from the saved one
+	must(t, Verify(t.Context(), d, m, o)) // nothing in the store distinguishes m from the saved snapshot
 	if err := evidence.Refuse(m); !errors.Is(err, ErrReplaced) || !strings.Contains(err.Error(), "n1 recorded ") {
 		t.Errorf("another one of the same revision: %v", err)
 	}

@@ -21,8 +21,8 @@ import (
 	"github.com/quorumd/quorumd/agent/smallfile"
 )
 
-// partSize limits the memory for an upload of unknown length, which holds one part at a time. With at most 10,000
-// parts, a snapshot can be up to 156 GiB.
+// partSize limits the memory for an upload of unknown length, because the upload holds one part at a time. With at most
+// 10,000 parts, a snapshot can be up to 156 GiB.
 const partSize = 16 << 20
 
 // tries is how many times a request is tried if it fails for a transient reason.

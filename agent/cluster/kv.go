@@ -43,8 +43,8 @@ func (c *Client) Txn(ctx context.Context, conditions []clientv3.Cmp,
 	})
 }
 
-// Grant creates a lease of ttl seconds and returns the TTL chosen by the server, which may be longer: at least 1.5
-// times its election timeout.
+// Grant creates a lease of ttl seconds and returns the TTL that the server chose. That TTL may be longer, because it is
+// at least 1.5 times the server's election timeout.
 func (c *Client) Grant(ctx context.Context, ttl int64) (clientv3.LeaseID, int64, error) {
 	answer, err := send(ctx, c, func(ctx context.Context, conn *clientv3.Client) (*clientv3.LeaseGrantResponse, error) {
 		return conn.Grant(ctx, ttl)
