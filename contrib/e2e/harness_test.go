@@ -70,7 +70,7 @@ type host struct {
 	off         bool              // whether nothing runs on it
 	disks       []*testbed.Mount  // empty unless the world is powered
 	real        string            // the etcd to which Options.Etcd links
-	files       testbed.CertFiles // of the client etcd; empty without TLS
+	files       testbed.CertFiles // files of the client etcd; empty without TLS
 }
 
 // newWorld creates hosts and starts none. Everything is removed when the test ends; if the test has failed, the state
@@ -422,7 +422,6 @@ func (w *world) is(h *host) (listed, learner bool) {
 	return false, false
 }
 
-// isVoter reports whether a host is a voter.
 func (w *world) isVoter(h *host) bool {
 	listed, learner := w.is(h)
 	return listed && !learner

@@ -28,7 +28,7 @@ const (
 	fillWrites = 11_000 // more than etcd keeps in its Raft log, so that a learner gets a snapshot
 	fillSize   = 100 << 10
 	fillers    = 16
-	quota      = 8 << 30 // of etcd's database, bytes
+	quota      = 8 << 30 // quota of etcd's database, in bytes
 	loadRate   = 300     // writes a second
 	// afterwards is how long the writes are watched after a join has ended.
 	afterwards = 3 * time.Second
