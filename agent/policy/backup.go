@@ -20,7 +20,7 @@ type Backup struct {
 	Spread      time.Duration  // how long before Every a snapshot is due; spreads the load on a shared store
 	WindowOpen  bool           // the configured windows allow a snapshot now
 	HasSnapshot bool           // a snapshot exists
-	Age         time.Duration  // time since the newest snapshot, by wall clocks, or since this agent's first round
+	Age         time.Duration  // since the newest snapshot, by wall clocks, or for how long none has been observed
 	Failed      *BackupFailure // nil if no attempt has failed since the newest snapshot
 	RestoreTest RestoreTest
 }

@@ -243,8 +243,8 @@ func concerns() []concern {
 }
 
 // Notes take effect in addition to the step: Queue is written to etcd, Transfer is kept in memory, Backup and
-// RestoreTest start or end jobs, and the other notes are written to this host's disk, outside the control loop, because
-// the disk may hang.
+// RestoreTest start or end jobs, and StartGuard, Request, Removal, Self and BootstrapAttempt are written to this host's
+// disk, outside the control loop, because the disk may hang.
 type Notes struct {
 	StartGuard       StartGuard
 	Request          RequestNote
