@@ -26,8 +26,8 @@ func securityFloors() []securityFloor {
 	return []securityFloor{{3, 5, 33, disclosed, as}, {3, 6, 14, disclosed, as}, {3, 7, 1, disclosed, as}}
 }
 
-// checkVersion is the check of the version of the local etcd. It only advises: membership depends on a minimum
-// version of its own, which the policy checks.
+// checkVersion is the check of the version of the local etcd. It only advises: membership depends on a different
+// minimum version, which the policy checks.
 var checkVersion = advice{
 	name: "etcd-version", component: Etcd,
 	source:  "the status of the local member",

@@ -81,7 +81,7 @@ func newBench(t testing.TB, limits Thresholds) *bench {
 	b.shared = wellShared()
 	b.peers, b.wall = silentPeers(), time.Date(2026, 11, 24, 3, 0, 0, 0, time.UTC)
 	j.UseHistory(silentHistory())
-	j.compared.pace.wide = 0 // the other voters' slowest tenth is faster, so nothing is excused
+	j.compared.pace.wide = 0 // a longer 90th percentile than the other voters' counts at once, so nothing is excused
 	return b
 }
 
@@ -214,7 +214,7 @@ func (b *bench) look() []Change {
 // disk returns the state of the disk alone.
 func (b *bench) disk() State { return fsyncOf(b.j).track.State }
 
-// each lets the span pass in seconds: one direct sample each, and then a look.
+// each lets the span pass: every second one direct sample, and then a look.
 func (b *bench) each(span, latency time.Duration) {
 	for range span / time.Second {
 		b.now += time.Second

@@ -10,8 +10,8 @@ import (
 	"time"
 )
 
-// compared returns a member whose writes have taken the given time for a week, with two other voters whose writes take
-// the same time.
+// compared returns a bench of a member whose writes have taken the given time for a week, with two other voters whose
+// writes take the same time.
 func compared(t testing.TB, usual time.Duration) *bench {
 	t.Helper()
 	b := newBench(t, DefaultThresholds())

@@ -13,7 +13,7 @@ import (
 	"github.com/quorumd/quorumd/health"
 )
 
-// output is the part of smartctl --json that is used.
+// output is the part of smartctl's JSON output that is used.
 type output struct {
 	Smartctl struct {
 		Messages []struct {
