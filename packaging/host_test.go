@@ -30,7 +30,7 @@ const (
 // host is a booted Debian in a container. systemd is PID 1, and the container has its own network and disk.
 type host struct {
 	t       *testing.T
-	root    string // its files, as seen through the supervisor
+	root    string // the path of its files on this machine
 	boss    *exec.Cmd
 	pid1    int
 	console string // the file with its console output
