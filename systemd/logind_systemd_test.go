@@ -94,7 +94,6 @@ func (g *login) connect(ctx context.Context) (*godbus.Conn, error) {
 	return godbus.Connect("unix:path="+g.bus(), godbus.WithContext(ctx))
 }
 
-// property reads a property of logind.
 func (g *login) property(name string) (godbus.Variant, error) {
 	var value godbus.Variant
 	conn, err := g.connect(g.t.Context())

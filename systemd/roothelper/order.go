@@ -124,7 +124,8 @@ func (o Request) Check() error {
 	return nil
 }
 
-// Names reports whether the initial cluster contains this host. A new cluster must contain no other host.
+// Names reports whether the initial cluster contains the host, given as NAME=URL. A new cluster must contain no other
+// host.
 func (i Initial) Names(host string) bool {
 	return i.Cluster == host || i.State == "existing" && slices.Contains(strings.Split(i.Cluster, ","), host)
 }
