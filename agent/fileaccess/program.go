@@ -65,7 +65,7 @@ func writers(path string, self int, a accounts, links *int) (*Foreign, error) {
 	return nil, nil
 }
 
-// writer returns which user other than root and self can write one file or directory; nil if there is none.
+// writer returns which user other than root and self can write a single file or directory; nil if there is none.
 func writer(path string, info fs.FileInfo, self int, a accounts) *Foreign {
 	stat, ok := info.Sys().(*syscall.Stat_t)
 	mode := info.Mode()

@@ -570,7 +570,7 @@ func bestVoter(v View, leaving string) (Member, bool) {
 	})
 }
 
-// bestVoterOf returns the best of the voters whose agents are present and for which may returns true.
+// bestVoterOf returns the best of the voters whose agents are present and that the function may accepts.
 func bestVoterOf(v View, may func(Member) bool) (Member, bool) {
 	var best Member
 	var bestHost Host

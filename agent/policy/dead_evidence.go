@@ -230,8 +230,8 @@ func (r Role) ReportsDeadVoters() bool {
 	return r == RoleVoter || r == RoleStandby || r == RoleLearner || r == RoleJoining
 }
 
-// NeedsDeadReports reports whether an operation of that kind waits until every voter's agent has probed the replaced
-// voter since the operation was recorded.
+// NeedsDeadReports reports whether an operation of that kind waits until every voter's agent has probed the voter to be
+// replaced since the operation was recorded.
 func NeedsDeadReports(kind string) bool { return kind == KindReplace }
 
 // Dead is a voter that all required hosts report dead.
