@@ -22,8 +22,8 @@ var (
 	// service has no programs that can be run.
 	ErrNotPermitted = errors.New("not permitted")
 	// ErrUnavailable means that systemd, the bus, logind or the root helper did not answer in time, that the state of
-	// an external service could not be determined, that its other program is still running, or that another agent holds
-	// the lock of the run directory. A retry may help. The request may still take effect.
+	// an external service could not be determined, that a program of that service is still running, or that another
+	// agent holds the lock of the run directory. A retry may help. The request may still take effect.
 	ErrUnavailable = errors.New("not available")
 	// ErrEnvironmentUnused means that the unit does not read the environment file, so writing it would have no effect.
 	ErrEnvironmentUnused = errors.New("environment file not used")
