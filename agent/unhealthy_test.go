@@ -26,7 +26,7 @@ const (
 	slowFleetGrace      = 6 * unhealthyFleetGrace
 )
 
-// fsyncCount is the fsync count of a host's etcd: five a second.
+// fsyncCount counts the fsyncs of a host's etcd: five per second.
 type fsyncCount struct {
 	at          time.Duration
 	quick, slow uint64
@@ -47,7 +47,7 @@ func (h *fleetHost) histogram() health.Histogram {
 	}
 }
 
-// slows sets the duration of writes to a host's disk; 0 is the usual one.
+// slows sets the duration of writes to a host's disk; 0 restores the usual duration.
 func (f *fleet) slows(name string, write time.Duration) {
 	h := f.hosts[name]
 	h.histogram()

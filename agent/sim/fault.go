@@ -305,7 +305,6 @@ func (w *world) makeFaults(length time.Duration) {
 	}
 }
 
-// begin begins a fault.
 func (w *world) begin(f fault) {
 	h := w.hosts[w.faults.IntN(len(w.hosts))]
 	d := f.low + time.Duration(w.faults.Float64()*w.faults.Float64()*float64(f.high-f.low))

@@ -38,7 +38,8 @@ func TestAFlappingVoterIsReplacedAtMostOnceInAnHour(t *testing.T) {
 		once := r.Replaced - before.Replaced
 		replaced += once
 		// Either the voter is removed and another host is added and promoted, or the standby is promoted and another
-		// host added. If the voter has returned as a standby, it may be removed and another host added.
+		// host is added. If the voter has returned as a standby, it may be removed again, and another host may be
+		// added.
 		if changes := r.Changes - before.Changes; once > 1 || changes > 5 {
 			t.Errorf("seed %d: %d membership changes, %d voters replaced", seed, changes, once)
 		}

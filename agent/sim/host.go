@@ -81,7 +81,7 @@ func (h *host) lane(l lane) lane  { return lane(h.index)*lanesOfHost + l }
 func (h *host) bootID() string    { return fmt.Sprintf("boot-%d-of-%s", h.boots, h.name) }
 
 // process is one run of an agent. Every request to the world passes the gate, where the agent is killed or frozen. No
-// time passes between two gates, so a kill or freeze at any other point would have the same effect.
+// time passes between two requests, so a kill or freeze at any other point would have the same effect.
 type process struct {
 	host     *host
 	agent    *agent.Agent
