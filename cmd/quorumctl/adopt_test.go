@@ -79,7 +79,7 @@ func (h *runningEtcd) client() testbed.CertFiles {
 	return testbed.CertFiles{CA: h.tls + "/ca.crt", Cert: h.tls + "/client.crt", Key: h.tls + "/client.key"}
 }
 
-// version reads the version of etcd with these TLS files, as a client.
+// version connects to etcd as a client with these TLS files, and returns etcd's version.
 func (h *runningEtcd) version(t *testing.T, files testbed.CertFiles) (version string) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)

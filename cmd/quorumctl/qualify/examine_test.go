@@ -237,7 +237,7 @@ func TestRootWritesOnlyWhereNoOtherUserMayRename(t *testing.T) {
 	if err := safeFor(1000, dir); err != nil { // only root is refused
 		t.Error(err)
 	}
-	// In another user's directory, that user writes.
+	// In another user's directory, the benchmark writes as that user.
 	if err := safeFor(0, dir); (err != nil) != (os.Geteuid() == 0) {
 		t.Error(err)
 	}
