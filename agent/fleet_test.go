@@ -187,7 +187,7 @@ func (f *fleet) settled() {
 // TestAFleetSendsEtcdFewRequestsAtAnySize measures a fleet at rest, and then the replacement of a removed voter.
 func TestAFleetSendsEtcdFewRequestsAtAnySize(t *testing.T) {
 	t.Parallel()
-	sizes := []int{5, 120, 400} // 1000 spares are in `make nightly`: they take minutes
+	sizes := []int{5, 120, 400} // `make nightly` measures 1000 spares, which takes minutes
 	if *sparesFlag != 0 {
 		sizes = []int{*sparesFlag}
 	}

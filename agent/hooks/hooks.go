@@ -47,7 +47,7 @@ type Run struct {
 	Program string        // for Command and Etcd: the name of the program
 	Until   time.Duration // for Command, Etcd and Defrag: the deadline to start, since boot including time in suspend
 
-	// The programs get these as QUORUMD_WORK, QUORUMD_REASON and QUORUMD_BY.
+	// The programs get these fields as QUORUMD_WORK, QUORUMD_REASON and QUORUMD_BY.
 	Work, Reason, By string
 }
 

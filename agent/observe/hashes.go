@@ -48,7 +48,7 @@ type hashes struct {
 
 	seen    health.HashesReading
 	differ  map[uint64]int           // comparisons in a row in which the hash of a voter was different
-	differs map[uint64]time.Duration // when the first of them was made
+	differs map[uint64]time.Duration // when the first such comparison was made
 }
 
 // hashResult is one reading of the last compaction and, if one was due, one comparison.

@@ -45,7 +45,7 @@ type requests struct {
 	at       time.Duration // when the result that was evaluated last was requested
 	answered bool          // the running etcd has answered
 	hung     int           // requests in a row without an answer
-	since    time.Duration // when the first of them was sent
+	since    time.Duration // when the first unanswered request was sent
 	applied  uint64        // the local member's applied index then; 0 if unknown
 	seen     health.RequestsReading
 }
