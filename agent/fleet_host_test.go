@@ -131,7 +131,6 @@ func (h *fleetHost) die() {
 	h.f.etcd.cutOff(false)
 }
 
-// runs reports whether the host's etcd runs.
 func (h *fleetHost) runs() bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()

@@ -41,7 +41,6 @@ type realEtcdFleet struct {
 	ends   []func()
 }
 
-// realEtcdHost is a host of a fleet with a real etcd.
 type realEtcdHost struct {
 	*fleetHost
 	id, member uint64
@@ -122,7 +121,6 @@ func (l *realEtcdFleet) add(f *fleet, name string, member uint64, clientURL, pee
 	return a
 }
 
-// close ends all agents.
 func (l *realEtcdFleet) close() {
 	var wait sync.WaitGroup
 	for _, end := range l.ends {
@@ -131,7 +129,6 @@ func (l *realEtcdFleet) close() {
 	wait.Wait()
 }
 
-// until waits until a condition holds.
 func (l *realEtcdFleet) until(what string, holds func() bool) {
 	l.t.Helper()
 	testbed.Eventually(l.t, 2*time.Minute, what, holds)

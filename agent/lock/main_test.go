@@ -144,7 +144,6 @@ func (s *bench) get(key string) (value string, created, modified int64, there bo
 	return string(kv.Value), kv.CreateRevision, kv.ModRevision, true
 }
 
-// locked reports whether the lock key exists.
 func (s *bench) locked() bool {
 	s.t.Helper()
 	_, _, _, there := s.get(s.keys.Lock())

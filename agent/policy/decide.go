@@ -175,7 +175,6 @@ func (v View) hostOf(m Member) (Host, bool) {
 	return v.Hosts[i], true
 }
 
-// roleOf returns this host's role.
 func roleOf(v View) Role {
 	if !v.Cluster.Reachable {
 		return RoleUnknown
@@ -195,7 +194,6 @@ func roleOf(v View) Role {
 	return RoleSpare // also for a host whose learner never started and belongs to no join
 }
 
-// listed reports whether a member with that ID is in the member list.
 func (v View) listed(id uint64) bool {
 	for _, m := range v.Cluster.Members {
 		if m.ID == id {
