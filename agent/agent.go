@@ -108,8 +108,8 @@ func (a *Agent) Run(ctx context.Context) error {
 	}
 }
 
-// again returns how long to wait after a round that does not start the next one at once. A light round does not delay
-// the next full round.
+// again returns how long to wait for the next round if it does not start at once. A light round does not delay the next
+// full round.
 func (a *Agent) again() time.Duration {
 	next, early := a.opt.Config.Timing.Interval, a.last.Again
 	if a.lightly {
@@ -141,8 +141,8 @@ func (a *Agent) Wake() {
 	}
 }
 
-// round observes, decides and acts once. It reports whether to start the next round at once: a step has succeeded, and
-// it differs from the step of the previous round.
+// round observes, decides and acts once. It reports whether to start the next round at once: after a successful step,
+// unless the step repeats that of the previous round.
 func (a *Agent) round(ctx context.Context) bool {
 	a.rounds++
 	a.begun.Store(a.rounds)

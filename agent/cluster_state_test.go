@@ -15,7 +15,7 @@ import (
 	"github.com/quorumd/quorumd/agent/record"
 )
 
-// The client connects to a voter, then to a spare of a large fleet, which queries etcd at long intervals.
+// The client connects to a voter, then to a spare of a large fleet. The spare queries etcd at long intervals.
 func TestTheNextReadShowsAChangeJustMade(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

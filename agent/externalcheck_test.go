@@ -14,7 +14,7 @@ import (
 	"github.com/quorumd/quorumd/health"
 )
 
-// raid is an external check that always returns CRITICAL.
+// raid is an external check that always reports CRITICAL.
 type raid struct{ runs uint64 }
 
 func (*raid) List(gates func(string) health.Gate) []health.ExternalCheck {

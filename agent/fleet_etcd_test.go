@@ -50,7 +50,6 @@ func newFleetEtcd() *fleetEtcd {
 	return &fleetEtcd{store: keyspace.New(), asked: map[string]*asked{}, crawls: map[uint64]bool{}, nextID: 100}
 }
 
-// of returns one host's client.
 func (e *fleetEtcd) of(host string) *fleetClient {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -90,7 +89,6 @@ func (e *fleetEtcd) get(key string) string {
 	return ""
 }
 
-// list returns the member list.
 func (e *fleetEtcd) list() []cluster.Member {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -111,9 +109,8 @@ func (e *fleetEtcd) remove(name string) {
 	e.members = slices.DeleteFunc(slices.Clone(e.members), func(m cluster.Member) bool { return m.Name == name })
 }
 
-// fleetClient is one host's client.
 type fleetClient struct {
-	pb.KVClient // nil except for Txn
+	pb.KVClient // nil; fleetTxn implements Txn
 	e           *fleetEtcd
 	host        string
 }

@@ -36,11 +36,11 @@ type fleetHost struct {
 	files  map[string][]byte
 	hang   chan struct{} // if set, writes of files wait until it is closed
 	late   chan error    // if set, a stop of etcd returns what is sent here
-	mute   bool          // its unit does not report when it was started
+	mute   bool          // its unit does not report when etcd was started
 	starts int           // how many times its etcd was started
 	last   time.Duration // when the disk was last read
 	reads  int
-	slow   time.Duration // duration of a write, if it is too slow
+	slow   time.Duration // minimum latency of a write
 	fsyncs fsyncCount
 
 	sensors        func() health.MachineReading
@@ -131,7 +131,6 @@ func (h *fleetHost) die() {
 	h.f.etcd.cutOff(false)
 }
 
-// runs reports whether the host's etcd runs.
 func (h *fleetHost) runs() bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -202,7 +201,7 @@ func (p *fleetProbe) Read() disk.Reading {
 		Usage: &disk.Usage{Total: 1 << 40, Free: 1 << 39}, Device: fleetDevice,
 	}
 	latency := 3800 * time.Microsecond
-	if p.reads/30%2 == 1 { // in every second minute: 30 readings take one
+	if p.reads/30%2 == 1 { // in every second minute: 30 readings take a minute
 		latency = 4200 * time.Microsecond
 	}
 	latency = max(latency, p.slow)

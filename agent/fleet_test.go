@@ -32,7 +32,7 @@ type fleet struct {
 	prepare  func(h *fleetHost) // called before an agent's first start, unless nil
 }
 
-// smallPace makes a fleet behave like one ten times as large.
+// smallPace returns a pace that makes a fleet behave like one ten times as large.
 func smallPace() observe.Pace {
 	return observe.Pace{RestFrom: 10, RestMost: 30, Resting: 1, Attentive: 40, Guided: 20}
 }
@@ -141,7 +141,7 @@ func (f *fleet) queue() []string {
 	return q.Next
 }
 
-// spent returns the requests of the spares, and of all hosts, since before.
+// spent returns the requests of the spares, and of all hosts, since the counts in before.
 func (f *fleet) spent(before map[string]asked) (spares, all asked) {
 	for host, d := range f.since(before) {
 		all.add(d)
@@ -152,7 +152,7 @@ func (f *fleet) spent(before map[string]asked) (spares, all asked) {
 	return spares, all
 }
 
-// since returns each host's requests since before.
+// since returns each host's requests since the counts in before.
 func (f *fleet) since(before map[string]asked) map[string]asked {
 	out := f.etcd.count()
 	for host, now := range out {
@@ -187,7 +187,7 @@ func (f *fleet) settled() {
 // TestAFleetSendsEtcdFewRequestsAtAnySize measures a fleet at rest, and then the replacement of a removed voter.
 func TestAFleetSendsEtcdFewRequestsAtAnySize(t *testing.T) {
 	t.Parallel()
-	sizes := []int{5, 120, 400} // 1000 spares are in `make nightly`: they take minutes
+	sizes := []int{5, 120, 400} // `make nightly` measures 1000 spares, which takes minutes
 	if *sparesFlag != 0 {
 		sizes = []int{*sparesFlag}
 	}
@@ -227,7 +227,7 @@ func (f *fleet) rests() map[string]asked {
 		f.t.Errorf("%d spares wrote %d times in %s, although nothing has changed but their p99 a little", spares,
 			rest.writes, restSpan)
 	}
-	// 50 rounds a second, or one round of each host per minute
+	// at 3 requests per round: 50 rounds a second, or one round of each host per minute
 	if rate := per(rest.requests - rest.renewed); rate > 3*max(50, float64(spares)/60) {
 		f.t.Errorf("all spares made %.1f requests/s", rate)
 	}
@@ -240,8 +240,8 @@ func (f *fleet) rests() map[string]asked {
 	return f.since(before)
 }
 
-// costOfAReplacement measures the requests of a replacement. The spares in the join queue may send as many as they
-// need. The others send as many as at rest (quiet).
+// costOfAReplacement measures the requests of a replacement. The spares in the join queue may send a few hundred more
+// than at rest (quiet), at any fleet size. The others send as many as at rest.
 func (f *fleet) costOfAReplacement(quiet map[string]asked) {
 	f.t.Helper()
 	spares, restSpan := len(f.hosts)-3, f.restSpan()

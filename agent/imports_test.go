@@ -209,7 +209,8 @@ func TestTheClientOfTheSocketHasNoServerDependencies(t *testing.T) {
 	}
 }
 
-// Only agent/hoststate reads and writes its files: other packages pass an implementation on, and do not call it.
+// Only agent/hoststate reads and writes its files: other packages pass on an implementation of Files, but do not call
+// it.
 func TestOnlyTheHostStateUsesItsFiles(t *testing.T) {
 	t.Parallel()
 	passed := 0
@@ -286,8 +287,9 @@ func shipped(t *testing.T, dir string) []string {
 	return slices.DeleteFunc(files, func(file string) bool { return strings.HasSuffix(file, "_test.go") })
 }
 
-// A kind of operation may be named only where its record is created. Other code uses the declared properties of a kind,
-// so that a new kind needs no changes there. The simulation checks the agent and has its own lists.
+// Outside the policy, a kind of operation may be named only where its record is created. Other code uses the declared
+// properties of a kind, so that a new kind needs no changes there. The simulation checks the agent and has its own
+// lists.
 func TestOnlyThePolicyChecksTheKindOfAnOperation(t *testing.T) {
 	t.Parallel()
 	looked := 0

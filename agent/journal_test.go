@@ -20,7 +20,7 @@ import (
 func newTestJournal(t *testing.T) (*publish.Journal, *fleetEtcd) {
 	t.Helper()
 	var looked time.Duration
-	// time passes between two reads
+	// each reading of the clock is a second later
 	return newJournalAt(t, func() time.Duration { looked += time.Second; return looked })
 }
 
@@ -45,7 +45,7 @@ func stored(t *testing.T, etcd *fleetEtcd) (texts []string) {
 	return texts
 }
 
-// storedLines returns the lines in etcd in that order.
+// storedLines returns the lines in etcd, in the order in which they are shown.
 func storedLines(t *testing.T, etcd *fleetEtcd) (lines []record.Line) {
 	t.Helper()
 	etcd.mu.Lock()

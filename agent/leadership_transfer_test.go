@@ -34,7 +34,6 @@ func (f *fleet) ledBy() (id uint64, moved int) {
 	return f.etcd.leader(), f.etcd.moved
 }
 
-// hasReason reports whether a host has a reason with this code.
 func (f *fleet) hasReason(name string, code policy.ReasonCode) bool {
 	for _, r := range f.hosts[name].agent.Status().Reasons {
 		if r.Code == string(code) {

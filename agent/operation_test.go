@@ -50,7 +50,7 @@ func TestNoOtherHostGoesDownWhenTheOperationRecordIsDeleted(t *testing.T) {
 				f.keeps("v2")
 				began, _ := f.op()
 				f.ask("v3")
-				f.pass(5 * time.Minute) // everything that v3 waits for except the operation
+				f.pass(5 * time.Minute) // long enough for everything that v3 waits for, except the operation
 				f.remove(deleted...)
 				for range 100 {
 					f.pass(100 * time.Millisecond)

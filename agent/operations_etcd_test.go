@@ -30,8 +30,8 @@ import (
 	"github.com/quorumd/quorumd/contrib/testbed"
 )
 
-// realEtcdFleet runs the agents of three members and of many spares against one real etcd. Their disks and files are in
-// memory.
+// realEtcdFleet runs the agents of three members and of many spares against a real etcd cluster. Their disks and files
+// are in memory.
 type realEtcdFleet struct {
 	t      *testing.T
 	etcd   *testbed.Cluster
@@ -41,7 +41,6 @@ type realEtcdFleet struct {
 	ends   []func()
 }
 
-// realEtcdHost is a host of a fleet with a real etcd.
 type realEtcdHost struct {
 	*fleetHost
 	id, member uint64
@@ -122,7 +121,6 @@ func (l *realEtcdFleet) add(f *fleet, name string, member uint64, clientURL, pee
 	return a
 }
 
-// close ends all agents.
 func (l *realEtcdFleet) close() {
 	var wait sync.WaitGroup
 	for _, end := range l.ends {
@@ -131,7 +129,6 @@ func (l *realEtcdFleet) close() {
 	wait.Wait()
 }
 
-// until waits until a condition holds.
 func (l *realEtcdFleet) until(what string, holds func() bool) {
 	l.t.Helper()
 	testbed.Eventually(l.t, 2*time.Minute, what, holds)
@@ -168,7 +165,7 @@ func (l *realEtcdFleet) handled() map[string]float64 {
 	return out
 }
 
-// spent returns the requests handled since before.
+// spent returns the requests handled since the counts in before.
 func (l *realEtcdFleet) spent(before map[string]float64) map[string]float64 {
 	out := l.handled()
 	for kind := range out {
@@ -233,7 +230,7 @@ func (l *realEtcdFleet) take(count int, hold time.Duration) (operations []timedO
 	return operations, order
 }
 
-// atRest waits until all spares rest after their requests were cancelled.
+// atRest ends the requests of all spares, and waits until the spares rest.
 func (l *realEtcdFleet) atRest() {
 	l.t.Helper()
 	for _, a := range l.spares {

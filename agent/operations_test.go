@@ -18,8 +18,8 @@ import (
 	"github.com/quorumd/quorumd/agent/record"
 )
 
-// TestSimultaneousRequestsAreServedOneByOneInOrder has spares request maintenance, not in the order of their names. It
-// measures how soon each operation follows the previous one, and the load on etcd.
+// TestSimultaneousRequestsAreServedOneByOneInOrder has spares request maintenance in the reverse order of their names.
+// It measures how soon each operation follows the previous one, and the load on etcd.
 func TestSimultaneousRequestsAreServedOneByOneInOrder(t *testing.T) {
 	t.Parallel()
 	for _, spares := range []int{5, 20, 100} {
@@ -34,7 +34,7 @@ func TestSimultaneousRequestsAreServedOneByOneInOrder(t *testing.T) {
 			calm := f.etcd.count()
 
 			var order []string
-			for i := range spares { // every third one first
+			for i := range spares { // in any order: the names are sorted below
 				order = append(order, fmt.Sprintf("s%04d", i*3%spares))
 			}
 			slices.Sort(order)
@@ -160,7 +160,7 @@ func (f *fleet) untilEvery(every, limit time.Duration, what string, holds func()
 	}
 }
 
-// dump logs the reasons of the hosts with a request.
+// dump logs the reasons of the hosts with a request, the operation and the join queue.
 func (f *fleet) dump() {
 	for _, name := range slices.Sorted(maps.Keys(f.hosts)) {
 		if s := f.hosts[name].agent.Status(); s.Maintenance != nil && len(s.Reasons) > 0 {
@@ -201,7 +201,7 @@ func (f *fleet) state(name string) policy.RequestState {
 	return s.Maintenance.State
 }
 
-// alone checks that the operation of that host is in flight, and that no other host is down.
+// alone checks that the operation of order[i] is in flight, and that no other host in order is down.
 func (f *fleet) alone(order []string, i int) {
 	f.t.Helper()
 	if op, _ := f.op(); op.HostName != order[i] {

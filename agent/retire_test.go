@@ -21,7 +21,7 @@ func (f *fleet) retire(host string, undo bool) (control.Retirement, error) {
 	return f.hosts["v2"].agent.Retire(f.t.Context(), req, "root")
 }
 
-// retired returns the state in which a host's status lists the only retired host.
+// retired returns the ID and the state of the retired host in a host's status; empty unless there is exactly one.
 func (f *fleet) retired(name string) string {
 	if all := f.hosts[name].agent.Status().Retired; len(all) == 1 {
 		return all[0].ID + " " + all[0].State
@@ -98,7 +98,7 @@ func TestARetiredHostIsReplacedAndStaysOutUntilThatIsUndone(t *testing.T) {
 	})
 }
 
-// The named host is the last in the join queue, and most spares rest.
+// The named host is the last in the join queue, and most spares are resting (see policy.View.Resting).
 func TestOnlyTheNamedSpareReplacesARetiredHost(t *testing.T) {
 	t.Parallel()
 	inFleet(t, 110, func(t *testing.T, f *fleet) {

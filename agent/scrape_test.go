@@ -19,8 +19,8 @@ import (
 )
 
 const (
-	mostSeries = 600                  // of a host in Prometheus
-	mostTime   = 5 * time.Millisecond // of a scrape
+	mostSeries = 600                  // the maximum number of a host's series in Prometheus
+	mostTime   = 5 * time.Millisecond // the maximum duration of a scrape
 )
 
 func TestAScrapeIsCheapAndQueriesNothingAtAnyFleetSize(t *testing.T) {
@@ -67,7 +67,7 @@ func TestAScrapeIsCheapAndQueriesNothingAtAnyFleetSize(t *testing.T) {
 			}
 		}
 	}
-	if spare[120] > spare[40] { // it may have one series less, if it has not read all records yet
+	if spare[120] > spare[40] { // a spare that has not read all records yet may have one series fewer
 		t.Errorf("a spare has %d series among 40, and %d among 120", spare[40], spare[120])
 	}
 }
@@ -91,7 +91,7 @@ func gathered(t *testing.T, metrics *publish.Metrics) ([]*dto.MetricFamily, []by
 	return families, text.Bytes()
 }
 
-// seriesOf counts as Prometheus does: each bucket of a histogram is a series.
+// seriesOf counts the series as Prometheus does: each bucket of a histogram is a series.
 func seriesOf(families []*dto.MetricFamily) (n int) {
 	for _, f := range families {
 		for _, m := range f.GetMetric() {

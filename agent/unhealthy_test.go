@@ -26,13 +26,13 @@ const (
 	slowFleetGrace      = 6 * unhealthyFleetGrace
 )
 
-// fsyncCount is the fsync count of a host's etcd: five a second.
+// fsyncCount counts the fsyncs of a host's etcd: five per second.
 type fsyncCount struct {
 	at          time.Duration
 	quick, slow uint64
 }
 
-// histogram adds the fsyncs since the last call.
+// histogram returns the counts of fsyncs, including those since the last call.
 func (h *fleetHost) histogram() health.Histogram {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -47,7 +47,7 @@ func (h *fleetHost) histogram() health.Histogram {
 	}
 }
 
-// slows sets the duration of writes to a host's disk; 0 is the usual one.
+// slows sets the duration of writes to a host's disk; 0 restores the usual duration.
 func (f *fleet) slows(name string, write time.Duration) {
 	h := f.hosts[name]
 	h.histogram()
@@ -128,7 +128,7 @@ func TestAForgedHostRecordRemovesNoHealthyVoter(t *testing.T) {
 	}
 }
 
-// spareReady waits until the spare is ready.
+// spareReady waits five minutes, and fails the test unless the spare is then healthy.
 func (f *fleet) spareReady() {
 	f.t.Helper()
 	f.pass(5 * time.Minute)

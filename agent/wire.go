@@ -44,7 +44,7 @@ type Options struct {
 	Machine Machine
 	// Hooks runs the operator's hooks and commands; nil if there are none.
 	Hooks hooks.Programs
-	// Maintenance frees space after a NOSPACE alarm, and enables etcd's downgrade job; nil if the agent cannot.
+	// Maintenance frees space after a NOSPACE alarm, and enables etcd's downgrade job; nil if the agent can do neither.
 	Maintenance *cluster.Client
 	// DeleteOldDatabase deletes the database from before a defragmentation; nil if the agent cannot defragment.
 	DeleteOldDatabase func(ctx context.Context) error
@@ -65,9 +65,9 @@ type Options struct {
 	Stepping func(step policy.Step, done bool)
 	// Rounded is called after every round, to feed the watchdog. It may be nil.
 	Rounded func(policy.Decision, health.Assessment)
-	// Noting is called before a write to this host's disk from outside the loop, with its purpose, in the goroutine
-	// that writes. A simulation delays each write in it, so that the result does not depend on the scheduler's order.
-	// It may be nil.
+	// Noting is called with the purpose of each write to this host's disk from outside the loop, before the write and
+	// in the goroutine that writes. A simulation uses Noting to delay the writes, so that the result does not depend on
+	// the scheduler. It may be nil.
 	Noting func(what string)
 }
 

@@ -67,7 +67,7 @@ func ChildMain(args []string, stdin io.Reader, stderr io.Writer) int {
 	return 0
 }
 
-// settleIn makes the process small, recognisable and resident.
+// settleIn makes the process small, recognizable and resident.
 func settleIn(stderr io.Writer) {
 	// With one thread at a time, the canary runs within microseconds while the other goroutine waits for the disk. If
 	// there were a second, idle thread, Go's runtime would watch the first one for as long as a write takes, which

@@ -155,7 +155,7 @@ func (f *Failure) Cause() string {
 	}
 }
 
-// Remedy returns what to do about it.
+// Remedy returns what to do about the failure.
 func (f *Failure) Remedy() string {
 	switch f.Errno {
 	case syscall.EBADMSG:

@@ -22,7 +22,8 @@ type advice struct {
 	code                   Code
 	title, meaning, remedy string
 
-	// measure returns new evidence: the result of grows, exceeds, lists or errorCounts, or a type of the check's own.
+	// measure returns new evidence. It is the result of grows, exceeds, lists or errorCounts, or a function of the
+	// check's own.
 	measure func(advice, *track) evidence
 }
 
@@ -39,7 +40,7 @@ func (a advice) declare() declaration {
 	}
 }
 
-// grows returns the evidence of a check that compares the growth of a kernel counter over a span with the limit.
+// grows returns the measure of a check that compares the growth of a kernel counter over a span with the limit.
 func grows(span time.Duration, of func(Input) Figure, words func(float64, Limit) string,
 ) func(advice, *track) evidence {
 	return func(a advice, _ *track) evidence {
@@ -47,7 +48,7 @@ func grows(span time.Duration, of func(Input) Figure, words func(float64, Limit)
 	}
 }
 
-// exceeds returns the evidence of a check that compares a figure with the limit. A finding begins after badFor and ends
+// exceeds returns the measure of a check that compares a figure with the limit. A finding begins after badFor and ends
 // after wellFor.
 func exceeds(badFor, wellFor time.Duration, of func(Input) Figure, words func(float64, Limit) string,
 ) func(advice, *track) evidence {
@@ -59,7 +60,7 @@ func exceeds(badFor, wellFor time.Duration, of func(Input) Figure, words func(fl
 	}
 }
 
-// lists returns the evidence of a check that lists unhealthy items. A finding begins after badFor and ends after
+// lists returns the measure of a check that lists unhealthy items. A finding begins after badFor and ends after
 // wellFor.
 func lists(badFor, wellFor time.Duration, l listed) func(advice, *track) evidence {
 	return func(a advice, at *track) evidence {
@@ -69,7 +70,7 @@ func lists(badFor, wellFor time.Duration, l listed) func(advice, *track) evidenc
 	}
 }
 
-// errorCounts returns the evidence of a check of several error counters.
+// errorCounts returns the measure of a check of several error counters.
 func errorCounts(c counters) func(advice, *track) evidence {
 	return func(a advice, _ *track) evidence {
 		e := c

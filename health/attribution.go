@@ -264,8 +264,8 @@ func (w *circumstances) read(in Input) {
 	})
 }
 
-// keep adds a new reading. It drops the readings that are older than factsSpan, except the newest of those, and keeps
-// at most factsKept. An unknown reading discards all.
+// keep adds a reading, unless it is the last one again. It then drops the oldest readings: it keeps at most factsKept,
+// and of those older than factsSpan only the newest, but always at least two. An unknown reading discards all.
 func keep[R any](all []R, last R, now time.Duration, of func(R) (at time.Duration, known bool)) []R {
 	at, known := of(last)
 	if !known {
@@ -319,7 +319,8 @@ func halted(chain []Device) string {
 	return ""
 }
 
-// worked returns the I/O of the drives between two readings. It omits drives whose counters restarted.
+// worked returns the I/O of the drives between two readings. It omits drives whose counters are not known in both
+// readings, or have restarted.
 func worked(first, last DevicesReading) []work {
 	var all []work
 	span := last.At - first.At
@@ -375,7 +376,7 @@ func (v *Assessment) hindered() (text string) {
 }
 
 // etcdAlone returns the cause of slow writes of etcd while the probe's writes are fast. If the probe's writes are slow
-// as well, it returns their cause.
+// as well, or too few, it returns the cause that attribute finds.
 func (w *circumstances) etcdAlone(v Figures) (Cause, string) {
 	f := w.facts(v, false)
 	wal := f.lanes[LaneWAL]

@@ -143,7 +143,7 @@ type hanging struct {
 	lasting          time.Duration
 	before, inFlight uint64  // requests at the drive, before and while the write hangs
 	suspended        bool    // the device at the top, while the write hangs
-	stolen, waited   float64 // percent of the CPU time
+	stolen, waited   float64 // percent
 	starved          bool    // half of the samples before the write were taken during CPU starvation
 }
 
@@ -170,7 +170,7 @@ func (h hanging) at(t *testing.T) *bench {
 	began := b.now
 	for i := range h.lasting / time.Second {
 		b.now += time.Second
-		b.machine.Processor.Of += 2 * h.stolen * 6 // h.stolen is a share of the last minute
+		b.machine.Processor.Of += 2 * h.stolen * 6 // h.stolen percent of a minute, within ten seconds
 		b.machine.Processor.Among += 200
 		b.next.InFlight, b.next.InFlightOp = b.now-began, "wal write+sync"
 		if i%10 == 5 {
@@ -207,7 +207,7 @@ func TestAWriteThatADeviceHoldsIsBlamedOnItDespiteCPUStarvation(t *testing.T) {
 	// The drives have not been read since the write began to hang, so CPU starvation is not blamed yet.
 	h = hanging{lasting: 4 * time.Second, inFlight: 2, starved: true, waited: 95}
 	h.at(t).blames(DiskStalled, "")
-	// If no drive has the write in flight, it may well be waiting for a CPU.
+	// If no drive has the write in flight, the write may be waiting for a CPU.
 	hanging{lasting: long, starved: true}.at(t).blames(DiskStalled, CauseProcessor, "the last minute's samples")
 	// A virtual machine without CPU time cannot observe what its drives completed.
 	h = hanging{lasting: long, inFlight: 2, stolen: 50}

@@ -8,7 +8,8 @@ import "math"
 const (
 	// slowShare is the share of writes over the limit on a disk whose p99 is exactly the limit.
 	slowShare = 0.01
-	// falseAlarm is the highest acceptable probability that such a disk exceeds the limit of trip by chance.
+	// falseAlarm is the highest acceptable probability that a disk whose share is exactly slowShare reaches the limit
+	// of [trip] by chance.
 	falseAlarm = 1e-3
 )
 

@@ -195,10 +195,10 @@ func (c *certificates) text() string {
 	return text
 }
 
-// certificatesNamed is how many certificates a text names.
+// certificatesNamed is the maximum number of certificates that a text names.
 const certificatesNamed = 3
 
-// String returns the certificate's name and dates.
+// String returns what identifies the certificate, and until when, or from when on, it is valid.
 func (c Certificate) String() string {
 	name := c.Name
 	if c.Subject != "" {

@@ -56,7 +56,7 @@ func TestEveryCodeHasARuleAndEveryRuleLeadsToItsCodesState(t *testing.T) {
 		}
 		reached[r.Code] = true
 	}
-	for _, c := range j.checks { // what a snapshot is checked against
+	for _, c := range j.checks { // a snapshot may contain only a state to which a rule leads
 		if !slices.ContainsFunc(c.rules, func(r rule) bool { return r.to == c.start && r.code == c.startCode }) {
 			t.Errorf("%s starts as %s %q, where no rule leads", c.Name, c.start, c.startCode)
 		}

@@ -103,8 +103,8 @@ func CompareHashes(voters []VoterHash, needed int) (c HashComparison, absent str
 	return HashComparison{}, absent
 }
 
-// declareHashes declares the check of the local member's data. A member whose disk or memory changed a value serves
-// that value, even to linearizable reads, and etcd notices it only if its own checks are enabled.
+// declareHashes declares the check of the local member's data. A member whose disk or memory changed a value serves the
+// wrong value, even to linearizable reads, and etcd notices it only if its own checks are enabled.
 func declareHashes() declaration {
 	limit := Limit{Of: "comparisons in a row with a different hash", Unit: "comparisons", Enter: HashProofs - 1}
 	return declaration{

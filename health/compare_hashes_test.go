@@ -17,7 +17,7 @@ func sameData() HashesReading {
 	}
 }
 
-// differentData returns a comparison in which this host's data differs, for so many comparisons in a row.
+// differentData returns the last of this many comparisons in a row in which this host's data differs.
 func differentData(inRow int) HashesReading {
 	r := sameData()
 	r.HashComparison, r.Own, r.InRow, r.Agreed = HashComparison{Agree: 2, Differ: []string{"n2"}}, true, inRow, 0

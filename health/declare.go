@@ -42,9 +42,9 @@ type Gate uint8
 // The gates. A host publishes one state, the worst of all checks that have a gate, and the steps that no finding
 // prevents.
 const (
-	Joins       Gate = 1 << iota // becoming a member, and a voter
+	Joins       Gate = 1 << iota // becoming a member or a voter
 	Leadership                   // becoming the leader
-	Maintenance                  // maintenance of another voter, which needs this voter to be healthy
+	Maintenance                  // maintenance of another voter, during which this voter must be healthy
 
 	Nothing    Gate = 0
 	Everything      = Joins | Leadership | Maintenance

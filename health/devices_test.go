@@ -48,7 +48,7 @@ func someDevices(chance func(percent int) bool) DevicesReading {
 	return d
 }
 
-// grown adds the previous counts.
+// grown adds the previous counts to the increments.
 func (d DevicesReading) grown(before DevicesReading) DevicesReading {
 	if len(d.Chain) > 1 && len(before.Chain) > 1 {
 		d.Chain[1].Errors.Value += before.Chain[1].Errors.Value

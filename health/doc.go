@@ -16,16 +16,17 @@
 //   - The disk is not blamed for CPU starvation: contaminated samples are discarded, and many of them make the machine
 //     WARM.
 //   - A disk is Qualified only after a qualifying run over writes like etcd's, and only while it stays OK or WARM.
-//   - A disk leaves FAILED after a full qualifying run without an error, once etcd has been restarted. [Judge.Reset]
-//     ends FAILED at once, and so does a reboot if [Judge.Snapshot] is kept in a directory that a reboot empties.
+//   - A disk leaves FAILED after a full qualifying run without an error, if etcd has been restarted since the last
+//     error or is not running. [Judge.Reset] ends FAILED at once, and so does a reboot if [Judge.Snapshot] is kept in a
+//     directory that a reboot empties.
 //
 // Package policy decides what a state permits.
 //
 // A check is one file with its test, and one name in declarations. Most are of type advice: the codes with their texts,
 // the limit, and how it is measured (grows, exceeds, lists or errorCounts). checkKills is the shortest example. A check
-// that has several findings, or one of another state than WARM, is a declaration with evidence of its own, which reads
-// an [Input] and holds the rules: the transitions between its states, each with its condition as text. Add what the
-// check reads to Input, and read it in package sensors or in a package of its own below health. Combining, hiding,
+// that has several findings, or one with a state other than WARM, is a declaration with evidence of its own, which
+// reads an [Input] and holds the rules: the transitions between its states, each with its condition as text. Add what
+// the check reads to Input, and read it in package sensors or in a package of its own below health. Combining, hiding,
 // hysteresis, snapshots, findings, changes and metrics need no code. If the test fixtures lack a new figure, the tests
 // fail and name the fixture to extend: wellMachine, someMachine and machineEdges here, kernel in sensors. This command
 // rewrites the golden lists, including quorumd-checks(7):

@@ -154,8 +154,8 @@ func etcdEdges() []edge {
 			func(m *localEtcd) *int { return &m.commits }))
 }
 
-// writeEdges walks a check of one of etcd's histograms: the worst bucket that is still fine, the first that is not, and
-// the worst that ends the finding.
+// writeEdges walks the rules of the check of one of etcd's histograms. buckets are the worst that is still fine, the
+// first that is not, and the worst that ends the finding.
 func writeEdges(what, name string, buckets [3]int, of func(*localEtcd) *int) []edge {
 	figure := func(b *bench) Figure {
 		i := slices.IndexFunc(b.j.checks, func(c *check) bool { return c.Name == name })

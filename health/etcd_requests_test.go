@@ -93,8 +93,7 @@ type requestsMistake struct {
 	sees          func(r *RequestsReading)
 }
 
-// requestsPromises returns what the check promises about every history of readings, given as the last two readings and
-// the state that follows.
+// requestsPromises returns what the check promises for every reading, given the state before and after it.
 func requestsPromises() map[string]func(now RequestsReading, was, is State) bool {
 	begins := func(was, is State) bool { return was != Stalled && is == Stalled }
 	return map[string]func(now RequestsReading, was, is State) bool{

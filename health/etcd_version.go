@@ -12,8 +12,8 @@ import (
 // EtcdVersionUnsafe is the code of the check of the version of etcd.
 const EtcdVersionUnsafe Code = "ETCD_VERSION_UNSAFE"
 
-// securityFloor is the first patch release of a minor version without known vulnerabilities. It names the newest
-// advisories that it fixes, and the date of their disclosure.
+// securityFloor is a minor version's first patch release without known vulnerabilities. It names the newest advisories
+// that it fixes, and the date of their disclosure.
 type securityFloor struct {
 	major, minor, patch int
 	disclosed, as       string
@@ -26,8 +26,8 @@ func securityFloors() []securityFloor {
 	return []securityFloor{{3, 5, 33, disclosed, as}, {3, 6, 14, disclosed, as}, {3, 7, 1, disclosed, as}}
 }
 
-// checkVersion is the check of the version of the local etcd. It only advises: membership depends on a minimum
-// version of its own, which the policy checks.
+// checkVersion is the check of the version of the local etcd. It only advises: membership depends on a different
+// minimum version, which the policy checks.
 var checkVersion = advice{
 	name: "etcd-version", component: Etcd,
 	source:  "the status of the local member",

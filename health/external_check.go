@@ -24,7 +24,7 @@ type ExternalCheckReading struct {
 	Name string
 	// Runs counts the runs with a result, so that each result is used only once.
 	Runs  uint64
-	State State  // OK; WARM for a WARNING, or SLOW for a CRITICAL result
+	State State  // OK, WARM for the result WARNING, SLOW for CRITICAL
 	Text  string // one line
 	// Absent is why there is no current result, as a stable text.
 	Absent  string

@@ -91,7 +91,7 @@ func TestASilentExternalCheckKeepsItsFindingForTenIntervals(t *testing.T) {
 		v.Text != "a member device is missing; it took over 10 s, so this may be stale" {
 		t.Fatalf("silent for a while, got %s, gates %v: %s", v.State, v.Gates.Names(), v.Text)
 	}
-	b.reborn() // a restart forgets for how long the check was silent
+	b.reborn() // the agent does not remember for how long the check was silent
 	b.each(99*time.Second, ms)
 	if b.result.State != Slow {
 		t.Fatalf("after a restart got %s", b.result.State)

@@ -25,7 +25,7 @@ type Figures struct {
 	// QualifyDone and QualifyNeed are the progress of the qualifying run in writes; both 0 if no run is in progress.
 	QualifyDone, QualifyNeed int
 	// GatherDone is the number of samples taken so far for the first health state, and GatherNeed the number that it
-	// needs; both 0 once there is a state.
+	// needs; both are 0 as soon as there is a state.
 	GatherDone, GatherNeed int
 	// Devices are the block devices below etcd's data.
 	Devices DevicesReading

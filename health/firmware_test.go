@@ -9,7 +9,8 @@ import (
 	"time"
 )
 
-// doomed returns a change of a drive: its firmware makes it fail at 32768 power-on hours, with this many hours left.
+// doomed returns a function that gives a drive firmware that makes it fail at 32768 power-on hours, with this many
+// hours left.
 func doomed(left int) func(*Drive) {
 	return func(d *Drive) {
 		hours := 32768 - left

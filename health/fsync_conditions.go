@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// The following methods are the conditions of the rules. Each returns the measurement with its limit, and whether the
-// condition holds.
+// The methods of this file that return a text and a bool are conditions of rules. The text is the measurement with its
+// limit.
 
 func (f *fsync) broken() (string, bool) {
 	e := f.disk.Err

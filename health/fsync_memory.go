@@ -11,7 +11,7 @@ import (
 // fsyncName is the check's name in snapshots.
 const fsyncName = "fsync"
 
-// outliersKept is the number of outliers in a snapshot, more than any rule needs.
+// outliersKept is the maximum number of outliers in a snapshot, more than any rule needs.
 const outliersKept = 16
 
 // diskMemory is the evidence that survives a restart of the agent, in addition to the state. Of the samples, it

@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// A leader with such a disk has to lose the leadership soon, so its first writes must be enough.
+// A leader whose disk abruptly becomes slow has to lose the leadership soon, so the first slow writes must be enough.
 func TestAnAbruptlySlowDiskIsFoundByItsFirstWrites(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {

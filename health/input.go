@@ -102,9 +102,9 @@ type DiskError struct {
 	At    time.Duration // when it was returned
 }
 
-// broken reports whether the error means that the disk is broken, rather than that the probe cannot write. These are
-// the errors to which Linux maps errors of block devices (block/blk-core.c), and the errors of file systems that shut
-// down or detected damage.
+// broken reports whether the error means that the disk is broken, rather than that the probe cannot write. It returns
+// true for the errors to which Linux maps errors of block devices (block/blk-core.c), and for those of file systems
+// that shut down or detected damage.
 func (e *DiskError) broken() bool {
 	switch e.Errno {
 	case syscall.EIO, syscall.EROFS, syscall.EBADMSG, syscall.EUCLEAN, syscall.ESHUTDOWN,

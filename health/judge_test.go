@@ -20,7 +20,7 @@ func member(t *testing.T) *bench {
 	return b
 }
 
-// spare returns a bench whose host has no member and has passed its run.
+// spare returns a bench whose host has no member and has passed its qualifying run.
 func spare(t *testing.T) *bench {
 	b := newBench(t, DefaultThresholds())
 	b.each(time.Second, ms)
@@ -140,7 +140,7 @@ func TestSilenceDoesNotMakeAWarmDiskOK(t *testing.T) {
 	b.now += time.Minute
 	b.look()
 	b.want(Unknown)
-	b.each(299*time.Second, 6*ms) // over fsyncClear, so it would not have left WARM
+	b.each(299*time.Second, 6*ms) // over FsyncClear, so the disk would not have left WARM
 	b.each(time.Second, 6*ms)
 	b.want(Warm)
 }

@@ -232,7 +232,7 @@ var checkFlaps = advice{
 	},
 }
 
-// changes adds up the changes of all links.
+// changes returns how many times the ports together have changed since the first reading.
 func (r LinkReading) changes(seen *risen) Figure {
 	if why := r.absent(); why != "" {
 		return Figure{Absent: why}

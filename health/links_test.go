@@ -37,7 +37,7 @@ func someLinks(chance func(percent int) bool) LinkReading {
 	return r
 }
 
-// grown adds the previous counts.
+// grown adds the previous counts to the increments.
 func (r LinkReading) grown(was LinkReading) LinkReading {
 	for i := range r.Links {
 		k := slices.IndexFunc(was.Links, func(o Link) bool { return o.Name == r.Links[i].Name })

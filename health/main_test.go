@@ -21,7 +21,7 @@ func TestMain(m *testing.M) {
 	goleak.VerifyTestMain(m)
 }
 
-// golden compares got with a file, or writes the file.
+// golden compares got with a file. With -update, it writes got to the file first.
 func golden(t *testing.T, file, got string) {
 	t.Helper()
 	if *update {
@@ -58,7 +58,7 @@ type bench struct {
 	shared         SharedReading
 	protected      bool
 	peers          PeerWritesReading
-	wall           time.Time // at the first reading
+	wall           time.Time // when now is 0
 	pending        []Sample
 	mistake        comparisonMistake
 	member         bool
@@ -81,7 +81,7 @@ func newBench(t testing.TB, limits Thresholds) *bench {
 	b.shared = wellShared()
 	b.peers, b.wall = silentPeers(), time.Date(2026, 11, 24, 3, 0, 0, 0, time.UTC)
 	j.UseHistory(silentHistory())
-	j.compared.pace.wide = 0 // the other voters' slowest tenth is faster, so nothing is excused
+	j.compared.pace.wide = 0 // a longer 90th percentile than the other voters' counts at once, so nothing is excused
 	return b
 }
 
@@ -100,8 +100,8 @@ func peersAt(latency time.Duration, tails int) PeerWritesReading {
 	return r
 }
 
-// historyOf returns a week in which all writes took that long, with that many slow episodes a day. Their slowest tenth
-// is so fast that it excuses nothing.
+// historyOf returns a week with this median write time and this many slow episodes a day. The 90th percentile of the
+// writes is so short that it excuses nothing.
 func historyOf(median time.Duration, tails int) History {
 	var h History
 	for day := range HistoryDays {
@@ -214,7 +214,7 @@ func (b *bench) look() []Change {
 // disk returns the state of the disk alone.
 func (b *bench) disk() State { return fsyncOf(b.j).track.State }
 
-// each lets the span pass in seconds: one direct sample each, and then a look.
+// each lets the span pass: every second one direct sample, and then a look.
 func (b *bench) each(span, latency time.Duration) {
 	for range span / time.Second {
 		b.now += time.Second

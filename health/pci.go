@@ -20,7 +20,8 @@ const (
 	pciCorrected = 100
 )
 
-// checkLanes is the check that the links use all lanes. It ignores their speed, which power management reduces.
+// checkLanes is the check that the PCI Express links of the drives use all their lanes. It ignores the speed of the
+// links, which power management reduces.
 var checkLanes = advice{
 	name: "pci-lanes", component: Machine,
 	source: "current_link_width and max_link_width of the PCI Express devices of the drives under etcd's data, and " +
@@ -51,8 +52,8 @@ var checkLanes = advice{
 	}),
 }
 
-// checkPCIErrors is the check of the errors of the links. The counts at the first reading are ignored, because a link
-// often has some when it is trained.
+// checkPCIErrors is the check of the errors of the PCI Express links of the drives. The counts at the first reading are
+// ignored, because a link often has some errors when it is trained.
 var checkPCIErrors = advice{
 	name: "pci-errors", component: Machine,
 	source: "aer_dev_correctable, aer_dev_nonfatal and aer_dev_fatal of the PCI Express devices of the drives under " +

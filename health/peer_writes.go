@@ -47,8 +47,8 @@ const (
 	// peersOldest is the maximum age of a peer's measurement. A voter that is asked publishes again when the
 	// measurement changes, and otherwise every 30 minutes; its record expires with its agent.
 	peersOldest = 45 * time.Minute
-	// peersApart limits how many times faster one of two other voters may be than both the second one and this
-	// host's usual time.
+	// peersApart is the factor beyond which the lower of two figures is not credible: the other figure and this host's
+	// usual time are each more than that many times as long.
 	peersApart = 8
 	// writeLongest bounds a published latency; a longer one is refused.
 	writeLongest = time.Hour

@@ -25,13 +25,13 @@ type weather struct {
 	machine      MachineReading
 	devices      DevicesReading
 	database     DatabaseReading
-	links        LinkReading // its counters are increments
+	links        LinkReading
 	discovery    DiscoveryReading
 	shared       SharedReading
 	inodesFree   uint64
 	hardware     HardwareReading
 	restarts     bool // the agent restarts at the end
-	resets       bool // the operator resets at the end
+	resets       bool // an operator resets the health state at the end
 	lasts        int  // seconds
 	peers        PeerWritesReading
 }
@@ -137,7 +137,7 @@ func someMachine(chance func(percent int) bool) MachineReading {
 // witness watches a judge from outside and fails the test if something happens that must not.
 type witness struct {
 	*bench
-	run    []time.Duration // WAL samples that are not contaminated since QUALIFYING was entered
+	run    []time.Duration // uncontaminated WAL samples since QUALIFYING was entered
 	proven bool            // passed QUALIFYING by the witness's own count
 	limits Thresholds
 }
@@ -185,7 +185,7 @@ func (w *witness) mayChange(c Change, was State, reset bool) {
 	}
 }
 
-// good evaluates the last run independently.
+// good reports whether the last run passes, by the witness's own count.
 func (w *witness) good() bool {
 	n := w.limits.QualifySamples
 	if len(w.run) < n {
@@ -303,8 +303,9 @@ func (w *witness) restart() {
 }
 
 // TestNoWeatherBreaksAPromise sends machines through random weather. No disk becomes Qualified without a run, and none
-// leaves FAILED without an operator. Every change is declared, and no change is left for the next look. The health
-// state is that of the worst finding. The weather is rough enough to reach every code.
+// leaves FAILED without an operator, because etcd is never restarted. Every change is declared, and no change is left
+// for the next look. The health state is that of the worst finding. The weather is rough enough to reach nearly every
+// code.
 func TestNoWeatherBreaksAPromise(t *testing.T) {
 	t.Parallel()
 	limits := DefaultThresholds()
@@ -340,7 +341,7 @@ func TestNoWeatherBreaksAPromise(t *testing.T) {
 	}
 }
 
-// TestContaminatedSamplesNeverBlameTheDisk contaminates every slow sample, at any share.
+// TestContaminatedSamplesNeverBlameTheDisk contaminates every slow sample, whatever the share of slow samples.
 func TestContaminatedSamplesNeverBlameTheDisk(t *testing.T) {
 	t.Parallel()
 	for seed := range uint64(30) {

@@ -12,7 +12,7 @@ import (
 	"time"
 )
 
-// recording is the readings of a machine, second by second; see testdata/record.
+// recording contains the readings of a machine, second by second; see testdata/record.
 type recording struct {
 	seconds  int
 	writes   map[int][]Sample // the samples of each second, without times
@@ -59,7 +59,7 @@ func number(t *testing.T, text string) float64 {
 	return n
 }
 
-// live lets a second of the recording pass, in a loop.
+// live lets one second of the recording pass. After its end, the recording starts again.
 func (r recording) live(b *bench, at time.Duration) {
 	b.now += time.Second
 	second := int(at/time.Second) % r.seconds

@@ -31,7 +31,8 @@ func TestADiskThatIsAsFastAsTheOthersSoonStopsAsking(t *testing.T) {
 	}
 }
 
-// habitually returns a bench of a host whose writes take five times as long for four minutes at this hour, each day.
+// habitually returns a bench of a host whose history contains a spell at this hour: for four minutes, writes took four
+// times the usual time.
 func habitually(t *testing.T) *bench {
 	t.Helper()
 	b := compared(t, 4*ms)

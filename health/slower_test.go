@@ -10,8 +10,8 @@ import (
 	"time"
 )
 
-// compared returns a member whose writes have taken the given time for a week, with two other voters whose writes take
-// the same time.
+// compared returns a bench of a member whose writes have taken the given time for a week, with two other voters whose
+// writes take the same time.
 func compared(t testing.TB, usual time.Duration) *bench {
 	t.Helper()
 	b := newBench(t, DefaultThresholds())
@@ -35,7 +35,8 @@ func (b *bench) slower() (Finding, bool) {
 	return Finding{}, false
 }
 
-// untilSlower lets writes take that long until there is a finding, for at most that time, and returns when.
+// untilSlower lets writes take the given latency until there is a finding, but not for longer than within. It returns
+// when the finding began, and whether there is one.
 func (b *bench) untilSlower(within, latency time.Duration) (time.Duration, bool) {
 	for at := time.Second; at <= within; at += time.Second {
 		b.each(time.Second, latency)
@@ -342,7 +343,7 @@ func TestARestartedAgentKeepsTheFinding(t *testing.T) {
 	}
 }
 
-// BenchmarkCompare measures the comparison of a member alone, with a look every two seconds.
+// BenchmarkCompare measures the comparison without the other checks, with new input every two seconds.
 func BenchmarkCompare(b *testing.B) {
 	m := compared(b, ms)
 	c, now := m.j.compared, m.now

@@ -163,7 +163,7 @@ func silentDrives(in Input) (all []string) {
 // silence returns why the drive reports nothing.
 func (d Drive) silence() string { return d.Name + ": " + d.Absent }
 
-// failing describes the critical warnings of a drive that no other check reports, or else its failed self-assessment;
+// failing describes those critical warnings of a drive that no other check reports, or else its failed self-assessment;
 // empty if there is neither.
 func failing(in Input, d Drive) string {
 	reported := d.Warnings &^ warningHeat

@@ -23,7 +23,7 @@ func wellDrive() Drive {
 	}
 }
 
-// wellHardware returns a drive and its thermometer.
+// wellHardware returns healthy hardware with all readings.
 func wellHardware() HardwareReading {
 	return HardwareReading{
 		Drives: Several[Drive]{Known: true, All: []Drive{wellDrive()}},
@@ -256,7 +256,7 @@ func TestADriveWithoutAThermometerIsHotIfItWarns(t *testing.T) {
 	t.Parallel()
 	b := withChecks(t)
 	b.hardware = driven(func(d *Drive) { d.Warnings, d.Failed = warningHeat, true })
-	b.each(2*time.Minute, ms) // its thermometer has a normal reading, which counts
+	b.each(2*time.Minute, ms) // the normal reading of its thermometer takes precedence
 	b.finds()
 	b.hardware.Sensors = Several[Sensor]{Absent: "there is no hwmon"}
 	b.each(2*time.Minute, ms)

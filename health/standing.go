@@ -42,7 +42,7 @@ func (j *Judge) standings() []Standing {
 	return all
 }
 
-// cause returns the check whose finding explains this one's; empty if there is none.
+// cause returns the name of the check whose finding explains the given finding; empty if there is none.
 func (j *Judge) cause(of *check, found Finding) string {
 	for _, c := range j.checks {
 		if !slices.Contains(of.Behind, c.Name) {

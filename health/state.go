@@ -21,7 +21,7 @@ const (
 	Warm                    // usable, but degraded
 	Slow                    // harms the cluster
 	Stalled                 // not responding right now
-	Failed                  // broken until an operator has repaired it
+	Failed                  // broken
 )
 
 // stateNames are in the order of the constants.

@@ -13,11 +13,11 @@ import (
 // the configuration.
 type Thresholds struct {
 	// QualifySamples is how many writes of the WAL lane a qualifying run needs. 3000 clean writes are the fewest that
-	// show, at 95 %, that at most one in a thousand is slow.
+	// show, with 95 % confidence, that at most one in a thousand is slow.
 	QualifySamples int
 	// Window is how many uncontaminated samples a decision is based on, at least 20. 300 clean samples are the fewest
-	// that show, at 95 %, that at most 1 % are slow. A window below 300 shortens the times that are not settings in
-	// proportion.
+	// that show, with 95 % confidence, that at most 1 % are slow. A window below 300 shortens, in proportion, the times
+	// that are not settings.
 	Window int
 
 	// FsyncWarm is the limit of the 99th percentile: 10 ms in etcd's guide.

@@ -8,7 +8,8 @@ import (
 	"time"
 )
 
-// withBackup returns a bench of an HDD whose writes take eight times as long for half an hour at this hour, each day.
+// withBackup returns a bench of an HDD whose history contains a spell at this hour: for half an hour, writes took eight
+// times the usual time.
 func withBackup(t *testing.T) *bench {
 	t.Helper()
 	b := compared(t, 14*ms)
@@ -98,7 +99,7 @@ func TestASlowSpellIsOneSlowEpisodeAtMost(t *testing.T) {
 	}
 }
 
-// After a slow write the probe rests, so few slow writes can be a tenth of those of the last 40 s.
+// After a slow write the probe rests, so a few slow writes can be a tenth of the writes of the last 40 s.
 func TestAFewSlowWritesDoNotRaiseTheComparedPercentile(t *testing.T) {
 	t.Parallel()
 	b := compared(t, ms)

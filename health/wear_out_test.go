@@ -14,7 +14,7 @@ func wearing(hours, used int) HardwareReading {
 	return driven(func(d *Drive) { d.Serial, d.Hours, d.Used = "W1", &hours, &used })
 }
 
-// wear lets the drive age by the given power-on hours, during which its wear rises by so many steps.
+// wear lets the drive age by the given power-on hours, during which its wear rises by the given number of steps.
 func (b *bench) wear(hours, steps int) {
 	d := b.hardware.Drives.All[0]
 	age, used := *d.Hours, *d.Used

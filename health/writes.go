@@ -19,8 +19,8 @@ type Writes struct {
 	// P50 and P90 are the median and the 90th percentile of the last 40 s; both 0 if unknown.
 	P50, P90 time.Duration
 	// LeastP90 is the lower 90th percentile of the last 40 s and of the last five minutes. After a slow write the probe
-	// rests, so a few slow writes can be a tenth of those of the last 40 s. It is 0 if unknown, or without a finding
-	// about slow writes.
+	// rests, so a few slow writes can be a tenth of the writes of the last 40 s. LeastP90 is 0 if unknown, or without a
+	// finding about slow writes.
 	LeastP90 time.Duration
 	// Tails is the number of episodes of slow writes in the last two hours.
 	Tails int

@@ -61,7 +61,7 @@ func attackFromAdminGroup(t *testing.T, h *host) {
 	}
 	h.noRootFiles("the refused commands")
 
-	// The member's text reaches root's hook as a value, and never as a program or as a separate variable.
+	// The user's text reaches root's hook as a value, and never as a program or as a separate variable.
 	said := "$(touch /root-was-here1) `touch /root-was-here2`; touch /root-was-here3\nLD_PRELOAD=/tmp/evil/x.so"
 	h.run(`printf '%s' '` + said + `' >/tmp/reason`)
 	if out, err := h.try(anna + `sh -c 'quorumctl cycle --reason "$(cat /tmp/reason)"'`); err != nil {

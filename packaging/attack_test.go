@@ -34,7 +34,6 @@ func (h *host) refused(script string) {
 	}
 }
 
-// etcdEnvironment returns the environment of etcd.
 func (h *host) etcdEnvironment() string {
 	return h.run("tr '\\0' '\\n' </proc/$(systemctl show --value -p MainPID etcd)/environ")
 }

@@ -181,7 +181,8 @@ func (h *host) bare() {
 	h.configure(config("manage"))
 }
 
-// requestBootstrap repeats the request until the agent accepts it, which it does only after it has observed the host.
+// requestBootstrap repeats the request until the agent has observed the host, because only then does the agent accept
+// the request.
 func (h *host) requestBootstrap() {
 	h.t.Helper()
 	h.run("systemctl start quorumd")

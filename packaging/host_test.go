@@ -30,7 +30,7 @@ const (
 // host is a booted Debian in a container. systemd is PID 1, and the container has its own network and disk.
 type host struct {
 	t       *testing.T
-	root    string // its files, as seen through the supervisor
+	root    string // the path of its files on this machine
 	boss    *exec.Cmd
 	pid1    int
 	console string // the file with its console output
@@ -198,7 +198,6 @@ func (h *host) run(script string) string {
 	return out
 }
 
-// property reads a property of a unit.
 func (h *host) property(unit, name string) string {
 	h.t.Helper()
 	return h.run("systemctl show --value -p " + name + " " + unit)

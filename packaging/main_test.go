@@ -22,7 +22,7 @@ import (
 )
 
 // TestMain also runs programs inside a host: a load on etcd that writes one key after another, with a timeout of one
-// second per write, and a client that sends arbitrary text to the root helper.
+// second per write; a client of etcd; and a client that sends arbitrary text to the root helper.
 func TestMain(m *testing.M) {
 	if len(os.Args) == 3 && os.Args[1] == "load" {
 		if err := load(os.Args[2]); err != nil {
@@ -156,7 +156,7 @@ func etcdPackage(t *testing.T) string {
 	return found[0]
 }
 
-// config is the configuration of the tests: one host with loose limits for its disk, and short times.
+// config returns the configuration of the tests: one host with loose limits for its disk, and short times.
 func config(mode string) string {
 	return strings.ReplaceAll(`mode: MODE
 cluster:

@@ -73,7 +73,7 @@ func TestAManualRebootWaitsForQuorumdAndThenContinuesWithAWarning(t *testing.T) 
 		"shutdown delay lock") {
 		t.Errorf("the end of the bus at the shutdown is reported as a fault:\n%s", before)
 	}
-	// Priority 0 is the highest. The journal writes such lines to every terminal.
+	// Priority 0 is the highest. The journal writes lines of this priority to every terminal.
 	if loud := h.journal("-b -1 -u quorumd -p 0"); strings.Count(loud, "IS GOING DOWN AND ETCD LOSES ITS QUORUM") != 1 {
 		t.Errorf("on the terminals:\n%s", loud)
 	}

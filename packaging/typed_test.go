@@ -129,7 +129,7 @@ func TestEveryOtherDocumentedCommandIsRunByATest(t *testing.T) {
 				if !done.MatchString(made) {
 					t.Errorf("%s shows %s, which neither .ci/run nor make nightly runs", name, line)
 				}
-			case strings.HasPrefix(line, "$EDITOR "): // the pages tell the operator what to change there
+			case strings.HasPrefix(line, "$EDITOR "): // the pages tell the operator what to change in the file
 			case !slices.Contains(run, line):
 				t.Errorf("%s shows %s, which no test runs: add it to typedOnAHost", name, line)
 			}

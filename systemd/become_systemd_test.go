@@ -48,8 +48,8 @@ func becomeSystemd(args []string) int {
 	return 1
 }
 
-// becomeLogind turns this process into a systemd-logind in its own mount namespace. Its /run outlives it, so that it
-// can be restarted, and it shares nothing with the machine.
+// becomeLogind turns this process into a systemd-logind in its own mount namespace, which shares nothing with the
+// machine. The directory mounted as its /run outlives the process, so that logind can be restarted.
 func becomeLogind() int {
 	run := os.Getenv("QUORUMD_TEST_RUN")
 	err := os.MkdirAll(filepath.Join(run, "systemd", "system"), 0o755)

@@ -18,11 +18,12 @@ var (
 	// ErrNotInstalled means that there is no such unit or program, that the unit is masked, or that its unit file is
 	// invalid.
 	ErrNotInstalled = errors.New("not installed")
-	// ErrNotPermitted means that polkit, the bus or the file system refused the request.
+	// ErrNotPermitted means that polkit, the bus, logind or the file system refused the request, or that an external
+	// service has no programs that can be run.
 	ErrNotPermitted = errors.New("not permitted")
-	// ErrUnavailable means that systemd or the bus did not answer in time, that the state of an external service could
-	// not be determined, or that another agent holds the lock of the run directory. A retry may help. The request may
-	// still take effect.
+	// ErrUnavailable means that systemd, the bus, logind or the root helper did not answer in time, that the state of
+	// an external service could not be determined, that a program of that service is still running, or that another
+	// agent holds the lock of the run directory. A retry may help. The request may still take effect.
 	ErrUnavailable = errors.New("not available")
 	// ErrEnvironmentUnused means that the unit does not read the environment file, so writing it would have no effect.
 	ErrEnvironmentUnused = errors.New("environment file not used")

@@ -131,7 +131,7 @@ func (e *External) Start(ctx context.Context) error { return e.run(ctx, "start")
 // Stop does nothing.
 func (e *External) Stop(ctx context.Context) error { return e.run(ctx, "stop") }
 
-// Restart only stops the service. The caller starts the service once it is down.
+// Restart only stops the service. The caller starts the service when it is down.
 func (e *External) Restart(ctx context.Context) error { return e.Stop(ctx) }
 
 func (e *External) run(ctx context.Context, word string) error {

@@ -256,13 +256,13 @@ func (i *instance) reload() {
 	}
 }
 
-// run starts a unit of the instance itself and waits until it runs.
+// run starts a unit without the code under test, and waits until the unit runs.
 func (i *instance) run(unit string) {
 	i.t.Helper()
 	i.wait(unit, i.root.StartUnitContext)
 }
 
-// halt stops a unit of the instance itself and waits until it has stopped.
+// halt stops a unit without the code under test, and waits until the unit has stopped.
 func (i *instance) halt(unit string) {
 	i.t.Helper()
 	i.wait(unit, i.root.StopUnitContext)

@@ -89,12 +89,11 @@ func (g *login) end() {
 	}
 }
 
-// connect returns the test's own connection to the bus.
+// connect opens a connection to the instance's bus.
 func (g *login) connect(ctx context.Context) (*godbus.Conn, error) {
 	return godbus.Connect("unix:path="+g.bus(), godbus.WithContext(ctx))
 }
 
-// property reads a property of logind.
 func (g *login) property(name string) (godbus.Variant, error) {
 	var value godbus.Variant
 	conn, err := g.connect(g.t.Context())
@@ -109,7 +108,7 @@ func (g *login) property(name string) (godbus.Variant, error) {
 	return value, err
 }
 
-// locks counts quorumd's inhibitor locks in logind.
+// locks counts quorumd's inhibitor locks in logind; -1 if logind does not answer.
 func (g *login) locks() int {
 	g.t.Helper()
 	conn, err := g.connect(g.t.Context())
@@ -273,7 +272,7 @@ func TestACancelledShutdownEndsThePreparationAndTakesTheLockAgain(t *testing.T) 
 		ended <- ctx.Err()
 	}, calledOff})
 	eventually(t, "the lock is held", func() bool { return g.locks() == 1 })
-	// A reboot that systemd refuses makes logind cancel it.
+	// If systemd refuses the reboot, logind cancels the shutdown.
 	g.writeUnit("reboot.target", "[Unit]\nDefaultDependencies=no\nRefuseManualStart=yes\n")
 	g.reload()
 	if err := g.logind().Reboot(t.Context()); err != nil {

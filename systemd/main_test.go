@@ -32,7 +32,7 @@ func TestMain(m *testing.M) {
 
 const updateVariable = "QUORUMD_TEST_UPDATE"
 
-// golden compares got with testdata/name, or writes it there with -update.
+// golden compares got with testdata/name. With -update, it writes got there first.
 func golden(t *testing.T, name, got string) {
 	t.Helper()
 	path := filepath.Join("testdata", name)

@@ -126,7 +126,7 @@ func (p *Process) Status(ctx context.Context) (Status, error) {
 	return st, err
 }
 
-// Start starts the program if it is not running, and only waits for the exec. While the old process is still stopping,
+// Start starts the program if it is not running, and waits only for the exec. While the old process is still stopping,
 // the start is queued. The errors are ErrNotInstalled, ErrNotPermitted, ErrUnavailable or a different one.
 func (p *Process) Start(ctx context.Context) error {
 	return p.act(ctx, "start", func(r *record) error {
@@ -148,7 +148,8 @@ func (p *Process) Stop(ctx context.Context) error {
 	return p.act(ctx, "stop", func(r *record) error { return p.beginStop(r, "stop") })
 }
 
-// Restart stops the process, and starts it once the old one is gone. If the process is not running, Restart starts it.
+// Restart stops the process, and starts it again as soon as the old one is gone. If the process is not running, Restart
+// starts it.
 func (p *Process) Restart(ctx context.Context) error {
 	return p.act(ctx, "restart", func(r *record) error {
 		if r.State == Active || r.State == Deactivating {

@@ -122,7 +122,7 @@ func (p *Process) beginStop(r *record, job string) error {
 }
 
 // continueStop takes the next step of a stop: it sends SIGTERM, sends SIGKILL after the deadline, or completes the stop
-// once no process of the group is left.
+// when no process of the group is left.
 func (p *Process) continueStop(r *record) error {
 	now, err := clock(unix.CLOCK_BOOTTIME)
 	if err != nil {

@@ -19,7 +19,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// agent is a separate process that manages the same child.
+// agent is a separate process that manages the same child as the test.
 type agent struct {
 	t   *testing.T
 	cmd *exec.Cmd
@@ -75,7 +75,7 @@ func (a *agent) ask(verb string) {
 	}
 }
 
-// kill is kill -9.
+// kill ends the agent with SIGKILL.
 func (a *agent) kill() {
 	_ = a.cmd.Process.Kill()
 	_ = a.cmd.Wait()
@@ -98,7 +98,7 @@ func TestAKilledAgentLeavesTheProcessRunningForTheNextAgent(t *testing.T) {
 		t.Errorf("a second child was started: %+v, then %+v", st, again)
 	}
 	do(t, p.Stop)
-	// The process is not a child of this one, so its end is noticed, but its exit status is unknown.
+	// The process is not a child of the test binary, so its end is noticed, but its exit status is unknown.
 	if end := reaches(t, p, Inactive); end.Result != "success" || end.ExitCode != -1 || end.Signal != "" {
 		t.Errorf("after the stop: %+v", end)
 	}

@@ -15,7 +15,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// bystander is an unrelated process, in a session of its own.
+// bystander starts an unrelated process, in a session of its own.
 func bystander(t *testing.T, token string) *exec.Cmd {
 	t.Helper()
 	cmd := exec.Command("/proc/self/exe")

@@ -22,7 +22,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// playRole runs a child of the tests. It returns the exit code.
+// playRole plays the role of a child of the tests, and returns its exit code.
 func playRole(role string, args []string) int {
 	switch role {
 	case "sleeper":

@@ -38,7 +38,7 @@ var (
 	_ unit = (*Process)(nil)
 )
 
-// dialTo connects to the bus or the systemd that listens on the socket at path.
+// dialTo returns a function that connects to the socket at path: with hello to a bus, otherwise to a systemd.
 func dialTo(path string, hello bool) DialFunc {
 	return func(ctx context.Context) (*sddbus.Conn, error) {
 		return sddbus.NewConnection(func() (*godbus.Conn, error) {

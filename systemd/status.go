@@ -72,8 +72,8 @@ type Status struct {
 	PID int
 	// Since is how long the service has been in this state, by the clock that starts at boot, which is independent of
 	// the wall clock. It is 0 if unknown, for example because the service was not started since boot, or because
-	// systemd has unloaded the unit. systemd unloads an inactive unit, and with it Result, ExitCode and Signal, once no
-	// other unit refers to it. Enabling a unit creates such a reference.
+	// systemd has unloaded the unit. systemd unloads an inactive unit, and with it Result, ExitCode and Signal, as soon
+	// as no other unit refers to it. Enabling a unit creates such a reference.
 	Since time.Duration
 	// Result is how the last run ended, in systemd's terms: "success", "exit-code", "signal", "core-dump", "timeout",
 	// "watchdog", "start-limit-hit", "resources" and so on; "success" while there is no problem. Process adds "unknown"

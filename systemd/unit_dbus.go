@@ -58,7 +58,7 @@ type Service struct {
 	bus             *bus
 
 	mu      sync.Mutex
-	job     *queuedJob // the last job queued by this Service; nil once its result is known
+	job     *queuedJob // the last job queued by this Service; nil if its result is known
 	lastJob string
 }
 
@@ -143,7 +143,7 @@ func (s *Service) Close() error {
 
 type queueFunc func(*sddbus.Conn, context.Context, string, string, chan<- string) (int, error)
 
-// queue queues a job for the unit with systemd, and keeps the channel for its result.
+// queue queues a job for the unit. Without Orders, it also keeps the channel for the result of the job.
 func (s *Service) queue(ctx context.Context, verb string, again bool, enqueue queueFunc) error {
 	if s.orders != nil {
 		if err := s.orders.Drive(ctx, verb); err != nil {

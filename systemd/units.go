@@ -12,7 +12,7 @@ import (
 	sdunit "github.com/coreos/go-systemd/v22/unit"
 )
 
-// Units queries systemd about units other than the one that a Service drives.
+// Units queries systemd about any unit. It changes nothing.
 type Units struct {
 	Dial DialFunc // nil for systemd's private socket, which needs no bus but root
 }

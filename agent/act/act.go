@@ -11,8 +11,9 @@
 //     remains valid for the longest time that the step may take. No step starts from observations that are too old.
 //   - The loop waits for a step no longer than the step's time limit and a short grace. A step that does not return
 //     keeps running in the background, and no other step starts meanwhile.
-//   - Every step that is not skipped for its age ends in exactly one Completion, which Act returns in the step's own
-//     round or in a later one.
+//   - Act returns exactly one Completion for every step that ends or cannot start, in the step's own round or in a
+//     later one. A step has none if it is skipped because its observations are too old or an earlier step is still
+//     running.
 //
 // The package decides nothing. Did returns a copy of the actor's state, including the lock.
 package act

@@ -119,7 +119,7 @@ func TestLateStepIsReportedOnceWithTheRoundThatDecidedIt(t *testing.T) {
 	}
 }
 
-// guardUnit records whether the start guard was set whenever etcd was started or stopped.
+// guardUnit records, at each start and stop of etcd, whether the start guard is set.
 type guardUnit struct {
 	startedUnit
 	files *hoststate.State

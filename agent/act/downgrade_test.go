@@ -66,7 +66,7 @@ func TestTheDowngradeJobIsNotedBeforeItIsEnabled(t *testing.T) {
 		t.Errorf("after the cancellation, the job is noted %t, enabled %t", r.Rollout.DowngradeJob,
 			r.View.Cluster.Job.Enabled)
 	}
-	must(t, b.takes(b.rolls(), cancel)) // no job is enabled, so the cancellation records that
+	must(t, b.takes(b.rolls(), cancel)) // no job is enabled, so the cancellation clears the note
 	if b.rolls().Rollout.DowngradeJob {
 		t.Error("the job is still recorded")
 	}

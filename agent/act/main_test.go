@@ -46,7 +46,7 @@ func options(t *testing.T, disk hoststate.Files) Options {
 	return opt
 }
 
-// ask records a request for maintenance.
+// ask records the request k on the disk.
 func ask(t *testing.T, opt Options, k *hoststate.Request) {
 	t.Helper()
 	must(t, opt.Files.TakeTurn(k))
@@ -60,7 +60,7 @@ func decided(kind policy.StepKind, k *hoststate.Request) *round.Round {
 	return r
 }
 
-// outcome is the report of the helper that runs the programs.
+// outcome replaces the helper that runs the programs. It returns the same result and error for every program.
 type outcome struct {
 	hooks.Programs
 

@@ -47,7 +47,7 @@ func (b *bench) permits() *round.Round {
 	return r
 }
 
-// takes lets the actor take a step that the given round has decided.
+// takes makes the actor take the step s in round r, and returns the error of the step.
 func (b *bench) takes(r *round.Round, s policy.Step) error {
 	b.t.Helper()
 	r.Decision.Step = s

@@ -124,7 +124,7 @@ func (t *Trigger) whyRequired(ctx context.Context) string {
 	return t.required
 }
 
-// log writes a line unless it repeats the previous one. It ignores changes after the first digit of the text, which may
+// log writes a line unless it repeats the previous one. It ignores changes after the first digit, because the text may
 // contain a duration.
 func (t *Trigger) log(level slog.Level, message, text string) {
 	if logged := message + beforeDigit(text); logged != t.logged {

@@ -24,7 +24,7 @@ import (
 // TestMain also acts as the child that executes a program.
 func TestMain(m *testing.M) {
 	if len(os.Args) > 2 && os.Args[1] == execshim.Command {
-		_ = execshim.Main(os.Args[2:]) // it reports the error itself
+		_ = execshim.Main(os.Args[2:]) // execshim.Main prints the error
 		os.Exit(1)
 	}
 	m.Run()
@@ -155,7 +155,7 @@ func TestAnyFileIsAVeto(t *testing.T) {
 
 // host is a simulated agent that records the requests.
 type host struct {
-	mu    sync.Mutex // the test holds it except while it waits
+	mu    sync.Mutex // held by the test except in wait
 	m     *control.Maintenance
 	asked []control.MaintenanceRequest
 	ended int

@@ -17,7 +17,7 @@ type candidate struct {
 	Up       time.Duration // time since boot
 	Blackout string        // the current blackout; empty if there is none
 	Open     bool          // a window is open
-	Opens    time.Time     // when the next window opens; zero if one is open, or if none opens soon
+	Opens    time.Time     // when the next window opens; zero if a window is open, or none opens soon
 	Asked    bool          // maintenance of the host is requested or in progress
 	Own      bool          // the maintenance was requested by this package
 	Waiting  bool          // the maintenance was requested and has not begun
@@ -32,7 +32,7 @@ const (
 	actionPending               // maintenance is requested or in progress
 	actionWait                  // a reboot is required but not allowed now
 	actionRequest               // request a reboot
-	actionCancel                // cancel the request, because it is no longer allowed or required
+	actionCancel                // cancel the request, because the reboot is no longer allowed or required
 )
 
 // rebootsApart is the minimum time between a boot and an automatic reboot.

@@ -11,7 +11,8 @@
 //     revision, the time, the host and 64 random bits.
 //   - A manifest is written only after the database was opened as etcd opens it, after its checksum, revision, number
 //     of keys and hash were read from it, and after the stored bytes were read back and compared.
-//   - A failed save leaves neither data without a manifest nor a file, as far as the store allows their removal.
+//   - A failed save leaves neither data without a manifest nor a temporary file, as far as the store allows their
+//     removal.
 //   - Nothing read from a store is trusted: size and number are limited, and a snapshot is complete only after it was
 //     read to the end without an error.
 //

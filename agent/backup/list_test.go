@@ -37,7 +37,7 @@ func TestNewestSnapshotBelongsToTheClusterThatSavedLast(t *testing.T) {
 			[]Snapshot{one("a", 900, ahead), one("b", 5, 5*time.Hour)}, "b5 a900",
 		},
 	} {
-		// the store receives each an hour after the previous one
+		// the store receives each snapshot an hour after the previous one
 		stored := map[string]time.Time{}
 		for i, s := range c.all {
 			stored[s.Name] = noon.Add(time.Duration(i+1) * time.Hour)

@@ -60,7 +60,7 @@ func (m Manifest) DataName() string { return m.Name + dataEnding }
 // ManifestName returns the name of the manifest object.
 func (m Manifest) ManifestName() string { return m.Name + manifestEnding }
 
-// check returns an error if this package cannot have written the manifest under that name.
+// check returns an error if this package cannot have written the manifest under the given name.
 func (m Manifest) check(name string) error {
 	sum, err := hex.DecodeString(m.StoredSHA256)
 	switch {

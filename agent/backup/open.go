@@ -83,7 +83,8 @@ func (o *opened) Read(p []byte) (int, error) {
 	return n, fmt.Errorf("cannot read the snapshot %s: %w", o.manifest.Name, o.classify(err))
 }
 
-// classify distinguishes three cases: a truncated or changed object, a store that does not answer, and any other error.
+// classify returns the cause of the read error err: [ErrDamaged] if the object is truncated or changed, the store's
+// error if the store cannot be read, and otherwise err itself.
 func (o *opened) classify(err error) error {
 	if _, readErr := io.Copy(io.Discard, o.stored); readErr != nil {
 		return readErr

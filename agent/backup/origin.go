@@ -17,7 +17,7 @@ var ErrReplaced = errors.New("the snapshot was replaced in the store")
 // Evidence holds the hashes of manifests that were recorded when the snapshots were saved.
 type Evidence []record.Manifest
 
-// Origin compares the manifest with the evidence. It returns the result, and the recorded manifest of that name, if
+// Origin compares the manifest with the evidence. It returns the result, and the recorded manifest of the same name, if
 // any.
 func (e Evidence) Origin(m Manifest) (record.Origin, record.Manifest) {
 	for _, one := range e {

@@ -15,8 +15,8 @@ import (
 	"github.com/quorumd/quorumd/agent/record"
 )
 
-// exchange replaces the snapshot place with the snapshot from, as an attacker with write access to the store can. The
-// data stays unchanged, and change edits the manifest.
+// exchange replaces the snapshot place with the snapshot from, as an attacker with write access to the store can. It
+// copies the data unchanged, and change edits the manifest.
 func exchange(t *testing.T, d *Directory, from, place Manifest, change func(*Manifest)) {
 	t.Helper()
 	data, err := os.ReadFile(filepath.Join(d.path, from.DataName()))
@@ -79,7 +79,7 @@ func TestReplacedSnapshotIsRefused(t *testing.T) {
 	exchange(t, d, other, last, func(m *Manifest) { m.Name = last.Name })
 	m, err = ReadManifest(t.Context(), d, last.Name)
 	must(t, err)
-	must(t, Verify(t.Context(), d, m, o)) // it is intact: nothing in the store distinguishes it from the saved one
+	must(t, Verify(t.Context(), d, m, o)) // nothing in the store distinguishes m from the saved snapshot
 	if err := evidence.Refuse(m); !errors.Is(err, ErrReplaced) || !strings.Contains(err.Error(), "n1 recorded ") {
 		t.Errorf("another one of the same revision: %v", err)
 	}

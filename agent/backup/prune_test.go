@@ -72,7 +72,7 @@ func TestTheLastVerifiedSnapshotIsNeverRemoved(t *testing.T) {
 	t.Parallel()
 	all := week()
 	all[6].VerifiedAt = ago(2 * time.Hour)
-	all[5].VerifiedAt = ago(time.Hour) // a newer snapshot, tested later
+	all[5].VerifiedAt = ago(time.Hour) // a newer snapshot, verified later
 	if got := pruned(all, Keep{Count: 1}); slices.Contains(got, "day-5") || !slices.Contains(got, "day-6") {
 		t.Error(got)
 	}

@@ -69,7 +69,7 @@ func (r *room) Read(p []byte) (int, error) {
 }
 
 // enough compares the free space with the bytes still to be written and the reserve. The reserve is a tenth of the file
-// system up to spareMost, but at least spare plus the size of the database, which etcd needs to defragment.
+// system up to spareMost, but at least spare plus what etcd needs to defragment: the size of the database.
 func (r *room) enough() error {
 	space, err := r.space(r.dir)
 	if err != nil || space.Size <= 0 {

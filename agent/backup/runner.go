@@ -70,7 +70,8 @@ func (r *Runner) Job() Job {
 	return r.job
 }
 
-// Start starts a job, unless one is running, and calls done at its end. The end of the context ends the job.
+// Start starts a job, and calls done at its end. The end of the context ends the job. Start returns [ErrRunning] as
+// long as an earlier job, its child process or its Tidy is still running.
 func (r *Runner) Start(ctx context.Context, kind, by string, args []string, done func(Job)) (Job, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -84,7 +85,7 @@ func (r *Runner) Start(ctx context.Context, kind, by string, args []string, done
 	return r.job, nil
 }
 
-// End ends the running job if it has that kind. The job's error is then [ErrEnded] with the reason.
+// End ends the running job if it is of the given kind. The job's error is then [ErrEnded] with the reason.
 func (r *Runner) End(kind, why string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

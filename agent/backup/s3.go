@@ -21,8 +21,8 @@ import (
 	"github.com/quorumd/quorumd/agent/smallfile"
 )
 
-// partSize limits the memory for an upload of unknown length, which holds one part at a time. With at most 10,000
-// parts, a snapshot can be up to 156 GiB.
+// partSize limits the memory for an upload of unknown length, because the upload holds one part at a time. With at most
+// 10,000 parts, a snapshot can be up to 156 GiB.
 const partSize = 16 << 20
 
 // tries is how many times a request is tried if it fails for a transient reason.
@@ -153,7 +153,7 @@ func (s *S3) Put(ctx context.Context, name string, content io.Reader) error {
 	if err != nil {
 		again, cancel := context.WithTimeout(context.WithoutCancel(ctx), abandon)
 		defer cancel()
-		_ = s.client.RemoveIncompleteUpload(again, s.bucket, s.prefix+name) // fails if the upload left no parts
+		_ = s.client.RemoveIncompleteUpload(again, s.bucket, s.prefix+name) // best effort
 		return s.explain(err)
 	}
 	return nil
@@ -177,7 +177,7 @@ func (s *S3) Replace(ctx context.Context, name string, content []byte) error {
 	return s.explain(err)
 }
 
-// holds reports whether an object exists with exactly that content.
+// holds reports whether an object exists with exactly the given content.
 func (s *S3) holds(ctx context.Context, name string, content []byte) bool {
 	r, err := s.Get(ctx, name)
 	if err != nil {

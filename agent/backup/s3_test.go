@@ -191,7 +191,7 @@ func TestAbandonedUploadLeavesNothing(t *testing.T) {
 	}
 }
 
-// endless cancels on the first read and returns nothing.
+// endless is a reader that cancels the upload at the first read and returns no data.
 type endless struct {
 	ctx    context.Context
 	cancel func()

@@ -149,7 +149,8 @@ func TestStoreThatStopsAcceptingDataIsAbandoned(t *testing.T) {
 	}
 }
 
-// trickling relays connections to a store: fast bytes at once, and then one per tick, until the context ends.
+// trickling relays connections to a store: the first bytes (fast is their number) at once, and then one byte per tick,
+// until the context ends.
 func trickling(ctx context.Context, t *testing.T, to string, fast int64, tick time.Duration) (address string) {
 	t.Helper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")

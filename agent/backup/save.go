@@ -28,7 +28,7 @@ type Stream struct {
 
 // Options configure how a snapshot is saved, verified or restored.
 type Options struct {
-	Spool      string      // directory on this host with space for the database; empty again afterwards
+	Spool      string      // directory on this host with space for the database; no temporary file is left there
 	Recipients Recipients  // keys to encrypt to
 	Identities Identities  // keys to decrypt with
 	Now        time.Time   // when the snapshot is taken, for its name and manifest

@@ -18,7 +18,7 @@ import (
 	"github.com/quorumd/quorumd/contrib/testbed/tempdir"
 )
 
-// asOther makes this program use a store as another user. Its directory and the action are the next arguments.
+// asOther makes this program use a store as another user. The next arguments are the store's directory and the actions.
 const asOther = "as-another-user"
 
 // otherUser performs actions on the store in a directory: put=NAME, read=NAME, mark=NAME, delete=NAME.

@@ -206,7 +206,7 @@ func (p *Exchange) ask(ctx context.Context, h Host) (policy.BootstrapAnswer, err
 	return read(b, h.Name)
 }
 
-// read parses an answer, and returns an error unless it is a valid answer of the host with that name.
+// read parses an answer, and returns an error unless it is a valid answer of the named host.
 func read(b []byte, name string) (policy.BootstrapAnswer, error) {
 	var none policy.BootstrapAnswer
 	if len(b) > maxBytes {

@@ -45,7 +45,7 @@ func TestAnswerIsServedAndUsedWhileItIsFresh(t *testing.T) {
 	now += n2.fresh() + 1
 	want(policy.BootstrapAnswer{Name: "n1", Silent: "its last answer is old"})
 	n2.askAll(t.Context())
-	want(policy.BootstrapAnswer{Name: "n1", Silent: server.URL + " returned HTTP status 503"}) // no round since Publish
+	want(policy.BootstrapAnswer{Name: "n1", Silent: server.URL + " returned HTTP status 503"}) // n1's answer expired
 }
 
 func TestInvalidAnswerIsRefused(t *testing.T) {

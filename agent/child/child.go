@@ -110,7 +110,7 @@ func Main[T any](ctx context.Context, stdout io.Writer, do func(context.Context,
 // Run starts a prepared command whose process calls [Main], waits for its end, and decodes the result into result. It
 // calls progress, which may be nil, with every report. The command's context limits the time. The error contains the
 // error that the child reported, or the text on its standard error, without control characters. After a crash or a
-// signal, the error wraps an [exec.ExitError]. limit is the maximum length of a line of its output, in bytes.
+// signal, the error wraps an [exec.ExitError]. limit is the maximum length of a line of the child's output, in bytes.
 func Run(command *exec.Cmd, limit int, progress func(done, all int64), result any) error {
 	out, text := &output{limit: limit, progress: progress}, &errorText{}
 	out.kill = func() { _ = command.Process.Kill() } // the child may have ended already

@@ -70,7 +70,7 @@ func work(n int64, err error) error {
 	})
 }
 
-// run runs a child of that kind, or a shell if script is not empty.
+// run runs a child of the given kind, or a shell if script is not empty.
 func run(ctx context.Context, kind, script string, result any) (reports []string, err error) {
 	command := exec.CommandContext(ctx, os.Args[0], asChild, kind)
 	if script != "" {

@@ -17,7 +17,7 @@ import (
 	"github.com/quorumd/quorumd/agent/smallfile"
 )
 
-// Login is the etcd user of the client. The zero value means no user, or the one named in the client certificate.
+// Login is the etcd user of the client. The zero value means no user, or the user named in the client certificate.
 type Login struct {
 	User, PasswordFile string
 	// AllowUnencrypted permits sending the password to discovered http endpoints.

@@ -263,8 +263,9 @@ func (c *Client) setVoters(urls []string, foreign bool) {
 	}
 }
 
-// forgetVoters returns to the configured and discovered endpoints after none of the voters answered. If those were
-// another cluster's voters, writes stay refused until this host's own cluster has listed its members.
+// forgetVoters drops the voters of the last member list after none of the endpoints answered. The next call then tries
+// the last known voters of this host's cluster or, if there are none, all known endpoints. If the list was another
+// cluster's, writes stay refused until this host's own cluster has listed its members.
 func (c *Client) forgetVoters() {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -27,7 +27,7 @@ func repeatable() map[string]func(context.Context, *cluster.Client) error {
 	const noLease = clientv3.LeaseID(4711)
 	answered := func(err error) error {
 		if errors.Is(err, rpctypes.ErrLeaseNotFound) {
-			return nil // only the leader answers this call
+			return nil // this error is the leader's answer
 		}
 		return fmt.Errorf("got %w, want %w", err, rpctypes.ErrLeaseNotFound)
 	}
@@ -180,7 +180,7 @@ func TestLearnersAreNotUsedOnceTheMembersAreKnown(t *testing.T) {
 	if n := connections.Load(); n > 0 {
 		t.Errorf("the learner was called %d times", n)
 	}
-	c.Statuses(within(t), []cluster.Member{learner}) // its own status comes from the learner
+	c.Statuses(within(t), []cluster.Member{learner}) // the learner's status comes from the learner itself
 	if connections.Load() == 0 {
 		t.Error("no connection was counted, so this test cannot detect one")
 	}

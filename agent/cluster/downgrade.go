@@ -13,7 +13,7 @@ import (
 )
 
 // EnableDowngrade enables etcd's downgrade job to a minor version, such as "3.6". It returns an error if etcd rejects
-// the version, or if a job is enabled already. The cluster version changes a few seconds later, once every member has
+// the version, or if a job is enabled already. The cluster version changes a few seconds later, when every member has
 // answered the leader, and then the storage versions of the members.
 func (c *Client) EnableDowngrade(ctx context.Context, minor string) error {
 	if err := c.downgrade(ctx, clientv3.DowngradeValidate, minor); err != nil {

@@ -14,7 +14,7 @@ import (
 // implementation of its own.
 type Etcd interface {
 	// SetClusterID sets the cluster that this host belongs to; 0 if unknown. The member list of another cluster then
-	// does not replace the list of this one.
+	// does not replace the list of this host's cluster.
 	SetClusterID(clusterID uint64)
 	Members(ctx context.Context) (Membership, error)
 	AddLearner(ctx context.Context, peerURL string) (Member, error)

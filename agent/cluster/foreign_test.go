@@ -42,7 +42,7 @@ func TestAnotherClusterDoesNotReplaceThisHostsCluster(t *testing.T) {
 	c.SetClusterID(own.ClusterID)
 	members(t, c)
 
-	way.Set(testbed.Cut()) // the endpoint by which it was first found
+	way.Set(testbed.Cut()) // the endpoint at which the client found its own cluster
 	c.Discovered(theirs.Endpoints(), nil)
 	must(t, ours.Members[0].Pause())
 	foreign := func() bool {
@@ -153,8 +153,8 @@ func must(t *testing.T, err error) {
 }
 
 // A host was off while its cluster was recovered under another ID, so no member of its own cluster is left. Dead
-// members of the recovered cluster, and endpoints known from before, must not take up the time for those that answer.
-// Otherwise the host would never detect the recovery.
+// members of the recovered cluster, and endpoints known from before, must not take up the time for endpoints that
+// answer. Otherwise the host would never detect the recovery.
 func TestEndpointsOfAnotherClusterAreTriedBeforeSilentOnes(t *testing.T) {
 	t.Parallel()
 	const patience = 100 * time.Millisecond

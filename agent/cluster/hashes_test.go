@@ -13,8 +13,8 @@ import (
 	"github.com/quorumd/quorumd/contrib/testbed"
 )
 
-// compactAt writes once and compacts the history before that write. It returns its revision once every member has
-// completed the compaction.
+// compactAt writes once and compacts the history before that write. When every member has completed the compaction, it
+// returns the revision of the write.
 func compactAt(t *testing.T, c *testbed.Cluster, own *cluster.Client, list cluster.Membership) int64 {
 	t.Helper()
 	ctx := within(t)
@@ -84,7 +84,7 @@ func TestTheHashOfACorruptMemberDiffers(t *testing.T) {
 	}
 	bad := c.Members[1]
 	must(t, bad.Terminate())
-	_ = bad.Wait(ctx) // it ends by the signal
+	_ = bad.Wait(ctx) // an error is expected: the signal ends the process
 	must(t, testbed.Corrupt(filepath.Join(bad.Options.Dir, "data"), "one hundred"))
 	must(t, bad.Restart(ctx))
 	must(t, c.WaitReady(ctx))

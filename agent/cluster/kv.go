@@ -43,8 +43,8 @@ func (c *Client) Txn(ctx context.Context, conditions []clientv3.Cmp,
 	})
 }
 
-// Grant creates a lease of ttl seconds and returns the TTL chosen by the server, which may be longer: at least 1.5
-// times its election timeout.
+// Grant creates a lease of ttl seconds and returns the TTL that the server chose. That TTL may be longer, because it is
+// at least 1.5 times the server's election timeout.
 func (c *Client) Grant(ctx context.Context, ttl int64) (clientv3.LeaseID, int64, error) {
 	answer, err := send(ctx, c, func(ctx context.Context, conn *clientv3.Client) (*clientv3.LeaseGrantResponse, error) {
 		return conn.Grant(ctx, ttl)
@@ -175,7 +175,8 @@ func (c *Client) readAt(ctx context.Context, endpoint string, spans []Span) (Ran
 	return out, err
 }
 
-// readOnce reads all spans in one request.
+// readOnce reads all spans in one request, and then the rest of large spans page by page. If a span has keys to skip,
+// it reads all spans page by page.
 func (r *reading) readOnce(ctx context.Context, spans []Span) (Range, error) {
 	c := r.c
 	gets := make([]clientv3.Op, len(spans))

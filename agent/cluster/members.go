@@ -16,7 +16,7 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 )
 
-// ErrNotListed means that a member that was just changed is missing from the member list afterwards.
+// ErrNotListed means that the member of a membership change is not in the member list.
 var ErrNotListed = errors.New("the member is not in the member list")
 
 // Member is an entry of the member list.
@@ -34,7 +34,7 @@ type Membership struct {
 	Members   []Member
 }
 
-// ByPeerURL returns the member with that peer URL.
+// ByPeerURL returns the member with the given peer URL.
 func (m Membership) ByPeerURL(url string) (Member, bool) {
 	i := slices.IndexFunc(m.Members, func(m Member) bool { return slices.Contains(m.PeerURLs, url) })
 	if i < 0 {
@@ -52,7 +52,7 @@ func (m Membership) Recognize(id uint64, url string) (Member, bool) {
 	return m.ByPeerURL(url)
 }
 
-// ByID returns the member with that ID.
+// ByID returns the member with the given ID.
 func (m Membership) ByID(id uint64) (Member, bool) {
 	i := slices.IndexFunc(m.Members, func(m Member) bool { return m.ID == id })
 	if i < 0 {
@@ -185,7 +185,7 @@ func (c *Client) status(ctx context.Context, m Member) Status {
 	return out
 }
 
-// AddLearner adds a learner with that peer URL, or returns the member that already has the URL.
+// AddLearner adds a learner with the given peer URL, or returns the member that already has the URL.
 func (c *Client) AddLearner(ctx context.Context, peerURL string) (Member, error) {
 	list, err := c.ownMembers(ctx)
 	if err != nil {

@@ -196,7 +196,7 @@ func TestTheStatusOfAVoterALearnerAndAnUnstartedMember(t *testing.T) {
 	list := members(t, c)
 	voter, _ := list.ByPeerURL(etcd.Members[0].Options.PeerURL)
 	second, _ := list.ByPeerURL(learner.Options.PeerURL)
-	second.ClientURLs = []string{learner.Options.ClientURL} // it may not have published it yet
+	second.ClientURLs = []string{learner.Options.ClientURL} // the learner may not have published its URL yet
 	never := cluster.Member{ID: 4711, Learner: true}
 	got := c.Statuses(within(t), []cluster.Member{voter, second, never})
 	if s := got[voter.ID]; s.Err != nil || s.MemberID != voter.ID || s.ClusterID != list.ClusterID ||

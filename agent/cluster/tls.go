@@ -109,7 +109,6 @@ func tlsConfig(files TLSFiles, read [3][]byte) (*tls.Config, error) {
 	return conf, nil
 }
 
-// diagnoseTimeout is the timeout of one diagnosis.
 const diagnoseTimeout = time.Second
 
 // Diagnose connects to an endpoint and returns the error of the layer that fails, because the etcd client reports every

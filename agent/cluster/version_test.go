@@ -77,7 +77,7 @@ func TestAnotherProgramHasNoVersion(t *testing.T) {
 func TestAHangingBinaryIsGivenUpOnWithTheContext(t *testing.T) {
 	t.Parallel()
 	hanging := program(t, asHanging)
-	began := time.Now() // before the context, whose timeout starts here
+	began := time.Now() // taken before the timeout of the context starts
 	ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
 	defer cancel()
 	got, err := cluster.BinaryVersion(ctx, shim(t), hanging)

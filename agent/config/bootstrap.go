@@ -35,8 +35,8 @@ func (m Metrics) defaultListen() string {
 // BootstrapHost is a host of bootstrap.hosts.
 type BootstrapHost struct{ Name, URL string }
 
-// SortedHosts returns the hosts that create the cluster, sorted by name. The first host creates it, and the others
-// join.
+// SortedHosts returns the hosts of bootstrap.hosts, sorted by name. If they create the cluster automatically, the first
+// host creates it, and the others join.
 func (b Bootstrap) SortedHosts() []BootstrapHost {
 	var all []BootstrapHost
 	for _, text := range b.Hosts {

@@ -41,8 +41,8 @@ func (c Config) Environment(cluster, token string) map[string]string {
 	return env
 }
 
-// MaxLearners returns the maximum number of learners in the cluster, as configured for etcd with ETCD_MAX_LEARNERS; 0
-// if the variable has no valid value.
+// MaxLearners returns the maximum number of learners in the cluster, as configured for etcd with ETCD_MAX_LEARNERS; 1
+// if the variable is not set, 0 if its value is invalid.
 func (e Etcd) MaxLearners() int {
 	n, err := strconv.Atoi(cmp.Or(e.Environment["ETCD_MAX_LEARNERS"], "1"))
 	if err != nil || n < 1 {

@@ -145,7 +145,8 @@ func (u fileUser) readCertificate(path string, now time.Time) ([]byte, error) {
 	return data, nil
 }
 
-// hasUsage reports whether a certificate may be used for that purpose. A certificate without usages is valid for all.
+// hasUsage reports whether a certificate may be used for the given purpose. A certificate without usages is valid for
+// all.
 func hasUsage(c *x509.Certificate, use x509.ExtKeyUsage) bool {
 	return len(c.ExtKeyUsage) == 0 || slices.Contains(c.ExtKeyUsage, use) ||
 		slices.Contains(c.ExtKeyUsage, x509.ExtKeyUsageAny)

@@ -16,7 +16,7 @@ import (
 	"github.com/quorumd/quorumd/contrib/testbed"
 )
 
-// secured returns a host whose etcd has its files from this CA, and whose quorumd trusts it.
+// secured returns a host whose etcd has files from the given CA, and whose quorumd trusts that CA.
 func secured(t *testing.T, ca *testbed.CA) (Config, *EtcdTLS) {
 	t.Helper()
 	files, err := ca.Issue("good", testbed.CertOptions{})

@@ -259,8 +259,8 @@ type Timing struct {
 	// Time limit of one call to one etcd endpoint.
 	CallTimeout time.Duration `yaml:"callTimeout" default:"2s"`
 
-	// How long the lock outlives its holder. Whole seconds. More than renewGiveUp + stepMargin, and more than 3 x
-	// callTimeout + stepMargin + renewEvery.
+	// How long the lock outlives its holder. Whole seconds. More than renewGiveUp + stepMargin. Nine tenths of it must
+	// be at least 3 x callTimeout + stepMargin + renewEvery.
 	LockTTL time.Duration `yaml:"lockTTL" default:"30s"`
 
 	// Time between two renewals of the lock. Less than half of renewGiveUp.
@@ -297,12 +297,13 @@ type Timing struct {
 	Cooldown time.Duration `yaml:"cooldown" default:"60s" min:"0s"`
 
 	// If leadership cannot be transferred for this long before a host is taken down, quorumd reports it. Maintenance,
-	// with an operator waiting at the machine, then continues; a restart or a reboot waits.
+	// with an operator waiting at the machine, then continues; a restart or a reboot waits. At least interval + 2 x
+	// callTimeout.
 	TransferTimeout time.Duration `yaml:"transferTimeout" default:"30s"`
 
 	// An unhealthy leader, for example a leader with a slow disk, transfers leadership to a healthy voter. The next
 	// transfer waits at least this long, and each further transfer twice as long as the one before. After a start
-	// quorumd first waits this long, too.
+	// quorumd first waits this long, too. From interval + callTimeout to 1h.
 	TransferInterval time.Duration `yaml:"transferInterval" default:"1m"`
 
 	// A member that was taken down is back when it has been caught up and has served for this long.

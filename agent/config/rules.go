@@ -253,7 +253,8 @@ const minRate Size = 1 << 20
 // minBackupInterval is the minimum of backup.every and backup.restoreTest: it leaves time to save a large database.
 const minBackupInterval = time.Minute
 
-// backupRules require at most one store, a store for scheduled jobs, and enough time between those jobs.
+// backupRules require at most one store, complete S3 settings, a store for scheduled jobs, enough time between those
+// jobs, and a minimum rate.
 func (d *decoder) backupRules(b *Backup) []rule {
 	return []rule{{
 		[]string{"backup.every", "backup.store.directory"},

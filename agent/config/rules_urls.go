@@ -13,7 +13,7 @@ import (
 )
 
 // urlRules require that URLs agree on their scheme, that TLS files come with https, and that no two listeners share an
-// address.
+// address. They also check etcd's user and the sources of discovery.
 func (d *decoder) urlRules(c *Config) []rule {
 	e := &c.Etcd
 	rules := []rule{

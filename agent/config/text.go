@@ -17,7 +17,6 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// noAliases is the message about anchors and aliases.
 const noAliases = "YAML anchors and aliases (&name, *name) are not accepted; write the value out, or quote it if it " +
 	"begins with & or *"
 

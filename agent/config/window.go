@@ -10,13 +10,13 @@ import (
 	"github.com/quorumd/quorumd/agent/autoreboot"
 )
 
-// Open reports whether snapshots may be saved at that time.
+// Open reports whether snapshots may be saved at the given time.
 func (b Backup) Open(at time.Time) bool {
 	return len(b.Windows) == 0 || open(b.Windows, at)
 }
 
-// Shut returns why the host may not be taken down automatically at that time: a blackout, or no open window. It returns
-// an empty string if it may.
+// Shut returns why the host may not be taken down automatically at the given time: a blackout, or no open window. It
+// returns an empty string if the host may be taken down.
 func (m Maintenance) Shut(at time.Time) string {
 	for _, text := range m.Blackouts {
 		if b, err := autoreboot.ParseBlackout(text); err == nil && b.Contains(at) { // the configuration is valid
@@ -29,7 +29,7 @@ func (m Maintenance) Shut(at time.Time) string {
 	return ""
 }
 
-// open reports whether one of the windows is open at that time.
+// open reports whether one of the windows is open at the given time.
 func open(windows []string, at time.Time) bool {
 	return slices.ContainsFunc(windows, func(text string) bool {
 		w, err := autoreboot.ParseWindow(text)

@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// hasOpen waits until that many connections are open.
+// hasOpen waits until want connections are open.
 func hasOpen(t *testing.T, g *Listener, want int) {
 	t.Helper()
 	until(t, "the connections are open", func() bool {

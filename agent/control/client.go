@@ -28,12 +28,12 @@ import (
 // every error of a method is an *Error.
 type Client struct {
 	socket   string
-	patience time.Duration // limit to connect to a daemon that is starting, and again for the first byte of its answer
+	patience time.Duration // limit for connecting, and again for the first byte of the answer
 	timeout  time.Duration // limit of a whole call; a context may end it earlier
 }
 
-// Dial returns a client for the socket at that path, DefaultSocket if empty. It does not connect yet: each call does,
-// and retries for two seconds while no daemon listens.
+// Dial returns a client for the given socket; if it is empty, for DefaultSocket. It does not connect yet: each call
+// does, and retries for two seconds while no daemon listens.
 func Dial(socket string) *Client {
 	if socket == "" {
 		socket = DefaultSocket

@@ -21,7 +21,8 @@ import (
 	"github.com/quorumd/quorumd/health"
 )
 
-// fill sets every field that JSON includes, each to a different value, so that a golden file shows the whole document.
+// fill sets every field that JSON includes, to different values where possible, so that a golden file shows the whole
+// document.
 func fill(v reflect.Value, n *int) {
 	*n++
 	switch {

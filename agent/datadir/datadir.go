@@ -74,8 +74,8 @@ func mounts(dirs ...string) string {
 	return strings.Join(all, ", ")
 }
 
-// mountOf returns the topmost parent directory that is on the same device as the directory, which may not exist yet:
-// the mount point of its disk. The result is the same in a sandbox that bind-mounts a directory onto itself.
+// mountOf returns the mount point of a directory's disk: the topmost parent directory on the same device. The directory
+// may not exist yet. The result is the same in a sandbox that bind-mounts a directory onto itself.
 func mountOf(dir string) (string, error) {
 	var stat unix.Stat_t
 	err := unix.Stat(dir, &stat)
@@ -102,7 +102,7 @@ func mountOf(dir string) (string, error) {
 	return dir, nil
 }
 
-// free returns the free space of the file system of a directory, which may not exist yet.
+// free returns the free space of the file system of a directory. The directory may not exist yet.
 func free(dir string) int64 {
 	var stat unix.Statfs_t
 	err := unix.Statfs(dir, &stat)

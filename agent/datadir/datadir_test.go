@@ -32,7 +32,7 @@ func TestMain(m *testing.M) {
 	}
 	if verb != nil {
 		if os.Args[2] == "/hang" {
-			<-time.After(time.Hour) // until it is killed
+			<-time.After(time.Hour) // until this child is killed
 		}
 		if err := verb(os.Args[2:], os.Stdout); err != nil {
 			fmt.Fprintln(os.Stderr, err)

@@ -17,7 +17,7 @@ import (
 	"google.golang.org/protobuf/proto"
 )
 
-// writeWAL writes a log of member 0x1a of cluster 0x2b, with one entry of that size in bytes.
+// writeWAL writes a log of member 0x1a of cluster 0x2b, with one entry of the given size, in bytes.
 func writeWAL(t *testing.T, dir string, size int64) []string {
 	t.Helper()
 	who, err := proto.Marshal(&etcdserverpb.Metadata{NodeID: new(uint64(0x1a)), ClusterID: new(uint64(0x2b))})

@@ -109,7 +109,7 @@ func (p *Programs) compact(id string) {
 	}
 }
 
-// Clean deletes the original database after a defragmentation.
+// Clean runs the function [Clean] in a child process.
 func (p *Programs) Clean(ctx context.Context) error {
 	return p.run(ctx, cleanVerb, &struct{}{})
 }

@@ -100,7 +100,7 @@ func (d directory) name(name string) string { return filepath.Join(d.path, name)
 // sync makes renames in the directory durable.
 func (d directory) sync() error { return d.file.Sync() }
 
-// remove removes a file of an earlier compaction, if there is one. It follows no link.
+// remove removes a file if it exists. It follows no link.
 func (d directory) remove(name string) error {
 	if err := os.Remove(d.name(name)); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
@@ -190,7 +190,7 @@ func (d directory) index(name string) (index uint64, err error) {
 	return index, err
 }
 
-// isOpenForWriting reports whether a process has the file with that name open for writing.
+// isOpenForWriting reports whether a process has the named file open for writing.
 func (d directory) isOpenForWriting(name string) (bool, error) {
 	file, err := os.OpenFile(d.name(name), os.O_RDONLY|unix.O_NOFOLLOW|unix.O_NONBLOCK, 0)
 	if err != nil {
@@ -397,7 +397,8 @@ func (d directory) write(source opened) (err error) {
 }
 
 // exchange links the original to OldName, then renames the new file to "db". If an etcd has opened the original
-// meanwhile, exchange moves the original back and returns an error.
+// meanwhile, or this is unknown, exchange returns an error. It then moves the original back, unless an etcd has the new
+// database open.
 func (d directory) exchange(source, copied opened, at func(phase)) error {
 	if err := os.Link(d.name(database), d.name(OldName)); err != nil {
 		return err

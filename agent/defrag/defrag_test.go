@@ -38,7 +38,7 @@ func TestMain(m *testing.M) {
 		}
 		os.Exit(0)
 	}
-	if len(os.Args) == 3 && os.Args[1] == "compact-with-limit" { // of 1 MiB for each file
+	if len(os.Args) == 3 && os.Args[1] == "compact-with-limit" { // 1 MiB for each file
 		limit := unix.Rlimit{Cur: 1 << 20, Max: 1 << 20}
 		if err := unix.Setrlimit(unix.RLIMIT_FSIZE, &limit); err != nil {
 			panic(err)
@@ -180,7 +180,7 @@ func TestARunningEtcdIsNotDefragmented(t *testing.T) {
 	if err := db.Close(); err != nil {
 		t.Fatal(err)
 	}
-	file, err := os.OpenFile(path, os.O_RDWR, 0) // like an etcd that is about to lock it
+	file, err := os.OpenFile(path, os.O_RDWR, 0) // like an etcd that is about to lock the database
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -304,8 +304,8 @@ func overwrite(t *testing.T, path string, at, n int64) {
 	}
 }
 
-// A different process may have created symbolic links under the names of the files that are removed. Their targets must
-// stay.
+// A different process may have created symbolic links under the names of the files that are removed. The targets of the
+// links must stay.
 func TestNoLinkIsFollowed(t *testing.T) {
 	t.Parallel()
 	dir, path := testDatabase(t)

@@ -23,7 +23,7 @@ import (
 type hostileServer struct {
 	udp net.PacketConn
 	tcp net.Listener
-	// answer returns the resources of an answer.
+	// answer returns the resources to send.
 	answer func(dnsmessage.Question) []dnsmessage.Resource
 }
 
@@ -161,7 +161,7 @@ func TestHostileDNSAnswersAreRefusedWithinBounds(t *testing.T) {
 			if err == nil || !strings.Contains(err.Error(), c.want) || len(err.Error()) > 300 {
 				t.Errorf("%v, %v; want %q", found, err, c.want)
 			}
-			if grown := after.TotalAlloc - before.TotalAlloc; grown > 64<<20 { // of all concurrent tests
+			if grown := after.TotalAlloc - before.TotalAlloc; grown > 64<<20 { // includes the concurrent tests
 				t.Errorf("%d MiB were allocated", grown>>20)
 			}
 		})

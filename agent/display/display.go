@@ -32,7 +32,7 @@ const (
 	Bad    Tone = "bad"
 )
 
-// EventTone returns the tone of a history line of that kind.
+// EventTone returns the tone of a history line of the given kind.
 func EventTone(kind string) Tone {
 	switch kind {
 	case "refusal":

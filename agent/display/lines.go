@@ -35,7 +35,8 @@ func lineOf(format string, args ...any) Line {
 	return slices.DeleteFunc(line, func(w Styled) bool { return w.Text == "" })
 }
 
-// CurrentWork returns the pause, the operation in flight, and the operators' requests for this host and the cluster.
+// CurrentWork returns lines about the pause, the operation in flight, this host's maintenance and the unfinished
+// rollout.
 func CurrentWork(s control.Status) []Line {
 	var lines []Line
 	if s.Pause != nil {
@@ -83,7 +84,7 @@ func Orphaned(op control.Op) []Line {
 	return []Line{lineOf("%s", Styled{op.HostName + " no longer holds the lock: quorumctl operation show", Bad})}
 }
 
-// asked returns one line for each request.
+// asked returns a line for this host's maintenance and one for an unfinished rollout, if there are any.
 func asked(s control.Status) []Line {
 	var lines []Line
 	if m := s.Maintenance; m != nil {

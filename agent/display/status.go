@@ -36,8 +36,8 @@ func Voters(c control.Cluster) Styled {
 	return w
 }
 
-// Short reports whether a voter is down or the cluster is unreachable. If so, quorumctl status shows which command to
-// run first.
+// Short reports whether a known cluster has no quorum or a voter that is down. If so, quorumctl status shows which
+// command to run first.
 func Short(c control.Cluster) bool {
 	return c.ID != "" && (!c.Reachable || slices.ContainsFunc(c.Members, func(m control.Member) bool {
 		return m.Role == policy.RoleVoter && !m.Live
@@ -185,8 +185,8 @@ func Next(s control.Status) string {
 	return cmp.Or(s.Next.Text, "nothing")
 }
 
-// LastRole returns the role of the answering host. Without quorum, it is the last published role, which the host table
-// also shows.
+// LastRole returns the role of the answering host. If it is unknown, as without a quorum, LastRole returns the last
+// published role, which the host table also shows.
 func LastRole(s control.Status) string {
 	for _, h := range s.Retired {
 		if h.ID == s.Host.ID && s.Role != policy.RoleUnknown {

@@ -120,7 +120,7 @@ func hostHealth(s control.Status) []Line {
 const permanentLearner policy.Role = "permanent learner"
 
 // membership returns one line with the members grouped by role. A learner counts under the role that its host publishes
-// if a learner can have that role.
+// if a learner can have that role. membership also returns the line from resized, if there is one.
 func membership(s control.Status) []Line {
 	by, roles := map[policy.Role][]string{}, map[string]policy.Role{}
 	for _, h := range s.Hosts {

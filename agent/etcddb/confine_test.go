@@ -61,7 +61,7 @@ func takeGigabyte() int {
 	return len(all)
 }
 
-// startUnconfined starts a child, lifts its limits, and lets it print them.
+// startUnconfined starts a child, lifts its limits, and lets it print whether it has them.
 func startUnconfined() int {
 	child := exec.Command(os.Args[0]) //nolint:noctx // the child exits when this process ends
 	child.Env, child.Stdout = append(os.Environ(), childEnv+"=limits"), os.Stdout

@@ -39,7 +39,7 @@ const (
 	tombstoneBytes = revisionBytes + 1 // ends with 't': the key was deleted
 )
 
-// RevisionOf returns the main revision at the beginning of a key; 0 if it is too short.
+// RevisionOf returns the main revision at the beginning of a key; 0 if the key is too short.
 func RevisionOf(key []byte) int64 {
 	if len(key) < revisionBytes {
 		return 0
@@ -47,7 +47,7 @@ func RevisionOf(key []byte) int64 {
 	return int64(binary.BigEndian.Uint64(key)) //nolint:gosec // etcd writes it from an int64
 }
 
-// IndexOf returns the consistent index in a value; 0 if it is invalid.
+// IndexOf returns the consistent index in a value; 0 if the value is invalid.
 func IndexOf(value []byte) uint64 {
 	if len(value) != 8 {
 		return 0

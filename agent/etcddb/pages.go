@@ -137,7 +137,7 @@ func (p *pages) page(id uint64) (head []byte, size int64, err error) {
 	return head, int64(over+1) * p.pageSize, nil //nolint:gosec // it is less than the file
 }
 
-// freelist checks the list of free pages.
+// freelist checks that the list of free pages fits into its page.
 func (p *pages) freelist(id uint64) error {
 	head, size, err := p.page(id)
 	if err != nil {
@@ -212,7 +212,7 @@ func (p *pages) child(of uint64, id uint64) error {
 	return nil
 }
 
-// value is the position of a bucket's value in its page.
+// value is the position and size of a bucket's value in its page.
 type value struct{ from, size int64 }
 
 // leaf checks the elements of a leaf page, or of an inline page in a bucket's value, and returns the buckets.

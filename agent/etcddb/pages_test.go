@@ -95,7 +95,7 @@ func find(t testing.TB, text []byte, kind uint16) []byte {
 	return nil
 }
 
-// metas calls do with both meta pages, and updates their checksums.
+// metas calls do with each meta page, and updates its checksum.
 func metas(text []byte, do func(m []byte)) {
 	for i := range 2 {
 		m := text[i*testPage+headerBytes:]

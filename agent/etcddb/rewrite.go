@@ -13,8 +13,8 @@ import (
 	"google.golang.org/protobuf/proto"
 )
 
-// Forget removes the membership from a database: the members, and the position in their log. The keys stay. A database
-// without the bucket "meta" is an error.
+// Forget removes the membership from a database: the members, and the position in their log. The keys stay. It returns
+// an error if the database has no bucket "meta".
 func Forget(tx *bbolt.Tx) error {
 	for _, name := range []string{Members, MembersRemoved} {
 		if tx.Bucket([]byte(name)) != nil {

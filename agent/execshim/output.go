@@ -13,7 +13,7 @@ import (
 const (
 	// maxOutput bounds what a program may print: the longest output, etcd's help, is about 20 KiB.
 	maxOutput = 256 << 10
-	// outputDelay is how long a killed program may keep its output open.
+	// outputDelay is how long the output may stay open after the program has ended or was killed.
 	outputDelay = time.Second
 )
 

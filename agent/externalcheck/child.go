@@ -31,8 +31,8 @@ func Main(args []string, top string) error {
 }
 
 // resolve follows symbolic links and returns the path of the file. It returns an error if a user other than root and
-// quorumd's own has write access to the file or to a directory in the path from top on, because that user could replace
-// the program. Links are allowed because plugins are usually in /usr/lib/nagios/plugins.
+// the one that runs quorumd has write access to the file or to a directory in the path from top on, because that user
+// could replace the program. Links are allowed because plugins are usually in /usr/lib/nagios/plugins.
 func resolve(path, top string) (string, error) {
 	at, left := "/", components(path)
 	for links := 0; ; {

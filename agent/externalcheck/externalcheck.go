@@ -113,8 +113,8 @@ func Open(opt Options) *Runner {
 	return r
 }
 
-// namesIn returns the names of the configured programs, followed by the names of the others in the directory, each
-// sorted.
+// namesIn returns the names of the configured programs, followed by the names of the others in the directory. Each
+// group is sorted.
 func namesIn(opt Options) []string {
 	entries, err := entriesOf(opt.Dir)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {

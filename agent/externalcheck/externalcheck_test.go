@@ -24,8 +24,8 @@ import (
 	"github.com/quorumd/quorumd/health"
 )
 
-// TestMain also acts as the child that executes a program. The child checks paths only below the directory in
-// os.Args[2], because the directory for temporary files is world-writable.
+// TestMain also acts as the child that executes a program. The child checks paths only from the directory in os.Args[2]
+// on, because the directory for temporary files is world-writable.
 func TestMain(m *testing.M) {
 	if len(os.Args) == 4 && os.Args[1] == Command {
 		_ = Main(os.Args[3:], os.Args[2]) // it reports the error itself
@@ -169,7 +169,7 @@ func (b *bench) settle(end func()) {
 	b.t.Error("a program is still running")
 }
 
-// alive reports whether the process with the ID in the file exists.
+// alive reports whether the process whose ID is in the file exists and is not a zombie.
 func alive(t *testing.T, file string) bool {
 	t.Helper()
 	text, err := os.ReadFile(file)

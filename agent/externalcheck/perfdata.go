@@ -87,7 +87,6 @@ func figure(label, text string) (health.ExternalCheckFigure, bool) {
 	return health.ExternalCheckFigure{Label: label, Unit: unit, Value: value}, true
 }
 
-// known reports whether a figure has this label.
 func known(figures []health.ExternalCheckFigure, label string) bool {
 	return slices.ContainsFunc(figures, func(f health.ExternalCheckFigure) bool { return f.Label == label })
 }

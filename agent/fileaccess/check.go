@@ -51,7 +51,7 @@ func CurrentUser() string {
 }
 
 // ServiceUser returns the user that runs quorumd with a configuration: the user in its systemd unit, or DefaultUser if
-// there is no unit. It returns "" for a file that no unit reads: any file other than /etc/quorumd/*.yaml.
+// the unit is not loaded. It returns "" for a file that no unit reads: any file other than /etc/quorumd/*.yaml.
 func ServiceUser(ctx context.Context, file string) string {
 	path, err := filepath.Abs(file)
 	if err != nil || filepath.Dir(path) != configs {
@@ -75,7 +75,7 @@ func AgentUnit(name string) string {
 // EtcdUser returns the user of an etcd unit, or "etcd" if the unit is not loaded.
 func EtcdUser(ctx context.Context, unit string) string { return unitUser(ctx, unit, "etcd") }
 
-// unitUser returns the user of a unit, or the fallback otherwise if the unit is not loaded.
+// unitUser returns the user of a unit. If the unit is not loaded, it returns the parameter otherwise.
 func unitUser(ctx context.Context, unit, otherwise string) string {
 	ctx, cancel := context.WithTimeout(ctx, systemctlTimeout)
 	defer cancel()

@@ -19,7 +19,7 @@ import (
 	"github.com/quorumd/quorumd/contrib/testbed/tempdir"
 )
 
-// unprivileged is a user that exists on every Linux host and owns none of the test's files.
+// unprivileged is a user that exists in every common Linux distribution and owns none of the test's files.
 const unprivileged = "daemon"
 
 // unprivilegedIDs returns the user and group ID of unprivileged, which differ between distributions.

@@ -76,7 +76,7 @@ func (k key) problem(user, control string, a accounts) string {
 		k.path, k.mode, others, user, k.path, k.path)
 }
 
-// others returns which users other than root and the named user have access through the key's mode, or "". It does not
+// others returns which users other than root and the given user have access through the key's mode, or "". It does not
 // check the owner.
 func (k key) others(user, control string, a accounts) string {
 	group := a.group(k.gid)

@@ -21,9 +21,10 @@ type Foreign struct {
 	Remedy    string // the command that removes this access
 }
 
-// ProgramWriters returns the first file or directory on the way to a program that a user other than root and the user
-// with the ID self can write; nil if there is none. It follows symbolic links, and checks the directories of each. A
-// directory with the sticky bit, such as /tmp, is allowed, because only the owner of a file there can replace it.
+// ProgramWriters checks whether a user other than root and the user with the ID self can replace a program. It returns
+// the first file or directory in the program's path that such a user can write; nil if there is none. It follows
+// symbolic links, and checks the directories of each. A directory with the sticky bit, such as /tmp, is allowed,
+// because only the owner of a file there can replace it.
 func ProgramWriters(path string, self int) (*Foreign, error) {
 	accounts, err := readAccounts("/etc/passwd", "/etc/group")
 	if err != nil {
@@ -64,7 +65,7 @@ func writers(path string, self int, a accounts, links *int) (*Foreign, error) {
 	return nil, nil
 }
 
-// writer returns which user other than root and self can write one file or directory; nil if there is none.
+// writer returns which user other than root and self can write a single file or directory; nil if there is none.
 func writer(path string, info fs.FileInfo, self int, a accounts) *Foreign {
 	stat, ok := info.Sys().(*syscall.Stat_t)
 	mode := info.Mode()

@@ -60,8 +60,8 @@ func (s *Server) preReboot(ctx context.Context, c client) *refusal {
 	}
 }
 
-// steadyState ends the client's maintenance, waits until this host is back, and then returns nil. Without
-// a request by a reboot agent, it returns nil at once.
+// steadyState ends the client's maintenance, waits until this host is back, and then returns nil. Without a request by
+// a reboot agent, it returns nil as soon as the status is complete.
 func (s *Server) steadyState(ctx context.Context, c client) *refusal {
 	by := byPrefix + c.ID
 	ended := false

@@ -36,7 +36,7 @@ func CheckName(name string) error {
 	return nil
 }
 
-// Find returns why the command with that name cannot run on this host, or nil. The error names the file.
+// Find returns why the command with that name cannot run on this host, or nil.
 func (l *Launcher) Find(name string) error { return l.find(Command, name) }
 
 func (l *Launcher) find(when, name string) error {

@@ -10,8 +10,8 @@
 // unit of its own and runs as root; otherwise it is a child of the agent.
 //
 // It promises:
-//   - Each run, identified by its ID, takes place once, even if it is started several times, and continues if the agent
-//     restarts.
+//   - Each run, identified by its ID, takes place at most once, even if it is started several times, and continues if
+//     the agent restarts.
 //   - The first failure ends the run: the remaining programs do not run. A program that exceeds its time limit is
 //     killed with its children. A program that is not executable, or that users other than its owner may write, is a
 //     failure.
@@ -47,7 +47,7 @@ type Run struct {
 	Program string        // for Command and Etcd: the name of the program
 	Until   time.Duration // for Command, Etcd and Defrag: the deadline to start, since boot including time in suspend
 
-	// The programs get these as QUORUMD_WORK, QUORUMD_REASON and QUORUMD_BY.
+	// The programs get these fields as QUORUMD_WORK, QUORUMD_REASON and QUORUMD_BY.
 	Work, Reason, By string
 }
 
@@ -62,10 +62,10 @@ const (
 	Failed  State = "failed"  // Hook is the program that failed, and Text the reason
 )
 
-// Result is the state of a run.
+// Result is the state of a run, with details.
 type Result struct {
 	State State
-	Hook  string // file name; empty if no program caused the failure
+	Hook  string // file name of the current or failed program; empty if there is none
 	Text  string
 }
 

@@ -12,7 +12,7 @@ import (
 // file, even a spare that was never a member does not bootstrap a second cluster when no member runs.
 const lastClusterName = "seen.json"
 
-// lastClusterFile is the content of that file.
+// lastClusterFile is the content of the file lastClusterName.
 type lastClusterFile struct {
 	ID ID        `json:"id"`
 	At time.Time `json:"at"` // when the cluster was first recorded

@@ -27,7 +27,8 @@ func (f *State) NoteLearners(of map[uint64]int) error {
 	return nil
 }
 
-// openLearners reads the file. If that fails, no learner counts as permanent until its host publishes its record.
+// openLearners reads the file learnersName. If that fails, no learner counts as permanent until its host publishes its
+// record.
 func (f *State) openLearners() {
 	var file map[ID]int
 	if _, err := readJSON(f.disk, filepath.Join(f.state, learnersName), &file); err != nil {

@@ -36,8 +36,8 @@ type Completion struct {
 	Waives  bool            // do not wait for failed hooks in after.d
 }
 
-// Finish applies an operator's statement that the request is done, unless it is refused. A request whose operation has
-// not begun is cancelled.
+// Finish applies an operator's statement that the request is done, unless it is refused. If nothing has been done for
+// the request, it is cancelled.
 func (f *State) Finish(w Completion) (refused *policy.Refusal, err error) {
 	err = f.changeRequest(func(k *Request) (*Request, *End) {
 		if k == nil {

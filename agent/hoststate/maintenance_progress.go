@@ -36,8 +36,8 @@ func (f *State) BeginOperation(b Beginning) (*Request, error) {
 	return asked, err
 }
 
-// OperationRecorded records that the operation is in etcd. If the operation disappears from etcd later, an operator has
-// released it.
+// OperationRecorded records that the operation is in etcd. If its record disappears later, the operation was released
+// or the record was deleted.
 func (f *State) OperationRecorded() error { return f.moves(policy.Request.Recorded) }
 
 // OperationSeen records that the operation of the request was observed in etcd, if this exact request is still current.

@@ -40,7 +40,7 @@ func (f *State) NoteManifests(more ...record.Manifest) error {
 	return nil
 }
 
-// openManifests reads the file. An unreadable file counts as empty.
+// openManifests reads the file manifestsName. An unreadable file counts as empty.
 func (f *State) openManifests() {
 	if found, err := ReadManifests(f.disk, f.state); err == nil {
 		f.manifests.Saved = found

@@ -18,7 +18,7 @@ type clusterFile struct {
 	Standby ID `json:"standby,omitzero"`
 	// Lost is the member that this host gave up because its data is gone; 0 if none.
 	Lost ID `json:"lost,omitzero"`
-	// Mount is the last known mount point of the member's data; empty if never observed.
+	// Mount lists the last known mount points of the member's data; empty if never observed.
 	Mount string `json:"mount,omitempty"`
 }
 

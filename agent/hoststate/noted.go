@@ -11,7 +11,7 @@ type Noted struct {
 	LastCluster      uint64 // the cluster that last answered
 	Standby          uint64 // this host's learner, if it is a standby
 	Lost             uint64 // the member that this host gave up because its data is gone
-	Mount            string // the last known mount point of the member's data
+	Mount            string // the last known mount points of the member's data
 	Instances        []string
 	Backoff          time.Duration     // how long this host waits before its next join
 	HealthyPeriod    HealthyPeriod     // the healthy period of an ejected host

@@ -27,7 +27,7 @@ func (f *State) NoteDomains(of map[uint64]string) error {
 	return nil
 }
 
-// openDomains reads the file. If that fails, no domain is known until the hosts publish theirs again.
+// openDomains reads the file domainsName. If that fails, no domain is known until the hosts publish theirs again.
 func (f *State) openDomains() {
 	var file map[ID]string
 	if _, err := readJSON(f.disk, filepath.Join(f.state, domainsName), &file); err != nil {

@@ -21,7 +21,7 @@ import (
 
 var update = flag.Bool("update", false, "rewrite the golden files")
 
-// golden compares a text with a file, and returns it.
+// golden compares the output of write with a file, and returns the output. With -update, it rewrites the file first.
 func golden(t *testing.T, file string, write func(w io.Writer) error) string {
 	t.Helper()
 	var text strings.Builder

@@ -48,7 +48,7 @@ const (
 	theirSession rule = "session" // the session and mutex of the etcd client, for comparison
 )
 
-// hold takes the lock through an endpoint. It calls renewing whenever it sends a renewal.
+// hold takes the lock through an endpoint. The holder calls renewing whenever it sends a renewal.
 func (r rule) hold(ctx context.Context, endpoint, name string, callTimeout time.Duration,
 	renewing func(),
 ) (holder, error) {
@@ -58,7 +58,7 @@ func (r rule) hold(ctx context.Context, endpoint, name string, callTimeout time.
 	return holdSession(ctx, endpoint, name, renewing)
 }
 
-// key is the key that the next holder watches.
+// key returns the key that the next holder watches.
 func (r rule) key(name string) string {
 	if r == ourLock {
 		return record.KeysFor(name).Lock()
@@ -175,7 +175,7 @@ func (r renewals) TagRPC(ctx context.Context, _ *stats.RPCTagInfo) context.Conte
 func (r renewals) TagConn(ctx context.Context, _ *stats.ConnTagInfo) context.Context { return ctx }
 func (r renewals) HandleConn(context.Context, stats.ConnStats)                       {}
 
-// watcher checks every millisecond whether a holder may act, and keeps the last time at which it could.
+// watcher checks every millisecond whether a holder may act, and keeps the last time at which the holder could.
 type watcher struct {
 	last atomic.Int64
 	stop func()

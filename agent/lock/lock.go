@@ -105,10 +105,10 @@ func (l *Lock) ValidFor() time.Duration {
 // MayAct reports whether this agent is certain to hold the lock at this moment.
 func (l *Lock) MayAct() bool { return l.ValidFor() > 0 }
 
-// Take tries once to take the lock. If this agent holds the lock but its validity has ended, Take renews it instead.
-// seenOp is the modification revision of the operation record that the caller owns or may adopt; 0 means that there
-// must be none. Take returns ErrTaken if another host holds the lock, or if the operation record has a different
-// revision.
+// Take tries once to take the lock. If this agent already holds the lock, Take does nothing while the lock is valid,
+// and renews it otherwise. seenOp is the modification revision of the operation record that the caller owns or may
+// adopt; 0 means that there must be none. Take returns ErrTaken if another host holds the lock, or if the operation
+// record has a different revision.
 func (l *Lock) Take(ctx context.Context, seenOp int64) error {
 	if l.MayAct() {
 		return nil

@@ -162,7 +162,7 @@ func TestLockThatCannotBeReleasedIsNotHeldAndExpires(t *testing.T) {
 	testbed.Eventually(t, bound, "the key is gone", func() bool { return !s.locked() })
 }
 
-// lossyStore executes calls and, if lossy, loses the answers to transactions.
+// lossyStore executes calls and, while lose is set, loses the answers to transactions.
 type lossyStore struct {
 	*cluster.Client
 	lose *atomic.Bool

@@ -39,7 +39,7 @@ func within(t *testing.T) context.Context {
 	return ctx
 }
 
-// boottime is the clock that agents use for the lock, shared by all processes of a machine.
+// boottime returns the time of the clock that agents use for the lock. All processes of a machine share that clock.
 func boottime() time.Duration {
 	var now unix.Timespec
 	if err := unix.ClockGettime(unix.CLOCK_BOOTTIME, &now); err != nil {
@@ -57,7 +57,7 @@ func startEtcd(t *testing.T) *testbed.Member {
 	}).Members[0]
 }
 
-// connect returns the same client that the agent uses.
+// connect returns a client like the agent's.
 func connect(endpoint string, callTimeout time.Duration) (*cluster.Client, error) {
 	return cluster.New(cluster.Options{
 		Endpoints: []string{endpoint}, CallTimeout: callTimeout, Logger: slog.New(slog.DiscardHandler),
@@ -144,7 +144,6 @@ func (s *bench) get(key string) (value string, created, modified int64, there bo
 	return string(kv.Value), kv.CreateRevision, kv.ModRevision, true
 }
 
-// locked reports whether the lock key exists.
 func (s *bench) locked() bool {
 	s.t.Helper()
 	_, _, _, there := s.get(s.keys.Lock())

@@ -67,8 +67,8 @@ func (l *Lock) write(ctx context.Context, op record.Op, seen int64, also ...Extr
 		append([]clientv3.Op{clientv3.OpPut(l.opt.Keys.Op(), string(value))}, then...)...)
 }
 
-// Write replaces other records under the lock. It returns ErrTaken if one of them has changed, or if there is an
-// operation.
+// Write replaces other records under the lock. It returns ErrTaken if one of them has changed, if there is an
+// operation, or if another host holds the lock.
 func (l *Lock) Write(ctx context.Context, also ...Extra) error {
 	conditions, then := replaced(also)
 	return l.commit(ctx, "write records under the lock", 0, conditions, then...)

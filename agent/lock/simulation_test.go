@@ -30,7 +30,7 @@ type leaseServer struct {
 
 // network is one host's connection to the server: every request and every answer is delayed independently, or lost.
 type network struct {
-	pb.KVClient // nil except for Txn
+	pb.KVClient // nil; sent implements Txn
 	server      *leaseServer
 }
 

@@ -29,7 +29,7 @@ type child struct {
 }
 
 // startHolder starts a child and waits until it has the lock. The kernel kills the child when the thread that started
-// it ends, even while the child is stopped. So that thread is kept until this process ends.
+// it ends, even while the child is stopped. So the thread is kept until the child has exited.
 func startHolder(ctx context.Context, r rule, endpoint, name string, callTimeout time.Duration) (*child, error) {
 	command := exec.CommandContext(ctx, "/proc/self/exe", asHolder, string(r), endpoint, name, callTimeout.String())
 	command.Stderr = os.Stderr

@@ -70,7 +70,7 @@ func (c *court) next(ctx context.Context, r rule, name string) (time.Duration, e
 	return boottime(), err
 }
 
-// nextLock tries as soon as the key is gone.
+// nextLock tries again after each change of the key.
 func (c *court) nextLock(ctx context.Context, name string) (time.Duration, error) {
 	l := lock.New(c.store, options(name, "next", trialTTL, trialMargin))
 	watchCtx, cancel := context.WithCancel(ctx)
@@ -127,7 +127,7 @@ func overlaps(all []outcome) int {
 	return len(all) - len(slices.DeleteFunc(slices.Clone(all), func(o outcome) bool { return o.margin < 0 }))
 }
 
-// judge fails the test if a holder acted after the next one had the lock.
+// judge fails the test if a holder acted after the next one had the lock, or if no answer came late.
 func judge(t *testing.T, what string, all []outcome) {
 	t.Helper()
 	if len(all) == 0 {

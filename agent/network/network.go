@@ -8,7 +8,7 @@
 //   - A probe only connects and sends GET requests without secrets. Any answer to the request counts, even an error. A
 //     probe reads at most 256 KiB of an answer, and discards it.
 //   - There is at most one connection at a time to each port, and at most [MaxMembers] members are probed.
-//   - Every minute, a request is larger than a packet, to detect a path that only passes small packets.
+//   - Every minute, a request is larger than a packet, to detect a path that passes only small packets.
 package network
 
 import (
@@ -46,7 +46,7 @@ type Reading struct {
 	// the first such probe began, on the port that began to fail later. One connection ends this state.
 	Lost   bool
 	LostAt time.Duration
-	// LookedAt is when the older of the last probes of both ports began; 0 unless both were probed.
+	// LookedAt is when the earlier of the two ports' last probes began; 0 unless both ports were probed.
 	LookedAt time.Duration
 	// Missed means that the last probe of at least one port did not connect. MissedAt is when the first such probe in a
 	// row began, on the port that began to fail later.

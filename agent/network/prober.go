@@ -129,7 +129,7 @@ func (m *member) reading(oldest time.Duration) Reading {
 	return s
 }
 
-// ProbeNow immediately probes each of a member's ports that was last probed before since.
+// ProbeNow immediately probes each of a member's ports whose last probe began before the time since.
 func (p *Prober) ProbeNow(id uint64, since time.Duration) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

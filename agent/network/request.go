@@ -61,8 +61,8 @@ type requester struct {
 	answer time.Duration      // timeout for the answer
 }
 
-// probe probes a port. If nothing comes back, it sends a small request with a small answer, to find out whether only
-// large packets are lost.
+// probe probes a port. If nothing comes back, and the request or the answer was large, it sends a small request with a
+// small answer, to find out whether only large packets are lost.
 func (l requester) probe(ctx context.Context, at target, large bool) result {
 	found := l.send(ctx, at, l.version(at, large))
 	found.large = large

@@ -154,7 +154,6 @@ func (b binary) remedy(ctx context.Context, s setting) (string, error) {
 	return "remove it", nil
 }
 
-// hasFlag reports whether the binary has a flag.
 func (b binary) hasFlag(ctx context.Context, flag string) (bool, error) {
 	if !isName(flag) {
 		return false, nil

@@ -13,7 +13,7 @@ import (
 	"github.com/quorumd/quorumd/health"
 )
 
-// learning returns a judge of a new host, in a directory of a real file system.
+// learning returns a new judge that keeps its history in dir, a directory of a real file system.
 func learning(t *testing.T, dir string) *judge {
 	t.Helper()
 	files, err := hoststate.Open(hoststate.HostFiles{}, dir+"/state", dir+"/run", nil)

@@ -85,7 +85,7 @@ func TestHealthyPeriodContinuesAcrossARestartOfTheAgent(t *testing.T) {
 	for name, k := range map[string]struct {
 		member hoststate.ID
 		after  time.Duration // how long the host was away
-		first  health.State  // the first known health state, a minute before
+		first  health.State  // the health state in the first of two rounds, a minute before the second
 		want   time.Duration
 	}{
 		"away for a minute":            {9, time.Minute, health.OK, time.Hour + 2*time.Minute},

@@ -43,7 +43,7 @@ func (o *Observer) lookAtEtcd(ctx context.Context, r *round.Round) {
 }
 
 // askedCalls limits how long one round reads from etcd, in call timeouts. Without this limit, reads that all time out
-// would delay publishing this host's state and make it act on old data.
+// would delay publishing this host's state and make this host act on old data.
 const askedCalls = 3
 
 // askEtcd reads from etcd, and schedules the next reads according to the result.

@@ -146,7 +146,7 @@ func (j *judge) discovered(r *round.Round) health.DiscoveryReading {
 	return d
 }
 
-// logAbsent logs which checks are not available. Checks with the same reason share a log line.
+// logAbsent logs which checks are not available. Checks of one component with the same reason share a log line.
 func (j *judge) logAbsent(changes []health.Change) {
 	for i, c := range changes {
 		same := func(o health.Change) bool { return o.NotAvailable == c.NotAvailable && o.Component == c.Component }

@@ -159,8 +159,8 @@ func answer(all map[uint64]cluster.Status, id uint64) (cluster.Status, bool) {
 func known(value float64) health.Figure { return health.Figure{Value: value, Known: true} }
 
 // certificatesEvery is the interval between two checks of the certificates. expiredEvery replaces it while a
-// certificate is invalid, because an operator is likely to replace it soon, and after a silent member has answered
-// again.
+// certificate is invalid, because an operator is likely to renew the certificate soon, and after a silent member has
+// answered again.
 const (
 	certificatesEvery = 10 * time.Minute
 	expiredEvery      = 15 * time.Second

@@ -156,7 +156,7 @@ func TestCertificatesAreCheckedAgainWhenTheMembersChange(t *testing.T) {
 			look()
 			time.Sleep(30 * time.Second) //nolint:forbidigo // virtual time
 		}
-		look() // they have expired, and an operator is about to renew them
+		look() // the certificates have expired, and an operator is about to renew them
 		before := len(looked)
 		time.Sleep(expiredEvery) //nolint:forbidigo // virtual time
 		if look(); len(looked) != before+1 {

@@ -58,8 +58,8 @@ type Sources struct {
 	EtcdSettings func(pid int) health.EtcdSettings
 	// MaxLearners returns the maximum number of learners that the etcd with the given process ID allows. It may hang.
 	MaxLearners func(pid int) (int, error)
-	// NextMaxLearners returns the maximum number of learners that the same etcd would allow after a restart, and where
-	// that is set; 0 if unknown. It may hang.
+	// NextMaxLearners returns the maximum number of learners that the etcd with the given process ID would allow after
+	// a restart, and where that limit is set; 0 if unknown. It may hang.
 	NextMaxLearners func(pid int) (limit int, from string, err error)
 	// NextEtcd checks whether etcd.nextBinary can replace the etcd with the given process ID; nil if no etcd.nextBinary
 	// is configured. It may hang.

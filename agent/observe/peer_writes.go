@@ -22,8 +22,8 @@ type peerWrites struct {
 	first map[record.MemberID]firstSeen
 }
 
-// firstSeen is when a measurement was first observed, and the ID of the host whose record contained it. The field of
-// identifies the measurement.
+// firstSeen is when a measurement was first observed, and the ID of the host whose record contained it. The field named
+// "of" identifies the measurement.
 type firstSeen struct {
 	of, host string
 	at       time.Duration
@@ -140,8 +140,8 @@ func (j *judge) saveHistory(ctx context.Context) {
 	}
 }
 
-// startSavingHistory begins to save the history, unless a save is in progress. The channel is closed when a save that
-// this call began has ended.
+// startSavingHistory begins to save the history, unless a save is in progress. The returned channel is closed when this
+// call's save has ended or failed. It stays open if another save is in progress.
 func (j *judge) startSavingHistory(ctx context.Context) <-chan struct{} {
 	done := make(chan struct{})
 	data, err := j.health.History()

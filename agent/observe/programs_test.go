@@ -20,7 +20,7 @@ import (
 	"github.com/quorumd/quorumd/systemd"
 )
 
-// fakePrograms returns one result.
+// fakePrograms simulates programs whose state is always the same.
 type fakePrograms struct {
 	hooks.Programs
 
@@ -238,7 +238,7 @@ func TestTheVersionOfEtcdIsReadAgainAfterACommand(t *testing.T) {
 		if got := look("", hooks.None); got != "3.6.16" {
 			t.Errorf("before the command: etcd %s", got)
 		}
-		o.ForgetBinary() // as the code that starts it does
+		o.ForgetBinary() // as the code that starts the command does
 		for _, state := range []hooks.State{hooks.None, hooks.Running} {
 			if got := look(policy.HooksRunning, state); got == "3.6.16" {
 				t.Errorf("while the command is %q: still etcd %s", state, got)

@@ -45,7 +45,7 @@ type requests struct {
 	at       time.Duration // when the result that was evaluated last was requested
 	answered bool          // the running etcd has answered
 	hung     int           // requests in a row without an answer
-	since    time.Duration // when the first of them was sent
+	since    time.Duration // when the first unanswered request was sent
 	applied  uint64        // the local member's applied index then; 0 if unknown
 	seen     health.RequestsReading
 }
@@ -116,7 +116,7 @@ func (q *requests) forget() {
 	q.answered, q.hung, q.seen = false, 0, health.RequestsReading{}
 }
 
-// request makes the requests of one probe. If the member does not answer, it asks all members for their statuses.
+// request makes the requests of one probe. If the member does not answer, request asks all members for their statuses.
 func (j *judge) request(ctx context.Context, url, key string, leads bool, members []cluster.Member) requestResult {
 	p := requestResult{began: j.now()}
 	timed := func(call func(ctx context.Context, url, key string) error) time.Duration {

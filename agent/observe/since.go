@@ -57,11 +57,11 @@ func (s *Since) Forget(round uint64) {
 	}
 }
 
-// carried is the prefix of names that survive a round without an answer from etcd.
+// carried is the prefix of the names of values that survive a round without an answer from etcd.
 const carried = "carried/"
 
-// carry keeps the names with the prefix carried over a round without an answer from etcd, if they were evaluated at or
-// after oldest.
+// carry keeps the values whose names begin with carried during a round without an answer from etcd, if they were
+// evaluated at or after oldest.
 func (s *Since) carry(oldest time.Duration, round uint64) {
 	for name, m := range s.marks {
 		if strings.HasPrefix(name, carried) && m.seen >= oldest {
@@ -71,7 +71,7 @@ func (s *Since) carry(oldest time.Duration, round uint64) {
 	}
 }
 
-// bridge keeps one name over a round without an answer from etcd, if it was evaluated at or after oldest.
+// bridge keeps one value during a round without an answer from etcd, if it was evaluated at or after oldest.
 func (s *Since) bridge(name string, oldest time.Duration, round uint64) {
 	if m, ok := s.marks[name]; ok && m.seen >= oldest {
 		m.round = round

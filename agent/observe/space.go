@@ -53,7 +53,8 @@ func (s *spaceTracker) keep(now, retain time.Duration) int64 {
 	return s.marks[0].revision
 }
 
-// The names of durations that last while this agent's defragmentation keeps members from answering; see bridgeSpace.
+// The names of durations about a NOSPACE alarm. The first two last while this agent's defragmentation keeps members
+// from answering; see bridgeSpace.
 const (
 	noSpaceSince = carried + "no space"
 	permitsSince = carried + "permits"
@@ -61,7 +62,7 @@ const (
 )
 
 // bridgeSpace keeps the durations about an alarm over rounds without an answer while an online defragmentation by this
-// agent runs, because a single voter does not answer meanwhile.
+// agent runs, because a cluster of a single voter does not answer meanwhile.
 func (b *Builder) bridgeSpace(r *round.Round) {
 	if r.Did.Defragmenting == 0 {
 		return

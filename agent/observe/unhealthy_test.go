@@ -89,7 +89,7 @@ func (v *nightVoter) advance(since time.Duration) (h record.Host, judged health.
 	}, judged
 }
 
-// run runs the night.
+// run runs the night with these disks, and records the result.
 func (n *night) run(t *testing.T, seed uint64, disks [3]nightDisk) {
 	t.Helper()
 	c := hostConfig()
@@ -197,7 +197,7 @@ func TestAPermanentlySlowVoterIsReplacedWithinSixTimesTheGraceAndThreeMinutes(t 
 }
 
 // TestTwoVotersThatBecomeSlowAtDifferentTimesAreNotReplaced makes the writes of two of three disks take ten times as
-// long. The second follows within five minutes, and is WARM before it is SLOW.
+// long. The second follows within five minutes. It becomes WARM, and SLOW later if at all.
 func TestTwoVotersThatBecomeSlowAtDifferentTimesAreNotReplaced(t *testing.T) {
 	t.Parallel()
 	for seed := range uint64(seeds) {

@@ -26,8 +26,8 @@ func (b *Builder) reachability(r *round.Round, h record.Host) (all []record.Reac
 		if _, listed := r.Membership.ByID(uint64(s.MemberID)); !listed {
 			continue
 		}
-		// The report's time and agent identify it, so that a report that was retracted and repeated between two rounds
-		// counts as a new report.
+		// The report's agent, time and link state identify it, so that a report that was retracted and repeated between
+		// two rounds counts as a new report.
 		s.For = b.reportedFor(r, h.ID, s.MemberID, fmt.Sprint(h.Instance, s.LostSince.UnixMilli(), s.Link))
 		all = append(all, s)
 	}

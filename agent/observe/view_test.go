@@ -54,7 +54,7 @@ func TestTheOutcomeOfARollbackIsItsRecordsWhateverTheReason(t *testing.T) {
 	}
 }
 
-// quiet returns a round of one of three voters, which has read from etcd at the given time.
+// quiet returns a round of a healthy cluster of three voters, with the state read from etcd at the given time.
 func quiet(number uint64, at time.Duration) *round.Round {
 	r := &round.Round{Number: number, At: at}
 	r.ClusterState = round.ClusterState{

@@ -35,8 +35,8 @@ func (b *Builder) strained(r *round.Round, h record.Host, state health.State) bo
 	return was && r.At-at <= policy.CommonSpan
 }
 
-// unhealthySince returns how long a host has reported that it is unhealthy, and how long that its disk hangs or has
-// failed. Both durations start over if the agent on that host restarts.
+// unhealthySince returns how long a host has reported that it is unhealthy, and how long it has reported that its disk
+// hangs or has failed. Both durations start over if the agent on that host restarts.
 func (b *Builder) unhealthySince(r *round.Round, h record.Host, state health.State) policy.UnhealthySince {
 	since := func(what string, holds bool) time.Duration {
 		name := carried + "host/" + h.ID + "/" + what

@@ -134,7 +134,7 @@ func (o *Operator) unclaim(ctx context.Context, lease clientv3.LeaseID) {
 type extraWrites func(ctx context.Context) ([]clientv3.Cmp, []clientv3.Op, error)
 
 // rewrite changes a record of job results. Another agent may change the record at the same time, so rewrite tries up to
-// three times, and then returns without an error.
+// three times. It returns no error if all three attempts conflict with such changes.
 func rewrite[T record.Backup | record.RestoreTest](ctx context.Context, o *Operator, key string, change func(*T),
 	more ...extraWrites,
 ) error {

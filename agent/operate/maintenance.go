@@ -68,7 +68,7 @@ func wouldBe(request hoststate.Request) control.Maintenance {
 	return out
 }
 
-// EndMaintenance ends the requested maintenance. If the operation has not begun, the request is cancelled. If the
+// EndMaintenance ends the requested maintenance. If nothing has been done for the request, it is cancelled. If the
 // operation has stopped etcd, etcd is started again.
 func (o *Operator) EndMaintenance(ctx context.Context, by string) error {
 	r := o.opt.Rounds.Current()

@@ -73,7 +73,7 @@ func TestConflictingMaintenanceRequestIsRefusedWithItsReason(t *testing.T) {
 	}
 }
 
-// locked returns the check of a machine that may not permit quorumd to reboot it.
+// locked returns a check for permission to reboot that always returns err.
 func locked(err error) func(context.Context) error {
 	return func(context.Context) error { return err }
 }

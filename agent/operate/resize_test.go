@@ -143,7 +143,7 @@ func TestAResizeIsRefusedIfTheHostsAreNotKnownOrEtcdFails(t *testing.T) {
 	}
 }
 
-// Both packages must agree on the sizes that a cluster may have, although neither imports the other.
+// Packages record and policy must agree on the sizes that a cluster may have, although record does not import policy.
 func TestTheSizesOfARecordAreThoseOfThePolicy(t *testing.T) {
 	t.Parallel()
 	for voters := -2; voters <= 2*policy.MaxVoters; voters++ {

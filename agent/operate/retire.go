@@ -200,7 +200,6 @@ func (s retiredSeen) full(cannot string) error {
 	return nil
 }
 
-// retire records the retirement of a host.
 func (o *Operator) retire(ctx context.Context, v policy.View, seen retiredSeen, host round.Retired,
 	req control.RetireRequest, by string,
 ) (control.Retirement, error) {

@@ -291,7 +291,6 @@ func (o *Operator) writeRollout(ctx context.Context, rollout record.Rollout, at 
 	return nil
 }
 
-// abortUnreadable aborts a rollout whose record cannot be read.
 func (o *Operator) abortUnreadable(ctx context.Context, u *unreadable, by string) (control.Rollout, error) {
 	if err := o.discard(ctx, u); err != nil {
 		return control.Rollout{}, err

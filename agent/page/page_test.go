@@ -126,7 +126,6 @@ func crowded(s control.Status) control.Status {
 	return s
 }
 
-// get requests a path of the page.
 func get(t *testing.T, of seen, method, path string) (*http.Response, string) {
 	t.Helper()
 	h, err := page.New(of, page.About{
@@ -374,7 +373,6 @@ func TestOnlyCertificatesDueForRenewalAreShown(t *testing.T) {
 	}
 }
 
-// counted is a source that counts its calls.
 type counted struct {
 	seen
 

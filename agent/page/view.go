@@ -57,7 +57,7 @@ type view struct {
 	EventNote string // reports that there are no events, or that newer ones are missing
 
 	Certs      []certRow // the certificates that are due for renewal
-	OtherCerts string    // counts the certificates that are not due
+	OtherCerts string    // counts the certificates that are not listed
 
 	FleetLock, Version string
 }

@@ -60,7 +60,7 @@ type Tester struct {
 }
 
 // Check returns an error if etcd cannot use the files for its peer URL, for example because the certificate is not
-// valid for the address in it.
+// valid for the address in that URL.
 func (c Tester) Check(ctx context.Context) error {
 	u, err := url.Parse(c.PeerURL)
 	if err != nil {

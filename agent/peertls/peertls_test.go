@@ -25,7 +25,7 @@ import (
 	"github.com/quorumd/quorumd/contrib/testbed"
 )
 
-// TestMain also runs the test binary as the child.
+// TestMain also acts as the child.
 func TestMain(m *testing.M) {
 	if len(os.Args) > 1 && os.Args[1] == Command {
 		if Main(os.Args[2:], os.Stdin, os.Stdout) != nil {

@@ -79,7 +79,7 @@ func newBench(t *testing.T) *bench {
 	return b
 }
 
-// round returns a round answered by cluster 7. It records that cluster unless the disk already has it.
+// round returns a round answered by cluster 7. The round decides to record that cluster unless the disk already has it.
 func (b *bench) round() *round.Round {
 	r := &round.Round{At: b.opt.Now(), Wall: time.Now().UTC()}
 	r.View.Cluster.ID, r.Decision.Notes.Self.ClusterAnswered = 7, b.files.LastCluster() != 7

@@ -35,8 +35,9 @@ const (
 // AutomaticDefrag holds the conditions, apart from the sizes, under which this host requests the defragmentation of its
 // own member.
 type AutomaticDefrag struct {
-	Windows bool // the configuration allows it in maintenance windows
-	// Shut is why the windows do not allow it now: none is open, or there is a blackout. Empty if they do.
+	Windows bool // the configuration allows defragmentations in maintenance windows
+	// Shut is why the windows do not allow a defragmentation now: none is open, or there is a blackout. Empty if they
+	// do.
 	Shut   string
 	Ended  time.Duration // since the last request for a defragmentation of this host ended, or Never
 	DueFor time.Duration // for how long a defragmentation has been due: see DefragDue
@@ -44,8 +45,8 @@ type AutomaticDefrag struct {
 
 // defragTrigger declares a situation in which an agent requests the defragmentation of its own member.
 type defragTrigger struct {
-	allowed func(v View) bool     // the configuration and the time allow it
-	worth   func(d Database) bool // it frees enough space
+	allowed func(v View) bool     // the configuration and the time allow a defragmentation
+	worth   func(d Database) bool // a defragmentation frees enough space
 	every   time.Duration         // the minimum time since the last request ended
 	text    string
 }

@@ -20,7 +20,7 @@ type Backup struct {
 	Spread      time.Duration  // how long before Every a snapshot is due; spreads the load on a shared store
 	WindowOpen  bool           // the configured windows allow a snapshot now
 	HasSnapshot bool           // a snapshot exists
-	Age         time.Duration  // time since the newest snapshot, by wall clocks, or since this agent's first round
+	Age         time.Duration  // since the newest snapshot, by wall clocks, or for how long none has been observed
 	Failed      *BackupFailure // nil if no attempt has failed since the newest snapshot
 	RestoreTest RestoreTest
 }
@@ -105,7 +105,7 @@ func (b Backup) retry() time.Duration {
 	return min(b.Every, backupRetry) - b.Failed.Age.Abs()
 }
 
-// backupOld reports whether the newest snapshot is older than two intervals. One missed snapshot is not reported.
+// backupOld reports whether no snapshot has been taken for two intervals. One missed snapshot is not reported.
 func backupOld(v View) (string, bool) {
 	b := v.Backup
 	switch {

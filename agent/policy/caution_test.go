@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// codes returns the codes of a decision.
+// codes returns the codes of a decision's reasons.
 func codes(d Decision) (list []ReasonCode) {
 	for _, r := range d.Reasons {
 		list = append(list, r.Code)

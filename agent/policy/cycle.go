@@ -45,8 +45,8 @@ func ownCycle(v View) Decision {
 	return bringBack(v, m, listed)
 }
 
-// workDone reports whether the work that the host was taken down for is done. It is false for maintenance, which only
-// an operator ends.
+// workDone reports whether the work that the host was taken down for is done. It is false for maintenance, because the
+// agent cannot observe whether that work is done.
 func workDone(v View) bool {
 	switch v.Asked.Work {
 	case WorkRestart:
@@ -301,7 +301,8 @@ func endHealthy(v View) Decision {
 // end ends the operation of a host whose etcd is in the required state. Instead of Cycled, the outcome is CommandFailed
 // or DefragFailed if the command or the defragmentation failed or did not run, Cancelled if an operator ended a reboot
 // before the machine rebooted, and Recalled if the work was called off. A reboot by this agent counts as called off if
-// the machine has not rebooted: after a crash of the agent at the end of the operation, the request no longer shows it.
+// the machine has not rebooted: after a crash of the agent at the end of the operation, the request no longer shows
+// whether it was called off.
 func end(v View, outcome ReasonCode) Decision {
 	switch a := v.Asked; {
 	case a != nil && a.Work.info().rebootEnds && outcome == Cycled:
@@ -538,8 +539,8 @@ func joinNames(names []string) string {
 	return strings.Join(names[:last], ", ") + " and " + names[last]
 }
 
-// transferLeadership transfers leadership to the best voter. If that keeps failing, maintenance, which only an operator
-// ends, proceeds without a transfer, and any other work waits and retries.
+// transferLeadership transfers leadership to the best voter. If that keeps failing, maintenance proceeds without a
+// transfer, and any other work waits and retries.
 func transferLeadership(v View) (Decision, bool) {
 	best, found := bestVoter(v, v.Self.PeerURL)
 	failing := v.Failed.Kind == StepTransferLeadership && v.Op.WrittenFor > v.Limits.TransferTimeout
@@ -569,7 +570,7 @@ func bestVoter(v View, leaving string) (Member, bool) {
 	})
 }
 
-// bestVoterOf returns the best of the voters whose agents are present and for which may returns true.
+// bestVoterOf returns the best of the voters whose agents are present and that the function may accepts.
 func bestVoterOf(v View, may func(Member) bool) (Member, bool) {
 	var best Member
 	var bestHost Host

@@ -120,7 +120,7 @@ func (v View) repairDue() (soon time.Duration, behind []string) {
 	return soon, nil
 }
 
-// missingReports returns the hosts of the live voters that do not report a member dead.
+// missingReports returns the IDs of the other hosts with a live voter that do not report a member dead.
 func (v View) missingReports(m Member) (ids []string) {
 	for voter := range v.Cluster.voters() {
 		if h, present := v.hostOf(voter); voter.Live && present && !h.Own {
@@ -230,8 +230,8 @@ func (r Role) ReportsDeadVoters() bool {
 	return r == RoleVoter || r == RoleStandby || r == RoleLearner || r == RoleJoining
 }
 
-// NeedsDeadReports reports whether an operation of that kind waits until every voter's agent has probed the replaced
-// voter since the operation was recorded.
+// NeedsDeadReports reports whether an operation of that kind waits until every voter's agent has probed the voter to be
+// replaced since the operation was recorded.
 func NeedsDeadReports(kind string) bool { return kind == KindReplace }
 
 // Dead is a voter that all required hosts report dead.

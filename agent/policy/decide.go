@@ -13,8 +13,7 @@ import (
 	"github.com/quorumd/quorumd/agent/durationfmt"
 )
 
-// Decide returns the next step, if any, the reasons why this host does nothing more, and the notes to write with the
-// step.
+// Decide returns the next step, if any, the reasons why this host does nothing more, and the notes.
 func Decide(v View) Decision {
 	d := v.withUnreadable(decideAllowed(v))
 	if d.Step.Kind == StepNone {
@@ -94,7 +93,8 @@ func decideAllowed(v View) Decision {
 	return d
 }
 
-// reportDenied corrects the code if etcd answers but denies access, which otherwise looks like a missing quorum.
+// reportDenied corrects the codes of the reasons if etcd answers but denies access, which otherwise looks like a
+// missing quorum.
 func reportDenied(reasons []Reason) {
 	for i := range reasons {
 		if code := reasons[i].Code; code == ClusterUnreachable || code == NoQuorum {
@@ -175,7 +175,6 @@ func (v View) hostOf(m Member) (Host, bool) {
 	return v.Hosts[i], true
 }
 
-// roleOf returns this host's role.
 func roleOf(v View) Role {
 	if !v.Cluster.Reachable {
 		return RoleUnknown
@@ -195,7 +194,6 @@ func roleOf(v View) Role {
 	return RoleSpare // also for a host whose learner never started and belongs to no join
 }
 
-// listed reports whether a member with that ID is in the member list.
 func (v View) listed(id uint64) bool {
 	for _, m := range v.Cluster.Members {
 		if m.ID == id {
@@ -242,8 +240,9 @@ func concerns() []concern {
 	}
 }
 
-// Notes are written in addition to the step: the queue to etcd, and the rest, except Transfer, to this host's disk. The
-// agent writes them outside the control loop, because the disk may hang.
+// Notes take effect in addition to the step: Queue is written to etcd, Transfer is kept in memory, Backup and
+// RestoreTest start or end jobs, and StartGuard, Request, Removal, Self and BootstrapAttempt are written to this host's
+// disk, outside the control loop, because the disk may hang.
 type Notes struct {
 	StartGuard       StartGuard
 	Request          RequestNote

@@ -78,7 +78,7 @@ func (w Work) failed() ReasonCode {
 	return CommandFailed
 }
 
-// Job names the job that runs while etcd is down: the defragmentation, or the operator's program.
+// Job returns the name of the job that runs while etcd is down: the defragmentation, or the operator's program.
 func (s Request) Job() string {
 	if s.Work == WorkDefrag {
 		return "defragmentation"

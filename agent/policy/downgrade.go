@@ -27,8 +27,8 @@ type DowngradeJob struct {
 }
 
 // lowersWithin is how long etcd takes, at most, to lower the cluster version after the job was enabled, if every member
-// answers: its leader compares their versions every four seconds (etcd 3.6 and 3.7). A member's status does not contain
-// the cluster version.
+// answers: etcd's leader compares the members' versions every four seconds (etcd 3.6 and 3.7). A member's status does
+// not contain the cluster version.
 const lowersWithin = 15 * time.Second
 
 // callsEnd is the time after which no call of an agent that has died can enable the job any more.
@@ -89,7 +89,7 @@ func AgainstDowngrade(v View, version string) *Refusal {
 	return nil
 }
 
-// newerThan returns the members that are not known to run at most that minor version.
+// newerThan returns the members that run a newer minor version or an unknown one.
 func (v View) newerThan(to Version) (newer []Member) {
 	for _, m := range v.Cluster.Members {
 		if !m.Version.Known() || to.minor().Less(m.Version.minor()) {
@@ -143,8 +143,8 @@ func (v View) lowered(to Version) bool {
 }
 
 // againstEnabling returns why the downgrade job is not enabled yet; empty if it may be. It requires that every member
-// answers, is healthy and has the storage version of its etcd, that no learner is joining, and that this host could be
-// taken down.
+// answers and is healthy, that no known storage version differs from the version of its member's etcd, that no learner
+// is joining, and that this host could be taken down.
 func againstEnabling(v View) string {
 	if r := againstUnready(v, "downgrade"); r != nil {
 		return r.Text

@@ -11,12 +11,12 @@ import (
 	"github.com/quorumd/quorumd/health"
 )
 
-// jobTo returns a downgrade job that has been enabled for longer than etcd needs.
+// jobTo returns a downgrade job that has been enabled for longer than etcd needs to lower the cluster version.
 func jobTo(version string) DowngradeJob {
 	return DowngradeJob{Enabled: true, Target: ParseVersion(version), For: time.Hour}
 }
 
-// managedView is upgradeView with an agent that may act on every host.
+// managedView returns upgradeView with an agent that may act on every host.
 func managedView(version string) View {
 	v := upgradeView(version)
 	for i := range v.Hosts {
@@ -37,7 +37,7 @@ func TestADowngradeStartsOnlyIfEveryMemberCanFollow(t *testing.T) {
 	for name, c := range map[string]struct {
 		to     string
 		change func(*View)
-		want   string // a part of the refusal; empty if it may start
+		want   string // a part of the refusal; empty if the downgrade may start
 	}{
 		"to the preceding minor version": {"3.6.16", nil, ""},
 		"by two minor versions": {
@@ -100,8 +100,8 @@ func TestADowngradeStartsOnlyIfEveryMemberCanFollow(t *testing.T) {
 // oldest is the version to which the tests downgrade.
 var oldest = ParseVersion("3.6.16")
 
-// downgradeView is the view of n1, which a downgrade to 3.6 has reached, while etcd's job is enabled and has done its
-// work.
+// downgradeView returns the view of n1, which a downgrade to 3.6 has reached, while etcd's job is enabled and has done
+// its work.
 func downgradeView() View {
 	v := managedView("3.7.3")
 	v.HostsFresh, v.Cluster.Fresh = true, true
@@ -322,7 +322,7 @@ func TestMembersOf35HideTheJobSoQuorumdsNoteCounts(t *testing.T) {
 	v.Cluster.Job = DowngradeJob{For: time.Hour}
 	v.Rollout.Upgrade, v.Rollout.Job = "3.5.35", true
 	everyVersion(&v, ParseVersion("3.5.35"))
-	v.Cluster.Members[2].Version = Version{} // it is down, and runs 3.6
+	v.Cluster.Members[2].Version = Version{} // n3 is down, and runs 3.6
 	if _, shut := joinsShut(v); !shut {
 		t.Error("hosts may join")
 	}

@@ -20,7 +20,7 @@ type SelfNote struct {
 	Learners        bool   // record the permanent learners, from the view
 	Lost            uint64 // record that this listed member is given up, because its data is gone; 0: unchanged
 	Mount           string // record the mount points of the file systems with the member's data
-	Clean           bool   // record how long this host has been healthy since it was ejected, from the view
+	Clean           bool   // record how long, according to the view, this host has been healthy since it was ejected
 }
 
 // noteSelf returns what to record about a cluster that has answered in this round. A cluster that this host is creating
@@ -248,8 +248,8 @@ func hasDefaultData(member, cluster uint64) bool {
 }
 
 // strayDefault reports whether etcd has created a default single-member cluster here, unless the host is configured for
-// it. A cluster that is recorded as this host's cluster is not stray, nor is one whose member list has a different peer
-// URL for this member.
+// it. A cluster whose member list has a different peer URL for this member is not stray. Nor is one that is recorded as
+// this host's cluster, unless its member list has the default peer URL.
 func strayDefault(v View) (string, bool) {
 	if v.Data.State != DataMember || !hasDefaultData(v.Data.MemberID, v.Data.ClusterID) ||
 		v.Self.PeerURL == defaultPeerURL {

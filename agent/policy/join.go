@@ -230,7 +230,8 @@ func (op *Op) isAbout(v View, m Member) bool {
 	return own || m.ID == op.MemberID || op.PeerURL != "" && m.PeerURL == op.PeerURL
 }
 
-// rollBack rolls a join back: it removes the learner from the member list, stops its etcd, and ends the operation.
+// rollBack rolls a join back: it removes the learner from the member list, stops the learner's etcd if that runs on
+// this host, and ends the operation.
 func rollBack(v View) Decision {
 	for _, m := range v.Cluster.Members {
 		switch {

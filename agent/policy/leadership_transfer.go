@@ -40,7 +40,7 @@ import (
 // LeadershipTransfers is this agent's view of its own member's leadership, and of the transfers that it has requested.
 type LeadershipTransfers struct {
 	LeadsFor time.Duration // how long this host's member has led without a break; 0 if it does not lead
-	UnfitFor time.Duration // how long UnfitNow has held without a break; 0 if it does not
+	UnfitFor time.Duration // for how long UnfitNow has been true without a break; 0 if it is false
 	LastFor  time.Duration // time since this agent last requested a transfer; if it never has, since its first round
 	InRow    int           // how many transfers this agent has requested in a row: see NextInRow
 }
@@ -144,7 +144,7 @@ func notFollowed(v View) (string, bool) {
 		live, Quorum(voters)), true
 }
 
-// leaderSlowText is leaderSlow as the check of a caution.
+// leaderSlowText returns the text of the reason that leaderSlow returns, if the code of that reason is LeaderSlow.
 func leaderSlowText(v View) (string, bool) {
 	r, holds := leaderSlow(v)
 	return r.Text, holds && r.Code == LeaderSlow

@@ -429,7 +429,8 @@ func TestAFailedLeadershipTransferIsRetriedSoonerWithADoublingInterval(t *testin
 	}
 }
 
-// unread is slowLeader while linearizable reads time out, so n1 reads only its own member's status.
+// unread returns the view of slowLeader while linearizable reads time out, so that n1 reads only its own member's
+// status.
 func unread() View {
 	led := slowLeader()
 	led.Cluster.Led, led.Cluster.Unread, led.Limits.HealthDelay = true, true, 10*time.Second

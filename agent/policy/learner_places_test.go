@@ -47,7 +47,7 @@ func TestAStandbyThatBecomesAPermanentLearnerReportsThatItTakesTheOnlyPlace(t *t
 	}
 }
 
-// lowering is the view of n1, which is to be readdressed, in a cluster with two learners.
+// lowering returns the view of n1, which is to be readdressed, in a cluster with two learners.
 func lowering(limit int) func() View {
 	return func() View {
 		v := readdressView()

@@ -36,7 +36,7 @@ func leave(v View) (Decision, bool) {
 
 // leavesNow reports whether a member should leave: a voter if there are more voters than the size that an operator has
 // recorded, a standby if there are more standbys than configured and no voter is missing, and the learner of a retired
-// host always, even if its data is gone.
+// host unless it is joining.
 func (v View) leavesNow(m Member) bool {
 	if m.Learner {
 		voters, _ := v.Cluster.Counts()
@@ -95,8 +95,8 @@ func removalPending(v View) (string, bool) {
 }
 
 // leavers returns the hosts whose voters may leave, in the order in which they leave: first retired hosts, then
-// unhealthy ones, then those in the failure domain with the most voters, and the leader last within its domain. Among
-// the retired hosts, those whose named successor does not vote yet come last.
+// unhealthy ones, then those in the failure domain with the most voters. Among hosts that are equal so far, the leader
+// comes last. Among the retired hosts, those whose named successor does not vote yet come last.
 func leavers(v View) []Host {
 	inDomain, leader := map[string]int{}, ""
 	var list []Host

@@ -29,7 +29,7 @@ func resized() View {
 	return v
 }
 
-// leavingNow returns the view of n5 in its leave, whose record is in that phase.
+// leavingNow returns the view of n5 while it leaves, with the record of its leave in that phase.
 func leavingNow(phase OpPhase) func() View {
 	return func() View {
 		v := resized()

@@ -101,7 +101,7 @@ type Asked struct {
 	// OverFor is how long this agent has observed Over; 0 while Over is false.
 	OverFor       time.Duration
 	Rollout       string // the rollout that made the request; empty if none
-	Overdue       bool   // the work has exceeded its announced duration, which is only reported
+	Overdue       bool   // the work has exceeded its announced duration; the agent only reports that
 	RecordDiffers bool   // the operation's record and the request differ in the end time or in Interruptible
 	Released      bool   // an operator has released the request's operation: it does not begin again
 	// RecordDeleted reports that the record of the request's operation was deleted: this host's disk records the

@@ -11,7 +11,8 @@ import (
 
 const securedURL = "https://n1:2380"
 
-// securing is the view of n1, which is about to change its peer URL from http to https. Every etcd has a certificate.
+// securing returns the view of n1, which is about to change its peer URL from http to https. Every etcd has a
+// certificate.
 func securing() View {
 	v := readdressView()
 	v.Self.NewPeerURL = securedURL

@@ -133,7 +133,7 @@ func (m Member) learnerLimit() int {
 	return m.MaxLearners
 }
 
-// learnerPlacesTaken reports whether permanent learners are known to leave no place for another learner, or that the
+// learnerPlacesTaken reports whether permanent learners are known to leave no place for another learner, or whether the
 // limits differ. That happens if a standby becomes a permanent learner, or if a limit is lowered. In that case no host
 // can join, which operators would otherwise notice only when a voter dies.
 func learnerPlacesTaken(v View) (string, bool) {

@@ -34,7 +34,7 @@ func permanentSpare() View {
 	return v
 }
 
-// permanentMember is the member of permanent learner n9.
+// permanentMember returns the member of permanent learner n9.
 func permanentMember() Member {
 	m := voter(9, "n9")
 	m.Learner, m.ThinksLearner, m.Standby, m.Permanent, m.MaxLearners, m.NotedLearner = true, true, true, true, 2, 2

@@ -74,8 +74,8 @@ func mayChange(voters, live int) bool { return voters > 0 && live == voters }
 
 // mayStop reports whether one of the voters may be taken down temporarily. proven is the number of other voters that
 // are known to be live and healthy now. All other voters must be, so that they still have a quorum. Two voters tolerate
-// no failure, and an even number tolerates only as many failures as the odd number below it, so no voter is taken down
-// then.
+// no failure, and an even number tolerates only as many failures as the odd number below it, so none of an even number
+// of voters is taken down.
 func mayStop(voters, proven int) bool {
 	return voters >= 3 && voters%2 == 1 && proven == voters-1
 }

@@ -55,7 +55,7 @@ func TestHostsAreRankedByRoleFailureDomainDiskAndID(t *testing.T) {
 		}
 	}
 	v := rankView()
-	v.Self.ID, v.Hosts[2].Waiting = "c1", NotQualified // published by the host, possibly a while ago
+	v.Self.ID, v.Hosts[2].Waiting = "c1", NotQualified // Waiting is as the host published it, and may be out of date
 	if got := ids(candidates(v, RoleStandby, true)); !slices.Equal(got, []string{"c1", "c2", "a1", "b1"}) {
 		t.Errorf("ready by its own state: %v", got)
 	}
@@ -140,7 +140,7 @@ func TestWhichHostIsTakenDownNext(t *testing.T) {
 	asked(3, 20)
 	asked(2, 30)
 	asked(0, 10)
-	asked(4, 5) // voters are not returned: they observe every round anyway
+	asked(4, 5) // NextInRollout omits queued voters, because they observe in every round anyway
 	for n, want := range [][]string{nil, {"a1"}, {"a1", "c2"}, {"a1", "c2", "c1"}} {
 		if got := NextInRollout(v, nil, n); !slices.Equal(got, want) {
 			t.Errorf("%d of the requested hosts: %v, want %v", n, got, want)

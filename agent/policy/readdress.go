@@ -118,8 +118,9 @@ func urlUpdated(v View) bool {
 }
 
 // readdressAgain reports whether the new URL has not been verified, and the configuration may have changed since: an
-// operator has set a different peer URL, or quorumd was restarted long after the other hosts were asked. If the request
-// has ended before this host's disk recorded the operation, the member list was not updated.
+// operator has set a different peer URL; or the other hosts were asked long ago, and this agent process has not written
+// the environment with which etcd should start now, for example because quorumd was restarted. If the request has ended
+// before this host's disk recorded the operation, the member list was not updated.
 func readdressAgain(v View) bool {
 	inForce := v.Asked != nil && (v.Asked.Seen || !v.Asked.Over)
 	return v.Op.Work == WorkReaddress && inForce && (v.Self.NewPeerURL != "" ||

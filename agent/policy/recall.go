@@ -9,8 +9,8 @@ import "strings"
 // failed as well and no fault tolerance or no quorum is left (see outagePastWork). It needs neither the lock nor a
 // write to etcd for that, because a returning member does not lower the fault tolerance. It records on its own disk
 // that the work is called off; from then on, the request is over, and the ordinary rules bring the host back. Only
-// interruptible maintenance, or a reboot that quorumd has not requested yet, is called off. A host that reaches no
-// member calls off nothing, because its own network may have failed.
+// interruptible maintenance, or a reboot that quorumd has not requested within the last TransferTimeout, is called off.
+// A host that reaches no member calls off nothing, because its own network may have failed.
 
 // callsOff returns why the work for which this host is down is called off, and whether it is.
 func callsOff(v View) (string, bool) {
@@ -65,7 +65,7 @@ func neededBack(v View) (string, bool) {
 }
 
 // isReachedElsewhere reports whether the host of another live voter reports that it reaches a member. In that case,
-// only this host does not reach it.
+// this host's own network may be the cause.
 func (v View) isReachedElsewhere(m Member) bool {
 	for voter := range v.Cluster.voters() {
 		h, present := v.hostOf(voter)

@@ -33,7 +33,8 @@ type Recovery struct {
 // CopyState is the state of the copy of the survivor's data.
 type CopyState string
 
-// The states of the copy. The zero value means that this agent process has not begun a copy; an earlier one may have.
+// The states of the copy. The zero value means that this agent process has not begun a copy; an earlier process may
+// have begun one.
 const (
 	CopyNone     CopyState = ""
 	CopyRuns     CopyState = "running"

@@ -44,8 +44,8 @@ func (f fleet) seen(i int) site {
 	return s
 }
 
-// late reports whether a host is late: it is not in the plan, and the cluster that answers it has announced that it
-// replaces the host's old cluster.
+// late reports whether a host is late: no plan is in force there, and the answering cluster has announced that it
+// replaces the old one.
 func (f fleet) late(i int) bool {
 	s := f.seen(i)
 	return !s.planned && s.serves == newCluster && f.hosts[0].announced && !s.noted && (i < 2 || !f.away)

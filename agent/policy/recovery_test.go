@@ -112,13 +112,13 @@ func (s site) after(step Step) []site {
 	return []site{done}
 }
 
-// failed reports whether etcd has just failed to start.
+// failed reports whether etcd has failed to start.
 func (s site) failed() bool { return s.unit == UnitFailed }
 
 func (s site) old() bool { return s.data == oldCluster }
 
-// crashes returns what may happen between any two steps: the agent dies, the host reboots and etcd starts unless the
-// start guard is set, or an operator ends the plan with give-up.
+// crashes returns what may happen between any two steps: the agent dies, the host reboots without starting etcd, or an
+// operator gives the plan up.
 func (s site) crashes() []site {
 	agent, host := s, s
 	agent.copy, host.copy = CopyNone, CopyNone
@@ -373,7 +373,7 @@ func TestALateHostOfARecoveredClusterMovesItsDataAside(t *testing.T) {
 	if d := Decide(v); d.Step.Kind != StepNone || d.Reasons[0].Code != ClusterIDMismatch {
 		t.Errorf("etcd serves the old cluster, with a quorum: %+v", d)
 	}
-	v.Unit.State = UnitInactive // an operator stopped it
+	v.Unit.State = UnitInactive // an operator has stopped etcd
 	if d := Decide(v); d.Step.Kind != StepLayAside {
 		t.Errorf("etcd is down: %+v", d)
 	}

@@ -131,7 +131,6 @@ func TestTheVetoesOfARemoval(t *testing.T) {
 	}
 }
 
-// addVoters adds live voters.
 func addVoters(v *View, n uint64) {
 	for i := range n {
 		v.Cluster.Members = append(v.Cluster.Members, voter(20+i, fmt.Sprintf("w%d", i)))
@@ -339,7 +338,7 @@ func TestAHostAcceptsARemovalOnlyIfItCouldBegin(t *testing.T) {
 		member  uint64
 		bare    bool
 		code    ReasonCode
-		refusal string // text; empty if the removal is accepted
+		refusal string // part of the refusal; empty if the removal is accepted
 	}{
 		"a voter that is gone":    {member: 9},
 		"on a host that observes": {func(v *View) { v.Self.Mode = Observe }, 9, false, ModeObserve, "only observes"},

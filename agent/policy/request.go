@@ -198,9 +198,9 @@ func AgainstRequest(v View, pending bool, request Request, canReboot bool) *Refu
 }
 
 // Renewed handles a new request while another is pending. A request for the same work renews the pending one, unless
-// the pending one has ended, its command has been started, because a command runs once, or only the new one is
-// interruptible and the work has begun. Any other request is refused. If the refused request reports that the machine
-// goes down now, the pending one records that, provided that the machine may go down during its work.
+// the pending one has ended, or its command has been started (a command runs only once), or only the new one is
+// interruptible and the work has begun. Any other request is refused. If a request for different work reports that the
+// machine goes down now, the pending one records that, provided that the machine may go down during its work.
 func (s Request) Renewed(request Request) (Request, *Refusal) {
 	same := s.Work == request.Work && s.Program == request.Program && s.KeepRunning == request.KeepRunning &&
 		s.External == request.External
@@ -276,7 +276,7 @@ func (s Request) StopsEtcd() (next Request, valid bool) {
 }
 
 // CalledOff records why the work is called off, while etcd is stopped for it. It records nothing if the request has
-// changed since the decision so that its work may no longer be called off.
+// changed since the decision, and its work may no longer be called off.
 func (s Request) CalledOff(why string) Request {
 	interruptible := s.Interruptible || s.Work.info().rebootEnds
 	if s.Stopped && interruptible && !s.over() {
@@ -306,8 +306,8 @@ func (s Request) ProgramEnded(how HookState) Request {
 	return s
 }
 
-// OperationEnds records that the operation is about to end, and the request with it, so that the operation is not
-// repeated if the agent crashes before its end is recorded in etcd.
+// OperationEnds records that the operation is about to end, and the request with it. Without this, the operation would
+// be repeated if the agent crashed before the end was recorded in etcd.
 func (s Request) OperationEnds() Request {
 	s.Seen, s.Ended = false, true
 	return s

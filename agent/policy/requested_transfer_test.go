@@ -137,7 +137,7 @@ func TestARequestedTransferIsRefusedWithItsRemedy(t *testing.T) {
 	for name, c := range map[string]struct {
 		host   string
 		change func(v *View)
-		want   string // empty if it is accepted
+		want   string // part of the refusal; empty if the request is accepted
 		to     uint64
 	}{
 		"by name":    {"n2", nil, "", 2},

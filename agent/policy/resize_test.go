@@ -22,7 +22,7 @@ func TestAResizeIsRefusedWithTheRemedy(t *testing.T) {
 		name       string
 		voters     int
 		change     func(v *View)
-		want, hint string // parts of the texts; empty if accepted
+		want, hint string // parts of the refusal's texts; empty if there is none
 	}{
 		{"a smaller cluster", 3, nil, "", ""},
 		{"the same size", 5, nil, "", ""},

@@ -283,7 +283,6 @@ func (v View) whyNoRestoreTest() string {
 // mostUnfit limits the number of hosts that whyNoRestoreTest names. It exceeds the usual number of voters.
 const mostUnfit = 9
 
-// memberOf returns a host's member.
 func (v View) memberOf(h Host) (Member, bool) {
 	i := slices.IndexFunc(v.Cluster.Members, func(m Member) bool { return m.PeerURL == h.PeerURL && h.PeerURL != "" })
 	if i < 0 {

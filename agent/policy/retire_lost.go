@@ -14,7 +14,7 @@ import (
 // and then another host joins. The host stays out even if it comes back.
 
 // AgainstRetireLost returns why the host with that ID may not be retired as lost, or nil. A host whose agent runs is
-// not lost: its operation ends there.
+// not lost: that agent ends the operation.
 func AgainstRetireLost(v View, id string) *Refusal {
 	if r := AgainstRemovals(v); r != nil { // checks the mode, the connection and a pause
 		return r
@@ -99,8 +99,8 @@ func RetireLostPlan(v View) (steps []PlanStep) {
 	return steps
 }
 
-// withoutLost returns the view after the operation in flight has ended and the lost member is removed. Hosts whose
-// published reason to wait is that voter count as ready in this view.
+// withoutLost returns the view after the operation in flight has ended and the lost member is removed. Unless another
+// voter is down, hosts that have published VOTER_NOT_LIVE as their reason to wait count as ready in this view.
 func withoutLost(v View, lost Member) View {
 	v.Op, v.Hosts = nil, slices.Clone(v.Hosts)
 	v.Cluster.Members = slices.DeleteFunc(slices.Clone(v.Cluster.Members), func(m Member) bool {

@@ -29,7 +29,7 @@ func TestAHostIsRetiredAsLostOnlyInMaintenanceAndWithoutItsAgent(t *testing.T) {
 		host   string
 		change func(v *View)
 		code   ReasonCode
-		want   string // in the text; empty: accepted
+		want   string // part of the refusal; empty if it is accepted
 		hint   string
 	}{
 		{"a voter lost in maintenance", "n1", func(*View) {}, "", "", ""},

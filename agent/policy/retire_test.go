@@ -131,7 +131,7 @@ func TestARetiredLearnerLeavesAlthoughItsDataIsGone(t *testing.T) {
 		v := retiredView("n4")
 		withReplacement(&v)
 		m := &v.Cluster.Members[3]
-		m.Learner, m.Live, m.LiveFor, m.SteadyFor, m.DownFor = true, false, 0, 0, time.Hour // no standby without data
+		m.Learner, m.Live, m.LiveFor, m.SteadyFor, m.DownFor = true, false, 0, 0, time.Hour // no standby: no data
 		v.Hosts[3].Role = RoleStandby
 		v.Retired[0] = Retired{Host: "n4", PeerURL: peerPrefix + "n4", MemberID: 4, By: "root", Reason: "old"}
 		v.Self.MemberID, v.Self.StandbyID = 4, 4
@@ -174,7 +174,7 @@ func TestARetirementIsRefusedWithTheRemedy(t *testing.T) {
 		name, host string
 		change     func(v *View)
 		code       ReasonCode
-		want, hint string // parts of the texts; empty if accepted
+		want, hint string // parts of the refusal's texts; empty if there is none
 	}{
 		{"a voter with a spare", "n1", nil, "", "", ""},
 		{
@@ -291,9 +291,9 @@ func TestARetiredVoterCountsAsMissing(t *testing.T) {
 	t.Parallel()
 	v := retiredView("n2")
 	withReplacement(&v)
-	v.Retired = append(v.Retired, Retired{Host: "n9", PeerURL: peerPrefix + "n9", MemberID: 9}) // it has no member
+	v.Retired = append(v.Retired, Retired{Host: "n9", PeerURL: peerPrefix + "n9", MemberID: 9}) // n9 has no member
 	v.Cluster.Members = append(v.Cluster.Members, Member{ID: 7, PeerURL: peerPrefix + "n7", Learner: true})
-	v.Retired = append(v.Retired, Retired{Host: "n7", PeerURL: peerPrefix + "n7", MemberID: 7}) // it has a learner
+	v.Retired = append(v.Retired, Retired{Host: "n7", PeerURL: peerPrefix + "n7", MemberID: 7}) // n7 has a learner
 	if n := v.retiring(); n != 1 {
 		t.Errorf("%d voters are on retired hosts", n)
 	}

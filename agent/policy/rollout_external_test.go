@@ -14,7 +14,7 @@ func TestNoRolloutStopsAnEtcdThatAnotherProgramRuns(t *testing.T) {
 		work    Work
 		version string
 		host    RolloutHost
-		want    string // a part of the refusal; empty if it may start
+		want    string // part of the refusal; empty if the rollout may start
 	}{
 		"an upgrade": {
 			WorkCommand, "3.7.3",

@@ -14,7 +14,7 @@ import (
 // lostOn is the time since which a member is lost. The policy evaluates only whether it is set.
 var lostOn = time.Unix(1, 0)
 
-// markReached changes a report on a lost member: it is reached again.
+// markReached changes a report on a lost member: the member is reached again.
 func markReached(r *record.Reachability) { r.LostSince, r.Peer = time.Time{}, record.PortAnswers }
 
 func v36(patch int64) Version { return Version{3, 6, patch} }

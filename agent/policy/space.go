@@ -163,7 +163,8 @@ func (v View) liveData() (live int64, known bool) {
 	return live, known
 }
 
-// claimPermit claims a permit to free space, unless another agent may be freeing space, or this one could not.
+// claimPermit claims a permit to free space, unless another agent may be freeing space, or this agent could not free
+// any.
 func claimPermit(v View) (Decision, bool) {
 	next := remedy(v)
 	useful := next.Step.Kind != StepNone || next.Reasons[0].Code == FreeingSpace
@@ -208,8 +209,9 @@ func compact(v View, m Member, inUse int64) Decision {
 	return do(Step{Kind: StepCompact, Revision: v.Space.Keep, Why: live})
 }
 
-// defragmentOnline defragments the next database that was not defragmented within DefragmentAgain. The leader comes
-// last, and transfers its leadership first, because a leader answers no renewal of a lease during a defragmentation.
+// defragmentOnline defragments the next database. It waits if one of the databases was defragmented within
+// DefragmentAgain and is still too large, or if that defragmentation failed. The leader comes last, and transfers its
+// leadership first, because a leader answers no renewal of a lease during a defragmentation.
 func defragmentOnline(v View, over []Member) Decision {
 	tried := func(m Member) (DefragAttempt, bool) {
 		i := slices.IndexFunc(v.Space.Attempts, func(a DefragAttempt) bool { return a.MemberID == m.ID })

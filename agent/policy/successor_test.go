@@ -34,7 +34,7 @@ func namedView(id string) View {
 	return of
 }
 
-// vote makes a spare's host a voter.
+// vote makes the spare with that index a voter.
 func vote(v *View, i int) {
 	h := &v.Hosts[i]
 	h.Role = RoleVoter
@@ -139,7 +139,7 @@ func TestANamedReplacementIsRefusedWithTheRemedy(t *testing.T) {
 		name, old, next string
 		change          func(v *View)
 		code            ReasonCode
-		want, hint      string // parts of the texts; empty if accepted
+		want, hint      string // parts of the refusal's texts; empty if there is none
 	}{
 		{"a spare", "n2", "n5", nil, "", "", ""},
 		{"the standby", "n2", "n5", func(v *View) { standby(v, 4) }, "", "", ""},
@@ -280,7 +280,7 @@ func TestNoOtherHostThanTheNamedOneReplacesAnUnhealthyVoterThatAnswers(t *testin
 func TestAVoterWithANamedSuccessorDoesNotLeaveInPlaceOfAnother(t *testing.T) {
 	t.Parallel()
 	v := namedView("n1")
-	vote(&v, 3) // for n2, which is retired too, and whose quorumd only observes
+	vote(&v, 3) // n4 replaces n2, which is retired too, and whose quorumd only observes
 	v.Retired = append(v.Retired, Retired{Host: "n2", PeerURL: peerPrefix + "n2", MemberID: 2, By: "root"})
 	v.Target.ResizedFor, v.IdleFor = 100*time.Hour, 100*time.Hour
 	v.Hosts[1].Manage = false

@@ -8,7 +8,6 @@ import (
 	"time"
 )
 
-// withStandby adds a standby to the cluster.
 func withStandby(v *View, id uint64, name string) {
 	m := voter(id, name)
 	m.Leader, m.Learner, m.ThinksLearner, m.Standby, m.MaxLearners = false, true, true, true, 2
@@ -27,7 +26,7 @@ func seenBy(v View, id uint64, name string) View {
 	return v
 }
 
-// deadWithoutSpare is a cluster of three with a dead voter and no spare.
+// deadWithoutSpare returns the view of a cluster of three voters, one of them dead, and no spare.
 func deadWithoutSpare() View {
 	v := deadView()
 	v.Hosts = v.Hosts[:2]
@@ -65,7 +64,8 @@ func TestEitherOfTwoStandbysMayBeNamedToReplaceAVoter(t *testing.T) {
 	}
 }
 
-// catchingUp is a cluster with a dead voter and a standby, while n9 joins as a permanent learner over a slow link.
+// catchingUp returns the view of n9 in a cluster with a dead voter and a standby, while n9 joins as a permanent learner
+// over a slow link.
 func catchingUp() View {
 	v := deadWithoutSpare()
 	withStandby(&v, 4, "n4")
@@ -93,7 +93,7 @@ func TestTheJoinOfAPermanentLearnerMakesWayForTheReplacementOfADeadVoter(t *test
 		t.Errorf("it serves and catches up: %+v", d)
 	}
 	v := catchingUp()
-	v.Cluster.Members[4].Name = "" // its etcd has not served yet
+	v.Cluster.Members[4].Name = "" // n9's etcd has not served yet
 	if d := Decide(v); d.Step.Kind != StepRollBack || d.Step.Outcome != VoterNotLive {
 		t.Errorf("it has not served yet: %+v", d)
 	}

@@ -149,12 +149,12 @@ func (v View) cutOffFrom(m Member) bool {
 	return lost && reached
 }
 
-// Corruption is what the deciding host has found when it compared a voter's hash of its data with those of the others:
+// Corruption is what the deciding host has found when it compared the hash of a voter's data with those of the others:
 // a majority of all voters has the same hash, and this voter a different one.
 type Corruption struct {
 	Times    int           // comparisons in a row; 0 if its hash is that of the majority, or unknown
 	For      time.Duration // time since the first of them
-	Revision int64         // the compaction at which the last one was made
+	Revision int64         // the revision of the compaction at which the last comparison was made
 }
 
 // evidence returns the longest-lasting evidence that a voter is unhealthy, and for how long it has lasted.
@@ -289,9 +289,9 @@ func voterSuspect(v View) (string, bool) {
 }
 
 // onlySlowIsDown reports whether the only voter that does not answer is the slow one that this host replaces. A slow
-// disk delays the voter's answers, but its vote still counts. If it were dead, one more voter would leave the others
-// without fault tolerance. Therefore some host must still reach it, after a time in which a dead voter would have been
-// detected.
+// disk delays the voter's answers, but its vote still counts. If the slow voter were dead, adding a voter would leave
+// the cluster without fault tolerance. Therefore some host must still reach the slow voter, after a time in which a
+// dead voter would have been detected.
 func (v View) onlySlowIsDown() bool {
 	who, there := v.memberByID(v.Op.Replaces)
 	return there && !who.Live && who.DownFor >= silenceWindow && v.reached(who) && v.isUnhealthy(who) &&
@@ -335,8 +335,8 @@ func joinAsExtra(v View, m Member, listed bool) Decision {
 }
 
 // completeReplace removes the voter that this host has replaced, after transferring its leadership. This host votes by
-// then, so the other voter is removed even if it has recovered, provided that there is a surplus voter. The other voter
-// stays if it has recovered and a third voter is dead or unhealthy: a later operation then removes the third one.
+// then, so the replaced voter is removed even if it has recovered, provided that there is a surplus voter. The replaced
+// voter stays if it has recovered and a third voter is dead or unhealthy: a later operation then removes the third one.
 func completeReplace(v View, m, who Member) Decision {
 	if v.Op.Phase != PhaseRemoving {
 		if d := finishJoin(v, m); d.Step.Kind != StepEndOp || m.DownFor > v.Limits.LearnerStall {

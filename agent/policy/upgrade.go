@@ -227,7 +227,7 @@ func upgradeHeld(v View) (string, bool) {
 }
 
 // RollbackVersion returns the version to which the upgraded members are rolled back: the oldest of those that the
-// members report. It is unknown if one of them is.
+// members report. It is unknown if any of the reported versions is.
 func RollbackVersion(members []Version) (oldest Version) {
 	for _, is := range members {
 		if !is.Known() {

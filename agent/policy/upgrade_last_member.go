@@ -9,7 +9,7 @@ import "fmt"
 // it. Until an operator has decided about an unfinished upgrade, that member therefore stays: a voter does not leave
 // for a resize or a retirement, and no host replaces it, even if it is dead. The cluster can be rolled back once that
 // member returns. quorumctl upgrade resume accepts the new version, and quorumctl upgrade abort ends the upgrade as it
-// is: after either, the member can be removed.
+// is: after either command, the member can be removed.
 
 // lastOfUpgrade returns why a member is not removed until an operator has decided about an upgrade or a rollback is
 // done; ok is false if it may be removed. joined is the version of the host that will have joined before the removal,

@@ -35,7 +35,7 @@ func TestTheLastMemberStaysUntilAnOperatorHasDecidedAboutTheUpgrade(t *testing.T
 	rollout := func(change func(r *Rollout)) func(*View) { return func(v *View) { change(v.Rollout) } }
 	for name, c := range map[string]struct {
 		change func(*View)
-		want   string // empty if it may be removed
+		want   string // empty if n1 may be removed
 	}{
 		"the upgrade is paused before the member": {func(*View) {}, until},
 		"the upgrade has stopped":                 {func(*View) {}, until},

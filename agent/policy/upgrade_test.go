@@ -36,7 +36,7 @@ func TestAnUpgradeStartsOnlyFromHealthyMembersWhoseVersionsMayBeUpgraded(t *test
 	for name, c := range map[string]struct {
 		from, to string
 		change   func(*View)
-		want     string // a part of the refusal; empty if it may start
+		want     string // part of the refusal; empty if the rollout may start
 	}{
 		"to the next minor version":         {"3.6.16", "3.7.3", nil, ""},
 		"within a minor version":            {"3.6.12", "3.6.16", nil, ""},
@@ -197,7 +197,7 @@ func TestAnUpgradeIsRefusedWhileAHostsNextEtcdDoesNotFit(t *testing.T) {
 	for name, c := range map[string]struct {
 		next    NextEtcd
 		version string
-		want    string // a part of the refusal; empty if it may start
+		want    string // part of the refusal; empty if the rollout may start
 	}{
 		"it is not configured":           {NextEtcd{}, "3.7.3", ""},
 		"it accepts all settings":        {NextEtcd{Version: "3.7.3"}, "3.7.3", ""},

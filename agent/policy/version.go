@@ -150,8 +150,8 @@ func versionIncompatible(v View) (string, bool) {
 }
 
 // mayBeLast reports whether this host's member is down and may be the last one with the preceding minor version, as
-// during the pause of an upgrade. As long as it is listed, etcd does not raise the cluster version, so it can start. If
-// the cluster version has been raised before, its etcd exits at once.
+// during the pause of an upgrade. As long as the member is listed, etcd does not raise the cluster version, so the
+// member can start. If the cluster version was raised earlier, the member's etcd exits at once.
 func (v View) mayBeLast() bool {
 	m, listed := v.member()
 	low := v.Cluster.lowest()

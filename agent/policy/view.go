@@ -43,10 +43,10 @@ type View struct {
 	Ejections           Ejections           // how often this host's member was replaced
 	Unreadable          []Unreadable        // records in etcd that cannot be read
 	IdleFor             time.Duration       // for how long no operation has been in flight
-	PlaceFreeFor        time.Duration       // for how long this host had a place, and no operation ran or lock was held
+	PlaceFreeFor        time.Duration       // for how long this host had a place, no operation ran and no lock was held
 	Backoff             time.Duration       // time until the next attempt after a failed join
 	Stuck               string              // a step that was started and has not returned, or empty
-	LeadershipTransfers LeadershipTransfers // the leadership of this host's member
+	LeadershipTransfers LeadershipTransfers // leadership of this host's member, and requested transfers
 	Led                 *View               // the view of this host's own member if it leads but should not; else nil
 	Failed              FailedStep          // the last step, if it failed
 	// Resting reports that this host is a spare behind others in the join queue, so it does not read Hosts and the
@@ -133,7 +133,7 @@ type Limits struct {
 	PromoteLag    uint64        // how many entries a learner may be behind the leader when it is promoted
 	LearnerStall  time.Duration // a learner that makes no progress for this long is removed
 	LearnerMax    time.Duration // a join that lasts longer than this is rolled back
-	OrphanGrace   time.Duration // after this time without its lock, another host may end an operation
+	OrphanGrace   time.Duration // another host may end an operation that has been without its lock for this long
 	// HealthDelay is the longest time between two reports of a host's health state while its calls to etcd time out.
 	HealthDelay time.Duration
 	LockTTL     time.Duration
@@ -177,7 +177,7 @@ type Unit struct {
 	State      UnitState
 	Since      time.Duration // how long the unit has been in this state, as observed by this agent
 	Ran        bool          // the unit has run since the machine booted; false if unknown
-	EnvReady   bool          // the unit's environment matches the current membership
+	EnvReady   bool          // this agent process has written the environment with which etcd should start now
 	SinceStart time.Duration // time since this agent last started the unit; Never if it has not
 	Program    string        // the program that the unit starts, if that is not the configured binary
 	NotAtBoot  bool          // nothing starts the unit after a boot

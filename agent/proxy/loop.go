@@ -19,7 +19,7 @@ const (
 	chunk = 32 << 10 // bytes copied at a time
 	// iterationBytes is how much one side of a link may send before the others are served.
 	iterationBytes = 256 << 10
-	batch          = 128 // sides served before the loop's lock is released
+	batch          = 128 // maximum number of events, and of unfinished sides, per iteration
 )
 
 // watched is the set of epoll events for a connection. They are edge-triggered: each change is reported once.
@@ -218,7 +218,6 @@ func send(fd int, data []byte) (sent int, err error) {
 	return sent, nil
 }
 
-// takeBuffer returns an empty buffer.
 func (l *loop) takeBuffer() *[chunk]byte {
 	last := len(l.freeBuffers) - 1
 	if last < 0 {

@@ -60,7 +60,7 @@ func (c *runningLoop) link(send func(client *net.TCPConn)) (client, voter *net.T
 	})
 	k, err := newLink(c.loop, near, far, func() {})
 	must(c.t, err)
-	k.client.bulk = true // as after a full chunk
+	k.client.bulk = true // as after a read of a full chunk
 	must(c.t, c.add(k))
 	return client, voter
 }

@@ -147,13 +147,11 @@ func (f *testProxy) writeList(t *testing.T, voters ...Voter) {
 	write(t, f.list, List{Voters: voters})
 }
 
-// waitForStatus waits until the status contains a text.
 func (f *testProxy) waitForStatus(t *testing.T, text string) {
 	t.Helper()
 	testbed.Eventually(t, bound, "the status to show "+text, func() bool { return strings.Contains(f.Status(), text) })
 }
 
-// waitForLog waits until the log contains a text.
 func (f *testProxy) waitForLog(t *testing.T, text string) {
 	t.Helper()
 	testbed.Eventually(t, bound, "the log to show "+text, func() bool {
@@ -389,7 +387,7 @@ func TestSlowReaderReceivesAllBytesInOrder(t *testing.T) {
 	}
 }
 
-// queued returns how many received bytes are unread.
+// queued returns a positive number if received bytes are unread.
 func queued(t *testing.T, conn *net.TCPConn) (n int) {
 	raw, err := conn.SyscallConn()
 	must(t, err)

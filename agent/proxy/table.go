@@ -37,7 +37,7 @@ type upstream struct {
 	links         map[*link]time.Time // connections, and when to close each; zero: not scheduled
 	moving        bool                // the connections are scheduled to close
 	accepted      uint64              // connections accepted
-	failures      uint64              // connections refused
+	failures      uint64              // connections not accepted
 	moved         uint64              // connections closed because the voter is excluded
 }
 
@@ -78,7 +78,7 @@ func (t *table) update(l List) (different bool) {
 		p.name, p.why = v.label(), v.Why
 		now = append(now, p)
 	}
-	// the list names only voters; the other members are not voters
+	// an address that the list does not name is not a voter's
 	for _, address := range slices.Sorted(maps.Keys(before)) {
 		p := before[address]
 		different = different || p.use
@@ -100,7 +100,6 @@ func (p *upstream) setUse(use bool, now time.Duration) {
 	p.use = use
 }
 
-// setStale records whether the list is old.
 func (t *table) setStale(stale bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()

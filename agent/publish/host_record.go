@@ -188,8 +188,8 @@ func (p *hostRecord) writeHealth(ctx context.Context, r *round.Round) {
 }
 
 // confirm checks in the data of this host's own member whether an unanswered write of a health state has taken effect.
-// This serializable read needs no quorum and completes however slow the leader is. Stale data shows an old revision, so
-// that nothing is overwritten.
+// This serializable read needs no quorum and completes however slow the leader is. Stale data has an old revision and
+// is ignored.
 func (p *hostRecord) confirm(ctx context.Context) {
 	if p.written.Health != "" {
 		return

@@ -150,7 +150,7 @@ func TestALateHealthStateDoesNotOverwriteANewerRecord(t *testing.T) {
 	t.Parallel()
 	s := newSlowHost(t)
 	s.publishes(health.Slow)
-	s.publishes(health.Slow) // the write got no answer
+	s.publishes(health.Slow) // the first write got no answer
 	s.writes(health.OK, 7)
 	s.lands()
 	s.expect("the first health state takes effect after the record was written", health.OK, 7)

@@ -86,7 +86,7 @@ func TestRecordFormatsAreStable(t *testing.T) {
 	})
 }
 
-// anyRecord is any type of record in etcd.
+// anyRecord is any type of record that these tests cover.
 type anyRecord interface {
 	record.Host | record.Lock | record.Op | record.Pause | record.Queue | record.Rollout | record.Release |
 		record.Repairs | record.Backup | record.Manifests | record.Saving | record.Size | record.Retired |

@@ -19,7 +19,7 @@ import (
 
 // host simulates the agent.
 type host struct {
-	safeAfter time.Duration // after the request; 0: never
+	safeAfter time.Duration // time from the request until the machine is safe; 0: never
 	stopping  bool          // the operation has begun, and etcd stops slowly
 	role      policy.Role
 	refuse    error

@@ -76,7 +76,6 @@ func (c *client) ReadLast(ctx context.Context, prefix string, limit int64) (clus
 	return c.Client.ReadLast(withStep(ctx, "read last"), prefix, limit)
 }
 
-// lane returns the lane of a call.
 func (c *client) lane(ctx context.Context) lane {
 	if c.stepName(ctx) != "" {
 		return laneStep

@@ -202,7 +202,7 @@ type agentData struct {
 
 var errDisk = errors.New("the disk does not answer")
 
-// Inspect reads the directory. It hangs while the disk hangs.
+// Inspect reads the directory. If the disk hangs, it returns an error at the context's deadline.
 func (a agentData) Inspect(ctx context.Context) (datadir.Contents, error) {
 	a.p.delay(laneData)
 	w := a.d.host.world

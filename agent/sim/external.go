@@ -34,7 +34,7 @@ func runExternalEtcds(w *world, length time.Duration) (operations int) {
 		h.startAgent()
 	}
 	w.mu.Unlock()
-	const toEnd = 2 * time.Hour // the time for pending requests to end and for etcds to start
+	const toEnd = 2 * time.Hour // the maximum time for pending requests to end and for etcds to start
 	for end := w.now() + length; w.now() < end+toEnd; {
 		w.wait(w.moment(checkEvery, laneFaults))
 		w.mu.Lock()

@@ -10,7 +10,7 @@ import (
 )
 
 // fault is a failure, or an action of an operator. begin applies it to a host. If begin returns a function, that
-// function ends the fault after some time.
+// function is called to end the fault after its duration.
 type fault struct {
 	name         string
 	weight       int
@@ -305,7 +305,6 @@ func (w *world) makeFaults(length time.Duration) {
 	}
 }
 
-// begin begins a fault.
 func (w *world) begin(f fault) {
 	h := w.hosts[w.faults.IntN(len(w.hosts))]
 	d := f.low + time.Duration(w.faults.Float64()*w.faults.Float64()*float64(f.high-f.low))

@@ -12,8 +12,8 @@ import (
 	"github.com/quorumd/quorumd/agent/config"
 )
 
-// One voter's host is disconnected and reconnected repeatedly, each time for 1 to 15 minutes. That is sometimes longer
-// than the grace period of dead voters.
+// One voter's host is disconnected and reconnected repeatedly, each time for 1 to 15 minutes, sometimes for longer than
+// the grace period of dead voters.
 func TestAFlappingVoterIsReplacedAtMostOnceInAnHour(t *testing.T) {
 	t.Parallel()
 	replaced := 0
@@ -38,7 +38,8 @@ func TestAFlappingVoterIsReplacedAtMostOnceInAnHour(t *testing.T) {
 		once := r.Replaced - before.Replaced
 		replaced += once
 		// Either the voter is removed and another host is added and promoted, or the standby is promoted and another
-		// host added. If the voter has returned as a standby, it may be removed and another host added.
+		// host is added. If the voter has returned as a standby, it may be removed again, and another host may be
+		// added.
 		if changes := r.Changes - before.Changes; once > 1 || changes > 5 {
 			t.Errorf("seed %d: %d membership changes, %d voters replaced", seed, changes, once)
 		}
@@ -48,7 +49,8 @@ func TestAFlappingVoterIsReplacedAtMostOnceInAnHour(t *testing.T) {
 	}
 }
 
-// Two hosts are isolated in turn, each for so long that the other one replaces it. No further host could do so.
+// Two hosts are isolated in turn, each for so long that the other replaces it. No third host is available as a
+// replacement.
 func TestTwoFlappingVotersReplaceEachOtherEverMoreRarely(t *testing.T) {
 	t.Parallel()
 	const rounds = 12
@@ -93,8 +95,8 @@ func TestAnEjectedHostThatRejoinsAtOnceIsFound(t *testing.T) {
 	}
 }
 
-// The agent that removes a voter is frozen before it sends the removal until the voter has long returned, or while it
-// waits for the answer.
+// The agent that removes a voter is frozen until after the voter has returned: either before the agent sends the
+// removal, or while it waits for the answer.
 func TestAnAgentFrozenDuringARemovalDoesNoHarm(t *testing.T) {
 	t.Parallel()
 	for _, call := range []string{"remove learner", "remove member"} {

@@ -28,8 +28,8 @@ type host struct {
 	name                 string
 	config               config.Config
 	powered              bool
-	dead                 bool          // the host has lost power for good
-	boots                int           // counts boots
+	dead                 bool // the host has lost power for good
+	boots                int
 	booted               time.Duration // when the host last booted
 	wallOffsetNanos      atomic.Int64  // the offset of its wall clock
 	wallSetAt            atomic.Int64  // when the host's wall clock was last set
@@ -62,7 +62,7 @@ type trap struct {
 	length time.Duration
 }
 
-// uptime is a host's apparent uptime when the world begins, or when it boots.
+// uptime is a host's apparent uptime when the world begins or the host boots.
 const uptime = 20 * time.Second
 
 func newHost(w *world, index int) *host {
@@ -81,7 +81,7 @@ func (h *host) lane(l lane) lane  { return lane(h.index)*lanesOfHost + l }
 func (h *host) bootID() string    { return fmt.Sprintf("boot-%d-of-%s", h.boots, h.name) }
 
 // process is one run of an agent. Every request to the world passes the gate, where the agent is killed or frozen. No
-// time passes between two gates, so a kill or freeze at any other point would have the same effect.
+// time passes between two requests, so a kill or freeze at any other point would have the same effect.
 type process struct {
 	host     *host
 	agent    *agent.Agent

@@ -62,7 +62,6 @@ func intruderFaults() []fault {
 // intruder is the name of the author in forged records.
 const intruder = "intruder"
 
-// intrude applies writes of an intruder.
 func (w *world) intrude(ops ...clientv3.Op) {
 	w.etcd.index++
 	_, _ = w.etcd.store.Txn(txnRequest(ops)) // a transaction without conditions always succeeds

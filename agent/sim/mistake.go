@@ -36,8 +36,8 @@ type Mistake struct {
 	timing func(t *config.Timing)
 	config func(c *config.Config)
 	// trouble replaces the random faults. With trouble, the cluster has seven hosts for five voters, and agents replace
-	// at most one voter a day: one that has been dead for 6 min or, if the field unhealthy is set, unhealthy for that
-	// long.
+	// at most one voter a day: one that has been dead for 6 min or, if the field unhealthy is set, unhealthy for the
+	// time in that field.
 	trouble   func(w *world)
 	unhealthy time.Duration
 	// ignoresConditions makes etcd ignore all conditions of transactions.

@@ -124,8 +124,8 @@ func cutFromSpares(w *world) {
 	w.networkChanged()
 }
 
-// unreachableAsDead changes the records so that every host reports a voter that does not answer this host as lost, and
-// hides that voter's host record.
+// unreachableAsDead changes what this host reads about each voter that does not answer it: every host record reports
+// the voter as lost, and the record of the voter's own host is hidden.
 type unreachableAsDead struct {
 	cluster.Etcd
 	p    *process

@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// seedsForAMistake is how many seeds may be needed to find a mistake.
+// seedsForAMistake is the maximum number of seeds that the test tries for each mistake.
 const seedsForAMistake = 100
 
 func TestEverySeededMistakeIsFound(t *testing.T) {

@@ -119,7 +119,7 @@ func (h *host) stopEtcd() (start func()) {
 	}
 }
 
-// removeMember removes a voter while all voters are up, as an operator does with etcdctl.
+// removeMember removes a host's voter if all voters are up, as an operator does with etcdctl.
 func (w *world) removeMember(h *host) {
 	e := w.etcd
 	m := e.memberOn(h)

@@ -186,7 +186,7 @@ func (p *process) memberMetrics(_ context.Context, url string) health.EtcdReadin
 	return r
 }
 
-// metrics returns the metrics of this host's etcd: its fsyncs, and what it received from each other member. A follower
+// metrics returns the metrics of this host's etcd: its fsyncs, and what it received from every other member. A follower
 // receives nothing from another follower, although they are connected.
 func (p *process) metrics(context.Context) health.EtcdReading {
 	p.delay(laneVersion) // a lane for reads outside the loop

@@ -35,9 +35,9 @@ func (b *Breach) Error() string {
 	return fmt.Sprintf("%s is broken at %s%s: %s", b.Promise, clock(b.At), who, b.Text)
 }
 
-// promises checks everything that agents do against the true state of the world, not against the agents' views. If an
-// agent can observe a change only in its next round, the check tolerates a view of that age (staleness). The methods
-// are called with the world locked, except for onStep and afterRound.
+// promises checks everything that agents do against the true state of the world, not against the agents' views. Because
+// an agent observes a change only in its next round, most checks tolerate a view that is as old as staleness. The
+// methods are called with the world locked, except for onStep and afterRound.
 type promises struct {
 	w            *world
 	first        *Breach
@@ -73,7 +73,7 @@ type repeatedStep struct {
 	times int
 }
 
-// maxRepetitions is how many times in a row an agent may begin the same step before it counts as spinning.
+// maxRepetitions is how many times in a row an agent must begin the same step to count as spinning.
 const maxRepetitions = 5
 
 // staleness returns how old an agent's view may be when the agent acts: the calls of a round, its interval, and the

@@ -71,7 +71,7 @@ func (w *world) tryQuorumLoss() {
 	}
 }
 
-// boolOrder sorts false before true.
+// boolOrder compares two values so that false is sorted before true.
 func boolOrder(a, b bool) int {
 	switch {
 	case a == b:

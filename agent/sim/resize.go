@@ -195,7 +195,7 @@ func (p *promises) retires() bool {
 }
 
 // checkLeave checks a leave when the removal of its voter is applied: the operation belongs to the voter's own host,
-// there are more voters than the size, and the others are up.
+// the number of voters exceeds the size, and the other voters are up.
 func (p *promises) checkLeave(by *process, m *member, after time.Duration) {
 	op := p.currentOp()
 	if op == nil || op.Kind != policy.KindLeave || p.overtaken(after) || p.justIntruded() {

@@ -18,7 +18,7 @@ import (
 type Options struct {
 	Seed   uint64
 	Faulty time.Duration // how long faults are injected; the run continues until the cluster has recovered
-	// Mistake is built into every agent. The zero value is no mistake.
+	// Mistake is the seeded mistake. The zero value is no mistake.
 	Mistake Mistake
 	// Story receives one line per event. It may be nil.
 	Story func(line string)
@@ -33,7 +33,7 @@ type Result struct {
 	Breach    *Breach // the first broken promise, or nil
 	Lasted    time.Duration
 	Recovered time.Duration // time from the end of the faults until the target was reached
-	Trace     uint64        // identical for the same seed
+	Trace     uint64        // identical in all runs of a seed
 	counts
 }
 
@@ -140,8 +140,8 @@ func (w *world) end() {
 	}
 }
 
-// waitFor lets time pass until missing returns an empty text or a promise is broken, at most until the limit.
-// Meanwhile, operators do what only they can do. It reports whether nothing is missing.
+// waitFor lets time pass until missing returns an empty text or a promise is broken, but no longer than limit.
+// Meanwhile, operators do what only they can do. waitFor reports whether nothing is missing.
 func (w *world) waitFor(limit time.Duration, missing func() string) bool {
 	for end := w.now() + limit; w.now() < end; {
 		w.wait(w.moment(checkEvery, laneFaults))
@@ -204,7 +204,7 @@ func (w *world) requestBootstrap(h *host) {
 	})
 }
 
-// operator lets an operator send a request to an agent, unless another request is in progress.
+// operator lets an operator send a request to a host's agent, unless no agent runs or it already processes a request.
 func (w *world) operator(h *host, ask func(ctx context.Context, p *process)) {
 	p := h.agent
 	if p == nil || !h.powered || p.busy {

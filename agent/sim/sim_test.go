@@ -36,8 +36,8 @@ func many() bool { return *hoursFlag >= 1000 }
 // faulty is how long faults are injected into every seed's cluster.
 const faulty = 6 * time.Hour
 
-// runSeeds simulates three clusters without quorum loss, in which set changes the plan and a fault begins every four
-// minutes, and returns their results. It fails the test if a promise is broken.
+// runSeeds simulates three clusters without quorum loss, in which a fault begins every four minutes on average, and
+// returns their results. set changes their plans. runSeeds fails the test if a promise is broken.
 func runSeeds(t *testing.T, faulty time.Duration, set func(p *plan)) []Result {
 	t.Helper()
 	results := make([]Result, 3)

@@ -276,8 +276,8 @@ func (c *client) answerDelay(drawn uint64) time.Duration {
 	return between(drawn, 0, slow)
 }
 
-// applyLate applies a write after its caller has timed out, because etcd keeps a proposal until it is committed or the
-// leader changes.
+// applyLate applies a write seconds or minutes later, and its caller gets no answer. etcd, too, keeps a proposal until
+// it is committed or the leader changes.
 func (c *client) applyLate(m *member, do call, drawn uint64) answer {
 	w := c.p.host.world
 	term := m.etcd.term

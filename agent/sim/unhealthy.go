@@ -182,9 +182,9 @@ type unhealthyPeriod struct {
 // slowEvidence is how long etcd's metrics may show a disk as slow after it has recovered.
 const slowEvidence = 6 * time.Minute
 
-// whyNotUnhealthy returns why a voter must not be replaced as unhealthy, or "". It must have reported itself as SLOW
-// for the grace period, as STALLED for a minute, or as FAILED. In addition, its disk must really have been harmful, or
-// its data corrupt.
+// whyNotUnhealthy returns why a voter must not be replaced as unhealthy, or "". The voter's host must have reported
+// itself as SLOW for the grace period, as STALLED for a minute, or as FAILED. In addition, the host's disk must really
+// have been harmful, or the voter's data corrupt.
 func (p *promises) whyNotUnhealthy(m *member) string {
 	w, d := p.w, m.host.disk
 	reported, ok := p.unhealthy[m.host]

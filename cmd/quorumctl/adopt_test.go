@@ -79,7 +79,7 @@ func (h *runningEtcd) client() testbed.CertFiles {
 	return testbed.CertFiles{CA: h.tls + "/ca.crt", Cert: h.tls + "/client.crt", Key: h.tls + "/client.key"}
 }
 
-// version reads the version of etcd with these TLS files, as a client.
+// version connects to etcd as a client with these TLS files, and returns etcd's version.
 func (h *runningEtcd) version(t *testing.T, files testbed.CertFiles) (version string) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
@@ -131,7 +131,7 @@ func TestInitAdoptsURLsAndCertificatesOfRunningEtcd(t *testing.T) {
 		"runs with --peer-cert-file=" + h.tls + "/peer.crt",
 		"runs with --peer-trusted-ca-file=" + h.tls + "/peer-ca.crt",
 		"runs with --trusted-ca-file=" + h.tls + "/ca.crt",
-		// 127/8 is on lo, under one address
+		// lo has only one address of 127/8
 		"warning: no interface of this host has " + h.address + ": is this host n1?",
 		"wrote " + file + ": OK",
 		"→ mv -i " + file + " " + defaultConfig,

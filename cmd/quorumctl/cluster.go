@@ -94,7 +94,7 @@ func (a *app) showSize(cmd *cobra.Command) error {
 	return a.emitResult("read the size of the cluster", err, size, func(p *page) { writeSize(p, size) })
 }
 
-// flagGiven returns the name of the first flag on the command line that belongs to this command, or "".
+// flagGiven returns the name of a flag on the command line that belongs to this command, or "".
 func flagGiven(cmd *cobra.Command) (name string) {
 	cmd.LocalNonPersistentFlags().VisitAll(func(f *pflag.Flag) {
 		if f.Changed && name == "" {

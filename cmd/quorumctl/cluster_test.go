@@ -17,7 +17,7 @@ import (
 
 const leavesText = " leaves: proxies stop using it, its member is removed, etcd is stopped and its data is moved aside"
 
-// shrinking is a backend of three voters with the plan of a resize to one.
+// shrinking returns a backend of three voters with the plan of a resize to one.
 func shrinking(t *testing.T) *fakeBackend {
 	t.Helper()
 	d := scene(t, "steady")
@@ -35,7 +35,7 @@ func shrinking(t *testing.T) *fakeBackend {
 	return d
 }
 
-// growing is a backend of three voters with the plan of a resize to five.
+// growing returns a backend of three voters with the plan of a resize to five.
 func growing(t *testing.T) *fakeBackend {
 	t.Helper()
 	d := scene(t, "steady")

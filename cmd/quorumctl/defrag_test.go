@@ -11,7 +11,8 @@ import (
 	"github.com/quorumd/quorumd/agent/record"
 )
 
-// defragPreview returns the hosts and the steps of a defragmentation of all hosts: n1 is worth it, and n2 is not.
+// defragPreview returns the hosts and the steps of a defragmentation of all hosts: the database of n1 has enough free
+// space, and n2 is skipped.
 func defragPreview() ([]control.RolloutHost, []policy.PlanStep) {
 	const mib = 1 << 20
 	hosts := []policy.RolloutHost{

@@ -160,7 +160,7 @@ func TestCodesInDocumentsExist(t *testing.T) {
 	there := codeNames()
 	spelt := regexp.MustCompile("(?:`|\\*)([A-Z]+(?:_[A-Z]+)+)(?:`|\\*)" +
 		`|\[([A-Z]+_[A-Z_]+)\]|because(?: of)? ([A-Z]+_[A-Z_]+)`)
-	// Variables, and the findings of external checks.
+	// Words with these prefixes are variables, or findings of external checks.
 	other := regexp.MustCompile(`^(ETCD|QUORUMD|QUORUMCTL|PLUGIN|NO|MESSAGE)_`)
 	n := 0
 	for name, text := range allPages(t) {

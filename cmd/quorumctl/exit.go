@@ -39,7 +39,7 @@ type failure struct {
 
 func (f *failure) Error() string { return f.message }
 
-// usage is the failure for a wrong command line.
+// usage returns the failure for a wrong command line.
 func usage(hint, format string, args ...any) error {
 	return &failure{code: exitUsage, message: fmt.Sprintf(format, args...), hint: hint}
 }

@@ -11,7 +11,7 @@ import (
 	"github.com/quorumd/quorumd/agent/policy"
 )
 
-// transferring is a backend of three voters with the plan of a leadership transfer from n1 to n2.
+// transferring returns a backend of three voters with the plan of a leadership transfer from n1 to n2.
 func transferring(t *testing.T) *fakeBackend {
 	t.Helper()
 	d := scene(t, "steady")

@@ -17,7 +17,7 @@ import (
 	"github.com/quorumd/quorumd/agent/policy"
 )
 
-// maintenanceBackend is a backend whose host goes down and comes back in several reads.
+// maintenanceBackend returns a backend whose host goes down and comes back in several reads.
 func maintenanceBackend(t *testing.T) *fakeBackend {
 	t.Helper()
 	d := scene(t, "steady")

@@ -12,8 +12,8 @@ import (
 	"github.com/quorumd/quorumd/agent/policy"
 )
 
-// removalBackend is a backend that removes a member: each read returns the next of these reasons, and the last read
-// returns the end.
+// removalBackend returns a backend that removes a member: each read returns the next of these reasons, and the last
+// read returns the end.
 func removalBackend(t *testing.T, code policy.ReasonCode, text string, waits ...control.Reason) *fakeBackend {
 	t.Helper()
 	d := scene(t, "steady")

@@ -12,8 +12,8 @@ import (
 	"github.com/quorumd/quorumd/agent/record"
 )
 
-// In this test, n3 cannot reach n1, large packets are lost between n1 and n2, and the agent of n4 does not probe. One
-// of two spares reaches all members.
+// In this test, n3 cannot reach n1, large packets are lost between n1 and n2, and the agent of n4 does not probe. Of
+// two spares, one reaches all members.
 func TestNetworkShowsConnectivityBetweenHosts(t *testing.T) {
 	t.Parallel()
 	d := scene(t, "steady")

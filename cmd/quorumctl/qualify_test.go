@@ -19,7 +19,7 @@ import (
 	"github.com/quorumd/quorumd/cmd/quorumctl/qualify"
 )
 
-// fullReport is a report with every field.
+// fullReport returns a report with every field.
 func fullReport(t *testing.T) qualify.Report {
 	t.Helper()
 	b, err := os.ReadFile("testdata/qualify.json")

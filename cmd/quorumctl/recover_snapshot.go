@@ -136,8 +136,8 @@ func newerMissing(s control.Snapshot, stored []control.Snapshot, facts []recover
 		display.Timestamp(newest.Saved))
 }
 
-// hiddenDir returns the directory of a file that the sandbox of quorumd's services hides (ProtectHome=, PrivateTmp=),
-// or "".
+// hiddenDir returns which of the directories that the sandbox of quorumd's services hides (ProtectHome=, PrivateTmp=)
+// contains the file, or "".
 func hiddenDir(name string) string {
 	path, err := filepath.Abs(name)
 	if err != nil {

@@ -35,7 +35,7 @@ func generatedPage(t *testing.T, name, text string) {
 	}
 }
 
-// TestReferenceOfCodes generates the page from the list of quorumctl codes.
+// TestReferenceOfCodes compares codes.md with the codes that quorumctl lists.
 func TestReferenceOfCodes(t *testing.T) {
 	t.Parallel()
 	var b strings.Builder

@@ -154,7 +154,7 @@ func TestTerminalShowsSnapshotProgress(t *testing.T) {
 				case look < 18: // longer than the window of the estimate
 					j.Ended, j.Bytes = nil, int64(look)*100<<20
 					j.Progress = &policy.Progress{Now: float64(j.Bytes), Goal: 4 << 30, Unit: policy.CountBytes}
-				case look < 20: // no estimate of how long an etcd takes
+				case look < 20: // without a total, as while a temporary etcd reads the snapshot
 					j.Ended, j.Bytes, j.Serving = nil, 2<<30, do == "test-restore"
 				}
 			}

@@ -13,7 +13,7 @@ import (
 	"github.com/quorumd/quorumd/agent/policy"
 )
 
-// retiring is a backend of three voters with the plan of the retirement of n3.
+// retiring returns a backend of three voters with the plan of the retirement of n3.
 func retiring(t *testing.T) *fakeBackend {
 	t.Helper()
 	d := scene(t, "steady")

@@ -13,8 +13,8 @@ import (
 	"github.com/quorumd/quorumd/agent/record"
 )
 
-// rolloutBackend is a backend whose successive reads return the started rollout in these states, with n1 done from the
-// second read on.
+// rolloutBackend returns a backend whose successive reads return the started rollout in these states, with n1 done from
+// the second read on.
 func rolloutBackend(t *testing.T, text string, states ...string) *fakeBackend {
 	t.Helper()
 	d := scene(t, "rollout")

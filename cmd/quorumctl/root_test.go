@@ -45,7 +45,7 @@ func TestMain(m *testing.M) {
 	goleak.VerifyTestMain(m)
 }
 
-// fakeBackend is a backend whose status is a JSON file of testdata, which is called a scene.
+// fakeBackend is a backend whose status is read from a JSON file in testdata, called a scene.
 type fakeBackend struct {
 	mu     sync.Mutex
 	status control.Status

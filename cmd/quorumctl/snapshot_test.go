@@ -47,7 +47,6 @@ func TestPruneDoesNotAskIfThereIsNothingToRemove(t *testing.T) {
 	}
 }
 
-// finishedJob returns a finished snapshot job.
 func finishedJob() control.SnapshotJob {
 	began := time.Date(2026, 11, 23, 12, 0, 0, 0, time.UTC)
 	ended, verified := began.Add(1500*time.Millisecond), began.Add(-26*time.Hour)

@@ -96,7 +96,6 @@ func TestDocumentsMatchTheStatus(t *testing.T) {
 	}
 }
 
-// sampleHistory is a sample history.
 func sampleHistory() []control.HistoryLine {
 	at := time.Date(2026, 11, 20, 10, 0, 0, 0, time.UTC)
 	line := func(second int, host, kind, code, text string) control.HistoryLine {

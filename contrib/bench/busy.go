@@ -101,7 +101,6 @@ func sideBySide(writes []testbed.Write, spans [2][]span) ([2]values, error) {
 	return sides, nil
 }
 
-// span is a period of time.
 type span struct{ from, to time.Time }
 
 // latencies returns the sorted latencies of the writes that were sent within the spans, and how many writes failed.

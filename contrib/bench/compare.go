@@ -10,7 +10,6 @@ import (
 	"text/tabwriter"
 )
 
-// compareFiles compares two reports.
 func compareFiles(out io.Writer, before, after string) error {
 	older, err := readReport(before)
 	if err != nil {

@@ -57,7 +57,6 @@ func main() {
 	}
 }
 
-// options are the command-line options.
 type options struct {
 	quorumd, etcd, exporter string
 	faultfs, dir, memory    string
@@ -171,7 +170,7 @@ func (b *bench) row(ctx context.Context, r row) (plain, quorumd values, note str
 	return plain, quorumd, note, err
 }
 
-// missing returns what this machine lacks for a side. That is not a failure.
+// missing returns what this machine lacks for a side. It returns any other error of the side as it is.
 func (b *bench) missing(r row, failed error) (note string, err error) {
 	var missing *unavailable
 	if !errors.As(failed, &missing) {
@@ -196,7 +195,7 @@ func (r row) checkComplete(plain, quorumd values, note string) error {
 	return nil
 }
 
-// unavailable is the reason why a side cannot run on this machine. That is not a failure.
+// unavailable is the reason why a side cannot run on this machine. It does not count as a failure of the row.
 type unavailable struct{ why string }
 
 func (n *unavailable) Error() string { return n.why }

@@ -20,7 +20,7 @@ const (
 	probeEvery = 200 * time.Millisecond
 
 	// probeValue makes etcd's write to its log about as large as a write of the probe, which has the size that etcd's
-	// documentation uses to test a disk. smallValue is for small writes. Both are the size of a value in bytes.
+	// documentation uses to test a disk. smallValue is for small writes. Both are sizes of a value, in bytes.
 	probeValue = 2 << 10
 	smallValue = 64
 
@@ -41,8 +41,8 @@ type probeLoad struct {
 // probes returns rows for several loads, because the duration of an fsync depends on what else loads the disk and on
 // how much was written before it. Most small writes go to an existing block; a large one also makes the file system
 // commit its journal, and the disk flush its cache twice. Each call takes about 0.1 ms outside the disk, and more if
-// the CPU was idle before. That matters on a fast disk and not on a slow one, so each load also has a row in which each
-// sync takes probeSlow longer.
+// the CPU was idle before. This time matters on a fast disk and not on a slow one, so each load also has a row in which
+// each sync takes probeSlow longer.
 func probes() []row {
 	var all []row
 	for _, load := range []probeLoad{

@@ -257,8 +257,8 @@ func exchange(c net.Conn, message []byte) error {
 	return err
 }
 
-// measureProxy measures a proxy with bulk traffic, then with small exchanges. The first call measures it with idle
-// connections before that.
+// measureProxy measures a proxy with bulk traffic, then with small exchanges. The first call for a proxy measures the
+// memory for idle connections before that.
 func (s *site) measureProxy(p *runningProxy) (values, error) {
 	v := values{}
 	if p.first == 0 {

@@ -13,7 +13,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// sample is a report of two rounds. In the first round one side could not run.
+// sample returns a report of two rounds. In the first round one side could not run.
 func sample() Report {
 	r := Report{
 		Version: reportVersion, Time: time.Date(2026, 11, 22, 12, 0, 0, 0, time.UTC), Clocks: "shipped", Etcd: "3.6.16",

@@ -65,8 +65,8 @@ func exporterIdle(s *site) (values, error) {
 	return s.measureIdle(command.Process.Pid, 0, url)
 }
 
-// measureIdle measures an idle process and its descendants, without an excluded process and its descendants. The URL
-// is the one of the process's metrics.
+// measureIdle measures an idle process and its descendants, without an excluded process and its descendants. The
+// process serves its metrics at url.
 func (s *site) measureIdle(pid, except int, url string) (values, error) {
 	if err := s.sleep(beforeRest); err != nil {
 		return nil, err

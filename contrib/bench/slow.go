@@ -72,7 +72,8 @@ func (s *site) slowDisk(dir string) (*testbed.Mount, error) {
 		return nil, err
 	}
 	s.atEnd(func(context.Context) error { return m.Unmount() })
-	// A caller that starts processes on this disk registers Clear again, so that they can end.
+	// A caller that starts processes on this disk registers Clear again afterwards, so that the delay is cleared before
+	// the processes are ended.
 	s.atEnd(func(context.Context) error { return m.Clear() })
 	return m, nil
 }

@@ -122,7 +122,7 @@ func TestAPortInUseIsReportedWithItsProcess(t *testing.T) {
 }
 
 // terminal returns both ends of a pseudo terminal with that many columns. The test reads from its end what the demo
-// writes to the other.
+// writes to the other end.
 func terminal(t *testing.T, columns uint16) (ours, theirs *os.File) {
 	t.Helper()
 	ours, err := os.OpenFile("/dev/ptmx", os.O_RDWR, 0)

@@ -68,7 +68,7 @@ func Typed(text string) []string {
 	return lines
 }
 
-// Shell returns the other commands in the blocks of a page, without prompt and comment.
+// Shell returns the commands of other programs in the blocks of a page, without prompts and comments.
 func Shell(text string) []string {
 	var lines []string
 	for _, block := range Blocks(text) {

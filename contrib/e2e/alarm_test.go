@@ -51,7 +51,7 @@ func (w *world) raiseAlarm(alarm pb.AlarmType) (disarm func()) {
 	}
 }
 
-// reports reports whether all these hosts have that reason, with the name of the member that raised the alarm.
+// reports reports whether all these hosts have that reason, and name n1 as the member that raised the alarm.
 func reports(code policy.ReasonCode, alarm pb.AlarmType, hosts ...*host) bool {
 	return !slices.ContainsFunc(hosts, func(h *host) bool {
 		s, ok := h.status()

@@ -23,8 +23,7 @@ import (
 	"github.com/quorumd/quorumd/contrib/testbed"
 )
 
-// alertmanagerBinary is Debian's Alertmanager; alertmanagerShare is the directory that it expects in
-// /usr/share.
+// alertmanagerBinary is Debian's Alertmanager; alertmanagerShare is the directory that it expects at /usr/share.
 const (
 	alertmanagerBinary = "../../.cache/prometheus/usr/bin/prometheus-alertmanager"
 	alertmanagerShare  = "../../.cache/prometheus/usr/share"
@@ -36,11 +35,11 @@ type pager struct {
 	address string
 
 	mu     sync.Mutex
-	active map[string]map[string]map[string]string // active alerts: their labels, by receiver and alert
+	active map[string]map[string]map[string]string // labels of the active alerts, by receiver and alert
 }
 
-// newPager starts an Alertmanager with the shipped configuration. Only the addresses of the receivers change, and waits
-// of minutes become seconds.
+// newPager starts an Alertmanager with the shipped configuration, except that the notifications go to this test and the
+// waits for a group are 1 s.
 func newPager(t *testing.T) *pager {
 	t.Helper()
 	p := &pager{t: t, active: map[string]map[string]map[string]string{}}
@@ -85,8 +84,8 @@ func newPager(t *testing.T) *pager {
 	return p
 }
 
-// ServeHTTP records the active alerts of a notification. A notification contains all active and resolved alerts of its
-// one group.
+// ServeHTTP records the active alerts of a notification. A notification contains all alerts of its group, active and
+// resolved.
 func (p *pager) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	var note struct {
 		Alerts []struct {
@@ -120,7 +119,8 @@ func (p *pager) notified() []map[string]string {
 	return list
 }
 
-// inhibited returns the labels of the alerts that Alertmanager suppresses because another alert is active.
+// inhibited returns the labels of the alerts that Alertmanager inhibits because another alert is active, or routes to
+// the receiver none.
 func (p *pager) inhibited() []map[string]string {
 	ctx, cancel := context.WithTimeout(context.Background(), callTimeout)
 	defer cancel()

@@ -42,7 +42,7 @@ type fault struct {
 	from      time.Time // when the fault begins; zero if does injects it at once
 	notified  []string
 	inhibited []string
-	may       []string // alerts that may notify too, depending on what clients do
+	may       []string // alerts that may also notify, depending on what clients do
 }
 
 // act is a fault and the alerts that followed it.
@@ -85,7 +85,7 @@ func isStarvation(name string) bool {
 }
 
 // play injects a fault and waits until exactly the expected alerts notify or are inhibited, and the set stays the same.
-// No other alert may notify in between.
+// No other alert may notify in between, except those in f.may and those of CPU starvation.
 func (o *observed) play(f fault) *act {
 	o.t.Helper()
 	a := &act{fault: f, o: o, raised: map[string]time.Duration{}}
@@ -366,7 +366,7 @@ func waitingRules(t *testing.T) map[string]waitingRule {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// If two rules raise the same alert, the first to fire counts: it is the milder one.
+	// If two rules raise the same alert, the first one counts: it is the milder one.
 	read(string(mixin), func(alert, severity, wait string) {
 		if _, twice := rules[alert]; !twice {
 			rules[alert] = waitingRule{severity, wait, ""}

@@ -16,7 +16,8 @@ import (
 	"github.com/quorumd/quorumd/contrib/testbed"
 )
 
-// authenticate enables authentication. quorumd's user gets the given roles in addition to the role for its prefix.
+// authenticate enables authentication, and returns a client of the user root. It creates a role for quorumd's prefix,
+// but does not grant it to quorumd's user.
 func (w *world) authenticate() *clientv3.Client {
 	w.t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), bound)
@@ -44,7 +45,7 @@ func (w *world) authenticate() *clientv3.Client {
 	if err != nil {
 		w.t.Fatal(err)
 	}
-	w.t.Cleanup(func() { _ = root.Close() }) // its etcd is gone
+	w.t.Cleanup(func() { _ = root.Close() }) // etcd has exited by then
 	return root
 }
 

@@ -17,12 +17,12 @@ import (
 	"github.com/quorumd/quorumd/agent/policy"
 )
 
-// smallQuota is the quota of these tests. etcd's files grow in steps of 16 MiB, and several of them fit between any two
-// limits.
+// smallQuota is the quota of these tests. etcd's database file grows in steps of 16 MiB, so several steps must fit
+// between any two limits.
 const smallQuota = 400 << 20
 
-// fillTo overwrites keys until every database has reached a part of its quota, and then compacts the history of these
-// keys, so that most of each file is free.
+// fillTo overwrites keys until every database file has reached this percentage of the quota, and then compacts the
+// history of these keys, so that most of each file is free.
 func (w *world) fillTo(percent int64) {
 	w.t.Helper()
 	ctx, cancel := context.WithTimeout(w.t.Context(), 4*bound)

@@ -15,7 +15,7 @@ import (
 	"github.com/quorumd/quorumd/contrib/testbed"
 )
 
-// TestABackupOnAHungDiskDelaysNoReplacement keeps the standby's host busy with a snapshot for as long as it replaces a
+// TestABackupOnAHungDiskDelaysNoReplacement keeps the standby's host busy with a snapshot while that host replaces a
 // dead voter.
 func TestABackupOnAHungDiskDelaysNoReplacement(t *testing.T) {
 	t.Parallel()
@@ -36,7 +36,7 @@ func TestABackupOnAHungDiskDelaysNoReplacement(t *testing.T) {
 	rule(t, store, "fsync * hang")
 	n3.powerOff()
 	began := time.Now()
-	saves := func() bool { // an aborted snapshot starts again
+	saves := func() bool { // starts another snapshot if the last one was aborted
 		job, err := n4.Client.SnapshotJob(t.Context())
 		if err == nil && job.Number > 0 && job.Ended == nil {
 			return true

@@ -20,8 +20,8 @@ import (
 // exitConflict is EX_SOFTWARE: the host is not in the state that the caller expects.
 const exitConflict = 70
 
-// TestInvalidRequestsAreRefusedWithARemedy sends the requests to real agents. The tests of quorumctl and of the control
-// socket check each field separately.
+// TestInvalidRequestsAreRefusedWithARemedy sends invalid requests to real agents. The tests of quorumctl and of the
+// control socket check each field separately.
 func TestInvalidRequestsAreRefusedWithARemedy(t *testing.T) {
 	t.Parallel()
 	ports := testbed.FreePorts(t, 1)
@@ -152,7 +152,7 @@ func (h *host) sendInvalidRebootRequests(t *testing.T) {
 			t.Fatalf("%s: %v", what, err)
 		}
 		text, err := io.ReadAll(answer.Body)
-		_ = answer.Body.Close() // it was read
+		_ = answer.Body.Close() // the body has been read
 		cancel()
 		if err != nil || answer.StatusCode != c.status || !strings.Contains(string(text), c.says) {
 			t.Errorf("%s: %d %s %v, want %d %s", what, answer.StatusCode, text, err, c.status, c.says)

@@ -32,7 +32,7 @@ const (
 	exitConfig      = 78
 )
 
-// commandResult is a program's exit code with its output.
+// commandResult is a program's exit code and output.
 type commandResult struct {
 	code   int
 	output string // stdout and stderr
@@ -343,7 +343,7 @@ func TestHostsWithTheSameNameDoNotJoinUntilOneIsRenamed(t *testing.T) {
 	w := oneVoter(t, 3, func(i int, o *testbed.HostOptions) {
 		if i > 1 {
 			o.Set["host.name"] = "twin"
-			o.Set["disk.qualifySamples"] = "100" // long enough that each sees the other before it is ready
+			o.Set["disk.qualifySamples"] = "100" // long enough that each observes the other before either is ready
 		}
 	})
 	n2, n3 := w.hosts[1], w.hosts[2]

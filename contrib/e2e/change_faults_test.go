@@ -25,9 +25,9 @@ type plannedChange struct {
 	steps          []string
 	// prepare makes the change possible. It returns the hosts that may take the steps, and how to ask for the change.
 	prepare func(w *world) (actors []*host, ask func())
-	// undo asks the host for the opposite. An answer that it is too late is fine.
+	// undo asks the host for the opposite. A refusal because it is too late is fine.
 	undo func(w *world, by *host)
-	// undone is the number of voters after an undo; 0 if it is after.
+	// undone is the number of voters after an undo; 0 if it equals after.
 	undone int
 	// complete reports whether the change, or its undoing, has ended; nil if the number of voters shows it.
 	complete func(w *world) bool
@@ -100,7 +100,7 @@ func (h *host) resizes(voters int) func() string {
 	}
 }
 
-// accepts asks until the request is accepted: on a busy machine a voter may just have been silent.
+// accepts asks until the request is accepted: on a busy machine a voter may have been silent for a moment.
 func (w *world) accepts(ask func() string) {
 	w.t.Helper()
 	w.eventually("the request is accepted", func() bool {

@@ -18,7 +18,7 @@ import (
 	"github.com/quorumd/quorumd/contrib/testbed"
 )
 
-// statusNow returns the status, which the agent must return without waiting.
+// statusNow returns the host's status. It fails the test if the agent does not answer the first request.
 func (h *host) statusNow() control.Status {
 	h.w.t.Helper()
 	s, ok := h.status()

@@ -19,7 +19,8 @@ import (
 	"github.com/quorumd/quorumd/agent/record"
 )
 
-// withCommands makes a world of three voters with a directory for commands. See withHooks for their hooks.
+// withCommands makes a world of three voters whose hosts have the script as the command upgrade, and the hooks of
+// withHooks.
 func withCommands(t *testing.T, script func(h *host) string) *world {
 	t.Helper()
 	w := withHooks(t)
@@ -29,15 +30,15 @@ func withCommands(t *testing.T, script func(h *host) string) *world {
 	return w
 }
 
-// witness returns lines of shell that record whether the host's etcd accepts connections, and the program's
-// environment.
+// witness returns lines of shell that record whether the host's etcd accepts connections, and the command's name and
+// reason.
 func (h *host) witness() string {
 	address := strings.Replace(strings.TrimPrefix(h.Options.ClientURL, "http://"), ":", "/", 1)
 	return `if bash -c 'exec 3<>/dev/tcp/` + address + `' 2>/dev/null; then etcd=up; else etcd=down; fi
 echo "$QUORUMD_COMMAND with etcd $etcd, for $QUORUMD_REASON" >>../log`
 }
 
-// rollOut starts a rollout of the command on the second host.
+// rollOut asks the second host's agent for a rollout of the command.
 func (w *world) rollOut(name string) error {
 	ctx, cancel := context.WithTimeout(w.t.Context(), bound)
 	defer cancel()

@@ -20,7 +20,7 @@ import (
 // stored is the value that becomes corrupt.
 const stored = "one hundred"
 
-// corrupt flips a bit in the database of a host that is in maintenance meanwhile.
+// corrupt writes a value, and flips a bit of it in each host's database during the host's maintenance.
 func (w *world) corrupt(hosts ...*host) {
 	w.t.Helper()
 	w.hosts[0].write("balance", stored)
@@ -79,7 +79,7 @@ func (h *host) reads(key string) string {
 	return string(answer.Kvs[0].Value)
 }
 
-// advises reports whether the host's health has this finding, which gates nothing.
+// advises reports whether the host's health has this finding.
 func (h *host) advises(code string) bool {
 	s, ok := h.status()
 	return ok && slices.ContainsFunc(s.Health.Findings, func(f control.Finding) bool { return f.Code == code })

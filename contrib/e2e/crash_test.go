@@ -41,7 +41,7 @@ const following = "while following"
 // after its restart, while it waits up to 4 s for its old lock to expire; the rest is margin for a busy machine.
 const watchedFor = "10s"
 
-// joinSteps returns the steps of a join that ends as a voter, in order.
+// joinSteps returns the steps with which a host joins as a voter, in order.
 func joinSteps() []string {
 	return []string{
 		"take-lock", "begin-join", "move-data-aside", "add-learner", "set-phase/added", "write-environment",

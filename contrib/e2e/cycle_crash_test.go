@@ -80,7 +80,7 @@ func cycleWorld(t *testing.T, set map[string]string) *world {
 	return w
 }
 
-// watchDown checks from outside that no two members are down at once: a member is down when its ports refuse
+// watchDown checks from outside that no two members are down at once: a member is down when its client port refuses
 // connections. The returned function ends the watch.
 func (w *world) watchDown() (end func()) {
 	ctx, cancel := context.WithCancel(context.Background())
@@ -182,7 +182,7 @@ func (h *host) killAt(at, next string) {
 }
 
 // suspendAt suspends the agent until its lock has expired, and resumes it in the middle of the step that it was about
-// to take. It must not complete that step, but must acquire the lock again first.
+// to take. Unless the step needs no lock, the agent must not complete it, but must acquire the lock again first.
 func (h *host) suspendAt(at, next string) {
 	h.w.t.Helper()
 	h.w.t.Logf("the agent is suspended %s", at)
@@ -198,7 +198,7 @@ func (h *host) suspendAt(at, next string) {
 	h.waitStopped()
 	after := h.cycleState()
 	if !strings.HasSuffix(at, " transfer-leadership") {
-		after.leads = before.leads // this step cannot change the leader, so ignore it
+		after.leads = before.leads // this step cannot change the leader, so ignore a change
 	}
 	if after != before {
 		h.w.t.Errorf("a late step took effect, %s: before %+v, after %+v", at, before, after)
@@ -261,7 +261,7 @@ func disturbCycle(t *testing.T, work policy.Work, disturb func(h *host, at, next
 	w.verify(3, 0)
 }
 
-// hasStep reports whether the history has that step of a host.
+// hasStep reports whether the history records that the host has completed that step.
 func (w *world) hasStep(h *host, step policy.StepKind) bool {
 	lines, err := w.history()
 	return err == nil && slices.ContainsFunc(lines, func(l record.Line) bool {
@@ -295,7 +295,7 @@ func TestACycleSurvivesFaultsOfItsAgentAtEveryStep(t *testing.T) {
 			disturbCycle(t, work, (*host).killAt, after)
 		})
 		asleep := before
-		if work == policy.WorkMaintenance { // up to here it is the same as a restart
+		if work == policy.WorkMaintenance { // until then, the steps are those of a restart
 			asleep = before[slices.Index(before, "before set-phase/ready"):]
 		}
 		t.Run(string(work)+", asleep before each step", func(t *testing.T) {
@@ -332,7 +332,7 @@ func TestAStepOfAReleasedOperationHasNoEffectDuringTheNextOperation(t *testing.T
 		if err != nil {
 			t.Fatal(err)
 		}
-		n2.requestRunning() // its etcd keeps running, since no agent can report n1's state
+		n2.requestRunning() // n2's etcd keeps running, because no agent can report n1's state
 		w.eventually("n2's operation is in flight", func() bool { return n2.maintenance() == policy.RequestSafe })
 		before := n1.cycleState()
 		n1.resume()

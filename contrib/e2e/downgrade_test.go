@@ -14,8 +14,8 @@ import (
 	"github.com/quorumd/quorumd/agent/record"
 )
 
-// TestMatrixDowngrade downgrades a cluster under load from the newest minor version to the oldest that has a downgrade
-// target, one minor version at a time.
+// TestMatrixDowngrade downgrades a cluster under load from the newest minor version to the oldest to which etcd can
+// downgrade, one minor version at a time.
 func TestMatrixDowngrade(t *testing.T) {
 	t.Parallel()
 	chain := []string{"v3.7", "v3.6", "v3.5"}

@@ -14,7 +14,7 @@ import (
 	"github.com/quorumd/quorumd/contrib/testbed"
 )
 
-// TestALeaderWhoseDatabaseDiskHangsTransfersLeadership hangs only the syncs of etcd's database. The log is still
+// TestALeaderWhoseDatabaseDiskHangsTransfersLeadership makes only the syncs of etcd's database hang. The log is still
 // written, so the leader keeps sending heartbeats, and the fsync probe finds nothing. First, while the leader's agent
 // is down, the test shows that etcd keeps that leader.
 func TestALeaderWhoseDatabaseDiskHangsTransfersLeadership(t *testing.T) {
@@ -55,9 +55,9 @@ func TestALeaderWhoseDatabaseDiskHangsTransfersLeadership(t *testing.T) {
 	w.verify(3, 0)
 }
 
-// TestAVoterWhoseLogDiskHangsReportsItsEtcd hangs only the syncs of etcd's log. An etcd that writes its log in the Raft
-// loop stops sending heartbeats, and the others elect another leader. With asynchronous storage writes, only quorumd
-// ends the leadership.
+// TestAVoterWhoseLogDiskHangsReportsItsEtcd makes only the syncs of etcd's log hang. An etcd that writes its log in the
+// Raft loop stops sending heartbeats, and the others elect another leader. With asynchronous storage writes, only
+// quorumd ends the leadership.
 func TestAVoterWhoseLogDiskHangsReportsItsEtcd(t *testing.T) {
 	t.Parallel()
 	w, disk := newStallingWorld(t)

@@ -65,7 +65,7 @@ func TestAHostReportsCertificatesThatExpiredWhileItWasOffAndRecoversOnRenewal(t 
 		return ok && len(s.Reasons) > 0 && strings.Contains(s.Reasons[0].Text, agent.Cert)
 	})
 	me().ctl(n1, "status").check(t, "status", 0, "(subject CN=member-late) expired on 20",
-		"(subject CN=agent-late) expired on 20", "quorumctl pki renew") // a long path of the file is wrapped
+		"(subject CN=agent-late) expired on 20", "quorumctl pki renew") // a long file path may be wrapped
 	w.eventually("the metrics are served", func() bool {
 		text, ok := n1.fetch("/metrics")
 		return ok && strings.Contains(text, "quorumd_")

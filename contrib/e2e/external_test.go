@@ -61,7 +61,7 @@ func (k *kubelet) run(ctx context.Context) {
 	}
 }
 
-// moveManifestAway and restoreManifest run the commands of the page.
+// moveManifestAway and restoreManifest run the commands of kubernetes.md.
 func (k *kubelet) moveManifestAway() {
 	k.runDocumented("mv /etc/kubernetes/manifests/etcd.yaml /root/")
 }
@@ -86,7 +86,7 @@ func (k *kubelet) inRoot(command string) string {
 	return strings.ReplaceAll(command, " /", " "+root+"/")
 }
 
-// program returns the program with that name from the page.
+// program returns the program with that name from kubernetes.md.
 func (k *kubelet) program(name string) []byte {
 	t := k.h.w.t
 	t.Helper()
@@ -165,7 +165,6 @@ func stackedWorld(t *testing.T) (*world, []*kubelet) {
 	return w, kubelets
 }
 
-// freePort returns a free port.
 func freePort(t *testing.T) string { return fmt.Sprint(testbed.FreePorts(t, 1)[0]) }
 
 // startPod writes the certificates and the manifest where kubeadm does, and starts the pod.
@@ -294,8 +293,8 @@ func TestKubeadmControlPlanesAreAdoptedAndGoDownOneAtATime(t *testing.T) {
 	w.eventually("the next operation ends although its etcd was never stopped", func() bool {
 		return other.endedWith(policy.Cycled)
 	})
-	// A connection that is aborted during its handshake leaves a line in etcd's log. The frequent port checks leave
-	// none.
+	// A connection that is aborted during its handshake leaves a line in etcd's log. The agents' frequent port checks
+	// must not leave any.
 	log, err := os.ReadFile(k.etcd.LogPath())
 	if n := strings.Count(string(log), "rejected connection"); err != nil || n > 3 {
 		t.Errorf("etcd's log has %d failed connections: %v", n, err)

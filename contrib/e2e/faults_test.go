@@ -37,8 +37,8 @@ func faulty(t *testing.T, o *testbed.HostOptions, limits map[string]string) *tes
 	return m
 }
 
-// fivefold returns five times the production limits, because the machine is busy, and may itself be a busy virtual
-// machine.
+// fivefold returns five times the production limits, because the machine is busy, and may be a virtual machine on a
+// busy host.
 func fivefold() map[string]string {
 	return map[string]string{
 		"disk.fsyncClear": "25ms", "disk.fsyncWarm": "50ms", "disk.fsyncSlow": "500ms", "disk.stall": "5s",
@@ -171,14 +171,15 @@ func TestAVoterWhoseDiskHangs(t *testing.T) {
 	}
 }
 
-// TestAJoiningHostWhoseDiskHangsForGoodBlocksNoOtherHost hangs the disk of the host that holds the lock.
+// TestAJoiningHostWhoseDiskHangsForGoodBlocksNoOtherHost makes the disk of the host that holds the lock hang
+// permanently.
 func TestAJoiningHostWhoseDiskHangsForGoodBlocksNoOtherHost(t *testing.T) {
 	t.Parallel()
 	var disk *testbed.Mount
 	w := oneVoter(t, 3, func(i int, o *testbed.HostOptions) {
 		if i == 2 {
 			disk = faulty(t, o, hanging())
-			o.Set["timing.promoteStable"] = "30s" // how long it is watched
+			o.Set["timing.promoteStable"] = "30s" // how long the learner is watched
 		}
 	})
 	t.Cleanup(func() { clearRules(t, disk) })
@@ -232,7 +233,7 @@ func TestADiskThatFailsWritesIsFAILEDAndAFullDiskIsReportedAsFull(t *testing.T) 
 	w.verify(1, 1)
 }
 
-// promptStatus asks the agent for its status.
+// promptStatus returns the agent's status, and checks that the agent answers promptly.
 func (h *host) promptStatus() control.Status {
 	h.w.t.Helper()
 	var s control.Status
@@ -240,8 +241,8 @@ func (h *host) promptStatus() control.Status {
 	return s
 }
 
-// checkPromptly checks that the agent responds in time. A busy machine may delay one response, a hung disk would delay
-// all.
+// checkPromptly checks that the agent responds in time. A busy machine may delay one response; a hung disk would delay
+// all three.
 func (h *host) checkPromptly(who string, ask func() bool) {
 	h.w.t.Helper()
 	var took [3]time.Duration

@@ -43,7 +43,7 @@ type worldOptions struct {
 	proxied  bool              // whether a testbed.Proxy is in front of every client and peer URL
 	fronts   bool              // whether a front is in front of every client URL
 	powered  bool              // whether killing a whole host also loses unsynced writes
-	set      map[string]string // for the configuration of every host, "section.key"
+	set      map[string]string // configuration keys of every host, "section.key"
 	each     func(i int, o *testbed.HostOptions)
 }
 
@@ -62,15 +62,15 @@ type host struct {
 	*testbed.Host
 	w           *world
 	leash       leashed
-	clientProxy *testbed.Proxy // these two if the world is proxied
+	clientProxy *testbed.Proxy // these two are nil unless the world is proxied
 	peerProxy   *testbed.Proxy
-	front       *front            // if the world has fronts
+	front       *front            // nil unless the world has fronts
 	etcd        *clientv3.Client  // a client of this host's etcd alone, past the proxy
 	running     bool              // whether its agent should be running
 	off         bool              // whether nothing runs on it
-	disks       []*testbed.Mount  // if the world is powered
+	disks       []*testbed.Mount  // empty unless the world is powered
 	real        string            // the etcd to which Options.Etcd links
-	files       testbed.CertFiles // of the client etcd, with TLS
+	files       testbed.CertFiles // files of the client etcd; empty without TLS
 }
 
 // newWorld creates hosts and starts none. Everything is removed when the test ends; if the test has failed, the state
@@ -113,7 +113,7 @@ func newWorld(t *testing.T, o worldOptions) *world {
 		for _, h := range w.hosts {
 			h.front = newFront(h)
 		}
-		w.hosts[0].openFront() // the others after the bootstrap: it requires that no other host answers
+		w.hosts[0].openFront() // bootstrap opens the others: until then, no other host may answer
 	}
 	t.Cleanup(w.close)
 	return w
@@ -412,7 +412,7 @@ func (w *world) has(voters, learners int) bool {
 	return voters == 0 && learners == 0
 }
 
-// is returns a host's entry in etcd's member list.
+// is reports whether a host is in etcd's member list, and whether it is a learner there.
 func (w *world) is(h *host) (listed, learner bool) {
 	for _, m := range w.members() {
 		if m.PeerURLs[0] == h.Options.PeerURL {
@@ -422,7 +422,6 @@ func (w *world) is(h *host) (listed, learner bool) {
 	return false, false
 }
 
-// isVoter reports whether a host is a voter.
 func (w *world) isVoter(h *host) bool {
 	listed, learner := w.is(h)
 	return listed && !learner
@@ -456,7 +455,7 @@ func tail(path string, lines int) string {
 	return strings.Join(all[max(0, len(all)-lines):], "\n")
 }
 
-// withHooks makes a world of three voters whose hosts listen to reboot agents and have hooks that record each run.
+// withHooks makes a world of three voters whose hosts serve reboot agents and have hooks that record each run.
 func withHooks(t *testing.T) *world {
 	t.Helper()
 	ports := testbed.FreePorts(t, 3)

@@ -13,7 +13,7 @@ import (
 	"github.com/quorumd/quorumd/agent/policy"
 )
 
-// status queries the agent; it returns false if the agent does not answer.
+// status queries the agent, and returns false if the agent does not answer.
 func (h *host) status() (control.Status, bool) {
 	ctx, cancel := context.WithTimeout(context.Background(), callTimeout)
 	defer cancel()
@@ -94,7 +94,7 @@ func (h *host) kill() {
 	}
 }
 
-// stop ends the agent rejoinBound.
+// stop ends the agent gracefully.
 func (h *host) stop() {
 	h.w.t.Helper()
 	h.running = false

@@ -53,8 +53,8 @@ func (h *host) namesKey(key string) bool {
 	return false
 }
 
-// checkCommands checks that every read-only command succeeds on every host, and that none reports an unreachable
-// cluster.
+// checkCommands checks that status, health, explain and history work on every host, and that none reports an
+// unreachable cluster.
 func (w *world) checkCommands(what string) {
 	w.t.Helper()
 	for _, h := range w.hosts {
@@ -75,7 +75,7 @@ func (w *world) checkCommands(what string) {
 	}
 }
 
-// residentMiB returns the resident memory of a host's agent in MiB.
+// residentMiB returns the peak resident memory of a host's agent in MiB.
 func (h *host) residentMiB() (mib int) {
 	h.w.t.Helper()
 	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", h.AgentPID()))

@@ -40,13 +40,14 @@ func TestFourHostsBecomeThreeVotersAndAStandby(t *testing.T) {
 	w.verify(3, 1)
 }
 
-// healthy reports whether the host has passed its qualification and has no finding.
+// healthy reports whether the host has passed its qualification and is in health state OK.
 func (h *host) healthy() bool {
 	s, ok := h.status()
 	return ok && s.Health.Qualified && s.Health.State == "OK"
 }
 
-// waitRolesAgree waits until every running agent reports the role that its host has in etcd.
+// waitRolesAgree waits until every running agent reports the role that its host has in etcd, and is idle if its host
+// has a member.
 func (w *world) waitRolesAgree() {
 	w.t.Helper()
 	w.eventually("every agent reports its host's role and is idle", func() bool {

@@ -63,7 +63,7 @@ func TestAPermanentLearnerStaysWhileADeadVoterIsReplaced(t *testing.T) {
 	if _, learner := w.is(n4); !learner || n4.role() != policy.RoleLearner {
 		t.Errorf("n4 is a %s", n4.role())
 	}
-	n4.powerOff() // a permanent learner that is lost stays, although n3 could become a standby
+	n4.powerOff() // a dead permanent learner stays a member, although n3 could become a standby
 	w.start(n3)
 	w.never(20*time.Second, "the lost learner is removed", func() bool {
 		listed, _ := w.is(n4)
@@ -74,8 +74,8 @@ func TestAPermanentLearnerStaysWhileADeadVoterIsReplaced(t *testing.T) {
 	w.verify(3, 1)
 }
 
-// checkStaleReads reads each key at a learner right after it was written, checks that the learner serves such reads
-// alone, and logs how stale they are.
+// checkStaleReads checks that a learner refuses linearizable reads. It reads a key at the learner right after each
+// write, and logs how many of these serializable reads are stale, and for how long.
 func (w *world) checkStaleReads(h *host) {
 	w.t.Helper()
 	ctx, cancel := context.WithTimeout(w.t.Context(), bound)

@@ -60,7 +60,6 @@ func (h *host) request(req control.MaintenanceRequest) {
 	}
 }
 
-// endMaintenance ends the maintenance.
 func (h *host) endMaintenance() {
 	h.w.t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), bound)

@@ -29,7 +29,8 @@ func withVersions(t *testing.T, versions ...string) func(int, *testbed.HostOptio
 	}
 }
 
-// TestMatrix forms clusters of every version and of every pair of versions, including pairs that quorumd must refuse.
+// TestMatrix forms a cluster of every version to test with, and one of each pair in pairs, including those that quorumd
+// must refuse.
 func TestMatrix(t *testing.T) {
 	t.Parallel()
 	for _, version := range versions() {
@@ -78,7 +79,7 @@ func TestMatrix(t *testing.T) {
 	}
 }
 
-// pair is a host of one version that joins a cluster of another.
+// pair contains the versions of a cluster and of a host, and whether the host can join.
 type pair struct {
 	cluster, host string
 	joins         bool
@@ -132,7 +133,8 @@ func expectStaysOut(t *testing.T, cluster, host string) {
 	w.verify(1, 0)
 }
 
-// expectRefusedUnlessAllowed starts two hosts with the unsafe version. Only one of them is configured to allow it.
+// expectRefusedUnlessAllowed starts two hosts with the unsafe version. At first, only one of them is configured to
+// allow it.
 func expectRefusedUnlessAllowed(t *testing.T) {
 	w := newWorld(t, worldOptions{
 		hosts: 2, voters: 1, standbys: 1, set: quickTimes(),

@@ -18,9 +18,9 @@ import (
 	"github.com/quorumd/quorumd/contrib/testbed"
 )
 
-// front is a proxy in front of the client URL of a host's etcd. All agents connect from the same address here, so it
-// identifies the agent of each connection and relays it through a separate proxy. Thus a test can cut off a single
-// agent.
+// front is a proxy in front of the client URL of a host's etcd. All agents connect from the same address here, so the
+// front looks up which agent opened each connection, and relays the connection through that agent's proxy. Thus a test
+// can cut off a single agent.
 type front struct {
 	w        *world
 	listener net.Listener
@@ -77,7 +77,7 @@ func (f *front) serve(client net.Conn) {
 	}
 	ended := make(chan struct{}, 2)
 	carry := func(to, from net.Conn) {
-		_, _ = io.Copy(to, from) // the end of either ends both
+		_, _ = io.Copy(to, from) // the end of either copy ends both
 		ended <- struct{}{}
 	}
 	f.running.Go(func() { carry(server, client) })
@@ -85,7 +85,7 @@ func (f *front) serve(client net.Conn) {
 	<-ended
 }
 
-// keep records connections to close at the end; it returns false if the end has come already.
+// keep records connections to close when the front closes; it returns false if the front has already closed.
 func (f *front) keep(conns ...net.Conn) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -42,7 +42,7 @@ func newPKI(t *testing.T) func(h *host) string {
 }
 
 // certify writes a peer certificate that is valid for one address alone, replacing the previous one, and returns the
-// section etcd.tls. quorumctl pki adds localhost to every certificate.
+// section etcd.tls. It does not use quorumctl pki, which adds localhost to every certificate.
 func (a authority) certify(h *host, address string) string {
 	a.t.Helper()
 	peer, err := a.Issue("peer-"+h.Options.Name, testbed.CertOptions{IPs: []net.IP{net.ParseIP(address)}})
@@ -63,7 +63,7 @@ func (h *host) configurePeer(tls, peerURL string) {
 	h.configurePeerURL(peerURL)
 }
 
-// readdressed runs a readdress of these hosts, or of all, to its end, and returns the refusal, if there is one.
+// readdressed runs a readdress of these hosts, or of all, to its end. It repeats the request until the hosts accept it.
 func (w *world) readdressed(what string, hosts ...string) {
 	w.t.Helper()
 	began := time.Now()
@@ -167,8 +167,8 @@ func TestNoURLBecomesHTTPSUntilEveryEtcdHasASuitableCertificate(t *testing.T) {
 	w.verify(3, 0)
 }
 
-// The certificate of n2 is valid for its peer URL, and not for the address from which it connects: etcd refuses it
-// after the handshake. The etcd of n3, still with connections to n2, would make it look connected.
+// The certificate of n2 is valid for its peer URL, and not for the address from which it connects: etcd refuses the
+// certificate after the handshake. n3's etcd still has connections to n2, so n2 would look connected.
 func TestAPeerWhoseCertificateLacksItsSourceAddressIsFoundBeforeTheSecondStep(t *testing.T) {
 	t.Parallel()
 	w := threeIdleVoters(t)

@@ -40,8 +40,8 @@ func (r *rotation) open() *pki.Directory {
 	return a
 }
 
-// checkPorts checks every member, first on the client port, and returns how many client ports refused a certificate.
-// Peer ports refuse agents, too: see complaints.
+// checkPorts checks the ports whose CA changes, and returns how many certificates the client ports refused. Refusals by
+// peer ports do not count: see complaints.
 func (r *rotation) checkPorts() (refused int) {
 	r.t.Helper()
 	ports, err := r.open().CheckTrust(r.t.Context(), []string{address(r.hosts[0].Options.PeerURL)}, time.Now())
@@ -79,7 +79,7 @@ func (r *rotation) expectRefused(says string) {
 	}
 }
 
-// next takes a step.
+// next takes the next step, which must succeed.
 func (r *rotation) next() (s pki.Rotation) {
 	r.t.Helper()
 	done := r.stepAsOperator()
@@ -281,8 +281,8 @@ func TestThreeVotersRotateTheCAUnderWrites(t *testing.T) {
 	rotateCA(t, 3)
 }
 
-// setPeerCA configures a different CA file for the peers of a host as the page describes: in the configuration, for
-// later joins, and in the environment of its unit.
+// setPeerCA configures a different CA file for the peers of a host as the documentation describes: in the
+// configuration, for later joins, and in the environment of its unit.
 func (r *rotation) setPeerCA(h *host, peers string) {
 	r.t.Helper()
 	h.stop()
@@ -307,7 +307,7 @@ func TestThreeVotersWithOneCAGetAPeerCAUnderWrites(t *testing.T) {
 	t.Parallel()
 	r := &rotation{world: &world{t: t}, dir: filepath.Join(t.TempDir(), "pki"), peers: true}
 	must(t, pki.Create(r.dir, time.Now()))
-	for _, name := range []string{"peer-ca.crt", "peer-ca.key"} { // as if it was made before there was a peer CA
+	for _, name := range []string{"peer-ca.crt", "peer-ca.key"} { // as if made before there was a peer CA
 		must(t, os.Remove(filepath.Join(r.dir, name)))
 	}
 	install := r.startCluster(3)

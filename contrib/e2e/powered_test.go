@@ -27,7 +27,7 @@ func (h *host) trackUnsynced() {
 // logApart puts the WAL of a host's etcd on a separate disk.
 func logApart(o *testbed.HostOptions) { o.Set["etcd.walDir"] = filepath.Join(o.Dir, "wal", "etcd") }
 
-// syncDisks makes the file names on a host's disks durable.
+// syncDisks makes the file names at the top of a host's disks durable.
 func (h *host) syncDisks() {
 	h.w.t.Helper()
 	for _, m := range h.disks {

@@ -28,7 +28,7 @@ const (
 	fillWrites = 11_000 // more than etcd keeps in its Raft log, so that a learner gets a snapshot
 	fillSize   = 100 << 10
 	fillers    = 16
-	quota      = 8 << 30 // of etcd's database, bytes
+	quota      = 8 << 30 // quota of etcd's database, in bytes
 	loadRate   = 300     // writes a second
 	// afterwards is how long the writes are watched after a join has ended.
 	afterwards = 3 * time.Second
@@ -41,10 +41,11 @@ const (
 	memoryNeed = 4 << 30
 )
 
-// TestALearnerOfAGigabyteIsPromotedWithoutAGapInTheWrites also promotes eagerly, like a program that retries until etcd
-// accepts it, to prove that the test can detect such a gap. A bystander, a separate etcd on the voter's disk, gets the
-// same writes throughout: its gaps are caused by the machine. The disks of the joining hosts are in memory: on the
-// voter's disk the copy would slow down the voter's writes, which does not happen if each host has its own disk.
+// TestALearnerOfAGigabyteIsPromotedWithoutAGapInTheWrites also promotes a learner eagerly, like a program that retries
+// until etcd accepts the promotion, to prove that the test can detect a gap. A bystander, a separate etcd on the
+// voter's disk, gets the same writes throughout: its gaps are caused by the machine. The disks of the joining hosts are
+// in memory: on the voter's disk the copy would slow down the voter's writes, which does not happen if each host has
+// its own disk.
 func TestALearnerOfAGigabyteIsPromotedWithoutAGapInTheWrites(t *testing.T) {
 	for _, version := range versions() {
 		t.Run(version, func(t *testing.T) { promoteWithoutGap(t, version) })
@@ -190,7 +191,7 @@ func (s span) allowed(bystander *testbed.WriteLoad) time.Duration {
 }
 
 // watchJoins records when operations begin and end. The returned function waits until n of them have ended, and then
-// for afterwards.
+// for the duration afterwards.
 func (h *host) watchJoins() func(n int) []span {
 	ctx, cancel := context.WithCancel(context.Background())
 	h.w.t.Cleanup(cancel)
@@ -225,7 +226,7 @@ func (h *host) watchJoins() func(n int) []span {
 }
 
 // promoteEagerly adds a member under load, promotes it as soon as etcd accepts that, and removes it again. It returns
-// how long the promotion took and the longest gap in the writes.
+// the span during which it watched the writes, and the longest gap within it.
 func (h *host) promoteEagerly(version string) (span, time.Duration) {
 	t := h.w.t
 	t.Helper()

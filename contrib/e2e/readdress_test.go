@@ -60,7 +60,7 @@ func (w *world) peerURLs() map[string]string {
 	return urls
 }
 
-// rolloutIs reports whether a host observes that its rollout is in that state.
+// rolloutIs reports whether a host observes that the rollout is in that state.
 func (h *host) rolloutIs(state string) bool {
 	s, ok := h.status()
 	return ok && s.Rollout != nil && s.Rollout.State == state
@@ -74,7 +74,7 @@ func (h *host) reports(code policy.ReasonCode, text string) bool {
 	})
 }
 
-// connected reports whether the etcd of every host has a connection of its own to every other member.
+// connected returns an error unless the etcd of every host has a connection of its own to every other member.
 func (w *world) connected() error {
 	members, ids := w.members(), map[string]uint64{}
 	for _, m := range members {

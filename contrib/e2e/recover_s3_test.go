@@ -79,7 +79,7 @@ func (w *world) checkNotWritten(secret []byte) {
 	read, lines := 0, 0
 	err := filepath.WalkDir(w.dir, func(path string, d fs.DirEntry, err error) error {
 		if errors.Is(err, fs.ErrNotExist) || err == nil && !d.Type().IsRegular() {
-			return nil // the file has just been removed
+			return nil // it has just been removed, or is not a regular file
 		}
 		if err != nil {
 			return err

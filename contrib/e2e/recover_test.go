@@ -23,7 +23,7 @@ import (
 	"github.com/quorumd/quorumd/contrib/testbed"
 )
 
-// facts collects the facts of a host through a file, as quorumctl recover collect does.
+// facts returns the facts of a host without a quorum, encoded and read again as by quorumctl recover collect and plan.
 func (h *host) facts() recovery.Facts {
 	h.w.t.Helper()
 	var text []byte
@@ -409,7 +409,7 @@ func crashSurvivor(t *testing.T, what victim) {
 		t.Run(strings.TrimSpace(side)+" each step", func(t *testing.T) {
 			t.Parallel()
 			o := worldOptions{hosts: 3, voters: 3, powered: what == power}
-			if o.powered && side == "after " { // one of the two
+			if o.powered && side == "after " { // on one of the two sides
 				o.each = func(_ int, h *testbed.HostOptions) { logApart(h) }
 			}
 			w := allVoters(t, o)

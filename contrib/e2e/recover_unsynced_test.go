@@ -35,8 +35,8 @@ func TestMovingDataAsideCompletesAlthoughUnsyncedWritesWereLost(t *testing.T) {
 	}
 }
 
-// TestALostDiskStaysLostAlthoughUnsyncedWritesWereLost replaces the disks of a host that has lost them. It checks that
-// a power loss does not bring old data back.
+// TestALostDiskStaysLostAlthoughUnsyncedWritesWereLost removes all data from a host's disks, and checks that a power
+// loss does not bring it back.
 func TestALostDiskStaysLostAlthoughUnsyncedWritesWereLost(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, worldOptions{

@@ -11,7 +11,7 @@ import (
 	"github.com/quorumd/quorumd/contrib/testbed"
 )
 
-// listening returns the address on which every etcd listens for clients, bypassing the proxies.
+// listening returns the addresses on which the etcds listen for clients, bypassing the proxies.
 func (w *world) listening() (all []string) {
 	for _, h := range w.hosts {
 		all = append(all, h.Options.ListenClientURL)

@@ -43,7 +43,7 @@ func replaceDuringFault(t *testing.T, standbys int, at string, also otherFault) 
 	w.within(grace+bound, n4.Options.Name+" has stopped "+at, n4.stopped)
 	also.injectDuring(w)
 	began := time.Now()
-	w.within(3*(grace+bound), "three vote and answer again", w.isFull) // its grace may begin again
+	w.within(3*(grace+bound), "three vote and answer again", w.isFull) // n3's grace period may begin again
 	t.Logf("full strength %v after all repairs", time.Since(began).Round(100*time.Millisecond))
 	if w.expelled(w.hosts[:2]) {
 		t.Error("a working host was removed")

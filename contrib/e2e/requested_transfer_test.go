@@ -13,8 +13,8 @@ import (
 	"github.com/quorumd/quorumd/agent/control"
 )
 
-// transfer asks this host to transfer leadership to another one, or to the best if to is empty. It returns the reason
-// if the request is refused.
+// transfer asks this host's agent to transfer leadership to req.Host, or to the best voter if that is empty. It returns
+// the answer, and the reason if the request is refused.
 func (h *host) transfer(req control.TransferRequest) (control.Transfer, string) {
 	h.w.t.Helper()
 	req.Reason = "a test"

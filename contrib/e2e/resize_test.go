@@ -231,7 +231,8 @@ func TestALeaveCompletesAlthoughItsAgentIsKilledAtAnyStep(t *testing.T) {
 	}
 }
 
-// Only n1 may act, so its voter leaves although it leads. Later it joins again, and its old data is moved aside.
+// Only n1 may act, so its voter leaves although that voter leads. Later it joins again, and its old data is moved
+// aside.
 func TestALeaderTransfersLeadershipBeforeItLeavesAndJoinsAgainLater(t *testing.T) {
 	t.Parallel()
 	w := threeIdleVoters(t)

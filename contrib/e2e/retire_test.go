@@ -153,7 +153,7 @@ func TestAFollowerAndTheLeaderAreRetiredAsPlannedWithoutAFailedWrite(t *testing.
 	w.eventually("the host is a spare that may join", func() bool {
 		return follower.role() == policy.RoleSpare && !follower.hasReason(policy.HostRetired)
 	})
-	follower.mustRetire(voters[2].Options.Name) // nothing else could replace it
+	follower.mustRetire(voters[2].Options.Name) // no other host could replace it
 	w.within(4*formation, "the host votes again", func() bool { return w.isVoter(follower) && w.has(3, 0) })
 	w.verify(3, 0)
 }

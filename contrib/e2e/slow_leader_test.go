@@ -20,7 +20,7 @@ import (
 const slowFsync = 500 * time.Millisecond
 
 // TestALeaderWithASlowDiskTransfersLeadership first shows, while the leader's agent is down, that etcd keeps the slow
-// leader, and what that costs clients. Then the agent runs, and both must change.
+// leader, and what that costs clients. When the agent runs again, another voter must lead, and writes must be fast.
 func TestALeaderWithASlowDiskTransfersLeadership(t *testing.T) {
 	t.Parallel()
 	var disk *testbed.Mount

@@ -14,10 +14,11 @@ import (
 )
 
 const (
-	// verySlowFsync is the delay of a write to the leader's disk: a linearizable read through it takes at least twice
-	// that, and a call waits 2 s for it. From about 900 ms on, etcd itself sometimes elects another leader.
+	// verySlowFsync is the delay of a write to the leader's disk. A linearizable read through the leader takes at least
+	// twice as long, and an agent's call times out after 2 s. From about 900 ms on, etcd itself sometimes elects
+	// another leader.
 	verySlowFsync = 700 * time.Millisecond
-	// otherLedFor is how long another voter must have led at transferDeadline. On an idle machine a leader with such a
+	// otherLedFor is how long another voter must have led by transferDeadline. On an idle machine a leader with such a
 	// disk leads for at most 20 s; the unit tests of the agent check this to the second. On a busy machine etcd itself
 	// sometimes elects another leader, and then elects the first one again.
 	otherLedFor, transferDeadline = 12 * time.Second, 60 * time.Second
@@ -30,7 +31,8 @@ func TestALeaderWithADiskTooSlowForReadsTransfersLeadership(t *testing.T) {
 	expectAnotherLeader(t, verySlowFsync)
 }
 
-// TestALeaderWithAnAlmostStuckDiskLosesLeadership accepts either cause: etcd is usually faster than quorumd.
+// TestALeaderWithAnAlmostStuckDiskLosesLeadership accepts a transfer by quorumd and an election by etcd, which is
+// usually faster.
 func TestALeaderWithAnAlmostStuckDiskLosesLeadership(t *testing.T) {
 	t.Parallel()
 	expectAnotherLeader(t, 900*time.Millisecond)

@@ -22,7 +22,7 @@ import (
 	"github.com/quorumd/quorumd/agent/record"
 )
 
-// withStore creates a snapshot directory for all hosts.
+// withStore creates a snapshot directory for all hosts, and returns it with the settings that use it.
 func withStore(t *testing.T, keep string) (dir string, set map[string]string) {
 	t.Helper()
 	dir = t.TempDir()

@@ -24,7 +24,7 @@ import (
 const remedied = 5 * time.Minute
 
 // remediating makes a cluster of three voters with a quota of 24 MiB, whose agents free space after a NOSPACE alarm. It
-// returns when the permits for that are written, and the agents have recorded a revision that is old enough.
+// returns when the permits for that are written. By then the agents have recorded a revision that is old enough.
 func remediating(t *testing.T) *world {
 	t.Helper()
 	w := allVoters(t, worldOptions{hosts: 3, voters: 3, set: map[string]string{
@@ -83,7 +83,7 @@ func TestAnAgentFreesSpaceWhenOldRevisionsFillTheDatabases(t *testing.T) {
 	w.within(remedied, "no alarm is left", func() bool { return !w.alarmed() })
 	ctx, cancel := context.WithTimeout(t.Context(), bound)
 	defer cancel()
-	for _, h := range w.hosts { // the file may be larger: it grows in steps of 16 MiB
+	for _, h := range w.hosts { // the file may be larger than its content: it grows in steps of 16 MiB
 		s, err := h.etcd.Status(ctx, h.etcd.Endpoints()[0])
 		if err != nil || s.DbSize > 20<<20 {
 			t.Errorf("the database of %s still has %d MiB, %v", h.Options.Name, s.DbSize>>20, err)

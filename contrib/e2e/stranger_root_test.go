@@ -16,7 +16,7 @@ import (
 	"github.com/quorumd/quorumd/contrib/testbed"
 )
 
-// unprivileged runs programs as an unprivileged user, who may read what every user may and change nothing. It needs
+// unprivileged returns an unprivileged user, who may read what every user may and change nothing. The test must run as
 // root.
 func unprivileged(t *testing.T) person {
 	t.Helper()
@@ -105,7 +105,8 @@ func strangers(t *testing.T, h *host) {
 	}
 }
 
-// open opens the host's socket to all users, as it is in /run/quorumd.
+// open sets the mode of the directories above the host's socket. With 0755 the socket is open to all users, as in
+// /run/quorumd.
 func (h *host) open(t *testing.T, mode os.FileMode) {
 	t.Helper()
 	for _, dir := range []string{h.w.dir, h.Options.Dir} {

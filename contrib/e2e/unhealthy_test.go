@@ -55,7 +55,7 @@ func newUnhealthyWorldWith(t *testing.T, o worldOptions) *unhealthyWorld {
 		"repair.unhealthy": unhealthyGrace.String(), "repair.cleanFor": "5s",
 		"timing.interval": "1s", "timing.callTimeout": "2500ms", "timing.lockTTL": "15s", "timing.transferInterval": "5s",
 		"disk.directInterval": "1s", "disk.walInterval": "1s",
-		// a limit by which the deciding host judges the histogram of n3's etcd
+		// disk.fsyncSlow is the limit by which the deciding host judges the histogram of n3's etcd
 		"disk.fsyncClear": "200ms", "disk.fsyncWarm": "350ms", "disk.fsyncSlow": "400ms",
 	}
 	maps.Copy(set, o.set)
@@ -196,7 +196,7 @@ type watch struct {
 	led     bool     // whether n3 led when it was last seen as a member
 }
 
-// watchMembers polls one host's etcd until it is stopped.
+// watchMembers polls one host's etcd until the watch is stopped.
 func (s *unhealthyWorld) watchMembers(by *host) *watch {
 	ctx, cancel := context.WithCancel(s.t.Context())
 	w := &watch{cancel: cancel, stopped: make(chan struct{})}

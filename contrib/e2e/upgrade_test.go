@@ -19,8 +19,8 @@ import (
 	"github.com/quorumd/quorumd/contrib/testbed/tempdir"
 )
 
-// upgradeWorld makes a world of three voters with this version of etcd; any further hosts do not run yet. One command
-// per version installs it: "etcd-v37" replaces the binary by the one of 3.7.
+// upgradeWorld makes a world of three voters with this version of etcd; any further hosts do not run yet. Each version
+// has a command that installs it: "etcd-v37" replaces the binary with that of 3.7.
 func upgradeWorld(t *testing.T, hosts int, version string, others ...string) *world {
 	t.Helper()
 	w := newWorld(t, worldOptions{hosts: hosts, voters: 3, each: func(_ int, o *testbed.HostOptions) {
@@ -75,7 +75,7 @@ func TestMatrixUpgrade(t *testing.T) {
 	}
 }
 
-// upgradeBackAndForth upgrades a cluster up to the pause before its last member, takes it back, and upgrades it again
+// upgradeBackAndForth upgrades a cluster up to the pause before its last member, rolls it back, and upgrades it again
 // to the end.
 func upgradeBackAndForth(t *testing.T, old, next string) {
 	w := upgradeWorld(t, 3, old, next)
@@ -174,8 +174,8 @@ func (w *world) allLive() bool {
 	return ok && !slices.ContainsFunc(s.Cluster.Members, func(m control.Member) bool { return !m.Live })
 }
 
-// refuseUnprepared checks that no upgrade starts while the next etcd of a host is a wrong one, or does not know a
-// setting of the running one. It leaves all hosts prepared.
+// refuseUnprepared checks that no upgrade starts while a host's etcd.nextBinary has the wrong version, is writable for
+// all users, or does not know a configured setting. It leaves all hosts prepared.
 func refuseUnprepared(t *testing.T, w *world, to, next string) {
 	t.Helper()
 	n1, n2 := w.hosts[0], w.hosts[1]

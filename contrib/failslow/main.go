@@ -1,8 +1,9 @@
 // Copyright The quorumd Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Command failslow measures how well quorumd finds slow disks: scenarios and seeds in virtual time, through the real
-// judgement (package health) and the real decisions (package policy). contrib/docs/slow-disk-benchmark.md describes it.
+// Command failslow measures how well quorumd finds slow disks. It plays scenarios with several seeds in virtual time,
+// with the real judgement (package health) and the real decisions (package policy). contrib/docs/slow-disk-benchmark.md
+// describes it.
 package main
 
 import (

@@ -126,7 +126,7 @@ type replayed struct {
 	judge judge
 	rows  []health.Sample // the drive's remaining rows of the current day
 	state health.Assessment
-	bad   bool // the drive had a finding that rules out leading at least once
+	bad   bool // at least once, the drive had a finding that rules out leading
 	slow  bool // the data set labels the drive as slow
 }
 

@@ -36,7 +36,7 @@ func withMistake(t *testing.T, s scenario, mistake func(*health.Assessment)) out
 	return o
 }
 
-// slowFor is a scenario in which the leader's disk is slow for that long, once in each period.
+// slowFor returns a scenario in which the leader's disk is slow for that long, once in each period.
 func slowFor(slow, every, lasts time.Duration) scenario {
 	return scenario{
 		name: "slow for " + slow.String(), hosts: three("nvme"),

@@ -36,7 +36,7 @@ func usual() []spell {
 	}
 }
 
-// bursts returns times of high load, which all hosts share because all voters write the same entries.
+// bursts returns the spell of load bursts, which all hosts share because all voters write the same entries.
 func bursts() spell {
 	return spell{
 		name: "burst", every: 4 * time.Hour, random: true, from: 10 * time.Second, to: time.Minute, low: 1.5, high: 4,
@@ -44,7 +44,7 @@ func bursts() spell {
 	}
 }
 
-// batch returns an hourly job of a few minutes.
+// batch returns the spell of an hourly job of a few minutes.
 func batch() spell {
 	return spell{name: "batch", every: time.Hour, from: 2 * time.Minute, to: 4 * time.Minute, low: 2.2, high: 3.5}
 }

@@ -15,12 +15,12 @@ type tally struct {
 	Runs   int     `json:"runs"`
 	Years  float64 `json:"hostYears"`
 	Faults int     `json:"faults"` // number of runs with a fault that must be found
-	Found  int     `json:"found"`  // in time
+	Found  int     `json:"found"`  // number of faults found in time
 	// Ever counts faults found at any time in the run.
 	Ever   int       `json:"foundEver"`
 	Recall *interval `json:"recall,omitempty"` // Found/Faults with its 95 % Wilson interval
-	// Median and P95 are of the times to detection, in seconds. A fault that was not found counts as the longest time,
-	// which is shown as -1.
+	// Median and P95 are quantiles of the times to detection, in seconds. A fault that was not found counts as the
+	// longest time, which is shown as -1.
 	Median            float64 `json:"medianSeconds,omitempty"`
 	P95               float64 `json:"p95Seconds,omitempty"`
 	Transfers         rate    `json:"transfers"`

@@ -324,7 +324,7 @@ func TestTheFileOperationsThatEtcdNeedsWork(t *testing.T) {
 	}
 }
 
-// quorumd opens a database that it has unlinked this way.
+// quorumd reopens a database this way after it has unlinked it.
 func TestAFileWithoutANameIsOpenedThroughItsDescriptor(t *testing.T) {
 	t.Parallel()
 	for _, flags := range [][]string{nil, {"-power"}} {

@@ -38,7 +38,7 @@ type power struct {
 type change struct {
 	touched []uint64     // inodes; a sync of any of them makes the change durable
 	undo    func() error // undoes the change
-	forget  func() error // called when the change is durable; may be nil
+	forget  func() error // removes what undo needs; may be nil
 }
 
 // unsynced is a file and its content before each write since its last sync.

@@ -61,7 +61,7 @@ func TestHungDiskGetsNoMoreWritesFromRestartedAgents(t *testing.T) {
 	until(t, h, readyBound, "SLOW", "DISK_FSYNC_SLOW")
 }
 
-// stats returns the number of calls that have reached the disk since the last rule was set.
+// stats returns how many operations each rule has matched and how many it delays now, as faultfs prints them.
 func stats(t *testing.T, m *testbed.Mount) string {
 	t.Helper()
 	output, err := m.Stats()

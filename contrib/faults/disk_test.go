@@ -16,7 +16,7 @@ import (
 // diskFault is a fault of a disk and how quorumd has to report it.
 type diskFault struct {
 	name string
-	rule string // of contrib/faultfs
+	rule string // a rule of contrib/faultfs
 	long bool   // takes minutes, or needs an idle machine
 	// joining injects the fault from the start, on a host that is about to join, with the full qualifying run.
 	joining bool

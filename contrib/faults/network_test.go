@@ -26,7 +26,7 @@ type networkFault struct {
 	name, drop string
 	at         int           // the host with the filter: 0 is n1, 1 is n2
 	code       string        // reported by n1
-	within     time.Duration // without a code, how long no finding may appear
+	within     time.Duration // limit for the report; without a code, how long no finding may appear
 }
 
 func networkFaults() []networkFault {

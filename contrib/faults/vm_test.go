@@ -23,7 +23,7 @@ type machineFault struct {
 	smartctl  string // recorded output of smartctl, until the next fault
 	unplugged string // interface of the bond without a cable until the fault is detected
 	first     string // shell that prepares the fault
-	begins    string // shell
+	begins    string // shell that begins the fault
 	ends      string // shell, after the fault is detected
 	wants     expectation
 	cause     string // expected cause

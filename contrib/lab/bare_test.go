@@ -41,7 +41,7 @@ type bareFleet struct {
 	extraOnFirst []string // commands for the first host, when its etcd runs
 	// certName sets the name in the client certificate of a host's quorumd; nil keeps the name of the bundle.
 	certName func(h *lab.Host) error
-	login    string // comes before a command of etcdctl if its certificate names no etcd user
+	login    string // precedes an etcdctl command whose certificate names no etcd user
 	// shipped keeps quorumd's default waits. The speed of the disk is still ignored, because all hosts share one disk.
 	shipped bool
 }

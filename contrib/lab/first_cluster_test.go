@@ -64,8 +64,9 @@ func commandsAfter(text, prompt string) (commands []string) {
 	return commands
 }
 
-// TestTheFirstClusterPageMakesATLSClusterOfThreeBareHosts types the commands of contrib/docs/first-cluster.md. The only
-// differences are short waits and loose limits for the lab's disk, which all hosts share.
+// TestTheFirstClusterPageMakesATLSClusterOfThreeBareHosts types the commands of contrib/docs/first-cluster.md. The
+// differences are the addresses, short waits, loose limits for the disk, and allowSharedHardware, because all hosts
+// share the machine.
 func TestTheFirstClusterPageMakesATLSClusterOfThreeBareHosts(t *testing.T) {
 	f := newBareFleet(t, 3)
 	f.bootstrapAndCheck()
@@ -188,8 +189,8 @@ func (f *bareFleet) cutAllPower() {
 	})
 }
 
-// checkAuthentication checks that etcd accepts a certificate whose user has no permissions, and that quorumd has the
-// permissions it needs: the leader's host completes an operation.
+// checkAuthentication checks that etcd serves the operator, that it refuses a certificate that names no etcd user, and
+// that quorumd has the permissions it needs: the leader's host completes an operation.
 func (f *bareFleet) checkAuthentication() {
 	f.t.Helper()
 	read := strings.Replace(documentedCommands(f.t, firstClusterPage, "n1#")[5], "member list", "get a", 1)

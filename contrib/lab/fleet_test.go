@@ -40,7 +40,7 @@ type fleet struct {
 	*lab.Lab
 	t     *testing.T
 	deb   string                         // the package of quorumd that is installed on the hosts
-	etcds map[*lab.Host]*clientv3.Client // of each host's etcd alone
+	etcds map[*lab.Host]*clientv3.Client // a client of each host's etcd alone
 	// whether an agent was killed: the history may then lack the beginning of its operation
 	killed  bool
 	removed int64            // the revision when a member was last removed by hand
@@ -213,7 +213,7 @@ func (f *fleet) never(span time.Duration, what string, cond func() bool) {
 	})
 }
 
-// status queries a host's agent; it returns false if the agent does not answer.
+// status queries a host's agent, and returns false if the agent does not answer.
 func (f *fleet) status(h *lab.Host) (control.Status, bool) {
 	ctx, cancel := context.WithTimeout(context.Background(), callTimeout)
 	defer cancel()

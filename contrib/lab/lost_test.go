@@ -69,7 +69,7 @@ func TestAHostLostInMaintenanceBlocksTheOthersUntilItIsReleased(t *testing.T) {
 		}
 	}
 	status := ""
-	// the others observe it when the lock is free
+	// the other hosts observe that the operation is overdue when the lock is free
 	f.eventually("another host reports that it is overdue, and what to do", func() bool {
 		status = f.shell(other, "quorumctl status; quorumctl operation show")
 		return !slices.ContainsFunc([]string{"OVERDUE by ", "new disk", "quorumctl operation release --force"},
@@ -116,7 +116,8 @@ func (f *fleet) releaseOperation(by, of *lab.Host) {
 	}
 }
 
-// checkHarmlessReturn powers on a host whose member was removed meanwhile.
+// checkHarmlessReturn powers on a host whose member was removed meanwhile, and checks that it becomes a spare and that
+// no other host takes a step.
 func (f *fleet) checkHarmlessReturn(h *lab.Host) {
 	f.t.Helper()
 	f.eventually("there are 3 voters and a standby without it", func() bool { return f.has(3, 1) && f.isIdle() })

@@ -25,8 +25,8 @@ import (
 
 // TestMain sets these for all tests.
 var (
-	runDir string // of the lab, from lab.Enter
-	rootFS string // of the hosts
+	runDir string // directory of the lab, from lab.Enter
+	rootFS string // root file system of the hosts
 )
 
 func TestMain(m *testing.M) { os.Exit(enter(m)) }
@@ -79,7 +79,7 @@ func prepareMachine(cache string) error {
 	return nil
 }
 
-// isSelected reports whether a test is selected.
+// isSelected reports whether -test.run and -test.skip select a test.
 func isSelected(test string) bool {
 	run, _, _ := strings.Cut(flag.Lookup("test.run").Value.String(), "/")
 	skip := flag.Lookup("test.skip").Value.String()

@@ -64,7 +64,7 @@ func TestNoOtherHostGoesDownDuringMaintenance(t *testing.T) {
 	}
 }
 
-// checkDown checks that a host's etcd is stopped, and that its agent reports the maintenance.
+// checkDown checks that the etcd of a host in maintenance is stopped.
 func (f *fleet) checkDown(h *lab.Host) {
 	f.t.Helper()
 	if state, _ := h.Property(f.t.Context(), "etcd", "ActiveState"); state != "inactive" {

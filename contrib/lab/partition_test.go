@@ -75,7 +75,7 @@ func TestACutOffJoinerBlocksNoOtherHostForGood(t *testing.T) {
 		if op := f.op(); op == nil || op.HostName != joiner.Name {
 			t.Errorf("the operation of %s was not kept for it: %+v", joiner.Name, op)
 		}
-		if c.name == "is cut off" { // and is not healed yet
+		if c.name == "is cut off" { // the host stays cut off
 			f.eventually("the others end the join of "+joiner.Name, func() bool {
 				op := f.op()
 				return op == nil || op.HostName != joiner.Name

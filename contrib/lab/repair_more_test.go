@@ -24,8 +24,8 @@ import (
 	"github.com/quorumd/quorumd/contrib/lab"
 )
 
-// TestTwoDeadOfFiveAreReplacedOnlyIfTheyShareAFailureDomain has seven hosts, two of them in one failure domain. Before
-// that, two hosts with unknown failure domains die, and then two in different domains.
+// TestTwoDeadOfFiveAreReplacedOnlyIfTheyShareAFailureDomain cuts the power of two hosts with unknown failure domains,
+// then of two in different domains, and finally of two in the same domain.
 func TestTwoDeadOfFiveAreReplacedOnlyIfTheyShareAFailureDomain(t *testing.T) {
 	f := newFleet(t, lab.Options{Hosts: 7})
 	f.killed = true

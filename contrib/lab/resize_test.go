@@ -19,7 +19,7 @@ import (
 )
 
 // TestAClusterIsResizedWithoutAFailedWrite makes three voters five and three again, under writes that clients retry for
-// 5 s. The agent of the first host that leaves is killed during that.
+// 5 s. The agent of the first host that leaves is killed meanwhile.
 func TestAClusterIsResizedWithoutAFailedWrite(t *testing.T) {
 	f := formedFleetRunning(t)
 	f.killed = true

@@ -193,7 +193,7 @@ func outcomeTable(names []string, seen map[string][]outcome) string {
 	return table.String()
 }
 
-// watchSync polls the voters until it is stopped. It returns how long at least one of them was not in sync.
+// watchSync polls the voters. The returned function ends that, and returns how long at least one voter was not in sync.
 func watchSync(ctx context.Context, voters []*lab.Host) (stop func() time.Duration) {
 	ctx, cancel := context.WithCancel(ctx)
 	fewer := make(chan time.Duration, 1)

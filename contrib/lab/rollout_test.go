@@ -134,7 +134,7 @@ type absence struct {
 	from, to time.Time
 }
 
-// checkOneDownAtATime checks in the journals since then that no two members were down at the same time.
+// checkOneDownAtATime checks in the journals since the given time that no two members were down at the same time.
 func (f *fleet) checkOneDownAtATime(since time.Time) {
 	f.t.Helper()
 	var all []absence

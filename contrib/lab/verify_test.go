@@ -60,7 +60,7 @@ func (f *fleet) history() ([]record.Line, error) {
 	return testbed.History(ctx, client, f.keys())
 }
 
-// steps returns all steps in the history that were taken, without refused steps and without the given kinds.
+// steps returns all lines of the history except refused steps and steps of the given kinds.
 func (f *fleet) steps(but ...policy.StepKind) []string {
 	f.t.Helper()
 	lines, err := f.history()
@@ -74,8 +74,8 @@ func (f *fleet) steps(but ...policy.StepKind) []string {
 	return steps
 }
 
-// mutatingSteps returns the steps that change something. A host that releases the lock just when it is cut off records
-// a failure: it held the lock, but did nothing under it.
+// mutatingSteps is like steps, without the steps that only take or release the lock. A host that releases the lock just
+// when it is cut off records a failure: it held the lock, but did nothing under it.
 func (f *fleet) mutatingSteps() []string {
 	f.t.Helper()
 	return f.steps(policy.StepTakeLock, policy.StepReleaseLock)

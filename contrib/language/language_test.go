@@ -108,8 +108,8 @@ func document(name string) bool {
 		path.Ext(name))
 }
 
-// read returns the banned words of the whole checkout. It skips this package, which has to name them, and the page
-// that teaches the rules.
+// read returns the banned words of the whole checkout. It skips this package, which has to name them, and the pages
+// that teach the rules.
 func read(t *testing.T) counts {
 	t.Helper()
 	found := counts{}

@@ -39,7 +39,8 @@ rules and the codes.
 |---|---|---|---|
 `
 
-// TestAlertsCodesAndJournalCatalogAgree compares the three, and the generated page with them.
+// TestAlertsCodesAndJournalCatalogAgree compares the alerts, the codes and the journal catalog with each other, and the
+// generated page with them.
 func TestAlertsCodesAndJournalCatalogAgree(t *testing.T) {
 	t.Parallel()
 	text, err := os.ReadFile("quorumd.rules.yaml")

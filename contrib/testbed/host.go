@@ -52,7 +52,7 @@ type Host struct {
 }
 
 // settings returns the configuration of a host, with times that suit tests and demonstrations: waits of a minute become
-// seconds. The settle time is the minimum that etcd itself requires.
+// seconds. The settle time is slightly longer than the 5 s that etcd itself requires.
 func (o HostOptions) settings() map[string]string {
 	s := map[string]string{
 		"mode":      "manage",

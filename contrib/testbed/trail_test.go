@@ -18,7 +18,7 @@ import (
 	"github.com/quorumd/quorumd/agent/record"
 )
 
-// expectWrong compares the errors with their expected beginnings, one text for each error.
+// expectWrong checks that there is one error for each text, and that each error contains its text.
 func expectWrong(t *testing.T, got []error, want ...string) {
 	t.Helper()
 	text := errors.Join(got...)

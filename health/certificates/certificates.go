@@ -39,7 +39,7 @@ type Files struct {
 
 const (
 	mostBytes   = 1 << 20 // bytes read of a file
-	mostInFile  = 256     // certificates
+	mostInFile  = 256     // certificates read of a file
 	mostPorts   = 64      // members' ports checked in one reading
 	mostSubject = 100     // characters kept of a subject
 )

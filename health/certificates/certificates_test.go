@@ -163,7 +163,7 @@ func TestPeerCertificatesAreReadIfClientsUseNoTLS(t *testing.T) {
 	one := issue(t, at.Add(-day), at.Add(2*day))
 	urls := []string{"http://127.0.0.1:1", serving(t, one, tls.RequireAnyClientCert), serving(t, one, tls.NoClientCert)}
 	got := New(Files{}, noTLS, func() time.Time { return at }).Read(t.Context(), urls)
-	// The host presents the same one at two ports.
+	// The host presents the same certificate at two ports.
 	if len(got.All) != 1 || got.All[0].Left != 2*day || got.All[0].Of != health.HolderMember {
 		t.Errorf("got %+v", got)
 	}

@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// process describes a process 42 that runs etcd. It was started at second 1000 of this machine's time.
+// process describes a process 42 that runs etcd. It was started at Unix time 1000.
 type process struct {
 	args, environ, file []string
 	unreadable, changed bool // its environment cannot be read; the file was changed after its start

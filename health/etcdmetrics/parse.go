@@ -25,7 +25,7 @@ const (
 	mostWanted  = 64 << 10 // bytes of the relevant lines of an answer
 	mostLine    = 16 << 10
 	mostBuckets = 64
-	mostCounted = 1 << 53 // a float64 represents all integers up to this exactly
+	mostCounted = 1 << 53 // up to this number, a float64 represents all integers exactly
 	mostPeers   = 64
 )
 

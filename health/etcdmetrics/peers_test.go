@@ -78,7 +78,7 @@ type receiver struct {
 	choose  func(leader *testbed.Member) (at, of *testbed.Member)
 	leader  *testbed.Member
 	at, of  *testbed.Member // the receiver, and the member it receives from
-	id      uint64          // the sender's
+	id      uint64          // member ID of the sender
 	last    float64
 }
 

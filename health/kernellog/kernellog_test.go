@@ -58,7 +58,7 @@ func newBench(t *testing.T) *bench {
 	return &bench{t: t, files: rootfile.Beneath(dir, os.Getuid()), now: time.Hour, dir: dir}
 }
 
-// publishes reads a log, and returns what the agent then reads, and what the reader printed.
+// publishes reads a log and publishes its counts. It returns what the agent then reads, and the news.
 func (b *bench) publishes(open func() (io.ReadCloser, error)) (health.Several[health.LoggedErrors], string) {
 	b.t.Helper()
 	var news strings.Builder

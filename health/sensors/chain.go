@@ -132,8 +132,8 @@ func identify(dir string, d *health.Device) {
 	}
 }
 
-// serialPage returns the serial number of a SCSI device. The kernel keeps the page as the device sent it: four bytes
-// (the second is the number of the page, the last two are the length), then the serial number.
+// serialPage returns the serial number of a SCSI device from its VPD page 0x80. The kernel keeps the page as the device
+// sent it: four bytes (the second is the number of the page, the last two are the length), then the serial number.
 func serialPage(dir string) string {
 	const header, page = 4, 0x80
 	text, err := read(filepath.Join(dir, "device/vpd_pg80"))

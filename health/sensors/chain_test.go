@@ -18,7 +18,8 @@ import (
 	"github.com/quorumd/quorumd/health"
 )
 
-// lvmOnRAID returns the files of a logical volume on a mirror of a partition of a SATA disk and of a whole NVMe drive.
+// lvmOnRAID returns the files of a logical volume on a mirror of two devices: a partition of a SATA disk, and a whole
+// NVMe drive.
 func lvmOnRAID() map[string]string {
 	return map[string]string{
 		"sys/dev/block/252:0": "-> ../../devices/virtual/block/dm-0",

@@ -37,7 +37,8 @@ func recorded(t testing.TB, text string) []byte {
 	return data
 }
 
-// answering returns the address of a server that answers every request with this, under the request's number.
+// answering returns the address of a server that sends this answer to every request, with the request's sequence
+// number.
 func answering(t *testing.T, answer []byte) string {
 	t.Helper()
 	conn, err := net.ListenPacket("udp", "127.0.0.1:0")

@@ -20,7 +20,8 @@ const (
 	sdaDir   = "sys/devices/pci0/ata1/block/sda/"
 )
 
-// degraded returns the files of an ext4 on a volume on a mirror that has lost a member device and rebuilds another one.
+// degraded returns the files of an ext4 file system on a volume on a mirror that has lost one member device and is
+// rebuilding another.
 func degraded() map[string]string {
 	files := lvmOnRAID()
 	maps.Copy(files, map[string]string{
@@ -142,7 +143,7 @@ func TestAnUnknownArrayStateIsNotHealthy(t *testing.T) {
 				delete(files, arrayDir+file)
 			}
 			got := linked(t, files).Devices(unix.Mkdev(252, 0)).Arrays
-			known := file == "level" // it reports everything else
+			known := file == "level" // the kernel reports everything else
 			if len(got) != 1 || (got[0].Absent == "") != known {
 				t.Errorf("with %q in %s: %+v", text, file, got)
 			}

@@ -68,7 +68,7 @@ func TestReadsSentSegmentsOfTheConnectionsToAPort(t *testing.T) {
 
 func TestAPortWithoutConnections(t *testing.T) {
 	t.Parallel()
-	l, err := net.Listen("tcp4", "127.0.0.1:0") // so that it is in use
+	l, err := net.Listen("tcp4", "127.0.0.1:0") // so that the port is in use
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -13,7 +13,7 @@ import (
 	"github.com/quorumd/quorumd/health"
 )
 
-// output is the part of smartctl --json that is used.
+// output is the part of smartctl's JSON output that is used.
 type output struct {
 	Smartctl struct {
 		Messages []struct {
@@ -110,7 +110,8 @@ func parseDrive(name string, said []byte) health.Drive {
 			if of := attribute(a.ID); of != "" {
 				add(&d, of, a.Raw.Value)
 			}
-			// Vendors use attribute 175 for other values, too: only this name, from smartctl's database, is the test.
+			// Vendors use attribute 175 for other values, too: only this name, from smartctl's database, identifies the
+			// test.
 			if a.ID == 175 && a.Name == "Power_Loss_Cap_Test" && a.Value != nil && a.Threshold != nil {
 				d.Capacitor = &health.CapacitorTest{Value: *a.Value, Threshold: *a.Threshold}
 			}

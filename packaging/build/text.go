@@ -48,7 +48,8 @@ func page(source string) (io.Reader, error) {
 	return b, nil
 }
 
-// changelog stages quorumd's changelog, and one in nfpm's format that only names the place of the list of changes.
+// changelog stages a changelog in nfpm's format that only states where the changes are listed, and for quorumd also its
+// own changelog.
 func (j job) changelog(path string) error {
 	if j.product.own {
 		text, err := os.ReadFile(path)

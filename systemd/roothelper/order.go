@@ -49,7 +49,7 @@ type Initial struct {
 	State   string `json:"state"`           // ETCD_INITIAL_CLUSTER_STATE
 	Token   string `json:"token,omitempty"` // ETCD_INITIAL_CLUSTER_TOKEN; set only for a new cluster
 	// Digest is the digest of all variables that the agent computed. If the helper's configuration yields different
-	// variables, it does not write them.
+	// variables, the helper does not write them.
 	Digest string `json:"digest"`
 }
 
@@ -84,8 +84,8 @@ const (
 	maxMember = 63 + len("=https://") + 253 + len(":65535")
 )
 
-// Every child of the agent compiles these when it starts. Long repetitions compile slowly, so code checks those lengths
-// instead.
+// Every child of the agent compiles these expressions when it starts. Long repetitions compile slowly, so code checks
+// those lengths instead.
 var (
 	agentName   = regexp.MustCompile(`^[A-Za-z0-9_][A-Za-z0-9_.-]{0,63}$`)
 	programName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9_-]{0,63}$`)
@@ -124,7 +124,8 @@ func (o Request) Check() error {
 	return nil
 }
 
-// Names reports whether the initial cluster contains this host. A new cluster must contain no other host.
+// Names reports whether the initial cluster contains the host, given as NAME=URL. A new cluster must contain no other
+// host.
 func (i Initial) Names(host string) bool {
 	return i.Cluster == host || i.State == "existing" && slices.Contains(strings.Split(i.Cluster, ","), host)
 }

@@ -36,7 +36,7 @@ import (
 const (
 	// maxRequest is the maximum size of a request in bytes. A request contains only a few paths and durations.
 	maxRequest = 64 << 10
-	// maxFiles is the number of passed files: stdin, stdout, stderr and the shared page of the disk probe.
+	// maxFiles is the maximum number of passed files: stdin, stdout, stderr and the shared page of the disk probe.
 	maxFiles = 4
 	// writeTimeout bounds each write to the peer, which normally reads without delay.
 	writeTimeout = 5 * time.Second

@@ -48,7 +48,7 @@ func TestMain(m *testing.M) {
 	goleak.VerifyTestMain(m)
 }
 
-// pipe returns a file to write to, and a function that returns what was written once the write end is closed.
+// pipe returns the write end of a pipe, and a function that closes the write end and returns what was written.
 func pipe(t *testing.T) (w *os.File, read func() string) {
 	t.Helper()
 	r, w, err := os.Pipe()

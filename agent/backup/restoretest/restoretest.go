@@ -37,7 +37,7 @@ const (
 	ownerAll = 0o700
 )
 
-// Run restores the snapshot with that manifest into a throw-away data directory in the spool, has the etcd binary at
+// Run restores the snapshot with the manifest m into a throw-away data directory in the spool, has the etcd binary at
 // the given path serve it, and returns that etcd's version. It takes as long as reading the snapshot and starting an
 // etcd on it.
 func Run(ctx context.Context, store backup.Source, m backup.Manifest, etcd string, o backup.Options) (string, error) {

@@ -24,7 +24,8 @@ import (
 	"github.com/quorumd/quorumd/contrib/testbed"
 )
 
-// restoreTestIn makes the test binary run a restore test with that store, spool and etcd.
+// restoreTestIn is the environment variable that makes the test binary run a restore test. Its value is the store, the
+// spool and the etcd binary, separated by "|".
 const restoreTestIn = "RESTORE_TEST"
 
 func TestMain(m *testing.M) {
@@ -59,7 +60,7 @@ func must(t *testing.T, err error) {
 	}
 }
 
-// versions returns the etcd versions to test: the one that every test uses, or those that test-matrix names.
+// versions returns the etcd versions to test: the tests' usual version, or those that 'make test-matrix' sets.
 func versions() []string {
 	if named := strings.Fields(os.Getenv("QUORUMD_ETCD_VERSIONS")); len(named) > 0 {
 		return named
@@ -84,7 +85,6 @@ func newPlace(t *testing.T) place {
 	return place{dir: dir, store: store, o: backup.Options{Spool: t.TempDir(), Now: time.Now()}}
 }
 
-// save takes a snapshot of a member.
 func (p place) save(t *testing.T, c *clientv3.Client) backup.Manifest {
 	t.Helper()
 	r, err := c.Snapshot(t.Context())
@@ -136,7 +136,7 @@ func TestSnapshotOfThreeMembersIsServedByAnIsolatedEtcd(t *testing.T) {
 			passes("written")
 			gone, err := c.Delete(t.Context(), "/keys/1", clientv3.WithPrefix())
 			must(t, err)
-			lease, err := c.Grant(t.Context(), 1) // it expires before the snapshot is served
+			lease, err := c.Grant(t.Context(), 1) // the lease expires before the snapshot is served
 			must(t, err)
 			_, err = c.Put(t.Context(), "/leased", "for a second", clientv3.WithLease(lease.ID))
 			must(t, err)
@@ -192,7 +192,7 @@ func TestDamagedSnapshotFailsTheRestoreTest(t *testing.T) {
 	p.empty(t)
 }
 
-// TestServedDataIsComparedWithTheManifest uses an intact database with the manifest of another one.
+// TestServedDataIsComparedWithTheManifest uses an intact database and manifests that do not match it.
 func TestServedDataIsComparedWithTheManifest(t *testing.T) {
 	t.Parallel()
 	cluster := testbed.StartCluster(t, 1, testbed.ClusterOptions{})
@@ -266,7 +266,7 @@ func TestKilledRestoreTestEndsItsEtcdAndTheNextOneCleansUp(t *testing.T) {
 	must(t, os.WriteFile(script, []byte(text), 0o700)) //nolint:gosec // it is to be run
 	kill := func() {
 		t.Helper()
-		_ = os.Remove(pid) // of the previous test
+		_ = os.Remove(pid) // left by the previous call
 		command := exec.CommandContext(t.Context(), os.Args[0])
 		command.Env = append(os.Environ(), restoreTestIn+"="+strings.Join([]string{p.dir, p.o.Spool, script}, "|"))
 		must(t, command.Start())
@@ -284,7 +284,7 @@ func TestKilledRestoreTestEndsItsEtcdAndTheNextOneCleansUp(t *testing.T) {
 			t.Errorf("a second one at the same time: %v", err)
 		}
 		must(t, command.Process.Kill())
-		_ = command.Wait() // it was killed
+		_ = command.Wait() // an error is expected: the process was killed
 		number, err := os.ReadFile(pid)
 		must(t, err)
 		n, err := strconv.Atoi(strings.TrimSpace(string(number)))

@@ -55,7 +55,7 @@ func serve(ctx context.Context, dir, program string, held *os.File, m backup.Man
 		}
 		return "", fmt.Errorf("etcd (%s) exited during the restore test: %w: %s", program, died.err, etcd.LogTail())
 	}
-	_ = etcd.Stop(stopBound) // the comparison is complete
+	_ = etcd.Stop(stopBound) // an error does not matter, because the comparison has ended
 	if err != nil && !errors.Is(err, backup.ErrDamaged) {
 		err = fmt.Errorf("etcd (%s) does not serve the snapshot: %w: %s", program, err, etcd.LogTail())
 	}

@@ -40,7 +40,7 @@ func (r rules) mayChange(p peer) bool {
 	return r.known && (p.gid == r.gid || slices.Contains(p.groups, r.gid))
 }
 
-// check returns an error with a hint if a peer may not use a route with that access.
+// check returns an error with a hint if a peer may not use a route that needs the given access.
 func (r rules) check(a access, p peer, known bool) error {
 	if a == accessRead || known && r.mayChange(p) {
 		return nil

@@ -97,7 +97,7 @@ func newTransit(maxPerUser, maxTotal int64) *transit {
 	}
 }
 
-// isFull reports whether one of the limits is reached, so that no further answer to a user can be added.
+// isFull reports whether a user's limit or the limit for all users is reached.
 func (t *transit) isFull(uid uint32) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -9,7 +9,7 @@
 //   - Every refusal is one document, {"error": {"code", "message", "hint"}}, and the hint is the remedy.
 //   - No caller can exhaust the server, because sizes, times, connections and requests are bounded. Some capacity is
 //     reserved for the group, and some for root.
-//   - It never takes a socket from the live process that serves it.
+//   - The server never takes a socket from a live process that serves it.
 //
 // The server decides nothing. It passes requests to a Backend and returns the answers.
 package server

@@ -174,7 +174,7 @@ func TestEveryErrorOfARouteIsInTheOpenAPIDocument(t *testing.T) {
 	}
 }
 
-// The test sends the requests that the page shows as curl commands.
+// The test sends the requests that contrib/docs/api.md shows as curl commands.
 func TestTheExamplesOfTheAPIPageAreCorrect(t *testing.T) {
 	t.Parallel()
 	page, err := os.ReadFile("../../../contrib/docs/api.md")

@@ -236,7 +236,7 @@ func apiParameters() map[string]apiParameter {
 }
 
 func raw(v any) json.RawMessage {
-	text, _ := json.Marshal(v) // cannot fail: v consists of numbers and strings
+	text, _ := json.Marshal(v) // cannot fail for the values in these tests
 	return text
 }
 
@@ -258,7 +258,7 @@ func errorStatuses(rt route, d apiRoute) []string {
 	list := []string{"400", "403", "500", "503"}
 	if rt.slots != nil {
 		list = append(list, "504")
-		if rt.path != "/v1/history" { // only reads
+		if rt.path != "/v1/history" { // reading the history never conflicts
 			list = append(list, "409")
 		}
 	}
@@ -268,7 +268,6 @@ func errorStatuses(rt route, d apiRoute) []string {
 	return list
 }
 
-// makeOpenAPI builds the document.
 func makeOpenAPI(t *testing.T) apiDocument {
 	t.Helper()
 	doc := apiDocument{

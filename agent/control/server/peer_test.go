@@ -66,8 +66,8 @@ func unprivileged(socket, groups string) int {
 }
 
 // asUnprivileged runs the function unprivileged with other credentials and returns its output. Only root can assume
-// other credentials. For other users, the server instead treats the user who runs the test as another user, and that
-// user's group as the configured group if the credentials contain it.
+// other credentials. Without root, the server instead treats the user who runs the test as another user and, if the
+// credentials contain the configured group, that user's group as the configured group.
 func asUnprivileged(t *testing.T, s *Server, gid uint32, groups ...uint32) string {
 	t.Helper()
 	if err := s.Listen(); err != nil {

@@ -10,7 +10,6 @@ import (
 	"github.com/quorumd/quorumd/agent/control"
 )
 
-// getResize returns the size of the cluster and the steps that are left.
 func (s *Server) getResize(r request) (response, error) {
 	size, err := s.opt.Backend.Size(r.ctx)
 	return response{http.StatusOK, completeResize(size)}, err

@@ -10,7 +10,6 @@ import (
 	"github.com/quorumd/quorumd/agent/control"
 )
 
-// getRetire lists the retired hosts.
 func (s *Server) getRetire(r request) (response, error) {
 	hosts, err := s.opt.Backend.RetiredHosts(r.ctx)
 	return response{http.StatusOK, completeRetiredHosts(hosts)}, err

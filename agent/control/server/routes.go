@@ -40,7 +40,6 @@ type response struct {
 	body   any // a value to encode as JSON, or a *document
 }
 
-// routes returns all routes of the API.
 func (s *Server) routes() []route {
 	reads := make(chan struct{}, s.limits.waiting)
 	changes := make(chan struct{}, s.limits.waiting)

@@ -290,7 +290,7 @@ func sendRaw(t *testing.T, socket, raw string) (int, string) {
 	t.Helper()
 	c := dial(t, socket)
 	if _, err := io.WriteString(c, raw); err != nil {
-		t.Logf("the server closed early: %v", err) // it may still have answered
+		t.Logf("the server closed early: %v", err) // the server may still have answered
 	}
 	resp, err := http.ReadResponse(bufio.NewReader(c), nil)
 	if err != nil {

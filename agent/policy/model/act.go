@@ -19,7 +19,7 @@ type rules struct {
 	noTokenFence        bool // a write of the record does not compare the lock
 	noOpFence           bool // a write of the record does not compare the record with the one that was read
 	takeUnfenced        bool // taking the lock does not compare the record with the one that was read
-	releaseOpOnStart    bool // an agent that starts deletes the record that names its host
+	releaseOpOnStart    bool // when an agent starts, it deletes the record that names its host
 	// afterTransition changes what the disk records about a request after a transition, given the request before and
 	// after it. It may be nil.
 	afterTransition      func(before, after policy.Request) policy.Request
@@ -27,7 +27,7 @@ type rules struct {
 	renewedOutsideLoop   bool // another goroutine renews the lock of a hung control loop
 	removeBlindly        bool // a member is removed without looking it up first
 	ejectionAfterRemoval bool // the ejected host is recorded after the removal instead of before
-	lockByName           bool // an agent that starts uses a lock with its host's name as its own
+	lockByName           bool // when an agent starts, it considers a lock with its host's name its own
 }
 
 // act begins an agent's decided step, and completes the step if it takes no time.
@@ -164,7 +164,7 @@ func (m *machine) send(w *world, h int) breach {
 }
 
 // land applies a membership change in flight. If refused is set, etcd refuses the change although it could accept it.
-// ok is false if etcd has no reason for that.
+// ok is false if refused is set and etcd cannot refuse the change.
 func (w *world) land(h int, refused bool) (ok bool, found breach) {
 	a := &w.hosts[h]
 	step, target, gone, faulted := a.step, int(a.target), a.outdated != 0, a.faulted != 0
@@ -258,9 +258,9 @@ func (w *world) freeLock() {
 	}
 }
 
-// write is one fenced write of the operation record. token and record report whether the lock and the record are still
-// those that the write expects, gone whether the member named by the write has left, and late whether the write was not
-// answered in time.
+// write applies one fenced write of the operation record. token and record report whether the lock and the record are
+// still those that the write expects, gone whether the member named by the write has left, and late whether the write
+// was not answered in time.
 func (m *machine) write(w *world, h int, step uint8, token, record, gone, late bool) breach {
 	if (!token && !m.noTokenFence) || (!record && !m.noOpFence) {
 		return fine

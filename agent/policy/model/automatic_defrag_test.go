@@ -8,7 +8,6 @@ import (
 	"testing"
 )
 
-// explore explores the worlds.
 func (s defragScope) explore() (string, int) {
 	return worlds[defragWorld]{
 		first: s.initial(), successors: s.successors, liveness: "every worthwhile defragmentation is done",

@@ -22,7 +22,6 @@ const (
 	defragStillDue       = "no defragmentation begins after its trigger has ended"
 )
 
-// fileState is the state of a database file.
 type fileState uint8
 
 const (
@@ -58,7 +57,7 @@ const (
 type defragHost struct {
 	file      fileState
 	ended     uint8
-	forgotten bool                 // its agent has restarted and has no record of ended; only with a mistake
+	forgotten bool                 // its agent has restarted and has no record of ended; only if a mistake is seeded
 	due       bool                 // a defragmentation has been due for long enough
 	asked     bool                 // it has a request on its disk
 	pending   policy.RequestChange // the change in flight to its disk
@@ -233,7 +232,7 @@ func (s defragScope) successors(w defragWorld) (next []defragWorld, events []str
 	add := func(text string, change func(n *defragWorld)) {
 		n := w
 		change(&n)
-		for h := range n.hosts { // the time for which a defragmentation is due starts over
+		for h := range n.hosts { // once a defragmentation is not due, the time for which it has been due starts over
 			n.hosts[h].due = n.hosts[h].due && !n.hosts[h].down && policy.DefragDue(s.view(&n, h))
 		}
 		if n != w {

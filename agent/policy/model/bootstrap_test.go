@@ -27,7 +27,7 @@ type bootstrapHost struct {
 	done      bool                  // it has belonged to a cluster
 	data      bool                  // its data directory contains data of a cluster
 	answers   [bootstrapHosts]uint8 // by host: the number of the answer; 0 if there is none
-	pending   policy.BootstrapNote  // what the policy has decided to record and is not on disk yet
+	pending   policy.BootstrapNote  // what the policy has decided to record; it is not on disk yet
 }
 
 // bootstrapWorld is one state. The answers that a host has received may have any age. This includes more orders of
@@ -225,7 +225,8 @@ func (w *bootstrapWorld) countClusters() int {
 	return 0
 }
 
-// queries returns the states after a host has queried another one: the first host queries all others, which query it.
+// queries returns the states after a host has queried another one. Without requests, the first listed host and the
+// others query each other; with requests, all listed hosts do.
 func (s bootstrapScope) queries(w bootstrapWorld, h int) (all []bootstrapWorld) {
 	list := s.lists[w.hosts[h].list]
 	for _, g := range list {
@@ -285,7 +286,7 @@ func (s bootstrapScope) requestEvents(w bootstrapWorld, h int) (all []bootstrapW
 	return all
 }
 
-// number returns the number of an answer.
+// number returns the number of an answer. A new answer gets the next number.
 func (s bootstrapScope) number(answer policy.BootstrapAnswer) uint8 {
 	i := slices.Index(*s.answers, answer)
 	if i < 0 {

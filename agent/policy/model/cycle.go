@@ -5,7 +5,7 @@ package model
 
 import "github.com/quorumd/quorumd/agent/policy"
 
-// unfencedCall reports whether a step of a host operation is a call that no transaction can fence. The call takes
+// unfencedCall reports whether a step of a host operation is a call that no transaction can fence. The call can take
 // effect at any time while its agent lives, even if that agent was paused and has lost its lock. Until then the agent
 // does nothing else. When the agent's process ends, the call has taken effect or never will.
 func unfencedCall(step uint8) bool {

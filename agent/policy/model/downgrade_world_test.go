@@ -79,7 +79,7 @@ func (w *downgradeWorld) running() (n int) {
 	return n
 }
 
-// starts reports whether etcd of a host can start.
+// starts reports whether a host's etcd can start.
 func (w *downgradeWorld) starts(h int) bool { return !w.hosts[h].old || w.lower && w.hosts[h].lowered }
 
 func (s downgradeScope) view(w *downgradeWorld, h int) policy.View {
@@ -210,7 +210,7 @@ func (s downgradeScope) change(v *policy.View) {
 func (s downgradeScope) decide(w *downgradeWorld, h int) policy.Decision {
 	key := downgradeSeen{h, *w}
 	key.faults, key.breach, key.others, key.lower = 0, "", false, false
-	for i := range key.hosts { // no agent observes this
+	for i := range key.hosts { // no agent observes due
 		key.hosts[i].due = false
 	}
 	d, known := s.cache[key]
@@ -415,7 +415,7 @@ func (s downgradeScope) successors(w downgradeWorld) (next []downgradeWorld, eve
 	return next, events
 }
 
-// etcdEvents are what etcd does by itself. The leader checks the versions of all members every few seconds.
+// etcdEvents adds what etcd does by itself. The leader checks the versions of all members every few seconds.
 func (s downgradeScope) etcdEvents(w *downgradeWorld, add func(string, func(*downgradeWorld))) {
 	if w.running() == downgradeHosts {
 		switch old := w.all(func(h downgradeHost) bool { return h.old }); {
@@ -463,14 +463,14 @@ func (s downgradeScope) faultsOf(w *downgradeWorld, h int, add func(string, func
 	}
 }
 
-// ended reports whether the downgrade is over or waits for an operator, and has left no job of quorumd.
+// ended reports whether no host is down and the downgrade either waits for an operator, or is over and has left no job
+// of quorumd.
 func (w downgradeWorld) ended() bool {
 	over := w.state == policy.RolloutAborted || w.state == policy.RolloutDone
 	over = over && (!w.job || w.others)
 	return w.op < 0 && w.running() == downgradeHosts && (w.state == policy.RolloutStopped || over)
 }
 
-// explore explores the worlds.
 func (s downgradeScope) explore() (string, int) {
 	s.cache = map[downgradeSeen]policy.Decision{}
 	return worlds[downgradeWorld]{

@@ -128,7 +128,7 @@ func (w *world) ready(i int) bool {
 		h.work == noWork && (w.seesAll(i) || w.awaitsRepair(i))
 }
 
-// seesAll reports whether an agent observes every voter live.
+// seesAll reports whether an agent observes every voter as live.
 func (w *world) seesAll(i int) bool {
 	others := 0
 	for g := range w.n {

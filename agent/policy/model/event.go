@@ -51,7 +51,7 @@ const (
 	evOperatorStarts
 	evRequestEnds
 	evReboots
-	evExternalStop // an external manager stops its etcd, because the host is reported safe to stop
+	evExternalStop // an external manager stops a host's etcd, because the host is reported safe to stop
 
 	// Operators' requests, which have a budget of their own.
 	evRequest        // arg: the requested work, starting at 1

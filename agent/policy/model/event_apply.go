@@ -317,7 +317,7 @@ func (w *world) lateChange(k kind, h int) (ok bool, found breach) {
 	return true, w.change(step, h, true, a.faulted != 0)
 }
 
-// round is one round of an agent: it renews its lock, observes and decides.
+// round runs one round of an agent: the agent renews its lock, observes and decides.
 func (m *machine) round(w *world, h int, r rank, how uint8) (ok bool, found breach) {
 	a := &w.hosts[h]
 	leads, unread := how != follower, how == leaderWithoutReads

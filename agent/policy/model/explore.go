@@ -49,14 +49,15 @@ type Scenario struct {
 	Unwilling   bool         // the second host is configured without standbys
 	Upgrade     bool         // an upgrade is paused: only the first host's member still runs the older version
 	Founders    int          // the number of hosts with a bootstrap request if there are no voters; 0 means 1
-	// Liveness checks from every state whether the cluster reaches its target and becomes quiescent.
+	// Liveness makes the exploration check from every state whether the cluster reaches its target and becomes
+	// quiescent.
 	Liveness bool
 	// Long marks a scope that takes minutes or most of a typical machine's memory, and is not explored for every
 	// change.
 	Long bool
 }
 
-// LearnerScope selects how a scenario has a permanent learner.
+// LearnerScope selects whether a scenario has a permanent learner, and how it begins.
 type LearnerScope uint8
 
 // The scopes. The zero value means that the scenario has no permanent learner.

@@ -49,7 +49,7 @@ func TestThePolicyKeepsItsPromisesInSmallScopes(t *testing.T) {
 			declared[Phase{kind, phase}] = true
 		}
 	}
-	phases[Phase{policy.KindCycle, policy.PhaseVerify}] = true // readdress_test.go explores it, in worlds of its own
+	phases[Phase{policy.KindCycle, policy.PhaseVerify}] = true // readdress_test.go explores this phase
 	if !maps.Equal(phases, declared) {
 		t.Errorf("operations were in the phases %v; the declared phases are %v", phases, declared)
 	}

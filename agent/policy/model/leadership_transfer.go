@@ -120,8 +120,8 @@ func (w *world) judgeStepDown(h, to int) breach {
 	return fine
 }
 
-// judgeComparison checks that a slow leader transfers leadership only to a voter with faster writes, and not while its
-// disk is as slow as usual at this hour. If no read returns in time, the leader has no measurements to compare.
+// judgeComparison checks that a slow leader transfers leadership only to a voter with faster writes, and not because of
+// writes that take about as long as usual. If no read returns in time, the leader has no measurements to compare.
 func judgeComparison(s *observation, c choice) breach {
 	switch {
 	case c.step != stepDown || s.noReads != 0 || s.writes == faster:

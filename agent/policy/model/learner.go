@@ -5,7 +5,7 @@ package model
 
 import "github.com/quorumd/quorumd/agent/policy"
 
-// learnerState is the host that is configured to have a permanent learner, and the limits on learners.
+// learnerState holds which host is configured to have a permanent learner, and the limits on learners.
 type learnerState struct {
 	permanent uint8 // the host with the permanent learner, plus 1; 0 if there is none
 	limit     uint8 // the --max-learners that every host configures

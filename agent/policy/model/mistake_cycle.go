@@ -10,7 +10,7 @@ import (
 	"github.com/quorumd/quorumd/health"
 )
 
-// oneRequest returns a scope with a request for one host operation among these voters, and n faults of these classes.
+// oneRequest returns a scope with that many voters, a request for one host operation, and n faults of these classes.
 func oneRequest(voters, n int, class Faults) func(sc *Scenario) {
 	return func(sc *Scenario) {
 		sc.Hosts, sc.Voters, sc.Requests, sc.Faults, sc.Budget = voters, voters, 1, class, n

@@ -24,14 +24,14 @@ const (
 	opLateAdd               // an addition that etcd checked in an earlier state
 	opLatePromote
 	opLateRemove
-	opStart // the unit
+	opStart // starts the unit
 	opStop
 	opKill
-	opCrash // the whole host
+	opCrash // crashes the whole host
 	opUp    // the outcome for an etcd that starts, or detects that it was removed
 	opCut   // isolates the member from all others
 	opHeal
-	opEnv // sets the environment of the unit; arg: to which one
+	opEnv // sets the environment of the unit to arg
 	opAside
 	opKinds
 )
@@ -43,7 +43,6 @@ func (k opKind) String() string {
 	}[k]
 }
 
-// operation is an operation on a host.
 type operation struct {
 	kind opKind
 	host uint8
@@ -248,7 +247,7 @@ type pair struct {
 	operation
 }
 
-// pairs are the pairs in an exploration.
+// pairs holds the pairs that an exploration has covered.
 type pairs struct {
 	count    map[pair]int // the number of transitions that each pair covers
 	mismatch string       // how the effects of an event and its operation differ, or ""

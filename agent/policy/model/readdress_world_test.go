@@ -11,7 +11,7 @@ import (
 	"github.com/quorumd/quorumd/health"
 )
 
-// The connection that a host's etcd has itself established to another member.
+// The states of the connection that a host's etcd has itself established to another member.
 const (
 	unconnected uint8 = iota
 	connected         // at the registered URL
@@ -41,7 +41,7 @@ type readdressHost struct {
 	certificates
 }
 
-// certificates are those of a host in the worlds in which the new URLs are https.
+// certificates describes the certificates of a host in the worlds in which the new URLs are https.
 type certificates struct {
 	process, configured bool // the running etcd has a certificate; the configuration names one
 	unfit               bool // the configured certificate is not valid for the host's address
@@ -253,7 +253,7 @@ func (s readdressScope) change(v *policy.View) {
 func (s readdressScope) decide(w *readdressWorld, h int) policy.Decision {
 	key := readdressSeen{h, *w}
 	key.faults, key.breach, key.released = 0, "", false
-	for i := range key.hosts { // no agent observes these
+	for i := range key.hosts { // no agent observes these fields
 		key.hosts[i].by, key.hosts[i].verified = [readdressHosts]bool{}, 0
 		key.hosts[i].due = false
 		key.hosts[i].unverified, key.hosts[i].sent, key.hosts[i].sentURL = false, false, 0

@@ -40,7 +40,7 @@ type realHost struct {
 	member               *testbed.Member // the last one started
 	initial, state       string          // the environment for the next start
 	id                   uint64          // the ID of its listed member, or 0
-	ready                bool            // the member whose data it has was ready at least once
+	ready                bool            // the member whose data this host has was ready at least once
 	conn                 *clientv3.Client
 }
 
@@ -162,7 +162,7 @@ func (b *bench) waitExited(i int) error {
 // mayHang reports whether an etcd may fail to exit, even after SIGTERM.
 func (b *bench) mayHang(i int) bool { return b.w.mayHang(i) && !b.hosts[i].ready }
 
-// killHanging kills an etcd that does not stop, as systemd does.
+// killHanging kills an etcd that does not stop. systemd would kill it, too.
 func (b *bench) killHanging(i int) error {
 	b.openAnswers["a removed member that has never been ready hangs"]++
 	return b.stopEtcd(i, (*testbed.Member).Kill9)

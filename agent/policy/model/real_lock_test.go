@@ -54,7 +54,6 @@ func (a attempt) text() string {
 	return fmt.Sprintf("%s%s of an agent that %s: %s, %s", late, kindOf(a.step), read, a.lock, a.record)
 }
 
-// attempts returns all attempts.
 func attempts() (list []attempt) {
 	since := map[bool][]string{
 		true:  {recordSame, recordChanged, recordGone},
@@ -145,7 +144,7 @@ func (s *slowStore) Revoke(ctx context.Context, id clientv3.LeaseID) error {
 	return s.Client.Revoke(ctx, id)
 }
 
-// lockAgents are the agent that makes the call and another one, of one cluster.
+// lockAgents holds the locks of the agent that makes the call and of another agent of the same cluster.
 type lockAgents struct {
 	store     *slowStore
 	keys      record.Keys

@@ -114,7 +114,7 @@ func (q pair) reduced() pair {
 	return pair{at, q.atPlace(order, w.n, at)}
 }
 
-// cost returns about how long an operation takes, in milliseconds.
+// cost returns roughly how long an operation takes, in milliseconds.
 func (o operation) cost(w *world) int {
 	voters, _ := w.votes()
 	switch o.kind {
@@ -172,7 +172,7 @@ func (p *plan) nextPath(from cluster) []pair {
 type searchNode struct {
 	at    cluster
 	cost  int
-	via   pair // the last operation before it
+	via   pair // the operation that led to this state, and the state before it
 	index int  // the index of this node in the queue
 }
 
@@ -244,7 +244,7 @@ func (p *plan) startStates() []cluster {
 	})
 }
 
-// work compares the pairs that are left with one bench after another.
+// work compares the remaining pairs, on one bench after another.
 func (p *plan) work(t testing.TB, version string, c claims, until time.Time) {
 	for _, first := range p.startStates() {
 		for {
@@ -259,7 +259,8 @@ func (p *plan) work(t testing.TB, version string, c claims, until time.Time) {
 	}
 }
 
-// walk compares pairs with one bench while it can reach any. It returns false if enough differences are found.
+// walk compares remaining pairs on one bench as long as it can reach one. It returns false if enough differences are
+// found.
 func (p *plan) walk(t testing.TB, version string, c claims, first cluster, path []pair, until time.Time) bool {
 	b := newBench(t, version, c, p.starts[first], p.patience)
 	defer b.close()

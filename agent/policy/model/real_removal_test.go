@@ -36,7 +36,6 @@ type removalStory struct {
 	play   func(b *bench) error
 }
 
-// removalStories returns all stories.
 func removalStories() []removalStory {
 	return []removalStory{
 		{"a dead voter is removed and a standby replaces it", 3, replaceDead},
@@ -71,7 +70,6 @@ func (b *bench) joinAsLearner(i int) error {
 	return b.applyAll(one(opAdd, i), operation{opEnv, uint8(i), joinEnv}, one(opStart, i), one(opUp, i), one(opUp, i))
 }
 
-// makeLeader makes a voter the leader.
 func (b *bench) makeLeader(i int) error {
 	b.story = append(b.story, "     "+hostName(i)+" leads")
 	return b.retryUntil(b.patience, func(ctx context.Context) error {
@@ -174,7 +172,7 @@ func removeTwoDead(b *bench) error {
 
 func removeOnlyVoter(b *bench) error { return b.applyAll(one(opRemove, hostA)) }
 
-// removeNeededAmongStarted adds two voters that never start, as an operator may. quorumd only adds learners.
+// removeNeededAmongStarted first adds two voters that never start, as an operator can. quorumd adds only learners.
 func removeNeededAmongStarted(b *bench) error {
 	for _, i := range []int{hostD, hostE} {
 		err := b.retryUntil(b.patience, func(ctx context.Context) error {
@@ -189,7 +187,7 @@ func removeNeededAmongStarted(b *bench) error {
 	return b.applyAll(one(opRemove, hostC), one(opRemove, hostD), one(opRemove, hostC))
 }
 
-// requestUnanswered requests the removal of C from A, the leader, while no other member answers A.
+// requestUnanswered sends A, the leader, a request to remove C while no other member answers A.
 func (b *bench) requestUnanswered(paused ...int) error {
 	b.must(b.makeLeader(hostA))
 	for _, i := range paused {

@@ -111,7 +111,7 @@ func recalls() []Scenario {
 	}
 }
 
-// asked returns a mistake that changes the request in the view.
+// asked returns a mistake in the view of a host that has a request.
 func asked(change func(v *policy.View)) rules {
 	return seeing(func(v *policy.View) {
 		if v.Asked != nil {

@@ -157,7 +157,8 @@ func (w *world) agreesDead(h int) bool {
 	return reporters >= 2
 }
 
-// awaitsRepair reports whether the only voter that a host does not observe live is reported dead or too slow to answer.
+// awaitsRepair reports whether the only voter that a host does not observe as live is reported dead or too slow to
+// answer.
 func (w *world) awaitsRepair(h int) bool {
 	if w.dead == 0 || w.hosts[h].blind != 0 || w.cycles(int(w.dead-1)) {
 		return false

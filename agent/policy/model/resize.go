@@ -83,8 +83,9 @@ func (w *world) removalLate() bool {
 const clearsSuccessor = maxHosts + 1
 
 // retire applies an operator's request to retire a host, or to undo that. The request is refused if too few hosts would
-// be left. A host that is down in its operation is retired as lost, which releases the operation. If arg is not 0, the
-// operator names host arg-1 as the successor of host i or, with clearsSuccessor, clears the successor.
+// be left, or if the host is in an operation. But a host that is down in its operation is retired as lost, which
+// releases the operation. If arg is not 0, the operator names host arg-1 as the successor of host i or, with
+// clearsSuccessor, clears the successor.
 func (m *machine) retire(w *world, i int, arg uint8) bool {
 	if w.retires >= 2*uint8(m.Retirements) || !w.quorum() {
 		return false

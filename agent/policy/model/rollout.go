@@ -139,10 +139,10 @@ type rolloutWorld struct {
 
 	state       uint8                    // the state of the rollout
 	hold        uint8                    // the rollout has yet to pause before the last member
-	decided     uint8                    // only for the checks: an operator has resumed the rollout since that pause
+	decided     uint8                    // only for the checks: an operator has let the last member be upgraded
 	waiting     uint8                    // the hosts that wait, one bit per host
 	resumed     uint8                    // how many times the rollout was started or resumed, according to its record
-	trueResumed uint8                    // the same, even if the record was overwritten with an older one
+	trueResumed uint8                    // the actual number, even if the record was overwritten with an older one
 	queueDown   [policy.DownLength]uint8 // the queue: each entry is a host plus 1, or 0
 	queueWriter uint8                    // the host that has written the queue, plus 1; 0 for none
 

@@ -130,7 +130,7 @@ func (m *rolloutMachine) agentActs(w *rolloutWorld, i int, add rolloutAdder) {
 	}
 }
 
-// round is one round of an agent. The agent writes the queue at once. The step and the change of the request are in
+// round runs one round of an agent. The agent writes the queue at once. The step and the change of the request are in
 // flight from then on.
 func (m *rolloutMachine) round(w *rolloutWorld, i int) (found rolloutBreach, d policy.Decision) {
 	h := &w.hosts[i]

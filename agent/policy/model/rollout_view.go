@@ -63,7 +63,6 @@ func (r Rollout) observe(w *rolloutWorld, h int) rolloutObservation {
 	return s
 }
 
-// rolloutID is the ID of the rollout.
 const rolloutID = "r1"
 
 // The versions of etcd before and after an upgrade.

@@ -17,7 +17,7 @@ const spaceHosts = 3
 type spaceHost struct {
 	down      bool             // its agent does not run
 	permit    bool             // its agent has claimed a permit, which is still valid
-	waited    bool             // its agent has observed this number of permits for longer than a permit is valid
+	waited    bool             // its agent has observed the current number of permits for longer than a permit is valid
 	tried     [spaceHosts]bool // the databases that have been defragmented since the alarm or the compaction
 	compacted bool             // its agent has compacted the keys
 	claims    bool             // its agent is about to claim a permit

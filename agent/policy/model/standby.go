@@ -14,7 +14,7 @@ func (w *world) standbyLost(i int) bool {
 }
 
 // judgeStandbyRemoval checks a step that removes a learner without a join against the world at the time of the view. A
-// learner that has started is a standby: it must be lost, and another host must be ready.
+// learner that has started is a standby: it must be lost, and when its removal begins, another host must be ready.
 func (w *world) judgeStandbyRemoval(h int, c choice) breach {
 	who := int(c.target)
 	t := &w.hosts[who]

@@ -5,9 +5,9 @@ package model
 
 import "github.com/quorumd/quorumd/agent/policy"
 
-// upgradeState is an upgrade to the next minor version that is paused before the last member. After an operator has
-// resumed or aborted the upgrade, all members run one version, so only the time before that decision is modelled.
-// rollout.go explores rollouts.
+// upgradeState is an upgrade to the next minor version that is paused before the last member. Only the time until an
+// operator resumes or aborts the upgrade is modelled; after that, all members run one version in the model. rollout.go
+// explores rollouts.
 type upgradeState struct {
 	oldest uint8 // the host of the last member with the older version, plus 1; 0 after an operator has decided
 }

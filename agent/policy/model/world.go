@@ -103,7 +103,7 @@ type host struct {
 	phase    uint8
 	step     uint8
 	target   uint8 // the host whose member the step names
-	outdated uint8 // since the decision, that member has left the list or, for an environment, the list has changed
+	outdated uint8 // since the decision, the step's member has left the list; for an environment: the list has changed
 	fresh    uint8 // the operation record is still the one that was read
 	absent   uint8 // there was no record at the decision, and there may be none again
 
@@ -163,7 +163,7 @@ type world struct {
 	opID      uint8 // the member in the record: 0 not known yet, 1 the listed member of opHost, 2 a removed one
 	opToken   uint8 // the operation record has the current token of the lock
 	opBoot    uint8 // the operation's host has not rebooted
-	opOld     uint8 // 1: the operation exceeds its limit; for a host operation, steps of its record's age
+	opOld     uint8 // 1: the operation exceeds its limit; for a host operation, the age of its record in steps
 	orphan    uint8 // the operation has been without its lock for the grace period
 
 	opCycle     uint8 // the operation is a host operation; opStandby, opID and orphan have no meaning then

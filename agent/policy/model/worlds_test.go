@@ -37,7 +37,7 @@ func voterView(h, voters int) policy.View {
 	}
 }
 
-// withoutQuorum returns the view if no voter answers.
+// withoutQuorum returns the view as it would be if no voter answered.
 func withoutQuorum(v policy.View) policy.View {
 	v.Cluster = policy.Cluster{ExpectedID: clusterID, Error: "no voter answers"}
 	v.HostsFresh, v.Lock = false, policy.Lock{}
@@ -51,11 +51,11 @@ type worlds[W comparable] struct {
 	breach     func(W) string                      // the promise that the last event broke, or an empty string
 	faults     func(W) int                         // the number of faults so far
 	ends       func(W) bool                        // nothing more has to happen
-	liveness   string                              // the promise that every world can come to such an end
+	liveness   string                              // the promise that every world can come to an end
 }
 
-// explore returns the first broken promise with its trace, or an empty string, and the number of states. It also finds
-// worlds from which no course of events without faults comes to an end.
+// explore returns the first broken promise with its trace, or an empty string, and the number of states. A world from
+// which no course of events without faults comes to an end breaks the promise in liveness.
 func (s worlds[W]) explore() (string, int) {
 	type edge struct {
 		from  int

@@ -44,7 +44,7 @@ func crashed(t *testing.T, o testbed.ClusterOptions) (*testbed.Cluster, testbed.
 	}
 	report := load.Stop()
 	for _, m := range c.Members {
-		_ = m.Wait(t.Context()) // it was killed
+		_ = m.Wait(t.Context()) // the member was killed
 	}
 	return c, report
 }
@@ -111,7 +111,7 @@ func TestSurvivorRunsAloneWithEveryAcknowledgedWrite(t *testing.T) {
 			if err != nil || again != result {
 				t.Errorf("the second call returns %+v, %v; the first %+v", again, err, result)
 			}
-			for range 2 { // repeating it changes nothing
+			for range 2 { // repeating the swap changes nothing
 				if _, err := swap(p, work); err != nil {
 					t.Fatal(err)
 				}
@@ -206,7 +206,7 @@ func saved(t *testing.T, client *clientv3.Client) {
 	}
 }
 
-// raise raises both alarms as a member does.
+// raise raises the NOSPACE and CORRUPT alarms, as a member does.
 func raise(t *testing.T, client *clientv3.Client, member uint64) {
 	t.Helper()
 	for _, alarm := range []etcdserverpb.AlarmType{etcdserverpb.AlarmType_NOSPACE, etcdserverpb.AlarmType_CORRUPT} {
@@ -248,10 +248,10 @@ func TestSurvivorOfAClusterWithAlarmsRunsAlone(t *testing.T) {
 			}
 			raise(t, client, list.Members[0].ID)
 			for _, m := range c.Members {
-				if err := m.Terminate(); err != nil { // a clean end writes the database to the disk
+				if err := m.Terminate(); err != nil { // a clean shutdown writes the database to the disk
 					t.Fatal(err)
 				}
-				_ = m.Wait(t.Context()) // it ends by the signal
+				_ = m.Wait(t.Context()) // the member was terminated
 			}
 			m, work := best(t, c)
 			program, note := recordedEtcd(t, m.Options.Binary)
@@ -404,7 +404,7 @@ func apart(t *testing.T) (*testbed.Member, Place, recovery.Work) {
 	if err := m.Terminate(); err != nil {
 		t.Fatal(err)
 	}
-	_ = m.Wait(t.Context()) // it ends by the signal
+	_ = m.Wait(t.Context()) // the member was terminated
 	p := Place{DataDir: placeOf(m).DataDir, WALDir: logs}
 	l, err := Read(p)
 	if err != nil {
@@ -475,7 +475,7 @@ func TestCopyIsNotUsedIfTheMemberHasWrittenSince(t *testing.T) {
 	if _, err := Rebuild(bounded(t), placeOf(m), work, m.Options.Binary, nil, nil); err != nil {
 		t.Fatal(err)
 	}
-	work.Index-- // the log in the plan has one entry less
+	work.Index-- // the log in the plan has one entry fewer
 	if _, err := Rebuild(bounded(t), placeOf(m), work, m.Options.Binary, nil, nil); err == nil ||
 		!strings.Contains(err.Error(), "the plan was made for") {
 		t.Errorf("the outdated copy is used: %v", err)

@@ -23,7 +23,7 @@ import (
 	"github.com/quorumd/quorumd/contrib/testbed"
 )
 
-// fixture unpacks a data directory of testdata.
+// fixture unpacks a data directory from testdata.
 func fixture(t *testing.T, name string) Place {
 	t.Helper()
 	file, err := os.Open(filepath.Join("testdata", name+".tar.gz"))
@@ -59,7 +59,7 @@ func fixture(t *testing.T, name string) Place {
 	}
 }
 
-// workOf38 returns the content of a directory in testdata, and the work to make a cluster from it.
+// workOf38 returns the content of a data directory, and the work to make a cluster from it.
 func workOf38(t *testing.T, p Place) (recovery.Log, recovery.Work) {
 	t.Helper()
 	l, err := Read(p)
@@ -136,7 +136,7 @@ func lostSnapFiles(t *testing.T) (*testbed.Member, Place) {
 	if err := m.Terminate(); err != nil {
 		t.Fatal(err)
 	}
-	_ = m.Wait(t.Context()) // it ends by the signal
+	_ = m.Wait(t.Context()) // the member was terminated
 	p := placeOf(m)
 	files, err := filepath.Glob(filepath.Join(p.snap(), "*.snap"))
 	if err != nil || len(files) == 0 {
@@ -197,8 +197,8 @@ func TestDataWithoutSnapFilesRunsAloneWithAnEtcdThatNeedsNone(t *testing.T) {
 	}
 }
 
-// opens reports whether that etcd starts from the data: 3.6 needs .snap files, and no version opens the data of a later
-// minor version.
+// opens reports whether an etcd of that version starts from the data: 3.6 needs .snap files, and no version opens the
+// data of a later minor version.
 func opens(version, data string) bool {
 	newest := []string{"v3.8", "v3.8/small"}
 	return slices.Contains(newest, version) || data == "lost" && version == "v3.7"

@@ -93,14 +93,13 @@ func snapshotOf(t *testing.T, version string) (*testbed.Cluster, memberSnapshot)
 	}}
 }
 
-// down stops all members.
 func down(t *testing.T, c *testbed.Cluster) {
 	t.Helper()
 	for _, m := range c.Members {
 		if err := m.Kill9(); err != nil {
 			t.Fatal(err)
 		}
-		_ = m.Wait(t.Context()) // it was killed
+		_ = m.Wait(t.Context()) // the member was killed
 	}
 }
 
@@ -128,7 +127,7 @@ func TestSnapshotRunsAloneWithItsKeysWithAndWithoutOldData(t *testing.T) {
 					t.Errorf("the second call returns %+v, %v; the first %+v, the snapshot has revision %d",
 						again, err, result, s.last)
 				}
-				for range 2 { // repeating it changes nothing
+				for range 2 { // repeating the swap changes nothing
 					if _, err := Swap(p, s.work, time.Now()); err != nil {
 						t.Fatal(err)
 					}

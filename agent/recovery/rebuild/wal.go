@@ -72,8 +72,9 @@ func readLog(p Place, db appliedState) (h logContent, err error) {
 }
 
 // newestSnapshot returns the newest valid snapshot entry of the log that is not above the consistent index of the
-// database, as etcd chooses it; an empty entry if there is none. A higher entry counts if the directory also has the
-// database that the leader sent with it, because etcd uses that database when it starts.
+// database, as etcd chooses it; an empty entry if there is none. If etcd needs .snap files, the newest entry that has
+// one takes precedence. A higher entry counts if the directory also has the database that the leader sent with it,
+// because etcd uses that database when it starts.
 func newestSnapshot(p Place, db appliedState) (*walpb.Snapshot, error) {
 	named, err := wal.ValidSnapshotEntries(zap.NewNop(), p.log())
 	if err != nil {

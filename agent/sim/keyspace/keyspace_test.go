@@ -54,7 +54,7 @@ func TestTheStoreAnswersLikeARealEtcd(t *testing.T) {
 	}
 }
 
-// read removes the results of writes from an answer, because no caller uses them.
+// read returns an answer without the results of writes, which no caller uses.
 func read(a *pb.TxnResponse) *pb.TxnResponse {
 	out := &pb.TxnResponse{Header: a.Header, Succeeded: a.Succeeded}
 	for _, part := range a.Responses {

@@ -31,7 +31,7 @@ type Certificate struct {
 }
 
 // Inspect returns the certificates in a directory, ordered by expiry: in a CA directory, the CAs and the newest
-// certificates of each host; in any other, all files that end in .crt.
+// certificates of each host; in any other, the certificates in all files that end in .crt.
 func Inspect(dir string, now time.Time) ([]Certificate, error) {
 	paths, err := filepath.Glob(filepath.Join(quoteGlob(dir), "*.crt"))
 	if err != nil {

@@ -117,7 +117,7 @@ func readRotation(dir string) (*rotation, error) {
 	return r, nil
 }
 
-// write records the step atomically.
+// write records the rotation atomically.
 func (r *rotation) write(dir string) error {
 	data, err := json.Marshal(r)
 	if err != nil {

@@ -288,7 +288,8 @@ func TestInterruptedEndIsCompletedByTheNextCommand(t *testing.T) {
 	}
 }
 
-// wantFiles checks that a directory contains these files, renewed bundles, and nothing else: no key of a retired CA.
+// wantFiles checks that a directory contains these files and, apart from bundles of n1, nothing else: no key of a
+// retired CA.
 func wantFiles(t *testing.T, dir string, want ...string) {
 	t.Helper()
 	entries, err := os.ReadDir(dir)

@@ -25,7 +25,7 @@ func TestHostTrustsBothCAsAndThenOnlyTheNewOne(t *testing.T) {
 		t.Fatal(err)
 	}
 	both := filepath.Join(dir, trustBoth)
-	// check compares the numbers of CAs, added CAs and dropped CAs in both files.
+	// each installs a trust file, and checks the numbers of CAs, added CAs and dropped CAs in both CA files.
 	each := func(file string, cas, added, dropped int) {
 		t.Helper()
 		done, err := Trust(file, p.Dir, later)

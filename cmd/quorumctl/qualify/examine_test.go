@@ -234,10 +234,10 @@ func TestRootWritesOnlyWhereNoOtherUserMayRename(t *testing.T) {
 	if err := os.Chmod(dir, 0o777); err != nil {
 		t.Fatal(err)
 	}
-	if err := safeFor(1000, dir); err != nil { // only root must not write there
+	if err := safeFor(1000, dir); err != nil { // only root is refused
 		t.Error(err)
 	}
-	// In another user's directory, that user writes.
+	// In another user's directory, the benchmark writes as that user.
 	if err := safeFor(0, dir); (err != nil) != (os.Geteuid() == 0) {
 		t.Error(err)
 	}

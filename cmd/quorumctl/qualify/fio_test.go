@@ -15,7 +15,7 @@ import (
 	"github.com/quorumd/quorumd/contrib/testbed"
 )
 
-// recorded is the output of fio 3.33 from Debian 12.
+// recorded returns the output of fio 3.33 from Debian 12.
 func recorded(t *testing.T) []byte {
 	t.Helper()
 	b, err := os.ReadFile("testdata/fio.json")
@@ -96,8 +96,8 @@ func TestRealFioIsCompared(t *testing.T) {
 	t.Error("no finding about fio")
 }
 
-// script creates a program in place of fio. A separate process writes it: a child forked by another test meanwhile
-// would keep the file open for writing, and such a file cannot be executed.
+// script creates a program in place of fio. A separate process writes it; otherwise a child that another test forks
+// meanwhile would keep the file open for writing, and a file open for writing cannot be executed.
 func script(t *testing.T, text string) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "fio")

@@ -96,7 +96,7 @@ func (r *Report) judgeDevice(k kernel) {
 	r.find("device", Pass, "", "%s is not a rotational disk; write cache: %s", r.Device, cache)
 }
 
-// judgeRAID reports degraded arrays. Without arrays it adds no finding.
+// judgeRAID reports the state of each array. Without arrays it adds no finding.
 func (r *Report) judgeRAID(k kernel) {
 	fs, err := procfs.NewFS(k.proc)
 	if err != nil {

@@ -130,7 +130,8 @@ func cause(err error) string {
 }
 
 // answers requests the version in plain HTTP, with this many bytes of padding, and reports whether the request arrived.
-// Any response counts, even an error such as a request that is too large or needs TLS, and so does a closed connection.
+// Any response counts, even an error, for example because the request is too large or needs TLS. So does a closed
+// connection.
 func answers(ctx context.Context, address string, padding int) bool {
 	conn, _, err := connect(ctx, address)
 	if err != nil {

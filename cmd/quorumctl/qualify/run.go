@@ -16,7 +16,8 @@ import (
 )
 
 const (
-	// look is the interval at which the children's results are read. Their shared memory has room for 4096 writes.
+	// look is the interval at which the children's results are read. The memory that each child shares has room for
+	// 4096 writes.
 	look = 10 * time.Millisecond
 	// firstWrite is how long to wait until each writer has written once. After this time, the run starts even if some
 	// have not written yet.

@@ -46,7 +46,7 @@ func TestTooFewWritesHaveNoUpperEnd(t *testing.T) {
 
 func TestIntervalContainsTheTrueQuantileWithItsConfidence(t *testing.T) {
 	t.Parallel()
-	// The true value of an exponential distribution with a mean of one millisecond is ln 100.
+	// The 99th percentile of an exponential distribution with a mean of one millisecond is ln 100 milliseconds.
 	truth := time.Duration(math.Log(100) * float64(time.Millisecond))
 	random := rand.New(rand.NewPCG(1, 2))
 	const rounds = 2000

@@ -19,8 +19,8 @@ import (
 	"github.com/quorumd/quorumd/agent/fileaccess"
 )
 
-// Missing returns the problems of a valid configuration on this host: documentation addresses, addresses of other
-// hosts, and programs, units, users or directories that do not exist.
+// Missing returns the problems of a valid configuration on this host: a file that other users can change, documentation
+// addresses, addresses of other hosts, and programs, units, users or directories that do not exist.
 func Missing(ctx context.Context, file string, c config.Config) config.Errors {
 	var m missing
 	m.modes(file)

@@ -186,7 +186,7 @@ func cleanNamed(pattern *regexp.Regexp, found []byte) []byte {
 }
 
 // harmless reports whether a value is not a secret although its name suggests one: an empty or removed value, a
-// boolean, null, none, a path with a name that ends in file or dir, or a number with the name token.
+// boolean, null, none, a path if the name ends in file or dir, or a number if the name is token.
 func harmless(name, value string) bool {
 	value = strings.Trim(value, `"'`)
 	key := strings.ToLower(strings.TrimRight(name, " \t\n=:\"'"))

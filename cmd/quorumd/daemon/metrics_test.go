@@ -142,7 +142,7 @@ func TestListedHostsUseAListenerSeparateFromTheMetrics(t *testing.T) {
 	}
 }
 
-// empty is a page without content.
+// empty is a source for a status page without content.
 type empty struct{}
 
 func (empty) ClusterState() control.Status  { return control.Status{} }

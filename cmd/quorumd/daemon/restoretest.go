@@ -86,8 +86,8 @@ func (j job) testRestore(ctx context.Context, name string) (backup.Outcome, erro
 	return backup.Outcome{Snapshots: []backup.Snapshot{tested}, Served: served}, nil
 }
 
-// untestable separates errors that are caused by this host, not by the snapshot, from failures of the test. It stores
-// them in the outcome's Unprovable.
+// untestable stores an error that is caused by this host, not by the snapshot, in the outcome's Unprovable. It returns
+// any other error: a failure of the test.
 func untestable(err error) (backup.Outcome, error) {
 	if errors.Is(err, backup.ErrNoIdentity) || errors.Is(err, restoretest.ErrKilled) ||
 		errors.Is(err, restoretest.ErrNoMemory) {
