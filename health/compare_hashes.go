@@ -208,11 +208,11 @@ var checkVotersDiffer = advice{
 	limit:  Limit{Of: "voters with different data", Unit: "voters"},
 	code:   VotersDiffer,
 	title:  "The voters hold different data.",
-	meaning: "Clients read different values from different members. If a majority of all voters has the same data, the " +
-		"others are corrupt. If not, it is unknown whose data is correct: then quorumd adds and removes no member " +
+	meaning: "Clients read different values from different members. If a majority of all voters has the same data, " +
+		"the others are corrupt. Otherwise it is unknown whose data is correct: quorumd adds and removes no member, " +
 		"and takes no voter down.",
-	remedy: "if a member is named, see the finding of its host; otherwise stop the clients' writes, save a snapshot of " +
-		"each member, compare them, and follow the runbook",
+	remedy: "if a member is named, see the finding of its host; otherwise stop the clients' writes, save a snapshot " +
+		"of each member, compare them, and follow the runbook",
 	measure: lists(0, time.Minute, listed{
 		bad:  "voters hold different data",
 		well: "all compared voters hold the same data",

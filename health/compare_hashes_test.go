@@ -117,7 +117,8 @@ func TestOnlyAMajorityOfAllVotersProvesThatAHashIsWrong(t *testing.T) {
 		"aaB": "same", "aAB": "divided", "abA": "divided", "aA-": "3: no answer in time",
 		"aaaaa": "same", "aaaab": "5", "aaabb": "4 5", "aaabc": "4 5", "aabbc": "divided", "aaab-": "4",
 		"aab--": "divided", "aaa--": "same", "aa---": "5: no answer in time", "aaaBB": "same",
-		"aAaAA": "same", "aaAA-": "5: no answer in time", "aA": "the voters compacted their data at different revisions",
+		"aAaAA": "same", "aaAA-": "5: no answer in time",
+		"aA": "the voters compacted their data at different revisions",
 	} {
 		got, absent := CompareHashes(hashedAs(letters), len(letters)/2+1)
 		text := absent

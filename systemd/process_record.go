@@ -143,8 +143,8 @@ func (p *Process) load() (*record, error) {
 	}
 	var r record
 	if err := json.Unmarshal(data, &r); err != nil {
-		return nil, fmt.Errorf("cannot read %s: %w: if %s is running, stop it by hand; then remove that file", p.state, err,
-			p.o.Name)
+		return nil, fmt.Errorf("cannot read %s: %w: if %s is running, stop it by hand; then remove that file", p.state,
+			err, p.o.Name)
 	}
 	if r.Version != recordVersion {
 		return nil, fmt.Errorf("cannot read %s: it has version %d, not %d: use the version of quorumd that wrote it",

@@ -104,8 +104,8 @@ func parseClock(text string) (int, error) {
 func parseZone(name string) (*time.Location, error) {
 	zone, err := time.LoadLocation(name)
 	if err != nil || name == "Local" {
-		return nil, fmt.Errorf("%q is not a time zone; use an IANA name, such as Europe/Berlin or UTC, or omit the zone "+
-			"to use the machine's own", name)
+		return nil, fmt.Errorf("%q is not a time zone; use an IANA name, such as Europe/Berlin or UTC, or omit the "+
+			"zone to use the machine's own", name)
 	}
 	return zone, nil
 }

@@ -46,9 +46,11 @@ func TestACompactionIsComparedOnceAndOnlyIfItIsLaterThanTheStartOfTheAgent(t *te
 		due     int64
 		absent  string
 	}{
-		"no compaction":        {[]hashResult{looked(1, 0)}, 0, "etcd has never compacted its history"},
-		"one before the start": {[]hashResult{looked(1, 5)}, 0, "etcd has not compacted its history since quorumd started"},
-		"the first one":        {[]hashResult{looked(1, 0), looked(2, 5)}, 5, "etcd has never compacted its history"},
+		"no compaction": {[]hashResult{looked(1, 0)}, 0, "etcd has never compacted its history"},
+		"one before the start": {
+			[]hashResult{looked(1, 5)}, 0, "etcd has not compacted its history since quorumd started",
+		},
+		"the first one": {[]hashResult{looked(1, 0), looked(2, 5)}, 5, "etcd has never compacted its history"},
 		"a later one": {
 			[]hashResult{looked(1, 5), looked(2, 9)}, 9, "etcd has not compacted its history since quorumd started",
 		},
@@ -97,7 +99,8 @@ func TestAComparisonWithoutAResultKeepsTheLastOne(t *testing.T) {
 	t.Parallel()
 	h := takes(compared(1, 9, 1, 1, 2))
 	silent := compared(2, 12, 1)
-	silent.answers[2], silent.answers[3] = cluster.Hash{Err: errors.New("silent")}, cluster.Hash{Err: errors.New("silent")}
+	none := cluster.Hash{Err: errors.New("silent")}
+	silent.answers[2], silent.answers[3] = none, none
 	h.take(silent, 1, silent.began)
 	if h.differ[3] != 1 || h.seen.Revision != 9 {
 		t.Errorf("%+v, differ %v", h.seen, h.differ)

@@ -29,7 +29,8 @@ func TestTheSizeInEtcdCountsInsteadOfTheConfiguredNumber(t *testing.T) {
 		{"resized to 1", size(1), false, false, policy.Target{Voters: 1, Resized: true}},
 		{
 			"resized to 1 a second ago",
-			size(1), false, false, policy.Target{Voters: 1, Resized: true, ResizedFor: time.Second},
+			size(1), false, false,
+			policy.Target{Voters: 1, Resized: true, ResizedFor: time.Second},
 		},
 		{"etcd does not answer", nil, false, true, policy.Target{Voters: 5}},
 		{

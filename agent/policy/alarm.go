@@ -51,8 +51,8 @@ func (v View) dataDiffers() (string, bool) {
 	}
 	for m := range v.Cluster.voters() {
 		if h, present := v.hostOf(m); present && h.DataDiffers && !h.Own {
-			return fmt.Sprintf("%s reports that no majority of the voters has the same data, or that the leader's data "+
-				"differs: %s", h.Name, dataVetoEffect), true
+			return fmt.Sprintf("%s reports that no majority of the voters has the same data, or that the leader's "+
+				"data differs: %s", h.Name, dataVetoEffect), true
 		}
 	}
 	return "", false

@@ -47,7 +47,7 @@ func TestTheReportOfADeadVoterPredictsItsReplacement(t *testing.T) {
 			}, "no standby or spare is ready: n4 waits for HEALTH_BAD",
 		},
 		"the standby's agent is gone, and a spare is ready": {
-			standbyOfDead, func(v *View) { v.Hosts[2] = ready("n5", RoleSpare) }, "n4 is a learner, and no other learner",
+			standbyOfDead, func(v *View) { v.Hosts[2] = ready("n5", RoleSpare) }, "n4 is a learner, and no other",
 		},
 		"a spare does not report it dead": {
 			deadView, func(v *View) { v.Hosts[2].Waiting = VoterNotLive },

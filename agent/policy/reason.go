@@ -139,9 +139,8 @@ const OurUnit = "UNIT (etcd.unit in quorumd.yaml)"
 
 // Reasons returns all reasons.
 func Reasons() []ReasonInfo {
-	return slices.Concat(clusterReasons(), hostReasons(), joinReasons(), memberReasons(), plannedReasons(),
-		defragReasons(), spaceReasons(), recoveryReasons(),
-		backupReasons())
+	return slices.Concat(clusterReasons(), hostReasons(), joinReasons(), memberReasons(),
+		otherMemberReasons(), plannedReasons(), defragReasons(), spaceReasons(), recoveryReasons(), backupReasons())
 }
 
 // clusterReasons returns the reasons about the agent, the cluster and the connection to it.
@@ -482,6 +481,12 @@ func memberReasons() []ReasonInfo {
 			"to remove it anyway: quorumctl member remove NAME --live --reason '<why>'",
 		},
 		{Removed, "the member was removed: on request, as a surplus voter, or to make the cluster smaller", ""},
+	}
+}
+
+// otherMemberReasons returns the reasons about other members, and about repairs.
+func otherMemberReasons() []ReasonInfo {
+	return []ReasonInfo{
 		{
 			VoterDead, "a voter is dead: no live voter's host reaches it, and the quorumd there is gone or reports " +
 				"its data lost",

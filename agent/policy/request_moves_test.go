@@ -37,7 +37,7 @@ func TestTheSameRequestRenewsThePendingOneAndAnyOtherIsRefused(t *testing.T) {
 			pending: func(s *Request) { s.Work = WorkRestart }, asked: func(s *Request) { s.Hurried = true },
 			refusal: "different request (restart)",
 		},
-		"another program":    {asked: func(s *Request) { s.Program = "upgrade" }, refusal: "different request (reboot)"},
+		"another program":    {asked: func(s *Request) { s.Program = "upgrade" }, refusal: "a different request"},
 		"etcd keeps running": {asked: func(s *Request) { s.KeepRunning = true }, refusal: "different request (reboot)"},
 		"external":           {asked: func(s *Request) { s.External = true }, refusal: "different request (reboot)"},
 		"a finished request": {

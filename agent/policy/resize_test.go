@@ -107,7 +107,8 @@ func TestARecordedSizeReplacesTheConfiguredOne(t *testing.T) {
 		{"an unreadable one", nil, true, Target{Voters: 5, Standbys: 1, Configured: 3}},
 		{
 			"an earlier size whose record is now unreadable",
-			&Size{Voters: 7}, true, Target{Voters: 5, Standbys: 1, Configured: 3},
+			&Size{Voters: 7}, true,
+			Target{Voters: 5, Standbys: 1, Configured: 3},
 		},
 	} {
 		if got := SizeOf(configured, c.recorded, c.unreadable, five); got != c.want {

@@ -25,7 +25,8 @@ func TestNoRolloutStopsAnEtcdThatAnotherProgramRuns(t *testing.T) {
 			WorkCommand, "3.7.3", RolloutHost{External: true, Member: true}, "so only that program can upgrade it",
 		},
 		"a restart": {
-			WorkRestart, "", RolloutHost{External: true, Member: true, Manage: true},
+			WorkRestart, "",
+			RolloutHost{External: true, Member: true, Manage: true},
 			"so only that program can stop it",
 		},
 		"a reboot, during which that program stops etcd": {

@@ -155,8 +155,8 @@ func standbyLost(v View) (string, bool) {
 		case held != "":
 			return text + "; it is not removed, because " + held, true
 		case v.standbyRemovalHeld() != "":
-			return fmt.Sprintf("%s; it would be removed after %s, but %s", text, durationfmt.Text(v.Limits.LearnerStall),
-				v.standbyRemovalHeld()), true
+			return fmt.Sprintf("%s; it would be removed after %s, but %s", text,
+				durationfmt.Text(v.Limits.LearnerStall), v.standbyRemovalHeld()), true
 		case left > 0:
 			return fmt.Sprintf("%s; it is removed in %s, and another host replaces it", text,
 				durationfmt.Seconds(left)), true

@@ -43,7 +43,8 @@ func leaderSeesUnhealthy() View {
 // silentTo makes n3 FAILED and silent for a minute, and this host's probe of its ports return the given state.
 func silentTo(state record.PortState) func(v *View) {
 	return func(v *View) {
-		v.Hosts[2].Health, v.Hosts[2].UnhealthySince = health.Failed, UnhealthySince{For: time.Hour, HangsFor: time.Hour}
+		v.Hosts[2].Health = health.Failed
+		v.Hosts[2].UnhealthySince = UnhealthySince{For: time.Hour, HangsFor: time.Hour}
 		m := &v.Cluster.Members[2]
 		m.Live, m.DownFor, m.Fsyncs = false, time.Minute, Fsyncs{}
 		v.Hosts[3].Sees = []record.Reachability{{MemberID: 3, Peer: state, Client: state}}

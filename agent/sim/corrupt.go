@@ -73,7 +73,8 @@ func corruptFaults() []fault {
 		name: "etcd's data becomes corrupt", weight: 12, low: 10 * time.Minute, high: 3 * time.Hour, needsCluster: true,
 		begin: func(w *world, h *host, _ time.Duration) func() {
 			m := w.etcd.memberOn(h)
-			if m == nil || m.learner || slices.ContainsFunc(w.hosts, func(o *host) bool { return o.corrupt.member != 0 }) {
+			isCorrupt := func(o *host) bool { return o.corrupt.member != 0 }
+			if m == nil || m.learner || slices.ContainsFunc(w.hosts, isCorrupt) {
 				return nil
 			}
 			w.counts.Corrupted++

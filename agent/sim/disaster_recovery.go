@@ -77,7 +77,7 @@ func (w *world) removeMemberWithoutData() bool {
 		_, err := p.agent.RemoveMember(ctx, req, "an operator")
 		w.mu.Lock()
 		defer w.mu.Unlock()
-		w.event(h, eventFault, 83, "removal of member %s requested, because its disk is new; error: %v", req.Member, err)
+		w.event(h, eventFault, 83, "removal of member %s requested: its disk is new; error: %v", req.Member, err)
 	})
 	return false
 }

@@ -96,7 +96,6 @@ func story(t *testing.T, opt Options, last int) string {
 		mu.Lock()
 		defer mu.Unlock()
 		lines = append(lines, line)
-
 	}
 	run(t, opt)
 	return strings.Join(lines[max(0, len(lines)-last):], "\n")

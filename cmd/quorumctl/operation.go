@@ -104,8 +104,8 @@ func (a *app) operationReleaseCommand() *cobra.Command {
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if !req.Force {
-				return usage("power off or repair the host of the operation, then: quorumctl operation release --force "+
-					"--reason '<why>'",
+				return usage("power off or repair the host of the operation, then: quorumctl operation release "+
+					"--force --reason '<why>'",
 					"cannot release the operation: --force is missing")
 			}
 			done, err := a.client().ReleaseOp(cmd.Context(), req)

@@ -136,7 +136,9 @@ func corruptDataMistakes() []Mistake {
 		{
 			Name: "a voter with corrupt data that responds is removed as if it did not", breach: removedBeforeJoin,
 			scope: corrupt(0, 0),
-			rules: ofReplaced(func(_ *policy.View, m *policy.Member, _ *policy.Host) { m.Live, m.DownFor = false, ages }),
+			rules: ofReplaced(func(_ *policy.View, m *policy.Member, _ *policy.Host) {
+				m.Live, m.DownFor = false, ages
+			}),
 		},
 	}
 }

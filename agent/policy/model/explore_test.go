@@ -35,8 +35,8 @@ func TestThePolicyKeepsItsPromisesInSmallScopes(t *testing.T) {
 	t.Parallel()
 	steps, reasons, phases := map[policy.StepKind]bool{}, map[policy.ReasonCode]bool{}, map[Phase]bool{}
 	for _, sc := range slices.Concat(smallScenarios(), smallCycles(), externals(), alarms(), corruptData(),
-		smallRemovals(), smallReplacements(), smallUnhealthy(), smallResizes(), smallTransfers(), smallLearners(), smallUpgrades(),
-		defrags()) {
+		smallRemovals(), smallReplacements(), smallUnhealthy(), smallResizes(), smallTransfers(), smallLearners(),
+		smallUpgrades(), defrags()) {
 		r := Explore(t.Context(), sc, 2)
 		checkResult(t, sc.Name, r)
 		maps.Copy(steps, r.Steps)

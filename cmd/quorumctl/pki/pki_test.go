@@ -469,7 +469,9 @@ func TestModifiedBundleInstallsNothing(t *testing.T) {
 		"no tar":          {bytes.Repeat([]byte("x"), 4096), "is not a bundle"},
 		"a link":          {entry(tar.Header{Name: "ca.crt", Typeflag: tar.TypeSymlink}), "unexpected entry"},
 		"a path":          {entry(tar.Header{Name: "../ca.crt", Typeflag: tar.TypeReg}), "unexpected entry"},
-		"a bomb":          {entry(tar.Header{Name: "ca.crt", Typeflag: tar.TypeReg, Size: 1 << 17}), "unexpected entry"},
+		"a bomb": {
+			entry(tar.Header{Name: "ca.crt", Typeflag: tar.TypeReg, Size: 1 << 17}), "unexpected entry",
+		},
 	} {
 		path, p := filepath.Join(t.TempDir(), "b.tar"), place(t)
 		if err := os.WriteFile(path, c.data, 0o600); err != nil {

@@ -26,8 +26,8 @@ import (
 
 const (
 	hooksCommand = "hooks" // runs the operator's programs; quorumd-hooks@.service uses it, too
-	// unitOutcomes is the directory of the requests to quorumd-hooks@.service and of their outcomes. Only root may write
-	// to it.
+	// unitOutcomes is the directory of the requests to quorumd-hooks@.service and of their outcomes. Only root may
+	// write to it.
 	unitOutcomes = "/run/quorumd-hooks"
 )
 
