@@ -23,7 +23,7 @@ func open(path string, flags int) (fd int, err error) {
 	return fd, nil
 }
 
-// writeAt writes all of b, or returns an error: a disk that fills up accepts a part first and refuses the rest.
+// writeAt writes all of b or returns an error. A disk that fills up may accept a part of b before it refuses the rest.
 func writeAt(fd int, b []byte, offset int64) error {
 	for len(b) > 0 {
 		var n int

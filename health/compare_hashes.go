@@ -16,8 +16,8 @@ const (
 	VotersDiffer  Code = "VOTERS_DIFFER"
 )
 
-// HashProofs is how many comparisons in a row must find a difference, each at a later compaction. Only data that stays
-// different is wrong on a disk.
+// HashProofs is how many comparisons in a row, each at a later compaction, must find a difference before a voter counts
+// as corrupt: a single one may be a transient error.
 const HashProofs = 2
 
 // HashesReading is the last comparison of the voters' hashes of their data. The zero value means not compared.
@@ -55,6 +55,8 @@ type HashComparison struct {
 	Agree    int
 	Differ   []string
 	DifferID []uint64 // their member IDs
+	// ComparedID are the voters whose hashes were compared. The others returned none, or one after another compaction.
+	ComparedID []uint64
 	// Divided means that hashes differ and no majority of all voters has the same one, so it is unknown whose data is
 	// correct.
 	Divided bool
@@ -85,16 +87,17 @@ func CompareHashes(voters []VoterHash, needed int) (c HashComparison, absent str
 	if c.Agree = sizes[largest]; len(voters) < 2 {
 		return HashComparison{}, "the cluster has no other voter"
 	}
-	if c.Agree >= needed && c.Agree > 1 {
-		for _, v := range voters {
-			if v.Absent == "" && v.Compacted == largest.compacted && v.Sum != largest.sum {
-				c.Differ, c.DifferID = append(c.Differ, v.Name), append(c.DifferID, v.ID)
-			}
+	proves := c.Agree >= needed && c.Agree > 1
+	for _, v := range voters {
+		switch {
+		case v.Absent != "", proves && v.Compacted != largest.compacted:
+			continue
+		case proves && v.Sum != largest.sum:
+			c.Differ, c.DifferID = append(c.Differ, v.Name), append(c.DifferID, v.ID)
 		}
-		c.Divided = false
-		return c, ""
+		c.ComparedID = append(c.ComparedID, v.ID)
 	}
-	if c.Divided {
+	if c.Divided = c.Divided && !proves; proves || c.Divided {
 		return c, ""
 	}
 	if absent == "" {
@@ -114,17 +117,19 @@ func declareHashes() declaration {
 			Limits: []Limit{limit},
 			Problems: []Problem{
 				{
-					MemberDiffers, Etcd, Warm, "The data of the local member differs from that of a majority.",
+					MemberDiffers, Etcd, Warm, "This host's member holds different data from a majority of the voters.",
 					"One comparison found this. The member's clients may read wrong values. The next compaction " +
 						"shows whether the data stays different.",
-					"check 'journalctl -k' for errors of the disk and the memory; do not restart other members",
+					"check 'journalctl -k' for disk and memory errors; restart no other member",
 				},
 				{
-					MemberCorrupt, Etcd, Failed, "The data of the local member is corrupt.",
-					"A majority of all voters have identical data, and this member's data differs from it. The " +
-						"member's clients read wrong values, and etcd does not notice.",
+					MemberCorrupt, Etcd, Failed, "The data of this host's member is corrupt.",
+					"At two compactions in a row, a majority of all voters had identical data, and this member's data " +
+						"differed. Its clients read wrong values, and etcd does not notice unless its own checks are " +
+						"enabled.",
 					"let another host replace the member (repair.unhealthy), or run 'quorumctl retire HOST " +
-						"--reason …'; check the disk and memory of its host before the host joins again",
+						"--reason …' or, without a spare, 'quorumctl member remove NAME --live --reason …' on another " +
+						"host; keep the host retired until its disk and memory are checked",
 				},
 			},
 			Runbook: findingRunbook,
@@ -162,13 +167,14 @@ func (d *memberData) text() string {
 	case s.Divided:
 		return "the voters' data differs, and no majority agrees"
 	}
-	return fmt.Sprintf("the same data as %d of %d voters at revision %d", d.seen.Agree, d.seen.Voters, d.seen.Revision)
+	return fmt.Sprintf("its data at revision %d is identical on %d of %d voters", d.seen.Revision, d.seen.Agree,
+		d.seen.Voters)
 }
 
 func (d *memberData) differs() string {
 	s := d.seen
-	return fmt.Sprintf("%s's data differs at revision %d from that of %d of %d voters (%s in a row, limit %d)", s.Host,
-		s.Revision, s.Agree, s.Voters, plural(s.InRow, "comparison"), HashProofs-1)
+	return fmt.Sprintf("%s's data differs at revision %d from that of %d of %d voters (%d of %d comparisons that prove "+
+		"it)", s.Host, s.Revision, s.Agree, s.Voters, min(s.InRow, HashProofs), HashProofs)
 }
 
 func (d *memberData) transitions() []rule {
@@ -208,11 +214,11 @@ var checkVotersDiffer = advice{
 	limit:  Limit{Of: "voters with different data", Unit: "voters"},
 	code:   VotersDiffer,
 	title:  "The voters hold different data.",
-	meaning: "Clients read different values from different members. If a majority of all voters has the same data, " +
-		"the others are corrupt. Otherwise it is unknown whose data is correct: quorumd adds and removes no member, " +
-		"and takes no voter down.",
-	remedy: "if a member is named, see the finding of its host; otherwise stop the clients' writes, save a snapshot " +
-		"of each member, compare them, and follow the runbook",
+	meaning: "Clients may read different values from different members. If a majority of all voters has the same " +
+		"data, the others are corrupt. Otherwise it is unknown whose data is correct: quorumd adds and removes no " +
+		"member by itself, and takes no voter down.",
+	remedy: "if a member is named, see the finding of its host; otherwise bring back voters that are down, stop the " +
+		"writers, and follow the runbook",
 	measure: lists(0, time.Minute, listed{
 		bad:  "voters hold different data",
 		well: "all compared voters hold the same data",
@@ -227,8 +233,8 @@ var checkVotersDiffer = advice{
 func (r HashesReading) differing() []string {
 	switch {
 	case r.Divided:
-		return []string{fmt.Sprintf("the data of %d voters differs at revision %d, and at most %d agree", r.Voters,
-			r.Revision, r.Agree)}
+		return []string{fmt.Sprintf("%d of %d voters were compared at revision %d: their data differs, and at most %d "+
+			"have the same", len(r.ComparedID), r.Voters, r.Revision, r.Agree)}
 	case len(r.Differ) > 0:
 		return []string{fmt.Sprintf("%s: data differs at revision %d from that of %d of %d voters",
 			strings.Join(r.Differ[:min(len(r.Differ), listedMost)], ", "), r.Revision, r.Agree, r.Voters)}

@@ -54,7 +54,7 @@ func TestDifferentDataIsFoundAtOnceAndCorruptDataAtTheSecondCompaction(t *testin
 	b := withChecks(t)
 	b.etcd.Hashes = differentData(1)
 	b.look()
-	const want = "n2's data differs at revision 4711 from that of 2 of 3 voters (1 comparison in a row, limit 1)"
+	const want = "n2's data differs at revision 4711 from that of 2 of 3 voters (1 of 2 comparisons that prove it)"
 	if v := b.result; v.State != Warm || v.Code != MemberDiffers || v.Text != want || v.Gates != Everything {
 		t.Errorf("got %+v", v)
 	}
@@ -85,7 +85,7 @@ func TestEveryHostReportsWhichVoterDiffers(t *testing.T) {
 	}
 	b.etcd.Hashes.HashComparison = HashComparison{Agree: 1, Divided: true}
 	b.each(time.Second, quiet)
-	if !found("the data of 3 voters differs at revision 4711, and at most 1 agree") || b.result.State != OK {
+	if !found("0 of 3 voters were compared at revision 4711: their data differs, and at most 1 have the same") || b.result.State != OK {
 		t.Errorf("%s, got %+v", b.result.State, b.result.Findings)
 	}
 }

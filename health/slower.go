@@ -94,7 +94,7 @@ type comparisonPace struct {
 	wide       time.Duration // how long the 90th percentile must exceed the other voters'
 	youngHold  time.Duration // the shortest spell that counts while the history is young
 	tails      time.Duration // span in which slow episodes are counted
-	tailsWell  time.Duration // how long no slow write may occur before the finding ends
+	tailsWell  time.Duration // how long there must be no slow write before the finding ends
 	episode    time.Duration // slow writes that are closer together count as one episode
 	scale      float64       // 1 for a window of 300 samples or more, otherwise window/300
 }

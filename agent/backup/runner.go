@@ -51,7 +51,7 @@ type Job struct {
 	By      string
 	Started time.Time
 	Ended   time.Time // zero while the job runs
-	Bytes   int64     // bytes read and written so far
+	Bytes   int64     // progress so far, in bytes: those read and written, and a fixed number for each deletion
 	All     int64     // expected total of Bytes; 0 while it is unknown, -1 if it cannot be known
 	Err     error
 	Outcome Outcome

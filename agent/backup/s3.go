@@ -28,7 +28,7 @@ const partSize = 16 << 20
 // tries is how many times a request is tried if it fails for a transient reason.
 const tries = 3
 
-// maxCredentials limits a file of credentials, and maxCAs a file of CA certificates. Both are in bytes.
+// maxCredentials limits the size of the credentials file, and maxCAs that of the CA file, in bytes.
 const (
 	maxCredentials = 16 << 10
 	maxCAs         = 1 << 20

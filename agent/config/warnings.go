@@ -71,7 +71,7 @@ func unverifiedWarnings(c *Config) []string {
 	var w []string
 	if c.Cluster.Discovery.Any() && c.Cluster.TLS != nil && c.Cluster.TLS.CA == "" {
 		w = append(w,
-			"cluster.discovery finds endpoints, and cluster.tls.ca is empty, so every certificate of a public CA is "+
+			"cluster.discovery is set, and cluster.tls.ca is empty, so every certificate of a public CA is "+
 				"trusted: an attacker who forges DNS answers or changes the source of the endpoints can name "+
 				"another host; set cluster.tls.ca to the CA of etcd's servers")
 	}

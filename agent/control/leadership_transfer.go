@@ -22,7 +22,7 @@ type TransferRequest struct {
 }
 
 // RequestedTransfer is a leadership transfer as requested on this host. quorumd on this host keeps it only in memory,
-// so a restart of quorumd forgets it.
+// so it is lost when quorumd restarts.
 type RequestedTransfer struct {
 	MemberID record.MemberID `json:"memberID"` // the voter that will become the leader
 	Name     string          `json:"name"`     // name of the voter that will become the leader

@@ -21,7 +21,7 @@ const (
 // CodeNotMuted means that there is no mute to end.
 const CodeNotMuted = "NOT_MUTED"
 
-// MuteRequest requests that a finding be muted for some time.
+// MuteRequest requests that a finding be muted for a limited time.
 type MuteRequest struct {
 	Code   string   `json:"code"`
 	Reason string   `json:"reason"`        // required, one line

@@ -41,7 +41,8 @@ func (f *State) BeginOperation(b Beginning) (*Request, error) {
 func (f *State) OperationRecorded() error { return f.moves(policy.Request.Recorded) }
 
 // OperationSeen records that the operation of the request was observed in etcd, if this exact request is still current.
-// b replaces a missing beginning on disk: OperationGivenUp removed it, but the operation could not be ended in etcd.
+// If the beginning is missing on disk, b is recorded: OperationGivenUp has removed it, but the operation could not be
+// ended in etcd.
 func (f *State) OperationSeen(of *Request, b Beginning) error {
 	return f.markRequest(func(k *Request) {
 		if *k != *of {

@@ -31,8 +31,8 @@ type Hasher interface {
 }
 
 // hashes compares the voters' data at each compaction: etcd then computes a hash of all keys and values anyway, and
-// returns it without a delay. The compaction that was the last one when this agent started is not compared, because
-// etcds that were started after it would have to read their whole databases.
+// returns it without a delay. The compaction that was the newest when this agent started is not compared: an etcd
+// that was started after it would have to read its whole database.
 //
 // The hosts of voters compare the data themselves, and so do hosts that may soon decide to replace a voter, because no
 // host relies on another host's comparison.
@@ -113,7 +113,7 @@ func (h *hashes) compare(ctx context.Context, o *Observer, r *round.Round, own c
 		})
 }
 
-// unavailable sets why nothing was compared, unless something was.
+// unavailable records why nothing has been compared, unless a result exists.
 func (h *comparison) unavailable(why string) {
 	if !h.seen.Known {
 		h.seen.Absent = why
@@ -190,8 +190,10 @@ func (h *comparison) takeHashes(p hashResult, own uint64, now time.Duration) (ab
 		Known: true, Revision: p.compared, Voters: len(all), HashComparison: result,
 		InRow: before.InRow, Agreed: before.Agreed, Own: slices.Contains(result.DifferID, own),
 	}
-	h.count(result.DifferID, later, now)
-	switch {
+	h.count(result, later, now)
+	switch compared := slices.Contains(result.ComparedID, own); {
+	case !compared:
+		h.seen.Own = before.Own
 	case h.seen.Own && later:
 		h.seen.InRow, h.seen.Agreed = before.InRow+1, 0
 	case !h.seen.Own && !result.Divided && later:
@@ -200,25 +202,32 @@ func (h *comparison) takeHashes(p hashResult, own uint64, now time.Duration) (ab
 	return ""
 }
 
-// count counts the comparisons in a row in which these voters differed.
-func (h *comparison) count(ids []uint64, later bool, now time.Duration) {
+// count counts the comparisons in a row in which voters differed. A voter without a hash to compare keeps its count: a
+// missing hash disproves nothing.
+func (h *comparison) count(result health.HashComparison, later bool, now time.Duration) {
 	before := h.differ
 	h.differ = map[uint64]int{}
-	for _, id := range ids {
-		if h.differ[id] = before[id]; later || before[id] == 0 {
-			h.differ[id]++
+	for _, v := range h.last {
+		switch compared, differs := slices.Contains(result.ComparedID, v.ID), slices.Contains(result.DifferID, v.ID); {
+		case before[v.ID] > 0 && !compared:
+			h.differ[v.ID] = before[v.ID]
+			h.seen.Differ = append(h.seen.Differ, v.Name)
+		case differs && (later || before[v.ID] == 0):
+			h.differ[v.ID] = before[v.ID] + 1
+		case differs:
+			h.differ[v.ID] = before[v.ID]
 		}
-		if before[id] == 0 {
+		if h.differ[v.ID] == 1 && before[v.ID] == 0 {
 			if h.differs == nil {
 				h.differs = map[uint64]time.Duration{}
 			}
-			h.differs[id] = now
+			h.differs[v.ID] = now
 		}
 	}
 }
 
-// sameVersion reports whether all voters that answer run the same version of etcd. Different versions may hash
-// differently.
+// sameVersion reports whether all voters that answer run the same version of etcd. Different versions may compute
+// different hashes.
 func sameVersion(voters []cluster.Member, statuses map[uint64]cluster.Status) bool {
 	version := ""
 	for _, m := range voters {

@@ -133,6 +133,14 @@ func TestAnAddedVoterOrAMissingAnswerDisprovesNothing(t *testing.T) {
 	if h.differ[1] != 2 || h.seen.Divided {
 		t.Errorf("after a missing answer: %+v, differ %v", h.seen, h.differ)
 	}
+	for at := range int64(2) {
+		silent := compared(5+at, 21+at, 2, 1, 1)
+		silent.answers[1] = cluster.Hash{Err: errors.New("no answer in time")}
+		h.take(silent, 1, silent.began)
+		if h.differ[1] != 2 || !h.seen.Own || h.seen.InRow != 2 || h.seen.Agreed != 0 || len(h.seen.Differ) != 1 {
+			t.Errorf("a corrupt member that does not answer: %+v, differ %v", h.seen, h.differ)
+		}
+	}
 }
 
 func TestVotersWithTheSameNameAreNotConfused(t *testing.T) {

@@ -9,7 +9,7 @@ import "fmt"
 // member's data is wrong: a removal could drop the correct copy, and a new member could receive a wrong one. At its
 // quota, etcd rejects writes, including the records of new operations.
 //
-// Agents also compare the data themselves, see [Corruption]. Without an alarm, two results have the same effect as
+// Agents also compare the data themselves; see [Corruption]. Without an alarm, two results have the same effect as
 // CORRUPT: no majority of the voters has the same data, or the leader's data differs from that of a majority. A new
 // member would receive its data from that leader, so no host joins until leadership has been transferred.
 
@@ -37,7 +37,8 @@ func corruptAlarm(v View) (string, bool) {
 }
 
 // dataVetoEffect is the effect of a veto about the members' data.
-const dataVetoEffect = "no host joins, no member is removed and no healthy voter is taken down"
+const dataVetoEffect = "no host joins, no member is removed automatically and no healthy voter is taken " +
+	"down"
 
 // agrees reports whether there is no CORRUPT alarm, and the voters' data is not divided without a majority.
 func (c Cluster) agrees() bool { return c.Intact && !c.Divided }

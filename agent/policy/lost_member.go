@@ -162,7 +162,7 @@ func whyLostStays(v View, m Member) (ReasonCode, string) {
 		return OperationRejected, "etcd runs here, or this host's disk has no record that the data of " + m.label() +
 			" was lost"
 	case v.Op.Elapsed > v.Limits.LearnerStall:
-		return JoinTimedOut, fmt.Sprintf("the removal of the voter has not succeeded for %s; the limit is %s",
+		return JoinTimedOut, fmt.Sprintf("the voter has still not been removed after %s; the limit is %s",
 			durationfmt.Seconds(v.Op.Elapsed), durationfmt.Text(v.Limits.LearnerStall))
 	}
 	if r, holds := vetoed(v, vetoSeveralDown, vetoLastLeaves); holds {

@@ -60,7 +60,7 @@ const KindReplace = "replace"
 type operation struct {
 	kind   string
 	noun   string    // its name in messages
-	byHost bool      // its host acts on another member
+	byHost bool      // messages say "by" its host and not "of" it, because the operation may be about another member
 	phases []OpPhase // the phases of its record, in order
 	// carry continues the operation on its own host, from any phase.
 	carry func(View) Decision

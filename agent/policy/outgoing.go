@@ -44,7 +44,7 @@ func (v View) outgoing() (outgoing, bool) {
 	return outgoing{}, false
 }
 
-// hasSurplus reports whether there is a surplus voter, so that a dead or unhealthy voter is removed without a
+// hasSurplus reports whether there is a surplus voter. If so, a dead or unhealthy voter is removed without a
 // replacement.
 func (v View) hasSurplus() bool {
 	voters, _ := v.Cluster.Counts()

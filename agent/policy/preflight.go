@@ -240,25 +240,6 @@ func healthBad(v View) (string, bool) {
 	return v.Health.Text, true
 }
 
-func clockUnknown(v View) (string, bool) {
-	if v.Clock.Known {
-		return "", false
-	}
-	return "the clock has not been compared with the voters' yet", true
-}
-
-func clockSkew(v View) (string, bool) {
-	if !v.Clock.Known || v.Clock.Offset.Abs() <= v.Limits.ClockOffset {
-		return "", false
-	}
-	side := "ahead of"
-	if v.Clock.Offset < 0 {
-		side = "behind"
-	}
-	return fmt.Sprintf("this host's clock is %s %s the voters'; the limit is %s",
-		durationfmt.Tenths(v.Clock.Offset.Abs()), side, durationfmt.Text(v.Limits.ClockOffset)), true
-}
-
 func spaceLow(v View) (string, bool) {
 	need := 2 * v.Cluster.DBSize
 	switch {

@@ -9,7 +9,7 @@ import (
 	"github.com/quorumd/quorumd/health"
 )
 
-// A host can lose its qualification while its member is a learner: because it rebooted, or because its disk was slow
+// The qualification of a host can end while its member is a learner: because it rebooted, or because its disk was slow
 // for a while. A host with a member cannot pass a qualifying run, and no other host can join until the learner is
 // promoted. So if the promotion required a second run, the cluster would stay below its target forever.
 func TestALearnerNeedsNoSecondQualifyingRun(t *testing.T) {

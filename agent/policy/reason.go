@@ -158,9 +158,10 @@ func clusterReasons() []ReasonInfo {
 			"see 'Data of members differ' in the runbook of QuorumdNeedsOperator before you run etcdctl alarm disarm",
 		},
 		{
-			DataDiffers, "the voters' data differs: no majority has the same data, or the leader's data is wrong",
-			"quorumctl health on each voter's host shows the differences; see 'Data of members differ' in the " +
-				"runbook of QuorumdNeedsOperator",
+			DataDiffers, "the voters hold different data: no majority agrees, or the leader's data differs from that of a " +
+				"majority",
+			"quorumctl health VOTERS_DIFFER on a voter's host shows which member differs; if it leads: quorumctl leader " +
+				"transfer; then follow the runbook of QuorumdDataDiffers",
 		},
 		{
 			EtcdNoSpace, "etcd raised the NOSPACE alarm: its database has reached the quota, so etcd rejects writes",
@@ -508,7 +509,7 @@ func otherMemberReasons() []ReasonInfo {
 			"check its machine, and journalctl -u etcd there; another host replaces it once one is ready",
 		},
 		{
-			TooManyVoters, "there are more voters than the size of the cluster",
+			TooManyVoters, "the cluster has more voters than its size",
 			"if the cluster was resized, wait; otherwise quorumctl cluster resize N --reason '<why>': with the " +
 				"intended size, surplus voters leave; with the current number of voters, all stay",
 		},

@@ -398,7 +398,7 @@ func surplusStays(v View, who Member) (ReasonCode, string) {
 		return TargetMet, "there is no longer a surplus voter"
 	}
 	if v.Op.Elapsed > v.Limits.LearnerStall {
-		return JoinTimedOut, fmt.Sprintf("the removal of the voter has not succeeded for %s; the limit is %s",
+		return JoinTimedOut, fmt.Sprintf("the voter has still not been removed after %s; the limit is %s",
 			durationfmt.Seconds(v.Op.Elapsed), durationfmt.Text(v.Limits.LearnerStall))
 	}
 	if r, holds := vetoed(v, vetoReplacesLive, vetoReplacesEarly, vetoLastReplaced); holds {

@@ -360,7 +360,7 @@ func abortReason(v View) (ReasonCode, string) {
 		limit = v.Limits.LearnerMax
 	}
 	if v.Op.Elapsed > limit {
-		return JoinTimedOut, fmt.Sprintf("the removal of the voter has not succeeded for %s; the limit is %s",
+		return JoinTimedOut, fmt.Sprintf("the voter has still not been removed after %s; the limit is %s",
 			durationfmt.Seconds(v.Op.Elapsed), durationfmt.Text(limit))
 	}
 	list := []veto{vetoReplacesLive(), vetoReplacesEarly(), vetoSeveralDown(), vetoRepairsUnreadable()}

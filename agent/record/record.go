@@ -70,7 +70,7 @@ type Host struct {
 	MaxLearners  int      `json:"maxLearners,omitempty"` // limit on learners of the running etcd; 0 if unknown
 	NoStandbys   bool     `json:"noStandbys,omitempty"`  // the host is configured with cluster.standbys: 0
 	Disks        []string `json:"disks,omitempty"`       // the identities of the disks below etcd's data, hashed
-	FsyncP99     float64  `json:"fsyncP99,omitempty"`    // seconds, rounded up to a power of two of 0.125 ms
+	FsyncP99     float64  `json:"fsyncP99,omitempty"`    // seconds, rounded up to 0.125 ms times a power of two
 	Wants        string   `json:"wants,omitempty"`       // the work of the host's maintenance request
 	// when maintenance was requested, in milliseconds since 1970 by the host's wall clock; it only orders requests
 	AskedAt int64 `json:"askedAt,omitempty"`
@@ -128,35 +128,6 @@ type Lock struct {
 	Name    string    `json:"name"`
 	Since   time.Time `json:"since"`
 	Extra   Extra     `json:"-"`
-}
-
-// Op is the operation in flight; there is at most one. It has no lease, so it survives while its host is down.
-type Op struct {
-	Version  int    `json:"version"`
-	Kind     string `json:"kind"`
-	Host     string `json:"host"` // the host that is operated on, or that received the request to remove a member
-	HostName string `json:"hostName"`
-	// the role that a join leads to; for a removal, the member's name
-	Target string `json:"target,omitempty"`
-	// the work of a cycle: maintenance, restart, reboot, command, readdress or defrag
-	Work     string    `json:"work,omitempty"`
-	Phase    string    `json:"phase"`
-	Token    int64     `json:"token"` // create revision of the lock under which the operation was last advanced
-	BootID   string    `json:"bootID,omitempty"`
-	MemberID MemberID  `json:"memberID,omitempty"`
-	Replaces MemberID  `json:"replaces,omitempty"` // the member that a replacement replaces
-	PeerURL  string    `json:"peerURL,omitempty"`
-	Started  time.Time `json:"started"`
-	// when a cycle becomes overdue; the other hosts need this time if the operation's host is silent
-	Until time.Time `json:"until,omitzero"`
-	// the operation's host calls the work off and returns if the cluster needs its vote
-	Interruptible bool `json:"interruptible,omitempty"`
-	// the time since boot of the operation's host when the operation started; valid for BootID only
-	Clock   time.Duration `json:"clock,omitempty"`
-	Reason  string        `json:"reason,omitempty" bound:"text"`
-	Outcome string        `json:"outcome,omitempty"` // if the operation is rolled back, the end code
-	By      string        `json:"by,omitempty"`
-	Extra   Extra         `json:"-"`
 }
 
 // Of reports whether the operation, which may be nil, is the given host's.

@@ -34,7 +34,7 @@ func (h *host) peerURLs() [2]string {
 	}
 }
 
-// hostByPeerURL returns the host that has that peer URL, or had it.
+// hostByPeerURL returns the host that has or had the given peer URL.
 func (w *world) hostByPeerURL(url string) *host {
 	return w.hosts[slices.IndexFunc(w.hosts, func(h *host) bool {
 		urls := h.peerURLs()

@@ -18,7 +18,7 @@ func (a *app) muteCommand() *cobra.Command {
 	var req control.MuteRequest
 	cmd := a.prints(&cobra.Command{
 		Use:   "mute CODE --reason TEXT",
-		Short: "Mute a finding on this host for some time",
+		Short: "Mute a finding on this host for a limited time",
 		Long: "Mute a finding on this host until --for has passed or the finding gets worse. Until then it raises\n" +
 			"no alert and quorumctl check ignores it; status and health still show it. A mute never unblocks a\n" +
 			"step. Muting again replaces the reason and the duration.",

@@ -18,7 +18,7 @@ func (a *app) pauseCommand() *cobra.Command {
 	cmd := a.prints(&cobra.Command{
 		Use:     "pause --reason TEXT",
 		GroupID: groupOperate,
-		Short:   "Stop all steps on all hosts for some time",
+		Short:   "Stop all steps on all hosts for a limited time",
 		Long: "Stop all steps on all hosts of the cluster until --for has passed or quorumctl resume\n" +
 			"ends the pause. etcd keeps running. A second pause replaces the first.",
 		Example: examples("quorumctl pause --reason 'network maintenance'",

@@ -21,7 +21,7 @@ func expand(recipe string) (string, error) {
 		part := patternLine.FindStringSubmatch(line)
 		files, err := filepath.Glob(part[2])
 		if err != nil || len(files) == 0 { // a pattern that matches nothing is also a mistake
-			failed = fmt.Errorf("cannot package %s: %d files match", part[2], len(files))
+			failed = fmt.Errorf("cannot package %s: no file matches", part[2])
 			return line
 		}
 		var b strings.Builder

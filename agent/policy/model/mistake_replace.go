@@ -134,8 +134,8 @@ func deadMistakes() []Mistake {
 	}
 }
 
-// deadSurplus returns a scope in which one of four voters dies although three are configured, and no other host could
-// replace it, with n more faults of these classes.
+// deadSurplus returns a scope with four voters, one more than configured, and no spare. One of them dies, and up to n
+// more faults of these classes occur.
 func deadSurplus(n int, class Faults) func(sc *Scenario) {
 	return func(sc *Scenario) {
 		replacements(n, class)(sc)

@@ -196,7 +196,7 @@ var generalPromises = map[breach]promise{
 		"P1",
 		"leadership is transferred to a host with an operation or removal, pending or running",
 	},
-	cycleTouched:     {"P1", "another host writes the operation record of a host that is down"},
+	cycleTouched:     {"P1", "a host writes the operation record of another host's cycle"},
 	stoppedWithoutOp: {"P1", "a voter's etcd is stopped without an operation of its host"},
 	twoDown: {
 		"P1",

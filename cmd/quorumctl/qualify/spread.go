@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// spread holds sorted latencies, the shortest first.
+// spread holds latencies in ascending order.
 type spread []time.Duration
 
 func sorted(latencies []time.Duration) spread {

@@ -37,8 +37,8 @@ const parseMemory = 384 << 20
 // parseTime limits the CPU time of a child that reads a database or a log. A database of 8 GiB takes minutes.
 const parseTime = 2 * time.Hour
 
-// deleteBytes is the progress that the deletion of one object counts as, in bytes, so that a prune job that deletes one
-// object after another is not ended as stuck.
+// deleteBytes is how many bytes of progress the deletion of one snapshot or orphan counts as. Without it, a prune job
+// that deletes one after another would be ended as stuck.
 const deleteBytes = 1 << 20
 
 // runBackup runs one snapshot job. Its arguments are the path of the configuration, the job, and the arguments of the

@@ -50,7 +50,7 @@ func portsOf(e config.Etcd) (all []string) {
 	return slices.Compact(all)
 }
 
-// etcdPrograms are the operator's programs, in the form that package systemd uses.
+// etcdPrograms adapts the operator's programs that start and stop etcd to the interface of package systemd.
 type etcdPrograms struct{ hooks.EtcdPrograms }
 
 // Last returns the last run of a program.

@@ -79,7 +79,7 @@ func hooksUnit(agent, when string) string {
 // outcomesOf returns the directory of the service's requests and outcomes for an agent.
 func outcomesOf(agent string) string { return filepath.Join(unitOutcomes, agent) }
 
-// makeOutcomes creates the directory of the outcomes and its parent, and makes them readable for the agent regardless
+// makeOutcomes creates the directory of the outcomes and its parent, and makes them readable by the agent regardless
 // of the umask.
 func makeOutcomes(dir string) error {
 	return errors.Join(os.MkdirAll(dir, 0o755), os.Chmod(filepath.Dir(dir), 0o755), os.Chmod(dir, 0o755))

@@ -127,7 +127,7 @@ func commands() []command {
 		{"empty", "HOST", "free the space again", disk((*lab.Disk).Empty)},
 		{"hang", "HOST", "make every flush of etcd's disk hang", disk((*lab.Disk).Hang)},
 		{
-			"slow", "HOST TIME", "delay every flush, such as by 50ms",
+			"slow", "HOST TIME", "delay every flush by TIME, such as 50ms",
 			func(_ context.Context, _ *lab.Lab, hosts []*lab.Host, rest []string) (string, error) {
 				by, err := time.ParseDuration(rest[0])
 				if err != nil {
