@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// doomed returns a function that sets a drive's firmware to one that makes it fail at 32768 power-on hours, with this many
+// doomed returns a function that sets a drive's firmware to one that fails at 32768 power-on hours, with this many
 // hours left.
 func doomed(left int) func(*Drive) {
 	return func(d *Drive) {
