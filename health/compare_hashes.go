@@ -124,12 +124,12 @@ func declareHashes() declaration {
 				},
 				{
 					MemberCorrupt, Etcd, Failed, "The data of this host's member is corrupt.",
-					"At two compactions in a row, a majority of all voters had identical data, and this member's data " +
-						"differed. Its clients read wrong values, and etcd does not notice unless its own checks are " +
+					"At two compactions in a row, a majority of all voters had identical data, and this member's " +
+						"data differed. Its clients read wrong values, and etcd does not notice unless its own checks are " +
 						"enabled.",
 					"let another host replace the member (repair.unhealthy), or run 'quorumctl retire HOST " +
-						"--reason …' or, without a spare, 'quorumctl member remove NAME --live --reason …' on another " +
-						"host; keep the host retired until its disk and memory are checked",
+						"--reason …' or, without a spare, 'quorumctl member remove NAME --live --reason …' on " +
+						"another host; keep the host retired until its disk and memory are checked",
 				},
 			},
 			Runbook: findingRunbook,
@@ -173,8 +173,8 @@ func (d *memberData) text() string {
 
 func (d *memberData) differs() string {
 	s := d.seen
-	return fmt.Sprintf("%s's data differs at revision %d from that of %d of %d voters (%d of %d comparisons that prove "+
-		"it)", s.Host, s.Revision, s.Agree, s.Voters, min(s.InRow, HashProofs), HashProofs)
+	return fmt.Sprintf("%s's data differs at revision %d from that of %d of %d voters (%d of %d comparisons that "+
+		"prove it)", s.Host, s.Revision, s.Agree, s.Voters, min(s.InRow, HashProofs), HashProofs)
 }
 
 func (d *memberData) transitions() []rule {

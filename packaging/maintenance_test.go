@@ -62,7 +62,7 @@ func TestAManualRebootWaitsForQuorumdAndThenContinuesWithAWarning(t *testing.T) 
 	t.Logf("before the reboot:\n%s", before)
 	for _, want := range []string{
 		"machine is shutting down", "IS GOING DOWN AND ETCD LOSES ITS QUORUM", "QUORUM_AT_RISK",
-		"only voter",
+		"only one voter",
 	} {
 		if !strings.Contains(before, want) {
 			t.Errorf("no %q before the reboot in:\n%s", want, before)

@@ -45,8 +45,8 @@ const (
 	spare = 64 << 20
 	// lockWait is how long to wait for the lock of the database, which a running etcd holds.
 	lockWait = 5 * time.Second
-	// openWait is how long to keep checking, after the exchange, whether an etcd has the original open. An etcd that was
-	// about to open the original at the exchange has opened it by then.
+	// openWait is how long to keep checking, after the exchange, whether an etcd has the original open. An etcd that
+	// was about to open the original at the exchange has opened it by then.
 	openWait = 200 * time.Millisecond
 )
 

@@ -158,10 +158,10 @@ func clusterReasons() []ReasonInfo {
 			"see 'Data of members differ' in the runbook of QuorumdNeedsOperator before you run etcdctl alarm disarm",
 		},
 		{
-			DataDiffers, "the voters hold different data: no majority agrees, or the leader's data differs from that of a " +
-				"majority",
-			"quorumctl health VOTERS_DIFFER on a voter's host shows which member differs; if it leads: quorumctl leader " +
-				"transfer; then follow the runbook of QuorumdDataDiffers",
+			DataDiffers, "the voters hold different data: no majority agrees, or the leader's data differs from that " +
+				"of a majority",
+			"quorumctl health VOTERS_DIFFER on a voter's host shows which member differs; if it leads: quorumctl " +
+				"leader transfer; then follow the runbook of QuorumdDataDiffers",
 		},
 		{
 			EtcdNoSpace, "etcd raised the NOSPACE alarm: its database has reached the quota, so etcd rejects writes",
