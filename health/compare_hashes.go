@@ -124,9 +124,9 @@ func declareHashes() declaration {
 				},
 				{
 					MemberCorrupt, Etcd, Failed, "The data of this host's member is corrupt.",
-					"At two compactions in a row, a majority of all voters had identical data, and this member's " +
-						"data differed. Its clients read wrong values, and etcd does not notice unless its own checks are " +
-						"enabled.",
+					"At two compactions in a row, a majority of all voters had identical data, and this " +
+						"member's data differed. Its clients read wrong values, and etcd does not notice unless " +
+						"its own checks are enabled.",
 					"let another host replace the member (repair.unhealthy), or run 'quorumctl retire HOST " +
 						"--reason …' or, without a spare, 'quorumctl member remove NAME --live --reason …' on " +
 						"another host; keep the host retired until its disk and memory are checked",
