@@ -31,9 +31,8 @@ type HashesReading struct {
 	Revision int64
 	Voters   int
 	HashComparison
-	// Own means that this host's voter is in Differ. InRow is how many comparisons in a row, each at a later
-	// compaction, found that, and Agreed how many in a row did not.
-	Own           bool
+	// InRow is how many comparisons in a row, each at a later compaction, found that this host's voter differs, and
+	// Agreed how many in a row found that it does not.
 	InRow, Agreed int
 }
 
@@ -162,7 +161,7 @@ func (d *memberData) text() string {
 		return "this host has no voter"
 	case !s.Known:
 		return d.absent()
-	case s.Own:
+	case s.InRow > 0:
 		return d.differs()
 	case s.Divided:
 		return "the voters' data differs, and no majority agrees"
@@ -180,7 +179,7 @@ func (d *memberData) differs() string {
 func (d *memberData) transitions() []rule {
 	differs := func(least int) func() (string, bool) {
 		return when(func() bool {
-			return d.seen.Known && !d.seen.NoVoter && d.seen.Own && d.seen.InRow >= least
+			return d.seen.Known && !d.seen.NoVoter && d.seen.InRow >= least
 		}, d.differs)
 	}
 	agrees := func(least int) func() (string, bool) {

@@ -20,7 +20,7 @@ func sameData() HashesReading {
 // differentData returns the last of this many comparisons in a row in which this host's data differs.
 func differentData(inRow int) HashesReading {
 	r := sameData()
-	r.HashComparison, r.Own, r.InRow, r.Agreed = HashComparison{Agree: 2, Differ: []string{"n2"}}, true, inRow, 0
+	r.HashComparison, r.InRow, r.Agreed = HashComparison{Agree: 2, Differ: []string{"n2"}}, inRow, 0
 	return r
 }
 

@@ -52,7 +52,7 @@ func (c *Client) LastCompaction(ctx context.Context) (int64, error) {
 
 // Hashes returns each member's hash at a revision, by member ID. A member keeps the hashes of the last ten compactions
 // since its start, and returns them without a delay. For any other revision it reads its whole database, and accepts no
-// write meanwhile: so callers ask only for the revision of a recent compaction. Hashes takes at most the time of one
+// write meanwhile, so callers ask only for the revision of a recent compaction. Hashes takes at most the time of one
 // call.
 func (c *Client) Hashes(ctx context.Context, members []Member, revision int64) map[uint64]Hash {
 	var wait sync.WaitGroup

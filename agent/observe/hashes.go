@@ -7,6 +7,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 	"time"
 
@@ -17,11 +18,11 @@ import (
 	"github.com/quorumd/quorumd/health"
 )
 
-// hashEvery is the interval at which the last compaction is read, in intervals of the loop, and hashLatest its maximum.
+// hashEvery is the interval at which the last compaction is read, in intervals of the loop, and maxHashEvery its maximum.
 // A compaction is compared one interval after it was first read: until then, members may still be completing it.
 const (
-	hashEvery  = 30
-	hashLatest = time.Minute
+	hashEvery    = 30
+	maxHashEvery = time.Minute
 )
 
 // Hasher reads what the comparison of the voters' data needs. See [cluster.Client] for the methods.
@@ -50,9 +51,15 @@ type comparison struct {
 	due    int64 // the compaction to compare next; 0 if none
 	last   []health.VoterHash
 
-	seen    health.HashesReading
-	differ  map[uint64]int           // comparisons in a row, each at a later compaction, in which a voter differed
-	differs map[uint64]time.Duration // when the first of them was made
+	own    uint64 // this host's voter; 0 if none
+	seen   health.HashesReading
+	counts map[uint64]hashCount // by voter
+}
+
+// hashCount counts a voter's comparisons in a row, each at a later compaction.
+type hashCount struct {
+	differed, agreed int
+	since            time.Duration // when the first of those in which it differed was made
 }
 
 // hashResult is one reading of the last compaction and, if one was due, one comparison.
@@ -81,23 +88,31 @@ func (o *Observer) lookAtHashes(ctx context.Context, r *round.Round) {
 		return
 	}
 	if r.Listed {
-		h.compare(ctx, o, r, own)
+		h.own = 0
+		if votes {
+			h.own = own.ID
+		}
+		h.compare(ctx, o, r)
 	}
 	r.Hashes, r.Corrupt = h.seen, map[uint64]policy.Corruption{}
 	r.Hashes.Host, r.Hashes.NoVoter = o.opt.Config.Host.Name, r.Listed && !votes
-	for id, times := range h.differ {
-		r.Corrupt[id] = policy.Corruption{Times: times, For: max(1, r.At-h.differs[id]), Revision: h.seen.Revision}
+	r.Hashes.InRow, r.Hashes.Agreed = h.counts[h.own].differed, h.counts[h.own].agreed
+	for id, c := range h.counts {
+		if c.differed > 0 {
+			since := max(1, r.At-c.since)
+			r.Corrupt[id] = policy.Corruption{Times: c.differed, For: since, Revision: h.seen.Revision}
+		}
 	}
 }
 
-func (h *hashes) compare(ctx context.Context, o *Observer, r *round.Round, own cluster.Member) {
-	now, every := o.opt.Now(), min(hashEvery*o.opt.Config.Timing.Interval, hashLatest)
+func (h *hashes) compare(ctx context.Context, o *Observer, r *round.Round) {
+	now, every := o.opt.Now(), min(hashEvery*o.opt.Config.Timing.Interval, maxHashEvery)
 	if p, _, fresh := h.look.Get(now, maxAge*every); fresh && p.began != h.at {
 		h.at = p.began
-		h.take(p, own.ID, now)
+		h.take(p, now)
 	}
 	voters := slices.DeleteFunc(slices.Clone(r.Membership.Members), func(m cluster.Member) bool { return m.Learner })
-	h.keep(voters)
+	h.keep(voters, now)
 	if !sameVersion(voters, r.Statuses) {
 		h.due = 0
 		h.unavailable("the voters run different versions of etcd")
@@ -120,29 +135,42 @@ func (h *comparison) unavailable(why string) {
 	}
 }
 
-// keep drops the hashes of voters that have left, and evaluates the rest again. A voter that was added changes nothing
-// until the next compaction: it would have to read its whole database for the last one.
-func (h *comparison) keep(voters []cluster.Member) {
-	left := slices.DeleteFunc(slices.Clone(h.last), func(v health.VoterHash) bool {
-		return slices.ContainsFunc(voters, func(m cluster.Member) bool { return m.ID == v.ID })
-	})
-	if len(left) == 0 {
+// keep drops the hashes of voters that have left. A voter that leaves disproves nothing, so a result about the others
+// stands; but if no majority had the same data, the rest may have one. A voter that was added changes nothing until the
+// next compaction: it would have to read its whole database for the last one.
+func (h *comparison) keep(voters []cluster.Member, now time.Duration) {
+	left := func(id uint64) bool {
+		return !slices.ContainsFunc(voters, func(m cluster.Member) bool { return m.ID == id })
+	}
+	before := len(h.last)
+	h.last = slices.DeleteFunc(slices.Clone(h.last), func(v health.VoterHash) bool { return left(v.ID) })
+	if len(h.last) == before {
 		return
 	}
-	for _, v := range left {
-		delete(h.differ, v.ID)
-		h.last = slices.DeleteFunc(h.last, func(o health.VoterHash) bool { return o.ID == v.ID })
+	maps.DeleteFunc(h.counts, func(id uint64, _ hashCount) bool { return left(id) })
+	result, absent := health.CompareHashes(h.last, policy.Quorum(len(voters)))
+	switch {
+	case len(h.last) < 2, h.seen.Divided && absent != "":
+		h.seen, h.counts, h.last = health.NotAvailable[health.HashesReading](absent), nil, nil
+	case h.seen.Divided:
+		h.record(result, len(h.last), h.seen.Revision, now)
+	default:
+		h.nameDiffering()
 	}
-	result, absent := health.CompareHashes(h.last, policy.Quorum(len(h.last)))
-	if absent != "" {
-		h.seen, h.differ, h.last = health.NotAvailable[health.HashesReading](absent), nil, nil
-		return
+}
+
+// nameDiffering lists the voters that differ by their counts.
+func (h *comparison) nameDiffering() {
+	h.seen.Differ, h.seen.DifferID = nil, nil
+	for _, v := range h.last {
+		if h.counts[v.ID].differed > 0 {
+			h.seen.Differ, h.seen.DifferID = append(h.seen.Differ, v.Name), append(h.seen.DifferID, v.ID)
+		}
 	}
-	h.seen.HashComparison, h.seen.Voters = result, len(h.last)
 }
 
 // take evaluates a result.
-func (h *comparison) take(p hashResult, own uint64, now time.Duration) {
+func (h *comparison) take(p hashResult, now time.Duration) {
 	switch {
 	case p.err != nil:
 		h.unavailable("the last compaction cannot be read")
@@ -160,12 +188,12 @@ func (h *comparison) take(p hashResult, own uint64, now time.Duration) {
 		if h.due == p.compared {
 			h.due = 0
 		}
-		h.unavailable(h.takeHashes(p, own, now))
+		h.unavailable(h.takeHashes(p, now))
 	}
 }
 
 // takeHashes evaluates a comparison. It returns why there is no result.
-func (h *comparison) takeHashes(p hashResult, own uint64, now time.Duration) (absent string) {
+func (h *comparison) takeHashes(p hashResult, now time.Duration) (absent string) {
 	var all []health.VoterHash
 	complete := true
 	for _, m := range p.voters {
@@ -180,50 +208,37 @@ func (h *comparison) takeHashes(p hashResult, own uint64, now time.Duration) (ab
 		all = append(all, v)
 	}
 	result, absent := health.CompareHashes(all, policy.Quorum(len(all)))
-	if absent != "" || result.Divided && !complete && len(h.differ) > 0 { // a missing hash disproves nothing
+	proven := slices.ContainsFunc(all, func(v health.VoterHash) bool { return h.counts[v.ID].differed > 0 })
+	if absent != "" || result.Divided && !complete && proven { // a missing hash disproves nothing
 		return absent
 	}
-	before := h.seen
-	later := p.compared > before.Revision
 	h.last = all
-	h.seen = health.HashesReading{
-		Known: true, Revision: p.compared, Voters: len(all), HashComparison: result,
-		InRow: before.InRow, Agreed: before.Agreed, Own: slices.Contains(result.DifferID, own),
-	}
-	h.count(result, later, now)
-	switch compared := slices.Contains(result.ComparedID, own); {
-	case !compared:
-		h.seen.Own = before.Own
-	case h.seen.Own && later:
-		h.seen.InRow, h.seen.Agreed = before.InRow+1, 0
-	case !h.seen.Own && !result.Divided && later:
-		h.seen.InRow, h.seen.Agreed = 0, before.Agreed+1
-	}
+	h.record(result, len(all), p.compared, now)
 	return ""
 }
 
-// count counts the comparisons in a row in which voters differed. A voter without a hash to compare keeps its count: a
+// record replaces the result, and counts it for each voter with a hash to compare. The others keep their counts: a
 // missing hash disproves nothing.
-func (h *comparison) count(result health.HashComparison, later bool, now time.Duration) {
-	before := h.differ
-	h.differ = map[uint64]int{}
+func (h *comparison) record(result health.HashComparison, voters int, revision int64, now time.Duration) {
+	later, before := revision > h.seen.Revision, h.counts
+	h.seen = health.HashesReading{Known: true, Revision: revision, Voters: voters, HashComparison: result}
+	h.counts = map[uint64]hashCount{}
 	for _, v := range h.last {
+		c := before[v.ID]
 		switch compared, differs := slices.Contains(result.ComparedID, v.ID), slices.Contains(result.DifferID, v.ID); {
-		case before[v.ID] > 0 && !compared:
-			h.differ[v.ID] = before[v.ID]
-			h.seen.Differ = append(h.seen.Differ, v.Name)
-		case differs && (later || before[v.ID] == 0):
-			h.differ[v.ID] = before[v.ID] + 1
-		case differs:
-			h.differ[v.ID] = before[v.ID]
+		case !compared:
+		case differs && c.differed == 0:
+			c = hashCount{differed: 1, since: now}
+		case differs && later:
+			c.differed++
+		case !differs && result.Divided:
+			c.differed = 0
+		case !differs && later:
+			c = hashCount{agreed: c.agreed + 1}
 		}
-		if h.differ[v.ID] == 1 && before[v.ID] == 0 {
-			if h.differs == nil {
-				h.differs = map[uint64]time.Duration{}
-			}
-			h.differs[v.ID] = now
-		}
+		h.counts[v.ID] = c
 	}
+	h.nameDiffering()
 }
 
 // sameVersion reports whether all voters that answer run the same version of etcd. Different versions may compute

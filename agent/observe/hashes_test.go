@@ -30,13 +30,24 @@ func looked(at, newest int64) hashResult {
 	return hashResult{began: time.Duration(at) * time.Minute, newest: newest}
 }
 
-// takes evaluates results on n1.
+// takes evaluates results.
 func takes(all ...hashResult) *hashes {
 	h := &hashes{}
 	for _, p := range all {
-		h.take(p, 1, p.began)
+		h.take(p, p.began)
 	}
 	return h
+}
+
+// differed returns how many comparisons in a row each voter differed in.
+func (h *comparison) differed() map[uint64]int {
+	out := map[uint64]int{}
+	for id, c := range h.counts {
+		if c.differed > 0 {
+			out[id] = c.differed
+		}
+	}
+	return out
 }
 
 func TestACompactionIsComparedOnceAndOnlyIfItIsLaterThanTheStartOfTheAgent(t *testing.T) {
@@ -89,8 +100,9 @@ func TestADifferenceIsCountedForThisHostByCompactionAndForOthersByComparison(t *
 		"no majority": {[]hashResult{compared(1, 9, 1, 1, 2), compared(2, 12, 1, 2, 3)}, 0, 1, map[uint64]int{}},
 	} {
 		h := takes(c.results...)
-		if h.seen.InRow != c.inRow || h.seen.Agreed != c.agreed || !maps.Equal(h.differ, c.differ) {
-			t.Errorf("%s: %+v, differ %v", name, h.seen, h.differ)
+		n1 := h.counts[1]
+		if n1.differed != c.inRow || n1.agreed != c.agreed || !maps.Equal(h.differed(), c.differ) {
+			t.Errorf("%s: %+v, counts %+v", name, h.seen, h.counts)
 		}
 	}
 }
@@ -101,15 +113,15 @@ func TestAComparisonWithoutAResultKeepsTheLastOne(t *testing.T) {
 	silent := compared(2, 12, 1)
 	none := cluster.Hash{Err: errors.New("silent")}
 	silent.answers[2], silent.answers[3] = none, none
-	h.take(silent, 1, silent.began)
-	if h.differ[3] != 1 || h.seen.Revision != 9 {
-		t.Errorf("%+v, differ %v", h.seen, h.differ)
+	h.take(silent, silent.began)
+	if h.counts[3].differed != 1 || h.seen.Revision != 9 {
+		t.Errorf("%+v, counts %+v", h.seen, h.counts)
 	}
-	h.keep(threeVoters().Members[:2])
-	if len(h.differ) > 0 || !h.seen.Known || len(h.seen.Differ) > 0 || h.due != 0 {
-		t.Errorf("after the voter has left: %+v, differ %v, due %d", h.seen, h.differ, h.due)
+	h.keep(threeVoters().Members[:2], 5*time.Minute)
+	if len(h.differed()) > 0 || !h.seen.Known || len(h.seen.Differ) > 0 || h.due != 0 {
+		t.Errorf("after the voter has left: %+v, counts %+v, due %d", h.seen, h.counts, h.due)
 	}
-	h.keep(threeVoters().Members[:1])
+	h.keep(threeVoters().Members[:1], 5*time.Minute)
 	if h.seen.Known {
 		t.Errorf("a single voter is compared: %+v", h.seen)
 	}
@@ -119,27 +131,77 @@ func TestAnAddedVoterOrAMissingAnswerDisprovesNothing(t *testing.T) {
 	t.Parallel()
 	h := takes(compared(1, 9, 2, 1, 1), compared(2, 12, 2, 1, 1))
 	added := cluster.Member{ID: 4, Name: "n4"}
-	h.keep(append(threeVoters().Members, added))
+	h.keep(append(threeVoters().Members, added), 5*time.Minute)
 	late := compared(3, 15, 2, 1, 1)
 	late.voters = append(late.voters, added)
 	late.answers[4] = cluster.Hash{Sum: 1, Compacted: 15}
-	h.take(late, 1, late.began)
-	if h.differ[1] != 2 || h.seen.Divided || !h.seen.Own {
-		t.Errorf("after a voter was added: %+v, differ %v", h.seen, h.differ)
+	h.take(late, late.began)
+	if h.counts[1].differed != 2 || h.seen.Divided {
+		t.Errorf("after a voter was added: %+v, counts %+v", h.seen, h.counts)
 	}
 	missing := compared(4, 18, 2, 1)
 	missing.answers[3] = cluster.Hash{Err: errors.New("silent")}
-	h.take(missing, 1, missing.began)
-	if h.differ[1] != 2 || h.seen.Divided {
-		t.Errorf("after a missing answer: %+v, differ %v", h.seen, h.differ)
+	h.take(missing, missing.began)
+	if h.counts[1].differed != 2 || h.seen.Divided {
+		t.Errorf("after a missing answer: %+v, counts %+v", h.seen, h.counts)
 	}
 	for at := range int64(2) {
 		silent := compared(5+at, 21+at, 2, 1, 1)
 		silent.answers[1] = cluster.Hash{Err: errors.New("no answer in time")}
-		h.take(silent, 1, silent.began)
-		if h.differ[1] != 2 || !h.seen.Own || h.seen.InRow != 2 || h.seen.Agreed != 0 || len(h.seen.Differ) != 1 {
-			t.Errorf("a corrupt member that does not answer: %+v, differ %v", h.seen, h.differ)
+		h.take(silent, silent.began)
+		if h.counts[1] != (hashCount{differed: 2, since: time.Minute}) || len(h.seen.Differ) != 1 {
+			t.Errorf("a corrupt member that does not answer: %+v, counts %+v", h.seen, h.counts)
 		}
+	}
+}
+
+func TestAProofStandsAfterAnIntactVoterHasLeft(t *testing.T) {
+	t.Parallel()
+	h := takes(compared(1, 9, 1, 1, 2), compared(2, 12, 1, 1, 2))
+	h.keep(threeVoters().Members[1:], 5*time.Minute)
+	if h.counts[3].differed != 2 || h.seen.Divided || !slices.Equal(h.seen.Differ, []string{"n3"}) {
+		t.Errorf("%+v, counts %+v", h.seen, h.counts)
+	}
+}
+
+func TestWithoutAVoterThatHasLeftAMajorityMayHaveTheSameData(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		sums    [4]uint32
+		divided bool
+		differ  map[uint64]int
+	}{
+		"two against one": {[4]uint32{1, 1, 2, 2}, false, map[uint64]int{3: 1}},
+		"all differ":      {[4]uint32{1, 2, 3, 4}, true, map[uint64]int{}},
+	} {
+		p := compared(1, 9, c.sums[:]...)
+		p.voters = append(p.voters, cluster.Member{ID: 4, Name: "n4"})
+		h := takes(p)
+		if !h.seen.Divided {
+			t.Errorf("%s: a majority of four voters has the same data: %+v", name, h.seen)
+		}
+		h.keep(threeVoters().Members, 5*time.Minute)
+		if h.seen.Divided != c.divided || !maps.Equal(h.differed(), c.differ) {
+			t.Errorf("%s: %+v, counts %+v", name, h.seen, h.counts)
+		}
+	}
+}
+
+func TestAHostThatRejoinsWithAnotherMemberStartsToCountAgain(t *testing.T) {
+	t.Parallel()
+	h := takes(compared(1, 9, 2, 1, 1), compared(2, 12, 2, 1, 1))
+	rejoined := threeVoters().Members
+	rejoined[0].ID = 4
+	h.keep(rejoined[1:], 5*time.Minute)
+	h.keep(rejoined, 5*time.Minute)
+	if len(h.differed()) != 0 || len(h.seen.Differ) != 0 {
+		t.Errorf("before a comparison: %+v, counts %+v", h.seen, h.counts)
+	}
+	p := compared(6, 15, 0, 1, 1)
+	p.voters, p.answers[4] = rejoined, cluster.Hash{Sum: 2, Compacted: 14}
+	h.take(p, p.began)
+	if h.counts[4].differed != 1 {
+		t.Errorf("after a comparison: %+v, counts %+v", h.seen, h.counts)
 	}
 }
 
@@ -151,8 +213,8 @@ func TestVotersWithTheSameNameAreNotConfused(t *testing.T) {
 		p.voters[i].Name = "default"
 	}
 	h := takes(p)
-	if h.differ[1] != 1 || len(h.differ) != 1 || !h.seen.Own {
-		t.Errorf("%+v, differ %v", h.seen, h.differ)
+	if h.counts[1].differed != 1 || len(h.differed()) != 1 {
+		t.Errorf("%+v, counts %+v", h.seen, h.counts)
 	}
 }
 

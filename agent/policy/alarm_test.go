@@ -46,6 +46,68 @@ func TestNothingBeginsThatAnEtcdAlarmForbids(t *testing.T) {
 	})
 }
 
+// divide makes the comparison of the voters' data find no majority, and corruptLeader finds that the leader's differs.
+func divide(v *View) { v.Cluster.Divided = true }
+
+func corruptLeader(v *View) {
+	for i, m := range v.Cluster.Members {
+		if m.Leader {
+			v.Cluster.Members[i].Corrupt = Corruption{Times: 1, For: time.Minute, Revision: 9}
+		}
+	}
+}
+
+func TestDifferentDataStopsOperationsWithoutAnAlarm(t *testing.T) {
+	t.Parallel()
+	play(t, spareView, []scene{
+		{"a host joins", nil, StepTakeLock, ""},
+		{"no majority has the same data", divide, StepNone, DataDiffers},
+		{"the leader's data differs", corruptLeader, StepNone, DataDiffers},
+		{"a voter's host reports it", func(v *View) {
+			i := slices.IndexFunc(v.Hosts, func(h Host) bool { return h.Role == RoleVoter })
+			v.Hosts[i].DataDiffers = true
+		}, StepNone, DataDiffers},
+	})
+	play(t, deadView, []scene{
+		{"a dead voter is replaced", nil, StepTakeLock, ""},
+		{"no majority has the same data", divide, StepNone, DataDiffers},
+	})
+	play(t, askedView, []scene{
+		{"a voter is taken down", nil, StepTakeLock, ""},
+		{"no majority has the same data", divide, StepNone, DataDiffers},
+	})
+	play(t, removalView, []scene{
+		{"an operator removes a member", nil, StepTakeLock, ""},
+		{"no majority has the same data: the operator decides", divide, StepTakeLock, ""},
+		{"the leader's data differs", corruptLeader, StepTakeLock, ""},
+		{"etcd has raised CORRUPT as well", func(v *View) { divide(v); differ(v) }, StepNone, EtcdCorrupt},
+	})
+}
+
+func TestAHostReportsOnlyItsOwnComparison(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		change func(v *View)
+		want   bool
+	}{
+		"nothing differs":               {func(*View) {}, false},
+		"no majority has the same data": {divide, true},
+		"the leader's data differs":     {corruptLeader, true},
+		"another host reports it": {func(v *View) {
+			for i := range v.Hosts {
+				v.Hosts[i].DataDiffers = true
+			}
+		}, false},
+		"etcd has raised CORRUPT": {differ, false},
+	} {
+		v := spareView()
+		c.change(&v)
+		if got := v.ReportsDifferentData(); got != c.want {
+			t.Errorf("%s: reported %v", name, got)
+		}
+	}
+}
+
 func TestAJoinInProgressWaitsUntilAnAlarmIsCleared(t *testing.T) {
 	t.Parallel()
 	play(t, joinView, []scene{

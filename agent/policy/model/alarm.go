@@ -27,8 +27,12 @@ func (m *machine) judgeAlarm(w *world, h int, c choice) breach {
 	switch c.step {
 	case beginVoter, beginStandby, beginReplace, addLearner, promote:
 		return begunInAlarm
-	case beginCycle, beginRemoval, rollBackLeft:
+	case beginCycle, rollBackLeft:
 		if m.Corrupt {
+			return begunInAlarm
+		}
+	case beginRemoval: // without an alarm, an operator may remove the voters whose data is wrong
+		if m.Corrupt && !m.Divided {
 			return begunInAlarm
 		}
 	case removeMember: // an operator's removal that is in flight may complete

@@ -85,6 +85,11 @@ func corruptData() []Scenario {
 			Name: "no majority has the same data during a host operation", Hosts: 3, Voters: 3, Target: three,
 			Requests: 1, Faults: Alarm, Budget: 1, Corrupt: true, Divided: true, Liveness: true,
 		},
+		{
+			Name: "no majority has the same data, and an operator removes a voter", Hosts: 3, Voters: 3,
+			Target: three, Removals: 1, Faults: Alarm, Budget: 1, Corrupt: true, Divided: true,
+			Liveness: true,
+		},
 	}
 }
 
