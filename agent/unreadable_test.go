@@ -17,7 +17,8 @@ import (
 // strange returns values that no agent writes, keyed by what is wrong with them.
 func strange() map[string]string {
 	return map[string]string{
-		"an impossible time zone": `{"version":1,"kind":"cycle","host":"id-v1","started":"2026-03-01T12:00:00+24:00","since":"2026-03-01T12:00:00+24:00"}`,
+		"an impossible time zone": `{"version":1,"kind":"cycle","host":"id-v1","started":"2026-03-01T12:00:00+24:00",` +
+			`"since":"2026-03-01T12:00:00+24:00"}`,
 		"a text that grows": `{"version":1,"reason":"` + strings.Repeat(`\u0000`, 9000) + `","name":"` +
 			strings.Repeat("\u2028", 9000) + `"}`,
 		"over the bound":  `{"version":1,"x":"` + strings.Repeat("x", 200<<10) + `"}`,

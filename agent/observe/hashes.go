@@ -18,8 +18,9 @@ import (
 	"github.com/quorumd/quorumd/health"
 )
 
-// hashEvery is the interval at which the last compaction is read, in intervals of the loop, and maxHashEvery its maximum.
-// A compaction is compared one interval after it was first read: until then, members may still be completing it.
+// hashEvery is the interval at which the last compaction is read, in intervals of the loop, and maxHashEvery its
+// maximum. A compaction is compared one interval after it was first read: until then, members may still be completing
+// it.
 const (
 	hashEvery    = 30
 	maxHashEvery = time.Minute

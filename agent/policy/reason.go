@@ -404,120 +404,46 @@ func recoveryReasons() []ReasonInfo {
 	}
 }
 
-// memberReasons returns the reasons of a member that is down, taken down, coming back or removed.
-func memberReasons() []ReasonInfo {
+// plannedReasons returns the reasons about changes that operators have planned, and about settings that differ.
+func plannedReasons() []ReasonInfo {
 	return []ReasonInfo{
 		{
-			MemberLost, "this host's member has lost its data and cannot come back",
-			"after maintenance this host rejoins by itself once the other voters allow it; otherwise mount its " +
-				"disk, if it is not mounted; if the data is gone, on another host: quorumctl member remove " +
-				"NAME --reason '<why>', and this host rejoins",
-		},
-		{MemberDown, "this host's member does not answer", "check etcd's log and the disk on this host"},
-		{StepFailed, "the step failed and is retried", "quorumctl history"},
-		{
-			QuorumAtRisk, "stopping this voter would put quorum at risk",
-			"bring all other voters up and to health OK; see quorumctl status",
+			Recalled, "the work on this host was called off, because the cluster needs its vote",
+			"bring the failed voter back; once all voters are live, request the maintenance again; a reboot is " +
+				"retried automatically",
 		},
 		{
-			LearnerUnsettled, "a learner has not caught up yet",
-			"wait; if it is gone for good: quorumctl member remove NAME --reason '<why>'",
-		},
-		{CycleQueued, "the host's requested operation is queued", ""},
-		{
-			InMaintenance, "the host is in maintenance or another requested operation",
-			"quorumctl maintenance off, when the work is done",
+			HostRetired, "an operator has retired this host: its member leaves, and the host does not join again",
+			"if it has left, switch it off; to let it join again: quorumctl retire HOST --undo",
 		},
 		{
-			MaintenanceOverdue, "the host's operation has exceeded its announced duration",
-			"quorumctl maintenance off, when the work is done; to extend it: quorumctl maintenance on " +
-				"--reason '<why>' --for 4h, with --interruptible if that was set",
+			ClientURLDiffers, "etcd.clientURL is not the client URL with which this host's member is registered",
+			"quorumctl readdress HOST --reason '<why>' applies it; or set it back to the URL that quorumctl member " +
+				"list -o wide shows, and reload quorumd",
 		},
 		{
-			RebootAwaited, "the machine is ready to reboot, but has not rebooted yet",
-			"reboot it, or cancel: quorumctl maintenance off",
+			SizeDiffers, "cluster.voters in this host's configuration is not the size of the cluster",
+			"set cluster.voters in quorumd.yaml to that size and run systemctl reload quorumd; to change the size: " +
+				"quorumctl cluster resize N --reason '<why>'",
 		},
 		{
-			HealthAwaited, "a host has not yet published a report that this operation needs",
-			"if it persists, check that quorumd runs on that host, and has the same version as here: quorumctl version",
+			UpgradeHeld, "an upgrade pauses before the last member with the old version; until an operator resumes " +
+				"or aborts it, that member is not removed either",
+			"quorumctl upgrade resume continues it, and then no member can be rolled back; quorumctl upgrade abort " +
+				"--command NAME --reason '<why>' rolls the upgraded hosts back",
 		},
 		{
-			LeadershipNotTransferred, "leadership cannot be transferred to another voter",
-			"check etcd's log on this host; quorumctl maintenance off cancels a request to take this host down",
+			DowngradeAwaited, "before its etcd is replaced, this host waits until every member is ready for the " +
+				"older version", "",
 		},
 		{
-			LeaderSlow, "this host leads although its health state rules that out; leadership has not been " +
-				"transferred yet",
-			"fix what quorumctl health reports; if no voter is better, bring one to health OK",
-		},
-		{HookRunning, "the operator's hooks are still running", ""},
-		{
-			HookFailed, "a hook failed; if it ran for a rollout, the rollout waits for an operator",
-			"check its output in the journal and fix it; if it ran after etcd was back, quorumctl maintenance off " +
-				"ends the operation anyway",
-		},
-		{CommandRunning, "the command this host was taken down for is still running", ""},
-		{
-			CommandFailed,
-			"the command this host was taken down for failed; if it was part of a rollout, the rollout " +
-				"waits for an operator",
-			"check its output in the journal and fix it; then quorumctl rollout resume, or request it again",
-		},
-		{Stopping, "etcd is stopping", ""},
-		{Returning, "the member is coming back", ""},
-		{
-			NotBack, "the member has not become healthy in time after its operation; the next hosts wait for it",
-			"journalctl -u etcd and quorumctl health on this host; if it is gone for good, power it off, then on " +
-				"another host: quorumctl retire HOST --lost --reason '<why>'",
-		},
-		{Cycled, "the host was taken down and is back", ""},
-		{
-			RecordUnreadable, "a quorumd record in etcd cannot be read; steps that depend on it wait",
-			"follow the hint after the record's key; check who else writes under /quorumd/ and that all agents run " +
-				"the same version",
-		},
-		{Cancelled, "the request was cancelled, its operation was released, or it is no longer needed", ""},
-		{
-			MemberLive, "the voter to remove answers, or answered until just now",
-			"to remove it anyway: quorumctl member remove NAME --live --reason '<why>'",
-		},
-		{Removed, "the member was removed: on request, as a surplus voter, or to make the cluster smaller", ""},
-	}
-}
-
-// otherMemberReasons returns the reasons about other members, and about repairs.
-func otherMemberReasons() []ReasonInfo {
-	return []ReasonInfo{
-		{
-			VoterDead, "a voter is dead: no live voter's host reaches it, and the quorumd there is gone or reports " +
-				"its data lost",
-			"check its machine; if it is gone for good: quorumctl member remove NAME --reason '<why>'. If " +
-				"repair.dead is set in quorumd.yaml, another host replaces such a voter after that time",
+			DowngradeEnabled, "etcd's downgrade job is enabled: until it has ended, no new member can start",
+			"quorumctl upgrade status shows what the downgrade waits for; quorumctl upgrade abort cancels it; " +
+				"etcdctl downgrade cancel cancels one that quorumd has not enabled",
 		},
 		{
-			VoterUnhealthy, "a voter is unhealthy: its own health state and independent evidence agree",
-			"quorumctl health on that host shows the cause; fix it. If repair.unhealthy is set in quorumd.yaml, " +
-				"another host replaces such a voter after that time",
-		},
-		{
-			VoterSuspect, "a voter's host reports itself unhealthy, but no other evidence confirms it",
-			"quorumctl health on that host shows the cause; fix it. If the member harms the cluster anyway: " +
-				"quorumctl member remove NAME --live --reason '<why>'",
-		},
-		{
-			StandbyLost, "the standby is lost: it is unreachable, does not follow the leader, or is unhealthy",
-			"check its machine, and journalctl -u etcd there; another host replaces it once one is ready",
-		},
-		{
-			TooManyVoters, "the cluster has more voters than its size",
-			"if the cluster was resized, wait; otherwise quorumctl cluster resize N --reason '<why>': with the " +
-				"intended size, surplus voters leave; with the current number of voters, all stay",
-		},
-		{
-			RepairLimitReached, "repair.maxPerDay is reached: the next replacement waits until fewer voters were " +
-				"replaced in 24 h",
-			"find out why machines fail: quorumctl history; then quorumctl member remove NAME --reason '<why>', " +
-				"or raise repair.maxPerDay",
+			StandbysDiffer, "cluster.standbys differs between hosts; only a host where it is 1 becomes the standby",
+			"set the same cluster.standbys in quorumd.yaml on every host, and run systemctl reload quorumd there",
 		},
 	}
 }
@@ -561,48 +487,4 @@ type Decision struct {
 	First  bool     // the host is a ready spare, and no other host joins before it
 	Quiet  bool     // the cluster is quiet: the members need not be asked in every round
 	Notes  Notes    // the notes to record and publish, whatever the step
-}
-
-// plannedReasons returns the reasons about changes that operators have planned, and about settings that differ.
-func plannedReasons() []ReasonInfo {
-	return []ReasonInfo{
-		{
-			Recalled, "the work on this host was called off, because the cluster needs its vote",
-			"bring the failed voter back; once all voters are live, request the maintenance again; a reboot is " +
-				"retried automatically",
-		},
-		{
-			HostRetired, "an operator has retired this host: its member leaves, and the host does not join again",
-			"if it has left, switch it off; to let it join again: quorumctl retire HOST --undo",
-		},
-		{
-			ClientURLDiffers, "etcd.clientURL is not the client URL with which this host's member is registered",
-			"quorumctl readdress HOST --reason '<why>' applies it; or set it back to the URL that quorumctl member " +
-				"list -o wide shows, and reload quorumd",
-		},
-		{
-			SizeDiffers, "cluster.voters in this host's configuration is not the size of the cluster",
-			"set cluster.voters in quorumd.yaml to that size and run systemctl reload quorumd; to change the size: " +
-				"quorumctl cluster resize N --reason '<why>'",
-		},
-		{
-			UpgradeHeld, "an upgrade pauses before the last member with the old version; until an operator resumes " +
-				"or aborts it, that member is not removed either",
-			"quorumctl upgrade resume continues it, and then no member can be rolled back; quorumctl upgrade abort " +
-				"--command NAME --reason '<why>' rolls the upgraded hosts back",
-		},
-		{
-			DowngradeAwaited, "before its etcd is replaced, this host waits until every member is ready for the " +
-				"older version", "",
-		},
-		{
-			DowngradeEnabled, "etcd's downgrade job is enabled: until it has ended, no new member can start",
-			"quorumctl upgrade status shows what the downgrade waits for; quorumctl upgrade abort cancels it; " +
-				"etcdctl downgrade cancel cancels one that quorumd has not enabled",
-		},
-		{
-			StandbysDiffer, "cluster.standbys differs between hosts; only a host where it is 1 becomes the standby",
-			"set the same cluster.standbys in quorumd.yaml on every host, and run systemctl reload quorumd there",
-		},
-	}
 }

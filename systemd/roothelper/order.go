@@ -7,7 +7,7 @@
 // stop it, or run the operator's hooks. The agent sends an order for each of these actions over a socket that only its
 // user may use:
 //
-//	agent ── Client ── socket ──► Serve, in a unit that runs as root ── performs ──► one action
+//	agent ── Client ── socket ──► Serve, in a unit of root ── performs ──► one action
 //
 // An order contains the name of an agent on this host and one word for the action. Everything else is in that agent's
 // configuration, which belongs to root. The package promises:

@@ -52,8 +52,8 @@ func listenBootstrap(conf config.Config, exchange *bootstrap.Exchange, log *slog
 	e, err := listenHTTP(conf.Bootstrap.Listen, webConfig,
 		connlimit.Limits{Total: exchangesTotal, PerAddress: exchangesPerAddress}, mux, log)
 	if err != nil {
-		return nil, fmt.Errorf("%w → change bootstrap.listen or the port in bootstrap.hosts on every host, or correct "+
-			"metrics.webConfig", err)
+		return nil, fmt.Errorf("%w → change bootstrap.listen or the port in bootstrap.hosts on every host, "+
+			"or correct metrics.webConfig", err)
 	}
 	return e, nil
 }
