@@ -155,7 +155,7 @@ func TestAnAddedVoterOrAMissingAnswerDisprovesNothing(t *testing.T) {
 	}
 }
 
-func TestAProofStandsAfterAnIntactVoterHasLeft(t *testing.T) {
+func TestAProofRemainsValidAfterAnIntactVoterHasLeft(t *testing.T) {
 	t.Parallel()
 	h := takes(compared(1, 9, 1, 1, 2), compared(2, 12, 1, 1, 2))
 	h.keep(threeVoters().Members[1:], 5*time.Minute)
