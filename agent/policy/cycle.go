@@ -272,6 +272,7 @@ func awaitReturn(v View, m Member) Decision {
 		if why = urlUnverified(v); why == "" {
 			return endHealthy(v)
 		}
+		why += restartMissing(v)
 	}
 	if v.Op.WrittenFor > v.Limits.ReturnMax {
 		return wait(NotBack, "for %s: %s", durationfmt.Seconds(v.Op.WrittenFor), why)

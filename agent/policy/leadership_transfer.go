@@ -100,7 +100,7 @@ func stepDown(view View) (Decision, bool) {
 // precedence.
 func stepDownVetoes() []veto {
 	return []veto{
-		vetoHostConflict(),
+		vetoIdentityConflict(),
 		vetoOwnOperationDue(),
 		vetoNotFollowed(),
 		vetoAllUnhealthy(),

@@ -5,6 +5,7 @@ package policy
 
 import (
 	"cmp"
+	"fmt"
 	"slices"
 	"strings"
 )
@@ -55,12 +56,25 @@ func newURLConflict(v View) string {
 		" → quorumctl readdress " + v.Self.Name + " --reason '<why>'"
 }
 
-// bringsBackAtOldURL reports whether this host's only conflict is a configured peer URL that waits for a readdress, and
-// the host's own operation is for other work, such as maintenance. The operation continues, because only its host ends
-// it: etcd starts with its previous environment, which has the registered URL.
+// awaitsReaddress reports whether this host's only conflict is a configured peer URL that its member does not have yet.
+func awaitsReaddress(v View) bool {
+	return v.Self.NewPeerURL != "" && v.Self.Conflict != "" && v.Self.Conflict == newURLConflict(v)
+}
+
+// identityConflict returns this host's conflict, unless it only awaits a readdress. Until then, its member can lead or
+// transfer leadership with the registered URL.
+func identityConflict(v View) (string, bool) {
+	if awaitsReaddress(v) {
+		return "", false
+	}
+	return hostConflict(v)
+}
+
+// bringsBackAtOldURL reports whether this host only awaits a readdress, and the host's own operation is for other work,
+// such as maintenance. The operation continues, because only its host ends it: etcd starts with its previous
+// environment, which has the registered URL.
 func bringsBackAtOldURL(v View) bool {
-	return v.owns(KindCycle) && v.Op.Work != WorkReaddress && v.Self.NewPeerURL != "" &&
-		v.Self.Conflict == newURLConflict(v)
+	return v.owns(KindCycle) && v.Op.Work != WorkReaddress && awaitsReaddress(v)
 }
 
 // clientURLDiffers reports whether the configured client URL waits for a readdress. It blocks nothing: clients use the
@@ -150,6 +164,17 @@ func changeAgain(v View, m Member) (Decision, bool) {
 		}), true
 	}
 	return updateMember(v, m), true
+}
+
+// restartMissing returns, as an addition to a reason, that etcd may have to be restarted before other members can
+// connect to the new URL, but that this number of voters never tolerates a restart; empty if not.
+func restartMissing(v View) string {
+	voters, _ := v.Cluster.Counts()
+	if !readdressAgain(v) || v.Self.NewPeerURL != "" || mayStop(voters, voters-1) {
+		return ""
+	}
+	return fmt.Sprintf(". etcd may still listen at its previous peer URL, and none of %d voters is restarted → "+
+		"set etcd.peerURL to the URL at which etcd listens, and reload quorumd", voters)
 }
 
 // connectedBefore reports whether the etcd of this host, which is about to be readdressed, is connected to every other

@@ -409,3 +409,46 @@ func TestAHostReturnsFromMaintenanceAlthoughItsConfiguredURLAwaitsAReaddress(t *
 		{"there is no operation in flight", func(v *View) { v.Op, v.Asked = nil, nil }, StepReleaseLock, ""},
 	})
 }
+
+func TestALeaderTransfersLeadershipAlthoughItsConfiguredURLAwaitsAReaddress(t *testing.T) {
+	t.Parallel()
+	slow := func() View {
+		v := slowLeader()
+		v.Hosts[0].Own, v.Self.NewPeerURL = true, newURL
+		v.Self.Conflict = Conflict(v)
+		return v
+	}
+	if v := slow(); v.Self.Conflict == "" {
+		t.Fatal("the configured URL is no conflict")
+	}
+	play(t, slow, []scene{
+		{"only the URL differs", nil, StepLeaderStepsDown, ""},
+		{"the URL is another member's", func(v *View) {
+			v.Self.NewPeerURL = v.Cluster.Members[1].PeerURL
+			v.Self.Conflict = Conflict(*v)
+		}, StepLeaderStepsDown, ""},
+		{"another host has the same name", func(v *View) {
+			v.Hosts[1].Name = v.Self.Name
+			v.Self.Conflict = Conflict(*v)
+		}, StepNone, HostConflict},
+	})
+}
+
+func TestAReaddressThatNeedsARestartWithTwoVotersStatesTheWayBack(t *testing.T) {
+	t.Parallel()
+	v := readdressView()
+	v.Op.Phase, v.Op.WrittenFor, v.Op.PeerURL = PhaseVerify, v.Limits.ReturnMax+time.Second, v.Self.PeerURL
+	v.Self.PeerURL, v.Self.NewPeerURL = newURL, ""
+	v.Cluster.Members[0].PeerURL, v.Hosts[0].PeerURL = newURL, newURL
+	v.Cluster.Members, v.Hosts = v.Cluster.Members[:2], v.Hosts[:2]
+	v.Hosts[1].Answered = false
+	d := Decide(v)
+	if len(d.Reasons) == 0 || d.Step.Kind != StepNone ||
+		!strings.HasSuffix(d.Reasons[0].Text, "→ set etcd.peerURL to the URL at which etcd listens, and reload quorumd") {
+		t.Errorf("%s: %v", d.Step, d.Reasons)
+	}
+	v.Unit.EnvReady = true // this agent has started etcd with the new URL
+	if d := Decide(v); len(d.Reasons) == 0 || strings.Contains(d.Reasons[0].Text, "→") {
+		t.Errorf("after the restart: %s: %v", d.Step, d.Reasons)
+	}
+}

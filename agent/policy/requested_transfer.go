@@ -51,7 +51,7 @@ func requestedTransfer(v View) (Decision, bool) {
 // againstLeader then checks the requested voter.
 func transferVetoes() []veto {
 	return []veto{
-		vetoHostConflict(),
+		vetoIdentityConflict(),
 		vetoOperationRecorded(),
 		vetoOperationInFlight(),
 		vetoLockHeld(),

@@ -78,6 +78,7 @@ func vetoNoQuorum() veto            { return veto{NoQuorum, false, noQuorum} }
 func vetoUnreachable() veto         { return veto{ClusterUnreachable, false, unreachable} }
 func vetoIDMismatch() veto          { return veto{ClusterIDMismatch, true, idMismatch} }
 func vetoHostConflict() veto        { return veto{HostConflict, true, hostConflict} }
+func vetoIdentityConflict() veto    { return veto{HostConflict, true, identityConflict} }
 func vetoMaintenanceOverdue() veto  { return veto{MaintenanceOverdue, true, maintenanceOverdue} }
 func vetoInMaintenance() veto       { return veto{InMaintenance, true, inMaintenance} }
 func vetoAwaitsTurn() veto          { return veto{CycleQueued, true, awaitsTurn} }
