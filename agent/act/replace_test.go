@@ -42,7 +42,7 @@ func TestEjectedHostIsRecordedOncePerMember(t *testing.T) {
 		r.Repairs, r.RepairsAt = &written, r.RepairsAt+1
 		return true
 	}
-	out := func() int { n, _ := r.Repairs.Ejections(n3, wall); return n }
+	out := func() int { n, _ := r.Repairs.Ejections("", n3, wall); return n }
 	if write(false, 7) {
 		t.Error("the replacement is recorded although the policy does not count it")
 	}

@@ -173,7 +173,7 @@ const (
 // delays no host, because no voter is replaced while the record is unreadable. A healthy period recorded by the
 // previous agent continues if it was recorded recently enough.
 func (b *Builder) ejections(v *policy.View, r *round.Round) policy.Ejections {
-	times, last := r.Repairs.Ejections(b.config.Etcd.PeerURL, r.Wall)
+	times, last := r.Repairs.Ejections(b.config.Host.Name, b.config.Etcd.PeerURL, r.Wall)
 	if times == 0 {
 		return policy.Ejections{}
 	}

@@ -57,12 +57,15 @@ func (r *Repairs) Today(now time.Time, listed func(MemberID) bool) int {
 	return n
 }
 
-// Ejections returns how many times the host with that peer URL was ejected in the last 30 days, and the last time. An
+// Ejections returns how many times the host with that name or peer URL was ejected in the last 30 days, and the last
+// time. The name identifies a host whose peer URL has changed, and the URL one whose member has a different name. An
 // attempt that did not remove the member counts too. Its only effect is that the host waits longer if an operator
 // removes the member.
-func (r *Repairs) Ejections(peerURL string, now time.Time) (times int, last Repair) {
-	for i := 0; r != nil && peerURL != "" && i < len(r.Last); i++ {
-		if one := r.Last[i]; one.PeerURL == peerURL && now.Sub(one.Time) < remembered {
+func (r *Repairs) Ejections(name, peerURL string, now time.Time) (times int, last Repair) {
+	for i := 0; r != nil && i < len(r.Last); i++ {
+		one := r.Last[i]
+		same := name != "" && one.Dead == name || peerURL != "" && one.PeerURL == peerURL
+		if same && now.Sub(one.Time) < remembered {
 			times, last = times+1, one
 		}
 	}

@@ -51,7 +51,7 @@ func TestEjectionsCountsTheReplacedMembersOfAHostWithin30Days(t *testing.T) {
 	now := time.Date(2026, 11, 23, 3, 0, 0, 0, time.UTC)
 	at := func(days float64) time.Time { return now.Add(-time.Duration(days * 24 * float64(time.Hour))) }
 	var none *Repairs
-	if times, _ := none.Ejections(n3, now); times != 0 {
+	if times, _ := none.Ejections("n3", n3, now); times != 0 {
 		t.Errorf("%d ejections without any repair", times)
 	}
 	all := Repairs{}
@@ -73,11 +73,33 @@ func TestEjectionsCountsTheReplacedMembersOfAHostWithin30Days(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if times, last := again.Ejections(n3, now); times != 2 || last.Member != 3 || !last.Time.Equal(now) {
+	if times, last := again.Ejections("", n3, now); times != 2 || last.Member != 3 || !last.Time.Equal(now) {
 		t.Errorf("%d ejections, last %+v", times, last)
 	}
-	if times, _ := again.Ejections("", now); times != 0 {
-		t.Errorf("%d ejections of a host without a peer URL", times)
+	if times, _ := again.Ejections("", "", now); times != 0 {
+		t.Errorf("%d ejections of a host without a name and a peer URL", times)
+	}
+}
+
+func TestEjectionsCountsAHostWhosePeerURLHasChanged(t *testing.T) {
+	t.Parallel()
+	now := time.Date(2026, 11, 23, 3, 0, 0, 0, time.UTC)
+	all := Repairs{}.And(Repair{Time: now, Member: 1, Dead: "n3", PeerURL: "http://192.0.2.3:2380"}).
+		And(Repair{Time: now, Member: 2, Dead: "n4", PeerURL: "http://192.0.2.4:2380"}).
+		And(Repair{Time: now, Member: 3, Dead: "", PeerURL: "http://192.0.2.5:2380"})
+	for _, c := range []struct {
+		name, url string
+		want      int
+	}{
+		{"n3", "http://198.51.100.3:2380", 1},
+		{"n3", "http://192.0.2.4:2380", 2}, // its new URL was another ejected host's
+		{"n9", "http://192.0.2.5:2380", 1},
+		{"n9", "http://192.0.2.9:2380", 0},
+		{"", "", 0},
+	} {
+		if times, _ := all.Ejections(c.name, c.url, now); times != c.want {
+			t.Errorf("%q at %q: %d ejections, not %d", c.name, c.url, times, c.want)
+		}
 	}
 }
 
