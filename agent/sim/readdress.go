@@ -184,7 +184,7 @@ func (w *world) readdress(by *host, hosts ...*host) {
 
 // readdressBack lets an operator request the readdress of all members whose peer URL is not the configured one, after
 // the faults have ended. A readdress waits while there are fewer than three voters or an even number of them. The
-// changed URLs may then keep other hosts from joining, so operators restore the old URLs.
+// changed URLs may then keep other hosts from joining, so operators restore the URLs at which etcd listens.
 func (w *world) readdressBack() {
 	i := slices.IndexFunc(w.hosts, func(h *host) bool { return h.agent != nil && h.powered })
 	var differ []*host
@@ -215,7 +215,7 @@ func (w *world) readdressBack() {
 		return
 	}
 	for _, h := range differ {
-		if m := w.etcd.memberOn(h); m.peerURL == h.unit.listens {
+		if h.peerURL() != h.unit.listens {
 			w.setPeerURL(h)
 		}
 	}

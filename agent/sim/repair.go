@@ -57,7 +57,8 @@ func (w *world) repairDeadByHand() {
 	}
 	helper := w.hosts[slices.IndexFunc(w.hosts, func(h *host) bool { return !h.dead })]
 	if r := w.etcd.store.Get(w.keys.Rollout()); r != nil {
-		if v, err := record.Decode[record.Rollout](r.Value); err != nil || v.State == record.RolloutRunning {
+		v, err := record.Decode[record.Rollout](r.Value)
+		if err != nil || v.State == record.RolloutRunning && w.endsOnlyByHand(v) {
 			w.setRollout(helper, record.RolloutAborted)
 		}
 	}
@@ -74,6 +75,15 @@ func (w *world) repairDeadByHand() {
 			h.powerUp()
 		}
 	}
+}
+
+// endsOnlyByHand reports whether operators have to abort a rollout because hosts are dead. The readdresses that they
+// request after the faults have ended leave out dead hosts, and end by themselves.
+func (w *world) endsOnlyByHand(r record.Rollout) bool {
+	return r.Work != string(policy.WorkReaddress) || slices.ContainsFunc(r.Hosts, func(h record.RolloutHost) bool {
+		i := w.hostByID(h.ID)
+		return i >= 0 && w.hosts[i].dead
+	})
 }
 
 // repairsSpent reports whether the agents have reached the limit of replacements.
