@@ -344,6 +344,18 @@ func TestInvalidRequestIsRefusedByKind(t *testing.T) {
 	}
 }
 
+func TestBodyOfARefusedRequestIsRead(t *testing.T) {
+	t.Parallel()
+	r := request(preRoute, body)
+	r.Header.Del("Fleet-Lock-Protocol")
+	if status, _, _ := ask(t, server(&host{rounds: 1}), r); status != http.StatusBadRequest {
+		t.Errorf("status %d", status)
+	}
+	if left, err := io.ReadAll(r.Body); err != nil || len(left) > 0 {
+		t.Errorf("%d bytes are unread: %v", len(left), err)
+	}
+}
+
 func TestTooManyWaitingRequestsAreRefusedAtOnce(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

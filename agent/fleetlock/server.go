@@ -23,6 +23,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
 	"net"
 	"net/http"
@@ -145,10 +146,13 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 }
 
 func (s *Server) answer(w http.ResponseWriter, r *http.Request) (client, *refusal) {
+	body := http.MaxBytesReader(w, r.Body, maxBody)
 	if refused := checkRequest(r); refused != nil {
+		// with an unread body, the kernel may reset the connection before the client has read the answer
+		_, _ = io.Copy(io.Discard, body)
 		return client{}, refused
 	}
-	c, refused := readClient(http.MaxBytesReader(w, r.Body, maxBody))
+	c, refused := readClient(body)
 	if refused != nil {
 		return client{}, refused
 	}
