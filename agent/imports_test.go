@@ -70,8 +70,9 @@ func layers() []layer {
 		{"poll", ""},
 		{"peertls", "child config"},
 		{"defrag", "hooks child etcddb"},
-		{"config", "durationfmt autoreboot socketpath smallfile disk"},
-		{"autoreboot", "control policy execshim durationfmt"},
+		{"config", "durationfmt window socketpath smallfile disk"},
+		{"autoreboot", "control policy execshim window durationfmt"},
+		{"window", ""},
 		{"control/server", "control control/internal/errtext hooks recovery policy record socketpath health " +
 			"durationfmt"},
 		{"control", "control/internal/errtext recovery policy socketpath record health"},

@@ -13,11 +13,11 @@ package autoreboot
 import (
 	"context"
 	"log/slog"
-	"slices"
 	"time"
 
 	"github.com/quorumd/quorumd/agent/control"
 	"github.com/quorumd/quorumd/agent/policy"
+	"github.com/quorumd/quorumd/agent/window"
 )
 
 const (
@@ -30,31 +30,10 @@ const (
 	alertAfter = time.Hour
 )
 
-// Settings determine when automatic reboots are allowed.
-type Settings struct {
-	Windows   []Window
-	Blackouts []Blackout
-}
-
-// evaluate returns a candidate with the state of the windows and blackouts at the given time.
-func (s Settings) evaluate(at time.Time) (now candidate) {
-	for _, b := range s.Blackouts {
-		if b.Contains(at) {
-			now.Blackout = b.String()
-			break
-		}
-	}
-	now.Open = slices.ContainsFunc(s.Windows, func(w Window) bool { return w.Contains(at) })
-	if !now.Open {
-		now.Opens = opens(s.Windows, at)
-	}
-	return now
-}
-
 // Trigger requests a reboot when one is required and allowed, and cancels the request when that changes.
 type Trigger struct {
 	Host       control.Maintainer
-	Settings   Settings
+	Times      window.Times // when reboots are allowed
 	Indicators Indicators
 	Wall       func() time.Time     // the time of day
 	Up         func() time.Duration // time since boot
@@ -81,7 +60,7 @@ func (t *Trigger) Run(ctx context.Context) {
 
 // check requests or cancels a reboot, depending on the current state.
 func (t *Trigger) check(ctx context.Context) {
-	now := t.Settings.evaluate(t.Wall())
+	now := candidateAt(t.Times, t.Wall())
 	now.Up, now.Required, now.Veto = t.Up(), t.whyRequired(ctx), t.Indicators.Vetoed()
 	if m := t.Host.Status().Maintenance; m != nil {
 		now.Asked, now.Own, now.Waiting = true, m.By == By, m.State == policy.RequestWaiting

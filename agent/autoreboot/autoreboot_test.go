@@ -19,6 +19,7 @@ import (
 	"github.com/quorumd/quorumd/agent/control"
 	"github.com/quorumd/quorumd/agent/execshim"
 	"github.com/quorumd/quorumd/agent/policy"
+	"github.com/quorumd/quorumd/agent/window"
 )
 
 // TestMain also acts as the child that executes a program.
@@ -28,33 +29,6 @@ func TestMain(m *testing.M) {
 		os.Exit(1)
 	}
 	m.Run()
-}
-
-func TestSettingsApplyWindowsAndBlackouts(t *testing.T) {
-	t.Parallel()
-	blackout, err := ParseBlackout("2026-12-24 UTC")
-	if err != nil {
-		t.Fatal(err)
-	}
-	s := Settings{
-		Windows:   []Window{window(t, "Mon..Fri 02:00-04:00 UTC"), window(t, "Sat 02:00-04:00 UTC")},
-		Blackouts: []Blackout{blackout},
-	}
-	next := at(t, "2026-11-24T02:00Z").UTC()
-	for when, want := range map[string]candidate{
-		"2026-11-23T02:30Z": {Open: true},
-		"2026-11-28T02:30Z": {Open: true},
-		"2026-11-23T04:00Z": {Opens: next},
-		"2026-12-24T02:30Z": {Open: true, Blackout: "2026-12-24 UTC"},
-	} {
-		got := s.evaluate(at(t, when))
-		if got.Opens = got.Opens.UTC(); got != want {
-			t.Errorf("at %s: %+v, want %+v", when, got, want)
-		}
-	}
-	if got := (Settings{}).evaluate(next); got != (candidate{}) {
-		t.Errorf("without a window: %+v", got)
-	}
 }
 
 // files is a directory with the files that the indicators read.
@@ -197,7 +171,7 @@ func runTrigger(t *testing.T, h *host, p *files, windows string, during func()) 
 	var log bytes.Buffer
 	booted := time.Now().Add(-30 * 24 * time.Hour)
 	trigger := &Trigger{
-		Host: h, Settings: Settings{Windows: []Window{window(t, windows)}}, Indicators: p.indicators, Wall: time.Now,
+		Host: h, Times: timesOf(t, windows), Indicators: p.indicators, Wall: time.Now,
 		Up: func() time.Duration { return time.Since(booted) }, Logger: slog.New(slog.NewTextHandler(&log, nil)),
 	}
 	ctx, cancel := context.WithCancel(t.Context())
@@ -208,6 +182,15 @@ func runTrigger(t *testing.T, h *host, p *files, windows string, during func()) 
 	cancel()
 	synctest.Wait()
 	return log.String()
+}
+
+func timesOf(t *testing.T, windows ...string) window.Times {
+	t.Helper()
+	times, err := window.Parse(windows, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return times
 }
 
 func (h *host) wait(d time.Duration) {

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/quorumd/quorumd/agent/durationfmt"
+	"github.com/quorumd/quorumd/agent/window"
 )
 
 // candidate is the host's state from which decide derives the action.
@@ -21,6 +22,15 @@ type candidate struct {
 	Asked    bool          // maintenance of the host is requested or in progress
 	Own      bool          // the maintenance was requested by this package
 	Waiting  bool          // the maintenance was requested and has not begun
+}
+
+// candidateAt returns a candidate with the state of the windows and blackouts at the given time.
+func candidateAt(times window.Times, at time.Time) candidate {
+	now := candidate{Blackout: times.Blackout(at), Open: times.Open(at)}
+	if !now.Open {
+		now.Opens = times.Opens(at)
+	}
+	return now
 }
 
 // action is the result of a decision about an automatic reboot.

@@ -7,6 +7,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/quorumd/quorumd/agent/window"
 )
 
 func TestARebootIsRequestedOnlyIfEverythingAllowsIt(t *testing.T) {
@@ -49,5 +51,30 @@ func TestARebootIsRequestedOnlyIfEverythingAllowsIt(t *testing.T) {
 		if next, why := s.decide(); next != c.want || !strings.Contains(why, c.why) || (why == "") != (c.why == "") {
 			t.Errorf("%s: %v, %q", what, next, why)
 		}
+	}
+}
+
+func TestCandidateHasTheStateOfWindowsAndBlackouts(t *testing.T) {
+	t.Parallel()
+	times, err := window.Parse([]string{"Mon..Fri 02:00-04:00 UTC", "Sat 02:00-04:00 UTC"}, []string{"2026-12-24 UTC"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	at := func(month time.Month, day, hour, minute int) time.Time {
+		return time.Date(2026, month, day, hour, minute, 0, 0, time.UTC)
+	}
+	for when, want := range map[time.Time]candidate{ // 2026-11-23 is a Monday
+		at(11, 23, 2, 30): {Open: true},
+		at(11, 28, 2, 30): {Open: true},
+		at(11, 23, 4, 0):  {Opens: at(11, 24, 2, 0)},
+		at(12, 24, 2, 30): {Open: true, Blackout: "2026-12-24 UTC"},
+	} {
+		got := candidateAt(times, when)
+		if got.Opens = got.Opens.UTC(); got != want {
+			t.Errorf("at %s: %+v, want %+v", when, got, want)
+		}
+	}
+	if got := candidateAt(window.Times{}, at(11, 23, 2, 30)); got != (candidate{}) {
+		t.Errorf("without a window: %+v", got)
 	}
 }

@@ -19,8 +19,8 @@ import (
 
 	"filippo.io/age"
 
-	"github.com/quorumd/quorumd/agent/autoreboot"
 	"github.com/quorumd/quorumd/agent/socketpath"
+	"github.com/quorumd/quorumd/agent/window"
 )
 
 // format is the format of a string, declared with an "is" tag.
@@ -120,12 +120,12 @@ func (k key) example() string {
 }
 
 func checkWindow(s string) error {
-	_, err := autoreboot.ParseWindow(s)
+	_, err := window.ParseWindow(s)
 	return err
 }
 
 func checkBlackout(s string) error {
-	_, err := autoreboot.ParseBlackout(s)
+	_, err := window.ParseBlackout(s)
 	return err
 }
 

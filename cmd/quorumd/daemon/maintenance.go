@@ -62,12 +62,12 @@ func openMaintenanceSources(
 		e.shutdown = shutdown.Handler{Host: a, Logger: log, Loud: systemd.LevelEmergency}
 	}
 	if conf.Maintenance.AutoReboot && ownsMachine(conf) {
-		settings, err := triggerSettings(conf.Maintenance)
+		times, err := conf.Maintenance.Times()
 		if err != nil {
 			return e, exitError{exitConfig, err}
 		}
 		e.trigger = &autoreboot.Trigger{
-			Host: a, Settings: settings, Wall: wall, Up: sinceBoot, Logger: log,
+			Host: a, Times: times, Wall: wall, Up: sinceBoot, Logger: log,
 			Indicators: autoreboot.Indicators{
 				Child: []string{self, execshim.Command}, Sentinel: sentinel, Query: rebootProgram,
 				Veto: conf.Maintenance.Veto,
@@ -75,24 +75,6 @@ func openMaintenanceSources(
 		}
 	}
 	return e, nil
-}
-
-func triggerSettings(m config.Maintenance) (s autoreboot.Settings, err error) {
-	for _, text := range m.Windows {
-		w, err := autoreboot.ParseWindow(text)
-		if err != nil {
-			return s, err
-		}
-		s.Windows = append(s.Windows, w)
-	}
-	for _, text := range m.Blackouts {
-		b, err := autoreboot.ParseBlackout(text)
-		if err != nil {
-			return s, err
-		}
-		s.Blackouts = append(s.Blackouts, b)
-	}
-	return s, nil
 }
 
 // metrics returns the collectors of the sources.

@@ -1,7 +1,7 @@
 // Copyright The quorumd Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package autoreboot
+package window
 
 import (
 	"strings"
@@ -18,7 +18,7 @@ func at(t *testing.T, text string) time.Time {
 	return moment
 }
 
-func window(t *testing.T, text string) Window {
+func parsed(t *testing.T, text string) Window {
 	t.Helper()
 	w, err := ParseWindow(text)
 	if err != nil {
@@ -63,7 +63,7 @@ func TestWindowFollowsTheWallClock(t *testing.T) {
 		{"Sat 22:00-02:30 Europe/Berlin", "2026-03-29T01:10Z", false}, // 03:10
 		{"Sat 22:00-02:30 Europe/Berlin", "2026-10-25T01:20Z", true},  // 02:20 for the second time
 	} {
-		w := window(t, c.window)
+		w := parsed(t, c.window)
 		if open := w.Contains(at(t, c.at)); open != c.open {
 			t.Errorf("%s at %s (%s): open %v", c.window, c.at, at(t, c.at).In(w.zone).Format("Mon 15:04 MST"), open)
 		}
@@ -77,7 +77,7 @@ func TestNextWindowIsFoundAcrossAClockChange(t *testing.T) {
 		{"Sun 22:00-02:00 UTC", "2026-11-23T02:00Z", "2026-11-29T22:00Z"},
 		{"Sun 02:00-03:00 Europe/Berlin", "2026-03-28T12:00Z", "2026-04-05T00:00Z"}, // skipped on 2026-03-29
 	} {
-		if got := opens([]Window{window(t, c.window)}, at(t, c.after)); !got.Equal(at(t, c.want)) {
+		if got := (Times{windows: []Window{parsed(t, c.window)}}).Opens(at(t, c.after)); !got.Equal(at(t, c.want)) {
 			t.Errorf("%s after %s: %s", c.window, c.after, got)
 		}
 	}

@@ -1,7 +1,7 @@
 // Copyright The quorumd Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package autoreboot
+package window
 
 import (
 	"fmt"
@@ -120,19 +120,4 @@ func (w Window) Contains(at time.Time) bool {
 		return today && w.from <= minute && minute < w.to
 	}
 	return today && minute >= w.from || yesterday && minute < w.to
-}
-
-// opens returns when the first window opens after a time at which all are closed, or zero if none opens within nine
-// days.
-func opens(windows []Window, after time.Time) time.Time {
-	at := after.Truncate(time.Minute)
-	for range 9 * dayMinutes {
-		at = at.Add(time.Minute)
-		for _, w := range windows {
-			if w.Contains(at) {
-				return at.In(w.zone)
-			}
-		}
-	}
-	return time.Time{}
 }
