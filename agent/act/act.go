@@ -87,9 +87,9 @@ type Actor struct {
 	defrag    defragmentation
 	claimSent time.Duration // when the last claim of a permit to free space was sent
 
-	renewed time.Duration    // when the lock was last renewed
+	renewed time.Duration    // when the lock was last taken or renewed
 	running *task            // a step that outlived its own round
-	did     round.ActorState // what this process has done, except for the lock and the running step
+	did     round.ActorState // what this process has done; Did adds the lock, the running step and defragmentations
 }
 
 // task is a step that has started.
@@ -252,7 +252,7 @@ func (a *Actor) finished(t *task, err error) round.Completion {
 	return c
 }
 
-// fail records the last failed step, for operators.
+// fail records a failed step for the policy and for operators.
 func (a *Actor) fail(kind policy.StepKind, err error) {
 	a.did.Failed = policy.FailedStep{Kind: kind, Text: err.Error(), Full: errors.Is(err, rpctypes.ErrNoSpace)}
 	if cluster.Denied(err) {

@@ -15,7 +15,7 @@ import (
 )
 
 // rolloutWrites returns the write that updates the rollout in the transaction that ends this host's operation. If the
-// host did not come back healthy, the write stops the rollout.
+// operation failed or its request was cancelled, the write stops the rollout.
 func (a *Actor) rolloutWrites(r *round.Round, step policy.Step) []lock.Extra {
 	k := r.Request
 	if r.Rollout == nil || k == nil || !r.TakesDown(a.opt.Config.Host.ID) ||

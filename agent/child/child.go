@@ -132,7 +132,7 @@ func Run(command *exec.Cmd, limit int, progress func(done, all int64), result an
 		return fmt.Errorf("%w: %s", err, printable(string(first)))
 	case failed:
 		return errors.New(text.String())
-	case err != nil && !errors.Is(err, exec.ErrWaitDelay): // a pipe stayed open
+	case err != nil && !errors.Is(err, exec.ErrWaitDelay): // ErrWaitDelay means only that a pipe stayed open
 		return err
 	case len(out.line) > 0:
 		return errors.New("the child's output is incomplete: its last line is cut off")

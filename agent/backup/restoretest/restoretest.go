@@ -48,7 +48,7 @@ func Run(ctx context.Context, store backup.Source, m backup.Manifest, etcd strin
 	return version, nil
 }
 
-// run is Run on a host whose control groups are mounted below root.
+// run is Run on a host whose /proc and /sys are below root.
 func run(ctx context.Context, store backup.Source, m backup.Manifest, etcd string, o backup.Options,
 	root string,
 ) (version string, err error) {
