@@ -167,7 +167,7 @@ func TestNoURLBecomesHTTPSUntilEveryEtcdHasASuitableCertificate(t *testing.T) {
 	w.verify(3, 0)
 }
 
-// The certificate of n2 is valid for its peer URL, and not for the address from which it connects: etcd refuses the
+// The certificate of n2 is valid for its peer URL, and not for the address from which n2 connects: etcd refuses the
 // certificate after the handshake. n3's etcd still has connections to n2, so n2 would look connected.
 func TestAPeerWhoseCertificateLacksItsSourceAddressIsFoundBeforeTheSecondStep(t *testing.T) {
 	t.Parallel()
@@ -204,7 +204,7 @@ func TestAPeerWhoseCertificateLacksItsSourceAddressIsFoundBeforeTheSecondStep(t 
 	w.verify(3, 0)
 }
 
-// One port serves both schemes, so clients of both work until the last one has moved.
+// One port serves both schemes, so clients with either scheme work until all have changed to https.
 func TestClientURLsBecomeHTTPSOverOnePort(t *testing.T) {
 	t.Parallel()
 	w := threeIdleVoters(t)
