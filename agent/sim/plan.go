@@ -35,7 +35,7 @@ type plan struct {
 	Recalls       bool          // operators request interruptible maintenance
 	Readdresses   bool          // operators change hosts' peer URLs
 	Corrupts      bool          // the data of voters may become corrupt
-	CleanFor      time.Duration // how long an ejected host must be healthy before it joins again, the first time
+	CleanFor      time.Duration // how long a host must be healthy after its first ejection before it joins again
 	configs       []config.Config
 }
 
@@ -143,7 +143,7 @@ timing: %[8]s
 // isLearner reports whether a host has the role learner.
 func (p plan) isLearner(host int) bool { return p.Learner && host == p.Hosts-1 }
 
-// maxLearners returns etcd's limit on learners: one, plus one for the permanent learner.
+// maxLearners returns etcd's limit on learners: one, or two if the plan has a permanent learner.
 func (p plan) maxLearners() int {
 	if p.Learner {
 		return 2

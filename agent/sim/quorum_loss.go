@@ -64,7 +64,7 @@ func (w *world) loseQuorum(late bool) bool {
 	return true
 }
 
-// tryQuorumLoss causes quorum loss as soon as loseQuorum allows it.
+// tryQuorumLoss causes quorum loss as soon as loseQuorum allows it, unless the faults have ended by then.
 func (w *world) tryQuorumLoss() {
 	if !w.healed && !w.loseQuorum(w.plan.LateVoter) {
 		w.after(2*time.Minute, laneFaults, w.tryQuorumLoss)

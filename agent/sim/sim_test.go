@@ -214,7 +214,7 @@ func TestASeedAlwaysYieldsTheSameEvents(t *testing.T) {
 }
 
 // regressions returns seeds that once found an error. A seed's events change with the table of faults, so every error
-// also has tests in package policy and, if it can be seeded, a mistake in mistake.go.
+// of an agent also has tests in package policy and, if it can be seeded, a Mistake.
 func regressions() []regression {
 	return []regression{
 		{1000, "a standby that has lost its qualification never votes, and no other host joins"},
