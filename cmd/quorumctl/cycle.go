@@ -257,7 +257,7 @@ func (a *app) requestMaintenance(ctx context.Context, command []string, c cycleO
 	if err != nil {
 		return m, cannot("cycle", err)
 	}
-	if m.Since.Before(s.Time) { // another operator requested this maintenance after the status was read
+	if m.Since.Before(s.Time) { // an earlier request that the status did not show yet
 		return m, taken(m)
 	}
 	return m, nil

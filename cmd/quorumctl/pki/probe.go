@@ -358,7 +358,8 @@ func missing(step int, hosts []string, ports []Port, without []string) (all []st
 	return all
 }
 
-// leftOut returns the skipped hosts whose ports could not be checked, and what the other skipped hosts lack.
+// leftOut returns the skipped hosts that are not members or have a port that could not be checked, and what the checked
+// ports of skipped hosts lack.
 func leftOut(step int, ports []Port, without []string) (unseen, behind []string) {
 	for _, name := range slices.Compact(slices.Sorted(slices.Values(without))) {
 		seen := false

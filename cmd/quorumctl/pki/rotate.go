@@ -58,7 +58,7 @@ type Rotation struct {
 	// stop trusting the old one, and 0 if no rotation is in progress.
 	Step  int       `json:"step"`
 	Since time.Time `json:"since,omitzero"`
-	// Back reports that the rotation was reversed: New below is then the CA from before it began.
+	// Back reports that the rotation was reversed: New in CAs is then the CA from before the rotation began.
 	Back bool     `json:"back,omitempty"`
 	CAs  []Change `json:"cas,omitempty"` // the CAs that change
 	// Trust is the file to copy to every host in this step, if any; Bundles go to one host each.

@@ -35,8 +35,8 @@ type Options struct {
 	Child []string
 	// Dir is the directory to write to: an absolute path on etcd's future disk.
 	Dir string
-	// Writers are the numbers of concurrent writers, one run each. The first run always has one writer, and decides the
-	// result.
+	// Writers are the numbers of concurrent writers, one run each. The first run always has one writer, and it alone
+	// decides whether the disk passes.
 	Writers []int
 	// NextToEtcd allows runs with several writers even if an etcd has files on the same disk.
 	NextToEtcd bool
