@@ -24,7 +24,7 @@ import (
 //	oneOf     the allowed values, separated by spaces; hint explains the restriction
 //	min, max  bounds of a number, or lower bound of a duration (otherwise above zero)
 
-// Config is a whole configuration: checked, with every default filled in.
+// Config is a whole configuration: checked, with every default except that of host.id filled in.
 type Config struct {
 	// observe: quorumd measures, derives health states, reports what it would do, and changes nothing. manage: it
 	// also adds, promotes and removes members, and drives the local etcd.
