@@ -386,7 +386,7 @@ func (v View) worseVoter(than Member) (Member, bool) {
 // transferred first.
 func removeAsVoter(v View, who Member) Decision {
 	best, found := bestVoter(v, who.PeerURL)
-	if found && who.Leader && v.Cluster.agrees() && who.Corrupt.Times > 0 { // vetoCorrupt holds until it is transferred
+	if found && who.Leader && v.Cluster.agrees() && who.Corrupt.Times > 0 { // vetoCorrupt applies while it leads
 		return do(Step{Kind: StepTransferLeadership, MemberID: best.ID, Why: "to " + best.label()})
 	}
 	if r, holds := vetoed(v, vetoCorrupt, vetoSeveralDown, vetoReplaceAtRisk, vetoRepairsUnreadable); holds {

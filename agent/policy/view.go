@@ -43,7 +43,7 @@ type View struct {
 	Ejections           Ejections           // how often this host's member was replaced
 	Unreadable          []Unreadable        // records in etcd that cannot be read
 	IdleFor             time.Duration       // for how long no operation has been in flight
-	PlaceFreeFor        time.Duration       // for how long this host had a place, no operation ran and no lock was held
+	PlaceFreeFor        time.Duration       // for how long a place has been free, with no operation and no lock
 	Backoff             time.Duration       // time until the next attempt after a failed join
 	Stuck               string              // a step that was started and has not returned, or empty
 	LeadershipTransfers LeadershipTransfers // leadership of this host's member, and requested transfers
