@@ -40,7 +40,7 @@ const (
 	maxSkipped = 32
 	// maxEntries limits the number of directory entries.
 	maxEntries = 4096
-	// maxRunning limits the programs that run at the same time.
+	// maxRunning limits the programs that run at the same time, without those past their time limit.
 	maxRunning = 2
 	// grace is how long a killed program may take to end before it counts as hung.
 	grace = 2 * time.Second
@@ -155,7 +155,7 @@ func entriesOf(dir string) ([]fs.DirEntry, error) {
 	return entries, nil
 }
 
-// List returns all programs, including skipped ones, with the steps that each gates.
+// List returns the programs, including up to maxSkipped skipped ones, with the steps that each program gates.
 func (r *Runner) List(gates func(name string) health.Gate) (all []health.ExternalCheck) {
 	for _, p := range r.programs {
 		all = append(all, health.ExternalCheck{
