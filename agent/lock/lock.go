@@ -43,7 +43,7 @@ type Store interface {
 	Revoke(ctx context.Context, id clientv3.LeaseID) error
 }
 
-// Errors that the lock returns. Any other error comes from etcd and leaves the outcome unknown.
+// Errors that the lock returns. After an error from etcd, the outcome is unknown.
 var (
 	// ErrTaken means that another host holds the lock, or that a record has changed since the caller read it.
 	ErrTaken = errors.New("another host holds the lock, or a record has changed")
