@@ -43,7 +43,7 @@ type fleet struct {
 	etcds map[*lab.Host]*clientv3.Client // a client of each host's etcd alone
 	// whether an agent was killed: the history may then lack the beginning of its operation
 	killed  bool
-	removed int64            // the revision when a member was last removed by hand
+	removed int64            // the revision just before a member was last removed by hand
 	data    testbed.DataDirs // every data directory ever seen
 }
 

@@ -32,7 +32,7 @@ type Host struct {
 	mu         sync.Mutex
 	supervisor int           // the process of systemd-nspawn
 	poweredOff bool          // supervise must not boot the host again
-	ended      chan struct{} // closed when the host is off for good; nil before the first start
+	ended      chan struct{} // closed when the host is off, and not rebooting; nil before the first start
 }
 
 const consoleName = "console.log"
@@ -416,7 +416,7 @@ func (h *Host) Reboot(ctx context.Context) error {
 		return err
 	}
 	// Check from outside: a command that enters a host during its shutdown is not a child of systemd, and would delay
-	// it.
+	// the shutdown.
 	err = until(ctx, h.Name+" reboots", func() bool {
 		now, err := h.PID()
 		return err == nil && now != before
