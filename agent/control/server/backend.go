@@ -67,8 +67,8 @@ type Backend interface {
 	// Size returns the size of the cluster with the steps that are left. It changes nothing.
 	Size(ctx context.Context) (control.Resize, error)
 
-	// Retire records that a host leaves for good, or deletes that record, and returns it with the plan. The status
-	// shows its progress. It refuses with CodeConflict if another operator has changed the record meanwhile.
+	// Retire records that a host leaves for good, or deletes that record, and returns the result with the plan. The
+	// status shows the progress. It refuses with CodeConflict if another operator has changed the record meanwhile.
 	Retire(ctx context.Context, req control.RetireRequest, by string) (control.Retirement, error)
 	// RetiredHosts lists the retired hosts. It changes nothing.
 	RetiredHosts(ctx context.Context) (control.RetiredHosts, error)
