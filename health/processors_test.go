@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// processorEdges walks the rules of the checks of CPUs, the clock and pressure.
+// processorEdges walks the rules of the checks of CPUs, the clock, pressure, boots and retransmissions.
 func processorEdges() []edge {
 	const minute, second = time.Minute, time.Second
 	set := func(f func(m *MachineReading), span time.Duration) func(*bench) {
