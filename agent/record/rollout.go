@@ -56,7 +56,7 @@ const (
 	RolloutRunning = "running"
 	RolloutPaused  = "paused"  // no further host goes down until an operator resumes the rollout
 	RolloutAborted = "aborted" // an operator has aborted the rollout; no further host goes down
-	RolloutStopped = "stopped" // the work failed on a host, or the host did not come back healthy; Text is the reason
+	RolloutStopped = "stopped" // after a failure, a cancelled request or a released operation; Text is the reason
 	RolloutDone    = "done"
 )
 
