@@ -38,7 +38,7 @@ const (
 	evReported  // every voter's agent has reported again
 	evLeaseOver
 
-	// Recovery from faults.
+	// The end of faults, and the progress of requests.
 	evAgentStarts
 	evAgentResumes
 	evHostBoots

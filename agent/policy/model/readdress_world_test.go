@@ -11,11 +11,11 @@ import (
 	"github.com/quorumd/quorumd/health"
 )
 
-// The states of the connection that a host's etcd has itself established to another member.
+// The states of the connection of a host's etcd to another member.
 const (
 	unconnected uint8 = iota
-	connected         // at the registered URL
-	outdated          // at a URL that is no longer registered; etcd keeps it, and reports it as active
+	connected         // this etcd has connected to the registered URL
+	outdated          // etcd reports it as active, but it is to an old URL, or the other etcd has established it
 )
 
 // readdressHosts is the number of voters in the worlds in which operators change peer URLs. Every peer URL is the old

@@ -84,7 +84,7 @@ func (w *world) judgeRemovalNote(h int, ends bool) breach {
 }
 
 // noteRemovalBegins writes to disk that a removal begins, before its record is created. If that record is gone later,
-// an operator has released the operation.
+// the operation counts as released.
 func (w *world) noteRemovalBegins(step uint8) {
 	if step == beginRemoval {
 		w.rmBegun = 1

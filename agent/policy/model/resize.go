@@ -12,7 +12,7 @@ import (
 // because of either. That operation also sets opReplace, with its own host as the replaced host, because the reports of
 // the other voters and a late removal are modelled as in a replacement.
 type resizeState struct {
-	resized uint8 // 1: resized to the scenario's ResizeTo; 2: resized back to its Target
+	resized uint8 // 1: the scenario's ResizeTo is recorded; 2: its Target is, by a resize back or a retirement
 	// opLeave: the operation is a leave. Its phase is begun, ready (the removal may have been sent) or rollback.
 	opLeave uint8
 	retired uint8 // the host that an operator has retired, plus 1
