@@ -34,9 +34,9 @@ func leave(v View) (Decision, bool) {
 	return do(Step{Kind: StepBeginLeave, MemberID: m.ID, Why: why}), true
 }
 
-// leavesNow reports whether a member should leave: a voter if there are more voters than the size that an operator has
-// recorded, a standby if there are more standbys than configured and no voter is missing, and the learner of a retired
-// host unless it is joining.
+// leavesNow reports whether a member should leave. If an operator has recorded a size, a voter leaves if there are more
+// voters than that, and a standby if there are more standbys than configured and no voter is missing. The learner of a
+// retired host leaves unless it is joining.
 func (v View) leavesNow(m Member) bool {
 	if m.Learner {
 		voters, _ := v.Cluster.Counts()
@@ -153,7 +153,8 @@ func notFirstToLeave(v View) (string, bool) {
 	own, _ := v.member()
 	k, awaited := v.keptVoter(own, v.Self.ID)
 	switch {
-	case awaited && v.retiring() > 1 && v.votersMissing(): // only the other retired voter's replacement has joined
+	// the replacement that has joined is for another retired voter
+	case awaited && v.retiring() > 1 && v.votersMissing():
 		return k.Name + ", which replaces this host, has not joined yet", true
 	case position < 0:
 		return "this host is in an operation, or its quorumd only observes", true
