@@ -9,7 +9,7 @@
 //     the program ends or reaches its time limit.
 //   - There is at most one instance of a program. If it cannot be killed, it is reported as hung, and runs again only
 //     after it has ended.
-//   - Only a few programs run at the same time, and their output is limited.
+//   - Only a few programs run at the same time, apart from hung ones, and their output is limited.
 //   - A program runs only if no user other than root and quorumd's own can change it.
 //   - The agent does not wait for the disk of a program either: a child process accesses it, and then executes the
 //     program.
