@@ -51,7 +51,7 @@ type fakeBackend struct {
 	status control.Status
 	reads  int
 	onRead func(look int, s *control.Status) // called with the number of the read
-	fail   error                             // returned by all calls except Status
+	fail   error                             // returned by most calls that can fail
 	checks control.Checks
 	lines  []control.HistoryLine
 
@@ -60,7 +60,7 @@ type fakeBackend struct {
 	requested  []string          // requests, in order
 	stale      bool
 	removed    bool   // the member is gone already
-	rounds     uint64 // rounds of the loop between two reads
+	rounds     uint64 // added to the rounds of the loop at each read
 	onAsk      func(*control.Status)
 	onEnd      func() error
 	snapshot   control.SnapshotJob // how the requested snapshot job ends
