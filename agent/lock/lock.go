@@ -69,8 +69,8 @@ type Options struct {
 	Wall func() time.Time
 }
 
-// Lock is one agent's handle on the lock. Only the control loop calls its methods, except MayAct and ValidFor, which
-// any goroutine may call.
+// Lock is one agent's handle on the lock. Its methods may be called concurrently, because the control loop does not
+// always wait until a step has ended.
 type Lock struct {
 	store Store
 	opt   Options

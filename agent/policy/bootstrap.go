@@ -12,8 +12,8 @@ import (
 
 // bootstrap creates a new single-member cluster, once, on the request of an operator or of an automatic bootstrap. The
 // request ends if a cluster answers, or if this host has ever belonged to a cluster. Until etcd has created its data
-// here, the request also ends if a cluster has ever answered this host, or if another listed host has a cluster or takes
-// precedence.
+// here, the request also ends if a cluster has ever answered this host, or if another listed host has a cluster or
+// takes precedence.
 func bootstrap(v View) (Decision, bool) {
 	if !v.Bootstrap.Requested {
 		return Decision{}, false
