@@ -17,8 +17,8 @@ import (
 const (
 	// patience is how long to wait for a child to end by itself, and again after it was killed.
 	patience = time.Second
-	// examPatience is the same for the child of an examination, which waits for the write in flight and then removes
-	// its files.
+	// examPatience is how long to wait for the child of an examination to end by itself: it finishes the write in
+	// flight and then removes its files.
 	examPatience = 5 * time.Second
 	// childLines is how many output lines of one child are passed on.
 	childLines = 100

@@ -119,7 +119,8 @@ func (p *Probe) bury() {
 	}
 }
 
-// replace starts a new child after the backoff, until that succeeds. It returns nil when the probe is closed.
+// replace starts a new child after the backoff, and tries again until that succeeds. It returns nil if the probe is
+// closed meanwhile.
 func (p *Probe) replace(backoff *time.Duration) *child {
 	for {
 		timer := time.NewTimer(*backoff)

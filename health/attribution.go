@@ -383,7 +383,7 @@ func (w *circumstances) etcdAlone(v Figures) (Cause, string) {
 	if len(wal) < fewestWrites || wal.over(v.Limit) > 1 {
 		return attribute(f)
 	}
-	for _, a := range attributions() { // these causes slow etcd down first, because etcd writes more than the probe
+	for _, a := range attributions() { // some causes affect etcd first, because it writes more than the probe
 		before := slices.Contains([]Cause{CauseProcessor, CauseRAID, CauseOthers}, a.Cause)
 		if text, holds := a.of(f); holds && before {
 			return a.Cause, text + f.etcdMeasured()

@@ -144,7 +144,7 @@ type hanging struct {
 	before, inFlight uint64  // requests at the drive, before and while the write hangs
 	suspended        bool    // the device at the top, while the write hangs
 	stolen, waited   float64 // percent
-	starved          bool    // half of the samples before the write were taken during CPU starvation
+	starved          bool    // more than 20 % of the samples before the write were taken during CPU starvation
 }
 
 func (h hanging) at(t *testing.T) *bench {

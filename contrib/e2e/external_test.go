@@ -273,7 +273,7 @@ func TestKubeadmControlPlanesAreAdoptedAndGoDownOneAtATime(t *testing.T) {
 		s, ok := h.status()
 		return ok && s.Unit.State == "inactive" && h.waitsFor(policy.InMaintenance)
 	})
-	w.eventually("etcd has ended, and the next operation waits", func() bool { // its ports close before it ends
+	w.eventually("etcd has ended, and the next operation waits", func() bool { // etcd closes its ports before it ends
 		return !k.etcdRuns() && other.maintenance() == policy.RequestWaiting
 	})
 	w.never(quiet, "the next operation begins", func() bool {

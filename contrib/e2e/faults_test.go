@@ -37,8 +37,8 @@ func faulty(t *testing.T, o *testbed.HostOptions, limits map[string]string) *tes
 	return m
 }
 
-// fivefold returns five times the production limits, because the machine is busy, and may be a virtual machine on a
-// busy host.
+// fivefold returns five times the default limits, and the default of disk.fail, because the machine is busy, and may be
+// a virtual machine on a busy host.
 func fivefold() map[string]string {
 	return map[string]string{
 		"disk.fsyncClear": "25ms", "disk.fsyncWarm": "50ms", "disk.fsyncSlow": "500ms", "disk.stall": "5s",

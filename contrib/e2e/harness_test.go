@@ -152,7 +152,7 @@ func (w *world) newHost(i int, ports []int, o worldOptions) *host {
 	if err != nil {
 		w.t.Fatal(err)
 	}
-	w.t.Cleanup(func() { _ = etcd.Close() }) // its process is gone
+	w.t.Cleanup(func() { _ = etcd.Close() }) // an error does not matter, because etcd has ended
 	h.etcd = etcd
 	return h
 }

@@ -247,7 +247,7 @@ func TestClientURLsBecomeHTTPSOverOnePort(t *testing.T) {
 			Endpoints: []string{https(h.Options.ClientURL)}, TLS: conf, Logger: zap.NewNop(),
 		})
 		must(t, err)
-		t.Cleanup(func() { _ = h.etcd.Close() }) // its process is gone
+		t.Cleanup(func() { _ = h.etcd.Close() }) // an error does not matter, because etcd has ended
 		h.stop()
 		h.Options.Set["etcd.listenClientURL"] = https(h.Options.ClientURL)
 		must(t, h.WriteConfig())

@@ -236,7 +236,7 @@ func (f *bareFleet) connect() {
 	for _, h := range f.Hosts {
 		client, err := clientv3.New(clientv3.Config{Endpoints: []string{f.url(h)}, TLS: trusted, Logger: zap.NewNop()})
 		f.check(err)
-		f.t.Cleanup(func() { _ = client.Close() }) // its host is gone
+		f.t.Cleanup(func() { _ = client.Close() }) // an error does not matter, because the host is gone
 		f.etcds[h] = client
 	}
 }

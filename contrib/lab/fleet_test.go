@@ -59,7 +59,7 @@ func newFleet(t *testing.T, o lab.Options) *fleet {
 	for _, h := range f.Hosts {
 		client, err := clientv3.New(clientv3.Config{Endpoints: []string{h.ClientURL()}, Logger: zap.NewNop()})
 		f.check(err)
-		t.Cleanup(func() { _ = client.Close() }) // its host is gone
+		t.Cleanup(func() { _ = client.Close() }) // an error does not matter, because the host is gone
 		f.etcds[h] = client
 	}
 	t.Cleanup(f.dump)

@@ -246,7 +246,7 @@ func (h *Host) boot(groups []string) *exec.Cmd {
 		"-c", enter + `exec "$@"`, "sh",
 		"systemd-nspawn", "--directory=" + h.Root(), "--boot", "--register=no", "--keep-unit", "--machine=" + h.Name,
 		"--network-namespace-path=/run/netns/" + h.Name, "--resolv-conf=off", "--timezone=off", "--link-journal=no",
-		// safe to grant: the host has a network namespace of its own
+		// CAP_NET_ADMIN is safe to grant, because the host has its own network namespace
 		"--console=pipe", "--capability=CAP_IPC_LOCK,CAP_NET_ADMIN",
 	}
 	for _, d := range h.disks() {
