@@ -16,7 +16,8 @@ import (
 // ownFile is the mode of a file that only its owner may read.
 const ownFile = 0o600
 
-// spool is a database on this host's disk. Without a path, the file has no name and vanishes with the process.
+// spool is a database in a file on this host's disk. Unless newSpool got a path, the file has no name and vanishes with
+// the process.
 type spool struct {
 	*os.File
 

@@ -30,8 +30,8 @@ const (
 	// thousand entries.
 	MaxLine      = 16 << 20
 	maxErrorText = 64 << 10 // maximum bytes kept of the standard error
-	// outputWait is how long to wait for the output of a killed child. A child that hangs in the kernel exists until
-	// the disk answers.
+	// outputWait is how long to wait for the output of a killed child. Without this limit, the parent would wait for a
+	// child that hangs in the kernel until the disk answers.
 	outputWait = 500 * time.Millisecond
 	crashed    = 2 // exit code of the Go runtime after a panic or a fatal error
 )
