@@ -23,9 +23,9 @@ import (
 
 // UnhealthySince is for how long a host's own record has reported that the host harms the cluster.
 type UnhealthySince struct {
-	// For is how long the host has been SLOW or worse without a break; 0 if it is not.
+	// For is how long the host has been SLOW or worse without a break; 0 if it is not, or if its writes are fast again.
 	For      time.Duration
-	HangsFor time.Duration // how long the host has been STALLED or FAILED without a break; 0 if it is not
+	HangsFor time.Duration // how long the host's disk has hung or failed without a break; 0 if it does not
 }
 
 // Fsyncs holds the fsync metrics of a member's etcd, as read by the deciding host.
