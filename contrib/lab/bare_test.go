@@ -90,8 +90,8 @@ func newBareFleetOf(t *testing.T, release lab.Release, hosts int) *bareFleet {
 	return f
 }
 
-// bootstrapAsDocumented types the commands of the page, with more names if there are more hosts. It waits until all
-// hosts are voters.
+// bootstrapAsDocumented types the commands of the page, with more names if there are more than three hosts. It waits
+// until all hosts are voters.
 func (f *bareFleet) bootstrapAsDocumented() {
 	f.t.Helper()
 	commands := documentedCommands(f.t, firstClusterPage, "n1#")
