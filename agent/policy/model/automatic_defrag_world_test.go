@@ -11,7 +11,7 @@ import (
 )
 
 // These worlds explore when agents request the defragmentation of their own members, and when these operations begin.
-// An operation is one event here; the scopes of the model explore its steps, and the races for the lock.
+// Here an operation only begins and ends; the scopes of the model explore its steps, and the races for the lock.
 
 // The promises that mistakes break.
 const (

@@ -70,7 +70,7 @@ func (m *lossMachine) successors(w *lossWorld) []successor[lossWorld] {
 
 type lossAdder func(to lossWorld, found lossBreach, what string, args ...any)
 
-// agentActs lets an agent decide, or carry out its decision.
+// agentActs lets an agent decide, or carry out its decision, and lets its copy fail or complete.
 func (m *lossMachine) agentActs(w *lossWorld, i int, add lossAdder) {
 	h := &w.hosts[i]
 	name := hostName(i)

@@ -243,7 +243,8 @@ func (s readdressScope) publishes(w *readdressWorld, h int) bool {
 	return false
 }
 
-// corrections adds what operators do so that every host has a suitable certificate, while no operation is in flight.
+// corrections adds what operators do so that every host has a suitable certificate: they renew it at any time, and
+// restart etcd only while no operation is in flight.
 func (s readdressScope) corrections(w *readdressWorld, h int, add func(string, func(*readdressWorld))) {
 	g, name := &w.hosts[h], hostName(h)
 	if g.unfit {

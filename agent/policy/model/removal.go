@@ -168,8 +168,8 @@ func (s *observation) leadershipOf() uint8 {
 	return s.self
 }
 
-// removalNames reports whether a host's member is to be removed. If that member is down, it has been down for a long
-// time.
+// removalNames reports whether a host's member is to be removed. In a view, such a member that is down has been down
+// for a long time.
 func (s *observation) removalNames(i int) bool {
 	return s.rmRequested|s.opRemove != 0 && int(s.rmTarget) == i && s.rmGone == 0
 }

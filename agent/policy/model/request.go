@@ -105,7 +105,7 @@ func (m *machine) noteRequest(w *world, i int, c choice) {
 	h := &w.hosts[i]
 	switch c.request {
 	case policy.RequestStays, policy.RequestEnding, policy.RequestRetried: // recordOnDisk writes the last two changes
-	case policy.RequestSeen: // a request made after the operation was recorded copies the record
+	case policy.RequestSeen: // a request made after the operation was recorded begins as the record says
 		s := h.standing()
 		if !s.Begun {
 			s = s.Begins()

@@ -172,7 +172,7 @@ func (s *observation) successorView() record.Successor {
 	return record.Successor{Host: name, Name: name, PeerURL: name}
 }
 
-// leaves reports whether the operation is the leave of this host's voter.
+// leaves reports whether the operation is the leave of this host's member.
 func (w *world) leaves(h int) bool { return w.opLeave != 0 && w.ownsOperation(h) }
 
 // putLeave creates the record of the leave of host h.
