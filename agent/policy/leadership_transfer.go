@@ -201,7 +201,8 @@ func allUnhealthy(v View) (string, bool) {
 		others > 0 && Unhealthy(v.Health.State)
 }
 
-// noneBetter reports whether there is no voter to transfer leadership to. The text names the reason for each voter.
+// noneBetter reports whether there is no voter to transfer leadership to. The text gives the reason for each other
+// voter.
 func noneBetter(v View) (string, bool) {
 	if _, found := betterVoter(v); found {
 		return "", false
@@ -270,8 +271,8 @@ func (v View) notBetter(m Member) string {
 	return v.notFaster(h)
 }
 
-// writesOldest is the maximum age of a host's write measurement. While the leader is slow, a host publishes a changed
-// measurement at once, and an unchanged one every ten minutes.
+// writesOldest is the maximum age of a host's write measurement. While the leader is slow, a host soon publishes a
+// changed measurement, and an unchanged one every ten minutes (see diskrecord).
 const writesOldest = 15 * time.Minute
 
 // comparesWrites reports whether slow writes alone keep this host from leading, and its etcd still serves requests.
@@ -282,8 +283,8 @@ func (v View) comparesWrites() bool {
 // hangs reports whether a health state means that the disk completes no writes, or that etcd answers no requests.
 func hangs(s health.State) bool { return s == health.Stalled || s == health.Failed }
 
-// figuresOldest is the maximum age of a host's write figures. A host publishes changed ones at once, and unchanged ones
-// every 30 minutes.
+// figuresOldest is the maximum age of a host's write figures. A host soon publishes changed ones, and unchanged ones
+// every 30 minutes (see diskrecord).
 const figuresOldest = 45 * time.Minute
 
 // notFaster returns why a host's writes do not count as faster than this host's; empty if they do, or if writes are not

@@ -160,7 +160,7 @@ func whyLostStays(v View, m Member) (ReasonCode, string) {
 	switch {
 	case m.Live:
 		return MemberLive, "voter " + m.label() + " answers"
-	case !v.gaveUp(m) || unitRuns(v): // otherwise any client that can write the record could have members removed
+	case !v.gaveUp(m) || unitRuns(v): // otherwise any client that can write the operation record could remove members
 		return OperationRejected, "etcd runs here, or this host's disk has no record that the data of " + m.label() +
 			" was lost"
 	case v.Op.Elapsed > v.Limits.LearnerStall:
@@ -208,7 +208,7 @@ func memberLost(v View) (string, bool) {
 type Ejections struct {
 	Times      int
 	Ago        time.Duration // time since the last ejection; for display only, because it compares two hosts' clocks
-	HealthyFor time.Duration // how long the host has been healthy since then without a break, as observed by this agent
+	HealthyFor time.Duration // how long this host has been healthy without a break since its agent read of the ejection
 
 	Member uint64 // the member that was ejected last
 	// RecordedFor is HealthyFor as recorded on this host's disk, and RecordedAgo the time since it was recorded; both

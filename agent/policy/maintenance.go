@@ -155,7 +155,7 @@ type HookState string
 const (
 	HooksNone     HookState = ""
 	HooksDue      HookState = "due"
-	HooksStarting HookState = "starting" // a command was launched, and may begin at any moment
+	HooksStarting HookState = "starting" // a program was launched, and may begin at any moment
 	HooksRunning  HookState = "running"
 	HooksDone     HookState = "done"
 	HooksFailed   HookState = "failed"
