@@ -24,8 +24,8 @@ type Backend interface {
 
 	// MayBootstrap returns the error with which Bootstrap would refuse a request now, or nil. It changes nothing.
 	MayBootstrap(ctx context.Context) error
-	// AwaitData waits until the data directory has been read, for a limited time after the start. A bootstrap needs its
-	// contents.
+	// AwaitData waits a limited time until the agent has read the data directory or has failed to read it. A bootstrap
+	// depends on the contents.
 	AwaitData(ctx context.Context)
 	// ProbeNow waits until Status includes an observation made after the call. It ends with the context.
 	ProbeNow(ctx context.Context) error
