@@ -161,7 +161,7 @@ func TestHungTasksAreCountedFromTheLogIfTheKernelHasNoCounter(t *testing.T) {
 	if !slices.Contains(b.result.NotAvailable, want) {
 		t.Errorf("not available: %+v", b.result.NotAvailable)
 	}
-	b.hardware.TasksHung = known(3) // before the first reading
+	b.hardware.TasksHung = known(3) // these hung before the first reading
 	b.each(time.Second, ms)
 	b.finds()
 	b.hardware.TasksHung = known(5)
