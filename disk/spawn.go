@@ -76,7 +76,7 @@ func (c *child) reap(said *os.File, log *slog.Logger) {
 }
 
 // stop closes the input of the child, so that it ends. If it does not end in time, stop kills it, and leaves a stuck
-// child to reap. It reports whether the child ended by itself.
+// child to reap. It reports whether the child ended by itself, with exit code 0.
 func (c *child) stop(within time.Duration) bool {
 	c.stdin.Close()
 	if c.gone(within) {

@@ -35,7 +35,7 @@ type Probe struct {
 	page     *page // nil after Close
 	pid      int   // 0 while there is no child
 	restarts uint64
-	tidy     bool   // the child ended by itself when asked to
+	tidy     bool   // see Tidy
 	read     uint64 // samples pulled so far
 	failure  *Failure
 	usage    *Usage
@@ -244,8 +244,8 @@ func (p *Probe) Close() {
 	p.forget()
 }
 
-// Tidy reports whether the child ended by itself when [Probe.Close] was called. After an examination, that means that
-// the child has removed its files. Call it only after Close has returned.
+// Tidy reports whether the child ended by itself, with exit code 0, when [Probe.Close] was called. After an
+// examination, that means that the child has removed its files. Call it only after Close has returned.
 func (p *Probe) Tidy() bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -137,8 +137,8 @@ func TestCPUStarvationAloneMakesNoDiskSlow(t *testing.T) {
 	}
 }
 
-// hanging is a machine on which a write hangs for a while. Every ten seconds the kernel reports what the drives do. The
-// write begins to hang five seconds after such a report.
+// hanging is a machine on which a write hangs for a while. About every ten seconds the kernel reports what the drives
+// do. The write begins to hang five seconds after such a report.
 type hanging struct {
 	lasting          time.Duration
 	before, inFlight uint64  // requests at the drive, before and while the write hangs
