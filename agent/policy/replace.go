@@ -220,7 +220,7 @@ func notNext(v View) (string, bool) {
 		return "other hosts go first", true
 	}
 	who, found := v.outgoing()
-	if k, kept := v.keptVoter(who.Member, v.Self.ID); found && who.Live && kept { // a dead voter's place is not kept
+	if k, kept := v.keptVoter(who.Member, v.Self.ID); found && who.Live && kept { // no place of a dead voter is kept
 		return v.keptText(k), true
 	}
 	list := candidates(v, RoleVoter, selfReady(v))
@@ -356,7 +356,7 @@ func abortReason(v View) (ReasonCode, string) {
 		return OperationRejected, "this host's configuration does not allow this replacement"
 	}
 	limit := v.Limits.LearnerStall
-	// this host joined first, and then the voter stopped answering
+	// this host's learner was added first, and then the voter stopped answering
 	if v.Op.Phase == PhaseAdded || v.Op.Phase == PhaseStarted {
 		limit = v.Limits.LearnerMax
 	}
@@ -440,7 +440,7 @@ func removeOnceReported(v View, who Member) Decision {
 }
 
 // endReplace ends a replacement that is not completed. A removal sent to etcd takes effect within the lock's TTL or
-// never, so the operation ends only after that time. A standby stays the standby.
+// never, so the operation ends only after that time. If this host's learner is a standby, it stays.
 func endReplace(v View) Decision {
 	dead, there := v.memberByID(v.Op.Replaces)
 	if left := v.Limits.LockTTL - v.Op.WrittenFor; there && left > 0 {

@@ -220,7 +220,7 @@ func (s Request) Renewed(request Request) (Request, *Refusal) {
 		return s, conflicts("",
 			"the "+s.Job()+", requested by "+s.By+", has already been started, and is not run again",
 			"wait until the host is back, and try again: quorumctl maintenance status")
-	case request.Interruptible && !s.Interruptible && !s.Untouched(): // the operator does not expect an interruption
+	case request.Interruptible && !s.Interruptible && !s.Untouched(): // the operator at work expects no interruption
 		return s, conflicts("", "the maintenance, requested by "+s.By+", has begun without --interruptible",
 			"try again without --interruptible, or end it first: quorumctl maintenance off")
 	}

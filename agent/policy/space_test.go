@@ -26,7 +26,7 @@ func fullView() View {
 	return v
 }
 
-// permitted adds a permit of this agent.
+// permitted makes this agent the holder of a permit that it has just claimed.
 func permitted(v *View) {
 	v.Space.Permits, v.Space.PermitsFor, v.Space.Mine = MaxPermits-1, time.Second, time.Minute
 }

@@ -252,7 +252,7 @@ type Clock struct {
 // Bootstrap is an operator's one-time request to create a new cluster.
 type Bootstrap struct {
 	Requested bool
-	Decided   bool // no other listed host has a cluster or a request, or all listed hosts have agreed
+	Decided   bool // no other host in bootstrap.hosts has a cluster or a request, or all of them have agreed
 	Done      bool // this host has belonged to a cluster, so it is not new even if its disk is empty
 	// LastCluster is the last cluster that answered this host, even if the host is not its member; 0 if none has. That
 	// cluster counts as existing even while it does not answer, so this host creates no new one.
@@ -397,7 +397,7 @@ type Host struct {
 	// DataDiffers reports that the host has compared the voters' data, and that no majority has the same, or that the
 	// leader's data differs.
 	DataDiffers bool
-	// Recovers reports that the host is WARM or worse only because of past samples: its writes are fast again.
+	// Recovers reports that the host is WARM or SLOW only because of past samples: its writes are fast again.
 	Recovers bool
 	// Strained reports that the host has a voter, and was WARM or worse within CommonSpan because of its disk, CPU or
 	// network.

@@ -15,7 +15,7 @@ import (
 )
 
 // networkGauges are the metrics of dead and unhealthy voters, and of this host's network connections to the other
-// members: both ports of at most 16 members, labelled with the member ID.
+// members: both ports of at most 16 members, labelled with the member's ID and name.
 func networkGauges() []gauge {
 	labels := []string{"member", "name", "port"}
 	return []gauge{

@@ -243,7 +243,7 @@ func (p *promises) worksOn(h *host) policy.Work {
 }
 
 // checkStartDuringWork checks that an etcd which was stopped for maintenance is not started while an operator works on
-// its host. Before that, an interruptible maintenance must have been called off.
+// its host, unless the maintenance is interruptible and may be called off.
 func (p *promises) checkStartDuringWork(h *host) {
 	switch {
 	case !h.workedOn || !h.unit.takenDown || p.worksOn(h) != policy.WorkMaintenance: // etcd is not down for maintenance
