@@ -34,7 +34,8 @@ func operatorFaults() []fault {
 		{
 			name: "an operator requests a bootstrap", weight: 2, low: time.Second, high: time.Second,
 			begin: func(w *world, h *host, _ time.Duration) func() {
-				// while no cluster serves, a bootstrap on a second host could create a second cluster
+				// before the cluster exists and after quorum loss, a bootstrap on a second host could create a second
+				// cluster
 				if w.etcd.clusterID != 0 && !w.recovery.lost {
 					w.requestBootstrap(h)
 				}
