@@ -80,7 +80,8 @@ func (a *app) cycleCommand() *cobra.Command {
 	return cmd
 }
 
-// check returns an error for flags that exclude each other, or for a duration that quorumd would refuse.
+// check returns an error if the flags exclude each other or do not suit the command, or if quorumd would refuse the
+// duration.
 func (c *cycleOptions) check(command []string, form format) error {
 	if err := c.waitFlags.check("cycle"); err != nil {
 		return err

@@ -181,7 +181,7 @@ func TestTerminalShowsSnapshotProgress(t *testing.T) {
 func TestTerminalShowsTimeLeftOfQualify(t *testing.T) {
 	t.Parallel()
 	master, terminal := openTerminal(t)
-	dir := tempdir.New(t) // a longer path is wrapped
+	dir := tempdir.New(t) // a short path, because a long one would be wrapped
 	code, out, seen := runWithTerminal(t, master, terminal, "none", "qualify", dir, "--duration", "1s",
 		"--writers", "2")
 	if code == exitUsage || !strings.HasPrefix(out, dir) {

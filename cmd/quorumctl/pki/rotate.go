@@ -163,8 +163,8 @@ func (r *rotation) beginning() cas {
 }
 
 // Begin creates new CAs, or a new CA only for the peers, with the name constraints of the old ones unless permit names
-// others. From then on, bundles contain old and new CAs. If a rotation is already in progress, Begin only writes the
-// trust file, which may be missing after an interruption.
+// others. Until the last step, bundles then contain the old and the new CAs. If a rotation is already in progress,
+// Begin only writes the trust file, which may be missing after an interruption.
 func (a *Directory) Begin(peersOnly bool, now time.Time, permit ...string) error {
 	if a.rotation != nil {
 		return a.writeTrust()
