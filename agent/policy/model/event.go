@@ -59,7 +59,7 @@ const (
 	evRemovalExpires
 	evRequestTransfer // arg: the host to whose voter leadership is to be transferred
 	evTransferExpires
-	evRetire  // arg 0: an operator retires a host or undoes that; others: names host arg-1 as successor, or clears it
+	evRetire  // an operator retires a host, undoes that, or changes its successor; for arg, see retire
 	evRaised  // an operator restarts the etcd that has a lower limit on learners, so that it uses the configured one
 	evDecided // an operator resumes or aborts the upgrade
 	evResize  // an operator resizes the cluster, or restores its previous size

@@ -235,7 +235,7 @@ func (s readdressScope) publishes(w *readdressWorld, h int) bool {
 	case policy.PhaseReady:
 		for i := range w.hosts {
 			if i != h && i != w.op && (g.to[i] == unconnected || w.hosts[i].reg != w.hosts[i].listens || !answers(i)) {
-				return false // the agent's own probe of the registered URL fails
+				return false // no connection, or the agent's own probe of the registered URL fails
 			}
 		}
 		return true

@@ -317,7 +317,8 @@ func (s readdressScope) initial() readdressWorld {
 	return w
 }
 
-// quiet reports whether all requests have ended, every etcd runs, and every URL is verified.
+// quiet reports whether all requests have ended, every agent and every etcd runs, no update is in flight, and every
+// registered URL is verified and in use.
 func (w *readdressWorld) quiet() bool {
 	for _, h := range w.hosts {
 		if h.asked || !h.runs || h.unverified || h.agentDown || h.sent || h.listens != h.reg {

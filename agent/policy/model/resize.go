@@ -199,8 +199,9 @@ func (s *observation) leaveOp() *policy.Op {
 	return op
 }
 
-// judgeSize checks that a voter leaves only while there are more voters than the recorded size, that no other voter
-// leaves instead of a retired one, that no retired host joins, and that no host joins instead of a named successor.
+// judgeSize checks that a voter leaves only while there are more voters than the recorded size, that a learner leaves
+// only if none is needed or its host is retired, that no other voter leaves instead of a retired one, that no retired
+// host joins, and that no host joins instead of a named successor.
 func (m *machine) judgeSize(w *world, h int, c choice) breach {
 	target := m.target(w.resized)
 	voters, _ := w.votes()
