@@ -225,8 +225,8 @@ func noneBetter(v View) (string, bool) {
 	return v.leaderText() + none + strings.Join(why, ", "), true
 }
 
-// tooSoonAgain reports whether the last transfer, the start of the leadership, or the change to the current health
-// state is too recent: the other hosts must publish their health states first.
+// tooSoonAgain reports whether this host requested a transfer, began to lead, or became unfit to lead too recently: the
+// other hosts must publish their health states first.
 func tooSoonAgain(v View) (string, bool) {
 	left := v.tooSoonFor()
 	if left <= 0 {
