@@ -449,7 +449,7 @@ func scenes() []string {
 // serve runs a real server for a backend until the test ends or stop is called.
 func serve(t *testing.T, d *fakeBackend) (socket string, stop func()) {
 	t.Helper()
-	socket = filepath.Join(tempdir.New(t), "s") // a longer path is wrapped
+	socket = filepath.Join(tempdir.New(t), "s") // a short path, because a long one would be wrapped
 	s := server.New(server.Options{Socket: socket, Backend: d})
 	if err := s.Listen(); err != nil {
 		t.Fatal(err)
