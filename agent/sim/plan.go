@@ -117,8 +117,8 @@ func timingSection(drawn int) string {
 		"hostRecordTTL: 100s}"
 }
 
-// yaml returns a host's configuration. The disk is measured less often than by default, and fewer samples determine its
-// health state, so the state changes sooner.
+// yaml returns a host's configuration. Direct writes to the disk are measured less often than by default. Fewer samples
+// determine the health state, so it changes sooner.
 func (p plan) yaml(host int) string {
 	var endpoints []string
 	for i := range p.Hosts {
