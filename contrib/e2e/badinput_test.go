@@ -97,7 +97,7 @@ func (p person) run(t *testing.T, program string, args ...string) commandResult 
 	return commandResult{command.ProcessState.ExitCode(), output.String()}
 }
 
-// runAgent runs a host's agent with a configuration with which it must exit.
+// runAgent runs a host's agent, which must exit.
 func (p person) runAgent(h *host) commandResult {
 	h.w.t.Helper()
 	return p.run(h.w.t, os.Args[0], "run", "--config", h.ConfigPath())
