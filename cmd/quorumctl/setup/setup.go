@@ -4,7 +4,7 @@
 // Package setup creates the configuration of a host from a few answers. It also inspects the host: the disk for etcd's
 // data, the interface with the host's address, the etcd binary and unit, and a running etcd.
 //
-// It writes a configuration only after a check by the caller, and overwrites no file.
+// It creates a configuration only if the caller's check accepts it, and overwrites no file.
 package setup
 
 import (
