@@ -51,7 +51,7 @@ type Agent struct {
 	full              time.Duration // when the last full round began
 	rounds            uint64
 	last              policy.Decision
-	taken             policy.Step // step taken by the last round, if any
+	taken             policy.Step // step of the last round, without Why; zero if the last round completed none
 
 	wake  chan struct{}
 	hurry atomic.Bool   // the next round must query etcd
@@ -61,8 +61,8 @@ type Agent struct {
 // Metrics returns the agent's metrics, for a registry.
 func (a *Agent) Metrics() *publish.Metrics { return a.publisher.Metrics() }
 
-// Status returns the state of the last completed round. It does not block. If the cluster state is old, it makes the
-// next round query etcd.
+// Status returns the state of the last round that has decided. It does not block. If the cluster state is old, it makes
+// the next round query etcd.
 func (a *Agent) Status() control.Status { return a.publisher.Status() }
 
 // Revision returns the number of the round that Status shows, or 0 before the first round.

@@ -62,7 +62,7 @@ func (e *fleetEtcd) isSilent(id uint64) bool {
 	return e.silent[id]
 }
 
-// peers returns a host's etcd metrics about the other members. Traffic from a silent member does not grow.
+// peers returns a host's etcd metrics about the members. Traffic from a silent member does not grow.
 func (f *fleet) peers(context.Context) health.EtcdReading {
 	r := health.NotAvailable[health.EtcdReading]("only its metrics about its peers are simulated")
 	r.Peers = map[uint64]health.Peer{}
@@ -77,8 +77,8 @@ func (f *fleet) peers(context.Context) health.EtcdReading {
 }
 
 // TestADeadVoterCostsASpareAsLittleInALargeFleet counts the spares' requests from a voter's death until another host
-// has replaced it. Spares in the join queue send the same number at any fleet size. The others send as many as when
-// idle.
+// has replaced it. Each spare that the join queue names may send 250 more than at rest, at any fleet size. The other
+// spares send as many as at rest.
 func TestADeadVoterCostsASpareAsLittleInALargeFleet(t *testing.T) {
 	t.Parallel()
 	for _, spares := range []int{5, 120} {

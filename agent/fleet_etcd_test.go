@@ -40,7 +40,7 @@ type asked struct {
 	requests int // requests of all kinds
 	writes   int // puts and deletes that took effect
 	records  int // host records read
-	takes    int // leases granted, the first for the host record
+	takes    int // requests for a lease; the first is for the host record
 	statuses int
 	locked   int // writes of the lock's key
 	renewed  int // lease renewals, which are not writes, because etcd's leader keeps them in memory

@@ -432,7 +432,7 @@ func TestARecordWithAnOldHealthStateIsOverwritten(t *testing.T) {
 		f.settled()
 		key := record.KeysFor("test").Host("id-v1")
 		now := f.etcd.get(key)
-		// A health state that the agent wrote while no read completed takes effect only now, after a newer record.
+		// This simulates a delayed write: a record with an earlier health state takes effect only now, after a newer one.
 		late := strings.Replace(now, `"health":"OK"`, `"health":"SLOW"`, 1)
 		if late == now {
 			t.Fatalf("the health state is not OK: %s", now)

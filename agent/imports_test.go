@@ -18,8 +18,8 @@ import (
 )
 
 // layers lists every package of quorumd above the packages that it may import, so that an upward import, or a cycle,
-// cannot even be listed. Packages below agent are named without that prefix. Of contrib, it includes only the runbooks
-// that quorumd serves.
+// cannot even be listed. Packages below agent are named without the prefix "agent/". Of contrib, the list includes only
+// the runbooks that quorumd serves.
 func layers() []layer {
 	return []layer{
 		{"cmd/quorumctl", "cmd/quorumctl/supportbundle cmd/quorumctl/pki cmd/quorumctl/qualify cmd/quorumctl/setup " +

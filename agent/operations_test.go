@@ -146,7 +146,7 @@ func TestNoVoterIsStoppedOnAStaleRecordOfAnother(t *testing.T) {
 	})
 }
 
-// cooldown is the configured pause between two operations.
+// cooldown is the default pause between two operations.
 const cooldown = time.Minute
 
 // untilEvery lets time pass until a condition holds, and checks it at that interval.

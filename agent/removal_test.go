@@ -15,7 +15,7 @@ import (
 	"github.com/quorumd/quorumd/agent/record"
 )
 
-// lose silences a member for good.
+// lose silences a member for good. All other members answer.
 func (f *fleet) lose(name string) {
 	f.etcd.mu.Lock()
 	defer f.etcd.mu.Unlock()

@@ -90,7 +90,7 @@ func (f *fleet) forgeRecord(name string, change func(h *record.Host)) {
 	if err != nil {
 		f.t.Fatal(err)
 	}
-	// earlier agents treated this field as etcd's own report
+	// an unknown field must have no effect, even if its name suggests a report by etcd itself
 	text := strings.Replace(string(value), `"health"`, `"etcdFsync":0.512,"health"`, 1)
 	if _, err := f.etcd.of("intruder").Txn(f.t.Context(), nil, clientv3.OpPut(key, text)); err != nil {
 		f.t.Fatal(err)

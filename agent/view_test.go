@@ -12,8 +12,7 @@ import (
 	"testing"
 )
 
-// Only the observer's builder makes the view on which a decision is based. Other code stores its observations in the
-// round.
+// Only observe/observer.go writes the view on which a decision is based.
 func TestOnlyTheObserverWritesTheViewOfARound(t *testing.T) {
 	t.Parallel()
 	observer := filepath.Join("observe", "observer.go")

@@ -67,7 +67,7 @@ type Options struct {
 	Rounded func(policy.Decision, health.Assessment)
 	// Noting is called with the purpose of each write to this host's disk from outside the loop, before the write and
 	// in the goroutine that writes. A simulation uses Noting to delay the writes, so that the result does not depend on
-	// the scheduler. It may be nil.
+	// the scheduler. Noting may be nil.
 	Noting func(what string)
 }
 

@@ -40,7 +40,7 @@ func TestAnExaminationWritesWithoutRestAndLeavesNothingBehind(t *testing.T) {
 		rests = append(rests, good[i].End-good[i].Latency-good[i-1].End)
 	}
 	slices.Sort(rests)
-	if rest := rests[0]; rest > 10*time.Millisecond { // a burst would never rest for less than 20 ms
+	if rest := rests[0]; rest > 10*time.Millisecond { // a burst would never rest for less than 18 ms
 		t.Errorf("it rests for %s between two writes", rest)
 	}
 	if n := len(f.good(LaneDirect)); n != 0 || f.last.Device == 0 || f.last.Failure != nil {

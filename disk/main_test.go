@@ -16,7 +16,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// The test binary can be started as the real child in several environments instead of running the tests.
+// Instead of running the tests, the test binary can be the real child, in several environments, or the parent of a
+// probe.
 const (
 	asChild             = "probe-disk"
 	asSmallChild        = "probe-disk-with-a-file-size-limit"

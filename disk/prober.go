@@ -19,8 +19,8 @@ import (
 const (
 	// PageFD is the file descriptor of the shared page in the child.
 	PageFD = 3
-	// longestNap bounds how late the child notices a request for a burst. More frequent polling would be a large part
-	// of the cost of the probe at rest.
+	// longestNap bounds how late the child notices a request for a burst between two operations. More frequent polling
+	// would be a large part of the cost of the probe at rest.
 	longestNap = time.Second
 
 	exitUsage    = 64 // EX_USAGE

@@ -91,7 +91,8 @@ type Reading struct {
 	InFlightAge time.Duration
 
 	// NextDirect and NextWAL are the times until the lane's next write. A negative time means that the write is
-	// overdue: an operation is in flight, or the child gets no CPU time. Both are 0 before the first write.
+	// overdue: an operation is in flight, the child gets no CPU time, or there is no child. Both are 0 before the first
+	// write.
 	NextDirect, NextWAL time.Duration
 
 	// Failure is the last error of any operation since the probe was started, nil if there was none.

@@ -27,7 +27,7 @@ const (
 
 // task is a recurring operation of the child.
 type task struct {
-	// interval returns the rest between two runs as currently configured, because a burst changes it while the task
+	// interval returns the rest between two runs. It is a function because a burst changes the rest while the task
 	// waits.
 	interval func(failed bool) time.Duration
 	act      func() error

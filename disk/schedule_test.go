@@ -65,7 +65,7 @@ func TestSlowOperationsAreFollowedByAProportionalRest(t *testing.T) {
 	}
 }
 
-// The probe keeps a slow disk busy for at most a tenth of the time, apart from the first three operations.
+// The probe keeps a slow disk busy for at most a tenth of the time, plus six seconds.
 func TestADiskInTroubleIsLeftAloneForNineTenthsOfTheTime(t *testing.T) {
 	t.Parallel()
 	for seed := range uint64(50) {

@@ -51,7 +51,7 @@ type Options struct {
 
 // The limits of the load on a disk.
 const (
-	MinInterval  = 200 * time.Millisecond // between two writes of a lane
+	MinInterval  = 200 * time.Millisecond // shortest rest between operations of one kind, outside a burst
 	MaxBurstRate = 50                     // writes per second
 )
 

@@ -17,8 +17,8 @@ import (
 const (
 	// patience is how long to wait for a child to end by itself, and again after it was killed.
 	patience = time.Second
-	// examPatience is the same for the child of an examination, which waits for the write in flight and then removes
-	// its files.
+	// examPatience is how long to wait for the child of an examination to end by itself: it finishes the write in
+	// flight and then removes its files.
 	examPatience = 5 * time.Second
 	// childLines is how many output lines of one child are passed on.
 	childLines = 100
@@ -76,7 +76,7 @@ func (c *child) reap(said *os.File, log *slog.Logger) {
 }
 
 // stop closes the input of the child, so that it ends. If it does not end in time, stop kills it, and leaves a stuck
-// child to reap. It reports whether the child ended by itself.
+// child to reap. It reports whether the child ended by itself, with exit code 0.
 func (c *child) stop(within time.Duration) bool {
 	c.stdin.Close()
 	if c.gone(within) {

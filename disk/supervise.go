@@ -35,7 +35,7 @@ type Probe struct {
 	page     *page // nil after Close
 	pid      int   // 0 while there is no child
 	restarts uint64
-	tidy     bool   // the child ended by itself when asked to
+	tidy     bool   // see Tidy
 	read     uint64 // samples pulled so far
 	failure  *Failure
 	usage    *Usage
@@ -119,7 +119,8 @@ func (p *Probe) bury() {
 	}
 }
 
-// replace starts a new child after the backoff, until that succeeds. It returns nil when the probe is closed.
+// replace starts a new child after the backoff, and tries again until that succeeds. It returns nil if the probe is
+// closed meanwhile.
 func (p *Probe) replace(backoff *time.Duration) *child {
 	for {
 		timer := time.NewTimer(*backoff)
@@ -243,8 +244,8 @@ func (p *Probe) Close() {
 	p.forget()
 }
 
-// Tidy reports whether the child ended by itself when [Probe.Close] was called. After an examination, that means that
-// the child has removed its files. Call it only after Close has returned.
+// Tidy reports whether the child ended by itself, with exit code 0, when [Probe.Close] was called. After an
+// examination, that means that the child has removed its files. Call it only after Close has returned.
 func (p *Probe) Tidy() bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()

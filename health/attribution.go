@@ -52,7 +52,7 @@ const (
 	othersBusy    = 80       // percent of the time
 	lanesSpan     = 5 * time.Minute
 	lanesKept     = 1024
-	fewestWrites  = 20  // minimum number of samples of the WAL lane for any conclusion
+	fewestWrites  = 20  // minimum number of samples of the WAL lane for a conclusion from them
 	fewestDirect  = 100 // minimum number of samples of the direct lane for a p99
 	stolenMuch    = 10  // percent
 	fewestTicks   = 1   // minimum number of ticks, over all CPUs, for a percentage
@@ -235,9 +235,9 @@ func (f facts) etcdMeasured() string {
 // circumstances keeps the recent readings, from which causes are derived.
 type circumstances struct {
 	now     time.Duration
-	devices []DevicesReading // readings of the last minute, oldest first
+	devices []DevicesReading // recent readings, oldest first; see keep
 	etcds   []EtcdReading
-	lanes   [2]samples // samples of the last five minutes that are not contaminated
+	lanes   [2]samples // uncontaminated samples of the last five minutes, at most lanesKept of a lane
 	ticks   window     // CPU time, and the part that the hypervisor gave to other machines
 	waited  Figure
 }
@@ -383,7 +383,7 @@ func (w *circumstances) etcdAlone(v Figures) (Cause, string) {
 	if len(wal) < fewestWrites || wal.over(v.Limit) > 1 {
 		return attribute(f)
 	}
-	for _, a := range attributions() { // these causes slow etcd down first, because etcd writes more than the probe
+	for _, a := range attributions() { // some causes affect etcd first, because it writes more than the probe
 		before := slices.Contains([]Cause{CauseProcessor, CauseRAID, CauseOthers}, a.Cause)
 		if text, holds := a.of(f); holds && before {
 			return a.Cause, text + f.etcdMeasured()

@@ -137,14 +137,14 @@ func TestCPUStarvationAloneMakesNoDiskSlow(t *testing.T) {
 	}
 }
 
-// hanging is a machine on which a write hangs for a while. Every ten seconds the kernel reports what the drives do. The
-// write begins to hang five seconds after such a report.
+// hanging is a machine on which a write hangs for a while. About every ten seconds the kernel reports what the drives
+// do. The write begins to hang five seconds after such a report.
 type hanging struct {
 	lasting          time.Duration
 	before, inFlight uint64  // requests at the drive, before and while the write hangs
 	suspended        bool    // the device at the top, while the write hangs
 	stolen, waited   float64 // percent
-	starved          bool    // half of the samples before the write were taken during CPU starvation
+	starved          bool    // more than 20 % of the samples before the write were taken during CPU starvation
 }
 
 func (h hanging) at(t *testing.T) *bench {

@@ -16,8 +16,8 @@ const (
 )
 
 // Every second without a correction, the kernel adds half a millisecond to the clock's maximum error (MAXFREQ of 500
-// ppm). So the error exceeds one second after half an hour without a time server's answer. At 16 s the kernel treats
-// the clock as unsynchronised.
+// ppm). So the error exceeds one second after about half an hour without a time server's answer. At 16 s the kernel
+// treats the clock as unsynchronised.
 const (
 	clockError, clockErrorLeave = 1.0, 0.5 // seconds
 	clockFor                    = 10 * time.Minute

@@ -49,12 +49,13 @@ type VoterHash struct {
 
 // HashComparison is the result of a comparison of hashes.
 type HashComparison struct {
-	// Agree is the size of the largest group of voters with the same hash. If they are a majority of all voters, Differ
-	// names the voters with a different one.
+	// Agree is the size of the largest group of voters with the same hash. If that group is a majority of all voters,
+	// Differ names the voters with a different hash.
 	Agree    int
 	Differ   []string
 	DifferID []uint64 // their member IDs
-	// ComparedID are the voters whose hashes were compared. The others returned none, or one after another compaction.
+	// ComparedID are the voters whose hashes were compared. The others returned no hash, or a hash that was taken after
+	// a different compaction.
 	ComparedID []uint64
 	// Divided means that hashes differ and no majority of all voters has the same one, so it is unknown whose data is
 	// correct.

@@ -138,8 +138,8 @@ func TestOnlyAMajorityOfAllVotersProvesThatAHashIsWrong(t *testing.T) {
 	}
 }
 
-// TestNoIntactVoterIsEverAccused corrupts every minority of up to seven voters in every way, with every set of voters
-// that do not answer.
+// TestNoIntactVoterIsEverAccused tries every corrupt minority of two to seven voters. Each intact voter returns the
+// correct hash, returns it after a different compaction, or does not answer, in every combination.
 func TestNoIntactVoterIsEverAccused(t *testing.T) {
 	t.Parallel()
 	for n := 2; n <= 7; n++ {

@@ -17,7 +17,7 @@ const DatabaseSpaceLow Code = "DATABASE_SPACE_LOW"
 // DatabaseReading is the last reading of the file system of etcd's database, if the WAL is on a different one. The
 // probe covers the file system of the WAL. The zero value means that both are on the same file system.
 type DatabaseReading struct {
-	// Apart means that the database is on a separate file system. If Absent is set, this is assumed without proof.
+	// Apart means that the database is on a separate file system. If only Absent is set, this is assumed without proof.
 	Apart bool
 	// Free and Total are the free space and the size of that file system, in bytes. If Total is 0, they are unknown and
 	// Absent is the reason.

@@ -45,7 +45,8 @@ type Device struct {
 	// Errors counts the commands that timed out, as SCSI reports them. For a member device of a RAID array, the number
 	// also includes failed reads.
 	Errors Figure `json:"-"`
-	// PCI is the PCI Express device that connects the leaf: an NVMe drive itself, or the controller of another drive.
+	// PCI is the PCI Express device that connects the leaf: the drive itself if it is an NVMe drive, otherwise its
+	// controller.
 	PCI PCIDevice `json:"-"`
 	// Traffic is the I/O that the device has completed. Leaves have it, and so does the device at the top of the chain,
 	// unless that is a partition.

@@ -10,8 +10,8 @@
 //   - Missing data is neither healthy nor failed. UNKNOWN lasts until there are enough samples, and returns when OK,
 //     WARM or QUALIFYING outlive their data. SLOW, STALLED and FAILED stay, because missing data is no
 //     recovery.
-//   - States get worse fast and better slowly. Every recovery doubles the time of the next one, up to 4 h, and is
-//     forgotten after 24 h.
+//   - States get worse fast and better slowly. A recovery that a [Rule] marks as a return doubles the time of the next
+//     one, up to 4 h, and is forgotten after 24 h.
 //   - A hanging write is judged by its age, a completed write by its latency.
 //   - The disk is not blamed for CPU starvation: contaminated samples are discarded, and many of them make the machine
 //     WARM.
@@ -28,8 +28,8 @@
 // reads an [Input] and holds the rules: the transitions between its states, each with its condition as text. Add what
 // the check reads to Input, and read it in package sensors or in a package of its own below health. Combining, hiding,
 // hysteresis, snapshots, findings, changes and metrics need no code. If the test fixtures lack a new figure, the tests
-// fail and name the fixture to extend: wellMachine, someMachine and machineEdges here, kernel in sensors. This command
-// rewrites the golden lists, including quorumd-checks(7):
+// fail and name the fixture to extend: wellMachine, someMachine and machineEdges here, kernel in sensors. These
+// commands rewrite the golden lists, including quorumd-checks(7):
 //
 //	go test ./health ./health/kernellog ./agent/journalcatalog -update
 //	go test ./contrib/prometheus ./contrib/faults ./cmd/quorumctl -update

@@ -26,11 +26,11 @@ type EtcdReading struct {
 	// DBSize is the size of the database file in bytes, DBInUse the part that is in use, and Quota its limit.
 	DBSize, DBInUse, Quota Figure
 
-	// Alarms is how many errors the local member reports about itself, and Errors are their texts.
+	// Alarms is how many errors the local member's status lists, without a missing leader, and Errors are their texts.
 	Alarms Figure
 	Errors []string
-	// OwnSize is the size of the local member's database as reported to other members, and SmallestSize that of the
-	// smallest database of the other voters, in bytes.
+	// OwnSize is the size of the local member's database according to its status, and SmallestSize that of the smallest
+	// database of the other voters, in bytes.
 	OwnSize, SmallestSize Figure
 	// Version is the version of the local member, and FarthestRTT the longest response time of another voter, in
 	// seconds.

@@ -233,7 +233,7 @@ func quotaEdges() []edge {
 	}
 }
 
-// weather changes etcd at random. Its counters are increments.
+// weather changes etcd at random. It never lowers a counter.
 func (m *localEtcd) weather(chance func(percent int) bool) {
 	m.fsyncs, m.commits = 0, 0
 	if chance(30) {

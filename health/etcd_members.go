@@ -41,8 +41,8 @@ var checkAlarm = advice{
 	}),
 }
 
-// checkSizeApart is the check of a database that is larger than the other voters' databases. All of them hold the same
-// content, so a larger one has more free pages.
+// checkSizeApart is the check of a database that is far larger than the smallest database of the other voters. All
+// databases hold the same content, so a larger one has more free pages.
 var checkSizeApart = advice{
 	name: "etcd-size", component: Etcd,
 	source: "the status of each member",

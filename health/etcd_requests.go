@@ -24,8 +24,8 @@ type RequestsReading struct {
 	For  time.Duration
 	// Writes means that the newest unanswered request is a write and not a linearizable read.
 	Writes bool
-	// Others is how many of the other voters have answered a linearizable read since the newest request was sent, and
-	// have applied entries that the local member has not. Needed is the quorum of all voters.
+	// Others is how many of the other voters have answered a linearizable read since the newest request was sent, and,
+	// if the local member returns its status, have applied entries that it has not. Needed is the quorum of all voters.
 	Others, Needed int
 }
 

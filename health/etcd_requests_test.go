@@ -87,7 +87,8 @@ func TestAHungMemberIsStalledAndOnlyLosesLeadership(t *testing.T) {
 	}
 }
 
-// requestsMistake is a mistake of a judge of requests. It must break its promise, or the promise proves nothing.
+// requestsMistake is a mistake that a judge of requests could make. A judge with it must break the named promise;
+// otherwise the test of that promise proves nothing.
 type requestsMistake struct {
 	name, promise string
 	sees          func(r *RequestsReading)

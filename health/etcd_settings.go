@@ -154,7 +154,7 @@ var checkHeartbeatSet = advice{
 	},
 }
 
-// Heartbeat returns the configured heartbeat interval, or etcd's default if it is not set or unknown.
+// Heartbeat returns the configured heartbeat interval, or etcd's default if the setting is missing or invalid.
 func (s EtcdSettings) Heartbeat() time.Duration {
 	if n, err := strconv.ParseUint(s.Flags["heartbeat-interval"], 10, 20); err == nil && n > 0 {
 		return time.Duration(n) * time.Millisecond

@@ -24,8 +24,8 @@ type Figures struct {
 	LeftOut, Samples int
 	// QualifyDone and QualifyNeed are the progress of the qualifying run in writes; both 0 if no run is in progress.
 	QualifyDone, QualifyNeed int
-	// GatherDone is the number of samples taken so far for the first health state, and GatherNeed the number that it
-	// needs; both are 0 as soon as there is a state.
+	// GatherDone is the number of samples gathered so far to judge the disk, and GatherNeed the number needed; both are
+	// 0 unless samples are being gathered.
 	GatherDone, GatherNeed int
 	// Devices are the block devices below etcd's data.
 	Devices DevicesReading

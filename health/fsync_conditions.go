@@ -99,8 +99,8 @@ func (f *fsync) passes() (string, bool) {
 	return f.runSummary(), true
 }
 
-// proven reports whether a FAILED disk has passed a complete run without an error. etcd must have been started since
-// the error, because an older process may have data in memory that the disk has lost.
+// proven reports whether a FAILED disk has passed a complete run without an error. If etcd runs, it must have been
+// started after the error, because an older process may have data in memory that the disk has lost.
 func (f *fsync) proven() (string, bool) {
 	if !f.fits() || f.disk.InFlight > f.limits.Stall || !f.etcd.startedSince(max(f.brokenAt, f.track.Since)) {
 		return "", false

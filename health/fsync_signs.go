@@ -84,8 +84,8 @@ func (f *fsync) often() (string, bool) {
 	return "", false
 }
 
-// alone returns a sign that does not hold while the comparison with the other voters shows, or is about to show, that
-// this disk is not the cause.
+// alone returns a condition that holds if the sign does, except while the comparison with the other voters shows, or is
+// about to show, that this disk is not the cause.
 func (f *fsync) alone(sign func() (string, bool)) func() (string, bool) {
 	return func() (string, bool) {
 		measured, holds := sign()

@@ -93,7 +93,7 @@ func TestADiskOnWhichOneWriteInAHundredHangsIsFoundWithinMinutes(t *testing.T) {
 func TestAnOccasionallySlowDiskIsFoundByTheLongWindow(t *testing.T) {
 	t.Parallel()
 	b := member(t)
-	for range 19 { // 7 of any 300
+	for range 19 { // at most 7 of any 300
 		b.each(44*time.Second, ms)
 		b.each(time.Second, 11*ms)
 	}

@@ -42,8 +42,9 @@ type Assessment struct {
 	Habitual bool
 	// Answers means that etcd has answered the newest request through the local member.
 	Answers bool
-	// Urgent means that at least half of the writes of the last 20 s took longer than [Thresholds.FsyncWarm], and
-	// longer than twice the usual time.
+	// Urgent means that at least half of the latest writes took longer than [Thresholds.FsyncWarm], and longer than
+	// twice the usual time. The latest writes are those of the last 20 s, or of five intervals of the probe if these
+	// are longer.
 	Urgent bool
 	// AsUsual means that the newest writes take about as long as in the last week, apart from the slowest tenth.
 	AsUsual bool

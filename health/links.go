@@ -76,7 +76,7 @@ func (r LinkReading) ports() []Link {
 }
 
 // checkLink is the check of interfaces without a link. Other checks detect that etcd is unreachable. This check reports
-// the reason, and also detects a port of a bond without a link, which no other check does.
+// the reason. It also detects a bond's port that has no link, which no other check does.
 var checkLink = advice{
 	name: "link", component: Network,
 	source: "carrier" + linkSource + "; mii_status and ad_aggregator_id of the ports of a bond",
@@ -95,7 +95,7 @@ var checkLink = advice{
 }
 
 // down lists the ports outside of their bond's aggregation group, and the interfaces without a link. It omits an
-// interface if one directly below it has no link.
+// interface without a link if an interface directly below it has no link either.
 func (r LinkReading) down() (all []string) {
 	for _, l := range r.Links {
 		bad := l.Carrier.Known && l.Carrier.Value == 0
@@ -247,8 +247,8 @@ func (r LinkReading) changes(seen *risen) Figure {
 	return seen.figure(last)
 }
 
-// checkLinkErrors is the check of packets that arrive corrupted, or for which there was no buffer. The kernel's drop
-// counter is not used, because it also counts every packet that no program on this host reads.
+// checkLinkErrors is the check of packets that arrive corrupted, or for which there was no buffer. The kernel's counter
+// rx_dropped is not used, because it also counts every packet that no program on this host reads.
 var checkLinkErrors = advice{
 	name: "link-errors", component: Network,
 	source: "rx_errors, tx_errors, rx_missed_errors, rx_fifo_errors and tx_dropped" + linkSource,

@@ -100,7 +100,7 @@ func linked(t *testing.T) *bench {
 	return b
 }
 
-// findsOnly fails unless there is exactly one finding, with this code and text.
+// findsOnly fails unless there is exactly one finding, with this code and text, and the health state is OK.
 func (b *bench) findsOnly(code Code, text string) {
 	b.t.Helper()
 	if f := b.result.Findings; len(f) != 1 || f[0].Code != code || f[0].Text != text {

@@ -58,7 +58,7 @@ type bench struct {
 	shared         SharedReading
 	protected      bool
 	peers          PeerWritesReading
-	wall           time.Time // when now is 0
+	wall           time.Time // time of the wall clock when now is 0
 	pending        []Sample
 	mistake        comparisonMistake
 	member         bool
@@ -181,7 +181,7 @@ func (b *bench) contaminated(lane Lane, latency time.Duration) {
 	b.pending = append(b.pending, Sample{Lane: lane, End: b.now, Latency: latency, Contaminated: true})
 }
 
-// look passes the reading to the judge, and returns the changes of the disk.
+// look passes the readings to the judge, and returns the changes.
 func (b *bench) look() []Change {
 	b.etcd.asked(b.now)
 	b.machine.At, b.links.At = b.now, b.now

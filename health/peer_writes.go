@@ -61,7 +61,7 @@ func (p PeerWrites) plausible() bool {
 	return p.P50 > 0 && p.P50 <= p.P90 && p.P90 <= writeLongest && p.Tails >= 0 && p.Tails <= tailsMost && p.Age >= 0
 }
 
-// young returns the plausible figures that are not older than the given age.
+// young returns the plausible figures that are no older than the given age and than peersOldest.
 func (r PeerWritesReading) young(oldest time.Duration) []PeerWrites {
 	var young []PeerWrites
 	for _, p := range r.All {

@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// processorEdges walks the rules of the checks of CPUs, the clock and pressure.
+// processorEdges walks the rules of the checks of CPUs, the clock, pressure, boots and retransmissions.
 func processorEdges() []edge {
 	const minute, second = time.Minute, time.Second
 	set := func(f func(m *MachineReading), span time.Duration) func(*bench) {
@@ -161,7 +161,7 @@ func TestHungTasksAreCountedFromTheLogIfTheKernelHasNoCounter(t *testing.T) {
 	if !slices.Contains(b.result.NotAvailable, want) {
 		t.Errorf("not available: %+v", b.result.NotAvailable)
 	}
-	b.hardware.TasksHung = known(3) // before the first reading
+	b.hardware.TasksHung = known(3) // these hung before the first reading
 	b.each(time.Second, ms)
 	b.finds()
 	b.hardware.TasksHung = known(5)

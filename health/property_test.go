@@ -302,10 +302,10 @@ func (w *witness) restart() {
 	w.run, w.next.Err = nil, nil
 }
 
-// TestNoWeatherBreaksAPromise sends machines through random weather. No disk becomes Qualified without a run, and none
-// leaves FAILED without an operator, because etcd is never restarted. Every change is declared, and no change is left
-// for the next look. The health state is that of the worst finding. The weather is rough enough to reach nearly every
-// code.
+// TestNoWeatherBreaksAPromise sends machines through random weather. No disk becomes Qualified without a run. No disk
+// leaves FAILED without an operator, because it is unknown whether etcd was restarted. Every change is declared, and no
+// change is left for the next look. The health state is that of the worst finding that gates something. The weather is
+// rough enough to reach nearly every code.
 func TestNoWeatherBreaksAPromise(t *testing.T) {
 	t.Parallel()
 	limits := DefaultThresholds()

@@ -11,14 +11,14 @@ import (
 )
 
 // comparison is the evidence on whether this disk's writes take a multiple of the usual time: the other voters' current
-// write time or this disk's own in the last week, whichever is longer. A workload that slows all voters down is not
-// this disk's fault, and neither is a disk that has always been slower. The rules and texts are in slower_rules.go.
+// write time or this disk's own in the last week, whichever is longer. Neither a workload that slows all voters down
+// nor a disk that has always been slower is a fault. The rules and texts are in slower_rules.go.
 //
 // A rung is a multiple of the usual time, and a spell is a period in which writes took at least a rung times the usual
 // time: see [History]. A slow episode is a group of writes over [Thresholds.FsyncSlow].
 //
-// Normally no voter publishes its write time. A host whose writes take longer than its own past explains asks the other
-// voters to do so.
+// Normally no voter publishes its write time. If a host's writes take longer than its own past explains, it asks the
+// other voters to publish theirs.
 type comparison struct {
 	pace    comparisonPace
 	limits  Thresholds
@@ -252,8 +252,8 @@ func (c *comparison) others() time.Duration {
 func (c *comparison) answered() bool { return len(c.young) >= peersFewest }
 
 // follow updates a climb. A climb that ends by itself is added to the history, as a habit or as a finding that ended by
-// itself. While there are too few samples, as under CPU starvation, a climb neither continues nor ends, until pace.gap
-// has passed.
+// itself, unless it ended only because the other voters became slow, too. While there are too few samples, as under CPU
+// starvation, a climb neither continues nor ends, until pace.gap has passed.
 func (r *climb) follow(c *comparison) {
 	begins := r.begins()
 	if r.since != 0 && c.p50 == 0 {
@@ -269,8 +269,8 @@ func (r *climb) follow(c *comparison) {
 		r.since, r.began = c.now, c.wall
 	case r.since != 0 && c.times < climbStays*begins:
 		lasted := c.now - r.since
-		// If writes are still slow compared with this disk's own past, the climb ended only because the other voters
-		// became slow, too. That shows no habit of this disk.
+		// In this case the writes are still slow compared with this disk's own past: the climb ended only because the
+		// other voters became slow, too. That shows no habit of this disk.
 		unproven := float64(c.p50) >= climbStays*begins*float64(c.usual)
 		switch {
 		case unproven:

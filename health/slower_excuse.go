@@ -7,8 +7,8 @@ import "time"
 
 // disagrees reports whether this disk is not the cause of slow writes: it is as fast as the other voters' disks or as
 // in its own past, or it has been slower for no longer than usual at this hour. pending means that this is not known
-// yet. Unless the disk's own past or an earlier comparison already settles it, each call records that the fsync check
-// needs a comparison.
+// yet. If a comparison is possible, and neither the disk's own past nor an earlier comparison settles the question,
+// each call records that the fsync check needs a comparison.
 func (c *comparison) disagrees() (disagrees, pending bool) {
 	if c.usual == 0 || len(c.peers.All) < peersFewest {
 		return false, false

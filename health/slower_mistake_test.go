@@ -8,7 +8,8 @@ import (
 	"time"
 )
 
-// comparisonMistake is a mistake of a judge. It must break its promise, or the promise proves nothing.
+// comparisonMistake is a mistake that a judge could make. A judge with it must break the named promise; otherwise the
+// test of that promise proves nothing.
 type comparisonMistake struct {
 	name, promise string
 	sees          func(*Input)

@@ -105,8 +105,8 @@ func (c *comparison) entered(from State) {
 	}
 }
 
-// absent returns why there is nothing to compare. It returns no reason if no voter publishes because no host asks,
-// which is normal.
+// absent returns why there is nothing to compare. It returns no reason if the other voters publish nothing because this
+// host does not ask, which is normal.
 func (c *comparison) absent() string {
 	switch {
 	case !c.peers.Known:

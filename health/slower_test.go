@@ -36,7 +36,7 @@ func (b *bench) slower() (Finding, bool) {
 }
 
 // untilSlower lets writes take the given latency until there is a finding, but not for longer than within. It returns
-// when the finding began, and whether there is one.
+// after what time the finding began, and whether there is one.
 func (b *bench) untilSlower(within, latency time.Duration) (time.Duration, bool) {
 	for at := time.Second; at <= within; at += time.Second {
 		b.each(time.Second, latency)
@@ -288,7 +288,8 @@ func TestAHostAsksOnlyBeyondItsHabit(t *testing.T) {
 	}
 }
 
-// TestWritesThatAreSlowOnAllVotersOnlyAdvise also covers that the absolute rule applies without two other voters.
+// TestWritesThatAreSlowOnAllVotersOnlyAdvise also covers that the limit of the fsync check applies if fewer than two
+// other voters exist or publish.
 func TestWritesThatAreSlowOnAllVotersOnlyAdvise(t *testing.T) {
 	t.Parallel()
 	oftenSlow := func(b *bench) {

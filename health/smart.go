@@ -82,8 +82,8 @@ func etcdDrives(in Input) (all []Drive, why string) {
 	return all, ""
 }
 
-// reporting selects the drives that of selects, provided that at least one of them reports what is needed. none is the
-// reason if no drive reports it.
+// reporting returns a function that selects the same drives as the given one, but also returns a reason if no drive
+// reports what is needed: why a drive reports nothing at all, or else none.
 func reporting(of drives, reports func(Drive) bool, none string) drives {
 	return func(in Input) ([]Drive, string) {
 		all, why := of(in)

@@ -85,9 +85,9 @@ func (j *Judge) Snapshot(boot string) ([]byte, error) {
 	return data, nil
 }
 
-// Restore returns a judge with the snapshot's memory: the states, the times of recoveries, and whether the disk is
-// qualified, unless the limits of the qualifying run have changed since. boot is the boot ID of the machine, now the
-// time on the clock of [Input]. On an error, including [ErrOtherBoot], the caller starts with [New].
+// Restore returns a judge with the snapshot's memory: the states, the times of recoveries, and the evidence of the
+// checks. The disk is no longer qualified if the limits of the qualifying run have changed. boot is the boot ID of the
+// machine, now the time on the clock of [Input]. On an error, including [ErrOtherBoot], the caller starts with [New].
 func Restore(data []byte, t Thresholds, boot string, now time.Duration) (*Judge, error) {
 	j, err := New(t)
 	if err != nil {
@@ -137,8 +137,8 @@ func strictly(data []byte, to any) error {
 	return nil
 }
 
-// check returns an error unless the time of the snapshot is between the boot and now, and every other time in it is
-// between the boot and the time of the snapshot.
+// check returns an error unless the time of the snapshot is between the boot and now, and the times of the states and
+// recoveries are between the boot and the time of the snapshot. Each check itself checks its memory.
 func (s snapshot) check(now time.Duration) error {
 	moments := []time.Duration{s.Since}
 	for _, t := range s.Checks {

@@ -12,11 +12,11 @@ import (
 // Thresholds are the numbers that decide the health state. Most are settings of the same name in the disk section of
 // the configuration.
 type Thresholds struct {
-	// QualifySamples is how many writes of the WAL lane a qualifying run needs. 3000 clean writes are the fewest that
+	// QualifySamples is how many writes of the WAL lane a qualifying run needs. About 3000 clean writes are needed to
 	// show, with 95 % confidence, that at most one in a thousand is slow.
 	QualifySamples int
-	// Window is how many uncontaminated samples a decision is based on, at least 20. 300 clean samples are the fewest
-	// that show, with 95 % confidence, that at most 1 % are slow. A window below 300 shortens, in proportion, the times
+	// Window is how many uncontaminated samples a decision is based on, at least 20. About 300 clean samples are needed
+	// to show, with 95 % confidence, that at most 1 % are slow. A window below 300 shortens, in proportion, the times
 	// that are not settings.
 	Window int
 

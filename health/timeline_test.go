@@ -16,7 +16,6 @@ type timeline struct {
 	page strings.Builder
 }
 
-// heading writes a heading.
 func (s *timeline) heading(text string) { fmt.Fprintf(&s.page, "\n# %s\n", text) }
 
 // write writes the changes since the last call, and then the assessment.

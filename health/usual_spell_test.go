@@ -45,7 +45,7 @@ func TestASpellIsUsualAtTheHourInWhichItBegan(t *testing.T) {
 	t.Parallel()
 	b := compared(t, 14*ms)
 	early := b.wall.Add(b.now).Truncate(time.Hour).Add(10 * time.Minute)
-	b.wall = early.Add(-b.now) // the spell begins early in its hour, and lasts into the second one after it
+	b.wall = early.Add(-b.now) // the spell begins early in its hour, and lasts into the second hour after that
 	for _, rung := range Rungs() {
 		if rung <= 8 {
 			for day := range 3 {
@@ -115,7 +115,7 @@ func TestAFewSlowWritesDoNotRaiseTheComparedPercentile(t *testing.T) {
 
 func TestOnlyUnusuallyManySlowEpisodesAreCompared(t *testing.T) {
 	t.Parallel()
-	for usual, counts := range map[int]bool{0: true, 48: false} { // a day
+	for usual, counts := range map[int]bool{0: true, 48: false} { // usual is a number of slow episodes a day
 		b := compared(t, ms)
 		b.j.UseHistory(historyOf(ms, usual))
 		for range tailsFewest {

@@ -153,7 +153,7 @@ func (b *bench) processors(r *rand.Rand, h habit, at time.Duration) {
 	m.Processor.Of += math.Round(40 * r.Float64())
 }
 
-// ports lets ten seconds pass for the ports of the bond.
+// ports lets ten seconds pass for the bond and its ports.
 func (b *bench) ports(r *rand.Rand, h habit) {
 	for i := range b.links.Links {
 		l := &b.links.Links[i]

@@ -22,7 +22,7 @@ func (h *host) noRootFiles(after string) {
 	}
 }
 
-// evil creates an attacker's program in a directory to which every user can write.
+// evil is a shell command that creates an attacker's program below /tmp, and a file that marks the time.
 const evil = `mkdir -p /tmp/evil && printf '#!/bin/sh\nid -u >/root-was-here\n' >/tmp/evil/run && chmod -R 0755 /tmp/evil; touch /marker`
 
 func TestAMemberOfTheAdminGroupIsNotRoot(t *testing.T) { onEachDebian(t, attackFromAdminGroup) }
@@ -43,7 +43,7 @@ func attackFromAdminGroup(t *testing.T, h *host) {
 		"systemctl --no-ask-password stop quorumd", "systemctl --no-ask-password start quorumd-hooks@before.service",
 		`/pk/load order "{\"word\":\"stop\",\"agent\":\"quorumd\"}"`,
 		"/usr/bin/quorumd runas /run/quorumd-runas.sock quorumd move-data-aside /var/lib/etcd/default \"\"",
-		// programs that do not belong to root, by every path that leads to them
+		// programs outside of the directory of commands, by every path that might lead to them
 		"quorumctl rollout start command ../../../../tmp/evil/run --yes --reason x",
 		"quorumctl rollout start command /tmp/evil/run --yes --reason x",
 		"quorumctl rollout start command .. --yes --reason x",

@@ -56,7 +56,7 @@ func attackEnvironment(t *testing.T, h *host) {
 	} {
 		h.refused(script)
 	}
-	// A file of the same name in quorumd's own directory has no effect.
+	// An etcd.env in quorumd's own directory has no effect.
 	for _, lay := range []string{"mkfifo", "ln -s /etc/shadow", "echo LD_PRELOAD=/tmp/evil.so >"} {
 		h.run(attacker + "sh -c 'rm -f /var/lib/quorumd/etcd.env; " + lay + " /var/lib/quorumd/etcd.env'")
 		h.run("timeout 30 systemctl restart etcd")

@@ -44,7 +44,8 @@ func hostWithEtcd(t *testing.T) *host {
 	return debianWithEtcd(t, bookworm)
 }
 
-// onEachDebian runs a test on a host of each release with etcd, because systemd and polkit interact differently.
+// onEachDebian runs a test on a host with etcd for each Debian release, because systemd and polkit interact differently
+// in each.
 func onEachDebian(t *testing.T, do func(t *testing.T, h *host)) {
 	t.Helper()
 	t.Parallel()

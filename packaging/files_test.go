@@ -41,7 +41,8 @@ func TestTwoBuildsGiveTheSameBytes(t *testing.T) {
 
 func TestThePackagesMatchTheirListOfContents(t *testing.T) {
 	t.Parallel()
-	// The list has mode, owner and path, but not size and date, which change with every commit.
+	// The list has mode and path, and the flags of files in the rpm, but not size and date, which change with every
+	// commit.
 	var list strings.Builder
 	for _, arch := range []string{"amd64", "arm64"} {
 		for line := range strings.Lines(output(t, "dpkg-deb", "-c", built(t, "first", arch+".deb"))) {
@@ -134,9 +135,9 @@ func TestRpmlintAcceptsThePackages(t *testing.T) {
 	rpmlint(t, built(t, "first", "x86_64.rpm"), built(t, "first", "aarch64.rpm"))
 }
 
-// rpmlint fails the test if rpmlint reports anything. It unpacks with cpio, which writes files to the paths in the
-// package. nfpm's paths begin with a slash, so as root, cpio would write the files to this machine, and rpmlint would
-// not find them.
+// rpmlint fails the test if the program rpmlint reports anything. The program unpacks with cpio, which writes files to
+// the paths in the package. nfpm's paths begin with a slash. Without the option in the wrapper, a cpio that runs as
+// root would write the files to this machine, and rpmlint would not find them.
 func rpmlint(t *testing.T, packages ...string) {
 	t.Helper()
 	cpio, err := exec.LookPath("cpio")
@@ -217,7 +218,7 @@ func TestTheTemplateUnitDiffersFromTheServiceOnlyWhereItMust(t *testing.T) {
 	}
 }
 
-// TestShellScriptsParse checks the syntax of all scripts, because most run only when a package is removed.
+// TestShellScriptsParse checks the syntax of all scripts, because most run only when a package is upgraded or removed.
 func TestShellScriptsParse(t *testing.T) {
 	t.Parallel()
 	var scripts []string

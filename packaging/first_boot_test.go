@@ -56,8 +56,8 @@ func TestAnEmptyEtcdDoesNotStartAtTheFirstBootAndOneWithDataAlwaysDoes(t *testin
 	})
 }
 
-// TestAnEtcdWithDataStartsAtEveryBoot checks the promise that etcd never depends on quorumd (P4). In every mode of
-// quorumd and in every state of its package, a host with data has no start guard, and the next boot starts etcd.
+// TestAnEtcdWithDataStartsAtEveryBoot checks the promise that etcd never depends on quorumd. In every mode of quorumd
+// and in every state of its package, a host with data has no start guard, and the next boot starts etcd.
 func TestAnEtcdWithDataStartsAtEveryBoot(t *testing.T) {
 	t.Parallel()
 	h := hostWithEtcd(t)

@@ -112,7 +112,7 @@ touch /tmp/mine && cat /etc/hostname >/dev/null && exec 3<>/dev/tcp/127.0.0.1/23
 		t.Errorf("etcd is %s", state)
 	}
 	h.run("rm -r /etc/systemd/system/quorumd-hooks@.service.d && systemctl daemon-reload")
-	hook("2") // without the sandbox, the hook may do all of this; otherwise the test would prove nothing
+	hook("2") // without the sandbox, the hook can write to /etc; otherwise the test would prove nothing
 	h.waitUntil(30*time.Second, "a hook without the sandbox writes /etc", func() bool {
 		return strings.Contains(h.journal("-u quorumd-hooks@before"), "MAY touch /etc/was-here")
 	})

@@ -21,8 +21,8 @@ import (
 	"go.uber.org/zap"
 )
 
-// TestMain also runs programs inside a host: a load on etcd that writes one key after another, with a timeout of one
-// second per write; a client of etcd; and a client that sends arbitrary text to the root helper.
+// TestMain also runs programs inside a host: a load on etcd that writes the same key again and again, with a timeout of
+// one second per write; a client of etcd; and a client that sends arbitrary text to the root helper.
 func TestMain(m *testing.M) {
 	if len(os.Args) == 3 && os.Args[1] == "load" {
 		if err := load(os.Args[2]); err != nil {

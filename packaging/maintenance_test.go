@@ -37,7 +37,7 @@ func watched(t *testing.T, more string) *host {
 	return h
 }
 
-// journal returns the lines of this or an earlier boot.
+// journal returns the messages that journalctl prints with these arguments; empty on an error.
 func (h *host) journal(args string) string {
 	h.t.Helper()
 	out, _ := h.try("journalctl --no-pager -o cat " + args + " | cat")

@@ -69,7 +69,7 @@ func (l *Logind) Inhibit(ctx context.Context, s Shutdown) {
 // inhibit does the work of Inhibit over one connection to the bus. It calls taken when it holds the lock. It returns
 // when the connection or ctx ends, and the error is never nil.
 func (l *Logind) inhibit(ctx context.Context, s Shutdown, taken func()) error {
-	// The connection outlives this call, so its context has no deadline. It does not end with ctx either; see take.
+	// The connection outlives dial, so its context has no deadline. Its context does not end with ctx either; see take.
 	alive, end := context.WithCancel(context.WithoutCancel(ctx))
 	defer end()
 	dialed, asked := time.AfterFunc(busTimeout, end), context.AfterFunc(ctx, end)
@@ -170,7 +170,6 @@ func (i *inhibitor) release() {
 	}
 }
 
-// handle processes a signal.
 func (i *inhibitor) handle(ctx context.Context, signal *godbus.Signal) error {
 	if len(signal.Body) == 0 {
 		return nil

@@ -148,7 +148,8 @@ func (i *instance) start() {
 	})
 }
 
-// ownRun mounts a separate /run for the instance. Root may mount it; any other user needs a user namespace for that.
+// ownRun puts the instance into its own mount namespace, in which becomeSystemd mounts a separate /run. Root may mount
+// it; any other user needs a user namespace for that.
 func (i *instance) ownRun() {
 	attr := i.cmd.SysProcAttr
 	i.cmd.Env = append(i.cmd.Env, "QUORUMD_TEST_OWN_RUN=yes")

@@ -59,7 +59,8 @@ func listens(ctx context.Context, addresses []string) (bool, error) {
 	return false, unknown
 }
 
-// listed reports whether the kernel's list has a socket that listens on one of the addresses.
+// listed reports whether the kernel's list has a socket that listens on one of the addresses. If the host of an address
+// is a name, any socket that listens on its port counts.
 func listed(list io.Reader, addresses []string) bool {
 	lines := bufio.NewScanner(list)
 	for lines.Scan() {

@@ -69,7 +69,7 @@ func (h *journalHandler) Enabled(ctx context.Context, level slog.Level) bool {
 	return h.fallback.Enabled(ctx, level)
 }
 
-// Handle sends a record.
+// Handle sends a record. A code becomes a field only if it is an attribute of the record, not of WithAttrs.
 func (h *journalHandler) Handle(ctx context.Context, r slog.Record) error {
 	message, err := h.message(ctx, r)
 	if err != nil {

@@ -43,7 +43,7 @@ type record struct {
 	ExitCode int    `json:"exitCode"`
 	Signal   string `json:"signal,omitempty"`
 
-	// The job in progress.
+	// The job in progress, the result of the last job, and the steps of the current or last stop.
 	Job          string        `json:"job,omitempty"`
 	LastJob      string        `json:"lastJob,omitempty"`
 	StopDeadline time.Duration `json:"stopDeadline,omitempty"`

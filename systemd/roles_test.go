@@ -146,8 +146,8 @@ func (c agentConfig) options() ProcessOptions {
 	}
 }
 
-// playAgent carries out the verbs on its stdin, one per line, and answers each with a line. It checks the process only
-// on request, and ends when its stdin is closed.
+// playAgent carries out the verbs on its stdin, one per line, and answers each with a line. Unless a stop or restart is
+// in progress, it checks the process only on request. It ends when its stdin is closed.
 func playAgent(config string) int {
 	var c agentConfig
 	if err := json.Unmarshal([]byte(config), &c); err != nil {

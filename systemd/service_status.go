@@ -13,8 +13,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Status queries the unit. A missing unit is Inactive with LoadState "not-found", without an error. On any other error,
-// such as ErrUnavailable or ErrNotPermitted, the state is Unknown.
+// Status queries the unit. A missing unit is Inactive with LoadState "not-found", without an error. On an error, such
+// as ErrUnavailable or ErrNotPermitted, the state is Unknown.
 func (s *Service) Status(ctx context.Context) (Status, error) {
 	var p properties
 	var pending string

@@ -32,7 +32,8 @@ func look(t *testing.T, s *Service) Status {
 	return st
 }
 
-// settles waits until the unit is in that state and the result of the last job is known.
+// settles waits until the unit is in that state, its last job has that result, and no other job is pending. If lastJob
+// is empty, a job may be pending.
 func settles(t *testing.T, s *Service, want State, lastJob string) Status {
 	t.Helper()
 	var st Status
@@ -248,7 +249,7 @@ func TestTheEnvironmentThatOnlyTheUnitSetsIsRead(t *testing.T) {
 	u := Units{Dial: dialTo(i.bus(), true)}
 	got, err := u.Environment(t.Context(), "a.service")
 	want := []string{"ETCD_PROXY=off", "ETCD_NAME=n 1"}
-	// The variables that service sets for the test come first.
+	// The variables that instance.service sets come first.
 	if err != nil || len(got) < len(want) || !slices.Equal(got[len(got)-len(want):], want) {
 		t.Errorf("%q, %v; want %q", got, err, want)
 	}

@@ -22,7 +22,7 @@ import (
 	"github.com/quorumd/quorumd/contrib/testbed/tempdir"
 )
 
-// unit has the methods of both implementations.
+// unit has the methods that Service and Process share.
 type unit interface {
 	Status(context.Context) (Status, error)
 	Start(context.Context) error

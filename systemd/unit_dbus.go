@@ -112,8 +112,7 @@ func (s *Service) Restart(ctx context.Context) error {
 	return s.queue(ctx, "restart", false, (*sddbus.Conn).RestartUnitContext)
 }
 
-// File returns the path of the file from which systemd has loaded the unit. A transient unit has no file, and counts as
-// not installed.
+// File returns the path of the file from which systemd has loaded the unit. A transient unit counts as not installed.
 func (s *Service) File(ctx context.Context) (string, error) {
 	var p properties
 	err := s.bus.call(ctx, true, func(ctx context.Context, conn *sddbus.Conn) error {

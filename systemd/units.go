@@ -14,7 +14,7 @@ import (
 
 // Units queries systemd about any unit. It changes nothing.
 type Units struct {
-	Dial DialFunc // nil for systemd's private socket, which needs no bus but root
+	Dial DialFunc // nil for systemd's private socket, which works without a bus, but only for root
 }
 
 // SystemBus connects to systemd over the system bus. Users other than root must use it.

@@ -87,9 +87,9 @@ type Actor struct {
 	defrag    defragmentation
 	claimSent time.Duration // when the last claim of a permit to free space was sent
 
-	renewed time.Duration    // when the lock was last renewed
+	renewed time.Duration    // when the lock was last taken or renewed
 	running *task            // a step that outlived its own round
-	did     round.ActorState // what this process has done, except for the lock and the running step
+	did     round.ActorState // what this process has done; Did adds the lock, the running step and defragmentations
 }
 
 // task is a step that has started.
@@ -169,14 +169,15 @@ func (a *Actor) Act(ctx context.Context, r *round.Round) (round.Completion, bool
 	}
 }
 
-// maxAge returns the maximum age of a round's observations when a step starts: one interval, and the longest time that
-// the calls for the observations can take.
+// maxAge returns the maximum age of a round's observations when a step starts: one interval, and the time of
+// observedCalls calls that time out.
 func (a *Actor) maxAge() time.Duration {
 	t := a.opt.Config.Timing
 	return observedCalls*t.CallTimeout + t.Interval
 }
 
-// observedCalls is the maximum number of calls between a round's first observation and its step.
+// observedCalls is how many calls may time out between the start of a round and its step without making the round's
+// observations too old.
 const observedCalls = 4
 
 // take does the work of a step in a goroutine outside the loop. The writes to this host's disk on which a step depends
@@ -212,7 +213,7 @@ func (a *Actor) notBegun(r *round.Round, err error) round.Completion {
 	return round.Completion{Step: step, On: r, Err: err, Unsaid: true}
 }
 
-// collect returns the Completion of a step that has ended late.
+// collect returns the Completion of the late step, if that step has ended.
 func (a *Actor) collect(now *round.Round) (round.Completion, bool) {
 	select {
 	case err := <-a.running.done:
@@ -252,7 +253,7 @@ func (a *Actor) finished(t *task, err error) round.Completion {
 	return c
 }
 
-// fail records the last failed step, for operators.
+// fail records a failed step for the policy and for operators.
 func (a *Actor) fail(kind policy.StepKind, err error) {
 	a.did.Failed = policy.FailedStep{Kind: kind, Text: err.Error(), Full: errors.Is(err, rpctypes.ErrNoSpace)}
 	if cluster.Denied(err) {

@@ -11,10 +11,10 @@ import (
 	"github.com/quorumd/quorumd/agent/round"
 )
 
-// runCommand starts the program of a command or the defragmentation. It records the start on disk first.
+// runCommand starts an operator's program or the offline defragmentation. It records the start on disk first.
 func (a *Actor) runCommand(ctx context.Context, t *task) error {
 	r := t.on
-	// if the state cannot be read now, the agent could not read the program's outcome either
+	// if the program's state cannot be read now, the agent could not read its outcome either
 	if _, err := a.opt.Hooks.State(ctx, r.Request.CommandRun()); err != nil {
 		return err
 	}

@@ -45,7 +45,7 @@ func TestLeaderIsAskedToTransferLeadershipAndEachAttemptCounts(t *testing.T) {
 		{ID: 3, PeerURLs: []string{"http://n3"}, ClientURLs: []string{"http://c3"}},
 	}
 	for n, err := range []error{nil, errors.New("no")} {
-		if n == 1 { // only this host's own member could be read
+		if n == 1 { // the cluster state was read only from this host's own member
 			r.Led, r.Membership = &round.ClusterState{Membership: r.Membership}, cluster.Membership{}
 		}
 		etcd.err = err

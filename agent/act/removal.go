@@ -13,9 +13,9 @@ import (
 	"github.com/quorumd/quorumd/agent/record"
 )
 
-// beginRemoval records the operation. It saves the start on disk first. If the record is missing later, the operation
-// was therefore released or its record deleted, and the agent does not write it again. If etcd has certainly not stored
-// the record, the removal request stays pending.
+// beginRemoval records the operation. It saves the start on disk first. If the record is missing later, the agent
+// concludes from the saved start that the operation was released or its record deleted, and does not write the record
+// again. If etcd has certainly not stored the record, the removal request stays pending.
 func (a *Actor) beginRemoval(ctx context.Context, t *task) error {
 	asked := t.on.Removal
 	if err := a.opt.Files.MarkRemoval(asked, true); err != nil {

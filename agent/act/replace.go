@@ -26,7 +26,7 @@ func (a *Actor) beginReplace(ctx context.Context, t *task) error {
 
 // repairWrites returns the write that records a replacement and the ejected host, for the transaction that updates the
 // operation record. It returns nothing if the policy does not count the replacement. The policy counts a replacement
-// when the replaced member has left the member list, and only once per member, even after several attempts.
+// before the replaced member is removed. The record contains each replaced member once, even after several attempts.
 func (a *Actor) repairWrites(r *round.Round, op record.Op) ([]lock.Extra, error) {
 	if !r.Decision.Notes.Repair {
 		return nil, nil

@@ -379,7 +379,7 @@ func TestIncompleteStreamIsNotSaved(t *testing.T) {
 type failing struct {
 	*Directory
 
-	after    int64 // number of bytes of an object that the store accepts
+	after    int64 // number of bytes of an object that the store accepts; 0 for no limit
 	manifest error
 	corrupts bool // the store returns bytes that differ from the written ones
 }

@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// Keep selects the snapshots to keep: the newest Count, and all that are younger than Age.
+// Keep selects the snapshots to keep: the newest Count, but at least one, and all that are younger than Age.
 type Keep struct {
 	Count int
 	Age   time.Duration

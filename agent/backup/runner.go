@@ -33,14 +33,15 @@ type Runner struct {
 	Command  []string // command line of the child, without the job
 	Patience time.Duration
 	Wall     func() time.Time
-	// Tidy removes leftovers of a failed job after its process has ended. The next job waits for Tidy to return. Tidy
-	// may be nil.
+	// Tidy removes leftovers of a failed job after its process has ended. No other job can start until Tidy has
+	// returned. Tidy may be nil.
 	Tidy func()
 
 	mu  sync.Mutex
 	job Job
 	end context.CancelCauseFunc // ends the job
-	// alive reports whether a child process exists. A killed child may hang in the kernel after its job was abandoned.
+	// alive is true while a job, its child process or its Tidy runs. A killed child may hang in the kernel after its
+	// job was abandoned.
 	alive bool
 }
 
@@ -51,7 +52,7 @@ type Job struct {
 	By      string
 	Started time.Time
 	Ended   time.Time // zero while the job runs
-	Bytes   int64     // progress so far, in bytes: those read and written, and a fixed number for each deletion
+	Bytes   int64     // progress so far, in bytes; some operations, such as a deletion, count as a fixed number
 	All     int64     // expected total of Bytes; 0 while it is unknown, -1 if it cannot be known
 	Err     error
 	Outcome Outcome
@@ -111,7 +112,7 @@ func (r *Runner) run(ctx context.Context, cancel context.CancelCauseFunc, args [
 	r.alive = !gone || tidy
 	r.mu.Unlock()
 	if !gone || tidy {
-		go func() { // the disk may hang, too
+		go func() { // in the background, because the child or Tidy may hang
 			if !gone {
 				<-ends
 			}
@@ -134,7 +135,7 @@ type ending struct {
 	err     error
 }
 
-// watch waits for the child, and ends it if it makes no progress. gone is false if the child hangs.
+// watch waits for the child, and ends it if it makes too little progress. gone is false if the child hangs.
 func (r *Runner) watch(ctx context.Context, cancel context.CancelCauseFunc, ends <-chan ending) (e ending, gone bool) {
 	ticker := time.NewTicker(r.Patience)
 	defer ticker.Stop()
@@ -158,7 +159,7 @@ func (r *Runner) watch(ctx context.Context, cancel context.CancelCauseFunc, ends
 	}
 }
 
-// abandoned waits a short time for a killed child. gone is false if the child hangs.
+// abandoned waits a limited time for a child that is being ended. gone is false if the child hangs.
 func abandoned(ctx context.Context, ends <-chan ending) (e ending, gone bool) {
 	timer := time.NewTimer(killGrace + time.Second)
 	defer timer.Stop()

@@ -197,7 +197,7 @@ func (s *S3) Delete(ctx context.Context, name string) error {
 	return err
 }
 
-// explain explains the store's error. It returns errors from the reader of the uploaded content unchanged.
+// explain explains an error that the store returned. It does not change any other error.
 func (s *S3) explain(err error) error {
 	answer, is := errors.AsType[minio.ErrorResponse](err)
 	if !is {

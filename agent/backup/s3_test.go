@@ -106,7 +106,7 @@ func TestManifestIsWrittenIfTheFirstAnswerIsLost(t *testing.T) {
 	var puts atomic.Int64
 	between := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.Method == http.MethodPut && puts.Add(1) == 1 {
-			forward.ServeHTTP(httptest.NewRecorder(), r) // the store has it, and the answer is lost
+			forward.ServeHTTP(httptest.NewRecorder(), r) // the store has the object, but its answer is lost
 			panic(http.ErrAbortHandler)
 		}
 		forward.ServeHTTP(w, r)

@@ -52,7 +52,7 @@ func (o Options) remains(n int64) {
 	}
 }
 
-// How many times a save reads the database, for the expected total of the progress.
+// How many times a save processes the database, for the expected total of the progress.
 const (
 	inspections = 2
 	storings    = 2 // once to write the snapshot, once to read it back

@@ -56,7 +56,7 @@ func otherUser(dir string, do []string) error {
 	return nil
 }
 
-// sharedPlace returns a directory that a group shares and that every user can enter.
+// sharedPlace returns a new directory with the given group and mode. Every user can enter its parent directories.
 func sharedPlace(t *testing.T, gid int, mode os.FileMode) string {
 	t.Helper()
 	dir := filepath.Join(tempdir.New(t), "store")

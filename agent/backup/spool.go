@@ -16,7 +16,8 @@ import (
 // ownFile is the mode of a file that only its owner may read.
 const ownFile = 0o600
 
-// spool is a database on this host's disk. Without a path, the file has no name and vanishes with the process.
+// spool is a database in a file on this host's disk. Unless newSpool got a path, the file has no name and vanishes with
+// the process.
 type spool struct {
 	*os.File
 
@@ -50,7 +51,7 @@ func newSpool(o Options, size int64, from io.Reader, path string) (*spool, io.Re
 	return &spool{File: f}, r, nil
 }
 
-// fill reads a database to its end, and compares it with the checksum there.
+// fill copies a database from r, and compares it with the checksum at its end.
 func (s *spool) fill(ctx context.Context, r io.Reader, progress func(int64)) (err error) {
 	// forget is not set: the file is read several times, so its pages should stay in the page cache.
 	s.size, err = etcddb.Receive(ctx, &writeBehind{file: s.File}, r, progress)

@@ -12,8 +12,8 @@ import (
 const (
 	dataEnding          = ".db.zst"
 	manifestEnding      = ".json"
-	verifiedEnding      = ".verified"       // mark whose time is when the snapshot was last verified
-	restoreTestedEnding = ".restore-tested" // mark whose time is when the snapshot last passed a restore test
+	verifiedEnding      = ".verified"       // mark; its time is that of the last verification of the snapshot
+	restoreTestedEnding = ".restore-tested" // mark; its time is that of the last restore test that the snapshot passed
 )
 
 // MaxObjects limits the objects of one cluster in a store. A store with more is refused.

@@ -34,7 +34,7 @@ const (
 	version   = 1
 	maxBytes  = 4 << 10
 	maxText   = 200 // maximum bytes of any field
-	intervals = 3   // an answer expires after this many loop intervals and the timeout of a request
+	intervals = 3   // an answer expires after this many loop intervals plus the timeout of a request
 )
 
 // document is a host's answer.

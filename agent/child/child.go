@@ -30,8 +30,8 @@ const (
 	// thousand entries.
 	MaxLine      = 16 << 20
 	maxErrorText = 64 << 10 // maximum bytes kept of the standard error
-	// outputWait is how long to wait for the output of a killed child. A child that hangs in the kernel exists until
-	// the disk answers.
+	// outputWait is how long to wait for the output of a killed child. Without this limit, the parent would wait for a
+	// child that hangs in the kernel until the disk answers.
 	outputWait = 500 * time.Millisecond
 	crashed    = 2 // exit code of the Go runtime after a panic or a fatal error
 )
@@ -132,7 +132,7 @@ func Run(command *exec.Cmd, limit int, progress func(done, all int64), result an
 		return fmt.Errorf("%w: %s", err, printable(string(first)))
 	case failed:
 		return errors.New(text.String())
-	case err != nil && !errors.Is(err, exec.ErrWaitDelay): // a pipe stayed open
+	case err != nil && !errors.Is(err, exec.ErrWaitDelay): // ErrWaitDelay means only that a pipe stayed open
 		return err
 	case len(out.line) > 0:
 		return errors.New("the child's output is incomplete: its last line is cut off")

@@ -125,7 +125,7 @@ func (t *token) GetRequestMetadata(context.Context, ...string) (map[string]strin
 	return map[string]string{rpctypes.TokenFieldNameGRPC: value}, nil
 }
 
-// RequireTransportSecurity allows the token over http, like a password.
+// RequireTransportSecurity returns false: an endpoint that may receive the password over http may receive the token.
 func (t *token) RequireTransportSecurity() bool { return false }
 
 // authenticate replaces the current token with a new one. before is the token of the failed call. If the current token

@@ -33,7 +33,7 @@ func withAuth(t *testing.T, version string) *testbed.Cluster {
 func withAuthOver(t *testing.T, version string, tls *testbed.CertFiles) *testbed.Cluster {
 	t.Helper()
 	o := quick()
-	// otherwise a password takes seconds on a busy machine
+	// with the default cost, checking a password takes seconds on a busy machine
 	o.Version, o.Extra, o.TLS = version, []string{"--auth-token-ttl=1", "--bcrypt-cost=4"}, tls
 	c := testbed.StartCluster(t, 1, o)
 	client, ctx := c.Client(t), within(t)

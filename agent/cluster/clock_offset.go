@@ -56,5 +56,5 @@ func clockOffset(ctx context.Context, web *http.Client, endpoint string, wall fu
 		return 0, fmt.Errorf("%s sends no usable Date header: %w", endpoint, err)
 	}
 	middle := before.Add(after.Sub(before) / 2)
-	return middle.Sub(theirs.Add(500 * time.Millisecond)), nil // the header omits the fraction
+	return middle.Sub(theirs.Add(500 * time.Millisecond)), nil // the header omits the fraction of the second
 }

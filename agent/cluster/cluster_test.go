@@ -92,7 +92,7 @@ func TestTwoHangingEndpointsDoNotHideTheOthersFromAnImpatientCaller(t *testing.T
 			CallTimeout: 300 * time.Millisecond,
 		})
 		var err error
-		for range 2 { // a round has time for two hanging endpoints
+		for range 2 { // an attempt has time for two hanging endpoints
 			ctx, cancel := context.WithTimeout(t.Context(), 600*time.Millisecond)
 			err = call(ctx, c)
 			cancel()

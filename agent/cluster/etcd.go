@@ -13,8 +13,8 @@ import (
 // Etcd is the agent's interface to the cluster. *Client implements it with a real etcd; the simulation has an
 // implementation of its own.
 type Etcd interface {
-	// SetClusterID sets the cluster that this host belongs to; 0 if unknown. The member list of another cluster then
-	// does not replace the list of this host's cluster.
+	// SetClusterID sets the cluster that this host belongs to; 0 if unknown. If it is known, the member list of another
+	// cluster does not replace the list of this host's cluster.
 	SetClusterID(clusterID uint64)
 	Members(ctx context.Context) (Membership, error)
 	AddLearner(ctx context.Context, peerURL string) (Member, error)

@@ -17,7 +17,8 @@ import (
 // Hash is a member's hash of all its keys and values at a revision.
 type Hash struct {
 	Sum uint32
-	// Compacted is the compaction before that revision. Only hashes with the same Compacted can be compared.
+	// Compacted is the revision of the last compaction before the hash's revision. Only hashes with the same Compacted
+	// can be compared.
 	Compacted int64
 	Err       error // why there is no hash
 }

@@ -71,8 +71,8 @@ func TestAClusterIsFoundByDiscoveryAlone(t *testing.T) {
 	}
 }
 
-// A discovered endpoint is used only if its certificate names it: a false service record, or one whose name is not in
-// the host's certificate, is not used, and its server receives no request.
+// A discovered endpoint is used only if a trusted CA has signed its certificate and the certificate names it. A forged
+// service record therefore has no effect.
 func TestADiscoveredEndpointIsUsedOnlyIfItsCertificateNamesIt(t *testing.T) {
 	t.Parallel()
 	ca, other := newCA(t), newCA(t)

@@ -14,7 +14,7 @@ import (
 type KnownEndpoints interface {
 	// Known returns the endpoints; the error means that some may be missing.
 	Known() ([]string, error)
-	// Diagnose returns the error of a connection to an endpoint.
+	// Diagnose returns the error of a connection to an endpoint, or nil if the connection succeeds.
 	Diagnose(ctx context.Context, endpoint string) error
 }
 

@@ -18,7 +18,7 @@ import (
 	"google.golang.org/grpc/codes"
 )
 
-// Bounds of a read. etcd limits the number of keys in an answer, not its size. Any user with write access below
+// Bounds of a read. A request can limit the number of keys in an answer, not its size. Any user with write access below
 // quorumd's prefix can make every value as large as etcd accepts, so keys are read in small pages.
 const (
 	pageKeys    = 32        // maximum keys of a page

@@ -60,7 +60,7 @@ func TestAProbeWriteNeedsNoSpace(t *testing.T) {
 	must(t, c.ProbeWrite(ctx, etcd.Endpoints()[0], probed))
 }
 
-// TestOnlySilenceCountsAsUnanswered asks a member that refuses connections and one that is paused.
+// TestOnlySilenceCountsAsUnanswered sends requests to an endpoint without a listener and to a paused member.
 func TestOnlySilenceCountsAsUnanswered(t *testing.T) {
 	t.Parallel()
 	etcd := testbed.StartCluster(t, 2, quick())

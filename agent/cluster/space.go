@@ -26,7 +26,7 @@ func (c *Client) Compact(ctx context.Context, revision int64) error {
 	return nil
 }
 
-// defragPoll is the time between two checks whether a member serves again.
+// defragPoll is the time between two checks of whether a member serves again.
 const defragPoll = 500 * time.Millisecond
 
 // Defragment lets the member at the client URL endpoint defragment its database while it runs. The member answers no

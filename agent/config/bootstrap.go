@@ -70,7 +70,7 @@ func (b Bootstrap) defaultListen(name string) string {
 	return net.JoinHostPort(host, port)
 }
 
-// Digest returns a hash of the cluster's name, the number of hosts and their list.
+// Digest returns a hash of the cluster's name, bootstrap.expect and the list of hosts.
 func (b Bootstrap) Digest(cluster string) string {
 	sum := sha256.New()
 	fmt.Fprintf(sum, "%q %d\n", cluster, b.Expect)

@@ -8,7 +8,8 @@
 //     each other are errors. Nothing is guessed and nothing is ignored.
 //   - All at once. One call reports every problem of a file, each with its line, its key, what is wrong and what to do.
 //     No Go type is ever named.
-//   - Complete. A Config that Parse returns has every value filled in; defaults exist only here.
+//   - Complete. A Config that Parse returns has every default filled in, except that of host.id, which HostID returns.
+//     Defaults exist only here.
 //   - Declared once. A key exists because a field of the structs in the files keys*.go declares it,
 //     with name, type, default, bounds and documentation. The default file is generated from them.
 //   - Bounded. For any input, Parse returns in bounded time and memory, and never panics.

@@ -51,7 +51,7 @@ etcd:
 
 func TestDefaultFileHasEveryKeyWithItsDefault(t *testing.T) {
 	t.Parallel()
-	// with the sections for TLS and for S3
+	// uncommenting every key also configures TLS, which requires https URLs
 	all := strings.ReplaceAll(uncommented(string(Default())), ": http://192.0.2.1:", ": https://192.0.2.1:")
 	all = strings.ReplaceAll(all, "- http:", "- https:")
 	c, err := parse("all.yaml", []byte(all), n1)

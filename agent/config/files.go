@@ -20,10 +20,10 @@ import (
 	"github.com/quorumd/quorumd/agent/smallfile"
 )
 
-// CheckFiles checks that this process can read the files that the configuration names, and that certificates and keys
-// are PEM, match each other and are valid today. It skips the files of etcd unless quorumd runs etcd as a child
-// process. If host.id is missing, it also checks the machine ID. The error is Errors with every problem. Parse does not
-// check files, so that a configuration can be checked on another machine.
+// CheckFiles checks that this process can read the files of cluster.tls, etcd.passwordFile and metrics.webConfig, and
+// that certificates and keys are PEM, match each other and are valid today. It checks the files of etcd.tls only if
+// quorumd runs etcd as a child process. If host.id is missing, it also checks the machine ID. The error is Errors with
+// every problem. Parse does not check files, so that a configuration can be checked on another machine.
 func (c Config) CheckFiles() error {
 	u := fileUser("the user that runs quorumd")
 	var errs Errors
@@ -192,8 +192,8 @@ func (e *datesError) Error() string {
 	return name + " expired on " + e.cert.NotAfter.UTC().Format(time.RFC3339)
 }
 
-// remedy returns the first command to run. For a certificate that is not valid yet it runs on this machine, otherwise
-// on the machine with quorumctl's CA.
+// remedy returns the first command to run. If the certificate is not valid yet, the command runs on this machine,
+// otherwise on the machine with quorumctl's CA.
 func (e *datesError) remedy(host string) string {
 	switch {
 	case e.now.Before(e.cert.NotBefore):

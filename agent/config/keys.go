@@ -24,7 +24,7 @@ import (
 //	oneOf     the allowed values, separated by spaces; hint explains the restriction
 //	min, max  bounds of a number, or lower bound of a duration (otherwise above zero)
 
-// Config is a whole configuration: checked, with every default filled in.
+// Config is a whole configuration: checked, with every default except that of host.id filled in.
 type Config struct {
 	// observe: quorumd measures, derives health states, reports what it would do, and changes nothing. manage: it
 	// also adds, promotes and removes members, and drives the local etcd.
@@ -391,9 +391,10 @@ const (
 type Space struct {
 	// After a NOSPACE alarm etcd rejects every write. alert: quorumd reports it. remediate: in mode manage, before an
 	// alarm, each agent defragments its own member's database, as maintenance, when the database has reached 90 % of
-	// its quota and 32 MiB of it are free. After an alarm, one agent compacts old revisions if the data in use is too
-	// large for a defragmentation to help, defragments each database above 90 % of its quota while etcd runs, one at a
-	// time, and disarms the alarm. It needs etcd 3.6 and, if etcd's authentication is enabled, the role root.
+	// its quota, 32 MiB of it are free, and less than 85 % of the quota is in use. After an alarm, one agent compacts
+	// old revisions if the data in use is too large for a defragmentation to help, defragments each database above 90 %
+	// of its quota while etcd runs, one at a time, and disarms the alarm. It needs etcd 3.6 and, if etcd's
+	// authentication is enabled, the role root.
 	NoSpace NoSpace `yaml:"noSpace" default:"alert" oneOf:"alert remediate"`
 
 	// How much history of the keys a compaction after a NOSPACE alarm keeps. A client that continues a watch from an
@@ -402,7 +403,8 @@ type Space struct {
 
 	// windows: in mode manage, each agent requests the defragmentation of its own member when 200 MiB and 40 % of the
 	// file are free, or 32 MiB if the file has reached 80 % of its quota. It does so in maintenance.windows, outside of
-	// maintenance.blackouts, at most once a day; at 90 % of the quota at any time, at most once an hour. off: never.
+	// maintenance.blackouts, at most once a day. At 90 % of the quota, it does so at any time, at most once an hour, if
+	// the other conditions of noSpace: remediate hold. off: never.
 	Defrag Defrag `yaml:"defrag" default:"off" oneOf:"off windows"`
 }
 
@@ -410,8 +412,8 @@ type Space struct {
 type Repair struct {
 	// In mode manage, a standby or spare replaces a voter that has been dead for this long. A voter is dead when the
 	// hosts of all live voters, at least two and including the leader's, report that neither of its ports accepts a
-	// connection, and no quorumd is alive on its host. At least 30s and 2 x hostRecordTTL; longer than a machine takes
-	// to boot. off: report it, and replace nothing.
+	// connection, and either no quorumd is alive on its host or that host's quorumd reports the data lost. At least
+	// 30s and 2 x hostRecordTTL; longer than a machine takes to boot. off: report it, and replace nothing.
 	Dead Grace `yaml:"dead" default:"off"`
 
 	// A standby or spare replaces a voter that has been unhealthy for this long. It becomes a voter before the

@@ -51,8 +51,9 @@ type BackupKeep struct {
 
 // BackupStore is where snapshots are stored: a directory or an S3-compatible store.
 type BackupStore struct {
-	// Directory on this host or mounted here. It must exist, belong to quorumd's user, and not be writable by
-	// others. quorumd's unit must allow writes to it: ReadWritePaths= in a drop-in. Empty: none.
+	// Directory on this host or mounted here. It must exist, belong to quorumd's user or to root, and not be
+	// writable by others, except by a group of quorumd's user that shares it (mode 2770). quorumd's unit must allow
+	// writes to it: ReadWritePaths= in a drop-in. Empty: none.
 	Directory string `yaml:"directory" default:"" is:"path"`
 
 	// S3-compatible store, instead of directory. To use it, uncomment these lines.

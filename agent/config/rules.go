@@ -203,7 +203,8 @@ func maintenanceRules(c *Config) []rule {
 	}}
 }
 
-// minGrace is how long each voter's host needs to check another voter often enough to report it dead.
+// minGrace is the minimum of repair.dead and repair.unhealthy. Each voter's host needs about that long to check another
+// voter often enough to report it dead.
 const minGrace = 30 * time.Second
 
 // maxCleanFor is the longest time that the policy makes an ejected host wait before it may join again.

@@ -127,7 +127,7 @@ func (l *Listener) Allows(remote net.Addr) bool {
 // slot identifies the counters to which a connection is added.
 type slot struct {
 	machine netip.Prefix
-	network netip.Prefix // the network of Limits.Allow that contains machine
+	network netip.Prefix // smallest network of Limits.Allow that contains the address; zero without Allow
 }
 
 // acquire counts a connection from an address, or returns why it is rejected.

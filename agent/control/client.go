@@ -165,7 +165,7 @@ func (c *Client) Size(ctx context.Context) (Resize, error) {
 	return r, err
 }
 
-// Retire retires a host or undoes its retirement, and returns it with the plan.
+// Retire retires a host or undoes its retirement, and returns the result with the plan.
 func (c *Client) Retire(ctx context.Context, req RetireRequest) (Retirement, error) {
 	var r Retirement
 	err := c.do(ctx, http.MethodPost, "/v1/retire", req, &r)

@@ -147,7 +147,7 @@ func TestTheContextEndsACallToAHangingDaemon(t *testing.T) {
 func TestTheClientReportsADaemonThatSendsNothing(t *testing.T) {
 	t.Parallel()
 	socket := filepath.Join(tempdir.New(t), "s")
-	l, err := net.Listen("unix", socket) // as a stopped daemon: the kernel accepts connections, but no process does
+	l, err := net.Listen("unix", socket) // like a stopped daemon: the kernel accepts connections, but no process does
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -42,7 +42,7 @@ type Member struct {
 	Leader     bool        `json:"leader"`
 	Live       bool        `json:"live"`
 	// DownSeconds is how long this host has observed that the member is not live. It is absent if the member is live or
-	// could not be queried.
+	// the cluster is not reachable.
 	DownSeconds *float64 `json:"downSeconds,omitempty"`
 
 	Version string  `json:"version,omitempty"`

@@ -15,7 +15,7 @@ const (
 	CodeTimeout      = "TIMEOUT"       // no answer in time
 	CodeUnreachable  = "UNREACHABLE"   // the client cannot reach quorumd
 	CodeNotSaved     = "NOT_SAVED"     // this host's disk did not store the request; after a timeout it may still do so
-	CodeInternal     = "INTERNAL"      // a bug in quorumd
+	CodeInternal     = "INTERNAL"      // an error without its own code, or an answer that the client does not expect
 )
 
 // Error is a refusal or a failure of a request.

@@ -56,7 +56,7 @@ type Finding struct {
 	Text      string    `json:"text"`
 	Remedy    string    `json:"remedy,omitempty"`
 	Since     time.Time `json:"since,omitzero"`
-	Muted     bool      `json:"muted,omitempty"` // an operator has muted it: see Mutes
+	Muted     bool      `json:"muted,omitempty"` // an operator has muted the finding
 	// Cause is the most likely cause of slow writes: processor, raid, other-writers, device, file-system or etcd. Why
 	// is the evidence for it.
 	Cause string `json:"cause,omitempty"`

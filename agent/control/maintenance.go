@@ -23,8 +23,8 @@ type MaintenanceRequest struct {
 	// with policy.WorkCommand: the name of the program in commands.d of the hooks directory
 	Command string `json:"command,omitempty"`
 	Reason  string `json:"reason"` // why; required, one line
-	// MinMaintenance to MaxMaintenance, DefaultMaintenance if absent; afterwards it is overdue, which only raises an
-	// alert
+	// MinMaintenance to MaxMaintenance, DefaultMaintenance if absent; afterwards the work is overdue, which only raises
+	// an alert
 	For Duration `json:"for,omitempty"`
 	// reserve the operation only: etcd keeps running
 	KeepRunning bool `json:"keepRunning,omitempty"`

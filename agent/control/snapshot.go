@@ -39,7 +39,7 @@ type SnapshotJob struct {
 	By         string           `json:"by,omitempty"`
 	Started    time.Time        `json:"started,omitzero"`
 	Ended      *time.Time       `json:"ended,omitempty"`
-	Bytes      int64            `json:"bytes"`              // bytes read and written so far
+	Bytes      int64            `json:"bytes"`              // progress so far, in bytes
 	Progress   *policy.Progress `json:"progress,omitempty"` // set while the job runs, if the total is known
 	// an etcd is reading the snapshot of a restore test, for at most 10 min; the time left is unknown
 	Serving bool   `json:"serving,omitempty"`

@@ -93,7 +93,7 @@ type Unit struct {
 
 // Loop is the state of the daemon's control loop.
 type Loop struct {
-	AgeSeconds      *float64 `json:"ageSeconds,omitempty"` // time since the last completed round
+	AgeSeconds      *float64 `json:"ageSeconds,omitempty"` // time since the round that the status shows began
 	IntervalSeconds float64  `json:"intervalSeconds"`
 	// StuckAfterSeconds is the age above which the loop counts as hung. Up to that age, the loop may be waiting for
 	// members that do not answer.

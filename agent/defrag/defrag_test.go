@@ -71,7 +71,7 @@ func testDatabase(t *testing.T) (dir, path string) {
 			return err
 		}
 		for i := range int64(600) {
-			value := []byte{0x0a, 2, byte(i), byte(i >> 8), 0x2a} // the name of the key, and its value
+			value := []byte{0x0a, 2, byte(i), byte(i >> 8), 0x2a} // protobuf: the key, and the tag of the value
 			value = binary.AppendUvarint(value, 10_000)
 			if err := keys.Put(etcddb.RevisionKey(i+2), append(value, make([]byte, 10_000)...)); err != nil {
 				return err

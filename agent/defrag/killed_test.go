@@ -168,8 +168,8 @@ func advance(t *testing.T, db *bbolt.DB, index uint64) {
 	}
 }
 
-// The compaction was killed after the exchange. An etcd that was started just before the exchange has the original
-// open.
+// The compaction was killed after the exchange. An etcd may have opened the original just before the exchange, or the
+// new database after it.
 func TestTheCleanupKeepsTheDatabaseWithWhichEtcdHasContinued(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {

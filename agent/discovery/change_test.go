@@ -66,7 +66,7 @@ func TestChangedServiceRecordsAreReportedAndInvalidOnesRefused(t *testing.T) {
 	} {
 		if c.records != nil {
 			n.records.Store(&c.records)
-			<-answers // for a query before the change
+			<-answers // discard the answer to a query before the change
 		}
 		got := <-answers
 		text := fmt.Sprint(got.endpoints)

@@ -38,7 +38,7 @@ func TestWriteDurationsArePublishedOnlyOnRequestAndChangeRarely(t *testing.T) {
 	at(10*time.Second, 8*ms, true, 8*ms, 10*time.Second)
 	at(69*time.Second, 8*ms, true, 8*ms, 10*time.Second)
 	at(10*time.Minute, 8*ms, true, 8*ms, 10*time.Second)
-	at(610*time.Second, 8*ms, true, 8*ms, 610*time.Second) // unchanged, but the published one is old
+	at(610*time.Second, 8*ms, true, 8*ms, 610*time.Second) // unchanged, but the published mean is old
 	at(620*time.Second, 8*ms, false, 0, 0)
 	at(621*time.Second, ms, true, ms, 621*time.Second)
 }

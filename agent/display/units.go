@@ -27,7 +27,7 @@ func ThreeDigits(x float64) string {
 		return strconv.FormatFloat(x, 'f', 0, 64)
 	}
 	rounded, err := strconv.ParseFloat(strconv.FormatFloat(x, 'g', 3, 64), 64)
-	if err != nil { // not a number: print it unchanged
+	if err != nil { // impossible: the text is FormatFloat's
 		return strconv.FormatFloat(x, 'g', 3, 64)
 	}
 	return strconv.FormatFloat(rounded, 'f', -1, 64)

@@ -61,7 +61,8 @@ func takeGigabyte() int {
 	return len(all)
 }
 
-// startUnconfined starts a child, lifts its limits, and lets it print whether it has them.
+// startUnconfined starts a child and lifts the child's limits. First the child prints whether it has the limits, then
+// this process does.
 func startUnconfined() int {
 	child := exec.Command(os.Args[0]) //nolint:noctx // the child exits when this process ends
 	child.Env, child.Stdout = append(os.Environ(), childEnv+"=limits"), os.Stdout

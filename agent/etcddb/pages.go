@@ -189,7 +189,7 @@ func (p *pages) visit(at uint64) error {
 	return nil
 }
 
-// branch records the children of a branch page.
+// branch checks the keys of a branch page, and records its children.
 func (p *pages) branch(at uint64, elements []byte, size int64) error {
 	for i := 0; i < len(elements); i += elementBytes {
 		e := elements[i:]

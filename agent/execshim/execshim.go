@@ -99,8 +99,8 @@ func (p *Program) Run() error {
 	return p.Wait()
 }
 
-// Main runs in the child and executes the program at args[0] with its arguments. It returns only with an error, which
-// it has reported to the agent.
+// Main runs in the child and executes the program at args[0] with its arguments. It returns only with an error. Unless
+// args is empty, it has reported the error to the agent.
 func Main(args []string) error {
 	return Exec(args, func(path string) (string, error) { return path, nil })
 }
@@ -113,7 +113,7 @@ func Exec(args []string, find func(path string) (string, error)) error {
 		return errByHand
 	}
 	err := execute(args, status, find)
-	_, _ = status.WriteString(err.Error()) // fails if the agent has ended
+	_, _ = status.WriteString(err.Error()) // fails if the agent has ended, or without a pipe
 	return err
 }
 

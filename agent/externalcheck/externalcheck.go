@@ -9,7 +9,7 @@
 //     the program ends or reaches its time limit.
 //   - There is at most one instance of a program. If it cannot be killed, it is reported as hung, and runs again only
 //     after it has ended.
-//   - Only a few programs run at the same time, and their output is limited.
+//   - Only a few programs run at the same time, apart from hung ones, and their output is limited.
 //   - A program runs only if no user other than root and quorumd's own can change it.
 //   - The agent does not wait for the disk of a program either: a child process accesses it, and then executes the
 //     program.
@@ -40,7 +40,7 @@ const (
 	maxSkipped = 32
 	// maxEntries limits the number of directory entries.
 	maxEntries = 4096
-	// maxRunning limits the programs that run at the same time.
+	// maxRunning limits the programs that run at the same time, without those past their time limit.
 	maxRunning = 2
 	// grace is how long a killed program may take to end before it counts as hung.
 	grace = 2 * time.Second
@@ -155,7 +155,7 @@ func entriesOf(dir string) ([]fs.DirEntry, error) {
 	return entries, nil
 }
 
-// List returns all programs, including skipped ones, with the steps that each gates.
+// List returns the programs, including up to maxSkipped skipped ones, with the steps that each program gates.
 func (r *Runner) List(gates func(name string) health.Gate) (all []health.ExternalCheck) {
 	for _, p := range r.programs {
 		all = append(all, health.ExternalCheck{

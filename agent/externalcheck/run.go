@@ -43,7 +43,7 @@ func (p *program) run(ctx context.Context, timeout time.Duration, late func()) h
 }
 
 // Output runs a program once, with the same precautions as a check, and returns the first 16 KiB of its output. child
-// is the command line that calls [Main]. It returns an error unless the program succeeds within the timeout, and
+// is the command line that calls [Main]. Output returns an error unless the program succeeds within the timeout. It
 // returns only after the program has ended.
 func Output(ctx context.Context, child []string, path string, timeout time.Duration) ([]byte, error) {
 	p := &program{path: path, child: child, kill: killGroup}

@@ -93,8 +93,8 @@ func unitUser(ctx context.Context, unit, otherwise string) string {
 	return "root" // systemd's default
 }
 
-// CheckAs returns the files of a configuration that a user cannot read or write. Only root can check as a different
-// user. An error means that the check was not possible.
+// CheckAs returns the problems of a configuration and its files for a user, for example files that the user cannot
+// read. Only root can check as a different user. An error means that the check was not possible.
 func CheckAs(ctx context.Context, file, user string) ([]config.Problem, error) {
 	path, err := filepath.Abs(file)
 	if err != nil {
@@ -103,8 +103,9 @@ func CheckAs(ctx context.Context, file, user string) ([]config.Problem, error) {
 	return checkAs(ctx, user, nil, path)
 }
 
-// CheckEtcdAs returns the files of etcd.tls that etcd's user cannot read. Like CheckAs, it requires root. It passes the
-// configuration to the child, because that user may be unable to read it.
+// CheckEtcdAs returns the problems of the files of etcd.tls for etcd's user, for example files that the user cannot
+// read. Like CheckAs, it requires root. It passes the configuration to the child, because etcd's user may be unable to
+// read the configuration.
 func CheckEtcdAs(ctx context.Context, c config.Config, user string) ([]config.Problem, error) {
 	text, err := c.YAML()
 	if err != nil {

@@ -23,7 +23,7 @@ type Foreign struct {
 
 // ProgramWriters checks whether a user other than root and the user with the ID self can replace a program. It returns
 // the first file or directory in the program's path that such a user can write; nil if there is none. It follows
-// symbolic links, and checks the directories of each. A directory with the sticky bit, such as /tmp, is allowed,
+// symbolic links, and checks the path of each target. A directory with the sticky bit, such as /tmp, is allowed,
 // because only the owner of a file there can replace it.
 func ProgramWriters(path string, self int) (*Foreign, error) {
 	accounts, err := readAccounts("/etc/passwd", "/etc/group")

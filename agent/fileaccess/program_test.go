@@ -16,7 +16,7 @@ func TestAProgramBelongsToRootAloneIfNoOtherUserCanWriteItOrADirectoryAboveIt(t 
 	const everyone = "every user on this host"
 	for name, c := range map[string]struct {
 		file, dir os.FileMode
-		self      int // user allowed in addition to root; 0 for the user of the test
+		self      int // not used: the allowed user is the user of the test
 		where     string
 		who       string
 	}{

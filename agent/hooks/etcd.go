@@ -40,7 +40,7 @@ func (p EtcdPrograms) Run(ctx context.Context, word string) error {
 // EtcdRun is a run of one of the programs of etcd.d.
 type EtcdRun struct {
 	Word    string        // "start" or "stop"; empty if neither has run since the boot
-	At      time.Duration // since boot, including time in suspend
+	At      time.Duration // when the run was requested, since boot including time in suspend
 	Running bool
 	Failed  string // why the run failed; empty if it did not
 }

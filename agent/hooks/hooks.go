@@ -69,9 +69,10 @@ type Result struct {
 	Text  string
 }
 
-// list returns the paths of the programs to run, in order. A missing directory counts as empty. Hidden files and
-// leftovers of editors and package managers are skipped. A file that is not executable is not skipped, because a
-// forgotten chmod would otherwise go unnoticed until the program is needed.
+// list returns the paths of the programs to run, in order. For Command and Etcd, that is the named program. For Before
+// and After, a missing directory counts as empty, and hidden files and leftovers of editors and package managers are
+// skipped. A file that is not executable is not skipped, because a forgotten chmod would otherwise go unnoticed until
+// the program is needed.
 func list(dir, when, program string) ([]string, error) {
 	if named, ok := namedDirs()[when]; ok {
 		dir = filepath.Join(dir, named)

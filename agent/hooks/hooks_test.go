@@ -174,7 +174,7 @@ func TestRunWithOneIDRunsOnce(t *testing.T) {
 		b.start(run(Before, "1"))
 		b.until(run(Before, "1"), Done)
 	}
-	// The runner itself also prevents a second run, even if both are launched at the same moment.
+	// The runner also prevents a second run with the same ID, even if two runners are launched at the same moment.
 	if err := b.launcher.launch(t.Context(), run(Before, "1")); err != nil {
 		t.Fatal(err)
 	}

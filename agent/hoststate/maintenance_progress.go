@@ -12,8 +12,8 @@ import (
 )
 
 // This file records the progress of a request while its operation runs, as transitions of policy.Request. By the time a
-// transition is recorded, an operator may have cancelled the request and made a new one. So a transition for a given
-// request applies to that request only, and reports whether the request is still in force.
+// transition is recorded, an operator may have cancelled the request and made a new one. So a method that takes a
+// request changes only that request. EtcdStopped and ProgramStarted also report whether the request is still in force.
 
 // Beginning is when and where a request's operation begins.
 type Beginning struct {
@@ -107,8 +107,8 @@ func (f *State) CalledOff(of *Request, why string) error {
 func (f *State) EtcdStarted() error { return f.moves(policy.Request.EtcdStarted) }
 
 // ProgramStarted records the start of the given request's program, with the boot ID and the time since boot, before the
-// program is started. An already recorded start keeps its time. It returns the run, and whether the request is still in
-// force.
+// program is started. An already recorded start keeps its time. ProgramStarted returns the run, and reports whether the
+// request is still in force.
 func (f *State) ProgramStarted(of *Request, bootID string, at time.Duration) (run hooks.Run, inForce bool, err error) {
 	err = f.markRequest(func(k *Request) {
 		before := k.Ran
@@ -136,9 +136,9 @@ func (f *State) ProgramEnded(of *Request, how policy.HookState, text string) err
 // OldDatabaseDeleted records that the database from before a defragmentation was deleted.
 func (f *State) OldDatabaseDeleted() error { return f.moves(policy.Request.DeletesOld) }
 
-// OperationEnds records in advance that the operation and its request end, so that a crash in between does not repeat
-// them. If the request belongs to the given rollout, it also records how many times the rollout has been resumed,
-// because an operator may have resumed it after the request was made.
+// OperationEnds records that the operation and its request end, before they end, so that a crash in between does not
+// repeat them. If the request belongs to the given rollout, OperationEnds also records how many times the rollout has
+// been resumed, because an operator may have resumed it after the request was made.
 func (f *State) OperationEnds(in *record.Rollout) error {
 	return f.markRequest(func(k *Request) {
 		if in != nil && in.ID == k.Rollout {
@@ -149,8 +149,8 @@ func (f *State) OperationEnds(in *record.Rollout) error {
 }
 
 // OperationGivenUp records that the operation ends with its request unfinished. A later operation will serve the
-// request. It is recorded before the operation ends in etcd, so that a crash in between does not look like a release by
-// an operator.
+// request. The caller calls OperationGivenUp before it ends the operation in etcd, so that a crash in between does not
+// look like a release by an operator.
 func (f *State) OperationGivenUp() error { return f.moves(policy.Request.GivenUp) }
 
 // begins applies a transition if the given request is still the current one, and reports whether that request is still

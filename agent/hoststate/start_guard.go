@@ -42,7 +42,7 @@ func (f *State) SetStartGuard(ctx context.Context, held bool) error {
 }
 
 // StartGuard keeps systemd from starting etcd's unit while a file exists. The file outlives the agent. If it is unknown
-// whether the file exists, the caller must assume neither and set the guard again.
+// whether the file exists, the caller must set or remove the guard again.
 type StartGuard interface {
 	StartGuarded() (held, known bool)
 	SetStartGuard(ctx context.Context, held bool) error

@@ -20,11 +20,12 @@ import (
 )
 
 // State is the state that an agent needs after a restart and cannot read from etcd. The part that must survive a reboot
-// is in the state directory: this host's requests (bootstrap, maintenance, removal, recovery, mutes), the cluster and
-// member it last belonged to, the cluster that last answered it, the names of the agent's instances, the failure
-// domains of the members, the permanent learners, the manifest hashes of the last snapshots, the start guard, and the
-// usual write times of the disk. The rest is in the runtime directory. That directory is in memory, so access to it
-// cannot hang, and a reboot clears it.
+// is in the state directory: this host's requests (bootstrap, maintenance, removal, recovery, mutes), the bootstrap
+// attempt that it is committed to, the cluster and member it last belonged to, the cluster that last answered it, the
+// names of the agent's instances, the failure domains of the members, the permanent learners, the manifest hashes of
+// the last snapshots, the start guard, and the usual write times of the disk. Leadership transfers are in memory only.
+// The rest is in the runtime directory. That directory is in memory, so access to it cannot hang, and a reboot clears
+// it.
 //
 // The state directory is read once at start and written only when something changes.
 type State struct {

@@ -35,7 +35,7 @@ const (
 type holder interface {
 	// mayAct reports whether the holder may act. The tests check that at most one holder may act at any time.
 	mayAct() bool
-	// late returns how many renewals were answered after the lease had expired.
+	// late returns how many renewals were answered more than the TTL after they were sent; always 0 for theirSession.
 	late() int
 	close()
 }

@@ -43,7 +43,7 @@ type Store interface {
 	Revoke(ctx context.Context, id clientv3.LeaseID) error
 }
 
-// Errors that the lock returns. Any other error comes from etcd and leaves the outcome unknown.
+// Errors that the lock returns. After an error from etcd, the outcome is unknown.
 var (
 	// ErrTaken means that another host holds the lock, or that a record has changed since the caller read it.
 	ErrTaken = errors.New("another host holds the lock, or a record has changed")
@@ -69,8 +69,8 @@ type Options struct {
 	Wall func() time.Time
 }
 
-// Lock is one agent's handle on the lock. Only the control loop calls its methods, except MayAct and ValidFor, which
-// any goroutine may call.
+// Lock is one agent's handle on the lock. Its methods may be called concurrently, because the control loop does not
+// always wait until a step has ended.
 type Lock struct {
 	store Store
 	opt   Options

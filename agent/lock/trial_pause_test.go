@@ -166,7 +166,8 @@ func answerWaiting(ctx context.Context, holder *child, proxy *testbed.Proxy) err
 	return err
 }
 
-// backAtTheEnd resumes the holder at about the time when its lease expires, for the duration of a renewal.
+// backAtTheEnd resumes a stopped holder at about the time when its lease expires, and cuts the holder off from etcd
+// within one renewal interval.
 func backAtTheEnd(ctx context.Context, holder *child, proxy *testbed.Proxy) error {
 	if err := holder.stop(ctx); err != nil {
 		return err

@@ -53,7 +53,7 @@ func newCourt(t *testing.T) *court {
 // outcome is the result of one trial.
 type outcome struct {
 	margin time.Duration // from the holder's last action until the next holder had the lock
-	late   int           // renewals answered after the lease had expired
+	late   int           // renewals answered more than the TTL after they were sent
 }
 
 // next waits for the lock as the next holder, and returns the moment at which it acquired the lock.

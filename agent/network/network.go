@@ -46,7 +46,7 @@ type Reading struct {
 	// the first such probe began, on the port that began to fail later. One connection ends this state.
 	Lost   bool
 	LostAt time.Duration
-	// LookedAt is when the earlier of the two ports' last probes began; 0 unless both ports were probed.
+	// LookedAt is when the earlier of the two ports' last conclusive probes began; 0 unless both ports have had one.
 	LookedAt time.Duration
 	// Missed means that the last probe of at least one port did not connect. MissedAt is when the first such probe in a
 	// row began, on the port that began to fail later.

@@ -15,8 +15,8 @@ const (
 	failAfter = 3
 	// recoverAfter is how many probes in a row must then succeed before the port counts as answering again.
 	recoverAfter = 6
-	// lostAfter is how many probes in a row must fail to connect before a member is lost, and missedEvery is the
-	// interval after the first failure. Two are enough: the first connection ends the state, and the policy waits
+	// lostAfter is how many probes in a row must fail to connect, on each port, before a member is lost. missedEvery is
+	// the interval after the first failure. Two are enough: the first connection ends the state, and the policy waits
 	// longer before it acts.
 	lostAfter   = 2
 	missedEvery = time.Second

@@ -210,9 +210,9 @@ func (p *Prober) wait(w *portProbe) time.Duration {
 	return every*3/4 + rand.N(every/2)
 }
 
-// probe probes one port of a member and records the result. If the port accepts no connection, it schedules the next
-// probe earlier. If the other port refuses the certificate and so is probed rarely, it probes that port now, because a
-// member is lost only if both ports fail.
+// probe probes one port of a member and records the result. After a first failure to connect, it schedules the port's
+// next probe earlier. It then also probes the other port now if that port refuses the certificate and so is probed
+// rarely, because a member is lost only if both ports fail.
 func (p *Prober) probe(ctx context.Context, w, other *portProbe, at target, large bool, began time.Duration) {
 	found := p.requests.probe(ctx, at, large)
 	p.mu.Lock()

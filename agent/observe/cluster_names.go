@@ -16,7 +16,8 @@ import (
 
 const (
 	namesEvery = time.Minute
-	// mostNames limits how many cluster names are examined, including those of clusters that no longer use this etcd.
+	// mostNames limits how many cluster names are examined. Names of clusters that no longer use this etcd count, and
+	// so do keys that are not a record of a cluster.
 	mostNames = 8
 )
 
@@ -42,8 +43,8 @@ func (o *Observer) askNames(ctx context.Context, r *round.Round) {
 	r.OtherNames = o.otherNames
 }
 
-// readNames returns the cluster names of all hosts with records, except this host's. All reads share one call timeout,
-// because the loop that renews the lock waits for them.
+// readNames returns the cluster names of hosts with records, as far as mostNames allows, except this host's. All reads
+// share one call timeout, because the loop that renews the lock waits for them.
 func (o *Observer) readNames(ctx context.Context) (names []string, err error) {
 	const root, end = "/quorumd/", "/quorumd0"
 	ctx, cancel := context.WithTimeout(ctx, o.opt.Config.Timing.CallTimeout)

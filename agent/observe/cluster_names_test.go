@@ -53,7 +53,7 @@ func TestReadsOtherClusterNamesWhileNoMemberUsesOurs(t *testing.T) {
 	r := &round.Round{At: time.Hour}
 	r.HostsAt = r.At
 	o.askNames(t.Context(), r)
-	before := []string{"prod", "z00", "z01", "z02", "z03"} // among the first eight names
+	before := []string{"prod", "z00", "z01", "z02", "z03"} // with abandoned, no-slash and ours, the first eight
 	if want := before; !slices.Equal(r.OtherNames, want) {
 		t.Errorf("the names are %q, want %q", r.OtherNames, want)
 	}

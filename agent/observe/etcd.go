@@ -42,7 +42,7 @@ func (o *Observer) lookAtEtcd(ctx context.Context, r *round.Round) {
 	}
 }
 
-// askedCalls limits how long one round reads from etcd, in call timeouts. Without this limit, reads that all time out
+// askedCalls limits how long one call of askEtcd takes, in call timeouts. Without this limit, reads that all time out
 // would delay publishing this host's state and make this host act on old data.
 const askedCalls = 3
 
@@ -123,7 +123,8 @@ func (o *Observer) kept(before *round.Round) []record.Host {
 	return out
 }
 
-// askMembers reads the member list and, if wanted, asks every member for its status.
+// askMembers reads the member list and asks every member for its status, each only if wanted. A list that is not read
+// is carried over.
 func (o *Observer) askMembers(ctx context.Context, r *round.Round, want look) error {
 	if !want.list && o.reached != nil {
 		r.Membership = o.reached.Membership

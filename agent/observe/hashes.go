@@ -137,8 +137,8 @@ func (h *comparison) unavailable(why string) {
 }
 
 // keep drops the hashes of voters that have left. A voter that leaves disproves nothing, so a result about the others
-// remains valid. But if no majority had the same data, a majority of the remaining voters may. A voter that was added
-// changes nothing until the next compaction: it would have to read its whole database for the last one.
+// remains valid. But if no majority had the same data, a majority of the remaining voters may have it. A voter that was
+// added changes nothing until the next compaction: it would have to read its whole database for the last one.
 func (h *comparison) keep(voters []cluster.Member, now time.Duration) {
 	left := func(id uint64) bool {
 		return !slices.ContainsFunc(voters, func(m cluster.Member) bool { return m.ID == id })
@@ -160,7 +160,7 @@ func (h *comparison) keep(voters []cluster.Member, now time.Duration) {
 	}
 }
 
-// nameDiffering lists the voters that differ by their counts.
+// nameDiffering derives the list of differing voters from the counts.
 func (h *comparison) nameDiffering() {
 	h.seen.Differ, h.seen.DifferID = nil, nil
 	for _, v := range h.last {

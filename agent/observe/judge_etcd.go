@@ -19,8 +19,8 @@ import (
 
 // metricsEvery is the interval between two readings of the local etcd's metrics. silentEvery replaces it until that
 // etcd has reported its metrics, which takes a moment after a start, and while some member accepts no connection.
-// askedEvery replaces it while another host waits for the report on the connections of this host's etcd, and for
-// missedKnown after a member stopped accepting connections.
+// askedEvery replaces it while another host waits for the report on the connections of this host's etcd, in a round in
+// which a member falls silent, and for missedKnown after a member stopped accepting connections.
 const (
 	metricsEvery = 30 * time.Second
 	silentEvery  = 5 * time.Second

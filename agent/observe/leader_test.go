@@ -13,8 +13,8 @@ import (
 	"github.com/quorumd/quorumd/health"
 )
 
-// reign runs three voters, judges their disks with package health, and decides for n1, which leads. It returns when
-// leadership was first transferred, or 0 if it was not, and whether n1 was WARM or worse.
+// reign runs three voters, judges their disks with package health, and decides for n1, which leads. It returns the
+// time of the first leadership transfer, 0 if there was none, and whether n1 was ever WARM or worse.
 func reign(t *testing.T, seed uint64, length time.Duration, disks [3]nightDisk) (moved time.Duration, unfit bool) {
 	t.Helper()
 	c := hostConfig()

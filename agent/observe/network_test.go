@@ -71,7 +71,7 @@ func TestAMemberIsProbedAgainInTheRoundInWhichItFallsSilent(t *testing.T) {
 	}
 }
 
-// n1 probes itself; n2 and n3 report what they observe; n4 is down and has no record; s1 is a spare.
+// n1 is this host, and probes; n2 and n3 publish what they observe; n4 is down and has no record; s1 is a spare.
 func TestConnectivityIsKnownForPresentHostsWithAMember(t *testing.T) {
 	t.Parallel()
 	answers := network.Port{State: record.PortAnswers, Sent: 20, Resent: 1}

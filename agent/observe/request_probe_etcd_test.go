@@ -55,7 +55,7 @@ func (r *realRequests) probe() {
 	q.take(r.judge.request(r.t.Context(), url, "/quorumd/demo/request", true, q.list.Members), "n1", false)
 }
 
-// pause pauses the leader if leader is set, and otherwise the given number of other members.
+// pause pauses count members: only the leader if leader is set, otherwise only others.
 func (r *realRequests) pause(count int, leader bool) {
 	r.t.Helper()
 	for _, m := range r.etcd.Members {

@@ -26,7 +26,7 @@ func newAlarmed() *alarmed {
 	}}}, at: time.Hour}
 }
 
-// look observes the cluster after a time. The revision is the number of seconds since the start.
+// look observes the cluster after a time. The revision is the clock's time in seconds.
 func (a *alarmed) look(after time.Duration, roomy bool, did round.ActorState) policy.Space {
 	a.at += after
 	a.n++

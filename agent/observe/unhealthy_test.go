@@ -228,8 +228,8 @@ func TestTwoVotersThatBecomeSlowAtDifferentTimesAreNotReplaced(t *testing.T) {
 	}
 }
 
-// TestHealthyHDDsWithANightlyBackupAreNotReplaced runs a backup from one of three rotating disks for 20 to 60 min:
-// writes take three times as long, and 3 of 100 take 100 to 400 ms.
+// TestHealthyHDDsWithANightlyBackupAreNotReplaced runs a backup from one voter's rotating disk for 20 to 60 min: writes
+// take three times as long, and 3 of 100 take 100 to 400 ms. The other two disks are always fast.
 func TestHealthyHDDsWithANightlyBackupAreNotReplaced(t *testing.T) {
 	t.Parallel()
 	for seed := range uint64(seeds) {

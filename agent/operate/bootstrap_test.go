@@ -83,7 +83,7 @@ func newHost(t *testing.T, endpoints ...string) *host {
 	return h
 }
 
-// managed returns a round in which quorumd manages the host and has observed nothing yet.
+// managed returns a round in which quorumd manages the host and has observed only an empty data directory.
 func managed() *round.Round {
 	return &round.Round{View: policy.View{
 		Self: policy.Self{Mode: policy.Manage}, Data: policy.Data{State: policy.DataEmpty},

@@ -41,8 +41,8 @@ func onEtcd(t *testing.T, endpoints []string, name string) *host {
 	return h
 }
 
-// TestManifestHashIsKeptInEtcdAndOnEveryHost saves a snapshot on one host. Another host copies the hash when it reads
-// the record.
+// TestManifestHashIsKeptInEtcdAndOnEveryHost saves two snapshots on one host. Another host copies the hashes when it
+// reads the record.
 func TestManifestHashIsKeptInEtcdAndOnEveryHost(t *testing.T) {
 	t.Parallel()
 	endpoints := testbed.StartCluster(t, 1, testbed.ClusterOptions{}).Endpoints()

@@ -8,7 +8,7 @@
 //   - A request that the policy refuses is not recorded.
 //   - If this host's disk does not answer in time, the error states that the request may still be recorded.
 //   - A request to change the size, a retirement or a rollout fails if the record has changed since it was read.
-//   - Every change that an operator makes to the cluster is in the history.
+//   - Every change that an operator makes to a record in etcd is in the history.
 //
 // Scheduled jobs use the same code. All functions and methods are safe for concurrent use.
 package operate

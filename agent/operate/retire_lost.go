@@ -19,9 +19,9 @@ import (
 )
 
 // retireLost retires the host of the operation in flight, which will not return. One transaction releases the operation
-// and records the retirement, unless the host's record is back by then. Afterwards this host removes the member like
-// any member that an operator names. The removal request is on this host's disk, and waits until the member counts as
-// gone. If quorumd stops in between, the status shows a retired host with a member, and `quorumctl member remove`
+// and records the retirement, unless the host has a host record again by then. Afterwards this host removes the member
+// like any member that an operator names. The removal request is on this host's disk, and waits until the member counts
+// as gone. If quorumd stops in between, the status shows a retired host with a member, and `quorumctl member remove`
 // removes that member.
 func (o *Operator) retireLost(ctx context.Context, r *round.Round, seen retiredSeen, req control.RetireRequest,
 	by string,

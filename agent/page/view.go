@@ -54,7 +54,7 @@ type view struct {
 	Network *network
 
 	Events    []eventRow
-	EventNote string // reports that there are no events, or that newer ones are missing
+	EventNote string // why events are missing, or how old they are; empty if they are complete and recent
 
 	Certs      []certRow // the certificates that are due for renewal
 	OtherCerts string    // counts the certificates that are not listed
@@ -260,8 +260,8 @@ func lastSeen(h control.HostRecord) string {
 	return seen
 }
 
-// rank returns a number by which the hosts in the table are sorted: members first, then this host, then unhealthy
-// hosts.
+// rank returns a number by which the hosts in the table are sorted: hosts with a member first, then this host, then
+// hosts that are not OK.
 func rank(h control.HostRecord, this string) int {
 	switch {
 	case h.MemberID != "":

@@ -5,7 +5,7 @@ package policy
 
 import "fmt"
 
-// etcd keeps an alarm until an operator disarms it, and each member reports all alarms. CORRUPT does not show which
+// etcd keeps an alarm until a client disarms it, and each member reports all alarms. CORRUPT does not show which
 // member's data is wrong: a removal could drop the correct copy, and a new member could receive a wrong one. At its
 // quota, etcd rejects writes, including the records of new operations.
 //
@@ -40,7 +40,7 @@ func corruptAlarm(v View) (string, bool) {
 const dataVetoEffect = "no host joins, no member is removed automatically and no healthy voter is taken " +
 	"down"
 
-// agrees reports whether there is no CORRUPT alarm, and the voters' data is not divided without a majority.
+// agrees reports whether there is no CORRUPT alarm, and no comparison has found that no majority has the same data.
 func (c Cluster) agrees() bool { return c.Intact && !c.Divided }
 
 // dataDiffers reports whether the comparison of the voters' data stops operations, although etcd has raised no alarm. A

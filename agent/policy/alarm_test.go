@@ -46,7 +46,8 @@ func TestNothingBeginsThatAnEtcdAlarmForbids(t *testing.T) {
 	})
 }
 
-// divide makes the comparison of the voters' data find no majority, and corruptLeader finds that the leader's differs.
+// divide makes the comparison of the voters' data find no majority with the same data. corruptLeader makes it find that
+// the leader's data differs.
 func divide(v *View) { v.Cluster.Divided = true }
 
 func corruptLeader(v *View) {

@@ -143,7 +143,7 @@ func withdrawn(v View) bool {
 	return !found
 }
 
-// quotasDiffer reports whether live voters have different quotas. The smallest one stops all writes.
+// quotasDiffer reports whether live voters have different quotas. The smallest quota limits the cluster.
 func quotasDiffer(v View) (string, bool) {
 	var least, most Member
 	for m := range v.Cluster.voters() {

@@ -11,8 +11,9 @@ import (
 )
 
 // bootstrap creates a new single-member cluster, once, on the request of an operator or of an automatic bootstrap. The
-// request ends if a cluster answers or has ever answered this host, if this host has ever belonged to a cluster, or if
-// another listed host has a cluster or takes precedence.
+// request ends if a cluster answers, or if this host has ever belonged to a cluster. Until etcd has created its data
+// here, the request also ends if a cluster has ever answered this host, or if another listed host has a cluster or
+// takes precedence.
 func bootstrap(v View) (Decision, bool) {
 	if !v.Bootstrap.Requested {
 		return Decision{}, false

@@ -11,7 +11,7 @@ import (
 	"github.com/quorumd/quorumd/health"
 )
 
-// This file tests combinations of two conditions that lead to the same decision in almost every other test.
+// This file tests combinations of two conditions that almost no other test has.
 
 func TestCornerCasesOfAJoin(t *testing.T) {
 	t.Parallel()

@@ -311,7 +311,7 @@ func end(v View, outcome ReasonCode) Decision {
 		case !v.Op.SameBoot:
 		case a.Ended:
 			return do(Step{Kind: StepEndOp, Outcome: Cancelled, Why: "before the machine was rebooted"})
-		case !a.External: // the reboot was called off, or requested while an earlier one ended: it is still due
+		case !a.External: // the reboot was called off, or was requested while an earlier reboot ended: it is due
 			why := cmp.Or(a.Recalled, "before the machine was rebooted")
 			return do(Step{Kind: StepEndOp, Outcome: Recalled, Why: why})
 		}

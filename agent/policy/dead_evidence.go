@@ -370,7 +370,7 @@ func (d Dead) Text(grace time.Duration) string {
 }
 
 // fate describes what happens to a dead or unhealthy voter: whether a host replaces it, when, or why none does. Once
-// the grace period is over, the text of a blocked replacement includes the phrase in after. A surplus voter is removed
+// the grace period is over, the text of a blocked replacement includes the parameter after. A surplus voter is removed
 // without a replacement.
 func fate(tooMany bool, replacement, held string, in, grace time.Duration, after string) string {
 	if tooMany {

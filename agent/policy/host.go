@@ -319,8 +319,7 @@ type FirstStart struct {
 }
 
 // StartGuarded reports whether etcd must not start yet. On an empty disk, without an environment, it would create a
-// single-member cluster on localhost. If anything is unknown it may start: an etcd with data never depends on quorumd
-// (P4, P6).
+// single-member cluster on localhost. If anything is unknown, it may start: an etcd with data never depends on quorumd.
 func (f FirstStart) StartGuarded() bool {
 	return f.Manages && f.AgentStarts && !f.Decided && f.NoMember
 }

@@ -217,7 +217,7 @@ func orUnknown(s DataState) string {
 }
 
 // abandonForeignOp ends a join that the learner's own host has not begun. Otherwise any client that can write the
-// record could cause the removal or restart of a standby.
+// operation record could cause the removal or restart of a standby.
 func abandonForeignOp(m Member) Decision {
 	why := fmt.Sprintf("the learner %s is a standby according to its own host, and is not joining", m.label())
 	return do(Step{Kind: StepEndOp, Outcome: OperationRejected, Why: why})
@@ -277,9 +277,9 @@ func leftover(v View) (Decision, bool) {
 	})
 }
 
-// removeLostLearner lets a voter's agent begin the removal of a learner once it has been lost for LearnerStall. The
+// removeLostLearner lets a voter's agent begin the removal of a learner to which lost has applied for LearnerStall. The
 // first live voter's agent begins; if it does not, the next voter's agent does one lock TTL later. lost returns for how
-// long a learner has been lost, why it is removed, and why the agent takes the lock.
+// long it has applied to a learner, why the learner is removed, and why the agent takes the lock.
 func removeLostLearner(
 	v View, outcome ReasonCode, lost func(Member) (since time.Duration, why, lockWhy string),
 ) (Decision, bool) {
@@ -319,7 +319,8 @@ const (
 )
 
 // noteJoin returns the result of this host's attempt to join if the step ends it. A replacement that ended before
-// anything was sent to etcd does not count as failed, unless it timed out: otherwise it would begin again at once.
+// anything was sent to etcd does not count as failed, unless it timed out: a replacement that timed out would otherwise
+// begin again at once.
 func noteJoin(v View, s Step) JoinNote {
 	op := v.Op
 	switch {

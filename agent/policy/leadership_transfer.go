@@ -28,10 +28,10 @@ import (
 // 1.5 times faster by their mean, median or 90th percentile, or with at most a third as many slow episodes. In
 // addition, its mean must not be higher, and its 90th percentile not clearly higher. Smaller differences mean nothing,
 // because a finding covers several minutes and two disks of the same model differ by chance. While the leader's disk is
-// as fast as usual except for a few writes, the target must be three times faster. Slow writes that are usual at this
-// hour move no leadership at all. A voter with an unknown or old measurement is no target. If the leader's writes hang
-// or fail, its etcd answers no request, or no read returns through it in time, nothing is compared: such a leader
-// serves no client, no measurement can be exchanged through it, and any voter that published OK is better.
+// as fast as usual except for a few writes, the factor is 3 instead of 1.5. Slow writes that are usual at this hour
+// move no leadership at all. A voter without a recent measurement is no target. If the leader's writes hang or fail,
+// its etcd answers no request, or no read returns through it in time, nothing is compared: such a leader serves no
+// client, no measurement can be exchanged through it, and any voter that published OK is better.
 //
 // Leadership does not circulate: it only moves from an unhealthy host to a healthy one, and the wait doubles with each
 // further transfer in a row. A failed attempt moves no leadership, so the next attempt follows sooner. Each further
@@ -45,7 +45,7 @@ type LeadershipTransfers struct {
 	InRow    int           // how many transfers this agent has requested in a row: see NextInRow
 }
 
-// stepDownDoublings limits the wait for another attempt to 32 times the first wait.
+// stepDownDoublings limits the wait for another attempt to 32 times TransferInterval.
 const stepDownDoublings = 5
 
 // pace returns how long after the last transfer the next one may follow.
@@ -109,7 +109,8 @@ func stepDownVetoes() []veto {
 	}
 }
 
-// leaderSlow reports whether this host leads although its health state rules that out, and returns why it still does.
+// leaderSlow returns what keeps this host from transferring leadership although its health state rules out leading, and
+// whether there is such a reason.
 func leaderSlow(v View) (Reason, bool) {
 	if v = v.leading(); !leadsBadly(v) {
 		return Reason{}, false
@@ -118,7 +119,7 @@ func leaderSlow(v View) (Reason, bool) {
 }
 
 // transferDueIn returns the time until leadership may be transferred, provided that only this wait prevents the
-// transfer; 0 otherwise.
+// transfer; zero or less otherwise.
 func transferDueIn(v View) time.Duration {
 	if v = v.leading(); !leadsBadly(v) || len(against(v, stepDownVetoes())) != 1 {
 		return 0
@@ -165,8 +166,8 @@ func UnfitToLead(h Health) bool {
 	return (h.State == health.Warm || Unhealthy(h.State)) && h.blocks(health.Leadership) && !usual && !h.AnswersAgain
 }
 
-// UnfitNow reports whether a host should not lead. It is false if slow writes are the only reason and the writes are
-// fast again.
+// UnfitNow reports whether a host should not lead. It is false if slow writes are the only reason, none hangs, and the
+// writes are fast again.
 func UnfitNow(h Health) bool {
 	return UnfitToLead(h) && (!h.SlowWrites || !h.FastAgain || hangs(h.State))
 }
@@ -200,7 +201,8 @@ func allUnhealthy(v View) (string, bool) {
 		others > 0 && Unhealthy(v.Health.State)
 }
 
-// noneBetter reports whether there is no voter to transfer leadership to. The text names the reason for each voter.
+// noneBetter reports whether there is no voter to transfer leadership to. The text gives the reason for each other
+// voter.
 func noneBetter(v View) (string, bool) {
 	if _, found := betterVoter(v); found {
 		return "", false
@@ -223,8 +225,8 @@ func noneBetter(v View) (string, bool) {
 	return v.leaderText() + none + strings.Join(why, ", "), true
 }
 
-// tooSoonAgain reports whether the last transfer, the start of the leadership, or the change to the current health
-// state is too recent: the other hosts must publish their health states first.
+// tooSoonAgain reports whether this host requested a transfer, began to lead, or became unfit to lead too recently: the
+// other hosts must publish their health states first.
 func tooSoonAgain(v View) (string, bool) {
 	left := v.tooSoonFor()
 	if left <= 0 {
@@ -269,8 +271,8 @@ func (v View) notBetter(m Member) string {
 	return v.notFaster(h)
 }
 
-// writesOldest is the maximum age of a host's write measurement. While the leader is slow, a host publishes a changed
-// measurement at once, and an unchanged one every ten minutes.
+// writesOldest is the maximum age of a host's write measurement. While the leader is slow, a host soon publishes a
+// changed measurement, and an unchanged one every ten minutes (see diskrecord).
 const writesOldest = 15 * time.Minute
 
 // comparesWrites reports whether slow writes alone keep this host from leading, and its etcd still serves requests.
@@ -281,8 +283,8 @@ func (v View) comparesWrites() bool {
 // hangs reports whether a health state means that the disk completes no writes, or that etcd answers no requests.
 func hangs(s health.State) bool { return s == health.Stalled || s == health.Failed }
 
-// figuresOldest is the maximum age of a host's write figures. A host publishes changed ones at once, and unchanged ones
-// every 30 minutes.
+// figuresOldest is the maximum age of a host's write figures. A host soon publishes changed ones, and unchanged ones
+// every 30 minutes (see diskrecord).
 const figuresOldest = 45 * time.Minute
 
 // notFaster returns why a host's writes do not count as faster than this host's; empty if they do, or if writes are not

@@ -34,9 +34,9 @@ func leave(v View) (Decision, bool) {
 	return do(Step{Kind: StepBeginLeave, MemberID: m.ID, Why: why}), true
 }
 
-// leavesNow reports whether a member should leave: a voter if there are more voters than the size that an operator has
-// recorded, a standby if there are more standbys than configured and no voter is missing, and the learner of a retired
-// host unless it is joining.
+// leavesNow reports whether a member should leave. If an operator has recorded a size, a voter leaves if there are more
+// voters than that, and a standby if there are more standbys than configured and no voter is missing. The learner of a
+// retired host leaves unless it is joining.
 func (v View) leavesNow(m Member) bool {
 	if m.Learner {
 		voters, _ := v.Cluster.Counts()
@@ -82,9 +82,9 @@ func leaveVetoes() []veto {
 	}
 }
 
-// removalPending reports whether a removal that was sent for an earlier operation may still take effect, which it does
-// within the lock's TTL or never. If that removal removed the other of two voters, the cluster would have no voter left
-// after this one leaves.
+// removalPending reports whether a removal that was sent for an earlier operation may still take effect. It takes
+// effect within the lock's TTL or never. If that removal removed the other of two voters, the cluster would have no
+// voter left after this one leaves.
 func removalPending(v View) (string, bool) {
 	left := v.Limits.LockTTL - v.IdleFor
 	if left <= 0 {
@@ -153,7 +153,8 @@ func notFirstToLeave(v View) (string, bool) {
 	own, _ := v.member()
 	k, awaited := v.keptVoter(own, v.Self.ID)
 	switch {
-	case awaited && v.retiring() > 1 && v.votersMissing(): // only the other retired voter's replacement has joined
+	// the replacement that has joined is for another retired voter
+	case awaited && v.retiring() > 1 && v.votersMissing():
 		return k.Name + ", which replaces this host, has not joined yet", true
 	case position < 0:
 		return "this host is in an operation, or its quorumd only observes", true
@@ -222,7 +223,7 @@ func (v View) nextToLeave() string {
 			return text
 		}
 	}
-	for m := range v.Cluster.voters() { // a doubt that holds back the first voter holds back all others, too
+	for m := range v.Cluster.voters() { // no voter leaves while another one is in doubt
 		if doubt := v.notProven(m, health.Maintenance); doubt != "" && m.PeerURL != list[0].PeerURL {
 			return fmt.Sprintf("%s leaves next, but voter %s %s", list[0].Name, m.label(), doubt)
 		}
@@ -314,7 +315,7 @@ func transferBeforeLeave(v View, m Member) Decision {
 func leaveEnds(v View, m Member) (ReasonCode, string) {
 	voters, _ := v.Cluster.Counts()
 	switch {
-	case v.Op.MemberID != m.ID: // otherwise any client that can write the record could have other members removed
+	case v.Op.MemberID != m.ID: // otherwise any client that can write the operation record could remove members
 		return OperationRejected, "the operation names a member that is not this host's"
 	case !v.leavesNow(m) && m.Learner:
 		return TargetMet, "it no longer has to leave"

@@ -14,15 +14,16 @@ import (
 
 // A voter that has lost its data must not come back as the same member: it no longer has the entries that it
 // acknowledged. If the data is gone when the work on its host is over, the host has to give up its member: it records
-// that on disk, ends the operation with MEMBER_LOST, and replaces its own member. It removes the member, if the other
-// voters allow that, and joins as a learner. If a standby is ready, the standby becomes the voter instead. Data is gone
-// if the file systems that held the data are mounted, were read after the work ended, and hold no member. Data on an
-// unmounted file system is not gone.
+// that on disk, ends the operation with MEMBER_LOST, and replaces its own member. Unless a veto applies, it removes the
+// member and joins as a learner. If a standby is ready, the standby becomes the voter instead. Data is gone if the file
+// systems that held the data are mounted, were read after the work ended, and hold no member. Data on an unmounted file
+// system is not gone.
 
 // onKnownMount reports whether the file systems that last held the data of this host's member are mounted.
 func (d Data) onKnownMount(self Self) bool { return self.DataMount != "" && d.Mount == self.DataMount }
 
-// Mounted returns the member's data, with an unknown state if the file system that held the data is not mounted.
+// Mounted returns the member's data. Its state is unknown if the directory holds no member, and the file system that
+// held the data is not mounted.
 func (d Data) Mounted(self Self) Data {
 	gone := d.State == DataEmpty || d.State == DataRemains
 	if !gone || self.MemberID == 0 || self.DataMount == "" || d.Mount == "" || d.onKnownMount(self) {
@@ -64,7 +65,8 @@ func (v View) givesUp(m Member) bool {
 		v.Asked.OverFor > v.Limits.Settle && v.Data.Age < v.Asked.OverFor-v.Limits.Settle
 }
 
-// gaveUp reports whether this host's disk records that it has given up its own member, and that member is still listed.
+// gaveUp reports whether this host's disk records that it has given up its own member, and that voter is still listed
+// and down.
 func (v View) gaveUp(m Member) bool {
 	return v.Self.LostID != 0 && m.ID == v.Self.LostID && m.PeerURL == v.Self.PeerURL && !m.Learner && !m.Live
 }
@@ -158,7 +160,7 @@ func whyLostStays(v View, m Member) (ReasonCode, string) {
 	switch {
 	case m.Live:
 		return MemberLive, "voter " + m.label() + " answers"
-	case !v.gaveUp(m) || unitRuns(v): // otherwise any client that can write the record could have members removed
+	case !v.gaveUp(m) || unitRuns(v): // otherwise any client that can write the operation record could remove members
 		return OperationRejected, "etcd runs here, or this host's disk has no record that the data of " + m.label() +
 			" was lost"
 	case v.Op.Elapsed > v.Limits.LearnerStall:
@@ -206,7 +208,7 @@ func memberLost(v View) (string, bool) {
 type Ejections struct {
 	Times      int
 	Ago        time.Duration // time since the last ejection; for display only, because it compares two hosts' clocks
-	HealthyFor time.Duration // how long the host has been healthy since then without a break, as observed by this agent
+	HealthyFor time.Duration // how long this host has been healthy without a break since its agent read of the ejection
 
 	Member uint64 // the member that was ejected last
 	// RecordedFor is HealthyFor as recorded on this host's disk, and RecordedAgo the time since it was recorded; both

@@ -23,12 +23,12 @@ const (
 	WorkDefrag      Work = "defrag"      // etcd's database is compacted while etcd is down
 )
 
-// work declares a kind of work. To add a kind, declare it here, and handle it in takeDown, safeToTouch, workDone,
-// transferLeadership and stoppedByOperator.
+// work declares a kind of work. To add a kind, declare it in workKinds, and handle it in takeDown, safeToTouch,
+// workDone, transferLeadership and stoppedByOperator.
 type work struct {
 	kind Work
-	// operatorEnds reports that only an operator ends the work, and that operators may work on the machine until then.
-	// During this work the start guard keeps etcd stopped at a boot.
+	// operatorEnds reports that an operator ends the work, unless the agent calls it off, and that operators may work
+	// on the machine until then. During this work the start guard keeps etcd stopped at a boot.
 	operatorEnds bool
 	// rebootEnds reports that a reboot of the machine ends the work.
 	rebootEnds bool
@@ -88,7 +88,8 @@ func (w Work) RunsJob() bool { return w.info().job }
 // NeedsMember reports whether the work does nothing on a host without a member.
 func (w Work) NeedsMember() bool { return w.info().needsMember }
 
-// over reports whether the work is done because an operator has ended it or the machine has rebooted.
+// over reports whether the work is done because an operator has ended it or, if a reboot ends it, because the machine
+// has rebooted.
 func (w Work) over(ended, rebooted bool) bool { return ended || w.info().rebootEnds && rebooted }
 
 // Asked is this host's request to be taken down and brought back. It is stored on the host's own disk, so that the
@@ -154,7 +155,7 @@ type HookState string
 const (
 	HooksNone     HookState = ""
 	HooksDue      HookState = "due"
-	HooksStarting HookState = "starting" // a command was launched, and may begin at any moment
+	HooksStarting HookState = "starting" // a program was launched, and may begin at any moment
 	HooksRunning  HookState = "running"
 	HooksDone     HookState = "done"
 	HooksFailed   HookState = "failed"
@@ -230,8 +231,8 @@ func restartOfStopped(v View) (string, bool) {
 	return "etcd was stopped cleanly; the " + what + " begins once etcd is started again", true
 }
 
-// nonMemberEtcdRuns keeps a command from running next to an etcd that cannot be stopped cleanly as this host's member:
-// a learner that has never started and will be removed, or an etcd of another cluster.
+// nonMemberEtcdRuns keeps a job, such as a command, from running next to an etcd that cannot be stopped cleanly as this
+// host's member: a learner that has never started and will be removed, or an etcd of another cluster.
 func nonMemberEtcdRuns(v View) (string, bool) {
 	m, listed := v.member()
 	if !v.Asked.Work.RunsJob() || !unitRuns(v) || listed && !neverStarted(m) {

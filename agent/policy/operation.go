@@ -54,9 +54,10 @@ const KindLeave = "leave"
 // voter, or a host that removes its own member while a standby is ready to become the voter.
 const KindReplace = "replace"
 
-// operation declares a kind of operation. To add one, declare it in a file of its own, list it below, and let concerns
-// call the function that begins it; its kind and phases go above, its steps into step.go and act's table, its reasons
-// into reason.go. The model and the simulation must cover it (see their package documentation).
+// operation declares a kind of operation. To add one, declare it in a file of its own, list it in operations, and let
+// concerns call the function that begins it. Its kind and phases go into this file, its steps into step.go and the
+// table of package act, and its reasons into reason.go. The model and the simulation must cover it (see their package
+// documentation).
 type operation struct {
 	kind   string
 	noun   string    // its name in messages

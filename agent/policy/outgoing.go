@@ -79,7 +79,7 @@ func surplusVetoes() []veto {
 // joinsFirst reports whether this host joins before the voter it replaces is removed: the voter still counts towards
 // the quorum, and is unhealthy. After this host has been added, it is enough that the voter is neither dead nor known
 // to have recovered. A voter that this host cannot reach may still serve others, so it counts towards the quorum unless
-// its disk hangs.
+// its disk hangs and it has not answered for the lock's TTL.
 func (v View) joinsFirst(who Member) bool {
 	begun := v.Op.Phase == PhaseBegun || v.Op.Phase == PhaseRemoving
 	counts := !v.silent(who) || who.DownFor < v.Limits.LockTTL

@@ -24,7 +24,7 @@ type PlanStep struct {
 	WaitsFor string `json:"waitsFor,omitempty"`
 }
 
-// planStep returns a step of a plan that does not change how many voters are live.
+// planStep returns a plan step that does not change how many voters are live.
 func (v View) planStep(text string) PlanStep {
 	voters, live := v.Cluster.Counts()
 	return PlanStep{Text: text, Voters: voters, Tolerance: Tolerance(voters, live)}

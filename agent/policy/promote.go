@@ -91,9 +91,9 @@ func missedWrite(v View, m Member) bool {
 	return v.Op.WrittenFor > v.Limits.Settle && v.Op.WrittenFor < m.StillFor
 }
 
-// confirmFollows returns the step in then if the learner has applied a write in this round. In an idle cluster, a
-// learner that is cut off looks caught up: neither index moves, and the learner answers clients without noticing that
-// its leader is gone. Therefore confirmFollows first rewrites the operation record, which the learner must apply.
+// confirmFollows returns the given step if the learner has applied a write in this round. In an idle cluster, a learner
+// that is cut off looks caught up: neither index moves, and the learner answers clients without noticing that its
+// leader is gone. Therefore confirmFollows first rewrites the operation record, which the learner must apply.
 func confirmFollows(v View, m Member, then Step) Decision {
 	switch {
 	case m.StillFor == 0:

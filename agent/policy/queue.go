@@ -17,12 +17,11 @@ import (
 // again if necessary, and one in reserve.
 const QueueLength = 3
 
-// DownLength is the number of waiting hosts without a member that the queue names to be taken down: the next one, and
-// one in reserve.
+// DownLength is the number of hosts that the queue names to be taken down: the next one, and one in reserve.
 const DownLength = 2
 
-// Queue names the hosts without a member that observe the cluster in every round, because they may have to act. The
-// others usually rest: see View.Resting.
+// Queue names hosts that observe the cluster in every round even if they have no member, because they may have to act.
+// Other hosts without a member usually rest: see View.Resting.
 type Queue struct {
 	Hosts int      // the rounded-up number of hosts: see SizeClass and noteQueue
 	Next  []string // IDs of the next spares to join, best first

@@ -148,8 +148,9 @@ func isSurplus(voters int, size Target) bool {
 	return voters > size.Voters && (voters%2 == 0 || size.Resized)
 }
 
-// mayLeave reports whether a live voter may leave for good because an operator has made the cluster smaller. proven is
-// the number of other voters that are known to be live and healthy now: all of them must be.
+// mayLeave reports whether a live voter may leave for good because an operator has made the cluster smaller or has
+// retired its host. proven is the number of other voters that are known to be live and healthy now: all of them must
+// be.
 func mayLeave(voters, proven int, size Target) bool {
 	return size.Resized && voters > size.Voters && size.Voters > 0 && proven == voters-1
 }

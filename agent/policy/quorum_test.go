@@ -86,7 +86,8 @@ func ids(hosts []Host) (list []string) {
 	return list
 }
 
-// rankView returns the view of n1, one of two voters in racks a and b, with spares in these racks and a third one.
+// rankView returns the view of n1. Racks a and b have a voter each, rack a also has a standby, and there are spares in
+// racks a, b and c.
 func rankView() View {
 	v := voterView()
 	v.Op, v.Lock, v.Cluster.Members = nil, Lock{Known: true}, v.Cluster.Members[:2]

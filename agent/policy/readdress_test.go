@@ -13,7 +13,7 @@ import (
 
 const newURL = "http://n1.new:2380"
 
-// readdressView is the view of n1 in its readdress, which is ready to begin.
+// readdressView returns the view of n1 in its readdress, before the member list is updated.
 func readdressView() View {
 	v := voterView()
 	n3 := voter(3, "n3")

@@ -8,9 +8,10 @@ import "strings"
 // A host that is down on request returns by itself if the cluster needs its vote, which means that other voters have
 // failed as well and no fault tolerance or no quorum is left (see outagePastWork). It needs neither the lock nor a
 // write to etcd for that, because a returning member does not lower the fault tolerance. It records on its own disk
-// that the work is called off; from then on, the request is over, and the ordinary rules bring the host back. Only
-// interruptible maintenance, or a reboot that quorumd has not requested within the last TransferTimeout, is called off.
-// A host that reaches no member calls off nothing, because its own network may have failed.
+// that the work is called off; from then on, the request is over, and the ordinary rules bring the host back. Only two
+// kinds of work are called off: interruptible maintenance, and a reboot by the agent, unless the agent has requested
+// the reboot within the last TransferTimeout. A host that reaches no member calls off nothing, because its own network
+// may have failed.
 
 // callsOff returns why the work for which this host is down is called off, and whether it is.
 func callsOff(v View) (string, bool) {

@@ -117,8 +117,8 @@ func (f fleet) ended() error {
 	return nil
 }
 
-// exploreFleet explores every possible history of a fleet: agents and hosts crash at any time, operators apply the plan
-// in any order and may give it up on any host, and the third host returns at any time.
+// exploreFleet explores every possible history of a fleet: operators apply the plan in any order, hosts with a plan and
+// their agents crash at any time, operators may give the plan up there, and the third host returns at any time.
 func exploreFleet(decide func(View) Decision) (states int, err error) {
 	begin := fleet{away: true}
 	for i := range begin.hosts {

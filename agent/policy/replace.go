@@ -105,12 +105,12 @@ func replaceVetoes() []veto {
 const CommonSpan = 30 * time.Minute
 
 // severalDown reports whether several voters look unhealthy or dead, which suggests a common cause. It does not apply
-// if all of them are in one failure domain that has no other voter. A voter that was recently WARM counts only if the
-// voter to be replaced is unhealthy rather than dead, and both states come from disk, CPU or network. Standbys and
-// spares do not count, because they do not vote.
+// if all of them are in one failure domain that has no other voter. A voter that was WARM or worse recently but is not
+// unhealthy now counts only if the voter to be replaced is unhealthy rather than dead, and both voters' states come
+// from disk, CPU or network. Standbys and spares do not count, because they do not vote.
 func severalDown(v View) (string, bool) {
 	who, found := v.replaced()
-	unhealthy := found && !v.isDead(who) && (who.Live || v.isUnhealthy(who)) // neither dead nor without its data
+	unhealthy := found && !v.isDead(who) && (who.Live || v.isUnhealthy(who)) // it answers, or is too slow to answer
 	return v.severalImpaired(unhealthy && v.strained(who))
 }
 
@@ -129,7 +129,7 @@ func (v View) strained(m Member) bool {
 	return present && h.Strained
 }
 
-// severalImpaired implements severalDown. countWarm selects whether voters that were recently WARM count.
+// severalImpaired implements severalDown. countWarm selects whether voters that were WARM or worse recently count.
 func (v View) severalImpaired(countWarm bool) (string, bool) {
 	var impaired, healthy []Member
 	var names []string
@@ -220,7 +220,7 @@ func notNext(v View) (string, bool) {
 		return "other hosts go first", true
 	}
 	who, found := v.outgoing()
-	if k, kept := v.keptVoter(who.Member, v.Self.ID); found && who.Live && kept { // a dead voter's place is not kept
+	if k, kept := v.keptVoter(who.Member, v.Self.ID); found && who.Live && kept { // no place of a dead voter is kept
 		return v.keptText(k), true
 	}
 	list := candidates(v, RoleVoter, selfReady(v))
@@ -271,9 +271,10 @@ func (v View) allDead() bool {
 }
 
 // replaces declares the operation in which a host replaces a voter. The host removes a dead voter and then joins, or
-// joins and then removes an unhealthy voter. If a voter begins the operation, it has no target role and removes a
-// surplus voter. If the agent that began the operation is gone, a voter's agent ends it and removes the learner that
-// was added for it. Later operations do the rest.
+// joins and then removes an unhealthy voter. If a voter's host begins the operation, the operation has no target role
+// and removes a surplus voter. With target role spare, a host removes its own voter, whose data was lost. If the agent
+// that began the operation is gone, a voter's agent ends it and removes the learner that was added for it. Later
+// operations do the rest.
 func replaces() operation {
 	return operation{
 		kind:          KindReplace,
@@ -348,14 +349,14 @@ func carryReplace(v View) Decision {
 }
 
 // abortReason returns why the voter to be replaced is not removed, if there is a reason. It is checked in every round
-// until the voter is gone. Once the removal may have reached etcd, conditions that are likely to pass do not end the
-// operation, and [removeDead] waits.
+// until the voter is gone, unless this host joins first. Once the removal may have reached etcd, conditions that are
+// likely to pass do not end the operation, and [removeDead] waits.
 func abortReason(v View) (ReasonCode, string) {
 	if v.Limits.DeadGrace == 0 && v.Limits.UnhealthyGrace == 0 || v.Op.Target != RoleVoter {
 		return OperationRejected, "this host's configuration does not allow this replacement"
 	}
 	limit := v.Limits.LearnerStall
-	// this host joined first, and then the voter stopped answering
+	// this host's learner was added first, and then the voter stopped answering
 	if v.Op.Phase == PhaseAdded || v.Op.Phase == PhaseStarted {
 		limit = v.Limits.LearnerMax
 	}
@@ -373,7 +374,7 @@ func abortReason(v View) (ReasonCode, string) {
 	return "", ""
 }
 
-// replacesLive reports whether the voter to be replaced is neither dead nor unhealthy.
+// replacesLive reports whether the member to be replaced is a learner, or is neither reported dead nor unhealthy.
 func replacesLive(v View) (string, bool) {
 	m, listed := v.memberByID(v.Op.Replaces)
 	if !listed || !m.Learner && (v.isDead(m) || v.isUnhealthy(m)) {
@@ -439,7 +440,7 @@ func removeOnceReported(v View, who Member) Decision {
 }
 
 // endReplace ends a replacement that is not completed. A removal sent to etcd takes effect within the lock's TTL or
-// never, so the operation ends only after that time. A standby stays the standby.
+// never, so the operation ends only after that time. If this host's learner is a standby, it stays.
 func endReplace(v View) Decision {
 	dead, there := v.memberByID(v.Op.Replaces)
 	if left := v.Limits.LockTTL - v.Op.WrittenFor; there && left > 0 {

@@ -80,7 +80,7 @@ func lostToo(v *View, name, domain string) {
 	}
 }
 
-// ofFive changes the view of a spare: two of five voters are dead, in these failure domains.
+// ofFive changes the view of a spare: two of five voters are dead, in the given failure domains.
 func ofFive(domain, other string) func(v *View) {
 	return func(v *View) {
 		v.Target.Voters = 5
@@ -113,7 +113,8 @@ func reportedDomains(domains ...string) func(v *View) {
 	}
 }
 
-// withRecordedDomain applies a change and records "rack" on this host as the domain of the dead voters.
+// withRecordedDomain applies a change. Then it sets the failure domain of the voters without one to "rack", as if this
+// host had read it before they died.
 func withRecordedDomain(others func(v *View)) func(v *View) {
 	return func(v *View) {
 		others(v)
@@ -133,7 +134,7 @@ func ofFour(v *View, wanted int) {
 	v.Target.Voters = wanted
 }
 
-// oneOfFive makes one of five voters dead and sets the configured number of voters.
+// oneOfFive adds a fourth and a fifth voter, so that one of five is dead, and sets the configured number of voters.
 func oneOfFive(wanted int) func(v *View) {
 	return func(v *View) {
 		ofFour(v, wanted)

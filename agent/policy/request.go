@@ -13,8 +13,8 @@ const (
 	RequestStays     RequestChange = iota
 	RequestSeen                    // record on disk that the request's operation is in flight
 	RequestEnds                    // delete the request
-	RequestEnding                  // delete the request as the step ends its operation
-	RequestRetried                 // keep the request, although the step ends its operation
+	RequestEnding                  // delete the request when the step ends its operation
+	RequestRetried                 // keep the request although the step ends its operation
 	RequestTurn                    // a rollout has reached this host: make a request
 	RequestAgain                   // a rollout has reached this host a second time: stop the rollout
 	RequestHeld                    // an upgrade has reached the last member: pause the rollout
@@ -27,15 +27,16 @@ const (
 // RequestNote is a change of this host's request on its disk.
 type RequestNote struct {
 	Change RequestChange
-	Code   ReasonCode // why the request ends
+	Code   ReasonCode // why the request ends, or why its work is called off
 	Text   string
 	Guard  StartGuard // how to change the start guard before the request ends
 }
 
 // noteRequest returns how the request changes. Once its operation has been observed in etcd, the disk records that: if
 // the operation's record disappears later, an operator released the operation, or the record was deleted. A request
-// ends when its work is over and its operation has ended, or when its rollout does not continue. When a rollout reaches
-// this host, the host makes a request. A step that ends the operation may end the request as well.
+// ends when its work is over and its operation has ended, and for other reasons, for example if its rollout does not
+// continue. When a rollout reaches this host, the host makes a request. A step that ends the operation may end the
+// request as well.
 func noteRequest(v View, step Step) RequestNote {
 	if step.Kind == StepEndOp && v.owns(KindCycle) {
 		return RequestNote{Change: endsWith(v.Asked, step.Outcome)}
@@ -161,8 +162,8 @@ func reachedBy(v View) RequestChange {
 	return RequestTurn
 }
 
-// The transitions of a request, one method each. The request may have been cancelled after a step was decided, so
-// transitions that begin something report whether the request is still valid.
+// The transitions of a request, one method each. The request may have been cancelled after a step was decided, so those
+// that stop etcd or start a program report whether the request is still valid.
 
 // AgainstRequest returns why this host rejects a request, or nil. pending reports whether it has a request already, and
 // canReboot whether its agent can reboot the machine.
@@ -219,7 +220,7 @@ func (s Request) Renewed(request Request) (Request, *Refusal) {
 		return s, conflicts("",
 			"the "+s.Job()+", requested by "+s.By+", has already been started, and is not run again",
 			"wait until the host is back, and try again: quorumctl maintenance status")
-	case request.Interruptible && !s.Interruptible && !s.Untouched(): // the operator does not expect an interruption
+	case request.Interruptible && !s.Interruptible && !s.Untouched(): // the operator at work expects no interruption
 		return s, conflicts("", "the maintenance, requested by "+s.By+", has begun without --interruptible",
 			"try again without --interruptible, or end it first: quorumctl maintenance off")
 	}
@@ -266,9 +267,9 @@ func (s Request) Recorded() Request {
 	return s
 }
 
-// StopsEtcd records that etcd is about to be stopped for the request; valid is false if the request has ended. A
-// readdress in flight continues even after its request has ended, because it may have updated the member list. guardOf
-// decides about the start guard.
+// StopsEtcd records that etcd is about to be stopped for the request; valid is false if the request has ended or its
+// work was called off. A readdress in flight continues even after its request has ended, because it may have updated
+// the member list. guardOf decides about the start guard.
 func (s Request) StopsEtcd() (next Request, valid bool) {
 	valid = !s.over() || s.Work == WorkReaddress && s.Seen
 	s.Stopped = s.Stopped || valid
@@ -321,9 +322,9 @@ func (s Request) GivenUp() Request {
 }
 
 // Request is the part of a request to take a host down, and of its progress, on which decisions depend. The agent
-// builds it from the host's disk, and the model from its simulated state. Both use its methods to decide whether the
-// request is over, and change it only by the transitions above. workDone decides whether the work of an operation in
-// flight is done.
+// builds it from the host's disk, and the model checker (agent/policy/model) from its simulated state. Both use its
+// methods to decide whether the request is over, and change it only by the transitions above. workDone decides whether
+// the work of an operation in flight is done.
 type Request struct {
 	Work        Work   `json:"work"`
 	Program     string `json:"program,omitempty"` // the program of a command
@@ -337,7 +338,7 @@ type Request struct {
 
 	Ended   bool `json:"ended,omitempty"`   // an operator has ended the request, or its operation is about to end
 	Waived  bool `json:"waived,omitempty"`  // an operator has waived the failed hooks that run once etcd is back
-	Seen    bool `json:"seen,omitempty"`    // the request's operation was observed in etcd, and is in flight
+	Seen    bool `json:"seen,omitempty"`    // its operation was observed in etcd, and this host has not ended it
 	Stopped bool `json:"stopped,omitempty"` // this agent has stopped etcd for the request, and has not started it since
 	// Recalled is why the agent has called the work off; empty if it has not.
 	Recalled string `json:"recalled,omitempty"`
@@ -371,7 +372,7 @@ func (s Request) over() bool { return s.Ended || s.Recalled != "" }
 // Untouched reports whether nothing has been done for the request: an operator's end cancels it at once.
 func (s Request) Untouched() bool { return !s.Begun && !s.Stopped }
 
-// OutlastsReboot reports whether the machine may also go down during the operation.
+// OutlastsReboot reports whether the operation continues if the machine goes down meanwhile.
 func (s Request) OutlastsReboot() bool { return !s.over() && s.Work.info().outlastsReboot }
 
 // Gone reports what happened to an operation that was observed and is no longer recorded in etcd. The operation counts

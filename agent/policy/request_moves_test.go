@@ -19,8 +19,8 @@ func TestTheSameRequestRenewsThePendingOneAndAnyOtherIsRefused(t *testing.T) {
 	}
 	for name, c := range map[string]struct {
 		pending, asked func(s *Request)
-		refusal        string // the refusal's text; empty if the request is renewed
-		hurried        bool   // whether the pending request is Hurried after the renewal
+		refusal        string // part of the refusal's text; empty if the request is renewed
+		hurried        bool   // whether the pending request is Hurried afterwards
 	}{
 		"the same":                   {asked: func(s *Request) { s.By = "root" }},
 		"the same, urgent":           {asked: func(s *Request) { s.Hurried = true }, hurried: true},
@@ -77,7 +77,7 @@ func TestAnImpossibleRequestIsRefused(t *testing.T) {
 		op                 *Op
 		pending, canReboot bool
 		request            Request
-		refusal            string // the refusal's text; empty if the request is accepted
+		refusal            string // part of the refusal's text; empty if the request is accepted
 	}{
 		"maintenance": {mode: Manage, request: Request{Work: WorkMaintenance}},
 		"a host that only observes": {

@@ -200,7 +200,8 @@ func AgainstTransfer(v View, to Member) *Refusal {
 	return r
 }
 
-// voterNamed returns the voter of the host with that name or ID, or else the voter whose member has it.
+// voterNamed returns the voter of the host with that name or ID or, if there is no such host, the voter with that
+// member name or ID.
 func (v View) voterNamed(host string) (Member, *Refusal) {
 	i := slices.IndexFunc(v.Hosts, func(h Host) bool { return h.ID == host })
 	if i < 0 {

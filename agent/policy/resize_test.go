@@ -22,7 +22,7 @@ func TestAResizeIsRefusedWithTheRemedy(t *testing.T) {
 		name       string
 		voters     int
 		change     func(v *View)
-		want, hint string // parts of the refusal's texts; empty if there is none
+		want, hint string // parts of the refusal's text and hint; want is empty if there is no refusal
 	}{
 		{"a smaller cluster", 3, nil, "", ""},
 		{"the same size", 5, nil, "", ""},

@@ -19,7 +19,7 @@ import (
 type RestoreTest struct {
 	Every  time.Duration // the interval; 0 if none is scheduled
 	Passed bool          // a test has passed
-	Age    time.Duration // time since a test last passed, by wall clocks, or since this agent's first round
+	Age    time.Duration // time since a test last passed, by wall clocks; if none has, since this agent's first round
 	Failed *BackupFailure
 }
 
@@ -53,7 +53,8 @@ const (
 )
 
 // RestoreTestRoom returns how many bytes must be free before a restore test of a database of that size begins, and how
-// many it must leave free while it runs. A member that shares the file system keeps room to double its database.
+// many it must leave free while it runs. A member that shares the file system keeps twice the size of its database and
+// a margin free.
 func RestoreTestRoom(database uint64, shared bool) (begin, leave uint64) {
 	begin, leave = 2*database+restoreTestEtcd, restoreTestFloor
 	if shared {
@@ -83,7 +84,8 @@ func CanTestRestore(v View, store, key bool) RestoreTestAbility {
 
 // hasRestoreTestRoom reports whether there is space for a restore test on this host to begin or continue. If the host
 // has published that there is, an eighth less suffices, so that small changes of the free space do not change its
-// record. On a host without a member, unknown free space counts as enough: the restore itself checks again.
+// record. On a host without a member, an unknown free space or database size counts as enough: the restore itself
+// checks again.
 func (v View) hasRestoreTestRoom() bool {
 	_, isMember := v.member()
 	if !v.Spool.Known || v.Cluster.DBSize == 0 {
@@ -260,7 +262,7 @@ func (v View) againstRestoreTest(h Host) string {
 	return ""
 }
 
-// whyNoRestoreTest returns, for each host, why it runs no restore test.
+// whyNoRestoreTest returns, for at most mostUnfit hosts, why each of them runs no restore test.
 func (v View) whyNoRestoreTest() string {
 	var all []string
 	for _, h := range v.Hosts[:min(len(v.Hosts), mostUnfit)] {

@@ -182,7 +182,8 @@ func TestWithoutASpareAMemberRunsTheRestoreTestAndNeverTheLeader(t *testing.T) {
 	}
 }
 
-// This test covers all combinations of facts about three voters and a spare.
+// This test combines health states and abilities of three voters and a spare, with each voter as the leader and with
+// none.
 func TestNoCombinationHasTwoHostsOrTheLeaderRunARestoreTest(t *testing.T) {
 	t.Parallel()
 	states := []health.State{health.OK, health.Warm, health.Slow}

@@ -49,7 +49,7 @@ func AgainstRetireLost(v View, id string) *Refusal {
 			"quorumctl operation release --force --reason '<why>', then quorumctl retire without --lost")
 	}
 	v.Op = nil
-	return AgainstRemoval(v, Removal{MemberID: m.ID}, true) // a dead voter's removal repairs the cluster
+	return AgainstRemoval(v, Removal{MemberID: m.ID}, true) // true: a dead voter is removed without a new snapshot
 }
 
 // LostMember returns the member of the host whose operation is in flight, and whether there is one. Its peer URL must

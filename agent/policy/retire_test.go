@@ -174,7 +174,7 @@ func TestARetirementIsRefusedWithTheRemedy(t *testing.T) {
 		name, host string
 		change     func(v *View)
 		code       ReasonCode
-		want, hint string // parts of the refusal's texts; empty if there is none
+		want, hint string // parts of the refusal's text and hint; want is empty if there is no refusal
 	}{
 		{"a voter with a spare", "n1", nil, "", "", ""},
 		{

@@ -37,8 +37,8 @@ type Rollout struct {
 func CountedInRollout(resumedThen, resumed int) bool { return resumedThen >= resumed }
 
 // RolloutNext returns the ID of the host that a rollout takes down next: unhealthy hosts first, then hosts without a
-// voter, then followers, and the leader last. Absent hosts are skipped. It returns an empty string if no host can be
-// next, or if one of these hosts already has a request.
+// voter, then followers, and the leader last. Hosts that are absent or only observe are skipped. It returns an empty
+// string if no host can be next, or if a waiting host already has a request.
 func RolloutNext(v View, waiting []string) string {
 	var next Host
 	found := false

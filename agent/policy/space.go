@@ -98,7 +98,8 @@ func freeSpace(v View) (Decision, bool) {
 	return orOwnStart(v, remedy(v)), true
 }
 
-// orOwnStart returns the step that starts this host's etcd instead of a decision that only waits.
+// orOwnStart replaces a decision that only waits by the step that writes the environment of this host's etcd or starts
+// it, if such a step is due.
 func orOwnStart(v View, d Decision) Decision {
 	if d.Step.Kind != StepNone {
 		return d
@@ -211,7 +212,7 @@ func compact(v View, m Member, inUse int64) Decision {
 
 // defragmentOnline defragments the next database. It waits if one of the databases was defragmented within
 // DefragmentAgain and is still too large, or if that defragmentation failed. The leader comes last, and transfers its
-// leadership first, because a leader answers no renewal of a lease during a defragmentation.
+// leadership first if another voter may lead, because a leader answers no renewal of a lease during a defragmentation.
 func defragmentOnline(v View, over []Member) Decision {
 	tried := func(m Member) (DefragAttempt, bool) {
 		i := slices.IndexFunc(v.Space.Attempts, func(a DefragAttempt) bool { return a.MemberID == m.ID })
@@ -263,8 +264,9 @@ func writePermits(v View) (Decision, bool) {
 	return do(Step{Kind: StepWritePermits, Why: "so that one agent can free space after a NOSPACE alarm"}), true
 }
 
-// mayDefragment returns a member that may be defragmenting its database, for an agent that has died or lost the lock: a
-// voter that is defragmenting answers no reads. A learner may defragment unnoticed, which does not affect the quorum.
+// mayDefragment returns a member that might be defragmenting its database because an agent requested that before it
+// died or lost the lock: a voter that is defragmenting answers no reads. A learner may defragment unnoticed, which does
+// not affect the quorum.
 func (v View) mayDefragment() (Member, bool) {
 	for _, m := range v.Cluster.Members {
 		stopped := m.PeerURL == v.Self.PeerURL && !unitRuns(v)

@@ -9,8 +9,8 @@ import (
 	"time"
 )
 
-// fullView returns the view of n1, one of three voters, which may free space after an alarm. Every database is at its
-// quota, and half of it is free.
+// fullView returns the view of n1, one of three voters. Its agent may free space after an alarm. Every database is at
+// its quota, and half of it is free.
 func fullView() View {
 	v := voterView()
 	v.Lock, v.Op, v.HostsFresh = Lock{Known: true}, nil, true
@@ -26,7 +26,7 @@ func fullView() View {
 	return v
 }
 
-// permitted adds a permit of this agent.
+// permitted makes this agent the holder of a permit that it has just claimed.
 func permitted(v *View) {
 	v.Space.Permits, v.Space.PermitsFor, v.Space.Mine = MaxPermits-1, time.Second, time.Minute
 }

@@ -42,7 +42,7 @@ func firstNames(names []string) string {
 	return joinNames(names)
 }
 
-// removeLostStandby begins the removal of a lost standby on a voter's host.
+// removeLostStandby begins the removal of a lost standby. Only a voter's host does.
 func removeLostStandby(v View) (Decision, bool) {
 	return removeLostLearner(v, StandbyLost, func(m Member) (since time.Duration, why, lockWhy string) {
 		if v.standbyRemovalHeld() != "" {
@@ -56,13 +56,14 @@ func removeLostStandby(v View) (Decision, bool) {
 // lostFor returns for how long a standby has been lost according to the last observations, and why. It is lost in three
 // cases:
 //
-//   - Its host has no agent, and no live voter's host reaches the standby (the same conditions as for a dead voter).
+//   - Its host has no agent, or the agent reports that the standby can never come back, and no live voter's host reaches
+//     the standby (the same conditions as for a dead voter).
 //   - It reports that it is unhealthy. An unhealthy standby cannot replace a voter, and prevents spares from doing so.
 //     While a voter that may come back is down, such a standby stays.
-//   - It answers and makes no progress.
+//   - It answers, is behind the leader, and makes no progress.
 //
-// A standby whose agent is present and whose etcd is down is not lost: the etcd was stopped on purpose or is about to
-// be started.
+// If a standby's etcd is down, that alone does not make it lost while its agent is present: the etcd was stopped on
+// purpose or is about to be started.
 func (v View) lostFor(m Member) (since time.Duration, why string) {
 	if !m.Learner || m.Permanent || m.Name == "" {
 		return 0, ""

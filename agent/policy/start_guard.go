@@ -19,7 +19,8 @@ const (
 // wantGuard returns how the start guard changes. It sets the guard on a host that has given up its member or has no
 // member, and only if the unit does not run or keeps restarting. A host counts as having no member only if the cluster
 // answered in this round, or if the host has no data and never had a cluster: such a host may reboot before a cluster
-// exists. The guard never stops a running etcd.
+// exists. During a recovery, it sets the guard only on a host that is out of service and whose unit does not run. The
+// guard never stops a running etcd.
 //
 // It clears the guard if the data directory is that of a listed member, or if a bootstrap is requested on a new host.
 // During a join, the step that starts etcd clears the guard, because the unit's environment is written only shortly
@@ -57,9 +58,9 @@ func wantGuard(v View, request RequestNote) StartGuard {
 }
 
 // guardOf returns how the start guard changes before a step begins. During work that only an operator ends, a reboot
-// must not start etcd while the operator works; for any other work, etcd starts with the machine. If a request, or a
-// plan that was given up, ends with the step, its guard is cleared first, because afterwards no record would show why
-// the guard is set.
+// must not start etcd while the operator works; for any other work, etcd starts with the machine. If an operation ends
+// because the host's member is lost, the guard is set. If a request, or a plan that was given up, ends with the step,
+// its guard is cleared first, because afterwards no record would show why the guard is set.
 func guardOf(v View, s Step, request RequestNote, want StartGuard) StartGuard {
 	switch {
 	case s.Kind == StepTakeDown && v.Asked.Work.info().operatorEnds:

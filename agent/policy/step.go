@@ -180,7 +180,7 @@ var stepsByKind = func() map[StepKind]StepInfo {
 // Step is a step with its parameters.
 type Step struct {
 	Kind   StepKind
-	Target Role    // begin-join: the role to reach
+	Target Role    // begin-join, begin-replace: the role to reach
 	Phase  OpPhase // set-phase
 	// promote, remove-learner, roll-back: the learner; transfer-leadership, step-down, lead-elsewhere: the next leader;
 	// begin-removal, remove-member, begin-replace, begin-leave: the member to remove; defragment-online: the member to

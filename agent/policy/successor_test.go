@@ -139,7 +139,7 @@ func TestANamedReplacementIsRefusedWithTheRemedy(t *testing.T) {
 		name, old, next string
 		change          func(v *View)
 		code            ReasonCode
-		want, hint      string // parts of the refusal's texts; empty if there is none
+		want, hint      string // parts of the refusal's text and hint; want is empty if there is no refusal
 	}{
 		{"a spare", "n2", "n5", nil, "", "", ""},
 		{"the standby", "n2", "n5", func(v *View) { standby(v, 4) }, "", "", ""},

@@ -15,7 +15,7 @@ func withStandby(v *View, id uint64, name string) {
 	v.Hosts = append(v.Hosts, ready(name, RoleStandby))
 }
 
-// seenBy returns the view of the host of a member, whose etcd runs.
+// seenBy changes a view to that of the host of the given member. The host's etcd runs.
 func seenBy(v View, id uint64, name string) View {
 	v.Self.ID, v.Self.Name, v.Self.PeerURL, v.Self.MemberID, v.Self.StandbyID = name, name, peerPrefix+name, id, id
 	v.Unit = Unit{State: UnitActive, EnvReady: true, SinceStart: time.Hour}
@@ -45,7 +45,7 @@ func TestOneOfTwoStandbysReplacesADeadVoter(t *testing.T) {
 	if d := Decide(seenBy(v, 9, "n9")); d.Step.Kind != StepNone || d.Reasons[0].Code != LowerRanked {
 		t.Errorf("n9: %+v", d)
 	}
-	v.Cluster.Members[4].Standby = false // n4 is still joining
+	v.Cluster.Members[4].Standby = false // n9 is still joining
 	if d := Decide(seenBy(v, 4, "n4")); d.Step.Kind != StepNone || d.Reasons[0].Code != LearnerPresent {
 		t.Errorf("next to a learner that joins: %+v", d)
 	}

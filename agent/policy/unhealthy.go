@@ -13,9 +13,9 @@ import (
 )
 
 // A voter is unhealthy if its own host reports an unhealthy state and the deciding host has measured evidence of it:
-// the fsync metrics of the voter's etcd, its lag, or its silence. The report or the evidence alone may be wrong:
-// something may keep a probe from writing, or a network path may be bad. A host record alone is never evidence, because
-// it may be forged.
+// the fsync metrics of the voter's etcd, its lag, its silence, or data that differs from that of a majority. The report
+// or the evidence alone may be wrong: something may keep a probe from writing, or a network path may be bad. A host
+// record alone is never evidence, because it may be forged.
 //
 // Both the report and the evidence must be current. A health state improves only long after writes are fast again. In
 // the meantime the host record reports that the host recovers, and the grace period restarts. The fsync metrics are
@@ -23,9 +23,9 @@ import (
 
 // UnhealthySince is for how long a host's own record has reported that the host harms the cluster.
 type UnhealthySince struct {
-	// For is how long the host has been SLOW or worse without a break; 0 if it is not.
+	// For is how long the host has been SLOW or worse without a break; 0 if it is not, or if its writes are fast again.
 	For      time.Duration
-	HangsFor time.Duration // how long the host has been STALLED or FAILED without a break; 0 if it is not
+	HangsFor time.Duration // how long the host's disk has hung or failed without a break; 0 if it does not
 }
 
 // Fsyncs holds the fsync metrics of a member's etcd, as read by the deciding host.
@@ -125,14 +125,15 @@ func (v View) keepsUp(m Member) bool {
 	return (m.Live || m.DownFor < v.Limits.LockTTL) && m.BehindFor < v.Limits.LockTTL
 }
 
-// silent reports whether a voter whose own host reports a hanging disk answers no linearizable read. Silence alone is
-// not evidence: this host may be cut off while a slow voter still serves others.
+// silent reports whether a voter answers no linearizable read, its own host reports that its disk hangs or has failed,
+// and this host is not cut off from the voter. Silence alone is not evidence: this host may be cut off while a slow
+// voter still serves others.
 func (v View) silent(m Member) bool {
 	h, present := v.hostOf(m)
 	return !m.Live && present && h.UnhealthySince.HangsFor > 0 && !v.cutOffFrom(m)
 }
 
-// cutOffFrom reports whether this host cannot connect to a voter to which another voter's host connects. Then the
+// cutOffFrom reports whether this host cannot connect to a voter to which another member's host connects. Then the
 // network is the cause of the voter's silence: a host whose disk hangs still accepts connections. A host that has
 // FAILED stays so until it boots, so its report does not show whether its disk hangs now.
 func (v View) cutOffFrom(m Member) bool {
@@ -337,6 +338,8 @@ func joinAsExtra(v View, m Member, listed bool) Decision {
 // completeReplace removes the voter that this host has replaced, after transferring its leadership. This host votes by
 // then, so the replaced voter is removed even if it has recovered, provided that there is a surplus voter. The replaced
 // voter stays if it has recovered and a third voter is dead or unhealthy: a later operation then removes the third one.
+// It also stays if an unfinished upgrade needs it, if unhealthy voters are not replaced automatically, or if the
+// operation has taken longer than LearnerMax.
 func completeReplace(v View, m, who Member) Decision {
 	if v.Op.Phase != PhaseRemoving {
 		if d := finishJoin(v, m); d.Step.Kind != StepEndOp || m.DownFor > v.Limits.LearnerStall {
@@ -383,7 +386,7 @@ func (v View) worseVoter(than Member) (Member, bool) {
 // transferred first.
 func removeAsVoter(v View, who Member) Decision {
 	best, found := bestVoter(v, who.PeerURL)
-	if found && who.Leader && v.Cluster.agrees() && who.Corrupt.Times > 0 { // vetoCorrupt holds until it is transferred
+	if found && who.Leader && v.Cluster.agrees() && who.Corrupt.Times > 0 { // vetoCorrupt applies while it leads
 		return do(Step{Kind: StepTransferLeadership, MemberID: best.ID, Why: "to " + best.label()})
 	}
 	if r, holds := vetoed(v, vetoCorrupt, vetoSeveralDown, vetoReplaceAtRisk, vetoRepairsUnreadable); holds {

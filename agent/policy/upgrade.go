@@ -215,8 +215,8 @@ func lastToUpgrade(v View) (why string, sure bool) {
 		cmp.Or(v.Self.Name, own.label()), own.Version.minorText(), to.minorText()), true
 }
 
-// upgradeHeld returns why this host's request waits although the rollout has reached the host: its member is the last
-// one with the older version, or has become the last one in the meantime.
+// upgradeHeld returns why this host's request waits although the rollout has reached the host: its member is, or may
+// be, the last one with the older minor version.
 func upgradeHeld(v View) (string, bool) {
 	a := v.Asked
 	if a == nil || v.Rollout == nil || a.Rollout != v.Rollout.ID || v.foreign() || !notBegun(v) {

@@ -24,7 +24,7 @@ func ParseVersion(s string) Version {
 // Known reports whether the version is known.
 func (v Version) Known() bool { return v != Version{} }
 
-// String returns "3.6.16", or "unknown".
+// String returns the version as text, such as "3.6.16", or "unknown".
 func (v Version) String() string {
 	if !v.Known() {
 		return "unknown"

@@ -10,8 +10,9 @@ import (
 	"github.com/quorumd/quorumd/health"
 )
 
-// A veto is a condition that keeps a host from joining, from being taken down or from removing a member. check reports
-// whether the veto applies, and returns the text of the reason.
+// A veto is a condition that keeps a host from a step, such as joining, being taken down or removing a member. The
+// vetoes that cautions returns are reported even if they block nothing. check reports whether the veto applies, and
+// returns the text of the reason.
 type veto struct {
 	code ReasonCode
 	// own reports that the veto concerns only this host: while it applies, the host does not count as ready, and other

@@ -43,7 +43,7 @@ type View struct {
 	Ejections           Ejections           // how often this host's member was replaced
 	Unreadable          []Unreadable        // records in etcd that cannot be read
 	IdleFor             time.Duration       // for how long no operation has been in flight
-	PlaceFreeFor        time.Duration       // for how long this host had a place, no operation ran and no lock was held
+	PlaceFreeFor        time.Duration       // for how long a place has been free, with no operation and no lock
 	Backoff             time.Duration       // time until the next attempt after a failed join
 	Stuck               string              // a step that was started and has not returned, or empty
 	LeadershipTransfers LeadershipTransfers // leadership of this host's member, and requested transfers
@@ -53,7 +53,7 @@ type View struct {
 	// members' statuses in every round. Any other host has read the members' statuses in this round or, in a quiet
 	// cluster (see QuietRounds), in the previous one.
 	Resting bool
-	// HostsFresh reports that Hosts and the members' statuses were read in this round.
+	// HostsFresh reports that Hosts was read in this round.
 	HostsFresh bool
 	// PromotionPending reports that this agent requested a promotion so recently that it may still take effect, even if
 	// the call has failed.
@@ -85,7 +85,7 @@ type Self struct {
 	// NewPeerURL is the configured peer URL if the member list has a different one for this host's member; else empty.
 	NewPeerURL string
 	// NewClientURL is the configured client URL if this host's member is registered with a different one; else empty.
-	// If it is set, ClientURL is the registered one.
+	// If it is set, ClientURL lists the registered ones, separated by commas.
 	NewClientURL, ClientURL string
 	// PeerFiles describes the files with which etcd would serve https to other members.
 	PeerFiles PeerFiles
@@ -228,7 +228,7 @@ type Health struct {
 	Hangs     bool // a write to the disk hangs now, so a lock might not be renewed
 	// SlowWrites reports that slow writes alone keep this host from leading.
 	SlowWrites bool
-	// FastAgain reports that the writes are fast again, although the health state has not improved yet.
+	// FastAgain reports that the writes are not slow now, even if the health state has not improved yet.
 	FastAgain bool
 	// AnswersAgain reports that only ETCD_STALLED keeps this host from leading, and that etcd answers requests again.
 	AnswersAgain bool
@@ -252,7 +252,7 @@ type Clock struct {
 // Bootstrap is an operator's one-time request to create a new cluster.
 type Bootstrap struct {
 	Requested bool
-	Decided   bool // no other listed host has a cluster or a request, or all listed hosts have agreed
+	Decided   bool // no other host in bootstrap.hosts has a cluster or a request, or all of them have agreed
 	Done      bool // this host has belonged to a cluster, so it is not new even if its disk is empty
 	// LastCluster is the last cluster that answered this host, even if the host is not its member; 0 if none has. That
 	// cluster counts as existing even while it does not answer, so this host creates no new one.
@@ -269,7 +269,7 @@ type Cluster struct {
 	ExpectedID uint64 // the cluster's ID according to the configuration or this host's own past; 0 if unknown
 	Members    []Member
 	StableFor  time.Duration // time since the member list last changed
-	DBSize     uint64        // the largest database of a voter, in bytes
+	DBSize     uint64        // the largest database of a member, in bytes
 	Error      string        // why the cluster is not reachable
 	// Intact reports that no answering member raises the CORRUPT alarm, and Roomy that none raises NOSPACE.
 	Intact, Roomy bool
@@ -281,10 +281,11 @@ type Cluster struct {
 	// follows this leader. The view serves only to decide about a leadership transfer.
 	Led        bool
 	Unread     bool     // only with Led: the last linearizable read failed
-	OtherNames []string // other cluster names of host records in this etcd; read while no member uses this host's name
+	OtherNames []string // other clusters' names in this etcd; read while no other member's host uses this cluster name
 	Denied     bool     // the cluster is unreachable because etcd's users and roles deny quorumd access
-	// Leaderless is a clause that names the voters of this host's own cluster that answer and have no leader, while no
-	// member has one; empty if there are none or the cluster is reachable. LeaderlessFor is how long this has lasted.
+	// Leaderless is a clause that names the other voters of this host's own cluster that answer and have no leader;
+	// empty unless they prove that there is no quorum without this host's voter. LeaderlessFor is how long this has
+	// lasted.
 	Leaderless    string
 	LeaderlessFor time.Duration
 }
@@ -298,7 +299,7 @@ type Member struct {
 	// NotedDomain is the failure domain recorded on the deciding host's disk.
 	NotedDomain string
 	Learner     bool
-	Live        bool // it has answered the last request; a voter must have answered a linearizable read
+	Live        bool // it answered the last request and has a leader; a voter also answered a linearizable read
 	Leader      bool
 	// ThinksLearner reports that the member itself claims to be a learner, which may lag behind the member list.
 	ThinksLearner bool
@@ -375,7 +376,7 @@ type Host struct {
 	AskedAt          int64         // when the work was requested, in milliseconds of the host's own wall clock
 	Waiting          ReasonCode    // the host's own reason not to act next; empty if it is ready
 	// Answered reports that the host has published its health state and observations since the operation's record last
-	// changed. If the deciding host itself carries out a replacement, its current observations count as well.
+	// changed. For an operation that the deciding host itself carries out, its current observations count instead.
 	Answered bool
 	// Unreached is why the host has not answered, if it has tried to reach the members that the operation asks about.
 	Unreached string
@@ -396,9 +397,10 @@ type Host struct {
 	// DataDiffers reports that the host has compared the voters' data, and that no majority has the same, or that the
 	// leader's data differs.
 	DataDiffers bool
-	// Recovers reports that the host is WARM or worse only because of past samples: its writes are fast again.
+	// Recovers reports that the host is WARM or SLOW only because of past samples: its writes are fast again.
 	Recovers bool
-	// Strained reports that the host was WARM or worse within CommonSpan because of its disk, CPU or network.
+	// Strained reports that the host has a voter, and was WARM or worse within CommonSpan because of its disk, CPU or
+	// network.
 	Strained     bool
 	RestoreTests RestoreTestAbility // whether the host can test restores
 	Stores       bool               // the host's configuration names a backup store
@@ -428,7 +430,7 @@ type Lock struct {
 	Held     bool // some host holds it
 	Mine     bool // this agent holds it
 	ValidFor time.Duration
-	Holder   string // host ID
+	Holder   string // the name of the host that holds it
 	Token    int64
 }
 

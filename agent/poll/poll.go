@@ -26,8 +26,8 @@ type Poller[T any] struct {
 	discard bool          // the call in progress began before Forget
 }
 
-// Refresh starts a call unless one is in progress or the last one began less than every ago. bound is the timeout of
-// the call's context.
+// Refresh starts a call unless one is in progress, or less time than every has passed since the last one began. bound
+// is the timeout of the call's context.
 func (p *Poller[T]) Refresh(ctx context.Context, now func() time.Duration, every, bound time.Duration,
 	call func(context.Context) (T, error),
 ) {

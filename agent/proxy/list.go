@@ -18,7 +18,7 @@ import (
 // FileName is the list's file name in quorumd's runtime directory.
 const FileName = "voters.json"
 
-// Limits of a list. A cluster has at most nine voters.
+// The limits and the version of a list. A cluster has at most nine voters.
 const (
 	MaxListSize = 64 << 10 // bytes
 	maxVoters   = 64

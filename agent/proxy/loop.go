@@ -35,7 +35,7 @@ type loop struct {
 	ends        map[int32]*end
 	halfClosed  map[*link]time.Time // time limits of the half-closed links
 	buffer      *[chunk]byte        // buffer for the copy in progress
-	freeBuffers []*[chunk]byte      // free buffers
+	freeBuffers []*[chunk]byte      // for reuse, at most batch
 	freePipe    *pipe               // a free pipe, for large transfers
 	pipes       int                 // number of pipes in existence
 	pipeless    bool                // the kernel cannot splice between these connections
@@ -135,8 +135,8 @@ func (l *loop) serve(e *end, now uint32) {
 	}
 }
 
-// copyFrom copies data from a side for as long as the other side accepts it. It keeps the data that was not accepted,
-// and reads nothing more until that data is sent.
+// copyFrom copies up to iterationBytes from a side for as long as the other side accepts the data. It keeps the data
+// that was not accepted, and reads nothing more until that data is sent.
 func (l *loop) copyFrom(e *end) error {
 	to := e.other
 	for left := iterationBytes; left > 0; {

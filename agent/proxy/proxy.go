@@ -11,9 +11,9 @@
 //   - Selected voters only. The agent selects them (policy.ProxyTargets) and writes them to a file. The proxy first
 //     tries the voter with the fewest connections from this host, and tries voters that recently refused a connection
 //     last.
-//   - Independence from the agent. A list that is no longer updated stays in force until the next one. The proxy then
-//     tries the excluded voters, too, but last. Before the first list, the proxy uses the list saved before its start
-//     or, without one, cluster.endpoints.
+//   - Independence from the agent. A list that is no longer updated stays in force until the next one. While the list is
+//     old, the proxy also tries the excluded voters, but last. Before the first list, the proxy uses the list saved
+//     before its start or, without one, cluster.endpoints.
 //   - Stable connections. A working connection is closed only if its voter is no longer selected: at a random moment
 //     within Spread, and not at all if the voter is selected again by then. The client reconnects.
 //   - Fast failure. If no voter accepts a connection within the time limit, the client's connection is reset. This
@@ -77,7 +77,8 @@ type Proxy struct {
 	none        logLimiter // connections reset because no voter accepted them
 }
 
-// New returns a proxy for the voters of the saved list, or for the static endpoints if no list was saved.
+// New returns a proxy for the voters of the agent's list. If there is none, the proxy uses the saved list or, without a
+// saved one, the static endpoints.
 func New(o Options) *Proxy {
 	f := &Proxy{
 		opt: o, log: o.Logger,

@@ -18,8 +18,7 @@ import (
 )
 
 // fleetWithReplacement returns a round with what each agent observes in a cluster of five: the member list, the
-// members' answers, and the other hosts' records. n4 is dead, n5 was dead and has been removed, and n6 joins to replace
-// n5.
+// members' answers, and the hosts' records. n4 is dead, n5 was dead and has been removed, and n6 joins to replace n5.
 func fleetWithReplacement(t *testing.T, number uint64, at time.Duration, joining *reachability) *round.Round {
 	t.Helper()
 	r := roundWith(at)

@@ -43,8 +43,8 @@ type lastRead struct {
 // readEvery is how long a result is reused, unless this host writes a line in the meantime.
 const readEvery = time.Second
 
-// pendingLine is a line still to be stored in etcd. The first attempt chooses its key and later attempts reuse it, so
-// that a line is not stored twice if an attempt was not answered.
+// pendingLine is a line still to be stored in etcd. Its key is chosen once, at the latest by the first attempt to store
+// it, so that a line is not stored twice if an attempt was not answered.
 type pendingLine struct {
 	key   string
 	value string
@@ -108,7 +108,7 @@ func shown(revision int64, l record.Line) control.HistoryLine {
 	}
 }
 
-// Write stores a line, and the lines that could not be stored earlier.
+// Write stores a line, unless it repeats this host's last line, and the lines that could not be stored earlier.
 func (j *Journal) Write(ctx context.Context, revision int64, e Entry) {
 	if !j.Note(revision, e) {
 		return
@@ -120,7 +120,8 @@ func (j *Journal) Write(ctx context.Context, revision int64, e Entry) {
 }
 
 // Note queues a line for Store. A caller uses it instead of Write if a step may just have stopped the member that would
-// receive the line, or if no voter answers. revision is 0 if unknown. Note reports whether the line is new.
+// receive the line, or if no voter answers. revision is 0 if unknown. Note reports whether the line was queued: a line
+// that repeats this host's last line is not.
 func (j *Journal) Note(revision int64, e Entry) bool {
 	if j.repeats(e) {
 		return false

@@ -85,8 +85,8 @@ func (p *hostRecord) publish(ctx context.Context, r *round.Round) {
 		return // this round did not read the record, so do not overwrite it
 	}
 	own := p.record(r)
-	// Compare the revisions too: a health state that was published while no read completed may have taken effect late
-	// and have overwritten a newer record.
+	// Compare the revisions too: another write may have changed the record, such as a health state that took effect
+	// late.
 	if r.OwnHost != nil && p.lease != 0 && r.OwnHostAt == p.writtenAt && reflect.DeepEqual(own, p.written) {
 		return
 	}

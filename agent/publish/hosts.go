@@ -13,7 +13,7 @@ import (
 	"github.com/quorumd/quorumd/health"
 )
 
-// Upper bounds in bytes on the JSON of a row and of a member report, without their strings.
+// Upper bounds in bytes on the JSON of a host and of a reachability report, without their strings.
 const (
 	rowBytes          = 320
 	reachabilityBytes = 192

@@ -38,7 +38,7 @@ func largeHost(i int) record.Host {
 }
 
 // TestAStatusOfThousandsOfLargeRecordsIsBounded uses 4,000 valid records of 15 KiB. Without a bound, the status would
-// be too large for any client. The most important hosts must be listed, whatever the order of the records.
+// be too large for any client. The most important hosts must be listed, wherever their records are among the others.
 func TestAStatusOfThousandsOfLargeRecordsIsBounded(t *testing.T) {
 	t.Parallel()
 	value, err := record.Encode(largeHost(0))

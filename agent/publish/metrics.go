@@ -84,7 +84,7 @@ func (m *Metrics) operation(outcome policy.ReasonCode) {
 	m.operations.WithLabelValues(string(outcome)).Inc()
 }
 
-// Round sets the round from which the metrics are read, and records its duration.
+// Round sets the round from which the metrics are read, and records its fsync samples and its duration.
 func (m *Metrics) Round(r *round.Round, took time.Duration) {
 	for _, s := range r.Reading.Samples {
 		if s.Errno == 0 {
@@ -103,7 +103,7 @@ type gauge struct {
 	read       func(m *Metrics, r *round.Round, emit func(value float64, labels ...string))
 }
 
-// gauges declares all gauges. If a value is unknown, its series is absent rather than zero.
+// gauges declares all gauges. If a measured value is unknown, its series is absent rather than zero.
 func gauges() []gauge {
 	return slices.Concat(hostGauges(), externalCheckGauges(), operationGauges(), clusterGauges(), backupGauges(),
 		restoreGauges(), networkGauges(), requestGauges())

@@ -11,7 +11,8 @@ import (
 	"github.com/quorumd/quorumd/agent/round"
 )
 
-// backupGauges are the metrics of the cluster's snapshots. Every agent reads the values from etcd.
+// backupGauges are the metrics of the cluster's snapshots. Every agent reads the results from etcd, and the interval
+// from its configuration.
 func backupGauges() []gauge {
 	return []gauge{
 		{

@@ -15,7 +15,7 @@ import (
 )
 
 // networkGauges are the metrics of dead and unhealthy voters, and of this host's network connections to the other
-// members: both ports of at most 16 members, labelled with the member ID.
+// members: both ports of at most 16 members, labelled with the member's ID and name.
 func networkGauges() []gauge {
 	labels := []string{"member", "name", "port"}
 	return []gauge{
@@ -74,7 +74,8 @@ func unhealthyVoters(_ *Metrics, r *round.Round, emit func(float64, ...string)) 
 	})
 }
 
-// eachVoter emits a duration for every voter: the value that fill stores in the map, or 0.
+// eachVoter emits a duration for every voter among the first network.MaxMembers members: the value that fill stores in
+// the map, or 0.
 func eachVoter(r *round.Round, emit func(float64, ...string), fill func(policy.View, map[uint64]time.Duration)) {
 	if r == nil || !r.View.Cluster.Reachable {
 		return

@@ -19,7 +19,7 @@ func probed(state record.PortState, rtt time.Duration) []network.Reading {
 	return []network.Reading{{Member: 10, Name: "n1", Peer: way, Client: way}}
 }
 
-// writes returns the number of published changes in an hour with one probe per second.
+// writes returns the number of published changes in an hour with one round per second.
 func writes(of func(second int) []network.Reading) (n int) {
 	var s reachability
 	var before []record.Reachability
@@ -92,7 +92,7 @@ func TestTheStatesOfPortsAndARoundedUpTimeArePublished(t *testing.T) {
 	}
 }
 
-// roundWith is a round of a voter with these observations. Member 2 is n2, and so on.
+// roundWith returns a round of a voter with the given observations. The voter's etcd is connected only to member 2.
 func roundWith(at time.Duration, seen ...network.Reading) *round.Round {
 	r := &round.Round{
 		At: at, Wall: time.Date(2026, 11, 23, 2, 0, 0, 0, time.UTC).Add(at), ProbeEvery: network.Every, Probes: seen,

@@ -9,7 +9,7 @@ import (
 	"github.com/quorumd/quorumd/agent/round"
 )
 
-// RetiredOf returns a retired host as an API value. The members of the view determine its state.
+// RetiredOf returns a retired host as an API value. The members and the operation in the view determine its state.
 func RetiredOf(v policy.View, retired round.Retired) control.Retired {
 	out := control.Retired{
 		ID: retired.Host, Name: retired.Name, PeerURL: retired.PeerURL, By: retired.By, Reason: retired.Reason,
@@ -35,7 +35,7 @@ func RetiredOf(v policy.View, retired round.Retired) control.Retired {
 	return out
 }
 
-// RetiredHosts returns the hosts that were retired when etcd was last read, by ID.
+// RetiredHosts returns the hosts that were retired when etcd was last read, sorted by ID.
 func RetiredHosts(r *round.Round) []control.Retired {
 	var out []control.Retired
 	for _, retired := range r.Retired {

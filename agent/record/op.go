@@ -11,7 +11,7 @@ type Op struct {
 	Kind     string `json:"kind"`
 	Host     string `json:"host"` // the host that is operated on, or that received the request to remove a member
 	HostName string `json:"hostName"`
-	// the role that a join leads to; for a removal, the member's name
+	// the role that a join or a replacement leads to; for a removal, the member's name
 	Target string `json:"target,omitempty"`
 	// the work of a cycle: maintenance, restart, reboot, command, readdress or defrag
 	Work     string    `json:"work,omitempty"`

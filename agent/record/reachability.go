@@ -34,7 +34,7 @@ type Reachability struct {
 	// absent if unknown.
 	Peer   PortState `json:"peer,omitempty" bound:"word"`
 	Client PortState `json:"client,omitempty" bound:"word"`
-	// seconds to connect, rounded up to a power of two of 0.125 ms; absent if there was no connection
+	// seconds to connect, rounded up to 0.125 ms times a power of two; absent if there was no connection
 	RTTSeconds float64 `json:"rttSeconds,omitempty"`
 	// LostSince is the time since which both ports have failed several consecutive probes; absent if a port accepted a
 	// connection, or if it is unknown whether one does. A refused connection counts as a failed probe: the machine is

@@ -80,8 +80,8 @@ type Host struct {
 	Answers int64 `json:"answers,omitempty"`
 	// Recovers means that the host is WARM or SLOW only because of past measurements: its writes are fast again.
 	Recovers bool `json:"recovers,omitempty"`
-	// HealsAfter is the longest time in seconds for which the host's disk was SLOW in the last days before it became
-	// fast again by itself. A host that is SLOW or worse publishes it.
+	// HealsAfter is the longest time in seconds, within the last days, for which the host's disk was SLOW before it
+	// became fast again by itself. A host that is SLOW or worse publishes it.
 	HealsAfter float64 `json:"healsAfter,omitempty"`
 	// Defective means that the host's disk is not only SLOW: a drive reports errors, or the disk is SLOW again and
 	// again. A host that is SLOW or worse publishes it.

@@ -13,7 +13,7 @@ import (
 type Retired struct {
 	Version int    `json:"version"`
 	Name    string `json:"name"`
-	PeerURL string `json:"peerURL"` // peer URL of the host's member
+	PeerURL string `json:"peerURL"` // the host's peer URL
 	// MemberID is the ID that the host's member had when the host was retired; absent if there was no member.
 	MemberID MemberID `json:"memberID,omitempty"`
 	// Successor is the host that replaces the retired host's voter; absent if any host may.

@@ -47,7 +47,7 @@ type RolloutHost struct {
 	Name    string  `json:"name"`
 	State   string  `json:"state"`
 	Seconds float64 `json:"seconds,omitempty"` // how long the host was down
-	// seconds from when the rollout reached the host until the host was back, including the preceding pause
+	// seconds from when the previous host was done, or the rollout was started or resumed, until the host was back
 	Turn float64 `json:"turn,omitempty"`
 }
 
@@ -56,7 +56,7 @@ const (
 	RolloutRunning = "running"
 	RolloutPaused  = "paused"  // no further host goes down until an operator resumes the rollout
 	RolloutAborted = "aborted" // an operator has aborted the rollout; no further host goes down
-	RolloutStopped = "stopped" // the work failed on a host, or the host did not come back healthy; Text is the reason
+	RolloutStopped = "stopped" // for example, the work failed, or its request was cancelled; Text is the reason
 	RolloutDone    = "done"
 )
 

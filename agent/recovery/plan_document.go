@@ -59,7 +59,7 @@ type Choice struct {
 	At       time.Time
 	ID       string // ID of the plan
 	New      record.MemberID
-	Snapshot *Snapshot // the snapshot to start from if no host has data; nil: start from the survivor's data
+	Snapshot *Snapshot // the snapshot to start from instead of the survivor's data; nil: none
 }
 
 // Loss describes what the cluster would lose with one host as the survivor.
@@ -137,7 +137,7 @@ func ReadPlan(r io.Reader) (Plan, error) {
 	return p, p.check()
 }
 
-// check returns an error if a plan from a file is invalid.
+// check returns an error if the plan is invalid.
 func (p Plan) check() error {
 	sum := p.Checksum
 	p.Checksum = ""

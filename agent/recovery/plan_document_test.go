@@ -119,7 +119,8 @@ func TestPlanIsRefusedForUnsuitableFacts(t *testing.T) {
 	}
 }
 
-// lostAll returns the facts of hosts with new disks, whose agents have recorded the cluster ID known; 0 for none.
+// lostAll returns the facts of hosts with new disks. Their agents have recorded known as the ID of the cluster; 0 if
+// they have recorded none.
 func lostAll(known record.MemberID) []Facts {
 	var all []Facts
 	for i := range 3 {

@@ -13,7 +13,7 @@ import (
 	"github.com/quorumd/quorumd/agent/record"
 )
 
-// Snapshot identifies the snapshot to make a cluster from if no host has usable data.
+// Snapshot identifies the snapshot to make a cluster from, instead of the survivor's data.
 type Snapshot struct {
 	Name    string          `json:"name,omitempty"` // name in the host's store; empty if File is set
 	File    string          `json:"file,omitempty"` // path on the host; empty if Name is set

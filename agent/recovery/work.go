@@ -13,7 +13,7 @@ import (
 type Work struct {
 	Plan      string          `json:"plan"`       // ID of the plan, a part of the copy's name
 	Cluster   record.MemberID `json:"clusterID"`  // ID of the new cluster, which the copy gets
-	Old       record.MemberID `json:"oldCluster"` // ID of the cluster that the survivor's data belongs to
+	Old       record.MemberID `json:"oldCluster"` // ID of the cluster that the new one replaces
 	Member    record.MemberID `json:"memberID"`   // ID of the survivor's member
 	Term      uint64          `json:"lastTerm"`   // term of the last log entry
 	Index     uint64          `json:"lastIndex"`

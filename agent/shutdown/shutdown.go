@@ -47,8 +47,8 @@ type Handler struct {
 	Loud   slog.Level // log level of messages to the terminals of all users
 }
 
-// Prepare returns when the machine may go down or the context ends. If it warns the users, it returns displayTime
-// later.
+// Prepare returns when the machine may go down, when a running command has ended, when the request is refused, or when
+// the context ends. If it warns all users, it returns displayTime later.
 func (h Handler) Prepare(ctx context.Context) {
 	began := time.Now()
 	err := h.request(ctx)

@@ -84,7 +84,7 @@ func handler(h *host) (Handler, *bytes.Buffer) {
 	return Handler{Host: h, Logger: slog.New(slog.NewTextHandler(&log, nil)), Loud: loud}, &log
 }
 
-// prepare runs Prepare with logind's default time limit, and returns how long it took.
+// prepare runs Prepare with a time limit just below logind's default, and returns how long it took.
 func prepare(t *testing.T, r Handler) time.Duration {
 	ctx, cancel := context.WithTimeout(t.Context(), 4500*time.Millisecond)
 	defer cancel()

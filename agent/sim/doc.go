@@ -45,7 +45,11 @@
 //     survivor's data (survivor.go) takes time, may fail, and may be interrupted while the copy is put in place. Two
 //     clusters then exist, which must never both serve.
 //   - Operators (operator.go, maintenance.go): they pause and resume, request a second bootstrap, stop etcd, remove
-//     members, release operations, and request and cancel maintenance, restarts, reboots, commands and rollouts.
+//     members, release operations, and request and cancel maintenance, restarts, reboots, commands and rollouts. In a
+//     third of the clusters without quorum loss, some maintenance is interruptible (recall.go).
+//   - Another client that deletes or forges quorumd's records, in a third of the clusters (intruder.go).
+//   - Data of voters that becomes corrupt, in half of the clusters that replace unhealthy voters and do not lose their
+//     quorum (corrupt.go).
 //   - Operators that resize the cluster and retire hosts, in a third of the clusters without quorum loss (resize.go):
 //     hosts join and voters leave, among all other faults. Another client overwrites the recorded size.
 //   - Operators that change peer URLs, in a third of the clusters without quorum loss (readdress.go): sometimes a

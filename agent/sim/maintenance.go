@@ -165,7 +165,7 @@ func (h *host) hasRequest() bool {
 	return err == nil && bytes.Contains(note, []byte(`"ask":`))
 }
 
-// pendingRequest describes a request that has not ended. It returns "" if there is none.
+// pendingRequest describes a request that has not ended, or a rollout that still runs. It returns "" if there is none.
 func (w *world) pendingRequest() string {
 	for _, h := range w.hosts {
 		if h.hasRequest() && !h.dead {
@@ -243,7 +243,7 @@ func (p *promises) worksOn(h *host) policy.Work {
 }
 
 // checkStartDuringWork checks that an etcd which was stopped for maintenance is not started while an operator works on
-// its host.
+// its host, unless the maintenance is interruptible and may be called off.
 func (p *promises) checkStartDuringWork(h *host) {
 	switch {
 	case !h.workedOn || !h.unit.takenDown || p.worksOn(h) != policy.WorkMaintenance: // etcd is not down for maintenance

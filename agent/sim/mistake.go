@@ -35,9 +35,9 @@ type Mistake struct {
 	parts  func(p *process, opt *agent.Options)
 	timing func(t *config.Timing)
 	config func(c *config.Config)
-	// trouble replaces the random faults. With trouble, the cluster has seven hosts for five voters, and agents replace
-	// at most one voter a day: one that has been dead for 6 min or, if the field unhealthy is set, unhealthy for the
-	// time in that field.
+	// trouble replaces the random faults. With trouble, the cluster has seven hosts for five voters. Unless config
+	// changes this, agents replace at most one voter a day: one that has been dead for 6 min or, if the field unhealthy
+	// is set, unhealthy for the time in that field.
 	trouble   func(w *world)
 	unhealthy time.Duration
 	// ignoresConditions makes etcd ignore all conditions of transactions.
@@ -143,7 +143,7 @@ func Mistakes() []Mistake {
 		readdressMistakes())...)
 }
 
-// longLeases makes every lease look twenty times longer than it is.
+// longLeases makes every lease look twenty times as long as it is.
 type longLeases struct{ cluster.Etcd }
 
 func (b *longLeases) Grant(ctx context.Context, ttl int64) (clientv3.LeaseID, int64, error) {
@@ -224,9 +224,9 @@ func (w *everyHostReady) Read(ctx context.Context, spans ...cluster.Span) (clust
 	return out, err
 }
 
-// deleteOpRecords requests maintenance for one voter and restarts for all other members. Then it repeatedly freezes the
-// agent of that voter for the lifetime of its host record, and deletes the operation record and the lock. Only the host
-// record then shows that an operation is in flight.
+// deleteOpRecords requests maintenance for one voter and, 5 min later, a restart for every other member. Then it
+// repeatedly freezes the agent of that voter for the lifetime of its host record, and deletes the operation record and
+// the lock. Only the host record then shows that an operation is in flight.
 func deleteOpRecords(w *world) {
 	first := w.anyFollower().host
 	w.requestMaintenance(first, control.MaintenanceRequest{Work: policy.WorkMaintenance, KeepRunning: true})

@@ -66,7 +66,7 @@ func recoveryMistakes() []Mistake {
 	}
 }
 
-// onSurvivor applies do to the survivor of the plan in force, if there is one.
+// onSurvivor applies do to the survivor if a plan is in force there and the host has power.
 func (w *world) onSurvivor(do func(w *world, h *host)) {
 	i := slices.IndexFunc(w.hosts, func(h *host) bool {
 		k := h.planInForce()

@@ -15,7 +15,7 @@ func TestEverySeededMistakeIsFound(t *testing.T) {
 	t.Parallel()
 	for i, m := range Mistakes() {
 		if i%6 != 0 && !many() {
-			continue // make sim looks for all of them
+			continue // from -sim.hours=1000 on, the test looks for all of them
 		}
 		t.Run(m.Name, func(t *testing.T) {
 			t.Parallel()

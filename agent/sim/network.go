@@ -11,8 +11,8 @@ type link struct {
 	since time.Duration // when the link was last restored
 }
 
-// cut adds by, which is negative when faults end, to the number of faults that cut the link from one host to another.
-// The link works again when that number is 0.
+// cut changes the number of faults that cut the link from one host to another. by is negative when a fault ends. The
+// link works again when that number is 0.
 func (w *world) cut(from, to *host, by int) {
 	if from == to {
 		return // an agent always reaches its own etcd

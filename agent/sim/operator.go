@@ -34,7 +34,8 @@ func operatorFaults() []fault {
 		{
 			name: "an operator requests a bootstrap", weight: 2, low: time.Second, high: time.Second,
 			begin: func(w *world, h *host, _ time.Duration) func() {
-				// operators must not bootstrap on two hosts
+				// before the cluster exists and after quorum loss, a bootstrap on a second host could create a second
+				// cluster
 				if w.etcd.clusterID != 0 && !w.recovery.lost {
 					w.requestBootstrap(h)
 				}
@@ -137,8 +138,8 @@ func (w *world) removeMember(h *host) {
 	}
 }
 
-// removeAndBlockJoins removes up to two voters. It also keeps most hosts without a member from replacing them, usually
-// all of them by the same condition (see blockJoin).
+// removeAndBlockJoins removes up to two voters. It also keeps most hosts without a member from joining, usually all by
+// the same condition (see blockJoin).
 func removeAndBlockJoins(w *world, h *host, _ time.Duration) func() {
 	w.removeMember(h)
 	if w.faults.IntN(2) == 0 {

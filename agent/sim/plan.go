@@ -35,7 +35,7 @@ type plan struct {
 	Recalls       bool          // operators request interruptible maintenance
 	Readdresses   bool          // operators change hosts' peer URLs
 	Corrupts      bool          // the data of voters may become corrupt
-	CleanFor      time.Duration // how long an ejected host must be healthy before it joins again, the first time
+	CleanFor      time.Duration // how long a host must be healthy after its first ejection before it joins again
 	configs       []config.Config
 }
 
@@ -117,8 +117,8 @@ func timingSection(drawn int) string {
 		"hostRecordTTL: 100s}"
 }
 
-// yaml returns a host's configuration. The disk is measured less often than by default, and fewer samples determine its
-// health state, so the state changes sooner.
+// yaml returns a host's configuration. Direct writes to the disk are measured less often than by default. Fewer samples
+// determine the health state, so it changes sooner.
 func (p plan) yaml(host int) string {
 	var endpoints []string
 	for i := range p.Hosts {
@@ -143,7 +143,7 @@ timing: %[8]s
 // isLearner reports whether a host has the role learner.
 func (p plan) isLearner(host int) bool { return p.Learner && host == p.Hosts-1 }
 
-// maxLearners returns etcd's limit on learners: one, plus one for the permanent learner.
+// maxLearners returns etcd's limit on learners: one, or two if the plan has a permanent learner.
 func (p plan) maxLearners() int {
 	if p.Learner {
 		return 2

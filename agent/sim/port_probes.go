@@ -42,7 +42,8 @@ const (
 	missesUntilLost = 2
 )
 
-// now returns the time by the agent's clock, without passing the gate.
+// now returns the time since the host's boot by the agent's clock. Unlike process.now, it does not block while the
+// agent is frozen.
 func (s *portProbes) now() time.Duration { return s.p.host.world.now() - s.p.began }
 
 // Watch sets which members to probe, and how often.

@@ -269,7 +269,8 @@ func (p *promises) checkOpEnd(by *process) {
 	p.checkReaddressEnd(by)
 }
 
-// currentOp returns the operation in flight, or nil. The value must not be changed.
+// currentOp returns the operation in flight, or nil if there is none or its record cannot be read. The value must not
+// be changed.
 func (p *promises) currentOp() *record.Op {
 	kv := p.w.etcd.store.Get(p.w.keys.Op())
 	switch {
@@ -518,7 +519,7 @@ func (p *promises) beforeStart(by *process) {
 		!p.restarting(h):
 		p.breach("P4", h, "an etcd that an operator has stopped is started")
 	case m != nil && !m.learner, h.unit.env["ETCD_INITIAL_CLUSTER_STATE"] == "new":
-		return // a returning voter does not lower the fault tolerance
+		return // neither the start of a voter nor a bootstrap needs the lock
 	}
 	if owned, ok := p.lockHeldAt[by]; m == nil && p.w.etcd.clusterID != 0 && h.data.member == 0 &&
 		(!ok || p.w.now()-owned > p.staleness()) {

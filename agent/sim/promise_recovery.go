@@ -63,7 +63,8 @@ func (p *promises) servedRecently(e *etcd) bool {
 }
 
 // checkStepByPlan checks that a recovery step belongs to a plan or follows a recovery without this host, and that a
-// host with a plan takes no other steps.
+// host with a plan begins no other steps, except those that start etcd. It also checks that, once quorum is lost, no
+// step begins that needs the lock.
 func (p *promises) checkStepByPlan(by *process, step policy.Step) {
 	h, w := by.host, p.w
 	k := h.planInForce()

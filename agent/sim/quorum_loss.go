@@ -28,7 +28,7 @@ type disasterRecovery struct {
 // of them returns with its data, perhaps after operators have declared it lost. The old cluster cannot continue in
 // parallel with a new one, because even with the late voter it has a quorum only until the survivor has moved its own
 // data aside. loseQuorum reports whether quorum was lost. It does nothing if the state of the cluster is unsuitable,
-// for example because the other voters could not recover.
+// for example if the voters that keep power could not recover it.
 func (w *world) loseQuorum(late bool) bool {
 	e := w.etcd
 	voters := e.voters()
@@ -64,7 +64,7 @@ func (w *world) loseQuorum(late bool) bool {
 	return true
 }
 
-// tryQuorumLoss causes quorum loss as soon as loseQuorum allows it.
+// tryQuorumLoss causes quorum loss as soon as loseQuorum allows it, unless the faults have ended by then.
 func (w *world) tryQuorumLoss() {
 	if !w.healed && !w.loseQuorum(w.plan.LateVoter) {
 		w.after(2*time.Minute, laneFaults, w.tryQuorumLoss)

@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// withQuorumLoss adds quorum loss to a seed's plan.
+// withQuorumLoss adds quorum loss to a seed's plan, in which operators do not resize the cluster.
 func withQuorumLoss(opt Options) Options {
 	opt.plan = func(p *plan) {
 		p.LostAt, p.LateVoter = p.Faulty/4+time.Duration(p.Seed%7)*p.Faulty/20, p.Seed%2 == 0

@@ -69,7 +69,8 @@ func (e *etcd) memberAt(peerURL string) *member {
 	return e.members[i]
 }
 
-// checkUpdate returns the error of the checks before a member's peer URL is replaced. etcd has no strict check here.
+// checkUpdate returns the error of the checks before a member's peer URL is replaced. etcd's strict reconfiguration
+// check does not cover updates.
 func (e *etcd) checkUpdate(id uint64, peerURL string) error {
 	m := e.find(id)
 	if m == nil {

@@ -37,9 +37,9 @@ type Result struct {
 	counts
 }
 
-// After the last fault, the cluster must reach its target within recoverWithin and keep it for stableFor. The longest
-// waits on the way are the backoff after failed joins and the time for which a repeatedly slow disk must be fast again.
-// The time that an ejected host must be healthy is added to recoverWithin.
+// After the last fault, the cluster must reach its target within recoverWithin, and must still be there stableFor
+// later. The longest waits on the way are the backoff after failed joins and the time for which a repeatedly slow disk
+// must be fast again. The time that an ejected host must be healthy is added to recoverWithin.
 const (
 	recoverWithin = 8 * time.Hour
 	stableFor     = 10 * time.Minute

@@ -196,7 +196,7 @@ func (s *totals) String() string {
 
 func TestASeedAlwaysYieldsTheSameEvents(t *testing.T) {
 	t.Parallel()
-	seeds := uint64(6) // like make sim, which CI runs
+	seeds := uint64(6) // for make sim HOURS=250, which CI runs
 	switch {
 	case many():
 		seeds = 40
@@ -214,7 +214,7 @@ func TestASeedAlwaysYieldsTheSameEvents(t *testing.T) {
 }
 
 // regressions returns seeds that once found an error. A seed's events change with the table of faults, so every error
-// also has tests in package policy and, if it can be seeded, a mistake in mistake.go.
+// of an agent also has tests in package policy and, if it can be seeded, a Mistake.
 func regressions() []regression {
 	return []regression{
 		{1000, "a standby that has lost its qualification never votes, and no other host joins"},
@@ -264,7 +264,7 @@ type regression struct {
 	error string
 }
 
-// lengthy reports whether the seed takes much longer than the others. Only make sim, which CI also runs, includes it.
+// lengthy reports whether the seed takes much longer than the others. Runs with -sim.hours below 100 skip it.
 func (r regression) lengthy() bool {
 	return slices.Contains([]uint64{153, 404, 434, 1000, 1249, 1785}, r.seed)
 }

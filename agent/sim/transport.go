@@ -253,7 +253,8 @@ func (c *client) deliver(to *host, do call) (a answer, back time.Duration) {
 	return answer{err, connected && !lost}, c.answerDelay(drawn)
 }
 
-// needsQuorum reports whether a request waits for a quorum, and thus for the leader's disk.
+// needsQuorum reports whether a request waits for a quorum, and thus for the leader's disk. The caller must except
+// serializable reads, which wait for neither.
 func (d call) needsQuorum() bool {
 	return d.write && d.name != "move leader" || slices.Contains([]string{"read", "members", "confirm"}, d.name)
 }

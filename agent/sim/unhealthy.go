@@ -184,7 +184,7 @@ const slowEvidence = 6 * time.Minute
 
 // whyNotUnhealthy returns why a voter must not be replaced as unhealthy, or "". The voter's host must have reported
 // itself as SLOW for the grace period, as STALLED for a minute, or as FAILED. In addition, the host's disk must really
-// have been harmful, or the voter's data corrupt.
+// have been in a harmful state, or the voter's data must be corrupt.
 func (p *promises) whyNotUnhealthy(m *member) string {
 	w, d := p.w, m.host.disk
 	reported, ok := p.unhealthy[m.host]

@@ -52,8 +52,8 @@ const (
 // startGuardFile prevents any start of the unit while it exists; see package agent.
 const startGuardFile = stateDir + "/etcd.hold"
 
-// entriesSinceSnapshot is how many entries a new learner has to apply after the leader's snapshot: as many as lie
-// between two snapshots by the largest default of any etcd version.
+// entriesSinceSnapshot is how many entries a new learner has to apply after the leader's snapshot: the largest default
+// of --snapshot-count in any etcd version.
 const entriesSinceSnapshot = 100_000
 
 func (u *unit) ready() bool {

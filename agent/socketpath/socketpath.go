@@ -13,7 +13,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// MaxName limits the base name of a socket, in bytes: the address also contains /proc/self/fd and a number.
+// MaxName limits, in bytes, the base name of a socket whose path is too long for an address: the address that replaces
+// it also contains /proc/self/fd and a number.
 const MaxName = 80
 
 // With calls do with an address for the socket: its path or, if that is too long, a path through a descriptor of its

@@ -25,7 +25,7 @@ type runningEtcd struct {
 	member                  *testbed.Member
 }
 
-// startRunningEtcd starts etcd. Half of its settings are flags, and half are variables, as in a unit's environment
+// startRunningEtcd starts etcd. Some of its settings are flags, and some are variables, as in a unit's environment
 // file. The n-th host has its own address, because all etcds use the same ports.
 func startRunningEtcd(t *testing.T, n int) *runningEtcd {
 	t.Helper()

@@ -13,8 +13,8 @@ import (
 	"github.com/quorumd/quorumd/systemd"
 )
 
-// bootWarning returns a warning if etcd's unit is not enabled, otherwise "". After a boot, systemd starts etcd; quorumd
-// does not.
+// bootWarning returns a warning if systemd does not start etcd's unit at boot, otherwise "". quorumd does not start
+// etcd after a boot.
 func bootWarning(ctx context.Context, c config.Config) string {
 	if c.Etcd.Runner != config.RunnerSystemd {
 		return ""

@@ -31,7 +31,7 @@ const (
 func (g grade) String() string { return [...]string{"OK", "WARNING", "CRITICAL", "UNKNOWN"}[g] }
 
 func (a *app) checkCommand() *cobra.Command {
-	// A monitoring system reads one line and accepts only these four exit codes, so wrong arguments are UNKNOWN, too.
+	// A monitoring system reads one line and accepts only the exit codes 0 to 3, so wrong arguments are UNKNOWN, too.
 	result := func(g grade, text string) error {
 		fmt.Fprintf(a.out, "QUORUMD %s - %s\n", g, display.Clean(text))
 		if g != gradeOK {

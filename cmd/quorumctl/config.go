@@ -90,7 +90,8 @@ type configCheck struct {
 }
 
 // checkAccess checks the files that the configuration names. With --as, it checks them as that user. Without --as, it
-// checks them as the service user if root runs this and a service reads the configuration, otherwise as the caller.
+// checks them as the service user if root runs this, a service reads the configuration and its user exists, otherwise
+// as the caller.
 func (v *configCheck) checkAccess(ctx context.Context, c config.Config, as string) error {
 	me, root := fileaccess.CurrentUser(), os.Geteuid() == 0
 	user := as
@@ -141,8 +142,9 @@ func (v *configCheck) checkAccess(ctx context.Context, c config.Config, as strin
 	return nil
 }
 
-// checkEtcdAccess checks the files of etcd.tls: as the user of etcd's unit if root runs this, otherwise as the caller
-// if permissions let the caller read them. With runner: process they are checked with the other files.
+// checkEtcdAccess checks the files of etcd.tls: as the user of etcd's unit if root runs this and that user exists,
+// otherwise as the caller if permissions let the caller read them. With runner: process they are checked with the other
+// files.
 func (v *configCheck) checkEtcdAccess(ctx context.Context, c config.Config) (config.Errors, error) {
 	if c.Etcd.TLS == nil || c.Etcd.Runner != config.RunnerSystemd {
 		return nil, nil

@@ -80,7 +80,8 @@ func (a *app) cycleCommand() *cobra.Command {
 	return cmd
 }
 
-// check returns an error for flags that exclude each other, or for a duration that quorumd would refuse.
+// check returns an error if the flags exclude each other or do not suit the command, or if quorumd would refuse the
+// duration.
 func (c *cycleOptions) check(command []string, form format) error {
 	if err := c.waitFlags.check("cycle"); err != nil {
 		return err
@@ -257,7 +258,7 @@ func (a *app) requestMaintenance(ctx context.Context, command []string, c cycleO
 	if err != nil {
 		return m, cannot("cycle", err)
 	}
-	if m.Since.Before(s.Time) { // another operator requested this maintenance after the status was read
+	if m.Since.Before(s.Time) { // an earlier request that the status did not show yet
 		return m, taken(m)
 	}
 	return m, nil

@@ -69,9 +69,9 @@ func commandExitCode(name string, err error) (int, error) {
 	return exit.ExitCode(), nil
 }
 
-// bringBackAfter ends the maintenance after the command, even if the command was interrupted. From then on, an
-// interrupt only ends the wait. The command may have restarted quorumd, so bringBackAfter retries until quorumd
-// answers.
+// bringBackAfter ends the maintenance after the command, even if the command was interrupted. The command may have
+// restarted quorumd, so bringBackAfter retries until quorumd answers or a signal interrupts it. Once the maintenance
+// has been ended, an interrupt only ends the wait.
 func (a *app) bringBackAfter(ctx context.Context, since time.Time, timeout time.Duration) error {
 	ctx, stop := signal.NotifyContext(context.WithoutCancel(ctx), os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
 	defer stop()

@@ -120,7 +120,7 @@ func TestInterruptBeforeTheCommandCancelsTheRequest(t *testing.T) {
 	}
 }
 
-// session runs quorumctl in a separate process with a separate terminal.
+// session starts quorumctl in a separate process with a separate terminal.
 func session(t *testing.T, socket string, args ...string) (cmd *exec.Cmd, master *os.File) {
 	t.Helper()
 	master, terminal := openTerminal(t)

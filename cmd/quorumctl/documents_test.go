@@ -46,7 +46,7 @@ func TestCommandsInDocumentsExist(t *testing.T) {
 			}
 		}
 		for _, block := range docs.Blocks(text) {
-			for _, words := range mention.FindAllStringSubmatch(block, -1) { // in quoted output, often truncated
+			for _, words := range mention.FindAllStringSubmatch(block, -1) { // output may be truncated
 				if err := checkCommandName(words[1], words[2]); err != nil {
 					t.Errorf("%s: %s: %v", name, words[0], err)
 				}
@@ -137,7 +137,7 @@ func TestConfigurationsInDocumentsAreValid(t *testing.T) {
 	for name, text := range allPages(t) {
 		for _, block := range whole.FindAllStringSubmatch(text, -1) {
 			n++
-			// The path is longer than a line, so that the output is not wrapped after it.
+			// The path is longer than a line, which config check must not wrap.
 			path := filepath.Join(t.TempDir(), strings.Repeat("long-", 20)+"quorumd.yaml")
 			if err := os.WriteFile(path, []byte(block[1]), 0o600); err != nil {
 				t.Fatal(err)
@@ -160,7 +160,7 @@ func TestCodesInDocumentsExist(t *testing.T) {
 	there := codeNames()
 	spelt := regexp.MustCompile("(?:`|\\*)([A-Z]+(?:_[A-Z]+)+)(?:`|\\*)" +
 		`|\[([A-Z]+_[A-Z_]+)\]|because(?: of)? ([A-Z]+_[A-Z_]+)`)
-	// Words with these prefixes are variables, or findings of external checks.
+	// Words with these prefixes are variables, journal fields, or findings of external checks.
 	other := regexp.MustCompile(`^(ETCD|QUORUMD|QUORUMCTL|PLUGIN|NO|MESSAGE)_`)
 	n := 0
 	for name, text := range allPages(t) {

@@ -50,7 +50,7 @@ func TestEveryCommandHasExamplesThatParse(t *testing.T) {
 			if err := checkCommandLine(words[1:], true); err != nil {
 				t.Errorf("%s: %s: %v", cmd.CommandPath(), line, err)
 			}
-			for _, word := range words { // codes have an underscore
+			for _, word := range words { // a word in capitals with an underscore must be a code
 				if code.MatchString(word) && !slices.Contains(codeNames(), word) {
 					t.Errorf("%s: %s: %s is not a code", cmd.CommandPath(), line, word)
 				}

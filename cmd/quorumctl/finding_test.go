@@ -17,8 +17,8 @@ import (
 	"github.com/quorumd/quorumd/health"
 )
 
-// slowDiskChecks returns the checks of a machine with a slow disk and little memory, whose memory modules do not count
-// errors.
+// slowDiskChecks returns the checks of a machine with a slow disk and little memory, but without a memory controller
+// that counts errors.
 func slowDiskChecks(t *testing.T) control.Checks {
 	t.Helper()
 	limits := health.DefaultThresholds()

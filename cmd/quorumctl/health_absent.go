@@ -9,7 +9,8 @@ import (
 	"github.com/quorumd/quorumd/health"
 )
 
-// mergeAbsences merges unavailable checks with the same reason into one entry that names them all.
+// mergeAbsences merges the unavailable checks of a component that have the same reason into one entry that names all of
+// them.
 func mergeAbsences(all []health.Absence) []health.Absence {
 	var out []health.Absence
 	for _, n := range all {

@@ -14,7 +14,7 @@ import (
 )
 
 // TestConfigCheckRefusesAProxyOnAPortOfTheRunningEtcd runs a real etcd, set up by hand, that listens on a port missing
-// from its configuration, and a systemctl that reports it.
+// from quorumd's configuration, and uses a systemctl that reports this etcd.
 func TestConfigCheckRefusesAProxyOnAPortOfTheRunningEtcd(t *testing.T) {
 	t.Parallel()
 	ports, dir := testbed.FreePorts(t, 4), t.TempDir()

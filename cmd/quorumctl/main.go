@@ -8,8 +8,8 @@
 //
 //   - results go to stdout; errors go to stderr as "quorumctl: cannot …: cause", with a line "→ remedy";
 //   - the exit code shows the class of the error (see exit.go);
-//   - text on a terminal is wrapped at 100 columns unless -o wide is set, except for lines that operators copy; control
-//     characters in the records of other hosts never reach the output.
+//   - text is wrapped at 100 columns unless -o wide is set, except for lines that operators copy and, outside a
+//     terminal, rows of tables; control characters in the records of other hosts never reach the output.
 package main
 
 import (

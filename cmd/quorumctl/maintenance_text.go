@@ -79,7 +79,7 @@ func writeLast(p *page, s control.Status) {
 	}
 }
 
-// writeSafe shows that the machine is safe to work on, and until when.
+// writeSafe shows that the machine is safe to work on, and when the maintenance should end.
 func writeSafe(p *page, s control.Status) {
 	m := *s.Maintenance
 	p.line("%s: %s", word{s.Host.Name, bold}, display.MaintenanceState(m))

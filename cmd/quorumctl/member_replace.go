@@ -44,7 +44,8 @@ func (a *app) memberReplaceCommand() *cobra.Command {
 	return cmd
 }
 
-// completeReplace offers the hosts with a voter as the first argument, and those without one as the second.
+// completeReplace offers the hosts with a voter as the first argument, and those without one as the second. It omits
+// retired hosts.
 func (a *app) completeReplace(cmd *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
 	s, err := a.client().Status(cmd.Context())
 	if err != nil || len(args) > 1 {

@@ -178,7 +178,7 @@ func TestFingerprintsAreShownInFull(t *testing.T) {
 		} {
 			if slices.Contains([]string{s.CAs[0].NewFingerprint, s.CAs[1].NewFingerprint}, want) &&
 				(shown == made || shown == installed) {
-				continue // added later
+				continue // these commands ran before the rotation began
 			}
 			if len(want) != 95 || !strings.Contains(shown, "\n    "+want+"\n") {
 				t.Errorf("no line has %q:\n%s", want, shown)

@@ -98,8 +98,8 @@ func TestQualifyUsesTheParentOfAMissingDirectory(t *testing.T) {
 	checkEmpty(t, above)
 }
 
-// TestQualifyWithFio runs the command of the documentation for a shorter time. Without fio, it expects a
-// finding that does not change the result.
+// TestQualifyWithFio runs the command of the documentation for a shorter time. The report must contain a result of fio
+// if, and only if, fio is installed.
 func TestQualifyWithFio(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()

@@ -99,7 +99,8 @@ const (
 	barWidth  = 24 // columns of the longest bar
 )
 
-// writeDistribution draws a histogram of the write latency on a logarithmic scale, one column per run.
+// writeDistribution draws a histogram of the write latency on a logarithmic scale, with one column for each run. Of
+// more than drawnRuns runs, it draws only the first ones and the last one.
 func writeDistribution(p *page, runs []qualify.Run) {
 	if len(runs) > drawnRuns {
 		runs = append(slices.Clone(runs[:drawnRuns-1]), runs[len(runs)-1])

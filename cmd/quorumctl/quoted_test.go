@@ -33,7 +33,7 @@ func TestCommandsInRemediesExist(t *testing.T) {
 		}
 		for _, m := range quoted.FindAllStringSubmatch(c.Remedy, -1) {
 			cmd, rest, err := root.Find(strings.Fields(m[1]))
-			if err == nil && len(rest) > 0 && !strings.ContainsAny(m[1], "-<") { // otherwise it may belong to a flag
+			if err == nil && len(rest) > 0 && !strings.ContainsAny(m[1], "-<") { // no flag, no placeholder
 				err = cmd.ValidateArgs(rest)
 			}
 			if err == nil && len(rest) > 0 && cmd.HasSubCommands() && strings.ToLower(rest[0]) == rest[0] {

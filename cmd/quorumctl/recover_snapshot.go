@@ -76,7 +76,8 @@ func (a *app) findSnapshot(ctx context.Context, name string, facts []recovery.Fa
 }
 
 // originOf compares a snapshot in the store with the hashes that this host and the others recorded when it was saved.
-// It returns the evidence that the snapshot was not replaced, or an error.
+// It returns the evidence that the snapshot was not replaced, or an error. If unproven is set, it accepts a snapshot
+// without evidence.
 func originOf(s control.Snapshot, facts []recovery.Facts, unproven bool) (string, error) {
 	replaced := func(by string, at time.Time) error {
 		return &failure{

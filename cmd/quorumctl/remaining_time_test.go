@@ -151,7 +151,7 @@ func TestTerminalShowsSnapshotProgress(t *testing.T) {
 			d.snapshot.Snapshots = d.snapshot.Snapshots[:1]
 			d.onSnapshot = func(look int, j *control.SnapshotJob) {
 				switch {
-				case look < 18: // longer than the window of the estimate
+				case look < 18: // longer than paceAfter
 					j.Ended, j.Bytes = nil, int64(look)*100<<20
 					j.Progress = &policy.Progress{Now: float64(j.Bytes), Goal: 4 << 30, Unit: policy.CountBytes}
 				case look < 20: // without a total, as while a temporary etcd reads the snapshot
@@ -181,7 +181,7 @@ func TestTerminalShowsSnapshotProgress(t *testing.T) {
 func TestTerminalShowsTimeLeftOfQualify(t *testing.T) {
 	t.Parallel()
 	master, terminal := openTerminal(t)
-	dir := tempdir.New(t) // a longer path is wrapped
+	dir := tempdir.New(t) // a short path, because a long one would be wrapped
 	code, out, seen := runWithTerminal(t, master, terminal, "none", "qualify", dir, "--duration", "1s",
 		"--writers", "2")
 	if code == exitUsage || !strings.HasPrefix(out, dir) {

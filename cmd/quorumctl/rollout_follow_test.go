@@ -14,7 +14,7 @@ import (
 )
 
 // rolloutBackend returns a backend whose successive reads return the started rollout in these states, with n1 done from
-// the second read on.
+// the third read on.
 func rolloutBackend(t *testing.T, text string, states ...string) *fakeBackend {
 	t.Helper()
 	d := scene(t, "rollout")

@@ -51,7 +51,7 @@ type fakeBackend struct {
 	status control.Status
 	reads  int
 	onRead func(look int, s *control.Status) // called with the number of the read
-	fail   error                             // returned by all calls except Status
+	fail   error                             // returned by most calls that can fail
 	checks control.Checks
 	lines  []control.HistoryLine
 
@@ -60,7 +60,7 @@ type fakeBackend struct {
 	requested  []string          // requests, in order
 	stale      bool
 	removed    bool   // the member is gone already
-	rounds     uint64 // rounds of the loop between two reads
+	rounds     uint64 // added to the rounds of the loop at each read
 	onAsk      func(*control.Status)
 	onEnd      func() error
 	snapshot   control.SnapshotJob // how the requested snapshot job ends
@@ -449,7 +449,7 @@ func scenes() []string {
 // serve runs a real server for a backend until the test ends or stop is called.
 func serve(t *testing.T, d *fakeBackend) (socket string, stop func()) {
 	t.Helper()
-	socket = filepath.Join(tempdir.New(t), "s") // a longer path is wrapped
+	socket = filepath.Join(tempdir.New(t), "s") // a short path, because a long one would be wrapped
 	s := server.New(server.Options{Socket: socket, Backend: d})
 	if err := s.Listen(); err != nil {
 		t.Fatal(err)

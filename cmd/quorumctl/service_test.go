@@ -152,7 +152,7 @@ func TestConfigCheck(t *testing.T) {
 		!strings.HasPrefix(r.stderr, "quorumctl: cannot ") {
 		t.Errorf("a missing file: exit %d: %s", r.code, r.stderr)
 	}
-	var closed *failure // only for other users: root can read every file
+	var closed *failure // made by hand, because root can read every file
 	if err := configFailure(wrong, "", &fs.PathError{Op: "open", Path: wrong, Err: fs.ErrPermission}); !errors.As(err,
 		&closed) || closed.code != exitPermission {
 		t.Errorf("a closed file: %v", err)

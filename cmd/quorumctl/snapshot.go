@@ -80,7 +80,7 @@ func (a *app) snapshotTestRestoreCommand() *cobra.Command {
 	}, printed{name: "snapshot", of: control.SnapshotJob{}})
 }
 
-// snapshotRestoreCommand points to recover plan. Operators who know etcdctl look for the command.
+// snapshotRestoreCommand points to recover plan. Operators who know etcdctl look for snapshot restore.
 func (a *app) snapshotRestoreCommand() *cobra.Command {
 	return a.prints(&cobra.Command{
 		Use:   "restore [NAME]",

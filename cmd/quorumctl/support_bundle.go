@@ -164,7 +164,7 @@ func secretPath() *regexp.Regexp {
 		`\w+_KEY_FILE)["']?\s*:\s*["']?(/[^\s,}"']+)`)
 }
 
-// textSource returns the function of a source with the text output of a command.
+// textSource returns a function for Source.Get that returns the text output of a command.
 func textSource(text func(*page)) func(context.Context) ([]byte, error) {
 	return func(context.Context) ([]byte, error) {
 		p := &page{}
@@ -173,7 +173,7 @@ func textSource(text func(*page)) func(context.Context) ([]byte, error) {
 	}
 }
 
-// jsonSource returns the function of a source with a JSON document, or with an error instead.
+// jsonSource returns a function for Source.Get that returns doc as JSON or, if err is set, only err.
 func jsonSource(doc any, err error) func(context.Context) ([]byte, error) {
 	return func(context.Context) ([]byte, error) {
 		if err != nil {

@@ -51,7 +51,7 @@ type secretHost struct {
 	dir    string
 	socket string
 	config string
-	keys   []string // the first lines of etcd's own keys
+	keys   []string // the first line of each of etcd's own keys, after the header
 }
 
 // secrets lists everything that must not be in a bundle.

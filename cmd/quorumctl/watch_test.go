@@ -164,7 +164,7 @@ func watchOutput(t *testing.T, of size, interval, name string, drew func(frames 
 	return seen.String()
 }
 
-// frames returns the lines of each frame, without colors, and the output after the last one.
+// frames returns the lines of each frame, without colours, and the output after the last one.
 func frames(seen string) (drawn [][]string, after string) {
 	for _, part := range strings.Split(seen, home)[1:] {
 		text, rest, _ := strings.Cut(part, clearBelow)

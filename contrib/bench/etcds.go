@@ -154,8 +154,8 @@ func (s *site) watch(o testbed.LoadOptions) (*watched, error) {
 // begin starts the measurement.
 func (w *watched) begin() { w.from = time.Now() }
 
-// end returns the results since begin. It first waits for the duration afterwards: writes in that time count, but the
-// figure taken does not include it.
+// end returns the results since begin. It first waits for the time in the constant afterwards. Writes in that time
+// count, but the figure "taken" does not include it.
 func (w *watched) end(s *site) (values, error) {
 	ended := time.Now()
 	if err := s.sleep(afterwards); err != nil {

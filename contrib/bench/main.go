@@ -6,13 +6,14 @@
 // processes on loopback.
 //
 // A row is declared in rows.go: what it measures, the units, the plain way and quorumd's way. The output is a table;
-// with -json it also writes a file, and -compare compares two such files. While writes are measured, a load of the same
-// rate also runs against a bystander etcd that does nothing else: the machine causes any gaps there.
+// with -json it also writes a file, and -compare compares two such files. In rows that measure the worst gap between
+// writes, a load of the same rate also runs against a bystander etcd that does nothing else: the machine causes any
+// gaps there.
 //
-// quorumd runs with its default times or, with -quick, with the demo's times. The settings differ from a real host's: a
-// disk qualifies with 30 writes instead of 3000, and the limits on its fsync are loose, because many processes share
-// one disk here. The disks of joining hosts are in memory if there is room: on a shared disk the copy of a database
-// would slow down its source, which does not happen if each host has its own.
+// quorumd runs with its default times or, with -quick, in most rows with the demo's times. The settings differ from a
+// real host's: a disk qualifies with 30 writes instead of 3000, and the limits on its fsync are loose, because many
+// processes share one disk here. The disks of joining hosts are in memory if there is room: on a shared disk the copy
+// of a database would slow down its source, which does not happen if each host has its own.
 //
 // It leaves no process behind and no file outside its own directory; the logs of a failed row stay there.
 package main
@@ -180,7 +181,8 @@ func (b *bench) missing(r row, failed error) (note string, err error) {
 	return missing.Error(), nil
 }
 
-// checkComplete returns an error unless each side that ran has measured every figure.
+// checkComplete returns an error if a figure was not measured. The plain side may lack the figures that only quorumd
+// has and, if there is a note, all figures.
 func (r row) checkComplete(plain, quorumd values, note string) error {
 	if plain == nil && quorumd == nil && note != "" {
 		return nil // neither side could run on this machine

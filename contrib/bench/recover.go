@@ -146,7 +146,7 @@ func (s *site) lose(hosts []*testbed.Host) error {
 	return nil
 }
 
-// facts requests a host's facts until the host reports no quorum, as quorumctl recover collect does.
+// facts requests a host's facts, as quorumctl recover collect does, until the host reports no quorum.
 func (s *site) facts(h *testbed.Host) (facts recovery.Facts, err error) {
 	waitErr := s.until("the facts of "+h.Options.Name, recoverBound, func(ctx context.Context) bool {
 		ctx, cancel := context.WithTimeout(ctx, factsBound)

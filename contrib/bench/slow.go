@@ -149,8 +149,8 @@ func agentSlow(s *site, delay time.Duration) (values, error) {
 	return v, nil
 }
 
-// measureSlow measures writes through all members but the first, before its disk becomes slow and after led
-// has returned.
+// measureSlow measures writes through all members but the first, before the first member's disk becomes slow, and again
+// slowSettled after led has returned.
 func (s *site) measureSlow(disk *testbed.Mount, delay time.Duration, endpoints []string, led func() error,
 ) (values, error) {
 	load, err := testbed.StartWriteLoad(s.ctx, testbed.LoadOptions{Endpoints: endpoints[1:], Rate: 50})

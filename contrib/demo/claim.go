@@ -20,8 +20,8 @@ import (
 // into it.
 const markName = ".quorumd-demo"
 
-// claim creates the directory, or takes over the directory of an earlier run. It refuses any other directory, and the
-// directory of a running demo.
+// claim creates the directory, or takes over the directory of an earlier run. It refuses any other directory that is
+// not empty, and the directory of a running demo.
 func (d *demo) claim() error {
 	mark := filepath.Join(d.dir, markName)
 	entries, err := os.ReadDir(d.dir)

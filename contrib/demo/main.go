@@ -139,7 +139,7 @@ func (d *demo) introduction() string {
 	return b.String()
 }
 
-// here returns a path relative to the working directory.
+// here returns a path relative to the working directory if the path is below it, otherwise unchanged.
 func here(path string) string {
 	wd, err := os.Getwd()
 	if err != nil {

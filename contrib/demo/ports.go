@@ -51,7 +51,8 @@ func (d *demo) portsAreFree() error {
 		strings.Join(taken, ", "))
 }
 
-// listenerOf describes the process that listens on an address, in parentheses; it returns "" if the process is unknown.
+// listenerOf describes the process that listens on an address, in parentheses. It returns "" if it finds no such
+// socket, or cannot read the name of the process.
 func listenerOf(address string) string {
 	inode := listeningInode(address)
 	if inode == "" {

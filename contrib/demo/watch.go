@@ -87,8 +87,9 @@ func (d *demo) bootstrap(ctx context.Context) bool {
 	return false
 }
 
-// reached reports whether the target is reached: three voters, a standby, and no operation. If one host is slow, the
-// refusal of that host with a measured value counts instead of the standby.
+// reached reports whether the target is reached: three voters, a standby, and no operation. If one host is slow, no
+// standby is needed; instead, that host must be a spare that is not qualified, with a measured p99 of at least the
+// limit.
 func (d *demo) reached(states map[string]*control.Status) bool {
 	roles := map[policy.Role]int{}
 	for _, s := range states {

@@ -22,7 +22,7 @@ import (
 const smallQuota = 400 << 20
 
 // fillTo overwrites keys until every database file has reached this percentage of the quota, and then compacts the
-// history of these keys, so that most of each file is free.
+// history, so that most of each file is free.
 func (w *world) fillTo(percent int64) {
 	w.t.Helper()
 	ctx, cancel := context.WithTimeout(w.t.Context(), 4*bound)

@@ -97,7 +97,7 @@ func (p person) run(t *testing.T, program string, args ...string) commandResult 
 	return commandResult{command.ProcessState.ExitCode(), output.String()}
 }
 
-// runAgent runs a host's agent with a configuration with which it must exit.
+// runAgent runs a host's agent, which must exit.
 func (p person) runAgent(h *host) commandResult {
 	h.w.t.Helper()
 	return p.run(h.w.t, os.Args[0], "run", "--config", h.ConfigPath())
@@ -133,7 +133,7 @@ func (h *host) configure(set map[string]string) {
 	}
 }
 
-// oneVoter makes a world with a target of one voter, n1.
+// oneVoter makes a world with a target of one voter, n1, and one standby.
 func oneVoter(t *testing.T, hosts int, each func(int, *testbed.HostOptions)) *world {
 	t.Helper()
 	w := newWorld(t, worldOptions{hosts: hosts, voters: 1, standbys: 1, set: quickTimes(), each: each})
@@ -267,7 +267,7 @@ func TestASecondAgentIsRefusedAndTheFirstIsUnaffected(t *testing.T) {
 
 	second := *h.Host
 	second.Options.Dir = filepath.Join(w.dir, "second")
-	if _, err := testbed.NewHost(second.Options); err != nil { // it shares only the metrics port with the first
+	if _, err := testbed.NewHost(second.Options); err != nil { // both use the same metrics port
 		t.Fatal(err)
 	}
 	me().run(t, os.Args[0], "run", "--config", second.ConfigPath()).

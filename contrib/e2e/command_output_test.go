@@ -31,7 +31,7 @@ func (h *host) statusNow() control.Status {
 func TestACommandShowsWhatThePreviousOneChanged(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, worldOptions{hosts: 1, voters: 1, set: quickTimes(), each: func(_ int, o *testbed.HostOptions) {
-		// the intervals are long, so that no change is shown by chance
+		// the intervals are long, so that no regular round shows a change in time by chance
 		o.Set["timing.interval"], o.Set["timing.renewEvery"], o.Set["timing.hostRecordTTL"] = "1s", "1s", "4s"
 	}})
 	w.start()

@@ -19,8 +19,7 @@ import (
 	"github.com/quorumd/quorumd/agent/record"
 )
 
-// withCommands makes a world of three voters whose hosts have the script as the command upgrade, and the hooks of
-// withHooks.
+// withCommands makes the world of withHooks, and writes the script as the command "upgrade" on every host.
 func withCommands(t *testing.T, script func(h *host) string) *world {
 	t.Helper()
 	w := withHooks(t)

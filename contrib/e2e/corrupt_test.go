@@ -20,7 +20,8 @@ import (
 // stored is the value that becomes corrupt.
 const stored = "one hundred"
 
-// corrupt writes a value, and flips a bit of it in each host's database during the host's maintenance.
+// corrupt writes a value, and flips a different bit of it in the database of each of these hosts, while the host is in
+// maintenance.
 func (w *world) corrupt(hosts ...*host) {
 	w.t.Helper()
 	w.hosts[0].write("balance", stored)
@@ -68,7 +69,8 @@ func (w *world) compact(ctx context.Context) {
 	}
 }
 
-// reads returns the value that a linearizable read through this host returns.
+// reads returns the value of a key by a linearizable read through this host; "" if the read fails or the key does not
+// exist.
 func (h *host) reads(key string) string {
 	ctx, cancel := context.WithTimeout(context.Background(), callTimeout)
 	defer cancel()

@@ -41,7 +41,7 @@ const following = "while following"
 // after its restart, while it waits up to 4 s for its old lock to expire; the rest is margin for a busy machine.
 const watchedFor = "10s"
 
-// joinSteps returns the steps with which a host joins as a voter, in order.
+// joinSteps returns the steps with which a host joins as a voter, and the moment following, in order.
 func joinSteps() []string {
 	return []string{
 		"take-lock", "begin-join", "move-data-aside", "add-learner", "set-phase/added", "write-environment",
@@ -50,7 +50,8 @@ func joinSteps() []string {
 	}
 }
 
-// moments returns the points at which tests crash a joining host, in the order of the join: before and after each step.
+// moments returns the points at which tests crash a joining host, in the order of the join: before and after each step,
+// and following.
 func moments() []string {
 	var out []string
 	for _, s := range joinSteps() {
@@ -66,8 +67,8 @@ func moments() []string {
 // withEtcd returns the moments after the joining host's etcd has started.
 func withEtcd() []string { return moments()[slices.Index(moments(), "after start-unit"):] }
 
-// begins and ends return the moments before and those after a step, so that the join advances a whole step between two
-// moments. begins also returns the moment between two steps.
+// begins returns the moments before a step, and the moment following; ends returns the moments after a step. Between
+// two successive moments of either list, the join completes a step.
 func begins(all []string) []string {
 	return slices.DeleteFunc(slices.Clone(all), func(at string) bool { return strings.HasPrefix(at, "after ") })
 }
@@ -104,7 +105,8 @@ func (w *world) ready(h *host) bool {
 	return ok && err == nil && r.Waiting == ""
 }
 
-// stopNext sets the next moment at which the host stops for a fault; "" means none.
+// stopNext prepares the next fault: the agent is to stop at the given moment. At following, at inMaintenance and for ""
+// (no further fault) the agent does not stop.
 func (h *host) stopNext(at string) {
 	h.w.t.Helper()
 	switch at {
@@ -216,7 +218,8 @@ func TestAJoinSurvivesKillsAtEveryMoment(t *testing.T) {
 	}
 }
 
-// The agent is killed once. It returns only after n1 has rolled its join back, or has found that no rollback is needed.
+// n2's agent is killed once. It is started again only after n1 has rolled back n2's join, or has found that no rollback
+// is needed.
 func TestAVoterRollsBackAJoinWhoseAgentStaysDead(t *testing.T) {
 	t.Parallel()
 	for _, at := range []string{

@@ -30,8 +30,8 @@ import (
 // recognize it by the agent's reports; the agent does not stop there.
 const inMaintenance = "in maintenance"
 
-// cycleSteps returns the steps of a cycle of the leader's host, in order. The hooks run twice: before etcd stops, and
-// after its return.
+// cycleSteps returns the steps of a cycle of the leader's host, in order. For maintenance they include the moment
+// inMaintenance. The hooks run twice: before etcd stops, and after its return.
 func cycleSteps(work policy.Work) []string {
 	stop := []string{"restart-unit"}
 	if work == policy.WorkMaintenance {
@@ -59,7 +59,7 @@ func cycleTimes() map[string]string {
 	return times
 }
 
-// cycleWorld makes three voters with n1 as leader, and hooks that record each run.
+// cycleWorld makes three voters with n1 as leader. Hooks on n1 record each of their runs.
 func cycleWorld(t *testing.T, set map[string]string) *world {
 	t.Helper()
 	times := cycleTimes()
@@ -111,7 +111,7 @@ func (w *world) watchDown() (end func()) {
 	return func() { cancel(); watching.Wait() }
 }
 
-// checkWrites checks that no write failed, and that all acknowledged writes are still in the store.
+// checkWrites checks that there were writes, that none failed, and that all acknowledged writes are still in the store.
 func (w *world) checkWrites(report testbed.LoadReport) {
 	w.t.Helper()
 	w.t.Logf("%d writes, %d failed, longest gap %d ms", report.Acked, report.Failed, report.LongestGap.Milliseconds())
@@ -153,7 +153,7 @@ func (h *host) cycleState() cycleState {
 	return s
 }
 
-// suspendUntilLockExpires suspends the agent until its lock has expired.
+// suspendUntilLockExpires suspends the agent, and waits until its lock has expired. The agent stays suspended.
 func (h *host) suspendUntilLockExpires() {
 	h.w.t.Helper()
 	before, _ := h.w.get(h.w.keys().Lock())
@@ -181,8 +181,8 @@ func (h *host) killAt(at, next string) {
 	h.w.start(h)
 }
 
-// suspendAt suspends the agent until its lock has expired, and resumes it in the middle of the step that it was about
-// to take. Unless the step needs no lock, the agent must not complete it, but must acquire the lock again first.
+// suspendAt suspends the agent until its lock has expired, and then lets it continue with the step at this moment. If
+// the step needs the lock, it must have no effect until the agent has acquired the lock again.
 func (h *host) suspendAt(at, next string) {
 	h.w.t.Helper()
 	h.w.t.Logf("the agent is suspended %s", at)
@@ -206,8 +206,8 @@ func (h *host) suspendAt(at, next string) {
 	h.stopNext(next)
 }
 
-// disturbCycle disturbs one cycle of n1, the leader, at each of these moments, one after another. Meanwhile n2 has
-// requested a restart as well, and a client writes.
+// disturbCycle disturbs one cycle of n1, the leader, at each of these moments, one after another. Meanwhile a request
+// to restart n2 waits, and a client writes.
 func disturbCycle(t *testing.T, work policy.Work, disturb func(h *host, at, next string), moments []string) {
 	w := cycleWorld(t, nil)
 	n1, n2 := w.hosts[0], w.hosts[1]
@@ -270,7 +270,7 @@ func (w *world) hasStep(h *host, step policy.StepKind) bool {
 	})
 }
 
-// cycleMoments returns the moments before and after each step.
+// cycleMoments returns the moments before and after each step. inMaintenance is among those before.
 func cycleMoments(work policy.Work) (before, after []string) {
 	for _, step := range cycleSteps(work) {
 		if step == inMaintenance {
@@ -332,7 +332,7 @@ func TestAStepOfAReleasedOperationHasNoEffectDuringTheNextOperation(t *testing.T
 		if err != nil {
 			t.Fatal(err)
 		}
-		n2.requestRunning() // n2's etcd keeps running, because no agent can report n1's state
+		n2.requestRunning() // maintenance that keeps n2's etcd running, because n1's suspended agent reports nothing
 		w.eventually("n2's operation is in flight", func() bool { return n2.maintenance() == policy.RequestSafe })
 		before := n1.cycleState()
 		n1.resume()

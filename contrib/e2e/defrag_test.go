@@ -50,7 +50,7 @@ func (w *world) fragment() {
 	}
 }
 
-// snap returns the path of a file next to the database of the host's etcd.
+// snap returns the path of a file in the directory that contains the database of the host's etcd.
 func (h *host) snap(name string) string {
 	return filepath.Join(h.DataDir(), "member", "snap", name)
 }

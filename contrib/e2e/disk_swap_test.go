@@ -80,8 +80,8 @@ func TestAHostWhoseDiskIsReplacedDuringItsMaintenanceVotesAgainUnattended(t *tes
 	w.eventually("n3 is taken down and is back", func() bool { return n3.endedWith(policy.Cycled) })
 }
 
-// TestAfterADiskIsReplacedTheStandbyVotesAndTheHostBecomesTheStandby also kills n3's agent when its operation has
-// ended. After that the old disk returns, and n3 must not start the old member.
+// TestAfterADiskIsReplacedTheStandbyVotesAndTheHostBecomesTheStandby kills n3's agent right after its operation has
+// ended, and puts the old disk back: n3 must not start the old member.
 func TestAfterADiskIsReplacedTheStandbyVotesAndTheHostBecomesTheStandby(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, worldOptions{hosts: 4, standbys: 1})

@@ -77,11 +77,11 @@ func documentedLines() []typedCommand {
 // otherTest names the test that runs a command that needs a different world.
 type otherTest struct {
 	test string
-	runs string // the text in that test's file that runs the command
+	runs string // text in that test's file that runs the command, or the page whose commands the test types
 }
 
 // ranElsewhere returns the test for each command that needs a different world. Names, addresses, reasons and paths may
-// differ there; the command and its flags are the same as on the page.
+// differ there; each flag of the command must occur in the test's file.
 func ranElsewhere() map[string]otherTest {
 	first := otherTest{"TestTheFirstClusterPageMakesATLSClusterOfThreeBareHosts", "contrib/docs/first-cluster.md"}
 	check := otherTest{"TestConfigCheck", `"config", "check", odd`}

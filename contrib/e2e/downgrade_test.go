@@ -97,7 +97,8 @@ func (w *world) abortDowngrade(t *testing.T, next string) {
 	w.eventually("a host has cancelled etcd's job", func() bool { return w.downgradeTarget() == "" })
 }
 
-// downgradeTarget returns the target of etcd's downgrade job according to the first member; empty if there is none.
+// downgradeTarget returns the target of etcd's downgrade job according to the first member: empty if there is none,
+// "unknown: ..." if the member does not answer.
 func (w *world) downgradeTarget() string {
 	w.t.Helper()
 	etcd := w.hosts[0].etcd

@@ -125,7 +125,7 @@ func stackedWorld(t *testing.T) (*world, []*kubelet) {
 	at := func(i int, url string) string { return strings.Replace(https(url), "127.0.0.1", ip(i), 1) }
 	w := newWorld(t, worldOptions{hosts: 3, voters: 3, each: func(i int, h *testbed.HostOptions) {
 		for n, url := range h.Endpoints {
-			if h.Endpoints[n] = https(url); i == 1 { // all hosts share the list
+			if h.Endpoints[n] = https(url); i == 1 { // all hosts share this slice, so only the first sets the addresses
 				h.Endpoints[n] = at(n+1, url)
 			}
 		}
@@ -273,7 +273,7 @@ func TestKubeadmControlPlanesAreAdoptedAndGoDownOneAtATime(t *testing.T) {
 		s, ok := h.status()
 		return ok && s.Unit.State == "inactive" && h.waitsFor(policy.InMaintenance)
 	})
-	w.eventually("etcd has ended, and the next operation waits", func() bool { // its ports close before it ends
+	w.eventually("etcd has ended, and the next operation waits", func() bool { // etcd closes its ports before it ends
 		return !k.etcdRuns() && other.maintenance() == policy.RequestWaiting
 	})
 	w.never(quiet, "the next operation begins", func() bool {
@@ -294,7 +294,7 @@ func TestKubeadmControlPlanesAreAdoptedAndGoDownOneAtATime(t *testing.T) {
 		return other.endedWith(policy.Cycled)
 	})
 	// A connection that is aborted during its handshake leaves a line in etcd's log. The agents' frequent port checks
-	// must not leave any.
+	// must not do that; a few lines may have other causes.
 	log, err := os.ReadFile(k.etcd.LogPath())
 	if n := strings.Count(string(log), "rejected connection"); err != nil || n > 3 {
 		t.Errorf("etcd's log has %d failed connections: %v", n, err)

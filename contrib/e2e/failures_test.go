@@ -30,8 +30,8 @@ type limits struct {
 func short() limits   { return limits{stall: 4 * time.Second, whole: time.Minute} }
 func patient() limits { return limits{stall: 12 * time.Second, whole: time.Minute} }
 
-// slack is how much later than its limit a rollback may happen. It allows for some rounds and steps, and for etcd
-// itself: while etcd drops a peer that does not read, it stalls up to 5 s for each stream to it.
+// slack is how much later than its limit a rollback may happen. It allows for some rounds and steps, and for etcd,
+// which stalls for up to 5 s per stream while it drops a peer that does not read.
 const slack = 20 * time.Second
 
 // badWorld makes a world with n1 as its only voter and a target of one standby. n2 joins first and fails in some way;
@@ -133,8 +133,8 @@ func TestALearnerThatIsCutOffIsRemovedForTheNextHost(t *testing.T) {
 	w.expectRollback(policy.LearnerStalled, patient().stall)
 }
 
-// A learner does not serve clients while it copies its first snapshot, so its progress is unknown. It must finish
-// within the time that is allowed without progress.
+// A learner does not serve clients until it has received the data for the first time, so its progress is unknown until
+// then. It must finish within the time that is allowed without progress.
 func TestALearnerTooSlowAtItsFirstCopyIsRemovedForTheNextHost(t *testing.T) {
 	t.Parallel()
 	w := badWorld(t, true, short())

@@ -37,8 +37,8 @@ func faulty(t *testing.T, o *testbed.HostOptions, limits map[string]string) *tes
 	return m
 }
 
-// fivefold returns five times the production limits, because the machine is busy, and may be a virtual machine on a
-// busy host.
+// fivefold returns five times the default limits, and the default of disk.fail, because the machine is busy, and may be
+// a virtual machine on a busy host.
 func fivefold() map[string]string {
 	return map[string]string{
 		"disk.fsyncClear": "25ms", "disk.fsyncWarm": "50ms", "disk.fsyncSlow": "500ms", "disk.stall": "5s",
@@ -70,7 +70,7 @@ func clearRules(t *testing.T, m *testbed.Mount) {
 	}
 }
 
-// hasFinding reports whether the host's health has this finding.
+// hasFinding reports whether the host is in this health state and has this finding.
 func (h *host) hasFinding(state, code string) bool {
 	s, ok := h.status()
 	return ok && s.Health.State == state &&
@@ -241,8 +241,8 @@ func (h *host) promptStatus() control.Status {
 	return s
 }
 
-// checkPromptly checks that the agent responds in time. A busy machine may delay one response; a hung disk would delay
-// all three.
+// checkPromptly checks that at least one of three attempts gets an answer in time. A busy machine may delay one or two
+// of them; a hung disk would delay all three.
 func (h *host) checkPromptly(who string, ask func() bool) {
 	h.w.t.Helper()
 	var took [3]time.Duration

@@ -19,8 +19,8 @@ import (
 	"github.com/quorumd/quorumd/agent/policy"
 )
 
-// TestSparesCostEtcdLittle runs 17 spares, and counts the requests to real etcd: at rest, and while one spare replaces
-// a voter that was removed.
+// TestSparesCostEtcdLittle runs 17 spares. It counts the requests to etcd at rest, and the writes while one spare
+// replaces a voter that was removed.
 func TestSparesCostEtcdLittle(t *testing.T) {
 	t.Parallel()
 	const hosts, voters = 20, 3

@@ -43,7 +43,8 @@ func TestAForgedHostRecordRemovesNoHealthyVoter(t *testing.T) {
 				must(t, err)
 				n1.write(key, string(text))
 			}
-			// By then the grace period is over, and so are the 90 s within which a host may report its recovery.
+			// n1 suspects n3 only after the grace period, and after the 90 s within which a host may report its
+			// recovery.
 			w.within(10*time.Minute, "n1 suspects n3 by the forged record alone", func() bool {
 				forge()
 				return n1.hasReason(policy.VoterSuspect)

@@ -70,7 +70,7 @@ type host struct {
 	off         bool              // whether nothing runs on it
 	disks       []*testbed.Mount  // empty unless the world is powered
 	real        string            // the etcd to which Options.Etcd links
-	files       testbed.CertFiles // files of the client etcd; empty without TLS
+	files       testbed.CertFiles // certificate files of the client in the field etcd; empty without TLS
 }
 
 // newWorld creates hosts and starts none. Everything is removed when the test ends; if the test has failed, the state
@@ -152,7 +152,7 @@ func (w *world) newHost(i int, ports []int, o worldOptions) *host {
 	if err != nil {
 		w.t.Fatal(err)
 	}
-	w.t.Cleanup(func() { _ = etcd.Close() }) // its process is gone
+	w.t.Cleanup(func() { _ = etcd.Close() }) // an error does not matter, because etcd has ended
 	h.etcd = etcd
 	return h
 }
@@ -258,8 +258,8 @@ func (h *host) set(key, value string) {
 	}
 }
 
-// breakEtcd replaces the etcd binary with a program that prints etcd's version, and otherwise runs a line of shell. A
-// running etcd is not affected.
+// breakEtcd replaces the etcd binary with a program that prints etcd's version if asked for it, and otherwise runs a
+// line of shell. A running etcd is not affected.
 func (h *host) breakEtcd(does string) {
 	h.w.t.Helper()
 	script := fmt.Sprintf("#!/bin/sh\ncase \"$*\" in *--version*) echo 'etcd Version: 3.6.16'; exit 0;; esac\n%s\n",

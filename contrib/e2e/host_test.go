@@ -90,8 +90,8 @@ func (h *host) steps() uint64 {
 	return s.Loop.Steps
 }
 
-// versions returns the etcd versions to test with, such as "v3.5 v3.6". The test fails if a listed version was not
-// built.
+// versions returns the etcd versions to test with: those in QUORUMD_ETCD_VERSIONS, such as "v3.5 v3.6", or the default
+// version.
 func versions() []string {
 	list := strings.Fields(os.Getenv("QUORUMD_ETCD_VERSIONS"))
 	if len(list) == 0 {

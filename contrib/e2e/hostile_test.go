@@ -42,7 +42,7 @@ func (h *host) erase(key string) {
 	}
 }
 
-// namesKey reports whether a host reports the key of an unreadable record.
+// namesKey reports whether a host reports an unreadable record and names this key, or a part of it.
 func (h *host) namesKey(key string) bool {
 	s, ok := h.status()
 	for _, reason := range s.Reasons {

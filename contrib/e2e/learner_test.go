@@ -63,7 +63,7 @@ func TestAPermanentLearnerStaysWhileADeadVoterIsReplaced(t *testing.T) {
 	if _, learner := w.is(n4); !learner || n4.role() != policy.RoleLearner {
 		t.Errorf("n4 is a %s", n4.role())
 	}
-	n4.powerOff() // a dead permanent learner stays a member, although n3 could become a standby
+	n4.powerOff() // a dead permanent learner stays a member, although n3 is ready to join
 	w.start(n3)
 	w.never(20*time.Second, "the lost learner is removed", func() bool {
 		listed, _ := w.is(n4)

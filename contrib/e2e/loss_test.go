@@ -174,7 +174,7 @@ func TestAHungLoopLosesTheLockAndItsLateStepHasNoEffect(t *testing.T) {
 			n2.waitStopped()
 			hung := time.Now()
 			w.eventually("the lock is gone", func() bool { return w.absent(w.keys().Lock()) })
-			// The lease expires in time, and etcd checks for expired leases twice a second.
+			// The lease expires after 4 s, and etcd checks for expired leases twice a second; the rest is margin.
 			if took := time.Since(hung); took > 12*time.Second {
 				t.Errorf("the lock was lost after %s, its time is 4 s", took)
 			}
@@ -210,7 +210,7 @@ func (w *world) checkUnitStopped(h *host) {
 	})
 }
 
-// ending returns the code of the end of a host's join, from the history.
+// ending returns the code with which the first join of a host in the history ended; "" if none has.
 func (w *world) ending(h *host) policy.ReasonCode {
 	w.t.Helper()
 	lines, err := w.history()

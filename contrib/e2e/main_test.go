@@ -152,7 +152,7 @@ func (l leashed) stepping(step policy.Step, done bool) {
 	}
 }
 
-// wall returns the agent's wall-clock time, shifted by the offset in the clock file.
+// wall returns the wall-clock time for the agent: the actual time plus the offset in the clock file.
 func (l leashed) wall() time.Time {
 	offset, err := time.ParseDuration(strings.TrimSpace(l.read(clockFile)))
 	if err != nil {

@@ -50,7 +50,8 @@ func (h *host) request(req control.MaintenanceRequest) {
 	ctx, cancel := context.WithTimeout(context.Background(), bound)
 	defer cancel()
 	var err error
-	// A request that was reported as ended may be on disk for a moment longer: the agent then returns "try again".
+	// A request that was reported as ended may be on disk for a moment longer, and until then the agent refuses the
+	// next one.
 	h.w.eventually("the last request has ended", func() bool {
 		_, err = h.Client.RequestMaintenance(ctx, req)
 		return err == nil || !strings.Contains(err.Error(), "is just ending")
@@ -69,7 +70,7 @@ func (h *host) endMaintenance() {
 	}
 }
 
-// maintenance returns the state of the host's request; "" if it has none.
+// maintenance returns the state of the host's request: "" if it has none, "unknown" if its agent does not answer.
 func (h *host) maintenance() policy.RequestState {
 	s, ok := h.status()
 	switch {
@@ -142,7 +143,7 @@ func (w *world) writes(rate int) *testbed.WriteLoad {
 	return load
 }
 
-// etcdRuns reports whether the host's etcd is a running process.
+// etcdRuns reports whether the host's agent reports a running etcd; false if the agent does not answer.
 func (h *host) etcdRuns() bool {
 	s, ok := h.status()
 	return ok && s.Unit.State == string(policy.UnitActive)

@@ -84,7 +84,7 @@ func (f otherFault) injectDuring(w *world) {
 	f.repair(w)
 }
 
-// checkHeld checks that the start guard is set on hosts without a member, and on no other host.
+// checkHeld checks that, of the running hosts, exactly those without a member have their start guard set.
 func (w *world) checkHeld() {
 	w.t.Helper()
 	for _, h := range w.hosts {

@@ -28,7 +28,7 @@ type front struct {
 	proxies  map[*host]*testbed.Proxy // nil is the key for all other clients
 
 	mu   sync.Mutex
-	open map[net.Conn]bool // nil after it has closed
+	open map[net.Conn]bool // nil after the front has closed
 }
 
 func newFront(of *host) *front {
@@ -64,7 +64,7 @@ func (f *front) accept() {
 	}
 }
 
-// serve copies between a connection and a connection through the proxy of the agent that opened it.
+// serve relays a client's connection through the proxy of the agent that opened it.
 func (f *front) serve(client net.Conn) {
 	defer f.drop(client)
 	server, err := net.Dial("tcp", f.proxies[f.w.opener(client)].Addr())
@@ -160,7 +160,7 @@ func inTable(address string) string {
 	return fmt.Sprintf("%02X%02X%02X%02X:%04X", ip[3], ip[2], ip[1], ip[0], a.Port())
 }
 
-// cutOff blocks all traffic between this host's agent and the etcds of the other hosts.
+// cutOff blocks, or allows again, all traffic between this host's agent and the etcds of the other hosts.
 func (h *host) cutOff(yes bool) {
 	faults := testbed.Faults{}
 	if yes {

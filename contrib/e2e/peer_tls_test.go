@@ -167,7 +167,7 @@ func TestNoURLBecomesHTTPSUntilEveryEtcdHasASuitableCertificate(t *testing.T) {
 	w.verify(3, 0)
 }
 
-// The certificate of n2 is valid for its peer URL, and not for the address from which it connects: etcd refuses the
+// The certificate of n2 is valid for its peer URL, and not for the address from which n2 connects: etcd refuses the
 // certificate after the handshake. n3's etcd still has connections to n2, so n2 would look connected.
 func TestAPeerWhoseCertificateLacksItsSourceAddressIsFoundBeforeTheSecondStep(t *testing.T) {
 	t.Parallel()
@@ -204,7 +204,7 @@ func TestAPeerWhoseCertificateLacksItsSourceAddressIsFoundBeforeTheSecondStep(t 
 	w.verify(3, 0)
 }
 
-// One port serves both schemes, so clients of both work until the last one has moved.
+// One port serves both schemes, so clients with either scheme work until all have changed to https.
 func TestClientURLsBecomeHTTPSOverOnePort(t *testing.T) {
 	t.Parallel()
 	w := threeIdleVoters(t)
@@ -247,7 +247,7 @@ func TestClientURLsBecomeHTTPSOverOnePort(t *testing.T) {
 			Endpoints: []string{https(h.Options.ClientURL)}, TLS: conf, Logger: zap.NewNop(),
 		})
 		must(t, err)
-		t.Cleanup(func() { _ = h.etcd.Close() }) // its process is gone
+		t.Cleanup(func() { _ = h.etcd.Close() }) // an error does not matter, because etcd has ended
 		h.stop()
 		h.Options.Set["etcd.listenClientURL"] = https(h.Options.ClientURL)
 		must(t, h.WriteConfig())

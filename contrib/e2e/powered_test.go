@@ -38,6 +38,7 @@ func (h *host) syncDisks() {
 }
 
 // cutPower discards all unsynced writes of a host on which no process runs, and the files that do not survive a boot.
+// It does nothing unless the world is powered.
 func (h *host) cutPower() {
 	h.w.t.Helper()
 	for _, m := range h.disks {

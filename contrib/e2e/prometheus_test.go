@@ -28,7 +28,8 @@ const prometheusBinary = "../../.cache/prometheus/usr/bin/prometheus"
 // etcdMixin is etcd's own alerting rules, as its repository generates them.
 const etcdMixin = "../../.cache/prometheus/etcd-mixin.json"
 
-// shortenEtcdWaits shortens the minutes in etcd's rules (waits and ranges) to seconds. A rate needs several scrapes.
+// shortenEtcdWaits shortens the minutes in etcd's rules (waits and ranges) to seconds. No range becomes shorter than 5
+// s, because a rate needs several scrapes.
 func shortenEtcdWaits(t *testing.T, rules string) string {
 	t.Helper()
 	const least, most = 3 * time.Second, 5 * time.Second // the limits of a shortened wait
@@ -60,7 +61,7 @@ func shortenWaits(rules string) string {
 }
 
 // observed is a world with a Prometheus and an Alertmanager. Prometheus scrapes the agents and the etcds, and evaluates
-// our rules with shortened waits. Alertmanager has our configuration.
+// our rules and etcd's with shortened waits. Alertmanager has our configuration.
 type observed struct {
 	*world
 	url   string
@@ -168,7 +169,7 @@ func (o *observed) query(query string) []map[string]string {
 	return list
 }
 
-// checkDashboard evaluates every query of the dashboard. Each must return a result.
+// checkDashboard evaluates the queries of the dashboard, except those about snapshots. Each must return a result.
 func (o *observed) checkDashboard() {
 	o.t.Helper()
 	text, err := os.ReadFile("../grafana/quorumd.json")

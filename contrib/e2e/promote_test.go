@@ -44,7 +44,7 @@ func TestALearnerThatHasCaughtUpAndIsKilledIsNotPromoted(t *testing.T) {
 	const stall = 12 * time.Second
 	w := watched(t, stall)
 	n2 := w.hosts[1]
-	n2.breakEtcd("exit 1") // or it would be started again
+	n2.breakEtcd("exit 1") // or the agent would start etcd again
 	n2.killEtcd()
 	w.never(stall-time.Second, "n2 was promoted, or the quorum is lost", func() bool {
 		return w.isVoter(n2) || w.members() == nil

@@ -56,7 +56,7 @@ func promoteWithoutGap(t *testing.T, version string) {
 	w := newWorld(t, worldOptions{hosts: 3, each: func(i int, o *testbed.HostOptions) {
 		o.Etcd = testbed.Etcd(t, version)
 		o.Set["etcd.environment"] = fmt.Sprintf(`{ETCD_QUOTA_BACKEND_BYTES: "%d", ETCD_SNAPSHOT_COUNT: "10000"}`,
-			quota) // the default of etcd 3.6
+			quota) // 10000 is etcd 3.6's default for ETCD_SNAPSHOT_COUNT
 		o.Set["timing.learnerStall"], o.Set["timing.learnerMax"] = "2m", joinBound.String()
 		if i > 1 {
 			o.Disk = inMemory(t)
@@ -68,7 +68,7 @@ func promoteWithoutGap(t *testing.T, version string) {
 	n1.fill()
 	bystander := startLoad(t, testbed.StartCluster(t, 1, testbed.ClusterOptions{Version: version}).Endpoints()[0])
 
-	n1.stop() // its etcd keeps running; the rest of the test does not involve quorumd
+	n1.stop() // its etcd keeps running; the eager promotion does not involve quorumd
 	eager, gap := n1.promoteEagerly(version)
 	if allowed := eager.allowed(bystander); gap <= allowed {
 		t.Errorf("eager promotion caused a gap of only %v, and the machine one of %v: this run proves nothing", gap,

@@ -28,7 +28,7 @@ const (
 )
 
 // TestOnlyConnectionsToAKilledVoterBreak has real etcds behind the proxies, and clients with persistent connections.
-// The active clients send one request after another.
+// The busy clients send a request every second.
 func TestOnlyConnectionsToAKilledVoterBreak(t *testing.T) {
 	t.Parallel()
 	c := testbed.StartCluster(t, 3, testbed.ClusterOptions{})

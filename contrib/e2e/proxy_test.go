@@ -290,7 +290,7 @@ func (p *proxyClient) close() {
 	})
 }
 
-// memberID requests the ID of an etcd without a proxy.
+// memberID requests an etcd's member ID directly, not through a proxy.
 func memberID(t *testing.T, address string) string {
 	t.Helper()
 	p, err := connectThrough(address, false)

@@ -126,7 +126,7 @@ func (w *world) restoreFromSnapshot(saved control.Snapshot, before map[string]st
 	args = append(args, "--from-snapshot", "newest", "--out", plan)
 	me().ctl(n1, args...).check(t, "a snapshot that no host has a record of", 64, "its origin is unproven",
 		"--unproven-origin")
-	args = append(args, "--unproven-origin") // every disk is lost, and with them what the hosts had recorded
+	args = append(args, "--unproven-origin") // all disks are lost, and with them what the hosts had recorded
 	shown := me().ctl(n1, args...)
 	shown.check(t, "without the name", 64, "proposed: restores the snapshot", saved.Name, "is lost", "--cluster NAME")
 	shown = me().ctl(n1, append(args, "--cluster", clusterName)...)

@@ -81,7 +81,7 @@ func (h *host) apply(p recovery.Plan) string {
 	return ""
 }
 
-// lose kills all processes on these hosts at once, and removes their data for good.
+// lose kills all processes on these hosts at once, and removes their etcd's data for good.
 func (w *world) lose(hosts ...*host) {
 	w.t.Helper()
 	for _, h := range hosts {
@@ -140,8 +140,8 @@ func (w *world) writeUntilStopped(stop func()) testbed.LoadReport {
 	return load.Stop()
 }
 
-// expectOnlySurvivorOK checks that no voter is OK except the survivor. The data from which the cluster was rebuilt
-// contains the records of the other hosts, and the leases of these records start again.
+// expectOnlySurvivorOK checks that no host but the survivor is shown as a voter or as OK. The data from which the
+// cluster was rebuilt contains the records of the other hosts, and the leases of these records start again.
 func (h *host) expectOnlySurvivorOK() {
 	h.w.t.Helper()
 	former := 0
@@ -409,7 +409,7 @@ func crashSurvivor(t *testing.T, what victim) {
 		t.Run(strings.TrimSpace(side)+" each step", func(t *testing.T) {
 			t.Parallel()
 			o := worldOptions{hosts: 3, voters: 3, powered: what == power}
-			if o.powered && side == "after " { // on one of the two sides
+			if o.powered && side == "after " { // a separate log disk is tested on this side only
 				o.each = func(_ int, h *testbed.HostOptions) { logApart(h) }
 			}
 			w := allVoters(t, o)

@@ -50,7 +50,8 @@ func (w *world) replaced(dead *host) {
 	w.t.Logf("full strength %s later, with a grace period of %s", time.Since(began).Round(100*time.Millisecond), grace)
 }
 
-// repairOf returns the text of the end of the last replacement by a host.
+// repairOf returns the code and the text with which the first replacement by a host in the history ended; "" if none
+// has.
 func (w *world) repairOf(h *host) string {
 	w.t.Helper()
 	lines, err := w.history()

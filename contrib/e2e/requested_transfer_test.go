@@ -27,7 +27,7 @@ func TestLeadershipIsTransferredOnRequestWithoutAFailedWrite(t *testing.T) {
 	load := w.retrying(50)
 	moved := 0
 	for round := range 2 {
-		for i, by := range w.hosts { // asked of the leader, of its successor, and of a third voter
+		for i, by := range w.hosts { // the asked host is the leader, its successor, or a third voter
 			to := w.hosts[(i+round)%len(w.hosts)]
 			var asked control.Transfer
 			w.eventually(by.Options.Name+" accepts the request", func() bool {

@@ -98,7 +98,7 @@ func (w *world) left() (names []string) {
 	return names
 }
 
-// checkReport fails the test if a write failed.
+// checkReport stops the load, and fails the test if a write failed or none was acknowledged.
 func checkReport(t *testing.T, load *testbed.WriteLoad) {
 	t.Helper()
 	r := load.Stop()

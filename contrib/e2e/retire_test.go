@@ -42,7 +42,8 @@ func (h *host) mustRetire(name string) control.Retirement {
 	return does
 }
 
-// samePlan reports whether two steps are the same, whichever voter would lead: that depends on measurements.
+// samePlan reports whether two steps are the same, apart from the voter that is to lead: measurements decide which one
+// it is.
 func samePlan(a, b policy.PlanStep) bool {
 	toLead := regexp.MustCompile(`^leadership is transferred from (\S+) to \S+, `)
 	a.Text, b.Text = toLead.ReplaceAllString(a.Text, "$1 "), toLead.ReplaceAllString(b.Text, "$1 ")

@@ -36,7 +36,7 @@ func TestNoLeadershipTransferWhileTheDisksOfAllVotersAreSlow(t *testing.T) {
 	w.start()
 	w.bootstrap()
 	w.verify(3, 0)
-	// Too short a delay for etcd to elect another leader by itself.
+	// The delay is too short for etcd to elect another leader by itself.
 	for _, disk := range disks {
 		rule(t, disk, "fsync * delay=300ms")
 	}

@@ -37,7 +37,8 @@ func remediating(t *testing.T) *world {
 	return w
 }
 
-// writeUntilFull writes until etcd raises the alarm. key names the keys of the nth transaction, which writes 256 KiB.
+// writeUntilFull writes until etcd raises the alarm. key returns the prefix of the keys of the nth transaction, which
+// writes 256 kB.
 func (w *world) writeUntilFull(key func(n int) string) {
 	w.t.Helper()
 	ctx, cancel := context.WithTimeout(w.t.Context(), bound)

@@ -15,7 +15,7 @@ import (
 )
 
 // fourVoters makes a world of four voters with a target of three, as an unfinished replacement leaves it, and returns
-// the hosts. n1 leads. The target was five before, and the fifth host disappeared before it could join.
+// the hosts. The target was five before, and the fifth host disappeared before it could join.
 func fourVoters(t *testing.T) (w *world, voters []*host) {
 	t.Helper()
 	w = newWorld(t, worldOptions{

@@ -28,7 +28,8 @@ const (
 	// stillSlow is the additional time for which a voter must have been slow: if its writes are fast again, it reports
 	// that within this time.
 	stillSlow = 90 * time.Second
-	// unhealthyFsync is the time of each sync. etcd counts in buckets: every sync certainly took more than 512 ms.
+	// unhealthyFsync is the delay of each sync. 512 ms is the limit of a bucket in etcd's histogram, so etcd counts
+	// every sync as longer than that.
 	unhealthyFsync = 600 * time.Millisecond
 	// rejoinBound bounds how long a disk must have been healthy before its host joins again, plus the join.
 	rejoinBound = 6 * time.Minute

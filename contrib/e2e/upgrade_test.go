@@ -144,8 +144,8 @@ func runs(t *testing.T, program string) string {
 	return path
 }
 
-// keepLastMember checks that no operator removes the last member with the older version while the upgrade is paused,
-// and that its agent starts its etcd again after a crash.
+// keepLastMember checks that an operator cannot remove the last member with the older version while the upgrade is
+// paused, and that the agent of its host starts etcd again after a crash.
 func (w *world) keepLastMember(t *testing.T, older string) {
 	t.Helper()
 	last := w.hosts[slices.Index(strings.Fields(w.minors()), older)]

@@ -41,8 +41,8 @@ type write struct {
 	contaminated bool
 }
 
-// newDisk returns a disk whose first write is due at the given time. habit is the random source of the disk's own
-// properties, and rng the random source of its writes.
+// newDisk returns a disk at the given time. Its first write is due a second later. habit is the random source of the
+// disk's own properties, and rng the random source of its writes.
 func newDisk(f family, own []*spells, habit, rng *rand.Rand, at time.Duration) *disk {
 	d := &disk{family: f, rng: rng, spells: own, minute: -1, scale: 1}
 	d.body = float64(f.median) * math.Exp(0.05*habit.NormFloat64())

@@ -92,7 +92,8 @@ func (h *host) look(now time.Duration, compares, asked bool, commit time.Duratio
 }
 
 // quiet reports whether a call of look would change nothing: the state is OK, the host asks for no write times, no
-// recent write exceeds the limit, and at least half of the newest samples took no longer than usual.
+// recent write was contaminated or took longer than FsyncWarm, and at least half of the newest samples took no longer
+// than usual.
 func (h *host) quiet(now time.Duration) bool {
 	usual := time.Duration(1.8 * h.disk.body)
 	for _, s := range h.disk.samples[h.noted:] {

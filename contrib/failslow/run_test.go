@@ -143,7 +143,7 @@ func TestAJudgeWithoutFindingsHasNoRecall(t *testing.T) {
 	}
 }
 
-// alarmist reports a disk as WARM for 8 of every 30 minutes, and removes all findings. The phase differs between disks.
+// alarmist reports a disk as WARM, without findings, for 8 of every 30 minutes. The phase differs between disks.
 type alarmist struct {
 	judge
 	phase time.Duration

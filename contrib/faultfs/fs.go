@@ -38,7 +38,8 @@ func (n *node) WrapChild(_ context.Context, ops fs.InodeEmbedder) fs.InodeEmbedd
 	return &node{LoopbackNode: ops.(*fs.LoopbackNode), rules: n.rules, power: n.power}
 }
 
-// at returns the path of this node in the backing directory or, if name is not empty, the path of its entry name.
+// at returns the path of this node in the backing directory or, if name is not empty, the path of the entry with that
+// name.
 func (n *node) at(name string) string {
 	return filepath.Join(n.LoopbackNode.RootData.Path, n.Path(n.Root()), name)
 }

@@ -64,7 +64,7 @@ func diskFaults() []diskFault {
 	}
 }
 
-// TestDiskFaultsAreFoundInTime runs one host for each fault, all at the same time.
+// TestDiskFaultsAreFoundInTime runs one host for each fault, several of them in parallel.
 func TestDiskFaultsAreFoundInTime(t *testing.T) {
 	t.Parallel()
 	made := tableOf(t, "disk")

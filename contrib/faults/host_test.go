@@ -42,8 +42,8 @@ type expectation struct {
 	within      time.Duration
 }
 
-// shipped restores quorumd's default limits if testbed changes them, except for a shorter qualifying run. Many hosts
-// share the machine here, so the agent ignores CPU starvation.
+// shipped restores quorumd's default limits if testbed changes them, except for a shorter qualifying run and less free
+// space. Many hosts share the machine here, so the agent ignores CPU starvation.
 func shipped() map[string]string {
 	return map[string]string{
 		"mode": "observe", "disk.directInterval": "1s", "disk.walInterval": "10s", "disk.window": "300",

@@ -175,7 +175,7 @@ func (s *site) form() {
 	})
 }
 
-// ready reports whether a host is a voter, is OK, and reaches each of the others.
+// ready reports whether a host is a voter, is OK, and observes that every host reaches each of the others.
 func (s *site) ready(h *testbed.Host) bool {
 	ctx, cancel := context.WithTimeout(s.t.Context(), callTimeout)
 	defer cancel()

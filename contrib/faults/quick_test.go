@@ -8,7 +8,7 @@ package faults
 import "time"
 
 const (
-	// patient selects all faults, as `make fault-table` does.
+	// patient selects all faults, as `make fault-table` does. Here only the faults that take seconds are injected.
 	patient = false
 	// mostInAMinute limits the probe's writes in the minute before a fault. This minute may include a whole qualifying
 	// run.

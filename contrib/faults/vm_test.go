@@ -18,13 +18,13 @@ import (
 type machineFault struct {
 	name, how string
 	disk      string // shell that creates the data device of a new host and prints its name; empty: same host
-	warns     int    // critical warnings of nvme0 from then on
-	slow      string // rule of contrib/faultfs for the file behind nvme0, from then on
+	warns     int    // critical warnings of nvme0 from this fault on
+	slow      string // rule of contrib/faultfs for the file behind nvme0, from this fault on
 	smartctl  string // recorded output of smartctl, until the next fault
 	unplugged string // interface of the bond without a cable until the fault is detected
 	first     string // shell that prepares the fault
 	begins    string // shell that begins the fault
-	ends      string // shell, after the fault is detected
+	ends      string // shell that ends the fault, after it is detected
 	wants     expectation
 	cause     string // expected cause
 	text      string // expected text
@@ -40,7 +40,7 @@ const (
 		"echo /dev/mapper/sick"
 	remap   = `dmsetup suspend --nolockfs sick; dmsetup load sick --table "0 ` + sectors + ` `
 	resumed = `"; dmsetup resume sick`
-	// all reverts all faults, in any order.
+	// all ends the faults and removes what they have created, whatever that is.
 	all = "dmsetup resume sick; for i in $(seq 50); do umount /data && break; sleep 0.2; done; " +
 		"dmsetup remove --force --retry sick; mdadm --stop /dev/md0; rm -rf /run/a; true"
 )
@@ -215,7 +215,7 @@ func (f machineFault) run(m *machine, made *table, i int) {
 	m.run("set -e; true; " + f.begins)
 	last := m.until("a", f.wants, "", f.text)
 	took := time.Since(began)
-	if f.cause != "" { // needs a reading of the drives
+	if f.cause != "" { // the cause is known after the next reading of the drives
 		last = m.until("a", f.wants, f.cause, f.text)
 	}
 	made.addShown(m.t, i, Row{Fault: f.name, How: f.how, Recorded: f.smartctl != ""}, took, last, f.wants.code)

@@ -90,8 +90,8 @@ func newBareFleetOf(t *testing.T, release lab.Release, hosts int) *bareFleet {
 	return f
 }
 
-// bootstrapAsDocumented types the commands of the page, with more names if there are more hosts. It waits until all
-// hosts are voters.
+// bootstrapAsDocumented types the commands of the page, with more names if there are more than three hosts. It waits
+// until all hosts are voters.
 func (f *bareFleet) bootstrapAsDocumented() {
 	f.t.Helper()
 	commands := documentedCommands(f.t, firstClusterPage, "n1#")
@@ -236,7 +236,7 @@ func (f *bareFleet) connect() {
 	for _, h := range f.Hosts {
 		client, err := clientv3.New(clientv3.Config{Endpoints: []string{f.url(h)}, TLS: trusted, Logger: zap.NewNop()})
 		f.check(err)
-		f.t.Cleanup(func() { _ = client.Close() }) // its host is gone
+		f.t.Cleanup(func() { _ = client.Close() }) // an error does not matter, because the host is gone
 		f.etcds[h] = client
 	}
 }

@@ -10,8 +10,8 @@ import (
 	"testing"
 )
 
-// TestADefragmentationRunsAsEtcdsUserOnEveryHost defragments all hosts with the installed units: the agent has no right
-// to etcd's data, so the compaction must run in the unit of etcd's user.
+// TestADefragmentationRunsAsEtcdsUserOnEveryHost defragments all hosts with the installed units: the agent has no
+// access to etcd's data, so the compaction must run in a unit that has the user of etcd.
 func TestADefragmentationRunsAsEtcdsUserOnEveryHost(t *testing.T) {
 	f := formedFleetRunning(t)
 	first := f.leader()

@@ -20,7 +20,7 @@ import (
 
 // The sizes of a host's disks. Their images are sparse files.
 const (
-	diskSize  = 6 << 30 // a database of 1 GB, its log, and twice that size, which must be free for a copy
+	diskSize  = 6 << 30 // a database of 1 GB, its log, and 2 GB that must be free for a copy of it
 	stateSize = 32 << 20
 )
 

@@ -96,7 +96,7 @@ func (f *fleet) failAndRepair(h *lab.Host, a failure) {
 	}
 	f.writeThrough(h)
 	if a.recovers {
-		f.shell(h, a.breakWith) // the failure must persist when the host reboots
+		f.shell(h, a.breakWith) // quorumd has recovered, so make it fail again before the reboot
 	}
 	f.check(h.Reboot(f.t.Context()))
 	f.eventually("etcd serves after a reboot of a host whose quorumd is "+a.name, func() bool { return f.serves(h) })
@@ -157,7 +157,7 @@ func TestAnImpossibleJoinReportsItsReason(t *testing.T) {
 			"users other than root can write the configuration",
 			"chmod g+w " + config, "chmod g-w " + config, "chmod go-w",
 		},
-		// Only an agent that has just started writes the environment again, if nothing has changed.
+		// While nothing changes, only an agent that has just started writes the environment again.
 		{
 			"the disk of the environment is full",
 			"mount -t tmpfs -o size=8k,mode=0755 full " + full + "; head -c 64k /dev/zero >" + full +

@@ -93,7 +93,7 @@ func TestDebian13AuthenticatesUsersByCertificate(t *testing.T) {
 
 // TestDebian11AuthenticatesQuorumdByPassword uses Debian 11, whose polkit is too old for the package's rules; nothing
 // in this test needs them. quorumd's certificates name no etcd user, so that only the password counts; the end of the
-// test checks this. The test also measures how long a new user needs with the default times.
+// test checks this. The test also measures how long a new user needs to bootstrap a cluster with the default times.
 func TestDebian11AuthenticatesQuorumdByPassword(t *testing.T) {
 	const heading = "### Password authentication"
 	f := newBareFleetOf(t, lab.Debian11, 3)
@@ -208,7 +208,7 @@ func (f *bareFleet) checkAuthentication() {
 }
 
 // loosenLimits allows hosts to share the machine and its disk, and appends the lab's sections disk and timing to the
-// host's configuration. With shipped limits, it appends only the disk limits.
+// host's configuration. If shipped is set, it appends only the limits for the disk.
 func (f *bareFleet) loosenLimits(h *lab.Host) error {
 	settings := h.Settings()
 	if f.shipped {

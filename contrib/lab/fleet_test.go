@@ -43,7 +43,7 @@ type fleet struct {
 	etcds map[*lab.Host]*clientv3.Client // a client of each host's etcd alone
 	// whether an agent was killed: the history may then lack the beginning of its operation
 	killed  bool
-	removed int64            // the revision when a member was last removed by hand
+	removed int64            // the revision just before a member was last removed by hand
 	data    testbed.DataDirs // every data directory ever seen
 }
 
@@ -59,7 +59,7 @@ func newFleet(t *testing.T, o lab.Options) *fleet {
 	for _, h := range f.Hosts {
 		client, err := clientv3.New(clientv3.Config{Endpoints: []string{h.ClientURL()}, Logger: zap.NewNop()})
 		f.check(err)
-		t.Cleanup(func() { _ = client.Close() }) // its host is gone
+		t.Cleanup(func() { _ = client.Close() }) // an error does not matter, because the host is gone
 		f.etcds[h] = client
 	}
 	t.Cleanup(f.dump)

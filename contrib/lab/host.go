@@ -32,7 +32,7 @@ type Host struct {
 	mu         sync.Mutex
 	supervisor int           // the process of systemd-nspawn
 	poweredOff bool          // supervise must not boot the host again
-	ended      chan struct{} // closed when the host is off for good; nil before the first start
+	ended      chan struct{} // closed when the host is off, and not rebooting; nil before the first start
 }
 
 const consoleName = "console.log"
@@ -246,7 +246,7 @@ func (h *Host) boot(groups []string) *exec.Cmd {
 		"-c", enter + `exec "$@"`, "sh",
 		"systemd-nspawn", "--directory=" + h.Root(), "--boot", "--register=no", "--keep-unit", "--machine=" + h.Name,
 		"--network-namespace-path=/run/netns/" + h.Name, "--resolv-conf=off", "--timezone=off", "--link-journal=no",
-		// safe to grant: the host has a network namespace of its own
+		// CAP_NET_ADMIN is safe to grant, because the host has its own network namespace
 		"--console=pipe", "--capability=CAP_IPC_LOCK,CAP_NET_ADMIN",
 	}
 	for _, d := range h.disks() {
@@ -416,7 +416,7 @@ func (h *Host) Reboot(ctx context.Context) error {
 		return err
 	}
 	// Check from outside: a command that enters a host during its shutdown is not a child of systemd, and would delay
-	// it.
+	// the shutdown.
 	err = until(ctx, h.Name+" reboots", func() bool {
 		now, err := h.PID()
 		return err == nil && now != before

@@ -15,10 +15,10 @@ import (
 	"github.com/quorumd/quorumd/contrib/lab"
 )
 
-// TestAMinorityWithStaleReportsOfADeadVoterRemovesNoVoter cuts the power of a follower, and all hosts report it as
-// dead. Before the grace period is over, the other follower, the standby and the spare are cut off from the leader:
-// their etcds keep those reports. The dead host then returns on the leader's side, where the other follower is reported
-// as dead until the cut heals.
+// TestAMinorityWithStaleReportsOfADeadVoterRemovesNoVoter cuts the power of a follower, and waits until both other
+// voters' hosts report it as dead. Before the grace period is over, the other follower, the standby and the spare are
+// cut off from the leader: their etcds keep those reports. The dead host then returns on the leader's side, where the
+// other follower is reported as dead until the cut heals.
 func TestAMinorityWithStaleReportsOfADeadVoterRemovesNoVoter(t *testing.T) {
 	f := formedFleetRunning(t)
 	f.enableRepair(func(lab.Settings) {})

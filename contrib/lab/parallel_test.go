@@ -85,8 +85,8 @@ func runInParallel(cache string) int {
 }
 
 // retryFailed runs failed tests once more, one at a time: ten hosts on two cores are slower than any real deployment.
-// It does not run if more than four tests have failed: then timing is not the cause. A test that also fails alone does
-// not fail because of timing either.
+// It retries nothing if the tests did not run in parallel, or if more than four have failed: then timing is not the
+// cause. Nor is timing the cause if a test fails again when it runs alone.
 func retryFailed(failed []string, shared string) (code int) {
 	if len(failed) > 4 || *parallelTests < 2 {
 		return min(len(failed), 1)

@@ -82,7 +82,7 @@ func TestAllHostsLosePowerAtOnce(t *testing.T) {
 	})
 }
 
-// roles returns the role of every member by member ID.
+// roles returns the name of every member, and whether it is a learner, by member ID.
 func (f *fleet) roles() map[uint64]string {
 	f.t.Helper()
 	roles := map[uint64]string{}

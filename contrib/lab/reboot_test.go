@@ -112,9 +112,9 @@ func (f *fleet) checkPermittedReboot(h *lab.Host, led bool) {
 	log.checkOrder(rebootBegins, shutdownNoticed, signalled, etcdEnds, etcdEnded, shutdownAllowed, finalShutdown)
 }
 
-// checkSimultaneousReboot checks the journals of all hosts, which rebooted within the same second. One host must have
-// been allowed to reboot, and the others must have waited for that as long as logind permits. Those whose vote was lost
-// must have warned all logged-in users.
+// checkSimultaneousReboot checks the journals of all hosts, which rebooted within the same second. At least one host
+// must have been allowed to reboot, and the others must have waited for that as long as logind permits. Those whose
+// vote was lost must have warned all logged-in users.
 func (f *fleet) checkSimultaneousReboot(voters []*lab.Host) {
 	f.t.Helper()
 	var begun []time.Time

@@ -157,7 +157,7 @@ func (f *fleet) load(but *lab.Host) *testbed.WriteLoad {
 	return load
 }
 
-// checkWrites checks that no write failed, and that every acknowledged write is still in the store.
+// checkWrites checks that there were writes, that none failed, and that every acknowledged write is still in the store.
 func (f *fleet) checkWrites(report testbed.LoadReport) {
 	f.t.Helper()
 	if report.Failed > 0 || report.Acked == 0 {
@@ -206,7 +206,7 @@ func (f *fleet) fullWithout(dead *lab.Host) bool {
 	return voters == 3
 }
 
-// logReports logs each change in a host's report of members that do not answer, ignoring its seconds.
+// logReports logs each change of a host's first reason, ignoring its numbers.
 func (f *fleet) logReports(last map[string]string, began time.Time) {
 	for _, h := range f.Hosts {
 		s, ok := f.status(h)

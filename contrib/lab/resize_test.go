@@ -58,7 +58,7 @@ func (f *fleet) retryingWrites() *testbed.WriteLoad {
 	return load
 }
 
-// checkWritten ends the writes, and fails the test if one failed.
+// checkWritten ends the writes, and fails the test if one failed or none was acknowledged.
 func (f *fleet) checkWritten(end func() testbed.LoadReport) {
 	f.t.Helper()
 	r := end()

@@ -21,12 +21,12 @@ import (
 	"github.com/quorumd/quorumd/contrib/testbed"
 )
 
-// rounds is the number of times a rollout restarts or reboots all members, or the quorum is lost. The other manners are
-// for comparison, and run only a few rounds.
+// rounds is the number of times a rollout restarts or reboots all members, or the quorum is lost. The ways to restart
+// members without quorumd are for comparison, and run only a few rounds.
 var rounds = flag.Int("lab.rounds", 1, "number of times all members are restarted, or a majority is lost")
 
 const (
-	// roundsToCompare is how many rounds the other manners run.
+	// roundsToCompare is how many rounds the ways to restart members without quorumd run.
 	roundsToCompare = 5
 	// roundsToJudge is the minimum number of rounds for judging the gaps: fewer rounds, in parallel with other tests,
 	// prove little.

@@ -92,7 +92,7 @@ func TestARolloutOfACommandRunsItOnceOnEachHostWhileItsEtcdIsDown(t *testing.T) 
 	f.waitIdle()
 }
 
-// reason is the reason of every rollout of the lab.
+// reason is the reason of every rollout and resize of the lab.
 const reason = "a test of the lab"
 
 func names(hosts []*lab.Host) []string {

@@ -92,8 +92,7 @@ func (f *fleet) checkHistory() {
 // noteData records every directory that contains data.
 func (f *fleet) noteData() { f.data.Note(f.dataDirs()) }
 
-// dataDirs returns the directories with data. For a host's disk that is not mounted it returns those that were last
-// found on it.
+// dataDirs returns the directories with data on the mounted disks.
 func (f *fleet) dataDirs() testbed.DataDirs {
 	found := testbed.DataDirs{}
 	for _, h := range f.Hosts {

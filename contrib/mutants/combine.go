@@ -13,8 +13,9 @@ import (
 	"strings"
 )
 
-// Linking a test binary takes seconds, but running its tests takes only milliseconds. So one binary contains all
-// mutants: each function has a copy for each of its mutants, and calls the copy that an environment variable selects.
+// Linking a test binary takes seconds, but running its tests takes only milliseconds. So one binary contains as many
+// mutants as possible: each function has a copy for each of its mutants, and calls the copy that an environment
+// variable selects.
 
 // selectedBy is the environment variable with the number of the selected mutant.
 const selectedBy = "QUORUMD_MUTANT"
@@ -41,7 +42,7 @@ type numbered struct {
 	number int
 }
 
-// combine returns a source file that contains all given mutants, the name of its package, and the numbers of the
+// combine returns a source file that contains the given mutants, the name of its package, and the numbers of the
 // mutants that the file cannot contain: those outside functions, and those in a function that callOf does not support.
 func combine(name string, source []byte, of []numbered) (whole []byte, pkg string, outside []int, err error) {
 	set := token.NewFileSet()

@@ -39,7 +39,7 @@ type trial struct {
 	tests   []binary
 }
 
-// binary is the test binary of one package. It contains all mutants.
+// binary is the test binary of one package. It contains all mutants that compile and that combine can include.
 type binary struct {
 	path, dir string
 	limit     time.Duration // time limit of its tests
@@ -59,7 +59,7 @@ func newTrial(o options, sources map[string][]byte) (*trial, error) {
 
 func (t *trial) close() { _ = os.RemoveAll(t.dir) }
 
-// build builds the test binaries with all mutants that compile.
+// build builds the test binaries with all mutants that compile and that combine can include.
 func (t *trial) build(ctx context.Context, all []mutant) error {
 	byFile := map[string][]numbered{}
 	for i, m := range all {

@@ -99,7 +99,8 @@ esac
 	return program
 }
 
-// TestMakeTestRunsEverythingAndFailsAtTheEnd uses a Go whose tests fail. No line of the output may be a long command.
+// TestMakeTestRunsEverythingAndFailsAtTheEnd uses a Go whose tests fail for none, some or all packages. No line of the
+// output may be a long command.
 func TestMakeTestRunsEverythingAndFailsAtTheEnd(t *testing.T) {
 	t.Parallel()
 	root, err := testbed.Root()

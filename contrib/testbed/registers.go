@@ -41,7 +41,8 @@ type Access struct {
 	Unknown  bool          // the client got no answer: a write may take effect at any time, or never
 }
 
-// Registers are clients that write and read the same keys, each through a different member. All accesses are recorded.
+// Registers are clients that write and read the same keys, each through a different member. All accesses are recorded,
+// except reads without an answer.
 type Registers struct {
 	began   time.Time
 	clients []*clientv3.Client
@@ -167,7 +168,8 @@ func (r *Registers) access(client *clientv3.Client, a Access) Access {
 }
 
 // Linearizable returns an error unless an order of all accesses exists in which each takes effect between its call and
-// its return, and each read returns the last written value. The error names the register.
+// its return, and each read returns the last written value. The error names the register. A check that takes too long
+// is an error, too.
 func Linearizable(all []Access) error {
 	byRegister := map[string][]porcupine.Operation{}
 	for _, a := range all {

@@ -3,9 +3,9 @@
 
 // Package certificates reads when certificates expire: those in files, and those that etcd's members present.
 //
-// It promises that a reading takes no longer than its context allows, reads a bounded number of bounded files, and
-// makes one handshake with each port of a member before it disconnects. It does not check whether a certificate is
-// trusted.
+// It reads a bounded number of bytes and certificates of each file. It makes one TLS handshake with each of at most 64
+// ports of the members, and disconnects; the handshakes take no longer than the context allows. It does not check
+// whether a certificate is trusted.
 package certificates
 
 import (

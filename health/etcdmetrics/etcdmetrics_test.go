@@ -23,8 +23,8 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// recorded returns the answer of an etcd of that version, after 200 writes with a quota of 64 MiB; without the comments
-// and the gRPC series.
+// recorded returns the answer of an etcd of that version, after 200 writes with a quota of 64 MiB. The HELP lines and
+// the gRPC series were removed.
 func recorded(t testing.TB, version string) []byte {
 	t.Helper()
 	text, err := os.ReadFile("testdata/etcd-" + version + ".txt")

@@ -52,7 +52,8 @@ func figures(to *health.EtcdReading) map[string]*health.Figure {
 	}
 }
 
-// Parse parses an answer of etcd's /metrics. It returns an error if the text is not such an answer.
+// Parse parses an answer of etcd's /metrics. It returns an error if the text cannot be read, is too large, or has an
+// invalid line about one of the metrics that are read. A missing metric is no error.
 func Parse(from io.Reader) (health.EtcdReading, error) {
 	var reading health.EtcdReading
 	numbers := figures(&reading)

@@ -57,8 +57,8 @@ func kinds() []kind {
 	}
 }
 
-// hang is the kernel's line about a task that has waited for minutes (kernel/hung_task.c). By default the kernel logs
-// at most ten such lines, so the count is a lower bound.
+// hang matches the kernel's line about a task that has waited for minutes (kernel/hung_task.c). By default the kernel
+// logs at most ten such lines, so the count is a lower bound.
 const hang = `^INFO: task .{1,64}:[0-9]{1,10} (?:is )?blocked (?:[^ ]+ ){0,8}for more than [0-9]{1,10} seconds`
 
 // unwanted returns the marks of optional requests that many devices refuse. Their failure loses no written data.

@@ -62,7 +62,7 @@ type interfaceRequest struct {
 	address [24]byte
 }
 
-// ipv4 asks the kernel for the IPv4 addresses of all interfaces, including secondary ones.
+// ipv4 asks the kernel for the IPv4 addresses of all interfaces, including secondary addresses.
 func ipv4() (all []held, err error) {
 	const most = 1024
 	socket, err := unix.Socket(unix.AF_INET, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC, 0)

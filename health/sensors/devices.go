@@ -172,8 +172,8 @@ func (r *Reader) fileSystem(number uint64, name string) health.FileSystem {
 	return out
 }
 
-// options returns the type of a file system, whether all its mounts are read-only, and the mount option that disables
-// flushes, if any.
+// options returns the type of a file system, whether the file system and not just one of its mounts is read-only, and
+// the mount option that disables flushes, if any.
 func (r *Reader) options(number uint64) (kind string, readOnly health.Figure, unsafe string) {
 	unknown := health.Figure{Absent: "the file system of etcd's data is not in " + r.proc + "/self/mountinfo"}
 	proc, err := procfs.NewFS(r.proc)

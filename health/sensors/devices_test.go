@@ -20,8 +20,8 @@ const (
 	sdaDir   = "sys/devices/pci0/ata1/block/sda/"
 )
 
-// degraded returns the files of an ext4 file system on a volume on a mirror that has lost one member device and is
-// rebuilding another.
+// degraded returns the files of an ext4 file system on a volume. The volume is on a mirror that has lost a member
+// device and is being rebuilt.
 func degraded() map[string]string {
 	files := lvmOnRAID()
 	maps.Copy(files, map[string]string{

@@ -65,8 +65,8 @@ func driveOf(chip string) string {
 	return filepath.Base(device)
 }
 
-// alarming reports whether an alarm means the same on every machine. The limits behind other alarms, such as
-// non-critical voltages and chassis intrusion, are often not configured.
+// alarming reports whether an alarm means the same on every machine. Other alarms, such as those of non-critical
+// voltages and of chassis intrusion, are often not configured.
 func alarming(name string) bool {
 	of, what, _ := strings.Cut(name, "_")
 	switch strings.TrimRight(of, "0123456789") + " " + what {

@@ -32,7 +32,7 @@ func chips() map[string]string {
 		"sys/class/hwmon/hwmon2/temp1_label":             "Package id 0\n",
 		"sys/class/hwmon/hwmon3/name":                    "nct6775\n",
 		"sys/class/hwmon/hwmon3/fan1_alarm":              "0\n",
-		"sys/class/hwmon/hwmon3/in0_alarm":               "1\n", // default limits
+		"sys/class/hwmon/hwmon3/in0_alarm":               "1\n", // its limits are not configured
 		"sys/class/hwmon/hwmon3/intrusion0_alarm":        "1\n",
 		"sys/class/hwmon/hwmon3/fan2_fault":              "perhaps\n",
 		"sys/class/hwmon/hwmon3/temp1_emergency_alarm":   "\x00",

@@ -68,8 +68,8 @@ func (r *Reader) addressesOf(ctx context.Context, host string) ([]netip.Addr, er
 	return r.names.all, nil
 }
 
-// links adds an interface and those below it. Of those below, it omits interfaces without hardware, such as a bridge's
-// ports to virtual machines, which come and go.
+// links adds an interface and those below it. Of those below, it omits interfaces that are not hardware and have none
+// below them, such as a bridge's ports to virtual machines, which come and go.
 func (r *Reader) links(name, bond string, all []health.Link) []health.Link {
 	known := func(l health.Link) bool { return l.Name == name }
 	if len(all) >= mostLinks || slices.ContainsFunc(all, known) || name == "" || strings.ContainsAny(name, "/\x00") {
@@ -126,7 +126,6 @@ func describeLink(dir, name string) health.Link {
 	return l
 }
 
-// sum adds counters up.
 func sum(dir string, counters ...string) (float64, error) {
 	all := 0.0
 	for _, c := range counters {

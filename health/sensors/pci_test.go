@@ -20,7 +20,7 @@ const (
 	nvmeLink = "-> ../../devices/pci0000:00/0000:00:1d.0/0000:02:00.0/nvme/nvme0/nvme0n1"
 )
 
-// nvmeOnPCI returns the files of an NVMe drive with uncorrected errors that uses fewer lanes than its slot has.
+// nvmeOnPCI returns the files of an NVMe drive that has had PCI Express errors, and uses fewer lanes than its slot has.
 func nvmeOnPCI() map[string]string {
 	return map[string]string{
 		"sys/dev/block/259:0":                            nvmeLink,

@@ -34,7 +34,7 @@ const (
 	mostDrives = 64
 	mostErrors = 4
 	longest    = 200 // characters of a text
-	// stale is the age beyond which an answer is too old. At that age, four reports are missing.
+	// stale is the age beyond which an answer is too old. At that age, three reports are missing, and a fourth is due.
 	stale = 2 * time.Hour
 )
 

@@ -145,7 +145,6 @@ func (j job) programs(ctx context.Context, arch string) error {
 	return nil
 }
 
-// pages renders the manual pages.
 func (j job) pages(ctx context.Context) error {
 	sources, err := filepath.Glob(j.product.pages)
 	if err != nil {
@@ -188,7 +187,6 @@ func (j job) completions(ctx context.Context) error {
 	return nil
 }
 
-// catalog writes the journal catalog.
 func (j job) catalog() error {
 	var text bytes.Buffer
 	if err := journalcatalog.Write(&text); err != nil {

@@ -79,7 +79,8 @@ func TestTheProgramsOfEtcdHaveOneVersion(t *testing.T) {
 	}
 }
 
-// TestPathsNamedByPagesArePackaged checks every path of quorumd that a page names.
+// TestPathsNamedByPagesArePackaged checks every path of quorumd and etcd below /usr/share and /usr/lib that a page
+// names.
 func TestPathsNamedByPagesArePackaged(t *testing.T) {
 	t.Parallel()
 	var on []string

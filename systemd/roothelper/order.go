@@ -9,8 +9,8 @@
 //
 //	agent ── Client ── socket ──► Serve, in a unit of root ── performs ──► one action
 //
-// An order contains the name of an agent on this host and one word for the action. Everything else is in that agent's
-// configuration, which belongs to root. The package promises:
+// An order contains the name of an agent on this host, one word for the action, and for some actions a few values: see
+// [Request]. Everything else is in that agent's configuration, which belongs to root. The package promises:
 //
 //   - Both sides check every field of an order before the helper acts on it.
 //   - The kernel identifies the sender. One connection carries one order.

@@ -19,7 +19,7 @@ import (
 )
 
 const (
-	// maxOrder is the size of the receive buffer in bytes, which is more than any order needs.
+	// maxOrder is the maximum size of an order in bytes, far more than orders normally have.
 	maxOrder = 32 << 10
 	// orderTimeout bounds the receipt of the order, and the sending of the answer.
 	orderTimeout = 5 * time.Second

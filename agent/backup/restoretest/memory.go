@@ -25,7 +25,7 @@ const (
 	// perEtcd is the memory that etcd and this process need in addition: with 100,000 large keys, etcd as a whole used
 	// 117 MiB.
 	perEtcd = 100 << 20
-	// noLimit is above any real limit: cgroup v1 reports such a number if no limit is set.
+	// noLimit is above any real limit. cgroup v1 reports a still larger number if no limit is set.
 	noLimit = 1 << 60
 	// maxProc limits the bytes read from a file in /proc or /sys.
 	maxProc = 64 << 10

@@ -4,8 +4,9 @@
 // Package restoretest tests that a snapshot can be restored: it makes an isolated cluster from it, has an etcd serve
 // it, and compares the result with the snapshot's manifest. It promises:
 //
-//   - It writes only to a directory of its own. The host's etcd, its data and its ports are not touched. The throw-away
-//     cluster has an ID of its own, and listens only on sockets in that directory, which is closed to others.
+//   - It writes only to a directory of its own, and to a lock file next to it. The host's etcd, its data and its ports
+//     are not touched. The throw-away cluster has an ID of its own, and listens only on sockets in that directory,
+//     which is closed to others.
 //   - A successful test has read the snapshot to its end. At the snapshot's revision, this host's etcd binary has
 //     returned the number of keys and the hash in the manifest.
 //   - The directory and the etcd process are gone afterwards. If a test is killed, the next test or [Sweep] removes
@@ -48,7 +49,7 @@ func Run(ctx context.Context, store backup.Source, m backup.Manifest, etcd strin
 	return version, nil
 }
 
-// run is Run on a host whose control groups are mounted below root.
+// run is Run on a host whose /proc and /sys are below root.
 func run(ctx context.Context, store backup.Source, m backup.Manifest, etcd string, o backup.Options,
 	root string,
 ) (version string, err error) {

@@ -136,7 +136,7 @@ func TestSnapshotOfThreeMembersIsServedByAnIsolatedEtcd(t *testing.T) {
 			passes("written")
 			gone, err := c.Delete(t.Context(), "/keys/1", clientv3.WithPrefix())
 			must(t, err)
-			lease, err := c.Grant(t.Context(), 1) // the lease expires before the snapshot is served
+			lease, err := c.Grant(t.Context(), 1) // the lease may expire before the restored data is compared
 			must(t, err)
 			_, err = c.Put(t.Context(), "/leased", "for a second", clientv3.WithLease(lease.ID))
 			must(t, err)

@@ -73,7 +73,7 @@ func flags() []string {
 	)
 }
 
-// deadError means that etcd exited by itself.
+// deadError means that etcd ended before it was stopped.
 type deadError struct{ err error }
 
 func (e *deadError) Error() string { return e.err.Error() }

@@ -24,8 +24,8 @@ type Backend interface {
 
 	// MayBootstrap returns the error with which Bootstrap would refuse a request now, or nil. It changes nothing.
 	MayBootstrap(ctx context.Context) error
-	// AwaitData waits until the data directory has been read, for a limited time after the start. A bootstrap needs its
-	// contents.
+	// AwaitData waits a limited time until the agent has read the data directory or has failed to read it. A bootstrap
+	// depends on the contents.
 	AwaitData(ctx context.Context)
 	// ProbeNow waits until Status includes an observation made after the call. It ends with the context.
 	ProbeNow(ctx context.Context) error
@@ -48,8 +48,9 @@ type Backend interface {
 	RemoveMember(ctx context.Context, req control.RemovalRequest, by string) (control.Removal, error)
 
 	// RequestMaintenance records a request for this host and returns it; the status shows its progress. A repeated
-	// request for the same work replaces the pending request, with the new reason and end. While a request is pending,
-	// a request for other work is refused with CodeConflict.
+	// request for the same work gives the pending request the new reason and end, unless the pending request is ending
+	// or its program has been started. While a request is pending, a request for other work is refused with
+	// CodeConflict.
 	RequestMaintenance(ctx context.Context, req control.MaintenanceRequest, by string) (control.Maintenance, error)
 	// EndMaintenance cancels a queued request, or brings the host back if its operation has begun. Without a request it
 	// succeeds and does nothing.
@@ -67,8 +68,8 @@ type Backend interface {
 	// Size returns the size of the cluster with the steps that are left. It changes nothing.
 	Size(ctx context.Context) (control.Resize, error)
 
-	// Retire records that a host leaves for good, or deletes that record, and returns it with the plan. The status
-	// shows its progress. It refuses with CodeConflict if another operator has changed the record meanwhile.
+	// Retire records that a host leaves for good, or deletes that record, and returns the result with the plan. The
+	// status shows the progress. It refuses with CodeConflict if another operator has changed the record meanwhile.
 	Retire(ctx context.Context, req control.RetireRequest, by string) (control.Retirement, error)
 	// RetiredHosts lists the retired hosts. It changes nothing.
 	RetiredHosts(ctx context.Context) (control.RetiredHosts, error)

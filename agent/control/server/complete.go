@@ -5,8 +5,8 @@ package server
 
 import "github.com/quorumd/quorumd/agent/control"
 
-// The functions below set the version of a document and replace its absent lists with empty lists, so that a script can
-// iterate over them.
+// The functions below set the version of a document, if it has one, and replace its absent lists with empty lists, so
+// that a script can iterate over them.
 
 func completeStatus(s control.Status) control.Status {
 	s.APIVersion = control.APIVersion

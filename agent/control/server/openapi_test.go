@@ -35,7 +35,7 @@ type apiRoute struct {
 	body     any    // zero value of the body; nil without a body
 	example  string // a valid body
 	optional bool   // the body may be empty
-	status   int    // of success; 200 if 0
+	status   int    // HTTP status of success; 200 if 0
 	answer   any    // zero value of the answer
 }
 

@@ -112,7 +112,7 @@ func TestAnUnprivilegedUserMayReadButNotChange(t *testing.T) {
 
 func TestAMemberOfTheGroupMayChange(t *testing.T) {
 	t.Parallel()
-	const daemon = 1 // exists on every Linux
+	const daemon = 1 // ID of the group daemon, which exists on every Linux
 	many := []uint32{daemon}
 	for g := range uint32(300) { // more than peerGroups reads at first
 		many = append(many, 100000+g)

@@ -188,8 +188,8 @@ func (s *Server) deleteMute(r request) (response, error) {
 	return response{http.StatusOK, control.Done{By: r.by}}, err
 }
 
-// postRecoveryFacts changes nothing. But a child process reads the whole log to answer it, so only users who may change
-// things may call it.
+// postRecoveryFacts changes nothing. But a child process reads the whole log for the answer, so only users who may
+// change things may request it.
 func (s *Server) postRecoveryFacts(r request) (response, error) {
 	facts, err := s.opt.Backend.RecoveryFacts(r.ctx)
 	return response{http.StatusOK, facts}, err

@@ -15,8 +15,8 @@ func (m *machine) addAlarm(s *observation, v *policy.View) {
 	}
 }
 
-// judgeAlarm checks that an active alarm stops joins and, if it is CORRUPT, also the start of other operations and the
-// removal of a dead voter. A call in flight may complete, and a join may be rolled back.
+// judgeAlarm checks that an active alarm stops joins and replacements and, if it is CORRUPT, also the start of other
+// operations and the removal of a dead voter. A call in flight may complete, and a join may be rolled back.
 func (m *machine) judgeAlarm(w *world, h int, c choice) breach {
 	if m.CorruptData {
 		return m.judgeCorruptData(w, h, c)

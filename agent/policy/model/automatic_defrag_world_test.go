@@ -11,7 +11,7 @@ import (
 )
 
 // These worlds explore when agents request the defragmentation of their own members, and when these operations begin.
-// An operation is one event here; the scopes of the model explore its steps, and the races for the lock.
+// Here an operation only begins and ends; the scopes of the model explore its steps, and the races for the lock.
 
 // The promises that mistakes break.
 const (
@@ -218,7 +218,7 @@ func (w *defragWorld) written(h int) {
 	g.pending = policy.RequestStays
 }
 
-// ends ends a host's operation in flight or its request.
+// ends ends a host's request, and its operation if that is in flight.
 func (s defragScope) ends(w *defragWorld, h int, file fileState) {
 	g := &w.hosts[h]
 	g.file, g.asked, g.ended, g.pending = file, false, momentsAgo, policy.RequestStays

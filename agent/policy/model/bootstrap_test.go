@@ -319,7 +319,8 @@ func (s bootstrapScope) persist(w bootstrapWorld, h int) bootstrapWorld {
 	return w
 }
 
-// explore returns the maximum number of clusters over all orders of events, and the number of states.
+// explore returns the maximum number of clusters over all orders of events, and the number of states. It stops as soon
+// as there are two clusters.
 func (s bootstrapScope) explore() (most, states int) {
 	var first bootstrapWorld
 	s.cache = map[hostState]bootstrapDecision{}

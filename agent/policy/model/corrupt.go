@@ -11,8 +11,8 @@ import (
 // In scopes with corrupt data, the unhealthy voter's data differs from that of the others, and its disk is fast. In
 // such a scope, the alarm means leadership: while it is raised, that voter leads.
 
-// addCorruptData replaces slow writes in the view with corrupt data. The voter's own health state is the first
-// comparison, and the source that witness records is the second.
+// addCorruptData replaces slow writes in the view with corrupt data. The voter's own health state counts as the first
+// comparison, and the confirmation that replacementState.witness records as the second.
 func (m *machine) addCorruptData(s *observation, v *policy.View) {
 	for k := range v.Cluster.Members {
 		c := &v.Cluster.Members[k]

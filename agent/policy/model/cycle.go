@@ -182,8 +182,9 @@ func (w *world) mayLead(h int) bool {
 	return w.cycles(h) && w.hosts[h].list == voter && w.serves(h) && w.opPhase == phaseReady
 }
 
-// markReleased marks hosts whose calls are in flight when an operator releases their operation, so that no effect of
-// those calls counts as a violation. The request remains queued, and its operation begins again.
+// markReleased marks hosts whose calls are in flight when the operation record is deleted, with or without a release,
+// so that no effect of those calls counts as a violation. A request that remains may restart an etcd that an operator
+// has stopped.
 func (w *world) markReleased() {
 	for i := range w.n {
 		h := &w.hosts[i]

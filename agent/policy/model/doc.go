@@ -12,7 +12,7 @@
 //   - The exploration detects violations: a table lists mistakes seeded into the policy and the lock protocol, at least
 //     one for each promise. The model finds each of them as a violation of the promise that it breaks. If a mistake
 //     breaks a different promise first, the model ignores that violation.
-//   - Every step and every reason of the policy is listed in coverage.go with how it is modelled.
+//   - coverage.go lists how every step and every reason of the policy is modelled.
 //   - The model of etcd matches etcd. Real members run every pair of an etcd state and an operation that an exploration
 //     reaches, every change that etcd could reject there, and every write under the lock. A table of false claims shows
 //     that the comparison reports differences.
@@ -77,7 +77,7 @@
 // Quorum loss is explored separately (quorum_loss.go), in worlds that track the cluster of each host's data. Hosts have
 // new disks, or return after they were considered lost. Operators plan from the hosts that they reach, apply plans in
 // any order, abort them and make new ones, even for a healthy cluster. Agents, etcds and hosts crash at every moment.
-// An agent acts only by its plan, or in a cluster that serves without one. Two clusters never serve at once, and from
+// An agent acts only by its plan or, without one, in a cluster that serves. Two clusters never serve at once, and from
 // every world every host can become a voter again. The model assumes that the old data on all hosts but the survivor is
 // too little for a quorum. Operators must not let a majority return with its old data.
 //

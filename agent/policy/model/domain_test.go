@@ -21,7 +21,8 @@ type lastReport struct {
 }
 
 // withFiveVoters changes the view of a spare from three voters, one of them dead, to five voters, two of them dead,
-// because a world has too few hosts for that. It returns false if the view has no dead voter or no live one.
+// because a world has too few hosts for that. It returns false if the view cannot be changed so that exactly three
+// voters have a host record.
 func withFiveVoters(v *policy.View, last lastReport) bool {
 	const other, second = 6, 7
 	c := &v.Cluster

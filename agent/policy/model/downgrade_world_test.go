@@ -45,7 +45,7 @@ type downgradeWorld struct {
 	joins  bool // another host is about to join, and no longer checks whether the job is enabled
 
 	state   policy.RolloutState
-	waiting uint8 // the hosts that the rollout has not yet taken down, one bit per host
+	waiting uint8 // the hosts on which the rollout is not done yet, one bit per host
 	noted   bool  // according to the rollout's record, quorumd has enabled the job
 	faults  int
 	breach  string // the promise that the last event broke
@@ -265,7 +265,7 @@ func (s downgradeScope) act(w *downgradeWorld, h int) {
 		if w.running() < downgradeHosts {
 			w.breach = "the job is enabled only while every member answers"
 		}
-		// the record of the rollout has not changed since it was read
+		// the rollout's record has not changed since the agent read it, so the write succeeds
 		g.due, w.noted = true, s.mistake != "the job is not recorded"
 	case policy.StepCancelDowngrade:
 		switch {

@@ -18,8 +18,9 @@ const (
 	answers
 )
 
-// refusesAdd returns etcd's answer to a MemberAddAsLearner. The member that receives the call checks whether there
-// would be a quorum without the new member. Every member checks the rest again when it applies the entry.
+// refusesAdd returns etcd's answer to a MemberAddAsLearner. The member that receives the call checks whether the
+// running voters would still be a majority if there were one voter more. Every member checks the rest again when it
+// applies the entry.
 func (w *world) refusesAdd(i int, late bool) answer {
 	voters, running := w.votes()
 	switch {

@@ -34,11 +34,11 @@ const (
 	evServed
 	evCommandEnds // arg 1: the command fails
 	evValidityOver
-	evGraceOver // a voter has been dead for the grace period
+	evGraceOver // a voter or a standby has been dead, or a voter unhealthy, for the grace period
 	evReported  // every voter's agent has reported again
 	evLeaseOver
 
-	// Recovery from faults.
+	// The end of faults, and the progress of requests.
 	evAgentStarts
 	evAgentResumes
 	evHostBoots
@@ -59,7 +59,7 @@ const (
 	evRemovalExpires
 	evRequestTransfer // arg: the host to whose voter leadership is to be transferred
 	evTransferExpires
-	evRetire  // arg 0: an operator retires a host or undoes that; others: names host arg-1 as successor, or clears it
+	evRetire  // an operator retires a host, undoes that, or changes its successor; for arg, see retire
 	evRaised  // an operator restarts the etcd that has a lower limit on learners, so that it uses the configured one
 	evDecided // an operator resumes or aborts the upgrade
 	evResize  // an operator resizes the cluster, or restores its previous size
@@ -81,7 +81,7 @@ const (
 	evAlarm   // etcd raises the alarm of the scenario
 	evForged  // another program writes the record of a join that its host has not begun
 	evDeleted // another program deletes the operation record
-	evSwapped // the disk of a host in maintenance is replaced by an empty one
+	evSwapped // the disk of a host in maintenance, or of a retired learner, is replaced by an empty one
 	evLowered // an operator restarts an etcd with the limit 1 on learners
 	kinds
 )
@@ -115,7 +115,7 @@ const (
 	Forgery                            // another program writes or deletes the record of an operation
 	AllFaults              = 1<<iota - 1
 	Alarm           Faults = AllFaults + 1 // etcd raises an alarm; not part of AllFaults
-	Swap            Faults = 2 * Alarm     // the disk of a host in maintenance is replaced; not part of AllFaults
+	Swap            Faults = 2 * Alarm     // a disk is replaced (see evSwapped); not part of AllFaults
 	LimitChange     Faults = 2 * Swap      // an etcd is restarted with a lower limit on learners; not part of AllFaults
 )
 

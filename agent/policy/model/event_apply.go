@@ -184,8 +184,8 @@ func (w *world) dropWrites(r rules) {
 	}
 }
 
-// dropSteps drops decisions that can have no effect: a step whose lock or record has changed, a take-down for a
-// cancelled request, and a call for a removed member. Instead of acting on them, the agent begins its next round.
+// dropSteps drops decisions that can have no effect: a step whose lock or record has changed, a take-down or a command
+// for a cancelled request, and a call for a removed member. Instead of acting on them, the agent begins its next round.
 func (w *world) dropSteps(r rules) {
 	for i := range w.n {
 		h := &w.hosts[i]

@@ -5,7 +5,7 @@ package model
 
 import "github.com/quorumd/quorumd/agent/policy"
 
-// An external manager starts etcd whenever it is down, except while the manager works on it (see evOperatorStarts). The
+// An external manager starts etcd whenever etcd is down, except while it works on the host (see evOperatorStarts). The
 // manager stops etcd only if the operation record reports the host as safe to stop, and reads nothing else.
 
 // mayStopExternally reports whether an external manager may stop a host's etcd: the host is in its operation, which

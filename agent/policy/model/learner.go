@@ -9,7 +9,7 @@ import "github.com/quorumd/quorumd/agent/policy"
 type learnerState struct {
 	permanent uint8 // the host with the permanent learner, plus 1; 0 if there is none
 	limit     uint8 // the --max-learners that every host configures
-	lowered   uint8 // the host whose running etcd still has the limit 1, plus 1; 0 if there is none
+	lowered   uint8 // the host whose running etcd has the limit 1 instead, plus 1; 0 if there is none
 	unwilling uint8 // the host that is configured without standbys, plus 1; 0 if there is none
 }
 
@@ -104,7 +104,8 @@ func (w *world) limitBlocks(h int) bool {
 }
 
 // limitNeeded returns the smallest limit on learners with which host h may join next to a permanent learner, or as the
-// permanent learner. There must be a place for one more learner and, if h has the permanent learner, for every standby.
+// permanent learner. There must be places for two learners and, if h has the permanent learner, for it and every
+// standby.
 func (w *world) limitNeeded(h int) uint8 {
 	need := uint8(1)
 	for i := range w.n {
@@ -149,7 +150,7 @@ func (m *machine) judgeNextLimit(w *world, h int, c choice) breach {
 	return fine
 }
 
-// unwillingSpares returns the number of hosts that are neither voters nor configured to become the standby.
+// unwillingSpares returns the number of hosts that are configured without standbys and have no voter: 0 or 1.
 func (w *world) unwillingSpares() int {
 	return int(bit(w.unwilling != 0 && w.hosts[max(w.unwilling, 1)-1].list != voter))
 }

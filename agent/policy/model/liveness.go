@@ -295,7 +295,7 @@ func (m *machine) judgeQuiescent(w *world, e ending) breach {
 	}
 	if (m.Unhealthy || m.Voters > want) && !target.Resized && voters == want+1 &&
 		w.op == 0 && w.lock < 0 && w.allServe() && m.reportsSurplus(w) {
-		return fine // all voters have recovered, and a finding reports the surplus voter to operators
+		return fine // all voters have recovered, and a reason reports the surplus voter to operators
 	}
 	switch {
 	case w.rmRequested != 0:

@@ -89,7 +89,7 @@ func maskedMistakes() []Mistake {
 	}
 }
 
-// maskedCycleMistakes returns the masked mistakes about host operations.
+// maskedCycleMistakes returns further mistakes about host operations, as maskedMistakes does.
 func maskedCycleMistakes() []Mistake {
 	return []Mistake{
 		{

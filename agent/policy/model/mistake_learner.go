@@ -110,8 +110,7 @@ func learnerMistakes() []Mistake {
 	}
 }
 
-// learnerStaysMistakes returns the mistakes about how many learners etcd allows, and about a permanent learner that
-// leaves.
+// learnerStaysMistakes returns further mistakes about permanent learners and the limit on learners.
 func learnerStaysMistakes() []Mistake {
 	tooFew := func(sc *Scenario) { sc.MaxLearners = 1 }
 	return []Mistake{

@@ -140,7 +140,7 @@ func quorumLossMistakes() []QuorumLossMistake {
 	}
 }
 
-// plannedStep returns a mistake that replaces the step of a host that has a plan.
+// plannedStep returns a mistake that replaces the step of a host that has a plan or is late, if when returns true.
 func plannedStep(when func(v policy.View, d policy.Decision) bool, step policy.Step) lossRules {
 	return lossRules{decision: func(v policy.View, d *policy.Decision) {
 		if v.Recovery != nil && when(v, *d) {

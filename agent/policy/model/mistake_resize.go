@@ -274,8 +274,7 @@ func resizeMistakes() []Mistake {
 	}, resizeEndMistakes()...)
 }
 
-// resizeEndMistakes returns the mistakes about the end of leave operations, and about the data of the member that
-// leaves.
+// resizeEndMistakes returns further mistakes about a cluster that operators resize.
 func resizeEndMistakes() []Mistake {
 	return []Mistake{
 		{

@@ -19,7 +19,7 @@ func unhealthyScope(n int, class Faults) func(sc *Scenario) {
 	}
 }
 
-// surplus returns a scope in which one of four voters becomes unhealthy although three are configured, and n agents
+// surplus returns a scope with four voters, one more than configured: one of them becomes unhealthy, and up to n agents
 // die.
 func surplus(n int) func(sc *Scenario) {
 	return func(sc *Scenario) {
@@ -67,7 +67,7 @@ func ofReplaced(change func(v *policy.View, m *policy.Member, h *policy.Host)) r
 	})
 }
 
-// whileItVotes returns a mistake in the view of a host that has become a voter during its replacement of another voter.
+// whileItVotes returns a mistake in the view of a host that is a voter during its replacement of another voter.
 func whileItVotes(change func(v *policy.View)) rules {
 	return seeing(func(v *policy.View) {
 		for _, m := range v.Cluster.Members {

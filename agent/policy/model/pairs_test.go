@@ -308,7 +308,7 @@ func (p *pairs) record(e event, before, after *world) {
 	p.count[pair{at, o.atPlace(order, from.n, at)}]++
 }
 
-// atPlace renumbers the operation's host to its index in the state at. Identical hosts share an index.
+// atPlace replaces the number of the operation's host with its index in a state. Identical hosts share an index.
 func (o operation) atPlace(order [maxHosts]uint8, n int, at cluster) operation {
 	place := slices.Index(order[:n], o.host)
 	o.host = uint8(slices.Index(at.key[:], at.key[place]))

@@ -401,8 +401,8 @@ func (w *world) judgeDecision(h int, c choice, leads bool, size policy.Target) b
 	return fine
 }
 
-// countedRight reports whether the end of a host's own join is counted according to its outcome. It accepts both
-// results for a replacement that ends before the host has sent anything to etcd.
+// countedRight reports whether the end of a host's own join is counted according to its outcome. A replacement that
+// fails before the host has sent anything to etcd may be counted as failed or not at all.
 func (w *world) countedRight(c choice) bool {
 	switch {
 	case w.opVotes != 0:

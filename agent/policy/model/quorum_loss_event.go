@@ -70,7 +70,7 @@ func (m *lossMachine) successors(w *lossWorld) []successor[lossWorld] {
 
 type lossAdder func(to lossWorld, found lossBreach, what string, args ...any)
 
-// agentActs lets an agent decide, or carry out its decision.
+// agentActs lets an agent decide, or carry out its decision, and lets its copy fail or complete.
 func (m *lossMachine) agentActs(w *lossWorld, i int, add lossAdder) {
 	h := &w.hosts[i]
 	name := hostName(i)
@@ -242,7 +242,7 @@ func (m *lossMachine) failures(w *lossWorld, i int, add lossAdder) {
 
 func (h *lossHost) agentDies() { h.agentDown, h.step, h.stepPlan, h.copying = 1, lossNone, 0, copyNone }
 
-// boot applies the boot of a host. The host's etcd starts unless the start guard is set.
+// boot applies the boot of a host. If the host has data, its etcd starts unless the start guard is set.
 func (h *lossHost) boot() {
 	h.hostDown, h.agentDown = 0, 0
 	h.runs = bit(h.data != noCluster && h.startGuard == 0)

@@ -117,8 +117,8 @@ func (m *lossMachine) judgeStep(w *lossWorld, i int, o *lossObservation, d polic
 }
 
 // judgeWithoutPlan checks the decision of a host without a plan. Such a host may start etcd on data of its recorded
-// cluster, or join a recovered cluster without data. If it returns late to a recovery, it may only stop etcd, move its
-// data aside while etcd is stopped, join, and record the recovered cluster.
+// cluster or, if it has no data, join a recovered cluster. If it returns late to a recovery, it may only stop etcd,
+// move its data aside while etcd is stopped, join, and record the recovered cluster.
 func (m *lossMachine) judgeWithoutPlan(h *lossHost, o *lossObservation, step uint8) lossBreach {
 	late := o.late != 0
 	switch step {

@@ -54,7 +54,7 @@ func (s readdressScope) updated(w *readdressWorld, h int) {
 	if s.https && g.sentURL == 1 && g.unfit {
 		w.breach = "no https with an unsuitable certificate"
 	}
-	// a return to the URL at which etcd still listens needs no verification
+	// a return to the verified URL at which etcd still listens needs no new verification
 	g.reg, g.unverified, g.by = g.sentURL, g.sentURL != g.verified || g.sentURL != g.listens, [readdressHosts]bool{}
 	for i := range w.hosts {
 		if w.hosts[i].to[h] == connected {
@@ -218,7 +218,7 @@ func (s readdressScope) successors(w readdressWorld) (next []readdressWorld, eve
 	return next, events
 }
 
-// publishes reports whether a host's agent answers the operation's record; see round.AnswersNow.
+// publishes reports whether a host's agent answers the operation's record; see Round.AnswersNow in package round.
 func (s readdressScope) publishes(w *readdressWorld, h int) bool {
 	g := w.hosts[h]
 	if s.mistake == "a record is published before the connection" {
@@ -235,7 +235,7 @@ func (s readdressScope) publishes(w *readdressWorld, h int) bool {
 	case policy.PhaseReady:
 		for i := range w.hosts {
 			if i != h && i != w.op && (g.to[i] == unconnected || w.hosts[i].reg != w.hosts[i].listens || !answers(i)) {
-				return false // the agent's own probe of the registered URL fails
+				return false // no connection, or the agent's own probe of the registered URL fails
 			}
 		}
 		return true
@@ -243,7 +243,8 @@ func (s readdressScope) publishes(w *readdressWorld, h int) bool {
 	return false
 }
 
-// corrections adds what operators do so that every host has a suitable certificate, while no operation is in flight.
+// corrections adds what operators do so that every host has a suitable certificate: they renew it at any time, and
+// restart etcd only while no operation is in flight.
 func (s readdressScope) corrections(w *readdressWorld, h int, add func(string, func(*readdressWorld))) {
 	g, name := &w.hosts[h], hostName(h)
 	if g.unfit {

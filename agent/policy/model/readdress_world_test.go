@@ -11,11 +11,11 @@ import (
 	"github.com/quorumd/quorumd/health"
 )
 
-// The states of the connection that a host's etcd has itself established to another member.
+// The states of the connection of a host's etcd to another member.
 const (
 	unconnected uint8 = iota
-	connected         // at the registered URL
-	outdated          // at a URL that is no longer registered; etcd keeps it, and reports it as active
+	connected         // this etcd has connected to the registered URL
+	outdated          // etcd reports it as active, but it is to an old URL, or the other etcd has established it
 )
 
 // readdressHosts is the number of voters in the worlds in which operators change peer URLs. Every peer URL is the old
@@ -317,7 +317,8 @@ func (s readdressScope) initial() readdressWorld {
 	return w
 }
 
-// quiet reports whether all requests have ended, every etcd runs, and every URL is verified.
+// quiet reports whether all requests have ended, every agent and every etcd runs, no update is in flight, and every
+// registered URL is verified and in use.
 func (w *readdressWorld) quiet() bool {
 	for _, h := range w.hosts {
 		if h.asked || !h.runs || h.unverified || h.agentDown || h.sent || h.listens != h.reg {

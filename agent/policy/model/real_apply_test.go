@@ -315,7 +315,7 @@ func versionDecided(ctx context.Context, client string) error {
 	return nil
 }
 
-// waitReady waits until a member has a leader and is listed with its name.
+// waitReady waits until a member has a leader, knows the version of the cluster, and is listed with its name.
 func (b *bench) waitReady(i int, claim string) error {
 	err := b.retryUntil(b.patience, func(ctx context.Context) error {
 		if !b.hosts[i].runs() {

@@ -178,7 +178,8 @@ func TestRealEtcdLimitsLearnersAsTheModelClaims(t *testing.T) {
 	}
 }
 
-// The policy never lets etcd be restarted with a limit below the number of listed learners.
+// The policy stops no etcd that is known to allow fewer learners at its next start than are listed, unless its machine
+// goes down in any case.
 func TestRealEtcdDoesNotStartWithFewerPlacesThanListedLearners(t *testing.T) {
 	t.Parallel()
 	b := newLearnerBench(t, learnerClaim{limit: 2})

@@ -21,14 +21,14 @@ import (
 type plan struct {
 	mu             sync.Mutex
 	edges          map[cluster][]edge
-	left           map[pair]bool   // not yet compared, in this round
+	left           map[pair]bool   // not yet compared since the last resetLeft
 	taken          map[pair]bool   // a bench is about to compare it
 	done           map[pair]bool   // compared
 	paths          map[uint64]bool // hashes of the paths from the start of a trace to a compared pair
 	starts         map[cluster]int
 	traces         int
 	steps          int
-	minSteps       int // minimum number of steps before the last round ends
+	minSteps       int // until this many steps, resetLeft starts over once no pair is left
 	calls          int
 	openAnswers    map[string]int
 	differences    []string

@@ -21,7 +21,7 @@ import (
 	"github.com/quorumd/quorumd/contrib/testbed"
 )
 
-// readdressBench compares real members with the claims of the worlds in readdress_test.go.
+// readdressBench compares real members with the claims of the worlds in readdress_world_test.go.
 type readdressBench struct {
 	*testing.T
 	c   *testbed.Cluster

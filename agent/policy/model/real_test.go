@@ -31,7 +31,8 @@ const minPartComparisons = 200
 
 func versions() []string { return []string{"v3.5", "v3.6"} }
 
-// scopes returns the scopes whose pairs are compared. None of the small ones has a failure of one of three voters.
+// scopes returns the scopes whose pairs are compared. In smallScenarios, no member of a cluster with three voters
+// fails, so further scopes cover that.
 func scopes() []Scenario {
 	if *deep {
 		return Scenarios()
@@ -93,7 +94,7 @@ func exploredPairs(t *testing.T) (map[pair]int, map[cluster]int) {
 //
 // The removal of one of two voters is left out. If the remaining voter is killed before its next write, it may start
 // with the old list and wait forever for the vote of the removed one, because etcd has not yet written to disk that the
-// removal is committed. quorumd removes one of two voters only if an operator resizes the cluster to one.
+// removal is committed. quorumd removes one of two voters only on an operator's request.
 func extraPairs(at cluster) (list []pair) {
 	w := at.world(maxHosts)
 	if !w.quorum() {

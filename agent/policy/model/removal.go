@@ -84,7 +84,7 @@ func (w *world) judgeRemovalNote(h int, ends bool) breach {
 }
 
 // noteRemovalBegins writes to disk that a removal begins, before its record is created. If that record is gone later,
-// an operator has released the operation.
+// the operation counts as released.
 func (w *world) noteRemovalBegins(step uint8) {
 	if step == beginRemoval {
 		w.rmBegun = 1
@@ -168,8 +168,8 @@ func (s *observation) leadershipOf() uint8 {
 	return s.self
 }
 
-// removalNames reports whether a host's member is to be removed. If that member is down, it has been down for a long
-// time.
+// removalNames reports whether a host's member is to be removed. In a view, such a member that is down has been down
+// for a long time.
 func (s *observation) removalNames(i int) bool {
 	return s.rmRequested|s.opRemove != 0 && int(s.rmTarget) == i && s.rmGone == 0
 }

@@ -344,10 +344,10 @@ func (w *world) judgeReplacementEnd() breach {
 	return fine
 }
 
-// mustReplace reports whether agents have to replace a dead or unhealthy voter: no other host is down or unhealthy, and
-// enough hosts remain for the target. It returns false if a host is stopping or has stopped etcd for work that only an
-// operator or an external system ends, because there may be no quorum until then. After any other work, the host starts
-// its etcd again by itself.
+// mustReplace reports whether agents have to replace a dead or unhealthy voter, or a dead standby: no other host is
+// down or unhealthy, and enough hosts remain for the target. It returns false if a host is stopping or has stopped etcd
+// for work that only an operator or an external system ends, because there may be no quorum until then. After any other
+// work, the host starts its etcd again by itself.
 func (w *world) mustReplace(target policy.Target) bool {
 	owner := &w.hosts[w.opHost]
 	if w.opCycle != 0 && (owner.phase != idle || owner.stopped != 0) && owner.awaitsOthers() {
@@ -371,7 +371,8 @@ func (w *world) mustReplace(target policy.Target) bool {
 	return dead == 1 && others >= min(voters, target.Voters) && w.quorum()
 }
 
-// judgeRepaired checks a quiescent world in which only the host of a dead voter is down, or a voter is unhealthy.
+// judgeRepaired checks a quiescent world in which only the host of a dead voter or standby is down, or a voter is
+// unhealthy.
 func (w *world) judgeRepaired(target policy.Target, repair bool) breach {
 	voters, _ := w.votes()
 	others, follows := 0, 0

@@ -5,7 +5,7 @@ package model
 
 import "github.com/quorumd/quorumd/agent/policy"
 
-// isUnhealthy reports whether a voter is unhealthy by its own health state and by the source that witness records.
+// isUnhealthy reports whether a voter is unhealthy by its own health state and, as witness records, by another source.
 // witness marks at most one voter. If several are unhealthy, agents replace them only as a whole failure domain, which
 // the model leaves out.
 func (w *world) isUnhealthy(i int) bool {

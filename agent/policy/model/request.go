@@ -105,7 +105,7 @@ func (m *machine) noteRequest(w *world, i int, c choice) {
 	h := &w.hosts[i]
 	switch c.request {
 	case policy.RequestStays, policy.RequestEnding, policy.RequestRetried: // recordOnDisk writes the last two changes
-	case policy.RequestSeen: // a request made after the operation was recorded copies the record
+	case policy.RequestSeen: // a request made after the operation was recorded begins as the record says
 		s := h.standing()
 		if !s.Begun {
 			s = s.Begins()
@@ -155,7 +155,7 @@ func (c *hostRequest) isReboot() bool { return c.work == agentReboot || c.work =
 
 // keptDown reports whether etcd has to stay down until the work is done. A restart never keeps it down. A command or a
 // reboot by the agent does not keep it down if etcd already runs, nor while no voter answers, unless the reboot has
-// been triggered.
+// been triggered. A command keeps it down only during its operation.
 func (w *world) keptDown(i int) bool {
 	h := &w.hosts[i]
 	switch h.work {
@@ -279,7 +279,7 @@ func (c *hostRequest) isMaintenance() bool { return c.work == maintenance || c.w
 // atWork reports whether operators may be working on the host during maintenance.
 func (c *hostRequest) atWork() bool { return c.isMaintenance() && c.ended|c.recalled == 0 }
 
-// finishRequests ends requests that wait for an operator.
+// finishRequests ends the requests whose work an operator or an external system completes.
 func (w *world) finishRequests() {
 	for i := range w.n {
 		switch h := &w.hosts[i]; h.work {
@@ -359,7 +359,7 @@ func (w *world) reboots(i int) {
 	}
 }
 
-// boots applies the boot of a host. Its etcd starts unless the start guard is set.
+// boots applies the boot of a host. If the host has a member's data, its etcd starts unless the start guard is set.
 func (w *world) boots(i int) breach {
 	h := &w.hosts[i]
 	h.down, h.agent, h.unit = 0, up, inactive

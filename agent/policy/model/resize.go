@@ -12,7 +12,7 @@ import (
 // because of either. That operation also sets opReplace, with its own host as the replaced host, because the reports of
 // the other voters and a late removal are modelled as in a replacement.
 type resizeState struct {
-	resized uint8 // 1: resized to the scenario's ResizeTo; 2: resized back to its Target
+	resized uint8 // 1: the scenario's ResizeTo is recorded; 2: its Target is, by a resize back or a retirement
 	// opLeave: the operation is a leave. Its phase is begun, ready (the removal may have been sent) or rollback.
 	opLeave uint8
 	retired uint8 // the host that an operator has retired, plus 1
@@ -172,7 +172,7 @@ func (s *observation) successorView() record.Successor {
 	return record.Successor{Host: name, Name: name, PeerURL: name}
 }
 
-// leaves reports whether the operation is the leave of this host's voter.
+// leaves reports whether the operation is the leave of this host's member.
 func (w *world) leaves(h int) bool { return w.opLeave != 0 && w.ownsOperation(h) }
 
 // putLeave creates the record of the leave of host h.
@@ -199,8 +199,9 @@ func (s *observation) leaveOp() *policy.Op {
 	return op
 }
 
-// judgeSize checks that a voter leaves only while there are more voters than the recorded size, that no other voter
-// leaves instead of a retired one, that no retired host joins, and that no host joins instead of a named successor.
+// judgeSize checks that a voter leaves only while there are more voters than the recorded size, that a learner leaves
+// only if none is needed or its host is retired, that no other voter leaves instead of a retired one, that no retired
+// host joins, and that no host joins instead of a named successor.
 func (m *machine) judgeSize(w *world, h int, c choice) breach {
 	target := m.target(w.resized)
 	voters, _ := w.votes()

@@ -339,7 +339,7 @@ func (m *rolloutMachine) end(w *rolloutWorld, i int, outcome uint8, same bool, c
 	return found
 }
 
-// advance writes the changes that follow from the end of a host's operation to the rollout's record.
+// advance changes the rollout's record as the end of a host's operation requires.
 func (m *rolloutMachine) advance(w *rolloutWorld, i int, outcome uint8, read bool) (found rolloutBreach) {
 	t, step := m.progress(w, i, outcome)
 	if m.beforeEnd != nil {

@@ -9,7 +9,7 @@ import (
 	"github.com/quorumd/quorumd/agent/policy"
 )
 
-// smallScenarios returns the scopes that every test run explores.
+// smallScenarios returns the scopes of joins that every test run explores.
 func smallScenarios() []Scenario {
 	three := policy.Target{Voters: 3}
 	spare := policy.Target{Voters: 3, Standbys: 1}
@@ -29,7 +29,7 @@ func smallScenarios() []Scenario {
 	}
 }
 
-// Scenarios returns the scopes of the full exploration, as deep as a few minutes on two cores allow.
+// Scenarios returns the scopes of joins of the full exploration, as deep as a few minutes on two cores allow.
 func Scenarios() []Scenario {
 	return append(smallScenarios(),
 		Scenario{

@@ -308,7 +308,7 @@ func (s spaceScope) faultsOf(w *spaceWorld, add func(string, func(*spaceWorld)))
 	for h, g := range w.hosts {
 		if !g.down {
 			fault("the agent of "+hostName(h)+" crashes", func(n *spaceWorld) {
-				n.hosts[h] = spaceHost{down: true, awaits: g.awaits} // the member continues
+				n.hosts[h] = spaceHost{down: true, awaits: g.awaits} // the member continues its defragmentation
 			})
 		}
 	}

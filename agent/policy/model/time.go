@@ -302,7 +302,7 @@ func (w *world) operatorEvent(k kind, i int) bool {
 func (w *world) agentDies(i int) {
 	h := &w.hosts[i]
 	w.detach(i)
-	h.restartEjectionWait() // only the agent's memory has the time for which the host has been healthy
+	h.restartEjectionWait() // the model keeps the healthy period only in the agent's memory
 	w.forgetTransfer(i)
 	h.agent, h.phase, h.hasToken, h.valid, h.stepFailed, h.env = down, idle, 0, 0, 0, noEnv
 }

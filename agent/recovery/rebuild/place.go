@@ -11,7 +11,7 @@
 //     old ones, so that a watcher that resumes gets an error.
 //   - The process may be killed at any moment and started again. It then continues, or starts the copy over.
 //
-// All access to these files is in a child of the agent that runs as etcd's own user, never in the agent.
+// The agent never accesses these files itself. A child process does, which runs as etcd's own user.
 //
 // Instead of etcd's restore, the package uses the database as etcd leaves it after --force-new-cluster. A restore would
 // also change the cluster ID in the log, and bump and compact the revision. This package makes these two small changes

@@ -83,7 +83,8 @@ func bounded(t *testing.T) context.Context {
 	return ctx
 }
 
-// versions returns the etcd versions to test: the one that every test uses, or those that test-matrix names.
+// versions returns the etcd versions to test: the one that every test uses or, in make test-matrix, those that it
+// names.
 func versions() []string {
 	if named := strings.Fields(os.Getenv("QUORUMD_ETCD_VERSIONS")); len(named) > 0 {
 		return named

@@ -51,7 +51,7 @@ type Directory struct {
 	Days int // lifetime of the certificates of hosts; LeafDays if 0
 
 	dir      string
-	trusted  files     // the CA files of a bundle: the CAs that the hosts trust from the current step on
+	trusted  files     // the CA files of a new bundle
 	rotation *rotation // the rotation in progress, or nil
 }
 

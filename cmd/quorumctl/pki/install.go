@@ -23,7 +23,7 @@ type Place struct {
 	// Etcd and Quorumd are the IDs of the groups that may read etcd's keys and quorumd's key. If negative, only the
 	// installing user may read them.
 	Etcd, Quorumd int
-	// Addresses are the addresses of this host; the certificates must contain one of them. Empty: not checked.
+	// Addresses are the addresses of this host. A bundle with addresses must contain one of them. Empty: not checked.
 	Addresses []netip.Addr
 	// Fingerprints are the SHA-256 of the CAs that a bundle may contain, as 'pki init' prints them. Empty: any.
 	Fingerprints []string

@@ -56,7 +56,7 @@ const (
 	day = 24 * time.Hour
 )
 
-// The files of the CAs for clients and for peers.
+// The files of the CAs for clients and for peers, and the directory of the records of issued certificates.
 const (
 	caCert     = "ca.crt"
 	caKey      = "ca.key"

@@ -65,8 +65,8 @@ type Port struct {
 
 // CheckTrust makes TLS handshakes with the client and peer ports of every member, once with a certificate of the old CA
 // and once with a certificate of the new CA. It creates these certificates for the check and does not store them. If
-// only the CA of the peers changes, it checks only the peer ports. It reads the member lists at these addresses
-// (HOST:PORT of peer ports). Without addresses it uses those in the hosts' certificates with port 2380. If no rotation
+// only the CA of the peers changes, it checks only the peer ports. It reads the member lists from the peer ports at
+// addresses, each HOST:PORT. Without addresses, it uses those in the hosts' certificates with port 2380. If no rotation
 // is in progress, it does nothing.
 func (a *Directory) CheckTrust(ctx context.Context, addresses []string, now time.Time) ([]Port, error) {
 	if a.rotation == nil {
@@ -358,7 +358,8 @@ func missing(step int, hosts []string, ports []Port, without []string) (all []st
 	return all
 }
 
-// leftOut returns the skipped hosts whose ports could not be checked, and what the other skipped hosts lack.
+// leftOut returns the skipped hosts that are not members or have a port that could not be checked, and what the checked
+// ports of skipped hosts lack.
 func leftOut(step int, ports []Port, without []string) (unseen, behind []string) {
 	for _, name := range slices.Compact(slices.Sorted(slices.Values(without))) {
 		seen := false

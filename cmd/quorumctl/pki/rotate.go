@@ -58,7 +58,7 @@ type Rotation struct {
 	// stop trusting the old one, and 0 if no rotation is in progress.
 	Step  int       `json:"step"`
 	Since time.Time `json:"since,omitzero"`
-	// Back reports that the rotation was reversed: New below is then the CA from before it began.
+	// Back reports that the rotation was reversed: New in CAs is then the CA from before the rotation began.
 	Back bool     `json:"back,omitempty"`
 	CAs  []Change `json:"cas,omitempty"` // the CAs that change
 	// Trust is the file to copy to every host in this step, if any; Bundles go to one host each.
@@ -163,8 +163,8 @@ func (r *rotation) beginning() cas {
 }
 
 // Begin creates new CAs, or a new CA only for the peers, with the name constraints of the old ones unless permit names
-// others. From then on, bundles contain old and new CAs. If a rotation is already in progress, Begin only writes the
-// trust file, which may be missing after an interruption.
+// others. Until the last step, bundles then contain the old and the new CAs. If a rotation is already in progress,
+// Begin only writes the trust file, which may be missing after an interruption.
 func (a *Directory) Begin(peersOnly bool, now time.Time, permit ...string) error {
 	if a.rotation != nil {
 		return a.writeTrust()

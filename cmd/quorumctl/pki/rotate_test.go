@@ -372,7 +372,7 @@ func TestReversedRotationCanBeReversedAgain(t *testing.T) {
 	}
 }
 
-// sharedDirectory creates a directory with a single CA for clients and peers, and a host n1.
+// sharedDirectory creates a directory with a single CA for clients and peers.
 func sharedDirectory(t *testing.T) (*Directory, string) {
 	t.Helper()
 	_, dir := newDirectory(t)

@@ -152,7 +152,7 @@ func TestFilesOfRootTheCurrentUserAndTheSudoUserAreAccepted(t *testing.T) {
 		{0, "", []int{0, 0}},
 		{0, "1000", []int{0, 0, 1000}},
 		{1000, "", []int{0, 1000}},
-		{1000, "1001", []int{0, 1000}}, // only root can have been started by sudo
+		{1000, "1001", []int{0, 1000}}, // SUDO_UID counts only for root
 		{0, "-1", []int{0, 0}},
 		{0, "4294967296", []int{0, 0}},
 		{0, "bert", []int{0, 0}},

@@ -35,8 +35,8 @@ type Options struct {
 	Child []string
 	// Dir is the directory to write to: an absolute path on etcd's future disk.
 	Dir string
-	// Writers are the numbers of concurrent writers, one run each. The first run always has one writer, and decides the
-	// result.
+	// Writers are the numbers of concurrent writers, one run each. The first run always has one writer, and it alone
+	// decides whether the disk passes.
 	Writers []int
 	// NextToEtcd allows runs with several writers even if an etcd has files on the same disk.
 	NextToEtcd bool
@@ -211,8 +211,8 @@ func (r *Report) findNeighbours(nextToEtcd bool) bool {
 	return r.Neighbour != 0
 }
 
-// deviceName returns the name of the whole disk with a device number, or "" without a block device. It reads only
-// sysfs.
+// deviceName returns the name of the whole disk that contains the device with this number, or "" if it is no block
+// device. It reads only sysfs.
 func deviceName(number uint64) string {
 	devices, err := disk.NewBlockDevices("", "")
 	if err != nil {
@@ -225,7 +225,7 @@ func deviceName(number uint64) string {
 	return progress.Name
 }
 
-// judgeRuns compares one writer with etcd's guidance, and reports whether several writers exceed it.
+// judgeRuns compares the latencies of one and of several writers with etcd's guidance, and reports CPU starvation.
 func (r *Report) judgeRuns() {
 	const (
 		other  = "use a different disk: an SSD with power-loss protection that nothing else writes to"

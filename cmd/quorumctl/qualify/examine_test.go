@@ -142,7 +142,7 @@ func TestOnlyProvenResultsPass(t *testing.T) {
 		name   string
 		runs   []Run
 		result Result
-		text   string // of some finding
+		text   string // the text of one of the findings
 	}{
 		{
 			"fit",

@@ -17,7 +17,8 @@ import (
 	"github.com/quorumd/quorumd/health/sensors"
 )
 
-// kernel holds what the kernel reports about the machine, and where it reports more. Reading it accesses no device.
+// kernel holds the paths of /proc and /sys, and what package sensors has read from the kernel. None of these reads
+// accesses a device.
 type kernel struct {
 	proc, sys string
 	machine   health.MachineReading

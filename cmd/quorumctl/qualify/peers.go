@@ -36,7 +36,8 @@ const (
 	heartbeat = 100 * time.Millisecond
 )
 
-// Peer is the result for one address. Its times are how long a TCP connection took to open, in seconds.
+// Peer is the result for one address. Its times are how long a TCP connection took to open or to be refused, in
+// seconds.
 type Peer struct {
 	Address string `json:"address"`
 	// Tries counts all connection attempts, and Failed those without any response. A refused connection is a response.

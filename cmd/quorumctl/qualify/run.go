@@ -171,8 +171,8 @@ func failed(f *disk.Failure) error {
 	return cannot(remedy, "write in %s: %s: %s", f.Target, f.Op, f.Cause())
 }
 
-// conclude computes the result. A write in flight counts with its age, but only if it is slower than most. Otherwise
-// the writes in flight at the end would add short latencies to every run.
+// conclude computes the result. A write in flight counts with its age, but only if its age exceeds Limit and the 99th
+// percentile of the others. Otherwise the writes in flight at the end would add short latencies to every run.
 func (w *writers) conclude() {
 	usual := sorted(w.latencies).at(0.99)
 	for _, p := range w.probes {

@@ -15,7 +15,8 @@ import (
 	"github.com/quorumd/quorumd/agent/policy"
 )
 
-// NoRestoreTest returns why this host will never run the restore test that backup.restoreTest schedules, or "".
+// NoRestoreTest returns a text if the restore test that backup.restoreTest schedules will never run on this host, or
+// only on a host without a member. Otherwise it returns "".
 func NoRestoreTest(c config.Config) string {
 	if c.Backup.RestoreTest == 0 {
 		return ""

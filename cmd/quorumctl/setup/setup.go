@@ -4,7 +4,7 @@
 // Package setup creates the configuration of a host from a few answers. It also inspects the host: the disk for etcd's
 // data, the interface with the host's address, the etcd binary and unit, and a running etcd.
 //
-// It validates the configuration as quorumd does, and overwrites no file.
+// It creates a configuration only if the caller's check accepts it, and overwrites no file.
 package setup
 
 import (
@@ -114,7 +114,7 @@ func (a Answers) here() (here Host, all []Host, err error) {
 }
 
 // Text returns the configuration file. It contains the answers, with comments, and omits optional keys without an
-// answer. The packages ship an example with the same text.
+// answer. The packages ship its result for three example hosts.
 func (a Answers) Text() ([]byte, error) {
 	here, all, err := a.here()
 	if err != nil {

@@ -38,7 +38,7 @@ const parseMemory = 384 << 20
 const parseTime = 2 * time.Hour
 
 // deleteBytes is how many bytes of progress the deletion of one snapshot or orphan counts as. Without it, a prune job
-// that deletes one after another would be ended as stuck.
+// with many deletions would be ended as stuck.
 const deleteBytes = 1 << 20
 
 // runBackup runs one snapshot job. Its arguments are the path of the configuration, the job, and the arguments of the
@@ -335,7 +335,8 @@ func (j job) readManifest(ctx context.Context, name string) (backup.Manifest, er
 	return l.Snapshots[0].Manifest, nil
 }
 
-// prune removes expired snapshots and orphaned objects. Unless really is set, it only lists them.
+// prune removes expired snapshots, and orphaned objects older than backup.OrphanAge. Unless really is set, it only
+// lists them.
 func (j job) prune(ctx context.Context, really bool) (backup.Outcome, error) {
 	l, err := backup.List(ctx, j.store, j.options.Progress)
 	if err != nil {

@@ -12,8 +12,7 @@ import (
 	"github.com/quorumd/quorumd/disk"
 )
 
-// TestTheProbeAcceptsEveryValidConfiguration checks that the agent starts with every configuration that config
-// check accepts.
+// TestTheProbeAcceptsEveryValidConfiguration checks that the configuration and the probe have the same limits.
 func TestTheProbeAcceptsEveryValidConfiguration(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()

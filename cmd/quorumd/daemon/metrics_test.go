@@ -187,7 +187,7 @@ func TestOtherRequestsAreRefusedAndTheNextScrapeIsAnswered(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		_, _ = io.WriteString(conn, request+"\r\n\r\n") // the server may refuse it before it has read everything
+		_, _ = io.WriteString(conn, request+"\r\n\r\n") // the server may refuse the request before reading all of it
 		line, _ := bufio.NewReader(conn).ReadString('\n')
 		conn.Close()
 		if got := strings.TrimSpace(strings.TrimPrefix(line, "HTTP/1.1 ")); got != want {

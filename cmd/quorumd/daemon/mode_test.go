@@ -20,7 +20,7 @@ import (
 	"github.com/quorumd/quorumd/systemd/runas"
 )
 
-// orders returns every order that changes something, as a compromised agent would send it.
+// orders returns every order that requires mode manage, as a compromised agent would send it.
 func (d *testHost) orders() map[string]func(roothelper.Client) error {
 	d.t.Helper()
 	vars := d.config().Environment(d.config().SingleMember(), token)

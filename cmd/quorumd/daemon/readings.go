@@ -70,7 +70,7 @@ func recordedHardware(context.Context) health.HardwareReading {
 }
 
 // peerHost returns the address or name of etcd's peer traffic: the address on which etcd listens for peers, or the host
-// of its peer URL if it listens on all addresses.
+// of its peer URL if the listen URL contains a name or the unspecified address.
 func peerHost(e config.Etcd) string {
 	if u, err := url.Parse(e.ListenPeerURL); err == nil {
 		if a, err := netip.ParseAddr(u.Hostname()); err == nil && !a.IsUnspecified() {

@@ -92,7 +92,7 @@ func (s orderServer) do(ctx context.Context, o roothelper.Request) error {
 	if !mayDo {
 		return fmt.Errorf("cannot carry out %q: etcd.runner in %s.yaml is not systemd", o.Word, o.Agent)
 	}
-	// LetGo needs no mode: without the start guard, etcd starts as it does without quorumd
+	// LetGo is allowed in every mode: without the start guard, etcd starts as it does without quorumd
 	if o.Word != roothelper.LetGo {
 		if err := checkManages(conf, o.Agent); err != nil {
 			return fmt.Errorf("cannot carry out %q: %w", o.Word, err)
@@ -123,7 +123,8 @@ func checkManages(conf config.Config, agent string) error {
 		"manage there, then reload quorumd", systemd.ErrNotPermitted, conf.Mode, agent)
 }
 
-// setEnvironment writes etcd's environment from root's configuration. Only the initial cluster comes from the agent.
+// setEnvironment writes etcd's environment from root's configuration. Only the initial cluster and its token come from
+// the agent.
 func (s orderServer) setEnvironment(conf config.Config, i roothelper.Initial) error {
 	vars := conf.Environment(i.Cluster, i.Token)
 	switch {
