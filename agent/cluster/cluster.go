@@ -110,21 +110,6 @@ func (c *Client) Close() error {
 	return c.dropLocked()
 }
 
-// Reload reads the TLS files and the password again and reconnects if they have changed. A file that cannot be read
-// leaves the old content in use.
-func (c *Client) Reload() error {
-	files, filesErr := c.tls.reload()
-	password, err := c.login.reload()
-	if err = errors.Join(filesErr, err); !files && !password {
-		return err
-	}
-	c.opt.Logger.Info("TLS files or password changed; reconnecting")
-	c.token.set("")
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return errors.Join(err, c.dropLocked())
-}
-
 func (c *Client) dropLocked() error {
 	var errs []error
 	for url, conn := range c.conns {

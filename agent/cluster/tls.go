@@ -4,7 +4,6 @@
 package cluster
 
 import (
-	"bytes"
 	"context"
 	"crypto/tls"
 	"crypto/x509"
@@ -60,35 +59,6 @@ func (s *tlsSource) commonName() string {
 		return ""
 	}
 	return conf.Certificates[0].Leaf.Subject.CommonName
-}
-
-// reload reads the files and reports whether they differ from those in use.
-func (s *tlsSource) reload() (changed bool, err error) {
-	if !s.files.Use {
-		return false, nil
-	}
-	var read [3][]byte
-	for i, path := range []string{s.files.CA, s.files.Cert, s.files.Key} {
-		if path == "" {
-			continue
-		}
-		if read[i], err = os.ReadFile(path); err != nil {
-			return false, fmt.Errorf("cannot read the TLS files: %w", err)
-		}
-	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.conf != nil && bytes.Equal(read[0], s.read[0]) && bytes.Equal(read[1], s.read[1]) &&
-		bytes.Equal(read[2], s.read[2]) {
-		return false, nil
-	}
-	conf, err := tlsConfig(s.files, read)
-	if err != nil {
-		return false, err
-	}
-	first := s.conf == nil
-	s.read, s.conf = read, conf
-	return !first, nil
 }
 
 func tlsConfig(files TLSFiles, read [3][]byte) (*tls.Config, error) {

@@ -160,27 +160,6 @@ func messagesOf(s control.Status, about About) []message {
 // anyFinding is the runbook of findings that have no alert of their own.
 const anyFinding = "QuorumdFinding"
 
-// runbook returns the path of a code's runbook, or "".
-func (a About) runbook(code string) string { return a.path(a.ByCode[code]) }
-
-// path returns the path of the runbook with that name, or "" if there is none.
-func (a About) path(name string) string {
-	if a.section(name) == "" {
-		return ""
-	}
-	return "runbooks/" + name
-}
-
-// section returns the text of the runbook with that name, or "" if there is none.
-func (a About) section(name string) string {
-	_, text, found := strings.Cut(a.Runbooks, "\n## "+name+"\n")
-	if name == "" || !found {
-		return ""
-	}
-	text, _, _ = strings.Cut(text, "\n## ")
-	return "## " + name + "\n" + strings.TrimRight(text, "\n") + "\n"
-}
-
 // part is a part of a message. Title is its tooltip.
 type part struct{ Text, Title string }
 

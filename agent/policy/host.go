@@ -302,24 +302,3 @@ func strayRemains(all []HostRemains, _ RecoveryChoice) (text, about string) {
 		"which contains no data of cluster %q", strings.Join(strays, " and "), uint64(defaultMemberID), defaultPeerURL,
 		all[0].Cluster), strings.Join(strays, ", ")
 }
-
-// FirstStart holds what the start guard reads, as root, when systemd is about to start etcd's unit, whether or not an
-// agent runs.
-type FirstStart struct {
-	// Manages reports that a valid agent configuration names this unit and sets mode: manage.
-	Manages bool
-	// AgentStarts reports that the agent's unit runs or is started at boot. In that case the agent decides about etcd's
-	// start.
-	AgentStarts bool
-	// Decided reports that quorumd has written the unit's environment: it has begun a cluster or a join here.
-	Decided bool
-	// NoMember reports that none of the directories that etcd may use holds a member, and that each of them was
-	// readable and is on a mounted file system. It is false if any of this is unknown.
-	NoMember bool
-}
-
-// StartGuarded reports whether etcd must not start yet. On an empty disk, without an environment, it would create a
-// single-member cluster on localhost. If anything is unknown, it may start: an etcd with data never depends on quorumd.
-func (f FirstStart) StartGuarded() bool {
-	return f.Manages && f.AgentStarts && !f.Decided && f.NoMember
-}

@@ -4,7 +4,9 @@
 package policy
 
 import (
+	"cmp"
 	"fmt"
+	"math/bits"
 	"strings"
 	"time"
 
@@ -390,4 +392,34 @@ func IsVoter(v View) bool {
 // names reports whether an operation belongs to that host or concerns its member.
 func (op *Op) names(h Host, m Member) bool {
 	return op != nil && (op.Host == h.ID || op.MemberID == m.ID || op.Replaces == m.ID || op.PeerURL == m.PeerURL)
+}
+
+// betterLeader reports whether voter a, on host ah, is a better leader than voter b, on host bh.
+func betterLeader(a Member, ah Host, b Member, bh Host) bool {
+	wants := func(h Host) int {
+		if h.Wants != "" {
+			return 1
+		}
+		return 0
+	}
+	return cmp.Or(
+		cmp.Compare(wants(ah), wants(bh)),
+		cmp.Compare(leadershipRank(ah), leadershipRank(bh)),
+		cmp.Compare(known(ah.P99), known(bh.P99)),
+		cmp.Compare(distance(a), distance(b)),
+		cmp.Compare(b.LiveFor, a.LiveFor),
+		cmp.Compare(a.ID, b.ID),
+	) < 0
+}
+
+// distance returns how far away a member is, in steps that double from 2 ms on, so that differences within one data
+// center do not count.
+func distance(m Member) int { return bits.Len64(uint64(known(m.RTT) / (2 * time.Millisecond))) }
+
+// leadershipRank returns 1 (last) for a host whose health state rules out leadership, otherwise 0.
+func leadershipRank(h Host) int {
+	if blocks(h.Health, h.Ungated, health.Leadership) {
+		return 1
+	}
+	return 0
 }

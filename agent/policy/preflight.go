@@ -389,25 +389,6 @@ func settling(v View) (string, bool) {
 	return listUnsettled(v)
 }
 
-func lowerRanked(v View) (string, bool) {
-	target, place := joinTarget(v)
-	if !place {
-		return "", false
-	}
-	if v.Resting && !v.HostsFresh {
-		return "other hosts go first", true
-	}
-	if k, kept := v.keptFrom(v.Self.ID); kept { // a standby would block the named host's join
-		return v.keptText(k), true
-	}
-	list := candidates(v, target, selfReady(v))
-	position := slices.IndexFunc(list, func(h Host) bool { return h.ID == v.Self.ID })
-	if position <= 0 || v.PlaceFreeFor >= patience(v, position) {
-		return "", false
-	}
-	return list[0].Name + " goes first", true
-}
-
 // selfReady reports whether this host counts as ready: it has no reason of its own to wait, or is already joining.
 func selfReady(v View) bool { return roleOf(v) == RoleJoining || waiting(v) == "" }
 

@@ -458,3 +458,16 @@ func endReplace(v View) Decision {
 	}
 	return rollBack(v)
 }
+
+// probedAgain reports whether this host has probed the voter to be removed since the operation's record was last
+// written. It also returns true if this host's report does not count, because this host is not a voter, or because the
+// voter to be removed is not dead.
+func (v View) probedAgain() bool {
+	who, there := v.memberByID(v.Op.Replaces)
+	if roleOf(v) != RoleVoter || !there || !v.isDead(who) || v.isUnhealthy(who) {
+		return true
+	}
+	m, _ := v.member()
+	h, present := v.hostOf(m)
+	return present && h.Answered
+}

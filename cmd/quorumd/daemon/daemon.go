@@ -177,7 +177,7 @@ func Run(ctx context.Context, opt Options) error {
 		path := filepath.Join(conf.Paths.Runtime, proxy.FileName)
 		group.Go(func() error { writeVoters(ctx, a, path, conf.Timing.Interval, log); return nil })
 	}
-	group.Go(func() error { reloadTLS(ctx, parts.etcd, tlsEvery*conf.Timing.Interval, log); return nil })
+	group.Go(func() error { parts.etcd.ReloadEvery(ctx, tlsEvery*conf.Timing.Interval); return nil })
 	err = group.Wait()
 	_ = notifyEnd(ctx, notifier) // the agent ends even if systemd cannot be notified
 	log.Info("quorumd stopped; etcd left as it is")
