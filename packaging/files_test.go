@@ -44,12 +44,9 @@ func TestThePackagesMatchTheirListOfContents(t *testing.T) {
 	// The list has mode and path, and the flags of files in the rpm, but not size and date, which change with every
 	// commit.
 	var list strings.Builder
-	for _, arch := range []string{"amd64", "arm64"} {
-		for line := range strings.Lines(output(t, "dpkg-deb", "-c", built(t, "first", arch+".deb"))) {
-			f := strings.Fields(line)
-			if arch == "amd64" && !strings.HasPrefix(f[0], "d") {
-				list.WriteString("deb " + f[0] + " " + f[5] + "\n")
-			}
+	for line := range strings.Lines(output(t, "dpkg-deb", "-c", built(t, "first", "amd64.deb"))) {
+		if f := strings.Fields(line); !strings.HasPrefix(f[0], "d") {
+			list.WriteString("deb " + f[0] + " " + f[5] + "\n")
 		}
 	}
 	for line := range strings.Lines(output(t, "rpm", "-qp", "--nosignature", "--qf",

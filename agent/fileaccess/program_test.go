@@ -16,15 +16,14 @@ func TestAProgramBelongsToRootAloneIfNoOtherUserCanWriteItOrADirectoryAboveIt(t 
 	const everyone = "every user on this host"
 	for name, c := range map[string]struct {
 		file, dir os.FileMode
-		self      int // not used: the allowed user is the user of the test
 		where     string
 		who       string
 	}{
-		"closed":                      {0o755, 0o755, 0, "", ""},
-		"writable by everyone":        {0o757, 0o755, 0, "bin/etcd", everyone},
-		"in a directory of everyone":  {0o755, 0o757, 0, "bin", everyone},
-		"in a directory such as /tmp": {0o755, 0o777 | os.ModeSticky, 0, "", ""},
-		"writable by an empty group":  {0o775, 0o755, 0, "", ""},
+		"closed":                      {0o755, 0o755, "", ""},
+		"writable by everyone":        {0o757, 0o755, "bin/etcd", everyone},
+		"in a directory of everyone":  {0o755, 0o757, "bin", everyone},
+		"in a directory such as /tmp": {0o755, 0o777 | os.ModeSticky, "", ""},
+		"writable by an empty group":  {0o775, 0o755, "", ""},
 	} {
 		dir := tempdir.New(t)
 		bin, program := filepath.Join(dir, "bin"), filepath.Join(dir, "bin", "etcd")

@@ -10,8 +10,8 @@ import "time"
 func (o *Observer) hung() (n int) {
 	j := o.judge
 	for _, l := range []interface{ Hung(now time.Duration) bool }{
-		&o.clock, &o.binary, &o.data, &o.spool, &o.renewed, &o.limit, &o.process,
-		&o.files, &o.peers,
+		&o.clock, &o.binary, &o.next, &o.data, &o.spool, &o.renewed, &o.limit, &o.process,
+		&o.files, &o.peers, &o.hashes.look,
 		&j.shown, &j.etcd, &j.asks.look,
 	} {
 		if l.Hung(o.opt.Now()) {

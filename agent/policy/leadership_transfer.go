@@ -203,7 +203,7 @@ func allUnhealthy(v View) (string, bool) {
 		others > 0 && Unhealthy(v.Health.State)
 }
 
-// noneBetter reports whether there is no voter to transfer leadership to. The text gives the reason for each other
+// noneBetter reports whether there is no voter to transfer leadership to. The text states the reason for each other
 // voter.
 func noneBetter(v View) (string, bool) {
 	if _, found := betterVoter(v); found {

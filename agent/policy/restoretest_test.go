@@ -190,14 +190,14 @@ func TestNoCombinationHasTwoHostsOrTheLeaderRunARestoreTest(t *testing.T) {
 	abilities := []RestoreTestAbility{RestoreTestReady, RestoreTestNoRoom, RestoreTestSealed, ""}
 	kinds := len(states) * len(abilities)
 	ran, all := 0, kinds*kinds*kinds
-	for n := range all * 4 {
-		leader := n / all // 3: no leader
+	for n := range all * 8 {
+		leader := n / all % 4 // 3: no leader
 		var runs []string
 		for self := range 4 {
 			v := restoreTestMembers("n1")
 			v.Hosts[3].Role, v.Cluster.Members = RoleSpare, v.Cluster.Members[:3]
 			for i, rest := 0, n%all; i < 3; i, rest = i+1, rest/kinds {
-				at := i + n%2 // hosts 0 to 2, or hosts 1 to 3 with the spare
+				at := i + n/(all*4) // hosts 0 to 2, or hosts 1 to 3 with the spare
 				v.Hosts[at].Health = states[rest%len(states)]
 				v.Hosts[at].RestoreTests = abilities[rest/len(states)%len(abilities)]
 			}

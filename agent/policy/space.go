@@ -181,7 +181,7 @@ func permitAwaited(v View) string {
 	m, listed := v.member()
 	switch left := PermitTaken - v.Space.PermitsFor; {
 	case v.Lock.Held:
-		return "only the holder of the lock may free space: " + v.holderName()
+		return "only the holder of the lock may free space: " + v.Lock.Holder
 	case !listed || m.Learner:
 		return "only the agent of a voter may free space"
 	case v.Space.Permits == 0:
@@ -275,16 +275,6 @@ func (v View) mayDefragment() (Member, bool) {
 		}
 	}
 	return Member{}, false
-}
-
-// holderName returns the name of the host that holds the lock.
-func (v View) holderName() string {
-	for _, h := range v.Hosts {
-		if h.ID == v.Lock.Holder {
-			return h.Name
-		}
-	}
-	return v.Lock.Holder
 }
 
 // fullDatabase blocks all later concerns while the NOSPACE alarm is raised. This host's request is an earlier concern,

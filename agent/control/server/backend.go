@@ -48,7 +48,7 @@ type Backend interface {
 	RemoveMember(ctx context.Context, req control.RemovalRequest, by string) (control.Removal, error)
 
 	// RequestMaintenance records a request for this host and returns it; the status shows its progress. A repeated
-	// request for the same work gives the pending request the new reason and end, unless the pending request is ending
+	// request for the same work replaces the reason and the end of the pending request, unless the pending request is ending
 	// or its program has been started. While a request is pending, a request for other work is refused with
 	// CodeConflict.
 	RequestMaintenance(ctx context.Context, req control.MaintenanceRequest, by string) (control.Maintenance, error)

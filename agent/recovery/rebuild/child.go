@@ -55,7 +55,6 @@ type Files struct {
 	// Fetch, followed by the name and the checksum of a snapshot, writes its database to standard output. It runs as
 	// the user of this process, which has the store's credentials. It is empty if there is no store.
 	Fetch []string
-	Ended func() // never called
 
 	mu      sync.Mutex
 	copy    recovery.Copy
