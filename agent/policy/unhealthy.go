@@ -87,13 +87,13 @@ func (v View) reportedUnhealthy(m Member) (s UnhealthyVoter, why string) {
 	case h.InOperation, v.Op.info().down && v.Op.names(h, m):
 		return s, "it is in an operation"
 	}
-	text, since := v.evidence(m)
+	text, left := v.evidence(m)
 	if text == "" {
 		return s, unconfirmed
 	}
 	s = UnhealthyVoter{Member: m, State: h.Health, For: h.UnhealthySince.For, Evidence: text}
 	if v.Limits.UnhealthyGrace > 0 {
-		s.GraceLeft = max(0, v.graceLeft(m, h), v.Limits.LockTTL-since)
+		s.GraceLeft = max(0, v.graceLeft(m, h), left)
 	}
 	return s, ""
 }
@@ -158,24 +158,40 @@ type Corruption struct {
 	Revision int64         // the revision of the compaction at which the last comparison was made
 }
 
-// evidence returns the longest-lasting evidence that a voter is unhealthy, and for how long it has lasted.
-func (v View) evidence(m Member) (text string, since time.Duration) {
-	if v.silent(m) && m.DownFor > since {
-		text, since = "it has answered no linearizable read for "+durationfmt.Seconds(m.DownFor), m.DownFor
+// evidence returns the evidence that a voter is unhealthy, and for how much longer it must last before the voter may be
+// replaced. If there are several pieces of evidence, it returns the one with the shortest time left, or among those
+// that have lasted long enough the one that has lasted longest.
+func (v View) evidence(m Member) (text string, left time.Duration) {
+	var longest time.Duration
+	add := func(lasts, needed time.Duration, format string, args ...any) {
+		if wait := max(0, needed-lasts); lasts > 0 && (text == "" || wait < left || wait == left && lasts > longest) {
+			text, left, longest = fmt.Sprintf(format, args...), wait, lasts
+		}
 	}
-	if m.BehindFor > since {
-		text = fmt.Sprintf("it is %d entries behind the leader", m.Lag)
-		since = m.BehindFor
+	if v.silent(m) {
+		add(m.DownFor, v.silenceNeeded(m), "it has answered no linearizable read for %s",
+			durationfmt.Seconds(m.DownFor))
 	}
-	if f := m.Fsyncs; f.Known && f.SlowFor > since {
-		text = fmt.Sprintf("99 of 100 WAL fsyncs of its etcd take up to %s", durationfmt.Text(f.P99))
-		since = f.SlowFor
+	add(m.BehindFor, v.Limits.LockTTL, "it is %d entries behind the leader", m.Lag)
+	if f := m.Fsyncs; f.Known {
+		add(f.SlowFor, v.Limits.LockTTL, "99 of 100 WAL fsyncs of its etcd take up to %s", durationfmt.Text(f.P99))
 	}
-	if c := m.Corrupt; c.Times >= health.HashProofs && c.For > since {
-		text = fmt.Sprintf("its data at revision %d differs from that of a majority of the voters", c.Revision)
-		since = c.For
+	if c := m.Corrupt; c.Times >= health.HashProofs {
+		add(c.For, v.Limits.LockTTL, "its data at revision %d differs from that of a majority of the voters",
+			c.Revision)
 	}
-	return text, since
+	return text, left
+}
+
+// silenceNeeded returns how long a voter's silence must last as evidence. It is the whole grace period if the voter
+// answered for longer than that after its disk had failed. Then the silence may have a different cause that ends by
+// itself, such as a defragmentation: a host that has FAILED stays so until it boots, even if its disk works again.
+func (v View) silenceNeeded(m Member) time.Duration {
+	h, _ := v.hostOf(m)
+	if h.Health == health.Failed && h.UnhealthySince.HangsFor-m.DownFor > v.Limits.UnhealthyGrace {
+		return v.Limits.UnhealthyGrace
+	}
+	return v.Limits.LockTTL
 }
 
 // evidence returns why a voter's fsync metrics do not confirm its host's report.

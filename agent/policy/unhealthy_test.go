@@ -40,11 +40,12 @@ func leaderSeesUnhealthy() View {
 	return v
 }
 
-// silentTo makes n3 FAILED and silent for a minute, and this host's probe of its ports return the given state.
+// silentTo makes n3 silent for a minute, after its disk failed two minutes ago, and this host's probe of its ports
+// return the given state.
 func silentTo(state record.PortState) func(v *View) {
 	return func(v *View) {
 		v.Hosts[2].Health = health.Failed
-		v.Hosts[2].UnhealthySince = UnhealthySince{For: time.Hour, HangsFor: time.Hour}
+		v.Hosts[2].UnhealthySince = UnhealthySince{For: time.Hour, HangsFor: 2 * time.Minute}
 		m := &v.Cluster.Members[2]
 		m.Live, m.DownFor, m.Fsyncs = false, time.Minute, Fsyncs{}
 		v.Hosts[3].Sees = []record.Reachability{{MemberID: 3, Peer: state, Client: state}}
@@ -150,6 +151,15 @@ func TestAVoterIsUnhealthyByItsOwnReportAndEvidenceForLongEnough(t *testing.T) {
 			hangs(time.Minute)(v)
 			v.Cluster.Members[2].Fsyncs.SlowFor, v.Cluster.Members[2].Live, v.Cluster.Members[2].DownFor = 0,
 				false, time.Minute
+		}, true, ""},
+		"it served for an hour after its disk had failed, and is silent for a minute": {func(v *View) {
+			silentTo(record.PortSilent)(v)
+			v.Hosts[2].UnhealthySince.HangsFor = time.Hour
+		}, false, ""},
+		"it served for an hour after its disk had failed, and is silent for the grace period": {func(v *View) {
+			silentTo(record.PortSilent)(v)
+			v.Hosts[2].UnhealthySince.HangsFor = time.Hour
+			v.Cluster.Members[2].DownFor = v.Limits.UnhealthyGrace
 		}, true, ""},
 		"it is slow, and does not answer this host": {func(v *View) {
 			v.Cluster.Members[2].Fsyncs.SlowFor, v.Cluster.Members[2].Live, v.Cluster.Members[2].DownFor = 0,

@@ -250,10 +250,11 @@ func (p *promises) beforeUpdate(by *process, m *member, peerURL string, after ti
 	}
 }
 
-// checkReaddressEnd checks that a readdress ends only if the host's etcd is reachable at its registered peer URL.
+// checkReaddressEnd checks that a readdress ends only if the host's etcd is reachable at its registered peer URL. The
+// only member of a cluster has no other member that could reach it.
 func (p *promises) checkReaddressEnd(by *process) {
 	m := p.w.etcd.memberOn(by.host)
-	if m != nil && m.unverified && !m.lateURL && p.worksOn(by.host) == policy.WorkReaddress && !p.justIntruded() {
+	if m != nil && m.unverified && !m.lateURL && len(m.etcd.members) > 1 && p.worksOn(by.host) == policy.WorkReaddress && !p.justIntruded() {
 		p.breach("P9", by.host, "the readdress ends although no member reaches "+m.peerURL)
 	}
 }
