@@ -184,8 +184,9 @@ func (w *world) readdress(by *host, hosts ...*host) {
 }
 
 // readdressBack lets an operator request the readdress of all members whose peer URL is not the configured one, after
-// the faults have ended. A readdress waits while there are fewer than three voters or an even number of them. The
-// changed URLs may then keep other hosts from joining, so operators restore the URLs at which etcd listens.
+// the faults have ended. A readdress waits while a voter is down, or there are fewer than three voters or an even
+// number of them. The changed URLs may then keep other hosts from joining, so operators restore the URLs at which etcd
+// listens.
 func (w *world) readdressBack() {
 	i := slices.IndexFunc(w.hosts, func(h *host) bool { return h.agent != nil && h.powered })
 	var differ []*host
@@ -198,9 +199,9 @@ func (w *world) readdressBack() {
 		return
 	}
 	voters, by := len(w.etcd.voters()), w.hosts[i]
-	if op := w.promises.currentOp(); op != nil && op.Work == string(policy.WorkReaddress) && voters%2 == 0 &&
+	if op := w.promises.currentOp(); op != nil && op.Work == string(policy.WorkReaddress) &&
 		op.Phase == string(policy.PhaseBegun) && w.now()-w.promises.opSince > time.Hour {
-		// after a manual restart of its etcd, the host waits for the others instead of ending its operation
+		// the host waits for voters that cannot return before its operation has ended, because they are replaced
 		w.releaseOp(by)
 		return
 	}
@@ -211,7 +212,10 @@ func (w *world) readdressBack() {
 		w.setRollout(by, record.RolloutAborted)
 		return
 	}
-	if voters >= 3 && voters%2 == 1 {
+	down := slices.ContainsFunc(w.etcd.members, func(m *member) bool {
+		return !m.learner && m.downAt != 0 && w.now()-m.downAt > time.Hour
+	})
+	if voters >= 3 && voters%2 == 1 && !down {
 		w.readdress(by, differ...)
 		return
 	}
