@@ -60,7 +60,7 @@ func (t *Trigger) Run(ctx context.Context) {
 
 // check requests or cancels a reboot, depending on the current state.
 func (t *Trigger) check(ctx context.Context) {
-	now := candidateAt(t.Times, t.Wall())
+	now := candidate{Shut: t.Times.ShutUntil(t.Wall())}
 	now.Up, now.Required, now.Veto = t.Up(), t.whyRequired(ctx), t.Indicators.Vetoed()
 	if m := t.Host.Status().Maintenance; m != nil {
 		now.Asked, now.Own, now.Waiting = true, m.By == By, m.State == policy.RequestWaiting

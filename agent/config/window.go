@@ -12,7 +12,7 @@ import (
 // Open reports whether snapshots may be saved at the given time.
 func (b Backup) Open(at time.Time) bool {
 	times, err := window.Parse(b.Windows, nil)
-	return len(b.Windows) == 0 || err == nil && times.Open(at) // the configuration has been checked
+	return len(b.Windows) == 0 || err == nil && times.Shut(at) == "" // the configuration has been checked
 }
 
 // Times returns the windows and blackouts of automatic maintenance.
@@ -22,13 +22,8 @@ func (m Maintenance) Times() (window.Times, error) { return window.Parse(m.Windo
 // returns an empty string if the host may be taken down.
 func (m Maintenance) Shut(at time.Time) string {
 	times, err := m.Times()
-	switch blackout := times.Blackout(at); {
-	case err != nil: // the configuration has been checked, so this does not happen
+	if err != nil { // the configuration has been checked, so this does not happen
 		return err.Error()
-	case blackout != "":
-		return "there is a blackout: " + blackout
-	case !times.Open(at):
-		return "no maintenance window is open"
 	}
-	return ""
+	return times.Shut(at)
 }

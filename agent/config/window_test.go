@@ -20,7 +20,7 @@ func TestAHostMayBeTakenDownAutomaticallyInAWindowAndOutsideOfBlackouts(t *testi
 		"no window":     {Maintenance{}, "no maintenance window is open"},
 		"a blackout": {
 			Maintenance{Windows: []string{"daily 02:00-05:00 UTC"}, Blackouts: []string{"11-27..11-30"}},
-			"there is a blackout: 11-27..11-30",
+			"a blackout is in effect: 11-27..11-30",
 		},
 		"another day's": {Maintenance{Windows: []string{"daily 02:00-05:00 UTC"}, Blackouts: []string{"12-24"}}, ""},
 	} {

@@ -77,9 +77,34 @@ func TestNextWindowIsFoundAcrossAClockChange(t *testing.T) {
 		{"Sun 22:00-02:00 UTC", "2026-11-23T02:00Z", "2026-11-29T22:00Z"},
 		{"Sun 02:00-03:00 Europe/Berlin", "2026-03-28T12:00Z", "2026-04-05T00:00Z"}, // skipped on 2026-03-29
 	} {
-		if got := (Times{windows: []Window{parsed(t, c.window)}}).Opens(at(t, c.after)); !got.Equal(at(t, c.want)) {
+		if got := (Times{windows: []Window{parsed(t, c.window)}}).opens(at(t, c.after)); !got.Equal(at(t, c.want)) {
 			t.Errorf("%s after %s: %s", c.window, c.after, got)
 		}
+	}
+}
+
+func TestAutomaticWorkIsAllowedInWindowsAndOutsideOfBlackouts(t *testing.T) {
+	t.Parallel()
+	times, err := Parse([]string{"Mon..Fri 02:00-04:00 UTC", "Sat 02:00-04:00 UTC"}, []string{"2026-12-24 UTC"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for when, want := range map[string][2]string{ // 2026-11-23 is a Monday
+		"2026-11-23T02:30Z": {},
+		"2026-11-28T02:30Z": {},
+		"2026-11-23T04:00Z": {
+			"no maintenance window is open",
+			"the next maintenance window opens Tue 2026-11-24 02:00 UTC",
+		},
+		"2026-12-24T02:30Z": {"a blackout is in effect: 2026-12-24 UTC", "a blackout is in effect: 2026-12-24 UTC"},
+		"2026-12-24T05:30Z": {"a blackout is in effect: 2026-12-24 UTC", "a blackout is in effect: 2026-12-24 UTC"},
+	} {
+		if got := [2]string{times.Shut(at(t, when)), times.ShutUntil(at(t, when))}; got != want {
+			t.Errorf("at %s: %q, want %q", when, got, want)
+		}
+	}
+	if why := (Times{}).ShutUntil(at(t, "2026-11-23T02:30Z")); why != "no maintenance window is open" {
+		t.Errorf("without a window: %q", why)
 	}
 }
 
