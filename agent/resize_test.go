@@ -20,7 +20,7 @@ func (f *fleet) resize(name string, req control.ResizeRequest) (control.Resize, 
 	return f.hosts[name].agent.Resize(f.t.Context(), req, "root")
 }
 
-// noted returns the texts of the history lines with a code.
+// noted returns the texts of the history lines with the given code, each preceded by the name in its line.
 func (f *fleet) noted(code string) (texts []string) {
 	f.t.Helper()
 	f.etcd.mu.Lock()

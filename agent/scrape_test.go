@@ -19,7 +19,7 @@ import (
 )
 
 const (
-	mostSeries = 600                  // the maximum number of a host's series in Prometheus
+	mostSeries = 600                  // the maximum number of series per host in Prometheus
 	mostTime   = 5 * time.Millisecond // the maximum duration of a scrape
 )
 

@@ -389,7 +389,7 @@ func (w *circumstances) etcdAlone(v Figures) (Cause, string) {
 			return a.Cause, text + f.etcdMeasured()
 		}
 	}
-	return CauseEtcd, fmt.Sprintf("%d of the probe's last %d writes on the same file system took longer than %s, "+
-		"so etcd writes a lot, or its unit has an I/O limit", wal.over(v.Limit), len(wal), show(v.Limit)) +
+	return CauseEtcd, fmt.Sprintf("%d of the probe's last %d writes on the same file system took longer than %s: "+
+		"the disk is fast, so etcd writes a lot, or its unit has an I/O limit", wal.over(v.Limit), len(wal), show(v.Limit)) +
 		f.etcdMeasured()
 }

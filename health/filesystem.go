@@ -78,7 +78,7 @@ var checkDamage = advice{
 	title:  "The file system of etcd's data is corrupted.",
 	meaning: "The kernel recorded an error in it that has not been repaired since. Files may be damaged, " +
 		"and the next error may make it read-only.",
-	remedy: "check 'journalctl -k -g EXT4-fs' for the error; under maintenance, unmount the file system and run " +
+	remedy: "check 'journalctl -k -g EXT4-fs' for the error; during maintenance, unmount the file system and run " +
 		"'e2fsck -f'",
 	measure: func(a advice, at *track) evidence {
 		unknown := func(p place) string { return p.FileSystem.Errors.absent() }

@@ -320,7 +320,7 @@ func latencyEdges() []edge {
 		},
 		{
 			"for 5 min, at most 3 of the last 300 samples have been over 5 ms",
-			func(b *bench) { // for 5 min, yet 4 of 300
+			func(b *bench) { // WARM for 5 min, but 4 of the last 300 samples are over 5 ms
 				b.each(4*time.Second, 5*ms+1)
 				b.each(296*time.Second, 5*ms)
 				// 3 of 300, yet for less than 5 min

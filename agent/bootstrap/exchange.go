@@ -5,7 +5,7 @@
 // and which attempt to create a cluster it supports.
 //
 // It promises:
-//   - A request changes nothing. A host serves one small document from the last round of its loop, and an error if that
+//   - A request changes nothing. A host serves one small document from the last round of its loop, or an error if that
 //     round is too old.
 //   - An answer is limited in bytes and time, must contain the host's listed name, and expires.
 package bootstrap

@@ -42,8 +42,8 @@ type Etcd struct {
 	// or that user may be able to write it or a directory above it. Remove this key after the upgrade.
 	NextBinary string `yaml:"nextBinary" default:"" is:"path"`
 
-	// Data directory of etcd. quorumd never deletes it. quorumd moves it aside when a member must start with empty
-	// data, so no other path in this file may be inside it.
+	// Data directory of etcd. quorumd never deletes it. When a member must start with empty data, quorumd moves the
+	// directory "member" in it aside. No other path in this file, except walDir, may be inside it.
 	DataDir string `yaml:"dataDir" default:"/var/lib/etcd/default" is:"path"`
 
 	// WAL directory of etcd. Empty: inside the data directory. If it is on a disk of its own, quorumd measures writes

@@ -110,7 +110,7 @@ func (p *pages) meta(size int64) (root, free uint64, err error) {
 		}
 	}
 	if err == nil && p.high > uint64(size/p.pageSize) { //nolint:gosec // both are positive
-		err = fmt.Errorf("it has %d pages in %d bytes", p.high, size)
+		err = fmt.Errorf("its meta page counts %d pages, more than fit in its %d bytes", p.high, size)
 	}
 	return root, free, err
 }

@@ -165,7 +165,7 @@ func TestDatabaseWithEndlessPagesIsAnErrorAndNotWalked(t *testing.T) {
 		}, "free pages"},
 		"more pages than the file has": {func(_ *testing.T, text []byte) {
 			metas(text, func(m []byte) { put64(m[40:], 1<<50) })
-		}, "pages in"},
+		}, "more than fit"},
 		"an invalid page size": {func(_ *testing.T, text []byte) {
 			metas(text, func(m []byte) { put32(m[8:], 100) })
 		}, "100 bytes"},

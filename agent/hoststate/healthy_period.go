@@ -17,7 +17,7 @@ type HealthyPeriod struct {
 	BootID string        `json:"bootID"`
 	Member ID            `json:"member"` // the member that was ejected last
 	Began  time.Duration `json:"began"`  // when the period began, since boot
-	Seen   time.Duration `json:"seen"`   // when the host was last observed healthy, since boot
+	Seen   time.Duration `json:"seen"`   // time since boot at which the host was last observed healthy
 }
 
 // NoteHealthyPeriod records the period, so that a restarted agent continues it. The zero value clears the record.

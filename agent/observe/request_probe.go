@@ -56,7 +56,7 @@ type requestResult struct {
 	writes             bool          // the last request is the write
 	took               time.Duration // duration of the last request
 	err                error         // of the last request
-	// members are the statuses of all members, requested after the last request has received no answer.
+	// members are the statuses of all members. They are requested only if the last request was not answered.
 	members map[uint64]cluster.Status
 }
 

@@ -53,7 +53,7 @@ func answersVersion(w http.ResponseWriter, r *http.Request) {
 	http.NotFound(w, r)
 }
 
-// member starts a peer listener that requires certificates of the CA. If refuses is true, it closes each connection
+// member starts a peer listener that requires client certificates from the CA. If refuses is true, it closes each connection
 // after the handshake, as etcd does when it refuses a certificate.
 func member(t *testing.T, f testbed.CertFiles, refuses bool, handler http.HandlerFunc) (url string) {
 	t.Helper()

@@ -346,7 +346,7 @@ func (v View) meanNotFaster(h Host) string {
 		return "last measured its writes " + durationfmt.Seconds(other.Age) + " ago, which is too long"
 	case !faster(other.Mean, own, v.Health.margin()):
 		const shown = 10 * time.Microsecond
-		return fmt.Sprintf("takes %s for a write on average, and this host %s",
+		return fmt.Sprintf("takes %s per write on average, and this host takes %s",
 			durationfmt.Text(other.Mean.Round(shown)), durationfmt.Text(own.Round(shown)))
 	}
 	return ""

@@ -91,7 +91,7 @@ func TestASlowLeaderTransfersLeadershipOnlyToAVoterWith1point5TimesFasterWrites(
 	v.Hosts[2].Writes.Mean = 7 * ms
 	d := Decide(v)
 	want := "no other voter is at least 1.5 times faster: n2 has published no write measurements, " +
-		"n3 takes 7ms for a write on average, and this host 9ms"
+		"n3 takes 7ms per write on average, and this host takes 9ms"
 	if len(d.Reasons) != 1 || d.Reasons[0].Code != LeaderSlow || !strings.Contains(d.Reasons[0].Text, want) {
 		t.Errorf("reasons are %v, want %q", d.Reasons, want)
 	}

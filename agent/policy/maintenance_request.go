@@ -276,8 +276,8 @@ func (s Request) StopsEtcd() (next Request, valid bool) {
 	return s, valid
 }
 
-// CalledOff records why the work is called off, while etcd is stopped for it. It records nothing if the request has
-// changed since the decision, and its work may no longer be called off.
+// CalledOff records why the work is called off while etcd is stopped for it. It records nothing if the request has
+// changed since the decision in such a way that its work must not be called off.
 func (s Request) CalledOff(why string) Request {
 	interruptible := s.Interruptible || s.Work.info().rebootEnds
 	if s.Stopped && interruptible && !s.over() {
@@ -369,7 +369,7 @@ func (s Request) Done() bool { return s.Work.over(s.over(), s.Rebooted()) }
 // over reports whether an operator has ended the request, its operation is about to end, or its work was called off.
 func (s Request) over() bool { return s.Ended || s.Recalled != "" }
 
-// Untouched reports whether nothing has been done for the request: an operator's end cancels it at once.
+// Untouched reports whether nothing has been done for the request yet. If so, an operator cancels it at once.
 func (s Request) Untouched() bool { return !s.Begun && !s.Stopped }
 
 // OutlastsReboot reports whether the operation continues if the machine goes down meanwhile.

@@ -34,7 +34,7 @@ const (
 	DefragmentAgain = 5 * time.Minute
 	// PermitTaken is the time after a claim from which the next permit may be claimed.
 	PermitTaken = PermitValid + DefragmentMax
-	// PermitSettle is for how long there must have been no alarm before agents write new permits. By then every agent
+	// PermitSettle is how long there must have been no alarm before agents write new permits. By then every agent
 	// has either observed that the alarm is over, or not observed the cluster for so long that its permit has become
 	// invalid.
 	PermitSettle = time.Minute

@@ -88,7 +88,8 @@ func corruptFaults() []fault {
 	}}
 }
 
-// isCorrupt reports whether a host's data is corrupt, or was so recently that other hosts may not have noticed.
+// isCorrupt reports whether a host's data is corrupt, or was until so recently that other hosts may not have observed
+// that it is intact again.
 func (h *host) isCorrupt(staleness time.Duration) bool {
 	c := h.corrupt
 	return c.member != 0 || c.until != 0 && h.world.now()-c.until <= corruptEvidence+staleness

@@ -77,7 +77,7 @@ func (w *world) onSurvivor(do func(w *world, h *host)) {
 	}
 }
 
-// unannouncedRecovery reports the write of the record that announces a recovery as successful without writing it.
+// unannouncedRecovery does not write the record that announces a recovery, but reports the write as successful.
 type unannouncedRecovery struct {
 	cluster.Etcd
 	key string

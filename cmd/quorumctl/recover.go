@@ -222,7 +222,7 @@ func (a *app) recoverApplyCommand() *cobra.Command {
 	return a.prints(&cobra.Command{
 		Use:   "apply PLAN",
 		Short: "Apply a recovery plan on this host",
-		Long: "Apply a recovery plan on this host. quorumd accepts the plan only if it contains facts of this\n" +
+		Long: "Apply a recovery plan on this host. quorumd accepts the plan only if it contains facts about this\n" +
 			"host, this host's data has not changed since they were collected, and quorumd sees no quorum. Applying\n" +
 			"the same plan again continues it. Use - to read the plan from standard input.",
 		Example: examples("quorumctl recover apply plan.json", "quorumctl recover apply /root/plan.json"),
@@ -273,7 +273,7 @@ func readPlan(name string, in io.Reader) (recovery.Plan, error) {
 func (a *app) recoverGiveUpCommand() *cobra.Command {
 	return a.prints(&cobra.Command{
 		Use:   "give-up",
-		Short: "Give up the plan on this host, before its data is moved",
+		Short: "Give up the plan on this host before its data is moved",
 		Long: "Give up the current plan on this host. quorumd then starts etcd again on the old data. This is\n" +
 			"possible until the host begins to move that data aside. It affects this host only: repeat it on the\n" +
 			"others.",

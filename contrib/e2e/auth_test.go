@@ -45,7 +45,7 @@ func (w *world) authenticate() *clientv3.Client {
 	if err != nil {
 		w.t.Fatal(err)
 	}
-	w.t.Cleanup(func() { _ = root.Close() }) // etcd has exited by then
+	w.t.Cleanup(func() { _ = root.Close() }) // the test has ended, so an error does not matter
 	return root
 }
 

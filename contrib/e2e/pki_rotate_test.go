@@ -229,11 +229,11 @@ func rotateCA(t *testing.T, voters int) {
 		t.Fatalf("%+v", s)
 	}
 
-	r.expectRefused("shows a certificate of the old CA")
+	r.expectRefused("presents a certificate signed by the old CA")
 	for i, h := range r.hosts {
 		if i == len(r.hosts)-1 {
 			r.expectRefused(h.Options.Name +
-				" at " + address(h.Options.ClientURL) + " shows a certificate of the old CA")
+				" at " + address(h.Options.ClientURL) + " presents a certificate signed by the old CA")
 		}
 		install(h.Options.Name, s.Bundles[i])
 		r.checkEveryPair()

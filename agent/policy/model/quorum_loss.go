@@ -37,8 +37,8 @@ func QuorumLosses() []QuorumLoss {
 	}
 }
 
-// DeepQuorumLosses returns larger scopes, which need much memory and time. Each ends at its bound, or when no state is
-// new.
+// DeepQuorumLosses returns larger scopes. Their exploration needs much memory and time; it ends when all states have
+// been found, or at the caller's limit on their number.
 func DeepQuorumLosses() []QuorumLoss {
 	return []QuorumLoss{
 		{Name: "2 of 3 lost, one returns, two plans", Voters: 3, Wiped: 1, Away: 1, Budget: 1, Plans: 2},

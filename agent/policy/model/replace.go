@@ -417,7 +417,7 @@ func repairPromises() map[breach]promise {
 		},
 		standbyWithoutReplacement: {"P2", "a standby is removed although no host is ready to replace it"},
 		notReplaced: {
-			"liveness", "a voter stays dead, everything else is healed and time passes, but no host replaces it",
+			"liveness", "everything else is healed and time passes, but a dead or unhealthy voter or a dead standby stays",
 		},
 	}
 }

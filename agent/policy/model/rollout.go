@@ -18,7 +18,7 @@ import (
 // Rollout is a scope: a rollout takes down three voters, and perhaps a spare, for the same work.
 type Rollout struct {
 	Name            string
-	Spares          int // at most one spare; it reads the cluster only if the queue names it
+	Spares          int // at most one; unless it may have to act, it reads only the records
 	Work            policy.Work
 	Upgrade         bool // the rollout upgrades to the next minor version, and pauses before the last member
 	OperatorActions int  // the maximum number of operators' actions: pause, resume, abort, cancel a host, release

@@ -400,7 +400,7 @@ func (p Port) lacks(step int) string {
 	case step == stepBoth && p.Old != Accepts:
 		return "no longer trusts the old CA"
 	case step >= stepLeaves && p.Shows != ByNew:
-		return "shows a certificate of the old CA"
+		return "presents a certificate signed by the old CA"
 	case step == stepNewOnly && p.Old == Accepts:
 		return "still trusts the old CA"
 	case step == stepNewOnly && p.Old == Unknown:

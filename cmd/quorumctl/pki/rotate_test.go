@@ -64,12 +64,12 @@ func TestNextStepBeginsOnlyAfterEveryHostHasCompletedTheCurrentOne(t *testing.T)
 		{stepBoth, port("n2", ByOld, Accepts, Accepts), "n1 has certificates but is not a member"},
 		{stepBoth, port("", ByOld, Accepts, Accepts), "n1 has certificates but is not a member"},
 		{stepLeaves, port("n1", ByNew, Accepts, Accepts), ""},
-		{stepLeaves, port("n1", ByOld, Accepts, Accepts), "shows a certificate of the old CA"},
+		{stepLeaves, port("n1", ByOld, Accepts, Accepts), "presents a certificate signed by the old CA"},
 		{stepLeaves, port("n1", ByNew, Accepts, Refuses), "does not trust the new CA"},
 		{stepNewOnly, port("n1", ByNew, Refuses, Accepts), ""},
 		{stepNewOnly, port("n1", ByNew, Accepts, Accepts), "still trusts the old CA"},
 		{stepNewOnly, port("n1", ByNew, Unknown, Accepts), "may still trust the old"},
-		{stepNewOnly, port("n1", ByOld, Refuses, Accepts), "shows a certificate of the old CA"},
+		{stepNewOnly, port("n1", ByOld, Refuses, Accepts), "presents a certificate signed by the old CA"},
 	} {
 		a, dir := advanced(t, c.step)
 		_, err := a.Next([]Port{c.seen}, nil, today().Add(time.Hour))

@@ -160,8 +160,8 @@ func allowRunAs(files rootfile.Tree, configs string, r runas.Request) error {
 	return fmt.Errorf("the command %q does not match %s.yaml; restart quorumd if the file has changed", r.Args, r.Agent)
 }
 
-// readsOnly reports whether a command only reads the configured data directories, measures their disk, or uses the
-// configured peer certificate to request /version.
+// readsOnly reports whether a command only reads the configured data directories, measures their disk, checks the files
+// of the configured peer certificate, or uses that certificate to request /version.
 func readsOnly(conf config.Config, args []string) bool {
 	switch args[0] {
 	case datadir.InspectCommand:
