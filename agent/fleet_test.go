@@ -432,7 +432,8 @@ func TestARecordWithAnOldHealthStateIsOverwritten(t *testing.T) {
 		f.settled()
 		key := record.KeysFor("test").Host("id-v1")
 		now := f.etcd.get(key)
-		// This simulates a delayed write: a record with an earlier health state takes effect only now, after a newer one.
+		// This simulates a delayed write: a record with an earlier health state takes effect only now, after a
+		// newer one.
 		late := strings.Replace(now, `"health":"OK"`, `"health":"SLOW"`, 1)
 		if late == now {
 			t.Fatalf("the health state is not OK: %s", now)

@@ -390,6 +390,6 @@ func (w *circumstances) etcdAlone(v Figures) (Cause, string) {
 		}
 	}
 	return CauseEtcd, fmt.Sprintf("%d of the probe's last %d writes on the same file system took longer than %s: "+
-		"the disk is fast, so etcd writes a lot, or its unit has an I/O limit", wal.over(v.Limit), len(wal), show(v.Limit)) +
-		f.etcdMeasured()
+		"the disk is fast, so etcd writes a lot, or its unit has an I/O limit", wal.over(v.Limit), len(wal),
+		show(v.Limit)) + f.etcdMeasured()
 }

@@ -128,8 +128,8 @@ func (s *Service) File(ctx context.Context) (string, error) {
 		if path != "" {
 			state += " from " + path
 		}
-		return "", fmt.Errorf("%w: systemd reports LoadState %s: install the unit or, if it is masked, unmask it: \"systemctl "+
-			"unmask %s\"", ErrNotInstalled, state, s.unit)
+		return "", fmt.Errorf("%w: systemd reports LoadState %s: install the unit or, if it is masked, unmask it: "+
+			"\"systemctl unmask %s\"", ErrNotInstalled, state, s.unit)
 	}
 	return path, nil
 }

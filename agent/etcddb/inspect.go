@@ -32,10 +32,10 @@ type change struct {
 	unnamed   bool   // the entry only raises the revision
 }
 
-// Inspect opens a database as etcd does, reads all of it, and returns what it contains. The hash equals etcd's HashKV
-// for the newest revision. Inspect needs about 50 to 100 bytes of memory for each key that existed since the last
-// compaction. It reads every entry twice, and calls progress each time with the entry's size in bytes. An invalid database is an
-// error, never a crash.
+// Inspect opens a database as etcd does, reads all of it, and returns what it contains. The hash equals etcd's
+// HashKV for the newest revision. Inspect needs about 50 to 100 bytes of memory for each key that existed since the
+// last compaction. It reads every entry twice, and calls progress each time with the entry's size in bytes. An
+// invalid database is an error, never a crash.
 func Inspect(ctx context.Context, file *os.File, progress func(int64)) (c record.Contents, err error) {
 	// The file is memory-mapped, so a read error or a truncation during the read causes a fault.
 	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))

@@ -99,7 +99,8 @@ func networkReading(r *round.Round, self string) health.NetworkReading {
 	out := health.NetworkReading{Known: true, Self: self}
 	names := map[uint64]string{}
 	for _, h := range r.Hosts {
-		if _, listed := r.Membership.ByID(uint64(h.MemberID)); listed { // leaves out spares, and hosts that claim a member that etcd does not list
+		// this leaves out spares, and hosts that claim a member that etcd does not list
+		if _, listed := r.Membership.ByID(uint64(h.MemberID)); listed {
 			names[uint64(h.MemberID)] = h.Name
 		}
 	}

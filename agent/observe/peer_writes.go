@@ -126,7 +126,8 @@ func (j *judge) loadHistory() {
 		h, err = health.DecodeHistory(data)
 	}
 	if err != nil {
-		j.log.Warn("cannot load the disk's history; usual write times are learned again within a week, the drives' wear within a month", "error", err)
+		j.log.Warn("cannot load the disk's history; usual write times are learned again within a week, the drives' "+
+			"wear within a month", "error", err)
 		return
 	}
 	j.health.UseHistory(h)

@@ -121,11 +121,12 @@ func markDomains(v *policy.View, noted map[uint64]string) {
 	}
 }
 
-// markLearners marks the permanent learners and sets the members' limits on learners and their peer certificates, as
-// reported by their hosts. If two hosts disagree about the limit or the certificate of one member, that value is
-// unknown. If they disagree whether the member is a permanent learner, it counts as one, because no host promotes or
-// removes a permanent learner. If the host of a permanent learner is silent, this host uses what its own disk records, or else
-// (for example on a new host) what the other hosts report. For this host's own member, its configuration counts.
+// markLearners marks the permanent learners and sets the members' limits on learners and their peer certificates,
+// as reported by their hosts. If two hosts disagree about the limit or the certificate of one member, that value is
+// unknown. If they disagree whether the member is a permanent learner, it counts as one, because no host promotes
+// or removes a permanent learner. If the host of a permanent learner is silent, this host uses what its own disk
+// records, or else (for example on a new host) what the other hosts report. For this host's own member, its
+// configuration counts.
 func markLearners(v *policy.View, noted map[uint64]int) {
 	for i := range v.Cluster.Members {
 		m := &v.Cluster.Members[i]

@@ -53,8 +53,8 @@ func answersVersion(w http.ResponseWriter, r *http.Request) {
 	http.NotFound(w, r)
 }
 
-// member starts a peer listener that requires client certificates from the CA. If refuses is true, it closes each connection
-// after the handshake, as etcd does when it refuses a certificate.
+// member starts a peer listener that requires client certificates from the CA. If refuses is true, it closes each
+// connection after the handshake, as etcd does when it refuses a certificate.
 func member(t *testing.T, f testbed.CertFiles, refuses bool, handler http.HandlerFunc) (url string) {
 	t.Helper()
 	conf, err := f.ClientConfig()

@@ -444,7 +444,7 @@ func TestAReaddressThatNeedsARestartWithTwoVotersStatesTheWayBack(t *testing.T) 
 	v.Hosts[1].Answered = false
 	d := Decide(v)
 	if len(d.Reasons) == 0 || d.Step.Kind != StepNone ||
-		!strings.HasSuffix(d.Reasons[0].Text, "→ set etcd.peerURL to the URL at which etcd listens, and reload quorumd") {
+		!strings.HasSuffix(d.Reasons[0].Text, "set etcd.peerURL to the URL at which etcd listens, and reload quorumd") {
 		t.Errorf("%s: %v", d.Step, d.Reasons)
 	}
 	v.Unit.EnvReady = true // this agent has started etcd with the new URL

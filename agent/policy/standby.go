@@ -56,8 +56,8 @@ func removeLostStandby(v View) (Decision, bool) {
 // lostFor returns for how long a standby has been lost according to the last observations, and why. It is lost in three
 // cases:
 //
-//   - Its host has no agent, or the agent reports that the standby can never come back, and no live voter's host reaches
-//     the standby (the same conditions as for a dead voter).
+//   - Its host has no agent, or the agent reports that the standby can never come back, and no live voter's host
+//     reaches the standby (the same conditions as for a dead voter).
 //   - It reports that it is unhealthy. An unhealthy standby cannot replace a voter, and prevents spares from doing so.
 //     While a voter that may come back is down, such a standby stays.
 //   - It answers, is behind the leader, and makes no progress.

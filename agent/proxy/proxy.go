@@ -11,8 +11,8 @@
 //   - Selected voters only. The agent selects them (policy.ProxyTargets) and writes them to a file. The proxy first
 //     tries the voter with the fewest connections from this host, and tries voters that recently refused a connection
 //     last.
-//   - Independence from the agent. A list that is no longer updated stays in force until the next one. While the list is
-//     old, the proxy also tries the excluded voters, but last. Before the first list, the proxy uses the list saved
+//   - Independence from the agent. A list that is no longer updated stays in force until the next one. While the list
+//     is old, the proxy also tries the excluded voters, but last. Before the first list, the proxy uses the list saved
 //     before its start or, without one, cluster.endpoints.
 //   - Stable connections. A working connection is closed only if its voter is no longer selected: at a random moment
 //     within Spread, and not at all if the voter is selected again by then. The client reconnects.

@@ -258,7 +258,8 @@ func (p *promises) beforeUpdate(by *process, m *member, peerURL string, after ti
 // only member of a cluster has no other member that could reach it.
 func (p *promises) checkReaddressEnd(by *process) {
 	m := p.w.etcd.memberOn(by.host)
-	if m != nil && m.unverified && !m.lateURL && len(m.etcd.members) > 1 && p.worksOn(by.host) == policy.WorkReaddress && !p.justIntruded() {
+	if m != nil && m.unverified && !m.lateURL && len(m.etcd.members) > 1 &&
+		p.worksOn(by.host) == policy.WorkReaddress && !p.justIntruded() {
 		p.breach("P9", by.host, "the readdress ends although no member reaches "+m.peerURL)
 	}
 }

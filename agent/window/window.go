@@ -39,8 +39,8 @@ func Parse(windows, blackouts []string) (t Times, err error) {
 	return t, nil
 }
 
-// Shut returns why automatic work is not allowed at a time: a blackout, or no open window. It returns an empty string if
-// the work is allowed.
+// Shut returns why automatic work is not allowed at a time: a blackout, or no open window. It returns an empty
+// string if the work is allowed.
 func (t Times) Shut(at time.Time) string {
 	for _, b := range t.blackouts {
 		if b.Contains(at) {

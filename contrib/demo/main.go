@@ -31,7 +31,8 @@ func main() {
 	flag.StringVar(&d.quorumd, "quorumd", "bin/quorumd", "the agent")
 	flag.StringVar(&d.etcd, "etcd", "", "the etcd server")
 	flag.StringVar(&d.faultfs, "faultfs", "", "the fault-injecting file system, for -slow")
-	flag.StringVar(&d.dir, "dir", "", "working directory; emptied at the start, and removed at the end unless the demo fails")
+	flag.StringVar(&d.dir, "dir", "",
+		"working directory; emptied at the start, and removed at the end unless the demo fails")
 	flag.StringVar(&d.slow, "slow", "", "give this host a slow disk: n1 to n4")
 	flag.BoolVar(&d.once, "once", false, "exit when the target is reached")
 	flag.BoolVar(&d.defaultLimits, "default-limits", false, "judge the disks by quorumd's default limits")

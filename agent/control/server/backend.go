@@ -48,9 +48,9 @@ type Backend interface {
 	RemoveMember(ctx context.Context, req control.RemovalRequest, by string) (control.Removal, error)
 
 	// RequestMaintenance records a request for this host and returns it; the status shows its progress. A repeated
-	// request for the same work replaces the reason and the end of the pending request, unless the pending request is ending
-	// or its program has been started. While a request is pending, a request for other work is refused with
-	// CodeConflict.
+	// request for the same work replaces the reason and the end of the pending request, unless the pending request
+	// is ending or its program has been started. While a request is pending, a request for other work is refused
+	// with CodeConflict.
 	RequestMaintenance(ctx context.Context, req control.MaintenanceRequest, by string) (control.Maintenance, error)
 	// EndMaintenance cancels a queued request, or brings the host back if its operation has begun. Without a request it
 	// succeeds and does nothing.

@@ -417,7 +417,8 @@ func repairPromises() map[breach]promise {
 		},
 		standbyWithoutReplacement: {"P2", "a standby is removed although no host is ready to replace it"},
 		notReplaced: {
-			"liveness", "everything else is healed and time passes, but a dead or unhealthy voter or a dead standby stays",
+			"liveness",
+			"everything else is healed and time passes, but a dead or unhealthy voter or a dead standby stays",
 		},
 	}
 }

@@ -56,8 +56,8 @@ func Inspect(dir string, now time.Time) ([]Certificate, error) {
 		return nil, refused(remedy, "there is no certificate in %s", dir)
 	}
 	if len(paths) > 2*maxHosts {
-		return nil, refused("name a CA directory, or the directory of a host's certificates", "%s has too many certificate files: %d",
-			dir, len(paths))
+		return nil, refused("name a CA directory, or the directory of a host's certificates",
+			"%s has too many certificate files: %d", dir, len(paths))
 	}
 	slices.Sort(paths)
 	shared := sharedIn(dir)
