@@ -32,9 +32,9 @@ func declareQuota() declaration {
 	soon := Limit{
 		Of: "time until the quota is reached", Unit: "days", Enter: quotaSoon, Leave: quotaSoonLeave, Below: true,
 	}
-	const remedy = "find the keys that fill the database ('etcdctl get \"\" --prefix --keys-only --limit=1000') and " +
-		"have their owner delete some; then run 'etcdctl compact REVISION' and 'quorumctl defrag --all --reason " +
-		"TEXT'; or raise quota-backend-bytes on all members, to at most 8 GiB"
+	const remedy = "find the keys that fill the database ('etcdctl snapshot save FILE', then 'quorumctl snapshot " +
+		"usage FILE') and have their owner delete some; then run 'etcdctl compact REVISION' and 'quorumctl defrag " +
+		"--all --reason TEXT'; or raise quota-backend-bytes on all members, to at most 8 GiB"
 	return declaration{
 		Check: Check{
 			Name: "etcd-quota", Component: Etcd, Gates: Nothing,

@@ -31,6 +31,7 @@ func typedOnAHost() []string {
 		"journalctl --catalog MESSAGE_ID=THE-ID",
 		"install -d -o etcd -g etcd -m 0700 /var/lib/etcd/.quorumd-probe",
 		"install -o quorumd -g quorumd -m 0400 /dev/null /etc/quorumd/etcd.password",
+		"etcdctl snapshot save /root/etcd.db",
 		"etcdctl alarm list",
 		`etcdctl compact "$(etcdctl endpoint status -w fields | awk '/"Revision"/ { print $3 }')"`,
 		"etcdctl --command-timeout=10m defrag",

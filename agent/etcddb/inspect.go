@@ -37,43 +37,50 @@ type change struct {
 // last compaction. It reads every entry twice, and calls progress each time with the entry's size in bytes. An
 // invalid database is an error, never a crash.
 func Inspect(ctx context.Context, file *os.File, progress func(int64)) (c record.Contents, err error) {
-	// The file is memory-mapped, so a read error or a truncation during the read causes a fault.
-	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
-	defer func() {
-		if caught := recover(); caught != nil {
-			c, err = record.Contents{}, fmt.Errorf("%w: cannot read the database: %v", ErrDamaged, caught)
-		}
-	}()
-	again, err := os.Open(fmt.Sprintf("/proc/self/fd/%d", file.Fd())) // the file may have been unlinked
-	if err != nil {
-		return record.Contents{}, fmt.Errorf("cannot open the database: %w", err) // not evidence of damage
-	}
-	db, err := bbolt.Open(file.Name(), 0, &bbolt.Options{
-		ReadOnly: true,
-		OpenFile: func(string, int, os.FileMode) (*os.File, error) { return again, nil }, // bbolt closes the file
-	})
-	if err != nil {
-		return record.Contents{}, fmt.Errorf("%w: cannot open the database: %w", ErrDamaged, err)
-	}
-	defer func() { err = errors.Join(err, db.Close()) }()
-	info, err := file.Stat()
-	if err != nil {
-		return record.Contents{}, fmt.Errorf("cannot open the database: %w", err)
-	}
-	if err := CheckPages(file, info.Size(), db.Info().PageSize); err != nil {
-		return record.Contents{}, err
-	}
-	err = db.View(func(tx *bbolt.Tx) (err error) {
+	err = view(file, func(tx *bbolt.Tx, _ int64) (err error) {
 		c, err = contents(ctx, tx, progress)
 		return err
 	})
 	return c, err
 }
 
+// view checks the pages of a database, and calls read with a transaction that only reads and with the size of the pages
+// in use, in bytes. A panic in read is an error.
+func view(file *os.File, read func(tx *bbolt.Tx, used int64) error) (err error) {
+	// The file is memory-mapped, so a read error or a truncation during the read causes a fault.
+	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
+	defer func() {
+		if caught := recover(); caught != nil {
+			err = fmt.Errorf("%w: cannot read the database: %v", ErrDamaged, caught)
+		}
+	}()
+	again, err := os.Open(fmt.Sprintf("/proc/self/fd/%d", file.Fd())) // the file may have been unlinked
+	if err != nil {
+		return fmt.Errorf("cannot open the database: %w", err) // not evidence of damage
+	}
+	db, err := bbolt.Open(file.Name(), 0, &bbolt.Options{
+		ReadOnly: true,
+		OpenFile: func(string, int, os.FileMode) (*os.File, error) { return again, nil }, // bbolt closes the file
+	})
+	if err != nil {
+		return fmt.Errorf("%w: cannot open the database: %w", ErrDamaged, err)
+	}
+	defer func() { err = errors.Join(err, db.Close()) }()
+	info, err := file.Stat()
+	if err != nil {
+		return fmt.Errorf("cannot open the database: %w", err)
+	}
+	used, err := InUse(file, info.Size(), db.Info().PageSize)
+	if err != nil {
+		return fmt.Errorf("%w: %w", ErrDamaged, err)
+	}
+	return db.View(func(tx *bbolt.Tx) error { return read(tx, used) })
+}
+
 func contents(ctx context.Context, tx *bbolt.Tx, progress func(int64)) (record.Contents, error) {
-	keys, meta := tx.Bucket([]byte(Keys)), tx.Bucket([]byte(Meta))
-	if keys == nil || meta == nil {
-		return record.Contents{}, fmt.Errorf("%w: not an etcd database: no bucket \"key\" or \"meta\"", ErrDamaged)
+	keys, meta, err := buckets(tx)
+	if err != nil {
+		return record.Contents{}, err
 	}
 	c := record.Contents{CompactRevision: -1}
 	if at := meta.Get([]byte(finishedCompaction)); len(at) >= revisionBytes {
@@ -85,7 +92,7 @@ func contents(ctx context.Context, tx *bbolt.Tx, progress func(int64)) (record.C
 	}
 	newest := map[uint64]change{} // newest change of each key
 	seed := maphash.MakeSeed()
-	err := each(ctx, keys, seed, progress, func(at change, _, _ []byte) {
+	err = each(ctx, keys, seed, progress, func(at change, _, _ []byte) {
 		newest[at.key] = at
 		c.Revision = max(c.Revision, at.revision)
 	})
@@ -117,6 +124,14 @@ func contents(ctx context.Context, tx *bbolt.Tx, progress func(int64)) (record.C
 	})
 	c.Hash = sum.Sum32()
 	return c, err
+}
+
+func buckets(tx *bbolt.Tx) (keys, meta *bbolt.Bucket, err error) {
+	keys, meta = tx.Bucket([]byte(Keys)), tx.Bucket([]byte(Meta))
+	if keys == nil || meta == nil {
+		return nil, nil, fmt.Errorf("%w: not an etcd database: no bucket \"key\" or \"meta\"", ErrDamaged)
+	}
+	return keys, meta, nil
 }
 
 // each calls a function for every change, in revision order.

@@ -12,6 +12,8 @@ import (
 	"io"
 	"os"
 	"os/exec"
+	"strconv"
+	"syscall"
 	"time"
 
 	"github.com/quorumd/quorumd/agent/child"
@@ -34,11 +36,25 @@ type inspection struct {
 	Contents record.Contents `json:"contents"`
 	Size     int64           `json:"size"`
 	SHA256   string          `json:"sha256"`
+	Usage    *etcddb.Usage   `json:"usage,omitempty"` // instead of the other fields, if it was requested
 }
 
-// inspectFile inspects a file in a child.
-func inspectFile(ctx context.Context, file *os.File) (found inspection, err error) {
-	command := exec.CommandContext(ctx, "/proc/self/exe", inspectCommand)
+// openDatabase opens a snapshot or database file for inspectFile.
+func openDatabase(path string) (*os.File, error) {
+	file, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0)
+	if err != nil {
+		return nil, err
+	}
+	info, err := file.Stat()
+	if err != nil || !info.Mode().IsRegular() {
+		return nil, errors.Join(err, errors.New("not a regular file"), file.Close())
+	}
+	return file, nil
+}
+
+// inspectFile inspects a file in a child. Arguments request the usage by prefix instead: the depth of the prefixes.
+func inspectFile(ctx context.Context, file *os.File, args ...string) (found inspection, err error) {
+	command := exec.CommandContext(ctx, "/proc/self/exe", append([]string{inspectCommand}, args...)...)
 	command.Stdin = file
 	err = child.Run(command, child.MaxLine, nil, &found)
 	if ctx.Err() != nil {
@@ -51,11 +67,20 @@ func inspectFile(ctx context.Context, file *os.File) (found inspection, err erro
 }
 
 // inspectMain is the main function of the child, which reads the file on its standard input.
-func inspectMain(ctx context.Context, file *os.File, out io.Writer) error {
+func inspectMain(ctx context.Context, args []string, file *os.File, out io.Writer) error {
 	if err := (etcddb.Limits{Memory: inspectMemory, CPU: inspectTime}).Confine(); err != nil {
 		return err
 	}
 	return child.Main(ctx, out, func(ctx context.Context, _ *child.Progress) (found inspection, err error) {
+		if len(args) > 0 {
+			depth, err := strconv.Atoi(args[0])
+			if err != nil {
+				return found, err
+			}
+			usage, err := etcddb.UsageOf(ctx, file, depth)
+			found.Usage = &usage
+			return found, err
+		}
 		sum, none := sha256.New(), func(int64) {}
 		if found.Size, err = etcddb.Receive(ctx, io.Discard, io.TeeReader(file, sum), none); err != nil {
 			return found, err

@@ -35,7 +35,7 @@ func main() {
 		os.Exit(disk.ChildMain(os.Args[2:], os.Stdin, os.Stderr))
 	}
 	if len(os.Args) > 1 && os.Args[1] == inspectCommand { // hidden: the child that reads an unverified file
-		if err := inspectMain(context.Background(), os.Stdin, os.Stdout); err != nil {
+		if err := inspectMain(context.Background(), os.Args[2:], os.Stdin, os.Stdout); err != nil {
 			fmt.Fprintln(os.Stderr, err)
 			os.Exit(exitFault)
 		}

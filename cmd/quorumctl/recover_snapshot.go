@@ -8,14 +8,12 @@ import (
 	"context"
 	"crypto/rand"
 	"encoding/binary"
-	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
-	"syscall"
 	"time"
 
 	"github.com/quorumd/quorumd/agent/control"
@@ -180,15 +178,11 @@ func fileSnapshot(ctx context.Context, name string) (*recovery.Snapshot, error) 
 	if err != nil {
 		return nil, err
 	}
-	file, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0)
+	file, err := openDatabase(path)
 	if err != nil {
 		return nil, err
 	}
 	defer file.Close() // the file was only read, so no data can be lost
-	info, err := file.Stat()
-	if err != nil || !info.Mode().IsRegular() {
-		return nil, errors.Join(err, errors.New("not a regular file"))
-	}
 	found, err := inspectFile(ctx, file)
 	return &recovery.Snapshot{
 		File: path, Contents: found.Contents, Size: found.Size, SHA256: found.SHA256, Member: randomID(),

@@ -27,7 +27,8 @@ func (a *app) snapshotCommand() *cobra.Command {
 			"continues if this command is interrupted.",
 		Example: examples("quorumctl snapshot save", "quorumctl snapshot list", "quorumctl snapshot test-restore"),
 	}, a.snapshotSaveCommand(), a.snapshotListCommand(), a.snapshotVerifyCommand(),
-		a.snapshotPruneCommand(), a.snapshotTestRestoreCommand(), a.snapshotRestoreCommand())
+		a.snapshotPruneCommand(), a.snapshotTestRestoreCommand(), a.snapshotRestoreCommand(),
+		a.snapshotUsageCommand())
 }
 
 func (a *app) snapshotSaveCommand() *cobra.Command {
