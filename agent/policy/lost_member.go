@@ -113,7 +113,7 @@ func rejoin(v View) (Decision, bool) {
 // rejoinTarget returns the role in which this host replaces its own member, and the vetoes against removing that
 // member. If a standby is ready, the standby becomes the voter instead of this host.
 func rejoinTarget(v View) (Role, []veto) {
-	common := slices.Concat(repairVetoes(), []veto{
+	common := slices.Concat([]veto{vetoHostConflict()}, repairVetoes(), []veto{
 		vetoLastLeaves(), vetoOperationInFlight(), vetoLockHeld(), vetoListUnsettled(), vetoReplaceEven(),
 		vetoLearnerVotes(),
 	})

@@ -216,7 +216,7 @@ func ownOperation(v View) (Decision, bool) {
 	}
 	o, known := operationOf(op.Kind)
 	switch {
-	case v.Self.Conflict != "" && !bringsBackAtOldURL(v): // the operation may belong to another host with the same ID
+	case v.Self.Conflict != "" && !continuesAtOldURL(v): // the operation may belong to another host with the same ID
 		return blockedBy(v, vetoHostConflict), true
 	case !v.Cluster.Reachable:
 		return waitForCluster(v), true

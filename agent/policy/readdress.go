@@ -70,11 +70,12 @@ func identityConflict(v View) (string, bool) {
 	return hostConflict(v)
 }
 
-// bringsBackAtOldURL reports whether this host only awaits a readdress, and the host's own operation is for other work,
-// such as maintenance. The operation continues, because only its host ends it: etcd starts with its previous
-// environment, which has the registered URL.
-func bringsBackAtOldURL(v View) bool {
-	return v.owns(KindCycle) && v.Op.Work != WorkReaddress && awaitsReaddress(v)
+// continuesAtOldURL reports whether this host only awaits a readdress, and the host's own operation is for other work,
+// such as maintenance, or removes a voter without a replacement. The operation continues, because only its host ends
+// it: etcd starts with its previous environment, which has the registered URL.
+func continuesAtOldURL(v View) bool {
+	other := v.owns(KindCycle) && v.Op.Work != WorkReaddress || v.owns(KindReplace) && v.Op.Target != RoleVoter
+	return other && awaitsReaddress(v)
 }
 
 // clientURLDiffers reports whether the configured client URL waits for a readdress. It blocks nothing: clients use the

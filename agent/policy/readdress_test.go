@@ -452,3 +452,31 @@ func TestAReaddressThatNeedsARestartWithTwoVotersStatesTheWayBack(t *testing.T) 
 		t.Errorf("after the restart: %s: %v", d.Step, d.Reasons)
 	}
 }
+
+func TestAVoterRemovesAnUnhealthySurplusVoterAlthoughItsConfiguredURLAwaitsAReaddress(t *testing.T) {
+	t.Parallel()
+	pending := func(v View) View {
+		for i := range v.Hosts {
+			v.Hosts[i].Own = v.Hosts[i].ID == v.Self.ID
+		}
+		v.Self.NewPeerURL = newURL
+		v.Self.Conflict = Conflict(v)
+		return v
+	}
+	begin := func() View { return pending(deadOfFour()) }
+	play(t, begin, []scene{
+		{"it begins", nil, StepTakeLock, ""},
+		{"another host has the same name", func(v *View) {
+			v.Hosts[1].Name = v.Self.Name
+			v.Self.Conflict = Conflict(*v)
+		}, StepNone, HostConflict},
+	})
+	removing := func() View { return pending(removingSurplus(PhaseRemoving)()) }
+	play(t, removing, []scene{
+		{"it continues", nil, StepRemoveMember, ""},
+		{
+			"the operation is a replacement by this host",
+			func(v *View) { v.Op.Target = RoleVoter }, StepNone, HostConflict,
+		},
+	})
+}

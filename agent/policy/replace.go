@@ -71,7 +71,7 @@ func (r Role) RecordedURL(own string) string {
 // repairVetoes returns the vetoes against removing a voter, with or without a replacement.
 func repairVetoes() []veto {
 	return []veto{
-		vetoHostConflict(),
+		vetoIdentityConflict(), // a removal does not depend on this host's own URL
 		vetoMaintenanceOverdue(),
 		vetoInMaintenance(),
 		vetoAwaitsTurn(),
@@ -84,7 +84,7 @@ func repairVetoes() []veto {
 
 // replaceVetoes returns the vetoes against replacing a voter, in the order in which they are reported.
 func replaceVetoes() []veto {
-	return slices.Concat(repairVetoes(), hostVetoes(), []veto{
+	return slices.Concat([]veto{vetoHostConflict()}, repairVetoes(), hostVetoes(), []veto{
 		vetoRetired(),
 		vetoRepairsUnreadable(),
 		vetoRepairsSpent(),

@@ -120,6 +120,7 @@ func readdressFaults() []fault {
 				w.setPeerURL(h)
 				if w.faults.IntN(3) == 0 {
 					h.blockedURL = h.peerURL()
+					w.networkChanged()
 				}
 				if w.faults.IntN(3) == 0 {
 					w.after(time.Minute+d/8, laneFaults, func() { w.failAnother(h, d/4) })
@@ -295,6 +296,7 @@ func readdressMistakes() []Mistake {
 func (w *world) readdressBlocked(h *host) {
 	w.setPeerURL(h)
 	h.blockedURL = h.peerURL()
+	w.networkChanged()
 	w.after(time.Minute, laneFaults, func() { w.readdress(h, h) })
 	w.after(time.Hour, laneFaults, func() { h.blockedURL = ""; w.networkChanged() })
 }

@@ -203,11 +203,12 @@ func (p *promises) checkCommonCause(by *process, m *member) {
 }
 
 // checkSlowLeader checks that a leader whose agent has observed that its disk is slow does not keep leading while
-// another voter is healthy.
+// another voter is healthy and the cluster is not paused.
 func (p *promises) checkSlowLeader(by *process, v health.Assessment) {
 	w := p.w
 	m, d := w.etcd.leader, by.host.disk
-	slow := m != nil && m.host == by.host && d.slow() && v.State == health.Slow && p.currentOp() == nil &&
+	paused := w.etcd.store.Get(w.keys.Pause()) != nil
+	slow := m != nil && m.host == by.host && d.slow() && v.State == health.Slow && p.currentOp() == nil && !paused &&
 		!by.host.isDisturbed() && w.now()-d.since > slowForSure && p.betterLeader(m)
 	if !slow {
 		delete(p.slowLeaderSince, by)

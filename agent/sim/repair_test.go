@@ -35,6 +35,8 @@ func TestRegressionSeedsOfReplacementsFindNothing(t *testing.T) {
 		{7043, "a voter whose disk failed long ago is replaced because its etcd is frozen for a minute"},
 		{7238, "with a short window and a long interval of the probe, a leader counts as recovering while every " +
 			"write is slow"},
+		{7340, "no voter whose peer URL waits for a readdress removes an unhealthy surplus voter, and no readdress " +
+			"begins"},
 		{7062, "(an error of the simulation) no operator restores a peer URL for which etcd would have to restart"},
 	} {
 		if i > 1 && *hoursFlag < 100 {

@@ -183,8 +183,9 @@ type unhealthyPeriod struct {
 const slowEvidence = 6 * time.Minute
 
 // whyNotUnhealthy returns why a voter must not be replaced as unhealthy, or "". The voter's host must have reported
-// itself as SLOW for the grace period, as STALLED for a minute, or as FAILED. In addition, the host's disk must really
-// have been in a harmful state, or the voter's data must be corrupt.
+// itself as SLOW for the grace period, as STALLED for a minute, or as FAILED. In addition, the host's disk must
+// really have been in a harmful state, or the voter's data must be corrupt, or the voter must be FAILED and have
+// served nothing for the grace period.
 func (p *promises) whyNotUnhealthy(m *member) string {
 	w, d := p.w, m.host.disk
 	reported, ok := p.unhealthy[m.host]
@@ -194,7 +195,8 @@ func (p *promises) whyNotUnhealthy(m *member) string {
 	case reported.worst == health.Slow && since < w.plan.Unhealthy,
 		reported.worst == health.Stalled && since < time.Minute:
 		return fmt.Sprintf("it has been unhealthy for only %s of %s", w.now()-reported.since, w.plan.Unhealthy)
-	case m.host.isCorrupt(p.staleness()):
+	case m.host.isCorrupt(p.staleness()),
+		reported.worst == health.Failed && m.downAt != 0 && w.now()-m.downAt >= w.plan.Unhealthy-p.staleness():
 	case d.slowSince == 0 && w.now()-d.slowUntil > slowEvidence+p.staleness():
 		return "only its own health state reports it as unhealthy"
 	}
