@@ -422,3 +422,22 @@ func StateOf(v View) RequestState {
 	}
 	return RequestWaiting
 }
+
+// AgainstReboot returns why a machine may not be rebooted, or nil. cause is why the agent cannot reboot it, empty if it
+// can; where is a prefix that names the host, if needed.
+func AgainstReboot(where, cause string) *Refusal {
+	if cause == "" {
+		return nil
+	}
+	return conflicts("", where+cause, "quorumctl maintenance on --reason '<why>', and reboot by hand")
+}
+
+// AgainstProgram returns why a program may not run while etcd is down, or nil. cause is why it cannot run, empty if it
+// can; where is a prefix that names the host, if needed.
+func AgainstProgram(where, cause string) *Refusal {
+	if cause == "" {
+		return nil
+	}
+	return conflicts("", where+cause, "put the program into commands.d, next to the hooks, on every host, owned "+
+		"by root and writable only by root")
+}

@@ -44,13 +44,6 @@ func (v View) outgoing() (outgoing, bool) {
 	return outgoing{}, false
 }
 
-// hasSurplus reports whether there is a surplus voter. If so, a dead or unhealthy voter is removed without a
-// replacement.
-func (v View) hasSurplus() bool {
-	voters, _ := v.Cluster.Counts()
-	return isSurplus(voters, v.Target)
-}
-
 // leaving returns 1 while the voter that this host is replacing is still in the member list, and 0 otherwise.
 func (v View) leaving() int {
 	if !v.owns(KindReplace) {
@@ -60,20 +53,6 @@ func (v View) leaving() int {
 		return 0
 	}
 	return 1
-}
-
-// surplusVetoes returns the vetoes against removing a dead or unhealthy surplus voter, in the order in which they are
-// reported.
-func surplusVetoes() []veto {
-	return append(repairVetoes(),
-		vetoRepairsUnreadable(),
-		vetoRepairsSpent(),
-		vetoLastReplaced(),
-		vetoOperationInFlight(),
-		vetoLockHeld(),
-		vetoSettling(),
-		vetoNotNext(),
-	)
 }
 
 // joinsFirst reports whether this host joins before the voter it replaces is removed: the voter still counts towards

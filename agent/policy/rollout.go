@@ -114,25 +114,6 @@ func AgainstUnread(u Unreadable, named bool) *Refusal {
 	return conflicts(RecordUnreadable, u.Key+": "+u.Why, u.Hint()+"; or name the hosts: --hosts")
 }
 
-// AgainstProgram returns why a program may not run while etcd is down, or nil. cause is why it cannot run, empty if it
-// can; where is a prefix that names the host, if needed.
-func AgainstProgram(where, cause string) *Refusal {
-	if cause == "" {
-		return nil
-	}
-	return conflicts("", where+cause, "put the program into commands.d, next to the hooks, on every host, owned "+
-		"by root and writable only by root")
-}
-
-// AgainstReboot returns why a machine may not be rebooted, or nil. cause is why the agent cannot reboot it, empty if it
-// can; where is a prefix that names the host, if needed.
-func AgainstReboot(where, cause string) *Refusal {
-	if cause == "" {
-		return nil
-	}
-	return conflicts("", where+cause, "quorumctl maintenance on --reason '<why>', and reboot by hand")
-}
-
 // RolloutBegins returns the initial state of a rollout, and the reason for it. waiting is the number of hosts to take
 // down.
 func RolloutBegins(waiting int) (RolloutState, string) {

@@ -69,3 +69,40 @@ func surplusStays(v View, who Member) (ReasonCode, string) {
 	}
 	return "", ""
 }
+
+// surplusVetoes returns the vetoes against removing a dead or unhealthy surplus voter, in the order in which they are
+// reported.
+func surplusVetoes() []veto {
+	return append(repairVetoes(),
+		vetoRepairsUnreadable(),
+		vetoRepairsSpent(),
+		vetoLastReplaced(),
+		vetoOperationInFlight(),
+		vetoLockHeld(),
+		vetoSettling(),
+		vetoNotNext(),
+	)
+}
+
+// hasSurplus reports whether there is a surplus voter. If so, a dead or unhealthy voter is removed without a
+// replacement.
+func (v View) hasSurplus() bool {
+	voters, _ := v.Cluster.Counts()
+	return isSurplus(voters, v.Target)
+}
+
+// removeAsVoter removes another voter, on a host that is a voter itself. If the other voter leads, its leadership is
+// transferred first.
+func removeAsVoter(v View, who Member) Decision {
+	best, found := bestVoter(v, who.PeerURL)
+	if found && who.Leader && v.Cluster.agrees() && who.Corrupt.Times > 0 { // vetoCorrupt applies while it leads
+		return do(Step{Kind: StepTransferLeadership, MemberID: best.ID, Why: "to " + best.label()})
+	}
+	if r, holds := vetoed(v, vetoCorrupt, vetoSeveralDown, vetoReplaceAtRisk, vetoRepairsUnreadable); holds {
+		return Decision{Reasons: []Reason{r}}
+	}
+	if found && who.Leader {
+		return do(Step{Kind: StepTransferLeadership, MemberID: best.ID, Why: "to " + best.label()})
+	}
+	return removeOnceReported(v, who)
+}

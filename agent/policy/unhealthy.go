@@ -397,19 +397,3 @@ func (v View) worseVoter(than Member) (Member, bool) {
 	}
 	return Member{}, false
 }
-
-// removeAsVoter removes another voter, on a host that is a voter itself. If the other voter leads, its leadership is
-// transferred first.
-func removeAsVoter(v View, who Member) Decision {
-	best, found := bestVoter(v, who.PeerURL)
-	if found && who.Leader && v.Cluster.agrees() && who.Corrupt.Times > 0 { // vetoCorrupt applies while it leads
-		return do(Step{Kind: StepTransferLeadership, MemberID: best.ID, Why: "to " + best.label()})
-	}
-	if r, holds := vetoed(v, vetoCorrupt, vetoSeveralDown, vetoReplaceAtRisk, vetoRepairsUnreadable); holds {
-		return Decision{Reasons: []Reason{r}}
-	}
-	if found && who.Leader {
-		return do(Step{Kind: StepTransferLeadership, MemberID: best.ID, Why: "to " + best.label()})
-	}
-	return removeOnceReported(v, who)
-}

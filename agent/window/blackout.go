@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// Blackout is a day, or a range of days, without automatic reboots.
+// Blackout is a day, or a range of days, in which no window counts.
 type Blackout struct {
 	from, to string // dates in a format that sorts as text: 2026-12-24, or 12-24 for every year
 	layout   string

@@ -1,11 +1,11 @@
 // Copyright The quorumd Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package window implements the maintenance windows and blackouts in which operators allow and forbid automatic work:
-// reboots, defragmentations and snapshots.
+// Package window implements the maintenance windows and blackouts in which operators allow and forbid automatic reboots
+// and defragmentations, and the windows of scheduled snapshots. A defragmentation near the quota ignores them.
 //
 // It promises:
-//   - Without a window, automatic work is never allowed. A blackout takes precedence over every window.
+//   - Without a window, [Times.Shut] allows nothing. A blackout takes precedence over every window.
 //   - Times are evaluated by the wall clock of the time zone that the operator wrote, across daylight saving time.
 package window
 
