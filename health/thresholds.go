@@ -128,7 +128,7 @@ func (t Thresholds) pace() pace {
 	}
 	return pace{
 		round:    max(scaled(10*time.Second), t.DirectInterval),
-		sharp:    max(scaled(time.Minute), 5*t.DirectInterval), // fewer writes prove nothing
+		sharp:    max(scaled(time.Minute), min(5*t.DirectInterval, time.Minute)), // fewer writes prove nothing
 		streak:   scaled(5 * time.Second),
 		outliers: scaled(10 * time.Minute),
 		decay:    scaled(5 * time.Minute),

@@ -19,7 +19,7 @@ func (a *Actor) beginReplace(ctx context.Context, t *task) error {
 	return a.lock.Begin(ctx, record.Op{
 		Kind: policy.KindReplace, Host: c.Host.ID, HostName: c.Host.Name, Target: string(t.step.Target),
 		Phase: string(policy.PhaseBegun), BootID: a.opt.BootID, Replaces: record.MemberID(t.step.MemberID),
-		PeerURL: t.on.Decision.Role.RecordedURL(c.Etcd.PeerURL),
+		PeerURL: t.on.Decision.Role.RecordedURL(t.on.View.Self.PeerURL),
 		Started: t.on.Wall, Clock: t.on.At, Reason: t.step.Why, By: "policy",
 	})
 }

@@ -99,12 +99,17 @@ func (s *Since) trackMember(m *policy.Member, applied uint64, limits policy.Limi
 	round uint64,
 ) {
 	name := "member/" + strconv.FormatUint(m.ID, 16) + "/"
+	m.ServedFor = time.Duration(s.number(name + "served"))
+	if live, was := s.marks[name+"live"]; was && !m.Live {
+		m.ServedFor = live.seen - live.at
+	}
+	s.Of(name+"served", strconv.FormatInt(int64(m.ServedFor), 10), now, round)
 	m.LiveFor = s.truth(name+"live", m.Live, now, round)
 	m.DownFor = s.truth(name+"down", !m.Live, now, round)
 	m.BehindFor = s.truth(name+"behind", m.Live && m.LagKnown && m.Lag > limits.PromoteLag, now, round)
 	m.SteadyFor = s.truth(name+"steady", m.Live && m.LagKnown && m.Lag <= limits.PromoteLag, now, round)
 	if !m.Live { // without an answer no progress is observed: keep the last index
-		applied = s.lastApplied(name + "applied")
+		applied = s.number(name + "applied")
 	}
 	value := strconv.FormatUint(applied, 10)
 	m.StillFor = s.Of(name+"still", value, now, round)
@@ -114,10 +119,11 @@ func (s *Since) trackMember(m *policy.Member, applied uint64, limits policy.Limi
 	m.StalledFor = s.Of(name+"applied", value, now, round)
 }
 
-func (s *Since) lastApplied(name string) uint64 {
+// number returns the number at the beginning of a value; 0 if there is no value.
+func (s *Since) number(name string) uint64 {
 	var n uint64
 	if m, ok := s.marks[name]; ok {
-		_, _ = fmt.Sscan(m.value, &n) // 0 if the member's index was never observed
+		_, _ = fmt.Sscan(m.value, &n)
 	}
 	return n
 }

@@ -15,8 +15,9 @@ import "fmt"
 
 func vetoCorrupt() veto { return veto{EtcdCorrupt, false, corrupt} }
 
-// vetoCorruptAlarm is vetoCorrupt for removals on request: an operator who has decided whose data is correct may remove
-// the other members.
+// vetoCorruptAlarm is vetoCorrupt for removals on request. It ignores the agents' own comparison of the data: an
+// operator who has decided whose data is correct may remove the other members, after disarming the alarm if there is
+// one.
 func vetoCorruptAlarm() veto { return veto{EtcdCorrupt, false, corruptAlarm} }
 
 func vetoNoSpace() veto { return veto{EtcdNoSpace, false, noSpace} }

@@ -258,7 +258,8 @@ func othersOperation(v View) (Decision, bool) {
 	}
 	if !v.Lock.Mine {
 		position := voterPosition(v)
-		if position < 0 || !v.Lock.Known || v.Lock.Held || v.Self.Conflict != "" {
+		_, conflicts := identityConflict(v)
+		if position < 0 || !v.Lock.Known || v.Lock.Held || conflicts {
 			return Decision{}, false
 		}
 		if v.Op.OrphanedFor < v.Limits.OrphanGrace+time.Duration(position)*v.Limits.LockTTL {
@@ -291,7 +292,7 @@ func unrecordedOperation(v View) (Host, bool) {
 }
 
 // recordAgain writes the record of this host's operation again, under the lock. While a reason prevents that, the host
-// still ends another host's orphaned operation or runs its own etcd unit.
+// still ends another host's orphaned operation, or starts or stops its own etcd as needed.
 func recordAgain(v View) Decision {
 	reason, holds := vetoed(v, vetoHostConflict, vetoLockHeld)
 	switch {

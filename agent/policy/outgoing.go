@@ -58,9 +58,9 @@ func (v View) leaving() int {
 // joinsFirst reports whether this host joins before the voter it replaces is removed: the voter still counts towards
 // the quorum, and is unhealthy. After this host has been added, it is enough that the voter is neither dead nor known
 // to have recovered. A voter that this host cannot reach may still serve others, so it counts towards the quorum unless
-// its disk hangs and it has not answered for the lock's TTL.
+// its disk hangs and it has not answered for as long as evidence requires.
 func (v View) joinsFirst(who Member) bool {
 	begun := v.Op.Phase == PhaseBegun || v.Op.Phase == PhaseRemoving
-	counts := !v.silent(who) || who.DownFor < v.Limits.LockTTL
+	counts := !v.silent(who) || who.DownFor < v.silenceNeeded(who)
 	return counts && (v.isUnhealthy(who) || !begun && v.recovered(who) == "" && !v.isDead(who))
 }

@@ -61,8 +61,8 @@ func awaitsReaddress(v View) bool {
 	return v.Self.NewPeerURL != "" && v.Self.Conflict != "" && v.Self.Conflict == newURLConflict(v)
 }
 
-// identityConflict returns this host's conflict, unless it only awaits a readdress. Until then, its member can lead or
-// transfer leadership with the registered URL.
+// identityConflict returns this host's conflict, unless it only awaits a readdress. Until then, its member serves with
+// the registered URL, so the host may transfer leadership, remove other members and end other hosts' operations.
 func identityConflict(v View) (string, bool) {
 	if awaitsReaddress(v) {
 		return "", false
@@ -132,10 +132,12 @@ func urlUpdated(v View) bool {
 	return v.Op.Work == WorkReaddress && (again || v.Op.PeerURL != "" && v.Op.PeerURL != v.Self.PeerURL)
 }
 
-// readdressAgain reports whether the new URL has not been verified, and the configuration may have changed since: an
-// operator has set a different peer URL; or the other hosts were asked long ago, and this agent process has not written
-// the environment with which etcd should start now, for example because quorumd was restarted. If the request has ended
-// before this host's disk recorded the operation, the member list was not updated.
+// readdressAgain reports whether an unfinished readdress must apply this host's configuration again. There are two
+// cases. Either the configured peer URL differs from the registered one again, because an operator has changed it. Or
+// the operation's record was last written more than ReturnMax ago, the new URL is still unverified, and this agent
+// process has not written the environment with which etcd should start now, for example because quorumd was restarted:
+// the configuration may have changed meanwhile. The result is false if the request ended before this host's disk
+// recorded the operation, because the member list was then not updated.
 func readdressAgain(v View) bool {
 	inForce := v.Asked != nil && (v.Asked.Seen || !v.Asked.Over)
 	return v.Op.Work == WorkReaddress && inForce && (v.Self.NewPeerURL != "" ||

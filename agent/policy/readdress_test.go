@@ -434,6 +434,25 @@ func TestALeaderTransfersLeadershipAlthoughItsConfiguredURLAwaitsAReaddress(t *t
 	})
 }
 
+func TestAVoterEndsAnOrphanedOperationAlthoughItsConfiguredURLAwaitsAReaddress(t *testing.T) {
+	t.Parallel()
+	v := restingVoter()
+	v.Lock, v.Self.NewPeerURL = Lock{Known: true}, newURL
+	v.Op = &Op{
+		Kind: KindJoin, Host: "gone", HostName: "gone", Phase: PhaseAdded, Token: 3, MemberID: 9,
+		PeerURL: peerPrefix + "gone", OrphanedFor: 2 * v.Limits.OrphanGrace,
+	}
+	for i := range v.Hosts {
+		v.Hosts[i].Own = v.Hosts[i].ID == v.Self.ID
+	}
+	if v.Self.Conflict = Conflict(v); v.Self.Conflict == "" {
+		t.Fatal("the configured URL is no conflict")
+	}
+	if d := Decide(v); d.Step.Kind != StepTakeLock {
+		t.Errorf("%s: %v", d.Step, d.Reasons)
+	}
+}
+
 func TestAReaddressThatNeedsARestartWithTwoVotersStatesTheWayBack(t *testing.T) {
 	t.Parallel()
 	v := readdressView()

@@ -32,7 +32,7 @@ const (
 	// DefragmentAgain is the time after which a defragmentation that failed or had no effect is tried again: by then,
 	// keys may have been deleted.
 	DefragmentAgain = 5 * time.Minute
-	// PermitTaken is the time after a claim from which the next permit may be claimed.
+	// PermitTaken is how long after a claim the next permit may be claimed.
 	PermitTaken = PermitValid + DefragmentMax
 	// PermitSettle is how long there must have been no alarm before agents write new permits. By then every agent
 	// has either observed that the alarm is over, or not observed the cluster for so long that its permit has become

@@ -184,11 +184,13 @@ func (v View) evidence(m Member) (text string, left time.Duration) {
 }
 
 // silenceNeeded returns how long a voter's silence must last as evidence. It is the whole grace period if the voter
-// answered for longer than that after its disk had failed. Then the silence may have a different cause that ends by
-// itself, such as a defragmentation: a host that has FAILED stays so until it boots, even if its disk works again.
+// answered without a break for longer than that after its disk had failed. Then the silence may have a different
+// cause that ends by itself, such as a defragmentation: a host that has FAILED stays so until it boots, even if its
+// disk works again.
 func (v View) silenceNeeded(m Member) time.Duration {
 	h, _ := v.hostOf(m)
-	if h.Health == health.Failed && h.UnhealthySince.HangsFor-m.DownFor > v.Limits.UnhealthyGrace {
+	served := min(m.ServedFor, h.UnhealthySince.HangsFor-m.DownFor)
+	if h.Health == health.Failed && served > v.Limits.UnhealthyGrace {
 		return v.Limits.UnhealthyGrace
 	}
 	return v.Limits.LockTTL

@@ -154,12 +154,16 @@ func TestAVoterIsUnhealthyByItsOwnReportAndEvidenceForLongEnough(t *testing.T) {
 		}, true, ""},
 		"it served for an hour after its disk had failed, and is silent for a minute": {func(v *View) {
 			silentTo(record.PortSilent)(v)
-			v.Hosts[2].UnhealthySince.HangsFor = time.Hour
+			v.Hosts[2].UnhealthySince.HangsFor, v.Cluster.Members[2].ServedFor = time.Hour, time.Hour
 		}, false, ""},
 		"it served for an hour after its disk had failed, and is silent for the grace period": {func(v *View) {
 			silentTo(record.PortSilent)(v)
-			v.Hosts[2].UnhealthySince.HangsFor = time.Hour
+			v.Hosts[2].UnhealthySince.HangsFor, v.Cluster.Members[2].ServedFor = time.Hour, time.Hour
 			v.Cluster.Members[2].DownFor = v.Limits.UnhealthyGrace
+		}, true, ""},
+		"its disk failed an hour ago, it answered only for a moment since, and is silent for a minute": {func(v *View) {
+			silentTo(record.PortSilent)(v)
+			v.Hosts[2].UnhealthySince.HangsFor, v.Cluster.Members[2].ServedFor = time.Hour, 10*time.Second
 		}, true, ""},
 		"it is slow, and does not answer this host": {func(v *View) {
 			v.Cluster.Members[2].Fsyncs.SlowFor, v.Cluster.Members[2].Live, v.Cluster.Members[2].DownFor = 0,

@@ -335,6 +335,9 @@ type Member struct {
 	StillFor   time.Duration // like StalledFor, but including the time while the cluster was paused
 	BehindFor  time.Duration // how long it has answered and been more than PromoteLag behind, without a break
 	DownFor    time.Duration // how long it has not answered
+	// ServedFor is how long it answered without a break before it last stopped answering; 0 if this agent has not
+	// observed that.
+	ServedFor time.Duration
 	// Fsyncs holds its etcd's fsync metrics, as read by the deciding host; empty unless its host reports the member
 	// unhealthy.
 	Fsyncs Fsyncs

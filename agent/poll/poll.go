@@ -88,5 +88,8 @@ func (p *Poller[T]) Hung(now time.Duration) bool {
 func (p *Poller[T]) Forget() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.has, p.tried, p.discard = false, 0, p.busy
+	p.has, p.discard = false, p.busy
+	if !p.busy {
+		p.tried = 0
+	}
 }
