@@ -12,8 +12,10 @@ import (
 	"hash/maphash"
 	"os"
 	"runtime/debug"
+	"time"
 
 	"go.etcd.io/bbolt"
+	bolterrors "go.etcd.io/bbolt/errors"
 	"google.golang.org/protobuf/encoding/protowire"
 
 	"github.com/quorumd/quorumd/agent/record"
@@ -23,6 +25,12 @@ const keyField = 1 // number of the field key in mvccpb.KeyValue
 
 // ErrDamaged means that a database was modified, or that a file is not a database.
 var ErrDamaged = errors.New("the snapshot is damaged")
+
+// ErrInUse means that a process, such as a running etcd, has locked the database.
+var ErrInUse = errors.New("the database is in use by a running etcd")
+
+// lockWait is how long to wait for the lock of a database.
+const lockWait = time.Second
 
 // change is one entry of the bucket of keys.
 type change struct {
@@ -59,9 +67,12 @@ func view(file *os.File, read func(tx *bbolt.Tx, used int64) error) (err error) 
 		return fmt.Errorf("cannot open the database: %w", err) // not evidence of damage
 	}
 	db, err := bbolt.Open(file.Name(), 0, &bbolt.Options{
-		ReadOnly: true,
+		ReadOnly: true, Timeout: lockWait,
 		OpenFile: func(string, int, os.FileMode) (*os.File, error) { return again, nil }, // bbolt closes the file
 	})
+	if errors.Is(err, bolterrors.ErrTimeout) {
+		return ErrInUse
+	}
 	if err != nil {
 		return fmt.Errorf("%w: cannot open the database: %w", ErrDamaged, err)
 	}

@@ -17,7 +17,7 @@ import (
 
 // Usage is what fills a database. Sizes are in bytes.
 type Usage struct {
-	Size int64 `json:"size"` // the size of the file
+	Size int64 `json:"size"` // the size of the database, which etcd compares with its quota
 	Free int64 `json:"free"` // what a defragmentation would free now
 	// Live is the size of the newest values with their keys, and History that of older and deleted ones. A
 	// compaction with a defragmentation would free most of the history.
@@ -43,23 +43,25 @@ func (p *PrefixUsage) add(o PrefixUsage) {
 }
 
 const (
-	prefixesShown   = 20    // maximum number of prefixes in a Usage
-	prefixesCounted = 10000 // maximum number of prefixes that are counted separately
-	prefixBytes     = 128   // longer prefixes are cut
+	prefixesShown = 20 // maximum number of prefixes in a Usage
+	// prefixesCounted is the maximum number of prefixes that are counted separately. They need about 300 MB of memory.
+	prefixesCounted = 1 << 20
+	prefixBytes     = 128 // longer prefixes are cut
 )
 
 // UsageOf opens a database as Inspect does, and returns what fills it. A prefix ends with the separator "/" that
 // follows this many parts of a key's name; depth must be positive.
 func UsageOf(ctx context.Context, file *os.File, depth int) (u Usage, err error) {
 	err = view(file, func(tx *bbolt.Tx, used int64) (err error) {
-		u, err = usage(ctx, tx, depth)
+		u, err = usage(ctx, tx, depth, prefixesCounted)
 		u.Size, u.Free = tx.Size(), tx.Size()-used
 		return err
 	})
 	return u, err
 }
 
-func usage(ctx context.Context, tx *bbolt.Tx, depth int) (u Usage, err error) {
+// usage counts at most this many prefixes separately.
+func usage(ctx context.Context, tx *bbolt.Tx, depth, most int) (u Usage, err error) {
 	keys, _, err := buckets(tx)
 	if err != nil {
 		return u, err
@@ -74,13 +76,16 @@ func usage(ctx context.Context, tx *bbolt.Tx, depth int) (u Usage, err error) {
 		name, _ := nameOfKey(v) // each has checked it; an entry that only raises the revision has none
 		prefix := prefixOf(name, depth)
 		to := by[prefix]
-		if to == nil && len(by) < prefixesCounted {
+		if to == nil && len(by) < most {
 			to = &PrefixUsage{Prefix: prefix}
 			by[prefix] = to
 		}
 		one := PrefixUsage{Changes: 1, History: int64(len(k) + len(v))}
 		if newest[at.key] == at && !at.tombstone {
 			one.Keys, one.Live, one.History = 1, one.History, 0
+		}
+		if at.unnamed { // it only raises the revision
+			one.Keys = 0
 		}
 		u.Live, u.History = u.Live+one.Live, u.History+one.History
 		if to == nil {

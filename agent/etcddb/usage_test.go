@@ -4,6 +4,7 @@
 package etcddb
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -95,22 +96,46 @@ func TestUsageNamesThePrefixesThatFillADatabase(t *testing.T) {
 	}
 }
 
-func TestUsageOfManyPrefixesAddsUpTheOthers(t *testing.T) {
+func TestUsageOfManyPrefixesNamesTheLargestAndAddsUpTheOthers(t *testing.T) {
 	t.Parallel()
+	const small = 300
 	var changes []put
-	for i := range prefixesCounted + 100 {
+	for i := range small {
 		changes = append(changes, put{fmt.Sprintf("/a/%d/x", i), i % 50, false})
 	}
-	u, err := UsageOf(t.Context(), database(t, changes), 2)
+	file := database(t, append(changes, put{"/a/last/x", 5000, false}))
+	for _, most := range []int{prefixesCounted, 100} {
+		var u Usage
+		err := view(file, func(tx *bbolt.Tx, _ int64) (err error) {
+			u, err = usage(t.Context(), tx, 2, most)
+			return err
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		sum := u.Omitted
+		for _, p := range u.Prefixes {
+			sum.add(p)
+		}
+		if len(u.Prefixes) != prefixesShown || sum.Keys != small+1 || sum.Live != u.Live {
+			t.Errorf("limit %d: %d prefixes, %+v of %+v", most, len(u.Prefixes), sum, u)
+		}
+		if named := u.Prefixes[0].Prefix == "/a/last/"; named != (most > small) {
+			t.Errorf("limit %d: the largest prefix is %+v", most, u.Prefixes[0])
+		}
+	}
+}
+
+func TestUsageOfADatabaseThatEtcdHasOpenIsRefusedSoon(t *testing.T) {
+	t.Parallel()
+	file := database(t, []put{{"/a/b/c", 10, false}})
+	db, err := bbolt.Open(file.Name(), 0o600, nil) // takes the lock as etcd does
 	if err != nil {
 		t.Fatal(err)
 	}
-	sum := u.Omitted
-	for _, p := range u.Prefixes {
-		sum.add(p)
-	}
-	if len(u.Prefixes) != prefixesShown || sum.Keys != int64(len(changes)) || sum.Live != u.Live {
-		t.Errorf("%d prefixes, %+v of %+v", len(u.Prefixes), sum, u)
+	defer db.Close()
+	if _, err := UsageOf(t.Context(), file, 2); !errors.Is(err, ErrInUse) {
+		t.Errorf("%v", err)
 	}
 }
 

@@ -26,7 +26,7 @@ type progress struct {
 	last     string // the last line without its numbers
 	open     bool   // the last line has no newline yet
 	pace     pace
-	numbers  *regexp.Regexp // numbers and durations, but not digits in names
+	numbers  *regexp.Regexp // numbers and durations, but not digits after a letter, as in n1
 }
 
 func (a *app) newProgress(out io.Writer) *progress {

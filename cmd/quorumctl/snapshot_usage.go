@@ -5,6 +5,7 @@ package main
 
 import (
 	"strconv"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -19,9 +20,9 @@ func (a *app) snapshotUsageCommand() *cobra.Command {
 	cmd := a.prints(&cobra.Command{
 		Use:   "usage FILE",
 		Short: "Show which keys fill a database",
-		Long: "Show which prefixes of keys take the most space, in a file from \"etcdctl snapshot save\" or a copy\n" +
-			"of member/snap/db. LIVE is the size of the newest values with their keys, HISTORY that of older and\n" +
-			"deleted ones. A compaction with a defragmentation frees most of the history.",
+		Long: "Show which prefixes of keys take the most space, in a file from \"etcdctl snapshot save\" or the\n" +
+			"member/snap/db of a stopped etcd. LIVE is the size of the newest values with their keys, HISTORY\n" +
+			"that of older and deleted ones. A compaction with a defragmentation frees most of the history.",
 		Example: examples("quorumctl snapshot usage /root/etcd.db", "quorumctl snapshot usage /root/etcd.db --depth 3"),
 		Args:    cobra.ExactArgs(1),
 	}, printed{name: "usage", of: etcddb.Usage{}})
@@ -37,7 +38,11 @@ func (a *app) snapshotUsageCommand() *cobra.Command {
 		defer file.Close() // the file was only read, so no data can be lost
 		found, err := inspectFile(cmd.Context(), file, strconv.Itoa(*depth))
 		if err != nil {
-			return cannot("read "+args[0], err)
+			f := cannot("read "+args[0], err)
+			if strings.Contains(f.message, etcddb.ErrInUse.Error()) { // the child returns the error as text
+				f.hint = "etcdctl snapshot save FILE"
+			}
+			return f
 		}
 		return a.emit(*found.Usage, func(p *page) { writeUsage(p, *found.Usage) })
 	}
