@@ -19,8 +19,8 @@ const (
 	closeGrace = patience + 200*time.Millisecond
 )
 
-// Probe measures one disk through a child process. All its methods may be called concurrently, and none of them waits
-// for the disk. The package documentation lists its promises.
+// Probe measures one disk through a child process. All its methods may be called concurrently. None of them waits for
+// the disk, except that Close waits a limited time for the child to end. The package documentation lists its promises.
 type Probe struct {
 	command []string
 	set     settings

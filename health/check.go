@@ -67,7 +67,7 @@ func (plain) report(*Assessment)                                {}
 func (plain) memory() any                                       { return nil }
 func (plain) recall([]byte, time.Duration, time.Duration) error { return nil }
 
-// newCheck returns a check without any input.
+// newCheck returns a check that has not received any input yet.
 func newCheck(d declaration) *check {
 	c := &check{declaration: d, track: &track{State: d.start, Code: d.startCode}}
 	c.evidence = d.gather(c.track)

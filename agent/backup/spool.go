@@ -24,8 +24,8 @@ type spool struct {
 	size int64
 }
 
-// newSpool creates an empty spool, and returns a reader that fails if the host has too little space. With a path, the
-// spool is a new file there, and stays.
+// newSpool creates an empty spool, and returns a reader that fails if the host has too little space. If a path is
+// given, the spool is a new file at that path and is kept; otherwise it disappears when it is closed.
 func newSpool(o Options, size int64, from io.Reader, path string) (*spool, io.Reader, error) {
 	r := &room{
 		r: from, dir: o.Spool, space: o.Space, size: size,

@@ -90,7 +90,7 @@ func (d *decoder) timingRules(t *Timing) []rule {
 		{
 			keys("interval", "renewEvery"), t.Interval <= t.RenewEvery,
 			interval + " must be at most " + renew +
-				", because each round of the loop renews once; lower interval or raise renewEvery",
+				", because each round of the loop renews the lock at most once; lower interval or raise renewEvery",
 		},
 		{
 			keys("orphanGrace", "lockTTL"), t.OrphanGrace >= 2*t.LockTTL,
@@ -106,7 +106,8 @@ func (d *decoder) timingRules(t *Timing) []rule {
 		{
 			keys("promoteStable", "steadyLag"), t.PromoteStable >= t.SteadyLag,
 			show("promoteStable", t.PromoteStable) + " must be at least " + show("steadyLag", t.SteadyLag) +
-				", because the lag is watched during that time; raise promoteStable or lower steadyLag",
+				", because the lag must stay small for steadyLag within promoteStable; raise promoteStable or " +
+				"lower steadyLag",
 		},
 		{
 			keys("learnerStall", "learnerMax"), t.LearnerStall < t.LearnerMax,

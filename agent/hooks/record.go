@@ -113,7 +113,8 @@ func lock(dir, when string) (*os.File, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := f.Chmod(0o644); err != nil { // the agent may run as a different user, which the umask may exclude
+	// the agent may run as a different user, and the umask may have removed its permission to read
+	if err := f.Chmod(0o644); err != nil {
 		f.Close()
 		return nil, err
 	}

@@ -25,8 +25,8 @@ func IsRestoreTest(j backup.Job) bool {
 	return j.Kind == control.SnapshotRestoreTest && j.Number > 0 && j.Ended.IsZero()
 }
 
-// TestRestoreIfDue starts or ends a restore test of the newest snapshot, as the round decided. The test runs in the
-// background.
+// TestRestoreIfDue starts a restore test of the newest snapshot, or ends the restore test that is running on this host,
+// as the round decided. The test runs in the background.
 func (o *Operator) TestRestoreIfDue(ctx context.Context, r *round.Round) {
 	n := r.Decision.Notes.RestoreTest
 	if o.opt.Snapshots == nil {

@@ -41,7 +41,8 @@ const (
 	highest     = 10.0
 )
 
-// chartOf returns the chart of these measurements, or nil if there are none or the clock was set between two of them.
+// chartOf returns the chart of these measurements, or nil if there are none, or if the clock was set so far between two
+// of them that they do not fit into FsyncMinutes.
 func chartOf(minutes []control.FsyncMinute, limit float64) *chart {
 	if len(minutes) == 0 {
 		return nil

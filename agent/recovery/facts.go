@@ -59,18 +59,19 @@ type Log struct {
 
 // Facts describe one host after quorum loss.
 type Facts struct {
-	Version int             `json:"version"`
-	HostID  string          `json:"hostID"`
-	Host    string          `json:"host"`
-	Cluster string          `json:"cluster"` // name of the cluster
-	PeerURL string          `json:"peerURL"`
-	DataDir string          `json:"dataDir"`
-	Boot    string          `json:"bootID"`
-	Quorumd string          `json:"quorumd"`
-	Etcd    string          `json:"etcd,omitempty"` // version of etcd; empty if unknown
-	Taken   time.Time       `json:"taken"`
-	Quorum  bool            `json:"quorum"`              // this host's agent reaches a quorum
-	Lost    time.Time       `json:"quorumLost,omitzero"` // when the agent last reached a quorum; zero: never
+	Version int       `json:"version"`
+	HostID  string    `json:"hostID"`
+	Host    string    `json:"host"`
+	Cluster string    `json:"cluster"` // name of the cluster
+	PeerURL string    `json:"peerURL"`
+	DataDir string    `json:"dataDir"`
+	Boot    string    `json:"bootID"`
+	Quorumd string    `json:"quorumd"`
+	Etcd    string    `json:"etcd,omitempty"` // version of etcd; empty if unknown
+	Taken   time.Time `json:"taken"`
+	Quorum  bool      `json:"quorum"` // this host's agent reaches a quorum
+	// when the agent last reached a quorum; zero if it reaches one now, or has reached none since it started
+	Lost    time.Time       `json:"quorumLost,omitzero"`
 	Log     Log             `json:"log"`
 	Members []Member        `json:"members,omitempty"` // the last member list that the agent read
 	Known   record.MemberID `json:"knownClusterID,omitzero"`
