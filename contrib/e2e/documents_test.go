@@ -119,6 +119,9 @@ func ranElsewhere() map[string]otherTest {
 		`qualify /tmp/etcd --fio --writers 1,4,16 --peer 127.0.0.1:32380`: {
 			"TestQualifyWithFio", `"qualify", dir, "--fio", "--writers", "1,4,16", "--peer"`,
 		},
+		`snapshot usage /root/etcd.db`: {
+			"TestSnapshotUsageNamesThePrefixesThatFillARealDatabase", `"snapshot", "usage", path`,
+		},
 		`cycle --reason "etcd 3.6.16" -- apt-get install -y etcd-server`: {
 			"TestCycleRunsACommandAndReturnsItsExitCode", "cycle --reason 'new fan' -- sh -c",
 		},
