@@ -57,6 +57,46 @@ func TestASilentLearnerMakesNoProgress(t *testing.T) {
 	}
 }
 
+func TestASilentMemberServedForItsLastPeriodOfAnswers(t *testing.T) {
+	t.Parallel()
+	s := Since{}
+	for round, c := range []struct {
+		live bool
+		want time.Duration
+	}{
+		{true, 0},
+		{true, 0},
+		{true, 0},
+		{false, 20}, // it answered from 0 to 20
+		{false, 20},
+		{true, 20}, // a single answer
+		{false, 0},
+	} {
+		m := policy.Member{ID: 1, Live: c.live}
+		s.trackMember(&m, 0, policy.Limits{}, false, time.Duration(10*round), uint64(round))
+		if s.Forget(uint64(round)); m.ServedFor != c.want {
+			t.Errorf("round %d: served for %d, want %d", round, m.ServedFor, c.want)
+		}
+	}
+}
+
+func TestAMemberThatFallsSilentDuringAGapInTheRoundsCountsAsNotServedBefore(t *testing.T) {
+	t.Parallel()
+	for _, gap := range []bool{false, true} {
+		s := Since{}
+		for round, live := range []bool{true, true, false} {
+			if gap && !live {
+				s.Forget(99) // a round in which no member was evaluated
+			}
+			m := policy.Member{ID: 1, Live: live}
+			s.trackMember(&m, 0, policy.Limits{}, false, time.Duration(10*round), uint64(round))
+			if want := map[bool]time.Duration{false: 10, true: 0}[gap]; !live && m.ServedFor != want {
+				t.Errorf("gap %v: served for %d, want %d", gap, m.ServedFor, want)
+			}
+		}
+	}
+}
+
 func TestAPauseDoesNotMakeALearnerFollow(t *testing.T) {
 	t.Parallel()
 	s := Since{}

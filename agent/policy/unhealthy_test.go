@@ -339,3 +339,25 @@ func TestAVoterUnhealthyOnlyByItsOwnReportIsNamedWithTheMissingEvidence(t *testi
 		}
 	}
 }
+
+func TestAPauseOfAnEtcdWhoseDiskFailedLongAgoDoesNotChangeWhoGoesFirst(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		served time.Duration
+		first  bool // the replacing host joins before the voter is removed
+	}{
+		"it served since its disk failed":  {time.Hour, true},
+		"it has answered only for moments": {time.Second, false},
+	} {
+		v := unhealthyView()
+		slow := v.Cluster.Members[2].Fsyncs
+		silentTo(record.PortSilent)(&v)
+		v.Hosts[2].UnhealthySince.HangsFor = time.Hour
+		m := &v.Cluster.Members[2]
+		m.Fsyncs, m.ServedFor = slow, c.served
+		v.Op = &Op{Kind: KindReplace, Host: "n4", HostName: "n4", Phase: PhaseBegun, Replaces: 3, Target: RoleVoter}
+		if !v.isUnhealthy(*m) || v.joinsFirst(*m) != c.first {
+			t.Errorf("%s: unhealthy is %v, joins first is %v", name, v.isUnhealthy(*m), v.joinsFirst(*m))
+		}
+	}
+}

@@ -60,6 +60,26 @@ func TestHungCallIsNeverRepeatedAndItsValueGrowsOld(t *testing.T) {
 	})
 }
 
+func TestForgettingTheValueDoesNotMakeACallHung(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		start := time.Now()
+		now := func() time.Duration { return time.Hour + time.Since(start) }
+		var l poll.Poller[int]
+		ends := make(chan struct{})
+		l.Refresh(t.Context(), now, time.Second, time.Minute, func(context.Context) (int, error) {
+			<-ends
+			return 1, nil
+		})
+		synctest.Wait()
+		if l.Forget(); l.Hung(now()) || !l.Hung(now()+2*time.Minute+1) {
+			t.Error("the call began now and has a timeout of one minute")
+		}
+		close(ends)
+		synctest.Wait()
+	})
+}
+
 func TestValueFromBeforeAChangeIsNotUsed(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
