@@ -27,7 +27,7 @@ const keyField = 1 // number of the field key in mvccpb.KeyValue
 var ErrDamaged = errors.New("the snapshot is damaged")
 
 // ErrInUse means that a process, such as a running etcd, has locked the database.
-var ErrInUse = errors.New("the database is in use by a running etcd")
+var ErrInUse = errors.New("a running etcd has the database open → etcdctl snapshot save FILE")
 
 // lockWait is how long to wait for the lock of a database.
 const lockWait = time.Second

@@ -176,7 +176,7 @@ func restartMissing(v View) string {
 	if !readdressAgain(v) || v.Self.NewPeerURL != "" || mayStop(voters, voters-1) {
 		return ""
 	}
-	return fmt.Sprintf(". etcd may still listen at its previous peer URL, and none of %d voters is restarted → "+
+	return fmt.Sprintf(". etcd may still listen at its previous peer URL, and quorumd restarts none of %d voters → "+
 		"set etcd.peerURL to the URL at which etcd listens, and reload quorumd", voters)
 }
 

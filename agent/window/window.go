@@ -42,30 +42,34 @@ func Parse(windows, blackouts []string) (t Times, err error) {
 // Shut returns why automatic work is not allowed at a time: a blackout, or no open window. It returns an empty
 // string if the work is allowed.
 func (t Times) Shut(at time.Time) string {
+	if why := t.inBlackout(at); why != "" || t.open(at) {
+		return why
+	}
+	return "no maintenance window is open"
+}
+
+// ShutUntil returns the same as Shut, with the time at which the next window opens, if no window is open and one opens
+// within nine days. It tries every minute until then, so it is slow.
+func (t Times) ShutUntil(at time.Time) string {
+	if t.inBlackout(at) == "" && !t.open(at) {
+		if opens := t.opens(at); !opens.IsZero() {
+			return "the next maintenance window opens " + opens.Format("Mon 2006-01-02 15:04 MST")
+		}
+	}
+	return t.Shut(at)
+}
+
+func (t Times) inBlackout(at time.Time) string {
 	for _, b := range t.blackouts {
 		if b.Contains(at) {
 			return "a blackout is in effect: " + b.String()
 		}
 	}
-	if !slices.ContainsFunc(t.windows, func(w Window) bool { return w.Contains(at) }) {
-		return noneOpen
-	}
 	return ""
 }
 
-const noneOpen = "no maintenance window is open"
-
-// ShutUntil returns the same as Shut, with the time at which the next window opens, if no window is open and one opens
-// within nine days. It tries every minute until then, so it is slow.
-func (t Times) ShutUntil(at time.Time) string {
-	why := t.Shut(at)
-	if why != noneOpen {
-		return why
-	}
-	if opens := t.opens(at); !opens.IsZero() {
-		return "the next maintenance window opens " + opens.Format("Mon 2006-01-02 15:04 MST")
-	}
-	return why
+func (t Times) open(at time.Time) bool {
+	return slices.ContainsFunc(t.windows, func(w Window) bool { return w.Contains(at) })
 }
 
 // opens returns when the first window opens after a time at which all are closed, or zero if none opens within nine

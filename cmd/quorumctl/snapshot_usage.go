@@ -5,7 +5,6 @@ package main
 
 import (
 	"strconv"
-	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -25,7 +24,7 @@ func (a *app) snapshotUsageCommand() *cobra.Command {
 			"that of older and deleted ones. A compaction with a defragmentation frees most of the history.",
 		Example: examples("quorumctl snapshot usage /root/etcd.db", "quorumctl snapshot usage /root/etcd.db --depth 3"),
 		Args:    cobra.ExactArgs(1),
-	}, printed{name: "usage", of: etcddb.Usage{}})
+	}, printed{name: "database-usage", of: etcddb.Usage{}})
 	depth := cmd.Flags().Int("depth", 2, "`number` of parts of a key's name, up to 8, that form the prefix")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		if *depth < 1 || *depth > maxPrefixDepth {
@@ -38,11 +37,7 @@ func (a *app) snapshotUsageCommand() *cobra.Command {
 		defer file.Close() // the file was only read, so no data can be lost
 		found, err := inspectFile(cmd.Context(), file, strconv.Itoa(*depth))
 		if err != nil {
-			f := cannot("read "+args[0], err)
-			if strings.Contains(f.message, etcddb.ErrInUse.Error()) { // the child returns the error as text
-				f.hint = "etcdctl snapshot save FILE"
-			}
-			return f
+			return cannot("read "+args[0], err)
 		}
 		return a.emit(*found.Usage, func(p *page) { writeUsage(p, *found.Usage) })
 	}

@@ -24,8 +24,8 @@ func (f *fleet) cuts() []cut {
 	return []cut{{"cannot send", f.Mute}, {"cannot receive", f.Deafen}, {"is cut off", f.Isolate}}
 }
 
-// TestNoHostActsWhileAVoterIsCutOff applies every cut to the leader and to a follower: writes continue without the host, no
-// host takes a step, and the state is the same as before when the host is back.
+// TestNoHostActsWhileAVoterIsCutOff applies every cut to the leader and to a follower: writes continue without the
+// host, no host takes a step, and the state is the same as before when the host is back.
 func TestNoHostActsWhileAVoterIsCutOff(t *testing.T) {
 	f := formedFleetRunning(t)
 	members := f.roles()
