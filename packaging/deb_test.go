@@ -234,6 +234,7 @@ func TestAReloadLoadsAValidConfigurationAndRejectsAnInvalidOne(t *testing.T) {
 	h := hostWithEtcd(t)
 	h.run("dpkg -i /pk/first.deb")
 	h.configure(config("observe"))
+	h.run("rm /usr/bin/kill") // a minimal Debian has no procps
 	h.run("systemctl start quorumd")
 	etcd, agent := h.property("etcd", "MainPID"), h.property("quorumd", "MainPID")
 	reloaded := func(what, says, mode string) {
