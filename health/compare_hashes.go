@@ -119,7 +119,7 @@ func declareHashes() declaration {
 				{
 					MemberDiffers, Etcd, Warm, "This host's member holds different data from a majority of the voters.",
 					"One comparison found this. The member's clients may read wrong values. The next compaction " +
-						"shows whether the data stays different.",
+						"will show whether the data still differs.",
 					"check 'journalctl -k' for disk and memory errors; restart no other member",
 				},
 				{

@@ -24,7 +24,7 @@ func declareFsync(t Thresholds, c *comparison) declaration {
 				"O_DIRECT)",
 			Limits: []Limit{
 				{Of: "p99 of the writes", Unit: "s", Enter: t.FsyncWarm.Seconds(), Leave: t.FsyncClear.Seconds()},
-				{Of: "latency of any write", Unit: "s", Enter: t.FsyncSlow.Seconds(), Leave: t.FsyncSlow.Seconds()},
+				{Of: "latency of a write", Unit: "s", Enter: t.FsyncSlow.Seconds(), Leave: t.FsyncSlow.Seconds()},
 				{Of: "age of a write in flight", Unit: "s", Enter: t.Stall.Seconds(), Leave: t.Stall.Seconds()},
 				{Of: "age of a hanging write", Unit: "s", Enter: t.Fail.Seconds(), Leave: t.Fail.Seconds()},
 			},

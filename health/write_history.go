@@ -12,12 +12,12 @@ import (
 	"time"
 )
 
-// History is what a host has learned about its own writes in the last days: how long they usually take, and for how
-// long they have been slower, by the hour of the day. It also contains how fast the drives wear. Unlike a
+// History is what a host has learned about its own writes over the past week: how long they usually take, and for how
+// long they have been slower, by the hour of the day. It also records how fast the drives wear. Unlike a
 // [Judge.Snapshot] it stays valid after a reboot, so the caller keeps it in a directory that survives reboots. The zero
 // value is an empty history.
 //
-// A spell is a period in which writes took at least a multiple of the usual time: see [Rungs].
+// A spell is a period in which writes took at least one of the multiples in [Rungs] of the usual time.
 //
 // A history does not rely on a correct clock: a day ends only when the wall clock shows another date and the day has
 // enough measurements. So a clock that jumps neither discards days nor adds empty ones.

@@ -149,7 +149,8 @@ func (p listenerFiles) problems(now time.Time) Errors {
 	return errs
 }
 
-// checkUse returns an error if the listener cannot use a certificate that is valid today.
+// checkUse returns an error if the listener cannot use its certificate for a reason other than the certificate's dates,
+// which the caller has checked: its key usage, its host or its CA.
 func (p listenerFiles) checkUse(u fileUser, certs []*x509.Certificate, now time.Time) error {
 	leaf := certs[0]
 	for name, use := range p.uses {

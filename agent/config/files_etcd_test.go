@@ -138,7 +138,7 @@ func TestExpiredEtcdCertificateIsReportedWithItsDate(t *testing.T) {
 func TestEtcdVariablesFollowFromTheTLSSection(t *testing.T) {
 	t.Parallel()
 	text := strings.Replace(strings.ReplaceAll(valid, "http:", "https:"), "etcd:", "  tls: {}\netcd:", 1)
-	const warning = "the certificate of any client opens etcd's peer port"
+	const warning = "the certificate of any client is accepted at etcd's peer port"
 	for section, want := range map[string]map[string]string{
 		"{ca: /t/ca, cert: /t/c, key: /t/k}": {
 			"ETCD_CERT_FILE": "/t/c", "ETCD_KEY_FILE": "/t/k", "ETCD_TRUSTED_CA_FILE": "/t/ca",

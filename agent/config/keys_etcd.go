@@ -114,7 +114,7 @@ type EtcdTLS struct {
 	// Private key of cert, PEM, not encrypted.
 	Key string `yaml:"key" default:"" example:"/etc/quorumd/tls/server.key" is:"path"`
 
-	// CAs of the other members, PEM. Every certificate from these CAs opens etcd's peer port, where etcd's
+	// CAs of the other members, PEM. Every certificate from these CAs is accepted at etcd's peer port, where etcd's
 	// authentication does not apply. If this is also the CA of the clients, every client can connect to that port.
 	PeerCA string `yaml:"peerCA" derived:"same as ca" example:"/etc/quorumd/tls/peer-ca.crt" is:"path"`
 

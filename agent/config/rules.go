@@ -221,7 +221,7 @@ func (d *decoder) spaceRules(s *Space) []rule {
 		[]string{"space.retain"},
 		s.Retain <= maxRetain,
 		d.show("space.retain", s.Retain) + " must be at most " + durationfmt.Parseable(maxRetain) +
-			", because an agent frees space for a limited time; lower it",
+			", because an agent may free space only for a limited time; lower it",
 	}}
 }
 

@@ -32,8 +32,8 @@ func File(path string) Source {
 	}
 }
 
-// Program reads a program's output like a file. The function run runs the program, and returns at most one byte more
-// than MaxBytes.
+// Program reads a program's output as File reads a file. The function run runs the program. It may cut off the output,
+// but only after more than MaxBytes, so that an output that is too long is still recognized.
 func Program(run func(ctx context.Context) ([]byte, error)) Source {
 	return func(ctx context.Context) ([]string, error) {
 		text, err := run(ctx)

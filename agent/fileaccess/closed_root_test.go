@@ -88,7 +88,7 @@ func TestRootFindsFilesClosedToTheServicesUser(t *testing.T) {
 		t.Fatal(err)
 	}
 	if got := check(); strings.Contains(got, "permission denied") || !strings.Contains(got, "is not PEM") {
-		t.Errorf("with files of that user: %s", got)
+		t.Errorf("with files owned by that user: %s", got)
 	}
 }
 

@@ -433,7 +433,7 @@ func TestATakenDownHostStaysDownUntilItsWorkIsDone(t *testing.T) {
 func TestAHostIsBackOnceItsMemberIsHealthyForAWhile(t *testing.T) {
 	t.Parallel()
 	play(t, backView, []scene{
-		{"it is healthy for long enough", nil, StepEndOp, ""},
+		{"it has been healthy for long enough", nil, StepEndOp, ""},
 		{"it does not serve", func(v *View) { v.Cluster.Members[2].Live = false }, StepNone, Returning},
 		{"it is behind", func(v *View) { v.Cluster.Members[2].Lag = 101 }, StepNone, Returning},
 		{"it reports errors", func(v *View) { v.Cluster.Members[2].Errors = true }, StepNone, Returning},

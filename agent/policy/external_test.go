@@ -38,7 +38,7 @@ func TestAnExternallyManagedEtcdIsOnlyObserved(t *testing.T) {
 	} {
 		v := external(restingVoter)()
 		if MayTakeDown(v, work) != want || !MayTakeDown(restingVoter(), work) || !MayTakeDown(spare, work) {
-			t.Errorf("whether it may be taken down for %s is wrong", work)
+			t.Errorf("MayTakeDown is wrong for %s", work)
 		}
 	}
 	d := Decide(external(restingVoter)())

@@ -72,8 +72,8 @@ func keepsQueue(v View, role Role) bool {
 // SizeClass rounds a number of hosts up to a power of two.
 func SizeClass(n int) int { return 1 << bits.Len(uint(max(n, 1)-1)) }
 
-// candidates returns the hosts that are ready for a role, best first. It ranks by published records, so that all hosts
-// rank alike. For this host, it uses selfReady instead of the published readiness.
+// candidates returns the hosts that are ready for a role, best first. It ranks by published records, so that every
+// host computes the same order. For this host, it uses selfReady instead of the published readiness.
 func candidates(v View, target Role, selfReady bool) []Host {
 	voting := map[string]int{} // voters by failure domain, except those to be replaced
 	for _, h := range v.Hosts {

@@ -51,7 +51,7 @@ type Copy struct {
 // isOldData reports whether the data directory still holds data of the old cluster.
 func (r *Recovery) isOldData(d Data) bool { return d.State == DataMember && d.ClusterID == r.Old }
 
-// outOfService reports whether this host's etcd must not start at a boot: while a plan is in force, it would serve the
+// outOfService reports whether this host's etcd must not start at boot: while a plan is in force, it would serve the
 // old cluster next to the new one or, without data, create a third cluster. If the old cluster answers, the plan ends
 // and etcd may start.
 func (r *Recovery) outOfService(v View) bool {

@@ -348,9 +348,9 @@ func carryReplace(v View) Decision {
 	return finishJoin(v, m)
 }
 
-// abortReason returns why the voter to be replaced is not removed, if there is a reason. It is checked in every round
-// until the voter is gone, unless this host joins first. Once the removal may have reached etcd, conditions that are
-// likely to pass do not end the operation, and [removeDead] waits.
+// abortReason returns why the voter to be replaced is not removed, or empty strings. It is checked in every round until
+// the voter is gone, unless this host joins first. Once the removal may have reached etcd, a condition that is probably
+// temporary does not end the operation: [removeDead] waits instead.
 func abortReason(v View) (ReasonCode, string) {
 	if v.Limits.DeadGrace == 0 && v.Limits.UnhealthyGrace == 0 || v.Op.Target != RoleVoter {
 		return OperationRejected, "this host's configuration does not allow this replacement"

@@ -70,7 +70,7 @@ func recoverN3(v *View) { v.Hosts[2].Health, v.Hosts[2].UnhealthySince = health.
 func TestAHostReplacesAnUnhealthyVoterWithoutAVeto(t *testing.T) {
 	t.Parallel()
 	scenes := []scene{
-		{"one that is ready takes the lock", nil, StepTakeLock, ""},
+		{"a host that is ready takes the lock", nil, StepTakeLock, ""},
 		{"a host that has the lock records the replaced voter", func(v *View) {
 			v.Lock = Lock{Known: true, Held: true, Mine: true, ValidFor: time.Minute, Token: 7}
 		}, StepBeginReplace, ""},
@@ -154,7 +154,7 @@ func TestTheReplacementOfAnAnsweringUnhealthyVoterVotesFirst(t *testing.T) {
 			silentUnhealthy(v)
 			v.Cluster.Members[2].DownFor = time.Second
 		}, StepNone, VoterNotLive},
-		{"the voter hangs, and a third voter does not answer", func(v *View) {
+		{"the voter is too slow to answer this host, and another voter does not answer", func(v *View) {
 			unreached(v)
 			v.Cluster.Members[1].Live = false
 		}, StepNone, CommonCause},

@@ -88,8 +88,8 @@ func AgainstResize(v View, voters int, withoutSnapshot bool) *Refusal {
 	return nil
 }
 
-// ResizePlan returns the steps that resizing the cluster to that number of voters takes if nothing fails, and warnings.
-// It is empty if the cluster has that size.
+// ResizePlan returns warnings, and the steps that it takes to resize the cluster to that number of voters if nothing
+// fails. There are no steps if the cluster already has that size.
 func ResizePlan(v View, voters int) (steps []PlanStep, warnings []string) {
 	now, _ := v.Cluster.Counts()
 	v.Target.Voters, v.Target.Resized = voters, true

@@ -187,45 +187,6 @@ func versionSteps(v View, hosts []RolloutHost, to Version,
 	})
 }
 
-// lastToUpgrade returns why an upgrade does not take this host down yet, because its member is the last one with the
-// older minor version; empty if it is not. sure is false if that is not certain, because the version of a member is
-// unknown. In that case this host waits until the version is known.
-func lastToUpgrade(v View) (why string, sure bool) {
-	r := v.Rollout
-	if r == nil || !r.Runs || !r.Hold {
-		return "", false
-	}
-	to := ParseVersion(r.Upgrade).minor()
-	own, listed := v.member()
-	if !listed || !to.Known() || own.Version.Known() && !own.Version.minor().Less(to) {
-		return "", false
-	}
-	for _, m := range v.Cluster.Members {
-		switch {
-		case !m.Version.Known():
-			why = "the etcd version of " + m.label() + " is not known, so this host may be the last one to upgrade"
-		case m.ID != own.ID && m.Version.minor().Less(to):
-			return "", false
-		}
-	}
-	if why != "" {
-		return why, false
-	}
-	return fmt.Sprintf("before %s, the last member with etcd %s: once it runs %s, no member can be rolled back",
-		cmp.Or(v.Self.Name, own.label()), own.Version.minorText(), to.minorText()), true
-}
-
-// upgradeHeld returns why this host's request waits although the rollout has reached the host: its member is, or may
-// be, the last one with the older minor version.
-func upgradeHeld(v View) (string, bool) {
-	a := v.Asked
-	if a == nil || v.Rollout == nil || a.Rollout != v.Rollout.ID || v.foreign() || !notBegun(v) {
-		return "", false
-	}
-	why, _ := lastToUpgrade(v)
-	return why, why != ""
-}
-
 // RollbackVersion returns the version to which the upgraded members are rolled back: the oldest of those that the
 // members report. It is unknown if any of the reported versions is.
 func RollbackVersion(members []Version) (oldest Version) {

@@ -124,7 +124,8 @@ func run(t *testing.T, change func(o *Options)) *testProxy {
 	return f
 }
 
-// client connects and returns the name of the server that answers, "" if the connection is reset.
+// client connects, and returns the connection and the name of the server that answers. The name is "" if no server
+// answers, for example because the connection is reset; the connection is nil if it was reset during the dial.
 func (f *testProxy) client(t *testing.T) (*net.TCPConn, string) {
 	t.Helper()
 	var dialer net.Dialer

@@ -74,7 +74,8 @@ type fakeBackend struct {
 	retirement control.Retirement // the plan of a retirement
 }
 
-// maintenanceStep is the maintenance as one read returns it. The step without a state is the end.
+// maintenanceStep is the maintenance as one read returns it. A step without a state means that the maintenance has
+// ended.
 type maintenanceStep struct {
 	state policy.RequestState
 	code  policy.ReasonCode

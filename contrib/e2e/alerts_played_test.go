@@ -84,8 +84,9 @@ func isStarvation(name string) bool {
 	}, name)
 }
 
-// play injects a fault and waits until exactly the expected alerts notify or are inhibited, and the set stays the same.
-// No other alert may notify in between, except those in f.may and those of CPU starvation.
+// play injects a fault and waits until exactly the expected alerts have sent notifications or are inhibited, and the
+// set stays the same. No other alert may send a notification in between, except those in f.may and those of CPU
+// starvation.
 func (o *observed) play(f fault) *act {
 	o.t.Helper()
 	a := &act{fault: f, o: o, raised: map[string]time.Duration{}}

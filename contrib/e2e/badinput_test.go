@@ -133,7 +133,7 @@ func (h *host) configure(set map[string]string) {
 	}
 }
 
-// oneVoter makes a world with a target of one voter, n1, and one standby.
+// oneVoter makes a world whose target is one voter and one standby, starts n1, and bootstraps the cluster.
 func oneVoter(t *testing.T, hosts int, each func(int, *testbed.HostOptions)) *world {
 	t.Helper()
 	w := newWorld(t, worldOptions{hosts: hosts, voters: 1, standbys: 1, set: quickTimes(), each: each})

@@ -181,8 +181,9 @@ func (h *host) killAt(at, next string) {
 	h.w.start(h)
 }
 
-// suspendAt suspends the agent until its lock has expired, and then lets it continue with the step at this moment. If
-// the step needs the lock, it must have no effect until the agent has acquired the lock again.
+// suspendAt suspends the agent, which has stopped at the given moment, until its lock has expired, and then lets it
+// continue with the step of that moment. If the step needs the lock, it must have no effect until the agent has acquired
+// the lock again.
 func (h *host) suspendAt(at, next string) {
 	h.w.t.Helper()
 	h.w.t.Logf("the agent is suspended %s", at)

@@ -13,9 +13,9 @@ import (
 	"github.com/quorumd/quorumd/contrib/testbed"
 )
 
-// TestIfTheReplacementHostIsLostForGoodAnotherTakesOver kills the machine of the replacing host permanently at each
-// step of the replacement. A voter's agent ends the operation, and another host replaces the dead voter. No operator
-// acts until full strength is reached.
+// TestIfTheReplacementHostIsLostForGoodAnotherTakesOver cuts the power of the replacing host at each step of the
+// replacement. A voter's agent ends the operation, and another host replaces the dead voter. Until full strength is
+// reached, the replacing host stays off, and no operator acts.
 func TestIfTheReplacementHostIsLostForGoodAnotherTakesOver(t *testing.T) {
 	t.Parallel()
 	for standbys, steps := range replaceSteps() {

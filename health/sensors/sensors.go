@@ -100,7 +100,7 @@ func (r *Reader) stalled() (float64, error) {
 }
 
 const (
-	smallFile      = 64 << 10 // maximum size of a file of the kernel, in bytes
+	smallFile      = 64 << 10 // maximum size of a file in /proc or /sys, in bytes
 	mostOfAKind    = 64       // maximum number of memory controllers, and of hwmon chips, to read
 	edac           = "devices/system/edac/mc"
 	noMemoryErrors = absence("the kernel has no driver that counts errors of this memory (EDAC)")

@@ -117,7 +117,7 @@ func ask(ctx context.Context, etcd *scratchetcd.Etcd, m backup.Manifest, progres
 		case <-ctx.Done():
 			return "", fmt.Errorf("%w: %w", context.Cause(ctx), err)
 		case <-tick.C:
-			progress(pendingBytes) // hashing a large database takes minutes, in which etcd reports nothing
+			progress(pendingBytes) // hashing a large database takes minutes, during which etcd reports nothing
 		}
 	}
 }

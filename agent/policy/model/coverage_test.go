@@ -15,8 +15,8 @@ import (
 	"github.com/quorumd/quorumd/agent/policy"
 )
 
-// declared returns the names of a type's constants in the source of the policy, by value. Unlike a table, the source is
-// complete.
+// declared returns the names of a type's constants in the source of the policy, by value. It parses the source because
+// a hand-written table might lack a constant.
 func declared(t *testing.T, name string) map[string]string {
 	t.Helper()
 	files, err := filepath.Glob("../*.go")

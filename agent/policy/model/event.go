@@ -173,7 +173,8 @@ func (k kind) global() bool {
 	return false
 }
 
-// args returns the number of variants of an event.
+// args returns the number of variants of an event. It does not count those of evRetire that name or clear a successor;
+// machine.args does.
 func (k kind) args() uint8 {
 	switch k {
 	case evRound:

@@ -178,8 +178,8 @@ func TestRealEtcdLimitsLearnersAsTheModelClaims(t *testing.T) {
 	}
 }
 
-// The policy stops no etcd that is known to allow fewer learners at its next start than are listed, unless its machine
-// goes down in any case.
+// The policy does not stop an etcd if its next start is known to allow fewer learners than are listed, unless its
+// machine goes down anyway.
 func TestRealEtcdDoesNotStartWithFewerPlacesThanListedLearners(t *testing.T) {
 	t.Parallel()
 	b := newLearnerBench(t, learnerClaim{limit: 2})

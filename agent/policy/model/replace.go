@@ -93,7 +93,8 @@ func (w *world) seemsDead(i int) bool {
 	return w.mayBeDead(i) && !w.present(i) && !w.runs(i)
 }
 
-// graceOver marks a voter or a standby as dead, or a voter as unhealthy, for the whole grace period.
+// graceOver lets the grace period of a host end: from then on, its voter or standby has been reported as dead, or its
+// voter as unhealthy, for that long. It returns false if that cannot happen.
 func (m *machine) graceOver(w *world, i int) bool {
 	if w.dead != 0 || !w.quorum() {
 		return false

@@ -5,11 +5,9 @@ package daemon
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"os/signal"
 	"path/filepath"
-	"strings"
 	"syscall"
 
 	"github.com/quorumd/quorumd/agent/config"
@@ -121,38 +119,6 @@ func checkManages(conf config.Config, agent string) error {
 	}
 	return fmt.Errorf("%w: mode is %s in /etc/quorumd/%s.yaml, so quorumd changes nothing on this host → set mode: "+
 		"manage there, then reload quorumd", systemd.ErrNotPermitted, conf.Mode, agent)
-}
-
-// setEnvironment writes etcd's environment from root's configuration. Only the initial cluster and its token come from
-// the agent.
-func (s orderServer) setEnvironment(conf config.Config, i roothelper.Initial) error {
-	vars := conf.Environment(i.Cluster, i.Token)
-	switch {
-	case !i.Names(conf.SingleMember()):
-		return fmt.Errorf("cannot write the environment: the initial cluster does not contain this host as %s",
-			conf.SingleMember())
-	case roothelper.Digest(vars) != i.Digest:
-		return errors.New("cannot write the environment: the configuration has changed since quorumd read it → " +
-			"systemctl reload quorumd")
-	}
-	return s.writeEnvironment(conf, vars)
-}
-
-func (s orderServer) writeEnvironment(conf config.Config, vars map[string]string) error {
-	for name := range vars {
-		if !strings.HasPrefix(name, "ETCD_") {
-			return fmt.Errorf("cannot write the environment: %s is not an environment variable of etcd", name)
-		}
-	}
-	text, err := systemd.FormatEnvironment(vars)
-	if err == nil {
-		// mode 0600: the file may contain a password, and systemd reads it as root
-		err = s.files.Write(conf.Etcd.EnvironmentFile, text, 0o600)
-	}
-	if err != nil {
-		return fmt.Errorf("cannot write the environment: %w", err)
-	}
-	return nil
 }
 
 // runHooks records the request in a directory that only root can write, and starts the unit that runs the programs.

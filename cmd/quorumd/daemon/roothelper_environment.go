@@ -1,0 +1,46 @@
+// Copyright The quorumd Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package daemon
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/quorumd/quorumd/agent/config"
+	"github.com/quorumd/quorumd/systemd"
+	"github.com/quorumd/quorumd/systemd/roothelper"
+)
+
+// setEnvironment writes etcd's environment from root's configuration. Only the initial cluster and its token come from
+// the agent.
+func (s orderServer) setEnvironment(conf config.Config, i roothelper.Initial) error {
+	vars := conf.Environment(i.Cluster, i.Token)
+	switch {
+	case !i.Names(conf.SingleMember()):
+		return fmt.Errorf("cannot write the environment: the initial cluster does not contain this host as %s",
+			conf.SingleMember())
+	case roothelper.Digest(vars) != i.Digest:
+		return errors.New("cannot write the environment: the configuration has changed since quorumd read it → " +
+			"systemctl reload quorumd")
+	}
+	return s.writeEnvironment(conf, vars)
+}
+
+func (s orderServer) writeEnvironment(conf config.Config, vars map[string]string) error {
+	for name := range vars {
+		if !strings.HasPrefix(name, "ETCD_") {
+			return fmt.Errorf("cannot write the environment: %s is not an environment variable of etcd", name)
+		}
+	}
+	text, err := systemd.FormatEnvironment(vars)
+	if err == nil {
+		// mode 0600: the file may contain a password, and systemd reads it as root
+		err = s.files.Write(conf.Etcd.EnvironmentFile, text, 0o600)
+	}
+	if err != nil {
+		return fmt.Errorf("cannot write the environment: %w", err)
+	}
+	return nil
+}
