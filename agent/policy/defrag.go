@@ -109,14 +109,14 @@ func againstDefrag(h RolloutHost) *Refusal {
 
 // DefragPlan returns the steps of a defragmentation of these hosts, in order.
 func DefragPlan(v View, hosts []RolloutHost) (steps []PlanStep) {
-	return planned(v, hosts, func(h RolloutHost, add func(string)) {
+	return planned(v, hosts, func(h RolloutHost, add func(PlanChange, string)) {
 		if h.Skipped {
 			return
 		}
 		leaderMoves(v, h, add)
-		add(h.Name + ": etcd stops; its database is copied without the free space to a new file, which replaces the " +
-			"old one once the contents are equal")
-		add(h.Name + ": etcd starts; once the member is healthy, the old database is deleted")
+		add(PlanRestarts, h.Name+": etcd stops; its database is copied without the free space to a new file, which "+
+			"replaces the old one once the contents are equal")
+		add("", h.Name+": etcd starts; once the member is healthy, the old database is deleted")
 	})
 }
 

@@ -277,7 +277,7 @@ func DowngradePlan(v View, hosts []RolloutHost, version string) (steps []PlanSte
 			"no host can join"))
 	}
 	steps = append(steps, v.planStep("quorumd waits until the storage version of every member is "+to.minorText()))
-	nothing := func(View, Version, func(string)) {}
+	nothing := func(View, Version, func(PlanChange, string)) {}
 	steps = append(steps, versionSteps(v, hosts, to, nothing, nothing)...)
 	if job {
 		steps = append(steps, v.planStep("etcd ends the downgrade job within seconds, and hosts can join again"))

@@ -14,9 +14,26 @@ import (
 // Every planned change has a plan, which a dry run shows. The functions that later decide also make the plan, so it
 // lists the steps that they take if nothing fails.
 
+// PlanChange is what a plan step changes of a member.
+type PlanChange string
+
+// The changes. A step with another effect, such as the end of an operation, has none of them.
+const (
+	PlanJoins     PlanChange = "joins"     // a host's learner or standby becomes a voter, or a host joins as a voter
+	PlanLeaves    PlanChange = "leaves"    // a host's member is removed
+	PlanTransfers PlanChange = "transfers" // leadership is transferred away from a host
+	PlanUpdates   PlanChange = "updates"   // a host's peer URL in the member list changes
+	PlanRestarts  PlanChange = "restarts"  // a host's etcd is stopped and started
+)
+
 // PlanStep is a step of a planned change.
 type PlanStep struct {
-	Text      string `json:"text"`
+	Text   string     `json:"text"`
+	Change PlanChange `json:"change,omitempty"` // empty if the step changes no member
+	Host   string     `json:"host,omitempty"`   // name of the host whose member changes; empty if it is not known yet
+	// name of the voter to which leadership is transferred first, because the host leads; empty if it does not, or if no
+	// other voter may lead yet
+	NewLeader string `json:"newLeader,omitempty"`
 	Voters    int    `json:"voters"`         // after the step
 	Tolerance int    `json:"faultTolerance"` // after the step
 	// the step cannot be undone: a removed member does not come back as the same member
@@ -24,27 +41,38 @@ type PlanStep struct {
 	WaitsFor string `json:"waitsFor,omitempty"`
 }
 
-// planStep returns a plan step that does not change how many voters are live.
+// planStep returns a plan step that changes no member and not how many voters are live.
 func (v View) planStep(text string) PlanStep {
 	voters, live := v.Cluster.Counts()
 	return PlanStep{Text: text, Voters: voters, Tolerance: Tolerance(voters, live)}
 }
 
-// joinText describes how a host becomes a voter.
-func joinText(h Host) string {
+// joins completes a plan step in which a host becomes a voter.
+func (s PlanStep) joins(h Host) PlanStep {
+	s.Change, s.Host, s.Text = PlanJoins, h.Name, h.Name+" joins as a learner, catches up and becomes a voter"
 	if h.Role == RoleStandby {
-		return h.Name + ", the standby, becomes a voter"
+		s.Text = h.Name + ", the standby, becomes a voter"
 	}
-	return h.Name + " joins as a learner, catches up and becomes a voter"
+	return s
 }
 
-// nextLeave returns the text of the next voter's leave, and the view after it.
-func nextLeave(v View) (string, View) {
+// anyJoins completes a plan step in which a host becomes a voter that is not known yet.
+func (s PlanStep) anyJoins(waitsFor string) PlanStep {
+	s.Change, s.Text = PlanJoins, "another host joins as a learner, catches up and becomes a voter"
+	s.WaitsFor = waitsFor
+	return s
+}
+
+// leave completes a plan step in which the next voter leaves, and returns the view after it.
+func (s PlanStep) leave(v View) (PlanStep, View) {
+	s.Change, s.Final = PlanLeaves, true
 	list := leavers(v)
 	if len(list) == 0 {
-		return "a voter leaves as soon as its host is in mode manage and in no operation", v
+		s.Text = "a voter leaves as soon as its host is in mode manage and in no operation"
+		return s, v
 	}
 	first := list[0]
+	s.Host = first.Name
 	text := first.Name + " leaves: proxies stop using it, its member is removed, etcd is stopped and its data is " +
 		"moved aside"
 	rest := v
@@ -61,12 +89,14 @@ func nextLeave(v View) (string, View) {
 				first.Name, text)
 		} else {
 			text = fmt.Sprintf("leadership is transferred from %s to %s, then %s", first.Name, best.label(), text)
+			s.NewLeader = best.label()
 			for i := range rest.Cluster.Members {
 				rest.Cluster.Members[i].Leader = rest.Cluster.Members[i].ID == best.ID
 			}
 		}
 	}
-	return text, rest
+	s.Text = text
+	return s, rest
 }
 
 // firstDoubt returns why the voters of a view are not all known to be live and healthy; empty if they are.

@@ -22,20 +22,26 @@ func TestAResizePlanNamesEachStepAndWhatItWaitsFor(t *testing.T) {
 		warnings []string
 	}{
 		"smaller": {3, func(*View) {}, []PlanStep{
-			{Text: "n5" + leaves, Voters: 4, Tolerance: 1, Final: true},
-			{Text: "n4" + leaves, Voters: 3, Tolerance: 1, Final: true},
+			{Text: "n5" + leaves, Change: PlanLeaves, Host: "n5", Voters: 4, Tolerance: 1, Final: true},
+			{Text: "n4" + leaves, Change: PlanLeaves, Host: "n4", Voters: 3, Tolerance: 1, Final: true},
 		}, nil},
 		"smaller, with a doubt about another voter": {3, func(v *View) {
 			v.Cluster.Members[1].Errors = true
 		}, []PlanStep{
-			{Text: "n5" + leaves, Voters: 4, Tolerance: 1, Final: true, WaitsFor: "voter n2 reports errors"},
-			{Text: "n4" + leaves, Voters: 3, Tolerance: 1, Final: true, WaitsFor: "voter n2 reports errors"},
+			{
+				Text:   "n5" + leaves,
+				Change: PlanLeaves, Host: "n5", Voters: 4, Tolerance: 1, Final: true, WaitsFor: "voter n2 reports errors",
+			},
+			{
+				Text:   "n4" + leaves,
+				Change: PlanLeaves, Host: "n4", Voters: 3, Tolerance: 1, Final: true, WaitsFor: "voter n2 reports errors",
+			},
 		}, nil},
 		"smaller, with a doubt about a voter that leaves": {3, func(v *View) {
 			v.Hosts[3].Health = health.Slow
 		}, []PlanStep{
-			{Text: "n4" + leaves, Voters: 4, Tolerance: 1, Final: true},
-			{Text: "n5" + leaves, Voters: 3, Tolerance: 1, Final: true},
+			{Text: "n4" + leaves, Change: PlanLeaves, Host: "n4", Voters: 4, Tolerance: 1, Final: true},
+			{Text: "n5" + leaves, Change: PlanLeaves, Host: "n5", Voters: 3, Tolerance: 1, Final: true},
 		}, nil},
 		"smaller, and no host has an agent": {3, func(v *View) {
 			for i := range v.Hosts {
@@ -43,7 +49,7 @@ func TestAResizePlanNamesEachStepAndWhatItWaitsFor(t *testing.T) {
 			}
 		}, []PlanStep{
 			{
-				Text:   "a voter leaves as soon as its host is in mode manage and in no operation",
+				Text: "a voter leaves as soon as its host is in mode manage and in no operation", Change: PlanLeaves,
 				Voters: 4, Tolerance: 1, Final: true,
 				WaitsFor: "no voter's host runs quorumd in mode manage; quorumctl explain on the hosts shows why",
 			},
@@ -54,14 +60,15 @@ func TestAResizePlanNamesEachStepAndWhatItWaitsFor(t *testing.T) {
 		}, []PlanStep{
 			{
 				Text:   "leadership is transferred from n1 to n2, then n1" + leaves,
+				Change: PlanLeaves, Host: "n1", NewLeader: "n2",
 				Voters: 2, Tolerance: 0, Final: true,
 			},
-			{Text: "n3" + leaves, Voters: 1, Tolerance: 0, Final: true},
+			{Text: "n3" + leaves, Change: PlanLeaves, Host: "n3", Voters: 1, Tolerance: 0, Final: true},
 		}, []string{alone}},
 		"from two to one, and only one host has an agent": {1, func(v *View) {
 			v.Cluster.Members, v.Hosts = v.Cluster.Members[:2], v.Hosts[1:2]
 		}, []PlanStep{{
-			Text: "n2" + leaves, Voters: 1, Final: true,
+			Text: "n2" + leaves, Change: PlanLeaves, Host: "n2", Voters: 1, Final: true,
 			WaitsFor: "voter n1 has no quorumd that reports its health state",
 		}}, []string{alone}},
 		"to one voter, which is the current size": {
@@ -69,11 +76,14 @@ func TestAResizePlanNamesEachStepAndWhatItWaitsFor(t *testing.T) {
 		},
 		"from two to one": {1, func(v *View) {
 			v.Cluster.Members, v.Hosts = v.Cluster.Members[:2], v.Hosts[:2]
-		}, []PlanStep{{Text: "n2" + leaves, Voters: 1, Final: true}}, []string{alone}},
+		}, []PlanStep{{Text: "n2" + leaves, Change: PlanLeaves, Host: "n2", Voters: 1, Final: true}}, []string{alone}},
 		"larger": {7, func(v *View) { v.Hosts = append(v.Hosts, ready("n6", RoleSpare)) }, []PlanStep{
-			{Text: "n6 joins as a learner, catches up and becomes a voter", Voters: 6, Tolerance: 2},
 			{
-				Text:   "another host joins as a learner, catches up and becomes a voter",
+				Text:   "n6 joins as a learner, catches up and becomes a voter",
+				Change: PlanJoins, Host: "n6", Voters: 6, Tolerance: 2,
+			},
+			{
+				Text: "another host joins as a learner, catches up and becomes a voter", Change: PlanJoins,
 				Voters: 7, Tolerance: 3,
 				WaitsFor: "no other host is ready; quorumctl explain on the hosts shows why",
 			},
@@ -83,7 +93,10 @@ func TestAResizePlanNamesEachStepAndWhatItWaitsFor(t *testing.T) {
 			v.Hosts = append(v.Hosts, ready("n6", RoleVoter), ready("n7", RoleVoter), ready("n8", RoleVoter),
 				ready("n9", RoleSpare))
 		}, []PlanStep{
-			{Text: "n9 joins as a learner, catches up and becomes a voter", Voters: 9, Tolerance: 4},
+			{
+				Text:   "n9 joins as a learner, catches up and becomes a voter",
+				Change: PlanJoins, Host: "n9", Voters: 9, Tolerance: 4,
+			},
 		}, []string{"every write waits for 5 of 9 voters"}},
 	} {
 		v := resized()
@@ -109,7 +122,7 @@ func TestThePlanOfAResizeIsWhatHostsThenDecide(t *testing.T) {
 			step.Tolerance != Tolerance(4-n, 4-n) || !step.Final {
 			t.Errorf("step %d is %+v, and %s leaves next", n+1, step, list[0].Name)
 		}
-		_, v = nextLeave(v)
+		_, v = PlanStep{}.leave(v)
 	}
 	v = resized()
 	v.Target.Voters = 5

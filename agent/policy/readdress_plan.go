@@ -11,10 +11,10 @@ import (
 // ReaddressPlan returns the steps that a readdress of these hosts takes if nothing fails, host by host in the order of
 // a rollout. The fault tolerance of a step is the one after it; while etcd restarts, it is one less.
 func ReaddressPlan(v View, hosts []RolloutHost) (steps []PlanStep) {
-	return planned(v, hosts, func(h RolloutHost, add func(string)) {
+	return planned(v, hosts, func(h RolloutHost, add func(PlanChange, string)) {
 		leaderMoves(v, h, add)
 		if h.NewPeerURL != "" {
-			add(h.Name + ": the peer URL in the member list changes from " + h.PeerURL + " to " + h.NewPeerURL +
+			add(PlanUpdates, h.Name+": the peer URL in the member list changes from "+h.PeerURL+" to "+h.NewPeerURL+
 				"; from here on the host completes the change")
 		}
 		text := h.Name + ": etcd restarts"
@@ -24,13 +24,15 @@ func ReaddressPlan(v View, hosts []RolloutHost) (steps []PlanStep) {
 		if h.NewPeerURL == "" && h.NewClientURL == "" {
 			text += "; its URLs are unchanged"
 		}
-		add(text + ". The hosts of all other members report that their etcd has connected to it")
+		add(PlanRestarts, text+". The hosts of all other members report that their etcd has connected to it")
 	})
 }
 
 // planned builds a plan: for every host, in the order of a rollout, it calls the function each, which adds that host's
 // steps. None of the steps counts as changing how many voters are live.
-func planned(v View, hosts []RolloutHost, each func(h RolloutHost, add func(text string))) (steps []PlanStep) {
+func planned(v View, hosts []RolloutHost,
+	each func(h RolloutHost, add func(change PlanChange, text string)),
+) (steps []PlanStep) {
 	rank := func(h RolloutHost) int {
 		i := slices.IndexFunc(v.Hosts, func(o Host) bool { return o.ID == h.ID })
 		if i < 0 {
@@ -42,16 +44,22 @@ func planned(v View, hosts []RolloutHost, each func(h RolloutHost, add func(text
 		return cmp.Or(cmp.Compare(rank(a), rank(b)), cmp.Compare(a.Name, b.Name))
 	})
 	for _, h := range order {
-		each(h, func(text string) { steps = append(steps, v.planStep(text)) })
+		each(h, func(change PlanChange, text string) {
+			step := v.planStep(text)
+			if step.Change = change; change != "" {
+				step.Host = h.Name
+			}
+			steps = append(steps, step)
+		})
 	}
 	return steps
 }
 
 // leaderMoves adds the leadership transfer with which the leader's host begins.
-func leaderMoves(v View, h RolloutHost, add func(string)) {
+func leaderMoves(v View, h RolloutHost, add func(PlanChange, string)) {
 	for m := range v.Cluster.voters() {
 		if m.PeerURL == h.PeerURL && m.Leader {
-			add("leadership is transferred from " + h.Name + " to another voter")
+			add(PlanTransfers, "leadership is transferred from "+h.Name+" to another voter")
 		}
 	}
 }

@@ -259,6 +259,6 @@ func TransferPlan(v View, to Member) (steps []PlanStep, warnings []string) {
 	voters, live := v.Cluster.Counts()
 	return []PlanStep{{
 		Text:   fmt.Sprintf("leadership is transferred from %s to %s, under the lock", from, to.label()),
-		Voters: voters, Tolerance: Tolerance(voters, live),
+		Voters: voters, Tolerance: Tolerance(voters, live), Change: PlanTransfers, Host: from, NewLeader: to.label(),
 	}}, []string{"writes in flight at the old leader may be lost; clients have to retry them"}
 }

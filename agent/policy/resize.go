@@ -100,17 +100,16 @@ func ResizePlan(v View, voters int) (steps []PlanStep, warnings []string) {
 	for n := now + 1; n <= voters; n++ {
 		step := PlanStep{Voters: n, Tolerance: Tolerance(n, n)}
 		if at := n - now - 1; at < len(joins) {
-			step.Text = joinText(joins[at])
+			step = step.joins(joins[at])
 		} else {
-			step.Text = "another host joins as a learner, catches up and becomes a voter"
-			step.WaitsFor = "no other host is ready; quorumctl explain on the hosts shows why"
+			step = step.anyJoins("no other host is ready; quorumctl explain on the hosts shows why")
 		}
 		steps = append(steps, step)
 	}
 	for n := now - 1; n >= voters; n-- {
-		step := PlanStep{Voters: n, Tolerance: Tolerance(n, n), Final: true}
 		left := len(leavers(v))
-		step.Text, v = nextLeave(v)
+		var step PlanStep
+		step, v = PlanStep{Voters: n, Tolerance: Tolerance(n, n)}.leave(v)
 		if step.WaitsFor = v.firstDoubt(); left == 0 {
 			step.WaitsFor = "no voter's host runs quorumd in mode manage; quorumctl explain on the hosts shows why"
 			return append(steps, step), warnings

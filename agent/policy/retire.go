@@ -330,27 +330,26 @@ func RetirePlan(v View, id string, successor record.Successor) (steps []PlanStep
 		join := PlanStep{Voters: voters, Tolerance: Tolerance(voters, voters)}
 		switch joins := joiners(v); {
 		case len(joins) > 0:
-			join.Text = joinText(joins[0])
+			join = join.joins(joins[0])
 		case successor.Host != "":
-			join.Text = successor.Name + " joins as a learner, catches up and becomes a voter"
+			join = join.joins(Host{Name: successor.Name})
 			join.WaitsFor = "it is not ready; quorumctl explain " + successor.Name + " shows why"
 		default:
-			join.Text = "another host joins as a learner, catches up and becomes a voter"
-			join.WaitsFor = noHostReady
+			join = join.anyJoins(noHostReady)
 		}
 		steps = append(steps, join)
 	}
 	switch {
 	case voter:
-		text, _ := nextLeave(v)
-		waits, _ := lastOfUpgrade(v, m, Version{})
 		voters--
-		steps = append(steps, PlanStep{
-			Text: text, Voters: voters, Tolerance: Tolerance(voters, voters), Final: true, WaitsFor: waits,
-		})
+		leaves, _ := PlanStep{Voters: voters, Tolerance: Tolerance(voters, voters)}.leave(v)
+		leaves.WaitsFor, _ = lastOfUpgrade(v, m, Version{})
+		steps = append(steps, leaves)
 	case h.Role == RoleStandby || h.Role == RoleJoining || h.Role == RoleLearner:
 		steps = append(steps, PlanStep{
 			Text:      h.Name + " leaves: its learner is removed, etcd is stopped and its data is moved aside",
+			Change:    PlanLeaves,
+			Host:      h.Name,
 			Voters:    voters,
 			Tolerance: Tolerance(voters, voters), Final: true,
 		})

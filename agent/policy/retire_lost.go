@@ -68,34 +68,34 @@ func (v View) LostMember() (Member, bool) {
 func RetireLostPlan(v View) (steps []PlanStep) {
 	name := v.Op.HostName
 	voters, live := v.Cluster.Counts()
-	add := func(text, waitsFor string, final bool) {
-		steps = append(steps, PlanStep{
-			Text: text, Voters: voters, Tolerance: Tolerance(voters, live), Final: final, WaitsFor: waitsFor,
-		})
+	add := func(s PlanStep) {
+		s.Voters, s.Tolerance = voters, Tolerance(voters, live)
+		steps = append(steps, s)
 	}
 	ends := "the operation of " + name + " ends without waiting for the host"
 	if v.Rollout != nil && v.Rollout.Runs {
 		ends += ", and the rollout stops"
 	}
-	add(ends, "", false)
+	add(PlanStep{Text: ends})
 	m, listed := v.LostMember()
 	if listed {
 		if !m.Learner {
 			voters--
 		}
-		add(fmt.Sprintf("member %s (%x) is removed by %s", m.label(), m.ID, v.Self.Name), "", true)
+		text := fmt.Sprintf("member %s (%x) is removed by %s", m.label(), m.ID, v.Self.Name)
+		add(PlanStep{Text: text, Change: PlanLeaves, Host: name, Final: true})
 	}
 	v = withoutLost(v, m)
 	switch joins := joiners(v); {
 	case voters-v.retiring() >= v.Target.Voters:
 	case len(joins) == 0:
 		voters, live = voters+1, live+1
-		add("another host joins as a learner, catches up and becomes a voter", noHostReady, false)
+		add(PlanStep{}.anyJoins(noHostReady))
 	default:
 		voters, live = voters+1, live+1
-		add(joinText(joins[0]), "", false)
+		add(PlanStep{}.joins(joins[0]))
 	}
-	add(name+" stays out of the cluster until the retirement is undone", "", false)
+	add(PlanStep{Text: name + " stays out of the cluster until the retirement is undone"})
 	return steps
 }
 

@@ -93,14 +93,26 @@ func TestThePlanOfALostHostRemovesItsMemberBeforeAnotherHostJoins(t *testing.T) 
 	}{
 		"a voter": {func(*View) {}, []PlanStep{
 			{Text: ends, Voters: 3, Tolerance: 0},
-			{Text: "member n1 (1) is removed by n2", Voters: 2, Tolerance: 0, Final: true},
-			{Text: "n4 joins as a learner, catches up and becomes a voter", Voters: 3, Tolerance: 1},
+			{
+				Text:   "member n1 (1) is removed by n2",
+				Change: PlanLeaves, Host: "n1", Voters: 2, Tolerance: 0, Final: true,
+			},
+			{
+				Text:   "n4 joins as a learner, catches up and becomes a voter",
+				Change: PlanJoins, Host: "n4", Voters: 3, Tolerance: 1,
+			},
 			{Text: stays, Voters: 3, Tolerance: 1},
 		}},
 		"a voter for which the spare waits": {func(v *View) { v.Hosts[2].Waiting = VoterNotLive }, []PlanStep{
 			{Text: ends, Voters: 3, Tolerance: 0},
-			{Text: "member n1 (1) is removed by n2", Voters: 2, Tolerance: 0, Final: true},
-			{Text: "n4 joins as a learner, catches up and becomes a voter", Voters: 3, Tolerance: 1},
+			{
+				Text:   "member n1 (1) is removed by n2",
+				Change: PlanLeaves, Host: "n1", Voters: 2, Tolerance: 0, Final: true,
+			},
+			{
+				Text:   "n4 joins as a learner, catches up and becomes a voter",
+				Change: PlanJoins, Host: "n4", Voters: 3, Tolerance: 1,
+			},
 			{Text: stays, Voters: 3, Tolerance: 1},
 		}},
 		"a host of the running rollout": {func(v *View) {
@@ -110,9 +122,13 @@ func TestThePlanOfALostHostRemovesItsMemberBeforeAnotherHostJoins(t *testing.T) 
 		}},
 		"a voter, and no host is ready": {func(v *View) { v.Hosts[2].Waiting = "DISK_SLOW" }, []PlanStep{
 			{Text: ends, Voters: 3, Tolerance: 0},
-			{Text: "member n1 (1) is removed by n2", Voters: 2, Tolerance: 0, Final: true},
 			{
-				Text: "another host joins as a learner, catches up and becomes a voter", Voters: 3, Tolerance: 1,
+				Text:   "member n1 (1) is removed by n2",
+				Change: PlanLeaves, Host: "n1", Voters: 2, Tolerance: 0, Final: true,
+			},
+			{
+				Text:   "another host joins as a learner, catches up and becomes a voter",
+				Change: PlanJoins, Voters: 3, Tolerance: 1,
 				WaitsFor: noHostReady,
 			},
 			{Text: stays, Voters: 3, Tolerance: 1},
@@ -121,7 +137,10 @@ func TestThePlanOfALostHostRemovesItsMemberBeforeAnotherHostJoins(t *testing.T) 
 			v.Cluster.Members[0].Learner, v.Target.Voters = true, 2
 		}, []PlanStep{
 			{Text: ends, Voters: 2, Tolerance: 0},
-			{Text: "member n1 (1) is removed by n2", Voters: 2, Tolerance: 0, Final: true},
+			{
+				Text:   "member n1 (1) is removed by n2",
+				Change: PlanLeaves, Host: "n1", Voters: 2, Tolerance: 0, Final: true,
+			},
 			{Text: stays, Voters: 2, Tolerance: 0},
 		}},
 		"a host without a member": {func(v *View) {

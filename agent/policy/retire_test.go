@@ -320,6 +320,7 @@ func TestThePlanOfARetirementNamesTheReplacement(t *testing.T) {
 	gone := []PlanStep{
 		{
 			Text:   "n4 leaves: its learner is removed, etcd is stopped and its data is moved aside",
+			Change: PlanLeaves, Host: "n4",
 			Voters: 3, Tolerance: 1, Final: true,
 		},
 		{Text: "n4" + out, Voters: 3, Tolerance: 1},
@@ -330,27 +331,28 @@ func TestThePlanOfARetirementNamesTheReplacement(t *testing.T) {
 		want   []PlanStep
 	}{
 		"the leader": {"n1", func(*View) {}, []PlanStep{
-			{Text: "n4" + joins, Voters: 4, Tolerance: 1},
+			{Text: "n4" + joins, Change: PlanJoins, Host: "n4", Voters: 4, Tolerance: 1},
 			{
-				Text: "leadership is transferred from n1 to n2, then n1" + leaves, Voters: 3, Tolerance: 1, Final: true,
+				Text:   "leadership is transferred from n1 to n2, then n1" + leaves,
+				Change: PlanLeaves, Host: "n1", NewLeader: "n2", Voters: 3, Tolerance: 1, Final: true,
 			},
 			{Text: "n1" + out, Voters: 3, Tolerance: 1},
 		}},
 		"a follower": {"n2", func(*View) {}, []PlanStep{
-			{Text: "n4" + joins, Voters: 4, Tolerance: 1},
-			{Text: "n2" + leaves, Voters: 3, Tolerance: 1, Final: true},
+			{Text: "n4" + joins, Change: PlanJoins, Host: "n4", Voters: 4, Tolerance: 1},
+			{Text: "n2" + leaves, Change: PlanLeaves, Host: "n2", Voters: 3, Tolerance: 1, Final: true},
 			{Text: "n2" + out, Voters: 3, Tolerance: 1},
 		}},
 		"no spare is ready": {"n2", func(v *View) { v.Hosts = v.Hosts[:3] }, []PlanStep{
 			{
-				Text: "another host" + joins, Voters: 4, Tolerance: 1,
+				Text: "another host" + joins, Change: PlanJoins, Voters: 4, Tolerance: 1,
 				WaitsFor: "no host is ready; quorumctl explain on the hosts shows why",
 			},
-			{Text: "n2" + leaves, Voters: 3, Tolerance: 1, Final: true},
+			{Text: "n2" + leaves, Change: PlanLeaves, Host: "n2", Voters: 3, Tolerance: 1, Final: true},
 			{Text: "n2" + out, Voters: 3, Tolerance: 1},
 		}},
 		"there is one voter more than configured": {"n2", withReplacement, []PlanStep{
-			{Text: "n2" + leaves, Voters: 3, Tolerance: 1, Final: true},
+			{Text: "n2" + leaves, Change: PlanLeaves, Host: "n2", Voters: 3, Tolerance: 1, Final: true},
 			{Text: "n2" + out, Voters: 3, Tolerance: 1},
 		}},
 		"a standby":       {"n4", learner(RoleStandby), gone},

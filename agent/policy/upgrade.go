@@ -142,15 +142,15 @@ func RaisesVersion(v View, version string) bool { return v.raises(ParseVersion(v
 func UpgradePlan(v View, hosts []RolloutHost, version string, hold bool) (steps []PlanStep) {
 	to := ParseVersion(version)
 	raises := v.raises(to)
-	before := func(v View, was Version, add func(string)) {
+	before := func(v View, was Version, add func(PlanChange, string)) {
 		if hold && raises && !v.raises(to) {
-			add(fmt.Sprintf("the rollout pauses; up to this point every host can be rolled back to etcd %s; "+
+			add("", fmt.Sprintf("the rollout pauses; up to this point every host can be rolled back to etcd %s; "+
 				"quorumctl upgrade resume continues it", was.minorText()))
 		}
 	}
-	after := func(v View, _ Version, add func(string)) {
+	after := func(v View, _ Version, add func(PlanChange, string)) {
 		if raises && !v.raises(to) {
-			add("the cluster version becomes " + to.minorText() + " within seconds: no member can be rolled back")
+			add("", "the cluster version becomes "+to.minorText()+" within seconds: no member can be rolled back")
 			raises = false
 		}
 	}
@@ -166,23 +166,23 @@ func UpgradePlan(v View, hosts []RolloutHost, version string, hold bool) (steps 
 // before and after add the steps around those of a host. They receive the view in which the host's member already has
 // the new version, and its previous version as was.
 func versionSteps(v View, hosts []RolloutHost, to Version,
-	before, after func(v View, was Version, add func(string)),
+	before, after func(v View, was Version, add func(PlanChange, string)),
 ) []PlanStep {
 	v.Cluster.Members = slices.Clone(v.Cluster.Members)
-	return planned(v, hosts, func(h RolloutHost, add func(string)) {
+	return planned(v, hosts, func(h RolloutHost, add func(PlanChange, string)) {
 		i := slices.IndexFunc(v.Cluster.Members, func(m Member) bool { return m.PeerURL == h.PeerURL })
 		switch {
 		case h.Skipped:
 			return
 		case i < 0:
-			add(h.Name + ": the command runs; the host has no member")
+			add("", h.Name+": the command runs; the host has no member")
 			return
 		}
 		was := v.Cluster.Members[i].Version
 		v.Cluster.Members[i].Version = to
 		before(v, was, add)
 		leaderMoves(v, h, add)
-		add(fmt.Sprintf("%s: etcd %s stops, the command runs, and etcd starts as %s", h.Name, was, to))
+		add(PlanRestarts, fmt.Sprintf("%s: etcd %s stops, the command runs, and etcd starts as %s", h.Name, was, to))
 		after(v, was, add)
 	})
 }

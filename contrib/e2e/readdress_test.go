@@ -120,11 +120,15 @@ func TestAChangedPeerURLIsAppliedOnlyByAReaddress(t *testing.T) {
 	})
 
 	w.eventually("a readdress would include all hosts", func() bool { return w.hosts[0].plannedReaddress() == 3 })
-	began := time.Now()
-	if refused := w.hosts[0].readdress(); refused != "" {
+	began, lines := time.Now(), len(w.mustHistory())
+	plan, refused := ask(w.hosts[0], control.RolloutRequest{
+		Work: policy.WorkReaddress, Reason: "a new subnet", DryRun: true,
+	}, w.hosts[0].Client.StartRollout)
+	if refused += w.hosts[0].readdress(); refused != "" {
 		t.Fatal(refused)
 	}
 	w.within(4*formation, "the rollout is done", func() bool { return w.hosts[0].rolloutIs(record.RolloutDone) })
+	w.checkPlan(plan.Steps, lines)
 	t.Logf("the readdress of three hosts took %.1f s", time.Since(began).Seconds())
 	checkReport(t, load)
 	if now := w.peerURLs(); now["n1"] != urls["n1"] || now["n2"] != urls["n2"] || now["n3"] != urls["n3"] {

@@ -16,6 +16,7 @@ import (
 
 	"github.com/quorumd/quorumd/agent/control"
 	"github.com/quorumd/quorumd/agent/policy"
+	"github.com/quorumd/quorumd/agent/record"
 	"github.com/quorumd/quorumd/contrib/testbed"
 )
 
@@ -86,16 +87,28 @@ func (w *world) hasSize(voters int) {
 // left returns the names of the hosts whose voters have left, in order.
 func (w *world) left() (names []string) {
 	w.t.Helper()
-	lines, err := w.history()
-	if err != nil {
-		w.t.Fatal(err)
-	}
-	for _, line := range lines {
+	for _, line := range w.mustHistory() {
 		if line.Operation == policy.KindLeave && line.Outcome == string(policy.Removed) {
 			names = append(names, line.Name)
 		}
 	}
 	return names
+}
+
+// mustHistory returns all lines of the history, oldest first.
+func (w *world) mustHistory() []record.Line {
+	w.t.Helper()
+	lines, err := w.history()
+	must(w.t, err)
+	return lines
+}
+
+// checkPlan checks that the lines of the history after the first ones show the changes of a plan.
+func (w *world) checkPlan(plan []policy.PlanStep, first int) {
+	w.t.Helper()
+	if err := testbed.CheckPlan(plan, w.mustHistory()[first:]); err != nil {
+		w.t.Error(err)
+	}
 }
 
 // checkReport stops the load, and fails the test if a write failed or none was acknowledged.
@@ -112,19 +125,20 @@ func TestAResizedClusterGrowsAndShrinksAsPlannedWithoutAFailedWrite(t *testing.T
 	t.Parallel()
 	w := votersAndSpares(t, 2)
 	load := w.retrying(50)
-	w.hosts[3].mustResize(control.ResizeRequest{Voters: 5})
+	before := len(w.mustHistory())
+	plan := w.hosts[3].mustResize(control.ResizeRequest{Voters: 5})
 	w.hasSize(5)
 	w.waitRolesAgree()
+	w.checkPlan(plan.Steps, before)
 
 	first := w.hosts[0]
 	first.observes("n1 sees five live voters", 5)
-	plan := first.mustResize(control.ResizeRequest{Voters: 3})
+	before = len(w.mustHistory())
+	plan = first.mustResize(control.ResizeRequest{Voters: 3})
 	w.hasSize(3)
 	checkReport(t, load)
+	w.checkPlan(plan.Steps, before)
 	left := w.left()
-	if len(left) != 2 || len(plan.Steps) != 2 {
-		t.Fatalf("%v left, and the plan was %+v", left, plan.Steps)
-	}
 	for i, step := range plan.Steps {
 		if !strings.Contains(step.Text, left[i]+" leaves") || step.Voters != 4-i || !step.Final {
 			t.Errorf("%s left, and the plan was %+v", left[i], step)

@@ -125,6 +125,7 @@ func TestAFollowerAndTheLeaderAreRetiredAsPlannedWithoutAFailedWrite(t *testing.
 	load := w.retrying(50)
 	for _, h := range []*host{follower, leader} {
 		name := h.Options.Name
+		before := len(w.mustHistory())
 		plan := voters[2].mustRetire(name)
 		if len(plan.Steps) != 3 || plan.Steps[0].Voters != 4 || !plan.Steps[1].Final {
 			t.Errorf("the plan is %+v", plan.Steps)
@@ -138,6 +139,7 @@ func TestAFollowerAndTheLeaderAreRetiredAsPlannedWithoutAFailedWrite(t *testing.
 			t.Errorf("%s does not vote, and the plan was %+v", replacement, plan.Steps)
 		}
 		voters[2].observes("three live voters", 3)
+		w.checkPlan(plan.Steps, before)
 	}
 	checkReport(t, load)
 

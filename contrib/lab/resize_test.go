@@ -14,6 +14,7 @@ import (
 
 	"github.com/quorumd/quorumd/agent/control"
 	"github.com/quorumd/quorumd/agent/policy"
+	"github.com/quorumd/quorumd/agent/record"
 	"github.com/quorumd/quorumd/contrib/lab"
 	"github.com/quorumd/quorumd/contrib/testbed"
 )
@@ -27,7 +28,7 @@ func TestAClusterIsResizedWithoutAFailedWrite(t *testing.T) {
 	load := f.retryingWrites()
 	for _, voters := range []int{5, 3} {
 		t.Log(f.shell(f.Hosts[0], fmt.Sprintf("quorumctl cluster resize %d --dry-run", voters)))
-		began := time.Now()
+		began, before := time.Now(), len(f.mustHistory())
 		plan := f.resize(voters)
 		if voters == 3 {
 			f.killLeaver()
@@ -36,10 +37,27 @@ func TestAClusterIsResizedWithoutAFailedWrite(t *testing.T) {
 			return f.votes(voters) && f.isIdle() && (voters == 5 || f.has(3, 1))
 		})
 		t.Logf("%6.1f s: %d voters, after %d planned steps", time.Since(began).Seconds(), voters, len(plan.Steps))
+		f.checkPlan(plan.Steps, before)
 	}
 	f.checkWritten(load.Stop)
 	t.Log(f.shell(f.Hosts[0], "quorumctl history --since 30m"))
 	f.verify(3, 1)
+}
+
+// mustHistory returns all lines of the history, oldest first.
+func (f *fleet) mustHistory() []record.Line {
+	f.t.Helper()
+	lines, err := f.history()
+	f.check(err)
+	return lines
+}
+
+// checkPlan checks that the lines of the history after the first ones show the changes of a plan.
+func (f *fleet) checkPlan(plan []policy.PlanStep, first int) {
+	f.t.Helper()
+	if err := testbed.CheckPlan(plan, f.mustHistory()[first:]); err != nil {
+		f.t.Error(err)
+	}
 }
 
 // retryingWrites starts writes through all hosts. Each is retried for 5 s.

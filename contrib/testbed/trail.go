@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	clientv3 "go.etcd.io/etcd/client/v3"
@@ -131,6 +132,39 @@ func CheckHistory(lines []record.Line, killed bool) []error {
 		wrong = append(wrong, fmt.Errorf("history: the operation of %s has not ended", began))
 	}
 	return wrong
+}
+
+// CheckPlan returns an error if the changes of members in the history, oldest first, are not those of a plan, in its
+// order. A repeated step counts once.
+func CheckPlan(plan []policy.PlanStep, lines []record.Line) error {
+	type change struct {
+		change policy.PlanChange
+		host   string
+	}
+	var planned, taken []change
+	for _, s := range plan {
+		if s.Change == policy.PlanLeaves && s.NewLeader != "" {
+			planned = append(planned, change{policy.PlanTransfers, s.Host})
+		}
+		if s.Change != "" {
+			planned = append(planned, change{s.Change, s.Host})
+		}
+	}
+	kinds := map[string]policy.PlanChange{
+		string(policy.StepPromote): policy.PlanJoins, string(policy.StepRemoveMember): policy.PlanLeaves,
+		string(policy.StepTransferLeadership): policy.PlanTransfers, string(policy.StepUpdateMember): policy.PlanUpdates,
+		string(policy.StepTakeDown): policy.PlanRestarts,
+	}
+	for _, l := range lines {
+		kind, changes := kinds[l.Code]
+		if c := (change{kind, l.Name}); l.Kind == "step" && changes && !slices.Contains(taken, c) {
+			taken = append(taken, c)
+		}
+	}
+	if !slices.Equal(planned, taken) {
+		return fmt.Errorf("planned were %v, and the history has %v", planned, taken)
+	}
+	return nil
 }
 
 // DataDirs are directories with etcd data, identified by attributes that a rename does not change.

@@ -1,0 +1,212 @@
+// Copyright The quorumd Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package model
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+
+	"github.com/quorumd/quorumd/agent/policy"
+	"github.com/quorumd/quorumd/agent/record"
+)
+
+// planWalk explores a scenario without faults in which an operator asks once for a change, at any moment. It compares
+// the plan at that moment with every change of the member list afterwards.
+type planWalk struct {
+	Scenario
+	retires int // the host that is retired; -1: the cluster is resized
+	// plan returns the plan from the view of the first host.
+	plan func(v policy.View) []policy.PlanStep
+
+	m     *machine
+	plans [][]policy.PlanStep
+}
+
+// planWorld is a world, with how much of the plan has been taken.
+type planWorld struct {
+	key   key
+	asked int // the number of the plan plus 1; 0: the operator has not asked yet
+	taken int // plan steps so far
+	other string
+}
+
+func (p *planWalk) explore() (broken string, states int) {
+	p.m = newMachine(p.Scenario, rules{})
+	p.m.inOrder = true
+	first := p.initial()
+	return worlds[planWorld]{
+		first: planWorld{key: first.pack()}, successors: p.successors,
+		breach: func(w planWorld) string { return w.other },
+		faults: func(planWorld) int { return 0 },
+		ends: func(w planWorld) bool {
+			return w.asked > 0 && w.taken == len(p.plans[w.asked-1])
+		},
+		liveness: "every plan is carried out to its end",
+	}.explore()
+}
+
+func (p *planWalk) successors(from planWorld) (next []planWorld, events []string) {
+	before := unpack(&from.key, p.Hosts)
+	p.m.expand(&before, func(e event, after *world, _ breach) {
+		asks := e.kind == evResize || e.kind == evRetire
+		switch {
+		case asks && (from.asked > 0 || e.kind == evRetire && int(e.host) != p.retires):
+			return
+		case e.kind == evRound && !p.firstHostLeads(&before, e):
+			return
+		case e.kind == evStalled, after.idleTime > 1: // a learner, or the host that acts next, makes no progress
+			return
+		}
+		to := planWorld{key: after.pack(), asked: from.asked, taken: from.taken}
+		text := p.m.text(e, &before)
+		if asks {
+			to.asked = p.remember(&before)
+		} else {
+			to.take(p, &before, after)
+		}
+		next, events = append(next, to), append(events, text)
+	})
+	return next, events
+}
+
+// firstHostLeads reports whether the viewpoint of a round is that of a cluster that the first host leads. If the first
+// host is retired, another host may lead as well, because leadership is transferred before the member leaves.
+func (p *planWalk) firstHostLeads(w *world, round event) bool {
+	if round.arg%2 != 0 { // hosts rank by number, so the rank makes no difference
+		return false
+	}
+	how, leads := round.arg/2, round.host == 0 && w.hosts[0].list == voter
+	return how == leader && leads || how == follower && (!leads || w.isRetired(0))
+}
+
+// remember returns the number, plus 1, of the plan that the first host makes in a world.
+func (p *planWalk) remember(w *world) int {
+	made := changes(p.plan(p.viewOf(w)))
+	i := slices.IndexFunc(p.plans, func(known []policy.PlanStep) bool { return slices.Equal(known, made) })
+	if i < 0 {
+		i, p.plans = len(p.plans), append(p.plans, made)
+	}
+	return i + 1
+}
+
+// viewOf returns the view of the first host, which leads.
+func (p *planWalk) viewOf(w *world) policy.View {
+	s := w.observe(0)
+	s.setViewpoint(leader)
+	return p.m.viewOf(&s, byNumber)
+}
+
+// changes returns the steps that change a member.
+func changes(steps []policy.PlanStep) []policy.PlanStep {
+	return slices.DeleteFunc(steps, func(s policy.PlanStep) bool { return s.Change == "" })
+}
+
+// take compares a change of the voters with the next step of the plan.
+func (w *planWorld) take(p *planWalk, before, after *world) {
+	for i := range before.n {
+		was, is := before.hosts[i].list == voter, after.hosts[i].list == voter
+		if was == is {
+			continue
+		}
+		change := policy.PlanJoins
+		if was {
+			change = policy.PlanLeaves
+		}
+		if w.asked == 0 || w.taken == len(p.plans[w.asked-1]) {
+			w.other = fmt.Sprintf("no unplanned change: %s %s", hostName(i), change)
+			return
+		}
+		step := p.plans[w.asked-1][w.taken]
+		if voters, _ := after.votes(); step.Change != change || step.Host != hostName(i) || step.Voters != voters {
+			w.other = fmt.Sprintf("the plan is what happens: %s %s, planned was %+v", hostName(i), change, step)
+			return
+		}
+		w.taken++
+	}
+}
+
+func planWalks() []*planWalk {
+	resize := func(voters int) func(policy.View) []policy.PlanStep {
+		return func(v policy.View) []policy.PlanStep {
+			steps, _ := policy.ResizePlan(v, voters)
+			return steps
+		}
+	}
+	retire := func(i int) func(policy.View) []policy.PlanStep {
+		return func(v policy.View) []policy.PlanStep { return policy.RetirePlan(v, hostName(i), record.Successor{}) }
+	}
+	one, three, five := policy.Target{Voters: 1}, policy.Target{Voters: 3}, policy.Target{Voters: 5}
+	resizes := func(name string, hosts int, from policy.Target, to int) *planWalk {
+		sc := Scenario{Name: name, Hosts: hosts, Voters: from.Voters, Target: from, ResizeTo: to}
+		return &planWalk{Scenario: sc, retires: -1, plan: resize(to)}
+	}
+	retires := func(name string, hosts int, from policy.Target, i int) *planWalk {
+		sc := Scenario{Name: name, Hosts: hosts, Voters: from.Voters, Target: from, Retirements: 1}
+		return &planWalk{Scenario: sc, retires: i, plan: retire(i)}
+	}
+	return []*planWalk{
+		resizes("one voter becomes three", 3, one, 3),
+		resizes("one voter becomes five", 5, one, 5),
+		resizes("three voters become five", 5, three, 5),
+		resizes("five voters become three", 5, five, 3),
+		resizes("five voters become one", 5, five, 1),
+		resizes("three voters become one", 3, three, 1),
+		retires("the leader of three is retired", 4, three, 0),
+		retires("a follower of three is retired", 5, three, 2),
+		retires("a spare is retired", 5, three, 4),
+	}
+}
+
+func TestAPlanIsWhatHappensInEveryWalkWithoutAFault(t *testing.T) {
+	t.Parallel()
+	for _, p := range planWalks() {
+		t.Run(p.Name, func(t *testing.T) {
+			t.Parallel()
+			broken, states := p.explore()
+			t.Logf("%d states, %d plans", states, len(p.plans))
+			if broken != "" {
+				t.Error(broken)
+			}
+		})
+	}
+}
+
+func TestAPlanThatDiffersFromWhatHappensIsFound(t *testing.T) {
+	t.Parallel()
+	for mistake, change := range map[string]func([]policy.PlanStep) []policy.PlanStep{
+		"the order of the hosts is reversed": func(steps []policy.PlanStep) []policy.PlanStep {
+			for i, j := 0, len(steps)-1; i < j; i, j = i+1, j-1 {
+				steps[i].Host, steps[j].Host = steps[j].Host, steps[i].Host
+			}
+			return steps
+		},
+		"the last step is missing": func(steps []policy.PlanStep) []policy.PlanStep { return steps[:len(steps)-1] },
+		"a step is planned twice": func(steps []policy.PlanStep) []policy.PlanStep {
+			return append(steps, steps[len(steps)-1])
+		},
+		"the number of voters is that before the step": func(steps []policy.PlanStep) []policy.PlanStep {
+			for i := range steps {
+				steps[i].Voters++
+			}
+			return steps
+		},
+	} {
+		for _, p := range planWalks() {
+			right := p.plan
+			p.m = newMachine(p.Scenario, rules{})
+			first := p.initial()
+			if len(changes(right(p.viewOf(&first)))) < 2 {
+				continue
+			}
+			t.Run(mistake+"/"+p.Name, func(t *testing.T) {
+				t.Parallel()
+				p.plan = func(v policy.View) []policy.PlanStep { return change(changes(right(v))) }
+				if broken, _ := p.explore(); broken == "" {
+					t.Error("the mistake is not found")
+				}
+			})
+		}
+	}
+}
