@@ -138,7 +138,8 @@ NIGHTLY_LONG := TestAVoterRollsBackAJoinWhoseAgentStaysDead|TestADeadVoterThatIs
 	TestASpareReplacesADeadLeaderWhichReturnsAsASpare|TestEveryHostReportsWhichMembersItReaches|$\
 	TestNoDeadVoterIsRemovedWhileAnAlarmIsActive
 # The longest tests of the lab, whose faults other tests cover in a milder form.
-NIGHTLY_LAB := TestADefragmentationRunsAsEtcdsUserOnEveryHost|$\
+NIGHTLY_LAB := TestADefragmentationRunsAsEtcdsUserOnEveryHost|TestOneVoterBecomesNineAndOneAgain|$\
+	TestPeerURLsMoveToANewSubnetAndToHTTPSWithoutAFailedWrite|$\
 	TestRetiredHostsLeaveWithoutAFailedWriteAndStayOut|$\
 	TestAHostWhoseDiskIsReplacedInMaintenanceServesAgainUnattended|$\
 	TestAHostWithASlowDiskStaysOutUntilItsDiskIsFast|$\

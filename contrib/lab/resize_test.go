@@ -92,7 +92,7 @@ func (f *fleet) resize(voters int) control.Resize {
 	ctx, cancel := context.WithTimeout(f.t.Context(), bound)
 	defer cancel()
 	plan, err := control.Dial(f.Hosts[0].Path("/run/quorumd/control.sock")).Resize(ctx,
-		control.ResizeRequest{Voters: voters, Reason: reason})
+		control.ResizeRequest{Voters: voters, Reason: reason, WithoutSnapshot: voters == 1})
 	f.check(err)
 	return plan
 }
