@@ -31,6 +31,8 @@ type plannedChange struct {
 	undone int
 	// complete reports whether the change, or its undoing, has ended; nil if the number of voters shows it.
 	complete func(w *world) bool
+	// repair repairs what the change itself began with, after the fault has been repaired; nil if there is nothing.
+	repair func(w *world)
 }
 
 // joining are the steps with which a host becomes a voter, and leaving those with which a voter leaves.
@@ -80,16 +82,49 @@ func plannedChanges() []plannedChange {
 			},
 		},
 		{
-			name: "a peer URL changes", voters: 3, after: 3,
-			steps:   []string{"begin-cycle", "update-member", "take-down", "write-environment", "start-unit"},
-			prepare: prepareReaddress,
-			undo:    func(_ *world, by *host) { _ = by.setRollout(record.RolloutAborted) },
-			complete: func(w *world) bool {
-				ended := w.hosts[0].rolloutIs(record.RolloutDone) || w.hosts[0].rolloutIs(record.RolloutAborted)
-				return ended && w.connected() == nil
+			name: "a peer URL changes", voters: 3, after: 3, steps: readdressing,
+			prepare: prepareReaddress, undo: abortRollout, complete: isReaddressed,
+		},
+		{
+			name: "a peer URL becomes https", voters: 3, after: 3, steps: readdressing,
+			prepare: prepareHTTPS, undo: abortRollout, complete: isReaddressed,
+		},
+		{
+			name: "an interruptible maintenance is called off", voters: 3, after: 3,
+			steps: []string{"write-environment", "start-unit", "end-operation"},
+			prepare: func(w *world) ([]*host, func()) {
+				voters, _ := w.split()
+				down, fails := voters[1], voters[2]
+				down.inMaintenance(true)
+				return []*host{down}, fails.cutPowerOff
+			},
+			undo: func(w *world, _ *host) {
+				for _, h := range w.hosts {
+					if h.maintenance() != "" {
+						h.endMaintenance()
+					}
+				}
+			},
+			repair: func(w *world) {
+				for _, h := range w.hosts {
+					if !h.running {
+						w.start(h)
+					}
+				}
 			},
 		},
 	}
+}
+
+// readdressing are the steps of the host whose peer URL changes.
+var readdressing = []string{"begin-cycle", "update-member", "take-down", "write-environment", "start-unit"}
+
+func abortRollout(_ *world, by *host) { _ = by.setRollout(record.RolloutAborted) }
+
+// isReaddressed reports whether the readdress has ended, and all members are connected.
+func isReaddressed(w *world) bool {
+	ended := w.hosts[0].rolloutIs(record.RolloutDone) || w.hosts[0].rolloutIs(record.RolloutAborted)
+	return ended && w.connected() == nil
 }
 
 // resizes returns a function that asks this host for a resize, and returns the reason if it is refused.
@@ -121,18 +156,38 @@ func prepareReaddress(w *world) ([]*host, func()) {
 	voters, _ := w.split()
 	h, by := voters[1], voters[0]
 	h.peerProxy = testbed.NewProxy(w.t, address(h.Options.ListenPeerURL))
+	return h.readdressTo("http://"+h.peerProxy.Addr(), by)
+}
+
+// prepareHTTPS gets every etcd certificates, and configures https for a follower, at the same address.
+func prepareHTTPS(w *world) ([]*host, func()) {
+	certify := newPKI(w.t)
+	for _, h := range w.hosts {
+		h.stop()
+		h.Options.Set["etcd.tls"] = certify(h)
+		must(w.t, h.WriteConfig())
+		w.start(h)
+	}
+	w.readdressed("every etcd gets certificates", "n1", "n2", "n3")
+	voters, _ := w.split()
+	h, by := voters[1], voters[0]
+	h.Options.ListenPeerURL = https(h.Options.ListenPeerURL)
+	return h.readdressTo(https(h.Options.PeerURL), by)
+}
+
+// readdressTo configures another peer URL for this host. It returns the host, and how to ask another host for the
+// readdress.
+func (h *host) readdressTo(url string, by *host) ([]*host, func()) {
+	w := h.w
+	w.t.Helper()
 	h.stop()
-	h.Options.PeerURL = "http://" + h.peerProxy.Addr()
+	h.Options.PeerURL = url
 	must(w.t, h.WriteConfig())
 	w.start(h)
 	w.eventually("the host reports the changed URL", func() bool {
 		return h.reports(policy.HostConflict, "readdress "+h.Options.Name)
 	})
-	return []*host{h}, func() {
-		if refused := by.readdress(h.Options.Name); refused != "" {
-			w.t.Fatal(refused)
-		}
-	}
+	return []*host{h}, func() { w.accepts(func() string { return by.readdress(h.Options.Name) }) }
 }
 
 // setRollout pauses, resumes or aborts the rollout. It returns the reason if the request is refused.
@@ -242,6 +297,9 @@ func changeDuringFault(t *testing.T, c plannedChange, step string, f changeFault
 	}
 	w.never(faultDuration, "another voter is removed", func() bool { return w.expelled([]*host{by}) })
 	f.repair(w, actor, by)
+	if c.repair != nil {
+		c.repair(w)
+	}
 
 	began := time.Now()
 	w.within(8*formation, "the cluster has reached its new or its old state", func() bool {

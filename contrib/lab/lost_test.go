@@ -72,7 +72,7 @@ func TestAHostLostInMaintenanceBlocksTheOthersUntilItIsReleased(t *testing.T) {
 	// the other hosts observe that the operation is overdue when the lock is free
 	f.eventually("another host reports that it is overdue, and what to do", func() bool {
 		status = f.shell(other, "quorumctl status; quorumctl operation show")
-		return !slices.ContainsFunc([]string{"OVERDUE by ", "new disk", "quorumctl operation release --force"},
+		return !slices.ContainsFunc([]string{"OVERDUE by ", "new disk", "quorumctl retire " + h.Name + " --lost"},
 			func(text string) bool {
 				return !strings.Contains(status, text)
 			})

@@ -58,7 +58,8 @@ func StartS3(t testing.TB) (address, objects string) {
 		}
 	})
 	Eventually(t, s3Bound, "the S3 server answers", func() bool {
-		answer, err := http.Get("http://" + address) //nolint:noctx // it is on loopback, and bounded by Eventually
+		client := http.Client{Timeout: time.Second}
+		answer, err := client.Get("http://" + address) //nolint:noctx // the client has a timeout
 		if err == nil {
 			answer.Body.Close()
 		}
