@@ -20,7 +20,7 @@ import (
 func TestRowsAreChosenByNameByGroupAndBySize(t *testing.T) {
 	t.Parallel()
 	const joins = "join/empty join/100MB join/1GB "
-	const planned = "resize/3-5 resize/5-3 retire/3 leader/3 retire/5 leader/5 "
+	const planned = "resize/3-5 resize/5-3 retire/3 leader/3 readdress/3 retire/5 leader/5 readdress/5 "
 	const rest = "dead/standby dead/spare dead/standby-1GB dead/spare-1GB " +
 		"slow-leader/50ms slow-leader/200ms slow-leader/500ms slow-leader/900ms " +
 		"probe/10 probe/50 probe/300 probe/300-small " +
@@ -35,7 +35,7 @@ func TestRowsAreChosenByNameByGroupAndBySize(t *testing.T) {
 		},
 		{"join", "empty 100MB", "join/empty join/100MB"},
 		{"snapshot", "1GB", "snapshot/1GB"},
-		{"", "5", joins + "restart/5 resize/3-5 resize/5-3 retire/5 leader/5 " + rest},
+		{"", "5", joins + "restart/5 resize/3-5 resize/5-3 retire/5 leader/5 readdress/5 " + rest},
 		{"rest restart", "3", "restart/3 rest"},
 		{"dead slow-leader", "standby 900ms", "dead/standby slow-leader/900ms"},
 		{"dead/spare-1GB,slow-leader/50ms", "", "dead/spare-1GB slow-leader/50ms"},

@@ -30,8 +30,10 @@ type planned struct {
 	plainly, ours  string
 
 	byHand func(p *plain) error
-	asked  func(f *fleet) error
-	target int // number of voters after the change
+	// prepare configures what the change needs, before anything is measured; nil if there is nothing.
+	prepare func(f *fleet) error
+	asked   func(f *fleet) error
+	target  int // number of voters after the change
 }
 
 // changes returns rows for planned changes of clusters with three and five voters.
@@ -90,6 +92,14 @@ func changes() []row {
 			ours:    "quorumctl leader transfer HOST",
 			byHand:  (*plain).moveLeader,
 			asked:   (*fleet).transferLeader,
+		}, planned{
+			name: fmt.Sprintf("readdress/%d", n), voters: n, target: n,
+			about:   fmt.Sprintf("the peer URLs of %d voters change", n),
+			plainly: "member update, stop etcd, start it at the new URL and wait until it answers, for each member",
+			ours:    "quorumctl readdress --all",
+			byHand:  (*plain).readdress,
+			prepare: (*fleet).moveURLs,
+			asked:   (*fleet).readdress,
 		})
 	}
 	var rows []row
@@ -150,6 +160,11 @@ func (c planned) quorumd(s *site) (values, error) {
 	})
 	if err != nil {
 		return nil, err
+	}
+	if c.prepare != nil {
+		if err := c.prepare(f); err != nil {
+			return nil, err
+		}
 	}
 	return s.watchChange(f.hosts[0].Options.Endpoints, func() error { return c.asked(f) })
 }
@@ -255,6 +270,76 @@ func (p *plain) moveLeader() error {
 	_, err = leader.MoveLeader(p.s.ctx, status.Header.MemberId)
 	return err
 }
+
+// readdress changes the peer URL of each member, and waits until it answers.
+func (p *plain) readdress() error {
+	ports, err := p.s.ports(len(p.members))
+	if err != nil {
+		return err
+	}
+	for i, m := range p.members {
+		if err := p.move(m, p.members[(i+1)%len(p.members)], loopback(ports[i])); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// move changes the peer URL of a member, through another member.
+func (p *plain) move(m, other *testbed.Member, url string) error {
+	client, err := other.Client()
+	if err != nil {
+		return err
+	}
+	defer client.Close()
+	status, err := client.Status(p.s.ctx, m.Options.ClientURL)
+	if err != nil {
+		return err
+	}
+	if _, err := client.MemberUpdate(p.s.ctx, status.Header.MemberId, []string{url}); err != nil {
+		return err
+	}
+	if err := m.Terminate(); err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(p.s.ctx, readyBound)
+	_ = m.Wait(ctx) // Wait returns an error, because the signal ends the process
+	cancel()
+	m.Options.PeerURL = url
+	if err := m.Restart(context.WithoutCancel(p.s.ctx)); err != nil {
+		return err
+	}
+	return p.s.ready(m)
+}
+
+// moveURLs configures another peer URL for each host. Etcd keeps running.
+func (f *fleet) moveURLs() error {
+	ports, err := f.s.ports(len(f.hosts))
+	if err != nil {
+		return err
+	}
+	for i, h := range f.hosts {
+		ctx, cancel := context.WithTimeout(f.s.ctx, readyBound)
+		err := h.StopAgent(ctx)
+		cancel()
+		h.Options.PeerURL = loopback(ports[i])
+		if err := errors.Join(err, h.WriteConfig()); err != nil {
+			return err
+		}
+		if err := h.Start(); err != nil {
+			return err
+		}
+	}
+	return f.explain(f.s.until("a readdress to include every host", changedBound, func(ctx context.Context) bool {
+		r, err := f.hosts[0].Client.StartRollout(ctx, control.RolloutRequest{
+			Work: policy.WorkReaddress, Reason: "bench", DryRun: true,
+		})
+		return err == nil && len(r.Hosts) == len(f.hosts)
+	}))
+}
+
+// readdress changes all peer URLs with a rollout.
+func (f *fleet) readdress() error { return f.rollOut(policy.WorkReaddress) }
 
 // resize resizes the cluster and waits until it has that many voters.
 func (f *fleet) resize(voters int) error {

@@ -65,7 +65,7 @@ func agentRestart(s *site, n int) (values, error) {
 		return nil, err
 	}
 	w.begin()
-	if err := f.rollOut(); err != nil {
+	if err := f.rollOut(policy.WorkRestart); err != nil {
 		return nil, err
 	}
 	v, err := w.end(s)
@@ -84,12 +84,12 @@ func agentRestart(s *site, n int) (values, error) {
 	return v, nil
 }
 
-// rollOut starts a rollout of restarts and waits until it is done.
-func (f *fleet) rollOut() error {
+// rollOut starts a rollout over all hosts and waits until it is done.
+func (f *fleet) rollOut(work policy.Work) error {
 	ctx, cancel := context.WithTimeout(f.s.ctx, askBound)
 	defer cancel()
 	first := f.hosts[0].Client
-	started, err := first.StartRollout(ctx, control.RolloutRequest{Work: policy.WorkRestart, Reason: "bench"})
+	started, err := first.StartRollout(ctx, control.RolloutRequest{Work: work, Reason: "bench"})
 	if err != nil {
 		return err
 	}
