@@ -109,8 +109,8 @@ func layers() []layer {
 		{"systemd/roothelper", "systemd"},
 		{"systemd/runas", ""},
 		{"systemd/rootfile", ""},
+		{"health", "disk"},
 		{"disk", ""},
-		{"health", ""},
 		{"systemd", "disk/atomicfile"},
 		{"disk/atomicfile", ""},
 	}

@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"slices"
 	"time"
+
+	"github.com/quorumd/quorumd/disk"
 )
 
 // Cause is the most likely reason for slow writes. It is only a hint for operators: no decision depends on it.
@@ -199,7 +201,7 @@ func (f facts) slowDrive() bool {
 }
 
 func (f facts) slowBeneath() (string, bool) {
-	direct := f.lanes[LaneDirect]
+	direct := f.lanes[disk.LaneDirect]
 	text := fmt.Sprintf("p99 of direct writes %s over the last five minutes, limit %s",
 		show(direct.spread().at(990)), show(f.limit))
 	worst := work{}
@@ -215,7 +217,7 @@ func (f facts) slowBeneath() (string, bool) {
 }
 
 func (f facts) slowAbove() (string, bool) {
-	wal, direct := f.lanes[LaneWAL], f.lanes[LaneDirect]
+	wal, direct := f.lanes[disk.LaneWAL], f.lanes[disk.LaneDirect]
 	beneath := direct.spread().at(990)
 	return fmt.Sprintf("%d of %d WAL-like writes in the last five minutes took longer than %s; the p99 of direct "+
 			"writes is %s", wal.over(f.limit), len(wal), show(f.limit), show(beneath)),
@@ -379,7 +381,7 @@ func (v *Assessment) hindered() (text string) {
 // as well, or too few, it returns the cause that attribute finds.
 func (w *circumstances) etcdAlone(v Figures) (Cause, string) {
 	f := w.facts(v, false)
-	wal := f.lanes[LaneWAL]
+	wal := f.lanes[disk.LaneWAL]
 	if len(wal) < fewestWrites || wal.over(v.Limit) > 1 {
 		return attribute(f)
 	}

@@ -8,6 +8,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/quorumd/quorumd/disk"
 )
 
 // working runs a machine for span: each second, the write of each lane takes the given time; every ten seconds the
@@ -17,8 +19,8 @@ func (b *bench) working(span, wal, direct time.Duration, did func(*Traffic)) {
 	traffic.Known = true
 	for i := range span / time.Second {
 		b.now += time.Second
-		b.sample(LaneDirect, direct)
-		b.sample(LaneWAL, wal)
+		b.sample(disk.LaneDirect, direct)
+		b.sample(disk.LaneWAL, wal)
 		did(&traffic)
 		if i%10 == 9 {
 			// a copy, because the judge keeps the last reading
@@ -114,7 +116,7 @@ func TestCPUStarvationIsBlamedInsteadOfTheDisk(t *testing.T) {
 	b.working(2*time.Minute, 42*ms, 40*ms, flushing(38*ms))
 	b.blames(DiskFsyncWarm, CauseDevice)
 	for range 60 {
-		b.contaminated(LaneDirect, 300*ms)
+		b.contaminated(disk.LaneDirect, 300*ms)
 		b.working(time.Second, 42*ms, 40*ms, flushing(38*ms))
 	}
 	b.blames(DiskFsyncWarm, CauseProcessor, "33 % of the last minute's samples")
@@ -125,9 +127,9 @@ func TestCPUStarvationAloneMakesNoDiskSlow(t *testing.T) {
 	b := atWork(t)
 	for range 300 {
 		b.now += time.Second
-		b.contaminated(LaneDirect, 300*ms)
-		b.contaminated(LaneWAL, 300*ms)
-		b.sample(LaneDirect, ms)
+		b.contaminated(disk.LaneDirect, 300*ms)
+		b.contaminated(disk.LaneWAL, 300*ms)
+		b.sample(disk.LaneDirect, ms)
 		b.look()
 	}
 	for _, f := range b.result.Findings {
@@ -158,7 +160,7 @@ func (h hanging) at(t *testing.T) *bench {
 	}
 	for range 20 {
 		if h.starved {
-			b.contaminated(LaneDirect, 300*ms)
+			b.contaminated(disk.LaneDirect, 300*ms)
 		}
 		b.working(time.Second, ms, ms, flushing(ms/2))
 	}
@@ -220,7 +222,7 @@ func TestAVerySlowDriveIsBlamedDespiteCPUStarvation(t *testing.T) {
 		b := atWork(t)
 		b.machine.ProcessorWaited = known(95)
 		for range 300 {
-			b.contaminated(LaneDirect, 300*ms)
+			b.contaminated(disk.LaneDirect, 300*ms)
 			b.working(time.Second, 42*ms, 40*ms, flushing(flush))
 		}
 		b.working(10*time.Second, 42*ms, 40*ms, flushing(flush))
@@ -235,8 +237,8 @@ func TestTheProbeAloneDistinguishesDeviceAndFileSystem(t *testing.T) {
 		b.member, b.devices = true, NotAvailable[DevicesReading]("the kernel does not report it")
 		for range 600 {
 			b.now += time.Second
-			b.sample(LaneDirect, direct)
-			b.sample(LaneWAL, 42*ms)
+			b.sample(disk.LaneDirect, direct)
+			b.sample(disk.LaneWAL, 42*ms)
 			b.look()
 		}
 		b.blames(DiskFsyncWarm, want)

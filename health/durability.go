@@ -6,6 +6,8 @@ package health
 import (
 	"fmt"
 	"time"
+
+	"github.com/quorumd/quorumd/disk"
 )
 
 // DurabilityDoubtful is the code of the check that acknowledged writes are durable.
@@ -51,7 +53,7 @@ var checkDurability = advice{
 			partly:  func(in Input) []string { return in.partly(unknown) },
 			look: func(in Input, _ bool) (wrong []string) {
 				for _, s := range in.Disk.Samples {
-					if s.Lane == LaneDirect {
+					if s.Lane == disk.LaneDirect {
 						direct = append(direct, s)
 					}
 				}

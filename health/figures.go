@@ -3,7 +3,11 @@
 
 package health
 
-import "time"
+import (
+	"time"
+
+	"github.com/quorumd/quorumd/disk"
+)
 
 // Figures are measurements for display. No decision depends on them.
 type Figures struct {
@@ -60,8 +64,8 @@ func (f *fsync) report(v *Assessment) {
 			float64(f.compared.p50) < leaveBy*float64(highestRung*f.compared.usual)
 	}
 	to := &v.Figures
-	to.WAL, to.Direct = f.laneFigures(f.lanes[LaneWAL], f.sorted[LaneWAL]),
-		f.laneFigures(f.lanes[LaneDirect], f.sorted[LaneDirect])
+	to.WAL, to.Direct = f.laneFigures(f.lanes[disk.LaneWAL], f.sorted[disk.LaneWAL]),
+		f.laneFigures(f.lanes[disk.LaneDirect], f.sorted[disk.LaneDirect])
 	to.Limit, to.Age, to.Score = f.limits.FsyncWarm, f.now-f.lastSample, f.score.value
 	to.InFlight, to.InFlightOp = f.disk.InFlight, f.disk.InFlightOp
 	if !f.member && (f.track.State == Qualifying || f.track.State == Failed && len(f.run) > 0) {

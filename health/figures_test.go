@@ -6,6 +6,8 @@ package health
 import (
 	"testing"
 	"time"
+
+	"github.com/quorumd/quorumd/disk"
 )
 
 func TestTheTextMatchesTheTableAndDiscardedSamplesAreCounted(t *testing.T) {
@@ -15,9 +17,9 @@ func TestTheTextMatchesTheTableAndDiscardedSamplesAreCounted(t *testing.T) {
 	// the device alone is faster than etcd's writes, and CPU starvation makes both look slow
 	for range 600 {
 		b.now += 500 * time.Millisecond
-		b.sample(LaneDirect, ms)
-		b.sample(LaneWAL, 3*ms)
-		b.contaminated(LaneWAL, 800*ms)
+		b.sample(disk.LaneDirect, ms)
+		b.sample(disk.LaneWAL, 3*ms)
+		b.contaminated(disk.LaneWAL, 800*ms)
 		b.look()
 	}
 	f := b.result.Figures

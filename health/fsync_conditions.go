@@ -6,6 +6,8 @@ package health
 import (
 	"fmt"
 	"time"
+
+	"github.com/quorumd/quorumd/disk"
 )
 
 // The methods of this file that return a text and a bool are conditions of rules. The text is the measurement with its
@@ -162,7 +164,7 @@ func (f *fsync) steady() bool {
 	if !clear {
 		return false
 	}
-	direct := f.lanes[LaneDirect].since(f.now - f.pace.calm)
+	direct := f.lanes[disk.LaneDirect].since(f.now - f.pace.calm)
 	_, tripped := f.tripped()
 	return len(direct) > 0 && direct.max() < f.limits.calm() && !tripped
 }

@@ -6,6 +6,8 @@ package health
 import (
 	"slices"
 	"time"
+
+	"github.com/quorumd/quorumd/disk"
 )
 
 // fsync is the evidence on how long the disk takes to make a write durable. The check is declared in
@@ -139,11 +141,11 @@ func (f *fsync) restartRun() {
 	f.brokenAt = at
 }
 
-func (f *fsync) take(s Sample) {
+func (f *fsync) take(s disk.Sample) {
 	f.lastSample = max(f.lastSample, s.End)
 	// On a member's disk, the probe writes no bursts, so writes of both lanes count.
-	repairing := f.track.State == Failed && s.End > f.brokenAt && (f.member || s.Lane == LaneWAL)
-	qualifying := f.track.State == Qualifying && s.Lane == LaneWAL || repairing
+	repairing := f.track.State == Failed && s.End > f.brokenAt && (f.member || s.Lane == disk.LaneWAL)
+	qualifying := f.track.State == Qualifying && s.Lane == disk.LaneWAL || repairing
 	if s.Contaminated {
 		if qualifying {
 			f.leftOut++
@@ -184,7 +186,7 @@ func (f *fsync) trim() {
 		}
 		f.lanes[i] = f.lanes[i].keep(f.limits.Window)
 	}
-	f.outliers = slices.DeleteFunc(f.outliers, func(s Sample) bool { return f.now-s.End > f.pace.outliers })
+	f.outliers = slices.DeleteFunc(f.outliers, func(s disk.Sample) bool { return f.now-s.End > f.pace.outliers })
 }
 
 // entered updates the evidence after a transition.

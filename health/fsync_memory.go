@@ -6,6 +6,8 @@ package health
 import (
 	"fmt"
 	"time"
+
+	"github.com/quorumd/quorumd/disk"
 )
 
 // fsyncName is the check's name in snapshots.
@@ -84,7 +86,7 @@ func (f *fsync) recall(memory []byte, at, now time.Duration) error {
 	f.lastSample, f.lastJudged, f.brokenAt = m.LastSample, m.LastJudged, m.Broken
 	f.score.value, f.score.began = m.Score, now
 	for _, o := range m.Outliers {
-		f.outliers = append(f.outliers, Sample{End: o.End, Latency: o.Latency})
+		f.outliers = append(f.outliers, disk.Sample{End: o.End, Latency: o.Latency})
 	}
 	if f.track.Code == DiskUnfit { // the qualifying run starts again
 		f.track.Code = DiskQualifying

@@ -6,6 +6,8 @@ package health
 import (
 	"fmt"
 	"time"
+
+	"github.com/quorumd/quorumd/disk"
 )
 
 // sign is a condition that a healthy disk does not meet. One sign is enough for WARM, and a disk with a sign does not
@@ -99,7 +101,7 @@ func (f *fsync) alone(sign func() (string, bool)) func() (string, bool) {
 
 // inARow reports whether at least the n newest samples of a lane were over the limit, for at least the given span.
 func (f *fsync) inARow(n int, limit, span time.Duration) (string, bool) {
-	for _, lane := range []Lane{LaneDirect, LaneWAL} {
+	for _, lane := range []disk.Lane{disk.LaneDirect, disk.LaneWAL} {
 		streak := f.recent.streak(lane, limit)
 		if len(streak) < n {
 			continue

@@ -8,6 +8,8 @@ import (
 	"slices"
 	"testing"
 	"time"
+
+	"github.com/quorumd/quorumd/disk"
 )
 
 // A leader whose disk abruptly becomes slow has to lose the leadership soon, so the first slow writes must be enough.
@@ -43,7 +45,7 @@ func TestAnAbruptlySlowDiskIsFoundByItsFirstWrites(t *testing.T) {
 		var got []State
 		for range c.want {
 			b.now += c.every
-			b.sample(LaneDirect, c.took)
+			b.sample(disk.LaneDirect, c.took)
 			b.look()
 			got = append(got, b.disk())
 		}
@@ -60,7 +62,7 @@ func TestConsecutiveWritesAreOfOneLane(t *testing.T) {
 	for i := range 4 { // the file system is slow, and the device is not
 		b.each(9*time.Second, ms)
 		b.now += time.Second
-		b.sample(LaneWAL, 120*ms)
+		b.sample(disk.LaneWAL, 120*ms)
 		b.look()
 		if want := map[bool]State{true: OK, false: Warm}[i < 2]; b.disk() != want {
 			t.Errorf("after %d writes: %s, want %s", i+1, b.disk(), want)

@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"strings"
 	"time"
+
+	"github.com/quorumd/quorumd/disk"
 )
 
 // text describes the current state, with its measured number.
@@ -116,7 +118,7 @@ func (f *fsync) runSummary() string {
 
 // recentSummary returns the p99 of the WAL lane, or of the direct lane while the WAL lane has no samples.
 func (f *fsync) recentSummary() string {
-	window := f.sorted[LaneWAL]
+	window := f.sorted[disk.LaneWAL]
 	if len(window) == 0 {
 		window = f.recent.last(f.limits.Window).spread()
 	}

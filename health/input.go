@@ -6,6 +6,8 @@ package health
 import (
 	"syscall"
 	"time"
+
+	"github.com/quorumd/quorumd/disk"
 )
 
 // Input contains all readings that a judge uses, at one moment. Every time in it is a duration since boot on one kernel
@@ -53,7 +55,7 @@ type Input struct {
 type DiskReading struct {
 	// Samples are the writes that completed since the previous reading, each once, oldest first. A failed write is not
 	// a sample; it is reported in Err.
-	Samples []Sample
+	Samples []disk.Sample
 	// InFlight is the age of the operation in flight, 0 if there is none, and InFlightOp its name.
 	InFlight   time.Duration
 	InFlightOp string
@@ -74,25 +76,6 @@ type DiskReading struct {
 	// durable; 0 if unknown. For [Thresholds.Stall] it counts as evidence that the disk works even if the probe's own
 	// write hangs, so it should be read at least twice in that time.
 	LastCompletion time.Duration
-}
-
-// Lane is how a sample was written.
-type Lane uint8
-
-// The lanes.
-const (
-	LaneDirect Lane = iota // overwrites a block, bypassing the page cache: measures hardly more than the device
-	LaneWAL                // appends and syncs like etcd's write-ahead log: measures device, file system and journal
-)
-
-// Sample is one write that became durable.
-type Sample struct {
-	Lane Lane
-	// End is when it completed.
-	End     time.Duration
-	Latency time.Duration
-	// Contaminated means that there was CPU starvation during the write. Such a sample is never held against the disk.
-	Contaminated bool
 }
 
 // DiskError is an error returned by an operation of the probe.
@@ -124,7 +107,7 @@ func (e *DiskError) String() string {
 	cause := e.Errno.Error()
 	switch e.Errno {
 	case syscall.EBADMSG:
-		cause = "read back different data from what was written"
+		cause = (&disk.Failure{Errno: e.Errno}).Cause()
 	case syscall.ENODATA:
 		cause = "medium error"
 	case syscall.ENODEV, syscall.ENXIO:

@@ -9,6 +9,8 @@ import (
 	"fmt"
 	"slices"
 	"time"
+
+	"github.com/quorumd/quorumd/disk"
 )
 
 // Assessment is the health of the machine at one moment.
@@ -189,7 +191,7 @@ func (j *Judge) plausible(in Input) Input {
 		d.Err = &DiskError{d.Err.Op, d.Err.Errno, min(d.Err.At, in.Now)}
 	}
 	d.Samples = slices.Clone(d.Samples)
-	d.Samples = slices.DeleteFunc(d.Samples, func(s Sample) bool { return s.Lane > LaneWAL })
+	d.Samples = slices.DeleteFunc(d.Samples, func(s disk.Sample) bool { return s.Lane > disk.LaneWAL })
 	for i := range d.Samples {
 		s := &d.Samples[i]
 		s.End, s.Latency = min(max(s.End, j.newest), in.Now), max(s.Latency, 0)

@@ -9,6 +9,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/quorumd/quorumd/disk"
 )
 
 // member returns a bench whose host has a member and is OK.
@@ -191,19 +193,19 @@ func TestTheMemoryOfAJudgeIsBounded(t *testing.T) {
 	b.each(time.Second, ms)
 	for range 2 {
 		for range samplesKept {
-			b.sample(LaneWAL, quiet+quiet)
+			b.sample(disk.LaneWAL, quiet+quiet)
 		}
 		b.now += time.Second
 		b.look()
 	}
 	f := fsyncOf(b.j)
-	if len(f.recent) != samplesKept || len(f.run) != 3000 || len(f.lanes[LaneWAL]) != 300 {
-		t.Errorf("it keeps %d, %d of the run, %d of the lane", len(f.recent), len(f.run), len(f.lanes[LaneWAL]))
+	if len(f.recent) != samplesKept || len(f.run) != 3000 || len(f.lanes[disk.LaneWAL]) != 300 {
+		t.Errorf("it keeps %d, %d of the run, %d of the lane", len(f.recent), len(f.run), len(f.lanes[disk.LaneWAL]))
 	}
 	b.now += 2 * time.Minute
-	b.sample(LaneWAL, ms)
+	b.sample(disk.LaneWAL, ms)
 	b.look()
-	b.sample(LaneWAL, ms)
+	b.sample(disk.LaneWAL, ms)
 	b.look()
 	if len(f.recent) > 900 {
 		t.Errorf("two minutes later it still keeps %d", len(f.recent))
@@ -219,12 +221,12 @@ func TestFewSamplesOverALongTimeAreNoRecovery(t *testing.T) {
 	b.put(b.j.checks[0], Slow)
 	for range 299 {
 		b.now += 10 * time.Second
-		b.sample(LaneDirect, ms)
+		b.sample(disk.LaneDirect, ms)
 		b.look()
 	}
 	b.want(Slow)
 	b.now += 10 * time.Second
-	b.sample(LaneDirect, ms)
+	b.sample(disk.LaneDirect, ms)
 	b.look()
 	b.want(Warm)
 }
@@ -268,7 +270,7 @@ func TestAStallIsFoundWhileItLastsAndEndsAsSlow(t *testing.T) {
 	b.hasText("wal write+sync in flight for 12 s, limit 1 s")
 	b.now += time.Second
 	b.next.InFlight = 0
-	b.sample(LaneWAL, 12500*ms)
+	b.sample(disk.LaneWAL, 12500*ms)
 	b.look()
 	b.want(Slow)
 	b.each(15*time.Minute-time.Second, ms)
@@ -384,9 +386,9 @@ func TestSlowSamplesDuringCPUStarvationDoNotBlameTheDisk(t *testing.T) {
 	for i := range 120 {
 		b.now += time.Second
 		if i%2 == 0 {
-			b.contaminated(LaneDirect, 900*ms)
+			b.contaminated(disk.LaneDirect, 900*ms)
 		} else {
-			b.sample(LaneDirect, ms)
+			b.sample(disk.LaneDirect, ms)
 		}
 		b.look()
 		b.want(OK)
@@ -403,7 +405,7 @@ func TestTheWALLaneAloneDoesNotMakeAWarmDiskOK(t *testing.T) {
 	b.warm()
 	for range 1000 {
 		b.now += time.Second
-		b.sample(LaneWAL, ms)
+		b.sample(disk.LaneWAL, ms)
 		b.look()
 	}
 	b.want(Warm)
@@ -430,7 +432,7 @@ func TestCPUStarvationEndsAtTenPercentOfTenSamples(t *testing.T) {
 		b.put(b.j.checks[2], Warm)
 		for i := range 40 { // one every 6.1 s is ten in the minute
 			b.now += 6100 * ms
-			b.pending = []Sample{{End: b.now, Latency: ms, Contaminated: i%10 < bad}}
+			b.pending = []disk.Sample{{End: b.now, Latency: ms, Contaminated: i%10 < bad}}
 			b.look()
 		}
 		if got := cpuOf(b.j).track.State; got != want {
@@ -442,7 +444,7 @@ func TestCPUStarvationEndsAtTenPercentOfTenSamples(t *testing.T) {
 	b.put(b.j.checks[2], Warm)
 	for range 40 { // one every 7 s is nine
 		b.now += 7 * time.Second
-		b.sample(LaneDirect, ms)
+		b.sample(disk.LaneDirect, ms)
 		b.look()
 	}
 	if got := cpuOf(b.j).track.State; got != Warm {
@@ -487,8 +489,8 @@ func TestTheFiguresCoverTheWindow(t *testing.T) {
 	b := member(t)
 	for i := range 400 {
 		b.now += time.Second
-		b.sample(LaneWAL, time.Duration(i+1)*10*time.Microsecond)
-		b.contaminated(LaneWAL, time.Hour)
+		b.sample(disk.LaneWAL, time.Duration(i+1)*10*time.Microsecond)
+		b.contaminated(disk.LaneWAL, time.Hour)
 	}
 	b.next.InFlight, b.next.InFlightOp = 20*ms, "statfs"
 	b.now += 3 * time.Second
@@ -515,10 +517,10 @@ func TestImplausibleReadingsDoNoHarm(t *testing.T) {
 	b := member(t)
 	now := b.now
 	b.now -= time.Hour // a clock that goes backwards
-	b.sample(LaneDirect, -time.Second)
+	b.sample(disk.LaneDirect, -time.Second)
 	b.look()
 	b.now = now
-	b.pending = []Sample{
+	b.pending = []disk.Sample{
 		{Lane: 7, End: now, Latency: time.Hour},
 		{End: now + time.Hour, Latency: ms},
 		{End: -1, Latency: ms},

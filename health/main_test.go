@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"go.uber.org/goleak"
+
+	"github.com/quorumd/quorumd/disk"
 )
 
 // update writes the files that tests compare with: go test ./health -update.
@@ -59,7 +61,7 @@ type bench struct {
 	protected      bool
 	peers          PeerWritesReading
 	wall           time.Time // time of the wall clock when now is 0
-	pending        []Sample
+	pending        []disk.Sample
 	mistake        comparisonMistake
 	member         bool
 	result         Assessment
@@ -173,12 +175,12 @@ func fsyncOf(j *Judge) *fsync { return j.checks[0].evidence.(*fsync) }
 func cpuOf(j *Judge) *cpu { return j.checks[2].evidence.(*cpu) }
 
 // sample adds a sample that was just completed.
-func (b *bench) sample(lane Lane, latency time.Duration) {
-	b.pending = append(b.pending, Sample{Lane: lane, End: b.now, Latency: latency})
+func (b *bench) sample(lane disk.Lane, latency time.Duration) {
+	b.pending = append(b.pending, disk.Sample{Lane: lane, End: b.now, Latency: latency})
 }
 
-func (b *bench) contaminated(lane Lane, latency time.Duration) {
-	b.pending = append(b.pending, Sample{Lane: lane, End: b.now, Latency: latency, Contaminated: true})
+func (b *bench) contaminated(lane disk.Lane, latency time.Duration) {
+	b.pending = append(b.pending, disk.Sample{Lane: lane, End: b.now, Latency: latency, Contaminated: true})
 }
 
 // look passes the readings to the judge, and returns the changes.
@@ -218,7 +220,7 @@ func (b *bench) disk() State { return fsyncOf(b.j).track.State }
 func (b *bench) each(span, latency time.Duration) {
 	for range span / time.Second {
 		b.now += time.Second
-		b.sample(LaneDirect, latency)
+		b.sample(disk.LaneDirect, latency)
 		b.look()
 	}
 }
@@ -227,7 +229,7 @@ func (b *bench) each(span, latency time.Duration) {
 func (b *bench) pass(span, latency time.Duration) {
 	for i := range span / time.Second {
 		b.now += time.Second
-		b.sample(LaneDirect, latency)
+		b.sample(disk.LaneDirect, latency)
 		if i%60 == 59 {
 			b.look()
 		}
@@ -239,7 +241,7 @@ func (b *bench) pass(span, latency time.Duration) {
 func (b *bench) burst(n int, latency time.Duration) {
 	for i := range n {
 		b.now += 20 * ms
-		b.sample(LaneWAL, latency)
+		b.sample(disk.LaneWAL, latency)
 		if i%50 == 49 || i == n-1 {
 			b.look()
 		}

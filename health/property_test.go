@@ -10,6 +10,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/quorumd/quorumd/disk"
 )
 
 // weather is the random state of a machine for some seconds. Its counters are increments.
@@ -145,7 +147,7 @@ type witness struct {
 func (w *witness) watch() {
 	was, reset := w.disk(), w.j.reset
 	for _, s := range w.pending {
-		if was == Qualifying && s.Lane == LaneWAL && !s.Contaminated {
+		if was == Qualifying && s.Lane == disk.LaneWAL && !s.Contaminated {
 			w.run = append(w.run, s.Latency)
 		}
 	}
@@ -263,11 +265,13 @@ func (w *witness) live(r *rand.Rand, sky weather) {
 			w.next.LastCompletion = w.now - time.Second/2
 		}
 		for i := range 11 {
-			lane := Lane(min(i, 1))
-			if sky.silent || w.next.InFlight > 0 || lane == LaneWAL && w.member {
+			lane := disk.Lane(min(i, 1))
+			if sky.silent || w.next.InFlight > 0 || lane == disk.LaneWAL && w.member {
 				continue
 			}
-			w.pending = append(w.pending, Sample{lane, w.now, sky.latency(), r.Float64() < sky.contaminated})
+			w.pending = append(w.pending, disk.Sample{
+				Lane: lane, End: w.now, Latency: sky.latency(), Contaminated: r.Float64() < sky.contaminated,
+			})
 		}
 		w.watch()
 	}

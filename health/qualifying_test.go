@@ -6,6 +6,8 @@ package health
 import (
 	"testing"
 	"time"
+
+	"github.com/quorumd/quorumd/disk"
 )
 
 func TestAQualifyingRunMustBeWithinEachLimit(t *testing.T) {
@@ -81,7 +83,7 @@ func TestContaminatedSamplesDoNotCountInTheRun(t *testing.T) {
 	b.each(time.Second, ms)
 	b.burst(1000, ms)
 	for range 310 {
-		b.contaminated(LaneWAL, ms)
+		b.contaminated(disk.LaneWAL, ms)
 	}
 	b.look()
 	b.hasText("1000 of 3000 WAL-like writes measured, fsync p99 1 ms so far, limit 10 ms; 310 discarded because of " +

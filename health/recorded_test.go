@@ -10,12 +10,14 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/quorumd/quorumd/disk"
 )
 
 // recording contains the readings of a machine, second by second; see testdata/record.
 type recording struct {
 	seconds  int
-	writes   map[int][]Sample // the samples of each second, without times
+	writes   map[int][]disk.Sample // the samples of each second, without times
 	machines map[int][4]Figure
 }
 
@@ -26,7 +28,7 @@ func recorded(t *testing.T) recording {
 		t.Fatal(err)
 	}
 	defer f.Close()
-	r := recording{writes: map[int][]Sample{}, machines: map[int][4]Figure{}}
+	r := recording{writes: map[int][]disk.Sample{}, machines: map[int][4]Figure{}}
 	for lines := bufio.NewScanner(f); lines.Scan(); {
 		fields := strings.Fields(lines.Text())
 		at := number(t, fields[0])
@@ -41,7 +43,7 @@ func recorded(t *testing.T) recording {
 			}
 			r.machines[int(at)] = m
 		default:
-			s := Sample{Lane: map[string]Lane{"direct": LaneDirect, "wal": LaneWAL}[fields[1]]}
+			s := disk.Sample{Lane: map[string]Lane{"direct": disk.LaneDirect, "wal": disk.LaneWAL}[fields[1]]}
 			text, short := strings.CutSuffix(fields[2], "!")
 			s.Contaminated, s.Latency = short, time.Duration(number(t, text))*time.Microsecond
 			r.writes[int(at)] = append(r.writes[int(at)], s)

@@ -9,6 +9,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/quorumd/quorumd/disk"
 )
 
 // edge tests one declared rule: just brings the bench to where the rule must not hold yet, and over takes the smallest
@@ -119,10 +121,10 @@ func hangEdges() []edge {
 		{
 			"the operation returned",
 			func(b *bench) {
-				b.sample(LaneDirect, ms) // completed when the other write began to hang
+				b.sample(disk.LaneDirect, ms) // completed when the other write began to hang
 				b.look()
 				b.now++
-				b.sample(LaneDirect, 2*time.Second)
+				b.sample(disk.LaneDirect, 2*time.Second)
 				hang(b, time.Second+1, 0) // the next write hangs as well
 			},
 			func(b *bench) { hang(b, time.Second, 0) },
@@ -156,17 +158,17 @@ func dataEdges() []edge {
 		{
 			"there have been only contaminated samples",
 			func(b *bench) { b.spoil(5 * time.Minute) },
-			func(b *bench) { b.now++; b.contaminated(LaneDirect, ms); b.look() },
+			func(b *bench) { b.now++; b.contaminated(disk.LaneDirect, ms); b.look() },
 		},
 		{
 			"samples arrive, and the host has a member",
 			silence,
-			func(b *bench) { b.sample(LaneDirect, ms); b.look() },
+			func(b *bench) { b.sample(disk.LaneDirect, ms); b.look() },
 		},
 		{
 			"samples arrive, and the host has no member",
 			func(b *bench) { b.member = false; silence(b) },
-			func(b *bench) { b.sample(LaneDirect, ms); b.look() },
+			func(b *bench) { b.sample(disk.LaneDirect, ms); b.look() },
 		},
 		{
 			"the host no longer has a member",
@@ -244,7 +246,7 @@ func sixSoon(b *bench) {
 	b.each(time.Second, 10*ms)
 	for range 6 {
 		b.now += 900 * ms
-		b.sample(LaneDirect, 10*ms+1)
+		b.sample(disk.LaneDirect, 10*ms+1)
 		b.look()
 	}
 }
@@ -254,7 +256,7 @@ func latencyEdges() []edge {
 	round := func(b *bench) {
 		for i := range 20 {
 			b.now += 501 * ms
-			b.sample(LaneDirect, map[bool]time.Duration{true: 101 * ms, false: quiet}[i == 10])
+			b.sample(disk.LaneDirect, map[bool]time.Duration{true: 101 * ms, false: quiet}[i == 10])
 			b.look()
 		}
 	}
@@ -351,11 +353,11 @@ func cpuEdges() []edge {
 			func(b *bench) { // one every 1.01 s is 60 in the minute
 				for i := range 120 {
 					b.now += 1010 * ms
-					b.pending = []Sample{{End: b.now, Latency: ms, Contaminated: i >= 108}}
+					b.pending = []disk.Sample{{End: b.now, Latency: ms, Contaminated: i >= 108}}
 					b.look()
 				}
 			},
-			func(b *bench) { b.now += 1010 * ms; b.contaminated(LaneDirect, ms); b.look() },
+			func(b *bench) { b.now += 1010 * ms; b.contaminated(disk.LaneDirect, ms); b.look() },
 		},
 		{
 			"at most 10 % of the samples",
@@ -441,7 +443,7 @@ func machineEdges() []edge {
 func (b *bench) spoil(span time.Duration) {
 	for range span / time.Second {
 		b.now += time.Second
-		b.contaminated(LaneDirect, 3*time.Second)
+		b.contaminated(disk.LaneDirect, 3*time.Second)
 		b.look()
 	}
 }

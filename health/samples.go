@@ -7,17 +7,19 @@ import (
 	"cmp"
 	"slices"
 	"time"
+
+	"github.com/quorumd/quorumd/disk"
 )
 
 // samples are writes in the order of their completion.
-type samples []Sample
+type samples []disk.Sample
 
 // last returns the newest n samples, or all if there are fewer.
 func (s samples) last(n int) samples { return s[max(0, len(s)-n):] }
 
 // since returns the samples that were completed at the given time or later.
 func (s samples) since(at time.Duration) samples {
-	i, _ := slices.BinarySearchFunc(s, at, func(one Sample, at time.Duration) int { return cmp.Compare(one.End, at) })
+	i, _ := slices.BinarySearchFunc(s, at, func(one disk.Sample, at time.Duration) int { return cmp.Compare(one.End, at) })
 	return s[i:]
 }
 
@@ -33,7 +35,7 @@ func (s samples) over(limit time.Duration) int {
 }
 
 // streak returns the newest consecutive samples of a lane that took longer than the limit, the newest first.
-func (s samples) streak(lane Lane, limit time.Duration) samples {
+func (s samples) streak(lane disk.Lane, limit time.Duration) samples {
 	var streak samples
 	for _, one := range slices.Backward(s) {
 		if one.Lane != lane {

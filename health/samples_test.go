@@ -8,6 +8,8 @@ import (
 	"slices"
 	"testing"
 	"time"
+
+	"github.com/quorumd/quorumd/disk"
 )
 
 func TestAPercentileIsTheSmallestSufficientMeasuredValue(t *testing.T) {
@@ -16,13 +18,13 @@ func TestAPercentileIsTheSmallestSufficientMeasuredValue(t *testing.T) {
 	for range 200 {
 		var s samples
 		for range 1 + random.IntN(400) {
-			s = append(s, Sample{Latency: time.Duration(random.IntN(50))})
+			s = append(s, disk.Sample{Latency: time.Duration(random.IntN(50))})
 		}
 		for _, perMille := range []int{500, 990, 999, 1000} {
 			got := s.spread().at(perMille)
 			under := func(limit time.Duration) int { return 1000 * (len(s) - s.over(limit)) }
 			if under(got) < perMille*len(s) || under(got-1) >= perMille*len(s) ||
-				!slices.ContainsFunc(s, func(one Sample) bool { return one.Latency == got }) {
+				!slices.ContainsFunc(s, func(one disk.Sample) bool { return one.Latency == got }) {
 				t.Fatalf("%d per mille of %v is %d", perMille, s.spread(), got)
 			}
 		}
@@ -60,7 +62,7 @@ func TestLatenciesStaySortedWhileSamplesComeAndGo(t *testing.T) {
 	var kept samples
 	var sorted spread
 	for i := range 1000 {
-		one := Sample{Latency: time.Duration(i*i*7919%101) * ms}
+		one := disk.Sample{Latency: time.Duration(i*i*7919%101) * ms}
 		kept, sorted = append(kept, one), sorted.insert(one.Latency)
 		if len(kept) > 30 {
 			sorted = sorted.remove(kept[0].Latency)

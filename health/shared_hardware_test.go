@@ -33,13 +33,13 @@ func sharedEdges() []edge {
 	}
 }
 
-func disk(serial, wwid string) Device {
+func ssd(serial, wwid string) Device {
 	return Device{Name: "sda", Kind: "disk", Model: "Samsung SSD 870", Serial: serial, WWID: wwid}
 }
 
 func TestAVoterOnTheSameMachineOrDiskPreventsAJoinAndNothingElse(t *testing.T) {
 	t.Parallel()
-	mine := disk("S6PUNX0T900123", "")
+	mine := ssd("S6PUNX0T900123", "")
 	for want, s := range map[string]SharedReading{
 		"": wellShared(),
 		"the voter of n2 runs on this machine, under the same kernel": onMachine(),
@@ -79,21 +79,21 @@ func TestOtherVotersThatAreUnknownAreNoFinding(t *testing.T) {
 func TestOnlyAValueThatDistinguishesDisksIdentifiesOne(t *testing.T) {
 	t.Parallel()
 	for _, d := range []Device{
-		disk("", ""), disk("0001", ""), disk("00000000000000000000", ""), disk("1234567890", ""),
-		disk("12345678901", ""),
-		disk("QM00001", ""), disk("", "t10.ATA     QEMU HARDDISK                           QM00001"),
-		disk("abababababab", ""), disk("ABCDEFGHIJ", ""), disk("drive-1", ""), disk("................", "- -"),
+		ssd("", ""), ssd("0001", ""), ssd("00000000000000000000", ""), ssd("1234567890", ""),
+		ssd("12345678901", ""),
+		ssd("QM00001", ""), ssd("", "t10.ATA     QEMU HARDDISK                           QM00001"),
+		ssd("abababababab", ""), ssd("ABCDEFGHIJ", ""), ssd("drive-1", ""), ssd("................", "- -"),
 	} {
 		if id := d.Identity(); id != "" {
 			t.Errorf("%q, %q identifies it: %s", d.Serial, d.WWID, id)
 		}
 	}
-	a, b := disk("S6PUNX0T900123", ""), disk("S6PUNX0T900124", "")
+	a, b := ssd("S6PUNX0T900123", ""), ssd("S6PUNX0T900124", "")
 	if len(a.Identity()) != 16 || a.Identity() == b.Identity() {
 		t.Errorf("%q and %q", a.Identity(), b.Identity())
 	}
-	if d := disk("S6PUNX0T900123", "naa.5002538f31a0c2b1"); d.Identity() == a.Identity() ||
-		d.Identity() != disk("", "naa.5002538f31a0c2b1").Identity() {
+	if d := ssd("S6PUNX0T900123", "naa.5002538f31a0c2b1"); d.Identity() == a.Identity() ||
+		d.Identity() != ssd("", "naa.5002538f31a0c2b1").Identity() {
 		t.Error("the WWID does not go before the serial number")
 	}
 	other := a
@@ -107,7 +107,7 @@ func TestAHostPublishesEachDiskOnce(t *testing.T) {
 	t.Parallel()
 	var r DevicesReading
 	for i := range 12 {
-		d := disk("S6PUNX0T9001"+string(rune('a'+i)), "")
+		d := ssd("S6PUNX0T9001"+string(rune('a'+i)), "")
 		r.Chain = append(r.Chain, d, d)
 	}
 	if got := r.Identities(); len(got) != MaxDisks || got[0] == got[1] {

@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"golang.org/x/time/rate"
+
+	"github.com/quorumd/quorumd/disk"
 )
 
 // comparison is the evidence on whether this disk's writes take a multiple of the usual time: the other voters' current
@@ -198,7 +200,7 @@ func (c *comparison) forget() {
 }
 
 // take adds the uncontaminated samples, and updates the median, the 90th percentile and the slow episodes.
-func (c *comparison) take(all []Sample) {
+func (c *comparison) take(all []disk.Sample) {
 	for _, s := range all {
 		if s.Contaminated {
 			continue

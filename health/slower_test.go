@@ -8,6 +8,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/quorumd/quorumd/disk"
 )
 
 // compared returns a bench of a member whose writes have taken the given time for a week, with two other voters whose
@@ -352,7 +354,7 @@ func BenchmarkCompare(b *testing.B) {
 		now += 2 * time.Second
 		c.observe(Input{
 			Now: now, Wall: m.wall.Add(now), Peers: m.peers,
-			Disk: DiskReading{Samples: []Sample{{End: now - time.Second, Latency: ms}, {End: now, Latency: ms}}},
+			Disk: DiskReading{Samples: []disk.Sample{{End: now - time.Second, Latency: ms}, {End: now, Latency: ms}}},
 		})
 	}
 }

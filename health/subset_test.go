@@ -6,6 +6,8 @@ package health
 import (
 	"testing"
 	"time"
+
+	"github.com/quorumd/quorumd/disk"
 )
 
 func TestAJudgeOfSomeChecksJudgesThemAsOneOfAllDoes(t *testing.T) {
@@ -26,7 +28,7 @@ func TestAJudgeOfSomeChecksJudgesThemAsOneOfAllDoes(t *testing.T) {
 			latency = 150 * ms
 		}
 		in := Input{Now: now, Member: true, Disk: DiskReading{
-			Alive: true, Samples: []Sample{{End: now, Latency: latency, Contaminated: i%2000 > 1900 && i%3 == 0}},
+			Alive: true, Samples: []disk.Sample{{End: now, Latency: latency, Contaminated: i%2000 > 1900 && i%3 == 0}},
 		}}
 		all.Observe(in)
 		some.Observe(in)

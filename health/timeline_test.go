@@ -8,6 +8,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/quorumd/quorumd/disk"
 )
 
 // timeline records what the judge reports over time.
@@ -41,7 +43,7 @@ func (s *timeline) stall(span time.Duration) {
 	}
 	s.write()
 	s.next.InFlight, s.next.InFlightOp = 0, ""
-	s.sample(LaneWAL, span)
+	s.sample(disk.LaneWAL, span)
 	s.look()
 }
 

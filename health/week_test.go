@@ -10,6 +10,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/quorumd/quorumd/disk"
 )
 
 // habit is something that a healthy machine does from time to time.
@@ -91,12 +93,12 @@ func (m machine) now(at time.Duration) habit {
 }
 
 // write draws how long a write takes.
-func (m machine) write(r *rand.Rand, h habit, lane Lane) time.Duration {
+func (m machine) write(r *rand.Rand, h habit, lane disk.Lane) time.Duration {
 	if r.Float64() < h.tail {
 		return time.Duration(8+32*r.Float64()) * ms
 	}
 	took := float64(m.median) * h.slower * math.Exp(m.spread*r.NormFloat64())
-	if lane == LaneWAL {
+	if lane == disk.LaneWAL {
 		took *= 2
 	}
 	return time.Duration(took).Round(10 * time.Microsecond)
@@ -112,12 +114,12 @@ func (m machine) lives(seed uint64) func(*bench, time.Duration) {
 func (b *bench) live(r *rand.Rand, m machine, at time.Duration) {
 	h := m.now(at)
 	b.now += time.Second
-	lanes := []Lane{LaneDirect}
+	lanes := []disk.Lane{disk.LaneDirect}
 	if at%(10*time.Second) == 0 {
-		lanes = append(lanes, LaneWAL)
+		lanes = append(lanes, disk.LaneWAL)
 	}
 	for _, lane := range lanes {
-		b.pending = append(b.pending, Sample{
+		b.pending = append(b.pending, disk.Sample{
 			Lane: lane, End: b.now, Latency: m.write(r, h, lane), Contaminated: r.Float64() < h.starved,
 		})
 	}

@@ -171,17 +171,9 @@ func (j *judge) reading(from disk.Reading) health.DiskReading {
 		Alive: from.Alive, LastCompletion: j.lastCompletion(from, now),
 	}
 	for _, s := range from.Samples {
-		if s.Errno != 0 {
-			continue // from.Failure reports the error
+		if s.Errno == 0 { // from.Failure reports the error of a failed one
+			out.Samples = append(out.Samples, s)
 		}
-		lane := health.LaneDirect
-		if s.Lane == disk.LaneWAL {
-			lane = health.LaneWAL
-		}
-		out.Samples = append(out.Samples, health.Sample{
-			Lane: lane, End: s.End, Latency: s.Latency,
-			Contaminated: s.Contaminated,
-		})
 	}
 	if f := from.Failure; f != nil {
 		out.Err = &health.DiskError{Op: f.Op, Errno: f.Errno, At: now - f.Age}

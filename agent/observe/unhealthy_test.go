@@ -13,6 +13,7 @@ import (
 	"github.com/quorumd/quorumd/agent/config"
 	"github.com/quorumd/quorumd/agent/policy"
 	"github.com/quorumd/quorumd/agent/record"
+	"github.com/quorumd/quorumd/disk"
 	"github.com/quorumd/quorumd/health"
 )
 
@@ -67,11 +68,11 @@ func (v *nightVoter) advance(since time.Duration) (h record.Host, judged health.
 	in := health.Input{Now: nightBegin + since, Member: true}
 	in.Disk = health.DiskReading{Alive: true, NextIn: time.Second, Total: 1 << 40, Free: 1 << 39}
 	for at := since - nightLook + time.Second; at <= since; at += time.Second {
-		lane := health.LaneDirect
+		lane := disk.LaneDirect
 		if at%(10*time.Second) == 0 {
-			lane = health.LaneWAL
+			lane = disk.LaneWAL
 		}
-		in.Disk.Samples = append(in.Disk.Samples, health.Sample{
+		in.Disk.Samples = append(in.Disk.Samples, disk.Sample{
 			Lane: lane, End: nightBegin + at, Latency: v.disk(at, v.draw),
 		})
 		for range 5 { // etcd's own fsyncs in a second

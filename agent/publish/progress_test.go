@@ -10,6 +10,7 @@ import (
 	"github.com/quorumd/quorumd/agent/policy"
 	"github.com/quorumd/quorumd/agent/recovery"
 	"github.com/quorumd/quorumd/agent/round"
+	"github.com/quorumd/quorumd/disk"
 	"github.com/quorumd/quorumd/health"
 )
 
@@ -40,7 +41,7 @@ func TestAReasonThatQuotesTheHealthStateHasItsProgress(t *testing.T) {
 			state, _ := judge.Observe(look)
 			for range c.samples {
 				look.Now += time.Second
-				look.Disk.Samples = []health.Sample{{Lane: health.LaneWAL, End: look.Now, Latency: time.Millisecond}}
+				look.Disk.Samples = []disk.Sample{{Lane: disk.LaneWAL, End: look.Now, Latency: time.Millisecond}}
 				state, _ = judge.Observe(look)
 			}
 			r := &round.Round{Assessment: state}

@@ -14,6 +14,7 @@ import (
 	"github.com/quorumd/quorumd/agent/publish"
 	"github.com/quorumd/quorumd/agent/record"
 	"github.com/quorumd/quorumd/agent/round"
+	"github.com/quorumd/quorumd/disk"
 	"github.com/quorumd/quorumd/health"
 )
 
@@ -39,7 +40,7 @@ func slowDiskChecks(t *testing.T) control.Checks {
 		assessment, _ = judge.Observe(health.Input{
 			Now: now, Member: true, Machine: machine,
 			Disk: health.DiskReading{
-				Samples: []health.Sample{{Lane: health.LaneWAL, End: now, Latency: took}}, Alive: true,
+				Samples: []disk.Sample{{Lane: disk.LaneWAL, End: now, Latency: took}}, Alive: true,
 				Free: 1 << 40, Total: 1 << 41,
 			},
 		})

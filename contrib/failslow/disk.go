@@ -8,12 +8,13 @@ import (
 	"math/rand/v2"
 	"time"
 
+	"github.com/quorumd/quorumd/disk"
 	"github.com/quorumd/quorumd/health"
 )
 
-// disk generates the writes of the probe to one host's disk, as package disk makes them: two lanes, one write at a
+// simulatedDisk generates the writes of the probe to one host's disk, as package disk makes them: two lanes, one write at a
 // time, and a rest after slow writes.
-type disk struct {
+type simulatedDisk struct {
 	family
 	rng    *rand.Rand
 	spells []*spells
@@ -28,14 +29,14 @@ type disk struct {
 
 	lanes   [2]turn
 	pending write // the write in flight, if any
-	samples []health.Sample
+	samples []disk.Sample
 	bases   []time.Duration // for each sample, how long the write would have taken on a follower
 	last    time.Duration   // when a write last completed
 }
 
 // write is one write of the probe.
 type write struct {
-	lane         health.Lane
+	lane         disk.Lane
 	start, end   time.Duration
 	base         time.Duration
 	contaminated bool
@@ -43,24 +44,24 @@ type write struct {
 
 // newDisk returns a disk at the given time. Its first write is due a second later. habit is the random source of the
 // disk's own properties, and rng the random source of its writes.
-func newDisk(f family, own []*spells, habit, rng *rand.Rand, at time.Duration) *disk {
-	d := &disk{family: f, rng: rng, spells: own, minute: -1, scale: 1}
+func newDisk(f family, own []*spells, habit, rng *rand.Rand, at time.Duration) *simulatedDisk {
+	d := &simulatedDisk{family: f, rng: rng, spells: own, minute: -1, scale: 1}
 	d.body = float64(f.median) * math.Exp(0.05*habit.NormFloat64())
 	d.burden = 1.05 + 0.15*habit.Float64()
 	d.drifted = f.drift * rng.NormFloat64()
-	d.lanes[health.LaneDirect] = turn{interval: time.Second, ended: at, jitter: 1}
-	d.lanes[health.LaneWAL] = turn{interval: 10 * time.Second, ended: at, jitter: 1}
+	d.lanes[disk.LaneDirect] = turn{interval: time.Second, ended: at, jitter: 1}
+	d.lanes[disk.LaneWAL] = turn{interval: 10 * time.Second, ended: at, jitter: 1}
 	d.last = at
 	return d
 }
 
 // advance makes the writes that are due before the given time, and adds the completed ones to d.samples.
-func (d *disk) advance(until time.Duration) {
+func (d *simulatedDisk) advance(until time.Duration) {
 	for {
 		if d.pending.end == 0 {
-			lane := health.LaneDirect
-			if d.lanes[health.LaneWAL].due() < d.lanes[lane].due() {
-				lane = health.LaneWAL
+			lane := disk.LaneDirect
+			if d.lanes[disk.LaneWAL].due() < d.lanes[lane].due() {
+				lane = disk.LaneWAL
 			}
 			start := max(d.lanes[lane].due(), d.last)
 			if start >= until {
@@ -76,25 +77,25 @@ func (d *disk) advance(until time.Duration) {
 }
 
 // complete ends the write in flight.
-func (d *disk) complete() {
+func (d *simulatedDisk) complete() {
 	w := d.pending
 	d.pending = write{}
 	d.last = w.end
 	d.lanes[w.lane].run(w.start, w.end, d.rng)
-	d.samples = append(d.samples, health.Sample{
+	d.samples = append(d.samples, disk.Sample{
 		Lane: w.lane, End: w.end, Latency: w.end - w.start, Contaminated: w.contaminated,
 	})
 	d.bases = append(d.bases, w.base)
 }
 
 // draw returns a write that starts now.
-func (d *disk) draw(lane health.Lane, now time.Duration) write {
-	took, base, contaminated := d.took(now, lane == health.LaneWAL, d.rng)
+func (d *simulatedDisk) draw(lane disk.Lane, now time.Duration) write {
+	took, base, contaminated := d.took(now, lane == disk.LaneWAL, d.rng)
 	return write{lane: lane, start: now, end: now + max(took, time.Microsecond), base: base, contaminated: contaminated}
 }
 
 // took draws how long a write that starts now takes. base is how long it would take on a follower.
-func (d *disk) took(now time.Duration, log bool, rng *rand.Rand) (took, base time.Duration, contaminated bool) {
+func (d *simulatedDisk) took(now time.Duration, log bool, rng *rand.Rand) (took, base time.Duration, contaminated bool) {
 	if minute := now / time.Minute; minute > d.minute {
 		d.drift(minute)
 	}
@@ -118,7 +119,7 @@ func (d *disk) took(now time.Duration, log bool, rng *rand.Rand) (took, base tim
 }
 
 // drift draws the drift of a minute, which is correlated with the last one drawn, and sets the scale.
-func (d *disk) drift(minute time.Duration) {
+func (d *simulatedDisk) drift(minute time.Duration) {
 	const keeps = 0.9
 	d.minute = minute
 	d.drifted = keeps*d.drifted + math.Sqrt(1-keeps*keeps)*d.family.drift*d.rng.NormFloat64()
@@ -127,7 +128,7 @@ func (d *disk) drift(minute time.Duration) {
 }
 
 // reading returns what the probe reports at the given time. Call d.advance first.
-func (d *disk) reading(now time.Duration) health.DiskReading {
+func (d *simulatedDisk) reading(now time.Duration) health.DiskReading {
 	r := health.DiskReading{Samples: d.samples, Alive: true}
 	if d.pending.end != 0 {
 		r.InFlight, r.InFlightOp, r.LastCompletion = now-d.pending.start, "fdatasync", d.last
@@ -138,4 +139,4 @@ func (d *disk) reading(now time.Duration) health.DiskReading {
 }
 
 // forget drops the samples, which the judge has received.
-func (d *disk) forget() { d.samples, d.bases = d.samples[:0], d.bases[:0] }
+func (d *simulatedDisk) forget() { d.samples, d.bases = d.samples[:0], d.bases[:0] }

@@ -7,7 +7,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/quorumd/quorumd/health"
+	"github.com/quorumd/quorumd/disk"
 )
 
 // durations returns the direct writes of a host's disk over a day.
@@ -19,7 +19,7 @@ func durations(f family, own []*spells, fail fault) []time.Duration {
 	for at := time.Duration(0); at < 24*time.Hour; at += time.Minute {
 		d.advance(at)
 		for _, s := range d.samples {
-			if s.Lane == health.LaneDirect {
+			if s.Lane == disk.LaneDirect {
 				all = append(all, s.Latency)
 			}
 		}

@@ -27,7 +27,7 @@ type host struct {
 	index  int
 	family family
 	phase  time.Duration // offset of the agent's rounds
-	disk   *disk
+	disk   *simulatedDisk
 	judge  judge
 	limits health.Thresholds
 	input  health.Input

@@ -19,6 +19,7 @@ import (
 	"text/tabwriter"
 	"time"
 
+	"github.com/quorumd/quorumd/disk"
 	"github.com/quorumd/quorumd/health"
 )
 
@@ -124,7 +125,7 @@ func (p *perseus) run() ([]scored, error) {
 // replayed is a drive of the data set while it is replayed.
 type replayed struct {
 	judge judge
-	rows  []health.Sample // the drive's remaining rows of the current day
+	rows  []disk.Sample // the drive's remaining rows of the current day
 	state health.Assessment
 	bad   bool // at least once, the drive had a finding that rules out leading
 	slow  bool // the data set labels the drive as slow
@@ -196,7 +197,7 @@ func (p *perseus) read(file, cluster string, drives map[drive]*replayed, s *scor
 			drives[id] = d
 		}
 		end := time.Duration(math.Round(at) * float64(time.Second))
-		d.rows = append(d.rows, health.Sample{End: end, Latency: time.Duration(took)})
+		d.rows = append(d.rows, disk.Sample{End: end, Latency: time.Duration(took)})
 		return true
 	})
 	return errors.Join(err, failed)
@@ -208,7 +209,7 @@ func replayDay(drives map[drive]*replayed) float64 {
 	first, last := time.Duration(math.MaxInt64), time.Duration(0)
 	rows := 0
 	for _, d := range drives {
-		slices.SortStableFunc(d.rows, func(a, b health.Sample) int { return int((a.End - b.End) / time.Second) })
+		slices.SortStableFunc(d.rows, func(a, b disk.Sample) int { return int((a.End - b.End) / time.Second) })
 		rows += len(d.rows)
 		if n := len(d.rows); n > 0 {
 			first, last = min(first, d.rows[0].End), max(last, d.rows[n-1].End)

@@ -39,7 +39,7 @@ func walBounds() []float64 {
 }
 
 // look takes a reading if one is due. It draws the fsyncs since the last reading from the disk as it is now.
-func (w *witness) look(now time.Duration, d *disk, rng *rand.Rand, limit time.Duration) {
+func (w *witness) look(now time.Duration, d *simulatedDisk, rng *rand.Rand, limit time.Duration) {
 	if now-w.at < witnessEvery {
 		return
 	}
@@ -68,7 +68,7 @@ func (w *witness) look(now time.Duration, d *disk, rng *rand.Rand, limit time.Du
 }
 
 // draw adds the fsyncs of ten seconds. It returns the lower bound of the bucket that contains the slowest fsync.
-func (w *witness) draw(now time.Duration, d *disk, rng *rand.Rand) (worst time.Duration) {
+func (w *witness) draw(now time.Duration, d *simulatedDisk, rng *rand.Rand) (worst time.Duration) {
 	for left := witnessEvery; left > 0; {
 		took, _, _ := d.took(now-left, true, rng)
 		left -= max(took, time.Second/walRate)
