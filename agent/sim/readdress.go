@@ -55,7 +55,8 @@ func (w *world) dials(from, to *member) bool {
 	return to.host.accepts(to.peerURL) || to.urlAt > since
 }
 
-// connected reports whether two members exchange messages: either of them can establish the connection.
+// connected reports whether two members can exchange messages: their hosts are linked, and at least one of the members
+// can connect to the other.
 func (w *world) connected(a, b *member) bool {
 	return w.linked(a.host, b.host) && (a == b || w.dials(a, b) || w.dials(b, a))
 }
@@ -240,7 +241,7 @@ func (w *world) rolloutInTheWay(voters int) bool {
 }
 
 // beforeUpdate checks the update of a member's peer URL when it is applied: an operator has requested it, and no other
-// voter has an unverified URL, unless the new URL is one at which etcd listens already.
+// voter has an unverified URL, unless the member's etcd is already reachable at the new URL.
 func (p *promises) beforeUpdate(by *process, m *member, peerURL string, after time.Duration) {
 	if m.lateURL = p.overtaken(after); m.lateURL || p.justIntruded() {
 		return
