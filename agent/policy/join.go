@@ -174,7 +174,7 @@ func moveAside(v View) Decision {
 	return do(Step{Kind: StepMoveDataAside, Why: why})
 }
 
-// finishJoin ends the join once the new voter serves and reports itself as a voter.
+// finishJoin ends the join once the new voter serves and reports itself as a voter, or has not responded for too long.
 func finishJoin(v View, m Member) Decision {
 	if !unitRuns(v) {
 		// A voter that starts on an empty disk no longer has the entries that it acknowledged.

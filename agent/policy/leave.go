@@ -120,9 +120,9 @@ func leaveAtRisk(v View) (string, bool) {
 	return "no voter leaves unless all others are live and healthy: " + why, true
 }
 
-// aloneWithoutSnapshot reports whether the cluster is about to shrink to one voter and there is no recent snapshot:
-// afterwards, one failed disk loses all data since the newest snapshot. It applies to three voters or fewer, because
-// two tolerate no failure either.
+// aloneWithoutSnapshot reports whether the cluster is about to shrink to one voter without a recent snapshot, and no
+// operator has allowed that: afterwards, one failed disk loses all data since the newest snapshot. It applies to three
+// voters or fewer, because two tolerate no failure either.
 func aloneWithoutSnapshot(v View) (string, bool) {
 	voters, _ := v.Cluster.Counts()
 	fresh := v.Backup.HasSnapshot && v.Backup.Age.Abs() <= freshFor

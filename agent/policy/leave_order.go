@@ -49,7 +49,7 @@ func leavers(v View) []Host {
 	return list
 }
 
-// awaitsSuccessor reports whether the host named to replace this one does not vote yet.
+// awaitsSuccessor reports whether a host is named to replace h, and does not vote yet.
 func (v View) awaitsSuccessor(h Host) bool {
 	return slices.ContainsFunc(v.keptPlaces(), func(k keptPlace) bool { return k.retired.PeerURL == h.PeerURL })
 }

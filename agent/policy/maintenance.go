@@ -148,7 +148,7 @@ func HooksIn(phase OpPhase) HookTime {
 	return HooksNever
 }
 
-// HookState is the state of hooks, or of a command's program.
+// HookState is the state of hooks, or of the program of a command or a defragmentation.
 type HookState string
 
 // The states. The zero value means that there are no programs.
@@ -323,7 +323,7 @@ func learnerUnsettled(v View) (string, bool) {
 }
 
 // notSettled reports whether the last change is too recent. This only limits the pace of changes. It does not delay the
-// operation of a machine that goes down in any case, because its member may lead.
+// operation of a machine that goes down anyway, because its member may lead.
 func notSettled(v View) (string, bool) {
 	if v.Asked != nil && v.Asked.Hurried {
 		return "", false
@@ -360,8 +360,8 @@ func queued(v View) []Host {
 // lookAgain returns how soon a host that waits to be taken down observes the cluster again, if before its next round,
 // and the IDs of the hosts whose records it reads then. Only the next host in the queue observes earlier, so that its
 // operation begins within a second after the previous one ends. The next host is the first in the queue, or the second
-// if the first is in its operation, or has just ended it and may not have published that yet. While the membership
-// settles, the next host observes when the settle time ends.
+// while the first is in its operation, or while no operation is in flight: the first may have just ended its own
+// without having published that. While the membership settles, the next host observes when the settle time ends.
 func lookAgain(v View, code ReasonCode) (after time.Duration, behind []string) {
 	line := queued(v)
 	own := slices.IndexFunc(line, func(h Host) bool { return h.ID == v.Self.ID })

@@ -127,7 +127,7 @@ func newMachine(sc Scenario, r rules) *machine {
 }
 
 // decide returns the real policy's decisions for an observation, one for every rank. It calls the policy once for each
-// observation.
+// observation and rank.
 func (m *machine) decide(s *observation) *[ranks]choice {
 	if n, ok := m.cache[*s]; ok {
 		return m.choices[n]
@@ -190,8 +190,8 @@ func (m *machine) viewOf(s *observation, r rank) policy.View {
 	return v
 }
 
-// beginsInVain reports whether a host begins an operation that it would roll back in the next round, although nothing
-// has changed.
+// beginsInVain reports whether a host begins a join, a replacement or a leave that it would roll back or end in the
+// next round, although nothing has changed.
 func (m *machine) beginsInVain(s *observation, r rank, step policy.Step) bool {
 	kinds := map[policy.StepKind]string{
 		policy.StepBeginJoin: policy.KindJoin, policy.StepBeginReplace: policy.KindReplace,

@@ -22,8 +22,8 @@ const (
 	steady
 )
 
-// The states of a unit. A unit that is starting votes, but does not serve. The agent does not start a unit that an
-// operator has stopped; it does start a unit that was stopped for a request.
+// The states of a unit. While a unit starts, its member votes, but does not serve. The agent does not start a unit that
+// an operator has stopped; it does start a unit that was stopped for a request.
 const (
 	inactive uint8 = iota
 	failed
@@ -418,8 +418,9 @@ func unpack(k *key, n int) (w world) {
 	return w
 }
 
-// canonical returns the key shared by all worlds that differ only in the order of their hosts. This is sound: all
-// orders of hosts that rank alike are explored, so nothing in the model depends on a host's number.
+// canonical returns the key of the world with its hosts sorted, so that worlds that differ only in the order of their
+// hosts usually have the same key. This is sound: for hosts that the policy ranks as equal, both orders are explored,
+// so nothing in the model depends on a host's number.
 func (w *world) canonical() key {
 	var order [maxHosts]uint8
 	var keys [maxHosts]uint64
