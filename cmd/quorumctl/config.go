@@ -89,9 +89,9 @@ type configCheck struct {
 	Warnings []string `json:"warnings"`
 }
 
-// checkAccess checks the files that the configuration names. With --as, it checks them as that user. Without --as, it
-// checks them as the service user if root runs this, a service reads the configuration and its user exists, otherwise
-// as the caller.
+// checkAccess checks the files that the configuration names. With --as, it checks them as that user, which only root
+// and that user can do. Without --as, it checks them as the service user if root runs this, a service reads the
+// configuration and its user exists, otherwise as the caller.
 func (v *configCheck) checkAccess(ctx context.Context, c config.Config, as string) error {
 	me, root := fileaccess.CurrentUser(), os.Geteuid() == 0
 	user := as
