@@ -24,7 +24,7 @@ const HashProofs = 2
 type HashesReading struct {
 	Known  bool
 	Absent string // why no comparison exists, as a stable text
-	// NoVoter means that this host has no voter, so that a finding about its data has ended.
+	// NoVoter means that this host has no voter. This ends a finding about the host's data.
 	NoVoter bool
 	Host    string // the name of this host
 	// Revision is the compaction at which the hashes were compared, and Voters the number of all voters.

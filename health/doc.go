@@ -22,7 +22,7 @@
 //
 // Package policy decides what a state permits.
 //
-// A check is one file with its test, and one name in declarations. Most are of type advice: the codes with their texts,
+// A check is declared in one file and listed in declarations. Most checks are of type advice: the code with its texts,
 // the limit, and how it is measured (grows, exceeds, lists or errorCounts). checkKills is the shortest example. A check
 // that has several findings, or one with a state other than WARM, is a declaration with evidence of its own, which
 // reads an [Input] and holds the rules: the transitions between its states, each with its condition as text. Add what

@@ -8,8 +8,9 @@ import (
 	"time"
 )
 
-// Input contains all readings that a judge uses, at one moment. Every time in it is a duration since boot on one kernel
-// clock that all processes share, preferably CLOCK_MONOTONIC, which also stamps the probe's samples.
+// Input contains all readings that a judge uses, at one moment. Every time in it, except those of the wall clock, is a
+// duration since boot on one kernel clock that all processes share, preferably CLOCK_MONOTONIC, which also stamps the
+// probe's samples.
 type Input struct {
 	// Now is the current time. If it is before the Now of the previous input, that one counts instead.
 	Now time.Duration
@@ -49,7 +50,7 @@ type Input struct {
 	reset bool // an operator has reset FAILED
 }
 
-// DiskReading is what the probe reports since the previous reading. The zero value means unknown.
+// DiskReading is what the probe has reported since the previous reading. The zero value means unknown.
 type DiskReading struct {
 	// Samples are the writes that completed since the previous reading, each once, oldest first. A failed write is not
 	// a sample; it is reported in Err.

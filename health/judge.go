@@ -143,7 +143,7 @@ func judgeBy(all []declaration) (*Judge, error) {
 	return j, nil
 }
 
-// Observe processes new input. It returns the current health, and the changes since the previous call in order.
+// Observe processes new input. It returns the current health, and the changes since the previous call, in order.
 func (j *Judge) Observe(in Input) (Assessment, []Change) {
 	in = j.plausible(in)
 	if !j.begun {

@@ -35,8 +35,8 @@ func (c *comparison) disagrees() (disagrees, pending bool) {
 	return false, c.now-c.doubtSince < c.pace.doubts+c.pace.answers/2
 }
 
-// likeLastWeek reports whether the disk is as fast as in the last week, even in the slowest tenth of its writes. In
-// that case its writes have always exceeded the limit, and this host does not ask the other voters.
+// likeLastWeek reports whether the median and the 90th percentile of the writes are about the same as in the last week.
+// If such writes exceed the limit, they did so in the last week, too, and this host does not ask the other voters.
 func (c *comparison) likeLastWeek() bool {
 	return !c.climbing() && !c.history.Young() && c.p90 > 0 && c.p90 < agreedWithin*c.usual90
 }

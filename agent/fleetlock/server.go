@@ -9,8 +9,9 @@
 //   - 200 for pre-reboot means that this host's operation is in progress, and no other host is taken down until this
 //     host is back. It also means that quorumd has stopped etcd in an orderly way, unless another program manages etcd.
 //     200 for steady-state means that this host is back, or that there was no request.
-//   - The response waits for that state. If the client had to poll, etcd would be down until its next request. When the
-//     wait times out, the response is a refusal with the reason. The reboot request remains, and the client retries.
+//   - The response waits for that state. If the client had to poll, etcd would be down until the client's next request.
+//     When the wait times out, the response is a refusal with the reason. The reboot request remains, and the client
+//     retries.
 //   - Any other response is a refusal with a document {"kind", "value"}. The kinds are few and do not change.
 //   - Bodies, headers, connections and waiting time are limited.
 //

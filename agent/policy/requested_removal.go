@@ -72,9 +72,9 @@ type RemovalNote struct {
 	Text string
 }
 
-// noteRemoval ends the request when the member is no longer listed, when the operation has ended and the member is
-// still listed, when the retirement that it belongs to was undone, or when the request expires before the operation has
-// begun. While the operation's state is unknown, the request stays.
+// noteRemoval ends the request when the member is no longer listed, when an operation that has begun, or may have, is
+// not in flight, when the retirement that it belongs to was undone, or when the request expires before the operation
+// has begun. While the operation's state is unknown, the request stays.
 func noteRemoval(v View) RemovalNote {
 	r := v.Removal
 	switch {
@@ -139,8 +139,9 @@ func AgainstRemovals(v View) *Refusal {
 }
 
 // AgainstRemoval returns why this host rejects a removal, or nil. It rejects a removal at once if waiting would not
-// help: the member is this host's own, the voter answers, the removal would put the quorum at risk, an upgrade must be
-// resumed or aborted first, or a snapshot is required first and the operator has not waived it.
+// help: the member is this host's own, the voter answers and the operator has not permitted that, the removal would put
+// the quorum at risk, an upgrade must be resumed or aborted first, or a snapshot is required first and the operator has
+// not waived it.
 func AgainstRemoval(v View, r Removal, withoutSnapshot bool) *Refusal {
 	if m, _ := v.memberByID(r.MemberID); m.PeerURL == v.Self.PeerURL {
 		return conflicts("", "it is this host's own member", "run the command on another host")

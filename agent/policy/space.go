@@ -13,8 +13,8 @@ import (
 
 // While the NOSPACE alarm is active, etcd rejects every write, leases included. So no agent can take the lock, and its
 // holder cannot record anything. If space.noSpace is remediate, one agent frees space: it compacts the history of the
-// keys if the live data alone fills the databases, defragments the databases that are over their quotas, one at a time
-// and online, and then disarms the alarm.
+// keys if the live data alone fills the databases, defragments the databases that fill at least overPercent of their
+// quotas, one at a time and online, and then disarms the alarm.
 //
 // The holder of the lock may free space, and its operation waits meanwhile. If no agent holds the lock, an agent claims
 // a permit: a key that was written before the alarm. etcd still accepts a transaction that only deletes, so exactly one

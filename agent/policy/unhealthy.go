@@ -106,7 +106,7 @@ const passingTimes = 6
 // graceLeft returns for how much longer a host's health state must last before its voter may be replaced. A disk that
 // has become fast again by itself before, for example after a nightly backup, gets at least 1.5 times the longest time
 // that this took. A disk that is only slow gets at least passingTimes times the grace period: nothing else indicates a
-// defect, and the voter still keeps up. A disk that hangs gets at most hangGrace.
+// defect, and the voter still keeps up. A disk that hangs or has failed gets at most hangGrace.
 func (v View) graceLeft(m Member, h Host) time.Duration {
 	grace := max(v.Limits.UnhealthyGrace, h.HealsAfter+h.HealsAfter/2)
 	if !h.Defective && v.keepsUp(m) {

@@ -113,8 +113,8 @@ func (h *host) quiet(now time.Duration) bool {
 const (
 	// recentLook is how long no round is skipped after a sample that might matter.
 	recentLook = time.Minute
-	// A host is quiet while at most signMost of its newest samples took longer than usual. That is half of the samples
-	// that signMask selects, so their median is not longer than usual.
+	// A host is quiet only while at most signMost of its newest samples took longer than usual. That is half of the
+	// samples that signMask selects, so their median is not longer than usual.
 	signMask = 1<<32 - 1
 	signMost = 16
 )

@@ -39,7 +39,7 @@ func makeNetwork(ctx context.Context) error {
 	return err
 }
 
-// port returns the name of the end of the host's veth pair that is on the bridge.
+// port returns the name of the bridge's end of the host's veth pair.
 func (h *Host) port() string { return "v" + h.Name }
 
 // plug creates a network namespace for the host and connects it to the bridge.

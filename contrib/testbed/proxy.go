@@ -49,7 +49,7 @@ type Proxy struct {
 	changed  chan struct{} // closed and replaced when the faults change
 	listener net.Listener  // nil while the proxy refuses connections
 	links    map[*link]bool
-	err      error // why the proxy could not listen again after Refuse
+	err      error // why the proxy could not listen
 }
 
 // StartProxy listens on an IPv4 address, such as "127.0.0.1:0", and relays connections to target, "host:port".

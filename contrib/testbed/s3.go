@@ -58,7 +58,7 @@ func StartS3(t testing.TB) (address, objects string) {
 		}
 	})
 	Eventually(t, s3Bound, "the S3 server answers", func() bool {
-		answer, err := http.Get("http://" + address) //nolint:noctx // it is on loopback, and bounded by Eventually
+		answer, err := http.Get("http://" + address) //nolint:noctx // a server on loopback answers at once
 		if err == nil {
 			answer.Body.Close()
 		}

@@ -107,7 +107,7 @@ func wanted(from io.Reader, want func(family string) bool) ([]byte, error) {
 	return kept.Bytes(), nil
 }
 
-// familyOf returns the family of a line; empty for a line without one.
+// familyOf returns the metric family of a sample or of a TYPE line.
 func familyOf(line string) string {
 	if rest, typed := strings.CutPrefix(line, "# TYPE "); typed {
 		name, _, _ := strings.Cut(rest, " ")

@@ -14,7 +14,8 @@ func withLearner(class Faults) func(sc *Scenario) {
 	}
 }
 
-// nextToLearner returns a scope with a permanent learner and that many voters. The cluster should have three voters.
+// nextToLearner returns a scope with a permanent learner and that many hosts and voters, and at most one fault of these
+// classes. The cluster should have three voters. Dead voters are replaced if hosts may crash.
 func nextToLearner(hosts, voters int, class Faults) func(sc *Scenario) {
 	return func(sc *Scenario) {
 		sc.Hosts, sc.Voters, sc.Learner, sc.MaxLearners = hosts, voters, LearnerListed, 2
