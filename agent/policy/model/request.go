@@ -124,8 +124,8 @@ func (m *machine) noteRequest(w *world, i int, c choice) {
 	}
 }
 
-// applyStartGuard sets or removes the start guard, as an agent decided or before a step. If there is no data that a
-// boot could start an etcd on, the world does not track the guard.
+// applyStartGuard sets or removes the start guard, as an agent decided or before a step. The world tracks the guard
+// only on a host with a member's data, on which a boot could start etcd, or with a voter whose data is lost.
 func (w *world) applyStartGuard(i int, want policy.StartGuard) {
 	h := &w.hosts[i]
 	switch {

@@ -139,7 +139,7 @@ func (m *machine) healEvent(w *world, k kind, i int) (ok bool, found breach) {
 			return false, fine
 		}
 		found = w.boots(i)
-		if m.External && found == startedEarly { // the external manager starts etcd, whatever the start guard
+		if m.External && found == startedEarly { // the external manager starts etcd even if the start guard is set
 			found = fine
 		}
 		return true, found
