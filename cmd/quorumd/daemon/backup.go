@@ -309,7 +309,7 @@ func (j job) verify(ctx context.Context, name string) (backup.Outcome, error) {
 }
 
 // manifest returns the manifest of the named snapshot, or of the newest one. It returns an error if the snapshot was
-// replaced.
+// replaced or the evidence cannot be read.
 func (j job) manifest(ctx context.Context, name string) (backup.Manifest, error) {
 	if j.unread != nil {
 		return backup.Manifest{}, j.unread
