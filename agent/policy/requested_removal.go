@@ -278,9 +278,10 @@ func removals() operation {
 	}
 }
 
-// carryRemoval removes the member. Once the removal may have been sent to etcd, it cannot be cancelled: the host
-// repeats the removal until the member is gone, and no other operation begins until then. Before the removal is sent,
-// changed conditions end the operation.
+// carryRemoval removes the member. Without a request on this host's disk, it ends the operation. Once the removal may
+// have been sent to etcd, it cannot be cancelled: the host repeats the removal until the member is gone, except while
+// that puts the quorum at risk, and no other operation begins until then. Before the removal is sent, changed
+// conditions end the operation.
 func carryRemoval(v View) Decision {
 	m, listed := v.memberByID(v.Op.MemberID)
 	asked := v.Removal

@@ -17,7 +17,7 @@ type Rollout struct {
 	Work            Work          // possibly unknown to this agent
 	Runs            bool          // the rollout is neither paused nor stopped, aborted or done
 	Waiting         []string      // the hosts that the rollout has not yet taken down
-	Due             bool          // this host's disk records no request of the rollout that was made since the last resume and has ended
+	Due             bool          // no request of the rollout since its last resume has ended on this host
 	Upgrade         string        // the etcd version to reach; empty if the rollout is not an upgrade
 	WithoutSnapshot bool          // an operator waived the snapshot
 	Hold            bool          // the rollout has yet to pause before the last member with an older minor version

@@ -16,8 +16,8 @@
 //     before its start or, without one, cluster.endpoints.
 //   - Stable connections. A working connection is closed only if its voter is no longer selected: at a random moment
 //     within Spread, and not at all if the voter is selected again by then. The client reconnects.
-//   - Fast failure. If no voter accepts a connection within the time limit, the client's connection is reset. This
-//     process keeps the port, and the client gets an error at once instead of a timeout.
+//   - Fast failure. If no voter accepts a connection within the time limit, the client's connection is reset, so the
+//     client gets an error instead of waiting for its own timeout.
 //   - Limits on connections, the list, each attempt and each half-closed connection. An idle connection uses neither a
 //     buffer nor a goroutine.
 package proxy
@@ -56,7 +56,7 @@ type Options struct {
 	Kept           string   // path of the list saved for the next boot; empty: none
 	MaxConnections int      // maximum number of connections
 	Spread         time.Duration
-	Loops          int                  // threads that copy; at least one
+	Loops          int                  // threads that copy; limited to 1 to maxLoops
 	Elapsed        func() time.Duration // a monotonic clock
 	Logger         *slog.Logger
 	// Changed receives the status line whenever it may have changed. It must not block; it may be nil.

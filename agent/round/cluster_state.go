@@ -65,7 +65,7 @@ type Permit struct {
 type Retired struct {
 	record.Retired
 
-	Host       string // its ID
+	Host       string // the host's ID
 	At         int64  // the record's modification revision
 	Unreadable bool   // the rest could not be read: only Host and At are set
 }

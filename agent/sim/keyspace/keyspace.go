@@ -3,7 +3,7 @@
 
 // Package keyspace stores keys, revisions and leases like etcd, in the virtual time of a testing/synctest bubble. The
 // simulated etcds of agent/sim, of package agent's fleets and of package lock's tests use it. They decide which member
-// answers, and when. It promises:
+// answers, and when. The package promises:
 //
 //   - It answers like etcd's state machine. A transaction is applied as a whole, at one revision, or not at all. A read
 //     at a revision returns the content of that revision unless it was compacted.
