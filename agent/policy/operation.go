@@ -65,8 +65,8 @@ type operation struct {
 	phases []OpPhase // the phases of its record, in order
 	// carry continues the operation on its own host, from any phase.
 	carry func(View) Decision
-	// orphan lets a voter's agent end the operation under the lock when the agent of its own host is gone; nil if the
-	// operation waits for its own host or for an operator.
+	// orphan lets a voter's agent end the operation under the lock when the agent of the operation's host is gone; nil
+	// if the operation waits for that host or for an operator.
 	orphan func(View) Decision
 	// joins is true if the operation makes its host a member.
 	joins bool

@@ -73,10 +73,10 @@ func learnerVersion(v View) (string, bool) {
 // limitsLearners reports whether etcd has the flag --max-learners.
 func (v Version) limitsLearners() bool { return v.Major > 3 || v.Major == 3 && v.Minor >= 6 }
 
-// learnerLimit reports whether etcd might refuse this host's learner, because of --max-learners. Next to
-// permanent learners, one place stays free for a standby or a join. A permanent learner also joins next to several
-// standbys; any other host waits until there is none. The limit of a member is the one with which its process runs; the
-// limit of this host is the configured one.
+// learnerLimit reports whether etcd might refuse this host's learner, because of --max-learners. Next to permanent
+// learners, one place stays free for a standby or a join. A permanent learner also joins next to several standbys; any
+// other host waits until there is no standby. The limit of a member is the one with which its process runs; the limit
+// of this host is the configured one.
 func learnerLimit(v View) (string, bool) {
 	permanent, standbys := 0, 0
 	for m := range v.Cluster.learners() {
