@@ -63,8 +63,8 @@ type comparison struct {
 	habitual   bool          // the disk's habits explain the current spell
 	habitualAt time.Duration // when the disk's habits last explained a spell; 0 if never
 	explained  time.Duration // end of the slow writes that the comparison or the disk's habits explain
-	// when the other voters' answers last showed that this disk is as fast as theirs; 0 if they never did, or have shown
-	// the opposite since
+	// when the other voters' answers last showed that this disk is as fast as theirs; 0 if they never did, or have
+	// shown the opposite since
 	agreedAt  time.Duration
 	agreedP90 time.Duration // p90 when that agreement began, divided by ownTimes if that is above 1
 	minuteAt  time.Duration // when a minute was last added to the history
@@ -379,8 +379,8 @@ func (c *comparison) othersTails() int {
 	return lowerMedian(c.counting, func(p PeerWrites) int { return p.Tails })
 }
 
-// slowWritesFound reports whether the comparison has a finding, or the disk is SLOW, STALLED or FAILED. Then the history
-// records no writes or spells as habits, because a fault must not become a habit of the disk.
+// slowWritesFound reports whether the comparison has a finding, or the disk is SLOW, STALLED or FAILED. Then the
+// history records no writes or spells as habits, because a fault must not become a habit of the disk.
 func (c *comparison) slowWritesFound() bool {
 	return c.track.State == Warm || c.disk.State == Slow || c.disk.State == Stalled || c.disk.State == Failed
 }

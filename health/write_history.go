@@ -17,7 +17,7 @@ import (
 // [Judge.Snapshot] it stays valid after a reboot, so the caller keeps it in a directory that survives reboots. The zero
 // value is an empty history.
 //
-// A spell is a period in which writes took at least one of the multiples in [Rungs] of the usual time.
+// A spell is a period in which writes took at least a certain multiple of the usual time: see [Rungs].
 //
 // A history does not rely on a correct clock: a day ends only when the wall clock shows another date and the day has
 // enough measurements. So a clock that jumps neither discards days nor adds empty ones.
@@ -32,7 +32,7 @@ type History struct {
 
 // Day is one day of a [History].
 type Day struct {
-	// Date is in days since 1970, in UTC, when the day began.
+	// Date is the date on which the day began, in days since 1970, in UTC.
 	Date int64 `json:"date"`
 	// Minutes counts the measured minutes by their median write time, in buckets of an eighth of an octave: see
 	// bucketOf.
@@ -65,7 +65,7 @@ const (
 	diskMost = 64
 	// spellLongest bounds a learned spell.
 	spellLongest = 40 * time.Minute
-	// A spell that was a finding counts as a scheduled job, not as a fault, if there was one at about the same hour on
+	// Spells that were findings count as a scheduled job, not as a fault, if they began at about the same hour on
 	// scheduleDays days. A day with such spells in more than scheduleHours hours does not count. scheduleLongest is the
 	// longest such spell.
 	scheduleDays, scheduleHours = 3, 4

@@ -1,9 +1,9 @@
 // Copyright The quorumd Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Command build makes the packages of quorumd: it builds the programs, renders the manual pages and the completions
-// into a staging area, and has nfpm pack them. Builds from the same sources, version and SOURCE_DATE_EPOCH are
-// identical. It runs in the root of the repository; `make packages` calls it.
+// Command build makes the packages of quorumd or of etcd: it builds the programs, renders the manual pages and the
+// completions into a staging area, and has nfpm pack them. Builds from the same sources, version and SOURCE_DATE_EPOCH
+// are identical. It runs in the root of the repository; `make packages` calls it.
 package main
 
 import (
