@@ -24,8 +24,8 @@ const (
 )
 
 // page is the memory that the probe child and its parent share. Every word has one writer at a time: the parent for
-// version and burst, and for all words while there is no child; otherwise the child. Words are only accessed atomically, so a reader
-// is safe while the writer is stopped, stuck or killed.
+// version and burst, and for all words while there is no child; otherwise the child. Words are only accessed
+// atomically, so a reader is safe while the writer is stopped, stuck or killed.
 type page struct {
 	version  atomic.Uint64
 	burst    atomic.Uint64    // written by the parent: 1 requests the burst rate
