@@ -238,7 +238,7 @@ func TestClientURLsBecomeHTTPSOverOnePort(t *testing.T) {
 	})
 	must(t, err)
 	t.Cleanup(func() { after.Stop() })
-	checkReport(t, before) // the clients move
+	checkReport(t, before) // from here on, all clients use https
 
 	conf, err := client.ClientConfig()
 	must(t, err)
