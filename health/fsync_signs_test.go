@@ -69,7 +69,7 @@ func TestConsecutiveWritesAreOfOneLane(t *testing.T) {
 	b.hasText("3 writes in a row took longer than 100 ms within 20 s, the slowest 120 ms; limit 2")
 }
 
-// Slow writes that are too rare for the p99 still block a leader's writes for an election timeout.
+// Slow writes that are too rare for the p99 still block a leader's writes for half a second each.
 func TestADiskOnWhichOneWriteInAHundredHangsIsFoundWithinMinutes(t *testing.T) {
 	t.Parallel()
 	var took []time.Duration
