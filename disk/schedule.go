@@ -15,7 +15,8 @@ const (
 	// restLimit, so that the probe adds little load to a disk in trouble.
 	slow       = 100 * time.Millisecond
 	restFactor = 10
-	restLimit  = time.Minute
+	// restLimit is the longest rest that slow operations cause.
+	restLimit = time.Minute
 	// confirmations is how many slow operations are each followed by the usual rest, but at least confirmRest, to
 	// distinguish a disk that stays slow from one that was slow once. After one more slow operation, or as soon as the
 	// slow operations have taken longer than confirmLimit in total, the lane rests for all of them.
