@@ -108,8 +108,8 @@ func (a *Agent) Run(ctx context.Context) error {
 	}
 }
 
-// again returns how long to wait for the next round if it does not start at once. A light round does not delay the next
-// full round.
+// again returns how long to wait for the next round if it does not start at once, and decides whether that round is
+// light. A light round does not delay the next full round.
 func (a *Agent) again() time.Duration {
 	next, early := a.opt.Config.Timing.Interval, a.last.Again
 	if a.lightly {

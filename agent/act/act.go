@@ -56,7 +56,7 @@ type Options struct {
 	Reboot func(ctx context.Context) error
 	Hooks  hooks.Programs // nil if there are none
 	// Maintenance frees space after a NOSPACE alarm, and enables or cancels etcd's downgrade job; nil if the agent
-	// cannot. Its methods are not part of Etcd, which the simulation implements as well.
+	// cannot. Its methods are not part of Etcd, so that the simulation need not implement them.
 	Maintenance *cluster.Client
 	// DeleteOldDatabase deletes the database from before a defragmentation; nil if the agent cannot defragment.
 	DeleteOldDatabase func(ctx context.Context) error
