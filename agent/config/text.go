@@ -101,8 +101,8 @@ func decodeNode(d *yaml.Decoder, into *yaml.Node) (err error) {
 	return d.Decode(into)
 }
 
-// checkPlain refuses aliases, anchors and tags, because one line of them can expand to a gigabyte, and no configuration
-// needs them.
+// checkPlain refuses aliases, anchors and tags, because no configuration needs them, and one line of aliases can expand
+// to a gigabyte.
 func (t text) checkPlain(n *yaml.Node) *Problem {
 	switch {
 	case n.Kind == yaml.AliasNode || n.Anchor != "":
