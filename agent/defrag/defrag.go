@@ -226,7 +226,8 @@ func (d directory) openSource() (opened, error) {
 	return o, err
 }
 
-// openDB opens a database of the directory, and checks that a walk of its pages ends.
+// openDB opens a database of the directory, and checks its pages: a cycle among them would make bbolt exhaust the
+// memory.
 func (d directory) openDB(name string) (o opened, err error) {
 	o.db, err = bbolt.Open(d.name(name), 0, &bbolt.Options{
 		ReadOnly: true, Timeout: lockWait,
