@@ -103,8 +103,8 @@ func activities() []activity {
 	}
 }
 
-// unsettled reports whether a member is silent, has errors, is behind or has lost its agent, or has been live only for a
-// short time.
+// unsettled reports whether a member is silent, has errors, is behind or has lost its agent, or has been live only for
+// a short time.
 func unsettled(v View, m Member) bool {
 	return !m.Live || m.Errors || m.LiveFor < v.Limits.Settle || !m.LagKnown || m.BehindFor > 0 || m.AgentGoneFor > 0
 }
