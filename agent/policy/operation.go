@@ -25,7 +25,7 @@ const (
 // The phases of a cycle, in order. A cycle, too, begins with PhaseBegun.
 const (
 	PhaseReady OpPhase = "ready" // the hooks have run
-	PhaseDown  OpPhase = "down"  // etcd is stopped, and the machine is safe to touch
+	PhaseDown  OpPhase = "down"  // safe to touch: etcd is down, keeps running as requested, or is managed externally
 	PhaseBack  OpPhase = "back"  // etcd runs again
 	// PhaseVerify follows PhaseBack in a readdress: the other members' hosts report that they reach the new peer URL.
 	PhaseVerify OpPhase = "verify"

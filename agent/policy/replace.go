@@ -406,7 +406,7 @@ func replacesEarly(v View) (string, bool) {
 }
 
 // endReplace ends a replacement that is not completed. A removal sent to etcd takes effect within the lock's TTL or
-// never, so the operation ends only after that time. If this host's learner is a standby, it stays.
+// never, so the operation ends only after that time. If the learner of the replacing host is a standby, it stays.
 func endReplace(v View) Decision {
 	dead, there := v.memberByID(v.Op.Replaces)
 	if left := v.Limits.LockTTL - v.Op.WrittenFor; there && left > 0 {
