@@ -23,7 +23,8 @@ type Removal struct {
 	Live       bool // the voter may be removed even if it answers
 	Expired    bool // it is too late for the removal to begin
 	Begun      bool // its operation has begun, or may have; it does not begin again
-	// Retires is the ID of the host whose retirement the removal belongs to, and AskedFor the time since the request.
+	// Retires is the ID of the host whose retirement the removal belongs to; empty if it belongs to none. AskedFor is
+	// the time since the request, by this host's wall clock.
 	Retires  string
 	AskedFor time.Duration
 }

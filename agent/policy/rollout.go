@@ -17,11 +17,11 @@ type Rollout struct {
 	Work            Work          // possibly unknown to this agent
 	Runs            bool          // the rollout is neither paused nor stopped, aborted or done
 	Waiting         []string      // the hosts that the rollout has not yet taken down
-	Due             bool          // no request of the rollout since its last resume has ended on this host
+	Due             bool          // this host's last ended request is not one of the rollout since its last resume
 	Upgrade         string        // the etcd version to reach; empty if the rollout is not an upgrade
 	WithoutSnapshot bool          // an operator waived the snapshot
 	Hold            bool          // the rollout has yet to pause before the last member with an older minor version
-	Began           time.Duration // time since the rollout was started or last resumed
+	Began           time.Duration // time since the rollout was started or last resumed, by wall clocks
 	Over            bool          // the rollout is aborted or done
 	Raises          bool          // the rollout raises the cluster version, so afterwards no member can be rolled back
 	Downgrade       bool          // the rollout lowers the cluster version to that of Upgrade

@@ -49,9 +49,9 @@ type View struct {
 	LeadershipTransfers LeadershipTransfers // leadership of this host's member, and requested transfers
 	Led                 *View               // the view of this host's own member if it leads but should not; else nil
 	Failed              FailedStep          // the last step, if it failed
-	// Resting reports that this host is a spare behind others in the join queue, so it does not read Hosts and the
-	// members' statuses in every round. Any other host has read the members' statuses in this round or, in a quiet
-	// cluster (see QuietRounds), in the previous one.
+	// Resting reports that this host has no member and does not have to act next (see LooksEveryRound), so it does not
+	// read Hosts and the members' statuses in every round. Any other host has read the members' statuses in this round
+	// or, in a quiet cluster (see QuietRounds), in the previous one.
 	Resting bool
 	// HostsFresh reports that Hosts was read in this round.
 	HostsFresh bool
@@ -165,11 +165,11 @@ type UnitState string
 const (
 	UnitUnknown      UnitState = ""
 	UnitMissing      UnitState = "missing"
-	UnitInactive     UnitState = "inactive" // etcd was stopped cleanly, by quorumd or otherwise
+	UnitInactive     UnitState = "inactive" // etcd was stopped, or exited cleanly
 	UnitActivating   UnitState = "activating"
 	UnitActive       UnitState = "active"
 	UnitDeactivating UnitState = "deactivating"
-	UnitFailed       UnitState = "failed" // etcd exited by itself, or could not be started
+	UnitFailed       UnitState = "failed" // etcd exited with an error, or could not be started
 )
 
 // Unit is the local etcd unit.
@@ -196,7 +196,7 @@ const (
 	DataEmpty      DataState = "empty"      // absent, or without any file of etcd
 	DataRemains    DataState = "remains"    // left by an etcd that exited before it became a member: no write-ahead log
 	DataMember     DataState = "member"     // the data of the cluster and member named in Data
-	DataUnreadable DataState = "unreadable" // its contents cannot be parsed
+	DataUnreadable DataState = "unreadable" // its contents cannot be read or parsed
 )
 
 // Data is the local data directory.
@@ -313,9 +313,9 @@ type Member struct {
 	// SilentFor is for how long the member has not answered, also across short gaps in this agent's observations; 0 if
 	// it answers.
 	SilentFor time.Duration
-	// Standby reports that the learner's host publishes it as a standby or a permanent learner that is not joining. For
-	// this host's own learner, the note on this host's disk counts instead of its host record, which any etcd client
-	// could write.
+	// Standby reports that the learner's host publishes it, or last published it, as a standby or a permanent learner
+	// that is not joining. For this host's own learner, the note on this host's disk counts instead of its host record,
+	// which any etcd client could write.
 	Standby bool
 	// Permanent reports that the learner's host is configured to have a permanent learner, according to the host's
 	// record or, while there is none, to the last record that any host has read.
@@ -331,8 +331,8 @@ type Member struct {
 
 	LiveFor    time.Duration // how long the member has answered without a break
 	SteadyFor  time.Duration // how long its lag has been within PromoteLag without a break
-	StalledFor time.Duration // how long a learner's applied index has not moved while the cluster was not paused
-	StillFor   time.Duration // like StalledFor, but including the time while the cluster was paused
+	StalledFor time.Duration // how long a learner's applied index has not moved; a pause restarts it
+	StillFor   time.Duration // like StalledFor, but a pause does not restart it
 	BehindFor  time.Duration // how long it has answered and been more than PromoteLag behind, without a break
 	DownFor    time.Duration // how long it has not answered
 	// ServedFor is how long it answered without a break before it last stopped answering; 0 if this agent has not
@@ -386,7 +386,7 @@ type Host struct {
 	// InOperation reports that the host's own disk records an operation that was not released, whatever etcd's record
 	// shows.
 	InOperation bool
-	Own         bool                  // this is the deciding host's record, written by the running agent
+	Own         bool                  // this is the deciding host's record, written by its agent or an earlier one
 	Sees        []record.Reachability // its reports on the other members, if it is a member or the deciding host
 	// MemberLostFor is how long the host has reported that its own member cannot come back; 0 if it does not.
 	MemberLostFor  time.Duration

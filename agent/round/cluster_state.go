@@ -13,7 +13,7 @@ import (
 
 // ClusterState is what was read from etcd, and when. A round that does not read etcd carries over the previous state.
 type ClusterState struct {
-	EtcdAt     time.Duration // when etcd was read
+	EtcdAt     time.Duration // when reading from etcd was last tried
 	By         uint64        // the leader, if the records were read from it alone; 0 for a quorum read
 	Reachable  bool
 	Listed     bool // the member list was read, even if nothing else was
