@@ -30,6 +30,8 @@ type HashesReading struct {
 	// Revision is the compaction at which the hashes were compared, and Voters the number of all voters.
 	Revision int64
 	Voters   int
+	// HashComparison is the result. After a comparison without a voter's hash, Differ and DifferID still contain that
+	// voter if it differed before.
 	HashComparison
 	// InRow is how many comparisons in a row, each at a later compaction, found that this host's voter differs, and
 	// Agreed how many in a row found that it does not.

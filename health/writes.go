@@ -31,7 +31,8 @@ type Writes struct {
 // Known reports whether there are enough samples.
 func (w Writes) Known() bool { return w.Most > 0 }
 
-// writesFewest is how many samples a mean needs. Even at rest the probe takes more than sixty a minute.
+// writesFewest is how many samples a mean needs. With the default settings, even a probe outside of a burst takes more
+// than sixty a minute.
 const writesFewest = 5
 
 // writes returns how long the writes of both lanes take now. It ignores contaminated samples.
