@@ -51,7 +51,7 @@ type Agent struct {
 	full              time.Duration // when the last full round began
 	rounds            uint64
 	last              policy.Decision
-	taken             policy.Step // step of the last round, without Why; zero if the last round completed none
+	taken             policy.Step // step of the last round, without Why; zero if no step succeeded in that round
 
 	wake  chan struct{}
 	hurry atomic.Bool   // the next round must query etcd
@@ -209,7 +209,7 @@ func (a *Agent) repeats(step policy.Step) bool {
 }
 
 // stale reports whether a round used old observations for a decision that needs current ones: a step, or a decision
-// that ends the quiet state.
+// after which the cluster no longer counts as quiet (see policy.Decision).
 func (a *Agent) stale(r *round.Round) bool {
 	if r.Decision.Step.Kind != policy.StepNone {
 		return !r.Fresh()
