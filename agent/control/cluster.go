@@ -13,7 +13,7 @@ import (
 // Cluster is the etcd cluster as last observed by this host.
 type Cluster struct {
 	Name string `json:"name"`
-	// hexadecimal, as etcdctl prints it; empty while there is no cluster
+	// hexadecimal, as etcdctl prints it; empty if no cluster has been observed
 	ID         string   `json:"id,omitempty"`
 	Reachable  bool     `json:"reachable"` // a quorum has just answered
 	AgeSeconds *float64 `json:"ageSeconds,omitempty"`
