@@ -12,7 +12,7 @@ import (
 	"github.com/quorumd/quorumd/health"
 )
 
-// standbyOfUnhealthy returns the view of standby n4 11 min after the disk of voter n3 became slow.
+// standbyOfUnhealthy returns the view of standby n4 12 min after the disk of voter n3 became slow.
 func standbyOfUnhealthy() View {
 	v := unhealthyView()
 	m := voter(4, "n4")

@@ -38,7 +38,8 @@ const (
 	attemptBound = 2 * time.Second // timeout for one voter to accept a connection
 	searchBound  = 5 * time.Second // timeout for all attempts on behalf of one client
 	avoidFor     = 5 * time.Second // for how long a voter that refused a connection is tried only after the others
-	// staleAfter is the age from which a list counts as old. The agent writes the list every 30 seconds.
+	// staleAfter is the age from which a list counts as old. While there is a quorum, the agent writes the list at
+	// least every 30 seconds.
 	staleAfter  = 5 * time.Minute
 	followEvery = time.Second
 	maxLoops    = 4
