@@ -20,9 +20,9 @@
 // seconds, and the next Views show its progress.
 //
 // Operators' requests go through this package as well. A function whose name begins with Against returns why a request
-// is refused, and package operate reports the reason to the operator. request.go decides how operators' calls and the
-// agent's steps change a request to take a host down, and when the request is over. start_guard.go decides whether etcd
-// may start by itself in the meantime. Package hoststate writes the results to disk.
+// is refused, and package operate reports the reason to the operator. maintenance_request.go decides how operators'
+// calls and the agent's steps change a request to take a host down, and when the request is over. start_guard.go
+// decides whether etcd may start by itself in the meantime. Package hoststate writes the results to disk.
 //
 // # What the model explores
 //
