@@ -60,7 +60,8 @@ func noteQueue(v View, role Role) QueueNote {
 	return QueueNote{Keeps: true, News: !same, Queue: q}
 }
 
-// keepsQueue reports whether this is the first voter, by host ID, whose agent is present.
+// keepsQueue reports whether this is the first voter's host, by host ID, whose agent is present. It is false while this
+// host has an identity conflict.
 func keepsQueue(v View, role Role) bool {
 	if role != RoleVoter || v.Self.Conflict != "" {
 		return false

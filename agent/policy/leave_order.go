@@ -59,8 +59,8 @@ func leavesUnhealthy(h Host) bool {
 	return Unhealthy(h.Health) && blocks(h.Health, h.Ungated, health.Joins)
 }
 
-// notFirstToLeave reports whether another voter leaves first. A host that does not act must not block the others
-// forever.
+// notFirstToLeave reports whether another voter leaves first, this host's named successor must join first, or this host
+// is in an operation or only observes. A host that does not act must not block the others forever.
 func notFirstToLeave(v View) (string, bool) {
 	if m, listed := v.member(); listed && m.Learner {
 		return "", false

@@ -22,8 +22,8 @@ import (
 // onKnownMount reports whether the file systems that last held the data of this host's member are mounted.
 func (d Data) onKnownMount(self Self) bool { return self.DataMount != "" && d.Mount == self.DataMount }
 
-// Mounted returns the member's data. Its state is unknown if the directory holds no member, and the file system that
-// held the data is not mounted.
+// Mounted returns d, but with an unknown state if the directory holds no member and the file system that held the
+// member's data is not mounted.
 func (d Data) Mounted(self Self) Data {
 	gone := d.State == DataEmpty || d.State == DataRemains
 	if !gone || self.MemberID == 0 || self.DataMount == "" || d.Mount == "" || d.onKnownMount(self) {

@@ -284,8 +284,8 @@ func quorumAtRisk(v View) (string, bool) {
 	return why, true
 }
 
-// notProven returns why a voter is not known to be live with a health state that does not block the given gate; empty
-// if it is.
+// notProven returns why a voter is not known to be live, without errors and in a health state that does not block the
+// given gate; empty if it is. WARM does not count as blocking.
 func (v View) notProven(m Member, to health.Gate) string {
 	if !m.Live {
 		return "does not answer a linearizable read"
@@ -304,9 +304,10 @@ func (v View) notProven(m Member, to health.Gate) string {
 }
 
 // learnerUnsettled reports whether a learner has not started, or is catching up and so puts load on the leader. A
-// learner that is caught up or dead does not matter. Neither does a learner that appears during this host's operation
-// without ever having started: it belongs to no join, and is removed after the operation. This host's own learner that
-// never started is removed before the host is taken down; otherwise its etcd could run during the work.
+// learner that has started does not matter if it is caught up, dead, permanent or this host's own. Neither does a
+// learner that appears during this host's operation without ever having started: it belongs to no join, and is removed
+// after the operation. This host's own learner that never started is removed before the host is taken down; otherwise
+// its etcd could run during the work.
 func learnerUnsettled(v View) (string, bool) {
 	own := v.Op != nil && v.Op.Host == v.Self.ID
 	for m := range v.Cluster.learners() {
@@ -323,7 +324,7 @@ func learnerUnsettled(v View) (string, bool) {
 }
 
 // notSettled reports whether the last change is too recent. This only limits the pace of changes. It does not delay the
-// operation of a machine that goes down anyway, because its member may lead.
+// operation of a machine that goes down anyway: if its member leads, leadership must be transferred first.
 func notSettled(v View) (string, bool) {
 	if v.Asked != nil && v.Asked.Hurried {
 		return "", false

@@ -24,7 +24,7 @@ const (
 
 // The phases of a cycle, in order. A cycle, too, begins with PhaseBegun.
 const (
-	PhaseReady OpPhase = "ready" // the hooks have run
+	PhaseReady OpPhase = "ready" // the hooks that run before the stop have ended
 	PhaseDown  OpPhase = "down"  // safe to touch: etcd is down, keeps running as requested, or is managed externally
 	PhaseBack  OpPhase = "back"  // etcd runs again
 	// PhaseVerify follows PhaseBack in a readdress: the other members' hosts report that they reach the new peer URL.
@@ -163,8 +163,8 @@ func MustPublish(v View, role Role) bool {
 
 // AsksConnections reports whether a host publishes its record, in that phase of that work, only after its etcd has
 // connected to other members, according to readings newer than the operation's record. Before a readdress, these are
-// all other voters except the operation's, so that two URLs are never unverified at the same time. After it, the only
-// such member is the operation's.
+// all other voters except the one on the operation's host, so that two URLs are never unverified at the same time.
+// After it, this is only the member on the operation's host.
 func AsksConnections(kind string, w Work, phase OpPhase) bool {
 	return kind == KindCycle && w == WorkReaddress && (phase == PhaseReady || phase == PhaseVerify)
 }

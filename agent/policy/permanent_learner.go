@@ -30,7 +30,7 @@ func (c Cluster) passing() iter.Seq[Member] {
 
 // learnerLast reports whether this host, configured as a permanent learner, waits for voters and standbys: voters and
 // standbys join first, and a dead or unhealthy voter is replaced first. For such a replacement, giveUp rolls back a
-// join that has just begun.
+// join whose learner has not started yet.
 func learnerLast(v View) (string, bool) {
 	if target, place := joinTarget(v); !place || target != RoleLearner {
 		return "", false
@@ -133,9 +133,10 @@ func (m Member) learnerLimit() int {
 	return m.MaxLearners
 }
 
-// learnerPlacesTaken reports whether permanent learners are known to leave no place for another learner, or whether the
-// limits differ. That happens if a standby becomes a permanent learner, or if a limit is lowered. In that case no host
-// can join, which operators would otherwise notice only when a voter dies.
+// learnerPlacesTaken reports whether permanent learners are known to leave no place for another learner. It also
+// reports members with different limits, if there are permanent learners. That happens if a standby becomes a permanent
+// learner, or if a limit is lowered. In that case no host can join, which operators would otherwise notice only when a
+// voter dies.
 func learnerPlacesTaken(v View) (string, bool) {
 	var permanent, small []string
 	limits := map[int]bool{}
