@@ -59,7 +59,7 @@ type promises struct {
 	operatorRemovedAt time.Duration              // when an operator last removed a member
 	intrudedAt        time.Duration              // when an intruder last wrote
 	repairedAt        map[uint64]time.Duration   // when the removal of the replaced voter was first sent, by member ID
-	slowLeaderSince   map[*process]time.Duration // since when its host leads with a slow disk
+	slowLeaderSince   map[*process]time.Duration // since when the process's host has led with a slow disk
 	ejections         map[*host]ejection
 	unhealthy         map[*host]unhealthyPeriod
 	replaces          map[*host]uint64 // the member that each host was last promoted to replace
