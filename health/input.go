@@ -18,7 +18,7 @@ type Input struct {
 	// host without a member has to pass a qualifying run.
 	Member bool
 	Disk   DiskReading
-	// Hardware is the last report of drives and sensors.
+	// Hardware is the last report of drives, sensors, the kernel log and chronyd.
 	Hardware HardwareReading
 	// Machine is the kernel's last report on the rest of the machine; it may be a few rounds old.
 	Machine MachineReading

@@ -25,8 +25,8 @@ type Assessment struct {
 	Remedy string
 	// Qualified means that the disk has passed a qualifying run and has been OK or WARM since.
 	Qualified bool
-	// Recovers means that the state is WARM or SLOW because of past writes only: the newest writes alone would not
-	// cause a finding.
+	// Recovers means that the state is WARM or SLOW because of past writes only: for some time, the newest writes alone
+	// would not have caused a finding. See fsyncRecovers and warmRecovers.
 	Recovers bool
 	// HealsAfter is, for a disk that is SLOW or worse, the longest time in the last days for which it was SLOW before
 	// it became fast again by itself; 0 if that has not happened.

@@ -24,7 +24,8 @@ type Writes struct {
 	LeastP90 time.Duration
 	// Tails is the number of episodes of slow writes in the last two hours.
 	Tails int
-	// LeastTails is Tails if there are far more than usual on this disk and than on the other voters, otherwise 0.
+	// LeastTails is Tails if that is far more than usual and than on the other voters that publish, or during a finding
+	// about slow episodes; otherwise 0.
 	LeastTails int
 }
 
