@@ -195,7 +195,7 @@ func TestAPeerWhoseCertificateLacksItsSourceAddressIsFoundBeforeTheSecondStep(t 
 		t.Log(s.Reasons)
 	}
 	w.never(5*time.Second, "the readdress ends", func() bool { return n1.rolloutIs(record.RolloutDone) })
-	n3.configurePeer(sections[n3], before) // the way back
+	n3.configurePeer(sections[n3], before) // undo the change
 	w.within(4*formation, "the rollout is done", func() bool { return n1.rolloutIs(record.RolloutDone) })
 	if n := w.securedPeers(); n != 1 {
 		t.Errorf("%d peer URLs are https, want that of n2", n)

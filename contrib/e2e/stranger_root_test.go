@@ -16,7 +16,7 @@ import (
 	"github.com/quorumd/quorumd/contrib/testbed"
 )
 
-// unprivileged returns an unprivileged user, who may read what every user may and change nothing. The test must run as
+// unprivileged returns a user who may read only what every user may read, and may change nothing. The test must run as
 // root.
 func unprivileged(t *testing.T) person {
 	t.Helper()

@@ -87,7 +87,7 @@ func (m *machine) replaceSmartctl(what string) {
 		"mount --bind /run/smartctl /usr/sbin/smartctl")
 }
 
-// allChecks is longer than the interval of the slowest check.
+// allChecks is longer than the longest interval of any check.
 const allChecks = 3 * time.Minute
 
 func machineFaults() []machineFault {

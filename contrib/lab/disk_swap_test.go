@@ -15,8 +15,8 @@ import (
 
 // TestAHostWhoseDiskIsReplacedInMaintenanceServesAgainUnattended removes the file system with etcd's data from a host
 // in maintenance. The host waits until a different file system is mounted in its place; if that is empty, the host
-// loses its member. The standby then becomes a voter, the spare the standby and the host the spare, unless the host
-// returns sooner.
+// loses its member. The standby then becomes a voter, the spare becomes the standby, and the host becomes the
+// spare, unless the host returns sooner.
 func TestAHostWhoseDiskIsReplacedInMaintenanceServesAgainUnattended(t *testing.T) {
 	f := formedFleetRunning(t)
 	h := f.follower(nil)

@@ -69,7 +69,7 @@ func TestAHostLostInMaintenanceBlocksTheOthersUntilItIsReleased(t *testing.T) {
 		}
 	}
 	status := ""
-	// the other hosts observe that the operation is overdue when the lock is free
+	// quorumctl says what to do only after the lost host's lock has expired
 	f.eventually("another host reports that it is overdue, and what to do", func() bool {
 		status = f.shell(other, "quorumctl status; quorumctl operation show")
 		return !slices.ContainsFunc([]string{"OVERDUE by ", "new disk", "quorumctl operation release --force"},
