@@ -87,7 +87,8 @@ const (
 )
 
 // Omitted counts the hosts that have a record in etcd and are not listed, because a status is bounded in hosts and
-// bytes. The host that answers, the members, and hosts that are not OK are listed first.
+// bytes. The host that answers, the hosts of the lock and the operation, the members, and hosts that are not OK have
+// priority, in this order.
 type Omitted struct {
 	Hosts int `json:"hosts"`
 	NotOK int `json:"notOK"` // how many of the omitted hosts have a health state other than OK

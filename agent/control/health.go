@@ -19,7 +19,8 @@ type Health struct {
 	Findings  []Finding `json:"findings"`
 
 	Mutes []health.Mute `json:"mutes,omitempty"` // muted findings
-	// NotAvailable lists the optional checks that cannot run on this machine. They do not affect the health state.
+	// NotAvailable lists the optional checks and the individual devices that have no reading. They do not affect
+	// the health state.
 	NotAvailable []health.Absence `json:"notAvailable,omitempty"`
 	Disk         Disk             `json:"disk"`
 	// Devices are the block devices below etcd's data, from the one with the file system down to the leaves.
