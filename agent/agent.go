@@ -7,8 +7,8 @@
 // for the decision, and takes at most one step. The package promises:
 //
 //   - Only this loop renews the lock. If the loop hangs, it loses the lock and with it the permission to act.
-//   - Nothing in the loop waits longer than its timeout. A call that may hang (on the disk, in a binary on it, in a
-//     step) runs in its own goroutine, at most one per purpose. Until it returns, the loop uses the last value.
+//   - Nothing in the loop waits longer than its timeout. A call that may hang (an access to the disk, a program on the
+//     disk, a step) runs in its own goroutine, at most one per purpose. Until it returns, the loop uses the last value.
 //   - A step starts only if it was decided from observations of its own round. A step that needs the lock (see
 //     policy.Steps) starts only under a lock that a new transaction has confirmed and that is valid for as long as the
 //     step may take.
