@@ -29,8 +29,9 @@
 // A host's view is built only from an observation (view.go). The policy decides once for each observation and each rank
 // of the deciding host, and the decisions are cached. Every duration in a view is either 0 or longer than every limit
 // or, if a decision has two limits, between them. An event changes a duration from one of these values to the next.
-// There is only one rule about time: the lock's lease does not expire at the server before the holder's validity has
-// ended.
+// There are only two rules about time. The lock's lease does not expire at the server before the holder's validity has
+// ended. And where the policy waits for the lock's TTL so that no removal can be applied any more, that wait does not
+// end while one still can.
 //
 // # Host operations
 //

@@ -42,8 +42,9 @@ func (m *machine) endings() []ending {
 }
 
 // checkLiveness checks the runs from a state. If all faults are healed, the agents must reach the target, whether or
-// not late calls land. Otherwise, they must still end every operation that is not a host operation, and bring back a
-// host that the cluster needs.
+// not late calls land. If voters stay down or unhealthy, the agents must replace or remove them where the policy
+// promises that. If nothing is healed, they must still end every operation that is not a host operation, and bring back
+// a host that the cluster needs.
 func (m *machine) checkLiveness(from *world) breach {
 	m.inOrder = true
 	defer func() { m.inOrder, m.staysTardy = false, false }()

@@ -319,7 +319,7 @@ func (w *world) judgeOwnReplacement(h int, c choice) breach {
 	return fine
 }
 
-// isDead reports whether a voter is reported dead and does not answer.
+// isDead reports whether a voter is reported dead, does not answer, and has no agent that is present.
 func (w *world) isDead(i int) bool {
 	return !w.answers(i) && !w.present(i) && w.witness == 0 && int(w.dead) == i+1
 }

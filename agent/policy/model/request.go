@@ -54,7 +54,7 @@ const (
 const (
 	begunNow    uint8 = iota + 1
 	begunBefore       // the operation began before the last reboot of the machine
-	tooLate           // the operation was not recorded, and the machine has done the requested reboot
+	tooLate           // the machine went down for its external reboot before the operation was recorded
 )
 
 func (h *host) tidyRequest() {

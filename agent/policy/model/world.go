@@ -148,7 +148,7 @@ type world struct {
 	stable         uint8 // the settle time has passed since the last change of the member list
 	learnerMoved   uint8 // the joining learner has applied an entry since its agent's last round
 	sinceWrite     uint8 // the record was written after the learner progressed: 1 just now, 2 long ago
-	idleTime       uint8 // no operation has been in flight for: 1 the cool-down, 2 longer than any queued host waits
+	idleTime       uint8 // no operation has been in flight for: 1 the cooldown, 2 longer than any queued host waits
 	learnerStalled uint8 // the learner has not progressed for longer than its limit
 
 	lock          int8  // the host that holds the lock, or -1
@@ -167,7 +167,7 @@ type world struct {
 	orphan    uint8 // the operation has been without its lock for the grace period
 
 	opCycle     uint8 // the operation is a host operation; opStandby, opID and orphan have no meaning then
-	opRestarted uint8 // etcd of its host was started since the operation began; also set if the record was deleted
+	opRestarted uint8 // its host's etcd was started since the operation began, even if the record was deleted since
 	servedLong  uint8 // its host's etcd has served for the required time
 
 	requests uint8 // number of host operations requested so far
