@@ -22,7 +22,7 @@ type Check struct {
 	Component health.Component `json:"component"`
 	Source    string           `json:"source"` // what is measured
 	Effect    string           `json:"effect"` // what the check's findings prevent, as text
-	Vital     bool             `json:"vital"`  // UNKNOWN without a reading, unless the check is SLOW or worse
+	Vital     bool             `json:"vital"`  // without a reading, the check is UNKNOWN, unless it is SLOW or worse
 	Gates     []string         `json:"gates"`  // what the check's findings block: joins, leadership, maintenance
 	Limits    []Limit          `json:"limits"`
 	Rules     []health.Rule    `json:"rules"`
