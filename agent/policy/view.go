@@ -50,8 +50,9 @@ type View struct {
 	Led                 *View               // the view of this host's own member if it leads but should not; else nil
 	Failed              FailedStep          // the last step, if it failed
 	// Resting reports that this host has no member and does not have to act next (see LooksEveryRound), so it does not
-	// read Hosts and the members' statuses in every round. Any other host has read the members' statuses in this round
-	// or, in a quiet cluster (see QuietRounds), in the previous one.
+	// read Hosts and the members' statuses in every round. In a large fleet, it keeps only a part of Hosts until it
+	// reads them again. Any other host reads the members' statuses in every round, except in every second round of a
+	// quiet cluster (see QuietRounds) and in an early round (see [Decision.Again]).
 	Resting bool
 	// HostsFresh reports that Hosts was read in this round.
 	HostsFresh bool
@@ -99,14 +100,15 @@ type Self struct {
 	Learner bool
 	// MaxLearners is the number of learners to which this host's etcd would limit the cluster, as configured.
 	MaxLearners int
-	// NextLearners is the limit that the environment file NextLearnersFrom sets for etcd's next start; 0 if unknown.
+	// NextLearners is the limit on learners for etcd's next start, and NextLearnersFrom is where it is set: the path of
+	// an environment file, or "etcd's unit". They are zero if unknown.
 	NextLearners     int
 	NextLearnersFrom string
 	Conflict         string // the identity conflict, such as another host's claim to this ID; empty if there is none
 	// MemberID, ClusterID and StandbyID are recorded on this host's disk: its last known member, the member's cluster,
 	// and its learner that is a standby. Each is 0 if there is none.
 	MemberID, ClusterID, StandbyID uint64
-	// LostID is the listed member that this host has given up because its data is gone; 0 if there is none.
+	// LostID is the member that this host has given up because its data is gone; 0 if there is none.
 	LostID uint64
 	// DataMount lists the mount points of the file systems that held the member's data; empty if unknown.
 	DataMount string
@@ -115,7 +117,7 @@ type Self struct {
 // Target is the size of the cluster. The configured number of voters applies until an operator resizes the cluster.
 // From then on, the size recorded in etcd applies.
 type Target struct {
-	Voters   int // odd; while the recorded size is unusable, the current number of voters
+	Voters   int // odd, except while the recorded size is unusable: then the current number of voters
 	Standbys int // 0 or 1
 	Resized  bool
 	// ResizedFor is for how long this agent has observed the recorded size; 0 if there is none.
@@ -149,8 +151,9 @@ type Limits struct {
 	AllowUnsafe      bool          // an etcd below the safe version or newer than tested is accepted
 	// DeadGrace is how long a voter must have been dead before another host replaces it; 0: never.
 	DeadGrace time.Duration
-	// UnhealthyGrace is how long a voter must have been SLOW, by its own report and by evidence, before another host
-	// replaces it; 0: never. A disk that is only slow gets more time: see graceLeft.
+	// UnhealthyGrace is how long a voter must have been SLOW or worse, by its own report and by evidence, before
+	// another host replaces it; 0: never. A disk that is only slow gets more time, and one that hangs may get less: see
+	// graceLeft.
 	UnhealthyGrace time.Duration
 	RepairsPerDay  int // the maximum number of replacements per day without an operator
 	// CleanFor is how long an ejected host must have been healthy before it joins again. It doubles with each further
@@ -165,7 +168,7 @@ type UnitState string
 const (
 	UnitUnknown      UnitState = ""
 	UnitMissing      UnitState = "missing"
-	UnitInactive     UnitState = "inactive" // etcd was stopped, or exited cleanly
+	UnitInactive     UnitState = "inactive" // etcd has not been started, was stopped, or exited cleanly
 	UnitActivating   UnitState = "activating"
 	UnitActive       UnitState = "active"
 	UnitDeactivating UnitState = "deactivating"
@@ -239,6 +242,7 @@ type Health struct {
 	// AsUsual reports that the writes now take about as long as in the last week, apart from rare ones.
 	AsUsual bool
 	Writes  time.Duration // the current mean write time: the lowest of several windows; 0 if unknown
+	// In Figures, P90 and Tails are the lower values LeastP90 and LeastTails of [health.Writes].
 	Figures WriteFigures
 	Text    string // the reason for the state, with the measured value and its limit
 }
@@ -262,8 +266,8 @@ type Bootstrap struct {
 
 // Cluster is the etcd cluster.
 type Cluster struct {
-	Reachable  bool // the last attempt read the member list and the records linearizably
-	Listed     bool // the last attempt read at least the member list
+	Reachable  bool // the last attempt read the records linearizably and, if it was due, the member list
+	Listed     bool // Reachable is set, or the last attempt read at least the member list
 	Fresh      bool // the last attempt was in this round; otherwise its result is carried over
 	ID         uint64
 	ExpectedID uint64 // the cluster's ID according to the configuration or this host's own past; 0 if unknown
@@ -277,8 +281,9 @@ type Cluster struct {
 	Divided bool
 	Alarms  string // the alarms and the members that raise them, as text
 	Job     DowngradeJob
-	// Led reports that this is the view of this host's own member, which leads. In this view, a voter is live if it
-	// follows this leader. The view serves only to decide about a leadership transfer.
+	// Led reports that this is the view of this host's own member, which leads. In this view, the records were read
+	// from that member alone, and a voter is live if it follows this leader. The view serves only to decide about a
+	// leadership transfer.
 	Led        bool
 	Unread     bool     // only with Led: the last linearizable read failed
 	OtherNames []string // other clusters' names in this etcd; read while no other member's host uses this cluster name
@@ -310,8 +315,8 @@ type Member struct {
 	RTT           time.Duration // the round-trip time of the deciding host's last request to the member; 0 if unknown
 	Errors        bool          // its status reports errors
 	Database      Database      // the size of its database, as last reported
-	// SilentFor is for how long the member has not answered, also across short gaps in this agent's observations; 0 if
-	// it answers.
+	// SilentFor is for how long the member has not been Live, also across short gaps in this agent's observations; 0 if
+	// it is Live.
 	SilentFor time.Duration
 	// Standby reports that the learner's host publishes it, or last published it, as a standby or a permanent learner
 	// that is not joining. For this host's own learner, the note on this host's disk counts instead of its host record,
@@ -329,13 +334,13 @@ type Member struct {
 	// -1 if that is unknown; 0 for any other member.
 	NotedLearner int
 
-	LiveFor    time.Duration // how long the member has answered without a break
-	SteadyFor  time.Duration // how long its lag has been within PromoteLag without a break
+	LiveFor    time.Duration // how long the member has been Live without a break
+	SteadyFor  time.Duration // how long it has been Live with a lag within PromoteLag, without a break
 	StalledFor time.Duration // how long a learner's applied index has not moved; a pause restarts it
 	StillFor   time.Duration // like StalledFor, but a pause does not restart it
-	BehindFor  time.Duration // how long it has answered and been more than PromoteLag behind, without a break
-	DownFor    time.Duration // how long it has not answered
-	// ServedFor is how long it answered without a break before it last stopped answering; 0 if this agent has not
+	BehindFor  time.Duration // how long it has been Live and more than PromoteLag behind, without a break
+	DownFor    time.Duration // how long it has not been Live
+	// ServedFor is how long it was Live without a break before it was last found not Live; 0 if this agent has not
 	// observed that.
 	ServedFor time.Duration
 	// Fsyncs holds its etcd's fsync metrics, as read by the deciding host; empty unless its host reports the member
@@ -452,8 +457,8 @@ type Op struct {
 	Reason      string
 	Outcome     ReasonCode    // why the operation is rolled back
 	Overdue     bool          // the operation has exceeded its announced duration, which is only reported
-	SameBoot    bool          // its host has not rebooted since the operation began; known only to that host
-	Restarted   bool          // etcd has been started since the operation began; known only to its own host
+	SameBoot    bool          // its host has not rebooted since the operation began; always true on other hosts
+	Restarted   bool          // etcd runs and was started since the operation began; false on other hosts
 	Elapsed     time.Duration // time since the operation began, or since this agent first observed it
 	OrphanedFor time.Duration // for how long its host has not held the lock
 	WrittenFor  time.Duration // for how long its record has not changed
