@@ -52,7 +52,8 @@ func openDatabase(path string) (*os.File, error) {
 	return file, nil
 }
 
-// inspectFile inspects a file in a child. Arguments request the usage by prefix instead: the depth of the prefixes.
+// inspectFile inspects a file in a child. With an argument, the depth of the prefixes, the child returns the usage by
+// prefix instead.
 func inspectFile(ctx context.Context, file *os.File, args ...string) (found inspection, err error) {
 	command := exec.CommandContext(ctx, "/proc/self/exe", append([]string{inspectCommand}, args...)...)
 	command.Stdin = file
