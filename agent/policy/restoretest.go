@@ -19,7 +19,7 @@ import (
 type RestoreTest struct {
 	Every  time.Duration // the interval; 0 if none is scheduled
 	Passed bool          // a test has passed
-	Age    time.Duration // time since a test last passed, by wall clocks; if none has, since this agent's first round
+	Age    time.Duration // time since a test last passed, by wall clocks; if none has, since this agent first saw that
 	Failed *BackupFailure
 }
 

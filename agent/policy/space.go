@@ -61,8 +61,8 @@ type Space struct {
 	// Attempts are the online defragmentations for this alarm that have ended since the last compaction and less than
 	// DefragmentAgain ago.
 	Attempts []DefragAttempt
-	// Defragmenting is the member that this agent has asked to defragment its database and that has not finished; 0 if
-	// there is none.
+	// Defragmenting is the member that this agent has asked to defragment its database and that has not finished, or
+	// has finished since the members' statuses were last read; 0 if there is none.
 	Defragmenting uint64
 	Automatic     AutomaticDefrag
 }

@@ -33,9 +33,9 @@ type Fsyncs struct {
 	Known  bool
 	Absent string        // why the metrics are unknown; empty if the agent has not tried to read them
 	Age    time.Duration // the age of the newest reading
-	// P99 is the p99 of the fsyncs of the last minutes if it exceeds the limit for a healthy disk; otherwise 0.
+	// P99 is an upper bound of the p99 of the fsyncs of the last minutes if they are certainly slow; otherwise 0.
 	P99 time.Duration
-	// SlowFor is for how long there has been a slow fsync in every minute; 0 if there is none now.
+	// SlowFor is for how long P99 has been above 0 with a slow fsync in every minute; 0 if this is not so now.
 	SlowFor time.Duration
 }
 
