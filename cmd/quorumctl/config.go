@@ -143,8 +143,8 @@ func (v *configCheck) checkAccess(ctx context.Context, c config.Config, as strin
 }
 
 // checkEtcdAccess checks the files of etcd.tls: as the user of etcd's unit if root runs this and that user exists,
-// otherwise as the caller if permissions let the caller read them. With runner: process they are checked with the other
-// files.
+// otherwise as the caller if permissions let the caller read them. With runner: process, they are checked with the
+// other files; with runner: external, not at all.
 func (v *configCheck) checkEtcdAccess(ctx context.Context, c config.Config) (config.Errors, error) {
 	if c.Etcd.TLS == nil || c.Etcd.Runner != config.RunnerSystemd {
 		return nil, nil
