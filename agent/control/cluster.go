@@ -115,7 +115,7 @@ type Op struct {
 	Deadline time.Time `json:"deadline,omitzero"`
 	Reason   string    `json:"reason,omitempty"`
 	By       string    `json:"by,omitempty"`
-	Progress string    `json:"progress,omitempty"` // progress as text, such as "applied 8000 of 9000 entries"
+	Progress string    `json:"progress,omitempty"` // such as "applied 8000 of 9000 entries"; only on the joining host
 	// Interruptible means that the host calls the work off and returns if the cluster needs its vote.
 	Interruptible bool `json:"interruptible,omitempty"`
 	Orphaned      bool `json:"orphaned"` // the operation's host no longer holds the lock
