@@ -96,7 +96,7 @@ type track struct {
 	Since time.Duration `json:"since"`
 	// Reason describes the measurement that caused the current state and code.
 	Reason string `json:"reason,omitempty"`
-	// Returns contains the times of the recoveries to each state.
+	// Returns contains the times of the last recoveries to each state: see rule.isReturn.
 	Returns map[State][]time.Duration `json:"returns,omitempty"`
 }
 

@@ -56,8 +56,8 @@ type HashComparison struct {
 	Agree    int
 	Differ   []string
 	DifferID []uint64 // their member IDs
-	// ComparedID are the voters that returned a hash. If there is a majority with the same hash, voters whose hash was
-	// taken after a different compaction are left out, because their hash was compared with no other.
+	// ComparedID are the voters that returned a hash. If a majority has the same hash, ComparedID omits the voters
+	// whose hash was taken after a different compaction.
 	ComparedID []uint64
 	// Divided means that hashes differ and no majority of all voters has the same one, so it is unknown whose data is
 	// correct.

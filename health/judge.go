@@ -56,7 +56,8 @@ type Assessment struct {
 	Findings []Finding
 	// Checks contains the state of each check, in the order of [Checks].
 	Checks []Standing
-	// NotAvailable lists the optional checks and the individual devices that have no reading. They are ignored.
+	// NotAvailable lists the optional checks and the individual devices that have no reading. They are ignored. A check
+	// is not listed if a check in its Behind has no reading for the same reason.
 	NotAvailable []Absence
 	Figures      Figures
 }

@@ -252,8 +252,8 @@ func (c *comparison) others() time.Duration {
 // answered reports whether enough other voters have published how long their writes take.
 func (c *comparison) answered() bool { return len(c.young) >= peersFewest }
 
-// follow updates a climb. A climb that ends by itself is added to the history, in [Day.Spells] or [Day.Found], unless it
-// ended only because the other voters became slow, too. While there are too few samples, as under CPU starvation, a
+// follow updates a climb. A climb that ends by itself is added to the history, in [Day.Spells] or [Day.Found], unless
+// it ended only because the other voters became slow, too. While there are too few samples, as under CPU starvation, a
 // climb neither continues nor ends, until pace.gap has passed.
 func (r *climb) follow(c *comparison) {
 	begins := r.begins()

@@ -115,7 +115,7 @@ func last(certs []*x509.Certificate) *x509.Certificate {
 	return slices.MaxFunc(certs, func(a, b *x509.Certificate) int { return a.NotAfter.Compare(b.NotAfter) })
 }
 
-// inFile returns the certificates of a PEM file, none if it is unreadable.
+// inFile returns the certificates of a PEM file, none if it is unreadable or too large.
 func inFile(path string) []*x509.Certificate {
 	f, err := os.Open(path)
 	if err != nil {

@@ -138,7 +138,7 @@ func figure(family *dto.MetricFamily, name string) health.Figure {
 	case m.GetUntyped() != nil:
 		value = m.GetUntyped().GetValue()
 	}
-	if !(value >= 0 && value <= mostCounted) { // also false for NaN
+	if !(value >= 0 && value <= mostCounted) { // true for NaN, too
 		return health.Figure{Absent: "etcd reports an impossible value: " + name}
 	}
 	return health.Figure{Value: value, Known: true}

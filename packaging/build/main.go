@@ -206,7 +206,7 @@ func (j job) pack(ctx context.Context, arch, format string) error {
 			map[string]string{"amd64": "x86_64", "arm64": "aarch64"}[arch]),
 	}[format]
 	path := filepath.Join(j.out, name)
-	// expanded here, because nfpm itself expands variables in only a few places
+	// The variables are replaced here, because nfpm itself replaces them in only a few places.
 	recipe, err := os.ReadFile(j.product.recipe)
 	if err != nil {
 		return err
