@@ -253,10 +253,11 @@ type Clock struct {
 	Offset time.Duration
 }
 
-// Bootstrap is an operator's one-time request to create a new cluster.
+// Bootstrap holds the one-time request, by an operator or by the automatic bootstrap, that this host create a new
+// cluster, and what this host knows of existing clusters.
 type Bootstrap struct {
 	Requested bool
-	Decided   bool // no other host in bootstrap.hosts has a cluster or a request, or all of them have agreed
+	Decided   bool // no other host in bootstrap.hosts had a cluster or a request when asked, or all had agreed before
 	Done      bool // this host has belonged to a cluster, so it is not new even if its disk is empty
 	// LastCluster is the last cluster that answered this host, even if the host is not its member; 0 if none has. That
 	// cluster counts as existing even while it does not answer, so this host creates no new one.
