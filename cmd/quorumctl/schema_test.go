@@ -314,8 +314,8 @@ func TestOutputMatchesItsSchema(t *testing.T) {
 	t.Parallel()
 	seen := map[string]bool{
 		"qualification":  true, // slow; its own test covers it
-		"recovery":       true, // needs a plan, which needs real facts
-		"installed":      true, // needs the service users, or an unprivileged user
+		"recovery":       true, // recover apply needs a plan, which needs real facts
+		"installed":      true, // pki install writes it below, too
 		"database-usage": true, // needs a database; its own test covers it
 	}
 	write := func(d *fakeBackend, lines ...string) {
