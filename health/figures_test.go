@@ -12,7 +12,7 @@ func TestTheTextMatchesTheTableAndDiscardedSamplesAreCounted(t *testing.T) {
 	t.Parallel()
 	b := newBench(t, DefaultThresholds())
 	b.member = true
-	// the device alone is faster than writes like etcd's, and CPU starvation makes some of the latter look slow
+	// Direct writes are faster than WAL-like ones, some of which look slow because of CPU starvation.
 	for range 600 {
 		b.now += 500 * time.Millisecond
 		b.sample(LaneDirect, ms)

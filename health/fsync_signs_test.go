@@ -23,7 +23,7 @@ func TestAnAbruptlySlowDiskIsFoundByItsFirstWrites(t *testing.T) {
 			[]State{OK, OK, OK, OK, OK, Warm},
 			"6 writes in a row took longer than 10 ms within 5 s, the slowest 11 ms; limit 5",
 		},
-		{ // as a disk does during internal cleanup
+		{ // like a disk during its internal cleanup
 			40 * ms, time.Second / 2,
 			[]State{OK, OK, OK, OK, OK, OK, OK, OK, OK, OK, Warm},
 			"11 of the last 300 writes took longer than 10 ms, limit 10",

@@ -303,9 +303,9 @@ func (w *witness) restart() {
 }
 
 // TestNoWeatherBreaksAPromise sends machines through random weather. No disk becomes Qualified without a run. No disk
-// leaves FAILED without an operator, because it is unknown whether etcd was restarted. Every change of the disk's state
-// is declared, and no change of any check is left for the next look. The health state is that of the worst finding that
-// gates something. The weather is rough enough to reach nearly every code.
+// leaves FAILED without an operator, because the weather does not show whether etcd was restarted. Every change of the
+// disk's state is declared, and no change of any check is left for the next look. The health state is that of the worst
+// finding that gates something. The weather is rough enough to reach nearly every code.
 func TestNoWeatherBreaksAPromise(t *testing.T) {
 	t.Parallel()
 	limits := DefaultThresholds()
