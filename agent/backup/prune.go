@@ -19,9 +19,9 @@ type Keep struct {
 const OrphanAge = 24 * time.Hour
 
 // Prunable returns the snapshots that may be removed at the time now, in the order given. It keeps the snapshots
-// that keep selects. It takes the newest both by revision and by time, so that neither a wrong clock nor a new cluster
-// causes good snapshots to be removed. For each cluster, it also keeps the last snapshot that was verified and the last
-// that passed a restore test.
+// that [Keep] describes. It takes the newest both by revision and by time, so that neither a wrong clock nor a new
+// cluster causes good snapshots to be removed. For each cluster, it also keeps the last snapshot that was verified and
+// the last that passed a restore test.
 func Prunable(all []Snapshot, keep Keep, now time.Time) []Snapshot {
 	byAge := slices.Clone(all)
 	slices.SortStableFunc(byAge, func(a, b Snapshot) int { return b.TakenAt.Compare(a.TakenAt) })
