@@ -212,8 +212,8 @@ func (j *Journal) Trim(ctx context.Context) {
 	}
 }
 
-// Read returns the newest lines in etcd, oldest first. If etcd does not answer, it returns the lines written by this
-// process, with control.ErrNotNewest.
+// Read returns the newest lines in etcd, oldest first. It may reuse the last result (see readEvery). If etcd does not
+// answer, it returns the lines written by this process, with control.ErrNotNewest, or an error if there are none.
 func (j *Journal) Read(ctx context.Context, limit int) ([]control.HistoryLine, error) {
 	select {
 	case j.reading <- struct{}{}:

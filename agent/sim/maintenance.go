@@ -236,7 +236,7 @@ func (p *promises) checkVoterStop(by *process, m *member) {
 	}
 }
 
-// worksOn returns the work for which a host is taken down, or WorkMaintenance if no operation of the host is in flight.
+// worksOn returns the work for which a host is taken down, or WorkMaintenance if no such operation is in flight.
 func (p *promises) worksOn(h *host) policy.Work {
 	if op := p.currentOp(); op.Of(h.config.Host.ID) && op.Kind == policy.KindCycle {
 		return policy.Work(op.Work)

@@ -82,7 +82,8 @@ func (s state) find(key []byte) (at int, found bool) {
 	})
 }
 
-// span returns the pairs from key up to but excluding end, or only the pair of key if end is empty.
+// span returns the pairs from key up to but excluding end: only the pair of key if end is empty, and all that follow if
+// end is a zero byte.
 func (s state) span(key, end []byte) []*mvccpb.KeyValue {
 	from, found := s.find(key)
 	to := from
