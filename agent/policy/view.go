@@ -140,8 +140,8 @@ type Limits struct {
 	HealthDelay time.Duration
 	LockTTL     time.Duration
 	StartRetry  time.Duration // minimum time between two starts of a failed unit
-	// TransferTimeout is how long a leadership transfer may fail before that is reported or ends the operation, and the
-	// time between two attempts to reboot.
+	// TransferTimeout is how long a leadership transfer may fail before that is reported or ends the operation. It is
+	// also the time between two attempts to reboot, and limits other short waits of an operation.
 	TransferTimeout  time.Duration
 	TransferInterval time.Duration // minimum time between two leadership transfers from an unhealthy leader
 	ReturnStable     time.Duration // how long a member that was taken down must have served since it came back
