@@ -7,8 +7,8 @@
 // for the decision, and takes at most one step. The package promises:
 //
 //   - Only this loop renews the lock. If the loop hangs, it loses the lock and with it the permission to act.
-//   - Nothing in the loop waits longer than its timeout. A call that may hang (on the disk, in a binary on it, in a
-//     step) runs in its own goroutine, at most one per purpose. Until it returns, the loop uses the last value.
+//   - Nothing in the loop waits longer than its timeout. A call that may hang (an access to the disk, a program on the
+//     disk, a step) runs in its own goroutine, at most one per purpose. Until it returns, the loop uses the last value.
 //   - A step starts only if it was decided from observations of its own round. A step that needs the lock (see
 //     policy.Steps) starts only under a lock that a new transaction has confirmed and that is valid for as long as the
 //     step may take.
@@ -51,7 +51,7 @@ type Agent struct {
 	full              time.Duration // when the last full round began
 	rounds            uint64
 	last              policy.Decision
-	taken             policy.Step // step of the last round, without Why; zero if the last round completed none
+	taken             policy.Step // step of the last round, without Why; zero if no step succeeded in that round
 
 	wake  chan struct{}
 	hurry atomic.Bool   // the next round must query etcd
@@ -108,8 +108,8 @@ func (a *Agent) Run(ctx context.Context) error {
 	}
 }
 
-// again returns how long to wait for the next round if it does not start at once. A light round does not delay the next
-// full round.
+// again returns how long to wait for the next round if it does not start at once, and decides whether that round is
+// light. A light round does not delay the next full round.
 func (a *Agent) again() time.Duration {
 	next, early := a.opt.Config.Timing.Interval, a.last.Again
 	if a.lightly {
@@ -209,7 +209,7 @@ func (a *Agent) repeats(step policy.Step) bool {
 }
 
 // stale reports whether a round used old observations for a decision that needs current ones: a step, or a decision
-// that ends the quiet state.
+// after which the cluster no longer counts as quiet (see policy.Decision).
 func (a *Agent) stale(r *round.Round) bool {
 	if r.Decision.Step.Kind != policy.StepNone {
 		return !r.Fresh()

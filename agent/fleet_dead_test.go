@@ -77,8 +77,8 @@ func (f *fleet) peers(context.Context) health.EtcdReading {
 }
 
 // TestADeadVoterCostsASpareAsLittleInALargeFleet counts the spares' requests from a voter's death until another host
-// has replaced it. Each spare that the join queue names may send 250 more than at rest, at any fleet size. The other
-// spares send as many as at rest.
+// has replaced it. The spares that stop resting may each send 250 requests more than at rest, on average and at any
+// fleet size. The other spares send about as many as at rest.
 func TestADeadVoterCostsASpareAsLittleInALargeFleet(t *testing.T) {
 	t.Parallel()
 	for _, spares := range []int{5, 120} {

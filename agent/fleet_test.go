@@ -32,7 +32,7 @@ type fleet struct {
 	prepare  func(h *fleetHost) // called before an agent's first start, unless nil
 }
 
-// smallPace returns a pace that makes a fleet behave like one ten times as large.
+// smallPace returns a pace that makes a fleet behave like one that is at least ten times as large.
 func smallPace() observe.Pace {
 	return observe.Pace{RestFrom: 10, RestMost: 30, Resting: 1, Attentive: 40, Guided: 20}
 }
@@ -240,8 +240,8 @@ func (f *fleet) rests() map[string]asked {
 	return f.since(before)
 }
 
-// costOfAReplacement measures the requests of a replacement. The spares in the join queue may send a few hundred more
-// than at rest (quiet), at any fleet size. The others send as many as at rest.
+// costOfAReplacement measures the requests of a replacement. The spares that stop resting may together send 350
+// requests more than at rest (quiet), at any fleet size. The others send about as many as at rest.
 func (f *fleet) costOfAReplacement(quiet map[string]asked) {
 	f.t.Helper()
 	spares, restSpan := len(f.hosts)-3, f.restSpan()

@@ -68,7 +68,7 @@ func TestSimultaneousRequestsAreServedOneByOneInOrder(t *testing.T) {
 			var watchful []string
 			for host, now := range f.etcd.count() {
 				usual := float64(calm[host].requests-first[host].requests) / span.Seconds()
-				// by chance up to 1.24
+				// at rest, a host's rate reaches up to 1.24 times the usual rate by chance
 				if strings.HasPrefix(host, "s") &&
 					float64(now.requests-before[host].requests)/took.Seconds() > 1.3*usual {
 					watchful = append(watchful, host)

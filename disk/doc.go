@@ -35,9 +35,9 @@
 // Latency is measured on CLOCK_MONOTONIC around the system calls alone. In the WAL lane it is the latency of the slower
 // of the two calls: normally the fdatasync, as etcd counts it (etcd_disk_wal_fsync_duration_seconds). Opening,
 // allocating, renaming, reading back and querying the free space are not samples, but each is visible while it is in
-// flight. A sample is marked contaminated if a 10 ms timer in the same process was more than 5 ms late during the
-// write, and late by more than a quarter of the latency in total. The cause of such a latency is CPU starvation, not
-// the disk.
+// flight. A sample is marked contaminated if a 10 ms timer in the same process was more than 5 ms late just before
+// or during the write, and late by more than a quarter of the latency in total. The cause of such a latency is CPU
+// starvation, not the disk.
 //
 // An examination ([Options.Exam]) is for a disk that is not in use yet. It uses LaneWAL alone, without rests, and
 // leaves no files behind.

@@ -18,14 +18,14 @@ const (
 	// pageVersion changes whenever the layout of page or the meaning of a word does, because an agent whose binary was
 	// replaced can start a child of the new version.
 	pageVersion = 0x71_70_62_00_02
-	// ringSize holds more than a minute of samples at the highest rate; a power of two.
+	// ringSize holds more than a minute of samples at the highest rate of a burst; a power of two.
 	ringSize  = 4096
 	pageBytes = int(unsafe.Sizeof(page{}))
 )
 
 // page is the memory that the probe child and its parent share. Every word has one writer at a time: the parent for
-// version and burst and while there is no child, otherwise the child. Words are only accessed atomically, so a reader
-// is safe while the writer is stopped, stuck or killed.
+// version and burst, and for all words while there is no child; otherwise the child. Words are only accessed
+// atomically, so a reader is safe while the writer is stopped, stuck or killed.
 type page struct {
 	version  atomic.Uint64
 	burst    atomic.Uint64    // written by the parent: 1 requests the burst rate

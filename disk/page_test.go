@@ -46,8 +46,8 @@ func TestSamplesNotFetchedInTimeCountAsLost(t *testing.T) {
 	}
 }
 
-// A reader that cannot keep up with the writer must miss samples, never see one that was not sent, and count the missed
-// ones.
+// A reader that cannot keep up with the writer may miss samples, but must count those, and must never see one that was
+// not sent.
 func TestAReaderNeverSeesHalfASample(t *testing.T) {
 	t.Parallel()
 	const sent = 400_000

@@ -53,7 +53,7 @@ func (p *place) claim() error {
 func (p *place) release() { closeFD(&p.lock) }
 
 // enter opens the lock file. It creates the file and the directory only if they are missing: on a stalled disk, any
-// change would hang before enter could detect that a stuck probe holds the lock.
+// change would hang before claim could detect that a stuck probe holds the lock.
 func (p *place) enter() (err error) {
 	if p.exam {
 		if err := p.own(); err != nil {

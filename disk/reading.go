@@ -82,8 +82,8 @@ func (o opCode) String() string {
 type Reading struct {
 	// Samples are the writes completed since the previous reading, oldest first.
 	Samples []Sample
-	// Lost counts the samples since the previous reading that were not fetched in time. It takes more than a minute of
-	// full burst without a reading to lose one.
+	// Lost counts the samples since the previous reading that were not fetched in time. Outside an examination, it
+	// takes more than a minute of full burst without a reading to lose one.
 	Lost uint64
 
 	// InFlight names the operation in flight, OpNone if there is none, and InFlightAge its age.
@@ -91,8 +91,8 @@ type Reading struct {
 	InFlightAge time.Duration
 
 	// NextDirect and NextWAL are the times until the lane's next write. A negative time means that the write is
-	// overdue: an operation is in flight, the child gets no CPU time, or there is no child. Both are 0 before the first
-	// write.
+	// overdue: an operation is in flight, the child gets no CPU time, or there is no child. Each is 0 before the first
+	// write of its lane.
 	NextDirect, NextWAL time.Duration
 
 	// Failure is the last error of any operation since the probe was started, nil if there was none.

@@ -11,15 +11,15 @@ import (
 )
 
 const (
-	// slow is the duration above which a rest follows an operation. The rest is restFactor times as long, so each lane
-	// uses a disk in trouble for at most a tenth of the time.
+	// slow is the duration above which an operation is followed by a rest that is restFactor times as long, at most
+	// restLimit, so that the probe adds little load to a disk in trouble.
 	slow       = 100 * time.Millisecond
 	restFactor = 10
-	// restLimit bounds the rest after one long stall.
+	// restLimit is the longest rest that slow operations cause.
 	restLimit = time.Minute
-	// confirmations is how many slow operations are each followed by confirmRest only, to distinguish a disk that stays
-	// slow from one that was slow once. After one more slow operation, or as soon as they have taken longer than
-	// confirmLimit in total, the probe rests for all of them.
+	// confirmations is how many slow operations are each followed by the usual rest, but at least confirmRest, to
+	// distinguish a disk that stays slow from one that was slow once. After one more slow operation, or as soon as the
+	// slow operations have taken longer than confirmLimit in total, the lane rests for all of them.
 	confirmations = 2
 	confirmRest   = time.Second
 	confirmLimit  = 3 * time.Second

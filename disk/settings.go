@@ -45,7 +45,7 @@ type Options struct {
 	// the other without a rest, and the child removes its files and Dir when it ends.
 	Exam bool
 
-	// Logger logs when children start and end, and their output. It may be nil.
+	// Logger logs the ends and the restarts of children, and their output. It may be nil.
 	Logger *slog.Logger
 }
 
@@ -82,7 +82,7 @@ func (o Options) settings() (settings, error) {
 	return s, s.check()
 }
 
-// Check returns an error if a probe cannot be started with the options.
+// Check returns an error if an option other than Command is invalid.
 func (o Options) Check() error {
 	_, err := o.settings()
 	return err

@@ -340,7 +340,8 @@ func TestADirectoryWithoutPermissionIsReported(t *testing.T) {
 	t.Parallel()
 	o := options(t)
 	o.Command = command(asUnprivilegedChild)
-	if err := os.Mkdir(o.Dir, 0); err != nil { // root drops its privileges: it is enough that the directory is root's
+	// If the test runs as root, the child drops its privileges, and then has no access to root's directory.
+	if err := os.Mkdir(o.Dir, 0); err != nil {
 		t.Fatal(err)
 	}
 	f := follow(t, o)

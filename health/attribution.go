@@ -59,8 +59,8 @@ const (
 	stolenMuch    = 10  // percent
 	fewestTicks   = 1   // minimum number of ticks, over all CPUs, for a percentage
 
-	// slowByItself is the mean flush time from which a drive itself is slow. CPU starvation does not explain it,
-	// because the kernel records the end of a flush in an interrupt, which does not wait to be scheduled.
+	// slowByItself is the lowest mean flush time that shows that the drive itself is slow. CPU starvation does not
+	// explain it, because the kernel records the end of a flush in an interrupt, which does not wait to be scheduled.
 	slowByItself = 100 * time.Millisecond
 )
 
@@ -73,7 +73,7 @@ type facts struct {
 	stolen  float64       // percentage of CPU time that the hypervisor gave to other machines
 	waited  float64       // percentage of the time in which a process waited for a CPU
 	arrays  []Array
-	leaves  []work // I/O of the drives, the leaves of the chain, within factsSpan
+	leaves  []work // I/O of the drives, the leaves of the chain of devices, within factsSpan
 	// I/O of the drives between the last two readings. While a write hangs, it is set only if the last reading was
 	// taken after the write began.
 	lately []work

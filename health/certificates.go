@@ -51,8 +51,8 @@ type CertificateReading struct {
 const (
 	certificateEnds = 30 // days
 	certificateSoon = 7  // days
-	partEnds        = 4  // replaces certificateEnds by the lifetime divided by this, if that is less
-	partSoon        = 10 // replaces certificateSoon in the same way
+	partEnds        = 4  // the lifetime divided by this replaces certificateEnds if it is less
+	partSoon        = 10 // the lifetime divided by this replaces certificateSoon if it is less
 	// beginsAhead is how far the issuer's clock may be ahead of this host's.
 	beginsAhead = 5 * time.Minute
 )

@@ -96,7 +96,7 @@ type track struct {
 	Since time.Duration `json:"since"`
 	// Reason describes the measurement that caused the current state and code.
 	Reason string `json:"reason,omitempty"`
-	// Returns contains the times of the recoveries to each state.
+	// Returns contains the times of the last recoveries to each state: see rule.isReturn.
 	Returns map[State][]time.Duration `json:"returns,omitempty"`
 }
 
@@ -138,7 +138,7 @@ func (c *check) absent() string {
 }
 
 // settle applies rules until none holds, and returns the changes. Without a reading it keeps the state. It then returns
-// the reason as a change, unless it has already reported that reason or nothing has been measured yet.
+// the reason as a change, unless that reason was the last one reported or nothing has been measured yet.
 func (c *check) settle(now time.Duration) []Change {
 	if why := c.absent(); why != "" {
 		if why == c.reported || why == notYet {

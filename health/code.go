@@ -29,7 +29,7 @@ type Problem struct {
 	Remedy    string    `json:"remedy,omitempty"` // what the operator should do
 }
 
-// Problems returns the problems that all checks declare, the worst first.
+// Problems returns the problems that quorumd's own checks declare, the worst first.
 func Problems() []Problem {
 	var all []Problem
 	for _, d := range declarations(DefaultThresholds(), newComparison(DefaultThresholds())) {

@@ -24,12 +24,14 @@ const HashProofs = 2
 type HashesReading struct {
 	Known  bool
 	Absent string // why no comparison exists, as a stable text
-	// NoVoter means that this host has no voter, so that a finding about its data has ended.
+	// NoVoter means that this host has no voter. This ends a finding about the host's data.
 	NoVoter bool
 	Host    string // the name of this host
 	// Revision is the compaction at which the hashes were compared, and Voters the number of all voters.
 	Revision int64
 	Voters   int
+	// HashComparison is the result. After a comparison without a voter's hash, Differ and DifferID still contain that
+	// voter if it differed before.
 	HashComparison
 	// InRow is how many comparisons in a row, each at a later compaction, found that this host's voter differs, and
 	// Agreed how many in a row found that it does not.
@@ -54,8 +56,8 @@ type HashComparison struct {
 	Agree    int
 	Differ   []string
 	DifferID []uint64 // their member IDs
-	// ComparedID are the voters whose hashes were compared. The others returned no hash, or a hash that was taken after
-	// a different compaction.
+	// ComparedID are the voters that returned a hash. If a majority has the same hash, ComparedID omits the voters
+	// whose hash was taken after a different compaction.
 	ComparedID []uint64
 	// Divided means that hashes differ and no majority of all voters has the same one, so it is unknown whose data is
 	// correct.

@@ -38,7 +38,7 @@ type mark struct {
 	N  float64       `json:"n"`
 }
 
-// growthKept bounds the number of marks; older marks are merged.
+// growthKept bounds the number of marks; beyond it, the oldest marks are merged.
 const growthKept = 64
 
 func (c *counted) read(in Input) {

@@ -17,9 +17,9 @@ type Check struct {
 	// Gates is what the check's findings prevent. A check that gates nothing only advises: it does not change the
 	// health state.
 	Gates Gate
-	// Vital means that etcd's safety cannot be judged without it: without a reading the health state is UNKNOWN. Any
-	// other check is optional and never UNKNOWN: a missing reading is reported once as not available, and then ignored.
-	// Only a finding of SLOW or worse stays.
+	// Vital means that etcd's safety cannot be judged without the check: without a reading its state becomes UNKNOWN,
+	// unless it is SLOW or worse. Any other check is optional and never UNKNOWN: a missing reading is reported once as
+	// not available, and then ignored. Only a finding of SLOW or worse stays.
 	Vital bool
 	// Behind names the checks whose findings explain a finding of this check. If such a check has a finding, this
 	// check's finding is hidden, unless it is worse or gates more.

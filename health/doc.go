@@ -22,20 +22,20 @@
 //
 // Package policy decides what a state permits.
 //
-// A check is one file with its test, and one name in declarations. Most are of type advice: the codes with their texts,
-// the limit, and how it is measured (grows, exceeds, lists or errorCounts). checkKills is the shortest example. A check
-// that has several findings, or one with a state other than WARM, is a declaration with evidence of its own, which
-// reads an [Input] and holds the rules: the transitions between its states, each with its condition as text. Add what
-// the check reads to Input, and read it in package sensors or in a package of its own below health. Combining, hiding,
-// hysteresis, snapshots, findings, changes and metrics need no code. If the test fixtures lack a new figure, the tests
-// fail and name the fixture to extend: wellMachine, someMachine and machineEdges here, kernel in sensors. These
-// commands rewrite the golden lists, including quorumd-checks(7):
+// A check is declared in one file and listed in declarations. Most checks are of type advice: the code with its texts,
+// the limit, and how it is measured (grows, exceeds, lists or errorCounts). oom_kills.go is the shortest example. A
+// check that has several findings, or one with a state other than WARM, is a declaration with evidence of its own,
+// which reads an [Input] and holds the rules: the transitions between its states, each with its condition as text. Add
+// what the check reads to Input, and read it in package sensors or in a package of its own below health. Combining,
+// hiding, hysteresis, snapshots, findings, changes and metrics need no code. The tests fail until their fixtures have
+// the new figure, for example wellMachine, someMachine and machineEdges here, and kernel in sensors. These commands
+// rewrite the golden lists, including quorumd-checks(7):
 //
 //	go test ./health ./health/kernellog ./agent/journalcatalog -update
 //	go test ./contrib/prometheus ./contrib/faults ./cmd/quorumctl -update
 //
-// Only a check that etcd's safety depends on is vital, and its state is UNKNOWN without data. Any other check is
-// optional: without a reading it is not available and ignored, unless its last finding was SLOW or worse. That finding
-// stays until the next reading, unless a rule of the check ends it earlier, as for external checks, which may never
-// report again.
+// Only a check that etcd's safety depends on is vital: without data its state becomes UNKNOWN, unless it is SLOW or
+// worse. Any other check is optional: without a reading it is not available and ignored, unless its last finding was
+// SLOW or worse. That finding stays until the next reading, unless a rule of the check ends it earlier, as for external
+// checks, which may never report again.
 package health

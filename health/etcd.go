@@ -26,7 +26,7 @@ type EtcdReading struct {
 	// DBSize is the size of the database file in bytes, DBInUse the part that is in use, and Quota its limit.
 	DBSize, DBInUse, Quota Figure
 
-	// Alarms is how many errors the local member's status lists, without a missing leader, and Errors are their texts.
+	// Alarms is how many errors the local member's status lists, not counting a missing leader. Errors are their texts.
 	Alarms Figure
 	Errors []string
 	// OwnSize is the size of the local member's database according to its status, and SmallestSize that of the smallest
@@ -36,7 +36,8 @@ type EtcdReading struct {
 	// seconds.
 	Version     string
 	FarthestRTT Figure
-	// Peers are the other members to which etcd is or was connected, by ID; nil if it reports none.
+	// Peers are the other members to which etcd is or was connected, by ID; nil if it reports none, or an impossible
+	// value.
 	Peers map[uint64]Peer
 	// Process is the local etcd's process.
 	Process EtcdProcess
@@ -57,7 +58,8 @@ type EtcdProcess struct {
 	Started time.Duration // when the process was started, on the clock of [Input], if it runs
 }
 
-// startedSince reports whether the process was started after the given time, or no process runs.
+// startedSince reports whether the process was started after the given time, or no process runs. It returns false if
+// that is unknown.
 func (p EtcdProcess) startedSince(moment time.Duration) bool {
 	return p.Known && (!p.Runs || p.Started > moment)
 }

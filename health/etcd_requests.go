@@ -16,7 +16,7 @@ type RequestsReading struct {
 	Known  bool
 	Absent string // why the requests prove nothing, as a stable text
 	Host   string // the name of this host
-	// Read is the duration of the last linearizable read, and Write of the last write, in seconds.
+	// Read is the duration of the last answered linearizable read, and Write of the last answered write, in seconds.
 	Read, Write Figure
 	// Hung is how many requests in a row the member has not answered in time, and For the time since the first one was
 	// sent. Both are 0 after an answer.

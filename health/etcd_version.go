@@ -19,8 +19,9 @@ type securityFloor struct {
 	disclosed, as       string
 }
 
-// securityFloors returns the floors of all minor versions that still receive fixes. Older versions receive none;
-// support for 3.4 ended last, in May 2026. See https://github.com/etcd-io/etcd/security/advisories; as of 2026-11-22.
+// securityFloors returns the floors of all minor versions that still receive fixes. Older versions receive none: the
+// newest of them, 3.4, received fixes until May 2026. See https://github.com/etcd-io/etcd/security/advisories; as of
+// 2026-11-22.
 func securityFloors() []securityFloor {
 	const disclosed, as = "2026-07-23", "GHSA-6vch-q96h-7gc3, GHSA-xg4h-6gfc-h4m8"
 	return []securityFloor{{3, 5, 33, disclosed, as}, {3, 6, 14, disclosed, as}, {3, 7, 1, disclosed, as}}

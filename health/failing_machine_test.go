@@ -35,7 +35,7 @@ func (s *timeline) whole() {
 	}
 }
 
-// TestTheTimelineOfAFailingMachine shows the whole assessment of each step, not only the disk's.
+// TestTheTimelineOfAFailingMachine shows the whole assessment of each step, not only what it reports about the disk.
 func TestTheTimelineOfAFailingMachine(t *testing.T) {
 	t.Parallel()
 	s := &timeline{bench: newBench(t, DefaultThresholds())}

@@ -24,7 +24,8 @@ type Figures struct {
 	// Contaminated is the percentage of the last minute's samples that are no evidence about the disk because of CPU
 	// starvation.
 	Contaminated float64
-	// LeftOut is how many of the last minute's Samples are contaminated. The figures of the lanes ignore them.
+	// Samples is the number of samples of the last minute, and LeftOut how many of them are contaminated. The figures
+	// of the lanes ignore the contaminated ones.
 	LeftOut, Samples int
 	// QualifyDone and QualifyNeed are the progress of the qualifying run in writes; both 0 if no run is in progress.
 	QualifyDone, QualifyNeed int

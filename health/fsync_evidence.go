@@ -41,10 +41,10 @@ type fsync struct {
 	lastSample time.Duration // when the newest sample was completed
 	lastJudged time.Duration // when the newest sample that is not contaminated was completed
 	due        time.Duration // end of the probe's current rest, until which no sample is overdue
-	dirty      time.Duration // when a slow write or missing data last restarted the clean time
-	// start of the first window of samples since which the disk has been steady; 0 if it is not steady
+	dirty      time.Duration // when a slow or hanging write, or missing data, last restarted the clean time
+	// start of the window of samples that first showed the disk to be steady; 0 if it is not steady
 	calmSince time.Duration
-	slowAt    time.Duration // when the writes of the last minute last showed a SLOW disk
+	slowAt    time.Duration // when the writes of the last minute, or one in flight, last showed a SLOW disk
 	slowSince time.Duration // when the current slow period began; a SLOW state can have several periods
 	slowBegan time.Time     // slowSince by the wall clock
 	healed    bool          // the slow period has ended, although the state is still SLOW

@@ -10,7 +10,7 @@ import (
 	"github.com/quorumd/quorumd/disk"
 )
 
-// fsyncName is the check's name in snapshots.
+// fsyncName is the name of the fsync check.
 const fsyncName = "fsync"
 
 // outliersKept is the maximum number of outliers in a snapshot, more than any rule needs.
@@ -54,7 +54,7 @@ func (f *fsync) memory() any {
 	return m
 }
 
-// check returns an error if a time is after the snapshot or a number is out of range.
+// check returns an error if a time is before the boot or after the snapshot, or if the slow score is out of range.
 func (m diskMemory) check(at time.Duration) error {
 	moments := []time.Duration{m.LastSample, m.LastJudged, m.Dirty, m.Broken}
 	for _, o := range m.Outliers {

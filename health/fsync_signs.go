@@ -86,8 +86,8 @@ func (f *fsync) often() (string, bool) {
 	return "", false
 }
 
-// alone returns a condition that holds if the sign does, except while the comparison with the other voters shows, or is
-// about to show, that this disk is not the cause.
+// alone returns a condition that holds if the sign does, except while the comparison with the other voters and with the
+// past shows that this disk is not the cause, or has no result yet.
 func (f *fsync) alone(sign func() (string, bool)) func() (string, bool) {
 	return func() (string, bool) {
 		measured, holds := sign()

@@ -25,7 +25,7 @@ func TestAnAbruptlySlowDiskIsFoundByItsFirstWrites(t *testing.T) {
 			[]State{OK, OK, OK, OK, OK, Warm},
 			"6 writes in a row took longer than 10 ms within 5 s, the slowest 11 ms; limit 5",
 		},
-		{ // as a disk does during internal cleanup
+		{ // like a disk during its internal cleanup
 			40 * ms, time.Second / 2,
 			[]State{OK, OK, OK, OK, OK, OK, OK, OK, OK, OK, Warm},
 			"11 of the last 300 writes took longer than 10 ms, limit 10",
@@ -71,7 +71,7 @@ func TestConsecutiveWritesAreOfOneLane(t *testing.T) {
 	b.hasText("3 writes in a row took longer than 100 ms within 20 s, the slowest 120 ms; limit 2")
 }
 
-// Slow writes that are too rare for the p99 still block a leader's writes for an election timeout.
+// Slow writes that are too rare for the p99 still block a leader's writes for half a second each.
 func TestADiskOnWhichOneWriteInAHundredHangsIsFoundWithinMinutes(t *testing.T) {
 	t.Parallel()
 	var took []time.Duration

@@ -5,7 +5,7 @@ package health
 
 import "math"
 
-// grades bounds the binary logarithm of a value in [Finding.Grade], in both directions.
+// grades bounds the binary logarithm from which [Finding.Grade] is calculated, in both directions.
 const grades = 64
 
 // grade returns how bad a value is: one more for each time that it becomes twice as bad. For an upper limit, twice the

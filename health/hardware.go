@@ -6,7 +6,7 @@ package health
 import "cmp"
 
 // HardwareReading contains readings that may take long: what drives and sensors report about themselves, and what other
-// programs on this host report about the hardware. The zero value means not read.
+// programs on this host report. The zero value means not read.
 type HardwareReading struct {
 	Drives  Several[Drive]
 	Sensors Several[Sensor]

@@ -8,8 +8,7 @@ import (
 	"time"
 )
 
-// hysteresis times a finding that needs more than one reading: it begins after bad readings for badFor, and ends after
-// good readings for wellFor.
+// hysteresis times a finding: it begins after bad readings for badFor, and ends after good readings for wellFor.
 type hysteresis struct {
 	code    Code
 	track   *track

@@ -10,8 +10,9 @@ import (
 	"github.com/quorumd/quorumd/disk"
 )
 
-// Input contains all readings that a judge uses, at one moment. Every time in it is a duration since boot on one kernel
-// clock that all processes share, preferably CLOCK_MONOTONIC, which also stamps the probe's samples.
+// Input contains all readings that a judge uses, at one moment. Every time in it, except those of the wall clock, is a
+// duration since boot on one kernel clock that all processes share, preferably CLOCK_MONOTONIC, which also stamps the
+// probe's samples.
 type Input struct {
 	// Now is the current time. If it is before the Now of the previous input, that one counts instead.
 	Now time.Duration
@@ -19,7 +20,7 @@ type Input struct {
 	// host without a member has to pass a qualifying run.
 	Member bool
 	Disk   DiskReading
-	// Hardware is the last report of drives and sensors.
+	// Hardware is the last report of drives, sensors, the kernel log and chronyd.
 	Hardware HardwareReading
 	// Machine is the kernel's last report on the rest of the machine; it may be a few rounds old.
 	Machine MachineReading
@@ -51,7 +52,7 @@ type Input struct {
 	reset bool // an operator has reset FAILED
 }
 
-// DiskReading is what the probe reports since the previous reading. The zero value means unknown.
+// DiskReading is what the probe has reported since the previous reading. The zero value means unknown.
 type DiskReading struct {
 	// Samples are the writes that completed since the previous reading, each once, oldest first. A failed write is not
 	// a sample; it is reported in Err.

@@ -27,8 +27,8 @@ type Assessment struct {
 	Remedy string
 	// Qualified means that the disk has passed a qualifying run and has been OK or WARM since.
 	Qualified bool
-	// Recovers means that the state is WARM or SLOW because of past writes only: the newest writes alone would not
-	// cause a finding.
+	// Recovers means that the state is WARM or SLOW because of past writes only: for some time, the newest writes alone
+	// would not have caused a finding. See fsyncRecovers and warmRecovers.
 	Recovers bool
 	// HealsAfter is, for a disk that is SLOW or worse, the longest time in the last days for which it was SLOW before
 	// it became fast again by itself; 0 if that has not happened.
@@ -58,7 +58,8 @@ type Assessment struct {
 	Findings []Finding
 	// Checks contains the state of each check, in the order of [Checks].
 	Checks []Standing
-	// NotAvailable lists the optional checks and the individual devices that have no reading. They are ignored.
+	// NotAvailable lists the optional checks and the individual devices that have no reading. They are ignored. A check
+	// is not listed if a check in its Behind has no reading for the same reason.
 	NotAvailable []Absence
 	Figures      Figures
 }
@@ -145,7 +146,7 @@ func judgeBy(all []declaration) (*Judge, error) {
 	return j, nil
 }
 
-// Observe processes new input. It returns the current health, and the changes since the previous call in order.
+// Observe processes new input. It returns the current health, and the changes since the previous call, in order.
 func (j *Judge) Observe(in Input) (Assessment, []Change) {
 	in = j.plausible(in)
 	if !j.begun {

@@ -274,7 +274,7 @@ var checkLinkErrors = advice{
 	},
 }
 
-// counts returns why no interface counts corrupted packets; empty if one does.
+// counts returns why no interface has all the counters that the check needs; empty if one has.
 func (r LinkReading) counts() string {
 	if why := r.absent(); why != "" {
 		return why

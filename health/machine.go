@@ -5,8 +5,8 @@ package health
 
 import "time"
 
-// MachineReading is what the kernel reports, at one moment, about the machine except its disk. The zero value means
-// unknown.
+// MachineReading is what the kernel reports, at one moment, about the machine except its disk. Boots and
+// BootsUnexpected are from the agent's own records. The zero value means unknown.
 type MachineReading struct {
 	// MemoryAvailable is the percentage of memory that is available without swapping.
 	MemoryAvailable Figure

@@ -34,7 +34,7 @@ type peerLosses struct {
 	by    map[string]*sentTo
 }
 
-// sentTo is what was sent to an address since the first reading.
+// sentTo is what was sent to an address while readings showed a connection to it.
 type sentTo struct {
 	Part
 

@@ -307,9 +307,9 @@ func (w *witness) restart() {
 }
 
 // TestNoWeatherBreaksAPromise sends machines through random weather. No disk becomes Qualified without a run. No disk
-// leaves FAILED without an operator, because it is unknown whether etcd was restarted. Every change is declared, and no
-// change is left for the next look. The health state is that of the worst finding that gates something. The weather is
-// rough enough to reach nearly every code.
+// leaves FAILED without an operator, because the weather does not show whether etcd was restarted. Every change of the
+// disk's state is declared, and no change of any check is left for the next look. The health state is that of the worst
+// finding that gates something. The weather is rough enough to reach nearly every code.
 func TestNoWeatherBreaksAPromise(t *testing.T) {
 	t.Parallel()
 	limits := DefaultThresholds()
@@ -359,7 +359,7 @@ func TestContaminatedSamplesNeverBlameTheDisk(t *testing.T) {
 			for range 20 + r.IntN(40) {
 				b.now += time.Second
 				for range 1 + r.IntN(5) {
-					lane := Lane(r.IntN(2))
+					lane := disk.Lane(r.IntN(2))
 					if r.Float64() < share {
 						b.contaminated(lane, time.Duration(r.Int64N(int64(10*time.Second))))
 					} else {

@@ -21,8 +21,8 @@ type Array struct {
 	Level   string   `json:"level"`
 	Missing int      `json:"missing"`          // number of missing member devices
 	Failed  []string `json:"failed,omitempty"` // member devices that the kernel has ejected but that are still present
-	// Doing is what the array does in addition to serving I/O: "idle", "check", "repair", "resync", "recover" or
-	// "reshape"; empty if unknown. A check reads all member devices, monthly on most systems; it does not mean that
+	// Doing is what the array does in addition to serving I/O: "idle", "frozen", "check", "repair", "resync", "recover"
+	// or "reshape"; empty if unknown. A check reads all member devices, monthly on most systems; it does not mean that
 	// anything is wrong.
 	Doing  string  `json:"doing,omitempty"`
 	Done   float64 `json:"done,omitempty"` // progress of Doing, from 0 to 1

@@ -43,7 +43,7 @@ func recorded(t *testing.T) recording {
 			}
 			r.machines[int(at)] = m
 		default:
-			s := disk.Sample{Lane: map[string]Lane{"direct": disk.LaneDirect, "wal": disk.LaneWAL}[fields[1]]}
+			s := disk.Sample{Lane: map[string]disk.Lane{"direct": disk.LaneDirect, "wal": disk.LaneWAL}[fields[1]]}
 			text, short := strings.CutSuffix(fields[2], "!")
 			s.Contaminated, s.Latency = short, time.Duration(number(t, text))*time.Microsecond
 			r.writes[int(at)] = append(r.writes[int(at)], s)

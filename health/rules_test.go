@@ -325,7 +325,7 @@ func latencyEdges() []edge {
 			func(b *bench) { // WARM for 5 min, but 4 of the last 300 samples are over 5 ms
 				b.each(4*time.Second, 5*ms+1)
 				b.each(296*time.Second, 5*ms)
-				// 3 of 300, yet for less than 5 min
+				// Now few enough samples are over 5 ms, but the disk has been WARM for less than 5 min.
 				b.put(b.j.checks[0], Warm)
 				b.each(5*time.Minute-time.Second, 5*ms)
 			},

@@ -80,7 +80,7 @@ func (s samples) spread() spread {
 	return sorted
 }
 
-// keep returns the newest n samples. The result shares memory with s.
+// keep returns the newest n samples. It overwrites s.
 func (s samples) keep(n int) samples { return slices.Delete(s, 0, max(0, len(s)-n)) }
 
 // spread contains latencies, the shortest first.

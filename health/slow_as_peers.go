@@ -5,7 +5,8 @@ package health
 
 import "fmt"
 
-// DiskSlowAsPeers is the code of the check of a disk that is slower than recommended, like the other voters' disks.
+// DiskSlowAsPeers is the code of the check of a disk that is slower than recommended, but no slower than usual or than
+// the other voters' disks.
 const DiskSlowAsPeers Code = "DISK_SLOW_AS_PEERS"
 
 // declareSlowAsPeers declares the check of a disk whose writes exceed etcd's limit, but which is no slower than usual

@@ -61,13 +61,14 @@ type comparison struct {
 	asked      *rate.Limiter // limits how often this host begins to ask
 	doubtSince time.Duration // when the fsync check began to need a comparison; 0 if it does not
 	doubtAt    time.Duration // when the fsync check last needed a comparison
-	excused    bool          // the comparison showed that this disk is not the cause
+	excused    bool          // the other voters, or the disk's own past, show that this disk is not the cause
 	habitual   bool          // the disk's habits explain the current spell
 	habitualAt time.Duration // when the disk's habits last explained a spell; 0 if never
 	explained  time.Duration // end of the slow writes that the comparison or the disk's habits explain
-	// when the other voters' answers last showed that this disk is as fast as theirs; 0 if they have not
+	// when the other voters' answers last showed that this disk is as fast as theirs; 0 if they never did, or have
+	// shown the opposite since
 	agreedAt  time.Duration
-	agreedP90 time.Duration // 90th percentile at agreedAt, divided by ownTimes
+	agreedP90 time.Duration // p90 when that agreement began, divided by ownTimes if that is above 1
 	minuteAt  time.Duration // when a minute was last added to the history
 	checked   bool          // the history has been checked to be about the present disks
 }
@@ -75,7 +76,7 @@ type comparison struct {
 // climb records how long writes have taken about rung times the usual time or longer.
 type climb struct {
 	rung  int
-	since time.Duration // when the climb began, moved forward by gaps without samples; 0 if writes are faster
+	since time.Duration // when the climb began, moved forward by gaps without samples; 0 without a climb
 	began time.Time
 	gap   time.Duration // how long too few samples have been available
 
@@ -96,7 +97,7 @@ type comparisonPace struct {
 	wide       time.Duration // how long the 90th percentile must exceed the other voters'
 	youngHold  time.Duration // the shortest spell that counts while the history is young
 	tails      time.Duration // span in which slow episodes are counted
-	tailsWell  time.Duration // how long there must be no slow write before the finding ends
+	tailsWell  time.Duration // how long there must be no slow write before a finding about slow episodes ends
 	episode    time.Duration // slow writes that are closer together count as one episode
 	scale      float64       // 1 for a window of 300 samples or more, otherwise window/300
 }
@@ -253,9 +254,9 @@ func (c *comparison) others() time.Duration {
 // answered reports whether enough other voters have published how long their writes take.
 func (c *comparison) answered() bool { return len(c.young) >= peersFewest }
 
-// follow updates a climb. A climb that ends by itself is added to the history, as a habit or as a finding that ended by
-// itself, unless it ended only because the other voters became slow, too. While there are too few samples, as under CPU
-// starvation, a climb neither continues nor ends, until pace.gap has passed.
+// follow updates a climb. A climb that ends by itself is added to the history, in [Day.Spells] or [Day.Found], unless
+// it ended only because the other voters became slow, too. While there are too few samples, as under CPU starvation, a
+// climb neither continues nor ends, until pace.gap has passed.
 func (r *climb) follow(c *comparison) {
 	begins := r.begins()
 	if r.since != 0 && c.p50 == 0 {
@@ -271,8 +272,8 @@ func (r *climb) follow(c *comparison) {
 		r.since, r.began = c.now, c.wall
 	case r.since != 0 && c.times < climbStays*begins:
 		lasted := c.now - r.since
-		// In this case the writes are still slow compared with this disk's own past: the climb ended only because the
-		// other voters became slow, too. That shows no habit of this disk.
+		// An unproven climb ended only because the other voters became slow, too: the writes are still slow compared
+		// with this disk's own past. That shows no habit of this disk.
 		unproven := float64(c.p50) >= climbStays*begins*float64(c.usual)
 		switch {
 		case unproven:
@@ -337,7 +338,7 @@ func (c *comparison) highest(lead func(rung int) time.Duration) *climb {
 
 func atOnce(int) time.Duration { return 0 }
 
-// climbing reports whether the median is a multiple of the usual time.
+// climbing reports whether there is a climb.
 func (c *comparison) climbing() bool {
 	return slices.ContainsFunc(c.climbs, func(r climb) bool { return r.since != 0 })
 }
@@ -380,8 +381,8 @@ func (c *comparison) othersTails() int {
 	return lowerMedian(c.counting, func(p PeerWrites) int { return p.Tails })
 }
 
-// slowWritesFound reports whether there is a finding about slow writes. While there is one, the history records no
-// writes or spells as habits, because a fault must not become a habit of the disk.
+// slowWritesFound reports whether the comparison has a finding, or the disk is SLOW, STALLED or FAILED. Meanwhile, the
+// history records neither writes nor slow episodes, and no spell as a habit, because a fault must not become a habit.
 func (c *comparison) slowWritesFound() bool {
 	return c.track.State == Warm || c.disk.State == Slow || c.disk.State == Stalled || c.disk.State == Failed
 }

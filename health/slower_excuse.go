@@ -35,13 +35,15 @@ func (c *comparison) disagrees() (disagrees, pending bool) {
 	return false, c.now-c.doubtSince < c.pace.doubts+c.pace.answers/2
 }
 
-// likeLastWeek reports whether the disk is as fast as in the last week, even in the slowest tenth of its writes. In
-// that case its writes have always exceeded the limit, and this host does not ask the other voters.
+// likeLastWeek reports whether there is no climb, and the 90th percentile of the writes is about the same as in the
+// last week. If such writes exceed the limit, they did so in the last week, too, and this host does not ask the other
+// voters. It returns false while the history is young.
 func (c *comparison) likeLastWeek() bool {
 	return !c.climbing() && !c.history.Young() && c.p90 > 0 && c.p90 < agreedWithin*c.usual90
 }
 
-// asUsual reports whether the median and this 90th percentile are about the same as in the last week.
+// asUsual reports whether the median and this 90th percentile are about the same as in the last week. It returns false
+// while the history is young.
 func (c *comparison) asUsual(p90 time.Duration) bool {
 	return c.p50 > 0 && !c.history.Young() && float64(c.p50) < leaveBy*float64(c.usual) && p90 > 0 &&
 		p90 < agreedWithin*c.usual90
@@ -83,8 +85,8 @@ func (c *comparison) agreed() bool {
 	return c.p90 < time.Duration(agreedWithin*habit)*c.agreedP90
 }
 
-// agree records whether the other voters' answers show that the disk is as fast as theirs. Like a difference, an
-// agreement needs answers for pace.wide, because the first answers may match by chance.
+// agree records whether the other voters' answers show that the disk is as fast as theirs. An agreement needs answers
+// for pace.wide, because the first answers may match by chance.
 func (c *comparison) agree() {
 	switch {
 	case !c.answered() || c.p50 == 0:

@@ -37,8 +37,8 @@ func (b *bench) slower() (Finding, bool) {
 	return Finding{}, false
 }
 
-// untilSlower lets writes take the given latency until there is a finding, but not for longer than within. It returns
-// after what time the finding began, and whether there is one.
+// untilSlower lets writes take the given latency until there is a finding or the time is over. It returns after what
+// time the finding began, and whether there is one.
 func (b *bench) untilSlower(within, latency time.Duration) (time.Duration, bool) {
 	for at := time.Second; at <= within; at += time.Second {
 		b.each(time.Second, latency)

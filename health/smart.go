@@ -83,7 +83,7 @@ func etcdDrives(in Input) (all []Drive, why string) {
 }
 
 // reporting returns a function that selects the same drives as the given one, but also returns a reason if no drive
-// reports what is needed: why a drive reports nothing at all, or else none.
+// reports what is needed: why a drive reports nothing at all, or else the given text.
 func reporting(of drives, reports func(Drive) bool, none string) drives {
 	return func(in Input) ([]Drive, string) {
 		all, why := of(in)
@@ -163,8 +163,8 @@ func silentDrives(in Input) (all []string) {
 // silence returns why the drive reports nothing.
 func (d Drive) silence() string { return d.Name + ": " + d.Absent }
 
-// failing describes those critical warnings of a drive that no other check reports, or else its failed self-assessment;
-// empty if there is neither.
+// failing describes those critical warnings of a drive that no other check reports. If the drive has no critical
+// warning at all, it describes a failed self-assessment. Otherwise it returns "".
 func failing(in Input, d Drive) string {
 	reported := d.Warnings &^ warningHeat
 	if in.holdsData(d) {

@@ -24,8 +24,8 @@ const (
 	snapshotLimit   = 1 << 20
 )
 
-// snapshot contains what survives a restart of the agent: the states and the evidence on which rules depend, but of the
-// samples only outliers.
+// snapshot contains what survives a restart of the agent: the states, and what each check remembers. Of the samples,
+// that is only the outliers.
 type snapshot struct {
 	Version int              `json:"version"`
 	Boot    string           `json:"boot"`
@@ -85,9 +85,10 @@ func (j *Judge) Snapshot(boot string) ([]byte, error) {
 	return data, nil
 }
 
-// Restore returns a judge with the snapshot's memory: the states, the times of recoveries, and the evidence of the
-// checks. The disk is no longer qualified if the limits of the qualifying run have changed. boot is the boot ID of the
-// machine, now the time on the clock of [Input]. On an error, including [ErrOtherBoot], the caller starts with [New].
+// Restore returns a judge with the snapshot's memory: the states, the times of recoveries, and what each check
+// remembered. The disk is no longer qualified if the limits of the qualifying run have changed. boot is the boot ID of
+// the machine, now the time on the clock of [Input]. On an error, including [ErrOtherBoot], the caller starts with
+// [New].
 func Restore(data []byte, t Thresholds, boot string, now time.Duration) (*Judge, error) {
 	j, err := New(t)
 	if err != nil {

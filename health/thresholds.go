@@ -22,7 +22,7 @@ type Thresholds struct {
 
 	// FsyncWarm is the limit of the 99th percentile: 10 ms in etcd's guide.
 	FsyncWarm time.Duration
-	// FsyncClear is the limit for a WARM disk to become OK.
+	// FsyncClear is the limit that all but 1 % of the writes of a WARM disk must meet before it is OK.
 	FsyncClear time.Duration
 	// FsyncSlow is a latency that a healthy disk never reaches: 100 ms, etcd's heartbeat.
 	FsyncSlow time.Duration

@@ -128,7 +128,7 @@ func (b *bench) live(r *rand.Rand, m machine, at time.Duration) {
 		b.machine.MemoryStalled = known(math.Round(10*max(0, h.stalled+0.3*r.NormFloat64())) / 10)
 		b.machine.ClockError = known(math.Round(100*(0.05+h.clock)) / 100)
 		b.machine.MemoryCorrected.Value += float64(r.IntN(5000) / 4999) // one or two a day
-		r := rand.New(rand.NewPCG(uint64(at), 3))                       // so that the disk's random series is unchanged
+		r := rand.New(rand.NewPCG(uint64(at), 3))                       // its draws do not affect those for the disk
 		b.processors(r, h, at)
 		b.ports(r, h)
 		if b.devices.Arrays[0].Doing = "idle"; h.scrubs {

@@ -60,7 +60,7 @@ type risen struct {
 	by   float64
 }
 
-// figure returns the sum, including the current values.
+// figure adds the growth since the last values, and returns the sum.
 func (r *risen) figure(now map[string]float64) Figure {
 	for name, value := range now {
 		if last, known := r.last[name]; known {

@@ -17,7 +17,7 @@ import (
 // [Judge.Snapshot] it stays valid after a reboot, so the caller keeps it in a directory that survives reboots. The zero
 // value is an empty history.
 //
-// A spell is a period in which writes took at least one of the multiples in [Rungs] of the usual time.
+// A spell is a period in which writes took at least a certain multiple of the usual time: see [Rungs].
 //
 // A history does not rely on a correct clock: a day ends only when the wall clock shows another date and the day has
 // enough measurements. So a clock that jumps neither discards days nor adds empty ones.
@@ -32,7 +32,7 @@ type History struct {
 
 // Day is one day of a [History].
 type Day struct {
-	// Date is in days since 1970, in UTC, when the day began.
+	// Date is the date on which the day began, in days since 1970, in UTC.
 	Date int64 `json:"date"`
 	// Minutes counts the measured minutes by their median write time, in buckets of an eighth of an octave: see
 	// bucketOf.
@@ -41,8 +41,8 @@ type Day struct {
 	Tenths map[int]int `json:"tenths,omitempty"`
 	// Spells contains the longest spell in seconds, by the hour in UTC in which it began and by its rung: see [Rungs].
 	Spells map[int]map[int]int `json:"spells,omitempty"`
-	// Found contains the same for spells that were a finding and ended by themselves. They are a habit of the disk only
-	// if they recur: see scheduled.
+	// Found contains the same for spells that lasted long enough for a finding, or ended during one. They are a habit
+	// of the disk only if they recur: see scheduled.
 	Found map[int]map[int]int `json:"found,omitempty"`
 	// Slow contains the longest time in seconds for which the disk was SLOW before it became fast again by itself, by
 	// the hour in UTC in which it became SLOW.
@@ -65,7 +65,7 @@ const (
 	diskMost = 64
 	// spellLongest bounds a learned spell.
 	spellLongest = 40 * time.Minute
-	// A spell that was a finding counts as a scheduled job, not as a fault, if there was one at about the same hour on
+	// The spells in [Day.Found] count as a scheduled job, not as a fault, if they began at about the same hour on
 	// scheduleDays days. A day with such spells in more than scheduleHours hours does not count. scheduleLongest is the
 	// longest such spell.
 	scheduleDays, scheduleHours = 3, 4
@@ -107,14 +107,15 @@ func (h *History) Add(at time.Time, median, p90 time.Duration) {
 	day.Tenths[bucketOf(p90)]++
 }
 
-// AddSpell adds a spell that began at the given time, and in which writes took at least rung times the usual time.
+// AddSpell adds to [Day.Spells] a spell that began at the given time, during which writes took at least rung times the
+// usual time.
 func (h *History) AddSpell(began time.Time, rung int, lasted time.Duration) {
 	if !began.IsZero() {
 		addSpell(&h.today(began).Spells, began, rung, min(lasted, spellLongest))
 	}
 }
 
-// AddFound adds a spell that was a finding and ended by itself, unless it lasted longer than scheduleLongest.
+// AddFound adds a spell to [Day.Found], unless it lasted longer than scheduleLongest.
 func (h *History) AddFound(began time.Time, rung int, lasted time.Duration) {
 	if !began.IsZero() && lasted <= scheduleLongest {
 		addSpell(&h.today(began).Found, began, rung, lasted)

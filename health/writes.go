@@ -24,14 +24,16 @@ type Writes struct {
 	LeastP90 time.Duration
 	// Tails is the number of episodes of slow writes in the last two hours.
 	Tails int
-	// LeastTails is Tails if there are far more than usual on this disk and than on the other voters, otherwise 0.
+	// LeastTails is Tails if that is far more than usual and than on the other voters that publish, or during a finding
+	// about slow episodes; otherwise 0.
 	LeastTails int
 }
 
 // Known reports whether there are enough samples.
 func (w Writes) Known() bool { return w.Most > 0 }
 
-// writesFewest is how many samples a mean needs. Even at rest the probe takes more than sixty a minute.
+// writesFewest is how many samples a mean needs. With the default settings, even a probe outside of a burst takes more
+// than sixty a minute.
 const writesFewest = 5
 
 // writes returns how long the writes of both lanes take now. It ignores contaminated samples.

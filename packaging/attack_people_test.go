@@ -94,7 +94,8 @@ func attackListeners(t *testing.T, h *host) {
 		})
 	}
 	served("its start")
-	// 23790, 9380 and 9379, on the loopback interface alone; /proc/net/tcp shows the ports in hexadecimal
+	// The ports 23790, 9380 and 9379 may be open only on the loopback interface. /proc/net/tcp shows ports in
+	// hexadecimal.
 	if open := h.run("cat /proc/net/tcp /proc/net/tcp6 | awk '$4 == \"0A\" {print $2}' | grep -E " +
 		"':(5CEE|24A4|24A3)$' | grep -v '^0100007F:' || :"); open != "" {
 		t.Errorf("other machines may connect to %s", open)

@@ -175,7 +175,7 @@ func bareHost(t *testing.T) *host {
 	return h
 }
 
-// bare removes etcd's data and installs quorumd.
+// bare removes etcd's data, and installs and configures quorumd.
 func (h *host) bare() {
 	h.t.Helper()
 	h.run("systemctl stop etcd && rm -rf /var/lib/etcd/default && dpkg -i /pk/first.deb")

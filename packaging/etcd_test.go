@@ -68,9 +68,9 @@ func TestThePackagedEtcdRunsOnlyOnceItIsStarted(t *testing.T) {
 	}
 }
 
-// TestAHostWithTheEtcdPackageIsSetUpWithTLSInFiveCommands follows the first-cluster page on one host of each release,
-// and on one with rpm. The latter is a Debian host on which rpm writes the files and runs the scriptlets, without the
-// dependencies of the packages.
+// TestAHostWithTheEtcdPackageIsSetUpWithTLSInFiveCommands follows the first-cluster page on one host of each Debian
+// release, and on one with rpm. The latter is a Debian host on which rpm writes the files and runs the scriptlets,
+// without the dependencies of the packages.
 func TestAHostWithTheEtcdPackageIsSetUpWithTLSInFiveCommands(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct{ root, kind, install string }{

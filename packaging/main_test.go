@@ -48,7 +48,8 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// useEtcd is the part of etcdctl that the tests need: put KEY VALUE, get KEY, and first PREFIX for its first key.
+// useEtcd is the part of etcdctl that the tests need: put KEY VALUE, get KEY, and first PREFIX, which prints the first
+// key with that prefix.
 func useEtcd(endpoint string, args []string) error {
 	client, err := clientv3.New(clientv3.Config{
 		Endpoints: []string{endpoint}, Logger: zap.NewNop(), DialTimeout: 5 * time.Second,
@@ -136,7 +137,7 @@ func cached(t *testing.T, name string) string {
 	return path
 }
 
-// built returns the only package of a build: built(t, "first", "amd64.deb").
+// built returns the only package of that kind in a build, for example built(t, "first", "amd64.deb").
 func built(t *testing.T, build, kind string) string {
 	t.Helper()
 	found, err := filepath.Glob(filepath.Join(cached(t, build), "quorumd*"+kind))

@@ -36,7 +36,7 @@ func TestDocumentedCommandsOtherThanQuorumctlWork(t *testing.T) {
 				"[Service]\nUser=etcd\nExecStart=/usr/bin/etcd --data-dir=/var/lib/etcd/%i\n")
 		},
 		"systemctl enable --now quorumd@events": func() {
-			// with addresses of this host
+			// The page's addresses are replaced with addresses of this host.
 			write(t, h.root+"/etc/quorumd/events.yaml", strings.ReplaceAll(events[1], "10.0.0.", "127.0.0."))
 			h.expect("quorumctl config check /etc/quorumd/events.yaml", "OK")
 		},

@@ -15,8 +15,8 @@ import (
 	"github.com/quorumd/quorumd/systemd"
 )
 
-// typedForPeers returns the documented lines that configure a separate CA for peers on a host with one CA for both
-// ports.
+// typedForPeers returns the documented lines that configure a separate CA for peers on a host with one CA for clients
+// and peers.
 func typedForPeers() []string {
 	return []string{
 		`sed -i 's|^    peerCert:|    peerCA: /etc/quorumd/tls/peer-ca.crt\n    peerCert:|' /etc/quorumd/quorumd.yaml`,

@@ -12,8 +12,8 @@ import (
 	"github.com/quorumd/quorumd/contrib/docs"
 )
 
-// typedOnAHost returns the commands of the pages other than quorumctl, in an order in which each makes sense on one
-// host. TestDocumentedCommandsOtherThanQuorumctlWork runs them, in this order.
+// typedOnAHost returns commands that the pages show, without those of quorumctl, in an order in which each makes sense
+// on one host. TestDocumentedCommandsOtherThanQuorumctlWork runs them, in this order.
 func typedOnAHost() []string {
 	return []string{
 		"dpkg -i quorumd-etcd_*.deb quorumd_*.deb",

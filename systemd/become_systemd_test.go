@@ -48,8 +48,8 @@ func becomeSystemd(args []string) int {
 	return 1
 }
 
-// becomeLogind turns this process into a systemd-logind in its own mount namespace, which shares nothing with the
-// machine. The directory mounted as its /run outlives the process, so that logind can be restarted.
+// becomeLogind turns this process into a systemd-logind. Its own mount namespace gives it a separate /run, so it does
+// not disturb the machine. The directory mounted there outlives the process, so that logind can be restarted.
 func becomeLogind() int {
 	run := os.Getenv("QUORUMD_TEST_RUN")
 	err := os.MkdirAll(filepath.Join(run, "systemd", "system"), 0o755)

@@ -164,7 +164,8 @@ func (e *External) run(ctx context.Context, word string) error {
 	return nil
 }
 
-// seenBefore reports whether the service has been running without interruption since the given time or earlier.
+// seenBefore reports whether the service, as far as observed, has been running without interruption since the given
+// time or earlier.
 func (e *External) seenBefore(at time.Duration) bool {
 	e.mu.Lock()
 	defer e.mu.Unlock()

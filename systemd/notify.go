@@ -15,8 +15,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// notifyTimeout bounds one message. The service manager normally reads its socket at once; one that does not must not
-// block the loop that feeds the watchdog.
+// notifyTimeout bounds one message. The service manager normally reads its socket at once. If it does not, that must
+// not block the loop that feeds the watchdog.
 const notifyTimeout = 500 * time.Millisecond
 
 // Notifier reports the agent's state to its own service manager, by sd_notify(3). Without a service manager, every

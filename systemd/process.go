@@ -57,8 +57,8 @@ type ProcessOptions struct {
 //
 // The program is Active as soon as it runs, because there is no readiness protocol. If it exits with code 0 or by a
 // signal that counts as a clean end, such as SIGTERM, it is Inactive, as under systemd. If it ended while this agent
-// was not its parent, its exit status is unknown, and it is Failed with Result "unknown" unless Stop was called. A
-// program that ends is never restarted automatically.
+// was not its parent, its exit status is unknown, and it is Failed with Result "unknown", unless it was being stopped.
+// A program that ends is never restarted automatically.
 type Process struct {
 	o     ProcessOptions
 	boot  string
@@ -116,8 +116,9 @@ func NewProcess(o ProcessOptions) (*Process, error) {
 }
 
 // Status checks the process, and takes the steps that are due: it records how the process ended, sends SIGKILL after
-// the deadline of a stop, and starts the process again for a restart. The error is ErrUnavailable if another agent
-// holds the lock for 2 s, ErrNotPermitted if access was denied, or a different error if the state file is unreadable.
+// the deadline of a stop, and starts the process again if that was requested. The error is ErrUnavailable if another
+// agent holds the lock for 2 s, ErrNotPermitted if access was denied, or a different error if the state file is
+// unreadable.
 func (p *Process) Status(ctx context.Context) (Status, error) {
 	st, err := p.look(ctx)
 	if st.Job != "" {

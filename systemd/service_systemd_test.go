@@ -32,8 +32,8 @@ func look(t *testing.T, s *Service) Status {
 	return st
 }
 
-// settles waits until the unit is in that state, its last job has that result, and no other job is pending. If lastJob
-// is empty, a job may be pending.
+// settles waits until the unit is in that state, its last job has that result, and no job is pending. If lastJob is
+// empty, a job may be pending.
 func settles(t *testing.T, s *Service, want State, lastJob string) Status {
 	t.Helper()
 	var st Status

@@ -90,8 +90,9 @@ type Status struct {
 	Job string
 	// LastJob is the result of the last job queued by the same Service or Process: "done", "failed", "timeout",
 	// "canceled", "dependency", "skipped" and so on; "unknown" if its end was missed; "" if none was queued or it is
-	// still pending. Process keeps it on disk, so that the next agent reports it, too. External reports only "failed",
-	// if a program has failed, and "timeout", if the service has not started in time.
+	// still pending. A Service with Orders reports no result. Process keeps it on disk, so that the next agent reports
+	// it, too. External reports only "failed", if a program has failed, and "timeout", if the service has not started
+	// in time.
 	LastJob string
 	// LoadState is "loaded" if the unit can be started; otherwise "not-found", "masked", "bad-setting" or "error".
 	// Process reports only "loaded" and "not-found", and External only "loaded".

@@ -58,7 +58,7 @@ type Service struct {
 	bus             *bus
 
 	mu      sync.Mutex
-	job     *queuedJob // the last job queued by this Service; nil if its result is known
+	job     *queuedJob // the last job queued by this Service; nil if there is none or its result is known
 	lastJob string
 }
 

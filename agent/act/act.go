@@ -12,8 +12,8 @@
 //   - The loop waits for a step no longer than the step's time limit and a short grace. A step that does not return
 //     keeps running in the background, and no other step starts meanwhile.
 //   - Act returns exactly one Completion for every step that ends or cannot start, in the step's own round or in a
-//     later one. A step has none if it is skipped because its observations are too old or an earlier step is still
-//     running.
+//     later one. A step has none if it is skipped because its observations are too old or because an earlier step has
+//     outlived its own round.
 //
 // The package decides nothing. Did returns a copy of the actor's state, including the lock.
 package act
@@ -56,7 +56,7 @@ type Options struct {
 	Reboot func(ctx context.Context) error
 	Hooks  hooks.Programs // nil if there are none
 	// Maintenance frees space after a NOSPACE alarm, and enables or cancels etcd's downgrade job; nil if the agent
-	// cannot. Its methods are not part of Etcd, which the simulation implements as well.
+	// cannot. Its methods are not part of Etcd, so that the simulation need not implement them.
 	Maintenance *cluster.Client
 	// DeleteOldDatabase deletes the database from before a defragmentation; nil if the agent cannot defragment.
 	DeleteOldDatabase func(ctx context.Context) error
@@ -87,7 +87,7 @@ type Actor struct {
 	defrag    defragmentation
 	claimSent time.Duration // when the last claim of a permit to free space was sent
 
-	renewed time.Duration    // when the lock was last taken or renewed
+	renewed time.Duration    // when the last attempt to take the lock, or the last successful renewal, began
 	running *task            // a step that outlived its own round
 	did     round.ActorState // what this process has done; Did adds the lock, the running step and defragmentations
 }
@@ -124,8 +124,9 @@ func New(opt Options) *Actor {
 // context, unless the disk hangs.
 const stepGrace = 500 * time.Millisecond
 
-// Act takes the step that r has decided, unless an earlier step is still running. It returns a Completion if a step has
-// ended or could not start, whether r or an earlier round decided that step.
+// Act takes the step that r has decided, and returns its Completion if the step ends in time or cannot start. If an
+// earlier step has outlived its own round, Act takes no step; it returns the Completion of the earlier step if that
+// step has ended.
 func (a *Actor) Act(ctx context.Context, r *round.Round) (round.Completion, bool) {
 	step := r.Decision.Step
 	switch {

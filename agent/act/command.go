@@ -35,7 +35,8 @@ func (a *Actor) runCommand(ctx context.Context, t *task) error {
 
 func (a *Actor) commandLaunched(t *task) { a.launched(t.on.Request.CommandRun()) }
 
-// noteCommand records the outcome of a command's program. If the disk rejects the write, etcd is started anyway.
+// noteCommand records the outcome of a command's program or of an offline defragmentation. If the disk rejects the
+// write, etcd is started anyway.
 func (a *Actor) noteCommand(r *round.Round) {
 	if r.Request == nil || !r.Request.Work.RunsJob() {
 		return

@@ -66,8 +66,8 @@ func (a *Actor) layAside(ctx context.Context, t *task) error {
 }
 
 // endRecovery ends this host's part of the plan. If the plan was carried out, the survivor records in etcd that its
-// cluster replaces the old one, for hosts that return later. Every other host with the plan records the new cluster on
-// its disk, but no member ID yet.
+// cluster replaces the old one, for hosts that return later, and every other host with the plan records the new cluster
+// on its disk, but no member ID yet.
 func (a *Actor) endRecovery(ctx context.Context, t *task) error {
 	v := t.on.View.Recovery
 	switch t.on.Decision.Notes.Recovery { //exhaustive:enforce

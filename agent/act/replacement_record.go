@@ -25,7 +25,7 @@ func (a *Actor) beginReplace(ctx context.Context, t *task) error {
 }
 
 // repairWrites returns the write that records a replacement and the ejected host, for the transaction that updates the
-// operation record. It returns nothing if the policy does not count the replacement. The policy counts a replacement
+// operation record. It returns nothing if the policy does not count the replacement in this step. The policy counts it
 // before the replaced member is removed. The record contains each replaced member once, even after several attempts.
 func (a *Actor) repairWrites(r *round.Round, op record.Op) ([]lock.Extra, error) {
 	if !r.Decision.Notes.Repair {

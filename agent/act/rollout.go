@@ -14,9 +14,9 @@ import (
 	"github.com/quorumd/quorumd/agent/round"
 )
 
-// rolloutWrites returns the write that updates the rollout in the transaction that ends this host's operation. If the
-// operation failed, its request was cancelled, or the host came back with the wrong etcd version, the write stops the
-// rollout.
+// rolloutWrites returns the write that updates the rollout in the transaction that ends this host's operation, or
+// nothing if the rollout does not change. If the operation failed, its request was cancelled, or the host came back
+// with the wrong etcd version, the write stops the rollout.
 func (a *Actor) rolloutWrites(r *round.Round, step policy.Step) []lock.Extra {
 	k := r.Request
 	if r.Rollout == nil || k == nil || !r.TakesDown(a.opt.Config.Host.ID) ||
@@ -60,7 +60,7 @@ func (a *Actor) rolloutWrites(r *round.Round, step policy.Step) []lock.Extra {
 }
 
 // took returns how long this host's own operation has lasted, for display. The monotonic clock starts over at a reboot,
-// so a duration that spans a reboot uses the wall clock.
+// so after a reboot took returns the time by the wall clock, unless the view's Elapsed is longer.
 func took(r *round.Round) time.Duration {
 	if r.View.Op.SameBoot {
 		return r.View.Op.Elapsed

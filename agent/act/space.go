@@ -103,7 +103,7 @@ func (a *Actor) claimPermit(ctx context.Context, t *task) error {
 	return nil
 }
 
-// permitSent records when this agent claimed the permit, because its validity starts then, not with etcd's answer.
+// permitSent records when this agent claimed the permit, because the permit is valid from then, not from etcd's answer.
 func (a *Actor) permitSent(*task) { a.claimSent = a.opt.Now() }
 
 func (a *Actor) permitClaimed(*task) { a.did.Permit = round.Stamp{Is: true, At: a.claimSent} }

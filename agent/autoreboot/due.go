@@ -15,7 +15,7 @@ type candidate struct {
 	Required string        // why packages require a reboot; empty if they do not
 	Veto     string        // name and reason of the veto; empty if there is none
 	Up       time.Duration // time since boot
-	Shut     string        // the blackout, or that no window is open; empty if reboots are allowed now
+	Shut     string        // why the times do not allow a reboot now: a blackout, or no open window; empty if they do
 	Asked    bool          // maintenance of the host is requested or in progress
 	Own      bool          // the maintenance was requested by this package
 	Waiting  bool          // the maintenance was requested and has not begun

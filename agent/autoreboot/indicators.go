@@ -81,8 +81,8 @@ func (s Indicators) query(ctx context.Context) (string, error) {
 		printable(output.String()))
 }
 
-// Vetoed returns the first veto, as "name: first line", or "". A directory that cannot be read is a veto, too, because
-// it may contain one.
+// Vetoed returns the first veto, as "name: first line", or "". A directory that exists but cannot be read is a veto,
+// too, because it may contain one.
 func (s Indicators) Vetoed() string {
 	entries, err := os.ReadDir(s.Veto)
 	if errors.Is(err, fs.ErrNotExist) {

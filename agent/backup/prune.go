@@ -18,9 +18,10 @@ type Keep struct {
 // OrphanAge is how old an orphaned object must be before it is removed. A host may still be writing a younger one.
 const OrphanAge = 24 * time.Hour
 
-// Prunable returns the snapshots that may be removed at the time now, in the order given. It keeps the newest by
-// revision and by age, so that neither a wrong clock nor a new cluster causes good snapshots to be removed. For each
-// cluster, it also keeps the last snapshot that was verified and the last that passed a restore test.
+// Prunable returns the snapshots that may be removed at the time now, in the order given. It keeps the snapshots
+// that [Keep] describes. It takes the newest both by revision and by time, so that neither a wrong clock nor a new
+// cluster causes good snapshots to be removed. For each cluster, it also keeps the last snapshot that was verified and
+// the last that passed a restore test.
 func Prunable(all []Snapshot, keep Keep, now time.Time) []Snapshot {
 	byAge := slices.Clone(all)
 	slices.SortStableFunc(byAge, func(a, b Snapshot) int { return b.TakenAt.Compare(a.TakenAt) })

@@ -13,7 +13,7 @@ import (
 	"testing"
 )
 
-// disk is a file system of a given size. Each byte read reduces its free space by one.
+// disk is a file system of a given size. Each byte read from the counter, if there is one, takes up a byte of it.
 type disk struct {
 	size, free int64
 	from       *counter

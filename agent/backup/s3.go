@@ -145,7 +145,7 @@ func (s *S3) List(ctx context.Context) ([]Object, error) {
 	return all, ctx.Err()
 }
 
-// Put writes an object of unknown length in parts. If it fails, it removes the parts.
+// Put writes an object of unknown length in parts. If it fails, it tries to remove the parts.
 func (s *S3) Put(ctx context.Context, name string, content io.Reader) error {
 	_, err := s.client.Client.PutObject(ctx, s.bucket, s.prefix+name, content, -1, minio.PutObjectOptions{
 		PartSize: partSize, NumThreads: 1, ContentType: "application/octet-stream",

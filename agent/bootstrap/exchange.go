@@ -140,7 +140,8 @@ func (p *Exchange) ServeHTTP(w http.ResponseWriter, _ *http.Request) {
 	_ = json.NewEncoder(w).Encode(own) // fails if the client has disconnected
 }
 
-// Run queries the other hosts until ctx ends, whenever this host is new or has a request to create a cluster.
+// Run queries the other hosts once per interval while this host is new or has a request to create a cluster, until ctx
+// ends.
 func (p *Exchange) Run(ctx context.Context) {
 	ticker := time.NewTicker(p.opt.Interval)
 	defer ticker.Stop()

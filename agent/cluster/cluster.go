@@ -263,9 +263,9 @@ func ask[T any](ctx context.Context, c *Client, call func(context.Context, *clie
 	return askOf(ctx, c, c.endpoints(), call, nil)
 }
 
-// askOf tries the given endpoints until one returns a wanted answer. If none does, it returns the first other answer.
-// If wanted is nil, any answer is wanted and a refusal ends the search; otherwise a refusal does not end the search,
-// because it may come from outside this host's cluster.
+// askOf tries the given endpoints until one returns a wanted answer. If none does, it returns the first other answer
+// or, without one, the first refusal. If wanted is nil, any answer is wanted and a refusal ends the search; otherwise a
+// refusal does not end the search, because it may come from outside this host's cluster.
 func askOf[T any](ctx context.Context, c *Client, endpoints []string,
 	call func(context.Context, *clientv3.Client) (T, error), wanted func(T) bool,
 ) (T, error) {

@@ -73,7 +73,7 @@ func TestEtcdCountsNoCallOfAnIdleAgentAsFailed(t *testing.T) {
 // call is how many calls of a method have ended with a code.
 type call struct{ code, method, count string }
 
-// fails reports whether there were such calls, and etcd's alerting rules count their code as a failure.
+// fails reports whether any call has ended with the code and etcd's alerting rules count the code as a failure.
 func (c call) fails() bool {
 	return c.count != "0" && regexp.MustCompile("^(Unknown|FailedPrecondition|ResourceExhausted|Internal|Unavailable|"+
 		"DataLoss|DeadlineExceeded)$").MatchString(c.code)

@@ -21,7 +21,7 @@ type Pair struct {
 	CreateRevision int64
 	ModRevision    int64
 	Lease          int64
-	Oversized      int // size of a value that is omitted because it exceeds the limit; otherwise 0
+	Oversized      int // size of a value omitted as too large, answerBytes if its size is unknown; otherwise 0
 }
 
 // Range is the answer to a read.

@@ -26,7 +26,7 @@ const bound = 30 * time.Second
 // patience is how long a test waits on a busy machine before it fails.
 const patience = 5 * time.Minute
 
-// Names under which the test binary is not a test but a program mistaken for etcd.
+// Names under which the test binary acts as a program that is mistaken for etcd.
 const (
 	asHanging  = "program-that-hangs"
 	asBabbling = "program-that-never-stops-printing"

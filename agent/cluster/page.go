@@ -24,7 +24,7 @@ const (
 	pageKeys    = 32        // maximum keys of a page
 	answerBytes = 4 << 20   // largest answer; a larger one is refused unread, and requested again in smaller pages
 	valueBytes  = 128 << 10 // largest value; a larger one is skipped
-	skipBytes   = 12 << 20  // maximum skipped bytes in one read; the next read continues after them
+	skipBytes   = 12 << 20  // a read stops after this many bytes of larger values, which the next read skips
 	readKeys    = 50_000    // maximum keys of one read
 	readBytes   = 64 << 20
 	skipRanges  = 48 // maximum remembered ranges of skipped keys
@@ -207,7 +207,7 @@ func (r *reading) pages(ctx context.Context, start, end string) error {
 	return nil
 }
 
-// take adds a page, and returns where the next one begins.
+// take adds a page, adjusts the size of later pages, and returns where the next one begins.
 func (r *reading) take(kvs []*mvccpb.KeyValue, size int) (next string) {
 	over := 0
 	for _, kv := range kvs {

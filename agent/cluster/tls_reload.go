@@ -12,7 +12,8 @@ import (
 	"time"
 )
 
-// ReloadEvery calls Reload at this interval, until the context ends. It logs an error when it begins or changes.
+// ReloadEvery calls Reload at the given interval, until the context ends. It logs an error when the error first occurs
+// and when it changes.
 func (c *Client) ReloadEvery(ctx context.Context, every time.Duration) {
 	ticker := time.NewTicker(every)
 	defer ticker.Stop()

@@ -112,8 +112,8 @@ func (d *decoder) shortHostname(hostname func() (string, error)) string {
 	return short
 }
 
-// readFile reads a regular file of at most MaxFileSize+1 bytes; the extra byte shows the caller that the file is too
-// large. Other types are refused, because opening or reading a pipe can block forever.
+// readFile reads a regular file, but at most MaxFileSize+1 bytes of it; the extra byte shows the caller that the file
+// is too large. Other types are refused, because opening or reading a pipe can block forever.
 func readFile(path string) ([]byte, error) {
 	info, err := os.Stat(path)
 	if err != nil {

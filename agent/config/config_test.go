@@ -83,7 +83,7 @@ func TestShortestFileGetsEveryDefault(t *testing.T) {
 	}
 }
 
-// everyKey sets every key to a value other than its default.
+// everyKey sets most keys, each to a value other than its default.
 const everyKey = `mode: manage
 host: {name: Node_2, id: 0123-ab.c, domain: rack-7, allowSharedHardware: true, role: learner}
 cluster:

@@ -60,8 +60,9 @@ func (f PeerFiles) Check(host, name string) error {
 	return nil
 }
 
-// EtcdDates returns a problem for each certificate of etcd.tls that is not valid today. It checks only the certificates
-// that this process can read. etcd starts even with an expired certificate, but then no client can connect to it.
+// EtcdDates returns a problem for each of etcd.tls.cert and etcd.tls.peerCert that is not valid today. It skips a file
+// that this process cannot read or parse. etcd starts even with an expired certificate, but then no client can connect
+// to it.
 func (c Config) EtcdDates() []Problem {
 	t := c.Etcd.TLS
 	if t == nil {

@@ -482,9 +482,9 @@ type FleetLock struct {
 
 // Proxy describes the TCP proxy for local clients.
 type Proxy struct {
-	// Loopback address to listen on, such as 127.0.0.1:2379. Connections go to a live voter that is not SLOW. The
-	// address must be free: an etcd on this host may already be using it. Empty: quorumd writes no list of voters for
-	// quorumd-proxy.service, which does not start unless learnerListen is set.
+	// Loopback address to listen on, such as 127.0.0.1:2379. Connections go to a live and healthy voter, if there is
+	// one. The address must be free: an etcd on this host may already be using it. Empty: quorumd writes no list of
+	// voters for quorumd-proxy.service, which does not start unless learnerListen is set.
 	Listen string `yaml:"listen" default:"" is:"loopback"`
 
 	// Loopback address for serializable reads from this host's permanent learner, such as 127.0.0.1:2381. Needs

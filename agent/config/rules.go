@@ -211,8 +211,8 @@ const minGrace = 30 * time.Second
 // maxCleanFor is the longest time that the policy makes an ejected host wait before it may join again.
 const maxCleanFor = 24 * time.Hour
 
-// maxRetain is the maximum of space.retain. An agent may free space only for a limited time, in which it has to wait
-// until revisions are this old, and then act; see policy.PermitValid.
+// maxRetain is the maximum of space.retain. An agent may free space only for a limited time. During that time it has to
+// wait until revisions are this old, and then act; see policy.PermitValid.
 const maxRetain = 10 * time.Minute
 
 // spaceRules require that a compaction is possible while an agent may free space.
@@ -225,7 +225,7 @@ func (d *decoder) spaceRules(s *Space) []rule {
 	}}
 }
 
-// repairRules require that no host counts as dead or unhealthy too soon, or stays ejected forever.
+// repairRules require that no voter is replaced too soon, and that repair.cleanFor is at most maxCleanFor.
 func (d *decoder) repairRules(c *Config) []rule {
 	dead, ttl := c.Repair.Dead, c.Timing.HostRecordTTL
 	return []rule{{

@@ -5,7 +5,8 @@ package config
 
 import "strings"
 
-// pathRules require that etcd's directories hold nothing else, because they are moved aside as a whole.
+// pathRules require that etcd's directories hold nothing else: they belong to etcd alone, and their contents are moved
+// aside.
 func (d *decoder) pathRules(c *Config) []rule {
 	type place struct{ key, path string }
 	const data, wal = "etcd.dataDir", "etcd.walDir"

@@ -77,8 +77,8 @@ func setScalar(v reflect.Value, k key, n *yaml.Node) error {
 	return setText(v, k, n.Value)
 }
 
-// checkNotation refuses an empty value that is not a text, quotes around a number or a boolean, and a value that oneOf
-// does not allow. Durations and sizes may be quoted, as is common for values that are not plain numbers.
+// checkNotation refuses an empty value if the key is not a text, quotes around a number or a boolean, and a value that
+// oneOf does not allow. Durations and sizes may be quoted, as is common for values that are not plain numbers.
 func checkNotation(v reflect.Value, k key, n *yaml.Node) error {
 	quoted := n.Style&(yaml.DoubleQuotedStyle|yaml.SingleQuotedStyle) != 0
 	bare := v.Kind() == reflect.Int || v.Kind() == reflect.Bool

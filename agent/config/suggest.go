@@ -83,7 +83,8 @@ func maxTypos(name string) int {
 }
 
 // typos counts the typing errors between two names: letters missing, added, replaced or swapped with their neighbour
-// (optimal string alignment). A name that extends the other, as certFile extends cert, counts as one error.
+// (optimal string alignment). A name that begins with the other, as certFile begins with cert, counts as one error if
+// the shorter one has at least four letters.
 func typos(a, b string) int {
 	a, b = letters(a), letters(b)
 	if a == b {

@@ -101,8 +101,8 @@ func decodeNode(d *yaml.Decoder, into *yaml.Node) (err error) {
 	return d.Decode(into)
 }
 
-// checkPlain refuses aliases, anchors and tags, because one line of them can expand to a gigabyte, and no configuration
-// needs them.
+// checkPlain refuses aliases, anchors and tags, because no configuration needs them, and one line of aliases can expand
+// to a gigabyte.
 func (t text) checkPlain(n *yaml.Node) *Problem {
 	switch {
 	case n.Kind == yaml.AliasNode || n.Anchor != "":
@@ -148,7 +148,7 @@ func (t text) lineWith(s string) int {
 	return slices.IndexFunc(t.lines, func(line string) bool { return strings.Contains(line, s) }) + 1
 }
 
-// tabIndent returns the first line indented with a tab; 0 for none. It only explains a syntax error, because YAML
+// tabIndent returns the first line indented with a tab; 0 for none. Use it only to explain a syntax error, because YAML
 // allows such lines in a few places.
 func (t text) tabIndent() int {
 	for i, line := range t.lines {

@@ -130,7 +130,8 @@ func (c *Client) RequestMaintenance(ctx context.Context, req MaintenanceRequest)
 	return m, err
 }
 
-// EndMaintenance cancels this host's request, or brings the host back if it is down. Without a request it does nothing.
+// EndMaintenance cancels this host's request, or brings the host back if the operation has begun. Without a request it
+// does nothing.
 func (c *Client) EndMaintenance(ctx context.Context) (Done, error) {
 	var d Done
 	err := c.do(ctx, http.MethodDelete, "/v1/maintenance", nil, &d)

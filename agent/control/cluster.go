@@ -13,7 +13,7 @@ import (
 // Cluster is the etcd cluster as last observed by this host.
 type Cluster struct {
 	Name string `json:"name"`
-	// hexadecimal, as etcdctl prints it; empty while there is no cluster
+	// hexadecimal, as etcdctl prints it; empty if no cluster has been observed
 	ID         string   `json:"id,omitempty"`
 	Reachable  bool     `json:"reachable"` // a quorum has just answered
 	AgeSeconds *float64 `json:"ageSeconds,omitempty"`
@@ -87,7 +87,8 @@ const (
 )
 
 // Omitted counts the hosts that have a record in etcd and are not listed, because a status is bounded in hosts and
-// bytes. The host that answers, the members, and hosts that are not OK are listed first.
+// bytes. The host that answers, the hosts of the lock and the operation, the members, and hosts that are not OK have
+// priority, in this order.
 type Omitted struct {
 	Hosts int `json:"hosts"`
 	NotOK int `json:"notOK"` // how many of the omitted hosts have a health state other than OK
@@ -114,7 +115,7 @@ type Op struct {
 	Deadline time.Time `json:"deadline,omitzero"`
 	Reason   string    `json:"reason,omitempty"`
 	By       string    `json:"by,omitempty"`
-	Progress string    `json:"progress,omitempty"` // progress as text, such as "applied 8000 of 9000 entries"
+	Progress string    `json:"progress,omitempty"` // such as "applied 8000 of 9000 entries"; only on the joining host
 	// Interruptible means that the host calls the work off and returns if the cluster needs its vote.
 	Interruptible bool `json:"interruptible,omitempty"`
 	Orphaned      bool `json:"orphaned"` // the operation's host no longer holds the lock

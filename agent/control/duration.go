@@ -18,8 +18,8 @@ func (d Duration) String() string { return time.Duration(d).String() }
 // MarshalText returns the duration in Go's format.
 func (d Duration) MarshalText() ([]byte, error) { return []byte(d.String()), nil }
 
-// UnmarshalText parses a duration in Go's format. An empty text is a zero duration. For a text that is not a duration,
-// the error is a DurationError, and also for an explicit "0s", because the caller does not mean the default.
+// UnmarshalText parses a duration in Go's format. An empty text is a zero duration. The error is a DurationError if the
+// text is not a duration, or is an explicit "0s": a caller who sends that does not mean the default.
 func (d *Duration) UnmarshalText(text []byte) error {
 	if len(text) == 0 {
 		*d = 0

@@ -19,7 +19,8 @@ type Health struct {
 	Findings  []Finding `json:"findings"`
 
 	Mutes []health.Mute `json:"mutes,omitempty"` // muted findings
-	// NotAvailable lists the optional checks that cannot run on this machine. They do not affect the health state.
+	// NotAvailable lists the optional checks and the individual devices that have no reading. They do not affect
+	// the health state.
 	NotAvailable []health.Absence `json:"notAvailable,omitempty"`
 	Disk         Disk             `json:"disk"`
 	// Devices are the block devices below etcd's data, from the one with the file system down to the leaves.
@@ -39,8 +40,8 @@ type Certificate struct {
 // Device is a block device and its state. Properties unknown to the kernel are absent.
 type Device struct {
 	health.Device
-	// Errors counts commands that the device has not answered in time since boot and, for a leg of a RAID array, also
-	// read errors. It is absent if the kernel does not count them.
+	// Errors counts commands that the device has not answered in time since boot and, for a member device of a RAID
+	// array, also read errors. It is absent if the kernel does not count them.
 	Errors *uint64 `json:"errors,omitempty"`
 	// FlushSeconds is the mean duration of the device's flushes since boot.
 	FlushSeconds float64 `json:"flushSeconds,omitempty"`

@@ -9,8 +9,8 @@ import (
 	"github.com/quorumd/quorumd/agent/policy"
 )
 
-// RolloutHostCurrent is the state of a RolloutHost whose operation is in flight or next. The other states of a rollout
-// and of its hosts are those of package record.
+// RolloutHostCurrent is the state of a RolloutHost whose operation is in flight. The other states of a rollout and of
+// its hosts are those of package record.
 const RolloutHostCurrent = "current"
 
 // MaxRolloutHosts is the maximum number of hosts that a request may name.

@@ -86,7 +86,7 @@ type Backup struct {
 	FailedHost string     `json:"failedHost,omitempty"`
 	Cause      string     `json:"cause,omitempty"`
 
-	Next string `json:"next,omitempty"` // when the next snapshot is due, and which host takes it
+	Next string `json:"next,omitempty"` // when the next snapshot is due and which host takes it, or why none is taken
 
 	RestoreTest *RestoreTest `json:"restoreTest,omitempty"` // results of the last restore tests
 }
@@ -105,7 +105,7 @@ type RestoreTest struct {
 	FailedHost string     `json:"failedHost,omitempty"`
 	Cause      string     `json:"cause,omitempty"`
 
-	Next string `json:"next,omitempty"` // when the next test is due, and which host runs it
+	Next string `json:"next,omitempty"` // when the next test is due and which host runs it, or why none is run
 }
 
 // StartSnapshot starts a snapshot job and returns its state.

@@ -156,8 +156,8 @@ func names(dir string) ([]string, error) {
 	return out, err
 }
 
-// lockDatabase takes the lock that a running etcd holds on its database (go.etcd.io/bbolt, Options), so that the move
-// does not take the files from an etcd that is just starting. It returns nil if there is no database.
+// lockDatabase takes the lock that a running etcd holds on its database, so that the move does not take the files from
+// an etcd that is just starting. It returns nil if there is no database.
 func lockDatabase(dataDir string) (*os.File, error) {
 	path := filepath.Join(dataDir, "member", "snap", "db")
 	db, err := os.Open(path)

@@ -136,9 +136,10 @@ func (d directory) clean() error {
 	return errors.Join(err, d.sync())
 }
 
-// continued reports whether an etcd has the original open although the new file has the name "db", or has written to
-// the original since the exchange. It compares consistent indexes, not file times, because the clock may have been set
-// back. The consistent index is how much of etcd's log the database contains; etcd stores it with each change.
+// continued reports whether an etcd has continued with the original after the exchange: the etcd has the original open,
+// or has written to it. If a process has "db" open for writing, continued returns false. It compares consistent
+// indexes, not file times, because the clock may have been set back. The consistent index is how much of etcd's log the
+// database contains; etcd stores it with each change.
 func (d directory) continued() (bool, error) {
 	file, err := os.OpenFile(d.name(OldName), os.O_RDONLY|unix.O_NOFOLLOW|unix.O_NONBLOCK, 0)
 	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, unix.ELOOP) {
@@ -226,7 +227,8 @@ func (d directory) openSource() (opened, error) {
 	return o, err
 }
 
-// openDB opens a database of the directory, and checks that a walk of its pages ends.
+// openDB opens a database of the directory, and checks its pages: a cycle among them would make bbolt exhaust the
+// memory.
 func (d directory) openDB(name string) (o opened, err error) {
 	o.db, err = bbolt.Open(d.name(name), 0, &bbolt.Options{
 		ReadOnly: true, Timeout: lockWait,

@@ -19,7 +19,8 @@ func ReachesAll(observed []record.Reachability, members []string) bool {
 }
 
 // Reachability describes the connection from a host to the member with ID to: the connection time if both ports answer,
-// otherwise what is wrong. from is the host's own member ID, or empty.
+// otherwise what is wrong or not known; "-" for the host's own member. from is the ID of the host's own member, or
+// empty.
 func Reachability(from string, observed []record.Reachability, to string) Styled {
 	if from == to {
 		return Styled{"-", Plain}

@@ -75,7 +75,7 @@ func Tolerance(c control.Cluster) Styled {
 	return Styled{fmt.Sprintf("fault tolerance %d", c.FaultTolerance), Good}
 }
 
-// Standbys returns the number of standbys; "" if there are none.
+// Standbys returns the number of standbys, after a separator; "" if there are none.
 func Standbys(c control.Cluster) string {
 	if c.Standbys == 0 {
 		return ""
@@ -83,7 +83,8 @@ func Standbys(c control.Cluster) string {
 	return " · " + Count(c.Standbys, "standby", "standbys")
 }
 
-// timeLeft returns how much time an operation has left before its limit; empty if it has no limit.
+// timeLeft returns how much time an operation has left before its deadline or how long it is overdue, after a comma;
+// empty if the operation has no deadline.
 func timeLeft(op control.Op, now time.Time) Styled {
 	switch {
 	case op.Deadline.IsZero():

@@ -1,16 +1,16 @@
 // Copyright The quorumd Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package etcddb reads the file in which etcd keeps its keys: its buckets, revisions and contents. It also prepares
-// such a file for a new cluster. It promises:
+// Package etcddb reads etcd's database file: the buckets, revisions and contents. It also prepares such a file for a
+// new cluster. It promises:
 //
-//   - A file that is not such a database, or was truncated or changed, is an error, never a crash.
+//   - A file that is not such a database, was truncated, or has a damaged structure causes an error, never a crash.
 //   - Its results are the same as etcd's: revision, compaction, number of keys, and the hash of HashKV.
 package etcddb
 
 import "encoding/binary"
 
-// Names of etcd's buckets, and of keys in the bucket "meta" (go.etcd.io/etcd/server/v3/storage/schema).
+// Names of etcd's buckets, and of keys in the buckets "meta" and "auth" (go.etcd.io/etcd/server/v3/storage/schema).
 const (
 	Keys           = "key" // maps a revision to its change, oldest first
 	Meta           = "meta"

@@ -45,9 +45,10 @@ type pages struct {
 	next     []uint64 // children of the pages checked so far in the current level
 }
 
-// CheckPages returns an error if bbolt's walk of the database would not end. bbolt does not check references, so a page
-// that is its own child would exhaust the memory. CheckPages reads each page once, and the pages of a level in the
-// order of the file. In any other order, a database of some GiB would take hours on a rotating disk.
+// CheckPages returns an error if a page is reached twice, or if its header or elements are invalid. bbolt does not
+// check references: if a page were its own child, bbolt would exhaust the memory. CheckPages reads each page once, and
+// the pages of a level in the order of the file. In any other order, a database of some GiB would take hours on a
+// rotating disk.
 func CheckPages(file io.ReaderAt, size int64, pageSize int) error {
 	if _, err := InUse(file, size, pageSize); err != nil {
 		return fmt.Errorf("%w: %w", ErrDamaged, err)

@@ -49,8 +49,8 @@ const (
 	prefixBytes     = 128 // longer prefixes are cut
 )
 
-// UsageOf opens a database as Inspect does, and returns what fills it. A prefix ends with the separator "/" that
-// follows this many parts of a key's name; depth must be positive.
+// UsageOf opens a database as Inspect does, and returns what fills it. A prefix consists of the first depth parts of a
+// key's name, each with the separator "/" after it; depth must be positive.
 func UsageOf(ctx context.Context, file *os.File, depth int) (u Usage, err error) {
 	err = view(file, func(tx *bbolt.Tx, used int64) (err error) {
 		u, err = usage(ctx, tx, depth, prefixesCounted)
@@ -60,7 +60,7 @@ func UsageOf(ctx context.Context, file *os.File, depth int) (u Usage, err error)
 	return u, err
 }
 
-// usage counts at most this many prefixes separately.
+// usage is like UsageOf. most is the maximum number of prefixes that it counts separately.
 func usage(ctx context.Context, tx *bbolt.Tx, depth, most int) (u Usage, err error) {
 	keys, _, err := buckets(tx)
 	if err != nil {
@@ -73,7 +73,7 @@ func usage(ctx context.Context, tx *bbolt.Tx, depth, most int) (u Usage, err err
 	}
 	by := map[string]*PrefixUsage{}
 	err = each(ctx, keys, seed, none, func(at change, k, v []byte) {
-		name, _ := nameOfKey(v) // each has checked it; an entry that only raises the revision has none
+		name, _ := nameOfKey(v) // each has checked the value; an entry that only raises the revision has no name
 		prefix := prefixOf(name, depth)
 		to := by[prefix]
 		if to == nil && len(by) < most {

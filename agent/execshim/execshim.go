@@ -118,10 +118,10 @@ func Exec(args []string, find func(path string) (string, error)) error {
 }
 
 func execute(args []string, status io.StringWriter, find func(path string) (string, error)) error {
-	// A hung child should be recognizable. Through /proc/self/exe, its name would be "exe".
+	// The name makes a hung child recognizable. Executed as /proc/self/exe, the child would be named "exe".
 	_ = os.WriteFile("/proc/self/comm", []byte("quorumd-launch"), 0)
 	// The child sets no limit on processes. Such a limit would count all threads of this user, including the agent's,
-	// and a program that cannot fork might report CRITICAL. The agent's unit has a limit for all of them.
+	// and a program that cannot fork might report CRITICAL. The agent's unit limits the tasks of all its processes.
 	if err := unix.Setrlimit(unix.RLIMIT_CORE, &unix.Rlimit{}); err != nil {
 		return err
 	}

@@ -40,7 +40,7 @@ const (
 	maxSkipped = 32
 	// maxEntries limits the number of directory entries.
 	maxEntries = 4096
-	// maxRunning limits the programs that run at the same time, without those past their time limit.
+	// maxRunning limits the programs that run at the same time, not counting those past their time limit.
 	maxRunning = 2
 	// grace is how long a killed program may take to end before it counts as hung.
 	grace = 2 * time.Second

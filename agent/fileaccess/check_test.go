@@ -57,7 +57,7 @@ func TestKeyMustBeReadableByTheServicesUserOnly(t *testing.T) {
 	for what, c := range map[string]struct {
 		mode os.FileMode
 		gid  uint32
-		want string // empty: nothing
+		want string // empty: no problem
 	}{
 		"readable by the owner":             {0o400, 990, ""},
 		"writable by the owner":             {0o600, 990, ""},

@@ -19,7 +19,8 @@ import (
 	"github.com/quorumd/quorumd/contrib/testbed/tempdir"
 )
 
-// unprivileged is a user that exists in every common Linux distribution and owns none of the test's files.
+// unprivileged is a user that exists in every common Linux distribution. It owns none of the test's files unless the
+// test gives it some.
 const unprivileged = "daemon"
 
 // unprivilegedIDs returns the user and group ID of unprivileged, which differ between distributions.

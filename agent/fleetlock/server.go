@@ -2,15 +2,16 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package fleetlock implements the server side of FleetLock. With this protocol, reboot agents such as Zincati request
-// permission to reboot a machine. quorumd answers agents on its own host, so that hosts reboot one at a time under its
-// rules.
+// permission to reboot a machine. quorumd answers agents on its own host, so that hosts reboot one at a time under
+// quorumd's rules.
 //
 // It promises:
 //   - 200 for pre-reboot means that this host's operation is in progress, and no other host is taken down until this
 //     host is back. It also means that quorumd has stopped etcd in an orderly way, unless another program manages etcd.
 //     200 for steady-state means that this host is back, or that there was no request.
-//   - The response waits for that state. If the client had to poll, etcd would be down until its next request. When the
-//     wait times out, the response is a refusal with the reason. The reboot request remains, and the client retries.
+//   - A response of 200 is sent only when its state is reached, and the client waits for it. If the client had to poll,
+//     etcd would be down until the client's next request. When the wait times out, the response is a refusal with the
+//     reason. The reboot request remains, and the client retries.
 //   - Any other response is a refusal with a document {"kind", "value"}. The kinds are few and do not change.
 //   - Bodies, headers, connections and waiting time are limited.
 //

@@ -27,7 +27,7 @@ import (
 const (
 	// killGrace is the time between SIGTERM and SIGKILL.
 	killGrace = 5 * time.Second
-	// EndWithin is the time within which a program ends after its deadline, killed if necessary.
+	// EndWithin is the time within which a program ends after it has reached its time limit, killed if necessary.
 	EndWithin = 2*killGrace + 5*time.Second
 	// defaultPath is the PATH of programs if none is set.
 	defaultPath = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
@@ -42,8 +42,8 @@ type Runner struct {
 	Timeout  time.Duration // the limit for each program, except a command
 	Command  time.Duration // the limit for a command
 	Output   io.Writer     // receives the programs' output
-	// Trust returns why a program must not run, for example because a user other than root could have changed it; if
-	// Trust is nil, programs are not checked.
+	// Trust returns why a program must not run, for example because a user other than root could have changed it. If
+	// Trust is nil, every program is trusted.
 	Trust  func(program string) error
 	Logger *slog.Logger
 }

@@ -30,12 +30,13 @@ func (f *State) Bootstrap() *BootstrapRequest {
 	return f.request
 }
 
-// RequestBootstrap records an operator's request.
+// RequestBootstrap records an operator's request, unless a request is already pending.
 func (f *State) RequestBootstrap(by string, at time.Time) error {
 	return f.requestBootstrap(BootstrapRequest{By: by, At: at})
 }
 
-// StartBootstrapAttempt records that this host bootstraps the cluster because all listed hosts have agreed.
+// StartBootstrapAttempt records that this host bootstraps the cluster because all listed hosts have agreed. It does
+// nothing if a request is already pending.
 func (f *State) StartBootstrapAttempt(by string, at time.Time) error {
 	return f.requestBootstrap(BootstrapRequest{By: by, At: at, Decided: true})
 }

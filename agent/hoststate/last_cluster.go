@@ -15,7 +15,7 @@ const lastClusterName = "seen.json"
 // lastClusterFile is the content of the file lastClusterName.
 type lastClusterFile struct {
 	ID ID        `json:"id"`
-	At time.Time `json:"at"` // when the cluster was first recorded
+	At time.Time `json:"at"` // when the ID was recorded
 }
 
 // LastCluster returns the ID of the cluster that last answered this host, or 0.

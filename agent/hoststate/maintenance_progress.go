@@ -85,8 +85,8 @@ func (f *State) Withdraw(of *Request) error {
 	})
 }
 
-// EtcdStopped records in advance that etcd is stopped for the given request. It reports whether the request is still in
-// force.
+// EtcdStopped records that etcd is about to be stopped for the given request. It reports whether the request is still
+// in force.
 func (f *State) EtcdStopped(of *Request) (inForce bool, err error) {
 	err = f.markRequest(func(k *Request) {
 		inForce = k.begins(of, policy.Request.StopsEtcd)

@@ -41,7 +41,8 @@ func (f *State) Standby() uint64 {
 	return uint64(f.cluster.Standby)
 }
 
-// SetStandby records the ID of this host's learner while it is a standby; 0 when the host begins to join.
+// SetStandby records the ID of this host's learner, which is now a standby. The caller passes 0 when the host begins to
+// join.
 func (f *State) SetStandby(id uint64) error {
 	if err := f.setCluster(func(c *clusterFile) { c.Standby = ID(id) }); err != nil {
 		return fmt.Errorf("cannot save this host's membership: %w", err)

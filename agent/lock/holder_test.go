@@ -175,7 +175,7 @@ func (r renewals) TagRPC(ctx context.Context, _ *stats.RPCTagInfo) context.Conte
 func (r renewals) TagConn(ctx context.Context, _ *stats.ConnTagInfo) context.Context { return ctx }
 func (r renewals) HandleConn(context.Context, stats.ConnStats)                       {}
 
-// watcher checks every millisecond whether a holder may act, and keeps the last time at which the holder could.
+// watcher checks every millisecond whether a holder may act, and keeps the last time at which the answer was yes.
 type watcher struct {
 	last atomic.Int64
 	stop func()

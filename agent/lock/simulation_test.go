@@ -50,7 +50,7 @@ func (n *network) travel() (d time.Duration, lost bool) {
 	}
 }
 
-// call delivers a request and its answer. A request arrives even if its caller has given up.
+// call delivers a request and its answer, unless they are lost. The request arrives even if its caller has given up.
 func call[T any](ctx context.Context, n *network, serve func() (T, error)) (T, error) {
 	type result struct {
 		value T
@@ -113,8 +113,8 @@ func (n *network) Revoke(ctx context.Context, id clientv3.LeaseID) error {
 	return rpctypes.Error(err)
 }
 
-// host is a loop like the agent's: it renews a held lock, tries to take a free one, and sometimes releases it or
-// pauses.
+// host is a loop like the agent's: it renews the lock while it holds it, and otherwise tries to take it. Sometimes it
+// releases the lock, or pauses.
 func host(ctx context.Context, l *lock.Lock, random *rand.Rand, changed func()) {
 	for {
 		pause := time.Second

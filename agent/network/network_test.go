@@ -21,8 +21,8 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// A peer port that refuses this host's certificate is probed once a minute. Its member still counts as lost without
-// this delay.
+// A peer port that refuses this host's certificate is probed once a minute. If its member dies, the member counts as
+// lost sooner than that.
 func TestDeadMemberThatRefusedTheCertificateIsLostAsSoon(t *testing.T) {
 	t.Parallel()
 	m, _ := etcd(t, true)
@@ -143,7 +143,7 @@ func TestEtcdThatRefusesTheCertificateIsReachedAndProbedRarely(t *testing.T) {
 	}
 }
 
-// listen returns the address of a listener whose connections answer serves.
+// listen returns "://" and the address of a listener. The function answer serves each of its connections.
 func listen(t *testing.T, answer func(net.Conn)) string {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")

@@ -15,9 +15,9 @@ const (
 	failAfter = 3
 	// recoverAfter is how many probes in a row must then succeed before the port counts as answering again.
 	recoverAfter = 6
-	// lostAfter is how many probes in a row must fail to connect, on each port, before a member is lost. missedEvery is
-	// the interval after the first failure. Two are enough: the first connection ends the state, and the policy waits
-	// longer before it acts.
+	// lostAfter is how many probes in a row must fail to connect, on each port, before a member is lost. Two are
+	// enough: the first connection ends the state, and the policy waits longer before it acts. missedEvery is the
+	// interval between probes after the first failure.
 	lostAfter   = 2
 	missedEvery = time.Second
 	// keptConnections is the number of connections used for the median: those of the last five minutes.

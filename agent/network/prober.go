@@ -129,7 +129,8 @@ func (m *member) reading(oldest time.Duration) Reading {
 	return s
 }
 
-// ProbeNow immediately probes each of a member's ports whose last probe began before the time since.
+// ProbeNow makes a port of the member due for a probe at once if the port's last conclusive probe began before the time
+// since.
 func (p *Prober) ProbeNow(id uint64, since time.Duration) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

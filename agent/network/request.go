@@ -55,7 +55,7 @@ func parseTarget(address string) (target, bool) {
 	return target{u.Host, u.Hostname(), u.Scheme == "https"}, true
 }
 
-// requester sends one request at a time.
+// requester sends the requests of probes.
 type requester struct {
 	tls    func() *tls.Config // nil or returns nil if there is no certificate
 	answer time.Duration      // timeout for the answer

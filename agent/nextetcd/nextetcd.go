@@ -6,7 +6,8 @@
 // promises:
 //
 //   - The binary only prints: it runs with --version and an empty environment, starts no server and opens no data.
-//   - The number of settings, the output and the time are bounded. A binary that does not answer like etcd is an error.
+//   - The number of settings, the output and the time are bounded. A binary that does not answer like etcd causes an
+//     error.
 package nextetcd
 
 import (

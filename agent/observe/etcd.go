@@ -162,7 +162,8 @@ func (o *Observer) askMembers(ctx context.Context, r *round.Round, want look) er
 	return nil
 }
 
-// askRecords reads quorumd's records at one revision: all of them, or those that concern this host.
+// askRecords reads quorumd's records at one revision: all of them, or all except the host records that this host does
+// not need.
 func (o *Observer) askRecords(ctx context.Context, r *round.Round, want look) error {
 	patience := time.Duration(listPatience(r)) * o.opt.Config.Timing.CallTimeout
 	ctx, cancel := context.WithTimeout(ctx, patience)

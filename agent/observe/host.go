@@ -52,9 +52,9 @@ func (o *Observer) lookAtSpool(ctx context.Context, r *round.Round) {
 	r.Spool.Value.Testing = o.opt.Testing != nil && o.opt.Testing()
 }
 
-// calmShare is the factor by which the interval of reads that start a child process grows while etcd serves here and no
-// operation or request is pending. A child process costs as much as ten rounds of the loop, or as twenty if it runs the
-// etcd binary to read its version.
+// calmShare is the factor by which the interval of reads that start a child process grows while etcd serves here, no
+// operation is in flight, and this host has no pending request. A child process costs as much as ten rounds of the
+// loop, or as twenty if it runs the etcd binary to read its version.
 const calmShare = 12
 
 // calm reports whether this host has no pending request or recovery plan, and the cluster has no operation in flight.
@@ -119,8 +119,8 @@ func (o *Observer) askMaxLearners(ctx context.Context, r *round.Round) {
 	}
 }
 
-// nextEvery is the interval between two checks of etcd.nextBinary. A check runs the binary several times, once per
-// setting of etcd. nextTimeout bounds one check.
+// nextEvery is the interval between two checks of etcd.nextBinary. A check runs the binary at least once per setting of
+// etcd. nextTimeout bounds one check.
 const (
 	nextEvery   = 5 * time.Minute
 	nextTimeout = time.Minute

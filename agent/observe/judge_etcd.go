@@ -158,17 +158,16 @@ func answer(all map[uint64]cluster.Status, id uint64) (cluster.Status, bool) {
 
 func known(value float64) health.Figure { return health.Figure{Value: value, Known: true} }
 
-// certificatesEvery is the interval between two checks of the certificates. expiredEvery replaces it while a
-// certificate is invalid, because an operator is likely to renew the certificate soon, and after a silent member has
-// answered again.
+// certificatesEvery is the interval between two checks of the certificates. expiredEvery replaces it while an expired
+// certificate is in use, because an operator is likely to renew it soon, and after a silent member has answered again.
 const (
 	certificatesEvery = 10 * time.Minute
 	expiredEvery      = 15 * time.Second
 )
 
 // certificates checks the certificates that connections to etcd depend on, in the background, and returns the last
-// result. A host with a member checks the certificates that all members present to clients and peers. Any other host
-// checks only its own files.
+// result. Every host checks its own files. A host with a member also checks the certificates that all members present
+// to clients and peers.
 func (j *judge) certificates(ctx context.Context, r *round.Round) health.CertificateReading {
 	if j.opt.Certificates == nil {
 		return health.CertificateReading{}

@@ -15,8 +15,8 @@ import (
 
 // A linearizable read waits for the leader's disk. If that disk is far too slow, no read completes in time on any host,
 // and the leader's own agent could not transfer leadership, because it would find the cluster unreachable. The agent
-// can still ask its own member without such a read: for its status, which shows that it leads, and for its data, which
-// are current as long as a quorum follows it.
+// can still ask its own member without such a read: for its status, which shows that the member leads, and for its
+// data, which are current as long as a quorum follows this member.
 
 // askLed asks every member for its status if this host is unfit to lead. If this host's member leads nevertheless,
 // askLed also reads the records from it. It takes at most two call timeouts, and one if every member answers or

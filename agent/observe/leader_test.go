@@ -64,8 +64,8 @@ func virtual(from, length time.Duration, percent int) nightDisk {
 	}
 }
 
-// TestALeaderAsFastAsTheOthersKeepsTheLeadership reproduces needless transfers: 6 % of the writes take over 10 ms, soon
-// on the other hosts as well.
+// TestALeaderAsFastAsTheOthersKeepsTheLeadership makes the hosts equally slow, one five minutes after the other: for
+// six minutes, 6 % of a host's writes take over 10 ms. A leadership transfer would be needless.
 func TestALeaderAsFastAsTheOthersKeepsTheLeadership(t *testing.T) {
 	t.Parallel()
 	for seed := range uint64(seeds / 4) {

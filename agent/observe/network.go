@@ -36,9 +36,9 @@ func (o *Observer) lookAtNetwork(r *round.Round) {
 	o.lookAgain(r)
 }
 
-// lookAgain probes a member again if its last result is outdated, which means that the member has since stopped
-// answering this host's etcd calls, or that another host has since asked which members are dead. Resting hosts (see
-// pace) do not do this, because there are too many of them.
+// lookAgain probes a member again if its last result is outdated. It is outdated if the member has since stopped
+// answering this host's etcd calls, or if an operation has since asked for reports on members (see noteAsked). Resting
+// hosts (see pace) do not do this, because there are too many of them.
 func (o *Observer) lookAgain(r *round.Round) {
 	if !o.pace.attends || o.before == nil {
 		return

@@ -220,7 +220,7 @@ func (o *Observer) Look(ctx context.Context, in round.Input) *round.Round {
 }
 
 // Confirm reads everything from etcd again. It is called if a round used carried-over data for a decision that needs
-// one current cluster state: a step, or a decision that ends the quiet state.
+// the current cluster state: a step, or a decision that ends the quiet state.
 func (o *Observer) Confirm(ctx context.Context, r *round.Round) {
 	o.askEtcd(ctx, r, look{etcd: true, list: true, members: true, hosts: true})
 	o.askHooks(ctx, r)

@@ -24,8 +24,8 @@ import (
 // policy.QuietRounds-th round.
 //
 // The larger the fleet, the less often a host reads the records of all hosts, which limits the bytes per second. A
-// round carries over from the previous round everything that it does not read, together with its age. No step is taken
-// from carried-over data: see Observer.Confirm.
+// round carries over from the previous round everything that it does not read, together with its age. No step is based
+// on carried-over data: see Observer.Confirm.
 type pace struct {
 	interval time.Duration
 	host     string

@@ -11,7 +11,7 @@ import (
 	"github.com/quorumd/quorumd/agent/round"
 )
 
-// askCommand reads the state of the command for which this host is in maintenance, if there is one.
+// askCommand reads the state of the command or defragmentation for which this host is in maintenance, if there is one.
 func (o *Observer) askCommand(ctx context.Context, r *round.Round) {
 	if r.Request == nil || !r.Request.Work.RunsJob() {
 		return
@@ -80,7 +80,7 @@ func hooksView(found hooks.Result) policy.Hooks {
 	return out
 }
 
-// command returns the state of the command for which this host is in maintenance.
+// command returns the state of the command or defragmentation for which this host is in maintenance, if there is one.
 func (b *Builder) command(r *round.Round) policy.Hooks {
 	if r.Request == nil || !r.Request.Work.RunsJob() {
 		return policy.Hooks{}
@@ -88,7 +88,7 @@ func (b *Builder) command(r *round.Round) policy.Hooks {
 	return b.program(r).State()
 }
 
-// program returns what is known about the program of the requested command.
+// program returns what is known about the program of the requested command, or about the requested defragmentation.
 func (b *Builder) program(r *round.Round) policy.Program {
 	k, found := r.Request, r.Programs.Command
 	run := k.CommandRun()

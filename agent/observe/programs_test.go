@@ -269,7 +269,7 @@ func TestTheVersionOfEtcdIsReadAgainWhenEtcdHasEnded(t *testing.T) {
 		if got := look(systemd.Active); got.Value != "3.6.16" {
 			t.Errorf("version %+v", got)
 		}
-		installed = "3.5.17" // by a package upgrade
+		installed = "3.5.17" // by a package manager
 		if got := look(systemd.Active); got.Value != "3.6.16" {
 			t.Errorf("while etcd runs: version %+v", got)
 		}

@@ -46,7 +46,7 @@ type requests struct {
 	answered bool          // the running etcd has answered
 	hung     int           // requests in a row without an answer
 	since    time.Duration // when the first unanswered request was sent
-	applied  uint64        // the local member's applied index then; 0 if unknown
+	applied  uint64        // the local member's applied index, as first known after since; 0 if unknown
 	seen     health.RequestsReading
 }
 

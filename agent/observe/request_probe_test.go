@@ -34,7 +34,8 @@ func threeVoters() cluster.Membership {
 	return list
 }
 
-// applied returns the statuses of three voters with the given applied indexes. All but the first answer reads.
+// applied returns the statuses of three voters with the given applied indexes. Only the second and the third voter have
+// answered a linearizable read.
 func applied(first, second, third uint64) map[uint64]cluster.Status {
 	all := map[uint64]cluster.Status{}
 	for i, n := range []uint64{first, second, third} {

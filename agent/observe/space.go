@@ -53,8 +53,8 @@ func (s *spaceTracker) keep(now, retain time.Duration) int64 {
 	return s.marks[0].revision
 }
 
-// The names of durations about a NOSPACE alarm. The first two last while this agent's defragmentation keeps members
-// from answering; see bridgeSpace.
+// The names of durations about a NOSPACE alarm. bridgeSpace preserves the first two while this agent's defragmentation
+// keeps members from answering.
 const (
 	noSpaceSince = carried + "no space"
 	permitsSince = carried + "permits"

@@ -48,8 +48,8 @@ func (o *Observer) askSurvivors(ctx context.Context, r *round.Round) error {
 	return errors.New(enumerate(runs, "answers", "answer") + "; " + enumerate(silent, "does not", "do not"))
 }
 
-// leaderless records in the view which voters of this host's own cluster answer but have no leader, if this host is a
-// voter and those voters show that there is no quorum. If even one of these voters has a leader, leaderless records
+// leaderless records in the view which other voters of this host's cluster answer but have no leader, if this host is a
+// voter and those voters show that there is no quorum. If even one voter that answers has a leader, leaderless records
 // none: the others may merely be cut off from that leader.
 func (b *Builder) leaderless(v *policy.View, r *round.Round) {
 	var names []string

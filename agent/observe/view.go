@@ -165,8 +165,8 @@ func (b *Builder) etcd(v *policy.View, r, before *round.Round) {
 	v.Target = b.size(v, r)
 	markDomains(v, r.Noted.Domains)
 	markLearners(v, r.Noted.Learners)
-	// In a longer gap, an operation may have begun and ended unobserved. A single late answer in a round is not such a
-	// gap.
+	// In a long gap between two reads from etcd, an operation may have begun and ended unobserved. A single late answer
+	// is not such a gap.
 	if between := b.config.Timing.Interval + b.config.Timing.CallTimeout; before != nil &&
 		r.At-before.EtcdAt > round.Blink*between {
 		b.since.truth("idle", false, r.At, r.Number)
@@ -360,7 +360,7 @@ func (b *Builder) ours(r *round.Round, instance string) bool {
 	return instance == b.instance || slices.Contains(r.Noted.Instances, instance)
 }
 
-// records builds the view of the agents' records, except the operation.
+// records builds the view of the hosts, the lock, the pause, the join queue and the retirements.
 func (b *Builder) records(v *policy.View, r *round.Round) {
 	v.Hosts = b.hosts(r)
 	v.Lock = policy.Lock{Known: true, Token: r.LockAt}
@@ -380,7 +380,7 @@ func (b *Builder) records(v *policy.View, r *round.Round) {
 	}
 }
 
-// signature returns a string that is unique to a member list.
+// signature returns a string that changes with the members, their peer URLs, or which of them are learners.
 func signature(list cluster.Membership) string {
 	var b []byte
 	for _, m := range list.Members {

@@ -195,7 +195,7 @@ func (b *Builder) ejections(v *policy.View, r *round.Round) policy.Ejections {
 	return out
 }
 
-// removal builds the view of this host's removal request.
+// removal builds the view of the removal that was requested on this host.
 func (b *Builder) removal(r *round.Round) *policy.Removal {
 	if r.Removal == nil {
 		return nil

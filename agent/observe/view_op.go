@@ -77,8 +77,8 @@ func rolloutOf(r *round.Round) *policy.Rollout {
 }
 
 // markStandbys marks the learners that their own hosts report as standbys or permanent learners, now or in their last
-// report. For this host's own learner, only the state on its disk counts, because any client that can write to etcd may
-// have written the record.
+// report. For this host's own learner, only the state on this host's disk counts, because any client that can write to
+// etcd may have written the host record.
 func (b *Builder) markStandbys(v *policy.View, r *round.Round) {
 	members := v.Cluster.Members
 	if len(members) == 0 { // without a member list: keep the last reports
@@ -125,8 +125,8 @@ func markDomains(v *policy.View, noted map[uint64]string) {
 // as reported by their hosts. If two hosts disagree about the limit or the certificate of one member, that value is
 // unknown. If they disagree whether the member is a permanent learner, it counts as one, because no host promotes
 // or removes a permanent learner. If the host of a permanent learner is silent, this host uses what its own disk
-// records, or else (for example on a new host) what the other hosts report. For this host's own member, its
-// configuration counts.
+// records, or else (for example on a new host) what the other hosts report. Whether this host's own member is a
+// permanent learner depends only on this host's configuration.
 func markLearners(v *policy.View, noted map[uint64]int) {
 	for i := range v.Cluster.Members {
 		m := &v.Cluster.Members[i]
@@ -163,8 +163,8 @@ func agreed[T comparable](a, b T) T {
 	return a
 }
 
-// reportedLearner returns the limit on learners that other hosts report for a lost permanent learner: -1 if they do not
-// know it, 0 if no host reports the member.
+// reportedLearner returns the limit on learners that hosts report for a permanent learner: -1 if the limit is unknown,
+// 0 if no host reports this member as a permanent learner.
 func reportedLearner(v *policy.View, member uint64) int {
 	for _, h := range v.Hosts {
 		for _, s := range h.Sees {

@@ -16,7 +16,7 @@ import (
 	"github.com/quorumd/quorumd/health"
 )
 
-// Mute mutes an advisory finding until the mute ends, and records that on this host's disk.
+// Mute mutes an advisory finding for at most the requested time, and records the mute on this host's disk.
 func (o *Operator) Mute(ctx context.Context, req control.MuteRequest, by string) (health.Mute, error) {
 	cannot := "cannot mute " + req.Code + ": "
 	now, code := o.opt.Wall().UTC(), health.Code(req.Code)

@@ -111,8 +111,8 @@ func (o *Operator) current(cannot string) (*round.Round, error) {
 	return nil, refuse(control.NotNow, codeNotYet, cannot+"quorumd has just started", "try again in a few seconds")
 }
 
-// onDisk runs note, which records a request on this host's disk or refuses it, with a timeout, because the disk may
-// hang.
+// onDisk runs note, but not beyond the end of ctx, because the disk may hang. note records a request on this host's
+// disk, or refuses it.
 func onDisk(ctx context.Context, cannot string, note func() (*policy.Refusal, error)) error {
 	var against *policy.Refusal
 	err := hoststate.Within(ctx, func() (err error) {

@@ -30,7 +30,7 @@ type chart struct {
 // gridLine is a grid line at a round latency, such as 1 ms.
 type gridLine struct {
 	At    float64 // y coordinate
-	Share float64 // At in percent, for the label, which does not scale with the chart
+	Share float64 // At in percent of the chart's height, for the label, which does not scale with the chart
 	Label string
 }
 

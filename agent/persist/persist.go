@@ -2,7 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package persist writes to this host's disk what a round has decided: the cluster that answered, this host's member
-// ID, the start guard, and the state of this host's requests.
+// ID, the start guard, and the state of this host's requests. It also changes the rollout's record in etcd if the round
+// has decided to stop or pause the rollout.
 //
 // It promises that the loop never waits for this host's disk. Files are written in the background, with at most one
 // write per kind in flight, and a later round retries a failed write. The policy decides what is written. If an

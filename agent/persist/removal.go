@@ -9,7 +9,7 @@ import (
 	"github.com/quorumd/quorumd/agent/round"
 )
 
-// noteRemoval ends this host's removal request if the round has decided so.
+// noteRemoval ends the removal that was requested on this host, if the round has decided so.
 func (k *Persister) noteRemoval(ctx context.Context, r *round.Round) {
 	note := r.Decision.Notes.Removal
 	if !note.Ends {

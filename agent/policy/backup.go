@@ -127,8 +127,9 @@ func backupFailed(v View) (string, bool) {
 	return fmt.Sprintf("on %s: %s", f.Host, f.Text), true
 }
 
-// SnapshotSource returns the member to take a snapshot from: a standby, so that no voter carries the load; otherwise
-// the healthiest follower; the leader only if it is the only voter. If there is none, it returns the reason.
+// SnapshotSource returns the member to take a snapshot from: a standby or permanent learner, so that no voter carries
+// the load; otherwise the healthiest follower; the leader only if it is the only voter. If there is no such member,
+// SnapshotSource returns the reason.
 func SnapshotSource(v View) (Member, string) {
 	return snapshotSource(v, func(Member, Host) bool { return true })
 }

@@ -11,7 +11,7 @@ import (
 	"github.com/quorumd/quorumd/health"
 )
 
-// This file tests combinations of two conditions that almost no other test has.
+// This file tests combinations of two conditions that hardly any other test covers.
 
 func TestCornerCasesOfAJoin(t *testing.T) {
 	t.Parallel()

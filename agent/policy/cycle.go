@@ -139,8 +139,8 @@ func launchPrograms(h Hooks, code ReasonCode, s Step) Decision {
 	return d
 }
 
-// commandMayRun reports whether the program of a command runs, or may begin at any moment. Until it has ended, etcd is
-// not started, even if an operator ends the request.
+// commandMayRun reports whether the program of a command, or a defragmentation, runs or may begin at any moment. Until
+// it has ended, etcd is not started, even if an operator ends the request.
 func commandMayRun(v View) bool {
 	return v.Asked != nil && (v.Asked.Command.State == HooksStarting || v.Asked.Command.State == HooksRunning)
 }
@@ -239,8 +239,8 @@ func stoppedByOperator(v View) bool {
 }
 
 // stoppedAfterReboot reports whether an operator has stopped an etcd that this agent had stopped for a reboot: etcd has
-// started with the machine since, and was stopped again. If the agent was not running then, its disk still records etcd
-// as stopped.
+// started with the machine since, and was stopped again. If the agent was not running while etcd ran, the host's disk
+// still records etcd as stopped.
 func stoppedAfterReboot(v View) bool {
 	return v.Asked.Work == WorkReboot && v.Asked.Rebooted() && v.Unit.State == UnitInactive && v.Unit.Ran
 }
@@ -311,7 +311,7 @@ func end(v View, outcome ReasonCode) Decision {
 		case !v.Op.SameBoot:
 		case a.Ended:
 			return do(Step{Kind: StepEndOp, Outcome: Cancelled, Why: "before the machine was rebooted"})
-		case !a.External: // the reboot was called off, or was requested while an earlier reboot ended: it is due
+		case !a.External: // the reboot was called off, or was requested while an earlier one ended, so it is still due
 			why := cmp.Or(a.Recalled, "before the machine was rebooted")
 			return do(Step{Kind: StepEndOp, Outcome: Recalled, Why: why})
 		}
@@ -439,7 +439,7 @@ func stopMember(v View, m Member) Decision {
 	if (v.Asked.Work == WorkRestart || v.Asked.Work == WorkReaddress) && !v.Asked.Seen {
 		// Only the operation shows that etcd was restarted. If its record were deleted before this host's disk records
 		// the operation, etcd would be restarted once more. A readdress that has updated the member list continues
-		// after the request has ended only if the disk records it.
+		// after the request has ended only if the disk records the operation.
 		return wait(StepFailed, "the operation is not recorded on this host's disk yet. The write is being retried, "+
 			"and etcd is restarted once it succeeds; journalctl -u quorumd shows disk errors")
 	}
@@ -467,7 +467,8 @@ func stopMember(v View, m Member) Decision {
 // reports, such as those from before a pause, are requested again. That also restarts the time limit of the leadership
 // transfer, so that waiting does not count towards it. If the agent has started etcd in the next phase because no voter
 // answered, reports may be older than that start, so they are requested again as well. They are not requested again if
-// an operator has started etcd during maintenance, or if the machine goes down within seconds in any case.
+// etcd may have been started by an operator during maintenance, or by the program that manages etcd or reboots the
+// machine. With a hurried request, the host waits for no reports, because the machine goes down within seconds anyway.
 func awaitReports(v View, m Member) (Decision, bool) {
 	if m.Learner || v.Asked.Hurried {
 		return Decision{}, false

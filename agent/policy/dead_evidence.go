@@ -73,8 +73,8 @@ func (v View) reportsLost(m Member) bool {
 	return present && h.MemberLostFor > 0
 }
 
-// reportAwaited returns how soon a voter's host probes again while an operation needs its report on dead members, or
-// just after a voter has stopped answering; 0 otherwise.
+// reportAwaited returns how soon a voter's host observes the cluster again while an operation needs the host's report
+// on dead members, or just after a voter has stopped answering; 0 otherwise.
 func (v View) reportAwaited() time.Duration {
 	if roleOf(v) != RoleVoter {
 		return 0

@@ -247,7 +247,7 @@ type Notes struct {
 	StartGuard       StartGuard
 	Request          RequestNote
 	Removal          RemovalNote
-	Transfer         TransferNote // kept in memory
+	Transfer         TransferNote
 	Self             SelfNote
 	Queue            QueueNote
 	Backup           BackupNote

@@ -99,7 +99,7 @@ func TestADefragmentationIsWorthItIfItFreesMuchOrTheQuotaIsNear(t *testing.T) {
 		{79 * mib, 40 * mib, 100 * mib, false}, // 79 % of the quota
 		{80 * mib, 48 * mib, 0, false},
 		{0, 0, 2048 * mib, false},
-		{10 * mib, 20 * mib, 0, false}, // etcd measures both at different times
+		{10 * mib, 20 * mib, 0, false}, // etcd measures the two sizes at different times
 	} {
 		if got := (Database{c.size, c.inUse, c.quota}).WorthDefrag(); got != c.want {
 			t.Errorf("%d of %d MiB in use, quota %d MiB: %t", c.inUse/mib, c.size/mib, c.quota/mib, got)

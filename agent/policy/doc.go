@@ -11,7 +11,8 @@
 // The package promises:
 //
 //   - total: every View gets a decision, with a Step or at least one Reason;
-//   - deterministic: equal Views get equal decisions, and hosts that observe the same candidates rank them alike;
+//   - deterministic: equal Views get equal decisions, and hosts that observe the same candidates put them in the same
+//     order;
 //   - unknown is neither healthy nor failed: a missing or stale value never adds, promotes or removes a member;
 //   - all quorum arithmetic is in quorum.go.
 //
@@ -19,9 +20,9 @@
 // seconds, and the next Views show its progress.
 //
 // Operators' requests go through this package as well. A function whose name begins with Against returns why a request
-// is refused, and package operate reports the reason to the operator. request.go decides how operators' calls and the
-// agent's steps change a request to take a host down, and when the request is over. start_guard.go decides whether etcd
-// may start by itself in the meantime. Package hoststate writes the results to disk.
+// is refused, and package operate reports the reason to the operator. maintenance_request.go decides how operators'
+// calls and the agent's steps change a request to take a host down, and when the request is over. start_guard.go
+// decides whether etcd may start by itself in the meantime. Package hoststate writes the results to disk.
 //
 // # What the model explores
 //
@@ -64,9 +65,10 @@
 //   - a call that stops etcd, transfers its leadership or reboots the machine takes effect at any time while its agent
 //     lives, even long after the agent's lock has expired; when the agent's process ends, the call has taken effect or
 //     never will;
-//   - reports on a replaced voter may be stale until an operation requests new ones, but all agree; only one voter at a
-//     time is dead or unhealthy; all evidence that a voter is unhealthy, apart from its health state, appears and
-//     disappears together; a removal that is not answered in time takes effect before its operation ends, or never;
+//   - reports on a voter to be replaced may be stale until an operation requests new ones, but all agree; only one
+//     voter at a time is dead or unhealthy; all evidence that a voter is unhealthy, apart from its health state,
+//     appears and disappears together; a removal that is not answered in time takes effect before its operation ends,
+//     or never;
 //   - each agent has at most one late write, and one removal is requested at a time;
 //   - a requested reboot happens at once or never;
 //   - a restart request may start an etcd that an operator has stopped, until the disk records that restart as done.

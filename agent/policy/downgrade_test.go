@@ -16,7 +16,7 @@ func jobTo(version string) DowngradeJob {
 	return DowngradeJob{Enabled: true, Target: ParseVersion(version), For: time.Hour}
 }
 
-// managedView returns upgradeView with an agent that may act on every host.
+// managedView returns upgradeView with an agent in mode manage on every host.
 func managedView(version string) View {
 	v := upgradeView(version)
 	for i := range v.Hosts {

@@ -10,8 +10,7 @@ import (
 	"github.com/quorumd/quorumd/health"
 )
 
-// RoundNeeds holds the facts, known before a round, that decide whether a host asks the members in that round. An
-// unknown fact is false.
+// RoundNeeds holds the facts that decide whether a host reads from etcd in every round. An unknown fact is false.
 type RoundNeeds struct {
 	Bootstraps   bool // this host has a request to create a cluster
 	Removes      bool // this host has a request to remove a member
@@ -19,14 +18,14 @@ type RoundNeeds struct {
 	HoldsLock    bool
 	StepRunning  bool // a step of this host is running
 	StateUnknown bool // the cluster state is unknown
-	LookedBefore bool // until now, this host has asked the members in every round
+	LookedBefore bool // until now, this host has read from etcd in every round
 	Listed       bool // this host is a member
 	InQueue      bool // the queue in etcd names this host
 	GoesFirst    bool // according to this host's observations, no host joins before it
 	OwnOperation bool // the operation in flight is this host's
 }
 
-// LooksEveryRound reports whether a host may have to act, and so must ask the members in every round. While the cluster
+// LooksEveryRound reports whether a host may have to act, and so must read from etcd in every round. While the cluster
 // state is unknown, the host keeps its previous pace.
 func LooksEveryRound(a RoundNeeds) bool {
 	switch {
@@ -104,7 +103,8 @@ func activities() []activity {
 	}
 }
 
-// unsettled reports whether a member is unhealthy, or has become healthy only recently.
+// unsettled reports whether a member is silent, has errors, is behind or has lost its agent, or has been live only for
+// a short time.
 func unsettled(v View, m Member) bool {
 	return !m.Live || m.Errors || m.LiveFor < v.Limits.Settle || !m.LagKnown || m.BehindFor > 0 || m.AgentGoneFor > 0
 }

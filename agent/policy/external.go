@@ -22,7 +22,7 @@ func (v View) externalReason() Reason {
 }
 
 // MayTakeDown reports whether this host can be taken down for that work. It cannot if the agent would have to do the
-// work and its member's etcd is managed externally.
+// work and the etcd of this host's member is managed externally.
 func MayTakeDown(v View, w Work) bool {
 	_, listed := v.member()
 	return v.Self.Drives || !listed || !w.info().automatic

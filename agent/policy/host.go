@@ -24,8 +24,8 @@ type SelfNote struct {
 }
 
 // noteSelf returns what to record about a cluster that has answered in this round. A cluster that this host is creating
-// on request does not count as an existing cluster. This host's learner is recorded as a standby if no operation is in
-// flight.
+// on request does not count as having answered. This host's learner is recorded as a standby, even if it is a permanent
+// learner, once it has started and no operation is in flight.
 func noteSelf(v View) SelfNote {
 	c, data := v.Cluster, v.Data
 	if _, stray := strayDefault(v); !c.Listed || !c.Fresh || stray && c.ID == data.ClusterID {
@@ -57,7 +57,8 @@ func noteSelf(v View) SelfNote {
 	return n
 }
 
-// newLearner reports whether a permanent learner differs from what this host's disk records about it.
+// newLearner reports whether this host's disk has to record the permanent learners of its own cluster again: a member's
+// LearnerNote differs from the recorded one.
 func newLearner(v View) bool {
 	differs := func(m Member) bool { return m.LearnerNote() != m.NotedLearner }
 	return !v.foreign() && slices.ContainsFunc(v.Cluster.Members, differs)
@@ -111,8 +112,8 @@ func Conflict(v View) string {
 	return newURLConflict(v)
 }
 
-// wrongName returns why cluster.name must be wrong: hosts in this etcd use different names, and no other member's host
-// uses this name. Different names mean different locks, so this host takes no step.
+// wrongName returns why cluster.name must be wrong: hosts in this etcd use other names, and no other member's host uses
+// this host's. Another name means another lock, so this host takes no step.
 func wrongName(v View) string {
 	used := slices.ContainsFunc(v.Cluster.Members, func(m Member) bool {
 		h, present := v.hostOf(m)
@@ -150,7 +151,7 @@ type Unreadable struct {
 // recordInfo declares the effect of an unreadable record of a kind, and the remedy.
 type recordInfo struct {
 	kind      RecordKind
-	blocksAll bool // without the record, an operation may be in flight or may begin, so steps are withheld
+	blocksAll bool // while this agent cannot read the record, it takes no step, as during a pause
 	meaning   string
 	remedy    string // %s is replaced by the record's key
 }
@@ -203,7 +204,7 @@ func (v View) blocksAll() bool {
 	return slices.ContainsFunc(v.Unreadable, func(u Unreadable) bool { return u.info().blocksAll })
 }
 
-// unreadable returns the reason for unreadable records. It names the most important one.
+// unreadable returns the reason RecordUnreadable if there are unreadable records. It names the most important record.
 func (v View) unreadable() (Reason, bool) {
 	if len(v.Unreadable) == 0 {
 		return Reason{}, false
@@ -219,7 +220,8 @@ func (v View) unreadable() (Reason, bool) {
 	return Reason{RecordUnreadable, text}, true
 }
 
-// withUnreadable adds a reason for unreadable records to a decision.
+// withUnreadable adds the reason RecordUnreadable to a decision if records are unreadable and the decision does not
+// have it yet.
 func (v View) withUnreadable(d Decision) Decision {
 	reported := slices.ContainsFunc(d.Reasons, func(r Reason) bool { return r.Code == RecordUnreadable })
 	switch r, holds := v.unreadable(); {
@@ -247,9 +249,9 @@ func hasDefaultData(member, cluster uint64) bool {
 	return member == defaultMemberID && cluster == defaultClusterID
 }
 
-// strayDefault reports whether etcd has created a default single-member cluster here, unless the host is configured for
-// it. A cluster whose member list has a different peer URL for this member is not stray. Nor is one that is recorded as
-// this host's cluster, unless its member list has the default peer URL.
+// strayDefault reports whether etcd has created a default single-member cluster here, unless the default peer URL is
+// this host's own. A cluster whose member list has a different peer URL for this member is not stray. Nor is this
+// host's expected cluster (see Cluster.ExpectedID), unless its member list has the default peer URL.
 func strayDefault(v View) (string, bool) {
 	if v.Data.State != DataMember || !hasDefaultData(v.Data.MemberID, v.Data.ClusterID) ||
 		v.Self.PeerURL == defaultPeerURL {

@@ -35,8 +35,8 @@ func join(v View) (Decision, bool) {
 }
 
 // joins declares the operation in which a host becomes a voter, a standby or a permanent learner. The joining host
-// carries it out. If that host's agent is gone, a voter's agent rolls the join back, because the removal of a learner
-// never costs quorum.
+// carries it out. If that host's agent is gone, a voter's agent rolls the join back. That is safe: the removal of a
+// learner never costs quorum.
 func joins() operation {
 	return operation{
 		kind:   KindJoin,
@@ -174,7 +174,7 @@ func moveAside(v View) Decision {
 	return do(Step{Kind: StepMoveDataAside, Why: why})
 }
 
-// finishJoin ends the join once the new voter serves and reports itself as a voter.
+// finishJoin ends the join once the new voter serves and reports itself as a voter, or has not responded for too long.
 func finishJoin(v View, m Member) Decision {
 	if !unitRuns(v) {
 		// A voter that starts on an empty disk no longer has the entries that it acknowledged.
@@ -201,7 +201,7 @@ func finishJoin(v View, m Member) Decision {
 	return do(Step{Kind: StepEndOp, Outcome: Joined})
 }
 
-// leaveStopped leaves a new voter down if it was stopped on purpose, and ends the operation after a while.
+// leaveStopped does not start a new voter that was stopped on purpose. It ends the operation after LearnerStall.
 func leaveStopped(v View, m Member) Decision {
 	if m.DownFor > v.Limits.LearnerStall {
 		return do(Step{Kind: StepEndOp, Outcome: Joined, Why: "it votes, and its etcd was stopped on purpose"})
@@ -277,9 +277,9 @@ func leftover(v View) (Decision, bool) {
 	})
 }
 
-// removeLostLearner lets a voter's agent begin the removal of a learner to which lost has applied for LearnerStall. The
-// first live voter's agent begins; if it does not, the next voter's agent does one lock TTL later. lost returns for how
-// long it has applied to a learner, why the learner is removed, and why the agent takes the lock.
+// removeLostLearner lets a voter's agent begin the removal of a learner that has been lost for LearnerStall. The first
+// live voter's agent begins; if it does not, the next voter's agent does one lock TTL later. The function lost returns
+// for how long a learner has been lost, why it is removed, and why the agent takes the lock.
 func removeLostLearner(
 	v View, outcome ReasonCode, lost func(Member) (since time.Duration, why, lockWhy string),
 ) (Decision, bool) {

@@ -60,7 +60,8 @@ func noteQueue(v View, role Role) QueueNote {
 	return QueueNote{Keeps: true, News: !same, Queue: q}
 }
 
-// keepsQueue reports whether this is the first voter, by host ID, whose agent is present.
+// keepsQueue reports whether this is the first voter's host, by host ID, whose agent is present. It is false while this
+// host has an identity conflict.
 func keepsQueue(v View, role Role) bool {
 	if role != RoleVoter || v.Self.Conflict != "" {
 		return false
@@ -100,7 +101,7 @@ func candidates(v View, target Role, selfReady bool) []Host {
 	slices.SortFunc(list, func(a, b Host) int {
 		return cmp.Or(
 			cmp.Compare(unnamed(a), unnamed(b)),             // first, the hosts that an operator has named
-			cmp.Compare(roleRank(a.Role), roleRank(b.Role)), // then learners, which need no copy of the database
+			cmp.Compare(roleRank(a.Role), roleRank(b.Role)), // then standbys and joining hosts, before spares
 			cmp.Compare(voting[a.Domain], voting[b.Domain]), // then the failure domain with the fewest voters
 			cmp.Compare(known(a.P99), known(b.P99)),         // then the faster disk
 			cmp.Compare(a.ID, b.ID),
@@ -109,8 +110,8 @@ func candidates(v View, target Role, selfReady bool) []Host {
 	return list
 }
 
-// isOutgoing reports whether a host's voter will be replaced. It uses the last observations, so that resting hosts rank
-// like all others.
+// isOutgoing reports whether a host's voter will be replaced. It uses the last observations, so that a resting host
+// computes the same order as all others.
 func (v View) isOutgoing(h Host) bool {
 	for m := range v.Cluster.voters() {
 		if m.PeerURL != h.PeerURL {
@@ -190,7 +191,7 @@ func NextInRollout(v View, waiting []string, n int) []string {
 	return out
 }
 
-// known returns the value for a comparison: an unknown value, which is 0, ranks behind all known values.
+// known returns the value for a comparison, in which an unknown value, which is 0, counts as the largest.
 func known(value time.Duration) time.Duration {
 	if value == 0 {
 		return Never

@@ -33,11 +33,11 @@ import (
 // as fast as usual except for a few writes, the factor is 3 instead of 1.5. Slow writes that are usual at this hour
 // move no leadership at all. A voter without a recent measurement is no target. If the leader's writes hang or fail,
 // its etcd answers no request, or no read returns through it in time, nothing is compared: such a leader serves no
-// client, no measurement can be exchanged through it, and any voter that published OK is better.
+// client, no measurement can be exchanged through it, and any voter that may lead is better.
 //
-// Leadership does not circulate: it only moves from an unhealthy host to a healthy one, and the wait doubles with each
-// further transfer in a row. A failed attempt moves no leadership, so the next attempt follows sooner. Each further
-// attempt waits twice as long as the one before.
+// Leadership does not circulate: it only moves from a host whose health state rules out leading to one whose state
+// allows it, and the wait doubles with each further transfer in a row. A failed attempt moves no leadership, so the
+// next attempt follows sooner. Each further attempt waits twice as long as the one before.
 
 // LeadershipTransfers is this agent's view of its own member's leadership, and of the transfers that it has requested.
 type LeadershipTransfers struct {
@@ -112,7 +112,7 @@ func stepDownVetoes() []veto {
 }
 
 // leaderSlow returns what keeps this host from transferring leadership although its health state rules out leading, and
-// whether there is such a reason.
+// whether there is such a reason. It ignores identity conflicts and this host's own operation.
 func leaderSlow(v View) (Reason, bool) {
 	if v = v.leading(); !leadsBadly(v) {
 		return Reason{}, false
@@ -161,15 +161,15 @@ func leadsBadly(v View) bool {
 }
 
 // UnfitToLead reports whether a host with that health state should not lead. Slow writes that are usual at this hour do
-// not rule out leading, unless writes hang. Nor does an etcd that did not answer requests but does so again: a transfer
-// would come too late.
+// not rule out leading, unless the state is STALLED or FAILED. Nor does an etcd that did not answer requests for a
+// while, but answers again: a transfer would come too late.
 func UnfitToLead(h Health) bool {
 	usual := h.Habitual && h.SlowWrites && !hangs(h.State)
 	return (h.State == health.Warm || Unhealthy(h.State)) && h.blocks(health.Leadership) && !usual && !h.AnswersAgain
 }
 
-// UnfitNow reports whether a host should not lead. It is false if slow writes are the only reason, none hangs, and the
-// writes are fast again.
+// UnfitNow reports whether a host should not lead. It is false if slow writes are the only reason, the writes are fast
+// again, and the state is neither STALLED nor FAILED.
 func UnfitNow(h Health) bool {
 	return UnfitToLead(h) && (!h.SlowWrites || !h.FastAgain || hangs(h.State))
 }

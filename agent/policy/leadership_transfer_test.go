@@ -11,7 +11,7 @@ import (
 	"github.com/quorumd/quorumd/health"
 )
 
-// slowLeader returns the view of n1, the leader of three voters. Its disk is slow; the others are healthy.
+// slowLeader returns the view of n1, the leader of three voters. The disk of n1 is slow; the other hosts are healthy.
 func slowLeader() View {
 	v := restingVoter()
 	v.Hosts[2].Role = RoleVoter
@@ -429,8 +429,7 @@ func TestAFailedLeadershipTransferIsRetriedSoonerWithADoublingInterval(t *testin
 	}
 }
 
-// unread returns the view of slowLeader while linearizable reads time out, so that n1 reads only its own member's
-// status.
+// unread returns the view of slowLeader while linearizable reads time out, so that n1 reads only from its own member.
 func unread() View {
 	led := slowLeader()
 	led.Cluster.Led, led.Cluster.Unread, led.Limits.HealthDelay = true, true, 10*time.Second

@@ -120,9 +120,9 @@ func leaveAtRisk(v View) (string, bool) {
 	return "no voter leaves unless all others are live and healthy: " + why, true
 }
 
-// aloneWithoutSnapshot reports whether the cluster is about to shrink to one voter and there is no recent snapshot:
-// afterwards, one failed disk loses all data since the newest snapshot. It applies to three voters or fewer, because
-// two tolerate no failure either.
+// aloneWithoutSnapshot reports whether the cluster is about to shrink to one voter without a recent snapshot, and no
+// operator has allowed that: afterwards, one failed disk loses all data since the newest snapshot. It applies already
+// to three voters, because the two that remain after the first leave tolerate no failure either.
 func aloneWithoutSnapshot(v View) (string, bool) {
 	voters, _ := v.Cluster.Counts()
 	fresh := v.Backup.HasSnapshot && v.Backup.Age.Abs() <= freshFor
@@ -196,8 +196,8 @@ func carryLeave(v View) Decision {
 	return do(Step{Kind: StepRemoveMember, MemberID: m.ID, Why: v.Op.Reason})
 }
 
-// transferBeforeLeave transfers leadership from this host's voter before it leaves. If that keeps failing, the voter
-// stays.
+// transferBeforeLeave transfers leadership from this host's voter before it leaves. If that keeps failing, or no other
+// voter may lead, the voter stays.
 func transferBeforeLeave(v View, m Member) Decision {
 	best, found := bestVoter(v, m.PeerURL)
 	why := "no other voter may lead"
@@ -257,8 +257,9 @@ func afterLeave(v View) Decision {
 	return do(Step{Kind: StepEndOp, Outcome: Removed, Why: v.Op.Reason})
 }
 
-// endLeave ends a leave that is not completed. A removal sent to etcd takes effect within the lock's TTL or never, so
-// the operation ends only after that time.
+// endLeave ends a leave that is given up, or that belongs to another host whose agent is gone. While the member is
+// still listed, the operation does not end until the lock's TTL is over: a removal sent to etcd takes effect within
+// that time or never.
 func endLeave(v View) Decision {
 	m, there := v.memberByID(v.Op.MemberID)
 	if !there {

@@ -49,7 +49,7 @@ func leavers(v View) []Host {
 	return list
 }
 
-// awaitsSuccessor reports whether the host named to replace this one does not vote yet.
+// awaitsSuccessor reports whether a host is named to replace h, and does not vote yet.
 func (v View) awaitsSuccessor(h Host) bool {
 	return slices.ContainsFunc(v.keptPlaces(), func(k keptPlace) bool { return k.retired.PeerURL == h.PeerURL })
 }
@@ -59,8 +59,8 @@ func leavesUnhealthy(h Host) bool {
 	return Unhealthy(h.Health) && blocks(h.Health, h.Ungated, health.Joins)
 }
 
-// notFirstToLeave reports whether another voter leaves first. A host that does not act must not block the others
-// forever.
+// notFirstToLeave reports whether another voter leaves first, this host's named successor must join first, or this host
+// is in an operation or only observes. A host that does not act must not block the others forever.
 func notFirstToLeave(v View) (string, bool) {
 	if m, listed := v.member(); listed && m.Learner {
 		return "", false

@@ -13,7 +13,7 @@ import (
 )
 
 // resized returns the view of n5, the last of five voters to have joined, after an operator has resized the cluster to
-// three. Its disk is the slowest.
+// three. The disk of n5 is the slowest.
 func resized() View {
 	v := voterView()
 	v.Op, v.Lock = nil, Lock{Known: true}

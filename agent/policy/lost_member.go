@@ -13,17 +13,17 @@ import (
 )
 
 // A voter that has lost its data must not come back as the same member: it no longer has the entries that it
-// acknowledged. If the data is gone when the work on its host is over, the host has to give up its member: it records
-// that on disk, ends the operation with MEMBER_LOST, and replaces its own member. Unless a veto applies, it removes the
-// member and joins as a learner. If a standby is ready, the standby becomes the voter instead. Data is gone if the file
-// systems that held the data are mounted, were read after the work ended, and hold no member. Data on an unmounted file
-// system is not gone.
+// acknowledged. If the data is gone when the work of an operation on its host is over, the host has to give up its
+// member: it records that on disk, ends the operation with MEMBER_LOST, and replaces its own member. Unless a veto
+// applies, it removes the member and joins as a learner. If a standby is ready, the standby becomes the voter instead.
+// Data is gone if the file systems that held the data are mounted, were read after the work ended, and hold no member.
+// Data on an unmounted file system is not gone.
 
 // onKnownMount reports whether the file systems that last held the data of this host's member are mounted.
 func (d Data) onKnownMount(self Self) bool { return self.DataMount != "" && d.Mount == self.DataMount }
 
-// Mounted returns the member's data. Its state is unknown if the directory holds no member, and the file system that
-// held the data is not mounted.
+// Mounted returns d, but with an unknown state if the directory holds no member and the file system that held the
+// member's data is not mounted.
 func (d Data) Mounted(self Self) Data {
 	gone := d.State == DataEmpty || d.State == DataRemains
 	if !gone || self.MemberID == 0 || self.DataMount == "" || d.Mount == "" || d.onKnownMount(self) {

@@ -148,7 +148,7 @@ func HooksIn(phase OpPhase) HookTime {
 	return HooksNever
 }
 
-// HookState is the state of hooks, or of a command's program.
+// HookState is the state of hooks, or of the program of a command or a defragmentation.
 type HookState string
 
 // The states. The zero value means that there are no programs.
@@ -284,8 +284,8 @@ func quorumAtRisk(v View) (string, bool) {
 	return why, true
 }
 
-// notProven returns why a voter is not known to be live with a health state that does not block the given gate; empty
-// if it is.
+// notProven returns why a voter is not known to be live, without errors and in a health state that does not block the
+// given gate; empty if it is. WARM does not count as blocking.
 func (v View) notProven(m Member, to health.Gate) string {
 	if !m.Live {
 		return "does not answer a linearizable read"
@@ -304,9 +304,10 @@ func (v View) notProven(m Member, to health.Gate) string {
 }
 
 // learnerUnsettled reports whether a learner has not started, or is catching up and so puts load on the leader. A
-// learner that is caught up or dead does not matter. Neither does a learner that appears during this host's operation
-// without ever having started: it belongs to no join, and is removed after the operation. This host's own learner that
-// never started is removed before the host is taken down; otherwise its etcd could run during the work.
+// learner that has started does not matter if it is caught up, dead, permanent or this host's own. Neither does a
+// learner that appears during this host's operation without ever having started: it belongs to no join, and is removed
+// after the operation. This host's own learner that never started is removed before the host is taken down; otherwise
+// its etcd could run during the work.
 func learnerUnsettled(v View) (string, bool) {
 	own := v.Op != nil && v.Op.Host == v.Self.ID
 	for m := range v.Cluster.learners() {
@@ -323,7 +324,7 @@ func learnerUnsettled(v View) (string, bool) {
 }
 
 // notSettled reports whether the last change is too recent. This only limits the pace of changes. It does not delay the
-// operation of a machine that goes down in any case, because its member may lead.
+// operation of a machine that goes down anyway: if its member leads, leadership must be transferred first.
 func notSettled(v View) (string, bool) {
 	if v.Asked != nil && v.Asked.Hurried {
 		return "", false
@@ -360,8 +361,8 @@ func queued(v View) []Host {
 // lookAgain returns how soon a host that waits to be taken down observes the cluster again, if before its next round,
 // and the IDs of the hosts whose records it reads then. Only the next host in the queue observes earlier, so that its
 // operation begins within a second after the previous one ends. The next host is the first in the queue, or the second
-// if the first is in its operation, or has just ended it and may not have published that yet. While the membership
-// settles, the next host observes when the settle time ends.
+// while the first is in its operation, or while no operation is in flight: the first may have just ended its own
+// without having published that. While the membership settles, the next host observes when the settle time ends.
 func lookAgain(v View, code ReasonCode) (after time.Duration, behind []string) {
 	line := queued(v)
 	own := slices.IndexFunc(line, func(h Host) bool { return h.ID == v.Self.ID })

@@ -35,8 +35,8 @@ type RequestNote struct {
 // noteRequest returns how the request changes. Once its operation has been observed in etcd, the disk records that: if
 // the operation's record disappears later, an operator released the operation, or the record was deleted. A request
 // ends when its work is over and its operation has ended, and for other reasons, for example if its rollout does not
-// continue. When a rollout reaches this host, the host makes a request. A step that ends the operation may end the
-// request as well.
+// continue. A host without a request makes one when a rollout reaches it, or to defragment its own member. A step that
+// ends the operation may end the request as well.
 func noteRequest(v View, step Step) RequestNote {
 	if step.Kind == StepEndOp && v.owns(KindCycle) {
 		return RequestNote{Change: endsWith(v.Asked, step.Outcome)}
@@ -108,8 +108,8 @@ func halted(v View) bool {
 		(v.Rollout == nil || v.Rollout.ID != a.Rollout || !v.Rollout.Runs)
 }
 
-// notBegun reports whether the requested operation has not begun. An operation has not begun while etcd has no record
-// of it, even if the disk records that it is about to begin.
+// notBegun reports whether the requested operation has not begun. Even if the disk records that it is about to begin,
+// it has not begun until its record was observed in etcd or etcd was stopped for it.
 func notBegun(v View) bool {
 	a := v.Asked
 	return !a.Begun || !a.Seen && !a.Stopped && !v.owns(KindCycle)

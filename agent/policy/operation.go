@@ -24,8 +24,8 @@ const (
 
 // The phases of a cycle, in order. A cycle, too, begins with PhaseBegun.
 const (
-	PhaseReady OpPhase = "ready" // the hooks have run
-	PhaseDown  OpPhase = "down"  // etcd is stopped, and the machine is safe to touch
+	PhaseReady OpPhase = "ready" // the hooks that run before the stop have ended
+	PhaseDown  OpPhase = "down"  // safe to touch: etcd is down, keeps running as requested, or is managed externally
 	PhaseBack  OpPhase = "back"  // etcd runs again
 	// PhaseVerify follows PhaseBack in a readdress: the other members' hosts report that they reach the new peer URL.
 	PhaseVerify OpPhase = "verify"
@@ -65,8 +65,8 @@ type operation struct {
 	phases []OpPhase // the phases of its record, in order
 	// carry continues the operation on its own host, from any phase.
 	carry func(View) Decision
-	// orphan lets a voter's agent end the operation under the lock when the agent of its own host is gone; nil if the
-	// operation waits for its own host or for an operator.
+	// orphan lets a voter's agent end the operation under the lock when the agent of the operation's host is gone; nil
+	// if the operation waits for that host or for an operator.
 	orphan func(View) Decision
 	// joins is true if the operation makes its host a member.
 	joins bool
@@ -163,8 +163,8 @@ func MustPublish(v View, role Role) bool {
 
 // AsksConnections reports whether a host publishes its record, in that phase of that work, only after its etcd has
 // connected to other members, according to readings newer than the operation's record. Before a readdress, these are
-// all other voters except the operation's, so that two URLs are never unverified at the same time. After it, the only
-// such member is the operation's.
+// all other voters except the one on the operation's host, so that two URLs are never unverified at the same time.
+// After it, this is only the member on the operation's host.
 func AsksConnections(kind string, w Work, phase OpPhase) bool {
 	return kind == KindCycle && w == WorkReaddress && (phase == PhaseReady || phase == PhaseVerify)
 }

@@ -66,9 +66,9 @@ func PeerTLSProblem(v View) string {
 	return ""
 }
 
-// peerTLSMissing keeps a readdress from restarting a host with an https peer URL that other members could not use, or
-// without the certificate that it needs to connect to others. A member whose state is unknown counts as having no
-// certificate, even if it is down, because it may start without one. peerTLSMissing does not apply once this host's
+// peerTLSMissing keeps a readdress from restarting this host's etcd with an https peer URL that other members could not
+// use, or without the certificate that it needs to connect to others. A member whose state is unknown counts as having
+// no certificate, even if it is down, because it may start without one. peerTLSMissing does not apply once this host's
 // operation may have updated the member list, if the configured URL is http.
 func peerTLSMissing(v View) (string, bool) {
 	if v.Asked == nil || v.Asked.Work != WorkReaddress || v.owns(KindCycle) && urlUpdated(v) && v.toHTTP() {

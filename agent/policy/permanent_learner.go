@@ -30,7 +30,7 @@ func (c Cluster) passing() iter.Seq[Member] {
 
 // learnerLast reports whether this host, configured as a permanent learner, waits for voters and standbys: voters and
 // standbys join first, and a dead or unhealthy voter is replaced first. For such a replacement, giveUp rolls back a
-// join that has just begun.
+// join whose learner has not started yet.
 func learnerLast(v View) (string, bool) {
 	if target, place := joinTarget(v); !place || target != RoleLearner {
 		return "", false
@@ -73,10 +73,10 @@ func learnerVersion(v View) (string, bool) {
 // limitsLearners reports whether etcd has the flag --max-learners.
 func (v Version) limitsLearners() bool { return v.Major > 3 || v.Major == 3 && v.Minor >= 6 }
 
-// learnerLimit reports whether etcd might refuse this host's learner, because of --max-learners. Next to
-// permanent learners, one place stays free for a standby or a join. A permanent learner also joins next to several
-// standbys; any other host waits until there is none. The limit of a member is the one with which its process runs; the
-// limit of this host is the configured one.
+// learnerLimit reports whether etcd might refuse this host's learner, because of --max-learners. Next to permanent
+// learners, one place stays free for a standby or a join. A permanent learner also joins next to several standbys; any
+// other host waits until there is no standby. The limit of a member is the one with which its process runs; the limit
+// of this host is the configured one.
 func learnerLimit(v View) (string, bool) {
 	permanent, standbys := 0, 0
 	for m := range v.Cluster.learners() {
@@ -133,9 +133,10 @@ func (m Member) learnerLimit() int {
 	return m.MaxLearners
 }
 
-// learnerPlacesTaken reports whether permanent learners are known to leave no place for another learner, or whether the
-// limits differ. That happens if a standby becomes a permanent learner, or if a limit is lowered. In that case no host
-// can join, which operators would otherwise notice only when a voter dies.
+// learnerPlacesTaken reports whether permanent learners are known to leave no place for another learner. It also
+// reports members with different limits, if there are permanent learners. That happens if a standby becomes a permanent
+// learner, or if a limit is lowered. In that case no host can join, which operators would otherwise notice only when a
+// voter dies.
 func learnerPlacesTaken(v View) (string, bool) {
 	var permanent, small []string
 	limits := map[int]bool{}

@@ -13,7 +13,7 @@ import (
 )
 
 // vetoes returns the conditions that keep a host from joining, in order of precedence: the first that applies is the
-// reason.
+// most important reason.
 func vetoes() []veto {
 	return slices.Concat([]veto{
 		vetoNoQuorum(),

@@ -92,8 +92,9 @@ func missedWrite(v View, m Member) bool {
 }
 
 // confirmFollows returns the given step if the learner has applied a write in this round. In an idle cluster, a learner
-// that is cut off looks caught up: neither index moves, and the learner answers clients without noticing that its
-// leader is gone. Therefore confirmFollows first rewrites the operation record, which the learner must apply.
+// that is cut off looks caught up: neither its index nor the leader's moves, and the learner answers clients without
+// noticing that its leader is gone. Therefore confirmFollows first rewrites the operation record, which the learner
+// must apply.
 func confirmFollows(v View, m Member, then Step) Decision {
 	switch {
 	case m.StillFor == 0:

@@ -72,7 +72,7 @@ func identityConflict(v View) (string, bool) {
 
 // continuesAtOldURL reports whether this host only awaits a readdress, and the host's own operation is for other work,
 // such as maintenance, or removes a voter without a replacement. The operation continues, because only its host ends
-// it: etcd starts with its previous environment, which has the registered URL.
+// it. etcd then starts with its previous environment, which has the registered URL.
 func continuesAtOldURL(v View) bool {
 	other := v.owns(KindCycle) && v.Op.Work != WorkReaddress || v.owns(KindReplace) && v.Op.Target != RoleVoter
 	return other && awaitsReaddress(v)

@@ -9,7 +9,7 @@ import (
 )
 
 // ReaddressPlan returns the steps that a readdress of these hosts takes if nothing fails, host by host in the order of
-// a rollout. The fault tolerance of a step is the one after it; while etcd restarts, it is one less.
+// a rollout. Each step states the fault tolerance after the step. While etcd restarts, the fault tolerance is one less.
 func ReaddressPlan(v View, hosts []RolloutHost) (steps []PlanStep) {
 	return planned(v, hosts, func(h RolloutHost, add func(PlanChange, string)) {
 		leaderMoves(v, h, add)

@@ -16,7 +16,7 @@ import (
 
 var update = flag.Bool("update", false, "rewrite the golden files with the policy's decisions")
 
-// checkGolden compares the complete decisions for these scenes with a golden file in testdata.
+// checkGolden compares the decisions for these scenes, as textOf formats them, with a golden file in testdata.
 func checkGolden(t *testing.T, base func() View, scenes []scene) {
 	t.Helper()
 	var got bytes.Buffer
@@ -47,7 +47,7 @@ func checkGolden(t *testing.T, base func() View, scenes []scene) {
 	}
 }
 
-// textOf formats a complete decision, one line for each part that is set.
+// textOf formats the steps, the reasons, the role and the next observation of a decision. It leaves out the notes.
 func textOf(d Decision) string {
 	var out strings.Builder
 	step := func(label string, s Step) {

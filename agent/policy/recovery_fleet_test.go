@@ -29,7 +29,8 @@ func (f fleet) serving() (old, made bool) {
 	return n >= oldQuorum, f.hosts[0].data == newCluster && f.hosts[0].unit == UnitActive
 }
 
-// seen returns a host with serves set to the cluster that it reaches.
+// seen returns a host with serves set to the cluster that it reaches. For the survivor's own new cluster, serves stays
+// 0.
 func (f fleet) seen(i int) site {
 	s := f.hosts[i]
 	old, made := f.serving()

@@ -384,7 +384,7 @@ func namedUnable(all []HostRemains, w RecoveryChoice) (text, about string) {
 }
 
 // dataLeft reports a voter's data that would be lost if a snapshot were restored; it is normally newer than every
-// snapshot.
+// snapshot. It reports nothing if the operator has named the host that restores the snapshot.
 func dataLeft(all []HostRemains, w RecoveryChoice) (text, about string) {
 	if !w.Snapshot || w.Survivor != "" {
 		return "", ""
@@ -405,7 +405,7 @@ func noSurvivor(all []HostRemains, w RecoveryChoice) (text, about string) {
 }
 
 // couldComeBack reports whether the available hosts hold the data of a majority of the voters: starting etcd on them
-// restores the quorum without losing data.
+// restores the quorum without losing data. It does not apply if the operator has named the survivor.
 func couldComeBack(all []HostRemains, w RecoveryChoice) (text, about string) {
 	voters, there := RecoveryVoters(all), 0
 	for _, r := range all {

@@ -405,8 +405,9 @@ func replacesEarly(v View) (string, bool) {
 		durationfmt.Text(v.Limits.DeadGrace)), true
 }
 
-// endReplace ends a replacement that is not completed. A removal sent to etcd takes effect within the lock's TTL or
-// never, so the operation ends only after that time. If this host's learner is a standby, it stays.
+// endReplace ends a replacement that is not completed. While the voter to be replaced is still listed, the operation
+// does not end until the lock's TTL is over: a removal sent to etcd takes effect within that time or never. If the
+// learner of the replacing host is a standby, it stays.
 func endReplace(v View) Decision {
 	dead, there := v.memberByID(v.Op.Replaces)
 	if left := v.Limits.LockTTL - v.Op.WrittenFor; there && left > 0 {

@@ -113,8 +113,8 @@ func reportedDomains(domains ...string) func(v *View) {
 	}
 }
 
-// withRecordedDomain applies a change. Then it sets the failure domain of the voters without one to "rack", as if this
-// host had read it before they died.
+// withRecordedDomain applies a change. Then it sets the failure domain of the members without one to "rack", as if this
+// host had read it earlier.
 func withRecordedDomain(others func(v *View)) func(v *View) {
 	return func(v *View) {
 		others(v)

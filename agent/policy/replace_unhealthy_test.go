@@ -12,7 +12,7 @@ import (
 	"github.com/quorumd/quorumd/health"
 )
 
-// standbyOfUnhealthy returns the view of standby n4 11 min after the disk of voter n3 became slow.
+// standbyOfUnhealthy returns the view of standby n4 12 min after the disk of voter n3 became slow.
 func standbyOfUnhealthy() View {
 	v := unhealthyView()
 	m := voter(4, "n4")
@@ -56,7 +56,7 @@ func agentGone(hosts ...int) func(v *View) {
 	}
 }
 
-// strain makes hosts report that their disk, CPU or network was WARM or worse recently.
+// strain makes hosts count as WARM or worse a short time ago because of their disk, CPU or network.
 func strain(hosts ...int) func(v *View) {
 	return func(v *View) {
 		for _, i := range hosts {

@@ -23,7 +23,8 @@ type Removal struct {
 	Live       bool // the voter may be removed even if it answers
 	Expired    bool // it is too late for the removal to begin
 	Begun      bool // its operation has begun, or may have; it does not begin again
-	// Retires is the ID of the host whose retirement the removal belongs to, and AskedFor the time since the request.
+	// Retires is the ID of the host whose retirement the removal belongs to; empty if it belongs to none. AskedFor is
+	// the time since the request, by this host's wall clock.
 	Retires  string
 	AskedFor time.Duration
 }
@@ -72,9 +73,9 @@ type RemovalNote struct {
 	Text string
 }
 
-// noteRemoval ends the request when the member is no longer listed, when the operation has ended and the member is
-// still listed, when the retirement that it belongs to was undone, or when the request expires before the operation has
-// begun. While the operation's state is unknown, the request stays.
+// noteRemoval ends the request when the member is no longer listed, when an operation that has begun, or may have, is
+// not in flight, when the retirement that it belongs to was undone, or when the request expires before the operation
+// has begun. While the operation's state is unknown, the request stays.
 func noteRemoval(v View) RemovalNote {
 	r := v.Removal
 	switch {
@@ -139,8 +140,9 @@ func AgainstRemovals(v View) *Refusal {
 }
 
 // AgainstRemoval returns why this host rejects a removal, or nil. It rejects a removal at once if waiting would not
-// help: the member is this host's own, the voter answers, the removal would put the quorum at risk, an upgrade must be
-// resumed or aborted first, or a snapshot is required first and the operator has not waived it.
+// help: the member is this host's own, the voter answers and the operator has not permitted that, the removal would put
+// the quorum at risk, an upgrade must be resumed or aborted first, or a snapshot is required first and the operator has
+// not waived it.
 func AgainstRemoval(v View, r Removal, withoutSnapshot bool) *Refusal {
 	if m, _ := v.memberByID(r.MemberID); m.PeerURL == v.Self.PeerURL {
 		return conflicts("", "it is this host's own member", "run the command on another host")
@@ -277,9 +279,10 @@ func removals() operation {
 	}
 }
 
-// carryRemoval removes the member. Once the removal may have been sent to etcd, it cannot be cancelled: the host
-// repeats the removal until the member is gone, and no other operation begins until then. Before the removal is sent,
-// changed conditions end the operation.
+// carryRemoval removes the member. Without a request on this host's disk, it ends the operation. Once the removal may
+// have been sent to etcd, it cannot be cancelled: the host repeats the removal until the member is gone, except while
+// that puts the quorum at risk, and no other operation begins until then. Before the removal is sent, changed
+// conditions end the operation.
 func carryRemoval(v View) Decision {
 	m, listed := v.memberByID(v.Op.MemberID)
 	asked := v.Removal

@@ -19,7 +19,7 @@ import (
 type RestoreTest struct {
 	Every  time.Duration // the interval; 0 if none is scheduled
 	Passed bool          // a test has passed
-	Age    time.Duration // time since a test last passed, by wall clocks; if none has, since this agent's first round
+	Age    time.Duration // time since a test last passed, by wall clocks; if none has, since this agent first saw that
 	Failed *BackupFailure
 }
 
@@ -53,8 +53,8 @@ const (
 )
 
 // RestoreTestRoom returns how many bytes must be free before a restore test of a database of that size begins, and how
-// many it must leave free while it runs. A member that shares the file system keeps twice the size of its database and
-// a margin free.
+// many it must leave free while it runs. If shared is set, a member's data is on the same file system: the test then
+// leaves twice the size of the database and a margin free for the member.
 func RestoreTestRoom(database uint64, shared bool) (begin, leave uint64) {
 	begin, leave = 2*database+restoreTestEtcd, restoreTestFloor
 	if shared {
@@ -307,12 +307,12 @@ func (v View) restoreTestDue() time.Duration {
 	return due
 }
 
-// overdueAfter is the number of intervals without a passed restore test before one is reported as overdue. By then a
-// failed test has been retried.
+// overdueAfter is the number of intervals after which the restore test is reported as overdue if none has passed. By
+// then a failed test has been retried.
 const overdueAfter = 3
 
-// restoreTestOverdue reports whether no restore test has passed recently. It does not apply if no host has the key,
-// because the alarm would never end. The status reports the missing key instead.
+// restoreTestOverdue reports whether no restore test has passed recently. It returns false while only the missing key
+// prevents a test, because the alarm would never end. The status reports the missing key instead.
 func restoreTestOverdue(v View) (string, bool) {
 	d := v.Backup.RestoreTest
 	if d.Every == 0 || d.Age < overdueAfter*d.Every || noteRestoreTest(v).Sealed {

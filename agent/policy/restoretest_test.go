@@ -182,8 +182,8 @@ func TestWithoutASpareAMemberRunsTheRestoreTestAndNeverTheLeader(t *testing.T) {
 	}
 }
 
-// This test combines health states and abilities of three voters and a spare, with each voter as the leader and with
-// none.
+// This test has three voters and a spare. It combines the health states and abilities of the three voters, and those of
+// the last two voters and the spare, with each voter as the leader and with none.
 func TestNoCombinationHasTwoHostsOrTheLeaderRunARestoreTest(t *testing.T) {
 	t.Parallel()
 	states := []health.State{health.OK, health.Warm, health.Slow}

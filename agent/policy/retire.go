@@ -11,10 +11,10 @@ import (
 )
 
 // An operator retires a host to keep it out of the cluster for good, whether or not it is healthy. If it holds a voter,
-// another host joins first, unless there are enough voters without it; then the voter leaves, as in a cluster that
-// becomes smaller. A retired standby leaves at once. The record in etcd has no lease, so the host stays out across
-// reboots and reinstallations until an operator undoes the retirement. If the retired host's voter is dead, it is
-// replaced or removed like any other dead voter. If the operator has named the host that joins, no other host joins
+// another host joins first, unless there are enough voters without it. Afterwards the voter leaves, as in a cluster
+// that becomes smaller. A retired host's learner leaves at once. The record in etcd has no lease, so the host stays out
+// across reboots and reinstallations until an operator undoes the retirement. If the retired host's voter is dead, it
+// is replaced or removed like any other dead voter. If the operator has named the host that joins, no other host joins
 // instead, even while the named one cannot.
 
 // Retired is a host that an operator has retired.
@@ -57,8 +57,8 @@ func (v View) Owns(r Retired, m Member) bool {
 	return r.MemberID != 0 && m.ID == r.MemberID
 }
 
-// retiring returns the number of voters on retired hosts: for each of them, another host joins. While the size of the
-// cluster cannot be read, no host joins, and retiring returns 0.
+// retiring returns the number of voters on retired hosts. They do not count towards the size of the cluster, so other
+// hosts may join in their place. While the size of the cluster cannot be read, no host joins, and retiring returns 0.
 func (v View) retiring() int {
 	n := 0
 	if v.cannotRead(RecordSize) {

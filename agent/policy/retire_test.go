@@ -131,7 +131,7 @@ func TestARetiredLearnerLeavesAlthoughItsDataIsGone(t *testing.T) {
 		v := retiredView("n4")
 		withReplacement(&v)
 		m := &v.Cluster.Members[3]
-		m.Learner, m.Live, m.LiveFor, m.SteadyFor, m.DownFor = true, false, 0, 0, time.Hour // no standby: no data
+		m.Learner, m.Live, m.LiveFor, m.SteadyFor, m.DownFor = true, false, 0, 0, time.Hour // no data, so not a standby
 		v.Hosts[3].Role = RoleStandby
 		v.Retired[0] = Retired{Host: "n4", PeerURL: peerPrefix + "n4", MemberID: 4, By: "root", Reason: "old"}
 		v.Self.MemberID, v.Self.StandbyID = 4, 4

@@ -17,11 +17,11 @@ type Rollout struct {
 	Work            Work          // possibly unknown to this agent
 	Runs            bool          // the rollout is neither paused nor stopped, aborted or done
 	Waiting         []string      // the hosts that the rollout has not yet taken down
-	Due             bool          // this host's disk has no ended request of the rollout since the last resume
+	Due             bool          // this host's last ended request is not one of the rollout since its last resume
 	Upgrade         string        // the etcd version to reach; empty if the rollout is not an upgrade
 	WithoutSnapshot bool          // an operator waived the snapshot
 	Hold            bool          // the rollout has yet to pause before the last member with an older minor version
-	Began           time.Duration // time since the rollout was started or last resumed
+	Began           time.Duration // time since the rollout was started or last resumed, by wall clocks
 	Over            bool          // the rollout is aborted or done
 	Raises          bool          // the rollout raises the cluster version, so afterwards no member can be rolled back
 	Downgrade       bool          // the rollout lowers the cluster version to that of Upgrade
@@ -142,7 +142,8 @@ type RolloutHost struct {
 }
 
 // RolloutHosts returns the present hosts that a rollout includes: the named hosts, or all hosts to which its work
-// applies. A member that already runs the requested version is skipped.
+// applies. A host is marked as skipped if its member already runs the requested version, or if a defragmentation of all
+// hosts does not have to include it.
 func RolloutHosts(all []RolloutHost, named []string, w Work, version string) ([]RolloutHost, *Refusal) {
 	var out []RolloutHost
 	left := slices.Clone(named)

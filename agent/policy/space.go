@@ -13,8 +13,8 @@ import (
 
 // While the NOSPACE alarm is active, etcd rejects every write, leases included. So no agent can take the lock, and its
 // holder cannot record anything. If space.noSpace is remediate, one agent frees space: it compacts the history of the
-// keys if the live data alone fills the databases, defragments the databases that are over their quotas, one at a time
-// and online, and then disarms the alarm.
+// keys if the live data alone fills the databases, defragments the databases that fill at least overPercent of their
+// quotas, one at a time and online, and then disarms the alarm.
 //
 // The holder of the lock may free space, and its operation waits meanwhile. If no agent holds the lock, an agent claims
 // a permit: a key that was written before the alarm. etcd still accepts a transaction that only deletes, so exactly one
@@ -61,8 +61,8 @@ type Space struct {
 	// Attempts are the online defragmentations for this alarm that have ended since the last compaction and less than
 	// DefragmentAgain ago.
 	Attempts []DefragAttempt
-	// Defragmenting is the member that this agent has asked to defragment its database and that has not finished; 0 if
-	// there is none.
+	// Defragmenting is the member that this agent has asked to defragment its database and that has not finished, or
+	// has finished since the members' statuses were last read; 0 if there is none.
 	Defragmenting uint64
 	Automatic     AutomaticDefrag
 }

@@ -31,7 +31,7 @@ func permitted(v *View) {
 	v.Space.Permits, v.Space.PermitsFor, v.Space.Mine = MaxPermits-1, time.Second, time.Minute
 }
 
-// live makes the live data fill the quotas.
+// live makes the live data fill 90 % of the quotas.
 func live(v *View) {
 	for i := range v.Cluster.Members {
 		v.Cluster.Members[i].Database.InUse = 90 << 20

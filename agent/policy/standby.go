@@ -34,7 +34,7 @@ func standbysDiffer(v View) (string, bool) {
 		firstNames(without), firstNames(with)), true
 }
 
-// firstNames returns the first names of a list as text, with the number of the others.
+// firstNames returns at most mostNamed names of a list as text, with the number of the others.
 func firstNames(names []string) string {
 	if more := len(names) - mostNamed; more > 0 {
 		return fmt.Sprintf("%s and %d more", strings.Join(names[:mostNamed], ", "), more)

@@ -22,10 +22,10 @@ const (
 // exists. During a recovery, it sets the guard only on a host that is out of service and whose unit does not run. The
 // guard never stops a running etcd.
 //
-// It clears the guard if the data directory is that of a listed member, or if a bootstrap is requested on a new host.
-// During a join, the step that starts etcd clears the guard, because the unit's environment is written only shortly
-// before. While etcd is stopped for a request, the steps of its operation change the guard, and the end of the request
-// clears it. Otherwise the guard could prevent etcd's start at a boot after the request is gone.
+// It clears the guard if the data directory is that of a listed member, or if a bootstrap is requested on a new host
+// and no cluster answers. During a join, the step that starts etcd clears the guard, because the unit's environment is
+// written only shortly before. While etcd is stopped for a request, the steps of its operation change the guard, and
+// the end of the request clears it. Otherwise the guard could prevent etcd's start at a boot after the request is gone.
 func wantGuard(v View, request RequestNote) StartGuard {
 	joining := v.cannotRead(RecordOp) || v.Op != nil && v.Op.Host == v.Self.ID
 	down := v.Unit.State == UnitInactive || v.Unit.State == UnitFailed

@@ -33,9 +33,9 @@ type Fsyncs struct {
 	Known  bool
 	Absent string        // why the metrics are unknown; empty if the agent has not tried to read them
 	Age    time.Duration // the age of the newest reading
-	// P99 is the p99 of the fsyncs of the last minutes if it exceeds the limit for a healthy disk; otherwise 0.
+	// P99 is an upper bound of the p99 of the fsyncs of the last minutes if they are certainly slow; otherwise 0.
 	P99 time.Duration
-	// SlowFor is for how long there has been a slow fsync in every minute; 0 if there is none now.
+	// SlowFor is for how long P99 has been above 0 with a slow fsync in every minute; 0 if this is not so now.
 	SlowFor time.Duration
 }
 
@@ -106,7 +106,7 @@ const passingTimes = 6
 // graceLeft returns for how much longer a host's health state must last before its voter may be replaced. A disk that
 // has become fast again by itself before, for example after a nightly backup, gets at least 1.5 times the longest time
 // that this took. A disk that is only slow gets at least passingTimes times the grace period: nothing else indicates a
-// defect, and the voter still keeps up. A disk that hangs gets at most hangGrace.
+// defect, and the voter still keeps up. A disk that hangs or has failed gets at most hangGrace.
 func (v View) graceLeft(m Member, h Host) time.Duration {
 	grace := max(v.Limits.UnhealthyGrace, h.HealsAfter+h.HealsAfter/2)
 	if !h.Defective && v.keepsUp(m) {

@@ -40,8 +40,8 @@ func leaderSeesUnhealthy() View {
 	return v
 }
 
-// silentTo makes n3 silent for a minute, after its disk failed two minutes ago, and this host's probe of its ports
-// return the given state.
+// silentTo changes a view: n3's disk failed two minutes ago, n3 has been silent for a minute, and this host's probe of
+// n3's ports returns the given state.
 func silentTo(state record.PortState) func(v *View) {
 	return func(v *View) {
 		v.Hosts[2].Health = health.Failed

@@ -9,8 +9,8 @@ import (
 )
 
 // lastToUpgrade returns why an upgrade does not take this host down yet, because its member is the last one with the
-// older minor version; empty if it is not. sure is false if that is not certain, because the version of a member is
-// unknown. In that case this host waits until the version is known.
+// older minor version; empty if it is not. If the version of a member is unknown, that is not certain: sure is false,
+// and this host waits until the version is known.
 func lastToUpgrade(v View) (why string, sure bool) {
 	r := v.Rollout
 	if r == nil || !r.Runs || !r.Hold {

@@ -112,7 +112,7 @@ func TestAnUpgradePausesBeforeTheLastMemberWithTheOlderVersion(t *testing.T) {
 	}{
 		"the last member":                 {func(*View) {}, RequestHeld},
 		"another member is older":         {others("3.6.16"), RequestTurn},
-		"another member's is unknown":     {others(""), RequestTurn}, // this host then waits: see unsureUpgrade
+		"another member's is unknown":     {others(""), RequestTurn}, // this host then waits: see upgradeHeld
 		"an old learner is left":          {oldLearner, RequestTurn},
 		"the operator has resumed it":     {func(v *View) { v.Rollout.Hold = false }, RequestTurn},
 		"it is an upgrade to a patch":     {func(v *View) { v.Rollout.Upgrade = "3.6.17" }, RequestTurn},

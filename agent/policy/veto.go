@@ -268,7 +268,7 @@ func AgainstMoreMutes(others int) *Refusal {
 		"quorumctl health unmute ends one")
 }
 
-// cautions returns the conditions that block nothing but do not pass by themselves. A host without a step reports them
+// cautions returns the conditions that need attention even if they block nothing. A host without a step reports them
 // after its other reasons, in any mode.
 func cautions() []veto {
 	return []veto{

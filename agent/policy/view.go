@@ -49,9 +49,10 @@ type View struct {
 	LeadershipTransfers LeadershipTransfers // leadership of this host's member, and requested transfers
 	Led                 *View               // the view of this host's own member if it leads but should not; else nil
 	Failed              FailedStep          // the last step, if it failed
-	// Resting reports that this host is a spare behind others in the join queue, so it does not read Hosts and the
-	// members' statuses in every round. Any other host has read the members' statuses in this round or, in a quiet
-	// cluster (see QuietRounds), in the previous one.
+	// Resting reports that this host has no member and does not have to act next (see LooksEveryRound), so it does not
+	// read Hosts and the members' statuses in every round. In a large fleet, it keeps only a part of Hosts until it
+	// reads them again. Any other host reads the members' statuses in every round, except in every second round of a
+	// quiet cluster (see QuietRounds) and in an early round (see [Decision.Again]).
 	Resting bool
 	// HostsFresh reports that Hosts was read in this round.
 	HostsFresh bool
@@ -99,14 +100,15 @@ type Self struct {
 	Learner bool
 	// MaxLearners is the number of learners to which this host's etcd would limit the cluster, as configured.
 	MaxLearners int
-	// NextLearners is the limit that the environment file NextLearnersFrom sets for etcd's next start; 0 if unknown.
+	// NextLearners is the limit on learners for etcd's next start, and NextLearnersFrom is where it is set: the path of
+	// an environment file, or "etcd's unit". They are zero if unknown.
 	NextLearners     int
 	NextLearnersFrom string
 	Conflict         string // the identity conflict, such as another host's claim to this ID; empty if there is none
 	// MemberID, ClusterID and StandbyID are recorded on this host's disk: its last known member, the member's cluster,
 	// and its learner that is a standby. Each is 0 if there is none.
 	MemberID, ClusterID, StandbyID uint64
-	// LostID is the listed member that this host has given up because its data is gone; 0 if there is none.
+	// LostID is the member that this host has given up because its data is gone; 0 if there is none.
 	LostID uint64
 	// DataMount lists the mount points of the file systems that held the member's data; empty if unknown.
 	DataMount string
@@ -115,7 +117,7 @@ type Self struct {
 // Target is the size of the cluster. The configured number of voters applies until an operator resizes the cluster.
 // From then on, the size recorded in etcd applies.
 type Target struct {
-	Voters   int // odd; while the recorded size is unusable, the current number of voters
+	Voters   int // odd, except while the recorded size is unusable: then the current number of voters
 	Standbys int // 0 or 1
 	Resized  bool
 	// ResizedFor is for how long this agent has observed the recorded size; 0 if there is none.
@@ -138,8 +140,8 @@ type Limits struct {
 	HealthDelay time.Duration
 	LockTTL     time.Duration
 	StartRetry  time.Duration // minimum time between two starts of a failed unit
-	// TransferTimeout is how long a leadership transfer may fail before that is reported, and the time between two
-	// attempts to reboot.
+	// TransferTimeout is how long a leadership transfer may fail before that is reported or ends the operation. It is
+	// also the time between two attempts to reboot, and limits other short waits of an operation.
 	TransferTimeout  time.Duration
 	TransferInterval time.Duration // minimum time between two leadership transfers from an unhealthy leader
 	ReturnStable     time.Duration // how long a member that was taken down must have served since it came back
@@ -149,8 +151,9 @@ type Limits struct {
 	AllowUnsafe      bool          // an etcd below the safe version or newer than tested is accepted
 	// DeadGrace is how long a voter must have been dead before another host replaces it; 0: never.
 	DeadGrace time.Duration
-	// UnhealthyGrace is how long a voter must have been SLOW, by its own report and by evidence, before another host
-	// replaces it; 0: never. A disk that is only slow gets more time: see graceLeft.
+	// UnhealthyGrace is how long a voter must have been SLOW or worse, by its own report and by evidence, before
+	// another host replaces it; 0: never. A disk that is only slow gets more time, and one that hangs may get less: see
+	// graceLeft.
 	UnhealthyGrace time.Duration
 	RepairsPerDay  int // the maximum number of replacements per day without an operator
 	// CleanFor is how long an ejected host must have been healthy before it joins again. It doubles with each further
@@ -165,11 +168,11 @@ type UnitState string
 const (
 	UnitUnknown      UnitState = ""
 	UnitMissing      UnitState = "missing"
-	UnitInactive     UnitState = "inactive" // etcd was stopped cleanly, by quorumd or otherwise
+	UnitInactive     UnitState = "inactive" // etcd has not been started, was stopped, or exited cleanly
 	UnitActivating   UnitState = "activating"
 	UnitActive       UnitState = "active"
 	UnitDeactivating UnitState = "deactivating"
-	UnitFailed       UnitState = "failed" // etcd exited by itself, or could not be started
+	UnitFailed       UnitState = "failed" // etcd exited with an error, or could not be started
 )
 
 // Unit is the local etcd unit.
@@ -196,7 +199,7 @@ const (
 	DataEmpty      DataState = "empty"      // absent, or without any file of etcd
 	DataRemains    DataState = "remains"    // left by an etcd that exited before it became a member: no write-ahead log
 	DataMember     DataState = "member"     // the data of the cluster and member named in Data
-	DataUnreadable DataState = "unreadable" // its contents cannot be parsed
+	DataUnreadable DataState = "unreadable" // its contents cannot be read or parsed
 )
 
 // Data is the local data directory.
@@ -239,6 +242,7 @@ type Health struct {
 	// AsUsual reports that the writes now take about as long as in the last week, apart from rare ones.
 	AsUsual bool
 	Writes  time.Duration // the current mean write time: the lowest of several windows; 0 if unknown
+	// In Figures, P90 and Tails are the lower values LeastP90 and LeastTails of [health.Writes].
 	Figures WriteFigures
 	Text    string // the reason for the state, with the measured value and its limit
 }
@@ -249,10 +253,11 @@ type Clock struct {
 	Offset time.Duration
 }
 
-// Bootstrap is an operator's one-time request to create a new cluster.
+// Bootstrap holds the one-time request, by an operator or by the automatic bootstrap, that this host create a new
+// cluster, and what this host knows of existing clusters.
 type Bootstrap struct {
 	Requested bool
-	Decided   bool // no other host in bootstrap.hosts has a cluster or a request, or all of them have agreed
+	Decided   bool // no other host in bootstrap.hosts had a cluster or a request when asked, or all had agreed before
 	Done      bool // this host has belonged to a cluster, so it is not new even if its disk is empty
 	// LastCluster is the last cluster that answered this host, even if the host is not its member; 0 if none has. That
 	// cluster counts as existing even while it does not answer, so this host creates no new one.
@@ -262,8 +267,8 @@ type Bootstrap struct {
 
 // Cluster is the etcd cluster.
 type Cluster struct {
-	Reachable  bool // the last attempt read the member list and the records linearizably
-	Listed     bool // the last attempt read at least the member list
+	Reachable  bool // the last attempt read the records linearizably and, if it was due, the member list
+	Listed     bool // Reachable is set, or the last attempt read at least the member list
 	Fresh      bool // the last attempt was in this round; otherwise its result is carried over
 	ID         uint64
 	ExpectedID uint64 // the cluster's ID according to the configuration or this host's own past; 0 if unknown
@@ -277,8 +282,9 @@ type Cluster struct {
 	Divided bool
 	Alarms  string // the alarms and the members that raise them, as text
 	Job     DowngradeJob
-	// Led reports that this is the view of this host's own member, which leads. In this view, a voter is live if it
-	// follows this leader. The view serves only to decide about a leadership transfer.
+	// Led reports that this is the view of this host's own member, which leads. In this view, the records were read
+	// from that member alone, and a voter is live if it follows this leader. The view serves only to decide about a
+	// leadership transfer.
 	Led        bool
 	Unread     bool     // only with Led: the last linearizable read failed
 	OtherNames []string // other clusters' names in this etcd; read while no other member's host uses this cluster name
@@ -310,12 +316,12 @@ type Member struct {
 	RTT           time.Duration // the round-trip time of the deciding host's last request to the member; 0 if unknown
 	Errors        bool          // its status reports errors
 	Database      Database      // the size of its database, as last reported
-	// SilentFor is for how long the member has not answered, also across short gaps in this agent's observations; 0 if
-	// it answers.
+	// SilentFor is for how long the member has not been Live, also across short gaps in this agent's observations; 0 if
+	// it is Live.
 	SilentFor time.Duration
-	// Standby reports that the learner's host publishes it as a standby or a permanent learner that is not joining. For
-	// this host's own learner, the note on this host's disk counts instead of its host record, which any etcd client
-	// could write.
+	// Standby reports that the learner's host publishes it, or last published it, as a standby or a permanent learner
+	// that is not joining. For this host's own learner, the note on this host's disk counts instead of its host record,
+	// which any etcd client could write.
 	Standby bool
 	// Permanent reports that the learner's host is configured to have a permanent learner, according to the host's
 	// record or, while there is none, to the last record that any host has read.
@@ -329,13 +335,13 @@ type Member struct {
 	// -1 if that is unknown; 0 for any other member.
 	NotedLearner int
 
-	LiveFor    time.Duration // how long the member has answered without a break
-	SteadyFor  time.Duration // how long its lag has been within PromoteLag without a break
-	StalledFor time.Duration // how long a learner's applied index has not moved while the cluster was not paused
-	StillFor   time.Duration // like StalledFor, but including the time while the cluster was paused
-	BehindFor  time.Duration // how long it has answered and been more than PromoteLag behind, without a break
-	DownFor    time.Duration // how long it has not answered
-	// ServedFor is how long it answered without a break before it last stopped answering; 0 if this agent has not
+	LiveFor    time.Duration // how long the member has been Live without a break
+	SteadyFor  time.Duration // how long it has been Live with a lag within PromoteLag, without a break
+	StalledFor time.Duration // how long a learner's applied index has not moved; a pause restarts it
+	StillFor   time.Duration // like StalledFor, but a pause does not restart it
+	BehindFor  time.Duration // how long it has been Live and more than PromoteLag behind, without a break
+	DownFor    time.Duration // how long it has not been Live
+	// ServedFor is how long it was Live without a break before it was last found not Live; 0 if this agent has not
 	// observed that.
 	ServedFor time.Duration
 	// Fsyncs holds its etcd's fsync metrics, as read by the deciding host; empty unless its host reports the member
@@ -386,7 +392,7 @@ type Host struct {
 	// InOperation reports that the host's own disk records an operation that was not released, whatever etcd's record
 	// shows.
 	InOperation bool
-	Own         bool                  // this is the deciding host's record, written by the running agent
+	Own         bool                  // this is the deciding host's record, written by its agent or an earlier one
 	Sees        []record.Reachability // its reports on the other members, if it is a member or the deciding host
 	// MemberLostFor is how long the host has reported that its own member cannot come back; 0 if it does not.
 	MemberLostFor  time.Duration
@@ -452,8 +458,8 @@ type Op struct {
 	Reason      string
 	Outcome     ReasonCode    // why the operation is rolled back
 	Overdue     bool          // the operation has exceeded its announced duration, which is only reported
-	SameBoot    bool          // its host has not rebooted since the operation began; known only to that host
-	Restarted   bool          // etcd has been started since the operation began; known only to its own host
+	SameBoot    bool          // its host has not rebooted since the operation began; always true on other hosts
+	Restarted   bool          // etcd runs and was started since the operation began; false on other hosts
 	Elapsed     time.Duration // time since the operation began, or since this agent first observed it
 	OrphanedFor time.Duration // for how long its host has not held the lock
 	WrittenFor  time.Duration // for how long its record has not changed

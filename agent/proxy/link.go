@@ -15,7 +15,8 @@ import (
 
 const (
 	// clientHalf is how long a client may still receive after it closed its sending side. voterHalf is how long a
-	// client may take to read the rest of the data after its voter closed its sending side.
+	// client may take, after its voter closed the voter's sending side, to read the last data and to close the client's
+	// sending side.
 	clientHalf = time.Minute
 	voterHalf  = 5 * time.Second
 	// silenceBound is how long a voter's machine may leave data or a keepalive probe unacknowledged before the

@@ -31,8 +31,8 @@ func pair(t *testing.T) (here, there *net.TCPConn) {
 	return here, there
 }
 
-// TestHalfClosedClientThatDoesNotReadIsClosedAfterTheBound fills the direction to the client, so that no read ends the
-// link.
+// TestHalfClosedClientThatDoesNotReadIsClosedAfterTheBound fills the buffers towards the client. The loop then reads
+// nothing from the voter, so that only the time limit can end the link.
 func TestHalfClosedClientThatDoesNotReadIsClosedAfterTheBound(t *testing.T) {
 	t.Parallel()
 	loop, err := newLoop()

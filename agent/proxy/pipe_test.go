@@ -78,7 +78,7 @@ func (c *runningLoop) piped() (pipes, wait int) {
 }
 
 // TestLargeTransfersArriveWholeAndInOrderAmongManySlowReaders keeps some data waiting in pipes and the rest in buffers.
-// All of it must arrive when the readers continue.
+// All of it must arrive once the voters begin to read.
 func TestLargeTransfersArriveWholeAndInOrderAmongManySlowReaders(t *testing.T) {
 	t.Parallel()
 	c := runLoop(t)

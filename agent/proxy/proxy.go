@@ -16,8 +16,8 @@
 //     before its start or, without one, cluster.endpoints.
 //   - Stable connections. A working connection is closed only if its voter is no longer selected: at a random moment
 //     within Spread, and not at all if the voter is selected again by then. The client reconnects.
-//   - Fast failure. If no voter accepts a connection within the time limit, the client's connection is reset. This
-//     process keeps the port, and the client gets an error at once instead of a timeout.
+//   - Fast failure. If no voter accepts a connection within the time limit, the client's connection is reset, so the
+//     client gets an error instead of waiting for its own timeout.
 //   - Limits on connections, the list, each attempt and each half-closed connection. An idle connection uses neither a
 //     buffer nor a goroutine.
 package proxy
@@ -38,7 +38,8 @@ const (
 	attemptBound = 2 * time.Second // timeout for one voter to accept a connection
 	searchBound  = 5 * time.Second // timeout for all attempts on behalf of one client
 	avoidFor     = 5 * time.Second // for how long a voter that refused a connection is tried only after the others
-	// staleAfter is the age from which a list counts as old. The agent writes the list every 30 seconds.
+	// staleAfter is the age from which a list counts as old. While there is a quorum, the agent writes the list at
+	// least every 30 seconds.
 	staleAfter  = 5 * time.Minute
 	followEvery = time.Second
 	maxLoops    = 4
@@ -56,7 +57,7 @@ type Options struct {
 	Kept           string   // path of the list saved for the next boot; empty: none
 	MaxConnections int      // maximum number of connections
 	Spread         time.Duration
-	Loops          int                  // threads that copy; at least one
+	Loops          int                  // threads that copy; limited to 1 to maxLoops
 	Elapsed        func() time.Duration // a monotonic clock
 	Logger         *slog.Logger
 	// Changed receives the status line whenever it may have changed. It must not block; it may be nil.

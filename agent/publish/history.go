@@ -108,7 +108,8 @@ func shown(revision int64, l record.Line) control.HistoryLine {
 	}
 }
 
-// Write stores a line, unless it repeats this host's last line, and the lines that could not be stored earlier.
+// Write stores a line, and the lines that could not be stored earlier. If the line repeats this host's last one, it
+// stores nothing.
 func (j *Journal) Write(ctx context.Context, revision int64, e Entry) {
 	if !j.Note(revision, e) {
 		return
@@ -193,7 +194,7 @@ func (j *Journal) count() int {
 	return j.n
 }
 
-// trimEvery is the interval at which the history is trimmed while no operation ends.
+// trimEvery is the interval at which the host that maintains the join queue trims the history.
 const trimEvery = 10 * time.Minute
 
 // Trim deletes the oldest lines if there are too many. It is called at the end of an operation, after many new lines,
@@ -211,8 +212,8 @@ func (j *Journal) Trim(ctx context.Context) {
 	}
 }
 
-// Read returns the newest lines in etcd, oldest first. If etcd does not answer, it returns the lines written by this
-// process, with control.ErrNotNewest.
+// Read returns the newest lines in etcd, oldest first. It may reuse the last result (see readEvery). If etcd does not
+// answer, it returns the lines written by this process, with control.ErrNotNewest, or an error if there are none.
 func (j *Journal) Read(ctx context.Context, limit int) ([]control.HistoryLine, error) {
 	select {
 	case j.reading <- struct{}{}:

@@ -18,7 +18,7 @@ import (
 	"github.com/quorumd/quorumd/health"
 )
 
-// largeHost returns a record of the maximum size, except for the fields that a status omits.
+// largeHost returns a record in which the fields that a status lists have about their maximum size.
 func largeHost(i int) record.Host {
 	name := strings.Repeat("\x01", 80)
 	h := record.Host{

@@ -13,7 +13,7 @@ import (
 	"github.com/quorumd/quorumd/agent/round"
 )
 
-// TransferOf returns the plan of a leadership transfer to a voter in a round.
+// TransferOf returns the plan of a leadership transfer to a voter, as of the given round.
 func TransferOf(r *round.Round, to policy.Member) control.Transfer {
 	out := control.Transfer{Unchanged: to.Leader}
 	out.MemberID, out.Name = record.MemberID(to.ID), labelOf(to)

@@ -15,7 +15,7 @@ import (
 )
 
 // TestAListOfVotersIsCurrentOrNone checks that an old list is not returned: the caller writes every list as current, so
-// its reader could not see the list's age.
+// the proxy could not see the list's age.
 func TestAListOfVotersIsCurrentOrNone(t *testing.T) {
 	t.Parallel()
 	const blink = round.Blink * (2 + 1) * time.Second

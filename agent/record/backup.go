@@ -24,7 +24,7 @@ type Backup struct {
 	Extra Extra `json:"-"`
 }
 
-// Saving is a host's claim to a snapshot job. Its lease frees the claim if the agent dies.
+// Saving is a host's claim to a snapshot job, or to a restore test. Its lease frees the claim if the agent dies.
 type Saving struct {
 	Version int       `json:"version"`
 	Host    string    `json:"host"` // name of the host

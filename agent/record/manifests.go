@@ -38,8 +38,8 @@ const (
 // Manifests returns the key of the manifests' hashes. It sorts before the keys that are read in every round.
 func (k Keys) Manifests() string { return k.prefix + "backup-manifests" }
 
-// Add returns the manifests with more added, oldest first. If a snapshot has several entries, the first one is kept. If
-// there are too many entries, the oldest are dropped.
+// Add returns the manifests with more added, oldest first. It skips invalid entries. If a snapshot has several entries,
+// the first one is kept. If there are too many entries, the oldest are dropped.
 func (m Manifests) Add(more ...Manifest) Manifests {
 	all := slices.Clone(m.Saved)
 	for _, one := range more {

@@ -50,8 +50,8 @@ type Reachability struct {
 	// host last read it, or -1 if that is unknown. Hosts that have never read the learner's host record rely on this
 	// field.
 	Learner int `json:"learner,omitempty"`
-	// For is how long the host has reported the same state, as observed by the agent that read the record. It is not
-	// stored.
+	// For is how long the host has reported the same LostSince and Link, as observed by the agent that read the record.
+	// It is not stored.
 	For time.Duration `json:"-"`
 }
 

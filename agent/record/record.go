@@ -109,7 +109,7 @@ type Host struct {
 	// Sees lists how the host reaches the other members, without short-lived changes. It omits members with an unknown
 	// state.
 	Sees []Reachability `json:"sees,omitempty"`
-	// MemberLost means that the host's member can never come back: its disk lost writes that the member acknowledged.
+	// MemberLost means that the host's member can never come back, because its data was lost.
 	MemberLost bool `json:"memberLost,omitempty"`
 	// RestoreTests is the host's ability to test restores: [RestoreTestReady], [RestoreTestSealed] or
 	// [RestoreTestNoRoom]; empty if it has none.

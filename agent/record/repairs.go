@@ -57,10 +57,10 @@ func (r *Repairs) Today(now time.Time, listed func(MemberID) bool) int {
 	return n
 }
 
-// Ejections returns how many times the host with that name or peer URL was ejected in the last 30 days, and the last
-// time. The name identifies a host whose peer URL has changed, and the URL one whose member has a different name. An
-// attempt that did not remove the member counts too. Its only effect is that the host waits longer if an operator
-// removes the member.
+// Ejections returns how many times the host with that name or peer URL was ejected in the last 30 days, and the record
+// of the last ejection. The name identifies a host whose peer URL has changed, and the URL one whose member has a
+// different name. An attempt that did not remove the member counts too. Its only effect is that the host waits longer
+// if an operator removes the member.
 func (r *Repairs) Ejections(name, peerURL string, now time.Time) (times int, last Repair) {
 	for i := 0; r != nil && i < len(r.Last); i++ {
 		one := r.Last[i]

@@ -87,8 +87,8 @@ func (r Rollout) Waiting() []string {
 }
 
 // Room returns an error if the record may outgrow its bound in the worst case, in which every field has its longest
-// value. Such a rollout must not start, because it could not be completed. most is the approximate number of hosts that
-// fit in the worst case.
+// value. Such a rollout must not start, because it could not be completed. On an error, most is the approximate number
+// of hosts that would fit; otherwise it is the number of hosts in the rollout.
 func (r Rollout) Room() (most int, err error) {
 	largest := r
 	largest.Text, largest.State = strings.Repeat("x", maxText), RolloutStopped

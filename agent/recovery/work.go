@@ -14,7 +14,7 @@ type Work struct {
 	Plan      string          `json:"plan"`       // ID of the plan, a part of the copy's name
 	Cluster   record.MemberID `json:"clusterID"`  // ID of the new cluster, which the copy gets
 	Old       record.MemberID `json:"oldCluster"` // ID of the cluster that the new one replaces
-	Member    record.MemberID `json:"memberID"`   // ID of the survivor's member
+	Member    record.MemberID `json:"memberID"`   // ID of the only member of the new cluster
 	Term      uint64          `json:"lastTerm"`   // term of the last log entry
 	Index     uint64          `json:"lastIndex"`
 	Name      string          `json:"name"` // name of the member

@@ -13,20 +13,21 @@ import (
 	"github.com/quorumd/quorumd/agent/record"
 )
 
-// Answers are the status replies of the individual members while there is no quorum.
+// Answers are the status replies of the individual members. They are kept only if the member list could not be read,
+// usually because there is no quorum.
 type Answers struct {
 	// the last member list; before the first one, a made-up member per known endpoint and the cluster ID 0
 	Membership cluster.Membership
 	Of         map[uint64]cluster.Status
 }
 
-// Answered reports whether a member answered its status request while there was no quorum.
+// Answered reports whether the member list could not be read but a member answered its status request.
 func (r *Round) Answered(id uint64) bool {
 	s, asked := r.Answers.Of[id]
 	return asked && s.Err == nil && r.Answers.Membership.ClusterID != 0
 }
 
-// Answering counts the voters that answered their status requests while there was no quorum.
+// Answering counts the voters that answered their status requests although the member list could not be read.
 func (r *Round) Answering() (n int) {
 	for _, m := range r.Answers.Membership.Members {
 		if !m.Learner && r.Answered(m.ID) {
@@ -36,9 +37,9 @@ func (r *Round) Answering() (n int) {
 	return n
 }
 
-// AnswersNow reports whether this host's observations of the member to be replaced are newer than the record in etcd
-// that asks for them. Without such a record or an operation it returns true. In a readdress, it reports whether this
-// host reaches the members that the operation asks about.
+// AnswersNow reports whether this host's last observations of the member to be replaced, if there are any, were made
+// after it first saw the record in etcd that asks for them. Without such a record or an operation it returns true. In a
+// readdress, it reports whether this host reaches the members that the operation asks about.
 func (r *Round) AnswersNow() bool {
 	if r.AskedSince == 0 || r.Op == nil {
 		return true

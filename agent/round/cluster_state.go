@@ -13,16 +13,16 @@ import (
 
 // ClusterState is what was read from etcd, and when. A round that does not read etcd carries over the previous state.
 type ClusterState struct {
-	EtcdAt     time.Duration // when etcd was read
+	EtcdAt     time.Duration // when reading from etcd was last tried
 	By         uint64        // the leader, if the records were read from it alone; 0 for a quorum read
 	Reachable  bool
-	Listed     bool // the member list was read, even if nothing else was
+	Listed     bool // the member list was read even if nothing else was, or Reachable is set
 	Problem    string
 	Denied     bool // etcd denied permission
 	Membership cluster.Membership
 	Statuses   map[uint64]cluster.Status
 	StatusesAt time.Duration // when the members were asked
-	Answers    Answers       // read only while there is no quorum
+	Answers    Answers       // set only if the member list could not be read
 	Hosts      []record.Host // sorted by ID
 	HostsAt    time.Duration // when all host records were read
 	Counted    int           // number of host records, if they were counted
@@ -65,7 +65,7 @@ type Permit struct {
 type Retired struct {
 	record.Retired
 
-	Host       string // its ID
+	Host       string // the host's ID
 	At         int64  // the record's modification revision
 	Unreadable bool   // the rest could not be read: only Host and At are set
 }

@@ -26,8 +26,8 @@ type Programs struct {
 type Input struct {
 	Number uint64
 	Did    ActorState
-	Hurry  bool     // a caller waits for a fresh cluster state
-	Light  bool     // a light round between two full ones, which sends few requests to etcd
+	Hurry  bool     // a caller waits for a fresh cluster state, or a step has just succeeded
+	Light  bool     // the round is between two full ones, and sends few requests to etcd
 	Behind []string // IDs of the hosts that the last decision waits for
 	First  bool     // according to the last decision, this host acts first
 	Quiet  bool     // according to the last decision, nothing is in progress

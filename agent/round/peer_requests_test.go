@@ -12,8 +12,8 @@ import (
 	"github.com/quorumd/quorumd/agent/record"
 )
 
-// asking returns a round of n1 while the operation of n2, member 2, asks which hosts reach member 2. Every etcd has
-// active connections.
+// asking returns a round of n1 while the operation of n2, member 2, asks about connections: in PhaseVerify to member 2,
+// otherwise to the other voters. The etcd of n1 has active connections to all members.
 func asking(phase policy.OpPhase) *Round {
 	r := &Round{AskedSince: time.Minute}
 	r.Op = &record.Op{

@@ -74,7 +74,7 @@ type Round struct {
 	AskedSince  time.Duration     // when this host first saw the record that asks about members; 0 if there is none
 	// PeerRequests are this host's requests to the members that the operation in flight asks about.
 	PeerRequests PeerRequests
-	Resting      bool          // this host checks rarely because other hosts act first
+	Resting      bool          // this host does not have to read etcd in every round, because other hosts act first
 	ViewedAt     time.Duration // when the view was built
 	// ReasonFor maps each of the decision's reasons to how long it has been present.
 	ReasonFor map[policy.ReasonCode]time.Duration

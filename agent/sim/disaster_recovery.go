@@ -128,8 +128,8 @@ func (w *world) requestFacts() {
 	}
 }
 
-// makePlan makes a plan from the reported facts. It declares every voter without facts gone. If a host that reported no
-// facts is up and has data, it makes no plan.
+// makePlan makes a plan from the reported facts. It declares as gone every voter without facts. If a host that reported
+// no facts is up and has data, it makes no plan.
 func (w *world) makePlan() {
 	r := &w.recovery
 	var all []recovery.Facts

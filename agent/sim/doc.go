@@ -9,9 +9,9 @@
 //     goroutines act at the same moment (see lane), so their order never depends on the scheduler. Work that an agent
 //     does outside its loop takes virtual time, so the loop sees the result in the same round in every run.
 //   - The promises of the design are checked against the true state of the world, not against the agents' views: at
-//     every write that etcd applies, every step, membership change, start, stop and leadership transfer. It also checks
-//     that, after the faults have ended, the cluster reaches its target within a bounded time, and no operation or
-//     request remains.
+//     every write that etcd applies, every step, membership change, start, stop and leadership transfer. A run also
+//     checks that, after the faults have ended, the cluster reaches its target within a bounded time, and no operation
+//     or request remains.
 //   - It detects violations: it finds every mistake in a table of seeded mistakes (mistake.go).
 //
 // Run must be called in a testing/synctest bubble, so tests call it: `make sim` runs many seeds, and `make sim SEED=42`

@@ -59,7 +59,7 @@ type member struct {
 	reachedAt, reachedTo time.Duration
 	received             map[uint64]time.Duration // when the member last received a message, by sender
 	urlAt                time.Duration            // when a peer URL at which it was reachable was last replaced
-	unverified           bool                     // its peer URL was replaced, and has not been reachable since then
+	unverified           bool                     // its peer URL was replaced, and the new one has not worked yet
 	lateURL              bool                     // the URL was registered so late that no agent could prevent it
 }
 

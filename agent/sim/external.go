@@ -54,7 +54,7 @@ func runExternalEtcds(w *world, length time.Duration) (operations int) {
 	return o.operations
 }
 
-// addTrouble makes an operator request maintenance or a reboot, or kills an etcd or an agent.
+// addTrouble makes an operator request maintenance or a reboot, kills an etcd or an agent, or does nothing.
 func (o *externalRunner) addTrouble(h *host) {
 	w := o.w
 	switch drawn := w.draw(81) % 480; {

@@ -37,7 +37,7 @@ func TestAFlappingVoterIsReplacedAtMostOnceInAnHour(t *testing.T) {
 		}
 		once := r.Replaced - before.Replaced
 		replaced += once
-		// Either the voter is removed and another host is added and promoted, or the standby is promoted and another
+		// The voter is removed. Then either another host is added and promoted, or the standby is promoted and another
 		// host is added. If the voter has returned as a standby, it may be removed again, and another host may be
 		// added.
 		if changes := r.Changes - before.Changes; once > 1 || changes > 5 {

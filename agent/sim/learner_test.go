@@ -9,7 +9,7 @@ import (
 )
 
 // The last host has the role learner. All faults may occur except quorum loss, the loss of hosts, permanently slow
-// disks, corrupt data and resizes.
+// disks and resizes.
 func TestNoFaultBreaksAPromiseNextToAPermanentLearner(t *testing.T) {
 	t.Parallel()
 	for _, r := range runSeeds(t, time.Hour, func(p *plan) {

@@ -152,7 +152,8 @@ func (w *world) endMaintenance(h *host) {
 		h.maintenanceRequested = h.maintenanceRequested && err != nil
 		w.event(h, eventFault, 4, "end of maintenance requested: %v", err)
 	})
-	// not a multiple of checkEvery, at which operators send other requests, and the agent may process only one
+	// Operators send other requests at the multiples of checkEvery, and an agent processes one request at a time. So
+	// this delay is not a multiple.
 	w.after(21*time.Second, laneFaults, func() {
 		if h.maintenanceRequested {
 			w.endMaintenance(h)
@@ -235,7 +236,7 @@ func (p *promises) checkVoterStop(by *process, m *member) {
 	}
 }
 
-// worksOn returns the work for which a host is taken down, or WorkMaintenance if no operation of the host is in flight.
+// worksOn returns the work for which a host is taken down, or WorkMaintenance if no such operation is in flight.
 func (p *promises) worksOn(h *host) policy.Work {
 	if op := p.currentOp(); op.Of(h.config.Host.ID) && op.Kind == policy.KindCycle {
 		return policy.Work(op.Work)

@@ -48,8 +48,8 @@ type promises struct {
 	decoded           *record.Op    // the operation record as last decoded
 	decodedAt         int64         // the revision of that record
 	hostsChanged      time.Duration // when a host record last changed
-	orphanedSince     time.Duration // when the operation's lock was last held
-	ownedOp           bool          // the operation's lock was held at the last check
+	orphanedSince     time.Duration // when the operation's lock was last held, or there was no operation
+	ownedOp           bool          // at the last check, the operation's lock was held, or there was no operation
 	lockHolder        *process      // which process held the lock at the last check
 	lockHeldAt        map[*process]time.Duration
 	commands          map[string]bool // the IDs of the commands that have begun
@@ -59,14 +59,14 @@ type promises struct {
 	operatorRemovedAt time.Duration              // when an operator last removed a member
 	intrudedAt        time.Duration              // when an intruder last wrote
 	repairedAt        map[uint64]time.Duration   // when the removal of the replaced voter was first sent, by member ID
-	slowLeaderSince   map[*process]time.Duration // since when the agent's host has led with a slow disk
+	slowLeaderSince   map[*process]time.Duration // since when the process's host has led with a slow disk
 	ejections         map[*host]ejection
 	unhealthy         map[*host]unhealthyPeriod
 	replaces          map[*host]uint64 // the member that each host was last promoted to replace
 }
 
-// repeatedStep is an agent's last step, with the number of times in a row that the agent has begun it less than a
-// second after the previous time.
+// repeatedStep is an agent's last step, with the number of times in a row that the agent has begun it, each time less
+// than a second after the previous one.
 type repeatedStep struct {
 	step  policy.Step
 	last  time.Duration
@@ -324,8 +324,8 @@ func (p *promises) beforeChange(by *process, what string) {
 	}
 }
 
-// checkSettled checks that the last membership change is old enough. A change by an operator with etcdctl needs no
-// lock, so an agent's view may not include it yet.
+// checkSettled checks that the last membership change is old enough. An operator's removal with etcdctl needs no lock,
+// so an agent's view may not include it yet.
 func (p *promises) checkSettled(by *process, what string) {
 	since := p.w.now() - p.w.etcd.membersChangedAt
 	if p.w.etcd.membersChangedAt == p.operatorRemovedAt && since < p.staleness() {

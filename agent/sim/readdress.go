@@ -55,7 +55,8 @@ func (w *world) dials(from, to *member) bool {
 	return to.host.accepts(to.peerURL) || to.urlAt > since
 }
 
-// connected reports whether two members exchange messages: either of them can establish the connection.
+// connected reports whether two members can exchange messages: their hosts are linked, and at least one of the members
+// can connect to the other.
 func (w *world) connected(a, b *member) bool {
 	return w.linked(a.host, b.host) && (a == b || w.dials(a, b) || w.dials(b, a))
 }
@@ -184,10 +185,11 @@ func (w *world) readdress(by *host, hosts ...*host) {
 	})
 }
 
-// readdressBack lets an operator request the readdress of all members whose peer URL is not the configured one, after
-// the faults have ended. A readdress waits while a voter is down, or there are fewer than three voters or an even
-// number of them. The changed URLs may then keep other hosts from joining, so operators restore the URLs at which etcd
-// listens.
+// readdressBack lets operators end all readdresses after the faults have ended. They release a readdress that has
+// waited for an hour, and abort a rollout that is in the way. Otherwise, one of them requests the readdress of all
+// members whose registered peer URL is not the configured one, or not the one at which etcd listens. But a readdress
+// waits while a voter is down, or there are fewer than three voters or an even number of them. The changed URLs may
+// then keep other hosts from joining, so operators restore the URLs at which etcd listens.
 func (w *world) readdressBack() {
 	i := slices.IndexFunc(w.hosts, func(h *host) bool { return h.agent != nil && h.powered })
 	var differ []*host
@@ -234,13 +236,14 @@ func (w *world) rolloutInTheWay(voters int) bool {
 		return false
 	}
 	r, err := record.Decode[record.Rollout](kv.Value)
-	// the hosts of other rollouts wait while a configured peer URL conflicts with the registered one
+	// a readdress does not end while there are too few voters or an even number of them; in any other rollout, hosts
+	// wait while a configured peer URL conflicts with the registered one
 	waits := r.Work != string(policy.WorkReaddress) || voters < 3 || voters%2 == 0
 	return err == nil && (r.State == record.RolloutPaused || r.State == record.RolloutRunning && waits)
 }
 
 // beforeUpdate checks the update of a member's peer URL when it is applied: an operator has requested it, and no other
-// voter has an unverified URL, unless the new URL is one at which etcd listens already.
+// voter has an unverified URL, unless the member's etcd is already reachable at the new URL.
 func (p *promises) beforeUpdate(by *process, m *member, peerURL string, after time.Duration) {
 	if m.lateURL = p.overtaken(after); m.lateURL || p.justIntruded() {
 		return

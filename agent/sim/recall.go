@@ -56,9 +56,9 @@ func (w *world) failAnother(h *host, length time.Duration) {
 	w.after(length, laneFaults, other.powerUp)
 }
 
-// checkCalledOff checks that an agent starts etcd during interruptible maintenance only if another voter is down or a
-// link between that voter and the agent's host is cut. Either condition may have ended recently, because the agent's
-// view may still show it.
+// checkCalledOff checks that an agent starts etcd during interruptible maintenance only if another voter is down, or a
+// link between its host and the agent's host is cut. Either condition may have ended recently, because the agent's view
+// may still show it.
 func (p *promises) checkCalledOff(h *host) {
 	past := p.staleness() + p.w.plan.timing().Settle
 	for _, m := range p.w.etcd.voters() {

@@ -15,8 +15,9 @@ import (
 	"github.com/quorumd/quorumd/health"
 )
 
-// deathFaults returns the fault in which a host loses power for good. Enough hosts for the target always remain. No
-// host dies while another member is lost for good, because two such members at a time need an operator.
+// deathFaults returns the fault in which a host loses power for good. Enough hosts for the target number of voters
+// always remain. No host dies while another member is lost for good, because two such members at a time need an
+// operator.
 func deathFaults() []fault {
 	return []fault{{
 		name: "the host dies for good", weight: 8, low: time.Second, high: time.Second, needsCluster: true,
@@ -34,7 +35,7 @@ func (w *world) killForGood(h *host) {
 	switch {
 	case w.recovery.lost: // quorum is already lost, and a second disaster is not simulated
 		return
-	case m != nil && voters-1 < voters/2+1: // operators have removed so many voters that the others have no quorum
+	case m != nil && voters-1 < voters/2+1: // there are so few voters that the rest would lack quorum
 		return
 	case !h.powered || h.maintenanceRequested || h.disk.chronic || w.memberLostForGood() != nil || left < w.plan.Voters:
 		return
@@ -77,8 +78,8 @@ func (w *world) repairDeadByHand() {
 	}
 }
 
-// endsOnlyByHand reports whether operators have to abort a rollout because hosts are dead. The readdresses that they
-// request after the faults have ended leave out dead hosts, and end by themselves.
+// endsOnlyByHand reports whether operators have to abort a rollout because hosts are dead. A readdress that operators
+// request after the faults have ended leaves out dead hosts, and ends by itself.
 func (w *world) endsOnlyByHand(r record.Rollout) bool {
 	return r.Work != string(policy.WorkReaddress) || slices.ContainsFunc(r.Hosts, func(h record.RolloutHost) bool {
 		i := w.hostByID(h.ID)
@@ -152,7 +153,7 @@ func (p *promises) beforeReplacement(by *process, id uint64) {
 		p.checkCompletion(by, op, m)
 		p.checkCommonCause(by, m)
 		return
-	// the voter's disk hangs or is too slow for the voter to answer
+	// the voter is unhealthy: for example, its disk hangs or is too slow for the voter to answer
 	case w.plan.Unhealthy > 0 && p.whyNotUnhealthy(m) == "":
 	default:
 		if why := p.whyNotDead(m); why != "" {
@@ -203,7 +204,8 @@ func (p *promises) checkCommonCause(by *process, m *member) {
 }
 
 // checkSlowLeader checks that a leader whose agent has observed that its disk is slow does not keep leading while
-// another voter is healthy and the cluster is not paused.
+// another voter is healthy, no operation is in flight, the cluster is not paused, and no fault disturbs the leader's
+// host.
 func (p *promises) checkSlowLeader(by *process, v health.Assessment) {
 	w := p.w
 	m, d := w.etcd.leader, by.host.disk

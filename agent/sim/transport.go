@@ -30,7 +30,8 @@ type call struct {
 	lane         lane
 	write        bool // the request goes through Raft, and may be applied late
 	serializable bool // the request reads the queried member's own data
-	// check runs on the queried member on receipt and may be nil; apply runs when the request is committed.
+	// check runs on the queried member on receipt and may be nil. apply runs when a write is committed or a read is
+	// served.
 	check func(m *member) error
 	apply func(m *member) error
 }

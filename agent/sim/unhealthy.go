@@ -142,7 +142,7 @@ func (w *world) repairUnhealthyByHand() {
 const byHandAfter = 20 * time.Minute
 
 // releaseUnhealthy releases the operation of a host whose disk is slow for good. Such a host never becomes healthy
-// after its maintenance, and blocks all operations until an operator acts.
+// again, so its operation does not end and blocks all others until an operator acts.
 func (w *world) releaseUnhealthy() {
 	op := w.promises.currentOp()
 	if op == nil || op.Kind != policy.KindCycle || op.Phase != string(policy.PhaseBack) ||
@@ -183,9 +183,9 @@ type unhealthyPeriod struct {
 const slowEvidence = 6 * time.Minute
 
 // whyNotUnhealthy returns why a voter must not be replaced as unhealthy, or "". The voter's host must have reported
-// itself as SLOW for the grace period, as STALLED for a minute, or as FAILED. In addition, the host's disk must
-// really have been in a harmful state, or the voter's data must be corrupt, or the voter must be FAILED and have
-// served nothing for the grace period.
+// itself as SLOW or worse without interruption: for the grace period, for a minute if it was STALLED in between, or for
+// any time if it was FAILED in between. In addition, the host's disk must be in a harmful state or have been recently,
+// or the voter's data must be corrupt, or the voter must have been FAILED and have served nothing for the grace period.
 func (p *promises) whyNotUnhealthy(m *member) string {
 	w, d := p.w, m.host.disk
 	reported, ok := p.unhealthy[m.host]

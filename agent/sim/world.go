@@ -99,8 +99,8 @@ func (p *process) delay(l lane) {
 	p.gate(l)
 }
 
-// delayNote delays the write of a note to the agent's files. The files have one writer at a time, and the order of the
-// writers must not depend on the scheduler.
+// delayNote delays a write to the agent's files from outside the agent's loop. The files have one writer at a time, and
+// the order of the writers must not depend on the scheduler.
 func (p *process) delayNote(what string) {
 	w, l := p.host.world, p.host.lane(laneFile)
 	about := []uint64{uint64(l), 28}
@@ -137,7 +137,7 @@ func (w *world) draw(about ...uint64) uint64 {
 	return x
 }
 
-// mix is the finalizer of SplitMix64 over two numbers.
+// mix applies the finalizer of SplitMix64 to two numbers.
 func mix(a, b uint64) uint64 {
 	x := a*0x9e3779b97f4a7c15 ^ b
 	x ^= x >> 30

@@ -48,8 +48,9 @@ func (t Times) Shut(at time.Time) string {
 	return "no maintenance window is open"
 }
 
-// ShutUntil returns the same as Shut, with the time at which the next window opens, if no window is open and one opens
-// within nine days. It tries every minute until then, so it is slow.
+// ShutUntil returns the same as Shut, but if the reason is that no window is open and one opens within nine days, it
+// returns the time at which that window opens, even if a blackout is in effect then. It is slow, because it tries every
+// minute until then.
 func (t Times) ShutUntil(at time.Time) string {
 	if t.inBlackout(at) == "" && !t.open(at) {
 		if opens := t.opens(at); !opens.IsZero() {

@@ -133,7 +133,8 @@ func (a *app) resize(cmd *cobra.Command, req control.ResizeRequest, w waitFlags,
 	})
 }
 
-// followResize shows the progress until the cluster has its size and no operation is in flight.
+// followResize shows the progress until the cluster has the requested size and no operation is in flight. It fails if
+// another request changes the size meanwhile.
 func (a *app) followResize(ctx context.Context, asked control.Resize, timeout time.Duration) error {
 	f := &follower{
 		app: a, progress: a.newProgress(a.out), timeout: timeout,

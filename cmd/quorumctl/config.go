@@ -89,9 +89,9 @@ type configCheck struct {
 	Warnings []string `json:"warnings"`
 }
 
-// checkAccess checks the files that the configuration names. With --as, it checks them as that user. Without --as, it
-// checks them as the service user if root runs this, a service reads the configuration and its user exists, otherwise
-// as the caller.
+// checkAccess checks the files that the configuration names. With --as, it checks them as that user, which only root
+// and that user can do. Without --as, it checks them as the service user if root runs this, a service reads the
+// configuration and its user exists, otherwise as the caller.
 func (v *configCheck) checkAccess(ctx context.Context, c config.Config, as string) error {
 	me, root := fileaccess.CurrentUser(), os.Geteuid() == 0
 	user := as
@@ -143,8 +143,8 @@ func (v *configCheck) checkAccess(ctx context.Context, c config.Config, as strin
 }
 
 // checkEtcdAccess checks the files of etcd.tls: as the user of etcd's unit if root runs this and that user exists,
-// otherwise as the caller if permissions let the caller read them. With runner: process they are checked with the other
-// files.
+// otherwise as the caller if permissions let the caller read them. With runner: process, they are checked with the
+// other files; with runner: external, not at all.
 func (v *configCheck) checkEtcdAccess(ctx context.Context, c config.Config) (config.Errors, error) {
 	if c.Etcd.TLS == nil || c.Etcd.Runner != config.RunnerSystemd {
 		return nil, nil

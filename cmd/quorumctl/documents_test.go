@@ -137,7 +137,7 @@ func TestConfigurationsInDocumentsAreValid(t *testing.T) {
 	for name, text := range allPages(t) {
 		for _, block := range whole.FindAllStringSubmatch(text, -1) {
 			n++
-			// The path is longer than a line, which config check must not wrap.
+			// The path is longer than a line, and config check must not wrap it.
 			path := filepath.Join(t.TempDir(), strings.Repeat("long-", 20)+"quorumd.yaml")
 			if err := os.WriteFile(path, []byte(block[1]), 0o600); err != nil {
 				t.Fatal(err)

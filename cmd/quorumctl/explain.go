@@ -52,7 +52,7 @@ func (a *app) explainCommand() *cobra.Command {
 		printed{name: "host", of: control.HostRecord{}, with: "HOST"})
 }
 
-// explainNamed explains a code, or a host by its host record. It contacts the agent only for a host.
+// explainNamed explains a code, or a host by its host record. It contacts the agent unless the name is a code.
 func (a *app) explainNamed(cmd *cobra.Command, name string) error {
 	if c, known := codeOf(name); known {
 		return a.emit(c, func(p *page) { writeCode(p, c) })

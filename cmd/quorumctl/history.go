@@ -74,8 +74,8 @@ func (a *app) history(ctx context.Context, q historyQuery) (control.History, err
 // historyPoll is the interval at which --follow reads the history.
 const historyPoll = 2 * time.Second
 
-// followHistory prints the history, then every new line until the context ends. It ignores failures after the first
-// read, because quorumd may be restarting.
+// followHistory prints the history, then every new line until the context ends. After the first read, it ignores
+// failures to read, because quorumd may be restarting.
 func (a *app) followHistory(ctx context.Context, q historyQuery) error {
 	doc, err := a.history(ctx, q)
 	if err != nil {

@@ -172,7 +172,8 @@ func installBundle(file string) (*pki.Installed, error) {
 	return &done, nil
 }
 
-// write writes the file, unless the configuration has mistakes or its service user cannot read a file that it names.
+// write writes the file, unless the configuration has mistakes or names a file that the service user cannot read;
+// without root, the caller takes the place of the service user.
 func (d *initResult) write(ctx context.Context, c config.Config, text []byte) error {
 	as := fileaccess.ServiceUser(ctx, d.File)
 	if os.Geteuid() != 0 {

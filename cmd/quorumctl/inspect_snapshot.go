@@ -25,7 +25,8 @@ import (
 // on memory and CPU time, so that a malicious file cannot exhaust the machine.
 const inspectCommand = "inspect-snapshot"
 
-// inspectMemory is the child's memory limit in bytes, enough for about 50 million keys.
+// inspectMemory is the child's memory limit in bytes, enough for 20 to 40 million keys, of which each needs 50 to 100
+// bytes.
 const inspectMemory = 2 << 30
 
 // inspectTime is the child's CPU time limit.
@@ -52,7 +53,8 @@ func openDatabase(path string) (*os.File, error) {
 	return file, nil
 }
 
-// inspectFile inspects a file in a child. Arguments request the usage by prefix instead: the depth of the prefixes.
+// inspectFile inspects a file in a child. With an argument, the depth of the prefixes, the child returns the usage by
+// prefix instead.
 func inspectFile(ctx context.Context, file *os.File, args ...string) (found inspection, err error) {
 	command := exec.CommandContext(ctx, "/proc/self/exe", append([]string{inspectCommand}, args...)...)
 	command.Stdin = file

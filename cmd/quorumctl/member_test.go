@@ -12,8 +12,8 @@ import (
 	"github.com/quorumd/quorumd/agent/policy"
 )
 
-// removalBackend returns a backend that removes a member: each read returns the next of these reasons, and the last
-// read returns the end.
+// removalBackend returns a backend whose removal ends with that code and text: each read after the request returns the
+// next of these reasons, and the read after the last reason returns the end.
 func removalBackend(t *testing.T, code policy.ReasonCode, text string, waits ...control.Reason) *fakeBackend {
 	t.Helper()
 	d := scene(t, "steady")

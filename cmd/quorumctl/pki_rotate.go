@@ -95,7 +95,7 @@ func (a *app) pkiRotateNextCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			s.Missing = nil // the step has just begun, so no host can have completed it
+			s.Missing = nil // the step or its bundles are new, so no host can have completed it
 			return a.emit(s, func(p *page) { writeRotation(p, s) })
 		})
 	}

@@ -16,7 +16,7 @@ import (
 	"github.com/quorumd/quorumd/agent/recovery"
 )
 
-// showComparison shows a table of the hosts, and what the plan would do if there is one.
+// showComparison shows a table of the hosts and, if there is a plan, what it would do.
 func (a *app) showComparison(facts []recovery.Facts, plan recovery.Plan) error {
 	p := &page{coloured: a.coloured(), wide: a.format == formatWide}
 	t := table{head: []string{

@@ -57,8 +57,8 @@ func TestPaceEstimatesTheRemainingTime(t *testing.T) {
 	}
 }
 
-// runWithTerminal runs a command with its output redirected from the terminal, and returns its exit code, its output,
-// and what the terminal shows.
+// runWithTerminal runs a command with its stderr on the terminal and its stdout redirected. It returns the exit code,
+// the stdout, and what the terminal shows.
 func runWithTerminal(t *testing.T, master, terminal *os.File, socket string, args ...string,
 ) (code int, out, seen string) {
 	t.Helper()

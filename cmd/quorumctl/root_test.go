@@ -515,7 +515,7 @@ func transcript(t *testing.T, socket string, lines ...string) []byte {
 	return []byte(b.String())
 }
 
-// replaceUser replaces the name of the user who runs the tests with root.
+// replaceUser puts root in place of the name of the user who runs the tests.
 func replaceUser(t *testing.T, text string) string {
 	t.Helper()
 	uid := os.Geteuid()

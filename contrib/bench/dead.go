@@ -28,7 +28,7 @@ const (
 	// etcdPublishes is how long etcd 3.6 waits for the response to the proposal that publishes its name. It serves
 	// clients only afterwards. A learner loses that response if it proposes before its first snapshot has arrived.
 	etcdPublishes = 7 * time.Second
-	// replacedBound is how long the row waits for a replacement.
+	// replacedBound is how long the row waits for a replacement after the grace period.
 	replacedBound = 5 * time.Minute
 	// plainDeadFor is how long the cluster without quorumd is watched. Its writes resume within seconds, or never.
 	plainDeadFor = 30 * time.Second

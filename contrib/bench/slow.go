@@ -26,7 +26,7 @@ const (
 	slowLeads   = 30 * time.Second
 	// transferBound is how long a slow leader may keep leadership before the row fails.
 	transferBound = 3 * time.Minute
-	// stepDownRest is the pause after which quorumd may transfer leadership again (timing.transferInterval).
+	// stepDownRest is longer than timing.transferInterval, after which quorumd may transfer leadership again.
 	stepDownRest = 70 * time.Second
 )
 

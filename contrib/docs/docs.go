@@ -39,7 +39,7 @@ func Pages(root string) (map[string]string, error) {
 
 var (
 	codeBlock = regexp.MustCompile("(?m)^```(?s:.*?)^```$|^(?:    .*\n)+")
-	// A quorumctl command, which a prompt, variables and a directory may precede.
+	// A quorumctl command, which a prompt, a variable and a directory may precede.
 	typedLine = regexp.MustCompile(`(?m)^(?:    )?(?:[\w-]*[#$] )?(?:[A-Z_]+=\S+ )?(?:\S*/)?quorumctl ([a-z-].*)$`)
 	tableRow  = regexp.MustCompile(`    +\d`) // a row of a table of measurements: a number follows the label
 	// Any other command line: it follows a prompt or begins with a known program.

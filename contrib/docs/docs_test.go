@@ -152,7 +152,8 @@ func TestTheReadmeIsShort(t *testing.T) {
 	}
 }
 
-// cells returns the cells of each row of a page's table with this heading, by the row's first cell and then by column.
+// cells returns the cells of each row of the table under this heading of a page, by the row's first cell and then by
+// column.
 func cells(page, heading string) map[string]map[string]string {
 	_, section, _ := strings.Cut(page, "\n"+heading+"\n")
 	rows := map[string]map[string]string{}

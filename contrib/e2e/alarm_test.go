@@ -151,7 +151,7 @@ func TestNoLearnerIsPromotedWhileAnAlarmIsActive(t *testing.T) {
 	}
 }
 
-// hasAnswered reports whether a host has published its answer to the operation in flight.
+// hasAnswered reports whether a host has published its answer to the current revision of the operation in flight.
 func (w *world) hasAnswered(h *host) bool {
 	ctx, cancel := context.WithTimeout(w.t.Context(), callTimeout)
 	defer cancel()

@@ -130,7 +130,7 @@ func (p *pager) inhibited() []map[string]string {
 	}
 	answer, err := http.DefaultClient.Do(request)
 	if err != nil {
-		return nil // not up yet, or busy: the caller asks again
+		return nil // Alertmanager is busy; until the next query, no alert counts as inhibited
 	}
 	defer answer.Body.Close()
 	var alerts []struct {

@@ -324,7 +324,8 @@ func playLosses(t *testing.T) []*act {
 	return []*act{dead, slow}
 }
 
-// waitingRule contains the severity and the "for" of an alert, in the shipped rules and in the shortened rules.
+// waitingRule contains the severity of an alert, and how long its rule waits as shipped and as shortened: its "for",
+// and before it the seconds that its expression requires, if any.
 type waitingRule struct{ severity, shipped, hurried string }
 
 // waitingRules returns the rules by alert name.

@@ -197,8 +197,8 @@ func (h *host) setRollout(state string) string {
 	return refused
 }
 
-// changeFault is a fault while the agent of one host, actor, has just taken a step of a change. by is a voter that
-// takes no part in it.
+// changeFault is a fault while the agent of one host, actor, has just taken a step of a change. by is the voter that
+// [world.bystander] chose.
 type changeFault struct {
 	what           string
 	strike, repair func(w *world, actor, by *host)
@@ -325,7 +325,8 @@ func changeDuringFault(t *testing.T, c plannedChange, step string, f changeFault
 	w.linearizable(registers)
 }
 
-// bystander returns a voter that takes no part in the change: it neither acts nor leaves.
+// bystander returns a voter that takes no part in the change so far: its agent has not stopped at a step, and the host
+// is not retired. If the target becomes smaller, it may still leave later.
 func (w *world) bystander(actor *host) *host {
 	w.t.Helper()
 	for _, h := range w.hosts {

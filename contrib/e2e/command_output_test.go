@@ -74,7 +74,7 @@ func TestACommandShowsWhatThePreviousOneChanged(t *testing.T) {
 func newVoters(t *testing.T) *world {
 	t.Helper()
 	w := newWorld(t, worldOptions{hosts: 3, voters: 3, set: quickTimes(), each: func(i int, o *testbed.HostOptions) {
-		if i > 2 { // etcd requires that two voters have been connected for 5 s
+		if i > 2 { // before it adds a third member, etcd requires that two voters have been connected for 5 s
 			o.Set["timing.settle"] = "5500ms"
 		}
 	}})

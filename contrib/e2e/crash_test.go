@@ -41,7 +41,7 @@ const following = "while following"
 // after its restart, while it waits up to 4 s for its old lock to expire; the rest is margin for a busy machine.
 const watchedFor = "10s"
 
-// joinSteps returns the steps with which a host joins as a voter, and the moment following, in order.
+// joinSteps returns the steps with which a host joins as a voter, and among them the moment [following], in order.
 func joinSteps() []string {
 	return []string{
 		"take-lock", "begin-join", "move-data-aside", "add-learner", "set-phase/added", "write-environment",
@@ -51,7 +51,7 @@ func joinSteps() []string {
 }
 
 // moments returns the points at which tests crash a joining host, in the order of the join: before and after each step,
-// and following.
+// and [following].
 func moments() []string {
 	var out []string
 	for _, s := range joinSteps() {
@@ -67,8 +67,8 @@ func moments() []string {
 // withEtcd returns the moments after the joining host's etcd has started.
 func withEtcd() []string { return moments()[slices.Index(moments(), "after start-unit"):] }
 
-// begins returns the moments before a step, and the moment following; ends returns the moments after a step. Between
-// two successive moments of either list, the join completes a step.
+// begins returns the moments before a step, and [following]; ends returns the moments after a step. Between two
+// successive moments of either list, the join completes a step.
 func begins(all []string) []string {
 	return slices.DeleteFunc(slices.Clone(all), func(at string) bool { return strings.HasPrefix(at, "after ") })
 }
@@ -105,8 +105,8 @@ func (w *world) ready(h *host) bool {
 	return ok && err == nil && r.Waiting == ""
 }
 
-// stopNext prepares the next fault: the agent is to stop at the given moment. At following, at inMaintenance and for ""
-// (no further fault) the agent does not stop.
+// stopNext prepares the next fault: the agent is to stop at the given moment. At [following], at [inMaintenance] and
+// for "" (no further fault) the agent does not stop.
 func (h *host) stopNext(at string) {
 	h.w.t.Helper()
 	switch at {

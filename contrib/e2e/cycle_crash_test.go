@@ -31,7 +31,7 @@ import (
 const inMaintenance = "in maintenance"
 
 // cycleSteps returns the steps of a cycle of the leader's host, in order. For maintenance they include the moment
-// inMaintenance. The hooks run twice: before etcd stops, and after its return.
+// [inMaintenance]. The hooks run twice: before etcd stops, and after its return.
 func cycleSteps(work policy.Work) []string {
 	stop := []string{"restart-unit"}
 	if work == policy.WorkMaintenance {
@@ -271,7 +271,7 @@ func (w *world) hasStep(h *host, step policy.StepKind) bool {
 	})
 }
 
-// cycleMoments returns the moments before and after each step. inMaintenance is among those before.
+// cycleMoments returns the moments before and after each step. [inMaintenance] counts as one before a step.
 func cycleMoments(work policy.Work) (before, after []string) {
 	for _, step := range cycleSteps(work) {
 		if step == inMaintenance {

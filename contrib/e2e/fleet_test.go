@@ -54,7 +54,7 @@ func TestSparesCostEtcdLittle(t *testing.T) {
 	w.sleep(span)
 	rest := float64(w.handled()-before) / span.Seconds()
 	t.Logf("at rest: %.1f requests/s for %d hosts, %d writes", rest, hosts, w.revision()-revision)
-	if rest > 7*hosts { // 8 per host if each queried every member and read all records in every round
+	if rest > 7*hosts { // 8 per host if agents queried all members and read all records in every round
 		t.Errorf("%.1f requests/s at rest", rest)
 	}
 	if written := w.revision() - revision; written > 2 {

@@ -32,7 +32,7 @@ func TestAForgedHostRecordRemovesNoHealthyVoter(t *testing.T) {
 			w.lead(n1)
 			untouched, member := n3.expectSameProcess(), w.memberID(n3)
 			key := w.keys().Host("host-" + n3.Options.Name)
-			forge := func() { // overwrites at once what n3 publishes
+			forge := func() { // overwrites what n3 has published
 				value, ok := w.get(key)
 				var r map[string]any
 				if !ok || value == "" || json.Unmarshal([]byte(value), &r) != nil {

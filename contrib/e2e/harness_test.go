@@ -240,7 +240,7 @@ func (w *world) start(hosts ...*host) {
 	}
 }
 
-// setReachable sets, on the proxies of a host that has some, whether they accept connections.
+// setReachable sets whether the proxies of the host accept connections. Without proxies it does nothing.
 func (h *host) setReachable(yes bool) {
 	for _, p := range []*testbed.Proxy{h.clientProxy, h.peerProxy} {
 		if p != nil {
@@ -298,7 +298,7 @@ func (w *world) bootstrap() {
 	}
 }
 
-// refuse makes the client URLs of all hosts but n1 refuse connections, if the hosts have proxies.
+// refuse sets whether the client proxies of all hosts but n1 refuse connections. Without proxies it does nothing.
 func (w *world) refuse(yes bool) {
 	for _, h := range w.hosts[1:] {
 		if h.clientProxy != nil {

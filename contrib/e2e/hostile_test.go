@@ -42,7 +42,7 @@ func (h *host) erase(key string) {
 	}
 }
 
-// namesKey reports whether a host reports an unreadable record and names this key, or a part of it.
+// namesKey reports whether a host reports an unreadable record whose key contains the given text.
 func (h *host) namesKey(key string) bool {
 	s, ok := h.status()
 	for _, reason := range s.Reasons {

@@ -210,7 +210,7 @@ func (w *world) checkUnitStopped(h *host) {
 	})
 }
 
-// ending returns the code with which the first join of a host in the history ended; "" if none has.
+// ending returns the code with which the first join of a host ended, according to the history; "" if none has.
 func (w *world) ending(h *host) policy.ReasonCode {
 	w.t.Helper()
 	lines, err := w.history()

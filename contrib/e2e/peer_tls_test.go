@@ -195,7 +195,7 @@ func TestAPeerWhoseCertificateLacksItsSourceAddressIsFoundBeforeTheSecondStep(t 
 		t.Log(s.Reasons)
 	}
 	w.never(5*time.Second, "the readdress ends", func() bool { return n1.rolloutIs(record.RolloutDone) })
-	n3.configurePeer(sections[n3], before) // the way back
+	n3.configurePeer(sections[n3], before) // undo the change
 	w.within(4*formation, "the rollout is done", func() bool { return n1.rolloutIs(record.RolloutDone) })
 	if n := w.securedPeers(); n != 1 {
 		t.Errorf("%d peer URLs are https, want that of n2", n)
@@ -238,7 +238,7 @@ func TestClientURLsBecomeHTTPSOverOnePort(t *testing.T) {
 	})
 	must(t, err)
 	t.Cleanup(func() { after.Stop() })
-	checkReport(t, before) // the clients move
+	checkReport(t, before) // from here on, all clients use https
 
 	conf, err := client.ClientConfig()
 	must(t, err)

@@ -169,7 +169,7 @@ func peerClient(t *testing.T, files testbed.CertFiles) *http.Client {
 	}
 }
 
-// complaints returns the lines about certificates in the logs of all etcds, except for clients that a peer port
+// complaints returns the lines about certificates in the logs of all etcds, except those about clients that a peer port
 // refused: whenever an agent checks a peer port, that port refuses the agent's client certificate. If one member
 // refuses another, the refused member logs that itself.
 func (r *rotation) complaints() (all []string) {

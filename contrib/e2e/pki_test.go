@@ -61,7 +61,7 @@ func certified(t *testing.T, authority *pki.Directory, o worldOptions) (*world, 
 		h.Set["cluster.tls"] = fmt.Sprintf("{ca: %s, cert: %s, key: %s}", in("ca.crt"), in("client.crt"),
 			in("client.key"))
 		peers := in("peer-ca.crt")
-		if authority.Shared() { // the host was set up before there was a separate peer CA
+		if authority.Shared() { // as if the host had been set up before there was a peer CA
 			must(t, os.Remove(peers))
 			peers = in("ca.crt")
 		}

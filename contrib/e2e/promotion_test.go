@@ -191,7 +191,7 @@ func (s span) allowed(bystander *testbed.WriteLoad) time.Duration {
 }
 
 // watchJoins records when operations begin and end. The returned function waits until n of them have ended, and then
-// for the duration afterwards.
+// for the duration [afterwards].
 func (h *host) watchJoins() func(n int) []span {
 	ctx, cancel := context.WithCancel(context.Background())
 	h.w.t.Cleanup(cancel)

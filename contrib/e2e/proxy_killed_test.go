@@ -74,7 +74,7 @@ func TestOnlyConnectionsToAKilledVoterBreak(t *testing.T) {
 				t.Errorf("client %d has lost its connection to %s when another was killed: %v", i, p.member, p.err())
 			}
 		}
-		connectAll(t, clients, proxies, func(i int) bool { return clients[i].member == id }) // as a client does
+		connectAll(t, clients, proxies, func(i int) bool { return clients[i].member == id }) // clients reconnect
 		for i, p := range clients {
 			if p.member == id {
 				t.Errorf("client %d is at the voter that was killed", i)

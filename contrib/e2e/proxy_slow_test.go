@@ -101,7 +101,7 @@ func TestClientsLeaveAVoterWithASlowDiskAndReturnWhenItRecovers(t *testing.T) {
 	}
 }
 
-// newProxyClient returns a new client, whose connection stays open until the test or its voter ends.
+// newProxyClient returns a new client, whose connection stays open until it breaks or the test ends.
 func (w *world) newProxyClient(listen string) *proxyClient {
 	w.t.Helper()
 	p, err := connectThrough(listen, false)

@@ -195,7 +195,7 @@ func TestAReaddressWaitsUntilTheNewURLIsReachedOrIsUndone(t *testing.T) {
 		return len(now) == 3 && now["n3"] != before["n3"]
 	})
 	n2.stop()
-	n2.Options.PeerURL = listened // the way back
+	n2.Options.PeerURL = listened // undo the change
 	must(t, n2.WriteConfig())
 	w.start(n2)
 	w.within(4*formation, "the rollout is done", func() bool { return w.hosts[0].rolloutIs(record.RolloutDone) })

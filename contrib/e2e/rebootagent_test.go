@@ -63,7 +63,7 @@ func TestRebootAgentsAreServedOneAtATimeAndHooksRun(t *testing.T) {
 			h.Options.Name); h.hookOutput() != want {
 			t.Errorf("reboot %d: the hooks wrote %q", n, h.hookOutput())
 		}
-		// A real machine would reboot here. This one does not, so quorumd observes a reboot that was called off.
+		// A real machine would reboot here. This one does not, so quorumd observes a cancelled reboot.
 		if status, text := h.rebootAgent("/v1/steady-state"); status != http.StatusOK || !h.etcdRuns() {
 			t.Errorf("%s is not back: %d %s", h.Options.Name, status, text)
 		}

@@ -167,7 +167,8 @@ func TestARemovalEndedByAnotherAgentIsNotRestartedWithoutARequest(t *testing.T) 
 	w.verify(2, 0)
 }
 
-// killForGood kills another host permanently, and waits until this host reports its member as down.
+// killForGood kills the agent and the etcd of another host, and waits until this host reports its member as down. Only
+// the test can start them again.
 func (h *host) killForGood(other *host) {
 	h.w.t.Helper()
 	if err := other.end(); err != nil {

@@ -13,9 +13,9 @@ import (
 	"github.com/quorumd/quorumd/contrib/testbed"
 )
 
-// TestFullStrengthReturnsWhateverFailsDuringAReplacement injects a fault on one more host at each step, once with a
-// spare and once with a standby as the replacement. All accesses of clients must be linearizable, and nothing may be
-// left over.
+// TestFullStrengthReturnsWhateverFailsDuringAReplacement injects a fault on one more host, or starts the dead one
+// again, at each step, once with a spare and once with a standby as the replacement. All accesses of clients must be
+// linearizable, and nothing may be left over.
 func TestFullStrengthReturnsWhateverFailsDuringAReplacement(t *testing.T) {
 	t.Parallel()
 	back := otherFault{"the dead one comes back", func(w *world) { w.start(w.hosts[2]) }, func(*world) {}}

@@ -19,7 +19,7 @@ const grace = 30 * time.Second
 // cleanFor is how long a replaced host must be healthy before it joins again.
 const cleanFor = 5 * time.Second
 
-// repairWorld makes three voters, led by n1, that replace dead hosts, and n4 as a standby or a spare.
+// repairWorld makes a world in which dead voters are replaced: three voters, led by n1, and n4 as a standby or a spare.
 func repairWorld(t *testing.T, standbys int) *world {
 	t.Helper()
 	return repairWorldWith(t, worldOptions{hosts: 4, standbys: standbys})
@@ -50,8 +50,8 @@ func (w *world) replaced(dead *host) {
 	w.t.Logf("full strength %s later, with a grace period of %s", time.Since(began).Round(100*time.Millisecond), grace)
 }
 
-// repairOf returns the code and the text with which the first replacement by a host in the history ended; "" if none
-// has.
+// repairOf returns the code and the text with which the first replacement by a host ended, according to the history; ""
+// if none has.
 func (w *world) repairOf(h *host) string {
 	w.t.Helper()
 	lines, err := w.history()

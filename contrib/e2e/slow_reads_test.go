@@ -24,8 +24,8 @@ const (
 	otherLedFor, transferDeadline = 12 * time.Second, 60 * time.Second
 )
 
-// TestALeaderWithADiskTooSlowForReadsTransfersLeadership runs with the default times, except for the wait after an
-// agent's start.
+// TestALeaderWithADiskTooSlowForReadsTransfersLeadership runs with the default times, except for a shorter
+// timing.transferInterval and a longer disk.stall.
 func TestALeaderWithADiskTooSlowForReadsTransfersLeadership(t *testing.T) {
 	t.Parallel()
 	expectAnotherLeader(t, verySlowFsync)

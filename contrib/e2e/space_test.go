@@ -24,7 +24,8 @@ import (
 const remedied = 5 * time.Minute
 
 // remediating makes a cluster of three voters with a quota of 24 MiB, whose agents free space after a NOSPACE alarm. It
-// returns when the permits for that are written. By then the agents have recorded a revision that is old enough.
+// returns when the permits for that are written. By then the agents have recorded a revision that is old enough for a
+// compaction.
 func remediating(t *testing.T) *world {
 	t.Helper()
 	w := allVoters(t, worldOptions{hosts: 3, voters: 3, set: map[string]string{

@@ -16,7 +16,7 @@ import (
 	"github.com/quorumd/quorumd/contrib/testbed"
 )
 
-// unprivileged returns an unprivileged user, who may read what every user may and change nothing. The test must run as
+// unprivileged returns a user who may read only what every user may read, and may change nothing. The test must run as
 // root.
 func unprivileged(t *testing.T) person {
 	t.Helper()
@@ -39,7 +39,7 @@ func TestFilesClosedToTheAgentAreNamedAndEtcdIsLeftAlone(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// Every file except the one under test is readable for all users.
+	// All users can read every file except the key, and except the configuration until open is called.
 	for path, mode := range map[string]os.FileMode{
 		w.dir: 0o755, h.Options.Dir: 0o755, h.ConfigPath(): 0o600,
 		ca.File: 0o644, files.Cert: 0o644, files.Key: 0o600,

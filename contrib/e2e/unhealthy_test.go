@@ -31,7 +31,7 @@ const (
 	// unhealthyFsync is the delay of each sync. 512 ms is the limit of a bucket in etcd's histogram, so etcd counts
 	// every sync as longer than that.
 	unhealthyFsync = 600 * time.Millisecond
-	// rejoinBound bounds how long a disk must have been healthy before its host joins again, plus the join.
+	// rejoinBound bounds the time from the recovery of a disk until its host has joined again.
 	rejoinBound = 6 * time.Minute
 )
 

@@ -175,7 +175,7 @@ func (w *world) allLive() bool {
 }
 
 // refuseUnprepared checks that no upgrade starts while a host's etcd.nextBinary has the wrong version, is writable for
-// all users, or does not know a configured setting. It leaves all hosts prepared.
+// all users, or ignores a configured variable. It leaves n2 prepared; the other hosts have no etcd.nextBinary.
 func refuseUnprepared(t *testing.T, w *world, to, next string) {
 	t.Helper()
 	n1, n2 := w.hosts[0], w.hosts[1]

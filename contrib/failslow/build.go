@@ -16,7 +16,7 @@ import (
 
 const (
 	day = 24 * time.Hour
-	// pastDays is how long a cluster is simulated before a run begins, so that its judges can learn.
+	// pastDays is for how many days a cluster is simulated before a run begins, so that its judges can learn.
 	pastDays = 8
 )
 

@@ -101,8 +101,8 @@ func (c *cluster) comparePeers(h *host, now time.Duration) (asked bool) {
 	return asked
 }
 
-// commit returns how long a write to etcd takes: a millisecond for the network, and two syncs at the leader's write
-// time, the second for a follower.
+// commit returns how long a write to etcd takes: a millisecond for the network, and two syncs, the leader's and a
+// follower's. Each is assumed to take as long as a write of the leader's disk.
 func (c *cluster) commit() time.Duration {
 	return time.Millisecond + 2*c.hosts[c.leader].state.Writes.Least
 }

@@ -10,7 +10,7 @@ import (
 	"github.com/quorumd/quorumd/disk"
 )
 
-// durations returns the direct writes of a host's disk over a day.
+// durations returns how long each direct write to a host's disk takes, over a day.
 func durations(f family, own []*spells, fail fault) []time.Duration {
 	rng := source(f.name, 1, 1)
 	d := newDisk(f, own, source(f.name, 1, 2), rng, 0)

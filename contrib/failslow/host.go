@@ -21,7 +21,7 @@ type judge interface {
 // newJudge creates the judge of a host.
 type newJudge func(health.Thresholds) (judge, error)
 
-// host is a voter: its disk, its judge, and its agent's part in a leadership transfer.
+// host is a simulated voter: its disk, its judge, and what its agent does in a leadership transfer.
 type host struct {
 	name   string
 	index  int
@@ -111,10 +111,10 @@ func (h *host) quiet(now time.Duration) bool {
 }
 
 const (
-	// recentLook is how long no round is skipped after a sample that might matter.
+	// recentLook is how long no round is skipped after a write that was slow, unfinished or contaminated.
 	recentLook = time.Minute
-	// A host is quiet while at most signMost of its newest samples took longer than usual. That is half of the samples
-	// that signMask selects, so their median is not longer than usual.
+	// A host is quiet only while at most signMost of its newest samples took longer than usual. That is half of the
+	// samples that signMask selects, so their median is not longer than usual.
 	signMask = 1<<32 - 1
 	signMost = 16
 )

@@ -111,8 +111,9 @@ func seconds(s float64) time.Duration { return time.Duration(s * float64(time.Se
 
 func peerURL(name string) string { return "https://" + name + ":2380" }
 
-// seen is a host's record as the other hosts read it, and what they derive from its changes: unhealthy and hangs are
-// the times at which these conditions began (0: they do not hold), and strained is when strains was last true.
+// seen is a host's record as the other hosts read it, and what they derive from its changes: unhealthy is the time
+// since which the host has been unhealthy and not recovering (0: it is not), hangs is the time since which it has been
+// STALLED or FAILED (0: it is not), and strained is when strains was last true.
 type seen struct {
 	record    hostRecord
 	queue     []written     // records that are written but not committed yet

@@ -134,7 +134,7 @@ func chosen(all []scenario, only string) []scenario {
 	return list
 }
 
-// realJudge returns quorumd's own judge, with the checks that depend on the disk.
+// realJudge returns quorumd's own judge, with the checks that use the probe's writes.
 func realJudge(t health.Thresholds) (judge, error) {
 	return health.NewOf(t, "fsync", "cpu", "slower-than-peers", "slow-as-peers")
 }

@@ -17,8 +17,8 @@ type learner interface {
 	UseHistory(health.History)
 }
 
-// pasts holds what the judges of the hosts learned in the days before a run. Runs with the same storage and spells
-// share a past. Each past is simulated once, on healthy disks.
+// pasts holds what the judges of the hosts learned in the days before a run. Runs with the same storage, spells and
+// group share a past. Each past is simulated once, on healthy disks.
 type pasts struct {
 	by   newJudge
 	days int // length of each past

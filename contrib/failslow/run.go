@@ -10,7 +10,7 @@ import (
 )
 
 const (
-	// warmUp fills the judges' windows before anything is counted.
+	// warmUp is how long the cluster runs before anything is counted, so that the judges' windows are full.
 	warmUp = 40 * time.Minute
 	// comeBack is how long the run continues after the measured time, so that every counted transfer can be judged.
 	comeBack = transferSpan + round

@@ -21,8 +21,8 @@ type transfer struct {
 // transferSpan is how long both leaders' writes are compared after a transfer.
 const transferSpan = 10 * time.Minute
 
-// isFalse reports whether the old leader's disk was about as fast as the new leader's, so that the transfer was not
-// needed.
+// isFalse reports whether the old leader's disk was at least about as fast as the new leader's, so that the transfer
+// was not needed.
 func (t *transfer) isFalse() bool {
 	const ms = time.Millisecond
 	oldMean, newMean := mean(t.left), mean(t.took)

@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// turn is the schedule of a lane. It rests like the real probe (disk/schedule.go): after several slow writes, or after
-// one that is very slow, a lane uses the disk for at most a tenth of the time.
+// turn is the schedule of a lane. The lane rests like that of the real probe (disk/schedule.go): after several slow
+// writes, or after one that is very slow, for ten times as long as they took, at most a minute.
 type turn struct {
 	interval, ended, took time.Duration
 	jitter                float64

@@ -12,7 +12,8 @@ import (
 )
 
 // witness is the spare's evidence about the fsyncs of an unhealthy voter's etcd. It follows the rules of agent/observe:
-// a reading every ten seconds, the p99 of five minutes, and at least one slow fsync in every minute.
+// a reading every ten seconds, and the p99 of five minutes. Fsyncs stop counting as slow after a
+// minute without a slow one.
 type witness struct {
 	at, slowAt, begun time.Duration
 	total             health.Histogram
@@ -38,7 +39,7 @@ func walBounds() []float64 {
 	return bounds
 }
 
-// look takes a reading if one is due. It draws the fsyncs since the last reading from the disk as it is now.
+// look takes a reading if one is due. Each reading but the first adds the fsyncs of ten seconds, drawn from the disk.
 func (w *witness) look(now time.Duration, d *simulatedDisk, rng *rand.Rand, limit time.Duration) {
 	if now-w.at < witnessEvery {
 		return

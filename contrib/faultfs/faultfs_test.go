@@ -324,7 +324,7 @@ func TestTheFileOperationsThatEtcdNeedsWork(t *testing.T) {
 	}
 }
 
-// quorumd reopens a database this way after it has unlinked it.
+// quorumd reopens an unlinked database this way.
 func TestAFileWithoutANameIsOpenedThroughItsDescriptor(t *testing.T) {
 	t.Parallel()
 	for _, flags := range [][]string{nil, {"-power"}} {

@@ -16,8 +16,8 @@
 // when its command returns. An fsync returns only after the backing file was synced. faultfs differs from a disk in one
 // respect: while an fsync is held, the kernel also holds writes to the same file.
 //
-// With -power faultfs tracks unsynced data, and cut discards all of it; power.go defines which data is unsynced. From
-// then on every write, sync and change of a name fails. Mount the directory again, as a host does when it boots.
+// With -power faultfs tracks unsynced data, and cut discards all of it; power.go defines which data is unsynced. After
+// cut, every write, sync and change of a name fails. Mount the directory again, as a host does when it boots.
 package main
 
 import (

@@ -13,7 +13,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// No rule applies to the operations below that change names in a directory. power can undo them.
+// The operations below change names in a directory. No rule applies to them, but power can undo them.
 
 func (n *node) Mkdir(ctx context.Context, name string, mode uint32, out *fuse.EntryOut) (
 	made *fs.Inode, errno syscall.Errno,

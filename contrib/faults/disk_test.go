@@ -21,7 +21,7 @@ type diskFault struct {
 	// joining injects the fault from the start, on a host that is about to join, with the full qualifying run.
 	joining bool
 	wants   expectation   // the expected health state
-	early   bool          // the health state must soon be WARM or worse, so that a leader transfers leadership
+	early   bool          // the health state must soon be WARM or SLOW, so that a leader transfers leadership
 	quiet   time.Duration // without an expected state, how long no finding may appear
 }
 

@@ -46,7 +46,7 @@ type machine struct {
 	answers *bufio.Reader
 	qmp     string
 	dir     string // mounted inside as /share
-	// flash is the file behind the first drive. The drive is as slow as this file.
+	// flash is the file system with the file behind the first drive. The drive is as slow as this file system.
 	flash *testbed.Mount
 }
 

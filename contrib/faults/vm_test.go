@@ -19,7 +19,7 @@ type machineFault struct {
 	name, how string
 	disk      string // shell that creates the data device of a new host and prints its name; empty: same host
 	warns     int    // critical warnings of nvme0 from this fault on
-	slow      string // rule of contrib/faultfs for the file behind nvme0, from this fault on
+	slow      string // rule of contrib/faultfs for the file behind nvme0, until the next new host
 	smartctl  string // recorded output of smartctl, until the next fault
 	unplugged string // interface of the bond without a cable until the fault is detected
 	first     string // shell that prepares the fault
@@ -87,7 +87,7 @@ func (m *machine) replaceSmartctl(what string) {
 		"mount --bind /run/smartctl /usr/sbin/smartctl")
 }
 
-// allChecks is longer than the interval of the slowest check.
+// allChecks is longer than the longest interval of any check.
 const allChecks = 3 * time.Minute
 
 func machineFaults() []machineFault {

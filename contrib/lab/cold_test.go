@@ -29,7 +29,7 @@ func TestAClusterSurvivesTenShutdownsAndStartsOfAllHosts(t *testing.T) { coldSta
 func coldStarts(t *testing.T, times int) {
 	t.Helper()
 	f := formedFleetRunning(t)
-	f.killed = true // an agent may go down before its recorded operation is in the history
+	f.killed = true // an agent may go down before the history has the beginning of its operation
 	before, aside := f.roles(), f.movedAside()
 	for i := range times {
 		f.waitIdle()

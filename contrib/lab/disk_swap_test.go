@@ -14,9 +14,9 @@ import (
 )
 
 // TestAHostWhoseDiskIsReplacedInMaintenanceServesAgainUnattended removes the file system with etcd's data from a host
-// in maintenance. The host waits until a different file system is mounted there; if that is empty, the host loses its
-// member. The standby then becomes a voter, the spare the standby and the host the spare, unless the host returns
-// sooner.
+// in maintenance. The host waits until a different file system is mounted in its place; if that is empty, the host
+// loses its member. The standby then becomes a voter, the spare becomes the standby, and the host becomes the
+// spare, unless the host returns sooner.
 func TestAHostWhoseDiskIsReplacedInMaintenanceServesAgainUnattended(t *testing.T) {
 	f := formedFleetRunning(t)
 	h := f.follower(nil)

@@ -60,7 +60,7 @@ func (h *Host) UseEtcd(binary string) error {
 		0o644))
 }
 
-// Install installs a quorumd package as an operator does, and allows quorumd to reboot the machine. It starts nothing.
+// Install installs a quorumd package as an operator does, and allows quorumd to reboot the host. It starts nothing.
 func (h *Host) Install(ctx context.Context, deb string) error {
 	path := "/var/cache/apt/archives/" + filepath.Base(deb)
 	if err := h.Write("/etc/systemd/system/quorumd.service.d/boot.conf", bootDropIn, 0o644); err != nil {

@@ -143,7 +143,7 @@ func (f *fleet) writeThrough(h *lab.Host) {
 }
 
 // TestAnImpossibleJoinReportsItsReason removes what a host needs to start etcd. The host reports what is missing, and
-// joins when it is restored.
+// joins when that is restored.
 func TestAnImpossibleJoinReportsItsReason(t *testing.T) {
 	f := formedFleetRunning(t)
 	f.killed = true

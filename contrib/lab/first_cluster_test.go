@@ -93,7 +93,7 @@ func TestDebian13AuthenticatesUsersByCertificate(t *testing.T) {
 
 // TestDebian11AuthenticatesQuorumdByPassword uses Debian 11, whose polkit is too old for the package's rules; nothing
 // in this test needs them. quorumd's certificates name no etcd user, so that only the password counts; the end of the
-// test checks this. The test also measures how long a new user needs to bootstrap a cluster with the default times.
+// test checks this. The test also measures how long the bootstrap of the page takes with quorumd's default times.
 func TestDebian11AuthenticatesQuorumdByPassword(t *testing.T) {
 	const heading = "### Password authentication"
 	f := newBareFleetOf(t, lab.Debian11, 3)

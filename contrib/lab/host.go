@@ -41,7 +41,7 @@ const consoleName = "console.log"
 const rebootCode = 133
 
 // Root returns the path of the host's root file system on the machine, even while the host is off. It does not show
-// file systems that the host itself has mounted, such as /run.
+// file systems that are mounted only inside the host, such as /run and the host's disks.
 func (h *Host) Root() string { return filepath.Join(h.dir, "root") }
 
 // Path returns the path on the machine of a file of a running host.
@@ -139,7 +139,8 @@ func (h *Host) disks() []*Disk {
 	return []*Disk{h.Disk, h.State}
 }
 
-// furnish creates the directory on a new disk, with the owner that it has in the root file system.
+// furnish creates the source directory of a new disk, with the owner and the mode of the mount point in the root file
+// system.
 func (h *Host) furnish(d *Disk) error {
 	dir := d.source()
 	if _, err := os.Stat(dir); err == nil {
@@ -274,7 +275,7 @@ func (h *Host) on() bool {
 	}
 }
 
-// PID returns the process ID of the host's first process, as the machine sees it.
+// PID returns the process ID of the host's first process, as the program that runs the lab sees it.
 func (h *Host) PID() (int, error) {
 	h.mu.Lock()
 	supervisor := h.supervisor
@@ -486,5 +487,5 @@ func (h *Host) Journal(ctx context.Context, unit string, lines int) (string, err
 	return h.Run(ctx, "journalctl", "--no-pager", "--unit="+unit, "--lines="+strconv.Itoa(lines), "--output=short-iso")
 }
 
-// bootBound is how long a boot or a shutdown may take. On an idle machine it takes half a second.
+// bootBound is how long a boot or a shutdown may take. On an idle machine, either takes half a second.
 const bootBound = 90 * time.Second

@@ -62,7 +62,7 @@ func writtenAt(message string, received time.Time) time.Time {
 	return line.At
 }
 
-// find returns the first line of a program that contains the text, if there is one.
+// find returns the program's first line that contains the text, if there is one.
 func (l bootLog) find(from, text string) (entry, bool) {
 	for _, e := range l.entries {
 		if e.from == from && strings.Contains(e.text, text) {
@@ -72,7 +72,7 @@ func (l bootLog) find(from, text string) (entry, bool) {
 	return entry{}, false
 }
 
-// mustFind returns the first line of a program that contains the text; it fails the test if there is none.
+// mustFind returns the program's first line that contains the text; it fails the test if there is none.
 func (l bootLog) mustFind(from, text string) entry {
 	l.f.t.Helper()
 	e, found := l.find(from, text)

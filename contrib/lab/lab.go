@@ -14,13 +14,13 @@ import (
 // Options describe a lab.
 type Options struct {
 	Dir   string // directory for everything that the lab writes; Enter creates it
-	Root  string // the hosts' root file system; Root creates it
+	Root  string // the hosts' root file system; Release.Root creates it
 	Hosts int    // n1, n2, …
-	// Faultfs is the program of contrib/faultfs. It runs below every host's disk, for Disk.Slow and Disk.Hang. If it is
-	// empty, those two fail.
+	// Faultfs is the path of the program of contrib/faultfs. It runs below every host's disk, for Disk.Slow and
+	// Disk.Hang. Without a path, those two fail.
 	Faultfs string
-	// From is a directory that Lab.Save has written with the same number of hosts: they boot with those files. If it is
-	// empty, the hosts are bare.
+	// From is the path of a directory that Lab.Save has written with the same number of hosts: they boot with those
+	// files. Without a path, the hosts are bare.
 	From string
 	// Prepare may change a host's files before its first boot. It may be nil.
 	Prepare func(h *Host) error

@@ -22,8 +22,8 @@ import (
 )
 
 // TestAHostLostInMaintenanceBlocksTheOthersUntilItIsReleased has a voter in maintenance lose power, return with a
-// broken disk, and then disappear for good. The test cannot boot a different kernel, because the hosts of a lab share
-// the machine's kernel.
+// broken disk, and then lose power again until another host has replaced it. The test cannot boot a different kernel,
+// because the hosts of a lab share the machine's kernel.
 func TestAHostLostInMaintenanceBlocksTheOthersUntilItIsReleased(t *testing.T) {
 	f := formedFleetRunning(t)
 	f.killed = true
@@ -57,7 +57,7 @@ func TestAHostLostInMaintenanceBlocksTheOthersUntilItIsReleased(t *testing.T) {
 	f.eventually(h.Name+" reports that it cannot come back", func() bool { return f.hasReason(h, "DATA_UNUSABLE") })
 	t.Logf("quorumctl status on %s, whose disk is broken:\n%s", h.Name, f.shell(h, "quorumctl status || :"))
 
-	f.check(h.PowerLoss(t.Context())) // the host never returns
+	f.check(h.PowerLoss(t.Context())) // the host stays off until checkHarmlessReturn
 	f.eventually("the host record of "+h.Name+" has expired", func() bool {
 		s, ok := f.status(other)
 		return ok && !slices.ContainsFunc(s.Hosts, func(r control.HostRecord) bool { return r.Name == h.Name })
@@ -69,7 +69,7 @@ func TestAHostLostInMaintenanceBlocksTheOthersUntilItIsReleased(t *testing.T) {
 		}
 	}
 	status := ""
-	// the other hosts observe that the operation is overdue when the lock is free
+	// quorumctl says what to do only after the lost host's lock has expired
 	f.eventually("another host reports that it is overdue, and what to do", func() bool {
 		status = f.shell(other, "quorumctl status; quorumctl operation show")
 		return !slices.ContainsFunc([]string{"OVERDUE by ", "new disk", "quorumctl retire " + h.Name + " --lost"},

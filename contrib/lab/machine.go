@@ -12,7 +12,7 @@ import (
 	"time"
 )
 
-// pollEvery is the interval at which a condition is checked. A condition takes milliseconds to seconds to hold.
+// pollEvery is the interval at which a condition is checked. Most conditions come true within seconds.
 const pollEvery = 20 * time.Millisecond
 
 // machine runs a command on the machine itself and returns its output.
@@ -22,7 +22,7 @@ func machine(ctx context.Context, stdin string, argv ...string) (string, error) 
 	return output(cmd)
 }
 
-// output runs cmd and returns its standard output. The error includes the command and its standard error.
+// output runs cmd and returns its standard output. The error includes the command and the end of its output.
 func output(cmd *exec.Cmd) (string, error) {
 	var stdout, stderr bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &stdout, &stderr

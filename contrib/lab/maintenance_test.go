@@ -13,8 +13,8 @@ import (
 	"github.com/quorumd/quorumd/contrib/lab"
 )
 
-// TestNoOtherHostGoesDownDuringMaintenance upgrades a host in maintenance, cuts its power and restores it. The next
-// host also has a request, and must wait throughout.
+// TestNoOtherHostGoesDownDuringMaintenance upgrades quorumd on a host in maintenance, cuts the host's power and
+// restores the power. The next host also has a request, and must wait throughout.
 func TestNoOtherHostGoesDownDuringMaintenance(t *testing.T) {
 	f := formedFleetRunning(t)
 	f.killed = true

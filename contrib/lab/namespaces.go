@@ -145,8 +145,8 @@ func setUp() error {
 const pidName = "pid"
 
 // Claim removes what killed labs have left below dir, and creates a directory for a new lab. The directory belongs to
-// the caller for as long as the file is open. Only one lab starts at a time: otherwise it could remove the directory of
-// another lab that has not locked it yet.
+// the caller for as long as the file is open. Only one lab starts at a time: otherwise one lab could remove the
+// directory of another before that lab has locked it.
 func Claim(dir string) (*os.File, error) {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return nil, fmt.Errorf("cannot create a directory for labs: %w", err)

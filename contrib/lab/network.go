@@ -39,7 +39,7 @@ func makeNetwork(ctx context.Context) error {
 	return err
 }
 
-// port returns the name of the end of the host's veth pair that is on the bridge.
+// port returns the name of the bridge's end of the host's veth pair.
 func (h *Host) port() string { return "v" + h.Name }
 
 // plug creates a network namespace for the host and connects it to the bridge.
@@ -83,17 +83,17 @@ func (l *Lab) Cut(ctx context.Context, from, to *Host) error {
 	return err
 }
 
-// Mute drops what a host sends to all others; it still receives from them.
+// Mute drops what a host sends to all other hosts; it still receives from them.
 func (l *Lab) Mute(ctx context.Context, h *Host) error {
 	return l.others(h, func(o *Host) error { return l.Cut(ctx, h, o) })
 }
 
-// Deafen drops what all others send to a host; they still receive from it.
+// Deafen drops what all other hosts send to a host; they still receive from it.
 func (l *Lab) Deafen(ctx context.Context, h *Host) error {
 	return l.others(h, func(o *Host) error { return l.Cut(ctx, o, h) })
 }
 
-// Isolate cuts a host off from all others, in both directions.
+// Isolate cuts a host off from all other hosts, in both directions.
 func (l *Lab) Isolate(ctx context.Context, h *Host) error {
 	return errors.Join(l.Mute(ctx, h), l.Deafen(ctx, h))
 }

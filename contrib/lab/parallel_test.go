@@ -148,7 +148,7 @@ func runAlone(name, shared string) ([]byte, error) {
 	err := cmd.Run()
 	text := output.Bytes()
 	if err == nil {
-		text = bytes.TrimSuffix(text, []byte("PASS\n")) // PASS is printed once, for all tests
+		text = bytes.TrimSuffix(text, []byte("PASS\n")) // PASS would look like the result of all tests
 	}
 	return text, err
 }

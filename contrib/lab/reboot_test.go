@@ -64,8 +64,8 @@ func TestAPlainRebootTransfersLeadershipFirst(t *testing.T) {
 	}
 }
 
-// setCooldown sets the cooldown to the default minute instead of the lab's second, so that the host waits: its agent
-// has just started, and has no knowledge of earlier operations.
+// setCooldown sets a host's cooldown to the default minute instead of the lab's second, and restarts its agent. The
+// agent then does not know when the last operation ended, so it waits for a whole cooldown before the next one.
 func (f *fleet) setCooldown(h *lab.Host) {
 	f.t.Helper()
 	const settings = "/etc/quorumd/quorumd.yaml"
@@ -161,7 +161,7 @@ func (f *fleet) checkSimultaneousReboot(voters []*lab.Host) {
 	}
 }
 
-// shutdownWarning is quorumd's warning when the machine shuts down although the cluster cannot spare it.
+// shutdownWarning begins quorumd's warning when the machine shuts down although the cluster cannot spare it.
 const shutdownWarning = "THIS MACHINE IS GOING DOWN AND "
 
 // screenPath is the recorded terminal of the user that logIn logs in.

@@ -149,7 +149,7 @@ func (f *bareFleet) loseTwoOfThree() {
 	}
 	t.Logf("you$ %s\n%s", apply, f.runAsOperator(apply)) // once more: it is done already
 
-	f.check(n3.PowerOn(t.Context())) // a host that the plan does not include returns with its old data
+	f.check(n3.PowerOn(t.Context())) // a host that the plan names as gone returns with its old data
 	f.check(n3.Booted(t.Context()))
 	f.eventually("n3 moves its data aside, and waits for a third host", func() bool {
 		s, ok := f.status(n3)

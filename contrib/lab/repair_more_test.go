@@ -128,7 +128,7 @@ func (f *fleet) forHosts(hosts []*lab.Host, do func(h *lab.Host) error) error {
 }
 
 // TestAVoterThatAnyHostReachesIsNeverReplaced cuts a follower off from the leader alone, in each direction, and then
-// all voters from each other, each for longer than the grace period. No agent runs on the follower, so it cannot report
+// all hosts from each other, each for longer than the grace period. No agent runs on the follower, so it cannot report
 // its own state.
 func TestAVoterThatAnyHostReachesIsNeverReplaced(t *testing.T) {
 	f := formedFleetRunning(t)

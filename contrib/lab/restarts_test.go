@@ -31,7 +31,7 @@ const (
 	// roundsToJudge is the minimum number of rounds for judging the gaps: fewer rounds, in parallel with other tests,
 	// prove little.
 	roundsToJudge = 10
-	// usualGap is the longest gap that a client should see in nine of ten rounds while its members are restarted; no
+	// usualGap is the longest gap that a client should see in nine of ten rounds while the members are restarted; no
 	// round may exceed longestGap. An election without a transfer by the old leader takes at least 1 s.
 	usualGap   = 150 * time.Millisecond
 	longestGap = 500 * time.Millisecond

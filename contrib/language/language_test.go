@@ -102,7 +102,7 @@ func (c counts) source(t *testing.T, dir, file string) {
 // document reports whether a file is documentation, or contains output for users.
 func document(name string) bool {
 	if strings.Contains(name, "/testdata/") {
-		return false // recorded output of programs, and golden files, which follow the strings
+		return false // recorded output of programs, and golden files, which repeat strings of the code
 	}
 	return slices.Contains([]string{".md", ".yaml", ".yml", ".service", ".socket", ".timer", ".conf", ".rules"},
 		path.Ext(name))

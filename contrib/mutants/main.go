@@ -88,7 +88,7 @@ func run(ctx context.Context, out io.Writer, o options) error {
 	return tally.print(out)
 }
 
-// collect returns the selected mutants of all files of the package except its tests, and the files.
+// collect returns the selected mutants of all files of the package except its tests, and the sources of those files.
 func collect(o options) ([]mutant, map[string][]byte, error) {
 	paths, err := filepath.Glob(filepath.Join(o.dir, "*.go"))
 	if err != nil {

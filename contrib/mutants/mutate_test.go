@@ -120,8 +120,8 @@ func TestEveryListedEquivalentMutantStillExists(t *testing.T) {
 	}
 }
 
-// module creates a package with one test below the directory of this package, so that it belongs to the module, and
-// returns its directory. The name begins with "testdata", so that no other command treats it as a package of quorumd.
+// module creates a package with one test in the directory testdata of this package, and returns its directory. The new
+// package belongs to the module, but no other command treats it as a package of quorumd.
 func module(t *testing.T, body string) string {
 	t.Helper()
 	if err := os.MkdirAll("testdata", 0o755); err != nil {

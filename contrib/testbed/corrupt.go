@@ -15,7 +15,7 @@ import (
 )
 
 // Corrupt flips one bit in a value of a stopped etcd's database: the newest value that contains text. Pages of the
-// database have no checksums, so etcd does not notice.
+// database have no checksums, so reading the value does not reveal the damage.
 func Corrupt(dataDir, text string) error {
 	path := filepath.Join(dataDir, "member", "snap", "db")
 	db, err := bbolt.Open(path, 0o600, &bbolt.Options{Timeout: 10 * time.Second})

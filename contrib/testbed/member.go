@@ -226,7 +226,7 @@ func newClient(endpoints []string, certs *CertFiles) (*clientv3.Client, error) {
 }
 
 // WaitReady waits until the member has a leader and, unless it is a learner, answers a linearizable read. It fails if
-// ctx ends or the process exits; the error then contains the last reason and the end of the log.
+// ctx ends or the process exits; the error contains the reason and the end of the log.
 func (m *Member) WaitReady(ctx context.Context) error {
 	client, err := m.Client()
 	if err != nil {

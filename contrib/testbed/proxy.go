@@ -35,7 +35,7 @@ func Cut() Faults { return Faults{HoldRequests: true, HoldResponses: true} }
 // Proxy relays TCP connections to a target, with faults that can be changed at any time.
 //
 // etcd's own test proxy (go.etcd.io/etcd/pkg/v3/proxy) does not fit: it listens on every address, its Close waits until
-// the peers hang up, and bytes that it drops are missing in the middle of the stream.
+// the peers close their connections, and bytes that it drops are missing in the middle of the stream.
 type Proxy struct {
 	addr     netip.AddrPort
 	target   string
@@ -49,7 +49,7 @@ type Proxy struct {
 	changed  chan struct{} // closed and replaced when the faults change
 	listener net.Listener  // nil while the proxy refuses connections
 	links    map[*link]bool
-	err      error // why the proxy could not listen again after Refuse
+	err      error // why the proxy could not listen
 }
 
 // StartProxy listens on an IPv4 address, such as "127.0.0.1:0", and relays connections to target, "host:port".

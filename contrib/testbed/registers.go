@@ -53,7 +53,7 @@ type Registers struct {
 	all []Access
 }
 
-// StartRegisters writes and reads until Stop is called.
+// StartRegisters writes and reads until ctx ends, or Stop or Close is called.
 func StartRegisters(ctx context.Context, endpoints []string) (*Registers, error) {
 	r := &Registers{began: time.Now()}
 	for _, endpoint := range endpoints {

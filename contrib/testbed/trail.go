@@ -102,7 +102,7 @@ func History(ctx context.Context, client *clientv3.Client, keys record.Keys) ([]
 
 // CheckHistory checks that the operations in the history do not overlap. A rollback step outside an operation counts as
 // the beginning of one, in which a different host removes the learner. If an agent was killed, the beginning of its
-// operation may not be recorded. The end is always recorded, in the same transaction as the change itself.
+// operation may not be recorded. The end is always recorded, in the transaction that ends the operation.
 func CheckHistory(lines []record.Line, killed bool) []error {
 	var wrong []error
 	began := ""

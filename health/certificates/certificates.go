@@ -115,7 +115,7 @@ func last(certs []*x509.Certificate) *x509.Certificate {
 	return slices.MaxFunc(certs, func(a, b *x509.Certificate) int { return a.NotAfter.Compare(b.NotAfter) })
 }
 
-// inFile returns the certificates of a PEM file, none if it is unreadable.
+// inFile returns the certificates of a PEM file, none if it is unreadable or too large.
 func inFile(path string) []*x509.Certificate {
 	f, err := os.Open(path)
 	if err != nil {
@@ -141,8 +141,8 @@ func inPEM(data []byte) (certs []*x509.Certificate) {
 	return certs
 }
 
-// shown returns the certificates presented at the https URLs, and omits duplicates at other ports of the same host. It
-// connects to all ports in parallel.
+// shown returns, of each chain presented at an https URL, the certificate that expires first. It omits duplicates at
+// other ports of the same host. It connects to at most mostPorts ports, all in parallel.
 func (r *Reader) shown(ctx context.Context, urls []string, now time.Time) []health.Certificate {
 	config := r.tls()
 	if config == nil { // this host needs no TLS as a client, but the peer URLs may be https

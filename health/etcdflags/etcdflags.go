@@ -1,8 +1,9 @@
 // Copyright The quorumd Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package etcdflags reads the local etcd's settings: the environment that quorumd sets for it, and the flags on its
-// command line, which override the environment. It reads only /proc and files, and sends no requests.
+// Package etcdflags reads the local etcd's settings: its environment, the flags on its command line, which override the
+// environment, and the names of the settings in its configuration file. It reads only /proc and files, and sends no
+// requests.
 package etcdflags
 
 import (

@@ -167,8 +167,8 @@ func (r Reader) variables(process procfs.Proc) (map[string]string, error) {
 	return vars, nil
 }
 
-// environment returns the environment with which a process was started. If access to it is denied, it returns the
-// variables of the environment file instead, unless that file was changed after the process was started.
+// environment returns the environment with which a process was started. If access to that is denied, it returns the
+// variables of the environment file instead, or an error if that file was changed after the process was started.
 func (r Reader) environment(process procfs.Proc) (map[string]string, error) {
 	vars, err := r.variables(process)
 	if !errors.Is(err, fs.ErrPermission) {

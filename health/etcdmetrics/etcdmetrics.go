@@ -4,7 +4,7 @@
 // Package etcdmetrics reads the /metrics of an etcd, usually the local one.
 //
 // It promises that a reading takes no longer than its context allows and reads a bounded number of bytes; and that a
-// missing or impossible value is an absent figure with a reason, never zero.
+// [health.Figure] whose value is missing or impossible is absent with a reason, never zero.
 package etcdmetrics
 
 import (

@@ -208,7 +208,7 @@ func endless(text string) http.HandlerFunc {
 
 func TestARefusedConnectionIsReported(t *testing.T) {
 	t.Parallel()
-	const closed = "http://127.0.0.1:1" // a port that was just freed may already be in use by another test
+	const closed = "http://127.0.0.1:1" // not a port that was just freed: another test may already use it
 	r, err := New(closed, func() *tls.Config { return nil })
 	if err != nil {
 		t.Fatal(err)

@@ -107,7 +107,7 @@ func wanted(from io.Reader, want func(family string) bool) ([]byte, error) {
 	return kept.Bytes(), nil
 }
 
-// familyOf returns the family of a line; empty for a line without one.
+// familyOf returns the metric family of a sample or of a TYPE line.
 func familyOf(line string) string {
 	if rest, typed := strings.CutPrefix(line, "# TYPE "); typed {
 		name, _, _ := strings.Cut(rest, " ")
@@ -138,7 +138,7 @@ func figure(family *dto.MetricFamily, name string) health.Figure {
 	case m.GetUntyped() != nil:
 		value = m.GetUntyped().GetValue()
 	}
-	if !(value >= 0 && value <= mostCounted) { // also false for NaN
+	if !(value >= 0 && value <= mostCounted) { // true for NaN, too
 		return health.Figure{Absent: "etcd reports an impossible value: " + name}
 	}
 	return health.Figure{Value: value, Known: true}

@@ -35,8 +35,8 @@ type follower struct {
 	now  func() time.Duration
 }
 
-// Main reads the kernel's log from where the previous call stopped, and publishes the errors of devices and the hung
-// tasks. It writes to news the problems that it has not reported before.
+// Main reads the kernel's log from where the previous call stopped, and publishes how many errors of devices and hung
+// tasks it has counted. It writes to news if lines were lost, and if the log has become unreadable.
 func Main(files rootfile.Tree, news io.Writer) error {
 	return follower{openLog, Dir, disk.Monotonic}.publish(files, news)
 }

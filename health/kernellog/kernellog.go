@@ -82,7 +82,7 @@ func parse(data []byte) (summary, error) {
 	if len(s.Devices) > mostDevices {
 		return summary{}, fmt.Errorf("it has more than %d devices", mostDevices)
 	}
-	if s.At <= 0 { // an empty file does not mean that there were no errors
+	if s.At <= 0 { // an empty JSON object does not mean that there were no errors
 		return summary{}, errors.New("unexpected format")
 	}
 	return s, nil

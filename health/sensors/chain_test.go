@@ -190,7 +190,7 @@ func TestTheDevicesBelowThisDirectoryAreFound(t *testing.T) {
 	t.Logf("%+v", got)
 }
 
-// FuzzDevices feeds the reader arbitrary files.
+// FuzzDevices replaces the text of one file.
 func FuzzDevices(f *testing.F) {
 	for name, text := range degraded() {
 		if !strings.HasPrefix(text, "-> ") {

@@ -15,8 +15,8 @@ import (
 	"github.com/quorumd/quorumd/health"
 )
 
-// The request and the answer of version 6 of chrony's command protocol, without authentication as since chrony 2.2
-// (candm.h). A request must be at least as long as its answer.
+// The request and the answer of version 6 of chrony's command protocol (candm.h), which has had no authentication since
+// chrony 2.2. A request must be at least as long as its answer.
 const (
 	chronyAt      = "127.0.0.1:323" // only root may listen on this port
 	chronyVersion = 6

@@ -130,7 +130,7 @@ func TestTheLoopbackOfThisMachineHasItsAddress(t *testing.T) {
 	t.Logf("%+v", got)
 }
 
-// FuzzLinks feeds the reader arbitrary files.
+// FuzzLinks replaces the text of one file.
 func FuzzLinks(f *testing.F) {
 	for name, text := range vlanOnBond() {
 		if strings.Contains(name, "/eth1/") && !strings.HasPrefix(text, "-> ") {

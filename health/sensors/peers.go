@@ -127,7 +127,7 @@ func parseAnswer(answer []byte) (all []health.PeerConnection, last bool, err err
 // aligned returns the offset of the next message or attribute.
 func aligned(size uint32) uint32 { return (size + 3) &^ 3 }
 
-// connection parses struct inet_diag_msg and its attributes. A connection without TCP information has no segments.
+// connection parses struct inet_diag_msg and its attributes. Without TCP information, the segments are unknown.
 func connection(m []byte) (c health.PeerConnection, ok bool) {
 	if len(m) < diagWhole {
 		return c, false

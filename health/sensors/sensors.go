@@ -5,9 +5,9 @@
 // devices below etcd's data, hardware monitors, and the interfaces and connections of etcd's traffic. It also asks
 // chronyd for its time source.
 //
-// It promises that a reading reads a bounded number of bounded files, and that a missing or impossible value is an
-// absent figure with a reason, never zero. Only [Reader.Database], which accesses a file system, and [Reader.Sensors],
-// which queries chips and drives, may hang.
+// It promises that a reading reads a bounded number of bounded files, and that a [health.Figure] whose value is missing
+// or impossible is absent with a reason, never zero. Only [Reader.Database], which accesses a file system, and
+// [Reader.Sensors], which queries chips and drives, may hang.
 package sensors
 
 import (

@@ -197,7 +197,7 @@ func TestThisMachineReportsItsMemoryAndItsClock(t *testing.T) {
 	t.Logf("%+v", m)
 }
 
-// FuzzRead feeds the reader arbitrary files.
+// FuzzRead replaces the text of one file.
 func FuzzRead(f *testing.F) {
 	for name, text := range kernel() {
 		f.Add(name, text)

@@ -1,9 +1,9 @@
 // Copyright The quorumd Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Command build makes the packages of quorumd: it builds the programs, renders the manual pages and the completions
-// into a staging area, and has nfpm pack them. Builds from the same sources, version and SOURCE_DATE_EPOCH are
-// identical. It runs in the root of the repository; `make packages` calls it.
+// Command build makes the packages of quorumd or of etcd: it builds the programs, renders the manual pages and the
+// completions into a staging area, and has nfpm pack them. Builds from the same sources, version and SOURCE_DATE_EPOCH
+// are identical. It runs in the root of the repository; `make packages` calls it.
 package main
 
 import (
@@ -206,7 +206,7 @@ func (j job) pack(ctx context.Context, arch, format string) error {
 			map[string]string{"amd64": "x86_64", "arm64": "aarch64"}[arch]),
 	}[format]
 	path := filepath.Join(j.out, name)
-	// expanded here, because nfpm itself expands variables in only a few places
+	// The variables are replaced here, because nfpm itself replaces them in only a few places.
 	recipe, err := os.ReadFile(j.product.recipe)
 	if err != nil {
 		return err

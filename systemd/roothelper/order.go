@@ -96,7 +96,7 @@ var (
 		`([A-Za-z0-9._-]+|\[[0-9A-Fa-f:.]{2,45}(%[A-Za-z0-9._-]{1,15})?\]):[0-9]{1,5}$`)
 )
 
-// CheckAgent returns why the name of an agent is invalid, as in quorumd@NAME.service; nil if it is valid.
+// CheckAgent returns why the name of an agent, the NAME in quorumd@NAME.service, is invalid; nil if it is valid.
 func CheckAgent(name string) error {
 	if !agentName.MatchString(name) {
 		return fmt.Errorf("%q is not a valid agent name: use at most 64 letters, digits, _, - and ., with no - or . "+

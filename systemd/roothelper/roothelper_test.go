@@ -22,8 +22,8 @@ import (
 	"github.com/quorumd/quorumd/systemd"
 )
 
-// TestMain also runs the test binary as the service, which only returns the order as an error, and as a client that
-// sends an order.
+// TestMain also runs the test binary as the service, which carries out nothing and returns most orders as an error, and
+// as a client that sends an order.
 func TestMain(m *testing.M) {
 	if len(os.Args) > 1 && os.Args[1] == "serve" {
 		_ = Serve(context.Background(), func(_ context.Context, o Request) error {

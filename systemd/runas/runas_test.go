@@ -36,7 +36,7 @@ func TestMain(m *testing.M) {
 				os.Exit(1)
 			}
 			os.Exit(0)
-		case "echo": // copies stdin to stdout, and writes a word to stderr and to file 3
+		case "echo": // copies stdin to stdout, and writes a word to stderr and, if it has an argument, to file 3
 			_, _ = os.Stderr.WriteString("said")
 			if len(os.Args) > 2 {
 				_, _ = os.NewFile(3, "more").WriteString("more")

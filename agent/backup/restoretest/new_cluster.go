@@ -25,7 +25,7 @@ const (
 	nowhere = "http://127.0.0.1:1"
 )
 
-// newCluster turns a database into the data directory of a new cluster of one member. Apart from the keys, etcd finds
+// newCluster turns a database into the data directory of a new cluster of one member. Besides the database, etcd finds
 // only a log with one entry, which adds that member.
 func newCluster(dir, file string) error {
 	if err := forget(file); err != nil {

@@ -42,8 +42,8 @@ func serve(ctx context.Context, dir, program string, held *os.File, m backup.Man
 	if err != nil {
 		return "", err
 	}
-	// If memory runs out, the kernel kills this etcd first. If this write is forbidden, the kernel treats it like any
-	// other process.
+	// If memory runs out, the kernel kills this etcd first. If this write is forbidden, the kernel treats this etcd
+	// like any other process.
 	_ = os.WriteFile(fmt.Sprintf("/proc/%d/oom_score_adj", etcd.PID()), []byte("1000"), 0)
 	ctx, cancel := context.WithTimeout(ctx, serveBound)
 	defer cancel()

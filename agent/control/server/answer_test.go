@@ -49,8 +49,8 @@ func largeStatus() control.Status {
 	return s
 }
 
-// On every permitted connection, one user requests a status of 4 MiB, each of a new round, and does not read it. The
-// test is not parallel because it measures the heap of the process.
+// On 32 connections, one user requests a status of 4 MiB, each of a new round, and reads only the header of the answer.
+// The test is not parallel because it measures the heap of the process.
 func TestClientsThatDoNotReadUseLittleMemory(t *testing.T) {
 	const readers, most = 32, 48 << 20
 	s := largeStatus()

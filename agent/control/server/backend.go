@@ -48,18 +48,19 @@ type Backend interface {
 	RemoveMember(ctx context.Context, req control.RemovalRequest, by string) (control.Removal, error)
 
 	// RequestMaintenance records a request for this host and returns it; the status shows its progress. A repeated
-	// request for the same work replaces the reason and the end of the pending request, unless the pending request
-	// is ending or its program has been started. While a request is pending, a request for other work is refused
-	// with CodeConflict.
+	// request for the same work replaces the reason and the end of the pending request. It is refused with
+	// CodeConflict if the pending request is ending, if its program has been started, or if only the new request is
+	// interruptible and the work has begun. While a request is pending, a request for other work is refused with
+	// CodeConflict, too.
 	RequestMaintenance(ctx context.Context, req control.MaintenanceRequest, by string) (control.Maintenance, error)
-	// EndMaintenance cancels a queued request, or brings the host back if its operation has begun. Without a request it
-	// succeeds and does nothing.
+	// EndMaintenance cancels a queued request, or brings the host back if its operation has begun. It refuses to cancel
+	// a request that the running rollout would make again. Without a request it succeeds and does nothing.
 	EndMaintenance(ctx context.Context, by string) error
 	// StartRollout starts the requested work on one host after another. It refuses with CodeConflict while another
 	// rollout is running or paused, and with the kind Wrong if the request names an unknown host.
 	StartRollout(ctx context.Context, req control.RolloutRequest, by string) (control.Rollout, error)
 	// SetRollout sets the state of the rollout to RolloutRunning, RolloutPaused or RolloutAborted, and returns the
-	// rollout. Without a rollout it refuses with CodeConflict.
+	// rollout. It refuses with CodeConflict if there is no rollout, or if the rollout is already done or aborted.
 	SetRollout(ctx context.Context, state, by string) (control.Rollout, error)
 
 	// Resize records the size of the cluster and returns it with the plan; the status shows its progress. It refuses

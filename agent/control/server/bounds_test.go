@@ -143,7 +143,7 @@ func TestConnectionsAreReservedForTheGroupAndForRoot(t *testing.T) {
 		{reader(1002), false},
 		{member(1003), true},
 		{member(1004), true},
-		{member(1003), false}, // up to the limit of all users but root
+		{member(1003), false}, // over the limit of all users but root
 		{root, true},
 		{root, true},
 		{root, true},

@@ -5,8 +5,8 @@ package server
 
 import "github.com/quorumd/quorumd/agent/control"
 
-// The functions below set the version of a document, if it has one, and replace its absent lists with empty lists, so
-// that a script can iterate over them.
+// The functions below set the version of a document, if it has one. They also replace each list that is nil with an
+// empty list, so that a script can iterate over it, but not the lists that JSON omits when they are empty.
 
 func completeStatus(s control.Status) control.Status {
 	s.APIVersion = control.APIVersion

@@ -69,8 +69,8 @@ func peerOf(c *net.UnixConn) (peer, error) {
 }
 
 // peerGroups returns the supplementary groups of the peer, as the kernel recorded them. A look-up by user name would
-// miss groups from a directory service, and would include groups that the process has dropped. It uses unsafe because
-// x/sys has no call for this option.
+// miss groups from a directory service, and would include groups that the process has dropped. peerGroups uses
+// unsafe because x/sys has no call for this option.
 func peerGroups(fd uintptr) ([]uint32, error) {
 	const most = 65536 // NGROUPS_MAX
 	groups := make([]uint32, 64)

@@ -49,7 +49,7 @@ func (f fileState) database() policy.Database {
 const (
 	longAgo     uint8 = iota // more than a day, or never
 	hoursAgo                 // more than an hour
-	momentsAgo               // less
+	momentsAgo               // less than an hour
 	defragHosts = 3
 )
 
@@ -232,7 +232,7 @@ func (s defragScope) successors(w defragWorld) (next []defragWorld, events []str
 	add := func(text string, change func(n *defragWorld)) {
 		n := w
 		change(&n)
-		for h := range n.hosts { // once a defragmentation is not due, the time for which it has been due starts over
+		for h := range n.hosts { // the time for which a defragmentation has been due starts over when it is not due
 			n.hosts[h].due = n.hosts[h].due && !n.hosts[h].down && policy.DefragDue(s.view(&n, h))
 		}
 		if n != w {

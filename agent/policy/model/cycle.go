@@ -58,8 +58,8 @@ func (w *world) callLands(h int, fails bool) (ok bool, found breach) {
 		found = w.judgeLanding(h)
 	}
 	a.phase = idle
-	// An operator released the operation, so the next operation may have begun. For that operation, the effect of this
-	// call is a fault.
+	// The operation's record was deleted, so the next operation may have begun. For the next operation, the effect of
+	// this call is a fault.
 	if released && !fails && step != transferLeadership {
 		w.markFaulted()
 	}

@@ -26,10 +26,12 @@
 // transaction cannot fence a membership change, so etcd may apply the change at any later time, subject only to etcd's
 // checks at that time.
 //
-// A host's view is built only from an observation (view.go). The policy decides once for each observation, and the
-// decision is cached. Every duration in a view is either 0 or longer than every limit or, if a decision has two limits,
-// between them. An event changes a duration from one to the next. There is only one rule about time: the lock's lease
-// does not expire at the server before the holder's validity has ended.
+// A host's view is built only from an observation (view.go). The policy decides once for each observation and each rank
+// of the deciding host, and the decisions are cached. Every duration in a view is either 0 or longer than every limit
+// or, if a decision has two limits, between them. An event changes a duration from one of these values to the next.
+// There are only two rules about time. The lock's lease does not expire at the server before the holder's validity has
+// ended. And where the policy waits for the lock's TTL so that no removal can be applied any more, that wait does not
+// end while one still can.
 //
 // # Host operations
 //
@@ -49,8 +51,8 @@
 // if the agent of the leaving host is gone. A host that joins although the new size leaves no place for it leaves
 // again. Operators also retire a host and undo the retirement. A different host joins before a retired voter leaves, no
 // other voter leaves instead, and the retired host does not join. In some scopes, operators name the host that joins,
-// and can name a different one later. Then no other host joins, even while the named one is unhealthy or its agent is
-// gone.
+// and can name a different one later. In these scopes, no other host joins, even while the named one is unhealthy or
+// its agent is gone.
 //
 // An ejected host (ejected.go) may join again after its agent has observed it as healthy for a while; the end of that
 // time is an event. An unhealthy state, a cut connection or the agent's death restarts that time. The model leaves out
@@ -98,5 +100,5 @@
 // voter, its standby and a second fault of every class completely, which takes 6 million worlds.
 //
 // Hosts are interchangeable, so they are sorted, and worlds that differ only in the order of their hosts usually count
-// as one. Hosts that rank alike keep their order, which costs duplicates but hides nothing.
+// as one. Hosts that compare as equal keep their order, which costs duplicates but hides nothing.
 package model

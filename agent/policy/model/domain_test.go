@@ -20,9 +20,9 @@ type lastReport struct {
 	bothDead bool // it reports both dead voters, not only the first
 }
 
-// withFiveVoters changes the view of a spare from three voters, one of them dead, to five voters, two of them dead,
-// because a world has too few hosts for that. It returns false if the view cannot be changed so that exactly three
-// voters have a host record.
+// withFiveVoters changes the view of a spare from three voters, one of them dead, to five voters, two of them dead. A
+// world has too few hosts for five voters and a spare. The result is false if the view cannot be changed so that
+// exactly three voters have a host record.
 func withFiveVoters(v *policy.View, last lastReport) bool {
 	const other, second = 6, 7
 	c := &v.Cluster

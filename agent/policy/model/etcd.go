@@ -71,7 +71,7 @@ func (w *world) answers(i int) bool {
 	return h.data == current && h.unit == active && w.quorum()
 }
 
-// noteWrite records that the joining learner has applied a write, if its member serves.
+// noteWrite records that the joining learner has applied a write, if that learner serves.
 func (w *world) noteWrite() {
 	if w.serves(int(w.opHost)) {
 		w.learnerMoved, w.sinceWrite = 1, 0

@@ -122,7 +122,7 @@ func TestALeaderWhoseEtcdHangsTransfersLeadershipOnlyAfterTwoProbesAndIfTheOther
 	}
 }
 
-// The finding of a hung etcd gates only leadership, so no host counts the etcd as a hung disk.
+// The finding of a hung etcd gates only leadership, so no host treats a hung etcd like a hung disk.
 func TestAHungEtcdIsNoReasonToReplaceItsVoter(t *testing.T) {
 	t.Parallel()
 	judge, err := health.New(health.DefaultThresholds())

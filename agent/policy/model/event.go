@@ -196,7 +196,7 @@ func (k kind) args() uint8 {
 }
 
 // args returns the number of variants of an event in the machine's scope. It leaves out the variants that need a host
-// operation or an unhealthy leader if the scope has none.
+// operation or an unhealthy leader if the scope has neither.
 func (m *machine) args(k kind) uint8 {
 	switch {
 	case k == evRequestRemoval && m.Removals == 0, k == evRequestTransfer && m.Transfers == 0:

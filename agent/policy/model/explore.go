@@ -39,7 +39,7 @@ type Scenario struct {
 	Tardy       bool         // an unhealthy voter that does not answer is too slow rather than hung
 	Corrupt     bool         // the alarm is CORRUPT instead of NOSPACE
 	Divided     bool         // the CORRUPT alarm means a finding: no majority of the voters has the same data
-	CorruptData bool         // an unhealthy voter's data is corrupt, and it leads while the alarm is raised
+	CorruptData bool         // an unhealthy voter's data is corrupt; that voter leads while the alarm is raised
 	External    bool         // an external manager runs etcd, and stops it when a host is reported safe to stop
 	Defrag      bool         // a command is a defragmentation, which deletes the old database at its end
 	Learner     LearnerScope // the state of the last host's permanent learner at the start
@@ -105,7 +105,7 @@ type machine struct {
 	faults     Faults
 	budget     int
 	inOrder    bool                   // hosts rank by number, as in a liveness run
-	bootsHosts bool                   // every host that is down will boot, as in a healed liveness run
+	bootsHosts bool                   // every host that is down will boot, as in a liveness run with all faults healed
 	staysTardy bool                   // an unhealthy voter stays too slow to answer; see ending
 	cache      map[observation]uint32 // the decisions for an observation, as an index into choices
 	choices    []*[ranks]choice
@@ -127,7 +127,7 @@ func newMachine(sc Scenario, r rules) *machine {
 }
 
 // decide returns the real policy's decisions for an observation, one for every rank. It calls the policy once for each
-// observation.
+// observation and rank.
 func (m *machine) decide(s *observation) *[ranks]choice {
 	if n, ok := m.cache[*s]; ok {
 		return m.choices[n]
@@ -190,8 +190,8 @@ func (m *machine) viewOf(s *observation, r rank) policy.View {
 	return v
 }
 
-// beginsInVain reports whether a host begins an operation that it would roll back in the next round, although nothing
-// has changed.
+// beginsInVain reports whether a host begins a join, a replacement or a leave that it would roll back or end in the
+// next round, although nothing has changed.
 func (m *machine) beginsInVain(s *observation, r rank, step policy.Step) bool {
 	kinds := map[policy.StepKind]string{
 		policy.StepBeginJoin: policy.KindJoin, policy.StepBeginReplace: policy.KindReplace,

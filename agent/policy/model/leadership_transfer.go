@@ -86,8 +86,8 @@ func (s *observation) writesOf(i int) policy.Writes {
 // readsMayTimeOut reports whether a host could transfer leadership while no read from its member returns in time.
 func (w *world) readsMayTimeOut(h int) bool { return w.mayStepDown(h) && w.reaches(h) }
 
-// viewWithoutReads builds the view of a leader without linearizable reads. It shows only what the leader's own member
-// stores, and which voters follow it.
+// viewWithoutReads builds the view of a leader without linearizable reads. The view shows only what the leader's own
+// member stores, and which voters follow that member.
 func (s *observation) viewWithoutReads(target policy.Target, r rank) policy.View {
 	local := *s
 	local.noReads = 0

@@ -11,7 +11,7 @@ import (
 	"github.com/quorumd/quorumd/health"
 )
 
-// leadershipRing is a cluster of voters in which only the leader changes.
+// leadershipRing is a cluster of voters in which only the leader and the health states change.
 type leadershipRing struct {
 	states    []health.State
 	leader    int

@@ -143,7 +143,7 @@ func (w *world) judgeLearnerAdd(h int) breach {
 func (m *machine) judgeNextLimit(w *world, h int, c choice) breach {
 	listed := w.learners(h) + int(bit(w.hosts[h].list == learner))
 	stops := takesDown(c.step) || c.step == restartUnit
-	stops = stops && w.hosts[h].work != externalReboot // that machine goes down in any case
+	stops = stops && w.hosts[h].work != externalReboot // that machine goes down anyway
 	if m.NextLimit > 0 && stops && w.hosts[h].unit == active && listed > int(m.NextLimit) {
 		return startsNoMore
 	}
@@ -205,7 +205,7 @@ func learnerPromises() map[breach]promise {
 	}
 }
 
-// smallLearners returns the scopes with a permanent learner that every test run explores.
+// smallLearners returns the scopes about permanent learners and the limit on learners that every test run explores.
 func smallLearners() []Scenario {
 	three := policy.Target{Voters: 3}
 	return []Scenario{
@@ -254,7 +254,8 @@ func restartWithLowerLimit() Scenario {
 	}
 }
 
-// Learners returns all scopes with a permanent learner, including other operations and faults.
+// Learners returns all scopes about permanent learners and the limit on learners, including other operations and
+// faults.
 func Learners() []Scenario {
 	three := policy.Target{Voters: 3}
 	return append(smallLearners(),

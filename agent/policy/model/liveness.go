@@ -19,7 +19,7 @@ const maxPasses = 400
 
 // ending is how faults end before a run.
 type ending struct {
-	healed         bool // all faults are healed, with the exceptions below; otherwise no fault is healed
+	healed         bool // all faults are healed, with the exceptions below; otherwise only pauses and alarms end
 	hostsStayDown  bool // hosts that are down stay down, and unhealthy voters stay unhealthy
 	agentsStayDown bool // agents that are down stay down
 	staysTardy     bool // an unhealthy voter becomes and stays too slow to answer, but votes
@@ -42,8 +42,9 @@ func (m *machine) endings() []ending {
 }
 
 // checkLiveness checks the runs from a state. If all faults are healed, the agents must reach the target, whether or
-// not late calls land. If no fault is healed, they must still end joins and removals, and bring back a host that the
-// cluster needs.
+// not late calls land. If voters stay down or unhealthy, the agents must replace or remove them where the policy
+// promises that. If nothing is healed, they must still end every operation that is not a host operation, and bring back
+// a host that the cluster needs.
 func (m *machine) checkLiveness(from *world) breach {
 	m.inOrder = true
 	defer func() { m.inOrder, m.staysTardy = false, false }()
@@ -150,8 +151,8 @@ func (m *machine) runUntilQuiescent(w *world, e ending) breach {
 	healed := e.healed
 	mark := endingHash(w, e)
 	for range maxPasses {
-		// Without healing, only two things are checked: joins and removals end, and a host that the cluster needs
-		// returns. Only the host that is taken down ends a host operation.
+		// Without healing, only two things are checked: every operation that is not a host operation ends, and a host
+		// that the cluster needs returns. Only the host that is taken down ends a host operation.
 		if _, known := m.live[mark]; known || (!healed && (w.op == 0 || w.opCycle != 0) && !w.recallDue()) {
 			break
 		}

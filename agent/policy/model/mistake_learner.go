@@ -5,7 +5,8 @@ package model
 
 import "github.com/quorumd/quorumd/agent/policy"
 
-// withLearner returns a scope with one voter and room for a standby, in which the last host has the role learner.
+// withLearner returns a scope with one voter, room for a standby, and at most one fault of these classes, in which the
+// last host has the role learner.
 func withLearner(class Faults) func(sc *Scenario) {
 	return func(sc *Scenario) {
 		sc.Hosts, sc.Voters, sc.Learner, sc.MaxLearners = 3, 1, LearnerJoins, 2
@@ -14,7 +15,8 @@ func withLearner(class Faults) func(sc *Scenario) {
 	}
 }
 
-// nextToLearner returns a scope with a permanent learner and that many voters. The cluster should have three voters.
+// nextToLearner returns a scope with a permanent learner and that many hosts and voters, and at most one fault of these
+// classes. The cluster should have three voters. Dead voters are replaced if hosts may crash.
 func nextToLearner(hosts, voters int, class Faults) func(sc *Scenario) {
 	return func(sc *Scenario) {
 		sc.Hosts, sc.Voters, sc.Learner, sc.MaxLearners = hosts, voters, LearnerListed, 2

@@ -134,7 +134,7 @@ func deadMistakes() []Mistake {
 	}
 }
 
-// deadSurplus returns a scope with four voters, one more than configured, and no spare. One of them dies, and up to n
+// deadSurplus returns a scope with four voters, one more than configured, and no spare. One voter dies, and up to n
 // more faults of these classes occur.
 func deadSurplus(n int, class Faults) func(sc *Scenario) {
 	return func(sc *Scenario) {

@@ -19,7 +19,7 @@ func unhealthyScope(n int, class Faults) func(sc *Scenario) {
 	}
 }
 
-// surplus returns a scope with four voters, one more than configured: one of them becomes unhealthy, and up to n agents
+// surplus returns a scope with four voters, one more than configured. One voter becomes unhealthy, and up to n agents
 // die.
 func surplus(n int) func(sc *Scenario) {
 	return func(sc *Scenario) {

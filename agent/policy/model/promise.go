@@ -453,7 +453,7 @@ func (w *world) judgeRequest(h int, c choice) breach {
 		return requestDropped
 	case c.outcome == policy.Recalled && a.isMaintenance() != (note == policy.RequestEnding) && a.ended == 0:
 		return recallRepeated
-	case c.step == endCycle || c.step == endKeep: // the request ends together with its operation
+	case c.step == endCycle || c.step == endKeep: // the end of the operation also changes the request
 	case a.work != noWork && a.ended == 0 && a.opSeen == 0 && reaches && cycles && note != policy.RequestSeen:
 		return opSeenUnrecorded
 	}

@@ -66,7 +66,7 @@ func (m *lossMachine) pass(w *lossWorld) {
 	m.markStalePlans(w)
 }
 
-// operatorsContinue aborts plans that make no progress, and makes and applies a plan if no cluster serves.
+// operatorsContinue aborts plans that make no progress, and makes or applies a plan if no cluster serves.
 func (m *lossMachine) operatorsContinue(w *lossWorld) {
 	serving := m.serving(w)
 	for i := range m.Voters {

@@ -52,7 +52,7 @@ func (b *bench) apply(o operation) error {
 	return err
 }
 
-// applyLocal applies an operation that requires no answer from etcd to the real cluster.
+// applyLocal applies to the real cluster an operation that requires no answer from etcd.
 func (b *bench) applyLocal(o operation) error {
 	i := int(o.host)
 	h := b.hosts[i]
@@ -284,7 +284,8 @@ func (b *bench) waitJoined(i int, claim string) (how uint8, err error) {
 }
 
 // receivedOldList reports whether an etcd has exited because the received member list differs from that in its
-// environment: in the number of members, or in a member, such as a learner that was removed before this one was added.
+// environment: in the number of members, or in a member, such as a learner that was removed before the joining one was
+// added.
 func receivedOldList(log string) bool {
 	return strings.Contains(log, "member count is unequal") ||
 		strings.Contains(log, "no match found for existing member")

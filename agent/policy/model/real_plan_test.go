@@ -28,7 +28,7 @@ type plan struct {
 	starts         map[cluster]int
 	traces         int
 	steps          int
-	minSteps       int // until this many steps, resetLeft starts over once no pair is left
+	minSteps       int // before this many steps, all pairs are compared again when no pair is left
 	calls          int
 	openAnswers    map[string]int
 	differences    []string

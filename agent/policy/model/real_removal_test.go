@@ -20,7 +20,7 @@ import (
 // TestRealEtcdBehavesAsTheModelClaims compares the same changes one at a time, but can neither choose the leader nor
 // let a call time out and be applied later.
 
-// The hosts of these tests. In most of them C is removed, and D replaces it.
+// The hosts of these tests. In most of them C is removed. In some, D replaces it.
 const (
 	hostA = iota
 	hostB

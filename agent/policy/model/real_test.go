@@ -31,8 +31,8 @@ const minPartComparisons = 200
 
 func versions() []string { return []string{"v3.5", "v3.6"} }
 
-// scopes returns the scopes whose pairs are compared. In smallScenarios, no member of a cluster with three voters
-// fails, so further scopes cover that.
+// scopes returns the scopes whose pairs are compared. In smallScenarios, no member of a cluster that begins with three
+// voters fails, so further scopes cover that.
 func scopes() []Scenario {
 	if *deep {
 		return Scenarios()
@@ -89,8 +89,9 @@ func exploredPairs(t *testing.T) (map[pair]int, map[cluster]int) {
 	return p.count, firsts
 }
 
-// extraPairs returns requests that quorumd never sends in this state: every change that etcd refuses according to the
-// model, and the removal of one of three voters. It returns none while a different operation is in progress.
+// extraPairs returns requests to compare even if no exploration sends them in this state: every change that etcd
+// refuses according to the model, and the removal of one of three voters. It returns none while a different operation
+// is in progress.
 //
 // The removal of one of two voters is left out. If the remaining voter is killed before its next write, it may start
 // with the old list and wait forever for the vote of the removed one, because etcd has not yet written to disk that the

@@ -12,7 +12,8 @@ func (w *world) isUnhealthy(i int) bool {
 	return w.witness != 0 && int(w.dead) == i+1 && w.hosts[i].health == slow && w.present(i)
 }
 
-// confirmedUnhealthy reports whether a source other than its own health state confirms that a voter is unhealthy.
+// confirmedUnhealthy returns 1 if a source other than a voter's own health state confirms that the voter is unhealthy,
+// otherwise 0.
 func (s *observation) confirmedUnhealthy(i int) uint8 {
 	return bit(s.witness != 0 && int(s.dead) == i+1)
 }
@@ -38,9 +39,9 @@ func (w *world) onlyTardyIsDown() bool {
 	return serving == voters-1 && serving+1 >= majority(voters+1)
 }
 
-// judgeCompletion checks whether a voter's host may remove another voter: the voter count is even or above the size,
-// and the other voter does not lead. In addition, the other voter is dead or unhealthy, or it was unhealthy when this
-// host became a voter to replace it and no other voter is unhealthy now.
+// judgeCompletion checks whether a voter's host may remove another voter: the voter count is even or above the recorded
+// size, and the other voter does not lead. In addition, the other voter is dead or unhealthy, or it was unhealthy when
+// this host became a voter to replace it and no other voter is unhealthy now.
 func (w *world) judgeCompletion(c choice, who int, leads bool, size policy.Target) breach {
 	switch voters, _ := w.votes(); {
 	case voters%2 == 1 && (!size.Resized || voters <= size.Voters):

@@ -54,7 +54,7 @@ const (
 const (
 	begunNow    uint8 = iota + 1
 	begunBefore       // the operation began before the last reboot of the machine
-	tooLate           // the operation was not recorded, and the machine has done the requested reboot
+	tooLate           // the machine went down for its external reboot before the operation was recorded
 )
 
 func (h *host) tidyRequest() {
@@ -124,8 +124,8 @@ func (m *machine) noteRequest(w *world, i int, c choice) {
 	}
 }
 
-// applyStartGuard sets or removes the start guard, as an agent decided or before a step. If there is no data that a
-// boot could start an etcd on, the world does not track the guard.
+// applyStartGuard sets or removes the start guard, as an agent decided or before a step. The world tracks the guard
+// only on a host with a member's data, on which a boot could start etcd, or with a voter whose data is lost.
 func (w *world) applyStartGuard(i int, want policy.StartGuard) {
 	h := &w.hosts[i]
 	switch {

@@ -152,7 +152,7 @@ type rolloutWorld struct {
 	sameBoot   uint8 // the operation's host has not rebooted
 	lock       uint8 // the host that holds the lock, plus 1; 0 for none
 	leader     uint8
-	cooledDown uint8 // no operation has been in flight for the cool-down
+	cooledDown uint8 // no operation has been in flight for as long as the cooldown
 	servedLong uint8 // the operation's host has served for long enough
 	actions    uint8 // number of operators' actions so far
 	faults     uint8

@@ -67,7 +67,7 @@ func (m *rolloutMachine) judgeDecision(w *rolloutWorld, i int, d policy.Decision
 	return 0
 }
 
-// othersFirst reports whether another host with a running agent still waits for its operation.
+// othersFirst reports whether another host, whose agent runs and is not cut off, still waits for its operation.
 func (m *rolloutMachine) othersFirst(w *rolloutWorld, i int) bool {
 	for k := range m.hosts() {
 		h := &w.hosts[k]

@@ -68,7 +68,8 @@ func smallCycles() []Scenario {
 	}
 }
 
-// Cycles returns the scopes of host operations, as deep as a minute on two cores allows.
+// Cycles returns the scopes of host operations, and those of alarms and corrupt data, as deep as a minute on two cores
+// allows.
 func Cycles() []Scenario {
 	three := policy.Target{Voters: 3}
 	return append(slices.Concat(smallCycles(), externals(), alarms(), corruptData(), recalls(), defrags()),

@@ -91,7 +91,7 @@ func underLock(step uint8) bool {
 		step == runCommand || step == deleteOld
 }
 
-// namesTarget reports whether a step names a member, which may be another host's.
+// namesTarget reports whether a step names a member that may be another host's.
 func namesTarget(step uint8) bool {
 	switch step {
 	case removeLearner, rollBackLeft, removeMember, stepDown, beginReplace, beginRemoveLost:
@@ -133,7 +133,7 @@ type choice struct {
 	join         policy.JoinNote
 	repairs      bool              // the ejection of the replaced host is recorded
 	ready        bool              // the host would publish that it is ready
-	inVain       bool              // the host would roll back at once what it begins
+	inVain       bool              // the host would roll back or end at once what it begins
 	quiet        bool              // the host would poll the members only in every second round
 	reason       policy.ReasonCode // the first reason
 	why          string
@@ -220,7 +220,7 @@ func (s *observation) translate(v *policy.View, d policy.Decision) (kind, target
 	panic(fmt.Sprintf("the model does not know the step %+v", step))
 }
 
-// guarded returns the variant of a take-down or a start with the same change of the start guard.
+// guarded returns the variant of a take-down or a start that has the step's change of the start guard.
 func guarded(step policy.Step) uint8 {
 	for _, kind := range []uint8{takeDown, takeDownHeld, startUnit, startAsIs} {
 		if kindOf(kind) == step.Kind && guardOf(kind) == step.Guard {

@@ -4,7 +4,9 @@
 package model
 
 // timeEvent applies an event that occurs sooner or later without an agent or a fault. It can occur at any time, with
-// one exception: a lease never ends before its holder's validity, which counts from before the request was sent.
+// two exceptions. A lease never ends before its holder's validity, which counts from before the request was sent. And
+// where the policy waits for the lock's TTL so that no removal can be applied any more, that wait does not end while
+// one still can.
 func (m *machine) timeEvent(w *world, k kind, i int, arg uint8) (ok bool, found breach) {
 	h := &w.hosts[i]
 	switch k {
@@ -139,7 +141,7 @@ func (m *machine) healEvent(w *world, k kind, i int) (ok bool, found breach) {
 			return false, fine
 		}
 		found = w.boots(i)
-		if m.External && found == startedEarly { // the external manager starts etcd, whatever the start guard
+		if m.External && found == startedEarly { // the external manager starts etcd even if the start guard is set
 			found = fine
 		}
 		return true, found
@@ -242,7 +244,7 @@ func (w *world) faultEvent(k kind, i int, arg uint8) bool {
 	return ok
 }
 
-// forgeRecord writes the most harmful record: a join of a standby or a voter in the rollback phase.
+// forgeRecord writes the most harmful record: a join, in the rollback phase, whose host is a standby or a voter.
 func (w *world) forgeRecord(i int) bool {
 	h := &w.hosts[i]
 	if w.op != 0 || !w.quorum() || h.list == unlisted || h.named == 0 {

@@ -25,7 +25,7 @@ type observedHost struct {
 type observation struct {
 	n, self            uint8
 	reachable          uint8
-	leaderless         uint8 // the cluster is not reachable, but a voter answers and has no leader
+	leaderless         uint8 // so many voters answer without a leader that the others cannot be a quorum
 	hosts              [maxHosts]observedHost
 	unit, data         uint8
 	recorded           uint8 // see host.recorded
@@ -243,7 +243,7 @@ func (s *observation) view(target policy.Target, r rank) policy.View {
 	}
 	v.Cluster, v.HostsFresh = s.clusterView(), true
 	v.Retired = s.retiredView()
-	// idleTime 1 is longer than the cool-down, and shorter than the time for which a queued host waits for the hosts
+	// idleTime 1 is longer than the cooldown, and shorter than the time for which a queued host waits for the hosts
 	// ahead.
 	v.IdleFor = [...]time.Duration{0, 90 * time.Second, ages}[s.idleTime]
 	v.Hosts = s.hostsView(r)

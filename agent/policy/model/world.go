@@ -22,8 +22,8 @@ const (
 	steady
 )
 
-// The states of a unit. A unit that is starting votes, but does not serve. The agent does not start a unit that an
-// operator has stopped; it does start a unit that was stopped for a request.
+// The states of a unit. While a unit starts, its member votes, but does not serve. The agent does not start a unit that
+// an operator has stopped; it does start a unit that was stopped for a request.
 const (
 	inactive uint8 = iota
 	failed
@@ -148,7 +148,7 @@ type world struct {
 	stable         uint8 // the settle time has passed since the last change of the member list
 	learnerMoved   uint8 // the joining learner has applied an entry since its agent's last round
 	sinceWrite     uint8 // the record was written after the learner progressed: 1 just now, 2 long ago
-	idleTime       uint8 // no operation has been in flight for: 1 the cool-down, 2 longer than any queued host waits
+	idleTime       uint8 // no operation has been in flight for: 1 the cooldown, 2 longer than any queued host waits
 	learnerStalled uint8 // the learner has not progressed for longer than its limit
 
 	lock          int8  // the host that holds the lock, or -1
@@ -167,7 +167,7 @@ type world struct {
 	orphan    uint8 // the operation has been without its lock for the grace period
 
 	opCycle     uint8 // the operation is a host operation; opStandby, opID and orphan have no meaning then
-	opRestarted uint8 // etcd of its host was started since the operation began; also set if the record was deleted
+	opRestarted uint8 // its host's etcd was started since the operation began, even if the record was deleted since
 	servedLong  uint8 // its host's etcd has served for the required time
 
 	requests uint8 // number of host operations requested so far
@@ -418,8 +418,9 @@ func unpack(k *key, n int) (w world) {
 	return w
 }
 
-// canonical returns the key shared by all worlds that differ only in the order of their hosts. This is sound: all
-// orders of hosts that rank alike are explored, so nothing in the model depends on a host's number.
+// canonical returns the key of the world with its hosts sorted, so that worlds that differ only in the order of their
+// hosts usually have the same key. This is sound: for hosts that the policy ranks as equal, both orders are explored,
+// so nothing in the model depends on a host's number.
 func (w *world) canonical() key {
 	var order [maxHosts]uint8
 	var keys [maxHosts]uint64

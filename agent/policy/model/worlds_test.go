@@ -93,7 +93,7 @@ func (s worlds[W]) explore() (string, int) {
 	return "", len(all)
 }
 
-// reaching reports for each world whether some course of events leads from it to an end.
+// reaching reports for each world whether some course of events without faults leads from it to an end.
 func reaching[W any](all []W, before [][]int, end func(W) bool) []bool {
 	ends, queue := make([]bool, len(all)), []int{}
 	for i, w := range all {

@@ -14,7 +14,7 @@
 // The agent never accesses these files itself. A child process does, which runs as etcd's own user.
 //
 // Instead of etcd's restore, the package uses the database as etcd leaves it after --force-new-cluster. A restore would
-// also change the cluster ID in the log, and bump and compact the revision. This package makes these two small changes
+// also change the cluster ID in the log, and bump and compact the revision. This package makes these small changes
 // itself, because etcd's package for a restore links the whole server and writes the format of one version only.
 package rebuild
 

@@ -425,7 +425,7 @@ func TestSeparateLogIsPutInPlaceAfterAnyInterruption(t *testing.T) {
 	}
 	c := p.copyPlace(work)
 	aside := p.member() + ".aside"
-	for what, cut := range map[string]func() error{ // each undoes a part of the swap, which the next swap repeats
+	for what, cut := range map[string]func() error{ // all but the first undo a part, which the next swap repeats
 		"first swap": func() error { return nil },
 		"the database was not put in place": func() error {
 			return os.Rename(p.member(), c.member())

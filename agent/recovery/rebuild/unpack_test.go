@@ -33,7 +33,7 @@ type memberSnapshot struct {
 	last int64 // its revision
 }
 
-// snapshotOf writes to a cluster of three, including deletions and a compaction, and saves a snapshot.
+// snapshotOf writes to a cluster of three, including a deletion and a compaction, and saves a snapshot.
 func snapshotOf(t *testing.T, version string) (*testbed.Cluster, memberSnapshot) {
 	t.Helper()
 	c := testbed.StartCluster(t, 3, testbed.ClusterOptions{Version: version})

@@ -3,7 +3,7 @@
 
 // Package keyspace stores keys, revisions and leases like etcd, in the virtual time of a testing/synctest bubble. The
 // simulated etcds of agent/sim, of package agent's fleets and of package lock's tests use it. They decide which member
-// answers, and when. It promises:
+// answers, and when. The package promises:
 //
 //   - It answers like etcd's state machine. A transaction is applied as a whole, at one revision, or not at all. A read
 //     at a revision returns the content of that revision unless it was compacted.
@@ -82,7 +82,8 @@ func (s state) find(key []byte) (at int, found bool) {
 	})
 }
 
-// span returns the pairs from key up to but excluding end, or only the pair of key if end is empty.
+// span returns the pairs from key up to but excluding end: only the pair of key if end is empty, and all that follow if
+// end is a zero byte.
 func (s state) span(key, end []byte) []*mvccpb.KeyValue {
 	from, found := s.find(key)
 	to := from

@@ -84,8 +84,8 @@ func newCA(file string, names permitted, now time.Time) (certPEM, keyPEM []byte,
 
 // Create creates the two CAs in a directory that does not exist or is empty.
 //
-// Without permit they sign for any name. With domains and address ranges they have name constraints; a host outside
-// them needs new CAs first, which [Directory.Begin] creates.
+// Without permit, the CAs sign for any name. With domains and address ranges, they have name constraints; a host
+// outside the constraints needs new CAs first, which [Directory.Begin] creates.
 func Create(dir string, now time.Time, permit ...string) error {
 	names, err := newPermitted(permit)
 	if err != nil {

@@ -75,9 +75,9 @@ func (p Place) mayTrust(cas []CA) error {
 	return nil
 }
 
-// Install checks a bundle and installs its files, each atomically. A renewal replaces older files of the same host and
-// CA; Install refuses to replace anything else. It does not change an existing CA file, because the operator may have
-// added a CA.
+// Install checks a bundle and installs its files, each atomically. It replaces only files of the same host and CAs, and
+// none that are newer than the bundle. It does not change an existing CA file, because the operator may have added a
+// CA.
 //
 // The bundle must belong to root, the current user, or the user who called sudo.
 func Install(bundle string, p Place, now time.Time) (Installed, error) {

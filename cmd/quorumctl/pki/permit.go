@@ -18,8 +18,8 @@ type permitted struct {
 	ips []*net.IPNet
 }
 
-// newPermitted parses domains and address ranges. It adds localhost to the domains and the loopback addresses to the
-// ranges, because the certificates of every host contain them.
+// newPermitted parses domains and address ranges. It adds localhost to the domains, if there are any, and the loopback
+// addresses to the ranges, if there are any, because the certificates of every host contain them.
 func newPermitted(texts []string) (permitted, error) {
 	var p permitted
 	for _, text := range texts {

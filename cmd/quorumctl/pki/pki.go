@@ -13,8 +13,8 @@
 // It promises:
 //   - Each host's keys travel only in its own bundle, and the CA keys never leave their directory.
 //   - No CA, bundle or record of issued certificates is overwritten. An installation replaces only the files of an
-//     earlier one on that host, with a newer bundle of the same host and CAs. A rotation deletes the key of the CA that
-//     it has replaced.
+//     earlier one on that host, with the same or a newer bundle of the same host and CAs. A rotation deletes the key of
+//     the CA that it has replaced.
 //   - The files on a host match each other: before it changes a file, an install checks the owner of the bundle, each
 //     key against its certificate, and each certificate against its CA, its usage, its dates and this host's addresses.
 //   - On a host, root owns the keys, and one group can read each of them: etcd's, or quorumd's for its own key.

@@ -39,7 +39,7 @@ const (
 const (
 	ByOld   = "old"
 	ByNew   = "new"
-	ByOther = "other" // neither the old nor the new CA, or the certificate is not valid for the address
+	ByOther = "other" // neither the old nor the new CA, or the certificate is not valid now or not for the address
 )
 
 // Answer describes whether a port accepts clients with a certificate of a CA.

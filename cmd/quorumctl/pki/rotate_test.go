@@ -27,7 +27,7 @@ func reopen(t *testing.T, dir string, now time.Time) *Directory {
 	return a
 }
 
-// advanced returns a CA directory with host n1, in a step of a rotation, and its path.
+// advanced returns a CA directory with the host n1 and a rotation in the given step, and the path of the directory.
 func advanced(t *testing.T, step int) (*Directory, string) {
 	t.Helper()
 	a, dir := newDirectory(t)
@@ -288,8 +288,8 @@ func TestInterruptedEndIsCompletedByTheNextCommand(t *testing.T) {
 	}
 }
 
-// wantFiles checks that a directory contains these files and, apart from bundles of n1, nothing else: no key of a
-// retired CA.
+// wantFiles checks that a directory contains these files and, apart from bundles of n1, nothing else, in particular no
+// key of a retired CA.
 func wantFiles(t *testing.T, dir string, want ...string) {
 	t.Helper()
 	entries, err := os.ReadDir(dir)

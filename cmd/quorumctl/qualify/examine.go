@@ -50,7 +50,7 @@ type Options struct {
 	Said func(Stage)
 }
 
-// Stage describes the progress of a benchmark: the current step, its progress, and the maximum time left.
+// Stage describes the progress of a benchmark: the current step, its progress, and about how much time is left.
 type Stage struct {
 	What, Text string
 	Left       time.Duration

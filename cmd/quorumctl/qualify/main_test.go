@@ -15,7 +15,7 @@ import (
 	"github.com/quorumd/quorumd/disk"
 )
 
-// The test binary runs as one of these children instead of running the tests.
+// If the first argument is one of these, the test binary runs as that child instead of running the tests.
 const (
 	asChild             = "probe-disk"
 	asSmallChild        = "probe-disk-with-a-file-size-limit"

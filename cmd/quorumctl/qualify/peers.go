@@ -27,7 +27,7 @@ const (
 	connectRest = 20 * time.Millisecond
 	// peerPatience is the timeout of a connection and of a response.
 	peerPatience = 2 * time.Second
-	// mostFailures is the number of failures after which the attempts end, because each failure takes the whole
+	// mostFailures is the number of failures after which the attempts end, because each failure may take the whole
 	// timeout.
 	mostFailures = 3
 	// padding makes a request larger than any Ethernet packet, including jumbo frames.

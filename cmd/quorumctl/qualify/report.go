@@ -36,7 +36,7 @@ type Report struct {
 	// Peers are the results for the requested addresses.
 	Peers []Peer `json:"peers,omitempty"`
 
-	// Fio is set if fio was requested and ran.
+	// Fio is set if fio was requested and succeeded.
 	Fio *Fio `json:"fio,omitempty"`
 
 	// Neighbour is the process ID of an etcd that writes to the same disk.

@@ -32,8 +32,9 @@ const (
 type Run struct {
 	Writers int `json:"writers"`
 	// Writes is the number of writes that count. LeftOut writes are not evidence about the disk, because of CPU
-	// starvation. Lost writes came too fast to be recorded one by one. Hung writes had not completed at the end; Writes
-	// includes them, with the time that they had taken so far.
+	// starvation. Lost writes came too fast to be recorded one by one. Hung writes were still in flight at the end,
+	// already for longer than Limit and than the 99th percentile of the others; Writes includes them, with the time
+	// that they had taken so far.
 	Writes  int     `json:"writes"`
 	LeftOut int     `json:"leftOut"`
 	Lost    int     `json:"lost"`

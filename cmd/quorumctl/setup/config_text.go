@@ -14,7 +14,7 @@ import (
 )
 
 // Text returns the configuration file. It contains the answers, with comments, and omits optional keys without an
-// answer. The packages ship its result for three example hosts.
+// answer. The packages ship the result for three example hosts.
 func (a Answers) Text() ([]byte, error) {
 	here, all, err := a.here()
 	if err != nil {

@@ -124,7 +124,7 @@ func TestListensReadsSettingsAsEtcdDoes(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		variables, flags []string
-		want             string // the URLs, or a part of the error
+		want             string // the URLs, or the beginning of the error
 	}{
 		{nil, nil, "[http://localhost:2379 http://localhost:2380]"},
 		{

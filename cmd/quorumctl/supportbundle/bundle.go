@@ -8,7 +8,7 @@
 //     that the configuration names, nor text that looks like a secret (see [Redactor]).
 //   - The sizes of the bundle and of each file, and the time to collect it, are limited. The first file, [Contents],
 //     lists truncated and missing files.
-//   - It changes nothing on the host, and does not wait for a source that hangs.
+//   - It changes nothing on the host, and abandons a source that hangs.
 package supportbundle
 
 import (

@@ -22,8 +22,8 @@ type Redactor struct {
 	values []string // longest first, because a value may contain a shorter one
 }
 
-// NewRedactor returns a Redactor for the contents of secret files. Every line in them, and every value after an equals
-// sign, is a secret, except headers, comments and texts shorter than shortest.
+// NewRedactor returns a Redactor for the contents of secret files. Every line in them except headers and comments, and
+// every value after an equals sign, is a secret, unless it is shorter than shortest.
 func NewRedactor(secrets ...[]byte) *Redactor {
 	r := &Redactor{}
 	for _, text := range secrets {

@@ -31,7 +31,8 @@ import (
 const backupMemory = 48 << 20
 
 // parseMemory is the memory that a child may allocate while it reads a database or a log, in bytes. It is less than the
-// unit's MemoryMax=512M, so that a malicious file ends only the child. It is enough for 8 million keys.
+// unit's MemoryMax=512M, so that a malicious file ends only the child. It is enough for 4 to 8 million keys, of which
+// each needs 50 to 100 bytes.
 const parseMemory = 384 << 20
 
 // parseTime limits the CPU time of a child that reads a database or a log. A database of 8 GiB takes minutes.
@@ -309,7 +310,7 @@ func (j job) verify(ctx context.Context, name string) (backup.Outcome, error) {
 }
 
 // manifest returns the manifest of the named snapshot, or of the newest one. It returns an error if the snapshot was
-// replaced.
+// replaced or the evidence cannot be read.
 func (j job) manifest(ctx context.Context, name string) (backup.Manifest, error) {
 	if j.unread != nil {
 		return backup.Manifest{}, j.unread

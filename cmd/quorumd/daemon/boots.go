@@ -32,7 +32,8 @@ func openBoots(state, bootID string, wall func() time.Time, log *slog.Logger) bo
 	return b
 }
 
-// end records that the agent was asked to stop, if the context stop has ended. It does not wait for a hung disk.
+// end records that the agent was asked to stop, if the context stop has ended. It waits at most bootsWithin, even if
+// the disk hangs.
 func (b boots) end(stop context.Context, log *slog.Logger) {
 	if stop.Err() == nil {
 		return // the agent was not asked to stop; it ends for a different reason

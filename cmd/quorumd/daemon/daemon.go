@@ -51,7 +51,7 @@ import (
 	"github.com/quorumd/quorumd/systemd/roothelper"
 )
 
-const tlsEvery = 15 // number of rounds of the loop between two reads of the TLS files
+const tlsEvery = 15 // number of intervals of the loop between two reads of the TLS files
 
 // Options are the start options of a daemon.
 type Options struct {
@@ -141,7 +141,7 @@ func Run(ctx context.Context, opt Options) error {
 	if err := socket.Listen(); err != nil {
 		return err
 	}
-	defer socket.Close() //nolint:errcheck // Serve has already closed it
+	defer socket.Close() //nolint:errcheck // Serve, if it ran, has already closed it
 	sources, err := openMaintenanceSources(conf, a, wall, log)
 	if err != nil {
 		return err

@@ -19,7 +19,8 @@ const (
 	runAsIn  = "test-runas"  // runs the runas service of a testHost
 )
 
-// TestMain also acts as the two privileged services, as their units start them, and as children of the runas service.
+// TestMain also runs the two privileged services, which their units start in production, and the children of the agent
+// and of the runas service.
 func TestMain(m *testing.M) {
 	if len(os.Args) == 3 && (os.Args[1] == helperIn || os.Args[1] == runAsIn) {
 		d := testHostIn(os.Args[2])

@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Command small is etcd with WAL segments of 4 MiB. etcd preallocates two segments of 64 MB for every member; tests run
-// two dozen members at once, and have to fit into a gigabyte.
+// two dozen members at once, and have to fit into a gigabyte of disk space.
 package main
 
 import (

@@ -28,7 +28,8 @@ import (
 	"github.com/quorumd/quorumd/contrib/lab"
 )
 
-// bound is how long it may take to boot all hosts (if a root file system exists already) or to stop them.
+// bound is how long it may take to boot all hosts (if a root file system exists already), to run one command of the
+// lab, or to stop all hosts.
 const bound = 2 * time.Minute
 
 const (
