@@ -84,6 +84,7 @@ func (f *fleet) changeScheme(settings map[*lab.Host]lab.Settings, from, to strin
 // readdress waits until a readdress would include that many hosts, runs it, and checks that its plan is what happens.
 func (f *fleet) readdress(why string, want int, hosts ...string) {
 	f.t.Helper()
+	f.waitHealthy()
 	ask := func(dryRun bool) (control.Rollout, error) {
 		ctx, cancel := context.WithTimeout(f.t.Context(), bound)
 		defer cancel()
@@ -96,6 +97,10 @@ func (f *fleet) readdress(why string, want int, hosts ...string) {
 	f.t.Cleanup(func() {
 		if f.t.Failed() {
 			f.t.Logf("%s: the last answer was %v", why, last)
+			for _, h := range f.Hosts {
+				out, err := h.Shell(context.Background(), "date; grep btime /proc/stat; stat -c '%y %z %n' /etc/quorumd/* /var/lib/quorumd*/* /run/quorumd*/* 2>/dev/null; ps -C etcd -o pid,lstart,etimes,args; cat /proc/$(pidof etcd)/stat")
+				f.t.Log(h.Name, out, err)
+			}
 		}
 	})
 	f.eventually(fmt.Sprintf("a readdress would include %d hosts", want), func() bool {
