@@ -53,7 +53,7 @@ func (d *decoder) pathRules(c *Config) []rule {
 				[]string{p.key, dir.key},
 				!within(p.path, dir.path),
 				d.show(p.key, p.path) + " is inside " + d.show(dir.key, dir.path) +
-					", which belongs to etcd alone and is moved aside as a whole; choose another path",
+					", which belongs to etcd alone; choose another path",
 			})
 		}
 	}

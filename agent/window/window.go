@@ -48,9 +48,9 @@ func (t Times) Shut(at time.Time) string {
 	return "no maintenance window is open"
 }
 
-// ShutUntil returns the same as Shut, but if the reason is that no window is open and one opens within nine days, it
-// returns the time at which that window opens, even if a blackout is in effect then. It is slow, because it tries every
-// minute until then.
+// ShutUntil returns the same as Shut, but if the reason is that no window is open, it returns from when the work is
+// allowed: the first time within nine days at which a window is open and no blackout is in effect. It is slow, because
+// it tries every minute until then.
 func (t Times) ShutUntil(at time.Time) string {
 	if t.inBlackout(at) == "" && !t.open(at) {
 		if opens := t.opens(at); !opens.IsZero() {
@@ -73,14 +73,14 @@ func (t Times) open(at time.Time) bool {
 	return slices.ContainsFunc(t.windows, func(w Window) bool { return w.Contains(at) })
 }
 
-// opens returns when the first window opens after a time at which all are closed, or zero if none opens within nine
-// days.
+// opens returns when automatic work is allowed after a time at which all windows are closed, or zero if it is not
+// allowed within nine days.
 func (t Times) opens(after time.Time) time.Time {
 	at := after.Truncate(time.Minute)
 	for range 9 * dayMinutes {
 		at = at.Add(time.Minute)
 		for _, w := range t.windows {
-			if w.Contains(at) {
+			if w.Contains(at) && t.inBlackout(at) == "" {
 				return at.In(w.zone)
 			}
 		}

@@ -96,6 +96,10 @@ func TestAutomaticWorkIsAllowedInWindowsAndOutsideOfBlackouts(t *testing.T) {
 			"no maintenance window is open",
 			"the next maintenance window opens Tue 2026-11-24 02:00 UTC",
 		},
+		"2026-12-23T04:00Z": {
+			"no maintenance window is open",
+			"the next maintenance window opens Fri 2026-12-25 02:00 UTC",
+		},
 		"2026-12-24T02:30Z": {"a blackout is in effect: 2026-12-24 UTC", "a blackout is in effect: 2026-12-24 UTC"},
 		"2026-12-24T05:30Z": {"a blackout is in effect: 2026-12-24 UTC", "a blackout is in effect: 2026-12-24 UTC"},
 	} {

@@ -386,7 +386,7 @@ func apiEnums() map[string][]any {
 	works := []any{policy.WorkMaintenance, policy.WorkRestart, policy.WorkReboot, policy.WorkCommand}
 	return map[string][]any{
 		"MaintenanceRequest.work":   works,
-		"RolloutRequest.work":       append(works[1:], policy.WorkReaddress),
+		"RolloutRequest.work":       append(works[1:], policy.WorkReaddress, policy.WorkDefrag),
 		"RolloutStateRequest.state": {record.RolloutRunning, record.RolloutPaused, record.RolloutAborted},
 		"SnapshotRequest.do": {
 			control.SnapshotSave, control.SnapshotList, control.SnapshotVerify, control.SnapshotPrune,
