@@ -139,7 +139,7 @@ NIGHTLY_LONG := TestAVoterRollsBackAJoinWhoseAgentStaysDead|TestADeadVoterThatIs
 	TestNoDeadVoterIsRemovedWhileAnAlarmIsActive
 # The longest tests of the lab, whose faults other tests cover in a milder form.
 NIGHTLY_LAB := TestADefragmentationRunsAsEtcdsUserOnEveryHost|TestOneVoterBecomesNineAndOneAgain|$\
-	TestPeerURLsMoveToANewSubnetAndToHTTPSWithoutAFailedWrite|$\
+	TestPeerURLsMoveToAnotherSubnetAndToHTTPSWithoutAFailedWrite|$\
 	TestRetiredHostsLeaveWithoutAFailedWriteAndStayOut|$\
 	TestAHostWhoseDiskIsReplacedInMaintenanceServesAgainUnattended|$\
 	TestAHostWithASlowDiskStaysOutUntilItsDiskIsFast|$\

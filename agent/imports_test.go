@@ -26,7 +26,7 @@ func layers() []layer {
 			"display fileaccess journalcatalog control config recovery policy record etcddb child disk health " +
 			"systemd durationfmt"},
 		{"cmd/quorumctl/setup", "policy config execshim fileaccess disk/atomicfile"},
-		{"cmd/quorumctl/qualify", "health/sensors disk health durationfmt"},
+		{"cmd/quorumctl/qualify", "health/sensors disk disk/blockdevice health durationfmt"},
 		{"cmd/quorumctl/pki", "disk/atomicfile"},
 		{"cmd/quorumctl/supportbundle", "durationfmt"},
 		{"cmd/quorumd", "cmd/quorumd/daemon journalcatalog systemd"},
@@ -39,7 +39,7 @@ func layers() []layer {
 				"datadir defrag record " +
 				"etcddb child health/sensors health/smart health/kernellog health/certificates health/etcdflags " +
 				"health/etcdmetrics " +
-				"systemd/roothelper systemd/runas systemd/rootfile disk health systemd " +
+				"systemd/roothelper systemd/runas systemd/rootfile disk disk/blockdevice health systemd " +
 				"disk/atomicfile contrib/prometheus",
 		},
 		{"packaging/build", "journalcatalog"},
@@ -55,7 +55,7 @@ func layers() []layer {
 		{"publish", "diskrecord round hoststate poll policy config control cluster network proxy record disk health"},
 		{"diskrecord", "record health"},
 		{"act", "round hoststate policy config cluster lock hooks recovery record disk systemd durationfmt"},
-		{"observe", "round hoststate poll policy config cluster network hooks datadir recovery record disk health " +
+		{"observe", "round hoststate poll policy config cluster network hooks datadir recovery record disk disk/blockdevice health " +
 			"systemd durationfmt"},
 		{"persist", "round hoststate poll policy config control cluster record"},
 		{"round", "hoststate policy cluster network hooks datadir recovery record disk health systemd"},
@@ -111,6 +111,7 @@ func layers() []layer {
 		{"systemd/rootfile", ""},
 		{"health", "disk"},
 		{"disk", ""},
+		{"disk/blockdevice", ""},
 		{"systemd", "disk/atomicfile"},
 		{"disk/atomicfile", ""},
 	}

@@ -14,7 +14,7 @@ func TestTheTextMatchesTheTableAndDiscardedSamplesAreCounted(t *testing.T) {
 	t.Parallel()
 	b := newBench(t, DefaultThresholds())
 	b.member = true
-	// Direct writes are faster than WAL-like ones, some of which look slow because of CPU starvation.
+	// Direct writes are faster than WAL-like ones; some of the latter look slow because of CPU starvation.
 	for range 600 {
 		b.now += 500 * time.Millisecond
 		b.sample(disk.LaneDirect, ms)

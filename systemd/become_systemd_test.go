@@ -48,7 +48,7 @@ func becomeSystemd(args []string) int {
 	return 1
 }
 
-// becomeLogind turns this process into a systemd-logind. Its own mount namespace gives it a separate /run, so it does
+// becomeLogind turns this process into a systemd-logind. In its own mount namespace it has a separate /run, so it does
 // not disturb the machine. The directory mounted there outlives the process, so that logind can be restarted.
 func becomeLogind() int {
 	run := os.Getenv("QUORUMD_TEST_RUN")

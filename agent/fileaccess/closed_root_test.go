@@ -20,7 +20,7 @@ import (
 )
 
 // unprivileged is a user that exists in every common Linux distribution. It owns none of the test's files unless the
-// test gives it some.
+// test adds some.
 const unprivileged = "daemon"
 
 // unprivilegedIDs returns the user and group ID of unprivileged, which differ between distributions.

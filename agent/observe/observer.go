@@ -28,6 +28,7 @@ import (
 	"github.com/quorumd/quorumd/agent/recovery"
 	"github.com/quorumd/quorumd/agent/round"
 	"github.com/quorumd/quorumd/disk"
+	"github.com/quorumd/quorumd/disk/blockdevice"
 	"github.com/quorumd/quorumd/health"
 	"github.com/quorumd/quorumd/systemd"
 )
@@ -74,7 +75,7 @@ type Sources struct {
 	EtcdMetrics   func(ctx context.Context) health.EtcdReading
 	MemberMetrics func(ctx context.Context, url string) health.EtcdReading
 	// BlockProgress returns the counters of the block device under the probe.
-	BlockProgress func(device uint64) (disk.Progress, error)
+	BlockProgress func(device uint64) (blockdevice.Progress, error)
 	// Readings fill those parts of the health input that do not come from etcd, in this order.
 	Readings []Source
 	// ExternalChecks runs the operator's own checks.

@@ -118,7 +118,7 @@ func (s site) failed() bool { return s.unit == UnitFailed }
 func (s site) old() bool { return s.data == oldCluster }
 
 // crashes returns what may happen between any two steps: the agent dies, the host reboots without starting etcd, or an
-// operator gives the plan up.
+// operator abandons the plan.
 func (s site) crashes() []site {
 	agent, host := s, s
 	agent.copy, host.copy = CopyNone, CopyNone

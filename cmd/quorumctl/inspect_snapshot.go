@@ -25,8 +25,7 @@ import (
 // on memory and CPU time, so that a malicious file cannot exhaust the machine.
 const inspectCommand = "inspect-snapshot"
 
-// inspectMemory is the child's memory limit in bytes, enough for 20 to 40 million keys, of which each needs 50 to 100
-// bytes.
+// inspectMemory is the child's memory limit in bytes, enough for 20 to 40 million keys; each needs 50 to 100 bytes.
 const inspectMemory = 2 << 30
 
 // inspectTime is the child's CPU time limit.

@@ -24,10 +24,10 @@ import (
 // newSubnet is the network to which the peer URLs move. The hosts keep their first addresses, at which clients connect.
 const newSubnet = "10.78.0."
 
-// TestPeerURLsMoveToANewSubnetAndToHTTPSWithoutAFailedWrite changes the peer URLs of all members, three voters and a
-// standby, under writes that clients retry for 5 s: first to addresses in a new subnet, then from http to https, with
+// TestPeerURLsMoveToAnotherSubnetAndToHTTPSWithoutAFailedWrite changes the peer URLs of all members, three voters and a
+// standby, under writes that clients retry for 5 s: first to addresses in another subnet, then from http to https, with
 // certificates from quorumctl pki, and back.
-func TestPeerURLsMoveToANewSubnetAndToHTTPSWithoutAFailedWrite(t *testing.T) {
+func TestPeerURLsMoveToAnotherSubnetAndToHTTPSWithoutAFailedWrite(t *testing.T) {
 	f := formedFleetRunning(t)
 	f.waitHealthy()
 	load := f.retryingWrites()

@@ -16,7 +16,7 @@ import (
 	"time"
 
 	"github.com/quorumd/quorumd/agent/durationfmt"
-	"github.com/quorumd/quorumd/disk"
+	"github.com/quorumd/quorumd/disk/blockdevice"
 )
 
 // Limit is the limit for the 99th percentile of one writer's fdatasync: etcd's guidance for its write-ahead log.
@@ -214,7 +214,7 @@ func (r *Report) findNeighbours(nextToEtcd bool) bool {
 // deviceName returns the name of the whole disk that contains the device with this number, or "" if it is no block
 // device. It reads only sysfs.
 func deviceName(number uint64) string {
-	devices, err := disk.NewBlockDevices("", "")
+	devices, err := blockdevice.New("", "")
 	if err != nil {
 		return ""
 	}

@@ -31,8 +31,8 @@ import (
 const backupMemory = 48 << 20
 
 // parseMemory is the memory that a child may allocate while it reads a database or a log, in bytes. It is less than the
-// unit's MemoryMax=512M, so that a malicious file ends only the child. It is enough for 4 to 8 million keys, of which
-// each needs 50 to 100 bytes.
+// unit's MemoryMax=512M, so that a malicious file ends only the child. It is enough for 4 to 8 million keys; each
+// needs 50 to 100 bytes.
 const parseMemory = 384 << 20
 
 // parseTime limits the CPU time of a child that reads a database or a log. A database of 8 GiB takes minutes.

@@ -42,6 +42,7 @@ import (
 	"github.com/quorumd/quorumd/agent/recovery/rebuild"
 	"github.com/quorumd/quorumd/contrib/prometheus"
 	"github.com/quorumd/quorumd/disk"
+	"github.com/quorumd/quorumd/disk/blockdevice"
 	"github.com/quorumd/quorumd/health"
 	"github.com/quorumd/quorumd/health/certificates"
 	"github.com/quorumd/quorumd/health/etcdflags"
@@ -317,7 +318,7 @@ type parts struct {
 	probe    *disk.Probe
 	data     datadir.Dir
 	recovery *rebuild.Files
-	blocks   *disk.BlockDevices
+	blocks   *blockdevice.Devices
 	instance string
 	bootID   string
 }
@@ -343,7 +344,7 @@ func open(conf config.Config, child []string, orders *roothelper.Client, hooks *
 	if p.instance, err = hoststate.Instance(conf.Paths.Runtime); err != nil {
 		return p, err
 	}
-	if p.blocks, err = disk.NewBlockDevices("/proc", "/sys"); err != nil {
+	if p.blocks, err = blockdevice.New("/proc", "/sys"); err != nil {
 		return p, err
 	}
 	if p.unit, err = openUnit(conf, orders, hooks, log); err != nil {

@@ -1,7 +1,7 @@
 // Copyright The quorumd Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package disk
+package blockdevice
 
 import (
 	"errors"
@@ -53,7 +53,7 @@ func sysfs(t *testing.T) string {
 
 func TestProgressCoversTheWholeDisk(t *testing.T) {
 	t.Parallel()
-	devices, err := NewBlockDevices("", sysfs(t))
+	devices, err := New("", sysfs(t))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -74,65 +74,42 @@ func TestProgressCoversTheWholeDisk(t *testing.T) {
 
 func TestWithoutABlockDeviceProgressIsUnknown(t *testing.T) {
 	t.Parallel()
-	fake, err := NewBlockDevices("", sysfs(t))
+	fake, err := New("", sysfs(t))
 	if err != nil {
 		t.Fatal(err)
 	}
 	for _, number := range []uint64{0, unix.Mkdev(0, 42), unix.Mkdev(8, 9)} {
-		if got, err := fake.Progress(number); !errors.Is(err, ErrNoBlockDevice) || got != (Progress{}) {
+		if got, err := fake.Progress(number); !errors.Is(err, ErrNone) || got != (Progress{}) {
 			t.Errorf("%#x: %+v, %v", number, got, err)
 		}
 	}
-	real, err := NewBlockDevices("", "")
+	real, err := New("", "")
 	if err != nil {
 		t.Fatal(err)
 	}
-	proc, err := deviceOf("/proc")
-	if err != nil {
+	var proc unix.Stat_t
+	if err := unix.Stat("/proc", &proc); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := real.Progress(proc); !errors.Is(err, ErrNoBlockDevice) {
+	if _, err := real.Progress(proc.Dev); !errors.Is(err, ErrNone) {
 		t.Errorf("/proc is on a disk: %v", err)
 	}
 }
 
 func TestUnreadableCountersAreAnError(t *testing.T) {
 	t.Parallel()
-	if _, err := NewBlockDevices("", "/no/such/sysfs"); err == nil {
+	if _, err := New("", "/no/such/sysfs"); err == nil {
 		t.Error("missing sysfs is no error")
 	}
 	root := sysfs(t)
-	devices, err := NewBlockDevices("", root)
+	devices, err := New("", root)
 	if err != nil {
 		t.Fatal(err)
 	}
 	if err := os.WriteFile(filepath.Join(root, "devices/pci0/block/sda/stat"), []byte("nonsense"), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := devices.Progress(unix.Mkdev(8, 0)); err == nil || errors.Is(err, ErrNoBlockDevice) {
+	if _, err := devices.Progress(unix.Mkdev(8, 0)); err == nil || errors.Is(err, ErrNone) {
 		t.Errorf("error is %v", err)
-	}
-}
-
-// If the temporary directory is on a disk, the disk's writes must grow with the probe's.
-func TestTheProbesWritesAreProgress(t *testing.T) {
-	t.Parallel()
-	devices, err := NewBlockDevices("", "")
-	if err != nil {
-		t.Fatal(err)
-	}
-	f := follow(t, options(t))
-	f.until("a sample", func() bool { return len(f.samples) > 0 })
-	before, err := devices.Progress(f.last.Device)
-	if errors.Is(err, ErrNoBlockDevice) && unix.Major(f.last.Device) == 0 {
-		return // for example a tmpfs; the tests above have covered the rest
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
-	had := len(f.samples)
-	f.until("more samples", func() bool { return len(f.samples) > had+3 })
-	if after, err := devices.Progress(f.last.Device); err != nil || after.Writes <= before.Writes {
-		t.Errorf("from %+v to %+v, %v", before, after, err)
 	}
 }
