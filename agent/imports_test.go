@@ -55,7 +55,8 @@ func layers() []layer {
 		{"publish", "diskrecord round hoststate poll policy config control cluster network proxy record disk health"},
 		{"diskrecord", "record health"},
 		{"act", "round hoststate policy config cluster lock hooks recovery record disk systemd durationfmt"},
-		{"observe", "round hoststate poll policy config cluster network hooks datadir recovery record disk disk/blockdevice health " +
+		{"observe", "round hoststate poll policy config cluster network hooks datadir recovery record disk " +
+			"disk/blockdevice health " +
 			"systemd durationfmt"},
 		{"persist", "round hoststate poll policy config control cluster record"},
 		{"round", "hoststate policy cluster network hooks datadir recovery record disk health systemd"},

@@ -46,13 +46,13 @@ func attackEnvironment(t *testing.T, h *host) {
 	h.bare()
 	h.bootstrap()
 	h.expect("stat -c '%U:%G %a %F' /var/lib/quorumd-etcd /var/lib/quorumd-etcd/etcd.env", "root:root 755 directory",
-		"root:root 600 regular file")
+		"root:quorumd 640 regular file")
 	for _, script := range []string{
 		"rm -f /var/lib/quorumd-etcd/etcd.env", "mkfifo /var/lib/quorumd-etcd/x",
 		"ln -sf /etc/shadow /var/lib/quorumd-etcd/etcd.env",
 		"echo LD_PRELOAD=/x >>/var/lib/quorumd-etcd/etcd.env", "mv /var/lib/quorumd-etcd /var/lib/x",
 		"touch /var/lib/quorumd-etcd/etcd.hold",
-		"cat /var/lib/quorumd-etcd/etcd.env", "touch /run/quorumd-hooks/x", "mkdir /etc/systemd/system/etcd.service.d",
+		"touch /run/quorumd-hooks/x", "mkdir /etc/systemd/system/etcd.service.d",
 	} {
 		h.refused(script)
 	}

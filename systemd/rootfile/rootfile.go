@@ -75,13 +75,20 @@ func (t Tree) read(dir *os.File, path string, limit int) ([]byte, error) {
 
 // Write replaces a file, unless it already has that content. A reader sees either the old content or the new one, even
 // after a power loss. The directory must exist.
-func (t Tree) Write(path string, data []byte, mode fs.FileMode) (err error) {
+func (t Tree) Write(path string, data []byte, mode fs.FileMode) error { return t.write(path, data, mode, -1) }
+
+// WriteFor is like Write, for a file that only root and a group can read. If this process may not assign the file to the
+// group, only root can read it.
+func (t Tree) WriteFor(path string, data []byte, group int) error { return t.write(path, data, 0o640, group) }
+
+// write replaces a file. The file keeps the group of this process if group is negative.
+func (t Tree) write(path string, data []byte, mode fs.FileMode, group int) (err error) {
 	dir, err := t.openDir(filepath.Dir(path), true)
 	if err != nil {
 		return err
 	}
 	defer dir.Close()
-	if old, err := t.read(dir, path, len(data)); err == nil && bytes.Equal(old, data) {
+	if old, err := t.read(dir, path, len(data)); err == nil && bytes.Equal(old, data) && t.has(dir, path, mode, group) {
 		return nil
 	}
 	temp := "." + filepath.Base(path) + "." + rand.Text()
@@ -98,6 +105,9 @@ func (t Tree) Write(path string, data []byte, mode fs.FileMode) (err error) {
 		}
 	}()
 	_, err = f.Write(data)
+	if group >= 0 && f.Chown(-1, group) != nil {
+		mode &^= 0o077 // the file would be readable by a different group
+	}
 	if err = errors.Join(err, f.Chmod(mode), f.Sync(), f.Close()); err != nil {
 		return err
 	}
@@ -105,6 +115,13 @@ func (t Tree) Write(path string, data []byte, mode fs.FileMode) (err error) {
 		return err
 	}
 	return dir.Sync()
+}
+
+// has reports whether a file has that mode and, unless group is negative, that group.
+func (t Tree) has(dir *os.File, path string, mode fs.FileMode, group int) bool {
+	var s unix.Stat_t
+	err := unix.Fstatat(int(dir.Fd()), filepath.Base(path), &s, unix.AT_SYMLINK_NOFOLLOW)
+	return err == nil && (group < 0 || fs.FileMode(s.Mode).Perm() == mode && int(s.Gid) == group)
 }
 
 // Remove removes a file durably; a missing file is not an error.

@@ -131,3 +131,30 @@ func TestAFileIsReplacedAtomicallyAndALinkIsNotFollowed(t *testing.T) {
 		t.Errorf("left behind: %v", entries)
 	}
 }
+
+func TestAFileForAGroupIsReadableByThatGroupAlone(t *testing.T) {
+	t.Parallel()
+	trusted, _, file := tree(t)
+	modeAfter := func(group int) os.FileMode {
+		t.Helper()
+		if err := trusted.WriteFor(file, []byte("text"), group); err != nil {
+			t.Fatal(err)
+		}
+		info, err := os.Stat(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return info.Mode().Perm()
+	}
+	if mode := modeAfter(os.Getegid()); mode != 0o640 {
+		t.Errorf("the same content, for this group: mode %o", mode)
+	}
+	const strange = 54321
+	want := os.FileMode(0o600) // only its owner may read it, because it cannot be assigned to the group
+	if os.Geteuid() == 0 {
+		want = 0o640
+	}
+	if mode := modeAfter(strange); mode != want {
+		t.Errorf("for another group: mode %o, want %o", mode, want)
+	}
+}

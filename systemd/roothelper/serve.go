@@ -41,8 +41,9 @@ func Serve(ctx context.Context, do func(context.Context, Request) error) error {
 	if !ok {
 		return errors.New("cannot serve: stdin is not a Unix socket; quorumd-helper.socket starts this command")
 	}
-	if err = admit(conn); err == nil {
-		err = carryOut(ctx, conn, do)
+	group, err := admit(conn)
+	if err == nil {
+		err = carryOut(ctx, conn, group, do)
 	} else {
 		_, _ = receive(conn) // read and drop the order: the kernel discards an answer while received data is unread
 	}
@@ -68,39 +69,41 @@ func shortened(err error) error {
 	return refused{text + "…", err}
 }
 
-func carryOut(ctx context.Context, conn *net.UnixConn, do func(context.Context, Request) error) error {
+func carryOut(ctx context.Context, conn *net.UnixConn, group int, do func(context.Context, Request) error) error {
 	o, err := receive(conn)
 	if err != nil {
 		return fmt.Errorf("invalid order: %w", err)
 	}
+	o.Group = group
 	return do(ctx, o)
 }
 
-// admit returns why the peer may not send orders; nil if it may. The owner of the socket is SocketUser= of the socket
-// unit.
-func admit(conn *net.UnixConn) error {
+// admit returns the group of the peer, or why the peer may not send orders. The owner of the socket is SocketUser= of
+// the socket unit.
+func admit(conn *net.UnixConn) (group int, err error) {
 	raw, err := conn.SyscallConn()
 	if err != nil {
-		return err
+		return 0, err
 	}
 	var peer *unix.Ucred
 	var failed error
 	if err := raw.Control(func(fd uintptr) {
 		peer, failed = unix.GetsockoptUcred(int(fd), unix.SOL_SOCKET, unix.SO_PEERCRED)
 	}); err != nil {
-		return err
+		return 0, err
 	}
 	if failed != nil {
-		return failed
+		return 0, failed
 	}
 	var socket unix.Stat_t
 	if err := unix.Lstat(conn.LocalAddr().String(), &socket); err != nil {
-		return fmt.Errorf("cannot determine the owner of the socket: %w", err)
+		return 0, fmt.Errorf("cannot determine the owner of the socket: %w", err)
 	}
 	if peer.Uid != 0 && peer.Uid != socket.Uid {
-		return fmt.Errorf("user %d may not send orders on this socket; only user %d and root may", peer.Uid, socket.Uid)
+		return 0, fmt.Errorf("user %d may not send orders on this socket; only user %d and root may", peer.Uid,
+			socket.Uid)
 	}
-	return nil
+	return int(peer.Gid), nil
 }
 
 // receive reads one order and checks it.

@@ -98,7 +98,7 @@ func (s orderServer) do(ctx context.Context, o roothelper.Request) error {
 	}
 	switch o.Word {
 	case roothelper.SetEnvironment:
-		return s.setEnvironment(conf, *o.Initial)
+		return s.setEnvironment(conf, *o.Initial, o.Group)
 	case roothelper.HoldBack:
 		return s.files.Write(conf.Etcd.StartGuardFile(), []byte(hoststate.HoldText), 0o644)
 	case roothelper.LetGo:

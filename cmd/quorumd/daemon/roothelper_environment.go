@@ -14,8 +14,8 @@ import (
 )
 
 // setEnvironment writes etcd's environment from root's configuration. Only the initial cluster and its token come from
-// the agent.
-func (s orderServer) setEnvironment(conf config.Config, i roothelper.Initial) error {
+// the agent. The agent's group can read the file: it shows with which settings etcd runs.
+func (s orderServer) setEnvironment(conf config.Config, i roothelper.Initial, group int) error {
 	vars := conf.Environment(i.Cluster, i.Token)
 	switch {
 	case !i.Names(conf.SingleMember()):
@@ -25,10 +25,10 @@ func (s orderServer) setEnvironment(conf config.Config, i roothelper.Initial) er
 		return errors.New("cannot write the environment: the configuration has changed since quorumd read it → " +
 			"systemctl reload quorumd")
 	}
-	return s.writeEnvironment(conf, vars)
+	return s.writeEnvironment(conf, vars, group)
 }
 
-func (s orderServer) writeEnvironment(conf config.Config, vars map[string]string) error {
+func (s orderServer) writeEnvironment(conf config.Config, vars map[string]string, group int) error {
 	for name := range vars {
 		if !strings.HasPrefix(name, "ETCD_") {
 			return fmt.Errorf("cannot write the environment: %s is not an environment variable of etcd", name)
@@ -36,8 +36,8 @@ func (s orderServer) writeEnvironment(conf config.Config, vars map[string]string
 	}
 	text, err := systemd.FormatEnvironment(vars)
 	if err == nil {
-		// mode 0600: the file may contain a password, and systemd reads it as root
-		err = s.files.Write(conf.Etcd.EnvironmentFile, text, 0o600)
+		// no other user can read the file, because it may contain a password
+		err = s.files.WriteFor(conf.Etcd.EnvironmentFile, text, group)
 	}
 	if err != nil {
 		return fmt.Errorf("cannot write the environment: %w", err)
