@@ -455,7 +455,7 @@ func TestReadingARestingSparesStatusRefreshesIt(t *testing.T) {
 			return f.now()-r.StatusesAt > 30*time.Second
 		})
 		if age := *h.Status().Cluster.AgeSeconds; age < 30 {
-			t.Errorf("it shows a state of %.0f s ago as current", age)
+			t.Errorf("it shows an age of %.0f s for a state that is more than 30 s old", age)
 		}
 		f.pass(5 * time.Second)
 		if age := *h.Status().Cluster.AgeSeconds; age > 5 {

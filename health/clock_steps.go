@@ -71,5 +71,5 @@ func (s *steps) last() string {
 	if s.n == 0 {
 		return ""
 	}
-	return fmt.Sprintf(", last by %+.1f s", s.by)
+	return fmt.Sprintf(", most recently by %+.1f s", s.by)
 }

@@ -157,7 +157,7 @@ func (q *requests) transitions() []rule {
 			OK, "", "etcd was restarted, or is not running",
 			func() (string, bool) { return "the etcd process that did not answer has ended", q.restarted() }, false,
 		},
-		{[]State{Stalled}, OK, "", "the requests have proved nothing for " + show(requestsSilent), q.silent, false},
+		{[]State{Stalled}, OK, "", "the requests have given no result for " + show(requestsSilent), q.silent, false},
 		{
 			[]State{OK},
 			Stalled, EtcdStalled,

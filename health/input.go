@@ -116,7 +116,7 @@ func (e *DiskError) String() string {
 	case syscall.EWOULDBLOCK:
 		cause = "another probe, running or stuck, is using the directory"
 	case syscall.EXDEV:
-		cause = "the probe directory is not on the file system of etcd's data"
+		cause = "the probe directory is not on the file system of etcd's WAL"
 	}
 	return e.Op + ": " + cause
 }

@@ -77,12 +77,12 @@ func TestAClockStepIsFoundWithItsSize(t *testing.T) {
 	b := linked(t)
 	b.machine.Booted.Value -= 3.25
 	b.each(time.Second, ms)
-	b.findsOnly(ClockStepped, "the clock was stepped once in the last hour, last by -3.2 s, limit 0")
+	b.findsOnly(ClockStepped, "the clock was stepped once in the last hour, most recently by -3.2 s, limit 0")
 	b.machine.Booted = Figure{Absent: "CPU starvation: cannot compare the clocks"}
 	b.each(time.Minute, ms)
 	b.machine.Booted = known(1.8e9) // set back meanwhile
 	b.each(time.Second, ms)
-	b.findsOnly(ClockStepped, "the clock was stepped 2 times in the last hour, last by +3.2 s, limit 0")
+	b.findsOnly(ClockStepped, "the clock was stepped 2 times in the last hour, most recently by +3.2 s, limit 0")
 	b.reborn()
 	b.each(time.Second, ms)
 	b.findsOnly(ClockStepped, "the clock was stepped 2 times in the last hour, limit 0")

@@ -52,6 +52,9 @@ func (s *slowAsPeers) read(in Input) {
 
 func (s *slowAsPeers) absent() string { return s.compared.absent() }
 
+// usualSpell explains why a host that is slower than usual is not accused.
+const usualSpell = "; slower than usual, but such a slow spell is usual at this hour, and this one has not lasted longer"
+
 func (s *slowAsPeers) present() string {
 	c := s.compared
 	if !s.excused {
@@ -62,14 +65,13 @@ func (s *slowAsPeers) present() string {
 		show(s.limits.FsyncWarm), show(c.p50), show(c.usual))
 	switch {
 	case !c.answered() && c.habitual:
-		return text + "; slower than usual, but for no longer than usual at this hour"
+		return text + usualSpell
 	case !c.answered() && c.likeLastWeek():
 		return text + "; as fast as in the last week"
 	case !c.answered():
 		return text + fmt.Sprintf("; as fast as the other voters' when compared %s ago", show(c.now-c.agreedAt))
 	case c.times >= float64(Rungs()[0]):
-		return text + fmt.Sprintf("; on the other voters it is %s; slower than usual, but for no longer than usual at "+
-			"this hour", show(c.others()))
+		return text + "; on the other voters it is " + show(c.others()) + usualSpell
 	}
 	return text + "; on the other voters it is " + show(c.others())
 }

@@ -29,12 +29,12 @@ func comparisonPromises() map[string]func(b *bench) bool {
 			_, found := b.untilSlower(10*time.Minute, 8*ms)
 			return !found
 		},
-		"a load that all voters share is no finding": func(b *bench) bool {
+		"a load that all voters share causes no finding": func(b *bench) bool {
 			b.peers = peersAt(8*ms, 0)
 			_, found := b.untilSlower(10*time.Minute, 8*ms)
 			return !found
 		},
-		"a disk that has always been slower is no finding": func(b *bench) bool {
+		"a disk that has always been slower causes no finding": func(b *bench) bool {
 			b.j.UseHistory(historyOf(8*ms, 0))
 			_, found := b.untilSlower(10*time.Minute, 8*ms)
 			return !found
@@ -69,11 +69,11 @@ func comparisonMistakes() []comparisonMistake {
 			},
 		},
 		{
-			name: "ignores the peers", promise: "a load that all voters share is no finding",
+			name: "ignores the peers", promise: "a load that all voters share causes no finding",
 			sees: func(in *Input) { in.Peers = peersAt(ms, 0) },
 		},
 		{
-			name: "ignores the past", promise: "a disk that has always been slower is no finding",
+			name: "ignores the past", promise: "a disk that has always been slower causes no finding",
 			learns: func(c *comparison) { c.usual = ms },
 		},
 		{

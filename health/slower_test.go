@@ -265,7 +265,7 @@ func TestSlowEpisodesThatNoOtherVoterHasAreFound(t *testing.T) {
 	hour(others)
 	hour(others)
 	if _, found := others.slower(); found {
-		t.Error("found although the others have a quarter as many")
+		t.Error("found although the others have a third as many")
 	}
 }
 

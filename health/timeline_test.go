@@ -97,7 +97,7 @@ func TestTheTimelineOfADisk(t *testing.T) {
 	s.until(OK, 5*time.Hour)
 	s.write()
 
-	s.heading("It hangs for good")
+	s.heading("It hangs for 31 s, and stays FAILED although it comes back")
 	s.stall(31 * time.Second)
 	s.write()
 	s.pass(time.Hour, ms)

@@ -113,7 +113,7 @@ func explainFile(doing string, err error) error {
 	return fmt.Errorf("cannot %s: %w: check that the directory exists and has free space", doing, err)
 }
 
-// explainRead does the same as explainFile for a file that is only read.
+// explainRead does the same as explainFile for a file that is only read, but adds a remedy only if access was denied.
 func explainRead(doing string, err error) error {
 	if errors.Is(err, fs.ErrPermission) {
 		return fmt.Errorf("cannot %s: %w: %w: make it readable for the agent's user", doing, ErrNotPermitted, err)

@@ -26,7 +26,7 @@ type Programs interface {
 	Last() (ProgramRun, error)
 }
 
-// ProgramRun is a run of one of the Programs.
+// ProgramRun is a run of the start program or of the stop program.
 type ProgramRun struct {
 	Word    string        // "start" or "stop"; empty if no program was run since the boot
 	At      time.Duration // when the run started, since boot, including time in suspend

@@ -124,9 +124,9 @@ func New(opt Options) *Actor {
 // context, unless the disk hangs.
 const stepGrace = 500 * time.Millisecond
 
-// Act takes the step that r has decided, and returns its Completion if the step ends in time or cannot start. If an
-// earlier step has outlived its own round, Act takes no step; it returns the Completion of the earlier step if that
-// step has ended.
+// Act takes the step that r has decided, and returns its Completion if the step ends in time or cannot start. It skips
+// the step, without a Completion, if r's observations are older than maxAge. If an earlier step has outlived its own
+// round, Act takes no step; it returns the Completion of the earlier step if that step has ended.
 func (a *Actor) Act(ctx context.Context, r *round.Round) (round.Completion, bool) {
 	step := r.Decision.Step
 	switch {

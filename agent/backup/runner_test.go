@@ -40,7 +40,7 @@ func TestMain(m *testing.M) {
 	goleak.VerifyTestMain(m)
 }
 
-// childOf returns the function of a child for a kind of job.
+// childOf returns the function that a child runs for a kind of job.
 func childOf(kind string) func(context.Context, *child.Progress) (Outcome, error) {
 	return func(ctx context.Context, p *child.Progress) (Outcome, error) {
 		if args, is := strings.CutPrefix(kind, savesInto); is {

@@ -112,7 +112,7 @@ func TestAHostWithoutAClusterAcceptsAnyThatAnswers(t *testing.T) {
 		t.Errorf("the only cluster that answers is not returned: %+v", other)
 	}
 	if _, err := c.Txn(within(t), nil, clientv3.OpPut("a", "b")); !errors.Is(err, cluster.ErrForeignCluster) {
-		t.Errorf("a write to it: %v", err)
+		t.Errorf("a write to a cluster that is not this host's: %v", err)
 	}
 	c.SetClusterID(list.ClusterID) // as after a recovery
 	members(t, c)

@@ -86,7 +86,7 @@ func checkBootstrapHost(s string) error {
 		return errors.New("must be a name, = and a URL, such as n1=http://192.0.2.1:9381")
 	}
 	if err := checkName(name); err != nil {
-		return fmt.Errorf("has a name that %w", err)
+		return fmt.Errorf("must begin with a name, which %w", err)
 	}
 	scheme, address, _ := strings.Cut(url, "://")
 	host, port, err := net.SplitHostPort(address)

@@ -214,7 +214,7 @@ func TestTwoVotersThatBecomeSlowAtDifferentTimesAreNotReplaced(t *testing.T) {
 				}
 			}
 			later := time.Duration(draw.Int64N(int64(5 * time.Minute)))
-			// the first disk is soon SLOW; the second may only be WARM
+			// the disk that slows down first soon becomes SLOW; the other may become only WARM
 			n := night{limits: health.DefaultThresholds(), length: time.Hour}
 			second := 3*time.Millisecond + time.Duration(draw.Int64N(int64(4*time.Millisecond)))
 			n.limits.FsyncWarm, n.limits.FsyncClear = 30*time.Millisecond, 20*time.Millisecond

@@ -21,7 +21,8 @@ const (
 	historyOld     = 30 * time.Second       // from this age on, the page shows how old the lines are
 )
 
-// history is the newest part of the cluster's history, from the last successful read.
+// history is the newest part of the cluster's history, from the last read that returned lines. If err is
+// [control.ErrNotNewest], these are only the lines that quorumd on this host has written since its start.
 type history struct {
 	lines []control.HistoryLine
 	err   error     // the error of the last read

@@ -29,7 +29,7 @@ func TestCornerCasesOfAJoin(t *testing.T) {
 	v := restingVoter()
 	v.Target.Voters = 5
 	if PlaceFree(v) {
-		t.Error("a place is free, and the host votes already")
+		t.Error("a place is free although the host already votes")
 	}
 }
 

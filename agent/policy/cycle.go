@@ -510,8 +510,8 @@ func awaitReports(v View, m Member) (Decision, bool) {
 }
 
 // notReported returns the hosts of voters that have not published their health state since the operation's record last
-// changed. Until then their health states may be as old as the record of a hanging agent. It skips this host's member,
-// and the member whose peer URL is except.
+// changed. Until a host publishes it again, its health state may be outdated, because its agent may hang. notReported
+// skips this host's member, and the member whose peer URL is except.
 func notReported(v View, except string) (ids, names []string) {
 	for m := range v.Cluster.voters() {
 		asked := m.PeerURL != except && m.PeerURL != v.Self.PeerURL

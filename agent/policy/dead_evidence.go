@@ -404,7 +404,7 @@ func fateOfSurplus(replacement, held string, in, grace time.Duration, after stri
 	case held != "":
 		return fmt.Sprintf("; it may be removed%s, but: %s", after, held)
 	case in > 0:
-		return fmt.Sprintf("; it is removed in %s%s", durationfmt.Seconds(in), why)
+		return fmt.Sprintf("; it will be removed in %s%s", durationfmt.Seconds(in), why)
 	}
 	return "; it is about to be removed" + why
 }

@@ -22,7 +22,7 @@ import (
 type DowngradeJob struct {
 	Enabled bool
 	Target  Version // the minor version to which the job lowers the cluster version; unknown if it cannot be parsed
-	// For is for how long this agent has observed without a break that a job is enabled, or that none is.
+	// For is how long this agent has observed, without interruption, that a job is enabled, or that none is.
 	For time.Duration
 }
 

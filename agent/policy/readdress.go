@@ -110,8 +110,8 @@ func scheme(url string) string {
 	return before
 }
 
-// readdresses reports whether an operator has requested the readdress of this host, directly or by a rollout that has
-// yet to reach it.
+// readdresses reports whether an operator has requested the readdress of this host, directly or by a rollout that is
+// running and has yet to reach it.
 func readdresses(v View) bool {
 	if v.Asked != nil && v.Asked.Work == WorkReaddress {
 		return true
@@ -229,7 +229,7 @@ func mustUpdate(v View) bool {
 }
 
 // urlUnverified returns which other members are not known to be connected to the new peer URL of this host's member;
-// empty if all are, or if this is no readdress. A learner that does not answer is ignored. So is a voter that has not
+// empty if all are, or if the operation is not a readdress. A learner that does not answer is ignored. So is a voter that has not
 // answered for longer than ReturnMax: its own URL has not changed, so it can connect to the new one when it returns,
 // even to an https one, because its process had a certificate before this operation began.
 func urlUnverified(v View) string {

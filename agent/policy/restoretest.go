@@ -112,8 +112,8 @@ type RestoreTestNote struct {
 	Text   string // when and where the next test is due, or what blocks it
 	// End is why any restore test on this host is ended, whether scheduled or requested; empty if it may run.
 	End string
-	// EndScheduled is why a scheduled restore test on this host is ended. A requested one continues, because the
-	// operator chose the host.
+	// EndScheduled is why a scheduled restore test on this host is ended; empty if it may run. It is End or, if that is
+	// empty, a reason that does not end a requested test, because an operator chose the host of that test.
 	EndScheduled string
 }
 

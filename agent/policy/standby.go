@@ -159,10 +159,10 @@ func standbyLost(v View) (string, bool) {
 			return fmt.Sprintf("%s; it would be removed after %s, but %s", text,
 				durationfmt.Text(v.Limits.LearnerStall), v.standbyRemovalHeld()), true
 		case left > 0:
-			return fmt.Sprintf("%s; it is removed in %s, and another host replaces it", text,
+			return fmt.Sprintf("%s; it will be removed in %s, and another host will replace it", text,
 				durationfmt.Seconds(left)), true
 		}
-		return text + "; it is about to be removed, and another host replaces it", true
+		return text + "; it is about to be removed, and another host will replace it", true
 	}
 	return "", false
 }

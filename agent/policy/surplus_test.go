@@ -211,7 +211,7 @@ func TestADeadSurplusVoterIsReportedAsSurplus(t *testing.T) {
 		},
 		"the grace period is not over": {
 			func(v *View) { v.Limits.DeadGrace = 12 * time.Minute },
-			dead + "it is removed in 2m as a surplus voter",
+			dead + "it will be removed in 2m as a surplus voter",
 		},
 		"the grace period is over": {func(*View) {}, dead + "it is about to be removed as a surplus voter"},
 		"all others only observe": {

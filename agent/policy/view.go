@@ -387,7 +387,8 @@ type Host struct {
 	// Answered reports that the host has published its health state and observations since the operation's record last
 	// changed. For an operation that the deciding host itself carries out, its current observations count instead.
 	Answered bool
-	// Unreached is why the host has not answered, if it has tried to reach the members that the operation asks about.
+	// Unreached is why the host does not reach one of the members that the operation asks about; empty if every request
+	// was answered, or if none was sent.
 	Unreached string
 	// InOperation reports that the host's own disk records an operation that was not released, whatever etcd's record
 	// shows.

@@ -75,7 +75,7 @@ type Proxy struct {
 	listener    net.Listener
 	links       sync.WaitGroup
 	full        logLimiter // connections refused over the limit
-	none        logLimiter // connections reset because no voter accepted them
+	none        logLimiter // connections reset because no voter, or without a list this host's learner, accepted them
 }
 
 // New returns a proxy for the voters of the agent's list. If there is none, the proxy uses the saved list or, without a

@@ -49,7 +49,7 @@ func TestOnlyTheSentSignalIsACleanStop(t *testing.T) {
 	e = started(t, "trap 'exit 3' TERM; echo up; while :; do sleep 0.1; done")
 	waitForOutput(t, e, "up")
 	if err := e.Stop(time.Minute); err == nil || !strings.Contains(err.Error(), "exit status 3") {
-		t.Errorf("ended with a code: %v", err)
+		t.Errorf("exited with status 3: %v", err)
 	}
 	e = started(t, "trap '' TERM; echo up; while :; do sleep 0.1; done")
 	waitForOutput(t, e, "up")

@@ -32,7 +32,7 @@ func (w *world) carries(from, to *host) bool {
 // linked reports whether two hosts reach each other.
 func (w *world) linked(a, b *host) bool { return w.carries(a, b) && w.carries(b, a) }
 
-// linkedFor returns how long two members have reached each other.
+// linkedFor returns how long two members have been able to reach each other; 0 if they cannot.
 func (w *world) linkedFor(a, b *member) time.Duration {
 	if !a.runs() || !b.runs() || !w.connected(a, b) {
 		return 0

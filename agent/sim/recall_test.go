@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// Operators request interruptible maintenance in every cluster, among all other faults except quorum loss.
+// In every cluster, operators request interruptible maintenance, in addition to all other faults except quorum loss.
 func TestNoFaultBreaksAPromiseDuringInterruptibleMaintenance(t *testing.T) {
 	t.Parallel()
 	recalled := 0

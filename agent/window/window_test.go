@@ -52,7 +52,7 @@ func TestWindowFollowsTheWallClock(t *testing.T) {
 		// The zone decides which day it is.
 		{"Mon 00:00-01:00 Asia/Tokyo", "2026-11-22T15:30Z", true},
 		{"Mon 00:00-01:00 Asia/Tokyo", "2026-11-23T00:30Z", false},
-		// In Berlin 02:00 to 03:00 does not exist on 2026-03-29, and occurs twice on 2026-10-25.
+		// In Berlin, the hour from 02:00 to 03:00 does not exist on 2026-03-29 and occurs twice on 2026-10-25.
 		{"Sun 02:00-03:00 Europe/Berlin", "2026-03-29T00:59Z", false}, // 01:59
 		{"Sun 02:00-03:00 Europe/Berlin", "2026-03-29T01:00Z", false}, // 03:00
 		{"Sun 02:00-04:00 Europe/Berlin", "2026-03-29T01:00Z", true},  // 03:00

@@ -82,7 +82,7 @@ func withMissing(err error, missing config.Errors) error {
 	return slices.Concat(problems, missing)
 }
 
-// configCheck is the document of config check.
+// configCheck is the document that 'quorumctl config check' prints.
 type configCheck struct {
 	File     string   `json:"file"`
 	As       string   `json:"as,omitempty"` // the user whose access was checked

@@ -15,7 +15,7 @@ import (
 	"github.com/quorumd/quorumd/agent/policy"
 )
 
-// explanation is the document of explain.
+// explanation is the document that 'quorumctl explain' prints.
 type explanation struct {
 	APIVersion string           `json:"apiVersion"`
 	Host       control.Host     `json:"host"`

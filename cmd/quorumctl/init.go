@@ -66,7 +66,7 @@ func (a *app) initCommand() *cobra.Command {
 	return cmd
 }
 
-// initResult is the document of init.
+// initResult is the document that 'quorumctl init' prints.
 type initResult struct {
 	File     string      `json:"file"`
 	Written  bool        `json:"written"`

@@ -9,7 +9,7 @@ import (
 	"github.com/quorumd/quorumd/agent/policy"
 )
 
-// maintenance is the document of the maintenance commands and of cycle.
+// maintenance is the document that 'quorumctl maintenance' and 'quorumctl cycle' print.
 type maintenance struct {
 	APIVersion      string                  `json:"apiVersion"`
 	Maintenance     *control.Maintenance    `json:"maintenance"`

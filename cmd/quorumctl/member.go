@@ -20,12 +20,12 @@ func (a *app) memberCommand() *cobra.Command {
 		GroupID: groupOperate,
 		Short:   "List etcd's members, or remove or replace one for good",
 		Example: examples("quorumctl member list", "quorumctl member remove n3 --reason 'n3 has been scrapped'",
-			"quorumctl member replace n2 n5 --reason 'n2 is end of lease'"),
+			"quorumctl member replace n2 n5 --reason 'the rental of n2 ends'"),
 	}, a.memberListCommand(), a.memberRemoveCommand(), a.memberReplaceCommand(), a.memberAddCommand(),
 		a.memberPromoteCommand())
 }
 
-// members is the document of member list.
+// members is the document that 'quorumctl member list' prints.
 type members struct {
 	APIVersion string   `json:"apiVersion"`
 	Reachable  bool     `json:"reachable"`

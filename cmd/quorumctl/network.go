@@ -30,7 +30,7 @@ func (a *app) networkCommand() *cobra.Command {
 	}, printed{name: "network", of: networkDocument{}})
 }
 
-// networkDocument is the document of network.
+// networkDocument is the document that 'quorumctl network' prints.
 type networkDocument struct {
 	APIVersion string            `json:"apiVersion"`
 	Members    []networkMember   `json:"members"`

@@ -23,7 +23,7 @@ func (a *app) operationCommand() *cobra.Command {
 	}, a.operationShowCommand(), a.operationReleaseCommand())
 }
 
-// operation is the document of operation show.
+// operation is the document that 'quorumctl operation show' prints.
 type operation struct {
 	APIVersion string       `json:"apiVersion"`
 	Op         *control.Op  `json:"operation"`

@@ -68,7 +68,7 @@ func (a *app) pkiInitCommand() *cobra.Command {
 	return cmd
 }
 
-// caDocument is the document of pki init.
+// caDocument is the document that 'quorumctl pki init' prints.
 type caDocument struct {
 	Dir string   `json:"dir"`
 	CAs []pki.CA `json:"cas"`
@@ -91,7 +91,7 @@ func daysFlag(cmd *cobra.Command) *int {
 	return cmd.Flags().Int("days", pki.LeafDays, "validity of the certificates in `days`")
 }
 
-// bundleList is the document of commands that create bundles.
+// bundleList is the document that commands print which create bundles.
 type bundleList struct {
 	Bundles []newBundle `json:"bundles"`
 }

@@ -118,7 +118,7 @@ func noQuorumFor(f recovery.Facts) string {
 
 func bytesText(n int64) string { return fmt.Sprintf("%.1f MB", float64(n)/1e6) }
 
-// recoveryState is the document of recover status.
+// recoveryState is the document that 'quorumctl recover status' prints.
 type recoveryState struct {
 	APIVersion string               `json:"apiVersion"`
 	Recovery   *control.Recovery    `json:"recovery"`

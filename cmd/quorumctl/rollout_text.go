@@ -13,7 +13,7 @@ import (
 	"github.com/quorumd/quorumd/agent/record"
 )
 
-// rollout is the document of the rollout commands.
+// rollout is the document that 'quorumctl rollout' prints.
 type rollout struct {
 	APIVersion string           `json:"apiVersion"`
 	Rollout    *control.Rollout `json:"rollout"`

@@ -22,8 +22,8 @@ import (
 const (
 	// proxyVoters is the number of servers behind a proxy.
 	proxyVoters = 3
-	// The bulk load is a number of streams of streamBytes each. The interactive load is a number of talkers. Each
-	// talker makes a number of exchanges of messageBytes in each direction.
+	// The bulk load consists of concurrent streams, each of streamBytes. The interactive load consists of concurrent
+	// talkers. Each talker makes that many exchanges, with messageBytes in each direction.
 	streams      = 8
 	streamBytes  = 256 * mebibyte
 	talkers      = 64

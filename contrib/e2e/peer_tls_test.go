@@ -105,7 +105,7 @@ func TestPeerURLsBecomeHTTPSAndHTTPAgainUnderWrites(t *testing.T) {
 	for _, h := range w.hosts {
 		h.configurePeer(sections[h], https(h.Options.PeerURL))
 	}
-	w.eventually("all are included", func() bool { return w.hosts[0].plannedReaddress() == 3 })
+	w.eventually("the planned readdress includes all hosts", func() bool { return w.hosts[0].plannedReaddress() == 3 })
 	w.readdressed("http to https")
 	if n := w.securedPeers(); n != 3 {
 		t.Fatalf("%d peer URLs are https", n)
@@ -117,7 +117,7 @@ func TestPeerURLsBecomeHTTPSAndHTTPAgainUnderWrites(t *testing.T) {
 	for _, h := range w.hosts {
 		h.configurePeer(sections[h], strings.Replace(h.Options.PeerURL, "https:", "http:", 1))
 	}
-	w.eventually("all are included", func() bool { return w.hosts[0].plannedReaddress() == 3 })
+	w.eventually("the planned readdress includes all hosts", func() bool { return w.hosts[0].plannedReaddress() == 3 })
 	w.readdressed("https to http")
 	if n := w.securedPeers(); n != 0 {
 		t.Fatalf("%d peer URLs are https", n)
@@ -226,7 +226,7 @@ func TestClientURLsBecomeHTTPSOverOnePort(t *testing.T) {
 		must(t, h.WriteConfig())
 		w.start(h)
 	}
-	w.eventually("all are included", func() bool { return w.hosts[0].plannedReaddress() == 3 })
+	w.eventually("the planned readdress includes all hosts", func() bool { return w.hosts[0].plannedReaddress() == 3 })
 	w.readdressed("https is announced")
 	for _, m := range w.members() {
 		if !strings.HasPrefix(strings.Join(m.ClientURLs, ","), "https:") {
@@ -247,7 +247,7 @@ func TestClientURLsBecomeHTTPSOverOnePort(t *testing.T) {
 			Endpoints: []string{https(h.Options.ClientURL)}, TLS: conf, Logger: zap.NewNop(),
 		})
 		must(t, err)
-		t.Cleanup(func() { _ = h.etcd.Close() }) // an error does not matter, because etcd has ended
+		t.Cleanup(func() { _ = h.etcd.Close() }) // an error does not matter, because the test has ended
 		h.stop()
 		h.Options.Set["etcd.listenClientURL"] = https(h.Options.ClientURL)
 		must(t, h.WriteConfig())

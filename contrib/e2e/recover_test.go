@@ -468,7 +468,7 @@ func TestAPlanCanBeGivenUpUntilDataMovesAndCanBeAppliedAgain(t *testing.T) {
 	shown := me().ctl(n1, "recover", "give-up")
 	shown.check(t, "given up", 0, "etcd starts again on its old data", "still applies on other hosts")
 	t.Log("\n" + shown.output)
-	n1.resume() // in the middle of the step, which must now be refused
+	n1.resume() // the step was decided before the plan was given up, and must now be refused
 	n1.waitPlanEnded(policy.RecoveryGivenUp)
 	w.eventually("etcd runs on its old data again", func() bool {
 		pid, err := n1.EtcdPID(t.Context())

@@ -109,7 +109,7 @@ func securedWorld(t *testing.T, a authority, o worldOptions, agentsFiles func(i 
 		if err != nil {
 			t.Fatal(err)
 		}
-		t.Cleanup(func() { _ = client.Close() }) // an error does not matter, because etcd has ended
+		t.Cleanup(func() { _ = client.Close() }) // an error does not matter, because the test has ended
 		h.etcd = client
 	}
 	return w

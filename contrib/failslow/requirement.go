@@ -15,7 +15,7 @@ type requirement struct {
 	// falseTransfers and transfers are the highest accepted numbers per host-year.
 	falseTransfers, transfers float64
 	noReplacement             bool    // no false replacement is accepted
-	writesPerDay              float64 // highest accepted number of record writes per host and day
+	writesPerDay              float64 // highest accepted number of record writes per host per day
 }
 
 func requirements() []requirement {

@@ -48,7 +48,7 @@ func coldStarts(t *testing.T, times int) {
 		t.Logf("round %d: all were off after %.0f s, and the cluster was back %.0f s later", i+1,
 			off.Sub(began).Seconds(), time.Since(off).Seconds())
 		if after := f.roles(); !maps.Equal(before, after) {
-			t.Fatalf("the members were %v, and are %v", before, after)
+			t.Fatalf("the members were %v, but are now %v", before, after)
 		}
 		f.checkNothingLost(i + 1)
 	}

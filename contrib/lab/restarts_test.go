@@ -26,7 +26,8 @@ import (
 var rounds = flag.Int("lab.rounds", 1, "number of times all members are restarted, or a majority is lost")
 
 const (
-	// roundsToCompare is how many rounds the ways to restart members without quorumd run.
+	// roundsToCompare is the maximum number of rounds in which members are also restarted without quorumd, for
+	// comparison.
 	roundsToCompare = 5
 	// roundsToJudge is the minimum number of rounds for judging the gaps: fewer rounds, in parallel with other tests,
 	// prove little.

@@ -131,8 +131,8 @@ func FuzzUnderstand(f *testing.F) {
 	})
 }
 
-// machine returns an asker for a /sys with these drives, and a smartctl that runs the script, in which $drive is the
-// drive.
+// machine returns an asker for a machine with these drives in its /sys, and the tree of its files. The asker's smartctl
+// runs the script, in which $drive is the drive that is asked about; if the script is empty, there is no smartctl.
 func machine(t *testing.T, script string, drives ...string) (asker, rootfile.Tree) {
 	t.Helper()
 	dir := t.TempDir()

@@ -75,11 +75,15 @@ func (t Tree) read(dir *os.File, path string, limit int) ([]byte, error) {
 
 // Write replaces a file, unless it already has that content. A reader sees either the old content or the new one, even
 // after a power loss. The directory must exist.
-func (t Tree) Write(path string, data []byte, mode fs.FileMode) error { return t.write(path, data, mode, -1) }
+func (t Tree) Write(path string, data []byte, mode fs.FileMode) error {
+	return t.write(path, data, mode, -1)
+}
 
 // WriteFor is like Write, for a file that only root and a group can read. If this process may not assign the file to the
 // group, only root can read it.
-func (t Tree) WriteFor(path string, data []byte, group int) error { return t.write(path, data, 0o640, group) }
+func (t Tree) WriteFor(path string, data []byte, group int) error {
+	return t.write(path, data, 0o640, group)
+}
 
 // write replaces a file. The file keeps the group of this process if group is negative.
 func (t Tree) write(path string, data []byte, mode fs.FileMode, group int) (err error) {

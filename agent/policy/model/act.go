@@ -304,8 +304,9 @@ func (m *machine) write(w *world, h int, step uint8, token, record, gone, late b
 	return found
 }
 
-// recordWritten marks the record as changed. Late calls and paused agents do not detect that a record was created and
-// deleted. All other agents read the record again.
+// recordWritten marks the record as changed for all agents and late calls that expect a certain record. A paused agent
+// or a late call that expects no record still does so: it does not detect that a record was created and deleted
+// meanwhile. All other agents read the record again.
 func (w *world) recordWritten() {
 	for i := range w.n {
 		h := &w.hosts[i]

@@ -143,7 +143,8 @@ func others(change func(v *policy.View, h *policy.Host)) rules {
 	})
 }
 
-// slowLeaderMistakes returns the mistakes about the comparison of a slow leader's writes with another voter's.
+// slowLeaderMistakes returns the mistakes about the comparison of a leader's slow writes with another voter's, or with
+// the leader's own past.
 func slowLeaderMistakes() []Mistake {
 	return []Mistake{
 		{

@@ -37,7 +37,7 @@ type Found struct {
 	Binary    string `json:"binary,omitempty"`
 	Version   string `json:"version,omitempty"`
 	Unit      string `json:"unit"`
-	UnitState string `json:"unitState,omitempty"` // enabled, disabled, …; empty if the unit does not exist
+	UnitState string `json:"unitState,omitempty"` // enabled, disabled, …; empty if systemd cannot load the unit
 	// Running are the settings of a running etcd, by flag name.
 	Running  map[string]string `json:"running,omitempty"`
 	Warnings []string          `json:"warnings"`

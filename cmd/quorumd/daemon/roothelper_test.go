@@ -117,7 +117,7 @@ func (d *testHost) environment() map[string]string {
 // order carries out the agent's order to write these variables.
 func (d *testHost) order(vars map[string]string) error {
 	i := roothelper.InitialOf(vars)
-	o := roothelper.Request{Word: roothelper.SetEnvironment, Agent: mainAgent, Initial: &i}
+	o := roothelper.Request{Word: roothelper.SetEnvironment, Agent: mainAgent, Initial: &i, Group: os.Getegid()}
 	if err := o.Check(); err != nil {
 		return err
 	}
@@ -137,7 +137,7 @@ func TestTheEnvironmentComesFromRootsConfigurationAndTheAgentsInitialCluster(t *
 			t.Errorf("%v\nwant %v", got, vars)
 		}
 	}
-	if info, err := os.Stat(d.env); err != nil || info.Mode().Perm() != 0o600 {
+	if info, err := os.Stat(d.env); err != nil || info.Mode().Perm() != 0o640 {
 		t.Errorf("%v, %v", info.Mode(), err)
 	}
 	for what, change := range map[string]func(map[string]string){
