@@ -45,7 +45,7 @@ func requestsEdges() []edge {
 	}
 	return []edge{
 		{"etcd was restarted", restart(0), restart(1)},
-		{"the requests have proved nothing", at(absent, requestsSilent-time.Second), at(absent, time.Second)},
+		{"the requests have given no result", at(absent, requestsSilent-time.Second), at(absent, time.Second)},
 		{
 			"2 requests in a row hang",
 			func(b *bench) { at(unanswered(1, 2), time.Second)(b); at(unanswered(3, 1), time.Second)(b) },
