@@ -97,10 +97,6 @@ func (f *fleet) readdress(why string, want int, hosts ...string) {
 	f.t.Cleanup(func() {
 		if f.t.Failed() {
 			f.t.Logf("%s: the last answer was %v", why, last)
-			for _, h := range f.Hosts {
-				out, err := h.Shell(context.Background(), "date; grep btime /proc/stat; stat -c '%y %z %n' /etc/quorumd/* /var/lib/quorumd*/* /run/quorumd*/* 2>/dev/null; ps -C etcd -o pid,lstart,etimes,args; cat /proc/$(pidof etcd)/stat")
-				f.t.Log(h.Name, out, err)
-			}
 		}
 	})
 	f.eventually(fmt.Sprintf("a readdress would include %d hosts", want), func() bool {
