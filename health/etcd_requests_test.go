@@ -101,7 +101,7 @@ func requestsPromises() map[string]func(now RequestsReading, was, is State) bool
 		"one hung request stalls no member": func(now RequestsReading, was, is State) bool {
 			return !begins(was, is) || now.Hung >= 2
 		},
-		"no member stalls unless a quorum of others serves": func(now RequestsReading, was, is State) bool {
+		"no member is judged STALLED unless a quorum of others serves": func(now RequestsReading, was, is State) bool {
 			return !begins(was, is) || now.Others >= 2
 		},
 		"a request that proves nothing stalls no member": func(now RequestsReading, was, is State) bool {
@@ -120,11 +120,11 @@ func requestsMistakes() []requestsMistake {
 			func(r *RequestsReading) { r.Hung *= 2 },
 		},
 		{
-			"ignores that the other voters do not answer", "no member stalls unless a quorum of others serves",
+			"ignores that the other voters do not answer", "no member is judged STALLED unless a quorum of others serves",
 			func(r *RequestsReading) { r.Others = r.Needed },
 		},
 		{
-			"counts its own vote", "no member stalls unless a quorum of others serves",
+			"counts its own vote", "no member is judged STALLED unless a quorum of others serves",
 			func(r *RequestsReading) { r.Needed-- },
 		},
 		{

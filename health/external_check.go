@@ -99,7 +99,7 @@ type externalCheck struct {
 	silence    time.Duration // how long a finding lasts without a new result
 	track      *track
 	now        time.Duration
-	lastResult time.Duration // when there was last a current result
+	lastResult time.Duration // when there was last a current result, or when the check was first read
 	seen       ExternalCheckReading
 	results    []State // the newest results, one per run
 	begun      bool

@@ -29,7 +29,7 @@ type listed struct {
 	silent []string // items without a reading
 	found  []string
 	lasted int           // how many items have been unhealthy for badFor
-	rose   time.Duration // when the number of unhealthy items was last not above lasted
+	rose   time.Duration // the number of unhealthy items has been greater than lasted since then
 }
 
 // listedMost is the maximum number of items in a list.

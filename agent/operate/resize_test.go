@@ -122,7 +122,7 @@ func TestAResizeIsRefusedIfTheHostsAreNotKnownOrEtcdFails(t *testing.T) {
 	h := resizingHost(t, store)
 	if _, err := h.Resize(t.Context(), control.ResizeRequest{Voters: 1, WithoutSnapshot: true, DryRun: true},
 		"root"); err != nil {
-		t.Errorf("on a host that reads all others: %v", err)
+		t.Errorf("on a host that reads all host records: %v", err)
 	}
 	r := threeVoters()
 	r.View.Resting = true

@@ -9,7 +9,8 @@ import (
 	"github.com/quorumd/quorumd/agent/round"
 )
 
-// noteMutes deletes ended mutes, so that a mute that ended early does not apply again when the state improves.
+// noteMutes deletes ended mutes. Otherwise, a mute that ended because its finding got worse would apply again when the
+// finding improves.
 func (k *Persister) noteMutes(ctx context.Context, r *round.Round) {
 	if len(r.MutesOver) == 0 {
 		return

@@ -38,7 +38,7 @@ func corruptAlarm(v View) (string, bool) {
 }
 
 // dataVetoEffect is the effect of a veto about the members' data.
-const dataVetoEffect = "no host joins, no member is removed automatically and no healthy voter is taken " +
+const dataVetoEffect = "no host joins, no voter or standby is removed automatically and no healthy voter is taken " +
 	"down"
 
 // agrees reports whether there is no CORRUPT alarm, and no comparison has found that no majority has the same data.

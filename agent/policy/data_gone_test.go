@@ -321,7 +321,7 @@ func TestAHostWhoseDataIsGoneIsNotTakenDownExceptForMaintenance(t *testing.T) {
 		{"a reboot", nil, StepNone, MemberLost},
 		{"a restart", func(v *View) { v.Asked.Work = WorkRestart }, StepNone, MemberLost},
 		{"maintenance", func(v *View) { v.Asked.Work = WorkMaintenance }, StepTakeLock, ""},
-		{"its disk records the loss, and its old disk is back", func(v *View) {
+		{"the host has recorded that its data is gone, and the data is back", func(v *View) {
 			v.Self.LostID, v.Data.State = 3, DataMember
 		}, StepNone, MemberLost},
 		{"its data is there", func(v *View) { v.Data.State = DataMember }, StepTakeLock, ""},

@@ -118,7 +118,7 @@ func (v View) unconfirmedLoss(m Member) (since time.Duration, why, held string) 
 func (v View) whyStandbyStays(m Member) string {
 	_, why := v.reportedDead(m)
 	if why == "" {
-		why = "it has not been lost for long enough"
+		why = "it has not been out of reach, or behind, for long enough"
 	}
 	return "the standby " + m.label() + " is not removed: " + why
 }

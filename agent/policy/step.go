@@ -182,9 +182,10 @@ type Step struct {
 	Kind   StepKind
 	Target Role    // begin-join, begin-replace: the role to reach
 	Phase  OpPhase // set-phase
-	// promote, remove-learner, roll-back: the learner; transfer-leadership, step-down, lead-elsewhere: the next leader;
-	// begin-removal, remove-member, begin-replace, begin-leave: the member to remove; defragment-online: the member to
-	// defragment; set-phase: the member in the operation's record; update-member: this host's own member
+	// promote, remove-learner: the learner; roll-back: the learner, or the member whose removal is called off;
+	// transfer-leadership, step-down, lead-elsewhere: the next leader; begin-removal, remove-member, begin-replace,
+	// begin-leave: the member to remove; defragment-online: the member to defragment; set-phase: the member in the
+	// operation's record; update-member: this host's own member
 	MemberID uint64
 	Guard    StartGuard // how the start guard changes before the step begins
 	Revision int64      // compact: the oldest revision to keep

@@ -57,7 +57,7 @@ type bench struct {
 	hosts       [maxHosts]*realHost
 	net         *peerProxies
 	story       []string       // the operations so far, with the state after each
-	openAnswers map[string]int // by answer: how many times etcd returned one that the model leaves open
+	openAnswers map[string]int // how many times etcd did something that the model does not determine, by what it did
 	calls       int
 }
 

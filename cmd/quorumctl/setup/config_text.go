@@ -41,7 +41,7 @@ func (a Answers) Text() ([]byte, error) {
 	}
 	f.Etcd.Binary, f.Etcd.DataDir = a.Binary, a.DataDir
 	f.Etcd.ClientURL, f.Etcd.PeerURL = url(here.Address, clientPort), url(here.Address, peerPort)
-	if _, err := netip.ParseAddr(here.Address); err != nil { // etcd listens only on addresses
+	if _, err := netip.ParseAddr(here.Address); err != nil { // etcd listens only on IP addresses
 		f.Etcd.ListenClientURL, f.Etcd.ListenPeerURL = url("0.0.0.0", clientPort), url("0.0.0.0", peerPort)
 	}
 	if a.TLS != "" {
