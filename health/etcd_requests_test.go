@@ -120,7 +120,8 @@ func requestsMistakes() []requestsMistake {
 			func(r *RequestsReading) { r.Hung *= 2 },
 		},
 		{
-			"ignores that the other voters do not answer", "no member is judged STALLED unless a quorum of others serves",
+			"ignores that the other voters do not answer",
+			"no member is judged STALLED unless a quorum of others serves",
 			func(r *RequestsReading) { r.Others = r.Needed },
 		},
 		{

@@ -19,7 +19,9 @@ func (s samples) last(n int) samples { return s[max(0, len(s)-n):] }
 
 // since returns the samples that were completed at the given time or later.
 func (s samples) since(at time.Duration) samples {
-	i, _ := slices.BinarySearchFunc(s, at, func(one disk.Sample, at time.Duration) int { return cmp.Compare(one.End, at) })
+	i, _ := slices.BinarySearchFunc(s, at, func(one disk.Sample, at time.Duration) int {
+		return cmp.Compare(one.End, at)
+	})
 	return s[i:]
 }
 

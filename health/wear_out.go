@@ -113,9 +113,9 @@ func (w *DriveWear) add(hours, used int) {
 	w.Steps = w.Steps[max(0, len(w.Steps)-wearKept):]
 }
 
-// wearsOut describes a drive whose rated endurance will be used up soon; empty otherwise. The rate is measured from the
-// first step: only at a step has the drive just reached the whole percentage that it reports. The measurement extends to
-// now rather than to the last step, so that the rate falls while the drive does not wear.
+// wearsOut describes a drive whose rated endurance will be used up soon; empty otherwise. The rate is measured from
+// the first step: only at a step has the drive just reached the whole percentage that it reports. The measurement
+// extends to now rather than to the last step, so that the rate falls while the drive does not wear.
 func (w *DriveWear) wearsOut(hours int) string {
 	if len(w.Steps) <= wearSteps || w.Used >= usedMost {
 		return ""

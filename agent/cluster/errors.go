@@ -11,10 +11,10 @@ import (
 	"google.golang.org/grpc/status"
 )
 
-// refused reports whether an error is a server's answer that counts as final, and not a failed connection. A learner's
-// refusal to serve does not count: a configured endpoint may lead to a learner, and another one to a voter, which
-// serves. The error of a member that has not reached the requested revision does not count either, because another member has
-// returned that revision.
+// refused reports whether an error is a server's answer that counts as final, and not a failed connection. A
+// learner's refusal to serve does not count: a configured endpoint may lead to a learner, and another one to a
+// voter, which serves. The error of a member that has not reached the requested revision does not count either,
+// because another member has returned that revision.
 func refused(err error) bool {
 	if isEtcd(err, rpctypes.Error(rpctypes.ErrGRPCNotSupportedForLearner)) || isEtcd(err, rpctypes.ErrFutureRev) {
 		return false

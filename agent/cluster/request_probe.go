@@ -37,9 +37,9 @@ func (c *Client) ProbeWrite(ctx context.Context, endpoint, key string) error {
 	return err
 }
 
-// Unanswered reports whether a request has timed out: either no response arrived, or the member responded that Raft had
-// not confirmed the request in time. Other errors do not count: the connection failed, etcd refused the request, or etcd
-// named a cause such as a lost leader.
+// Unanswered reports whether a request has timed out: either no response arrived, or the member responded that Raft
+// had not confirmed the request in time. Other errors do not count: the connection failed, etcd refused the
+// request, or etcd named a cause such as a lost leader.
 func Unanswered(err error) bool {
 	if errors.Is(err, context.DeadlineExceeded) || isEtcd(err, rpctypes.ErrTimeout) {
 		return true

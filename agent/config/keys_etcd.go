@@ -135,8 +135,9 @@ const (
 	RunnerExternal Runner = "external" // another program, such as a kubelet
 )
 
-// probeDir returns the default of disk.probeDir. It is next to the directory that holds the WAL, because the file system
-// of that directory must be measured. It is not inside that directory, because etcd's directories belong to etcd alone.
+// probeDir returns the default of disk.probeDir. It is next to the directory that holds the WAL, because the file
+// system of that directory must be measured. It is not inside that directory, because etcd's directories belong to
+// etcd alone.
 func (e Etcd) probeDir() string {
 	holdsWAL := e.DataDir
 	if e.WALDir != "" && !within(e.WALDir, e.DataDir) {

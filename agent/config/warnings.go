@@ -37,9 +37,9 @@ func warnings(c *Config) []string {
 		}
 	}
 	if t := c.Etcd.TLS; t != nil && t.CA != "" && t.PeerCA == t.CA {
-		w = append(w, "etcd.tls.peerCA is etcd.tls.ca, so the certificate of any client is accepted at etcd's peer port, "+
-			"where etcd's authentication does not apply: give the peers a CA of their own (quorumctl pki rotate "+
-			"begin --peers-only)")
+		w = append(w, "etcd.tls.peerCA is etcd.tls.ca, so the certificate of any client is accepted at etcd's peer "+
+			"port, where etcd's authentication does not apply: give the peers a CA of their own (quorumctl pki "+
+			"rotate begin --peers-only)")
 	}
 	w = append(w, unverifiedWarnings(c)...)
 	if c.Cluster.AllowUnsafeVersion {

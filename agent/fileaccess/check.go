@@ -180,8 +180,9 @@ func run(ctx context.Context, c *exec.Cmd) ([]config.Problem, error) {
 	}
 }
 
-// ChildMain runs in the child, and reports what is wrong with a configuration and its files as seen by the user that the
-// child runs as. It checks the files of the configuration that args names. Without args, it reads a configuration from stdin and checks the files of etcd.tls.
+// ChildMain runs in the child, and reports what is wrong with a configuration and its files as seen by the user
+// that the child runs as. It checks the files of the configuration that args names. Without args, it reads a
+// configuration from stdin and checks the files of etcd.tls.
 func ChildMain(args []string, stdin io.Reader, stdout io.Writer) error {
 	if len(args) > 1 {
 		return errors.New("one file is expected, or none")

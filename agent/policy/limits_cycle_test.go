@@ -353,7 +353,9 @@ func TestARemovalContinuesExactlyAtTheLimits(t *testing.T) {
 	t.Parallel()
 	play(t, removalView, []scene{
 		{"it is requested", nil, StepTakeLock, ""},
-		{"this host has the lock", func(v *View) { v.Lock = Lock{Known: true, Held: true, Mine: true} }, StepBeginRemoval, ""},
+		{"this host has the lock", func(v *View) {
+			v.Lock = Lock{Known: true, Held: true, Mine: true}
+		}, StepBeginRemoval, ""},
 		{"the voter is silent for just long enough", func(v *View) {
 			v.Cluster.Members[2].DownFor = v.Limits.LockTTL
 		}, StepTakeLock, ""},

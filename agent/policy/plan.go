@@ -31,8 +31,8 @@ type PlanStep struct {
 	Text   string     `json:"text"`
 	Change PlanChange `json:"change,omitempty"` // empty if the step changes no member
 	Host   string     `json:"host,omitempty"`   // name of the host whose member changes; empty if it is not known yet
-	// name of the voter to which leadership is transferred first, because the host leads; empty if it does not, or if no
-	// other voter may lead yet
+	// name of the voter to which leadership is transferred, in a transfer or before the host leaves; empty if that voter
+	// is chosen later
 	NewLeader string `json:"newLeader,omitempty"`
 	Voters    int    `json:"voters"`         // after the step
 	Tolerance int    `json:"faultTolerance"` // after the step
@@ -41,7 +41,7 @@ type PlanStep struct {
 	WaitsFor string `json:"waitsFor,omitempty"`
 }
 
-// planStep returns a plan step that changes no member and not how many voters are live.
+// planStep returns a plan step that does not change how many voters are live.
 func (v View) planStep(text string) PlanStep {
 	voters, live := v.Cluster.Counts()
 	return PlanStep{Text: text, Voters: voters, Tolerance: Tolerance(voters, live)}

@@ -30,11 +30,13 @@ func TestAResizePlanNamesEachStepAndWhatItWaitsFor(t *testing.T) {
 		}, []PlanStep{
 			{
 				Text:   "n5" + leaves,
-				Change: PlanLeaves, Host: "n5", Voters: 4, Tolerance: 1, Final: true, WaitsFor: "voter n2 reports errors",
+				Change: PlanLeaves, Host: "n5", Voters: 4, Tolerance: 1, Final: true,
+				WaitsFor: "voter n2 reports errors",
 			},
 			{
 				Text:   "n4" + leaves,
-				Change: PlanLeaves, Host: "n4", Voters: 3, Tolerance: 1, Final: true, WaitsFor: "voter n2 reports errors",
+				Change: PlanLeaves, Host: "n4", Voters: 3, Tolerance: 1, Final: true,
+				WaitsFor: "voter n2 reports errors",
 			},
 		}, nil},
 		"smaller, with a doubt about a voter that leaves": {3, func(v *View) {

@@ -228,10 +228,10 @@ func mustUpdate(v View) bool {
 	return v.Self.NewPeerURL != "" && !missing
 }
 
-// urlUnverified returns which other members are not known to be connected to the new peer URL of this host's member;
-// empty if all are, or if the operation is not a readdress. A learner that does not answer is ignored. So is a voter that has not
-// answered for longer than ReturnMax: its own URL has not changed, so it can connect to the new one when it returns,
-// even to an https one, because its process had a certificate before this operation began.
+// urlUnverified returns which other members are not known to be connected to the new peer URL of this host's
+// member; empty if all are, or if the operation is not a readdress. A learner that does not answer is ignored. So
+// is a voter that has not answered for longer than ReturnMax: its own URL has not changed, so it can connect to the
+// new one when it returns, even to an https one, because its process had a certificate before this operation began.
 func urlUnverified(v View) string {
 	if v.Op.Work != WorkReaddress {
 		return ""

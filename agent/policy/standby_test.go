@@ -200,8 +200,10 @@ func TestALostStandbyIsReported(t *testing.T) {
 		change func(v *View)
 		want   string
 	}{
-		"in time": {func(v *View) { v.Hosts[0].Sees[0].For = 3 * time.Minute }, "it will be removed in 2m, and another"},
-		"now":     {func(*View) {}, "no voter's host has reached it for 6m; it is about to be removed, and another"},
+		"in time": {
+			func(v *View) { v.Hosts[0].Sees[0].For = 3 * time.Minute }, "it will be removed in 2m, and another",
+		},
+		"now": {func(*View) {}, "no voter's host has reached it for 6m; it is about to be removed, and another"},
 		"no spare is ready": {
 			func(v *View) { v.Hosts = v.Hosts[:3] }, "it would be removed after 5m, but no spare is ready",
 		},

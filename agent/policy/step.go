@@ -128,7 +128,10 @@ func Steps() []StepInfo {
 			Kind: StepDeleteOld, Locked: true, Calls: order,
 			Doing: "deleting etcd's database from before the defragmentation",
 		},
-		{Kind: StepRecordAgain, Locked: true, Calls: quick, Doing: "restoring the record that this host has been taken down"},
+		{
+			Kind: StepRecordAgain, Locked: true, Calls: quick,
+			Doing: "restoring the record that this host has been taken down",
+		},
 		{Kind: StepBeginRemoval, Locked: true, Calls: quick, Doing: "recording the removal of a member"},
 		{Kind: StepRemoveMember, Locked: true, Calls: member, Doing: "removing a member for good"},
 		{

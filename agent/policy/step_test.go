@@ -42,7 +42,10 @@ func declaredSteps() []StepInfo {
 			Kind: StepDeleteOld, Locked: true, Calls: 3,
 			Doing: "deleting etcd's database from before the defragmentation",
 		},
-		{Kind: StepRecordAgain, Locked: true, Calls: 2, Doing: "restoring the record that this host has been taken down"},
+		{
+			Kind: StepRecordAgain, Locked: true, Calls: 2,
+			Doing: "restoring the record that this host has been taken down",
+		},
 		{Kind: StepBeginRemoval, Locked: true, Calls: 2, Doing: "recording the removal of a member"},
 		{Kind: StepRemoveMember, Locked: true, Calls: 3, Doing: "removing a member for good"},
 		{Kind: StepBeginReplace, Locked: true, Calls: 2, Doing: "recording that this host replaces a voter"},

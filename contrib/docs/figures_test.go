@@ -197,7 +197,8 @@ func TestEveryPageQuotesTheSameFigure(t *testing.T) {
 			t.Errorf("%s: %s", f.Name, text)
 		}
 		if len(counts) == 0 || !maps.Equal(counts, f.Pages) {
-			t.Errorf("%s is quoted in %v, but %s has %v; to update it, run: go test ./contrib/docs -run Figure -update", f.Name, counts,
+			t.Errorf("%s is quoted in %v, but %s has %v; to update it, run: go test ./contrib/docs -run Figure -update",
+				f.Name, counts,
 				figuresFile, f.Pages)
 		}
 	}

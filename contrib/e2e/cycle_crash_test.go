@@ -182,8 +182,8 @@ func (h *host) killAt(at, next string) {
 }
 
 // suspendAt suspends the agent, which has stopped at the given moment, until its lock has expired, and then lets it
-// continue with the step of that moment. If the step needs the lock, it must have no effect until the agent has acquired
-// the lock again.
+// continue with the step of that moment. If the step needs the lock, it must have no effect until the agent has
+// acquired the lock again.
 func (h *host) suspendAt(at, next string) {
 	h.w.t.Helper()
 	h.w.t.Logf("the agent is suspended %s", at)

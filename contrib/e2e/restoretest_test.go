@@ -219,5 +219,7 @@ func TestRemovalOfAHealthyVoterWaitsForASnapshot(t *testing.T) {
 	if job := n1.snapshot(control.SnapshotRequest{Do: control.SnapshotSave}); job.Error != "" {
 		t.Fatal(job.Error)
 	}
-	w.eventually("the removal is no longer refused for lack of a snapshot", func() bool { return code(remove(false)) != string(policy.SnapshotFirst) })
+	w.eventually("the removal is no longer refused for lack of a snapshot", func() bool {
+		return code(remove(false)) != string(policy.SnapshotFirst)
+	})
 }

@@ -12,8 +12,8 @@ import (
 	"github.com/quorumd/quorumd/health"
 )
 
-// simulatedDisk generates the writes of the probe to one host's disk, as package disk makes them: two lanes, one write at a
-// time, and a rest after slow writes.
+// simulatedDisk generates the writes of the probe to one host's disk, as package disk makes them: two lanes, one
+// write at a time, and a rest after slow writes.
 type simulatedDisk struct {
 	family
 	rng    *rand.Rand
@@ -95,7 +95,9 @@ func (d *simulatedDisk) draw(lane disk.Lane, now time.Duration) write {
 }
 
 // took draws how long a write that starts now takes. base is how long it would take on a follower.
-func (d *simulatedDisk) took(now time.Duration, log bool, rng *rand.Rand) (took, base time.Duration, contaminated bool) {
+func (d *simulatedDisk) took(
+	now time.Duration, log bool, rng *rand.Rand,
+) (took, base time.Duration, contaminated bool) {
 	if minute := now / time.Minute; minute > d.minute {
 		d.drift(minute)
 	}

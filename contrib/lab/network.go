@@ -61,8 +61,8 @@ func (h *Host) plug(ctx context.Context) error {
 	return err
 }
 
-// AddAddress adds an address with a prefix length, such as 192.0.2.1/24, to a host until it is powered off. The program that runs the
-// lab does not reach that address.
+// AddAddress adds an address with a prefix length, such as 192.0.2.1/24, to a host until it is powered off. The
+// program that runs the lab does not reach that address.
 func (h *Host) AddAddress(ctx context.Context, address string) error {
 	_, err := machine(ctx, "", "ip", "-n", h.Name, "addr", "add", address, "dev", "eth0")
 	return err

@@ -89,12 +89,17 @@ func (f *fleet) checkWritten(end func() testbed.LoadReport) {
 // resize asks the first host to resize the cluster.
 func (f *fleet) resize(voters int) control.Resize {
 	f.t.Helper()
-	ctx, cancel := context.WithTimeout(f.t.Context(), bound)
-	defer cancel()
-	plan, err := control.Dial(f.Hosts[0].Path("/run/quorumd/control.sock")).Resize(ctx,
-		control.ResizeRequest{Voters: voters, Reason: reason, WithoutSnapshot: voters == 1})
+	plan, err := f.askResize(voters, false)
 	f.check(err)
 	return plan
+}
+
+func (f *fleet) askResize(voters int, dryRun bool) (control.Resize, error) {
+	ctx, cancel := context.WithTimeout(f.t.Context(), bound)
+	defer cancel()
+	return control.Dial(f.Hosts[0].Path("/run/quorumd/control.sock")).Resize(ctx, control.ResizeRequest{
+		Voters: voters, Reason: reason, WithoutSnapshot: voters == 1, DryRun: dryRun,
+	})
 }
 
 // votes reports whether the member list has that many voters.

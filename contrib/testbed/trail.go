@@ -135,7 +135,8 @@ func CheckHistory(lines []record.Line, killed bool) []error {
 }
 
 // CheckPlan returns an error if the changes of members in the history, oldest first, are not those of a plan, in its
-// order. A repeated step counts once.
+// order. A repeated step counts once, and a failed one does not. In the history, a change belongs to the host whose
+// agent made it, so CheckPlan does not suit a plan in which another host removes a member.
 func CheckPlan(plan []policy.PlanStep, lines []record.Line) error {
 	type change struct {
 		change policy.PlanChange
@@ -152,12 +153,13 @@ func CheckPlan(plan []policy.PlanStep, lines []record.Line) error {
 	}
 	kinds := map[string]policy.PlanChange{
 		string(policy.StepPromote): policy.PlanJoins, string(policy.StepRemoveMember): policy.PlanLeaves,
-		string(policy.StepTransferLeadership): policy.PlanTransfers, string(policy.StepUpdateMember): policy.PlanUpdates,
-		string(policy.StepTakeDown): policy.PlanRestarts,
+		string(policy.StepTransferLeadership): policy.PlanTransfers, string(policy.StepTakeDown): policy.PlanRestarts,
+		string(policy.StepUpdateMember): policy.PlanUpdates,
 	}
 	for _, l := range lines {
 		kind, changes := kinds[l.Code]
-		if c := (change{kind, l.Name}); l.Kind == "step" && changes && !slices.Contains(taken, c) {
+		done := l.Kind == "step" && changes && l.Outcome != record.StepError
+		if c := (change{kind, l.Name}); done && !slices.Contains(taken, c) {
 			taken = append(taken, c)
 		}
 	}

@@ -105,17 +105,23 @@ func (r Reader) PeerFiles(pid int) (files [3]string, err error) {
 		{"peer-key-file", "ETCD_PEER_KEY_FILE"},
 		{"peer-trusted-ca-file", "ETCD_PEER_TRUSTED_CA_FILE"},
 	} {
-		if files[i], err = started(s[0], s[1]); err != nil {
+		// If only the environment file could be read, a missing file counts as none: another source of variables could
+		// set it, and then the member is only believed to lack what it has.
+		if files[i], err = started(s[0], s[1]); err != nil && !errors.Is(err, errNotInFile) {
 			return [3]string{}, err
 		}
 	}
 	return files, nil
 }
 
+// errNotInFile means that the environment file does not set a variable. The unit may have another source of variables,
+// such as /etc/default/etcd, which only the unreadable environment of the process would show.
+var errNotInFile = errors.New("the environment file does not set it, and etcd's environment cannot be read")
+
 // started returns a function that looks up a setting with which a process of etcd was started: its flag, else its
 // variable, else empty. If the environment of the process cannot be read, because another user runs it, the environment
-// file counts instead, provided that it is older than the process. The function returns an error if a value is not
-// certain.
+// file counts instead, provided that it is older than the process. systemd reads it last, so what it sets is certain.
+// The function returns an error if a value is not certain.
 func (r Reader) started(pid int) (func(flag, variable string) (string, error), error) {
 	proc, err := procfs.NewFS(cmp.Or(r.Proc, procfs.DefaultMountPoint))
 	if err != nil {
@@ -141,11 +147,17 @@ func (r Reader) started(pid int) (func(flag, variable string) (string, error), e
 		if value := flags[flag]; value != "" {
 			return value, nil
 		}
-		vars, err := r.environment(process)
-		if err == nil && vars["ETCD_CONFIG_FILE"] != "" {
-			err = errors.New("etcd uses a config file")
+		vars, all, err := r.environment(process)
+		switch value, set := vars[variable]; {
+		case err != nil:
+			return "", err
+		case vars["ETCD_CONFIG_FILE"] != "":
+			return "", errors.New("etcd uses a config file")
+		case !set && !all:
+			return "", errNotInFile
+		default:
+			return value, nil
 		}
-		return vars[variable], err
 	}, nil
 }
 
@@ -167,32 +179,30 @@ func (r Reader) variables(process procfs.Proc) (map[string]string, error) {
 	return vars, nil
 }
 
-// environment returns the environment with which a process was started. If access to that is denied, it returns the
-// variables of the environment file instead, or an error if that file was changed after the process was started.
-func (r Reader) environment(process procfs.Proc) (map[string]string, error) {
-	vars, err := r.variables(process)
+// environment returns the environment with which a process was started, and true. If access to that is denied, it
+// returns the variables of the environment file instead, and false, or an error if that file was changed after the
+// process was started.
+func (r Reader) environment(process procfs.Proc) (vars map[string]string, all bool, err error) {
+	vars, err = r.variables(process)
 	if !errors.Is(err, fs.ErrPermission) {
-		return vars, err
+		return vars, true, err
 	}
 	info, err := os.Stat(r.EnvironmentFile)
 	if err != nil {
-		return nil, err
+		return nil, false, err
 	}
 	stat, err := process.Stat()
 	if err != nil {
-		return nil, err
+		return nil, false, err
 	}
 	started, err := stat.StartTime()
 	if err != nil {
-		return nil, err
+		return nil, false, err
 	}
 	const granularity = time.Second // resolution of the start time
 	if since := info.ModTime().Sub(time.UnixMilli(int64(started * 1000))); since > granularity {
-		return nil, fmt.Errorf("%s was changed after etcd was started", r.EnvironmentFile)
+		return nil, false, fmt.Errorf("%s was changed after etcd was started", r.EnvironmentFile)
 	}
-	text, err := os.ReadFile(r.EnvironmentFile)
-	if err != nil {
-		return nil, err
-	}
-	return systemd.ParseEnvironment(string(text))
+	vars, err = r.fileEnvironment()
+	return vars, false, err
 }

@@ -79,8 +79,8 @@ func (t Tree) Write(path string, data []byte, mode fs.FileMode) error {
 	return t.write(path, data, mode, -1)
 }
 
-// WriteFor is like Write, for a file that only root and a group can read. If this process may not assign the file to the
-// group, only root can read it.
+// WriteFor is like Write, for a file that only root and a group can read. If this process may not assign the file
+// to the group, only root can read it.
 func (t Tree) WriteFor(path string, data []byte, group int) error {
 	return t.write(path, data, 0o640, group)
 }
@@ -125,7 +125,7 @@ func (t Tree) write(path string, data []byte, mode fs.FileMode, group int) (err 
 func (t Tree) has(dir *os.File, path string, mode fs.FileMode, group int) bool {
 	var s unix.Stat_t
 	err := unix.Fstatat(int(dir.Fd()), filepath.Base(path), &s, unix.AT_SYMLINK_NOFOLLOW)
-	return err == nil && (group < 0 || fs.FileMode(s.Mode).Perm() == mode && int(s.Gid) == group)
+	return err == nil && fs.FileMode(s.Mode).Perm() == mode && (group < 0 || int(s.Gid) == group)
 }
 
 // Remove removes a file durably; a missing file is not an error.

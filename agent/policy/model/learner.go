@@ -291,7 +291,8 @@ func Learners() []Scenario {
 			Faults: HostCrash, Budget: 1, Long: true,
 		},
 		Scenario{
-			Name: "a dead voter next to a permanent learner that leaves no room for a replacement", Hosts: 5, Voters: 3, Target: three,
+			Name:  "a dead voter next to a permanent learner that leaves no room for a replacement",
+			Hosts: 5, Voters: 3, Target: three,
 			Repair: true, Learner: LearnerListed, MaxLearners: 1, Faults: HostCrash, Budget: 1, Long: true,
 		},
 		Scenario{

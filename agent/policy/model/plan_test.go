@@ -12,8 +12,9 @@ import (
 	"github.com/quorumd/quorumd/agent/record"
 )
 
-// planWalk explores a scenario without faults in which an operator asks once for a change, at any moment. It compares
-// the plan at that moment with every change of the member list afterwards.
+// planWalk explores a scenario without faults in which an operator asks once for a change. It compares the plan at that
+// moment with every change of the voters afterwards. No learner stalls, the first host leads, and the host that acts
+// next does not wait for longer than the others wait for it.
 type planWalk struct {
 	Scenario
 	retires int // the host that is retired; -1: the cluster is resized

@@ -287,7 +287,7 @@ func (r Rollout) text(w *rolloutWorld) string {
 			{h.upgraded != 0, "upgraded"},
 			{h.hasToken != 0, "has the lock"},
 			{h.step != rolloutNone, "is about to " + rolloutStepTexts()[h.step]},
-			{h.pending != policy.RequestStays, fmt.Sprintf("the change of its request is being written (policy.RequestChange %d)", h.pending)},
+			{h.pending != policy.RequestStays, fmt.Sprintf("its request changes (policy.RequestChange %d)", h.pending)},
 			{h.agentDown != 0, "no agent"},
 			{h.hostDown != 0, "off"},
 			{h.cutOff != 0, "cut off"},

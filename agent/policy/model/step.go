@@ -54,7 +54,7 @@ const (
 	beginReplace
 	takeDownHeld    // take-down, with the start guard
 	startAsIs       // start-unit that keeps the start guard, which only a mistake does
-	setBegun        // an operation returns to its first phase: another host's operation goes first, or a lasting condition blocks it
+	setBegun        // an operation returns to its first phase: another one goes first, or a lasting condition blocks it
 	beginRemoveLost // a replacement in which a host removes its own lost member and a standby becomes the next voter
 	beginLeave      // this host begins to leave, because the cluster was resized or the host was retired
 	deleteOld       // this host deletes the database from before a defragmentation

@@ -109,7 +109,7 @@ func Create(dir string, now time.Time, permit ...string) error {
 	// rename(2) replaces only an empty directory. os.Rename refuses every existing directory.
 	if err := syscall.Rename(temp, dir); err != nil {
 		if _, statErr := os.Lstat(dir); statErr == nil {
-			return refused("choose a different --dir; 'quorumctl pki status "+dir+"' shows the certificates in this one",
+			return refused("choose a different --dir; 'quorumctl pki status "+dir+"' shows what is in this one",
 				"%s is not an empty directory, and nothing is overwritten", dir)
 		}
 		return fmt.Errorf("%s: %w", dir, err)
