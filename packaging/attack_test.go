@@ -56,6 +56,8 @@ func attackEnvironment(t *testing.T, h *host) {
 	} {
 		h.refused(script)
 	}
+	// quorumd reads the settings with which etcd was started.
+	h.run(attacker + "grep -q ETCD_NAME /var/lib/quorumd-etcd/etcd.env")
 	// An etcd.env in quorumd's own directory has no effect.
 	for _, lay := range []string{"mkfifo", "ln -s /etc/shadow", "echo LD_PRELOAD=/tmp/evil.so >"} {
 		h.run(attacker + "sh -c 'rm -f /var/lib/quorumd/etcd.env; " + lay + " /var/lib/quorumd/etcd.env'")

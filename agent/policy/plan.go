@@ -31,8 +31,8 @@ type PlanStep struct {
 	Text   string     `json:"text"`
 	Change PlanChange `json:"change,omitempty"` // empty if the step changes no member
 	Host   string     `json:"host,omitempty"`   // name of the host whose member changes; empty if it is not known yet
-	// name of the voter to which leadership is transferred, in a transfer or before the host leaves; empty if that voter
-	// is chosen later
+	// name of the voter to which leadership is transferred, in a transfer or before the host leaves; empty if that
+	// voter is chosen later
 	NewLeader string `json:"newLeader,omitempty"`
 	Voters    int    `json:"voters"`         // after the step
 	Tolerance int    `json:"faultTolerance"` // after the step
