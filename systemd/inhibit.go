@@ -79,7 +79,7 @@ func (l *Logind) inhibit(ctx context.Context, s Shutdown, taken func()) error {
 		err = preferContext(ctx, context.DeadlineExceeded)
 	}
 	if err != nil {
-		return explainLogind("take an inhibitor lock", err)
+		return explainLogind("take an inhibitor lock", mayDelay, err)
 	}
 	defer func() { _ = conn.Close() }()
 	signals := make(chan *godbus.Signal, 16)
@@ -87,10 +87,10 @@ func (l *Logind) inhibit(ctx context.Context, s Shutdown, taken func()) error {
 	i := &inhibitor{logind: l, conn: conn, shutdown: s, prepared: make(chan struct{}, 1)}
 	defer i.finish()
 	if err := i.subscribe(ctx); err != nil {
-		return explainLogind("listen to logind", err)
+		return explainLogind("listen to logind", mayDelay, err)
 	}
 	if err := i.take(ctx); err != nil {
-		return explainLogind("take an inhibitor lock", err)
+		return explainLogind("take an inhibitor lock", mayDelay, err)
 	}
 	taken()
 	l.log.Info("acquired the shutdown delay lock", "max_delay", i.limit.String())
@@ -107,7 +107,7 @@ func (l *Logind) inhibit(ctx context.Context, s Shutdown, taken func()) error {
 				return i.lost()
 			}
 			if err := i.handle(ctx, signal); err != nil {
-				return explainLogind("take an inhibitor lock again", err)
+				return explainLogind("take an inhibitor lock again", mayDelay, err)
 			}
 		}
 	}
@@ -198,7 +198,7 @@ func (i *inhibitor) lost() error {
 	if i.cancel != nil && i.lock == nil {
 		return errGoingDown
 	}
-	return explainLogind("keep an inhibitor lock", errBusLost)
+	return explainLogind("keep an inhibitor lock", mayDelay, errBusLost)
 }
 
 // begin starts the preparation.

@@ -62,7 +62,7 @@ func (l *Logind) Reboot(ctx context.Context) error {
 		const interactive = false // no operator can be asked for a password
 		err = conn.Object(logindName, logindPath).CallWithContext(ctx, logindInterface+".Reboot", 0, interactive).Err
 	}
-	return explainLogind("reboot this machine", preferContext(ctx, err))
+	return explainLogind("reboot this machine", mayReboot, preferContext(ctx, err))
 }
 
 // rebootRule is the command with which root lets quorumd's user reboot the machine.
@@ -75,13 +75,13 @@ func (l *Logind) CheckReboot(ctx context.Context) error {
 	const doing = "reboot this machine"
 	conn, err := l.dial(ctx)
 	if err != nil {
-		return explainLogind(doing, preferContext(ctx, err))
+		return explainLogind(doing, mayReboot, preferContext(ctx, err))
 	}
 	defer func() { _ = conn.Close() }()
 	var can string
 	err = conn.Object(logindName, logindPath).CallWithContext(ctx, logindInterface+".CanReboot", 0).Store(&can)
 	if err != nil {
-		return explainLogind(doing, preferContext(ctx, err))
+		return explainLogind(doing, mayReboot, preferContext(ctx, err))
 	}
 	if can != "yes" {
 		return fmt.Errorf("cannot %s: %w: logind answers %q to CanReboot → check for an inhibitor lock "+
@@ -90,8 +90,15 @@ func (l *Logind) CheckReboot(ctx context.Context) error {
 	return nil
 }
 
-// explainLogind does the same as explainBus for the error of a call to logind.
-func explainLogind(doing string, err error) error {
+const (
+	mayReboot = "check for an inhibitor lock (systemd-inhibit --list); to allow a reboot, install the polkit rule: " +
+		rebootRule + "; without polkit see quorumd(8)"
+	mayDelay = "install polkit, for which quorumd's package has the rules; without polkit see quorumd(8)"
+)
+
+// explainLogind does the same as explainBus for the error of a call to logind. remedy is what to do if logind denies
+// the call.
+func explainLogind(doing, remedy string, err error) error {
 	reply, is := errors.AsType[godbus.Error](err)
 	if !is {
 		return explainBus(doing, "systemd-logind.service", err)
@@ -99,10 +106,7 @@ func explainLogind(doing string, err error) error {
 	switch reply.Name {
 	case "org.freedesktop.DBus.Error.AccessDenied", "org.freedesktop.DBus.Error.InteractiveAuthorizationRequired",
 		"org.freedesktop.DBus.Error.AuthFailed":
-		return fmt.Errorf("cannot %s: %w: logind answers: %w → check for an inhibitor lock "+
-			"(systemd-inhibit --list); "+
-			"to allow a reboot, install the polkit rule: %s; without polkit see quorumd(8)",
-			doing, ErrNotPermitted, reply, rebootRule)
+		return fmt.Errorf("cannot %s: %w: logind answers: %w → %s", doing, ErrNotPermitted, reply, remedy)
 	case "org.freedesktop.DBus.Error.ServiceUnknown", "org.freedesktop.DBus.Error.NameHasNoOwner",
 		"org.freedesktop.systemd1.NoSuchUnit",
 		"org.freedesktop.systemd1.UnitMasked":
