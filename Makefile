@@ -141,6 +141,7 @@ NIGHTLY_LONG := TestAVoterRollsBackAJoinWhoseAgentStaysDead|TestADeadVoterThatIs
 NIGHTLY_LAB := TestADefragmentationRunsAsEtcdsUserOnEveryHost|TestOneVoterBecomesNineAndOneAgain|$\
 	TestPeerURLsMoveToAnotherSubnetAndToHTTPSWithoutAFailedWrite|$\
 	TestAPermanentLearnerJoinsOnceEveryRunningEtcdAllowsASecondLearner|$\
+	TestThreeVotersAreUpgradedAndDowngradedWithoutAFailedWrite|TestFiveVotersAreUpgradedAndDowngradedWithoutAFailedWrite|$\
 	TestRetiredHostsLeaveWithoutAFailedWriteAndStayOut|$\
 	TestAHostWhoseDiskIsReplacedInMaintenanceServesAgainUnattended|$\
 	TestAHostWithASlowDiskStaysOutUntilItsDiskIsFast|$\
@@ -316,7 +317,7 @@ LAB := $(CACHE)/lab
 LAB_PACKAGE = $(GO) run ./packaging/build -arch $$($(GO) env GOARCH) -format deb -nfpm $(NFPM) -md2man $(MD2MAN)
 LAB_COMMAND = bin/lab -dir $(LAB) -etcd $(CACHE)/etcd/v3.6/etcd -faultfs $(CACHE)/faultfs -deb $(LAB)/packages/now/*.deb
 
-lab: lab-packages etcd bin/quorumctl $(CACHE)/faultfs ## test real hosts: join, power loss, partition, upgrade (needs root); RUN='Power' LANES=1 SHORT=1 ROUNDS=8
+lab: lab-packages etcd $(if $(SHORT),,$(CACHE)/etcd/v3.5/etcd $(CACHE)/etcd/v3.7/etcd) bin/quorumctl $(CACHE)/faultfs ## test real hosts: join, power loss, partition, upgrade (needs root); RUN='Power' LANES=1 SHORT=1 ROUNDS=8
 	$(GOTEST) -count=1 -timeout 60m -tags lab $(if $(RUN),-run '$(RUN)') $(if $(SHORT),-skip '$(NIGHTLY_LAB)') -v ./contrib/lab -args $(if $(LANES),-lab.lanes=$(LANES)) $(if $(ROUNDS),-lab.rounds=$(ROUNDS))
 
 lab-restarts: lab-packages etcd $(CACHE)/faultfs ## measure writes while all hosts are restarted and rebooted, ROUNDS=20 times; needs an idle machine
