@@ -119,10 +119,10 @@ func (o *Observer) askMaxLearners(ctx context.Context, r *round.Round) {
 	}
 }
 
-// nextEvery is the interval between two checks of etcd.nextBinary. A check runs the binary at least once per setting of
-// etcd. nextTimeout bounds one check.
+// nextEvery is the interval between two calls that check etcd.nextBinary, and nextTimeout bounds one of them. A check
+// runs the binary at least once per setting of etcd; Options.NextEtcd avoids one while nothing has changed.
 const (
-	nextEvery   = 5 * time.Minute
+	nextEvery   = 10 * time.Second
 	nextTimeout = time.Minute
 )
 

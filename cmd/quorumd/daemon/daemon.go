@@ -9,14 +9,12 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"fmt"
 	"io/fs"
 	"log/slog"
 	"os"
 	"path/filepath"
 	"runtime/debug"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/prometheus/common/version"
@@ -33,7 +31,6 @@ import (
 	"github.com/quorumd/quorumd/agent/hooks"
 	"github.com/quorumd/quorumd/agent/hoststate"
 	"github.com/quorumd/quorumd/agent/network"
-	"github.com/quorumd/quorumd/agent/nextetcd"
 	"github.com/quorumd/quorumd/agent/observe"
 	"github.com/quorumd/quorumd/agent/page"
 	"github.com/quorumd/quorumd/agent/peertls"
@@ -219,36 +216,6 @@ func wallOf(opt Options) func() time.Time {
 func binaryVersion(e config.Etcd) func(context.Context) (string, error) {
 	return func(ctx context.Context) (string, error) {
 		return cluster.BinaryVersion(ctx, []string{self, execshim.Command}, e.Binary)
-	}
-}
-
-// nextEtcd returns a function that checks whether etcd.nextBinary accepts the settings of the running etcd; nil if none
-// is configured.
-func nextEtcd(e config.Etcd) func(context.Context, int) (policy.NextEtcd, error) {
-	if e.NextBinary == "" {
-		return nil
-	}
-	return func(ctx context.Context, pid int) (policy.NextEtcd, error) {
-		foreign, err := fileaccess.ProgramWriters(e.NextBinary, os.Geteuid())
-		switch {
-		case err != nil:
-			return policy.NextEtcd{}, fmt.Errorf("cannot check who can write etcd.nextBinary: %w", err)
-		case foreign != nil:
-			return policy.NextEtcd{Problem: fmt.Sprintf("is not run, because %s can write %s → %s; then systemctl "+
-				"reload quorumd", foreign.Who, foreign.Path, foreign.Remedy)}, nil
-		}
-		settings := etcdSettings(e)
-		if e.Runner == config.RunnerSystemd {
-			if settings.Unit, err = (systemd.Units{Dial: systemd.SystemBus}).Environment(ctx, e.Unit); err != nil {
-				return policy.NextEtcd{}, err
-			}
-		}
-		names, err := settings.Names(pid)
-		if err != nil {
-			return policy.NextEtcd{}, err
-		}
-		found, err := nextetcd.Check(ctx, []string{self, execshim.Command}, e.NextBinary, names)
-		return policy.NextEtcd{Version: found.Version, Problem: strings.Join(found.Problems, "; ")}, err
 	}
 }
 

@@ -1,0 +1,93 @@
+// Copyright The quorumd Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package daemon
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/quorumd/quorumd/agent/config"
+	"github.com/quorumd/quorumd/agent/execshim"
+	"github.com/quorumd/quorumd/agent/fileaccess"
+	"github.com/quorumd/quorumd/agent/nextetcd"
+	"github.com/quorumd/quorumd/agent/policy"
+	"github.com/quorumd/quorumd/health/etcdflags"
+	"github.com/quorumd/quorumd/systemd"
+)
+
+// nextEtcd returns a function that checks whether etcd.nextBinary accepts the settings of the running etcd; nil if none
+// is configured. While the binary, the etcd process and its settings are the same, the function returns its previous
+// result for up to nextEvery. It must not be called concurrently.
+func nextEtcd(e config.Etcd) func(context.Context, int) (policy.NextEtcd, error) {
+	if e.NextBinary == "" {
+		return nil
+	}
+	var last checkedNext
+	return func(ctx context.Context, pid int) (policy.NextEtcd, error) {
+		foreign, err := fileaccess.ProgramWriters(e.NextBinary, os.Geteuid())
+		switch {
+		case err != nil:
+			return policy.NextEtcd{}, fmt.Errorf("cannot check who can write etcd.nextBinary: %w", err)
+		case foreign != nil:
+			return policy.NextEtcd{Problem: fmt.Sprintf("is not run, because %s can write %s → %s", foreign.Who,
+				foreign.Path, foreign.Remedy)}, nil
+		}
+		settings := etcdSettings(e)
+		if e.Runner == config.RunnerSystemd {
+			if settings.Unit, err = (systemd.Units{Dial: systemd.SystemBus}).Environment(ctx, e.Unit); err != nil {
+				return policy.NextEtcd{}, err
+			}
+		}
+		now := checkedNext{
+			pid: pid, binary: versionOfFile(e.NextBinary), file: versionOfFile(e.EnvironmentFile),
+			unit: strings.Join(settings.Unit, "\n"), at: time.Now(),
+		}
+		if last.same(now) {
+			return last.result, nil
+		}
+		if now.result, err = checkNext(ctx, e, settings, pid); err == nil {
+			last = now
+		}
+		return now.result, err
+	}
+}
+
+// nextEvery is the time after which etcd.nextBinary is checked again although nothing seems to have changed.
+const nextEvery = 5 * time.Minute
+
+// checkedNext is the result of a check of etcd.nextBinary, with what it depends on.
+type checkedNext struct {
+	pid          int
+	binary, file string // see versionOfFile
+	unit         string
+	at           time.Time
+	result       policy.NextEtcd
+}
+
+func (c checkedNext) same(now checkedNext) bool {
+	age := now.at.Sub(c.at)
+	return c.pid == now.pid && c.binary == now.binary && c.file == now.file && c.unit == now.unit &&
+		age >= 0 && age < nextEvery
+}
+
+// versionOfFile returns a text that changes when a file is replaced or written.
+func versionOfFile(path string) string {
+	info, err := os.Stat(path)
+	if err != nil {
+		return err.Error()
+	}
+	return fmt.Sprint(info.Size(), info.Mode(), info.ModTime().UnixNano())
+}
+
+func checkNext(ctx context.Context, e config.Etcd, settings etcdflags.Reader, pid int) (policy.NextEtcd, error) {
+	names, err := settings.Names(pid)
+	if err != nil {
+		return policy.NextEtcd{}, err
+	}
+	found, err := nextetcd.Check(ctx, []string{self, execshim.Command}, e.NextBinary, names)
+	return policy.NextEtcd{Version: found.Version, Problem: strings.Join(found.Problems, "; ")}, err
+}
