@@ -125,8 +125,26 @@ func (f *fsync) recentSummary() string {
 	if len(window) == 0 {
 		return "no sample since the agent started"
 	}
-	return fmt.Sprintf("fsync p99 %s over the last %s, limit %s", show(window.at(990)),
+	text := fmt.Sprintf("fsync p99 %s over the last %s, limit %s", show(window.at(990)),
 		plural(len(window), "write"), show(f.limits.FsyncWarm))
+	if f.track.State == OK && window.at(990) > f.limits.FsyncWarm {
+		text += "; " + f.tolerated()
+	}
+	return text
+}
+
+// tolerated explains why a p99 over the limit is not a finding.
+func (f *fsync) tolerated() string {
+	recent := f.recent.last(f.limits.Window)
+	over, most := recent.over(f.limits.FsyncWarm), trip(f.limits.Window)-1
+	if over > most {
+		return "the other voters are as slow, or this disk has been as slow before"
+	}
+	if over == 0 {
+		return fmt.Sprintf("the last %s of both kinds are within it", plural(len(recent), "write"))
+	}
+	return fmt.Sprintf("of the last %s of both kinds, %d exceed the limit, and up to %d can be chance",
+		plural(len(recent), "write"), over, most)
 }
 
 // failedOutlook describes the progress of a FAILED disk towards OK.
