@@ -126,8 +126,8 @@ func (f *fleet) checkPeerURLs(prefix string) {
 	}
 }
 
-// installCertificates creates a CA on the first host, installs certificates on all hosts, and adds them to the settings.
-// The certificates are valid for both addresses of a host.
+// installCertificates creates a CA on the first host, installs certificates on all hosts, and adds them to the
+// settings. The certificates are valid for both addresses of a host.
 func (f *fleet) installCertificates(settings map[*lab.Host]lab.Settings) {
 	f.t.Helper()
 	ca := f.Hosts[0]
