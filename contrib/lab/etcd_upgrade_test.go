@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"os/exec"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -37,6 +38,8 @@ func upgradeAndBack(t *testing.T, voters int) {
 		settings[h] = h.Settings()
 		settings[h]["cluster"]["voters"], settings[h]["cluster"]["standbys"] = voters, 0
 		settings[h]["etcd"]["nextBinary"] = nextEtcd
+		// etcd 3.7 cannot read log entries of 3.5, so etcd must have saved a snapshot with 3.6 before.
+		settings[h]["etcd"]["environment"] = map[string]string{"ETCD_SNAPSHOT_COUNT": "500"}
 	}
 	f.check(f.Each(func(h *lab.Host) error {
 		err := h.UseEtcd(testbed.Etcd(t, minors[0]))
@@ -60,6 +63,7 @@ func upgradeAndBack(t *testing.T, voters int) {
 	load := f.retryingWrites()
 	for i, to := range minors[1:] {
 		f.changeEtcd("start", to, true)
+		f.awaitSnapshots()
 		f.prepareNext(append(minors[i+2:], minors[1])[0])
 	}
 	for _, to := range []string{"v3.6", "v3.5"} {
@@ -84,6 +88,21 @@ func (f *fleet) prepareNext(minor string) {
 		_, err := h.Shell(f.t.Context(), fmt.Sprintf("mv %[1]s.new %[1]s && systemctl reload quorumd", nextEtcd))
 		return err
 	}))
+}
+
+// awaitSnapshots waits until every etcd has saved a snapshot of its state, after which it replays no older log entry.
+func (f *fleet) awaitSnapshots() {
+	f.t.Helper()
+	f.check(f.Each(func(h *lab.Host) error {
+		_, err := h.Shell(f.t.Context(), "touch /run/upgraded")
+		return err
+	}))
+	f.eventually("every etcd has saved a snapshot", func() bool {
+		return !slices.ContainsFunc(f.Hosts, func(h *lab.Host) bool {
+			out, err := h.Shell(f.t.Context(), "find /var/lib/etcd/default/member/snap -name '*.snap' -newer /run/upgraded")
+			return err != nil || strings.TrimSpace(out) == ""
+		})
+	})
 }
 
 // changeEtcd runs an upgrade or a downgrade of all hosts to its end, and resumes it if it pauses.
