@@ -162,6 +162,17 @@ func UpgradePlan(v View, hosts []RolloutHost, version string, hold bool) (steps 
 	return steps
 }
 
+// UpgradeWarnings returns what an operator must check before a rollout to a version, because quorumd cannot. etcd 3.7
+// cannot replay log entries that 3.5 wrote: a member exits with "unmarshal should never fail" (measured with 3.7.3).
+func UpgradeWarnings(v View, version string) []string {
+	to := ParseVersion(version)
+	if !v.raises(to) || to.Less(Version{Major: 3, Minor: 7}) {
+		return nil
+	}
+	return []string{"if this cluster ran etcd 3.5 before, etcd " + to.minorText() + " exits on a member that has not " +
+		"saved a snapshot since: compare the newest file in member/snap on every host; quorumd does not check this"}
+}
+
 // versionSteps returns the steps in which the members get a different version, host by host in the order of a rollout.
 // before and after add the steps around those of a host. They receive the view in which the host's member already has
 // the new version, and its previous version as was.

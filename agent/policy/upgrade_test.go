@@ -182,6 +182,15 @@ the cluster version becomes 3.7 within seconds: no member can be rolled back`
 	if text := strings.Join(got, "\n"); text != want {
 		t.Errorf("the plan is:\n%s\nwant:\n%s", text, want)
 	}
+	if warnings := UpgradeWarnings(v, "3.7.3"); len(warnings) != 1 || !strings.Contains(warnings[0], "ran etcd 3.5") {
+		t.Errorf("the warnings are %q", warnings)
+	}
+	if warnings := UpgradeWarnings(upgradeView("3.5.35"), "3.6.16"); len(warnings) > 0 {
+		t.Errorf("for 3.6 the warnings are %q", warnings)
+	}
+	if warnings := UpgradeWarnings(v, "3.6.17"); len(warnings) > 0 {
+		t.Errorf("within a minor version the warnings are %q", warnings)
+	}
 	part := UpgradePlan(v, hosts[:1], "3.7.3", true)
 	if last := part[len(part)-1].Text; !strings.HasPrefix(last, "the cluster version is not raised") {
 		t.Errorf("the plan for one host ends with %q", last)

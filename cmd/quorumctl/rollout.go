@@ -145,7 +145,7 @@ func (a *app) previewRollout(ctx context.Context, req control.RolloutRequest) (p
 			p.line("    undo     set the old URLs, reload quorumd and run quorumctl readdress HOST... --reason '<why>'")
 			p.line("    while a voter's etcd restarts, the fault tolerance is one lower")
 		}
-		writeSteps(p, r.Steps, nil)
+		writeSteps(p, r.Steps, r.Warnings)
 	}}, err
 }
 

@@ -12,6 +12,7 @@ import (
 
 	"github.com/quorumd/quorumd/agent/policy"
 	"github.com/quorumd/quorumd/agent/record"
+	"github.com/quorumd/quorumd/contrib/testbed"
 )
 
 // TestMatrixDowngrade downgrades a cluster under load from the newest minor version to the oldest to which etcd can
@@ -34,13 +35,13 @@ func TestMatrixDowngrade(t *testing.T) {
 	}
 	all(chain[0])
 
-	me().ctl(n1, "upgrade", "downgrade", etcdVersion(t, "v3.5"), "--command", installs("v3.5"), "--reason", "a test",
+	me().ctl(n1, "upgrade", "downgrade", testbed.EtcdVersion(t, "v3.5"), "--command", installs("v3.5"), "--reason", "a test",
 		"--yes").check(t, "two minor versions at once", exitConflict, "one minor version at a time",
 		"downgrade to 3.6 first")
 	w.abortDowngrade(t, "v3.6")
 	all(chain[0])
 	for _, next := range chain[1:] {
-		to := etcdVersion(t, next)
+		to := testbed.EtcdVersion(t, next)
 		w.eventually("the plan names the job and the host's step", func() bool {
 			plan := unwrapped(me().ctl(n1, "upgrade", "downgrade", to, "--command", installs(next), "--reason",
 				"a test", "--dry-run").output)
@@ -65,7 +66,7 @@ func TestMatrixDowngrade(t *testing.T) {
 func (w *world) startDowngrade(t *testing.T, next, command string) {
 	t.Helper()
 	w.eventually("the downgrade starts", func() bool {
-		got := me().ctl(w.hosts[0], "upgrade", "downgrade", etcdVersion(t, next), "--command", command, "--reason",
+		got := me().ctl(w.hosts[0], "upgrade", "downgrade", testbed.EtcdVersion(t, next), "--command", command, "--reason",
 			"a test", "--yes")
 		return got.code == 0 && strings.Contains(got.output, "running")
 	})

@@ -7,7 +7,6 @@ package e2e
 
 import (
 	"os"
-	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -80,13 +79,17 @@ func TestMatrixUpgrade(t *testing.T) {
 func upgradeBackAndForth(t *testing.T, old, next string) {
 	w := upgradeWorld(t, 3, old, next)
 	n1 := w.hosts[0]
-	from, to := etcdVersion(t, old), etcdVersion(t, next)
+	from, to := testbed.EtcdVersion(t, old), testbed.EtcdVersion(t, next)
 	older, newer := strings.TrimPrefix(old, "v"), strings.TrimPrefix(next, "v")
 	load := w.load()
 
 	me().ctl(n1, "upgrade", "plan", to, "--command", installs(next)).check(t, "the plan", 0,
 		"the rollout pauses; up to this point every host can be rolled back to etcd "+older,
 		"the cluster version becomes "+newer)
+	if next == "v3.7" {
+		me().ctl(n1, "upgrade", "plan", to, "--command", installs(next)).check(t, "the plan warns", 0,
+			"if this cluster ran etcd 3.5 before")
+	}
 	me().ctl(n1, "upgrade", "start", "3.99.0", "--command", installs(next), "--reason", "a test", "--yes").
 		check(t, "an untested version", exitConflict, "tested with etcd up to")
 	refuseUnprepared(t, w, to, next)
@@ -215,14 +218,3 @@ func refuseUnprepared(t *testing.T, w *world, to, next string) {
 
 // unwrapped returns an output without line breaks.
 func unwrapped(output string) string { return strings.Join(strings.Fields(output), " ") }
-
-// etcdVersion returns the version that a binary of etcd reports.
-func etcdVersion(t *testing.T, minor string) string {
-	t.Helper()
-	out, err := exec.Command(testbed.Etcd(t, minor), "--version").Output()
-	if err != nil {
-		t.Fatal(err)
-	}
-	first, _, _ := strings.Cut(string(out), "\n")
-	return strings.TrimPrefix(first, "etcd Version: ")
-}

@@ -8,7 +8,6 @@ package lab_test
 import (
 	"errors"
 	"fmt"
-	"os/exec"
 	"slices"
 	"strings"
 	"testing"
@@ -99,7 +98,8 @@ func (f *fleet) awaitSnapshots() {
 	}))
 	f.eventually("every etcd has saved a snapshot", func() bool {
 		return !slices.ContainsFunc(f.Hosts, func(h *lab.Host) bool {
-			out, err := h.Shell(f.t.Context(), "find /var/lib/etcd/default/member/snap -name '*.snap' -newer /run/upgraded")
+			out, err := h.Shell(f.t.Context(),
+				"find /var/lib/etcd/default/member/snap -name '*.snap' -newer /run/upgraded")
 			return err != nil || strings.TrimSpace(out) == ""
 		})
 	})
@@ -108,7 +108,7 @@ func (f *fleet) awaitSnapshots() {
 // changeEtcd runs an upgrade or a downgrade of all hosts to its end, and resumes it if it pauses.
 func (f *fleet) changeEtcd(verb, minor string, pauses bool) {
 	f.t.Helper()
-	h, to := f.Hosts[0], versionOf(f.t, minor)
+	h, to := f.Hosts[0], testbed.EtcdVersion(f.t, minor)
 	ask := fmt.Sprintf("quorumctl upgrade %s %s --command %s --reason test", verb, to, commandFor(minor))
 	shown := ""
 	f.eventually("every host has checked the binary of etcd "+to, func() bool {
@@ -142,15 +142,4 @@ func (f *fleet) changeEtcd(verb, minor string, pauses bool) {
 		return ok && len(s.Cluster.Members) > 0 && !f.hasReason(h, string(policy.DowngradeEnabled))
 	})
 	f.waitHealthy()
-}
-
-// versionOf returns the version that a binary of etcd reports.
-func versionOf(t *testing.T, minor string) string {
-	t.Helper()
-	out, err := exec.Command(testbed.Etcd(t, minor), "--version").Output()
-	if err != nil {
-		t.Fatal(err)
-	}
-	first, _, _ := strings.Cut(string(out), "\n")
-	return strings.TrimPrefix(first, "etcd Version: ")
 }

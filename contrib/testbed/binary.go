@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -65,6 +66,17 @@ func Etcd(t testing.TB, version string) string {
 		t.Fatal(err)
 	}
 	return path
+}
+
+// EtcdVersion returns the version that the binary of Etcd reports, such as 3.6.16.
+func EtcdVersion(t testing.TB, version string) string {
+	t.Helper()
+	out, err := exec.CommandContext(t.Context(), Etcd(t, version), "--version").Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	first, _, _ := strings.Cut(string(out), "\n")
+	return strings.TrimPrefix(first, "etcd Version: ")
 }
 
 // FaultfsBinary returns the path of the fault-injecting file system. The error ends with the command that builds it.

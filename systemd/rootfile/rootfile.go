@@ -73,33 +73,34 @@ func (t Tree) read(dir *os.File, path string, limit int) ([]byte, error) {
 	return data, err
 }
 
-// Write replaces a file, unless it already has that content. A reader sees either the old content or the new one, even
+// Write replaces a file, unless it already has that content and mode. A reader sees either the old content or the new one, even
 // after a power loss. The directory must exist.
 func (t Tree) Write(path string, data []byte, mode fs.FileMode) error {
-	return t.write(path, data, mode, -1)
+	_, err := t.write(path, data, mode, -1)
+	return err
 }
 
-// WriteFor is like Write, for a file that only root and a group can read. If this process may not assign the file
-// to the group, only root can read it.
-func (t Tree) WriteFor(path string, data []byte, group int) error {
+// WriteFor is like Write, for a file that only root and a group can read. It reports whether the group can read the
+// file: if this process may not assign the file to the group, only root can.
+func (t Tree) WriteFor(path string, data []byte, group int) (shared bool, err error) {
 	return t.write(path, data, 0o640, group)
 }
 
 // write replaces a file. The file keeps the group of this process if group is negative.
-func (t Tree) write(path string, data []byte, mode fs.FileMode, group int) (err error) {
+func (t Tree) write(path string, data []byte, mode fs.FileMode, group int) (shared bool, err error) {
 	dir, err := t.openDir(filepath.Dir(path), true)
 	if err != nil {
-		return err
+		return false, err
 	}
 	defer dir.Close()
 	if old, err := t.read(dir, path, len(data)); err == nil && bytes.Equal(old, data) && t.has(dir, path, mode, group) {
-		return nil
+		return group >= 0, nil
 	}
 	temp := "." + filepath.Base(path) + "." + rand.Text()
 	fd, err := unix.Openat(int(dir.Fd()), temp, unix.O_WRONLY|unix.O_CREAT|unix.O_EXCL|unix.O_NOFOLLOW|unix.O_CLOEXEC,
 		0o600)
 	if err != nil {
-		return failed("write", path, err)
+		return false, failed("write", path, err)
 	}
 	f := os.NewFile(uintptr(fd), temp)
 	defer func() {
@@ -109,16 +110,17 @@ func (t Tree) write(path string, data []byte, mode fs.FileMode, group int) (err 
 		}
 	}()
 	_, err = f.Write(data)
-	if group >= 0 && f.Chown(-1, group) != nil {
+	shared = group >= 0 && f.Chown(-1, group) == nil
+	if group >= 0 && !shared {
 		mode &^= 0o077 // the file would be readable by a different group
 	}
 	if err = errors.Join(err, f.Chmod(mode), f.Sync(), f.Close()); err != nil {
-		return err
+		return false, err
 	}
 	if err = unix.Renameat(int(dir.Fd()), temp, int(dir.Fd()), filepath.Base(path)); err != nil {
-		return err
+		return false, err
 	}
-	return dir.Sync()
+	return shared, dir.Sync()
 }
 
 // has reports whether a file has that mode and, unless group is negative, that group.

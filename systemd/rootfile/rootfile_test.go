@@ -137,12 +137,16 @@ func TestAFileForAGroupIsReadableByThatGroupAlone(t *testing.T) {
 	trusted, _, file := tree(t)
 	modeAfter := func(group int) os.FileMode {
 		t.Helper()
-		if err := trusted.WriteFor(file, []byte("text"), group); err != nil {
+		shared, err := trusted.WriteFor(file, []byte("text"), group)
+		if err != nil {
 			t.Fatal(err)
 		}
 		info, err := os.Stat(file)
 		if err != nil {
 			t.Fatal(err)
+		}
+		if mode := info.Mode().Perm(); shared != (mode == 0o640) {
+			t.Errorf("mode %o, and the group can read it: %t", mode, shared)
 		}
 		return info.Mode().Perm()
 	}

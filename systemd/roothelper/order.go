@@ -70,7 +70,7 @@ type Request struct {
 	Agent   string   `json:"agent"`             // the name of the configuration: /etc/quorumd/AGENT.yaml
 	Initial *Initial `json:"initial,omitempty"` // with SetEnvironment
 	Hooks   *Hooks   `json:"hooks,omitempty"`   // with RunHooks
-	Group   int      `json:"-"`                 // the group of the process that sent the order, as the kernel reports it
+	Group   int      `json:"-"`                 // the sender's group, as the kernel reports it
 }
 
 const (

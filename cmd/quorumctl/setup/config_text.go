@@ -86,9 +86,8 @@ type file struct {
 // no voter is replaced.
 const deadAfter = "10m"
 
-const header = `# Configuration of quorumd, written by 'quorumctl init'. All other keys have defaults: see man quorumd.yaml.
-# After a change: quorumctl config check && systemctl reload quorumd
-`
+const header = "# Configuration of quorumd, written by 'quorumctl init'. All other keys have defaults: see man " +
+	"quorumd.yaml.\n# After a change: quorumctl config check && systemctl reload quorumd\n"
 
 // footer contains commented-out sections that most clusters need on every host.
 const footer = `

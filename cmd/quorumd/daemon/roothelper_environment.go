@@ -6,6 +6,7 @@ package daemon
 import (
 	"errors"
 	"fmt"
+	"log/slog"
 	"strings"
 
 	"github.com/quorumd/quorumd/agent/config"
@@ -35,12 +36,17 @@ func (s orderServer) writeEnvironment(conf config.Config, vars map[string]string
 		}
 	}
 	text, err := systemd.FormatEnvironment(vars)
-	if err == nil {
-		// no other user can read the file, because it may contain a password
-		err = s.files.WriteFor(conf.Etcd.EnvironmentFile, text, group)
-	}
 	if err != nil {
 		return fmt.Errorf("cannot write the environment: %w", err)
+	}
+	// no other user can read the file, because it may contain a password
+	shared, err := s.files.WriteFor(conf.Etcd.EnvironmentFile, text, group)
+	if err != nil {
+		return fmt.Errorf("cannot write the environment: %w", err)
+	}
+	if !shared {
+		slog.Warn("quorumd cannot read etcd's environment: it does not know the certificates and limits of etcd",
+			"file", conf.Etcd.EnvironmentFile, "group", group)
 	}
 	return nil
 }
