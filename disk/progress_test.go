@@ -23,7 +23,7 @@ func TestTheProbesWritesAreProgress(t *testing.T) {
 	f.until("a sample", func() bool { return len(f.samples) > 0 })
 	before, err := devices.Progress(f.last.Device)
 	if errors.Is(err, blockdevice.ErrNone) && unix.Major(f.last.Device) == 0 {
-		return // for example a tmpfs; the tests above have covered the rest
+		return // for example a tmpfs; the tests of package blockdevice cover the rest
 	}
 	if err != nil {
 		t.Fatal(err)

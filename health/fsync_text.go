@@ -138,13 +138,14 @@ func (f *fsync) tolerated() string {
 	recent := f.recent.last(f.limits.Window)
 	over, most := recent.over(f.limits.FsyncWarm), trip(f.limits.Window)-1
 	if over > most {
-		return "the other voters are as slow, or this disk has been as slow before"
+		return "the other voters are as slow, this disk has been as slow before, or the comparison has no result yet"
 	}
 	if over == 0 {
-		return fmt.Sprintf("the last %s of both kinds are within it", plural(len(recent), "write"))
+		return fmt.Sprintf("all of the newest %s, WAL-like and direct together, are within it",
+			plural(len(recent), "write"))
 	}
-	return fmt.Sprintf("of the last %s of both kinds, %d exceed the limit, and up to %d can be chance",
-		plural(len(recent), "write"), over, most)
+	return fmt.Sprintf("of the newest %s, WAL-like and direct together, %d exceed the limit, and up to %d can be "+
+		"chance", plural(len(recent), "write"), over, most)
 }
 
 // failedOutlook describes the progress of a FAILED disk towards OK.

@@ -53,7 +53,7 @@ func (s *slowAsPeers) read(in Input) {
 func (s *slowAsPeers) absent() string { return s.compared.absent() }
 
 // usualSpell explains why a host that is slower than usual is not accused.
-const usualSpell = "; slower than usual, but such slow spells are usual at this hour, and this one is no longer"
+const usualSpell = "; slower than usual, but slow spells as long as this one are usual at this hour"
 
 func (s *slowAsPeers) present() string {
 	c := s.compared

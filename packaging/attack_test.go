@@ -12,8 +12,8 @@ import (
 	"time"
 )
 
-// attacker runs a command as an attacker can who has taken over the agent: as user quorumd, without capabilities and
-// without a way to gain any.
+// attacker runs a command the way an attacker who has taken over the agent can: as user quorumd, without capabilities
+// and without a way to gain any.
 const attacker = "setpriv --reuid=quorumd --regid=quorumd --clear-groups --no-new-privs --inh-caps=-all " +
 	"--bounding-set=-all "
 

@@ -30,7 +30,8 @@ var errGoingDown = errors.New("the machine is shutting down")
 
 // Shutdown is the work to do before the machine goes down.
 type Shutdown interface {
-	// Prepare is called when a shutdown begins, which waits until Prepare returns. The context ends when the shutdown
+	// Prepare is called when a shutdown begins. The shutdown waits until Prepare returns, or until logind stops
+	// waiting. The context ends when the shutdown
 	// is cancelled, when the lock is lost, when the context of Inhibit ends, or half a second before logind stops
 	// waiting, so that there is time to report the result.
 	Prepare(ctx context.Context)

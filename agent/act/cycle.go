@@ -31,7 +31,7 @@ func (a *Actor) beginCycle(ctx context.Context, t *task) error {
 	if err := a.lock.Begin(ctx, a.cycleOp(r, asked)); err != nil {
 		return err
 	}
-	// without waiting for the next round, because an operator may release the operation before it
+	// do not wait for the next round: an operator may release the operation before that
 	if err := a.opt.Files.OperationRecorded(); err != nil {
 		a.log.Error("cannot save the start of the operation", "error", err)
 	}

@@ -60,7 +60,7 @@ func (a *Actor) rolloutWrites(r *round.Round, step policy.Step) []lock.Extra {
 }
 
 // took returns how long this host's own operation has lasted, for display. The monotonic clock starts over at a reboot,
-// so after a reboot took returns the time by the wall clock, unless the view's Elapsed is longer.
+// so after a reboot the result is the time by the wall clock, or the view's Elapsed if that is longer.
 func took(r *round.Round) time.Duration {
 	if r.View.Op.SameBoot {
 		return r.View.Op.Elapsed

@@ -420,10 +420,10 @@ type Repair struct {
 	// unhealthy one is removed, unless the unhealthy one's disk hangs and it answers no linearizable reads; then that
 	// one is removed first. A voter is unhealthy when it reports SLOW for this long (STALLED or FAILED for a minute)
 	// and there is other evidence: its etcd's own fsync times, its lag, data that differs from that of a majority, or a
-	// hanging disk while it answers no linearizable reads. If a disk is only SLOW and its voter keeps up, the time is
-	// six times as long, because most such disks become fast again by themselves. If the disk has become fast again in
-	// the last days, the time is at least 1.5 times as long as the longest such spell. SLOW must last 90 s longer than
-	// these times. At least 30s. off: report it, and replace nothing.
+	// disk that hangs while the voter answers no linearizable reads. If a disk is only SLOW and its voter keeps up, the
+	// time is six times as long, because most such disks become fast again by themselves. If the disk was SLOW in the
+	// last days and became fast again by itself, the time is at least 1.5 times as long as the longest such period.
+	// SLOW must last 90 s longer than these times. At least 30s. off: report it, and replace nothing.
 	Unhealthy Grace `yaml:"unhealthy" default:"off"`
 
 	// How many voters may be replaced automatically within 24 hours.

@@ -64,8 +64,8 @@ type Rollout struct {
 	DryRun    bool          `json:"dryRun,omitempty"` // nothing was started
 	// only in a dry run of a readdress, a defragmentation, an upgrade or a downgrade: the steps of the rollout, in
 	// order
-	Steps []policy.PlanStep `json:"steps,omitempty"`
-	Warnings []string `json:"warnings,omitempty"` // only in a dry run of an upgrade: what to check before it
+	Steps    []policy.PlanStep `json:"steps,omitempty"`
+	Warnings []string          `json:"warnings,omitempty"` // only in a dry run of an upgrade: what to check before it
 	// only in a dry run for all hosts: the members whose hosts are left out because they have no host record
 	Absent []string `json:"absent,omitempty"`
 	// only in a dry run with a version: the hosts without etcd.nextBinary, on which etcd's settings are not checked

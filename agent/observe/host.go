@@ -120,7 +120,8 @@ func (o *Observer) askMaxLearners(ctx context.Context, r *round.Round) {
 }
 
 // nextEvery is the interval between two calls that check etcd.nextBinary, and nextTimeout bounds one of them. A check
-// runs the binary at least once per setting of etcd; Options.NextEtcd avoids one while nothing has changed.
+// runs the binary at least once per setting of etcd. While nothing has changed, Options.NextEtcd repeats one only every
+// few minutes.
 const (
 	nextEvery   = 10 * time.Second
 	nextTimeout = time.Minute
@@ -141,7 +142,7 @@ func (o *Observer) askNext(ctx context.Context, r *round.Round) {
 	o.next.Refresh(ctx, o.opt.Now, nextEvery, nextTimeout, func(ctx context.Context) (policy.NextEtcd, error) {
 		return o.opt.NextEtcd(ctx, pid)
 	})
-	switch value, err, ok := o.next.Get(o.opt.Now(), maxAge*nextEvery); {
+	switch value, err, ok := o.next.Get(o.opt.Now(), maxAge*nextEvery+nextTimeout); {
 	case ok && err == nil:
 		r.NextEtcd = value
 	case err != nil:

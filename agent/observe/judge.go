@@ -171,7 +171,7 @@ func (j *judge) reading(from disk.Reading) health.DiskReading {
 		Alive: from.Alive, LastCompletion: j.lastCompletion(from, now),
 	}
 	for _, s := range from.Samples {
-		if s.Errno == 0 { // from.Failure reports the error of a failed one
+		if s.Errno == 0 { // from.Failure reports the error of a failed sample
 			out.Samples = append(out.Samples, s)
 		}
 	}

@@ -158,8 +158,8 @@ func answer(all map[uint64]cluster.Status, id uint64) (cluster.Status, bool) {
 
 func known(value float64) health.Figure { return health.Figure{Value: value, Known: true} }
 
-// certificatesEvery is the interval between two checks of the certificates. expiredEvery replaces it while an expired
-// certificate is in use, because an operator is likely to renew it soon, and after a silent member has answered again.
+// certificatesEvery is the interval between two checks of the certificates. expiredEvery replaces it while one of
+// them has expired, because an operator is likely to renew it soon, and after a silent member has answered again.
 const (
 	certificatesEvery = 10 * time.Minute
 	expiredEvery      = 15 * time.Second

@@ -14,7 +14,8 @@ import (
 )
 
 // RequestMaintenance records a maintenance request on this host's disk. A repeated request for the same work updates
-// the reason and the time limit of the existing request, and returns the updated one. With DryRun it records nothing.
+// the reason, the announced duration and whether the work is interruptible, and returns the updated request. With
+// DryRun it records nothing.
 func (o *Operator) RequestMaintenance(ctx context.Context, req control.MaintenanceRequest,
 	by string,
 ) (control.Maintenance, error) {

@@ -17,7 +17,7 @@ import (
 
 // RemoveMember records a removal request on this host's disk. The agent removes the member under the lock as soon as no
 // reason prevents it. RemoveMember immediately refuses a request that can never be carried out. A repeated request
-// updates the reason and the expiry time. With DryRun it records nothing.
+// replaces the earlier one, but keeps its time. With DryRun it records nothing.
 func (o *Operator) RemoveMember(ctx context.Context, req control.RemovalRequest, by string) (control.Removal, error) {
 	cannot := "cannot remove " + req.Member + ": "
 	r, err := o.current(cannot)

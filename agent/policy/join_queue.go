@@ -60,8 +60,8 @@ func noteQueue(v View, role Role) QueueNote {
 	return QueueNote{Keeps: true, News: !same, Queue: q}
 }
 
-// keepsQueue reports whether this is the first voter's host, by host ID, whose agent is present. It is false while this
-// host has an identity conflict.
+// keepsQueue reports whether this host is the first, by ID, of the voters' hosts whose agents are present. It is false
+// while this host has an identity conflict.
 func keepsQueue(v View, role Role) bool {
 	if role != RoleVoter || v.Self.Conflict != "" {
 		return false
@@ -73,8 +73,8 @@ func keepsQueue(v View, role Role) bool {
 // SizeClass rounds a number of hosts up to a power of two.
 func SizeClass(n int) int { return 1 << bits.Len(uint(max(n, 1)-1)) }
 
-// candidates returns the hosts that are ready for a role, best first. It ranks by published records, so that every
-// host computes the same order. For this host, it uses selfReady instead of the published readiness.
+// candidates returns the hosts that are ready for a role, best first. It ranks by published records, so that every host
+// computes the same order. For this host, it uses selfReady instead of the published readiness.
 func candidates(v View, target Role, selfReady bool) []Host {
 	voting := map[string]int{} // voters by failure domain, except those to be replaced
 	for _, h := range v.Hosts {

@@ -258,8 +258,8 @@ func afterLeave(v View) Decision {
 }
 
 // endLeave ends a leave that is given up, or that belongs to another host whose agent is gone. While the member is
-// still listed, the operation does not end until the lock's TTL is over: a removal sent to etcd takes effect within
-// that time or never.
+// still listed, the operation does not end until its record has not changed for the lock's TTL: a removal sent to etcd
+// takes effect within that time or never.
 func endLeave(v View) Decision {
 	m, there := v.memberByID(v.Op.MemberID)
 	if !there {

@@ -14,12 +14,12 @@ import (
 // Every planned change has a plan, which a dry run shows. The functions that later decide also make the plan, so it
 // lists the steps that they take if nothing fails.
 
-// PlanChange is what a plan step changes of a member.
+// PlanChange is what a plan step changes about a member.
 type PlanChange string
 
 // The changes. A step with another effect, such as the end of an operation, has none of them.
 const (
-	PlanJoins     PlanChange = "joins"     // a host's learner or standby becomes a voter, or a host joins as a voter
+	PlanJoins     PlanChange = "joins"     // a host becomes a voter
 	PlanLeaves    PlanChange = "leaves"    // a host's member is removed
 	PlanTransfers PlanChange = "transfers" // leadership is transferred away from a host
 	PlanUpdates   PlanChange = "updates"   // a host's peer URL in the member list changes
@@ -31,8 +31,8 @@ type PlanStep struct {
 	Text   string     `json:"text"`
 	Change PlanChange `json:"change,omitempty"` // empty if the step changes no member
 	Host   string     `json:"host,omitempty"`   // name of the host whose member changes; empty if it is not known yet
-	// name of the voter to which leadership is transferred, in a transfer or before the host leaves; empty if that
-	// voter is chosen later
+	// name of the voter to which the step transfers leadership; empty if it transfers none, or if that voter is chosen
+	// later
 	NewLeader string `json:"newLeader,omitempty"`
 	Voters    int    `json:"voters"`         // after the step
 	Tolerance int    `json:"faultTolerance"` // after the step

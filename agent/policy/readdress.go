@@ -176,8 +176,8 @@ func restartMissing(v View) string {
 	if !readdressAgain(v) || v.Self.NewPeerURL != "" || mayStop(voters, voters-1) {
 		return ""
 	}
-	return fmt.Sprintf(". etcd may still listen at its previous peer URL, and quorumd restarts none of %d voters → "+
-		"set etcd.peerURL to the URL at which etcd listens, and reload quorumd", voters)
+	return fmt.Sprintf(". etcd may still listen at its previous peer URL, and quorumd does not restart it, because %d "+
+		"voters never tolerate that → set etcd.peerURL to the URL at which etcd listens, and reload quorumd", voters)
 }
 
 // connectedBefore reports whether the etcd of this host, which is about to be readdressed, is connected to every other

@@ -405,9 +405,9 @@ func replacesEarly(v View) (string, bool) {
 		durationfmt.Text(v.Limits.DeadGrace)), true
 }
 
-// endReplace ends a replacement that is not completed. While the voter to be replaced is still listed, the operation
-// does not end until the lock's TTL is over: a removal sent to etcd takes effect within that time or never. If the
-// learner of the replacing host is a standby, it stays.
+// endReplace ends a replacement that is not completed. While the voter to be replaced is still listed, the
+// operation does not end until its record has not changed for the lock's TTL: a removal sent to etcd takes effect
+// within that time or never. If the learner of the replacing host is a standby, it stays.
 func endReplace(v View) Decision {
 	dead, there := v.memberByID(v.Op.Replaces)
 	if left := v.Limits.LockTTL - v.Op.WrittenFor; there && left > 0 {

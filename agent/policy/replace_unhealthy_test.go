@@ -56,7 +56,7 @@ func agentGone(hosts ...int) func(v *View) {
 	}
 }
 
-// strain makes hosts count as WARM or worse a short time ago because of their disk, CPU or network.
+// strain marks hosts as WARM or worse until a short time ago, because of their disk, CPU or network.
 func strain(hosts ...int) func(v *View) {
 	return func(v *View) {
 		for _, i := range hosts {

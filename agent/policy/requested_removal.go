@@ -73,9 +73,9 @@ type RemovalNote struct {
 	Text string
 }
 
-// noteRemoval ends the request when the member is no longer listed, when an operation that has begun, or may have, is
-// not in flight, when the retirement that it belongs to was undone, or when the request expires before the operation
-// has begun. While the operation's state is unknown, the request stays.
+// noteRemoval ends the request when the member is no longer listed, when its operation has begun, or may have, but
+// is not in flight, when the retirement that it belongs to was undone, or when the request expires before the
+// operation has begun. While the operation's state is unknown, the request stays.
 func noteRemoval(v View) RemovalNote {
 	r := v.Removal
 	switch {

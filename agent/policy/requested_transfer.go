@@ -250,15 +250,15 @@ func TransferPlan(v View, to Member) (steps []PlanStep, warnings []string) {
 	if to.Leader {
 		return nil, nil
 	}
-	from := "the leader"
+	from, host := "the leader", ""
 	for m := range v.Cluster.voters() {
 		if m.Leader {
-			from = m.label()
+			from, host = m.label(), m.label()
 		}
 	}
 	voters, live := v.Cluster.Counts()
 	return []PlanStep{{
 		Text:   fmt.Sprintf("leadership is transferred from %s to %s, under the lock", from, to.label()),
-		Voters: voters, Tolerance: Tolerance(voters, live), Change: PlanTransfers, Host: from, NewLeader: to.label(),
+		Voters: voters, Tolerance: Tolerance(voters, live), Change: PlanTransfers, Host: host, NewLeader: to.label(),
 	}}, []string{"writes in flight at the old leader may be lost; clients have to retry them"}
 }

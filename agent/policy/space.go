@@ -11,16 +11,16 @@ import (
 	"github.com/quorumd/quorumd/agent/durationfmt"
 )
 
-// While the NOSPACE alarm is active, etcd rejects every write that could need space, and every new lease. So no agent
-// can take the lock, and its holder cannot record anything. If space.noSpace is remediate, one agent frees space: it
-// compacts the history of the keys if the space in use is at least livePercent of a quota, so that a defragmentation
-// alone would not help, defragments the databases that fill at least overPercent of their quotas, one at a time and
-// online, and then disarms the alarm.
+// While the NOSPACE alarm is active, etcd rejects every write that could need space, and every new lease. So no
+// agent can take the lock, and its holder cannot record anything. If space.noSpace is remediate, one agent frees
+// space. If the space in use is at least livePercent of a quota, a defragmentation alone would not help, so the
+// agent compacts the history of the keys. It defragments the databases that fill at least overPercent of their
+// quotas, one at a time and online, and then disarms the alarm.
 //
-// The holder of the lock may free space, and its operation waits meanwhile. If no agent holds the lock, an agent claims
-// a permit by deleting a key that was written before the alarm. etcd still accepts a transaction that only deletes, and
-// exactly one agent can delete the key. A permit is valid for PermitValid after the claim. The next permit may be
-// claimed once PermitTaken has passed since the claim.
+// The holder of the lock may free space, and its operation waits meanwhile. If no agent holds the lock, an agent
+// claims a permit by deleting a key that was written before the alarm. etcd still accepts a transaction that only
+// deletes, and exactly one agent can delete the key. A permit is valid for PermitValid after the claim. The next
+// permit may be claimed once PermitTaken has passed since the claim.
 
 const (
 	// MaxPermits is how many agents may try, one after another, to free space for one alarm.

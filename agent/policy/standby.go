@@ -117,8 +117,11 @@ func (v View) unconfirmedLoss(m Member) (since time.Duration, why, held string) 
 // whyStandbyStays returns why the removal of a standby is cancelled.
 func (v View) whyStandbyStays(m Member) string {
 	_, why := v.reportedDead(m)
-	if why == "" {
-		why = "it has not been out of reach, or behind, for long enough"
+	switch {
+	case m.Permanent:
+		return "the learner " + m.label() + " is not removed: it is permanent"
+	case why == "":
+		why = "it has not been out of reach for long enough"
 	}
 	return "the standby " + m.label() + " is not removed: " + why
 }

@@ -130,7 +130,7 @@ func Steps() []StepInfo {
 		},
 		{
 			Kind: StepRecordAgain, Locked: true, Calls: quick,
-			Doing: "restoring the record that this host has been taken down",
+			Doing: "restoring the record of this host's operation",
 		},
 		{Kind: StepBeginRemoval, Locked: true, Calls: quick, Doing: "recording the removal of a member"},
 		{Kind: StepRemoveMember, Locked: true, Calls: member, Doing: "removing a member for good"},

@@ -44,7 +44,7 @@ func declaredSteps() []StepInfo {
 		},
 		{
 			Kind: StepRecordAgain, Locked: true, Calls: 2,
-			Doing: "restoring the record that this host has been taken down",
+			Doing: "restoring the record of this host's operation",
 		},
 		{Kind: StepBeginRemoval, Locked: true, Calls: 2, Doing: "recording the removal of a member"},
 		{Kind: StepRemoveMember, Locked: true, Calls: 3, Doing: "removing a member for good"},

@@ -16,7 +16,7 @@ import (
 	"github.com/quorumd/quorumd/health"
 )
 
-// finding is the document that 'quorumctl finding' prints.
+// finding is the document that 'quorumctl health CODE' prints.
 type finding struct {
 	APIVersion string    `json:"apiVersion"`
 	Time       time.Time `json:"time"`

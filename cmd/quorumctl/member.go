@@ -20,7 +20,7 @@ func (a *app) memberCommand() *cobra.Command {
 		GroupID: groupOperate,
 		Short:   "List etcd's members, or remove or replace one for good",
 		Example: examples("quorumctl member list", "quorumctl member remove n3 --reason 'n3 has been scrapped'",
-			"quorumctl member replace n2 n5 --reason 'the rental of n2 ends'"),
+			"quorumctl member replace n2 n5 --reason 'n2 is being decommissioned'"),
 	}, a.memberListCommand(), a.memberRemoveCommand(), a.memberReplaceCommand(), a.memberAddCommand(),
 		a.memberPromoteCommand())
 }

@@ -26,8 +26,9 @@ func (a *app) memberReplaceCommand() *cobra.Command {
 			"votes, it is replaced like any dead voter.\n\n" +
 			"With --wait, show the progress until OLD can be switched off. The exit status is 75 if --wait timed\n" +
 			"out; the replacement then continues.",
-		Example: examples("quorumctl member replace n2 n5 --reason 'the rental of n2 ends' --dry-run",
-			"quorumctl member replace n2 n5 --reason 'the rental of n2 ends' --wait", "quorumctl retire n2 --undo"),
+		Example: examples("quorumctl member replace n2 n5 --reason 'n2 is being decommissioned' --dry-run",
+			"quorumctl member replace n2 n5 --reason 'n2 is being decommissioned' --wait",
+			"quorumctl retire n2 --undo"),
 		Args:              cobra.ExactArgs(2),
 		ValidArgsFunction: a.completeReplace,
 		RunE: func(cmd *cobra.Command, args []string) error {

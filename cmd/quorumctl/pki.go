@@ -91,7 +91,7 @@ func daysFlag(cmd *cobra.Command) *int {
 	return cmd.Flags().Int("days", pki.LeafDays, "validity of the certificates in `days`")
 }
 
-// bundleList is the document that commands print which create bundles.
+// bundleList is the document printed by the commands that create bundles.
 type bundleList struct {
 	Bundles []newBundle `json:"bundles"`
 }

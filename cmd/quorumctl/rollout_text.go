@@ -13,7 +13,7 @@ import (
 	"github.com/quorumd/quorumd/agent/record"
 )
 
-// rollout is the document that 'quorumctl rollout' prints.
+// rollout is the document that 'quorumctl rollout', 'readdress', 'defrag' and 'upgrade' print.
 type rollout struct {
 	APIVersion string           `json:"apiVersion"`
 	Rollout    *control.Rollout `json:"rollout"`

@@ -315,7 +315,7 @@ func TestOutputMatchesItsSchema(t *testing.T) {
 	seen := map[string]bool{
 		"qualification":  true, // slow; its own test covers it
 		"recovery":       true, // recover apply needs a plan, which needs real facts
-		"installed":      true, // pki install writes it below, too
+		"installed":      true, // written below, but only if root runs the test
 		"database-usage": true, // needs a database; its own test covers it
 	}
 	write := func(d *fakeBackend, lines ...string) {

@@ -271,7 +271,7 @@ func (p *plain) moveLeader() error {
 	return err
 }
 
-// readdress changes the peer URL of each member, and waits until it answers.
+// readdress changes the peer URL of one member after another, and waits until each answers.
 func (p *plain) readdress() error {
 	ports, err := p.s.ports(len(p.members))
 	if err != nil {

@@ -198,8 +198,7 @@ func TestEveryPageQuotesTheSameFigure(t *testing.T) {
 		}
 		if len(counts) == 0 || !maps.Equal(counts, f.Pages) {
 			t.Errorf("%s is quoted in %v, but %s has %v; to update it, run: go test ./contrib/docs -run Figure -update",
-				f.Name, counts,
-				figuresFile, f.Pages)
+				f.Name, counts, figuresFile, f.Pages)
 		}
 	}
 	for name := range computed {

@@ -17,15 +17,16 @@ import (
 	"github.com/quorumd/quorumd/contrib/testbed"
 )
 
-// plannedChange is a change that operators ask for.
+// plannedChange is a change that operators ask for, or a reaction to a failure.
 type plannedChange struct {
 	name           string
 	voters, spares int // before the change
 	after          int // voters after the change
 	steps          []string
-	// prepare makes the change possible. It returns the hosts that may take the steps, and how to ask for the change.
+	// prepare makes the change possible. It returns the hosts that may take the steps, and how to ask for the change
+	// or cause the failure.
 	prepare func(w *world) (actors []*host, ask func())
-	// undo asks the host for the opposite. A refusal because it is too late is fine.
+	// undo asks for the opposite, on the given host or where it is needed. A refusal because it is too late is fine.
 	undo func(w *world, by *host)
 	// undone is the number of voters after an undo; 0 if it equals after.
 	undone int
@@ -159,7 +160,7 @@ func prepareReaddress(w *world) ([]*host, func()) {
 	return h.readdressTo("http://"+h.peerProxy.Addr(), by)
 }
 
-// prepareHTTPS gets every etcd certificates, and configures https for a follower, at the same address.
+// prepareHTTPS installs certificates for every etcd, and configures https for a follower, at the same address.
 func prepareHTTPS(w *world) ([]*host, func()) {
 	certify := newPKI(w.t)
 	for _, h := range w.hosts {

@@ -88,7 +88,7 @@ type pair struct {
 func pairs() []pair {
 	return []pair{
 		{"v3.4", "v3.5", true},
-		{"v3.4", "v3.6", false}, // a learner would crash the leader's etcd, also whenever that is started again
+		{"v3.4", "v3.6", false}, // a learner would crash the leader's etcd, and again at every start
 		{"v3.5", "v3.4", false},
 		{"v3.5", "v3.6", true},
 		{"v3.5", "v3.7", false},

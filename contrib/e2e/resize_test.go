@@ -103,7 +103,7 @@ func (w *world) mustHistory() []record.Line {
 	return lines
 }
 
-// checkPlan checks that the lines of the history after the first ones show the changes of a plan.
+// checkPlan checks that the history from line first on shows the changes of a plan.
 func (w *world) checkPlan(plan []policy.PlanStep, first int) {
 	w.t.Helper()
 	if err := testbed.CheckPlan(plan, w.mustHistory()[first:]); err != nil {
@@ -139,6 +139,9 @@ func TestAResizedClusterGrowsAndShrinksAsPlannedWithoutAFailedWrite(t *testing.T
 	checkReport(t, load)
 	w.checkPlan(plan.Steps, before)
 	left := w.left()
+	if len(left) != len(plan.Steps) {
+		t.Fatalf("%v left, and the plan was %+v", left, plan.Steps)
+	}
 	for i, step := range plan.Steps {
 		if !strings.Contains(step.Text, left[i]+" leaves") || step.Voters != 4-i || !step.Final {
 			t.Errorf("%s left, and the plan was %+v", left[i], step)

@@ -12,8 +12,8 @@ import (
 )
 
 // witness is the spare's evidence about the fsyncs of an unhealthy voter's etcd. It follows the rules of agent/observe:
-// a reading every ten seconds, and the p99 of five minutes. Fsyncs stop counting as slow after a
-// minute without a slow one.
+// a reading every ten seconds, and the p99 of five minutes. Fsyncs stop counting as slow after a minute without a slow
+// one.
 type witness struct {
 	at, slowAt, begun time.Duration
 	total             health.Histogram

@@ -61,9 +61,11 @@ func upgradeAndBack(t *testing.T, voters int) {
 	f.waitHealthy()
 	load := f.retryingWrites()
 	for i, to := range minors[1:] {
+		if i > 0 {
+			f.awaitSnapshots()
+			f.prepareNext(to)
+		}
 		f.changeEtcd("start", to, true)
-		f.awaitSnapshots()
-		f.prepareNext(append(minors[i+2:], minors[1])[0])
 	}
 	for _, to := range []string{"v3.6", "v3.5"} {
 		f.prepareNext(to)
@@ -132,8 +134,8 @@ func (f *fleet) changeEtcd(verb, minor string, pauses bool) {
 		f.within(5*bound, "it pauses before the last member", func() bool { return is(record.RolloutPaused) })
 		f.shell(h, "quorumctl upgrade resume")
 	}
-	f.within(5*bound, verb+" to "+to+" is done", func() bool { return is(record.RolloutDone) && f.isIdle() })
-	f.t.Logf("%6.1f s: %s to %s", time.Since(began).Seconds(), verb, to)
+	f.within(5*bound, "upgrade "+verb+" "+to+" is done", func() bool { return is(record.RolloutDone) && f.isIdle() })
+	f.t.Logf("%6.1f s: upgrade %s %s", time.Since(began).Seconds(), verb, to)
 	f.eventually("every member runs it, and no downgrade job is left", func() bool {
 		s, ok := f.status(h)
 		for _, m := range s.Cluster.Members {

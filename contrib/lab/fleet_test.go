@@ -256,6 +256,16 @@ func (f *fleet) members() []*etcdserverpb.Member {
 	return answer.Members
 }
 
+// mustMembers waits until a voter returns the member list.
+func (f *fleet) mustMembers() (found []*etcdserverpb.Member) {
+	f.t.Helper()
+	f.eventually("a voter returns the member list", func() bool {
+		found = f.members()
+		return len(found) > 0
+	})
+	return found
+}
+
 // client returns a client of a voter that answers a linearizable read.
 func (f *fleet) client() (*clientv3.Client, error) {
 	found := make(chan *clientv3.Client, len(f.etcds))

@@ -12,7 +12,7 @@ import (
 	"github.com/quorumd/quorumd/contrib/lab"
 )
 
-// TestAPermanentLearnerJoinsOnceEveryRunningEtcdAllowsASecondLearner makes the spare's member a permanent learner next
+// TestAPermanentLearnerJoinsOnceEveryRunningEtcdAllowsASecondLearner makes the spare join as a permanent learner, next
 // to the standby. Every agent must read the limit with which its host's etcd was started.
 func TestAPermanentLearnerJoinsOnceEveryRunningEtcdAllowsASecondLearner(t *testing.T) {
 	f := formedFleetRunning(t)
@@ -31,7 +31,7 @@ func TestAPermanentLearnerJoinsOnceEveryRunningEtcdAllowsASecondLearner(t *testi
 	t.Log(f.shell(learner, "quorumctl explain"))
 	load := f.retryingWrites()
 	var members []string
-	for _, m := range f.members() {
+	for _, m := range f.mustMembers() {
 		members = append(members, m.Name)
 	}
 	f.readdress("a second learner", len(members), members...)

@@ -22,8 +22,8 @@ import (
 )
 
 // TestAHostLostInMaintenanceBlocksTheOthersUntilItIsReleased has a voter in maintenance lose power, return with a
-// broken disk, and then lose power again until another host has replaced it. The test cannot boot a different kernel,
-// because the hosts of a lab share the machine's kernel.
+// broken disk, and then lose power again. The host stays off until another host has replaced it. The test cannot
+// boot a different kernel, because the hosts of a lab share the machine's kernel.
 func TestAHostLostInMaintenanceBlocksTheOthersUntilItIsReleased(t *testing.T) {
 	f := formedFleetRunning(t)
 	f.killed = true

@@ -146,7 +146,7 @@ func TestAVoterThatAnyHostReachesIsNeverReplaced(t *testing.T) {
 		{"it and the leader are cut off from each other", func(l *lab.Host) error {
 			return errors.Join(f.Cut(ctx, l, h), f.Cut(ctx, h, l))
 		}},
-		{"all voters are cut off from each other", func(*lab.Host) error {
+		{"all hosts are cut off from each other", func(*lab.Host) error {
 			return f.Each(func(o *lab.Host) error { return f.Isolate(ctx, o) })
 		}},
 	} {

@@ -55,14 +55,15 @@ func (f *fleet) mustHistory() []record.Line {
 	return lines
 }
 
-// checkPlan checks that the lines of the history after the first ones show the changes of a plan. Which voter leaves
-// also depends on the latest write times of the disks, which all hosts share here, so the hosts that leave may differ.
+// checkPlan checks that the history from line first on shows the changes of a plan. Which voter leaves also depends
+// on the latest write times of the disks, which all hosts share here, so the hosts that leave may differ.
 func (f *fleet) checkPlan(plan []policy.PlanStep, first int) {
 	f.t.Helper()
 	lines := f.mustHistory()[first:]
 	var left []string
 	for _, l := range lines {
-		if l.Code == string(policy.StepRemoveMember) && !slices.Contains(left, l.Name) {
+		removed := l.Kind == "step" && l.Code == string(policy.StepRemoveMember) && l.Outcome != record.StepError
+		if removed && !slices.Contains(left, l.Name) {
 			left = append(left, l.Name)
 		}
 	}

@@ -94,7 +94,8 @@ func (r Reader) fileEnvironment() (map[string]string, error) {
 }
 
 // PeerFiles returns the paths of the peer certificate, its key and the trusted CA of the running etcd with that process
-// ID. A path is empty if etcd was started without that file.
+// ID. A path is empty if etcd was started without that file, or if that is unknown because only the environment file
+// could be read.
 func (r Reader) PeerFiles(pid int) (files [3]string, err error) {
 	started, err := r.started(pid)
 	if err != nil {
@@ -105,8 +106,8 @@ func (r Reader) PeerFiles(pid int) (files [3]string, err error) {
 		{"peer-key-file", "ETCD_PEER_KEY_FILE"},
 		{"peer-trusted-ca-file", "ETCD_PEER_TRUSTED_CA_FILE"},
 	} {
-		// If only the environment file could be read, a missing file counts as none: another source of variables could
-		// set it, and then the member is only believed to lack what it has.
+		// A variable that the environment file does not set counts as empty. Another source of variables may set
+		// it; then quorumd wrongly assumes that the member lacks that file, which is safe.
 		if files[i], err = started(s[0], s[1]); err != nil && !errors.Is(err, errNotInFile) {
 			return [3]string{}, err
 		}
@@ -120,8 +121,8 @@ var errNotInFile = errors.New("the environment file does not set it, and etcd's 
 
 // started returns a function that looks up a setting with which a process of etcd was started: its flag, else its
 // variable, else empty. If the environment of the process cannot be read, because another user runs it, the environment
-// file counts instead, provided that it is older than the process. systemd reads it last, so what it sets is certain.
-// The function returns an error if a value is not certain.
+// file counts instead, provided that it is older than the process. systemd normally reads it last, so its values are
+// taken as certain. The function returns an error if a value is not certain.
 func (r Reader) started(pid int) (func(flag, variable string) (string, error), error) {
 	proc, err := procfs.NewFS(cmp.Or(r.Proc, procfs.DefaultMountPoint))
 	if err != nil {

@@ -73,8 +73,8 @@ func (t Tree) read(dir *os.File, path string, limit int) ([]byte, error) {
 	return data, err
 }
 
-// Write replaces a file, unless it already has that content and mode. A reader sees either the old content or the new one, even
-// after a power loss. The directory must exist.
+// Write replaces a file, unless it already has that content and mode. A reader sees either the old content or the new
+// one, even after a power loss. The directory must exist.
 func (t Tree) Write(path string, data []byte, mode fs.FileMode) error {
 	_, err := t.write(path, data, mode, -1)
 	return err

@@ -31,7 +31,7 @@ func (m *machine) judgeAlarm(w *world, h int, c choice) breach {
 		if m.Corrupt {
 			return begunInAlarm
 		}
-	case beginRemoval: // Divided models no alarm: then an operator may remove the voters whose data is wrong
+	case beginRemoval: // with Divided there is no alarm, so an operator may remove the voters whose data is wrong
 		if m.Corrupt && !m.Divided {
 			return begunInAlarm
 		}

@@ -41,10 +41,10 @@ func (m *machine) endings() []ending {
 	return list
 }
 
-// checkLiveness checks the runs from a state. If all faults are healed, the agents must reach the target, whether or
-// not late calls land. If voters stay down or unhealthy, the agents must replace or remove them where the policy
-// promises that. If nothing is healed, they must still end every operation that is not a host operation, and bring back
-// a host that the cluster needs.
+// checkLiveness checks the runs from a state. If all faults are healed, the agents must reach the target, whether
+// or not late calls land. If voters stay down or unhealthy, the agents must replace or remove them where the policy
+// promises that. If nothing is healed, they must still end every operation except host operations and removals that
+// must continue, and bring back a host that the cluster needs.
 func (m *machine) checkLiveness(from *world) breach {
 	m.inOrder = true
 	defer func() { m.inOrder, m.staysTardy = false, false }()
@@ -151,8 +151,9 @@ func (m *machine) runUntilQuiescent(w *world, e ending) breach {
 	healed := e.healed
 	mark := endingHash(w, e)
 	for range maxPasses {
-		// Without healing, only two things are checked: every operation that is not a host operation ends, and a host
-		// that the cluster needs returns. Only the host that is taken down ends a host operation.
+		// Without healing, only two things are checked: every operation ends, except host operations and removals
+		// that must continue, and a host that the cluster needs returns. Only the host that is taken down ends a
+		// host operation.
 		if _, known := m.live[mark]; known || (!healed && (w.op == 0 || w.opCycle != 0) && !w.recallDue()) {
 			break
 		}

@@ -25,12 +25,12 @@ type planWalk struct {
 	plans [][]policy.PlanStep
 }
 
-// planWorld is a world, with how much of the plan has been taken.
+// planWorld is a world and the progress of the plan in it.
 type planWorld struct {
 	key   key
-	asked int // the number of the plan plus 1; 0: the operator has not asked yet
-	taken int // plan steps so far
-	other string
+	asked int    // the number of the plan plus 1; 0: the operator has not asked yet
+	taken int    // plan steps so far
+	other string // the broken promise; empty if none
 }
 
 func (p *planWalk) explore() (broken string, states int) {
@@ -72,8 +72,9 @@ func (p *planWalk) successors(from planWorld) (next []planWorld, events []string
 	return next, events
 }
 
-// firstHostLeads reports whether the viewpoint of a round is that of a cluster that the first host leads. If the first
-// host is retired, another host may lead as well, because leadership is transferred before the member leaves.
+// firstHostLeads reports whether a round fits a cluster that the first host leads: only the first host sees itself
+// as the leader. If the first host is retired, another host may lead as well, because leadership is transferred
+// before the member leaves.
 func (p *planWalk) firstHostLeads(w *world, round event) bool {
 	if round.arg%2 != 0 { // hosts rank by number, so the rank makes no difference
 		return false
@@ -121,7 +122,7 @@ func (w *planWorld) take(p *planWalk, before, after *world) {
 		}
 		step := p.plans[w.asked-1][w.taken]
 		if voters, _ := after.votes(); step.Change != change || step.Host != hostName(i) || step.Voters != voters {
-			w.other = fmt.Sprintf("the plan is what happens: %s %s, planned was %+v", hostName(i), change, step)
+			w.other = fmt.Sprintf("the plan is what happens: %s %s, but the plan has %+v", hostName(i), change, step)
 			return
 		}
 		w.taken++
@@ -187,7 +188,7 @@ func TestAPlanThatDiffersFromWhatHappensIsFound(t *testing.T) {
 		"a step is planned twice": func(steps []policy.PlanStep) []policy.PlanStep {
 			return append(steps, steps[len(steps)-1])
 		},
-		"the number of voters is that before the step": func(steps []policy.PlanStep) []policy.PlanStep {
+		"every number of voters is one too high": func(steps []policy.PlanStep) []policy.PlanStep {
 			for i := range steps {
 				steps[i].Voters++
 			}

@@ -112,7 +112,7 @@ func TestALeaseNeverEndsBeforeItsHoldersValidity(t *testing.T) {
 	})
 }
 
-// errTooLate means that a lease had ended before it was renewed, and that it was renewed only after its validity.
+// errTooLate means that a lease had ended, and that the attempt to renew it came only after its validity.
 var errTooLate = errors.New("renewed too late")
 
 // renew renews the lease, which must not have ended while its holder considers it valid.

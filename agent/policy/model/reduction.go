@@ -33,10 +33,10 @@ func (w *world) settleIrrelevant() bool {
 	return true
 }
 
-// forgetStartGuards drops the start guard of a host without a member's data if no boot can follow: the host runs,
-// the budget has no fault left that takes a host down, and the scope has no requests. Apart from a boot, only an
-// operator's start of a member's etcd depends on the guard. The join with which this host receives a member's data
-// removes the guard.
+// forgetStartGuards drops the start guard of a host whose data is not that of a listed member if no boot can
+// follow: the host runs, the budget has no fault left that takes a host down, and the scope has no requests. Apart
+// from a boot, only an operator's start of a member's etcd depends on the guard. The join with which this host
+// receives a member's data removes the guard.
 func (m *machine) forgetStartGuards(w *world) {
 	crashes := m.faults&HostCrash != 0 && int(w.faults) < m.budget && !m.inOrder
 	if crashes || m.Requests > 0 {

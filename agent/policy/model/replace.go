@@ -140,8 +140,8 @@ func (w *world) putReplacement(h int, step uint8, gone bool) {
 // replacesItself reports whether the host of the replacement replaces its own member.
 func (w *world) replacesItself() bool { return w.opReplace != 0 && w.rpTarget == w.opHost }
 
-// agreesDead reports whether all observations of a host confirm that the voter reported dead is dead, and whether at
-// least two voters' hosts report that.
+// agreesDead reports whether all observations of a host confirm that the voter reported dead is dead, and at least two
+// voters' hosts report that.
 func (w *world) agreesDead(h int) bool {
 	if w.dead == 0 || w.witness != 0 || w.present(int(w.dead-1)) {
 		return false

@@ -10,6 +10,8 @@ import (
 	"strings"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/quorumd/quorumd/agent/config"
 	"github.com/quorumd/quorumd/agent/execshim"
 	"github.com/quorumd/quorumd/agent/fileaccess"
@@ -46,41 +48,54 @@ func nextEtcd(e config.Etcd) func(context.Context, int) (policy.NextEtcd, error)
 			pid: pid, binary: versionOfFile(e.NextBinary), file: versionOfFile(e.EnvironmentFile),
 			unit: strings.Join(settings.Unit, "\n"), at: time.Now(),
 		}
-		if last.same(now) {
-			return last.result, nil
-		}
-		if now.result, err = checkNext(ctx, e, settings, pid); err == nil {
-			last = now
-		}
-		return now.result, err
+		return last.refresh(now, func() (policy.NextEtcd, error) { return checkNext(ctx, e, settings, pid) })
 	}
 }
 
-// nextEvery is the time after which etcd.nextBinary is checked again although nothing seems to have changed.
-const nextEvery = 5 * time.Minute
+// nextEvery is the time after which etcd.nextBinary is checked again although nothing seems to have changed, and
+// nextRetry the time after an error.
+const (
+	nextEvery = 5 * time.Minute
+	nextRetry = time.Minute
+)
 
-// checkedNext is the result of a check of etcd.nextBinary, with what it depends on.
+// checkedNext is the result of a check of etcd.nextBinary, with what it depends on, except etcd's configuration file: a
+// change there counts after nextEvery at the latest.
 type checkedNext struct {
 	pid          int
 	binary, file string // see versionOfFile
 	unit         string
 	at           time.Time
 	result       policy.NextEtcd
+	err          error
 }
 
+// refresh returns the result, after a new check if the last one no longer counts.
+func (c *checkedNext) refresh(now checkedNext, check func() (policy.NextEtcd, error)) (policy.NextEtcd, error) {
+	if !c.same(now) {
+		now.result, now.err = check()
+		*c = now
+	}
+	return c.result, c.err
+}
+
+// same reports whether the result still counts.
 func (c checkedNext) same(now checkedNext) bool {
-	age := now.at.Sub(c.at)
+	every := nextEvery
+	if c.err != nil {
+		every = nextRetry
+	}
 	return c.pid == now.pid && c.binary == now.binary && c.file == now.file && c.unit == now.unit &&
-		age >= 0 && age < nextEvery
+		now.at.Sub(c.at) < every
 }
 
 // versionOfFile returns a text that changes when a file is replaced or written.
 func versionOfFile(path string) string {
-	info, err := os.Stat(path)
-	if err != nil {
+	var s unix.Stat_t
+	if err := unix.Stat(path, &s); err != nil {
 		return err.Error()
 	}
-	return fmt.Sprint(info.Size(), info.Mode(), info.ModTime().UnixNano())
+	return fmt.Sprint(s.Dev, s.Ino, s.Size, s.Mode, s.Ctim.Nano())
 }
 
 func checkNext(ctx context.Context, e config.Etcd, settings etcdflags.Reader, pid int) (policy.NextEtcd, error) {

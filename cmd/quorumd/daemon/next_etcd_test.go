@@ -4,45 +4,66 @@
 package daemon
 
 import (
+	"errors"
 	"os"
 	"path/filepath"
 	"testing"
 	"time"
+
+	"github.com/quorumd/quorumd/agent/policy"
 )
 
-func TestACheckOfTheNextEtcdCountsUntilSomethingChanges(t *testing.T) {
+func TestTheNextEtcdIsCheckedAgainOnlyAfterAChangeOrALongTime(t *testing.T) {
 	t.Parallel()
-	binary := filepath.Join(t.TempDir(), "etcd")
-	write := func(text string) string {
+	binary, began := filepath.Join(t.TempDir(), "etcd"), time.Now()
+	replace := func(version string) {
 		t.Helper()
-		if err := os.WriteFile(binary+".new", []byte(text), 0o600); err != nil {
+		err := errors.Join(os.WriteFile(binary+".new", []byte(version), 0o600),
+			os.Chtimes(binary+".new", began, began), os.Rename(binary+".new", binary)) // like cp -p
+		if err != nil {
 			t.Fatal(err)
 		}
-		if err := os.Rename(binary+".new", binary); err != nil {
-			t.Fatal(err)
-		}
-		return versionOfFile(binary)
 	}
-	missing := versionOfFile(binary)
-	checked := checkedNext{pid: 42, binary: write("3.6"), at: time.Now()}
 	for what, c := range map[string]struct {
 		change func(now *checkedNext)
-		same   bool
+		failed bool // the first check has failed
+		again  bool
 	}{
-		"nothing":             {func(*checkedNext) {}, true},
-		"a minute later":      {func(now *checkedNext) { now.at = now.at.Add(time.Minute) }, true},
-		"long after":          {func(now *checkedNext) { now.at = now.at.Add(nextEvery) }, false},
-		"the clock went back": {func(now *checkedNext) { now.at = now.at.Add(-time.Second) }, false},
-		"etcd restarted":      {func(now *checkedNext) { now.pid++ }, false},
-		"another binary":      {func(now *checkedNext) { now.binary = write("3.7.3") }, false},
-		"no binary":           {func(now *checkedNext) { now.binary = missing }, false},
-		"another setting":     {func(now *checkedNext) { now.unit = "ETCD_PROXY=off" }, false},
-		"another file":        {func(now *checkedNext) { now.file = "2" }, false},
+		"nothing":        {change: func(*checkedNext) {}},
+		"a minute later": {change: func(now *checkedNext) { now.at = now.at.Add(nextRetry) }},
+		"a minute after an error": {
+			change: func(now *checkedNext) { now.at = now.at.Add(nextRetry) }, failed: true, again: true,
+		},
+		"a moment after an error":  {change: func(now *checkedNext) { now.at = now.at.Add(time.Second) }, failed: true},
+		"long after":               {change: func(now *checkedNext) { now.at = now.at.Add(nextEvery) }, again: true},
+		"etcd has been restarted":  {change: func(now *checkedNext) { now.pid++ }, again: true},
+		"another setting":          {change: func(now *checkedNext) { now.unit = "ETCD_PROXY=off" }, again: true},
+		"another environment file": {change: func(now *checkedNext) { now.file = "2" }, again: true},
+		"the binary has been replaced": {change: func(now *checkedNext) {
+			replace("3.7.3")
+			now.binary = versionOfFile(binary)
+		}, again: true},
+		"the binary has been removed": {change: func(now *checkedNext) {
+			now.binary = versionOfFile(binary + ".missing")
+		}, again: true},
 	} {
-		now := checked
+		replace("3.6.9")
+		checks := 0
+		check := func() (policy.NextEtcd, error) {
+			if checks++; c.failed && checks == 1 {
+				return policy.NextEtcd{}, os.ErrPermission
+			}
+			return policy.NextEtcd{Version: "3.6.9"}, nil
+		}
+		var last checkedNext
+		now := checkedNext{pid: 42, binary: versionOfFile(binary), at: began}
+		if _, err := last.refresh(now, check); (err != nil) != c.failed || checks != 1 {
+			t.Fatalf("%s: %d checks at first, %v", what, checks, err)
+		}
 		c.change(&now)
-		if got := checked.same(now); got != c.same {
-			t.Errorf("%s: the same is %t", what, got)
+		_, err := last.refresh(now, check)
+		if again := checks == 2; again != c.again || (err != nil) != (c.failed && !again) {
+			t.Errorf("%s: checked again: %t, %v", what, again, err)
 		}
 	}
 }
