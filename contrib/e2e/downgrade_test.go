@@ -36,8 +36,7 @@ func TestMatrixDowngrade(t *testing.T) {
 	all(chain[0])
 
 	me().ctl(n1, "upgrade", "downgrade", testbed.EtcdVersion(t, "v3.5"), "--command", installs("v3.5"),
-		"--reason", "a test",
-		"--yes").check(t, "two minor versions at once", exitConflict, "one minor version at a time",
+		"--reason", "a test", "--yes").check(t, "two minor versions at once", exitConflict, "one minor version at a time",
 		"downgrade to 3.6 first")
 	w.abortDowngrade(t, "v3.6")
 	all(chain[0])
@@ -68,8 +67,7 @@ func (w *world) startDowngrade(t *testing.T, next, command string) {
 	t.Helper()
 	w.eventually("the downgrade starts", func() bool {
 		got := me().ctl(w.hosts[0], "upgrade", "downgrade", testbed.EtcdVersion(t, next), "--command", command,
-			"--reason",
-			"a test", "--yes")
+			"--reason", "a test", "--yes")
 		return got.code == 0 && strings.Contains(got.output, "running")
 	})
 }
