@@ -36,8 +36,8 @@ func TestMatrixDowngrade(t *testing.T) {
 	all(chain[0])
 
 	me().ctl(n1, "upgrade", "downgrade", testbed.EtcdVersion(t, "v3.5"), "--command", installs("v3.5"),
-		"--reason", "a test", "--yes").check(t, "two minor versions at once", exitConflict, "one minor version at a time",
-		"downgrade to 3.6 first")
+		"--reason", "a test", "--yes").check(t, "two minor versions at once", exitConflict,
+		"one minor version at a time", "downgrade to 3.6 first")
 	w.abortDowngrade(t, "v3.6")
 	all(chain[0])
 	for _, next := range chain[1:] {
