@@ -84,7 +84,7 @@ func hooksOf(r *round.Round) hooks.Run {
 
 // updateMember registers the configured peer URL for this host's member.
 func (a *Actor) updateMember(ctx context.Context, t *task) error {
-	return a.opt.Etcd.UpdateMember(ctx, t.step.MemberID, a.opt.Config.Etcd.PeerURL)
+	return a.opt.Etcd.UpdateMember(ctx, t.step.MemberID, t.step.PeerURL)
 }
 
 func (a *Actor) restartUnit(ctx context.Context, _ *task) error {
@@ -100,6 +100,23 @@ func (a *Actor) noteStop(_ context.Context, t *task) error {
 		err = errors.New("cannot stop etcd: the request was cancelled")
 	}
 	return err
+}
+
+// takeDown stops etcd. Before a readdress it writes the environment of the next start, so that etcd starts at the
+// URL in the member list even if nothing else can be done before that, for example because the quorum is lost.
+func (a *Actor) takeDown(ctx context.Context, t *task) error {
+	if t.step.WriteEnv {
+		if err := a.writeEnvironment(ctx, t); err != nil {
+			return err
+		}
+	}
+	return a.stopUnit(ctx, t)
+}
+
+func (a *Actor) takenDown(t *task) {
+	if t.step.WriteEnv {
+		a.environmentWritten(t)
+	}
 }
 
 func (a *Actor) reboot(ctx context.Context, _ *task) error {

@@ -53,7 +53,7 @@ func (a *Actor) table() []way {
 		{kind: policy.StepTransferLeadership, do: a.moveLeader},
 		{kind: policy.StepLeaderStepsDown, do: a.stepDown, begins: a.steppedDown},
 		{kind: policy.StepRestartUnit, do: a.restartUnit},
-		{kind: policy.StepTakeDown, first: a.noteStop, do: a.stopUnit},
+		{kind: policy.StepTakeDown, first: a.noteStop, do: a.takeDown, done: a.takenDown},
 		{kind: policy.StepUpdateMember, do: a.updateMember},
 		{kind: policy.StepReboot, do: a.reboot, begins: a.rebootSent},
 

@@ -56,7 +56,7 @@ func workDone(v View) bool {
 	case WorkCommand, WorkDefrag:
 		return v.Asked.Command.Ended()
 	case WorkReaddress:
-		return v.Op.Phase == PhaseDown && !mustUpdate(v) && v.Unit.EnvReady
+		return (v.Op.Phase == PhaseDown || v.Op.Restarted) && !mustUpdate(v) && v.Unit.EnvReady
 	}
 	return false
 }
@@ -65,6 +65,9 @@ func workDone(v View) bool {
 func takeDown(v View, m Member, listed bool) Decision {
 	if d, decided := underLock(v, "to continue the "+string(v.Asked.Work)); decided {
 		return d
+	}
+	if why, other := recordsOtherWork(v); other {
+		return do(Step{Kind: StepEndOp, Outcome: OperationRejected, Why: why})
 	}
 	if !listed || v.Asked.KeepRunning { // there is nothing to stop
 		return safeToTouch(v)
@@ -184,6 +187,8 @@ func bringBack(v View, m Member, listed bool) Decision {
 		return d
 	}
 	switch {
+	case untouched && updateMayLand(v):
+		return awaitUpdate(v)
 	case untouched:
 		return end(v, Cancelled)
 	case !listed, keeps:
@@ -268,6 +273,8 @@ func awaitReturn(v View, m Member) Decision {
 			Kind: StepSetPhase, Phase: PhaseVerify, MemberID: m.ID,
 			Why: "the other members' hosts are asked whether they reach " + v.Self.PeerURL,
 		})
+	case updateMayLand(v):
+		return awaitUpdate(v)
 	default:
 		if why = urlUnverified(v); why == "" {
 			return endHealthy(v)
@@ -398,10 +405,16 @@ func stoppedWithoutOperation(v View) Decision {
 
 // stopMember stops the member's etcd, after the operator's hooks and a leadership transfer.
 func stopMember(v View, m Member) Decision {
+	if d, decided := restoreURL(v, m); decided {
+		return d
+	}
 	if r, holds := vetoed(v, vetoOperationInFlight, vetoCommonCause, vetoQuorumAtRisk, vetoLearnerUnsettled,
 		vetoPeerTLSMissing, vetoLowersLimit, vetoDowngradeAwaited); holds {
 		// etcd is untouched, so other hosts may go first
 		if v.Op.Phase == PhaseBegun && v.Asked.Before.State != HooksRunning && !v.Asked.Stopped && !urlUpdated(v) {
+			if updatePending(v) {
+				return Decision{Reasons: []Reason{r}}
+			}
 			return do(Step{Kind: StepEndOp, Outcome: r.Code, Why: r.Text})
 		}
 		// This operation makes way in two cases: another host's operation needs the lock to end, or a lasting condition
@@ -460,7 +473,7 @@ func stopMember(v View, m Member) Decision {
 	if v.Asked.Work == WorkReaddress && v.Self.NewPeerURL != "" {
 		return updateMember(v, m)
 	}
-	return do(Step{Kind: StepTakeDown, Why: string(v.Asked.Work)})
+	return do(Step{Kind: StepTakeDown, WriteEnv: v.Asked.Work == WorkReaddress, Why: string(v.Asked.Work)})
 }
 
 // awaitReports waits until every other voter's host has published its health state since this host became ready. Stale

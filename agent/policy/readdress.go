@@ -8,6 +8,8 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+
+	"github.com/quorumd/quorumd/agent/durationfmt"
 )
 
 // A readdress replaces the URLs of one member. etcd with data ignores the peer URL in its environment, so the member
@@ -120,6 +122,34 @@ func readdresses(v View) bool {
 	return r != nil && r.Runs && r.Work == WorkReaddress && slices.Contains(r.Waiting, v.Self.ID)
 }
 
+// updateMayLand reports whether etcd may still apply an update of the member list that this agent has sent without an
+// answer, before the request ended. Etcd applies it within the lock's TTL or never. Until then the operation continues,
+// because the new URL would otherwise stay unverified.
+func updateMayLand(v View) bool {
+	return v.Op.Work == WorkReaddress && v.Asked != nil && v.Asked.Seen && v.Asked.Over &&
+		v.Asked.OverFor <= v.Limits.LockTTL
+}
+
+// updatePending is the same for a readdress that has returned to its first phase: no update is sent in that phase.
+func updatePending(v View) bool {
+	return v.Op.Work == WorkReaddress && v.Asked.Seen && v.Op.WrittenFor <= v.Limits.LockTTL
+}
+
+func awaitUpdate(v View) Decision {
+	return wait(Returning, "the request ended %s ago; an update of the member list that was sent before takes effect "+
+		"within %s or never", durationfmt.Tenths(v.Asked.OverFor), durationfmt.Text(v.Limits.LockTTL))
+}
+
+// recordsOtherWork reports whether either the operation's record or this host's request is for a readdress, but not
+// both. The record was then written late, for an earlier request. The hosts of other members would not report on the
+// connections that a readdress needs, so the operation ends before anything is done, and another one begins.
+func recordsOtherWork(v View) (why string, other bool) {
+	differs := (v.Op.Work == WorkReaddress) != (v.Asked.Work == WorkReaddress)
+	other = v.Op.Phase == PhaseBegun && differs && !urlUpdated(v)
+	return fmt.Sprintf("it was recorded for an earlier request (%s), and the current one is for %s", v.Op.Work,
+		v.Asked.Work), other
+}
+
 // back reports whether, by its phase, the operation has started etcd again on the host that it took down.
 func (op *Op) back() bool { return op.Phase == PhaseBack || op.Phase == PhaseVerify }
 
@@ -201,9 +231,26 @@ func connectionsAwaited(v View) bool {
 // updateMember registers the configured peer URL for this host's member.
 func updateMember(v View, m Member) Decision {
 	return do(Step{
-		Kind: StepUpdateMember, MemberID: m.ID,
+		Kind: StepUpdateMember, MemberID: m.ID, PeerURL: v.Self.NewPeerURL,
 		Why: "from " + v.Self.PeerURL + " to " + v.Self.NewPeerURL,
 	})
+}
+
+// restoreURL registers the previous URL again after a lasting condition, such as another voter that is down, has
+// returned the operation to its first phase. Etcd was not restarted, so it still listens at that URL. Then the
+// operation ends, so that a dead voter can be replaced, and the request waits. No other step is taken before: an update
+// that is applied late could otherwise undo a later one.
+func restoreURL(v View, m Member) (Decision, bool) {
+	a, first := v.Asked, v.Op.PeerURL
+	taken := slices.ContainsFunc(v.Cluster.Members, func(o Member) bool { return o.PeerURL == first })
+	if a.Work != WorkReaddress || v.Op.Phase != PhaseBegun || a.Stopped || v.Op.Restarted || !v.Op.SameBoot ||
+		v.Unit.State != UnitActive || !urlUpdated(v) || taken {
+		return Decision{}, false
+	}
+	return do(Step{
+		Kind: StepUpdateMember, MemberID: m.ID, PeerURL: first,
+		Why: "from " + v.Self.PeerURL + " back to " + first + ", because etcd could not be restarted",
+	}), true
 }
 
 // readdress prepares the next start of this host's etcd, which is stopped.
@@ -230,8 +277,8 @@ func mustUpdate(v View) bool {
 
 // urlUnverified returns which other members are not known to be connected to the new peer URL of this host's
 // member; empty if all are, or if the operation is not a readdress. A learner that does not answer is ignored. So
-// is a voter that has not answered for longer than ReturnMax: its own URL has not changed, so it can connect to the
-// new one when it returns, even to an https one, because its process had a certificate before this operation began.
+// is a voter that is down: its own URL has not changed, so it can connect to the new one when it returns, even to an
+// https one, because its process had a certificate before this operation began.
 func urlUnverified(v View) string {
 	if v.Op.Work != WorkReaddress {
 		return ""
@@ -239,7 +286,7 @@ func urlUnverified(v View) string {
 	var silent, absent []string
 	why := ""
 	for _, m := range v.Cluster.Members {
-		if m.PeerURL == v.Self.PeerURL || !m.Live && (m.Learner || m.DownFor > v.Limits.ReturnMax) {
+		if m.PeerURL == v.Self.PeerURL || !m.Live && m.Learner || downForAll(v, m) {
 			continue
 		}
 		switch h, present := v.hostOf(m); {
@@ -257,6 +304,16 @@ func urlUnverified(v View) string {
 		return "no quorumd reports a connection of " + joinNames(absent) + " to " + v.Self.PeerURL
 	}
 	return ""
+}
+
+// downForAll reports whether a voter has not answered this host for longer than ReturnMax, and no other voter's host
+// reports that it reaches that voter. Only this host may be cut off from it.
+func downForAll(v View, m Member) bool {
+	reached := func(h Host) bool {
+		s, reports := h.reportOn(m.ID)
+		return reports && !h.Own && h.Role == RoleVoter && contradiction(h.Name, s) != ""
+	}
+	return !m.Live && m.DownFor > v.Limits.ReturnMax && !slices.ContainsFunc(v.Hosts, reached)
 }
 
 // unreachedText returns, as text, what a host reports about the members that it does not reach; empty if nothing.

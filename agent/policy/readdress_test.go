@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/quorumd/quorumd/agent/record"
 )
 
 const newURL = "http://n1.new:2380"
@@ -76,7 +78,7 @@ func TestAReaddressUpdatesTheMemberThenRestartsItAndVerifiesTheURL(t *testing.T)
 			v.Asked.Ended, v.Asked.Over, v.Asked.OverFor = true, true, time.Second
 		}, StepTakeDown, ""},
 		{"an operator ends the request before the update", func(v *View) {
-			v.Asked.Ended, v.Asked.Over, v.Asked.OverFor = true, true, time.Second
+			v.Asked.Ended, v.Asked.Over, v.Asked.OverFor = true, true, time.Minute
 		}, StepEndOp, ""},
 		{"etcd is stopped", func(v *View) {
 			updated(v)
@@ -123,6 +125,12 @@ func TestAReaddressUpdatesTheMemberThenRestartsItAndVerifiesTheURL(t *testing.T)
 			v.Hosts = v.Hosts[:2]
 			v.Cluster.Members[2].Live, v.Cluster.Members[2].DownFor = false, 2*time.Minute
 		}, StepEndOp, ""},
+		{"only this host does not reach a voter", func(v *View) {
+			verifying(v)
+			v.Cluster.Members[2].Live, v.Cluster.Members[2].DownFor = false, 2*time.Minute
+			v.Hosts[2].Answered = false
+			v.Hosts[1].Sees = []record.Reachability{{MemberID: 3, Peer: record.PortAnswers}}
+		}, StepNone, Returning},
 		{"a voter does not answer for a moment", func(v *View) {
 			verifying(v)
 			v.Hosts = v.Hosts[:2]

@@ -88,7 +88,7 @@ const (
 	member = 3
 	// order allows one request to the root helper. The helper starts a process, which takes time when the CPU is busy.
 	order = 3
-	// orders allows two requests to the root helper, without the lock.
+	// orders allows two requests to the root helper.
 	orders = 4
 )
 
@@ -120,7 +120,7 @@ func Steps() []StepInfo {
 		{Kind: StepTransferLeadership, Locked: true, Calls: member, Doing: "transferring leadership"},
 		{Kind: StepLeaderStepsDown, Calls: member, Led: true, Doing: "transferring leadership to a healthier voter"},
 		{Kind: StepRestartUnit, Drives: true, Locked: true, Calls: order, Doing: "restarting etcd"},
-		{Kind: StepTakeDown, Drives: true, Locked: true, Calls: order, Doing: "stopping etcd"},
+		{Kind: StepTakeDown, Drives: true, Locked: true, Calls: orders, Doing: "stopping etcd"},
 		{Kind: StepReboot, Locked: true, Calls: quick, Doing: "rebooting the machine"},
 		{Kind: StepRunCommand, Locked: true, Calls: order, Doing: "running the command"},
 		{Kind: StepDefragment, Locked: true, Calls: quick, Doing: "defragmenting etcd's database"},
@@ -190,7 +190,9 @@ type Step struct {
 	// begin-leave: the member to remove; defragment-online: the member to defragment; set-phase: the member in the
 	// operation's record; update-member: this host's own member
 	MemberID uint64
+	PeerURL  string     // update-member: the peer URL to register
 	Guard    StartGuard // how the start guard changes before the step begins
+	WriteEnv bool       // take-down: the environment of the next start is written before etcd is stopped
 	Revision int64      // compact: the oldest revision to keep
 	Version  string     // enable-downgrade: the minor version to lower the cluster version to, such as "3.6"
 	Outcome  ReasonCode

@@ -34,7 +34,7 @@ func declaredSteps() []StepInfo {
 		{Kind: StepTransferLeadership, Locked: true, Calls: 3, Doing: "transferring leadership"},
 		{Kind: StepLeaderStepsDown, Calls: 3, Led: true, Doing: "transferring leadership to a healthier voter"},
 		{Kind: StepRestartUnit, Drives: true, Locked: true, Calls: 3, Doing: "restarting etcd"},
-		{Kind: StepTakeDown, Drives: true, Locked: true, Calls: 3, Doing: "stopping etcd"},
+		{Kind: StepTakeDown, Drives: true, Locked: true, Calls: 4, Doing: "stopping etcd"},
 		{Kind: StepReboot, Locked: true, Calls: 2, Doing: "rebooting the machine"},
 		{Kind: StepRunCommand, Locked: true, Calls: 3, Doing: "running the command"},
 		{Kind: StepDefragment, Locked: true, Calls: 2, Doing: "defragmenting etcd's database"},

@@ -53,7 +53,8 @@ func main() {
 // scopes returns the scopes to explore.
 func scopes(deep, short bool) []model.Scenario {
 	all := slices.Concat(model.Scenarios(), model.Cycles(), model.Removals(), model.Replacements(),
-		model.UnhealthyReplacements(), model.Resizes(), model.Transfers(), model.Learners(), model.Upgrades())
+		model.UnhealthyReplacements(), model.Resizes(), model.Transfers(), model.Learners(), model.Upgrades(),
+		model.Readdresses())
 	switch {
 	case deep:
 		return model.Deep()

@@ -42,7 +42,7 @@ func (m *machine) act(w *world, h int) breach {
 		return m.call(w, h)
 	case writesRecord(step):
 		found := fine
-		if m.confirm(w, h) {
+		if step = m.beginsNow(w, h); step != none && m.confirm(w, h) {
 			m.recordOnDisk(w, h)
 			found = m.write(w, h, step, w.owns(h), w.unchanged(a.fresh, a.absent), a.outdated != 0, false)
 			if step == beginRemoval && !w.removes(h) { // the write failed, so the removal has not begun
@@ -72,6 +72,8 @@ func (m *machine) act(w *world, h int) breach {
 		}
 	case writeNewEnv:
 		a.env = newEnv
+	case writeURL:
+		w.writeURL(h)
 	case startUnit, startAsIs:
 		w.applyStartGuard(h, guardOf(step))
 		w.starts(h)
@@ -146,7 +148,7 @@ func (m *machine) send(w *world, h int) breach {
 		ok = a.outdated == 0 && (m.removeBlindly || w.hosts[a.target].list == learner)
 	case a.step == removeMember:
 		ok = a.outdated == 0 && w.hosts[a.target].list != unlisted
-	case a.step == promote:
+	case a.step == promote, a.step == updateMember, a.step == restoreMember:
 		ok = a.outdated == 0
 	}
 	if !ok {
@@ -192,6 +194,8 @@ func (w *world) change(step uint8, target int, late, faulted bool) breach {
 		w.add(target, late)
 	case promote:
 		w.promote(target)
+	case updateMember, restoreMember:
+		w.updateURL(target, step == updateMember)
 	case removeLearner, removeMember:
 		unrecorded := w.ejectionUnrecorded(target)
 		if w.remove(target, late); unrecorded && w.hosts[target].list == unlisted {
@@ -217,6 +221,8 @@ func (w *world) detach(h int) {
 		a.lateAdd = 1
 	case a.step == promote:
 		a.latePromote = 1
+	case a.step == updateMember, a.step == restoreMember:
+		a.lateUpdate, w.lateRestores = 1, bit(a.step == restoreMember)
 	case a.step == removeLearner, a.step == removeMember:
 		t := &w.hosts[a.target]
 		t.lateRemove = 1
@@ -341,7 +347,7 @@ func (w *world) put(h int, step uint8, gone bool) {
 		w.op, w.opHost, w.opLeft, w.opPhase, w.opID, w.opBoot, w.opOld = 1, w.hosts[h].target, 1, phaseRollback, id, 1,
 			0
 		w.opStandby = w.hosts[w.opHost].named // a started learner without a join is a standby that was lost
-	case beginCycle, beginAgain, setBegun, setReady, setDown, setBack, endCycle, endKeep:
+	case beginCycle, beginReaddress, beginAgain, setBegun, setReady, setDown, setBack, setVerify, endCycle, endKeep:
 		w.putCycle(h, step)
 	case beginRemoval, setRemoving, endRemoval:
 		w.putRemoval(h, step)

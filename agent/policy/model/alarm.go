@@ -27,7 +27,7 @@ func (m *machine) judgeAlarm(w *world, h int, c choice) breach {
 	switch c.step {
 	case beginVoter, beginStandby, beginReplace, addLearner, promote:
 		return begunInAlarm
-	case beginCycle, rollBackLeft:
+	case beginCycle, beginReaddress, rollBackLeft:
 		if m.Corrupt {
 			return begunInAlarm
 		}

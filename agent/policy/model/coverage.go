@@ -30,7 +30,8 @@ const (
 	noList        = "explored: by bootstrap_test.go, in separate worlds; here bootstrap.hosts is empty"
 	repairsLeft   = "constant: the daily limit of replacements is not reached"
 	recovers      = "explored: by quorum_loss.go; no other step of the policy may occur during a recovery"
-	readdresses   = "explored: by readdress_test.go, in separate worlds; here no URL changes"
+	changesToTLS  = "explored: by readdress_test.go, in separate worlds; here no URL becomes https"
+	clientURLs    = "constant: no client URL changes (it changes with etcd's restart in a readdress)"
 	freesSpace    = "explored: by space_test.go, in separate worlds; here no agent may free space"
 	downgrades    = "explored: by downgrade_test.go, in separate worlds; here no etcd is downgraded"
 	bootstrapOnce = "constant: a bootstrap is requested once, and only without a cluster"
@@ -49,10 +50,9 @@ func Steps() map[policy.StepKind]string {
 		policy.StepRestartUnit:     Explored, policy.StepTakeDown: Explored, policy.StepReboot: Explored,
 		policy.StepRunCommand: Explored, policy.StepDefragment: Explored, policy.StepDeleteOld: Explored,
 		policy.StepRecordAgain:  Explored,
-		policy.StepBeginRemoval: Explored, policy.StepRemoveMember: Explored,
+		policy.StepUpdateMember: Explored, policy.StepBeginRemoval: Explored, policy.StepRemoveMember: Explored,
 		policy.StepBeginReplace: Explored, policy.StepBeginLeave: Explored,
-		policy.StepUpdateMember: readdresses,
-		policy.StepClaimPermit:  freesSpace, policy.StepWritePermits: freesSpace, policy.StepCompact: freesSpace,
+		policy.StepClaimPermit: freesSpace, policy.StepWritePermits: freesSpace, policy.StepCompact: freesSpace,
 		policy.StepLeadElsewhere: freesSpace, policy.StepDefragmentOnline: freesSpace,
 		policy.StepDisarmNoSpace: freesSpace, policy.StepEnableDowngrade: downgrades,
 		policy.StepCancelDowngrade: downgrades,
@@ -82,7 +82,7 @@ func Reasons() map[policy.ReasonCode]string {
 		policy.VoterNotLive: Explored,
 		policy.Settling:     Explored, policy.LearnerPresent: Explored, policy.EvenVoters: Explored,
 		policy.LearnerVersion: oneVersion, policy.LearnerLimit: Explored, policy.LearnerOnly: roleStays,
-		policy.PeerTLSMissing:    readdresses,
+		policy.PeerTLSMissing:    changesToTLS,
 		policy.OperationInFlight: Explored, policy.LockHeld: Explored, policy.LowerRanked: Explored,
 		policy.LearnerBehind: Explored, policy.LearnerNotSteady: Explored, policy.LearnerNotStarted: Explored,
 		policy.LearnerStalled: Explored, policy.JoinTimedOut: Explored, policy.HealthLost: Explored,
@@ -107,7 +107,7 @@ func Reasons() map[policy.ReasonCode]string {
 		policy.TooManyVoters: Explored, policy.SizeDiffers: Explored, policy.HostRetired: Explored,
 		policy.StandbysDiffer:   Explored,
 		policy.QuotasDiffer:     oneQuota,
-		policy.ClientURLDiffers: readdresses,
+		policy.ClientURLDiffers: clientURLs,
 		policy.Recovering:       recovers, policy.Recovered: recovers, policy.QuorumRestored: recovers,
 		policy.RecoveryGivenUp: recovers,
 		policy.BackupOld:       noBackup, policy.BackupFailed: noBackup,

@@ -68,7 +68,7 @@ func TestEveryStepOfThePolicyIsDeclaredAndModelled(t *testing.T) {
 
 func TestThePolicyAndTheModelAgreeOnLockedSteps(t *testing.T) {
 	t.Parallel()
-	for step := takeLock; step <= beginReplace; step++ {
+	for step := takeLock; step <= beginReaddress; step++ {
 		if kind := kindOf(step); kind.Info().Locked != underLock(step) {
 			t.Errorf("the policy declares for %s that Locked is %v; in the model it is %v", kind, kind.Info().Locked,
 				underLock(step))

@@ -10,13 +10,15 @@ import "github.com/quorumd/quorumd/agent/policy"
 // does nothing else. When the agent's process ends, the call has taken effect or never will.
 func unfencedCall(step uint8) bool {
 	switch step {
-	case transferLeadership, restartUnit, takeDown, takeDownHeld, reboot:
+	case transferLeadership, restartUnit, takeDown, takeDownHeld, takeDownURL, reboot:
 		return true
 	}
 	return false
 }
 
-func takesDown(step uint8) bool { return step == takeDown || step == takeDownHeld }
+func takesDown(step uint8) bool {
+	return step == takeDown || step == takeDownHeld || step == takeDownURL
+}
 
 func starts(step uint8) bool { return step == startUnit || step == startAsIs }
 
@@ -69,7 +71,9 @@ func (w *world) callLands(h int, fails bool) (ok bool, found breach) {
 	case step == reboot:
 		w.reboots(h)
 	case takesDown(step) && runs:
-		a.unit = stopping
+		if a.unit = stopping; step == takeDownURL {
+			w.writeURL(h)
+		}
 	case step == restartUnit && runs:
 		a.unit = restarting
 	case step == restartUnit:
@@ -117,7 +121,7 @@ func (m *machine) recordOnDisk(w *world, h int) {
 		return
 	}
 	switch a.step {
-	case beginCycle:
+	case beginCycle, beginReaddress:
 		m.transition(a, a.standing().Begins())
 	case endKeep:
 		m.transition(a, a.standing().GivenUp())
@@ -129,25 +133,28 @@ func (m *machine) recordOnDisk(w *world, h int) {
 // putCycle applies a write to the record of a host operation.
 func (w *world) putCycle(h int, step uint8) {
 	switch step {
-	case beginCycle:
+	case beginCycle, beginReaddress:
 		w.op, w.opCycle, w.opHost, w.opLeft, w.opPhase, w.opID, w.opBoot, w.opOld, w.opRestarted = 1, 1, uint8(h), 0,
 			phaseBegun, 0, 1, 0, 0
 		w.opStandby, w.hosts[h].released = 0, 0
+		w.putReaddress(h, step == beginReaddress)
 	case beginAgain:
 		w.op, w.opCycle, w.opHost, w.opLeft, w.opPhase, w.opID, w.opStandby, w.opOld = 1, 1, uint8(h), 0, phaseBegun, 0,
 			0, 0
 		w.opBoot = bit(w.hosts[h].begun == begunNow)
+		w.putReaddress(h, w.hosts[h].work == readdressing)
 	case setBegun:
 		w.opPhase = phaseBegun
 	case setReady:
 		w.opPhase = phaseReady
 	case setDown:
 		w.opPhase = phaseDown
-	case setBack:
+	case setBack, setVerify:
 		w.opPhase = phaseBack
 	case endCycle, endKeep:
 		w.op = 0
 	}
+	w.opVerify = bit(step == setVerify)
 }
 
 // ageRecord lets time pass without a write of the record, and reports whether that can change a decision.
@@ -253,6 +260,9 @@ func (w *world) judgeLanding(h int) breach {
 // judgeEnd checks whether a host is back when its operation is about to end.
 func (w *world) judgeEnd(h int, c choice) breach {
 	a := &w.hosts[h]
+	if found := w.judgeVerified(h); found != fine && c.outcome == policy.Cycled {
+		return found
+	}
 	switch {
 	case c.outcome == policy.MemberLost && a.lossRecorded() && w.workDone(h):
 	case c.outcome == policy.MemberLost:

@@ -157,6 +157,7 @@ func (w *world) add(i int, late bool) {
 		return
 	}
 	w.hosts[i].list, w.hosts[i].named = learner, 0
+	w.joinsAtURL(i)
 	w.learnerStalled = 0
 	w.listChanged()
 	for g := range w.n { // the member list in every environment is now outdated
@@ -205,7 +206,7 @@ func (w *world) remove(i int, late bool) {
 // namesOwn reports whether the step names this host's own member.
 func namesOwn(step uint8) bool {
 	switch step {
-	case promote, setAdded, setStarted, setPromoted, rollBackOwn:
+	case promote, setAdded, setStarted, setPromoted, rollBackOwn, updateMember, restoreMember:
 		return true
 	}
 	return false

@@ -16,6 +16,7 @@ const (
 	evTimeout // the membership change is not answered in time and may land later
 	evLateAdd // a membership change that was not answered in time takes effect
 	evLatePromote
+	evLateUpdate
 	evLateRemove
 	evLateWrite
 
@@ -36,6 +37,7 @@ const (
 	evValidityOver
 	evGraceOver // a voter or a standby has been dead, or a voter unhealthy, for the grace period
 	evReported  // every voter's agent has reported again
+	evConnected // the running members connect to the registered peer URL of a host's member
 	evLeaseOver
 
 	// The end of faults, and the progress of requests.

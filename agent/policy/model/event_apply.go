@@ -46,8 +46,12 @@ func (w *world) possible(k kind, i int) bool {
 		return h.lateAdd != 0
 	case evLatePromote:
 		return h.latePromote != 0
+	case evLateUpdate:
+		return h.lateUpdate != 0
 	case evLateRemove:
 		return h.lateRemove != 0
+	case evConnected:
+		return w.urls[i].has(unverified)
 	case evLateWrite:
 		return h.lateWrite != 0
 	case evUnitChanges:
@@ -198,6 +202,9 @@ func (w *world) dropSteps(r rules) {
 			bound := writesRecord(h.step) || h.step == takeLock
 			_, stands := h.standing().StopsEtcd() // the agent reads the disk again
 			void = void || ((takesDown(h.step) || h.step == runCommand) && (h.work == noWork || !stands))
+			// That an operator starts etcd within the milliseconds before the environment is written is not modelled:
+			// the new URL would stay unverified until quorumd is restarted, which then restarts etcd as well.
+			void = void || h.step == writeURL && (h.unit == starting || h.unit == active)
 			void = void || (locked && !w.owns(i) && !r.noConfirm) ||
 				(bound && h.fresh|h.absent == 0 && !r.noOpFence && !r.takeUnfenced)
 		}
@@ -272,6 +279,9 @@ func (m *machine) actEvent(w *world, h int, arg uint8) (ok bool, found breach) {
 	} else if !m.confirm(w, h) {
 		return false, fine
 	}
+	if a.step = m.beginsNow(w, h); a.step == none {
+		return false, fine
+	}
 	m.recordOnDisk(w, h)
 	a.lateWrite, a.lateFresh, a.lateToken, a.lateAbsent = a.step, a.fresh, bit(w.owns(h)), a.absent
 	a.phase = idle
@@ -307,6 +317,8 @@ func (w *world) lateChange(k kind, h int) (ok bool, found breach) {
 	switch k {
 	case evLatePromote:
 		late, step = &a.latePromote, promote
+	case evLateUpdate:
+		late, step = &a.lateUpdate, updateMember+w.lateRestores
 	case evLateRemove:
 		late, step = &a.lateRemove, removeLearner
 	}
@@ -409,7 +421,7 @@ func (m *machine) round(w *world, h int, r rank, how uint8) (ok bool, found brea
 		if (c.step == takeLock || begins(c.step)) && w.op == 0 {
 			a.fresh, a.absent = 0, 1
 		}
-		if a.lateAdd|a.latePromote|a.lateRemove == 0 {
+		if a.lateAdd|a.latePromote|a.lateUpdate|a.lateRemove == 0 {
 			a.faulted = 0
 		}
 		if c.step == promote && found == fine && !w.serves(h) { // the learner has just been cut off; see judgePromote

@@ -25,7 +25,8 @@ type Scenario struct {
 	Budget    int   // the maximum number of faults in a trace
 	MaxStates int   // the exploration stops at this number; 0 for no limit
 	Requests  int   // the maximum number of requested host operations
-	Work      uint8 // the only work that is requested; 0 for any
+	Work      uint8 // the only work that is requested, apart from a readdress; 0 for any
+	Readdress bool  // operators may also request readdresses
 	Removals  int   // the maximum number of requested removals
 	ResizeTo  int   // an operator resizes the cluster to this size at any moment, and back; 0 for never
 	// Retirements limits what operators do about retirements. At most twice this number of times, they retire a host,

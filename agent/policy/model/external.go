@@ -34,7 +34,8 @@ func (w *world) judgeExternal(h int, c choice, leads bool) breach {
 	a := &w.hosts[h]
 	runs := a.unit == starting || a.unit == active
 	switch c.step {
-	case startUnit, startAsIs, stopUnit, takeDown, takeDownHeld, restartUnit, writeEnv, writeNewEnv:
+	case startUnit, startAsIs, stopUnit, takeDown, takeDownHeld, takeDownURL, restartUnit,
+		writeEnv, writeNewEnv, writeURL:
 		return externalEtcdDriven
 	case beginVoter, beginStandby, beginReplace, addLearner:
 		return joinsUnstartable

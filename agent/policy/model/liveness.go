@@ -95,7 +95,7 @@ func (w *world) forgetHistory(late bool) {
 		h := &w.hosts[i]
 		h.faulted = 0
 		if late {
-			h.lateAdd, h.latePromote, h.lateRemove, h.lateWrite = 0, 0, 0, 0
+			h.lateAdd, h.latePromote, h.lateUpdate, h.lateRemove, h.lateWrite = 0, 0, 0, 0, 0
 		}
 	}
 	w.tidy()
@@ -227,7 +227,7 @@ func (m *machine) pass(w *world) bool {
 func (m *machine) advanceTime(w *world) bool {
 	before := w.pack()
 	for _, k := range []kind{
-		evReported, evSettled, evLearnerLags, evRetryDue, evServed, evCommandEnds, evCooled, evRecordAges,
+		evConnected, evReported, evSettled, evLearnerLags, evRetryDue, evServed, evCommandEnds, evCooled, evRecordAges,
 		evValidityOver, evTimeout, evLeaseOver, evGraceOver, evOrphaned, evBackoffOver, evStalled, evEjectionWaitOver,
 		evTooLong,
 	} {
@@ -248,15 +248,15 @@ func (m *machine) advanceTime(w *world) bool {
 			}
 		}
 	}
-	return w.lateRemovalsExpire()
+	return w.lateRemovalsExpire() || m.readdressAgain(w)
 }
 
-// lateRemovalsExpire drops removals that have not been applied yet, and reports whether there were any. Etcd applies a
-// removal within the lock's TTL or never.
+// lateRemovalsExpire drops removals and updates of peer URLs that have not been applied yet, and reports whether there
+// were any. Etcd applies them within the lock's TTL or never.
 func (w *world) lateRemovalsExpire() bool {
 	before := w.pack()
 	for i := range w.n {
-		w.hosts[i].lateRemove = 0
+		w.hosts[i].lateRemove, w.hosts[i].lateUpdate = 0, 0
 	}
 	w.tidy()
 	return w.pack() != before
@@ -294,6 +294,9 @@ func (m *machine) judgeQuiescent(w *world, e ending) breach {
 		if w.hosts[i].work != noWork {
 			return hostNotBack
 		}
+	}
+	if w.neverVerified() {
+		return urlStays
 	}
 	if (m.Unhealthy || m.Voters > want) && !target.Resized && voters == want+1 &&
 		w.op == 0 && w.lock < 0 && w.allServe() && m.reportsSurplus(w) {

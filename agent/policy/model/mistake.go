@@ -78,7 +78,8 @@ func Mistakes() []Mistake {
 	list = append(list, slices.Concat(removalMistakes(), replacementMistakes(), standbyMistakes(),
 		unhealthyMistakes(), stepDownMistakes(), slowLeaderMistakes(), quietMistakes(), resizeMistakes(),
 		retireMistakes(),
-		successorMistakes(), transferMistakes(), learnerMistakes(), learnerStaysMistakes(), pausedUpgradeMistakes())...)
+		successorMistakes(), transferMistakes(), learnerMistakes(), learnerStaysMistakes(), pausedUpgradeMistakes(),
+		readdressMistakes())...)
 	list = append(list, maskedMistakes()...)
 	list = append(list, maskedCycleMistakes()...)
 	for i := range list {

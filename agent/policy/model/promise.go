@@ -99,6 +99,9 @@ const (
 	retiredJoins
 	successorIgnored
 	upgradeUndecided
+	twoUnverified
+	endedUnverified
+	updatedUnasked
 	transferredUnasked
 	transferredDuringOperation
 	transferredToDead
@@ -127,6 +130,7 @@ const (
 	removalNeverEnds
 	transferNeverEnds
 	notReplaced
+	urlStays
 )
 
 // promise names the promise of the design that a breach breaks, and describes how.
@@ -139,6 +143,7 @@ func promises() map[breach]promise {
 	maps.Copy(all, transferPromises())
 	maps.Copy(all, learnerPromises())
 	maps.Copy(all, upgradePromises())
+	maps.Copy(all, readdressPromises())
 	maps.Copy(all, generalPromises)
 	return all
 }
@@ -289,6 +294,9 @@ func (w *world) judgeState() breach {
 	case changes > 1:
 		return twoChanges
 	}
+	if found := w.judgeURLs(); found != fine {
+		return found
+	}
 	for i := range w.n {
 		h := &w.hosts[i]
 		switch {
@@ -337,6 +345,8 @@ func (w *world) judgeDecision(h int, c choice, leads bool, size policy.Target) b
 		if a.unit != stoppedForRequest && a.unit != failed && a.unit != inactive {
 			return ranWhileEtcdRuns
 		}
+	case updateMember, restoreMember:
+		return w.judgeUpdate(h, c.step)
 	case deleteOld:
 		if !w.serves(h) || w.servedLong == 0 || a.program == programRuns {
 			return oldDeletedEarly
@@ -357,7 +367,7 @@ func (w *world) judgeDecision(h int, c choice, leads bool, size policy.Target) b
 		if a.stopped != 0 && w.keptDown(h) && !w.workDone(h) {
 			return startedEarly
 		}
-	case takeDown, takeDownHeld, restartUnit:
+	case takeDown, takeDownHeld, takeDownURL, restartUnit:
 		return w.judgeStop(h, leads)
 	case reboot:
 		if a.begun == begunBefore {
@@ -466,7 +476,7 @@ func (w *world) judgeRecordedFirst(h int, step uint8) breach {
 	a := &w.hosts[h]
 	switch {
 	case a.work == noWork:
-	case step == beginCycle && a.begun == 0,
+	case (step == beginCycle || step == beginReaddress) && a.begun == 0,
 		step == endCycle && (a.ended == 0 || a.opSeen != 0),
 		step == endKeep && a.begun|a.opSeen != 0:
 		return requestUnrecorded

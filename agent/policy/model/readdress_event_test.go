@@ -100,13 +100,16 @@ func (s readdressScope) act(w *readdressWorld, h int) {
 	case policy.StepTransferLeadership:
 		w.leader = int(step.MemberID) - 1
 	case policy.StepUpdateMember:
-		g.due, g.sentURL = true, g.conf
+		g.due, g.sentURL = true, bit(step.PeerURL == s.url(h, 1))
 	case policy.StepTakeDown:
 		if w.running() < readdressHosts && g.runs {
 			w.breach = "one member at a time is down"
 		}
 		next, valid := g.request.StopsEtcd()
 		if g.request = next; valid {
+			if step.WriteEnv {
+				g.env, g.envReady = g.conf, true
+			}
 			w.stops(h)
 		}
 	case policy.StepWriteEnv:

@@ -29,13 +29,14 @@ const (
 	externalReboot // a reboot by an external system
 	interruptible  // maintenance that the host's agent may call off
 	command
+	readdressing
 	workCount
 )
 
 func workText(ask uint8) string {
 	return [...]string{
 		"nothing", "maintenance", "maintenance with etcd running", "a restart", "a reboot",
-		"an external reboot", "interruptible maintenance", "a command",
+		"an external reboot", "interruptible maintenance", "a command", "a readdress",
 	}[ask]
 }
 
@@ -80,7 +81,10 @@ func (m *machine) requestEvent(w *world, k kind, i int, arg uint8) bool {
 		if m.External && (arg == restart || arg == command || arg == interruptible) { // quorumd refuses such a request
 			return false
 		}
-		if m.Work != noWork && arg != m.Work {
+		if arg == readdressing && !m.mayReaddress(w, i) {
+			return false
+		}
+		if m.Work != noWork && arg != m.Work && arg != readdressing {
 			return false
 		}
 		h.work = arg
@@ -147,7 +151,9 @@ func (w *world) coverStoppedEtcd(i int) {
 // The release of the operation ends a reboot but not maintenance.
 func (w *world) workDone(i int) bool {
 	h := &w.hosts[i]
-	return w.requestOver(i) || h.program > programRuns ||
+	readdressed := h.work == readdressing && w.cycles(i) && w.opPhase == phaseDown &&
+		w.configuresNew(i) == w.urls[i].has(newRegistered) && w.configuresNew(i) == w.urls[i].has(newInEnv)
+	return w.requestOver(i) || h.program > programRuns || readdressed ||
 		(h.isReboot() && (w.released(i) || (w.cycles(i) && w.opBoot == 0)))
 }
 
@@ -159,7 +165,7 @@ func (c *hostRequest) isReboot() bool { return c.work == agentReboot || c.work =
 func (w *world) keptDown(i int) bool {
 	h := &w.hosts[i]
 	switch h.work {
-	case restart:
+	case restart, readdressing:
 		return false
 	case command:
 		return h.unit != active && w.cycles(i) && w.reaches(i)
@@ -291,13 +297,14 @@ func (w *world) finishRequests() {
 
 // decidesAboutEtcd reports whether the end of the request starts an etcd that an operator has stopped in the meantime,
 // because nothing shows whether the agent or the operator stopped it. The result is true until the work is done. For a
-// restart, it is true until the operation records that etcd is back.
+// restart or a readdress, it is true until the operation records that etcd is back.
 func (w *world) decidesAboutEtcd(i int) bool {
 	h := &w.hosts[i]
 	if h.list == unlisted || h.work == noWork || h.work == maintenanceRunning || w.released(i) {
 		return false
 	}
-	return !w.workDone(i) && (h.work != restart || !w.cycles(i) || w.opPhase != phaseBack)
+	brief := h.work == restart || h.work == readdressing
+	return !w.workDone(i) && (!brief || !w.cycles(i) || w.opPhase != phaseBack)
 }
 
 // ownsOperation reports whether the operation belongs to this host. An operation that removes a leftover learner
@@ -313,6 +320,7 @@ func (w *world) starts(i int) {
 	switch h.unit {
 	case inactive, failed, stoppedForRequest, restarting:
 		h.unit = starting
+		w.startsAtURL(i)
 		if w.cycles(i) || w.recordDeleted(i) {
 			w.opRestarted = 1
 		}

@@ -21,8 +21,8 @@ type resizeState struct {
 	successor uint8
 }
 
-// packSize packs the size of the cluster, the retirement, the requested transfer, the permanent learner and the
-// upgrade.
+// packSize packs the size of the cluster, the retirement, the requested transfer, the permanent learner, the upgrade
+// and the peer URLs.
 func (w *world) packSize() uint64 {
 	var p packer
 	p.put(w.resized, 2)
@@ -33,6 +33,7 @@ func (w *world) packSize() uint64 {
 	w.transferState.pack(&p)
 	w.learnerState.pack(&p)
 	w.upgradeState.pack(&p)
+	w.packURLs(&p)
 	return p.v
 }
 
@@ -43,6 +44,7 @@ func (w *world) unpackSize(v uint64) {
 	w.transferState.unpack(&p)
 	w.learnerState.unpack(&p)
 	w.upgradeState.unpack(&p)
+	w.unpackURLs(&p)
 }
 
 // target returns the size of the cluster, as it is recorded in etcd or configured.
@@ -159,8 +161,8 @@ func (s *observation) retiredView() []policy.Retired {
 	}
 	name := hostName(int(s.retired - 1))
 	return []policy.Retired{{
-		Host: name, PeerURL: name, MemberID: memberID(int(s.retired - 1)), Successor: s.successorView(), By: "root",
-		Reason: "testing",
+		Host: name, PeerURL: s.peerURL(int(s.retired - 1)), MemberID: memberID(int(s.retired - 1)),
+		Successor: s.successorView(), By: "root", Reason: "testing",
 	}}
 }
 
@@ -169,7 +171,7 @@ func (s *observation) successorView() record.Successor {
 		return record.Successor{}
 	}
 	name := hostName(int(s.successor - 1))
-	return record.Successor{Host: name, Name: name, PeerURL: name}
+	return record.Successor{Host: name, Name: name, PeerURL: s.peerURL(int(s.successor - 1))}
 }
 
 // leaves reports whether the operation is the leave of this host's member.

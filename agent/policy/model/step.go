@@ -58,6 +58,12 @@ const (
 	beginRemoveLost // a replacement in which a host removes its own lost member and a standby becomes the next voter
 	beginLeave      // this host begins to leave, because the cluster was resized or the host was retired
 	deleteOld       // this host deletes the database from before a defragmentation
+	updateMember    // this host registers the new peer URL of its member
+	restoreMember   // this host registers the old peer URL of its member again
+	writeURL        // write-env with the configured peer URL, during a readdress
+	setVerify
+	takeDownURL    // take-down, after the environment was written for a readdress
+	beginReaddress // begin-cycle for a readdress
 )
 
 // writesRecord reports whether the step is one fenced write of the operation record.
@@ -65,7 +71,8 @@ func writesRecord(step uint8) bool {
 	switch step {
 	case beginVoter, beginStandby, stamp, setAdded, setStarted, setPromoted, rollBackKeep, rollBackOwn, rollBackLeft,
 		endJoined, endFailed,
-		beginCycle, setReady, setDown, setBack, setBegun, endCycle, endKeep, beginAgain,
+		beginCycle, beginReaddress, setReady, setDown, setBack, setBegun, setVerify, endCycle, endKeep,
+		beginAgain,
 		beginRemoval, setRemoving, endRemoval, beginReplace, beginRemoveLost, beginLeave:
 		return true
 	}
@@ -75,13 +82,15 @@ func writesRecord(step uint8) bool {
 // begins reports whether the step creates the record of an operation.
 func begins(step uint8) bool {
 	return step == beginVoter || step == beginStandby || step == rollBackLeft || step == beginCycle ||
+		step == beginReaddress ||
 		step == beginAgain || step == beginRemoval || step == beginReplace || step == beginRemoveLost ||
 		step == beginLeave
 }
 
 // changesMembership reports whether the step is a membership change, which no transaction can fence.
 func changesMembership(step uint8) bool {
-	return step == addLearner || step == promote || step == removeLearner || step == removeMember
+	return step == addLearner || step == promote || step == removeLearner || step == removeMember ||
+		step == updateMember || step == restoreMember
 }
 
 // underLock reports whether only the holder of the lock may take a step. A test compares this list with the
@@ -115,7 +124,9 @@ func kindOf(step uint8) policy.StepKind {
 		policy.StepBeginRemoval, policy.StepSetPhase, policy.StepRemoveMember, policy.StepEndOp,
 		policy.StepLeaderStepsDown,
 		policy.StepBeginReplace, policy.StepTakeDown, policy.StepStartUnit, policy.StepSetPhase,
-		policy.StepBeginReplace, policy.StepBeginLeave, policy.StepDeleteOld,
+		policy.StepBeginReplace, policy.StepBeginLeave, policy.StepDeleteOld, policy.StepUpdateMember,
+		policy.StepUpdateMember,
+		policy.StepWriteEnv, policy.StepSetPhase, policy.StepTakeDown, policy.StepBeginCycle,
 	}[step]
 }
 
@@ -159,6 +170,9 @@ func (s *observation) choose(v *policy.View, d policy.Decision) choice {
 
 func (s *observation) translate(v *policy.View, d policy.Decision) (kind, target uint8) {
 	step := d.Step
+	if step.Kind == policy.StepBeginCycle && s.work == readdressing {
+		return beginReaddress, 0
+	}
 	simple := map[policy.StepKind]uint8{
 		policy.StepNone: none, policy.StepTakeLock: takeLock, policy.StepReleaseLock: releaseLock,
 		policy.StepMoveDataAside: moveAside, policy.StepAddLearner: addLearner,
@@ -182,7 +196,15 @@ func (s *observation) translate(v *policy.View, d policy.Decision) (kind, target
 			return beginStandby, 0
 		}
 		return beginVoter, 0
+	case policy.StepUpdateMember:
+		if step.PeerURL == peerURL(int(s.self), false) {
+			return restoreMember, 0
+		}
+		return updateMember, 0
 	case policy.StepWriteEnv:
+		if s.ownCycle() {
+			return writeURL, 0
+		}
 		if environment(*v) == newEnv {
 			return writeNewEnv, 0
 		}
@@ -222,6 +244,9 @@ func (s *observation) translate(v *policy.View, d policy.Decision) (kind, target
 
 // guarded returns the variant of a take-down or a start that has the step's change of the start guard.
 func guarded(step policy.Step) uint8 {
+	if step.Kind == policy.StepTakeDown && step.WriteEnv && step.Guard == policy.GuardUnchanged {
+		return takeDownURL
+	}
 	for _, kind := range []uint8{takeDown, takeDownHeld, startUnit, startAsIs} {
 		if kindOf(kind) == step.Kind && guardOf(kind) == step.Guard {
 			return kind
@@ -276,6 +301,8 @@ func setPhaseStep(v *policy.View, step policy.Step) uint8 {
 		return setBack
 	case policy.PhaseRemoving:
 		return setRemoving
+	case policy.PhaseVerify:
+		return setVerify
 	}
 	panic(fmt.Sprintf("the model does not know the step %+v", step))
 }

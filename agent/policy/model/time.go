@@ -38,6 +38,9 @@ func (m *machine) timeEvent(w *world, k kind, i int, arg uint8) (ok bool, found 
 		if w.resized != 0 && w.removalLate() { // a voter leaves only when no earlier removal can take effect
 			return false, fine
 		}
+		if w.updateLate() {
+			return false, fine
+		}
 		w.idleTime++
 	case evStalled:
 		l := w.learnerAt()
@@ -74,6 +77,8 @@ func (m *machine) timeEvent(w *world, k kind, i int, arg uint8) (ok bool, found 
 		return m.graceOver(w, i), fine
 	case evReported:
 		return w.reportAgain(), fine
+	case evConnected:
+		return w.connects(i), fine
 	case evValidityOver:
 		return m.validityOver(w, i), fine
 	case evLeaseOver:
@@ -319,7 +324,7 @@ func (w *world) hostDies(i int) {
 // effect of a marked call on the quorum is not a violation.
 func (w *world) markFaulted() {
 	for i := range w.n {
-		if h := &w.hosts[i]; h.phase != idle || h.lateAdd|h.latePromote|h.lateRemove != 0 {
+		if h := &w.hosts[i]; h.phase != idle || h.lateAdd|h.latePromote|h.lateUpdate|h.lateRemove != 0 {
 			h.faulted = 1
 		}
 	}

@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+
+	"github.com/quorumd/quorumd/agent/policy"
 )
 
 // trace returns the shortest trace to a breach. The hosts of states in the table are sorted, so trace repeats the path
@@ -182,6 +184,8 @@ func eventText() map[kind]string {
 	return map[kind]string{
 		evLateAdd:          "the late add-learner of %s lands",
 		evLatePromote:      "the late promotion of %s lands",
+		evLateUpdate:       "the late update of %s's peer URL lands",
+		evConnected:        "the running members connect to the registered peer URL of %s",
 		evLateRemove:       "the late removal of %s lands",
 		evGraceOver:        "%s has been reported dead or unhealthy for the grace period",
 		evProgress:         "the learner on %s catches up and keeps up for a while",
@@ -266,13 +270,16 @@ func (s *observation) text() string {
 func (w *world) text() string {
 	var parts []string
 	for i := range w.n {
-		parts = append(parts, hostName(i)+"="+w.hosts[i].text())
+		parts = append(parts, hostName(i)+"="+w.hosts[i].text()+w.urls[i].text())
 	}
 	if w.lock >= 0 {
 		parts = append(parts, "lock="+hostName(int(w.lock)))
 	}
 	if w.op != 0 {
 		phase := string(opPhase(w.opPhase))
+		if w.opVerify != 0 {
+			phase = string(policy.PhaseVerify)
+		}
 		parts = append(parts, "op="+hostName(int(w.opHost))+"/"+phase)
 	}
 	if w.dead|w.opReplace != 0 {
@@ -315,6 +322,7 @@ func (h *host) text() string {
 		{h.lateAdd != 0, "late add"},
 		{h.latePromote != 0, "late promotion"},
 		{h.lateRemove != 0, "late removal"},
+		{h.lateUpdate != 0, "late update"},
 		{h.work != noWork, "requested: " + workText(h.work)},
 		{
 			h.program != 0,

@@ -65,6 +65,7 @@ type observation struct {
 
 	learnerState
 	upgradeState
+	urls urlsSeen
 
 	replacementState
 	resizeState
@@ -88,7 +89,7 @@ func (w *world) observe(h int) observation {
 	s.leaderless = bit(w.seesLeaderless(h))
 	s.removalState, s.learnerState, s.upgradeState = w.removalSeen(h), w.learnerState, w.upgradeState
 	s.transferState = w.transferSeen(h)
-	if s.reachable == 0 {
+	if s.urls = w.urlsSeen(h); s.reachable == 0 {
 		return s
 	}
 	for i := range w.n {
@@ -185,7 +186,7 @@ func (s *observation) view(target policy.Target, r rank) policy.View {
 	me := hostName(int(s.self))
 	v := policy.View{
 		Self: policy.Self{
-			ID: me, Name: me, PeerURL: me, Mode: policy.Manage, Drives: true, Etcd: etcdVersion(),
+			ID: me, Name: me, PeerURL: s.peerURL(int(s.self)), Mode: policy.Manage, Drives: true, Etcd: etcdVersion(),
 			DataMount: mount, Learner: s.isPermanent(int(s.self)), MaxLearners: int(max(s.limit, 1)),
 		},
 		Target: target,
@@ -247,6 +248,7 @@ func (s *observation) view(target policy.Target, r rank) policy.View {
 	// ahead.
 	v.IdleFor = [...]time.Duration{0, 90 * time.Second, ages}[s.idleTime]
 	v.Hosts = s.hostsView(r)
+	s.readdressView(&v)
 	v.Self.Conflict = policy.Conflict(v)
 	v.Lock = policy.Lock{Known: true}
 	if s.lockHeld != 0 {
@@ -297,7 +299,7 @@ func (s *observation) clusterView() policy.Cluster {
 			continue
 		}
 		m := policy.Member{
-			ID: memberID(i), PeerURL: hostName(i), Learner: g.list == learner, Live: g.live != 0,
+			ID: memberID(i), PeerURL: s.peerURL(i), Learner: g.list == learner, Live: g.live != 0,
 			ThinksLearner: g.list == learner, LagKnown: g.live != 0, LiveFor: long(g.live), DownFor: long(1 - g.live),
 		}
 		if g.live != 0 {
@@ -313,7 +315,7 @@ func (s *observation) clusterView() policy.Cluster {
 			led = led || m.Leader
 			m.SteadyFor = long(g.live)
 			m.DownFor = long((s.learnerStalled | bit(s.removalNames(i)) | s.confirmedUnhealthy(i) |
-				bit(s.mayBeCalledOff())) & (1 - g.live))
+				bit(s.mayBeCalledOff()) | s.urls.opVerify&bit(s.opOld > 0)) & (1 - g.live))
 			if i == int(s.self) && s.ownCycle() {
 				m.SteadyFor, m.LiveFor = long(s.servedLong), long(s.servedLong)
 			}
@@ -344,7 +346,7 @@ func (s *observation) hostsView(r rank) []policy.Host {
 			continue
 		}
 		h := policy.Host{
-			ID: hostName(i), Name: hostName(i), PeerURL: hostName(i), Role: s.role(i), Health: healthState(g.health),
+			ID: hostName(i), Name: hostName(i), PeerURL: s.peerURL(i), Role: s.role(i), Health: healthState(g.health),
 			Qualified: true, Manage: true, Learner: s.isPermanent(i), P99: 2 * time.Millisecond,
 			NoStandbys:  s.isUnwilling(i),
 			Answered:    i != int(s.self),
@@ -358,6 +360,9 @@ func (s *observation) hostsView(r rank) []policy.Host {
 		}
 		if g.live == 0 && s.witness != tardy {
 			h.UnhealthySince.HangsFor = h.UnhealthySince.For
+		}
+		if s.urls.opReaddress != 0 && s.ownCycle() {
+			h.Answered, h.Sees = s.urls.answered[i], append(h.Sees, s.reachReports(i)...)
 		}
 		if s.opReplace != 0 {
 			h.Answered = s.opReported != 0 && (i != int(s.self) || s.opHost == s.self)
@@ -417,7 +422,7 @@ func (s *observation) opView() *policy.Op {
 	}
 	name := hostName(int(s.opHost))
 	op := &policy.Op{
-		Kind: policy.KindJoin, Host: name, HostName: name, PeerURL: name, Target: policy.RoleVoter,
+		Kind: policy.KindJoin, Host: name, HostName: name, PeerURL: s.peerURL(int(s.opHost)), Target: policy.RoleVoter,
 		Phase: opPhase(s.opPhase),
 		Token: tokenPast, SameBoot: s.opBoot != 0 || s.opHost != s.self, Elapsed: long(s.opOld),
 		OrphanedFor: long(s.orphan),

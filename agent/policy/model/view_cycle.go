@@ -15,7 +15,7 @@ func (s *observation) cycleView(v *policy.View) {
 		return
 	}
 	asked := s.standing().Asked()
-	asked.OverFor = long(bit(asked.Over))
+	asked.OverFor = long(bit(asked.Over && !s.urls.late))
 	asked.Overdue, asked.RebootFor = s.ownCycle() && s.opOld > 0, policy.Never
 	if s.reachable != 0 {
 		asked.Released, asked.RecordDeleted = s.standing().Gone(s.ownCycle(), false, s.released != 0)
@@ -52,6 +52,7 @@ func (s *observation) cycleOp() *policy.Op {
 		// opOld 1 is between the two limits for a leadership transfer.
 		WrittenFor: [...]time.Duration{0, 45 * time.Second, ages}[s.opOld],
 	}
+	s.readdressOp(op)
 	if s.opToken != 0 {
 		op.Token = tokenNow
 	}
@@ -72,6 +73,6 @@ func askedAt(self bool, r rank) int64 {
 func work(ask uint8) policy.Work {
 	return [...]policy.Work{
 		"", policy.WorkMaintenance, policy.WorkMaintenance, policy.WorkRestart, policy.WorkReboot,
-		policy.WorkReboot, policy.WorkMaintenance, policy.WorkCommand,
+		policy.WorkReboot, policy.WorkMaintenance, policy.WorkCommand, policy.WorkReaddress,
 	}[ask]
 }

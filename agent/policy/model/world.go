@@ -110,6 +110,7 @@ type host struct {
 	// Calls that timed out and may still land.
 	lateAdd     uint8
 	latePromote uint8
+	lateUpdate  uint8
 	lateRemove  uint8
 	lateWrite   uint8 // the step whose write may land
 	lateFresh   uint8 // the record is still the one that the late write expects
@@ -178,6 +179,7 @@ type world struct {
 	transferState
 	learnerState
 	upgradeState
+	readdressState
 
 	faults uint8 // number of faults so far
 }
@@ -238,7 +240,7 @@ func (h *host) pack() uint64 {
 	p.put(h.outdated, 1)
 	p.put(h.fresh, 1)
 	p.put(h.lateAdd, 1)
-	p.put(h.latePromote, 1)
+	p.put(h.latePromote|h.lateUpdate, 1) // latePromote is for learners, lateUpdate for voters
 	p.put(h.lateRemove, 1)
 	p.put(h.lateWrite, 6)
 	p.put(h.lateFresh, 1)
@@ -284,7 +286,9 @@ func unpackHost(v uint64) (h host) {
 	h.outdated = p.get(1)
 	h.fresh = p.get(1)
 	h.lateAdd = p.get(1)
-	h.latePromote = p.get(1)
+	if h.latePromote = p.get(1); h.list != learner {
+		h.latePromote, h.lateUpdate = 0, h.latePromote
+	}
 	h.lateRemove = p.get(1)
 	h.lateWrite = p.get(6)
 	h.lateFresh = p.get(1)
@@ -313,6 +317,8 @@ const (
 // the last value of work, has a program, and only two other kinds of work can be called off.
 func (c *hostRequest) packedWork() uint8 {
 	switch {
+	case c.work == readdressing: // packURLs packs it
+		return noWork
 	case c.recalled == 0:
 		return c.work + c.program
 	case c.work == interruptible:
@@ -440,7 +446,7 @@ func (w *world) canonical() key {
 		if w.op != 0 && int(w.opHost) == i {
 			k |= 2
 		}
-		k ^= w.transferMark(i) ^ w.learnerMark(i) ^ w.upgradeMark(i)
+		k ^= w.transferMark(i) ^ w.learnerMark(i) ^ w.upgradeMark(i) ^ w.urlMark(i)
 		j := i
 		for ; j > 0 && keys[j-1] > k; j-- {
 			keys[j], order[j] = keys[j-1], order[j-1]
@@ -460,6 +466,7 @@ func (w *world) permuted(order [maxHosts]uint8) world {
 	p := *w
 	for i := range w.n {
 		h := w.hosts[order[i]]
+		p.urls[i] = w.urls[order[i]]
 		if namesTarget(h.step) && h.phase != idle {
 			h.target = place[h.target]
 		}
@@ -509,6 +516,7 @@ func (w *world) tidy() {
 		case voter:
 			h.backoff, h.latePromote = 0, 0
 		case learner:
+			h.lateUpdate = 0
 			awaited = true
 		}
 		w.tidyEjection(i)
@@ -540,7 +548,7 @@ func (w *world) tidy() {
 		if h.lateWrite == 0 {
 			h.lateFresh, h.lateToken, h.lateAbsent = 0, 0, 0
 		}
-		if h.phase == idle && h.lateAdd|h.latePromote|h.lateRemove == 0 {
+		if h.phase == idle && h.lateAdd|h.latePromote|h.lateUpdate|h.lateRemove == 0 {
 			h.faulted = 0
 		}
 	}
@@ -572,6 +580,7 @@ func (w *world) tidy() {
 	w.tidyRemoval()
 	w.tidyReplacement()
 	w.tidyTransfer()
+	w.tidyURLs()
 	w.opLeave &= w.op
 	if w.retired == 0 || w.hosts[w.retired-1].list != voter { // no place is kept for the successor any longer
 		w.successor = 0
