@@ -186,7 +186,7 @@ func (o *Operator) rolloutPreview(would record.Rollout, chosen []policy.RolloutH
 		out.Steps = policy.DowngradePlan(r.View, chosen, out.Version)
 	case out.Work == policy.WorkCommand && out.Version != "":
 		out.Steps = policy.UpgradePlan(r.View, chosen, out.Version, would.Hold)
-		out.Warnings = policy.UpgradeWarnings(r.View, out.Version)
+		out.Warnings = policy.UpgradeWarnings(r.View, chosen, out.Version)
 	case out.Work == policy.WorkDefrag:
 		out.Steps = policy.DefragPlan(r.View, chosen)
 		for i, h := range chosen { // out.Hosts has the same order

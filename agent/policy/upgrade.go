@@ -162,15 +162,37 @@ func UpgradePlan(v View, hosts []RolloutHost, version string, hold bool) (steps 
 	return steps
 }
 
-// UpgradeWarnings returns what an operator must check before a rollout to a version, because quorumd cannot. etcd 3.7
-// cannot replay log entries that 3.5 wrote: a member exits with "unmarshal should never fail" (measured with 3.7.3).
-func UpgradeWarnings(v View, version string) []string {
-	to := ParseVersion(version)
-	if !v.raises(to) || to.Less(Version{Major: 3, Minor: 7}) {
+// NeedsNewLog reports whether an etcd of this version cannot read the entries that etcd 3.5 wrote to its log in the
+// format of the v2 API. Such an etcd exits with "unmarshal should never fail" (measured with 3.7.3).
+func NeedsNewLog(version string) bool {
+	return !ParseVersion(version).Less(Version{Major: 3, Minor: 7})
+}
+
+// AgainstLog returns why such an etcd cannot replace the running one, given the index of the member's newest snapshot
+// and of the newest later entry that it cannot read; empty if there is no such entry. The text follows the name of the
+// binary, as [NextEtcd.Problem] does.
+func AgainstLog(snapshot, old uint64) string {
+	if old == 0 {
+		return ""
+	}
+	newest := "this member has saved no snapshot yet"
+	if snapshot != 0 {
+		newest = fmt.Sprintf("the newest snapshot is of entry %d", snapshot)
+	}
+	return fmt.Sprintf("cannot read entry %d of etcd's log, which etcd 3.5 wrote, and %s → wait until etcd has saved "+
+		"a newer snapshot, which it does every snapshot-count writes; quorumd looks again every minute", old, newest)
+}
+
+// UpgradeWarnings returns what an operator must check before a rollout of these hosts to a version, because quorumd
+// does not know it: whether etcd can read the log of a host without etcd.nextBinary.
+func UpgradeWarnings(v View, chosen []RolloutHost, version string) []string {
+	to, unchecked := ParseVersion(version), UncheckedHosts(chosen)
+	if !v.raises(to) || !NeedsNewLog(version) || len(unchecked) == 0 {
 		return nil
 	}
 	return []string{"if this cluster ran etcd 3.5 before, etcd " + to.minorText() + " exits on a member that has not " +
-		"saved a snapshot since: compare the newest file in member/snap on every host; quorumd does not check this"}
+		"saved a snapshot since: compare the newest file in member/snap on " + joinNames(unchecked) + "; quorumd " +
+		"does not check this there without etcd.nextBinary"}
 }
 
 // versionSteps returns the steps in which the members get a different version, host by host in the order of a rollout.

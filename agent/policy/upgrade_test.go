@@ -182,21 +182,61 @@ the cluster version becomes 3.7 within seconds: no member can be rolled back`
 	if text := strings.Join(got, "\n"); text != want {
 		t.Errorf("the plan is:\n%s\nwant:\n%s", text, want)
 	}
-	if warnings := UpgradeWarnings(v, "3.7.3"); len(warnings) != 1 || !strings.Contains(warnings[0], "ran etcd 3.5") {
-		t.Errorf("the warnings are %q", warnings)
-	}
-	if warnings := UpgradeWarnings(upgradeView("3.5.35"), "3.6.16"); len(warnings) > 0 {
-		t.Errorf("for 3.6 the warnings are %q", warnings)
-	}
-	if warnings := UpgradeWarnings(v, "3.6.17"); len(warnings) > 0 {
-		t.Errorf("within a minor version the warnings are %q", warnings)
-	}
 	part := UpgradePlan(v, hosts[:1], "3.7.3", true)
 	if last := part[len(part)-1].Text; !strings.HasPrefix(last, "the cluster version is not raised") {
 		t.Errorf("the plan for one host ends with %q", last)
 	}
 	if v.Cluster.Members[0].Version.String() != "3.6.16" {
 		t.Error("the plan has changed the view")
+	}
+}
+
+func TestAnUpgradeTo37WarnsAboutHostsWhoseLogIsNotChecked(t *testing.T) {
+	t.Parallel()
+	v := upgradeView("3.6.16")
+	checked := RolloutHost{Name: "n1", Member: true, Next: NextEtcd{Version: "3.7.3"}}
+	unchecked := RolloutHost{Name: "n2", Member: true}
+	for name, c := range map[string]struct {
+		v       View
+		hosts   []RolloutHost
+		version string
+		want    string // part of the warning; empty for none
+	}{
+		"one host is not checked": {v, []RolloutHost{checked, unchecked}, "3.7.3", "newest file in member/snap on n2;"},
+		"all are checked":         {v, []RolloutHost{checked}, "3.7.3", ""},
+		"within a minor version":  {v, []RolloutHost{unchecked}, "3.6.17", ""},
+		"to 3.6":                  {upgradeView("3.5.35"), []RolloutHost{unchecked}, "3.6.16", ""},
+	} {
+		got := strings.Join(UpgradeWarnings(c.v, c.hosts, c.version), "; ")
+		if (got == "") != (c.want == "") || !strings.Contains(got, c.want) {
+			t.Errorf("%s: the warnings are %q", name, got)
+		}
+	}
+}
+
+func TestALogWithEntriesOfEtcd35KeepsEtcd37FromReplacingEtcd(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		snapshot, old uint64
+		want          string
+	}{
+		"no old entry": {100, 0, ""},
+		"an old snapshot": {
+			100, 120, "cannot read entry 120 of etcd's log, which etcd 3.5 wrote, and the newest snapshot is of entry " +
+				"100",
+		},
+		"no snapshot": {
+			0, 7, "cannot read entry 7 of etcd's log, which etcd 3.5 wrote, and this member has saved no snapshot yet",
+		},
+	} {
+		if problem, _, _ := strings.Cut(AgainstLog(c.snapshot, c.old), " → "); problem != c.want {
+			t.Errorf("%s: %q", name, problem)
+		}
+	}
+	for version, want := range map[string]bool{"3.6.17": false, "3.7.0": true, "3.7.3": true, "": false} {
+		if NeedsNewLog(version) != want {
+			t.Errorf("NeedsNewLog(%q) is %t", version, !want)
+		}
 	}
 }
 

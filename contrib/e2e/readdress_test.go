@@ -229,8 +229,7 @@ func TestAReaddressIsRefusedIfTheURLsDoNotFit(t *testing.T) {
 func TestAReaddressCompletesAlthoughItsAgentIsKilledAtAnyStep(t *testing.T) {
 	t.Parallel()
 	for _, at := range []string{
-		"after begin-cycle", "before update-member", "after update-member", "after take-down",
-		"after write-environment", "after start-unit",
+		"after begin-cycle", "before update-member", "after update-member", "after take-down", "after start-unit",
 	} {
 		t.Run(at, func(t *testing.T) {
 			t.Parallel()

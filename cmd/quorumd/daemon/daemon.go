@@ -115,7 +115,7 @@ func Run(ctx context.Context, opt Options) error {
 			Certificates: certificates.New(certificateFiles(conf), parts.etcd.TLS, wall).Read,
 			EtcdSettings: etcdSettings(conf.Etcd).Read, MaxLearners: etcdSettings(conf.Etcd).MaxLearners,
 			NextMaxLearners: etcdSettings(conf.Etcd).NextMaxLearners,
-			NextEtcd:        nextEtcd(conf.Etcd), PeerFiles: etcdSettings(conf.Etcd).PeerFiles,
+			NextEtcd:        nextEtcd(conf.Etcd, parts.data), PeerFiles: etcdSettings(conf.Etcd).PeerFiles,
 			PeerTLS:     peerTLS(conf, opt),
 			EtcdMetrics: metrics.Read, MemberMetrics: memberMetrics(parts.etcd),
 			BlockProgress: parts.blocks.Progress, Readings: readings(conf.Etcd, sensors.New(), boots),

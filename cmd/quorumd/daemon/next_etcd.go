@@ -13,6 +13,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/quorumd/quorumd/agent/config"
+	"github.com/quorumd/quorumd/agent/datadir"
 	"github.com/quorumd/quorumd/agent/execshim"
 	"github.com/quorumd/quorumd/agent/fileaccess"
 	"github.com/quorumd/quorumd/agent/nextetcd"
@@ -21,10 +22,10 @@ import (
 	"github.com/quorumd/quorumd/systemd"
 )
 
-// nextEtcd returns a function that checks whether etcd.nextBinary accepts the settings of the running etcd; nil if none
-// is configured. While the binary, the etcd process and its settings are the same, the function returns its previous
-// result for up to nextEvery. It must not be called concurrently.
-func nextEtcd(e config.Etcd) func(context.Context, int) (policy.NextEtcd, error) {
+// nextEtcd returns a function that checks whether etcd.nextBinary accepts the settings of the running etcd, and can
+// read its write-ahead log; nil if none is configured. While the binary, the etcd process and its settings are the
+// same, the function returns its previous result for up to nextEvery. It must not be called concurrently.
+func nextEtcd(e config.Etcd, data datadir.Dir) func(context.Context, int) (policy.NextEtcd, error) {
 	if e.NextBinary == "" {
 		return nil
 	}
@@ -48,12 +49,14 @@ func nextEtcd(e config.Etcd) func(context.Context, int) (policy.NextEtcd, error)
 			pid: pid, binary: versionOfFile(e.NextBinary), file: versionOfFile(e.EnvironmentFile),
 			unit: strings.Join(settings.Unit, "\n"), at: time.Now(),
 		}
-		return last.refresh(now, func() (policy.NextEtcd, error) { return checkNext(ctx, e, settings, pid) })
+		return last.refresh(now, func() (policy.NextEtcd, bool, error) {
+			return checkNext(ctx, e, data, settings, pid)
+		})
 	}
 }
 
 // nextEvery is the time after which etcd.nextBinary is checked again although nothing seems to have changed, and
-// nextRetry the time after an error.
+// nextRetry the time after an error, or while etcd has yet to save a snapshot.
 const (
 	nextEvery = 5 * time.Minute
 	nextRetry = time.Minute
@@ -68,12 +71,14 @@ type checkedNext struct {
 	at           time.Time
 	result       policy.NextEtcd
 	err          error
+
+	awaitsSnapshot bool // the binary cannot read etcd's log until etcd has saved a snapshot
 }
 
 // refresh returns the result, after a new check if the last one no longer counts.
-func (c *checkedNext) refresh(now checkedNext, check func() (policy.NextEtcd, error)) (policy.NextEtcd, error) {
+func (c *checkedNext) refresh(now checkedNext, check func() (policy.NextEtcd, bool, error)) (policy.NextEtcd, error) {
 	if !c.same(now) {
-		now.result, now.err = check()
+		now.result, now.awaitsSnapshot, now.err = check()
 		*c = now
 	}
 	return c.result, c.err
@@ -82,7 +87,7 @@ func (c *checkedNext) refresh(now checkedNext, check func() (policy.NextEtcd, er
 // same reports whether the result still counts.
 func (c checkedNext) same(now checkedNext) bool {
 	every := nextEvery
-	if c.err != nil {
+	if c.err != nil || c.awaitsSnapshot {
 		every = nextRetry
 	}
 	return c.pid == now.pid && c.binary == now.binary && c.file == now.file && c.unit == now.unit &&
@@ -98,11 +103,18 @@ func versionOfFile(path string) string {
 	return fmt.Sprint(s.Dev, s.Ino, s.Size, s.Mode, s.Ctim.Nano())
 }
 
-func checkNext(ctx context.Context, e config.Etcd, settings etcdflags.Reader, pid int) (policy.NextEtcd, error) {
+func checkNext(ctx context.Context, e config.Etcd, data datadir.Dir, settings etcdflags.Reader, pid int,
+) (next policy.NextEtcd, awaitsSnapshot bool, err error) {
 	names, err := settings.Names(pid)
 	if err != nil {
-		return policy.NextEtcd{}, err
+		return policy.NextEtcd{}, false, err
 	}
 	found, err := nextetcd.Check(ctx, []string{self, execshim.Command}, e.NextBinary, names)
-	return policy.NextEtcd{Version: found.Version, Problem: strings.Join(found.Problems, "; ")}, err
+	next = policy.NextEtcd{Version: found.Version, Problem: strings.Join(found.Problems, "; ")}
+	if err != nil || next.Problem != "" || !policy.NeedsNewLog(next.Version) {
+		return next, false, err
+	}
+	log, err := data.Log(ctx)
+	next.Problem = policy.AgainstLog(log.Snapshot, log.Old)
+	return next, next.Problem != "", err
 }

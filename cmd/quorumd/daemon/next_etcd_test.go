@@ -27,12 +27,16 @@ func TestTheNextEtcdIsCheckedAgainOnlyAfterAChangeOrALongTime(t *testing.T) {
 	for what, c := range map[string]struct {
 		change func(now *checkedNext)
 		failed bool // the first check has failed
+		awaits bool // etcd has to save a snapshot first
 		again  bool
 	}{
 		"nothing":        {change: func(*checkedNext) {}},
 		"a minute later": {change: func(now *checkedNext) { now.at = now.at.Add(nextRetry) }},
 		"a minute after an error": {
 			change: func(now *checkedNext) { now.at = now.at.Add(nextRetry) }, failed: true, again: true,
+		},
+		"a minute later, while a snapshot is awaited": {
+			change: func(now *checkedNext) { now.at = now.at.Add(nextRetry) }, awaits: true, again: true,
 		},
 		"a moment after an error":  {change: func(now *checkedNext) { now.at = now.at.Add(time.Second) }, failed: true},
 		"long after":               {change: func(now *checkedNext) { now.at = now.at.Add(nextEvery) }, again: true},
@@ -49,11 +53,11 @@ func TestTheNextEtcdIsCheckedAgainOnlyAfterAChangeOrALongTime(t *testing.T) {
 	} {
 		replace("3.6.9")
 		checks := 0
-		check := func() (policy.NextEtcd, error) {
+		check := func() (policy.NextEtcd, bool, error) {
 			if checks++; c.failed && checks == 1 {
-				return policy.NextEtcd{}, os.ErrPermission
+				return policy.NextEtcd{}, false, os.ErrPermission
 			}
-			return policy.NextEtcd{Version: "3.6.9"}, nil
+			return policy.NextEtcd{Version: "3.6.9"}, c.awaits, nil
 		}
 		var last checkedNext
 		now := checkedNext{pid: 42, binary: versionOfFile(binary), at: began}

@@ -227,6 +227,12 @@ func TestTheRunAsServiceUsesOnlyRootsConfigurationAndItsDirectories(t *testing.T
 	if err := allowed("quorumd", good...); err != nil {
 		t.Error(err)
 	}
+	if err := allowed("quorumd", datadir.ReplayCommand, d.config().Etcd.DataDir, ""); err != nil {
+		t.Error(err)
+	}
+	if err := allowed("quorumd", datadir.ReplayCommand, "/var/lib/other", ""); err == nil {
+		t.Error("reading another log is allowed")
+	}
 	d.write(filepath.Join(d.dir, "lib", "quorumd.yaml"), "")
 	for _, agent := range []string{"", "..", "../lib/quorumd", "/etc/quorumd/quorumd", "quorumd.yaml", "other"} {
 		if err := allowed(agent, good...); err == nil {
