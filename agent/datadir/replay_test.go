@@ -81,11 +81,11 @@ func TestAnEntryOfEtcd35IsFoundUnlessASnapshotIsNewer(t *testing.T) {
 		snapshots, missing []uint64
 		want               Log
 	}{
-		"no entry of 3.5":           {[][]byte{nil, recent, recent}, nil, nil, Log{}},
-		"no snapshot":               {[][]byte{recent, old, recent}, nil, nil, Log{Old: 2}},
-		"a newer snapshot":          {[][]byte{recent, old, recent}, []uint64{3}, nil, Log{Snapshot: 3}},
-		"a snapshot of that entry":  {[][]byte{recent, old, recent}, []uint64{2}, nil, Log{Snapshot: 2}},
-		"an older snapshot":         {[][]byte{recent, old, old}, []uint64{2}, nil, Log{Snapshot: 2, Old: 3}},
+		"no entry of 3.5":          {[][]byte{nil, recent, recent}, nil, nil, Log{}},
+		"no snapshot":              {[][]byte{recent, old, recent}, nil, nil, Log{Old: 2}},
+		"a newer snapshot":         {[][]byte{recent, old, recent}, []uint64{3}, nil, Log{Snapshot: 3}},
+		"a snapshot of that entry": {[][]byte{recent, old, recent}, []uint64{2}, nil, Log{Snapshot: 2}},
+		"an older snapshot":        {[][]byte{recent, old, old}, []uint64{2}, nil, Log{Snapshot: 2, Old: 3}},
 		"a snapshot without a file": {
 			[][]byte{recent, old, recent}, []uint64{1, 3}, []uint64{3}, Log{Snapshot: 1, Old: 2},
 		},

@@ -222,8 +222,8 @@ func TestALogWithEntriesOfEtcd35KeepsEtcd37FromReplacingEtcd(t *testing.T) {
 	}{
 		"no old entry": {100, 0, ""},
 		"an old snapshot": {
-			100, 120, "cannot read entry 120 of etcd's log, which etcd 3.5 wrote, and the newest snapshot is of entry " +
-				"100",
+			100, 120, "cannot read entry 120 of etcd's log, which etcd 3.5 wrote, and the newest snapshot is of " +
+				"entry 100",
 		},
 		"no snapshot": {
 			0, 7, "cannot read entry 7 of etcd's log, which etcd 3.5 wrote, and this member has saved no snapshot yet",
