@@ -210,12 +210,14 @@ func restartMissing(v View) string {
 		"voters never tolerate that → set etcd.peerURL to the URL at which etcd listens, and reload quorumd", voters)
 }
 
-// connectedBefore reports whether the etcd of this host, which is about to be readdressed, is connected to every other
-// voter. It returns true for work other than a readdress. Like the reports of the other hosts, this rules out that
-// another member's URL is unverified, for example because an operator has released that member's readdress.
+// connectedBefore reports whether the etcd of this host, whose peer URL is about to be updated, is connected to every
+// other voter. It returns true if no URL is to be updated. Like the reports of the other hosts, this rules out that
+// another member's URL is unverified, for example because an operator has released that member's readdress. It does not
+// matter after the update: a voter that restarts cannot connect to this host then, so the etcd of this host may count
+// it as inactive, although it has itself connected to that voter.
 func connectedBefore(v View, m Member) bool {
 	h, present := v.hostOf(m)
-	return v.Asked.Work != WorkReaddress || present && h.Answered
+	return v.Asked.Work != WorkReaddress || v.Self.NewPeerURL == "" || present && h.Answered
 }
 
 // connectionsAwaited reports whether another host's readdress waits for this host's report on its etcd's connections,

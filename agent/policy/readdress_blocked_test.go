@@ -67,6 +67,21 @@ func TestAReaddressThatHasRestartedEtcdIsVerifiedWhileAnotherVoterIsDown(t *test
 	})
 }
 
+func TestAReaddressContinuesAfterTheUpdateAlthoughEtcdCountsAnotherVoterAsInactive(t *testing.T) {
+	t.Parallel()
+	play(t, readdressView, []scene{
+		{"before the update", func(v *View) { v.Hosts[0].Answered = false }, StepNone, HealthAwaited},
+		{"after the update", func(v *View) {
+			updated(v)
+			v.Hosts[0].Answered = false
+		}, StepTakeDown, ""},
+		{"after the update, before the other hosts' reports", func(v *View) {
+			updated(v)
+			v.Hosts[0].Answered, v.Hosts[1].Answered = false, false
+		}, StepNone, HealthAwaited},
+	})
+}
+
 func TestAReaddressWritesTheEnvironmentBeforeItStopsEtcd(t *testing.T) {
 	t.Parallel()
 	v := readdressView()

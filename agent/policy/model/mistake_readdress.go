@@ -77,7 +77,7 @@ func readdressMistakes() []Mistake {
 			rules: rules{decision: func(d *policy.Decision) { d.Step.WriteEnv = false }},
 		},
 		{
-			Name: "a readdress that has restarted etcd restarts it again", breach: urlStays, scope: replaced,
+			Name: "a readdress that has restarted etcd restarts it again", breach: notReplaced, scope: replaced,
 			rules: inReaddress(func(v *policy.View) { v.Op.Restarted = false }),
 		},
 		{

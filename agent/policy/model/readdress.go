@@ -207,8 +207,11 @@ func (w *world) urlsSeen(h int) (s urlsSeen) {
 // connected reports whether a host publishes that its etcd is connected: during the verification to the member of the
 // operation, and before that to all other members except that one.
 func (w *world) connected(i int, verifies bool) bool {
-	if verifies {
+	switch {
+	case verifies:
 		return !w.urls[w.opHost].has(unverified)
+	case i == int(w.opHost) && w.urls[i].has(unverified): // its etcd may count a voter that has restarted as inactive
+		return false
 	}
 	for j := range w.n {
 		if j != i && j != int(w.opHost) && w.urls[j].has(unverified) {
