@@ -13,12 +13,12 @@ import (
 )
 
 // A readdress replaces the URLs of one member. etcd with data ignores the peer URL in its environment, so the member
-// list is updated first. Then etcd is stopped, its environment is written, and etcd starts with the new URLs. One wrong
+// list is updated first. Then its environment is written, etcd is stopped, and it starts with the new URLs. One wrong
 // peer URL is harmless, because either side of a connection may establish it, but two members with wrong ones cannot
 // reach each other. Therefore the operation, which excludes every other operation, ends only after the hosts of the
-// other members have reported that their etcd is connected to the new URL (urlUnverified has the exceptions). After the
-// member list has been updated, an operator can no longer stop the operation by ending the request. The way back is a
-// second readdress, to the old URL.
+// other members have reported that their etcd is connected to the new URL (urlUnverified has the exceptions), or after
+// the previous URL is registered again (restoreURL). After the member list has been updated, an operator can no longer
+// stop the operation by ending the request. The way back is a second readdress, to the old URL.
 
 // RecognizedMember returns the ID of the member that this host's data belongs to, in the cluster with this ID; 0 if
 // there is none or it is unknown. While the data has not been read, the member recorded on this host's disk counts.
