@@ -141,6 +141,7 @@ NIGHTLY_LONG := TestAVoterRollsBackAJoinWhoseAgentStaysDead|TestADeadVoterThatIs
 # The longest tests of the lab, whose faults other tests cover in a milder form.
 NIGHTLY_LAB := TestADefragmentationRunsAsEtcdsUserOnEveryHost|TestOneVoterBecomesNineAndOneAgain|$\
 	TestPeerURLsMoveToAnotherSubnetAndToHTTPSWithoutAFailedWrite|$\
+	TestPeerURLsOfFiveVotersMoveToAnotherSubnetAndToHTTPSWithoutAFailedWrite|$\
 	TestAPermanentLearnerJoinsOnceEveryRunningEtcdAllowsASecondLearner|$\
 	TestThreeVotersAreUpgradedAndDowngradedWithoutAFailedWrite|TestFiveVotersAreUpgradedAndDowngradedWithoutAFailedWrite|$\
 	TestRetiredHostsLeaveWithoutAFailedWriteAndStayOut|$\

@@ -25,11 +25,22 @@ import (
 // newSubnet is the network to which the peer URLs move. The hosts keep their first addresses, at which clients connect.
 const newSubnet = "10.78.0."
 
-// TestPeerURLsMoveToAnotherSubnetAndToHTTPSWithoutAFailedWrite changes the peer URLs of all members, three voters and a
-// standby, under writes that clients retry for 5 s: first to addresses in another subnet, then from http to https, with
-// certificates from quorumctl pki, and back.
+// TestPeerURLsMoveToAnotherSubnetAndToHTTPSWithoutAFailedWrite has three voters and a standby.
 func TestPeerURLsMoveToAnotherSubnetAndToHTTPSWithoutAFailedWrite(t *testing.T) {
+	movePeerURLs(formedFleetRunning(t), 3, 1)
+}
+
+func TestPeerURLsOfFiveVotersMoveToAnotherSubnetAndToHTTPSWithoutAFailedWrite(t *testing.T) {
 	f := formedFleetRunning(t)
+	f.shell(f.Hosts[0], "quorumctl cluster resize 5 --reason test --yes")
+	f.within(2*bound, "all five hosts vote", func() bool { return f.has(5, 0) && f.isIdle() })
+	movePeerURLs(f, 5, 0)
+}
+
+// movePeerURLs changes the peer URLs of all members under writes that clients retry for 5 s: first to addresses in
+// another subnet, then from http to https, with certificates from quorumctl pki, and back.
+func movePeerURLs(f *fleet, voters, standbys int) {
+	t := f.t
 	f.waitHealthy()
 	load := f.retryingWrites()
 	settings := map[*lab.Host]lab.Settings{}
@@ -58,7 +69,7 @@ func TestPeerURLsMoveToAnotherSubnetAndToHTTPSWithoutAFailedWrite(t *testing.T) 
 	f.checkPeerURLs("http://" + newSubnet)
 	f.checkWritten(load.Stop)
 	t.Log(f.shell(f.Hosts[0], "quorumctl history --since 30m"))
-	f.verify(3, 1)
+	f.verify(voters, standbys)
 }
 
 // reconfigure writes the configuration of every host, and reloads its quorumd.
