@@ -98,7 +98,8 @@ func (f *fleet) retryingWrites() *testbed.WriteLoad {
 func (f *fleet) checkWritten(end func() testbed.LoadReport) {
 	f.t.Helper()
 	r := end()
-	f.t.Logf("%d writes acknowledged, %d retried, %d failed, longest gap %v", r.Acked, r.Retried, r.Failed, r.LongestGap)
+	f.t.Logf("%d writes acknowledged, %d retried, %d failed, longest gap %v", r.Acked, r.Retried, r.Failed,
+		r.LongestGap)
 	if r.Failed > 0 || r.Acked == 0 {
 		f.t.Errorf("%d writes failed", r.Failed)
 	}
