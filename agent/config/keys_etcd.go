@@ -37,9 +37,10 @@ type Etcd struct {
 	Binary string `yaml:"binary" default:"/usr/bin/etcd" is:"path"`
 
 	// Path of the etcd binary of the next version, such as /opt/etcd-3.7/etcd. quorumd runs it only to print its
-	// version and to find settings of the running etcd that the next version does not support; quorumctl upgrade is
-	// refused if there are any. quorumd does not install it. quorumd's user must be able to execute it, and only root
-	// or that user may be able to write it or a directory above it. Remove this key after the upgrade.
+	// version and to find settings of the running etcd that the next version does not support. If that version is
+	// 3.7, quorumd also reads etcd's log for entries of etcd 3.5, which 3.7 cannot read. quorumctl upgrade is
+	// refused if there are any. quorumd does not install it. quorumd's user must be able to execute it, and only
+	// root or that user may be able to write it or a directory above it. Remove this key after the upgrade.
 	NextBinary string `yaml:"nextBinary" default:"" is:"path"`
 
 	// Data directory of etcd. quorumd never deletes it. When a member must start with empty data, quorumd moves the

@@ -9,21 +9,30 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"math"
 	"os"
 	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
 
 	"go.etcd.io/etcd/api/v3/etcdserverpb"
 	"go.etcd.io/etcd/server/v3/storage/wal"
 	"go.etcd.io/etcd/server/v3/storage/wal/walpb"
 	"go.etcd.io/raft/v3/raftpb"
+	"golang.org/x/sys/unix"
 	"google.golang.org/protobuf/proto"
 )
 
 // ReplayCommand is the name of the hidden command that reads the log in a child.
 const ReplayCommand = "inspect-log"
 
-// maxWALFiles bounds the number of files that are read of a write-ahead log. etcd keeps five of 64 MB by default.
-const maxWALFiles = 64
+// maxWALFiles and maxWALFile limit how many files of a write-ahead log are read, and the size of each, in bytes. etcd
+// begins a new file after 64 MB.
+const (
+	maxWALFiles = 64
+	maxWALFile  = 1 << 30
+)
 
 // Log describes the entries of a member's write-ahead log that etcd applies again when it starts: those after the
 // newest snapshot of the member.
@@ -48,8 +57,9 @@ func LogMain(args []string, stdout io.Writer) error {
 	return runMain(args, stdout, func() (Log, error) { return readLog(args[0], args[1]) })
 }
 
-// readLog reads all records of the log. The result counts a snapshot only if its file exists, as etcd does. The package
-// of etcd panics on some invalid records; readLog returns an error for them.
+// readLog reads the files of the log, the newest first, until the remaining ones contain only entries that the newest
+// snapshot covers. It counts a snapshot only if the snapshot's file exists, as etcd does. The package of etcd panics on
+// some invalid records; readLog returns an error for them.
 func readLog(dataDir, walDir string) (l Log, err error) {
 	member := filepath.Join(dataDir, "member")
 	if walDir == "" {
@@ -66,16 +76,20 @@ func readLog(dataDir, walDir string) (l Log, err error) {
 		return Log{}, err
 	case len(files) == 0:
 		return Log{}, fmt.Errorf("%s has no write-ahead log", walDir)
-	case len(files) > maxWALFiles:
-		return Log{}, fmt.Errorf("%s has %d files, but at most %d can be read", walDir, len(files), maxWALFiles)
 	}
 	newest := uint64(0)
-	for _, name := range files {
-		old, snapshot, err := readWALFile(name, filepath.Join(member, "snap"))
+	for i, name := range slices.Backward(files) {
+		if len(files)-i > maxWALFiles {
+			return Log{}, fmt.Errorf("%s has more than %d files since the newest snapshot", walDir, maxWALFiles)
+		}
+		old, snapshot, err := readWALFile(name, filepath.Join(member, "snap"), i == len(files)-1)
 		if err != nil {
 			return Log{}, fmt.Errorf("cannot read %s: %w", name, err)
 		}
 		newest, l.Snapshot = max(newest, old), max(l.Snapshot, snapshot)
+		if l.Snapshot > 0 && firstIndex(name) <= l.Snapshot+1 {
+			break
+		}
 	}
 	if newest > l.Snapshot {
 		l.Old = newest
@@ -83,19 +97,35 @@ func readLog(dataDir, walDir string) (l Log, err error) {
 	return l, nil
 }
 
+// firstIndex returns the index of the first entry in a file of a log, according to the file's name.
+func firstIndex(name string) uint64 {
+	_, text, _ := strings.Cut(strings.TrimSuffix(filepath.Base(name), ".wal"), "-")
+	index, err := strconv.ParseUint(text, 16, 64)
+	if err != nil {
+		return math.MaxUint64
+	}
+	return index
+}
+
 // readWALFile returns the index of the newest entry in a file that etcd 3.7 cannot read, and of the newest snapshot
-// that the file names and snapDir contains; 0 if there is none.
-func readWALFile(name, snapDir string) (old, snapshot uint64, err error) {
-	file, err := os.Open(name)
+// that the file names and snapDir contains; 0 if there is none. last means that etcd may be writing to the file.
+func readWALFile(name, snapDir string, last bool) (old, snapshot uint64, err error) {
+	file, err := os.OpenFile(name, os.O_RDONLY|unix.O_NONBLOCK, 0) // a pipe would block without O_NONBLOCK
 	if err != nil {
 		return 0, 0, err
 	}
 	defer file.Close() // an error does not matter: the file was only read
+	switch info, err := file.Stat(); {
+	case err != nil:
+		return 0, 0, err
+	case !info.Mode().IsRegular() || info.Size() > maxWALFile:
+		return 0, 0, fmt.Errorf("it is not a file of at most %d bytes", maxWALFile)
+	}
 	records := wal.NewDecoder(walFile{file})
 	for {
 		var record walpb.Record
 		switch err := records.Decode(&record); {
-		case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF): // etcd may be writing a record
+		case errors.Is(err, io.EOF), last && errors.Is(err, io.ErrUnexpectedEOF):
 			return old, snapshot, nil
 		case err != nil:
 			return 0, 0, err
@@ -104,11 +134,11 @@ func readWALFile(name, snapDir string) (old, snapshot uint64, err error) {
 		case wal.CrcType:
 			records.UpdateCRC(record.GetCrc())
 		case wal.EntryType:
-			index, is, err := isOld(record.GetData())
+			index, unreadable, err := isOld(record.GetData())
 			if err != nil {
 				return 0, 0, err
 			}
-			if is {
+			if unreadable {
 				old = max(old, index)
 			}
 		case wal.SnapshotType:

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"strings"
 	"testing"
 
 	"go.etcd.io/etcd/api/v3/etcdserverpb"
@@ -15,6 +14,7 @@ import (
 	"go.etcd.io/etcd/server/v3/storage/wal/walpb"
 	"go.etcd.io/raft/v3/raftpb"
 	"go.uber.org/zap"
+	"golang.org/x/sys/unix"
 	"google.golang.org/protobuf/encoding/protowire"
 	"google.golang.org/protobuf/proto"
 )
@@ -129,16 +129,52 @@ func TestALogThatIsInvalidOrMissingIsAnError(t *testing.T) {
 
 func TestALogWithTooManyFilesIsNotRead(t *testing.T) {
 	t.Parallel()
-	dir := filepath.Join(t.TempDir(), "wal")
-	if err := os.Mkdir(dir, 0o700); err != nil {
+	dir := t.TempDir()
+	writeWAL(t, dir, 10)
+	last := filepath.Join(dir, "member", "wal", "0000000000000000-0000000000000000.wal")
+	data, err := os.ReadFile(last)
+	if err != nil {
 		t.Fatal(err)
 	}
-	for i := range maxWALFiles + 1 {
-		if err := os.WriteFile(filepath.Join(dir, fmt.Sprintf("%d.wal", i)), nil, 0o600); err != nil {
+	for i := range maxWALFiles {
+		name := fmt.Sprintf("%016x-%016x.wal", i+1, i+1)
+		if err := os.WriteFile(filepath.Join(filepath.Dir(last), name), data[:64], 0o600); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if _, err := readLog(t.TempDir(), dir); err == nil || !strings.Contains(err.Error(), "at most 64") {
-		t.Errorf("it ended with %v", err)
+	if _, err := readLog(dir, ""); err == nil {
+		t.Error("it was read")
+	}
+}
+
+func TestOnlyFilesSinceTheNewestSnapshotAreRead(t *testing.T) {
+	t.Parallel()
+	dir := logOf(t, [][]byte{v2Request(), v3Request(t), v3Request(t)}, []uint64{3}, nil)
+	wals := filepath.Join(dir, "member", "wal")
+	must := func(err error) {
+		t.Helper()
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	first := filepath.Join(wals, "0000000000000000-0000000000000000.wal")
+	must(os.Rename(first, filepath.Join(wals, "0000000000000001-0000000000000004.wal")))
+	must(os.WriteFile(first, []byte("damaged"), 0o600))
+	if got, err := readLog(t.TempDir(), wals); err == nil { // without the snapshot's file
+		t.Errorf("a damaged file was read: %+v", got)
+	}
+	if got, err := readLog(dir, wals); err != nil || got != (Log{Snapshot: 3}) {
+		t.Errorf("%+v, %v", got, err)
+	}
+}
+
+func TestAPipeInPlaceOfALogFileIsNotRead(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	if err := unix.Mkfifo(filepath.Join(dir, "0000000000000000-0000000000000000.wal"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := readLog(dir, dir); err == nil {
+		t.Error("it was read")
 	}
 }

@@ -177,10 +177,10 @@ func AgainstLog(snapshot, old uint64) string {
 	}
 	newest := "this member has saved no snapshot yet"
 	if snapshot != 0 {
-		newest = fmt.Sprintf("the newest snapshot is of entry %d", snapshot)
+		newest = fmt.Sprintf("the newest snapshot covers the log up to entry %d", snapshot)
 	}
-	return fmt.Sprintf("cannot read entry %d of etcd's log, which etcd 3.5 wrote, and %s → wait until etcd has saved "+
-		"a newer snapshot, which it does every snapshot-count writes; quorumd looks again every minute", old, newest)
+	return fmt.Sprintf("cannot read entry %d of etcd's log, which etcd 3.5 wrote, and %s → wait for the next snapshot"+
+		": etcd saves one every --snapshot-count entries, and quorumd looks again every minute", old, newest)
 }
 
 // UpgradeWarnings returns what an operator must check before a rollout of these hosts to a version, because quorumd
@@ -191,8 +191,8 @@ func UpgradeWarnings(v View, chosen []RolloutHost, version string) []string {
 		return nil
 	}
 	return []string{"if this cluster ran etcd 3.5 before, etcd " + to.minorText() + " exits on a member that has not " +
-		"saved a snapshot since: compare the newest file in member/snap on " + joinNames(unchecked) + "; quorumd " +
-		"does not check this there without etcd.nextBinary"}
+		"saved a snapshot since: on " + joinNames(unchecked) + ", wait until the newest file in member/snap is newer " +
+		"than the end of the upgrade to 3.6, or set etcd.nextBinary, and quorumd checks it"}
 }
 
 // versionSteps returns the steps in which the members get a different version, host by host in the order of a rollout.

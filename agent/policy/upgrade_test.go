@@ -202,7 +202,7 @@ func TestAnUpgradeTo37WarnsAboutHostsWhoseLogIsNotChecked(t *testing.T) {
 		version string
 		want    string // part of the warning; empty for none
 	}{
-		"one host is not checked": {v, []RolloutHost{checked, unchecked}, "3.7.3", "newest file in member/snap on n2;"},
+		"one host is not checked": {v, []RolloutHost{checked, unchecked}, "3.7.3", "on n2, wait until the newest file"},
 		"all are checked":         {v, []RolloutHost{checked}, "3.7.3", ""},
 		"within a minor version":  {v, []RolloutHost{unchecked}, "3.6.17", ""},
 		"to 3.6":                  {upgradeView("3.5.35"), []RolloutHost{unchecked}, "3.6.16", ""},
@@ -222,8 +222,8 @@ func TestALogWithEntriesOfEtcd35KeepsEtcd37FromReplacingEtcd(t *testing.T) {
 	}{
 		"no old entry": {100, 0, ""},
 		"an old snapshot": {
-			100, 120, "cannot read entry 120 of etcd's log, which etcd 3.5 wrote, and the newest snapshot is of " +
-				"entry 100",
+			100, 120, "cannot read entry 120 of etcd's log, which etcd 3.5 wrote, and the newest snapshot covers the " +
+				"log up to entry 100",
 		},
 		"no snapshot": {
 			0, 7, "cannot read entry 7 of etcd's log, which etcd 3.5 wrote, and this member has saved no snapshot yet",

@@ -49,8 +49,8 @@ func nextEtcd(e config.Etcd, data datadir.Dir) func(context.Context, int) (polic
 			pid: pid, binary: versionOfFile(e.NextBinary), file: versionOfFile(e.EnvironmentFile),
 			unit: strings.Join(settings.Unit, "\n"), at: time.Now(),
 		}
-		return last.refresh(now, func() (policy.NextEtcd, bool, error) {
-			return checkNext(ctx, e, data, settings, pid)
+		return last.refresh(now, func(known logState) (policy.NextEtcd, logState, error) {
+			return checkNext(ctx, e, data, settings, pid, known)
 		})
 	}
 }
@@ -72,13 +72,18 @@ type checkedNext struct {
 	result       policy.NextEtcd
 	err          error
 
-	awaitsSnapshot bool // the binary cannot read etcd's log until etcd has saved a snapshot
+	log logState
 }
 
 // refresh returns the result, after a new check if the last one no longer counts.
-func (c *checkedNext) refresh(now checkedNext, check func() (policy.NextEtcd, bool, error)) (policy.NextEtcd, error) {
+func (c *checkedNext) refresh(now checkedNext, check func(known logState) (policy.NextEtcd, logState, error),
+) (policy.NextEtcd, error) {
 	if !c.same(now) {
-		now.result, now.awaitsSnapshot, now.err = check()
+		known := logUnknown
+		if c.pid == now.pid {
+			known = c.log
+		}
+		now.result, now.log, now.err = check(known)
 		*c = now
 	}
 	return c.result, c.err
@@ -87,7 +92,7 @@ func (c *checkedNext) refresh(now checkedNext, check func() (policy.NextEtcd, bo
 // same reports whether the result still counts.
 func (c checkedNext) same(now checkedNext) bool {
 	every := nextEvery
-	if c.err != nil || c.awaitsSnapshot {
+	if c.err != nil || c.log == logOld {
 		every = nextRetry
 	}
 	return c.pid == now.pid && c.binary == now.binary && c.file == now.file && c.unit == now.unit &&
@@ -103,18 +108,33 @@ func versionOfFile(path string) string {
 	return fmt.Sprint(s.Dev, s.Ino, s.Size, s.Mode, s.Ctim.Nano())
 }
 
-func checkNext(ctx context.Context, e config.Etcd, data datadir.Dir, settings etcdflags.Reader, pid int,
-) (next policy.NextEtcd, awaitsSnapshot bool, err error) {
+// logState is whether the log of etcd contains entries that etcd 3.7 cannot read.
+type logState int
+
+const (
+	logUnknown logState = iota
+	logOld              // it does, until etcd has saved a snapshot
+	logNew              // it does not, and etcd 3.6 writes none; see [policy.NeedsNewLog]
+)
+
+// checkNext checks etcd.nextBinary. known is the state of the log according to the last check of the same process.
+func checkNext(ctx context.Context, e config.Etcd, data datadir.Dir, settings etcdflags.Reader, pid int, known logState,
+) (next policy.NextEtcd, log logState, err error) {
 	names, err := settings.Names(pid)
 	if err != nil {
-		return policy.NextEtcd{}, false, err
+		return policy.NextEtcd{}, known, err
 	}
 	found, err := nextetcd.Check(ctx, []string{self, execshim.Command}, e.NextBinary, names)
 	next = policy.NextEtcd{Version: found.Version, Problem: strings.Join(found.Problems, "; ")}
-	if err != nil || next.Problem != "" || !policy.NeedsNewLog(next.Version) {
-		return next, false, err
+	if err != nil || next.Problem != "" || !policy.NeedsNewLog(next.Version) || known == logNew {
+		return next, known, err
 	}
-	log, err := data.Log(ctx)
-	next.Problem = policy.AgainstLog(log.Snapshot, log.Old)
-	return next, next.Problem != "", err
+	read, err := data.Log(ctx)
+	if err != nil {
+		return next, logUnknown, err
+	}
+	if next.Problem = policy.AgainstLog(read.Snapshot, read.Old); next.Problem != "" {
+		return next, logOld, nil
+	}
+	return next, logNew, nil
 }

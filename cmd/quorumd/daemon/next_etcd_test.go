@@ -27,7 +27,7 @@ func TestTheNextEtcdIsCheckedAgainOnlyAfterAChangeOrALongTime(t *testing.T) {
 	for what, c := range map[string]struct {
 		change func(now *checkedNext)
 		failed bool // the first check has failed
-		awaits bool // etcd has to save a snapshot first
+		log    logState
 		again  bool
 	}{
 		"nothing":        {change: func(*checkedNext) {}},
@@ -36,7 +36,7 @@ func TestTheNextEtcdIsCheckedAgainOnlyAfterAChangeOrALongTime(t *testing.T) {
 			change: func(now *checkedNext) { now.at = now.at.Add(nextRetry) }, failed: true, again: true,
 		},
 		"a minute later, while a snapshot is awaited": {
-			change: func(now *checkedNext) { now.at = now.at.Add(nextRetry) }, awaits: true, again: true,
+			change: func(now *checkedNext) { now.at = now.at.Add(nextRetry) }, log: logOld, again: true,
 		},
 		"a moment after an error":  {change: func(now *checkedNext) { now.at = now.at.Add(time.Second) }, failed: true},
 		"long after":               {change: func(now *checkedNext) { now.at = now.at.Add(nextEvery) }, again: true},
@@ -53,11 +53,11 @@ func TestTheNextEtcdIsCheckedAgainOnlyAfterAChangeOrALongTime(t *testing.T) {
 	} {
 		replace("3.6.9")
 		checks := 0
-		check := func() (policy.NextEtcd, bool, error) {
+		check := func(logState) (policy.NextEtcd, logState, error) {
 			if checks++; c.failed && checks == 1 {
-				return policy.NextEtcd{}, false, os.ErrPermission
+				return policy.NextEtcd{}, logUnknown, os.ErrPermission
 			}
-			return policy.NextEtcd{Version: "3.6.9"}, c.awaits, nil
+			return policy.NextEtcd{Version: "3.6.9"}, c.log, nil
 		}
 		var last checkedNext
 		now := checkedNext{pid: 42, binary: versionOfFile(binary), at: began}
