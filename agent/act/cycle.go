@@ -87,6 +87,9 @@ func (a *Actor) updateMember(ctx context.Context, t *task) error {
 	return a.opt.Etcd.UpdateMember(ctx, t.step.MemberID, t.step.PeerURL)
 }
 
+func (a *Actor) updateSent(*task)     { a.did.Updated = a.now() }
+func (a *Actor) updateAnswered(*task) { a.did.Updated = round.Stamp{} }
+
 func (a *Actor) restartUnit(ctx context.Context, _ *task) error {
 	a.opt.ForgetBinary()
 	return a.opt.Unit.Restart(ctx)
@@ -103,7 +106,7 @@ func (a *Actor) noteStop(_ context.Context, t *task) error {
 }
 
 // takeDown stops etcd. Before a readdress it writes the environment of the next start, so that etcd starts at the
-// URL in the member list even if nothing else can be done before that, for example because the quorum is lost.
+// registered URL even if the quorum is lost.
 func (a *Actor) takeDown(ctx context.Context, t *task) error {
 	if t.step.WriteEnv {
 		if err := a.writeEnvironment(ctx, t); err != nil {
@@ -113,7 +116,9 @@ func (a *Actor) takeDown(ctx context.Context, t *task) error {
 	return a.stopUnit(ctx, t)
 }
 
-func (a *Actor) takenDown(t *task) {
+// takesDown counts the environment as written before that is certain. If the step fails, the previous URL must not be
+// registered again, because etcd may start with the new one.
+func (a *Actor) takesDown(t *task) {
 	if t.step.WriteEnv {
 		a.environmentWritten(t)
 	}

@@ -87,7 +87,7 @@ func TestAReaddressWritesTheEnvironmentBeforeItStopsEtcd(t *testing.T) {
 			if !slices.Equal(unit.calls, c.want) {
 				t.Errorf("calls: %v, want %v", unit.calls, c.want)
 			}
-			if a.takenDown(on); (a.did.Environment != nil) != c.step.WriteEnv {
+			if a.takesDown(on); (a.did.Environment != nil) != c.step.WriteEnv {
 				t.Errorf("the environment counts as written: %v", a.did.Environment)
 			}
 		})

@@ -53,8 +53,8 @@ func (a *Actor) table() []way {
 		{kind: policy.StepTransferLeadership, do: a.moveLeader},
 		{kind: policy.StepLeaderStepsDown, do: a.stepDown, begins: a.steppedDown},
 		{kind: policy.StepRestartUnit, do: a.restartUnit},
-		{kind: policy.StepTakeDown, first: a.noteStop, do: a.takeDown, done: a.takenDown},
-		{kind: policy.StepUpdateMember, do: a.updateMember},
+		{kind: policy.StepTakeDown, first: a.noteStop, begins: a.takesDown, do: a.takeDown},
+		{kind: policy.StepUpdateMember, do: a.updateMember, begins: a.updateSent, done: a.updateAnswered},
 		{kind: policy.StepReboot, do: a.reboot, begins: a.rebootSent},
 
 		{kind: policy.StepBeginRemoval, do: a.beginRemoval},

@@ -105,6 +105,7 @@ func (b *Builder) View(r, before *round.Round) policy.View {
 			PeerFiles: r.PeerFiles,
 		},
 		Failed: r.Did.Failed, Stuck: r.Did.Stuck, PromotionPending: r.Did.Promoted.Age(r.At) < c.Timing.LockTTL,
+		UpdatePending: r.Did.Updated.Age(r.At) < c.Timing.LockTTL,
 		Bootstrap: policy.Bootstrap{
 			Requested: r.Bootstrap != nil, Decided: r.Bootstrap != nil && r.Bootstrap.Decided,
 			Done: r.Noted.Cluster != 0, LastCluster: r.Noted.LastCluster,

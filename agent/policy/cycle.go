@@ -39,10 +39,11 @@ func ownCycle(v View) Decision {
 		return wait(Recalled, "%s", why)
 	}
 	// a returning member is not taken down again, whatever its etcd does
+	d := bringBack
 	if v.Asked != nil && (!v.Asked.Over || urlUpdated(v)) && !v.Op.back() && !workDone(v) {
-		return takeDown(v, m, listed)
+		d = takeDown
 	}
-	return bringBack(v, m, listed)
+	return afterUpdates(v, d(v, m, listed))
 }
 
 // workDone reports whether the work that the host was taken down for is done. It is false for maintenance, because the
@@ -67,7 +68,7 @@ func takeDown(v View, m Member, listed bool) Decision {
 		return d
 	}
 	if why, other := recordsOtherWork(v); other {
-		return do(Step{Kind: StepEndOp, Outcome: OperationRejected, Why: why})
+		return do(Step{Kind: StepEndOp, Outcome: OperationInFlight, Why: why})
 	}
 	if !listed || v.Asked.KeepRunning { // there is nothing to stop
 		return safeToTouch(v)
@@ -187,8 +188,6 @@ func bringBack(v View, m Member, listed bool) Decision {
 		return d
 	}
 	switch {
-	case untouched && updateMayLand(v):
-		return awaitUpdate(v)
 	case untouched:
 		return end(v, Cancelled)
 	case !listed, keeps:
@@ -273,8 +272,6 @@ func awaitReturn(v View, m Member) Decision {
 			Kind: StepSetPhase, Phase: PhaseVerify, MemberID: m.ID,
 			Why: "the other members' hosts are asked whether they reach " + v.Self.PeerURL,
 		})
-	case updateMayLand(v):
-		return awaitUpdate(v)
 	default:
 		if why = urlUnverified(v); why == "" {
 			return endHealthy(v)
@@ -412,9 +409,6 @@ func stopMember(v View, m Member) Decision {
 		vetoPeerTLSMissing, vetoLowersLimit, vetoDowngradeAwaited); holds {
 		// etcd is untouched, so other hosts may go first
 		if v.Op.Phase == PhaseBegun && v.Asked.Before.State != HooksRunning && !v.Asked.Stopped && !urlUpdated(v) {
-			if updatePending(v) {
-				return Decision{Reasons: []Reason{r}}
-			}
 			return do(Step{Kind: StepEndOp, Outcome: r.Code, Why: r.Text})
 		}
 		// This operation makes way in two cases: another host's operation needs the lock to end, or a lasting condition

@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/quorumd/quorumd/agent/durationfmt"
+	"github.com/quorumd/quorumd/agent/record"
 )
 
 // A readdress replaces the URLs of one member. etcd with data ignores the peer URL in its environment, so the member
@@ -122,22 +123,15 @@ func readdresses(v View) bool {
 	return r != nil && r.Runs && r.Work == WorkReaddress && slices.Contains(r.Waiting, v.Self.ID)
 }
 
-// updateMayLand reports whether etcd may still apply an update of the member list that this agent has sent without an
-// answer, before the request ended. Etcd applies it within the lock's TTL or never. Until then the operation continues,
-// because the new URL would otherwise stay unverified.
-func updateMayLand(v View) bool {
-	return v.Op.Work == WorkReaddress && v.Asked != nil && v.Asked.Seen && v.Asked.Over &&
-		v.Asked.OverFor <= v.Limits.LockTTL
-}
-
-// updatePending is the same for a readdress that has returned to its first phase: no update is sent in that phase.
-func updatePending(v View) bool {
-	return v.Op.Work == WorkReaddress && v.Asked.Seen && v.Op.WrittenFor <= v.Limits.LockTTL
-}
-
-func awaitUpdate(v View) Decision {
-	return wait(Returning, "the request ended %s ago; an update of the member list that was sent before takes effect "+
-		"within %s or never", durationfmt.Tenths(v.Asked.OverFor), durationfmt.Text(v.Limits.LockTTL))
+// afterUpdates delays the end of this host's operation while etcd may still apply an update of the member list that
+// this agent has sent. Otherwise the new URL could be registered after the operation, and would stay unverified.
+// etcd applies an update within the lock's TTL or never.
+func afterUpdates(v View, d Decision) Decision {
+	if d.Step.Kind != StepEndOp || v.Op.Work != WorkReaddress || !v.UpdatePending {
+		return d
+	}
+	return wait(Returning, "etcd has not answered an update of the member list, and may still apply it (limit: %s)",
+		durationfmt.Text(v.Limits.LockTTL))
 }
 
 // recordsOtherWork reports whether either the operation's record or this host's request is for a readdress, but not
@@ -212,12 +206,13 @@ func restartMissing(v View) string {
 
 // connectedBefore reports whether the etcd of this host, whose peer URL is about to be updated, is connected to every
 // other voter. It returns true if no URL is to be updated. Like the reports of the other hosts, this rules out that
-// another member's URL is unverified, for example because an operator has released that member's readdress. It does not
-// matter after the update: a voter that restarts cannot connect to this host then, so the etcd of this host may count
-// it as inactive, although it has itself connected to that voter.
+// another member's URL is unverified, for example because an operator has released that member's readdress. After the
+// update, the connections no longer count: a voter that restarts cannot connect to this host, so the etcd of this host
+// may count that voter as inactive although it is connected.
 func connectedBefore(v View, m Member) bool {
 	h, present := v.hostOf(m)
-	return v.Asked.Work != WorkReaddress || v.Self.NewPeerURL == "" || present && h.Answered
+	return v.Asked.Work != WorkReaddress || v.Self.NewPeerURL == "" || urlUpdated(v) ||
+		present && h.Answered
 }
 
 // connectionsAwaited reports whether another host's readdress waits for this host's report on its etcd's connections,
@@ -240,18 +235,18 @@ func updateMember(v View, m Member) Decision {
 
 // restoreURL registers the previous URL again after a lasting condition, such as another voter that is down, has
 // returned the operation to its first phase. Etcd was not restarted, so it still listens at that URL. Then the
-// operation ends, so that a dead voter can be replaced, and the request waits. No other step is taken before: an update
-// that is applied late could otherwise undo a later one.
+// operation ends, so that a dead voter can be replaced, and the request waits. The operation takes no other step first,
+// because a late update could undo a later one.
 func restoreURL(v View, m Member) (Decision, bool) {
 	a, first := v.Asked, v.Op.PeerURL
 	taken := slices.ContainsFunc(v.Cluster.Members, func(o Member) bool { return o.PeerURL == first })
-	if a.Work != WorkReaddress || v.Op.Phase != PhaseBegun || a.Stopped || v.Op.Restarted || !v.Op.SameBoot ||
-		v.Unit.State != UnitActive || !urlUpdated(v) || taken {
+	unused := !a.Stopped && !v.Op.Restarted && v.Op.SameBoot && !v.Unit.EnvReady && v.Unit.State == UnitActive
+	if a.Work != WorkReaddress || v.Op.Phase != PhaseBegun || !unused || !urlUpdated(v) || taken {
 		return Decision{}, false
 	}
 	return do(Step{
 		Kind: StepUpdateMember, MemberID: m.ID, PeerURL: first,
-		Why: "from " + v.Self.PeerURL + " back to " + first + ", because etcd could not be restarted",
+		Why: "from " + v.Self.PeerURL + " back to " + first + ", because quorumd may not restart etcd now",
 	}), true
 }
 
@@ -309,11 +304,13 @@ func urlUnverified(v View) string {
 }
 
 // downForAll reports whether a voter has not answered this host for longer than ReturnMax, and no other voter's host
-// reports that it reaches that voter. Only this host may be cut off from it.
+// reports that the voter answers: only this host may be cut off from it. A voter that hangs accepts connections, but
+// does not answer.
 func downForAll(v View, m Member) bool {
 	reached := func(h Host) bool {
 		s, reports := h.reportOn(m.ID)
-		return reports && !h.Own && h.Role == RoleVoter && contradiction(h.Name, s) != ""
+		answers := s.Peer == record.PortAnswers || s.Client == record.PortAnswers || s.Link == record.LinkUp
+		return reports && !h.Own && h.Role == RoleVoter && !s.Lost() && answers
 	}
 	return !m.Live && m.DownFor > v.Limits.ReturnMax && !slices.ContainsFunc(v.Hosts, reached)
 }

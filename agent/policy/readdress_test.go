@@ -78,7 +78,7 @@ func TestAReaddressUpdatesTheMemberThenRestartsItAndVerifiesTheURL(t *testing.T)
 			v.Asked.Ended, v.Asked.Over, v.Asked.OverFor = true, true, time.Second
 		}, StepTakeDown, ""},
 		{"an operator ends the request before the update", func(v *View) {
-			v.Asked.Ended, v.Asked.Over, v.Asked.OverFor = true, true, time.Minute
+			v.Asked.Ended, v.Asked.Over, v.Asked.OverFor = true, true, time.Second
 		}, StepEndOp, ""},
 		{"etcd is stopped", func(v *View) {
 			updated(v)
@@ -131,6 +131,12 @@ func TestAReaddressUpdatesTheMemberThenRestartsItAndVerifiesTheURL(t *testing.T)
 			v.Hosts[2].Answered = false
 			v.Hosts[1].Sees = []record.Reachability{{MemberID: 3, Peer: record.PortAnswers}}
 		}, StepNone, Returning},
+		{"a voter hangs", func(v *View) {
+			verifying(v)
+			v.Cluster.Members[2].Live, v.Cluster.Members[2].DownFor = false, 2*time.Minute
+			v.Hosts[2].Answered = false
+			v.Hosts[1].Sees = []record.Reachability{{MemberID: 3, Peer: record.PortSilent, Client: record.PortSilent}}
+		}, StepEndOp, ""},
 		{"a voter does not answer for a moment", func(v *View) {
 			verifying(v)
 			v.Hosts = v.Hosts[:2]

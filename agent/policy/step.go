@@ -88,7 +88,7 @@ const (
 	member = 3
 	// order allows one request to the root helper. The helper starts a process, which takes time when the CPU is busy.
 	order = 3
-	// orders allows two requests to the root helper.
+	// orders allows two requests to the root helper, without the lock.
 	orders = 4
 )
 
@@ -120,7 +120,7 @@ func Steps() []StepInfo {
 		{Kind: StepTransferLeadership, Locked: true, Calls: member, Doing: "transferring leadership"},
 		{Kind: StepLeaderStepsDown, Calls: member, Led: true, Doing: "transferring leadership to a healthier voter"},
 		{Kind: StepRestartUnit, Drives: true, Locked: true, Calls: order, Doing: "restarting etcd"},
-		{Kind: StepTakeDown, Drives: true, Locked: true, Calls: orders, Doing: "stopping etcd"},
+		{Kind: StepTakeDown, Drives: true, Locked: true, Calls: order, Doing: "stopping etcd"},
 		{Kind: StepReboot, Locked: true, Calls: quick, Doing: "rebooting the machine"},
 		{Kind: StepRunCommand, Locked: true, Calls: order, Doing: "running the command"},
 		{Kind: StepDefragment, Locked: true, Calls: quick, Doing: "defragmenting etcd's database"},
@@ -140,7 +140,7 @@ func Steps() []StepInfo {
 		},
 		{Kind: StepBeginLeave, Locked: true, Calls: quick, Doing: "recording that this host's voter leaves the " +
 			"cluster"},
-		{Kind: StepUpdateMember, Locked: true, Calls: member, Doing: "registering this member's new peer URL"},
+		{Kind: StepUpdateMember, Locked: true, Calls: member, Doing: "registering this member's peer URL"},
 		{Kind: StepClaimPermit, Calls: quick, Doing: "claiming the permit to free space"},
 		{Kind: StepWritePermits, Calls: quick, Doing: "writing the permits to free space after a NOSPACE alarm"},
 		{Kind: StepCompact, Calls: member, Doing: "compacting the history of the keys"},

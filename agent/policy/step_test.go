@@ -34,7 +34,7 @@ func declaredSteps() []StepInfo {
 		{Kind: StepTransferLeadership, Locked: true, Calls: 3, Doing: "transferring leadership"},
 		{Kind: StepLeaderStepsDown, Calls: 3, Led: true, Doing: "transferring leadership to a healthier voter"},
 		{Kind: StepRestartUnit, Drives: true, Locked: true, Calls: 3, Doing: "restarting etcd"},
-		{Kind: StepTakeDown, Drives: true, Locked: true, Calls: 4, Doing: "stopping etcd"},
+		{Kind: StepTakeDown, Drives: true, Locked: true, Calls: 3, Doing: "stopping etcd"},
 		{Kind: StepReboot, Locked: true, Calls: 2, Doing: "rebooting the machine"},
 		{Kind: StepRunCommand, Locked: true, Calls: 3, Doing: "running the command"},
 		{Kind: StepDefragment, Locked: true, Calls: 2, Doing: "defragmenting etcd's database"},
@@ -50,7 +50,7 @@ func declaredSteps() []StepInfo {
 		{Kind: StepRemoveMember, Locked: true, Calls: 3, Doing: "removing a member for good"},
 		{Kind: StepBeginReplace, Locked: true, Calls: 2, Doing: "recording that this host replaces a voter"},
 		{Kind: StepBeginLeave, Locked: true, Calls: 2, Doing: "recording that this host's voter leaves the cluster"},
-		{Kind: StepUpdateMember, Locked: true, Calls: 3, Doing: "registering this member's new peer URL"},
+		{Kind: StepUpdateMember, Locked: true, Calls: 3, Doing: "registering this member's peer URL"},
 		{Kind: StepClaimPermit, Calls: 2, Doing: "claiming the permit to free space"},
 		{Kind: StepWritePermits, Calls: 2, Doing: "writing the permits to free space after a NOSPACE alarm"},
 		{Kind: StepCompact, Calls: 3, Doing: "compacting the history of the keys"},
@@ -109,6 +109,17 @@ func TestAStepDescribesItself(t *testing.T) {
 		}
 		if got := c.step.Text(); got != c.text {
 			t.Errorf("%+v does %q, want %q", c.step, got, c.text)
+		}
+	}
+}
+
+// The rule for timing.lockTTL in package config allows a step under the lock three calls after the one that confirms
+// the lock. With more, a step would never begin with the shortest TTL.
+func TestNoStepUnderTheLockNeedsMoreCallsThanTheLocksTTLAllows(t *testing.T) {
+	t.Parallel()
+	for _, s := range Steps() {
+		if s.Locked && s.Calls > 3 {
+			t.Errorf("%s needs %d calls", s.Kind, s.Calls)
 		}
 	}
 }

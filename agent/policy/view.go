@@ -59,6 +59,9 @@ type View struct {
 	// PromotionPending reports that this agent requested a promotion so recently that it may still take effect, even if
 	// the call has failed.
 	PromotionPending bool
+	// UpdatePending reports that this agent sent an update of its member's peer URL so recently, without an answer,
+	// that it may still take effect. It is also true for a while after the agent has started.
+	UpdatePending bool
 }
 
 // FailedStep is a step whose last attempt failed.

@@ -21,6 +21,7 @@ type ActorState struct {
 	Failed policy.FailedStep
 
 	Promoted, Rebooted, Started Stamp // last promotion sent, last reboot requested, last start of the unit
+	Updated                     Stamp // last update of the member's peer URL that was sent and not answered
 	SteppedDown                 Stamp // last time this process asked its member to transfer leadership
 	SteppedDownInRow            int   // consecutive requests to transfer leadership
 	Copied                      Stamp // last time this process started to copy the survivor's data

@@ -58,11 +58,7 @@ func readdressMistakes() []Mistake {
 		{
 			Name: "a readdress ends although an update may be applied late", breach: urlStays,
 			scope: withLiveness(readdressed(1, 1, LateCall)),
-			rules: inReaddress(func(v *policy.View) {
-				if v.Asked != nil {
-					v.Asked.OverFor = ages
-				}
-			}),
+			rules: inReaddress(func(v *policy.View) { v.UpdatePending = false }),
 		},
 		{
 			Name: "a readdress that cannot continue keeps the new URL", breach: notReplaced, scope: replaced,

@@ -66,10 +66,11 @@ func (w *world) urlMark(i int) uint64 {
 	return (uint64(w.urls[i])<<1 | uint64(bit(w.hosts[i].work == readdressing))) * 0x9e3779b97f4a7c15
 }
 
-// mayReaddress reports whether operators may request a readdress of host i.
+// mayReaddress reports whether operators may request a readdress of host i. Only URLs of voters change: no quorum
+// depends on a learner's.
 func (m *machine) mayReaddress(w *world, i int) bool {
 	h := &w.hosts[i]
-	return m.Readdress && h.list != unlisted && h.named != 0 && !w.urls[i].has(newRegistered)
+	return m.Readdress && h.list == voter && !w.urls[i].has(newRegistered)
 }
 
 // configuresNew reports whether a host's configuration has the new URL.
@@ -255,6 +256,7 @@ func peerURL(i int, isNew bool) string {
 
 // readdressView sets what a view shows about this host's configured URL, and about its environment during a readdress.
 func (s *observation) readdressView(v *policy.View) {
+	v.UpdatePending = s.urls.late
 	if s.hosts[s.self].list != unlisted && s.urls.configured && !s.urls.registered[s.self] {
 		v.Self.NewPeerURL = peerURL(int(s.self), true)
 	}
@@ -269,11 +271,8 @@ func (s *observation) readdressOp(op *policy.Op) {
 		return
 	}
 	op.Work, op.PeerURL = policy.WorkReaddress, peerURL(int(s.opHost), s.urls.opNew != 0)
-	switch {
-	case s.urls.opVerify != 0:
+	if s.urls.opVerify != 0 {
 		op.Phase = policy.PhaseVerify
-	case s.opPhase == phaseBegun && s.ownCycle():
-		op.WrittenFor = long(bit(!s.urls.late))
 	}
 }
 

@@ -15,7 +15,7 @@ func (s *observation) cycleView(v *policy.View) {
 		return
 	}
 	asked := s.standing().Asked()
-	asked.OverFor = long(bit(asked.Over && !s.urls.late))
+	asked.OverFor = long(bit(asked.Over))
 	asked.Overdue, asked.RebootFor = s.ownCycle() && s.opOld > 0, policy.Never
 	if s.reachable != 0 {
 		asked.Released, asked.RecordDeleted = s.standing().Gone(s.ownCycle(), false, s.released != 0)
