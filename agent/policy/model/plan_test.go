@@ -57,7 +57,7 @@ func (p *planWalk) successors(from planWorld) (next []planWorld, events []string
 		case asks && (from.asked > 0 || e.kind == evRetire && int(e.host) != p.retires ||
 			e.kind == evRequest && int(e.host) != p.moves):
 			return
-		case e.kind == evRequestEnds, e.kind == evLand && e.arg != 0 && p.moves >= 0: // nobody cancels, no call fails
+		case e.kind == evRequestEnds, e.kind == evLand && e.arg != 0 && p.moves >= 0: // a request or a call fails
 			return
 		case e.kind == evRound && !p.leadsAsPlanned(&before, e, from.taken > 0):
 			return
