@@ -113,7 +113,7 @@ func New(opt Options) *Actor {
 		Keys: a.keys, Host: c.Host.ID, Name: c.Host.Name,
 		TTL: c.Timing.LockTTL, Margin: c.Timing.LockTTL / lockMarginShare, Now: opt.Now, Wall: opt.Wall,
 	})
-	a.did.Updated = a.now() // an earlier process may have sent an update just now
+	a.did.UpdateSent = a.now() // an earlier process may have sent an update just now
 	a.ways = map[policy.StepKind]way{}
 	for _, w := range a.table() {
 		a.ways[w.kind] = w

@@ -82,13 +82,13 @@ func hooksOf(r *round.Round) hooks.Run {
 	return r.Request.HookRun(hooks.Before)
 }
 
-// updateMember registers the configured peer URL for this host's member.
+// updateMember registers the peer URL of the step for this host's member.
 func (a *Actor) updateMember(ctx context.Context, t *task) error {
 	return a.opt.Etcd.UpdateMember(ctx, t.step.MemberID, t.step.PeerURL)
 }
 
-func (a *Actor) updateSent(*task)     { a.did.Updated = a.now() }
-func (a *Actor) updateAnswered(*task) { a.did.Updated = round.Stamp{} }
+func (a *Actor) updateSent(*task)     { a.did.UpdateSent = a.now() }
+func (a *Actor) updateAnswered(*task) { a.did.UpdateSent = round.Stamp{} }
 
 func (a *Actor) restartUnit(ctx context.Context, _ *task) error {
 	a.opt.ForgetBinary()
@@ -114,14 +114,6 @@ func (a *Actor) takeDown(ctx context.Context, t *task) error {
 		}
 	}
 	return a.stopUnit(ctx, t)
-}
-
-// takesDown counts the environment as written before that is certain. If the step fails, the previous URL must not be
-// registered again, because etcd may start with the new one.
-func (a *Actor) takesDown(t *task) {
-	if t.step.WriteEnv {
-		a.environmentWritten(t)
-	}
 }
 
 func (a *Actor) reboot(ctx context.Context, _ *task) error {

@@ -87,7 +87,10 @@ func TestAReaddressWritesTheEnvironmentBeforeItStopsEtcd(t *testing.T) {
 			if !slices.Equal(unit.calls, c.want) {
 				t.Errorf("calls: %v, want %v", unit.calls, c.want)
 			}
-			if a.takesDown(on); (a.did.Environment != nil) != c.step.WriteEnv {
+			if a.environmentBegun(on); (a.did.EnvironmentBegun != nil) != c.step.WriteEnv {
+				t.Errorf("the write of the environment counts as begun: %v", a.did.EnvironmentBegun)
+			}
+			if a.environmentWritten(on); (a.did.Environment != nil) != c.step.WriteEnv {
 				t.Errorf("the environment counts as written: %v", a.did.Environment)
 			}
 		})

@@ -40,7 +40,10 @@ func (a *Actor) table() []way {
 		{kind: policy.StepRemoveLearner, do: a.removeLearner},
 		{kind: policy.StepFinishBootstrap, do: a.finishBootstrap},
 
-		{kind: policy.StepWriteEnv, first: a.alone, do: a.writeEnvironment, done: a.environmentWritten},
+		{
+			kind: policy.StepWriteEnv, first: a.alone, begins: a.environmentBegun, do: a.writeEnvironment,
+			done: a.environmentWritten,
+		},
 		{kind: policy.StepStartUnit, first: a.beforeStart, do: a.startUnit, begins: a.unitStarted},
 		{kind: policy.StepStopUnit, do: a.stopUnit},
 
@@ -53,7 +56,10 @@ func (a *Actor) table() []way {
 		{kind: policy.StepTransferLeadership, do: a.moveLeader},
 		{kind: policy.StepLeaderStepsDown, do: a.stepDown, begins: a.steppedDown},
 		{kind: policy.StepRestartUnit, do: a.restartUnit},
-		{kind: policy.StepTakeDown, first: a.noteStop, begins: a.takesDown, do: a.takeDown},
+		{
+			kind: policy.StepTakeDown, first: a.noteStop, begins: a.environmentBegun, do: a.takeDown,
+			done: a.environmentWritten,
+		},
 		{kind: policy.StepUpdateMember, do: a.updateMember, begins: a.updateSent, done: a.updateAnswered},
 		{kind: policy.StepReboot, do: a.reboot, begins: a.rebootSent},
 

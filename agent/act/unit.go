@@ -15,7 +15,20 @@ func (a *Actor) writeEnvironment(ctx context.Context, t *task) error {
 	return a.opt.Unit.SetEnvironment(ctx, t.on.Environment)
 }
 
-func (a *Actor) environmentWritten(t *task) { a.did.Environment = t.on.Environment }
+// writesEnvironment reports whether a step writes the environment, alone or before it stops etcd.
+func writesEnvironment(s policy.Step) bool { return s.Kind == policy.StepWriteEnv || s.WriteEnv }
+
+func (a *Actor) environmentBegun(t *task) {
+	if writesEnvironment(t.step) {
+		a.did.EnvironmentBegun = t.on.Environment
+	}
+}
+
+func (a *Actor) environmentWritten(t *task) {
+	if writesEnvironment(t.step) {
+		a.did.Environment = t.on.Environment
+	}
+}
 
 // beforeStart returns an error if a new cluster must not be created here. Otherwise it records the outcome of a command
 // on disk, so that a reboot cannot erase it.

@@ -105,7 +105,7 @@ func (b *Builder) View(r, before *round.Round) policy.View {
 			PeerFiles: r.PeerFiles,
 		},
 		Failed: r.Did.Failed, Stuck: r.Did.Stuck, PromotionPending: r.Did.Promoted.Age(r.At) < c.Timing.LockTTL,
-		UpdatePending: r.Did.Updated.Age(r.At) < c.Timing.LockTTL,
+		UpdatePending: r.Did.UpdateSent.Age(r.At) < c.Timing.LockTTL,
 		Bootstrap: policy.Bootstrap{
 			Requested: r.Bootstrap != nil, Decided: r.Bootstrap != nil && r.Bootstrap.Decided,
 			Done: r.Noted.Cluster != 0, LastCluster: r.Noted.LastCluster,
@@ -143,7 +143,9 @@ func (b *Builder) View(r, before *round.Round) policy.View {
 	v.Cluster.ExpectedID = belongs(c, r)
 	b.leaderless(&v, r)
 	v.Recovery, v.CopiedFor = b.recovery(r), r.Did.Copied.Age(r.At)
-	v.Unit.EnvReady = r.Did.Environment != nil && maps.Equal(r.Did.Environment, environment(c, r, &v))
+	next := environment(c, r, &v)
+	v.Unit.EnvReady = r.Did.Environment != nil && maps.Equal(r.Did.Environment, next)
+	v.Unit.EnvBegun = r.Did.EnvironmentBegun != nil && maps.Equal(r.Did.EnvironmentBegun, next)
 	v.Self.Conflict = policy.Conflict(v)
 	v.LeadershipTransfers = b.leadershipTransfers(&v, r)
 	v.Led = b.leader(&v, r)

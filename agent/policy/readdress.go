@@ -211,8 +211,7 @@ func restartMissing(v View) string {
 // may count that voter as inactive although it is connected.
 func connectedBefore(v View, m Member) bool {
 	h, present := v.hostOf(m)
-	return v.Asked.Work != WorkReaddress || v.Self.NewPeerURL == "" || urlUpdated(v) ||
-		present && h.Answered
+	return v.Asked.Work != WorkReaddress || v.Self.NewPeerURL == "" || urlUpdated(v) || present && h.Answered
 }
 
 // connectionsAwaited reports whether another host's readdress waits for this host's report on its etcd's connections,
@@ -234,13 +233,13 @@ func updateMember(v View, m Member) Decision {
 }
 
 // restoreURL registers the previous URL again after a lasting condition, such as another voter that is down, has
-// returned the operation to its first phase. Etcd was not restarted, so it still listens at that URL. Then the
-// operation ends, so that a dead voter can be replaced, and the request waits. The operation takes no other step first,
-// because a late update could undo a later one.
+// returned the operation to its first phase. It does so only if etcd was not restarted, so that it still listens at
+// that URL, and if its environment was not written. Then the operation ends, so that a dead voter can be replaced,
+// and the request waits. The operation takes no other step first, because a late update could undo a later one.
 func restoreURL(v View, m Member) (Decision, bool) {
 	a, first := v.Asked, v.Op.PeerURL
 	taken := slices.ContainsFunc(v.Cluster.Members, func(o Member) bool { return o.PeerURL == first })
-	unused := !a.Stopped && !v.Op.Restarted && v.Op.SameBoot && !v.Unit.EnvReady && v.Unit.State == UnitActive
+	unused := !a.Stopped && !v.Op.Restarted && v.Op.SameBoot && !v.Unit.EnvBegun && v.Unit.State == UnitActive
 	if a.Work != WorkReaddress || v.Op.Phase != PhaseBegun || !unused || !urlUpdated(v) || taken {
 		return Decision{}, false
 	}

@@ -43,8 +43,8 @@ func TestAReaddressThatADeadVoterBlocksRegistersThePreviousURLAgain(t *testing.T
 			restored(v)
 			v.UpdatePending = true
 		}, StepNone, Returning},
-		{"the environment has the new URL", func(v *View) {
-			v.Op.Phase, v.Unit.EnvReady = PhaseBegun, true
+		{"the environment may have the new URL", func(v *View) {
+			v.Op.Phase, v.Unit.EnvBegun = PhaseBegun, true
 		}, StepNone, QuorumAtRisk},
 		{"etcd was restarted, so it may listen at the new URL", func(v *View) {
 			v.Op.Phase, v.Op.Restarted = PhaseBegun, true

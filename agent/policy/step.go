@@ -87,6 +87,7 @@ const (
 	quick  = 2
 	member = 3
 	// order allows one request to the root helper. The helper starts a process, which takes time when the CPU is busy.
+	// The take-down of a readdress makes two, and is repeated if the second one is late.
 	order = 3
 	// orders allows two requests to the root helper, without the lock.
 	orders = 4

@@ -179,8 +179,9 @@ func AgainstLog(snapshot, old uint64) string {
 	if snapshot != 0 {
 		newest = fmt.Sprintf("the newest snapshot covers the log up to entry %d", snapshot)
 	}
-	return fmt.Sprintf("cannot read entry %d of etcd's log, which etcd 3.5 wrote, and %s → wait for the next snapshot"+
-		": etcd saves one every --snapshot-count entries, and quorumd looks again every minute", old, newest)
+	return fmt.Sprintf("cannot read entry %d of etcd's log, which etcd 3.5 wrote, and %s"+
+		" → wait for the next snapshot: etcd saves one every --snapshot-count entries, and quorumd looks again every "+
+		"minute", old, newest)
 }
 
 // UpgradeWarnings returns what an operator must check before a rollout of these hosts to a version, because quorumd

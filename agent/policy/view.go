@@ -184,6 +184,7 @@ type Unit struct {
 	Since      time.Duration // how long the unit has been in this state, as observed by this agent
 	Ran        bool          // the unit has run since the machine booted; false if unknown
 	EnvReady   bool          // this agent process has written the environment with which etcd should start now
+	EnvBegun   bool          // this agent process has at least begun to write that environment
 	SinceStart time.Duration // time since this agent last started the unit; Never if it has not
 	Program    string        // the program that the unit starts, if that is not the configured binary
 	NotAtBoot  bool          // nothing starts the unit after a boot

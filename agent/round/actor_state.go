@@ -21,15 +21,16 @@ type ActorState struct {
 	Failed policy.FailedStep
 
 	Promoted, Rebooted, Started Stamp // last promotion sent, last reboot requested, last start of the unit
-	Updated                     Stamp // last update of the member's peer URL that was sent and not answered
+	UpdateSent                  Stamp // last update of the member's peer URL that was sent and not answered
 	SteppedDown                 Stamp // last time this process asked its member to transfer leadership
 	SteppedDownInRow            int   // consecutive requests to transfer leadership
 	Copied                      Stamp // last time this process started to copy the survivor's data
 	Launched                    Stamp // the last run of programs that this process started
-	// the environment last written for the unit; nil if none; must not be changed
-	Environment       map[string]string
-	Permit, Compacted Stamp // last claim of a permit to free space, last compaction
-	Kept              int64 // the oldest revision that the last compaction kept
+	// the environment last written for the unit, and the one whose write was last begun and may have failed; nil if
+	// none; must not be changed
+	Environment, EnvironmentBegun map[string]string
+	Permit, Compacted             Stamp // last claim of a permit to free space, last compaction
+	Kept                          int64 // the oldest revision that the last compaction kept
 	// the member whose online defragmentation, started by this process, still runs; 0 if none does
 	Defragmenting uint64
 	// for each member, the last online defragmentation that this process requested and that has ended

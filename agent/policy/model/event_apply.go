@@ -318,7 +318,9 @@ func (w *world) lateChange(k kind, h int) (ok bool, found breach) {
 	case evLatePromote:
 		late, step = &a.latePromote, promote
 	case evLateUpdate:
-		late, step = &a.lateUpdate, updateMember+w.lateRestores
+		if late, step = &a.lateUpdate, updateMember; w.lateRestores != 0 {
+			step = restoreMember
+		}
 	case evLateRemove:
 		late, step = &a.lateRemove, removeLearner
 	}

@@ -178,9 +178,8 @@ type urlsSeen struct {
 	registered [maxHosts]bool // the member list has the new URL
 	configured bool           // this host's configuration has the new URL
 	envReady   bool           // this host's environment has the configured URL
+	late       bool           // an update that this host has sent may still be applied
 	// answered: for a readdress of this host, what the hosts have published about their connections.
-	// late: an update that this host has sent may still be applied. Etcd applies it within the lock's TTL or never.
-	late     bool
 	answered [maxHosts]bool
 	// reached: for a readdress of this host, which members another voter's host reports that it reaches.
 	reached                      [maxHosts]bool
@@ -261,7 +260,7 @@ func (s *observation) readdressView(v *policy.View) {
 		v.Self.NewPeerURL = peerURL(int(s.self), true)
 	}
 	if s.work == readdressing || s.ownCycle() && s.urls.opReaddress != 0 {
-		v.Unit.EnvReady = s.urls.envReady
+		v.Unit.EnvReady, v.Unit.EnvBegun = s.urls.envReady, s.urls.envReady
 	}
 }
 

@@ -117,7 +117,8 @@ func (w *readdressWorld) leads() int {
 func (s readdressScope) view(w *readdressWorld, h int) policy.View {
 	me, v := w.hosts[h], voterView(h, readdressHosts)
 	quorum := w.running() >= 2
-	v.Self.PeerURL, v.Unit.State, v.Unit.EnvReady = s.url(h, me.reg), policy.UnitInactive, me.envReady
+	v.Self.PeerURL, v.Unit.State = s.url(h, me.reg), policy.UnitInactive
+	v.Unit.EnvReady, v.Unit.EnvBegun = me.envReady, me.envReady
 	if me.runs {
 		v.Unit.State = policy.UnitActive
 	}

@@ -87,7 +87,7 @@ func Child(args []string) (code int, is bool) {
 		return disk.ChildMain(args[1:], os.Stdin, os.Stderr), true
 	case datadir.InspectCommand:
 		err = datadir.InspectMain(args[1:], os.Stdout)
-	case datadir.ReplayCommand:
+	case datadir.LogCommand:
 		err = datadir.LogMain(args[1:], os.Stdout)
 	case datadir.MoveAsideCommand:
 		err = datadir.MoveAsideMain(args[1:], os.Stdout)
@@ -166,7 +166,7 @@ func allowRunAs(files rootfile.Tree, configs string, r runas.Request) error {
 // of the configured peer certificate, or uses that certificate to request /version.
 func readsOnly(conf config.Config, args []string) bool {
 	switch args[0] {
-	case datadir.InspectCommand, datadir.ReplayCommand:
+	case datadir.InspectCommand, datadir.LogCommand:
 		return slices.Equal(args[1:], []string{conf.Etcd.DataDir, conf.Etcd.WALDir})
 	case peertls.Command:
 		return peertls.Allowed(args, conf)

@@ -227,10 +227,10 @@ func TestTheRunAsServiceUsesOnlyRootsConfigurationAndItsDirectories(t *testing.T
 	if err := allowed("quorumd", good...); err != nil {
 		t.Error(err)
 	}
-	if err := allowed("quorumd", datadir.ReplayCommand, d.config().Etcd.DataDir, ""); err != nil {
+	if err := allowed("quorumd", datadir.LogCommand, d.config().Etcd.DataDir, ""); err != nil {
 		t.Error(err)
 	}
-	if err := allowed("quorumd", datadir.ReplayCommand, "/var/lib/other", ""); err == nil {
+	if err := allowed("quorumd", datadir.LogCommand, "/var/lib/other", ""); err == nil {
 		t.Error("reading another log is allowed")
 	}
 	d.write(filepath.Join(d.dir, "lib", "quorumd.yaml"), "")

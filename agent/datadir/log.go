@@ -24,8 +24,8 @@ import (
 	"google.golang.org/protobuf/proto"
 )
 
-// ReplayCommand is the name of the hidden command that reads the log in a child.
-const ReplayCommand = "inspect-log"
+// LogCommand is the name of the hidden command that reads the log in a child.
+const LogCommand = "inspect-log"
 
 // maxWALFiles and maxWALFile limit how many files of a write-ahead log are read, and the size of each, in bytes. etcd
 // begins a new file after 64 MB.
@@ -46,7 +46,7 @@ type Log struct {
 
 // Log reads the write-ahead log, in a child. etcd may be running.
 func (d Dir) Log(ctx context.Context) (l Log, err error) {
-	if err := d.run(ctx, ReplayCommand, &l); err != nil {
+	if err := d.run(ctx, LogCommand, &l); err != nil {
 		return Log{}, fmt.Errorf("cannot read etcd's write-ahead log: %w", err)
 	}
 	return l, nil
