@@ -130,7 +130,7 @@ func afterUpdates(v View, d Decision) Decision {
 	if d.Step.Kind != StepEndOp || v.Op.Work != WorkReaddress || !v.UpdatePending {
 		return d
 	}
-	return wait(Returning, "etcd has not answered an update of the member list, and may still apply it (limit: %s)",
+	return wait(Returning, "an update of the member list may be pending in etcd; it takes effect within %s or never",
 		durationfmt.Text(v.Limits.LockTTL))
 }
 
@@ -245,7 +245,7 @@ func restoreURL(v View, m Member) (Decision, bool) {
 	}
 	return do(Step{
 		Kind: StepUpdateMember, MemberID: m.ID, PeerURL: first,
-		Why: "from " + v.Self.PeerURL + " back to " + first + ", because quorumd may not restart etcd now",
+		Why: "from " + v.Self.PeerURL + " back to " + first + ", because etcd cannot be restarted safely now",
 	}), true
 }
 
